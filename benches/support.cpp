@@ -1,0 +1,1 @@
+#include "benches/support.h"

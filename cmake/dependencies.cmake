@@ -1,0 +1,40 @@
+# Everything comes from the distribution's packages (scripts/packages.txt) or the CUDA Toolkit; nothing is downloaded.
+# Required: fmt, nlohmann-json, CLI11, hwloc, libjpeg-turbo, libpng, Google Benchmark, GoogleTest, OpenMP.
+# Optional parts add or omit a file: oneDNN, Gloo, NVTX.
+
+find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(benchmark REQUIRED)
+find_package(GTest REQUIRED)
+find_package(PNG REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
+pkg_check_modules(turbojpeg REQUIRED IMPORTED_TARGET libturbojpeg)
+
+# Debian's oneDNN config insists on OpenCL's development files, which nothing here uses.
+find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)
+find_library(DNNL_LIBRARY dnnl)
+if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
+  set(dnnl_FOUND TRUE)
+  add_library(DNNL::dnnl UNKNOWN IMPORTED)
+  set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${DNNL_LIBRARY}
+    INTERFACE_INCLUDE_DIRECTORIES ${DNNL_INCLUDE_DIR})
+endif()
+find_package(Gloo QUIET CONFIG)
+find_package(CUDAToolkit 12 QUIET)
+if(CUDAToolkit_FOUND)
+  find_path(NVTX_INCLUDE_DIR nvtx3/nvToolsExt.h PATHS ${CUDAToolkit_INCLUDE_DIRS} NO_DEFAULT_PATH)
+endif()
+
+function(hm_print_summary)
+  foreach(part dnnl Gloo CUDAToolkit)
+    if(${part}_FOUND)
+      message(STATUS "howmany: ${part} ${${part}_VERSION}")
+    else()
+      message(STATUS "howmany: ${part} not found, built without it")
+    endif()
+  endforeach()
+endfunction()

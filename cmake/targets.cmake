@@ -1,0 +1,54 @@
+# The flags every target shares, and the three helpers that declare one.
+
+add_library(hm_flags INTERFACE)
+target_compile_options(hm_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+  -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual -fno-math-errno)
+if(HM_WERROR)
+  target_compile_options(hm_flags INTERFACE -Werror)
+endif()
+if(HM_SANITIZE)
+  target_compile_options(hm_flags INTERFACE "-fsanitize=${HM_SANITIZE}" -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(hm_flags INTERFACE "-fsanitize=${HM_SANITIZE}")
+  target_compile_definitions(hm_flags INTERFACE HM_SANITIZED=1)
+endif()
+
+# hm_library(core source...) -> howmany_core, alias howmany::core
+function(hm_library name)
+  add_library(howmany_${name} STATIC ${ARGN})
+  add_library(howmany::${name} ALIAS howmany_${name})
+  target_include_directories(howmany_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(howmany_${name} PRIVATE hm_flags)
+endfunction()
+
+# hm_program(name LIBS lib... SOURCES source...) -> bin/name
+function(hm_program name)
+  cmake_parse_arguments(P "" "" "LIBS;SOURCES" ${ARGN})
+  add_executable(${name} ${P_SOURCES})
+  target_link_libraries(${name} PRIVATE hm_flags ${P_LIBS})
+endfunction()
+
+# hm_tests(folder LIBS lib...): every tests/<folder>/<x>_test.cpp becomes ctest <folder>.<x>.
+# A first line `// labels: process slow` labels it; `// timeout: 120` raises its limit (seconds).
+function(hm_tests folder)
+  cmake_parse_arguments(T "" "" "LIBS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_test.cpp)
+  foreach(source IN LISTS sources)
+    cmake_path(GET source STEM stem)
+    string(REGEX REPLACE "_test$" "" unit ${stem})
+    hm_program(${folder}_${stem} SOURCES ${source} LIBS ${T_LIBS} GTest::gmock GTest::gtest_main)
+    add_test(NAME ${folder}.${unit} COMMAND ${folder}_${stem})
+    file(STRINGS ${source} head LIMIT_COUNT 3)
+    set(labels ${folder})
+    set(timeout 60)
+    if(head MATCHES "labels: ([a-z ]+)")
+      string(REPLACE " " ";" extra "${CMAKE_MATCH_1}")
+      list(APPEND labels ${extra})
+    endif()
+    if(head MATCHES "timeout: ([0-9]+)")
+      set(timeout ${CMAKE_MATCH_1})
+    endif()
+    set_tests_properties(${folder}.${unit} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout}
+      ENVIRONMENT "HOWMANY_BIN=${CMAKE_BINARY_DIR}/bin;HOWMANY_SOURCE=${PROJECT_SOURCE_DIR}")
+  endforeach()
+endfunction()

@@ -1,0 +1,163 @@
+// The kernels of one device type. Stateless towards the caller and thread-safe: a call runs in the
+// calling thread on its device slice (see DeviceScope). Arguments were checked by ops.h, which is
+// what layers call; outputs are allocated. A backend overrides what it supports; the rest says
+// "[name] op is not supported". `reference` is the oracle for all. Legend of shapes: N batch, T
+// time, H W C rows, columns and channels of an image (images are [N,H,W,C], row-major).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace howmany {
+
+// One line per backend: X(name, "what it is").
+#if HM_HAVE_ONEDNN
+#define HM_BACKENDS_ONEDNN(X) X(onednn, "oneDNN primitives and fused loops on CPU cores, f32")
+#else
+#define HM_BACKENDS_ONEDNN(X)
+#endif
+#define HM_BACKENDS(X)                                                \
+  X(reference, "naive loops in f32 and f64: slow, plain, the oracle") \
+  HM_BACKENDS_ONEDNN(X)
+
+enum class Activation { none, relu, gelu };  // gelu is the exact (erf) form, as torch.nn.GELU()
+
+// A parameter gradient being written: overwritten, or added to when `accumulate`. May be absent (no
+// bias).
+struct GradOut {
+  Tensor value;
+  bool accumulate = false;
+};
+
+struct Window {  // square kernels, as every model here uses them
+  int64_t size = 1, stride = 1, padding = 0;
+};
+
+struct BatchNormState {
+  Tensor running_mean, running_var;  // [C], updated in training
+  double momentum = 0.1, epsilon = 1e-5;
+};
+
+struct DropoutKey {  // element e of the batch draws value (first_element + e) of (seed, stream)
+  uint64_t seed = 0, stream = 0;
+  int64_t first_element = 0;
+};
+
+struct SgdArgs {  // torch.optim.SGD's rule and names
+  double lr, momentum, dampening, weight_decay;
+  bool nesterov, first_step;
+};
+struct AdamArgs {  // torch.optim.Adam's rule; decoupled weight decay is AdamW's
+  double lr, beta1, beta2, epsilon, weight_decay;
+  bool decoupled;
+  int64_t step;  // 1 for the first
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;
+  virtual DeviceType device_type() const = 0;
+  virtual bool supports(Dtype dtype) const = 0;
+
+  // y [M,N] = op(a) op(b), op transposing when asked; adds to y when accumulate.
+  virtual void matmul(const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b,
+                      bool accumulate, Tensor& y) const;
+
+  // x [N,in], w [out,in], bias [out] or empty -> y [N,out] = act(x w^T + bias)
+  virtual void linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation act,
+                      Tensor& y) const;
+  // `kept` is y for relu and none, the pre-activation for gelu. dx may be empty: not wanted.
+  virtual void linear_backward(const Tensor& x, const Tensor& w, const Tensor& kept,
+                               const Tensor& dy, Activation act, Tensor& dx, GradOut& dw,
+                               GradOut& dbias) const;
+
+  // x [N,H,W,C], w [out,K,K,C], bias [out] or empty -> y [N,H',W',out]
+  virtual void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, Window window,
+                      Tensor& y) const;
+  virtual void conv2d_backward(const Tensor& x, const Tensor& w, const Tensor& dy, Window window,
+                               Tensor& dx, GradOut& dw, GradOut& dbias) const;
+
+  // y = act(x), elementwise; backward takes x for gelu, y for relu: dx = dy * act'(kept)
+  virtual void activation(const Tensor& x, Activation act, Tensor& y) const;
+  virtual void activation_backward(const Tensor& kept, const Tensor& dy, Activation act,
+                                   Tensor& dx) const;
+  // y = act(a + b), the residual join (act none or relu)
+  virtual void add(const Tensor& a, const Tensor& b, Activation act, Tensor& y) const;
+
+  // Over all but the last extent. Training: batch statistics into mean and inv_std [C], and the
+  // running ones move as in torch.nn.BatchNorm2d (biased variance normalises, unbiased is kept). y
+  // = act(scale * xhat + shift), act none or relu.
+  virtual void batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift, Activation act,
+                         BatchNormState& state, Tensor& mean, Tensor& inv_std, Tensor& y) const;
+  virtual void batchnorm_inference(const Tensor& x, const Tensor& scale, const Tensor& shift,
+                                   Activation act, const BatchNormState& state, Tensor& y) const;
+  virtual void batchnorm_backward(const Tensor& x, const Tensor& scale, const Tensor& shift,
+                                  const Tensor& y, const Tensor& dy, Activation act,
+                                  const Tensor& mean, const Tensor& inv_std, Tensor& dx,
+                                  GradOut& dscale, GradOut& dshift) const;
+  // Over the last extent; mean and inv_std [rows]
+  virtual void layernorm(const Tensor& x, const Tensor& scale, const Tensor& shift, double epsilon,
+                         Tensor& mean, Tensor& inv_std, Tensor& y) const;
+  virtual void layernorm_backward(const Tensor& x, const Tensor& scale, const Tensor& dy,
+                                  const Tensor& mean, const Tensor& inv_std, Tensor& dx,
+                                  GradOut& dscale, GradOut& dshift) const;
+
+  // x [N,H,W,C] -> y [N,H',W',C]; chosen [same as y] i32 is the flat H*W index of the winner (the
+  // first on ties)
+  virtual void max_pool(const Tensor& x, Window window, Tensor& chosen, Tensor& y) const;
+  virtual void max_pool_backward(const Tensor& chosen, const Tensor& dy, Window window,
+                                 Tensor& dx) const;
+  // Padding counts as zeros in the mean, as in torch.nn.AvgPool2d.
+  virtual void avg_pool(const Tensor& x, Window window, Tensor& y) const;
+  virtual void avg_pool_backward(const Tensor& dy, Window window, Tensor& dx) const;
+
+  // ids [..] i64, table [V,D] -> y [..,D]; backward adds rows (repeated ids add up)
+  virtual void embedding(const Tensor& ids, const Tensor& table, Tensor& y) const;
+  virtual void embedding_backward(const Tensor& ids, const Tensor& dy, GradOut& dtable) const;
+  // y = x * keep / (1 - p); its backward is itself on dy
+  virtual void dropout(const Tensor& x, double p, DropoutKey key, Tensor& y) const;
+
+  // logits [N,K], labels [N] i64 -> sum over rows of -log softmax[label] / denominator; dlogits is
+  // its gradient
+  virtual double softmax_cross_entropy(const Tensor& logits, const Tensor& labels,
+                                       double denominator, Tensor& dlogits) const;
+  // sum of (y - target)^2 / denominator
+  virtual double mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const;
+
+  virtual void sgd(Tensor& value, const Tensor& grad, Tensor& velocity, const SgdArgs& args) const;
+  virtual void adam(Tensor& value, const Tensor& grad, Tensor& m, Tensor& v,
+                    const AdamArgs& args) const;
+  virtual void axpy(double alpha, const Tensor& x, Tensor& y) const;  // y += alpha x
+};
+
+std::vector<std::string_view> backend_names();
+// Throws std::invalid_argument for a name not built in, listing those that are.
+const Backend& backend_named(std::string_view name);
+// The backend that computes on `t`: the innermost BackendScope of this thread, else the best built
+// in for the device; f64 always goes to reference.
+const Backend& backend_for(const Tensor& t);
+
+// Chooses the backend of the calling thread until destroyed.
+class BackendScope {
+ public:
+  explicit BackendScope(const Backend& backend);
+  ~BackendScope();
+  BackendScope(const BackendScope&) = delete;
+  BackendScope& operator=(const BackendScope&) = delete;
+
+ private:
+  const Backend* outer_;
+};
+
+namespace backends {
+#define X(name, what) std::unique_ptr<Backend> name();
+HM_BACKENDS(X)
+#undef X
+}  // namespace backends
+
+}  // namespace howmany

@@ -1,0 +1,66 @@
+// Datasets: a size and a way to write sample i into a caller's buffer, so that a batch is collated
+// without a copy. get() is const and thread-safe: loader workers call it at once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace howmany {
+
+// What a dataset yields per sample.
+struct SampleSpec {
+  Shape x;  // [1024], [224,224,3]
+  Dtype x_dtype = Dtype::f32;
+  Shape y;  // [] for a class label, [2] for a regression target
+  Dtype y_dtype = Dtype::i64;
+};
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual int64_t size() const = 0;
+  virtual SampleSpec spec() const = 0;
+  // Writes sample `index` to x and y, row-major, of the spec's sizes. `key` (seed, epoch) feeds
+  // random augmentation, drawn from (key, index) alone. Throws Error naming the file when a sample
+  // cannot be had.
+  virtual void get(int64_t index, uint64_t key, void* x, void* y) const = 0;
+  virtual std::string describe() const = 0;
+};
+
+using DatasetPtr = std::unique_ptr<Dataset>;
+
+// Inputs drawn from N(0,1), labels from the class count (or a fixed linear map of x for
+// regression); sample i is a pure function of (seed, i).
+DatasetPtr synthetic_dataset(const SampleSpec& spec, int64_t size, int64_t classes, uint64_t seed);
+
+// x [size, ...], y [size, ...] held in memory.
+DatasetPtr tensor_dataset(Tensor x, Tensor y);
+
+enum class OnBadImage { skip, refuse };
+struct ImageFolderOptions {
+  int64_t size = 224;     // output is size x size x 3
+  bool train = true;      // random crop and flip; else resize and centre crop
+  bool normalize = true;  // ImageNet mean and deviation, as torchvision's recipes
+  OnBadImage on_bad = OnBadImage::refuse;
+  int64_t max_pixels = 100'000'000;  // a larger image is a bad one (decompression bombs)
+};
+
+struct BadImage {
+  std::string path, why;
+};
+struct ImageFolder {
+  DatasetPtr dataset;
+  std::vector<std::string> classes;  // sorted folder names; label = position
+  std::vector<BadImage> bad;         // found when scanning headers
+};
+// root/class/file.{jpg,jpeg,png}; files sorted by name. Headers are checked now; a file that only
+// fails in decoding is reported by get(). With skip such samples are replaced by the next good one
+// of the class order and counted. Throws Error: missing root, no class folder, no usable image,
+// (refuse) the first bad ones named.
+ImageFolder image_folder(const std::string& root, const ImageFolderOptions& options);
+
+}  // namespace howmany

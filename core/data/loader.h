@@ -1,0 +1,62 @@
+// A Loader yields the same global batches for the same (seed, epoch) whatever the world size or
+// worker count; a rank gets its rows of each. Workers are threads; 0 workers load in the caller.
+// One consumer thread per loader.
+//
+//   Loader loader(dataset, {.global_batch = 64, .workers = 4, .seed = 1});
+//   loader.start_epoch(0);
+//   while (auto batch = loader.next()) train(*batch);
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "core/data/dataset.h"
+
+namespace howmany {
+
+// The rows [begin, end) of a batch of n that share `index` of `count` owns: as even as possible,
+// the first ones larger.
+struct Share {
+  int index = 0, count = 1;
+  int64_t begin(int64_t n) const { return n / count * index + std::min<int64_t>(index, n % count); }
+  int64_t end(int64_t n) const { return Share{index + 1, count}.begin(n); }
+};
+
+struct Batch {
+  Tensor x, y;
+  int64_t global_rows = 0;  // samples in the global batch this is a part of
+  int64_t first_row = 0;    // place of row 0 in it
+};
+
+struct LoaderOptions {
+  int64_t global_batch = 1;
+  int workers = 0;
+  int prefetch = 2;  // batches kept ready per worker
+  bool shuffle = true;
+  bool drop_last = false;  // the last batch of an epoch may be smaller
+  uint64_t seed = 0;
+  Share share;
+  Device device;  // where batches end up
+};
+
+class Loader {
+ public:
+  Loader(const Dataset& dataset, LoaderOptions options);  // the dataset must outlive the loader
+  ~Loader();                                              // stops and joins the workers
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  int64_t batches_per_epoch() const;
+  void start_epoch(int64_t epoch);  // abandons what was left of the previous one
+  // The next batch in order, or nothing at the end of the epoch. Rethrows a worker's exception.
+  std::optional<Batch> next();
+  double wait_seconds() const;  // time next() spent waiting since construction
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace howmany

@@ -1,0 +1,23 @@
+// Losses: value and gradient in one call. The denominator is the global batch (times outputs for
+// mse), so that sums over ranks or micro-batches are the global mean without another division.
+#pragma once
+
+#include <string_view>
+
+#include "core/tensor.h"
+
+namespace howmany {
+
+enum class Loss { softmax_cross_entropy, mse };
+
+struct LossResult {
+  double value = 0;  // this part's share of the global mean
+  Tensor dy;         // gradient of the global mean with respect to y
+};
+
+// y [N,K]; softmax_cross_entropy: target [N] i64 in [0,K); mse: target [N,K], mean over all
+// elements as torch.nn.MSELoss. global_rows is the number of samples in the global batch. Throws
+// std::invalid_argument for a label out of range.
+LossResult compute_loss(Loss loss, const Tensor& y, const Tensor& target, int64_t global_rows);
+
+}  // namespace howmany

@@ -1,0 +1,49 @@
+// Models: a function of options that returns a Layer and says what it eats. One file in core/models
+// plus its line here.
+//
+//   ModelSpec m = make_model("mlp:sizes=64-32-10");
+//   materialize(*m.layer, {.device = {}, .seed = 1});
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/layer.h"
+#include "core/loss.h"
+
+namespace howmany {
+
+// One line per model: X(name, "what it is; options with defaults").
+#define HM_MODELS(X)                                                          \
+  X(simple_net, "Linear 10->2 with MSE loss: the smallest thing that trains") \
+  X(mlp, "linear and relu layers; sizes=1024-4096-4096-1000")                 \
+  X(resnet18, "ResNet-18 (He et al. 2015); image=224, classes=1000, width=64")
+
+struct ModelSpec {
+  std::string name;
+  LayerPtr layer;
+  Shape sample;  // of one input, without the batch extent: [1024], [224,224,3]
+  Dtype input = Dtype::f32;
+  int64_t classes = 0;  // outputs per sample
+  Loss loss = Loss::softmax_cross_entropy;
+};
+
+using ModelOptions = std::map<std::string, std::string>;
+
+std::vector<std::string_view> model_names();
+// "name" or "name:key=value,key=value". Throws std::invalid_argument: unknown name (nearest one
+// suggested), unknown key.
+ModelSpec make_model(std::string_view text);
+
+namespace models {
+#define X(name, what) ModelSpec name(const ModelOptions& options);
+HM_MODELS(X)
+#undef X
+}  // namespace models
+
+// The nearest of `known` by edit distance, for "did you mean"; empty when nothing is near.
+std::string nearest(std::string_view word, const std::vector<std::string_view>& known);
+
+}  // namespace howmany

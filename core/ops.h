@@ -1,0 +1,54 @@
+// Checked tensor functions: they refuse bad shapes (std::invalid_argument, before any side effect),
+// allocate the result, name the NVTX range and call the backend of the first argument. Forward and
+// backward stand side by side. Shapes and meaning are those of backend.h. Thread-safe as long as
+// outputs are not shared.
+#pragma once
+
+#include "core/backend.h"
+
+namespace howmany::ops {
+
+Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a = false, bool transpose_b = false);
+
+Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation act);
+Tensor linear_backward(const Tensor& x, const Tensor& w, const Tensor& kept, const Tensor& dy,
+                       Activation act, bool want_dx, GradOut dw, GradOut dbias);
+
+Shape conv2d_shape(const Shape& x, int64_t out_channels, Window window);
+Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, Window window);
+Tensor conv2d_backward(const Tensor& x, const Tensor& w, const Tensor& dy, Window window,
+                       bool want_dx, GradOut dw, GradOut dbias);
+
+Tensor activation(const Tensor& x, Activation act);
+Tensor activation_backward(const Tensor& kept, const Tensor& dy, Activation act);
+Tensor add(const Tensor& a, const Tensor& b, Activation act = Activation::none);
+
+struct Normalized {
+  Tensor y, mean, inv_std;
+};
+Normalized batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift, Activation act,
+                     BatchNormState& state);
+Tensor batchnorm_inference(const Tensor& x, const Tensor& scale, const Tensor& shift,
+                           Activation act, const BatchNormState& state);
+Tensor batchnorm_backward(const Tensor& x, const Tensor& scale, const Tensor& shift,
+                          const Normalized& forward, const Tensor& dy, Activation act,
+                          GradOut dscale, GradOut dshift);
+Normalized layernorm(const Tensor& x, const Tensor& scale, const Tensor& shift, double epsilon);
+Tensor layernorm_backward(const Tensor& x, const Tensor& scale, const Normalized& forward,
+                          const Tensor& dy, GradOut dscale, GradOut dshift);
+
+struct Pooled {
+  Tensor y, chosen;
+};
+Pooled max_pool(const Tensor& x, Window window);
+Tensor max_pool_backward(const Pooled& forward, const Tensor& dy, Window window, const Shape& x);
+Tensor avg_pool(const Tensor& x, Window window);
+Tensor avg_pool_backward(const Tensor& dy, Window window, const Shape& x);
+
+Tensor embedding(const Tensor& ids, const Tensor& table);
+void embedding_backward(const Tensor& ids, const Tensor& dy, GradOut dtable);
+Tensor dropout(const Tensor& x, double p, DropoutKey key);
+
+void axpy(double alpha, const Tensor& x, Tensor& y);
+
+}  // namespace howmany::ops

@@ -1,0 +1,94 @@
+#include "core/rng.h"
+
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+#include "core/error.h"
+
+namespace howmany {
+
+std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, std::array<uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t a = uint64_t{0xD2511F53} * c[0];
+    const uint64_t b = uint64_t{0xCD9E8D57} * c[2];
+    c = {static_cast<uint32_t>(b >> 32) ^ c[1] ^ key[0], static_cast<uint32_t>(b),
+         static_cast<uint32_t>(a >> 32) ^ c[3] ^ key[1], static_cast<uint32_t>(a)};
+    key[0] += 0x9E3779B9;
+    key[1] += 0xBB67AE85;
+  }
+  return c;
+}
+
+// FNV-1a
+uint64_t stream_of(std::string_view name) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (unsigned char ch : name) hash = (hash ^ ch) * 0x100000001b3;
+  return hash;
+}
+
+namespace {
+
+std::array<uint32_t, 4> block(uint64_t seed, uint64_t stream, uint64_t index) {
+  return philox({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
+                 static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32)},
+                {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+}
+
+// 53 bits in [0, 1).
+double unit(uint32_t high, uint32_t low) {
+  return static_cast<double>((uint64_t{high} << 32 | low) >> 11) * 0x1p-53;
+}
+
+template <typename F>
+void fill(Tensor& t, F&& value) {
+  HM_REQUIRE(t.dtype() == Dtype::f32 || t.dtype() == Dtype::f64, "[rng] cannot fill {}",
+             name_of(t.dtype()));
+  // Rounded to f32 in both types, so that a double model starts where its float twin does.
+  const auto each = [&](auto out) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(value(i));
+  };
+  if (t.dtype() == Dtype::f32)
+    each(t.mutable_values<float>());
+  else
+    each(t.mutable_values<double>());
+}
+
+}  // namespace
+
+uint32_t Rng::bits(uint64_t index) const { return block(seed_, stream_, index / 4)[index % 4]; }
+
+double Rng::uniform(uint64_t index) const {
+  const auto b = block(seed_, stream_, index);
+  return unit(b[0], b[1]);
+}
+
+double Rng::normal(uint64_t index) const {
+  const auto b = block(seed_, stream_, index);
+  const double radius = std::sqrt(-2 * std::log(1 - unit(b[0], b[1])));
+  return radius * std::cos(2 * std::numbers::pi * unit(b[2], b[3]));
+}
+
+int64_t Rng::below(uint64_t index, int64_t bound) const {
+  HM_REQUIRE(bound > 0, "[rng] below({})", bound);
+  return static_cast<int64_t>(uniform(index) * static_cast<double>(bound));
+}
+
+void fill_uniform(Tensor& t, double low, double high, const Rng& rng) {
+  fill(t, [&](uint64_t i) { return low + (high - low) * rng.uniform(i); });
+}
+
+void fill_normal(Tensor& t, double mean, double deviation, const Rng& rng) {
+  fill(t, [&](uint64_t i) { return mean + deviation * rng.normal(i); });
+}
+
+std::vector<int64_t> permutation(int64_t n, const Rng& rng) {
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  for (int64_t i = n - 1; i > 0; --i)
+    std::swap(order[static_cast<size_t>(i)],
+              order[static_cast<size_t>(rng.below(static_cast<uint64_t>(i), i + 1))]);
+  return order;
+}
+
+}  // namespace howmany

@@ -1,0 +1,39 @@
+// Counter-based random numbers: value = f(seed, stream, index), so any rank or thread computes any
+// element alone and the result does not depend on world size, worker count or order. Philox4x32-10
+// (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11). Everything here is pure and
+// thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace howmany {
+
+std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
+
+// Streams are named, e.g. stream_of("layer1.0.conv1.weight").
+uint64_t stream_of(std::string_view name);
+
+class Rng {
+ public:
+  explicit Rng(uint64_t seed, uint64_t stream = 0) : seed_(seed), stream_(stream) {}
+
+  uint32_t bits(uint64_t index) const;
+  double uniform(uint64_t index) const;                // [0, 1)
+  double normal(uint64_t index) const;                 // mean 0, standard deviation 1 (Box-Muller)
+  int64_t below(uint64_t index, int64_t bound) const;  // [0, bound)
+
+ private:
+  uint64_t seed_, stream_;
+};
+
+void fill_uniform(Tensor& t, double low, double high, const Rng& rng);
+void fill_normal(Tensor& t, double mean, double deviation, const Rng& rng);
+// Fisher-Yates permutation of 0..n-1.
+std::vector<int64_t> permutation(int64_t n, const Rng& rng);
+
+}  // namespace howmany

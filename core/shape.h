@@ -1,0 +1,40 @@
+// Up to six non-negative extents, row-major. A value: cheap to copy, compared by ==.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+namespace howmany {
+
+class Shape {
+ public:
+  static constexpr int kMaxRank = 6;
+
+  Shape() = default;  // rank 0: one element
+  Shape(std::initializer_list<int64_t> extents);
+  explicit Shape(std::span<const int64_t> extents);
+
+  int rank() const { return rank_; }
+  // Extent `i`; negative counts from the back. Throws std::invalid_argument outside the rank.
+  int64_t operator[](int i) const;
+  std::span<const int64_t> extents() const { return {extents_.data(), static_cast<size_t>(rank_)}; }
+
+  // Product of the extents; throws std::invalid_argument when it does not fit 63 bits.
+  int64_t numel() const;
+  // The same shape with extent 0 replaced: [8,3] with_rows(2) -> [2,3].
+  Shape with_rows(int64_t rows) const;
+  // Elements in one row: numel / extent 0.
+  int64_t row_numel() const;
+
+  std::string str() const;  // "[2,3]"
+  bool operator==(const Shape& other) const;
+
+ private:
+  std::array<int64_t, kMaxRank> extents_{};
+  int rank_ = 0;
+};
+
+}  // namespace howmany

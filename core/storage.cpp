@@ -1,0 +1,113 @@
+#include "core/storage.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+
+namespace howmany {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+// Free blocks by exact rounded size. Sanitizer builds bypass it, so that use after free is seen.
+class Pool {
+ public:
+  void cancel(int64_t bytes) {
+    std::lock_guard lock(mutex_);
+    use_.in_use -= bytes;
+  }
+
+  void* take(int64_t bytes) {
+    std::lock_guard lock(mutex_);
+    use_.in_use += bytes;
+    use_.peak = std::max(use_.peak, use_.in_use);
+    auto& blocks = free_[bytes];
+    if (blocks.empty()) return nullptr;
+    void* block = blocks.back();
+    blocks.pop_back();
+    use_.cached -= bytes;
+    return block;
+  }
+
+  // True when the pool keeps the block.
+  bool give(void* block, int64_t bytes) {
+    std::lock_guard lock(mutex_);
+    use_.in_use -= bytes;
+#if HM_SANITIZED
+    (void)block;
+    return false;
+#else
+    free_[bytes].push_back(block);
+    use_.cached += bytes;
+    return true;
+#endif
+  }
+
+  void clear() {
+    std::lock_guard lock(mutex_);
+    for (auto& [bytes, blocks] : free_)
+      for (void* block : blocks) std::free(block);
+    free_.clear();
+    use_.cached = 0;
+  }
+
+  MemoryUse use() {
+    std::lock_guard lock(mutex_);
+    return use_;
+  }
+
+  void reset_peak() {
+    std::lock_guard lock(mutex_);
+    use_.peak = use_.in_use;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<int64_t, std::vector<void*>> free_;
+  MemoryUse use_;
+};
+
+// Leaked on purpose: tensors with static storage may be freed after any static pool would be.
+Pool& pool() {
+  static Pool* const instance = new Pool;
+  return *instance;
+}
+
+}  // namespace
+
+Storage::Storage(int64_t bytes, Device device)
+    : bytes_((std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment) {
+  HM_REQUIRE(device.type == DeviceType::cpu,
+             "[storage] no memory for {}: this build has no backend for it", device.str());
+  data_ = pool().take(bytes_);
+  if (data_ == nullptr) data_ = std::aligned_alloc(kAlignment, static_cast<size_t>(bytes_));
+  if (data_ != nullptr) return;
+  pool().cancel(bytes_);
+  throw Error(fmt::format("[storage] out of memory: {} bytes on {}", bytes_, device.str()));
+}
+
+Storage::~Storage() {
+  if (!pool().give(data_, bytes_)) std::free(data_);
+}
+
+std::shared_ptr<void> Storage::attachment(int64_t offset) const {
+  std::lock_guard lock(mutex_);
+  const auto found = attachments_.find(offset);
+  return found == attachments_.end() ? nullptr : found->second;
+}
+
+void Storage::set_attachment(int64_t offset, std::shared_ptr<void> value) {
+  std::lock_guard lock(mutex_);
+  std::swap(attachments_[offset], value);  // the old one is freed outside the map
+}
+
+MemoryUse memory_use() { return pool().use(); }
+void reset_peak_memory() { pool().reset_peak(); }
+void release_cached_memory() { pool().clear(); }
+
+}  // namespace howmany

@@ -1,0 +1,13 @@
+#include "parallel/comm.h"
+
+namespace howmany {
+
+CommError::CommError(std::string_view operation, int rank, int size, std::string_view backend,
+                     int peer, double elapsed_seconds, std::string_view why)
+    : Error(fmt::format("[{}] rank {} of {} ({}): {}{} after {:.1f} s", operation, rank, size,
+                        backend, peer >= 0 ? fmt::format("peer {}: ", peer) : "", why,
+                        elapsed_seconds)),
+      rank_(rank),
+      peer_(peer) {}
+
+}  // namespace howmany

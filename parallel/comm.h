@@ -1,0 +1,135 @@
+// A Comm is an ordered group of ranks. Every rank calls the same collectives in the same order with
+// the same sizes and dtypes; size 1 is a valid no-op. Tensors are on the CPU, contiguous, of any
+// dtype the op allows. Every call has a timeout; after a failure the Comm is poisoned and every
+// later call throws the first error. One thread per rank issues calls; asynchronous ones run on the
+// Comm's own thread, in order.
+//
+//   comm.all_reduce(grad);                              // sum, in place
+//   Work work = comm.all_reduce_async(bucket);          // bucket is not ours until...
+//   work.wait();
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+#include "core/tensor.h"
+
+namespace howmany {
+
+// One line per engine: X(name, "what carries the bytes").
+#if HM_HAVE_GLOO
+#define HM_COMMS_GLOO(X) X(gloo, "Gloo over TCP between processes")
+#else
+#define HM_COMMS_GLOO(X)
+#endif
+#define HM_COMMS(X)                                        \
+  X(local, "shared memory between threads of one process") \
+  HM_COMMS_GLOO(X)
+
+enum class ReduceOp { sum, max, min };
+
+class CommError : public Error {
+ public:
+  // "[all_reduce] rank 1 of 4 (local): peer 2 failed after 1.2 s: <why>"
+  CommError(std::string_view operation, int rank, int size, std::string_view backend, int peer,
+            double elapsed_seconds, std::string_view why);
+  int rank() const { return rank_; }
+  int peer() const { return peer_; }  // -1 when the engine cannot tell
+
+ private:
+  int rank_, peer_;
+};
+
+// A started collective. wait() returns when the buffer is ready or rethrows the failure; it waits
+// as long as the operation's own timeout. Dropping a Work without waiting is a bug, but safe once
+// the Comm is gone.
+class [[nodiscard]] Work {
+ public:
+  Work() = default;  // already done
+  explicit Work(std::shared_future<void> done) : done_(std::move(done)) {}
+  void wait() {
+    if (done_.valid()) done_.get();
+  }
+  bool ready() const {
+    return !done_.valid() || done_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  }
+
+ private:
+  std::shared_future<void> done_;
+};
+
+class Comm {
+ public:
+  virtual ~Comm();  // never communicates; stops the comm thread
+  Comm(const Comm&) = delete;
+  Comm& operator=(const Comm&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  virtual std::string_view backend() const = 0;
+  void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }  // default 30 s
+  std::chrono::milliseconds timeout() const { return timeout_; }
+
+  // In place over t; the result is bitwise the same on every rank.
+  void all_reduce(Tensor t, ReduceOp op = ReduceOp::sum);
+  Work all_reduce_async(Tensor t, ReduceOp op = ReduceOp::sum);
+  void broadcast(Tensor t, int root);
+  // send [n] from every rank -> receive [size*n], rank order.
+  void all_gather(const Tensor& send, Tensor receive);
+  // send [size*n] -> receive [n]: the sum (op) of everyone's part `rank`.
+  void reduce_scatter(const Tensor& send, Tensor receive, ReduceOp op = ReduceOp::sum);
+  // send [n] -> receive [size*n] on root; receive may be empty elsewhere.
+  void gather(const Tensor& send, Tensor receive, int root);
+  // send [size*n] on root -> receive [n].
+  void scatter(const Tensor& send, Tensor receive, int root);
+  // part i of send goes to rank i; receive part i came from rank i. Both [size*n].
+  void all_to_all(const Tensor& send, Tensor receive);
+  void send(const Tensor& t, int peer, int tag = 0);
+  void receive(Tensor t, int peer, int tag = 0);
+  void barrier();
+
+  // Collective. Ranks with the same color form a group, ordered by (key, rank); color < 0: in none,
+  // returns null.
+  std::unique_ptr<Comm> split(int color, int key = 0);
+  // Poisons this rank's view and wakes every peer that waits for it: called when this rank is about
+  // to leave by exception.
+  void abort(std::string_view why);
+  bool failed() const;
+
+ protected:
+  Comm(int rank, int size);
+
+  virtual void do_all_reduce(Tensor& t, ReduceOp op) = 0;
+  virtual void do_broadcast(Tensor& t, int root) = 0;
+  virtual void do_all_gather(const Tensor& send, Tensor& receive) = 0;
+  virtual void do_reduce_scatter(const Tensor& send, Tensor& receive, ReduceOp op) = 0;
+  virtual void do_gather(const Tensor& send, Tensor& receive, int root) = 0;
+  virtual void do_scatter(const Tensor& send, Tensor& receive, int root) = 0;
+  virtual void do_all_to_all(const Tensor& send, Tensor& receive) = 0;
+  virtual void do_send(const Tensor& t, int peer, int tag) = 0;
+  virtual void do_receive(Tensor& t, int peer, int tag) = 0;
+  virtual void do_barrier() = 0;
+  virtual std::unique_ptr<Comm> do_split(int color, int key) = 0;
+  virtual void do_abort(std::string_view why) = 0;
+
+ private:
+  struct Progress;  // the comm thread, its queue, the first error
+
+  // Runs `call` now, or behind what is queued; names the NVTX range, keeps the first error, adds
+  // who and how long.
+  void run(const char* operation, int64_t bytes, const std::function<void()>& call);
+
+  int rank_, size_;
+  std::chrono::milliseconds timeout_{30'000};
+  std::unique_ptr<Progress> progress_;
+};
+
+std::vector<std::string_view> comm_names();
+
+}  // namespace howmany

@@ -1,0 +1,38 @@
+// Sums gradients over a group while backward still runs. ready(param) is called as gradients become
+// final (Tape::on_final), finish() before the optimizer steps; afterwards every rank holds the same
+// sums. Gradients already carry 1/global batch (see loss.h), so a sum is the mean. Destructors
+// never communicate. One thread calls.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "core/layer.h"
+#include "parallel/comm.h"
+
+namespace howmany {
+
+struct GradSyncOptions {
+  bool bucketed = true;  // false: one all_reduce per parameter, in ready(), on the calling thread
+  int64_t bucket_bytes = 25 << 20;  // torch DDP's defaults
+  int64_t first_bucket_bytes = 1 << 20;
+};
+
+class GradSync {
+ public:
+  virtual ~GradSync() = default;
+  virtual void ready(Param& param) = 0;
+  // Waits for everything, gives parameters that got no gradient a zero one, and returns `loss`
+  // summed over the group (it rides in the last bucket).
+  virtual double finish(double loss) = 0;
+};
+
+// Buckets are filled in reverse parameter order and gradients become views into them, so nothing is
+// copied. Parameters must be materialized, the same on every rank, and outlive the result. Not
+// collective.
+std::unique_ptr<GradSync> make_grad_sync(Comm& comm, std::span<Param* const> params,
+                                         const GradSyncOptions& options);
+
+}  // namespace howmany

@@ -1,0 +1,3 @@
+#include "reports/record.h"
+
+int main() { return 2; }

@@ -1,0 +1,53 @@
+// The summary every command writes and reads: schema howmany.summary/1, described in
+// reports/README.md and checked by reports/summary.schema.json. Files are untrusted: read_summary
+// throws InputError naming the file and the place, never crashes. Values only; not tied to any
+// thread.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace howmany {
+
+// A file that is not what it should be, or cannot be read or written: one line, exit code 2.
+class InputError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Metric {
+  double value = 0;
+  std::string unit;                 // "s", "1/s", "ratio", "bytes"
+  std::optional<double> low, high;  // 95 % confidence interval
+  int64_t n = 0;                    // samples behind the value
+};
+
+struct Measurement {
+  std::string suite;                              // "speedup"
+  std::string name;                               // the case: "ddp/mlp"
+  std::map<std::string, std::string> parameters;  // devices, batch, backend, scaling, ...
+  std::map<std::string, Metric> metrics;
+  std::vector<std::string>
+      flags;  // "oversubscribed", "not converged", "failed: <why>", "interrupted"
+};
+
+struct Summary {
+  nlohmann::json context = nlohmann::json::object();
+  nlohmann::json answer =
+      nlohmann::json::object();  // member per question: {recommended, because, table}
+  std::vector<Measurement> measurements;
+};
+
+nlohmann::json to_json(const Summary& summary);
+Summary summary_from_json(const nlohmann::json& json, const std::string& source);
+Summary read_summary(const std::string& path);
+// Written to a temporary name and renamed.
+void write_text(const std::string& path, const std::string& text);
+// Tidy: one row per measurement and metric, RFC 4180.
+std::string to_csv(const Summary& summary);
+
+}  // namespace howmany
