@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Who may include whom: core <- parallel <- benches, tests; reports stands alone; nobody includes a source file."""
+import pathlib
+import re
+import sys
+
+MAY_INCLUDE = {
+    "core": {"core"},
+    "parallel": {"core", "parallel"},
+    "benches": {"core", "parallel", "benches"},
+    "reports": {"reports"},
+    "tests": {"core", "parallel", "benches", "reports", "tests"},
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+
+
+def problems(root):
+    for folder, allowed in MAY_INCLUDE.items():
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix not in {".h", ".cpp", ".cu"}:
+                continue
+            for target in INCLUDE.findall(path.read_text()):
+                where = f"{path.relative_to(root)}: includes \"{target}\""
+                if target.split("/")[0] not in allowed:
+                    yield f"{where}, but {folder} may include only {', '.join(sorted(allowed))}"
+                if target.endswith((".cpp", ".cu")):
+                    yield f"{where}, a source file"
+                if not (root / target).is_file():
+                    yield f"{where}, which is not a path from the project's root"
+                private = re.match(r"core/backends/\w+/", target)
+                if private and not str(path.relative_to(root)).startswith(private.group()):
+                    yield f"{where}, private to {private.group()}"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
+    found = list(problems(root))
+    print("\n".join(found) or "layering holds")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+# Shared by scripts/run and scripts/test: installs what is missing, configures and builds a preset.
+# Everything said here goes to stderr; stdout belongs to the program that is run.
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+say() { printf '%s\n' "$*" >&2; }
+die() { say "$*"; exit 3; }
+
+# packages [test] -> names from scripts/packages.txt
+packages() {
+  sed -e '/\[test\]/{'"$([ "${1:-}" = test ] || echo d)"'}' -e 's/#.*//' -e '/^[[:space:]]*$/d' -e 's/[[:space:]]//g' \
+    "$root/scripts/packages.txt"
+}
+
+missing_packages() {
+  local name
+  for name in $(packages "$1"); do
+    dpkg-query -W -f='${Status}' "$name" 2>/dev/null | grep -q 'install ok installed' || echo "$name"
+  done
+}
+
+install_missing() {
+  if ! command -v dpkg-query apt-get >/dev/null; then
+    say "This is not a Debian or Ubuntu system: please install the equivalents of scripts/packages.txt yourself."
+    return
+  fi
+  local names as_root=()
+  names=$(missing_packages "${1:-}" | tr '\n' ' ')
+  [ -n "${names// /}" ] || return 0
+  [ "$(id -u)" = 0 ] || as_root=(sudo)
+  say "Installing with apt: $names"
+  "${as_root[@]}" apt-get update -qq >&2 || say "apt-get update failed; trying with the lists that are here"
+  # shellcheck disable=SC2086
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $names >&2 ||
+    die "Could not install: $names. Install them by hand, then add --no-install."
+}
+
+# build PRESET: quiet unless it fails, or a terminal watches.
+build() {
+  local preset=$1 log="$root/build/$1.log"
+  mkdir -p "$root/build"
+  say "Building preset $preset in build/$preset (log: build/$preset.log)"
+  (cd "$root" && cmake --preset "$preset") >"$log" 2>&1 ||
+    { tail -n 30 "$log" >&2; die "Configuring failed; the whole log is $log"; }
+  if [ -t 2 ]; then
+    (cd "$root" && cmake --build --preset "$preset") 2>&1 | tee -a "$log" >&2
+  else
+    (cd "$root" && cmake --build --preset "$preset") >>"$log" 2>&1
+  fi
+  [ "${PIPESTATUS[0]}" = 0 ] || { grep -E -A5 'error|FAILED' "$log" | head -n 60 >&2; die "Building failed; the whole log is $log"; }
+}
