@@ -1,9 +1,7 @@
 #include "core/device.h"
 
-#include <omp.h>
-#include <sched.h>
-
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <set>
 
@@ -12,6 +10,8 @@
 namespace howmany {
 namespace {
 
+constexpr int kMostDevices = 4096;  // "cpu:0-99999999" is a slip of the finger, not a machine
+
 int parse_index(std::string_view digits, std::string_view whole) {
   int index = -1;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
@@ -19,6 +19,28 @@ int parse_index(std::string_view digits, std::string_view whole) {
              "[device] '{}' is not a device: expected cpu:<k> or cuda:<k>", whole);
   return index;
 }
+
+// "cpu:0-3" or one device.
+std::vector<Device> parse_range(std::string_view text) {
+  const size_t dash = text.find('-');
+  const Device first = Device::parse(text.substr(0, dash));
+  if (dash == std::string_view::npos) return {first};
+  HM_REQUIRE(text.find(':') != std::string_view::npos,
+             "[device] '{}' is not a range of devices: expected cpu:0-3", text);
+  const int last = parse_index(text.substr(dash + 1), text);
+  HM_REQUIRE(last >= first.index && last - first.index < kMostDevices,
+             "[device] '{}' is not a range of devices: expected cpu:0-3", text);
+  std::vector<Device> devices;
+  for (int index = first.index; index <= last; ++index) devices.push_back({first.type, index});
+  return devices;
+}
+
+std::atomic<int>& configured_cores() {
+  static std::atomic<int> cores{1};
+  return cores;
+}
+
+int first_core(int index) { return index % cpu_device_count() * cores_per_device(); }
 
 }  // namespace
 
@@ -33,6 +55,46 @@ Device Device::parse(std::string_view text) {
              "[device] '{}' is not a device: expected cpu:<k> or cuda:<k>", text);
   const int index = colon == std::string_view::npos ? 0 : parse_index(text.substr(colon + 1), text);
   return {kind == "cpu" ? DeviceType::cpu : DeviceType::cuda, index};
+}
+
+std::vector<Device> parse_devices(std::string_view list) {
+  std::vector<Device> devices;
+  std::set<Device> seen;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    for (const Device& device : parse_range(list.substr(begin, end - begin))) {
+      HM_REQUIRE(seen.insert(device).second, "[device] {} is listed twice in '{}'", device.str(),
+                 list);
+      devices.push_back(device);
+    }
+    begin = end + 1;
+  }
+  return devices;
+}
+
+void configure_cpu_devices(CpuDevices config) {
+  const int usable = cpu_limits().usable;
+  HM_REQUIRE(config.cores_per_device >= 1 && config.cores_per_device <= usable,
+             "[device] cores per device is {}, expected 1 to {} ({})", config.cores_per_device,
+             usable, cpu_limits().because);
+  configured_cores() = config.cores_per_device;
+}
+
+int cpu_device_count() { return cpu_limits().usable / cores_per_device(); }
+
+int cores_per_device() { return configured_cores(); }
+
+std::vector<int> cpu_slice(int index) {
+  HM_REQUIRE(index >= 0, "[device] cpu:{} is not a device", index);
+  const auto begin = cpu_limits().allowed.begin() + first_core(index);
+  return {begin, begin + cores_per_device()};
+}
+
+bool oversubscribed(const std::vector<Device>& devices) {
+  std::set<int> used;
+  return std::any_of(devices.begin(), devices.end(), [&](const Device& device) {
+    return device.type == DeviceType::cpu && !used.insert(first_core(device.index)).second;
+  });
 }
 
 }  // namespace howmany

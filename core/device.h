@@ -1,7 +1,7 @@
 // Devices and the cores behind them. `cpu:k` is the k-th disjoint slice of the cores this process
-// may really use (affinity mask, cpuset, cgroup v1/v2 quota, SLURM_CPUS_PER_TASK), so CPU cores
-// stand in for GPUs on any machine; `cuda:k` is a visible GPU. All functions are thread-safe;
-// configure_cpu_devices is called once, before threads start.
+// may really use (see cpu_limits.h), so CPU cores stand in for GPUs on any machine; `cuda:k` is a
+// visible GPU. All functions are thread-safe; configure_cpu_devices is called before threads are
+// bound.
 //
 //   configure_cpu_devices({.cores_per_device = 1});
 //   DeviceScope on(Device::parse("cpu:1"));   // this thread, and the OpenMP team it starts, now
@@ -10,10 +10,11 @@
 
 #include <compare>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/cpu_limits.h"
 
 namespace howmany {
 
@@ -32,26 +33,6 @@ struct Device {
 // "cpu:0,cpu:1" or "cpu:0-3"; duplicates are an error.
 std::vector<Device> parse_devices(std::string_view list);
 
-// One limit on the cores this process may use, as found.
-struct CpuLimit {
-  std::string source;  // "affinity mask", "cgroup v2 cpu.max", "SLURM_CPUS_PER_TASK", ...
-  double cpus = 0;     // how many it allows
-  std::string detail;  // where it was read, e.g. "/sys/fs/cgroup/cpu.max: 150000 100000"
-};
-
-struct CpuLimits {
-  std::vector<int>
-      allowed;     // OS cpu ids in the affinity mask, physical cores first, SMT siblings after
-  int usable = 1;  // min over limits, at least 1, rounded down
-  std::vector<CpuLimit> limits;  // every limit found; the smallest decides
-  std::string because;           // "2 cores: affinity mask"
-};
-
-// `root` stands before /sys and /proc, and `slurm` replaces the environment, so that tests can
-// describe any machine.
-CpuLimits read_cpu_limits(const std::string& root = "", std::optional<std::string> slurm = {});
-const CpuLimits& cpu_limits();  // read once
-
 struct CpuDevices {
   int cores_per_device = 1;
 };
@@ -64,9 +45,10 @@ std::vector<int> cpu_slice(int index);
 // True when some cpu device stands on cores that another one of the list uses too.
 bool oversubscribed(const std::vector<Device>& devices);
 
-// Binds the calling thread to a device until destroyed: core affinity and OpenMP team size for cpu.
-// Nesting restores the outer binding. A thread that was never bound runs as the operating system
-// likes.
+// Binds the calling thread to a device until destroyed: core affinity and OpenMP team size for cpu,
+// nothing for cuda. Nesting restores the outer binding; binding again to the same device is free.
+// Where the system refuses to set the affinity only the team size changes. A thread that was never
+// bound runs as the operating system likes. Scopes of a thread end in reverse order.
 class DeviceScope {
  public:
   explicit DeviceScope(Device device);
@@ -76,7 +58,7 @@ class DeviceScope {
 
  private:
   struct Saved;
-  std::unique_ptr<Saved> saved_;
+  std::unique_ptr<Saved> saved_;  // empty when this thread was bound so already
 };
 
 }  // namespace howmany

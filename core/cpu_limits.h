@@ -1,0 +1,37 @@
+// How many cores this process may really use, and which limit decides: affinity mask, cpuset,
+// cgroup v1/v2 quota, Slurm. Garbage in system files is skipped, never an error. Thread-safe.
+//
+//   fmt::print("{}\n", cpu_limits().because);   // "2 cores: cgroup v2 cpu.max"
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace howmany {
+
+// One limit on the cores this process may use, as found.
+struct CpuLimit {
+  std::string source;  // "affinity mask", "cgroup v2 cpu.max", "SLURM_CPUS_PER_TASK", ...
+  double cpus = 0;     // how many it allows
+  std::string detail;  // where it was read, e.g. "/sys/fs/cgroup/cpu.max: 150000 100000"
+};
+
+struct CpuLimits {
+  // OS cpu ids that may be used, one hardware thread of each core first, SMT siblings after.
+  std::vector<int> allowed;
+  int usable = 1;                // min over limits, at least 1, rounded down
+  int physical = 1;              // distinct cores among the first `usable` of allowed
+  std::vector<CpuLimit> limits;  // every limit found; the smallest decides
+  std::string because;           // "2 cores: affinity mask"
+};
+
+// `root` stands before /sys and /proc, and `environment` replaces the process's own, so that tests
+// can describe any machine. With a root the affinity mask is that of <root>/proc/self/status.
+using Environment = std::map<std::string, std::string>;
+CpuLimits read_cpu_limits(const std::string& root = "",
+                          const std::optional<Environment>& environment = {});
+const CpuLimits& cpu_limits();  // this process's, read once
+
+}  // namespace howmany

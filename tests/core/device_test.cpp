@@ -1,0 +1,147 @@
+#include "core/device.h"
+
+#include <gmock/gmock.h>
+#include <omp.h>
+#include <sched.h>
+
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+namespace howmany {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+std::set<int> affinity() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  sched_getaffinity(0, sizeof mask, &mask);
+  std::set<int> cores;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &mask)) cores.insert(cpu);
+  return cores;
+}
+
+std::set<int> slice(int index) {
+  const std::vector<int> cores = cpu_slice(index);
+  return {cores.begin(), cores.end()};
+}
+
+// Leaves the process as it found it, so that tests pass in any order.
+struct Configured {
+  explicit Configured(int cores) { configure_cpu_devices({.cores_per_device = cores}); }
+  ~Configured() { configure_cpu_devices({.cores_per_device = 1}); }
+};
+
+TEST(Device, TextFormParsesAndPrintsTheSame) {
+  for (const char* text : {"cpu:0", "cpu:17", "cuda:0", "cuda:3"})
+    EXPECT_EQ(Device::parse(text).str(), text);
+  EXPECT_EQ(Device::parse("cuda").str(), "cuda:0");
+}
+
+TEST(Device, RefusesWhatIsNotADevice) {
+  for (const char* text : {"", "gpu", "cpu:", "cpu:x", "cpu:-1", "cpu:1x", "cpu:99999999999", ":0"})
+    EXPECT_THROW(Device::parse(text), std::invalid_argument) << text;
+}
+
+TEST(Device, ListsAndRangesExpand) {
+  const std::vector<Device> expected{
+      {DeviceType::cpu, 0}, {DeviceType::cpu, 2}, {DeviceType::cpu, 3}, {DeviceType::cuda, 1}};
+  EXPECT_EQ(parse_devices("cpu:0,cpu:2-3,cuda:1"), expected);
+  EXPECT_EQ(parse_devices("cpu").size(), 1u);
+}
+
+TEST(Device, ListsRefuseDuplicatesAndNonsense) {
+  EXPECT_THAT([] { parse_devices("cpu:0-2,cpu:1"); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("cpu:1 is listed twice")));
+  for (const char* text : {"", "cpu:0,", ",cpu:0", "cpu:3-1", "cpu:0-", "cpu-3", "cpu:0-99999999",
+                           "cpu:0--1", "cpu:0-1-2"})
+    EXPECT_THROW(parse_devices(text), std::invalid_argument) << text;
+}
+
+TEST(CpuDevices, SlicesAreDisjointAndWrapAround) {
+  std::set<int> all;
+  for (int k = 0; k < cpu_device_count(); ++k)
+    for (const int core : cpu_slice(k)) EXPECT_TRUE(all.insert(core).second) << "core " << core;
+  EXPECT_EQ(cpu_slice(cpu_device_count()), cpu_slice(0));
+  EXPECT_THROW(cpu_slice(-1), std::invalid_argument);
+}
+
+TEST(CpuDevices, OversubscribedOnlyWhenTwoShareCores) {
+  std::vector<Device> devices;
+  for (int k = 0; k < cpu_device_count(); ++k) devices.push_back({DeviceType::cpu, k});
+  EXPECT_FALSE(oversubscribed(devices));
+  devices.push_back({DeviceType::cpu, cpu_device_count()});
+  EXPECT_TRUE(oversubscribed(devices));
+  EXPECT_FALSE(oversubscribed({{DeviceType::cuda, 0}, {DeviceType::cpu, 0}}));
+}
+
+TEST(CpuDevices, RefusesMoreCoresThanUsable) {
+  EXPECT_THROW(configure_cpu_devices({.cores_per_device = 0}), std::invalid_argument);
+  EXPECT_THAT([] { configure_cpu_devices({.cores_per_device = cpu_limits().usable + 1}); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr(cpu_limits().because)));
+}
+
+TEST(CpuDevices, WholeMachineIsOneDevice) {
+  const Configured whole(cpu_limits().usable);
+  EXPECT_EQ(cpu_device_count(), 1);
+  EXPECT_EQ(cpu_slice(0).size(), static_cast<size_t>(cpu_limits().usable));
+}
+
+TEST(DeviceScope, BindsTheThreadAndNestingRestores) {
+  const std::set<int> before = affinity();
+  const int team = omp_get_max_threads();
+  const int last = cpu_device_count() - 1;
+  {
+    const DeviceScope outer({DeviceType::cpu, 0});
+    EXPECT_EQ(affinity(), slice(0));
+    EXPECT_EQ(omp_get_max_threads(), 1);
+    {
+      const DeviceScope inner({DeviceType::cpu, last});
+      EXPECT_EQ(affinity(), slice(last));
+      const DeviceScope again({DeviceType::cpu, last});
+      EXPECT_EQ(affinity(), slice(last));
+    }
+    EXPECT_EQ(affinity(), slice(0));
+    const DeviceScope gpu({DeviceType::cuda, 0});
+    EXPECT_EQ(affinity(), slice(0));
+  }
+  EXPECT_EQ(affinity(), before);
+  EXPECT_EQ(omp_get_max_threads(), team);
+}
+
+TEST(DeviceScope, OtherThreadsStayAsTheyWere) {
+  const std::set<int> before = affinity();
+  std::set<int> inside;
+  std::thread([&] {
+    const DeviceScope on({DeviceType::cpu, 0});
+    inside = affinity();
+  }).join();
+  EXPECT_EQ(inside, slice(0));
+  EXPECT_EQ(affinity(), before);
+}
+
+std::vector<std::set<int>> team_affinities() {
+  std::vector<std::set<int>> seen(static_cast<size_t>(omp_get_max_threads()));
+#pragma omp parallel
+  seen[static_cast<size_t>(omp_get_thread_num())] = affinity();
+  return seen;
+}
+
+#if !defined(__SANITIZE_THREAD__)  // which takes libgomp's hand-over for a race
+TEST(DeviceScope, TheOpenMpTeamMovesWithItsThread) {
+  if (cpu_limits().usable < 2) GTEST_SKIP() << cpu_limits().because;
+  const std::set<int> before = affinity();
+  {
+    const Configured pairs(2);
+    const DeviceScope on({DeviceType::cpu, 0});
+    EXPECT_THAT(team_affinities(), testing::ElementsAre(slice(0), slice(0)));
+  }
+  EXPECT_THAT(team_affinities(), testing::Each(before));
+}
+#endif
+
+}  // namespace
+}  // namespace howmany
