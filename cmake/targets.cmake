@@ -6,6 +6,13 @@ target_compile_options(hm_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wco
 if(HM_WERROR)
   target_compile_options(hm_flags INTERFACE -Werror)
 endif()
+if(HM_LIBFUZZER)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    message(FATAL_ERROR "HM_LIBFUZZER needs clang++ (-DCMAKE_CXX_COMPILER=clang++)")
+  endif()
+  target_compile_options(hm_flags INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(hm_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 if(HM_SANITIZE)
   target_compile_options(hm_flags INTERFACE "-fsanitize=${HM_SANITIZE}" -fno-omit-frame-pointer
     -fno-sanitize-recover=all)
@@ -51,4 +58,19 @@ function(hm_tests folder)
     set_tests_properties(${folder}.${unit} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout}
       ENVIRONMENT "HOWMANY_BIN=${CMAKE_BINARY_DIR}/bin;HOWMANY_SOURCE=${PROJECT_SOURCE_DIR}")
   endforeach()
+endfunction()
+
+# hm_fuzz(folder unit ITERATIONS n LIBS lib...): tests/fuzz/<unit>_fuzz.cpp (see
+# tests/support/fuzz_driver.h) becomes ctest <folder>.<unit>_fuzz, a bounded run of fixed inputs;
+# -DHM_LIBFUZZER=ON with clang++ builds the open-ended libFuzzer program instead.
+function(hm_fuzz folder unit)
+  cmake_parse_arguments(F "" "ITERATIONS" "LIBS" ${ARGN})
+  hm_program(${unit}_fuzz SOURCES fuzz/${unit}_fuzz.cpp LIBS ${F_LIBS})
+  if(HM_LIBFUZZER)
+    target_compile_definitions(${unit}_fuzz PRIVATE HM_LIBFUZZER=1)
+    target_link_options(${unit}_fuzz PRIVATE -fsanitize=fuzzer)
+    return()
+  endif()
+  add_test(NAME ${folder}.${unit}_fuzz COMMAND ${unit}_fuzz ${F_ITERATIONS})
+  set_tests_properties(${folder}.${unit}_fuzz PROPERTIES LABELS "${folder};fuzz" TIMEOUT 120)
 endfunction()
