@@ -1,6 +1,8 @@
 // A Mode is a way to divide one training step over devices. step(batch) leaves in each owned Param
 // the gradient of the global-batch mean loss and returns that loss, whatever is divided: the law
 // every mode is tested against `single`. A mode is one file in parallel/modes plus its line here.
+// One thread per mode calls; step() binds it to devices[0] while it runs, so a loop that holds its
+// own DeviceScope pays for the binding once.
 //
 //   auto mode = make_mode("ddp", {.model = make_model("mlp"), .comm = &comm, .devices = {device}});
 //   double loss = mode->step(batch);          // batch: the rows mode->share() owns
@@ -20,11 +22,18 @@
 
 namespace howmany {
 
-// X(name, "what is divided")
+struct ModeTraits {
+  bool over_ranks = false;    // one process or thread per device, joined by a Comm
+  bool over_devices = false;  // one rank drives all devices
+};
+
+// X(name, "what is divided", traits)
 #define HM_MODES(X)                                                               \
-  X(single, "nothing: one device trains")                                         \
-  X(data_parallel, "the batch, over threads of one process (torch DataParallel)") \
-  X(ddp, "the batch, over ranks with overlapped all-reduce (torch DistributedDataParallel)")
+  X(single, "nothing: one device trains", ModeTraits{})                           \
+  X(data_parallel, "the batch, over threads of one process (torch DataParallel)", \
+    ModeTraits{.over_devices = true})                                             \
+  X(ddp, "the batch, over ranks with overlapped all-reduce (torch DDP)",          \
+    ModeTraits{.over_ranks = true})
 
 struct ModeArgs {
   ModelSpec model;    // not yet materialized
@@ -43,22 +52,19 @@ class Mode {
   virtual double step(const Batch& mine) = 0;
   // The parameters whose gradients are here after step(), for the optimizer.
   virtual std::vector<Param*> params() = 0;
-  // All parameters and buffers by path on rank 0 (elsewhere empty). Collective.
+  // Copies of all parameters and buffers by path on rank 0 (elsewhere empty). Collective.
   virtual std::map<std::string, Tensor> gather() = 0;
 };
 
 std::vector<std::string_view> mode_names();
-struct ModeTraits {
-  bool over_ranks = false;    // one process or thread per device, joined by a Comm
-  bool over_devices = false;  // one rank drives all devices
-};
+// Throws std::invalid_argument for an unknown name, with the nearest suggested.
 ModeTraits mode_traits(std::string_view name);
-// Throws std::invalid_argument for an unknown name (the nearest suggested) or arguments the mode
-// cannot use.
+// Throws std::invalid_argument for an unknown name or arguments the mode cannot use. Collective
+// over args.comm.
 std::unique_ptr<Mode> make_mode(std::string_view name, ModeArgs args);
 
 namespace modes {
-#define X(name, what) std::unique_ptr<Mode> name(ModeArgs args);
+#define X(name, what, traits) std::unique_ptr<Mode> name(ModeArgs args);
 HM_MODES(X)
 #undef X
 }  // namespace modes

@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <set>
+
+#include "core/data/loader.h"
+#include "core/error.h"
+#include "core/ops.h"
+#include "core/profile/range.h"
+#include "parallel/primitives.h"
+
+namespace howmany {
+namespace {
+
+// What forward keeps for backward: a tape per part. It rides on the outer tape, which keeps tensors
+// only, as the attachment of an empty one.
+using Tapes = std::vector<Tape>;
+
+Tensor wrap(std::shared_ptr<Tapes> tapes) {
+  Tensor carrier = Tensor::empty({0});
+  carrier.set_attachment(std::move(tapes));
+  return carrier;
+}
+
+std::shared_ptr<Tapes> unwrap(const Tensor& carrier) {
+  return std::static_pointer_cast<Tapes>(carrier.attachment());
+}
+
+class DataParallel : public Layer {
+ public:
+  DataParallel(LayerPtr module, std::vector<Device> devices)
+      : module_(std::move(module)), devices_(std::move(devices)), apply_(devices_) {}
+
+  Tensor forward(const Tensor& x, Tape& tape) override {
+    const std::vector<Tensor> parts = scatter(x, devices_);
+    const int count = static_cast<int>(parts.size());
+    update_replicas(count);
+    auto tapes = std::make_shared<Tapes>(part_tapes(x, parts, tape));
+    std::vector<Tensor> outputs(parts.size());
+    apply_(count, [&](int i) {
+      const auto at = static_cast<size_t>(i);
+      outputs[at] = part(i).forward(parts[at], (*tapes)[at]);
+    });
+    for (Param* p : trainable_params(*module_)) tape.used(*p);
+    tape.push(wrap(std::move(tapes)));
+    return gather(outputs, devices_[0]);
+  }
+
+  Tensor backward(const Tensor& dy, Tape& tape) override {
+    const std::shared_ptr<Tapes> tapes = unwrap(tape.pop());
+    const std::vector<Tensor> parts = scatter(dy, devices_);
+    HM_REQUIRE(parts.size() == tapes->size(), "[data_parallel] forward had {} parts, backward {}",
+               tapes->size(), parts.size());
+    std::vector<Tensor> dx(parts.size());
+    apply_(static_cast<int>(parts.size()), [&](int i) {
+      const auto at = static_cast<size_t>(i);
+      if (i > 0) zero_grads(trainable_params(part(i)));
+      dx[at] = part(i).backward(parts[at], (*tapes)[at]);
+    });
+    sum_gradients(static_cast<int>(parts.size()));
+    const std::vector<Param*> params = trainable_params(*module_);
+    std::for_each(params.rbegin(), params.rend(), [&](Param* p) {
+      if (p->has_grad) tape.done(*p);
+    });
+    return dx[0] ? gather(dx, devices_[0]) : Tensor();
+  }
+
+  Shape output_shape(const Shape& x) const override { return module_->output_shape(x); }
+  double forward_flop(const Shape& x) const override { return module_->forward_flop(x); }
+  std::string describe() const override {
+    return fmt::format("data_parallel({}, {} devices)", module_->describe(), devices_.size());
+  }
+  LayerPtr clone() const override { return data_parallel(module_->clone(), devices_); }
+  std::vector<Child> children() override { return {{"", module_.get()}}; }
+
+ private:
+  Layer& part(int i) { return i == 0 ? *module_ : *replicas_[static_cast<size_t>(i)]; }
+
+  // Each replica copies for itself, on its own cores. All end before any forward starts, because
+  // the module's buffers (part 0) move in forward.
+  void update_replicas(int count) {
+    if (replicas_.empty() || stale()) {
+      replicas_ = replicate(*module_, devices_);
+      return;
+    }
+    const Range range(Category::copy, "replicate");
+    apply_(count, [&](int i) {
+      refresh(*module_, std::span(replicas_).subspan(static_cast<size_t>(i), 1));
+    });
+  }
+
+  // The module was materialized again, in another dtype.
+  bool stale() {
+    const std::vector<Param*> mine = all_params(*module_), theirs = all_params(*replicas_[1]);
+    return !mine.empty() && mine[0]->value.dtype() != theirs[0]->value.dtype();
+  }
+
+  static Tapes part_tapes(const Tensor& x, const std::vector<Tensor>& parts, const Tape& tape) {
+    Tapes tapes;
+    TapeOptions options = tape.options();
+    for (const Tensor& part : parts) {
+      tapes.emplace_back(options);
+      if (!tape.wants_grad(x)) tapes.back().set_input(part);
+      options.first_row += part.shape()[0];
+    }
+    return tapes;
+  }
+
+  // Every thread sums its own stretch of each gradient over all parts: no lock, and as much
+  // bandwidth as there are devices.
+  void sum_gradients(int count) {
+    const Range range(Category::copy, "sum gradients");
+    const std::vector<Param*> sums = trainable_params(*module_);
+    std::vector<std::vector<Param*>> others;
+    for (int i = 1; i < count; ++i) others.push_back(trainable_params(part(i)));
+    apply_(count, [&](int thread) {
+      const Share mine{thread, count};
+      for (size_t p = 0; p < sums.size(); ++p) {
+        if (!sums[p]->has_grad) continue;
+        const int64_t n = sums[p]->grad.numel();
+        Tensor sum = sums[p]->grad.flat(mine.begin(n), mine.end(n));
+        for (const auto& other : others)
+          ops::axpy(1, other[p]->grad.flat(mine.begin(n), mine.end(n)), sum);
+      }
+    });
+  }
+
+  LayerPtr module_;
+  std::vector<Device> devices_;
+  std::vector<LayerPtr> replicas_;
+  ParallelApply apply_;
+};
+
+}  // namespace
+
+LayerPtr data_parallel(LayerPtr module, std::vector<Device> devices) {
+  HM_REQUIRE(module != nullptr, "[data_parallel] no module");
+  HM_REQUIRE(std::set(devices.begin(), devices.end()).size() == devices.size(),
+             "[data_parallel] a device is given twice");
+  if (devices.size() < 2) return module;
+  return std::make_unique<DataParallel>(std::move(module), std::move(devices));
+}
+
+}  // namespace howmany

@@ -1,0 +1,37 @@
+#include "parallel/mode.h"
+#include "parallel/modes/replica.h"
+#include "parallel/primitives.h"
+
+namespace howmany {
+namespace {
+
+// As torch.nn.DataParallel around the whole model: outputs are gathered on the first device, where
+// the loss, the gradients and the optimizer are.
+class DataParallelMode : public Mode {
+ public:
+  explicit DataParallelMode(ModeArgs args)
+      : replica_(wrapped(args), home(args), args.dtype, args.seed) {}
+
+  double step(const Batch& mine) override { return replica_.step(mine); }
+  std::vector<Param*> params() override { return replica_.params(); }
+  std::map<std::string, Tensor> gather() override { return replica_.values(); }
+
+ private:
+  static ModelSpec wrapped(ModeArgs& args) {
+    args.model.layer = howmany::data_parallel(std::move(args.model.layer), args.devices);
+    return std::move(args.model);
+  }
+  static Device home(const ModeArgs& args) {
+    return args.devices.empty() ? Device{} : args.devices[0];
+  }
+
+  Replica replica_;
+};
+
+}  // namespace
+
+std::unique_ptr<Mode> modes::data_parallel(ModeArgs args) {
+  return std::make_unique<DataParallelMode>(std::move(args));
+}
+
+}  // namespace howmany

@@ -1,0 +1,54 @@
+#include "core/error.h"
+#include "parallel/mode.h"
+#include "parallel/modes/replica.h"
+
+namespace howmany {
+namespace {
+
+// As torch DistributedDataParallel: a replica per rank that starts from rank 0's parameters;
+// gradients are summed while backward still runs.
+class Ddp : public Mode {
+ public:
+  explicit Ddp(ModeArgs args)
+      : comm_(*args.comm),
+        replica_(std::move(args.model), args.devices.empty() ? Device{} : args.devices[0],
+                 args.dtype, args.seed) {
+    follow_rank_0(args.seed);
+    sync_ = make_grad_sync(comm_, replica_.params(), args.sync);
+  }
+
+  Share share() const override { return {comm_.rank(), comm_.size()}; }
+
+  double step(const Batch& mine) override {
+    // All ranks see the same number, so all refuse before any of them waits for another.
+    HM_REQUIRE(mine.global_rows >= comm_.size(),
+               "[ddp] a global batch of {} rows over {} ranks leaves some without a row",
+               mine.global_rows, comm_.size());
+    const double part = replica_.step(mine, [this](Param& p) { sync_->ready(p); });
+    return sync_->finish(part);
+  }
+
+  std::vector<Param*> params() override { return replica_.params(); }
+
+  std::map<std::string, Tensor> gather() override {
+    return comm_.rank() == 0 ? replica_.values() : std::map<std::string, Tensor>{};
+  }
+
+ private:
+  void follow_rank_0(uint64_t seed) {
+    for (Param* p : replica_.params_and_buffers()) comm_.broadcast(p->value, 0);
+    Tensor shared = Tensor::from<int64_t>({static_cast<int64_t>(seed)}, {1});
+    comm_.broadcast(shared, 0);
+    replica_.set_seed(static_cast<uint64_t>(shared.values<int64_t>()[0]));
+  }
+
+  Comm& comm_;
+  Replica replica_;
+  std::unique_ptr<GradSync> sync_;
+};
+
+}  // namespace
+
+std::unique_ptr<Mode> modes::ddp(ModeArgs args) { return std::make_unique<Ddp>(std::move(args)); }
+
+}  // namespace howmany

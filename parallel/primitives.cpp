@@ -1,0 +1,165 @@
+#include "parallel/primitives.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "core/backend.h"
+#include "core/data/loader.h"
+#include "core/error.h"
+#include "core/profile/range.h"
+
+namespace howmany {
+namespace {
+
+Device home_of(Layer& module, Device otherwise) {
+  const std::vector<Param*> params = all_params(module);
+  return params.empty() ? otherwise : params.front()->value.device();
+}
+
+Dtype dtype_of_params(Layer& module) {
+  const std::vector<Param*> params = all_params(module);
+  return params.empty() ? Dtype::f32 : params.front()->value.dtype();
+}
+
+}  // namespace
+
+std::vector<LayerPtr> replicate(Layer& module, std::span<const Device> devices) {
+  HM_REQUIRE(!devices.empty(), "[replicate] no device given");
+  for (const Param* p : all_params(module))
+    HM_REQUIRE(p->value, "[replicate] parameter '{}' has no value yet: materialize first", p->name);
+  HM_REQUIRE(home_of(module, devices[0]) == devices[0],
+             "[replicate] the module is on {}, the first device is {}",
+             home_of(module, devices[0]).str(), devices[0].str());
+  std::vector<LayerPtr> replicas(devices.size());
+  for (size_t i = 1; i < devices.size(); ++i) {
+    replicas[i] = module.clone();
+    materialize(*replicas[i], {.device = devices[i], .dtype = dtype_of_params(module)});
+  }
+  refresh(module, replicas);
+  return replicas;
+}
+
+void refresh(Layer& module, std::span<const LayerPtr> replicas) {
+  const std::vector<Param*> from = all_params(module);
+  for (const LayerPtr& replica : replicas) {
+    if (!replica) continue;
+    const std::vector<Param*> to = all_params(*replica);
+    HM_REQUIRE(to.size() == from.size(), "[refresh] a replica has {} parameters, the module {}",
+               to.size(), from.size());
+    for (size_t i = 0; i < from.size(); ++i) to[i]->value.copy_from(from[i]->value);
+  }
+}
+
+std::vector<Tensor> scatter(const Tensor& x, std::span<const Device> devices) {
+  HM_REQUIRE(!devices.empty(), "[scatter] no device given");
+  HM_REQUIRE(x && x.shape().rank() > 0, "[scatter] a tensor without rows: {}", x.shape().str());
+  const int64_t rows = x.shape()[0];
+  const int count =
+      static_cast<int>(std::clamp<int64_t>(rows, 1, static_cast<int64_t>(devices.size())));
+  std::vector<Tensor> parts;
+  for (int i = 0; i < count; ++i) {
+    const Share share{i, count};
+    parts.push_back(x.rows(share.begin(rows), share.end(rows)).to(devices[static_cast<size_t>(i)]));
+  }
+  return parts;
+}
+
+Tensor gather(std::span<const Tensor> parts, Device home) {
+  HM_REQUIRE(!parts.empty(), "[gather] no parts");
+  if (parts.size() == 1) return parts[0].to(home);
+  int64_t rows = 0;
+  for (const Tensor& part : parts) {
+    HM_REQUIRE(
+        part.shape().rank() > 0 && part.shape().with_rows(0) == parts[0].shape().with_rows(0),
+        "[gather] rows differ: {} beside {}", part.shape().str(), parts[0].shape().str());
+    rows += part.shape()[0];
+  }
+  Tensor whole = Tensor::empty(parts[0].shape().with_rows(rows), parts[0].dtype(), home);
+  int64_t row = 0;
+  for (const Tensor& part : parts) {
+    whole.rows(row, row + part.shape()[0]).copy_from(part);
+    row += part.shape()[0];
+  }
+  return whole;
+}
+
+struct ParallelApply::State {
+  std::vector<Device> devices;
+  std::mutex mutex;
+  std::condition_variable wake, ended;
+  const std::function<void(int)>* body = nullptr;
+  const Backend* kernels = nullptr;
+  int count = 0;    // threads that take part in this round
+  int running = 0;  // ... and have not ended
+  int64_t round = 0;
+  bool stop = false;
+  std::exception_ptr error;
+  std::vector<std::thread> threads;
+
+  void serve(int index);
+  void run_one(int index);
+};
+
+void ParallelApply::State::run_one(int index) {
+  std::exception_ptr failure;
+  try {
+    const BackendScope as_caller(*kernels);
+    (*body)(index);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const std::lock_guard lock(mutex);
+  if (failure && !error) error = failure;
+  if (--running == 0) ended.notify_one();
+}
+
+void ParallelApply::State::serve(int index) {
+  const DeviceScope on(devices[static_cast<size_t>(index)]);
+  for (int64_t seen = 0;;) {
+    {
+      std::unique_lock lock(mutex);
+      wake.wait(lock, [&] { return stop || round != seen; });
+      if (stop) return;
+      seen = round;
+      if (index >= count) continue;
+    }
+    run_one(index);
+  }
+}
+
+ParallelApply::ParallelApply(std::vector<Device> devices) : state_(std::make_unique<State>()) {
+  HM_REQUIRE(!devices.empty(), "[parallel_apply] no device given");
+  state_->devices = std::move(devices);
+  for (int i = 0; i < static_cast<int>(state_->devices.size()); ++i)
+    state_->threads.emplace_back([state = state_.get(), i] { state->serve(i); });
+}
+
+ParallelApply::~ParallelApply() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->stop = true;
+  }
+  state_->wake.notify_all();
+  for (std::thread& thread : state_->threads) thread.join();
+}
+
+void ParallelApply::operator()(int count, const std::function<void(int)>& body) {
+  HM_REQUIRE(count >= 0 && count <= static_cast<int>(state_->devices.size()),
+             "[parallel_apply] {} calls on {} devices", count, state_->devices.size());
+  if (count == 0) return;
+  std::unique_lock lock(state_->mutex);
+  state_->body = &body;
+  state_->kernels = &backend_for(Tensor::empty({1}, Dtype::f32, state_->devices[0]));
+  state_->count = state_->running = count;
+  state_->error = nullptr;
+  ++state_->round;
+  state_->wake.notify_all();
+  state_->ended.wait(lock, [&] { return state_->running == 0; });
+  if (state_->error) std::rethrow_exception(state_->error);
+}
+
+}  // namespace howmany
