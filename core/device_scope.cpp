@@ -1,7 +1,7 @@
 #include <omp.h>
 #include <sched.h>
 
-#include <algorithm>
+#include <array>
 
 #include "core/device.h"
 
@@ -9,42 +9,44 @@ namespace howmany {
 namespace {
 
 struct Binding {
-  cpu_set_t mask;
-  int team = 0;  // OpenMP threads
+  int slice = -1;                   // none
+  int team = 0;                     // OpenMP threads
+  std::array<cpu_set_t, 8> mask{};  // 8192 cpus, more than sched_getaffinity's fixed-size form
 };
 
 thread_local const Binding* bound = nullptr;  // innermost scope of this thread
 thread_local bool team_moved = false;         // its OpenMP team was bound by a scope before
 
 Binding slice_binding(int index) {
-  const std::vector<int> cores = cpu_slice(index);
-  Binding binding{{}, static_cast<int>(cores.size())};
-  CPU_ZERO(&binding.mask);
-  for (const int core : cores) CPU_SET(core, &binding.mask);
+  Binding binding{index % cpu_device_count(), cores_per_device()};
+  for (const int core : cpu_slice(index)) CPU_SET_S(core, sizeof binding.mask, binding.mask.data());
   return binding;
 }
 
 Binding current_binding() {
-  Binding binding{{}, omp_get_max_threads()};
-  CPU_ZERO(&binding.mask);
-  sched_getaffinity(0, sizeof binding.mask, &binding.mask);
+  Binding binding{-1, omp_get_max_threads()};
+  sched_getaffinity(0, sizeof binding.mask, binding.mask.data());
   return binding;
 }
 
-bool same(const Binding& a, const Binding& b) {
-  return a.team == b.team && CPU_EQUAL(&a.mask, &b.mask);
+bool bound_to(int index) {
+  return bound && bound->team == cores_per_device() && bound->slice == index % cpu_device_count();
+}
+
+__attribute__((no_sanitize("thread"))) void set_affinity(const Binding& binding) {
+  // Refused (seccomp, cores taken away): the thread runs where the system puts it.
+  sched_setaffinity(0, sizeof binding.mask, binding.mask.data());
 }
 
 // libgomp keeps the threads of a team between parallel regions, so they must move with the thread
 // that leads them. ThreadSanitizer does not see how libgomp hands them the mask.
 __attribute__((no_sanitize("thread"))) void move_team(const Binding& binding) {
 #pragma omp parallel num_threads(binding.team)
-  sched_setaffinity(0, sizeof binding.mask, &binding.mask);
+  set_affinity(binding);
 }
 
 void apply(const Binding& binding, bool bind_team) {
-  sched_setaffinity(0, sizeof binding.mask,
-                    &binding.mask);  // refused: run where the system puts us
+  set_affinity(binding);
   omp_set_num_threads(binding.team);
   if (binding.team > 1 && bind_team) move_team(binding);
 }
@@ -58,9 +60,8 @@ struct DeviceScope::Saved {
 };
 
 DeviceScope::DeviceScope(Device device) {
-  if (device.type != DeviceType::cpu) return;
+  if (device.type != DeviceType::cpu || bound_to(device.index)) return;
   const Binding wanted = slice_binding(device.index);
-  if (bound && same(*bound, wanted)) return;
   saved_ =
       std::make_unique<Saved>(Saved{bound ? *bound : current_binding(), wanted, bound, team_moved});
   apply(wanted, true);
