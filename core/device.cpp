@@ -10,7 +10,8 @@
 namespace howmany {
 namespace {
 
-constexpr int kMostDevices = 4096;  // "cpu:0-99999999" is a slip of the finger, not a machine
+constexpr int kMostDefaultDevices = 8;  // a node of GPUs, which cores stand in for
+constexpr int kMostDevices = 4096;      // "cpu:0-99999999" is a slip of the finger, not a machine
 
 int parse_index(std::string_view digits, std::string_view whole) {
   int index = -1;
@@ -70,6 +71,11 @@ std::vector<Device> parse_devices(std::string_view list) {
     begin = end + 1;
   }
   return devices;
+}
+
+CpuPlan default_cpu_plan(const CpuLimits& limits) {
+  const int devices = std::min(kMostDefaultDevices, limits.physical);
+  return {devices, limits.physical / devices};
 }
 
 void configure_cpu_devices(CpuDevices config) {

@@ -36,6 +36,12 @@ std::vector<Device> parse_devices(std::string_view list);
 struct CpuDevices {
   int cores_per_device = 1;
 };
+// What to use unless told: a device per physical core, at most 8, the cores dealt out evenly.
+struct CpuPlan {
+  int devices = 1, cores_per_device = 1;
+};
+CpuPlan default_cpu_plan(const CpuLimits& limits = cpu_limits());
+
 // Throws std::invalid_argument when cores_per_device is below 1 or above the usable cores.
 void configure_cpu_devices(CpuDevices config);
 int cpu_device_count();  // how many disjoint slices exist: usable / cores_per_device

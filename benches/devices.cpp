@@ -1,0 +1,146 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include "benches/inventory.h"
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kExamples = R"(Examples:
+  howmany devices           what is here, for people
+  howmany devices --json    the same for programs: .cpu_devices.default_count, .gpus, ...)";
+
+// Repeated headings stay blank, so that blocks stand out.
+void line(std::string_view what, const std::string& text) {
+  static std::string_view last;
+  fmt::print("{:<11}{}\n", what == last ? "" : what, text);
+  last = what;
+}
+
+std::string plural(int64_t n, std::string_view word) {
+  return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s");
+}
+
+std::string gigabytes(const json& bytes) {
+  return bytes.is_number() ? fmt::format("{:.1f} GB", bytes.get<double>() / 1e9) : "unknown";
+}
+
+// Caches come in powers of two.
+std::string kibibytes(uint64_t bytes) {
+  return bytes >= 1 << 20 ? fmt::format("{} MiB", bytes >> 20) : fmt::format("{} KiB", bytes >> 10);
+}
+
+void print_answer(const json& cpu) {
+  const int count = cpu["default_count"];
+  fmt::print("{} by default here: cpu:0{}, {} each\n\n", plural(count, "device"),
+             count > 1 ? fmt::format("-{}", count - 1) : "",
+             plural(cpu["cores_per_device"], "core"));
+}
+
+void print_cores(const json& cpu) {
+  line("cores", fmt::format("{} usable, {} of them physical", cpu["usable_cores"].get<int>(),
+                            cpu["physical_cores"].get<int>()));
+  for (const json& limit : cpu["limits"])
+    line("limits",
+         fmt::format("{:<5g} {} ({}){}", limit["cpus"].get<double>(),
+                     limit["source"].get<std::string>(), limit["detail"].get<std::string>(),
+                     limit["decides"].get<bool>() ? "  <- decides" : ""));
+}
+
+void print_machine(const json& all) {
+  const json& cpu = all["cpu"];
+  line("cpu",
+       fmt::format("{}, {}, {}, {}, {}", cpu["model"].get<std::string>(),
+                   plural(cpu["sockets"], "socket"), plural(cpu["cores"], "core"),
+                   plural(cpu["threads"], "thread"), cpu["architecture"].get<std::string>()));
+  line("governor",
+       cpu["governor"].is_string() ? cpu["governor"].get<std::string>() : "not shown here");
+  for (const json& node : all["numa"])
+    line("numa", fmt::format("node {}: cores {}, {}", node["node"].get<int>(),
+                             node["cpus"].get<std::string>(), gigabytes(node["memory_bytes"])));
+  for (const json& cache : all["caches"])
+    line("cache", fmt::format("L{} {:<12} {:>8} x {}, each for {}", cache["level"].get<int>(),
+                              cache["type"].get<std::string>(),
+                              kibibytes(cache["size_bytes"].get<uint64_t>()),
+                              cache["count"].get<int>(), plural(cache["shared_by"], "thread")));
+}
+
+void print_memory(const json& memory) {
+  const std::string limit = memory["limit_bytes"].is_null()
+                                ? memory["limit_because"].get<std::string>()
+                                : fmt::format("limit {} ({})", gigabytes(memory["limit_bytes"]),
+                                              memory["limit_because"].get<std::string>());
+  line("memory", fmt::format("{}, {} available, {}", gigabytes(memory["total_bytes"]),
+                             gigabytes(memory["available_bytes"]), limit));
+  if (memory.contains("shm_bytes"))
+    line("/dev/shm", fmt::format("{}, {} free", gigabytes(memory["shm_bytes"]),
+                                 gigabytes(memory["shm_free_bytes"])));
+}
+
+void print_gpus(const json& all) {
+  if (all["gpus"].empty()) line("gpus", "none: " + all["gpus_because"].get<std::string>());
+  for (const json& gpu : all["gpus"])
+    line("gpu",
+         fmt::format("{}: {}, {}, PCIe {} x{} at {}, driver {}{}", gpu["index"].get<int>(),
+                     gpu.value("name", "unnamed"), gigabytes(gpu.value("memory_bytes", json())),
+                     gpu.value("pcie_generation", 0), gpu.value("pcie_width", 0),
+                     gpu.value("pci_bus", "?"), all["driver"].get<std::string>(),
+                     gpu.value("mig", false) ? ", MIG on" : ""));
+}
+
+void print_parts(std::string_view title, const json& parts) {
+  for (const json& part : parts)
+    line(title,
+         fmt::format("{:<10} {:<8} {}", part["name"].get<std::string>(),
+                     part["usable"].get<bool>() ? "usable" : "no", part["why"].get<std::string>()));
+}
+
+void print_names(std::string_view title, const json& parts) {
+  for (const json& part : parts)
+    line(title, fmt::format("{:<14} {}", part["name"].get<std::string>(),
+                            part["what"].get<std::string>()));
+}
+
+void print_text(const json& all) {
+  print_answer(all["cpu_devices"]);
+  print_cores(all["cpu_devices"]);
+  print_machine(all);
+  print_memory(all["memory"]);
+  print_gpus(all);
+  print_parts("kernels", all["backends"]["kernels"]);
+  print_parts("comm", all["backends"]["comms"]);
+  print_names("mode", all["modes"]);
+  print_names("model", all["models"]);
+  line("ranges", all["ranges"]["why"]);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  CLI::App app(
+      "What is here: cores and which limit decides, memory, GPUs, and what of this build "
+      "works.",
+      "howmany devices");
+  app.footer(std::string(kExamples));
+  bool as_json = false;
+  app.add_flag("--json", as_json, "print JSON (schema howmany.devices/1) instead of text");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const json all = howmany::benches::take_inventory();
+  if (as_json)
+    fmt::print("{}\n", all.dump(2));
+  else
+    print_text(all);
+  return 0;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "howmany devices: {}\n", error.what());
+  return 3;
+}

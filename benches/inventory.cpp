@@ -1,0 +1,122 @@
+#include "benches/inventory.h"
+
+#include <fmt/core.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "benches/gpus.h"
+#include "benches/machine.h"
+#include "core/backend.h"
+#include "core/device.h"
+#include "core/model.h"
+#include "core/profile/range.h"
+#include "parallel/comm.h"
+#include "parallel/mode.h"
+
+namespace howmany::benches {
+namespace {
+
+using nlohmann::json;
+
+struct Part {
+  std::string_view name, what;
+};
+
+#define X(name, what, ...) Part{#name, what},
+const std::vector<Part> kKernels{HM_BACKENDS(X)};
+const std::vector<Part> kComms{HM_COMMS(X)};
+const std::vector<Part> kModes{HM_MODES(X)};
+const std::vector<Part> kModels{HM_MODELS(X)};
+#undef X
+// Parts that a build may lack, and what brings them in.
+const std::vector<Part> kOptionalKernels{{"onednn", "oneDNN (libdnnl-dev)"}};
+const std::vector<Part> kOptionalComms{{"gloo", "Gloo (libgloo-dev)"}};
+
+json cpu_devices() {
+  const CpuLimits& limits = cpu_limits();
+  const CpuPlan plan = default_cpu_plan();
+  json found = json::array();
+  const auto least = std::min_element(limits.limits.begin(), limits.limits.end(),
+                                      [](const auto& a, const auto& b) { return a.cpus < b.cpus; });
+  for (auto limit = limits.limits.begin(); limit != limits.limits.end(); ++limit)
+    found.push_back({{"source", limit->source},
+                     {"cpus", limit->cpus},
+                     {"detail", limit->detail},
+                     {"decides", limit == least}});
+  return {{"default_count", plan.devices},
+          {"cores_per_device", plan.cores_per_device},
+          {"usable_cores", limits.usable},
+          {"physical_cores", limits.physical},
+          {"because", limits.because},
+          {"allowed", limits.allowed},
+          {"limits", found}};
+}
+
+json entry(const Part& part, bool built, const std::string& failure, const std::string& proof) {
+  return {{"name", part.name},
+          {"what", part.what},
+          {"built", built},
+          {"usable", built && failure.empty()},
+          {"why", failure.empty() ? proof : failure}};
+}
+
+// Tried by `probe`, which returns what it saw and throws what stands in the way.
+template <class Probe>
+json entries(const std::vector<Part>& built, const std::vector<Part>& optional, Probe probe) {
+  json list = json::array();
+  for (const Part& part : built) {
+    std::string proof, failure;
+    try {
+      proof = probe(part.name);
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+    list.push_back(entry(part, true, failure, proof));
+  }
+  for (const Part& part : optional)
+    if (std::none_of(built.begin(), built.end(),
+                     [&](const Part& other) { return other.name == part.name; }))
+      list.push_back(entry(part, false, fmt::format("not built: {} was missing", part.what), ""));
+  return list;
+}
+
+std::string probe_kernels(std::string_view) { return "built in"; }
+std::string probe_comm(std::string_view) { return "built in"; }
+
+json list_of(const std::vector<Part>& parts) {
+  json list = json::array();
+  for (const Part& part : parts) list.push_back({{"name", part.name}, {"what", part.what}});
+  return list;
+}
+
+}  // namespace
+
+json take_inventory() {
+  const Gpus gpus = find_gpus();
+  return {{"schema", "howmany.devices/1"},
+          {"cpu_devices", cpu_devices()},
+          {"cpu", describe_cpu()},
+          {"numa", describe_numa()},
+          {"caches", describe_caches()},
+          {"memory", describe_memory()},
+          {"gpus", gpus.list},
+          {"gpus_because", gpus.because},
+          {"driver", gpus.driver},
+          {"backends",
+           {{"kernels", entries(kKernels, kOptionalKernels, probe_kernels)},
+            {"comms", entries(kComms, kOptionalComms, probe_comm)}}},
+          {"modes", list_of(kModes)},
+          {"models", list_of(kModels)},
+          {"ranges",
+           {{"built", ranges_built_in()},
+            {"why", ranges_built_in() ? "NVTX domain howmany"
+                                      : "not built: the NVTX headers were missing"}}}};
+}
+
+}  // namespace howmany::benches
