@@ -25,6 +25,7 @@ namespace howmany {
   HM_BACKENDS_ONEDNN(X)
 
 enum class Activation { none, relu, gelu };  // gelu is the exact (erf) form, as torch.nn.GELU()
+std::string_view name_of(Activation act);
 
 // A parameter gradient being written: overwritten, or added to when `accumulate`. May be absent (no
 // bias).
@@ -38,11 +39,12 @@ struct Window {  // square kernels, as every model here uses them
 };
 
 struct BatchNormState {
-  Tensor running_mean, running_var;  // [C], updated in training
+  Tensor running_mean{}, running_var{};  // [C], updated in training
   double momentum = 0.1, epsilon = 1e-5;
 };
 
-struct DropoutKey {  // element e of the batch draws value (first_element + e) of (seed, stream)
+// Element e is dropped when Rng(seed, stream).bits(first_element + e) < p 2^32, on every backend.
+struct DropoutKey {
   uint64_t seed = 0, stream = 0;
   int64_t first_element = 0;
 };

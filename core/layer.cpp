@@ -17,6 +17,13 @@ Tensor Tape::pop() {
   return kept;
 }
 
+void Tape::push_shape(const Shape& shape) {
+  const auto extents = shape.extents();
+  push(Tensor::from(std::vector<int64_t>(extents.begin(), extents.end()), Shape{shape.rank()}));
+}
+
+Shape Tape::pop_shape() { return Shape(pop().values<int64_t>()); }
+
 void Tape::done(Param& param) {
   param.has_grad = true;
   if (--uses_[&param] == 0 && hook_) hook_(param);
@@ -24,7 +31,7 @@ void Tape::done(Param& param) {
 
 namespace {
 
-using Visit = std::function<void(Param&, const std::string& path)>;
+using Visit = std::function<void(Layer&, const std::string& path)>;
 
 std::string join(const std::string& path, const std::string& name) {
   if (path.empty()) return name;
@@ -32,24 +39,34 @@ std::string join(const std::string& path, const std::string& name) {
 }
 
 void walk(Layer& layer, const std::string& path, const Visit& visit) {
-  for (Param& p : layer.own_params()) visit(p, path);
+  visit(layer, path);
   for (const auto& child : layer.children()) walk(*child.layer, join(path, child.name), visit);
 }
 
-void fill(Param& param, uint64_t seed) {
-  if (param.init.kind == Init::uniform)
-    fill_uniform(param.value, -param.init.value, param.init.value,
-                 Rng(seed, stream_of(param.name)));
-  else
-    param.value.copy_from(
-        Tensor::full(param.shape, param.init.value, param.value.dtype(), param.value.device()));
+// Filled on the host, then moved: the same values on any device.
+Tensor initial_value(const Param& param, const Materialize& how) {
+  const double value = param.init.value;
+  Tensor t = Tensor::full(param.shape, value, how.dtype);
+  const Rng rng(how.seed, stream_of(param.name));
+  if (param.init.kind == Init::uniform) fill_uniform(t, -value, value, rng);
+  if (param.init.kind == Init::normal) fill_normal(t, 0, value, rng);
+  return t.to(how.device);
+}
+
+void materialize(Param& p, const std::string& path, const Materialize& how) {
+  p.name = join(path, p.name.substr(p.name.rfind('.') + 1));
+  p.value = initial_value(p, how);
+  p.grad = p.trainable ? Tensor::zeros(p.shape, how.dtype, how.device) : Tensor();
+  p.has_grad = false;
 }
 
 }  // namespace
 
 std::vector<Param*> all_params(Layer& layer) {
   std::vector<Param*> params;
-  walk(layer, "", [&](Param& p, const std::string&) { params.push_back(&p); });
+  walk(layer, "", [&](Layer& l, const std::string&) {
+    for (Param& p : l.own_params()) params.push_back(&p);
+  });
   return params;
 }
 
@@ -66,13 +83,9 @@ int64_t parameter_count(Layer& layer) {
 }
 
 void materialize(Layer& layer, const Materialize& how) {
-  walk(layer, "", [&](Param& p, const std::string& path) {
-    const size_t dot = p.name.rfind('.');
-    p.name = join(path, dot == std::string::npos ? p.name : p.name.substr(dot + 1));
-    p.value = Tensor::empty(p.shape, how.dtype, how.device);
-    p.grad = p.trainable ? Tensor::zeros(p.shape, how.dtype, how.device) : Tensor();
-    p.has_grad = false;
-    fill(p, how.seed);
+  walk(layer, "", [&](Layer& l, const std::string& path) {
+    l.place(path);
+    for (Param& p : l.own_params()) materialize(p, path, how);
   });
 }
 

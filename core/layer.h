@@ -24,8 +24,9 @@ namespace howmany {
 
 struct GradOut;
 
-struct Init {  // how a parameter starts: constant(value) or uniform in [-value, value)
-  enum Kind { constant, uniform } kind = constant;
+// How a parameter starts: at value, uniform in [-value, value), or normal with deviation value.
+struct Init {
+  enum Kind { constant, uniform, normal } kind = constant;
   double value = 0;
 };
 
@@ -34,16 +35,16 @@ struct Init {  // how a parameter starts: constant(value) or uniform in [-value,
 struct Param {
   std::string
       name;  // own name ("weight"); materialize() makes it the path ("layer1.0.conv1.weight")
-  Shape shape;
-  Init init;
+  Shape shape{};
+  Init init{};
   bool trainable = true;
-  Tensor value, grad;     // empty until materialize(); buffers have no grad
-  bool has_grad = false;  // false: the next backward overwrites grad; true: adds to it
+  Tensor value{}, grad{};  // empty until materialize(); buffers have no grad
+  bool has_grad = false;   // false: the next backward overwrites grad; true: adds to it
 };
 
 struct TapeOptions {
-  bool training = true;
-  uint64_t seed = 0;  // with step and first_row: dropout draws the same values at any world size
+  bool training = true;  // false: forward keeps nothing, so there is no backward
+  uint64_t seed = 0;     // with step and first_row: dropout draws the same values at any world size
   int64_t step = 0;
   int64_t first_row = 0;  // place of this tape's first sample in the global batch
 };
@@ -58,6 +59,8 @@ class Tape {
   // Last in, first out. pop() on an empty tape is a caller's mistake.
   void push(Tensor kept);
   Tensor pop();
+  void push_shape(const Shape& shape);  // for layers whose backward needs no more of x
+  Shape pop_shape();
   bool empty() const { return stack_.empty(); }
 
   // The model's input: no gradient for it is computed.
@@ -84,8 +87,8 @@ class Layer {
   virtual ~Layer() = default;
 
   virtual Tensor forward(const Tensor& x, Tape& tape) = 0;
-  // Adds to the parameters' gradients; returns dx, or an empty tensor when tape.wants_grad(x) was
-  // false.
+  // Adds to the parameters' gradients; returns dx, or an empty tensor when nobody wants it. dy is
+  // empty in turn for a layer whose output is a view of the tape's input.
   virtual Tensor backward(const Tensor& dy, Tape& tape) = 0;
 
   virtual Shape output_shape(
@@ -94,6 +97,10 @@ class Layer {
   virtual std::string describe() const = 0;                      // "linear(1024, 4096, relu)"
   // Same structure, not materialized; the way replicas are made.
   virtual std::unique_ptr<Layer> clone() const = 0;
+
+  // Told by materialize(): where this layer stands. The first place stays, also in clones, so that
+  // a replica of a part draws the same random numbers as the original.
+  virtual void place(std::string_view) {}
 
   virtual std::span<Param> own_params() { return {}; }
   struct Child {
@@ -112,7 +119,7 @@ std::vector<Param*> all_params(Layer& layer);
 int64_t parameter_count(Layer& layer);
 
 struct Materialize {
-  Device device;
+  Device device{};
   Dtype dtype = Dtype::f32;
   uint64_t seed = 1;
 };

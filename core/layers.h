@@ -37,9 +37,9 @@ struct Named {
 };
 LayerPtr sequential(std::vector<LayerPtr> children);
 LayerPtr sequential(std::vector<Named> children);
-// y = act(main(x) + shortcut(x)); no shortcut layer means the identity. The children's names join
-// the parent's path directly when `main` is a named sequential (as torchvision names a block's
-// parts); the shortcut is "downsample".
+// y = act(main(x) + shortcut(x)); no shortcut layer means the identity. main's parts stand directly
+// under the residual's path and the shortcut is "downsample", as torchvision names them:
+// layer1.0.conv1.weight, layer2.0.downsample.0.weight.
 LayerPtr residual(LayerPtr main, LayerPtr shortcut, Activation act);
 
 }  // namespace layers

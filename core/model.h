@@ -12,6 +12,7 @@
 
 #include "core/layer.h"
 #include "core/loss.h"
+#include "core/names.h"
 
 namespace howmany {
 
@@ -23,8 +24,8 @@ namespace howmany {
 
 struct ModelSpec {
   std::string name;
-  LayerPtr layer;
-  Shape sample;  // of one input, without the batch extent: [1024], [224,224,3]
+  LayerPtr layer{};
+  Shape sample{};  // of one input, without the batch extent: [1024], [224,224,3]
   Dtype input = Dtype::f32;
   int64_t classes = 0;  // outputs per sample
   Loss loss = Loss::softmax_cross_entropy;
@@ -42,8 +43,5 @@ namespace models {
 HM_MODELS(X)
 #undef X
 }  // namespace models
-
-// The nearest of `known` by edit distance, for "did you mean"; empty when nothing is near.
-std::string nearest(std::string_view word, const std::vector<std::string_view>& known);
 
 }  // namespace howmany

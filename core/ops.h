@@ -37,11 +37,12 @@ Normalized layernorm(const Tensor& x, const Tensor& scale, const Tensor& shift, 
 Tensor layernorm_backward(const Tensor& x, const Tensor& scale, const Normalized& forward,
                           const Tensor& dy, GradOut dscale, GradOut dshift);
 
+Shape pool_shape(const char* op, const Shape& x, Window window);
 struct Pooled {
   Tensor y, chosen;
 };
 Pooled max_pool(const Tensor& x, Window window);
-Tensor max_pool_backward(const Pooled& forward, const Tensor& dy, Window window, const Shape& x);
+Tensor max_pool_backward(const Tensor& chosen, const Tensor& dy, Window window, const Shape& x);
 Tensor avg_pool(const Tensor& x, Window window);
 Tensor avg_pool_backward(const Tensor& dy, Window window, const Shape& x);
 

@@ -1,0 +1,135 @@
+#include "core/backend.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/names.h"
+
+namespace howmany {
+namespace {
+
+using Backends = std::vector<std::unique_ptr<Backend>>;
+
+const Backends& all_backends() {
+  static const Backends built = [] {
+    Backends list;
+#define X(name, what) list.push_back(backends::name());
+    HM_BACKENDS(X)
+#undef X
+    return list;
+  }();
+  return built;
+}
+
+thread_local const Backend* chosen_backend = nullptr;
+
+// The last of the list that can: it goes from plain to fast.
+const Backend& best_backend(DeviceType device, Dtype dtype) {
+  const Backends& list = all_backends();
+  const auto found = std::find_if(list.rbegin(), list.rend(), [&](const auto& b) {
+    return b->device_type() == device && (b->supports(dtype) || b->name() == "reference");
+  });
+  HM_REQUIRE(found != list.rend(), "[backend] none built in computes on {} devices",
+             device == DeviceType::cpu ? "cpu" : "cuda");
+  return **found;
+}
+
+}  // namespace
+
+std::string_view name_of(Activation act) {
+  switch (act) {
+    case Activation::none:
+      return "none";
+    case Activation::relu:
+      return "relu";
+    case Activation::gelu:
+      return "gelu";
+  }
+  return "?";
+}
+
+std::vector<std::string_view> backend_names() {
+  std::vector<std::string_view> names;
+  for (const auto& b : all_backends()) names.push_back(b->name());
+  return names;
+}
+
+const Backend& backend_named(std::string_view name) {
+  for (const auto& b : all_backends())
+    if (b->name() == name) return *b;
+  throw std::invalid_argument("[backend] " + unknown_name("backend", name, backend_names()));
+}
+
+const Backend& backend_for(const Tensor& t) {
+  if (t.dtype() == Dtype::f64) return *all_backends().front();
+  if (chosen_backend != nullptr) return *chosen_backend;
+  return best_backend(t.device().type, t.dtype());
+}
+
+BackendScope::BackendScope(const Backend& backend) : outer_(chosen_backend) {
+  chosen_backend = &backend;
+}
+BackendScope::~BackendScope() { chosen_backend = outer_; }
+
+// What a backend does not override.
+#define HM_UNSUPPORTED(op) \
+  { throw Error(fmt::format("[{}] {} is not supported", name(), op)); }
+
+void Backend::matmul(const Tensor&, bool, const Tensor&, bool, bool, Tensor&) const
+    HM_UNSUPPORTED("matmul") void Backend::linear(const Tensor&, const Tensor&, const Tensor&,
+                                                  Activation, Tensor&) const
+    HM_UNSUPPORTED("linear") void Backend::linear_backward(const Tensor&, const Tensor&,
+                                                           const Tensor&, const Tensor&, Activation,
+                                                           Tensor&, GradOut&, GradOut&) const
+    HM_UNSUPPORTED("linear_backward") void Backend::conv2d(const Tensor&, const Tensor&,
+                                                           const Tensor&, Window, Tensor&) const
+    HM_UNSUPPORTED("conv2d") void Backend::conv2d_backward(const Tensor&, const Tensor&,
+                                                           const Tensor&, Window, Tensor&, GradOut&,
+                                                           GradOut&) const
+    HM_UNSUPPORTED("conv2d_backward") void Backend::activation(const Tensor&, Activation,
+                                                               Tensor&) const
+    HM_UNSUPPORTED("activation") void Backend::activation_backward(const Tensor&, const Tensor&,
+                                                                   Activation, Tensor&) const
+    HM_UNSUPPORTED("activation_backward") void Backend::add(const Tensor&, const Tensor&,
+                                                            Activation, Tensor&) const
+    HM_UNSUPPORTED("add") void Backend::batchnorm(const Tensor&, const Tensor&, const Tensor&,
+                                                  Activation, BatchNormState&, Tensor&, Tensor&,
+                                                  Tensor&) const
+    HM_UNSUPPORTED("batchnorm") void Backend::batchnorm_inference(const Tensor&, const Tensor&,
+                                                                  const Tensor&, Activation,
+                                                                  const BatchNormState&,
+                                                                  Tensor&) const
+    HM_UNSUPPORTED("batchnorm_inference") void Backend::batchnorm_backward(
+        const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, Activation,
+        const Tensor&, const Tensor&, Tensor&, GradOut&, GradOut&) const
+    HM_UNSUPPORTED("batchnorm_backward") void Backend::layernorm(const Tensor&, const Tensor&,
+                                                                 const Tensor&, double, Tensor&,
+                                                                 Tensor&, Tensor&) const
+    HM_UNSUPPORTED("layernorm") void Backend::layernorm_backward(const Tensor&, const Tensor&,
+                                                                 const Tensor&, const Tensor&,
+                                                                 const Tensor&, Tensor&, GradOut&,
+                                                                 GradOut&) const
+    HM_UNSUPPORTED("layernorm_backward") void Backend::max_pool(const Tensor&, Window, Tensor&,
+                                                                Tensor&) const
+    HM_UNSUPPORTED("max_pool") void Backend::max_pool_backward(const Tensor&, const Tensor&, Window,
+                                                               Tensor&) const
+    HM_UNSUPPORTED("max_pool_backward") void Backend::avg_pool(const Tensor&, Window, Tensor&) const
+    HM_UNSUPPORTED("avg_pool") void Backend::avg_pool_backward(const Tensor&, Window, Tensor&) const
+    HM_UNSUPPORTED("avg_pool_backward") void Backend::embedding(const Tensor&, const Tensor&,
+                                                                Tensor&) const
+    HM_UNSUPPORTED("embedding") void Backend::embedding_backward(const Tensor&, const Tensor&,
+                                                                 GradOut&) const
+    HM_UNSUPPORTED("embedding_backward") void Backend::dropout(const Tensor&, double, DropoutKey,
+                                                               Tensor&) const
+    HM_UNSUPPORTED("dropout") double Backend::softmax_cross_entropy(const Tensor&, const Tensor&,
+                                                                    double, Tensor&) const
+    HM_UNSUPPORTED("softmax_cross_entropy") double Backend::mse(const Tensor&, const Tensor&,
+                                                                double, Tensor&) const
+    HM_UNSUPPORTED("mse") void Backend::sgd(Tensor&, const Tensor&, Tensor&, const SgdArgs&) const
+    HM_UNSUPPORTED("sgd") void Backend::adam(Tensor&, const Tensor&, Tensor&, Tensor&,
+                                             const AdamArgs&) const
+    HM_UNSUPPORTED("adam") void Backend::axpy(double, const Tensor&, Tensor&) const
+    HM_UNSUPPORTED("axpy")
+#undef HM_UNSUPPORTED
+
+}  // namespace howmany

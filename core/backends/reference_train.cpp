@@ -1,0 +1,81 @@
+#include <algorithm>
+#include <cmath>
+
+#include "core/backends/reference.h"
+
+// Losses and optimizer rules.
+namespace howmany::backends {
+
+double Reference::softmax_cross_entropy(const Tensor& logits, const Tensor& labels,
+                                        double denominator, Tensor& dlogits) const {
+  const int64_t rows = logits.shape()[0], classes = logits.shape()[1];
+  const int64_t* label = labels.data<int64_t>();
+  double loss = 0;
+  by_type(logits, [&]<typename T>(T) {
+    T* out = dlogits.mutable_data<T>();
+    for (int64_t n = 0; n < rows; ++n) {
+      const auto row = logits.values<T>().subspan(n * classes, classes);
+      const double top = *std::ranges::max_element(row);
+      double sum = 0;
+      for (T z : row) sum += std::exp(z - top);
+      loss += (std::log(sum) - (row[label[n]] - top)) / denominator;
+      for (int64_t k = 0; k < classes; ++k)
+        out[n * classes + k] =
+            static_cast<T>((std::exp(row[k] - top) / sum - (k == label[n] ? 1 : 0)) / denominator);
+    }
+  });
+  return loss;
+}
+
+double Reference::mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const {
+  double loss = 0;
+  by_type(y, [&]<typename T>(T) {
+    const T *ys = y.data<T>(), *targets = target.data<T>();
+    T* out = dy.mutable_data<T>();
+    for (int64_t i = 0; i < y.numel(); ++i) {
+      const double off = double{ys[i]} - double{targets[i]};
+      loss += off * off / denominator;
+      out[i] = static_cast<T>(2 * off / denominator);
+    }
+  });
+  return loss;
+}
+
+void Reference::sgd(Tensor& value, const Tensor& grad, Tensor& velocity,
+                    const SgdArgs& args) const {
+  by_type(value, [&]<typename T>(T) {
+    T* w = value.mutable_data<T>();
+    T* v = args.momentum != 0 ? velocity.mutable_data<T>() : nullptr;
+    const T* g = grad.data<T>();
+    for (int64_t i = 0; i < value.numel(); ++i) {
+      double d = g[i] + args.weight_decay * w[i];
+      if (v != nullptr) {
+        v[i] =
+            static_cast<T>(args.first_step ? d : args.momentum * v[i] + (1 - args.dampening) * d);
+        d = args.nesterov ? d + args.momentum * v[i] : double{v[i]};
+      }
+      w[i] = static_cast<T>(w[i] - args.lr * d);
+    }
+  });
+}
+
+void Reference::adam(Tensor& value, const Tensor& grad, Tensor& m, Tensor& v,
+                     const AdamArgs& args) const {
+  const double step = static_cast<double>(args.step);
+  const double correction1 = 1 - std::pow(args.beta1, step);
+  const double correction2 = 1 - std::pow(args.beta2, step);
+  by_type(value, [&]<typename T>(T) {
+    T *w = value.mutable_data<T>(), *ms = m.mutable_data<T>(), *vs = v.mutable_data<T>();
+    const T* gs = grad.data<T>();
+    for (int64_t i = 0; i < value.numel(); ++i) {
+      const double decayed = args.decoupled ? w[i] * (1 - args.lr * args.weight_decay) : w[i];
+      const double g = args.decoupled ? gs[i] : gs[i] + args.weight_decay * w[i];
+      ms[i] = static_cast<T>(args.beta1 * ms[i] + (1 - args.beta1) * g);
+      vs[i] = static_cast<T>(args.beta2 * vs[i] + (1 - args.beta2) * g * g);
+      const double root = std::sqrt(vs[i] / correction2) + args.epsilon;
+      w[i] = static_cast<T>(decayed - args.lr * (ms[i] / correction1) / root);
+    }
+  });
+}
+
+}  // namespace howmany::backends

@@ -1,0 +1,77 @@
+#include <cmath>
+
+#include "core/error.h"
+#include "core/layers.h"
+#include "core/ops.h"
+
+namespace howmany::layers {
+namespace {
+
+class Linear final : public Layer {
+ public:
+  Linear(int64_t in, int64_t out, Activation act, bool bias) : in_(in), out_(out), act_(act) {
+    HM_REQUIRE(in > 0 && out > 0, "[linear] sizes {} -> {}", in, out);
+    // torch.nn.Linear's start
+    const Init init{Init::uniform, 1 / std::sqrt(static_cast<double>(in))};
+    params_.push_back({.name = "weight", .shape = {out, in}, .init = init});
+    if (bias) params_.push_back({.name = "bias", .shape = {out}, .init = init});
+  }
+
+  Tensor forward(const Tensor& x, Tape& tape) override {
+    const Shape shape = output_shape(x.shape());
+    const Tensor rows = x.view({x.numel() / in_, in_});
+    if (!tape.training()) return ops::linear(rows, weight().value, bias(), act_).view(shape);
+    for (Param& p : params_) tape.used(p);
+    tape.push(rows);
+    const bool gelu = act_ == Activation::gelu;  // its slope needs what it was applied to
+    Tensor kept = ops::linear(rows, weight().value, bias(), gelu ? Activation::none : act_);
+    tape.push(kept);
+    return (gelu ? ops::activation(kept, act_) : kept).view(shape);
+  }
+
+  Tensor backward(const Tensor& dy, Tape& tape) override {
+    const Tensor kept = tape.pop();
+    const Tensor x = tape.pop();
+    Tensor dx = ops::linear_backward(x, weight().value, kept, dy.view(kept.shape()), act_,
+                                     tape.wants_grad(x), grad_out(weight()),
+                                     params_.size() > 1 ? grad_out(params_[1]) : GradOut{});
+    for (Param& p : params_) tape.done(p);
+    return dx ? dx.view(input_shape(dy.shape())) : dx;
+  }
+
+  Shape output_shape(const Shape& x) const override { return replace_last(x, in_, out_); }
+  double forward_flop(const Shape& x) const override {
+    return 2 * static_cast<double>(x.numel()) * static_cast<double>(out_);
+  }
+  std::string describe() const override {
+    return fmt::format("linear({}, {}{}{})", in_, out_,
+                       act_ == Activation::none ? "" : fmt::format(", {}", name_of(act_)),
+                       params_.size() > 1 ? "" : ", no bias");
+  }
+  LayerPtr clone() const override { return linear(in_, out_, act_, params_.size() > 1); }
+  std::span<Param> own_params() override { return params_; }
+
+ private:
+  static Shape replace_last(const Shape& x, int64_t from, int64_t to) {
+    HM_REQUIRE(x.rank() >= 2 && x[-1] == from, "[linear] x has shape {}, expected [..,{}]", x.str(),
+               from);
+    std::vector<int64_t> extents(x.extents().begin(), x.extents().end());
+    extents.back() = to;
+    return Shape(extents);
+  }
+  Shape input_shape(const Shape& y) const { return replace_last(y, out_, in_); }
+  Param& weight() { return params_[0]; }
+  Tensor bias() const { return params_.size() > 1 ? params_[1].value : Tensor(); }
+
+  int64_t in_, out_;
+  Activation act_;
+  std::vector<Param> params_;
+};
+
+}  // namespace
+
+LayerPtr linear(int64_t in, int64_t out, Activation act, bool bias) {
+  return std::make_unique<Linear>(in, out, act, bias);
+}
+
+}  // namespace howmany::layers

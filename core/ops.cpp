@@ -1,0 +1,175 @@
+#include "core/ops.h"
+
+#include "core/check.h"
+#include "core/profile/range.h"
+
+namespace howmany::ops {
+namespace {
+
+Tensor like(const Tensor& x, const Shape& shape) {
+  return Tensor::empty(shape, x.dtype(), x.device());
+}
+Tensor like(const Tensor& x) { return like(x, x.shape()); }
+
+Range compute(const char* name, double flop) {
+  return {Category::compute, name, static_cast<uint64_t>(flop)};
+}
+
+double product(std::initializer_list<int64_t> extents) {
+  double p = 1;
+  for (int64_t e : extents) p *= static_cast<double>(e);
+  return p;
+}
+
+void check_linear(const char* op, const Tensor& x, const Tensor& w) {
+  check::floating(op, "x", x);
+  check::rank(op, "x", x, 2);
+  check::rank(op, "w", w, 2);
+  HM_REQUIRE(x.shape()[1] == w.shape()[1], "[{}] inner sizes differ: x {}, w {}", op,
+             x.shape().str(), w.shape().str());
+  check::shape(op, "w", w, w.shape(), x);
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b) {
+  check::floating("matmul", "a", a);
+  check::rank("matmul", "a", a, 2);
+  check::rank("matmul", "b", b, 2);
+  const int64_t m = a.shape()[transpose_a ? 1 : 0], k = a.shape()[transpose_a ? 0 : 1];
+  const int64_t n = b.shape()[transpose_b ? 0 : 1];
+  HM_REQUIRE(b.shape()[transpose_b ? 1 : 0] == k, "[matmul] inner sizes differ: a {}{}, b {}{}",
+             a.shape().str(), transpose_a ? "^T" : "", b.shape().str(), transpose_b ? "^T" : "");
+  check::shape("matmul", "b", b, b.shape(), a);
+  const Range range = compute("matmul", 2 * product({m, n, k}));
+  Tensor y = like(a, {m, n});
+  backend_for(a).matmul(a, transpose_a, b, transpose_b, false, y);
+  return y;
+}
+
+Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation act) {
+  check_linear("linear", x, w);
+  const int64_t rows = x.shape()[0], out = w.shape()[0];
+  if (bias) check::shape("linear", "bias", bias, {out}, x);
+  const Range range = compute("linear", 2 * product({rows, out, w.shape()[1]}));
+  Tensor y = like(x, {rows, out});
+  backend_for(x).linear(x, w, bias, act, y);
+  return y;
+}
+
+Tensor linear_backward(const Tensor& x, const Tensor& w, const Tensor& kept, const Tensor& dy,
+                       Activation act, bool want_dx, GradOut dw, GradOut dbias) {
+  const char* const op = "linear_backward";
+  check_linear(op, x, w);
+  const Shape y{x.shape()[0], w.shape()[0]};
+  check::shape(op, "dy", dy, y, x);
+  if (act != Activation::none) check::shape(op, "kept", kept, y, x);
+  check::grad(op, "dw", dw, w.shape(), x);
+  check::grad(op, "dbias", dbias, {w.shape()[0]}, x);
+  const Range range = compute(op, (want_dx ? 4 : 2) * product({y[0], y[1], w.shape()[1]}));
+  Tensor dx = want_dx ? like(x) : Tensor();
+  backend_for(x).linear_backward(x, w, kept, dy, act, dx, dw, dbias);
+  return dx;
+}
+
+Tensor activation(const Tensor& x, Activation act) {
+  check::floating("activation", "x", x);
+  const Range range = compute("activation", static_cast<double>(x.numel()));
+  Tensor y = like(x);
+  backend_for(x).activation(x, act, y);
+  return y;
+}
+
+Tensor activation_backward(const Tensor& kept, const Tensor& dy, Activation act) {
+  check::floating("activation_backward", "dy", dy);
+  check::alike("activation_backward", "kept", kept, dy);
+  const Range range = compute("activation_backward", static_cast<double>(dy.numel()));
+  Tensor dx = like(dy);
+  backend_for(dy).activation_backward(kept, dy, act, dx);
+  return dx;
+}
+
+Tensor add(const Tensor& a, const Tensor& b, Activation act) {
+  check::floating("add", "a", a);
+  check::alike("add", "b", b, a);
+  HM_REQUIRE(act != Activation::gelu, "[add] gelu does not fuse with a sum");
+  const Range range = compute("add", static_cast<double>(a.numel()));
+  Tensor y = like(a);
+  backend_for(a).add(a, b, act, y);
+  return y;
+}
+
+Normalized layernorm(const Tensor& x, const Tensor& scale, const Tensor& shift, double epsilon) {
+  check::floating("layernorm", "x", x);
+  HM_REQUIRE(x.shape().rank() >= 1, "[layernorm] x is a scalar");
+  const Shape width{x.shape()[-1]};
+  check::shape("layernorm", "scale", scale, width, x);
+  check::shape("layernorm", "shift", shift, width, x);
+  const Range range = compute("layernorm", 8 * static_cast<double>(x.numel()));
+  const Shape rows{width[0] == 0 ? 0 : x.numel() / width[0]};
+  Normalized out{like(x), like(x, rows), like(x, rows)};
+  backend_for(x).layernorm(x, scale, shift, epsilon, out.mean, out.inv_std, out.y);
+  return out;
+}
+
+Tensor layernorm_backward(const Tensor& x, const Tensor& scale, const Normalized& forward,
+                          const Tensor& dy, GradOut dscale, GradOut dshift) {
+  const char* const op = "layernorm_backward";
+  check::floating(op, "x", x);
+  check::alike(op, "dy", dy, x);
+  check::shape(op, "scale", scale, {x.shape()[-1]}, x);
+  check::alike(op, "inv_std", forward.inv_std, forward.mean);
+  check::grad(op, "dscale", dscale, scale.shape(), x);
+  check::grad(op, "dshift", dshift, scale.shape(), x);
+  const Range range = compute(op, 12 * static_cast<double>(x.numel()));
+  Tensor dx = like(x);
+  backend_for(x).layernorm_backward(x, scale, dy, forward.mean, forward.inv_std, dx, dscale,
+                                    dshift);
+  return dx;
+}
+
+Tensor embedding(const Tensor& ids, const Tensor& table) {
+  check::floating("embedding", "table", table);
+  check::rank("embedding", "table", table, 2);
+  check::below("embedding", "id", ids, table.shape()[0]);
+  HM_REQUIRE(ids.shape().rank() < Shape::kMaxRank, "[embedding] ids {}", ids.shape().str());
+  std::vector<int64_t> extents(ids.shape().extents().begin(), ids.shape().extents().end());
+  extents.push_back(table.shape()[1]);
+  const Range range = compute("embedding", 0);
+  Tensor y = like(table, Shape(extents));
+  backend_for(table).embedding(ids, table, y);
+  return y;
+}
+
+void embedding_backward(const Tensor& ids, const Tensor& dy, GradOut dtable) {
+  const char* const op = "embedding_backward";
+  check::floating(op, "dy", dy);
+  check::floating(op, "dtable", dtable.value);
+  check::rank(op, "dtable", dtable.value, 2);
+  check::below(op, "id", ids, dtable.value.shape()[0]);
+  HM_REQUIRE(
+      dy.numel() == ids.numel() * dtable.value.shape()[1] && dy.dtype() == dtable.value.dtype(),
+      "[{}] dy {} {} does not fit ids {} and dtable {} {}", op, name_of(dy.dtype()),
+      dy.shape().str(), ids.shape().str(), name_of(dtable.value.dtype()),
+      dtable.value.shape().str());
+  const Range range = compute(op, static_cast<double>(dy.numel()));
+  backend_for(dy).embedding_backward(ids, dy, dtable);
+}
+
+Tensor dropout(const Tensor& x, double p, DropoutKey key) {
+  check::floating("dropout", "x", x);
+  HM_REQUIRE(p >= 0 && p < 1, "[dropout] p is {}, expected 0 <= p < 1", p);
+  const Range range = compute("dropout", static_cast<double>(x.numel()));
+  Tensor y = like(x);
+  backend_for(x).dropout(x, p, key, y);
+  return y;
+}
+
+void axpy(double alpha, const Tensor& x, Tensor& y) {
+  check::floating("axpy", "y", y);
+  check::alike("axpy", "x", x, y);
+  const Range range = compute("axpy", 2 * static_cast<double>(x.numel()));
+  backend_for(y).axpy(alpha, x, y);
+}
+
+}  // namespace howmany::ops
