@@ -56,7 +56,9 @@ void fill(Tensor& t, F&& value) {
 
 }  // namespace
 
-uint32_t Rng::bits(uint64_t index) const { return block(seed_, stream_, index / 4)[index % 4]; }
+uint32_t Rng::bits(uint64_t index) const { return bits4(index / 4)[index % 4]; }
+
+std::array<uint32_t, 4> Rng::bits4(uint64_t index) const { return block(seed_, stream_, index); }
 
 double Rng::uniform(uint64_t index) const {
   const auto b = block(seed_, stream_, index);

@@ -23,9 +23,10 @@ class Rng {
   explicit Rng(uint64_t seed, uint64_t stream = 0) : seed_(seed), stream_(stream) {}
 
   uint32_t bits(uint64_t index) const;
-  double uniform(uint64_t index) const;                // [0, 1)
-  double normal(uint64_t index) const;                 // mean 0, standard deviation 1 (Box-Muller)
-  int64_t below(uint64_t index, int64_t bound) const;  // [0, bound)
+  std::array<uint32_t, 4> bits4(uint64_t block) const;  // bits(4 block) and the three after it
+  double uniform(uint64_t index) const;                 // [0, 1)
+  double normal(uint64_t index) const;                  // mean 0, standard deviation 1 (Box-Muller)
+  int64_t below(uint64_t index, int64_t bound) const;   // [0, bound)
 
  private:
   uint64_t seed_, stream_;

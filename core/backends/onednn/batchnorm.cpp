@@ -1,0 +1,170 @@
+#include <cmath>
+
+#include "core/backends/onednn/loops.h"
+#include "core/backends/onednn/onednn.h"
+
+// x is [rows, C]. Bound by memory: forward reads x twice and writes y, backward reads x and dy
+// twice and writes dx; the mask of a fused relu is found again from x rather than read from y.
+namespace howmany::onednn {
+namespace {
+
+using Floats = std::vector<float>;
+
+// Sums of x - pivot and of its square; a pivot near the mean keeps the variance from cancelling.
+HM_SIMD void add_moments(const float* __restrict x, const float* __restrict pivot, int64_t rows,
+                         int64_t channels, float* __restrict sum, float* __restrict square) {
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t c = 0; c < channels; ++c) {
+      const float d = x[row * channels + c] - pivot[c];
+      sum[c] += d;
+      square[c] += d * d;
+    }
+}
+
+HM_SIMD void normalize(const float* __restrict x, const float* __restrict mean,
+                       const float* __restrict slope, const float* __restrict shift, bool relu,
+                       int64_t rows, int64_t channels, float* __restrict y) {
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t c = 0; c < channels; ++c) {
+      const float z = (x[row * channels + c] - mean[c]) * slope[c] + shift[c];
+      y[row * channels + c] = relu && z < 0 ? 0 : z;
+    }
+}
+
+// Sums of dz and of dz (x - mean), where dz is dy past the relu.
+HM_SIMD void add_backward_sums(const float* __restrict x, const float* __restrict dy,
+                               const float* __restrict mean, const float* __restrict slope,
+                               const float* __restrict shift, bool relu, int64_t rows,
+                               int64_t channels, float* __restrict sum, float* __restrict dot) {
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t c = 0; c < channels; ++c) {
+      const float d = x[row * channels + c] - mean[c];
+      const float dz = relu && !(d * slope[c] + shift[c] > 0) ? 0 : dy[row * channels + c];
+      sum[c] += dz;
+      dot[c] += dz * d;
+    }
+}
+
+// dx = slope dz - offset - tilt (x - mean)
+HM_SIMD void backward_rows(const float* __restrict x, const float* __restrict dy,
+                           const float* __restrict mean, const float* __restrict slope,
+                           const float* __restrict shift, const float* __restrict offset,
+                           const float* __restrict tilt, bool relu, int64_t rows, int64_t channels,
+                           float* __restrict dx) {
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t c = 0; c < channels; ++c) {
+      const float d = x[row * channels + c] - mean[c];
+      const float dz = relu && !(d * slope[c] + shift[c] > 0) ? 0 : dy[row * channels + c];
+      dx[row * channels + c] = slope[c] * dz - offset[c] - tilt[c] * d;
+    }
+}
+
+// The mean of a few rows spread over x.
+Floats pivots(const float* x, int64_t rows, int64_t channels) {
+  const int64_t samples = std::min<int64_t>(rows, 16);
+  Floats pivot(static_cast<size_t>(channels));
+  for (int64_t s = 0; s < samples; ++s)
+    for (int64_t c = 0; c < channels; ++c)
+      pivot[c] += x[rows * s / samples * channels + c] / static_cast<float>(samples);
+  return pivot;
+}
+
+Floats slopes(const Tensor& scale, const float* inv_std) {
+  Floats slope(scale.values<float>().begin(), scale.values<float>().end());
+  for (size_t c = 0; c < slope.size(); ++c) slope[c] *= inv_std[c];
+  return slope;
+}
+
+void apply(const Tensor& x, const float* mean, const Floats& slope, const Tensor& shift,
+           Activation act, Tensor& y) {
+  const int64_t channels = shift.numel();
+  const float *in = x.data<float>(), *shifts = shift.data<float>();
+  float* out = y.mutable_data<float>();
+  parallel_for(x.numel() / channels, channels, [&](int64_t begin, int64_t end) {
+    normalize(in + begin * channels, mean, slope.data(), shifts, act == Activation::relu,
+              end - begin, channels, out + begin * channels);
+  });
+}
+
+void move_towards(float& running, double target, double momentum) {
+  running = static_cast<float>((1 - momentum) * static_cast<double>(running) + momentum * target);
+}
+
+}  // namespace
+
+void OneDnn::batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift, Activation act,
+                       BatchNormState& state, Tensor& mean, Tensor& inv_std, Tensor& y) const {
+  if (x.numel() == 0) {
+    mean.zero();
+    inv_std.zero();
+    return;
+  }
+  const int64_t channels = scale.numel(), rows = x.numel() / channels;
+  const float* in = x.data<float>();
+  const Floats pivot = pivots(in, rows, channels);
+  const std::vector<double> sums =
+      column_sums<2>(rows, channels, [&](int64_t begin, int64_t end, float* sum) {
+        add_moments(in + begin * channels, pivot.data(), end - begin, channels, sum,
+                    sum + channels);
+      });
+  float *means = mean.mutable_data<float>(), *invs = inv_std.mutable_data<float>();
+  float *running_mean = state.running_mean.mutable_data<float>(),
+        *running_var = state.running_var.mutable_data<float>();
+  const auto n = static_cast<double>(rows);
+  for (int64_t c = 0; c < channels; ++c) {
+    const double off = sums[c] / n, m = static_cast<double>(pivot[c]) + off;
+    const double variance = std::max(0.0, sums[channels + c] / n - off * off);
+    means[c] = static_cast<float>(m);
+    invs[c] = static_cast<float>(1 / std::sqrt(variance + state.epsilon));
+    if (rows < 2) continue;
+    move_towards(running_mean[c], m, state.momentum);
+    move_towards(running_var[c], variance * n / (n - 1), state.momentum);
+  }
+  apply(x, means, slopes(scale, invs), shift, act, y);
+}
+
+void OneDnn::batchnorm_inference(const Tensor& x, const Tensor& scale, const Tensor& shift,
+                                 Activation act, const BatchNormState& state, Tensor& y) const {
+  if (x.numel() == 0) return;
+  Floats inv_std(state.running_var.values<float>().begin(),
+                 state.running_var.values<float>().end());
+  for (float& v : inv_std)
+    v = static_cast<float>(1 / std::sqrt(static_cast<double>(v) + state.epsilon));
+  apply(x, state.running_mean.data<float>(), slopes(scale, inv_std.data()), shift, act, y);
+}
+
+void OneDnn::batchnorm_backward(const Tensor& x, const Tensor& scale, const Tensor& shift,
+                                const Tensor&, const Tensor& dy, Activation act, const Tensor& mean,
+                                const Tensor& inv_std, Tensor& dx, GradOut& dscale,
+                                GradOut& dshift) const {
+  const int64_t channels = scale.numel(), rows = channels == 0 ? 0 : x.numel() / channels;
+  const bool relu = act == Activation::relu;
+  const float *xs = x.data<float>(), *dys = dy.data<float>(), *means = mean.data<float>(),
+              *invs = inv_std.data<float>(), *shifts = shift.data<float>();
+  const Floats slope = slopes(scale, invs);
+  std::vector<double> sums =
+      column_sums<2>(rows, channels, [&](int64_t begin, int64_t end, float* sum) {
+        const int64_t at = begin * channels;
+        add_backward_sums(xs + at, dys + at, means, slope.data(), shifts, relu, end - begin,
+                          channels, sum, sum + channels);
+      });
+  const std::span<double> sum(sums.data(), static_cast<size_t>(channels));
+  const std::span<double> dot(sums.data() + channels, static_cast<size_t>(channels));
+  Floats offset(slope.size()), tilt(slope.size());
+  for (size_t c = 0; c < slope.size(); ++c) {
+    const auto inv = static_cast<double>(invs[c]), n = static_cast<double>(rows);
+    dot[c] *= inv;
+    offset[c] = static_cast<float>(static_cast<double>(slope[c]) * sum[c] / n);
+    tilt[c] = static_cast<float>(static_cast<double>(slope[c]) * inv * dot[c] / n);
+  }
+  store(dscale, dot);
+  store(dshift, sum);
+  float* out = dx.mutable_data<float>();
+  parallel_for(rows, channels, [&](int64_t begin, int64_t end) {
+    const int64_t at = begin * channels;
+    backward_rows(xs + at, dys + at, means, slope.data(), shifts, offset.data(), tilt.data(), relu,
+                  end - begin, channels, out + at);
+  });
+}
+
+}  // namespace howmany::onednn

@@ -1,0 +1,29 @@
+#include "core/backends/onednn/loops.h"
+#include "core/backends/onednn/onednn.h"
+
+namespace howmany::onednn {
+
+void OneDnn::embedding(const Tensor& ids, const Tensor& table, Tensor& y) const {
+  const int64_t width = table.shape()[1];
+  const int64_t* id = ids.data<int64_t>();
+  const float* rows = table.data<float>();
+  float* out = y.mutable_data<float>();
+  parallel_for(ids.numel(), width, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) std::copy_n(rows + id[i] * width, width, out + i * width);
+  });
+}
+
+// Threads own columns, so that repeated ids add up in the same order whatever the team size.
+void OneDnn::embedding_backward(const Tensor& ids, const Tensor& dy, GradOut& dtable) const {
+  if (!dtable.accumulate) dtable.value.zero();
+  const int64_t width = dtable.value.shape()[1], count = ids.numel();
+  const int64_t* id = ids.data<int64_t>();
+  const float* d = dy.data<float>();
+  float* out = dtable.value.mutable_data<float>();
+  parallel_for(width, count, [&](int64_t begin, int64_t end) {
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t c = begin; c < end; ++c) out[id[i] * width + c] += d[i * width + c];
+  });
+}
+
+}  // namespace howmany::onednn

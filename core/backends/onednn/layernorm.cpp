@@ -1,0 +1,79 @@
+#include <cmath>
+
+#include "core/backends/onednn/loops.h"
+#include "core/backends/onednn/onednn.h"
+
+namespace howmany::onednn {
+namespace {
+
+HM_SIMD void normalize_row(const float* __restrict x, const float* __restrict scale,
+                           const float* __restrict shift, double epsilon, int64_t width,
+                           float* mean, float* inv_std, float* __restrict y) {
+  float sum = 0, square = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t c = 0; c < width; ++c) sum += x[c];
+  const float m = sum / static_cast<float>(width);
+#pragma omp simd reduction(+ : square)
+  for (int64_t c = 0; c < width; ++c) square += (x[c] - m) * (x[c] - m);
+  const double variance = static_cast<double>(square) / static_cast<double>(width);
+  const auto inv = static_cast<float>(1 / std::sqrt(variance + epsilon));
+  for (int64_t c = 0; c < width; ++c) y[c] = (x[c] - m) * inv * scale[c] + shift[c];
+  *mean = m;
+  *inv_std = inv;
+}
+
+HM_SIMD void backward_row(const float* __restrict x, const float* __restrict scale,
+                          const float* __restrict dy, float mean, float inv, int64_t width,
+                          float* __restrict dx, float* __restrict dscale,
+                          float* __restrict dshift) {
+  float sum = 0, dot = 0;
+#pragma omp simd reduction(+ : sum, dot)
+  for (int64_t c = 0; c < width; ++c) {
+    const float xhat = (x[c] - mean) * inv, d = dy[c] * scale[c];
+    sum += d;
+    dot += d * xhat;
+  }
+  sum /= static_cast<float>(width);
+  dot /= static_cast<float>(width);
+  for (int64_t c = 0; c < width; ++c) {
+    const float xhat = (x[c] - mean) * inv;
+    dx[c] = inv * (dy[c] * scale[c] - sum - xhat * dot);
+    dscale[c] += dy[c] * xhat;
+    dshift[c] += dy[c];
+  }
+}
+
+}  // namespace
+
+void OneDnn::layernorm(const Tensor& x, const Tensor& scale, const Tensor& shift, double epsilon,
+                       Tensor& mean, Tensor& inv_std, Tensor& y) const {
+  const int64_t width = scale.numel();
+  const float *in = x.data<float>(), *scales = scale.data<float>(), *shifts = shift.data<float>();
+  float *means = mean.mutable_data<float>(), *invs = inv_std.mutable_data<float>(),
+        *out = y.mutable_data<float>();
+  parallel_for(mean.numel(), width, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row)
+      normalize_row(in + row * width, scales, shifts, epsilon, width, means + row, invs + row,
+                    out + row * width);
+  });
+}
+
+void OneDnn::layernorm_backward(const Tensor& x, const Tensor& scale, const Tensor& dy,
+                                const Tensor& mean, const Tensor& inv_std, Tensor& dx,
+                                GradOut& dscale, GradOut& dshift) const {
+  const int64_t width = scale.numel();
+  const float *in = x.data<float>(), *scales = scale.data<float>(), *d = dy.data<float>(),
+              *means = mean.data<float>(), *invs = inv_std.data<float>();
+  float* out = dx.mutable_data<float>();
+  const std::vector<double> sums =
+      column_sums<2>(mean.numel(), width, [&](int64_t begin, int64_t end, float* sum) {
+        for (int64_t row = begin; row < end; ++row)
+          backward_row(in + row * width, scales, d + row * width, means[row], invs[row], width,
+                       out + row * width, sum, sum + width);
+      });
+  const std::span<const double> all(sums);
+  store(dscale, all.first(static_cast<size_t>(width)));
+  store(dshift, all.last(static_cast<size_t>(width)));
+}
+
+}  // namespace howmany::onednn

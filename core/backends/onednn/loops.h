@@ -1,0 +1,76 @@
+// Memory-bound operations are loops of our own: one pass where a chain of primitives would take
+// several. A loop over a range is a plain function marked HM_SIMD; parallel_for and column_sums
+// divide the work over the calling thread's OpenMP team.
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/backend.h"
+
+// Compiled for each instruction set, chosen when the program starts. OpenMP regions must not stand
+// inside: their bodies become functions compiled for the default set only.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !HM_SANITIZED
+#define HM_SIMD __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define HM_SIMD
+#endif
+
+namespace howmany::onednn {
+
+constexpr int64_t kGrain = 16384;  // elements that are worth waking a team for
+
+// body(begin, end) on even parts of [0, n), one per thread; `cost` is elements per index.
+template <class Body>
+void parallel_for(int64_t n, int64_t cost, Body&& body) {
+  if (omp_get_max_threads() == 1 || n < 2 || n * cost < 2 * kGrain) return body(int64_t{0}, n);
+#pragma omp parallel
+  {
+    const int64_t index = omp_get_thread_num(), count = omp_get_num_threads();
+    body(n * index / count, n * (index + 1) / count);
+  }
+}
+
+// Rows summed in f32 before they are added to doubles.
+constexpr int64_t kRowBlock = 32;
+
+// body(first_row, end_row, sums) adds a block of rows to `Sums` arrays of f32 [columns] each, laid
+// one after another; the result is their total over all rows, in double. Deterministic for a team
+// size.
+template <int Sums, class Body>
+std::vector<double> column_sums(int64_t rows, int64_t columns, Body&& body) {
+  const int team = rows * columns < 2 * kGrain ? 1 : omp_get_max_threads();
+  const size_t width = static_cast<size_t>(Sums * columns);
+  std::vector<double> total(width * static_cast<size_t>(team));
+  const auto part = [&](int64_t index) {
+    const std::span<double> mine(total.data() + static_cast<size_t>(index) * width, width);
+    std::vector<float> block(width);
+    const int64_t end = rows * (index + 1) / team;
+    for (int64_t row = rows * index / team; row < end; row += kRowBlock) {
+      std::ranges::fill(block, 0.0F);
+      body(row, std::min(end, row + kRowBlock), block.data());
+      for (size_t i = 0; i < width; ++i) mine[i] += static_cast<double>(block[i]);
+    }
+  };
+  if (team == 1) {
+    part(0);
+  } else {
+#pragma omp parallel for num_threads(team) schedule(static, 1)
+    for (int index = 0; index < team; ++index) part(index);
+  }
+  for (size_t thread = 1; thread < static_cast<size_t>(team); ++thread)
+    for (size_t i = 0; i < width; ++i) total[i] += total[thread * width + i];
+  total.resize(width);
+  return total;
+}
+
+// Writes or adds `values` to a parameter's gradient; nothing when it is not wanted.
+void store(GradOut& gradient, std::span<const double> values);
+// The sum over rows of dz [rows, columns] into a bias gradient.
+void store_column_sums(GradOut& gradient, const float* dz, int64_t rows, int64_t columns);
+
+}  // namespace howmany::onednn

@@ -1,0 +1,69 @@
+#include <cmath>
+
+#include "core/backends/onednn/loops.h"
+#include "core/backends/onednn/onednn.h"
+#include "core/backends/onednn/primitives.h"
+
+namespace howmany::onednn {
+namespace {
+
+struct SoftmaxKey {
+  int64_t rows, classes;
+  int threads;
+  auto operator<=>(const SoftmaxKey&) const = default;
+};
+
+struct Softmax {
+  explicit Softmax(const SoftmaxKey& key)
+      : kernel(dnnl::softmax_forward::primitive_desc(
+            {dnnl::prop_kind::forward_inference, f32_desc({key.rows, key.classes}, FormatTag::ab),
+             1},
+            attributes(), engine())) {}
+  Kernel kernel;
+};
+
+HM_SIMD double squared_error(const float* __restrict y, const float* __restrict target,
+                             float factor, int64_t n, float* __restrict dy) {
+  double loss = 0;
+#pragma omp simd reduction(+ : loss)
+  for (int64_t i = 0; i < n; ++i) {
+    const float off = y[i] - target[i];
+    loss += static_cast<double>(off) * static_cast<double>(off);
+    dy[i] = factor * off;
+  }
+  return loss;
+}
+
+}  // namespace
+
+// The softmax is left in dlogits. Its largest value, at logit z, gives the log of the sum of
+// exponentials as z - log(value): exact, since that value is never below 1 / classes.
+double OneDnn::softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double denominator,
+                                     Tensor& dlogits) const {
+  const int64_t rows = logits.shape()[0], classes = logits.shape()[1];
+  if (logits.numel() == 0) return 0;
+  cached<Softmax>(SoftmaxKey{rows, classes, omp_get_max_threads()})
+      .kernel.run({{DNNL_ARG_SRC, logits.raw()}, {DNNL_ARG_DST, dlogits.mutable_raw()}});
+  const auto factor = static_cast<float>(1 / denominator);
+  const int64_t* label = labels.data<int64_t>();
+  double loss = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* z = logits.data<float>() + row * classes;
+    float* d = dlogits.mutable_data<float>() + row * classes;
+    const int64_t top = std::max_element(z, z + classes) - z;
+    const double log_sum = static_cast<double>(z[top]) - std::log(static_cast<double>(d[top]));
+    loss += (log_sum - static_cast<double>(z[label[row]])) / denominator;
+    d[label[row]] -= 1;
+    for (int64_t k = 0; k < classes; ++k) d[k] *= factor;
+  }
+  return loss;
+}
+
+double OneDnn::mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const {
+  const auto factor = static_cast<float>(2 / denominator);
+  return squared_error(y.data<float>(), target.data<float>(), factor, y.numel(),
+                       dy.mutable_data<float>()) /
+         denominator;
+}
+
+}  // namespace howmany::onednn

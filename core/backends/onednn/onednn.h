@@ -1,0 +1,67 @@
+// The oneDNN backend, declared once and defined by kind: matmul.cpp, conv.cpp, batchnorm.cpp, ...
+// Private to this folder. f32 on CPU; arguments were checked by ops.h. Memory-bound operations are
+// own loops (loops.h), the rest cached primitives (primitives.h).
+#pragma once
+
+#include "core/backend.h"
+
+namespace howmany::onednn {
+
+class OneDnn : public Backend {
+ public:
+  std::string_view name() const override { return "onednn"; }
+  DeviceType device_type() const override { return DeviceType::cpu; }
+  bool supports(Dtype dtype) const override { return dtype == Dtype::f32; }
+
+  void matmul(const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b, bool accumulate,
+              Tensor& y) const override;
+  void linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation act,
+              Tensor& y) const override;
+  void linear_backward(const Tensor& x, const Tensor& w, const Tensor& kept, const Tensor& dy,
+                       Activation act, Tensor& dx, GradOut& dw, GradOut& dbias) const override;
+
+  void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, Window window,
+              Tensor& y) const override;
+  void conv2d_backward(const Tensor& x, const Tensor& w, const Tensor& dy, Window window,
+                       Tensor& dx, GradOut& dw, GradOut& dbias) const override;
+
+  void activation(const Tensor& x, Activation act, Tensor& y) const override;
+  void activation_backward(const Tensor& kept, const Tensor& dy, Activation act,
+                           Tensor& dx) const override;
+  void add(const Tensor& a, const Tensor& b, Activation act, Tensor& y) const override;
+
+  void batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift, Activation act,
+                 BatchNormState& state, Tensor& mean, Tensor& inv_std, Tensor& y) const override;
+  void batchnorm_inference(const Tensor& x, const Tensor& scale, const Tensor& shift,
+                           Activation act, const BatchNormState& state, Tensor& y) const override;
+  void batchnorm_backward(const Tensor& x, const Tensor& scale, const Tensor& shift,
+                          const Tensor& y, const Tensor& dy, Activation act, const Tensor& mean,
+                          const Tensor& inv_std, Tensor& dx, GradOut& dscale,
+                          GradOut& dshift) const override;
+  void layernorm(const Tensor& x, const Tensor& scale, const Tensor& shift, double epsilon,
+                 Tensor& mean, Tensor& inv_std, Tensor& y) const override;
+  void layernorm_backward(const Tensor& x, const Tensor& scale, const Tensor& dy,
+                          const Tensor& mean, const Tensor& inv_std, Tensor& dx, GradOut& dscale,
+                          GradOut& dshift) const override;
+
+  void max_pool(const Tensor& x, Window window, Tensor& chosen, Tensor& y) const override;
+  void max_pool_backward(const Tensor& chosen, const Tensor& dy, Window window,
+                         Tensor& dx) const override;
+  void avg_pool(const Tensor& x, Window window, Tensor& y) const override;
+  void avg_pool_backward(const Tensor& dy, Window window, Tensor& dx) const override;
+
+  void embedding(const Tensor& ids, const Tensor& table, Tensor& y) const override;
+  void embedding_backward(const Tensor& ids, const Tensor& dy, GradOut& dtable) const override;
+  void dropout(const Tensor& x, double p, DropoutKey key, Tensor& y) const override;
+
+  double softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double denominator,
+                               Tensor& dlogits) const override;
+  double mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const override;
+
+  void sgd(Tensor& value, const Tensor& grad, Tensor& velocity, const SgdArgs& args) const override;
+  void adam(Tensor& value, const Tensor& grad, Tensor& m, Tensor& v,
+            const AdamArgs& args) const override;
+  void axpy(double alpha, const Tensor& x, Tensor& y) const override;
+};
+
+}  // namespace howmany::onednn
