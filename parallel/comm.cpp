@@ -1,13 +1,190 @@
 #include "parallel/comm.h"
 
-namespace howmany {
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
 
+#include "core/profile/range.h"
+#include "parallel/engine.h"
+
+namespace howmany {
 CommError::CommError(std::string_view operation, int rank, int size, std::string_view backend,
                      int peer, double elapsed_seconds, std::string_view why)
     : Error(fmt::format("[{}] rank {} of {} ({}): {}{} after {:.1f} s", operation, rank, size,
-                        backend, peer >= 0 ? fmt::format("peer {}: ", peer) : "", why,
+                        backend, peer >= 0 ? fmt::format("peer {} ", peer) : "", why,
                         elapsed_seconds)),
       rank_(rank),
       peer_(peer) {}
+
+// What a CommError is made of. It crosses threads instead of the exception, which is made afresh by
+// whoever throws.
+struct Comm::Failure {
+  std::string operation, backend;
+  int rank = 0, size = 1, peer = -1;
+  double elapsed = 0;
+  std::string why;
+
+  [[noreturn]] void raise() const {
+    throw CommError(operation, rank, size, backend, peer, elapsed, why);
+  }
+};
+
+struct Work::State {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  std::unique_ptr<Comm::Failure> failure;
+
+  void finish(std::unique_ptr<Comm::Failure> how) {
+    std::lock_guard lock(mutex);
+    failure = std::move(how);
+    done = true;
+    changed.notify_all();
+  }
+};
+
+void Work::wait() {
+  if (!state_) return;
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait(lock, [this] { return state_->done; });
+  if (state_->failure) state_->failure->raise();
+}
+
+bool Work::ready() const {
+  if (!state_) return true;
+  std::lock_guard lock(state_->mutex);
+  return state_->done;
+}
+
+struct Comm::Progress {
+  struct Task {
+    const char* operation;
+    int64_t bytes;
+    Call call;
+    std::shared_ptr<Work::State> state;
+  };
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Task> queue;
+  bool busy = false;
+  bool stopping = false;
+  std::unique_ptr<Failure> failure;
+  std::jthread thread;  // started by the first asynchronous call, so that it inherits its affinity
+
+  bool idle() {
+    std::lock_guard lock(mutex);
+    return queue.empty() && !busy;
+  }
+};
+
+Comm::Comm(std::unique_ptr<CommEngine> engine)
+    : engine_(std::move(engine)),
+      rank_(engine_->rank()),
+      size_(engine_->size()),
+      progress_(std::make_unique<Progress>()) {}
+
+Comm::~Comm() {
+  bool busy = false;
+  {
+    std::lock_guard lock(progress_->mutex);
+    progress_->stopping = true;
+    busy = progress_->busy || !progress_->queue.empty();
+  }
+  if (busy) abort("left while an operation was running");
+  progress_->changed.notify_all();
+  if (progress_->thread.joinable()) progress_->thread.join();
+}
+
+std::string_view Comm::backend() const { return engine_->name(); }
+
+bool Comm::failed() const {
+  std::lock_guard lock(progress_->mutex);
+  return progress_->failure != nullptr;
+}
+
+void Comm::check_not_failed() const {
+  std::lock_guard lock(progress_->mutex);
+  if (progress_->failure) progress_->failure->raise();
+}
+
+std::unique_ptr<Comm::Failure> Comm::keep(Failure failure) {
+  std::lock_guard lock(progress_->mutex);
+  if (!progress_->failure) progress_->failure = std::make_unique<Failure>(std::move(failure));
+  return std::make_unique<Failure>(*progress_->failure);
+}
+
+void Comm::abort(std::string_view why) {
+  keep({"abort", std::string(backend()), rank_, size_, -1, 0, std::string(why)});
+  engine_->abort(why);
+}
+
+std::unique_ptr<Comm::Failure> Comm::attempt(const char* operation, int64_t bytes,
+                                             const Call& call) {
+  {
+    std::lock_guard lock(progress_->mutex);
+    if (progress_->failure) return std::make_unique<Failure>(*progress_->failure);
+  }
+  Range range(Category::comm, operation, static_cast<uint64_t>(bytes));
+  const auto start = std::chrono::steady_clock::now();
+  const auto failure = [&](int peer, const char* why) {
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    return keep({operation, std::string(backend()), rank_, size_, peer, elapsed.count(), why});
+  };
+  try {
+    engine_->set_timeout(timeout_);
+    call();
+    return nullptr;
+  } catch (const EngineError& e) {
+    return failure(e.peer(), e.what());
+  } catch (const std::exception& e) {
+    engine_->abort(e.what());
+    return failure(-1, e.what());
+  }
+}
+
+void Comm::run(const char* operation, int64_t bytes, const Call& call) {
+  if (!progress_->idle()) return start(operation, bytes, call).wait();
+  if (const auto failure = attempt(operation, bytes, call)) failure->raise();
+}
+
+Work Comm::start(const char* operation, int64_t bytes, Call call) {
+  auto state = std::make_shared<Work::State>();
+  {
+    std::lock_guard lock(progress_->mutex);
+    if (progress_->failure) progress_->failure->raise();
+    progress_->queue.push_back({operation, bytes, std::move(call), state});
+    if (!progress_->thread.joinable()) progress_->thread = std::jthread([this] { work_through(); });
+  }
+  progress_->changed.notify_all();
+  return Work(std::move(state));
+}
+
+void Comm::work_through() {
+  Progress& p = *progress_;
+  std::unique_lock lock(p.mutex);
+  for (;;) {
+    p.changed.wait(lock, [&p] { return p.stopping || !p.queue.empty(); });
+    if (p.queue.empty()) return;
+    Progress::Task task = std::move(p.queue.front());
+    p.queue.pop_front();
+    p.busy = true;
+    lock.unlock();
+    auto failure = attempt(task.operation, task.bytes, task.call);
+    task.call = nullptr;  // lets go of the buffer before the waiter goes on
+    lock.lock();
+    p.busy = false;
+    task.state->finish(std::move(failure));
+  }
+}
+
+std::vector<std::string_view> comm_names() {
+  return {
+#define X(name, what) #name,
+      HM_COMMS(X)
+#undef X
+  };
+}
 
 }  // namespace howmany

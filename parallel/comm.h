@@ -2,16 +2,16 @@
 // the same sizes and dtypes; size 1 is a valid no-op. Tensors are on the CPU, contiguous, of any
 // dtype the op allows. Every call has a timeout; after a failure the Comm is poisoned and every
 // later call throws the first error. One thread per rank issues calls; asynchronous ones run on the
-// Comm's own thread, in order.
+// Comm's own thread, in order. send and receive tensors of one call must not overlap.
 //
 //   comm.all_reduce(grad);                              // sum, in place
 //   Work work = comm.all_reduce_async(bucket);          // bucket is not ours until...
 //   work.wait();
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
-#include <future>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -36,7 +36,7 @@ enum class ReduceOp { sum, max, min };
 
 class CommError : public Error {
  public:
-  // "[all_reduce] rank 1 of 4 (local): peer 2 failed after 1.2 s: <why>"
+  // "[all_reduce] rank 1 of 4 (local): peer 2 did not arrive after 1.2 s"
   CommError(std::string_view operation, int rank, int size, std::string_view backend, int peer,
             double elapsed_seconds, std::string_view why);
   int rank() const { return rank_; }
@@ -46,33 +46,36 @@ class CommError : public Error {
   int rank_, peer_;
 };
 
-// A started collective. wait() returns when the buffer is ready or rethrows the failure; it waits
-// as long as the operation's own timeout. Dropping a Work without waiting is a bug, but safe once
-// the Comm is gone.
+// A started collective. wait() returns when the buffer is ready or throws the failure; the
+// operation's own timeout bounds it. Dropping a Work without waiting is a bug, but safe once the
+// Comm is gone.
 class [[nodiscard]] Work {
  public:
   Work() = default;  // already done
-  explicit Work(std::shared_future<void> done) : done_(std::move(done)) {}
-  void wait() {
-    if (done_.valid()) done_.get();
-  }
-  bool ready() const {
-    return !done_.valid() || done_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-  }
+  void wait();
+  bool ready() const;
 
  private:
-  std::shared_future<void> done_;
+  friend class Comm;
+  struct State;
+  explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<State> state_;
 };
+
+class CommEngine;  // what carries the bytes: engine.h
 
 class Comm {
  public:
-  virtual ~Comm();  // never communicates; stops the comm thread
+  explicit Comm(std::unique_ptr<CommEngine> engine);
+  // Never communicates. Peers that still wait for this rank fail at once.
+  ~Comm();
   Comm(const Comm&) = delete;
   Comm& operator=(const Comm&) = delete;
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  virtual std::string_view backend() const = 0;
+  std::string_view backend() const;
   void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }  // default 30 s
   std::chrono::milliseconds timeout() const { return timeout_; }
 
@@ -90,6 +93,7 @@ class Comm {
   void scatter(const Tensor& send, Tensor receive, int root);
   // part i of send goes to rank i; receive part i came from rank i. Both [size*n].
   void all_to_all(const Tensor& send, Tensor receive);
+  // May wait until the peer receives. Messages of one tag arrive in the order sent.
   void send(const Tensor& t, int peer, int tag = 0);
   void receive(Tensor t, int peer, int tag = 0);
   void barrier();
@@ -98,35 +102,30 @@ class Comm {
   // returns null.
   std::unique_ptr<Comm> split(int color, int key = 0);
   // Poisons this rank's view and wakes every peer that waits for it: called when this rank is about
-  // to leave by exception.
+  // to leave by exception. From any thread.
   void abort(std::string_view why);
   bool failed() const;
 
- protected:
-  Comm(int rank, int size);
-
-  virtual void do_all_reduce(Tensor& t, ReduceOp op) = 0;
-  virtual void do_broadcast(Tensor& t, int root) = 0;
-  virtual void do_all_gather(const Tensor& send, Tensor& receive) = 0;
-  virtual void do_reduce_scatter(const Tensor& send, Tensor& receive, ReduceOp op) = 0;
-  virtual void do_gather(const Tensor& send, Tensor& receive, int root) = 0;
-  virtual void do_scatter(const Tensor& send, Tensor& receive, int root) = 0;
-  virtual void do_all_to_all(const Tensor& send, Tensor& receive) = 0;
-  virtual void do_send(const Tensor& t, int peer, int tag) = 0;
-  virtual void do_receive(Tensor& t, int peer, int tag) = 0;
-  virtual void do_barrier() = 0;
-  virtual std::unique_ptr<Comm> do_split(int color, int key) = 0;
-  virtual void do_abort(std::string_view why) = 0;
-
  private:
-  struct Progress;  // the comm thread, its queue, the first error
+  struct Failure;
+  struct Progress;  // the comm thread, its queue, the first failure
+  friend class Work;
+  using Call = std::function<void()>;
 
-  // Runs `call` now, or behind what is queued; names the NVTX range, keeps the first error, adds
-  // who and how long.
-  void run(const char* operation, int64_t bytes, const std::function<void()>& call);
+  void run(const char* operation, int64_t bytes, const Call& call);
+  Work start(const char* operation, int64_t bytes, Call call);
+  std::unique_ptr<Failure> attempt(const char* operation, int64_t bytes, const Call& call);
+  std::unique_ptr<Failure> keep(Failure failure);
+  void check_not_failed() const;
+  void check(const char* operation, const Tensor& t) const;
+  void check_pair(const char* operation, const Tensor& part, const Tensor& whole) const;
+  void check_rank(const char* operation, const char* role, int rank) const;
+  void work_through();
 
-  int rank_, size_;
-  std::chrono::milliseconds timeout_{30'000};
+  std::unique_ptr<CommEngine> engine_;
+  const int rank_, size_;
+  std::atomic<std::chrono::milliseconds> timeout_{std::chrono::milliseconds(30'000)};
+  int splits_ = 0;
   std::unique_ptr<Progress> progress_;
 };
 

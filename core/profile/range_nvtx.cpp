@@ -13,6 +13,7 @@ nvtxDomainHandle_t make_domain() {
   return domain;
 }
 
+// Null when no tool listens.
 nvtxDomainHandle_t domain() {
   static const nvtxDomainHandle_t handle = make_domain();
   return handle;
@@ -21,6 +22,8 @@ nvtxDomainHandle_t domain() {
 }  // namespace
 
 Range::Range(Category category, const char* name, uint64_t payload) {
+  const nvtxDomainHandle_t listening = domain();
+  if (!listening) return;
   nvtxEventAttributes_t event{};
   event.version = NVTX_VERSION;
   event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
@@ -29,10 +32,12 @@ Range::Range(Category category, const char* name, uint64_t payload) {
   event.message.ascii = name;
   event.payloadType = NVTX_PAYLOAD_TYPE_UNSIGNED_INT64;
   event.payload.ullValue = payload;
-  nvtxDomainRangePushEx(domain(), &event);
+  nvtxDomainRangePushEx(listening, &event);
 }
 
-Range::~Range() { nvtxDomainRangePop(domain()); }
+Range::~Range() {
+  if (const nvtxDomainHandle_t listening = domain()) nvtxDomainRangePop(listening);
+}
 
 bool ranges_built_in() { return true; }
 

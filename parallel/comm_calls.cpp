@@ -1,0 +1,155 @@
+// The calls of Comm: arguments are checked before anything happens, then the engine does the work.
+#include <algorithm>
+
+#include "core/error.h"
+#include "parallel/comm.h"
+#include "parallel/engine.h"
+
+namespace howmany {
+namespace {
+
+bool overlap(const Tensor& a, const Tensor& b) {
+  if (!a.shares_storage_with(b)) return false;
+  const char *first = static_cast<const char*>(a.raw()),
+             *second = static_cast<const char*>(b.raw());
+  return first < second + b.bytes() && second < first + a.bytes();
+}
+
+}  // namespace
+
+void Comm::check(const char* operation, const Tensor& t) const {
+  HM_REQUIRE(t, "[{}] empty tensor handle", operation);
+  HM_REQUIRE(t.device().type == DeviceType::cpu, "[{}] {} on {}: only cpu tensors", operation,
+             t.shape().str(), t.device().str());
+}
+
+// `whole` holds one `part` per rank.
+void Comm::check_pair(const char* operation, const Tensor& part, const Tensor& whole) const {
+  check(operation, part);
+  check(operation, whole);
+  HM_REQUIRE(part.dtype() == whole.dtype(), "[{}] dtypes differ: {} and {}", operation,
+             name_of(part.dtype()), name_of(whole.dtype()));
+  HM_REQUIRE(part.numel() * size_ == whole.numel(), "[{}] {} elements for {} ranks of {}",
+             operation, whole.numel(), size_, part.numel());
+  HM_REQUIRE(!overlap(part, whole), "[{}] send and receive overlap", operation);
+}
+
+void Comm::check_rank(const char* operation, const char* role, int rank) const {
+  HM_REQUIRE(rank >= 0 && rank < size_, "[{}] {} {} outside 0..{}", operation, role, rank,
+             size_ - 1);
+}
+
+void Comm::all_reduce(Tensor t, ReduceOp op) {
+  check("all_reduce", t);
+  if (size_ == 1 || t.numel() == 0) return check_not_failed();
+  run("all_reduce", t.bytes(), [&] { engine_->all_reduce(t, op); });
+}
+
+Work Comm::all_reduce_async(Tensor t, ReduceOp op) {
+  check("all_reduce", t);
+  if (size_ == 1 || t.numel() == 0) return check_not_failed(), Work();
+  const int64_t bytes = t.bytes();
+  return start("all_reduce", bytes,
+               [this, t = std::move(t), op]() mutable { engine_->all_reduce(t, op); });
+}
+
+void Comm::broadcast(Tensor t, int root) {
+  check("broadcast", t);
+  check_rank("broadcast", "root", root);
+  if (size_ == 1 || t.numel() == 0) return check_not_failed();
+  run("broadcast", t.bytes(), [&] { engine_->broadcast(t, root); });
+}
+
+void Comm::all_gather(const Tensor& send, Tensor receive) {
+  check_pair("all_gather", send, receive);
+  check_not_failed();
+  if (size_ == 1) return receive.view(send.shape()).copy_from(send);
+  if (send.numel() == 0) return;
+  run("all_gather", receive.bytes(), [&] { engine_->all_gather(send, receive); });
+}
+
+void Comm::reduce_scatter(const Tensor& send, Tensor receive, ReduceOp op) {
+  check_pair("reduce_scatter", receive, send);
+  check_not_failed();
+  if (size_ == 1) return receive.copy_from(send);
+  if (receive.numel() == 0) return;
+  run("reduce_scatter", send.bytes(), [&] { engine_->reduce_scatter(send, receive, op); });
+}
+
+void Comm::gather(const Tensor& send, Tensor receive, int root) {
+  check_rank("gather", "root", root);
+  if (rank_ == root) check_pair("gather", send, receive);
+  check("gather", send);
+  check_not_failed();
+  if (size_ == 1) return receive.copy_from(send);
+  if (send.numel() == 0) return;
+  run("gather", send.bytes() * size_, [&] { engine_->gather(send, receive, root); });
+}
+
+void Comm::scatter(const Tensor& send, Tensor receive, int root) {
+  check_rank("scatter", "root", root);
+  if (rank_ == root) check_pair("scatter", receive, send);
+  check("scatter", receive);
+  check_not_failed();
+  if (size_ == 1) return receive.copy_from(send);
+  if (receive.numel() == 0) return;
+  run("scatter", receive.bytes() * size_, [&] { engine_->scatter(send, receive, root); });
+}
+
+void Comm::all_to_all(const Tensor& send, Tensor receive) {
+  check("all_to_all", send);
+  check("all_to_all", receive);
+  HM_REQUIRE(send.dtype() == receive.dtype() && send.numel() == receive.numel(),
+             "[all_to_all] send {} {} and receive {} {} differ", name_of(send.dtype()),
+             send.shape().str(), name_of(receive.dtype()), receive.shape().str());
+  HM_REQUIRE(send.numel() % size_ == 0, "[all_to_all] {} elements do not divide by {} ranks",
+             send.numel(), size_);
+  HM_REQUIRE(!overlap(send, receive), "[all_to_all] send and receive overlap");
+  check_not_failed();
+  if (size_ == 1) return receive.copy_from(send);
+  if (send.numel() == 0) return;
+  run("all_to_all", send.bytes(), [&] { engine_->all_to_all(send, receive); });
+}
+
+void Comm::send(const Tensor& t, int peer, int tag) {
+  check("send", t);
+  check_rank("send", "peer", peer);
+  HM_REQUIRE(peer != rank_, "[send] rank {} to itself", rank_);
+  if (t.numel() == 0) return check_not_failed();
+  run("send", t.bytes(), [&] { engine_->send(t, peer, tag); });
+}
+
+void Comm::receive(Tensor t, int peer, int tag) {
+  check("receive", t);
+  check_rank("receive", "peer", peer);
+  HM_REQUIRE(peer != rank_, "[receive] rank {} from itself", rank_);
+  if (t.numel() == 0) return check_not_failed();
+  run("receive", t.bytes(), [&] { engine_->receive(t, peer, tag); });
+}
+
+void Comm::barrier() {
+  if (size_ == 1) return check_not_failed();
+  run("barrier", 0, [&] { engine_->barrier(); });
+}
+
+std::unique_ptr<Comm> Comm::split(int color, int key) {
+  Tensor mine = Tensor::from<int64_t>({color, key}, {2});
+  Tensor all = Tensor::empty({2 * size_}, Dtype::i64);
+  all_gather(mine, all);
+  const auto value = [&](int rank, int which) { return all.data<int64_t>()[2 * rank + which]; };
+  const std::string id = fmt::format("{}.{}", ++splits_, color);
+  if (color < 0) return nullptr;
+
+  std::vector<int> members;
+  for (int r = 0; r < size_; ++r)
+    if (value(r, 0) == color) members.push_back(r);
+  std::ranges::stable_sort(members, {}, [&](int r) { return value(r, 1); });
+  const int index = static_cast<int>(std::ranges::find(members, rank_) - members.begin());
+  std::unique_ptr<CommEngine> engine;
+  run("split", 0, [&] { engine = engine_->split(members, index, id); });
+  auto group = std::make_unique<Comm>(std::move(engine));
+  group->set_timeout(timeout());
+  return group;
+}
+
+}  // namespace howmany

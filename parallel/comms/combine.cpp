@@ -1,0 +1,62 @@
+#include "parallel/comms/combine.h"
+
+#include <algorithm>
+
+namespace howmany {
+namespace {
+
+struct Sum {
+  template <typename T>
+  static T of(T a, T b) {
+    return static_cast<T>(a + b);
+  }
+};
+struct Max {
+  template <typename T>
+  static T of(T a, T b) {
+    return std::max(a, b);
+  }
+};
+struct Min {
+  template <typename T>
+  static T of(T a, T b) {
+    return std::min(a, b);
+  }
+};
+
+template <typename T, typename Op>
+void combine(void* out, const void* a, const void* b, size_t count) {
+  T* const to = static_cast<T*>(out);
+  const T* const x = static_cast<const T*>(a);
+  const T* const y = static_cast<const T*>(b);
+#pragma GCC ivdep
+  for (size_t i = 0; i < count; ++i) to[i] = Op::of(x[i], y[i]);
+}
+
+template <typename Op>
+Combine combine_for(Dtype dtype) {
+  switch (dtype) {
+#define X(name, type) \
+  case Dtype::name:   \
+    return &combine<type, Op>;
+    HM_DTYPES(X)
+#undef X
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Combine combine_of(Dtype dtype, ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return combine_for<Sum>(dtype);
+    case ReduceOp::max:
+      return combine_for<Max>(dtype);
+    case ReduceOp::min:
+      return combine_for<Min>(dtype);
+  }
+  return nullptr;
+}
+
+}  // namespace howmany

@@ -1,0 +1,70 @@
+// What carries a Comm's bytes. Comm has checked the arguments, skips size 1 and empty tensors, and
+// runs one call at a time; abort() alone may come from another thread meanwhile. An engine is one
+// file in parallel/comms plus its line in comm.h; nobody else includes this.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "parallel/comm.h"
+
+namespace howmany {
+
+// Thrown by engines; Comm adds the operation, the rank and the time.
+class EngineError : public Error {
+ public:
+  EngineError(int peer, const std::string& why) : Error(why), peer_(peer) {}
+  int peer() const { return peer_; }  // -1: not known
+
+ private:
+  int peer_;
+};
+
+class CommEngine {
+ public:
+  CommEngine(int rank, int size) : rank_(rank), size_(size) {}
+  virtual ~CommEngine() = default;  // never communicates
+  CommEngine(const CommEngine&) = delete;
+  CommEngine& operator=(const CommEngine&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  virtual std::string_view name() const = 0;
+  void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
+
+  virtual void all_reduce(Tensor& t, ReduceOp op) = 0;
+  virtual void broadcast(Tensor& t, int root) = 0;
+  virtual void all_gather(const Tensor& send, Tensor& receive) = 0;
+  virtual void reduce_scatter(const Tensor& send, Tensor& receive, ReduceOp op) = 0;
+  virtual void gather(const Tensor& send, Tensor& receive, int root) = 0;
+  virtual void scatter(const Tensor& send, Tensor& receive, int root) = 0;
+  virtual void all_to_all(const Tensor& send, Tensor& receive) = 0;
+  virtual void send(const Tensor& t, int peer, int tag) = 0;
+  virtual void receive(Tensor& t, int peer, int tag) = 0;
+  virtual void barrier() = 0;
+  // The engine of the sub-group `members` (ranks here, in the new order), where this rank is
+  // members[index]; called by the members only. `id` is the same for them and never used again.
+  virtual std::unique_ptr<CommEngine> split(const std::vector<int>& members, int index,
+                                            const std::string& id) = 0;
+  // Every call here and on the peers, running or later, ends with an EngineError. Does not block.
+  virtual void abort(std::string_view why) noexcept = 0;
+
+ protected:
+  std::chrono::milliseconds timeout() const { return timeout_; }
+
+ private:
+  const int rank_, size_;
+  std::chrono::milliseconds timeout_{30'000};
+};
+
+namespace comms {
+
+std::vector<std::unique_ptr<CommEngine>> local(int world);
+// Joins the group through `rendezvous` ("file:<path>" or "tcp:<host>:<port>"); collective.
+std::unique_ptr<CommEngine> gloo(int rank, int world, const std::string& rendezvous,
+                                 std::chrono::milliseconds timeout);
+
+}  // namespace comms
+}  // namespace howmany

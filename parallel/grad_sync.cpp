@@ -1,0 +1,184 @@
+#include "parallel/grad_sync.h"
+
+#include <algorithm>
+#include <map>
+#include <ranges>
+#include <vector>
+
+#include "core/error.h"
+
+namespace howmany {
+namespace {
+
+void fill_missing(Param& param) {
+  if (!param.has_grad) param.grad.zero();
+  param.has_grad = true;
+}
+
+class Alone : public GradSync {
+ public:
+  explicit Alone(std::span<Param* const> params) : params_(params.begin(), params.end()) {}
+  void ready(Param&) override {}
+  double finish(double loss) override {
+    for (Param* p : params_) fill_missing(*p);
+    return loss;
+  }
+
+ private:
+  std::vector<Param*> params_;
+};
+
+class Inline : public GradSync {
+ public:
+  Inline(Comm& comm, std::span<Param* const> params) : comm_(comm) {
+    for (Param* p : params) params_.emplace_back(p, false);
+  }
+
+  void ready(Param& param) override {
+    const auto found = std::ranges::find(params_, &param, &Entry::first);
+    HM_REQUIRE(found != params_.end(), "[grad_sync] {} is not synchronised here", param.name);
+    HM_REQUIRE(!found->second, "[grad_sync] {} is ready twice", param.name);
+    found->second = true;
+    comm_.all_reduce(param.grad);
+  }
+
+  double finish(double loss) override {
+    for (auto entry = params_.rbegin(); entry != params_.rend(); ++entry) {
+      fill_missing(*entry->first);
+      if (!entry->second) comm_.all_reduce(entry->first->grad);
+      entry->second = false;
+    }
+    Tensor sum = Tensor::from<double>({loss}, {1});
+    comm_.all_reduce(sum);
+    return sum.item();
+  }
+
+ private:
+  using Entry = std::pair<Param*, bool>;  // and whether its gradient is ready
+  Comm& comm_;
+  std::vector<Entry> params_;
+};
+
+class Bucketed : public GradSync {
+ public:
+  Bucketed(Comm& comm, std::span<Param* const> params, const GradSyncOptions& options)
+      : comm_(comm) {
+    plan(params, options);
+    for (Bucket& bucket : buckets_) adopt(bucket, &bucket == &buckets_.back());
+  }
+
+  void ready(Param& param) override {
+    const auto found = place_.find(&param);
+    HM_REQUIRE(found != place_.end(), "[grad_sync] {} is not synchronised here", param.name);
+    Slot& slot = *found->second.slot;
+    HM_REQUIRE(!slot.ready, "[grad_sync] {} is ready twice", param.name);
+    HM_REQUIRE(param.grad.shares_storage_with(found->second.bucket->flat),
+               "[grad_sync] the gradient of {} was replaced", param.name);
+    slot.ready = true;
+    --found->second.bucket->missing;
+    // The last bucket waits for the loss.
+    while (next_ + 1 < buckets_.size() && buckets_[next_].missing == 0) launch();
+  }
+
+  double finish(double loss) override {
+    for (Bucket& bucket : buckets_)
+      for (Slot& slot : bucket.slots) fill_missing(*slot.param);
+    Tensor& last = buckets_.back().flat;
+    Tensor loss_slot = last.flat(last.numel() - 1, last.numel());
+    loss_slot.copy_from(Tensor::full({1}, loss, last.dtype()));
+    while (next_ < buckets_.size()) launch();
+    for (Work& work : works_) work.wait();
+    restart();
+    return loss_slot.item();
+  }
+
+ private:
+  struct Slot {
+    Param* param;
+    int64_t begin;
+    bool ready = false;
+  };
+  struct Bucket {
+    std::vector<Slot> slots;
+    int64_t numel = 0;
+    Tensor flat;
+    size_t missing = 0;
+  };
+  struct Place {
+    Bucket* bucket;
+    Slot* slot;
+  };
+
+  // Slots start at cache lines, as tensors of their own do.
+  static int64_t aligned(int64_t numel) { return (numel + 15) / 16 * 16; }
+
+  void plan(std::span<Param* const> params, const GradSyncOptions& options) {
+    buckets_.emplace_back();
+    for (Param* param : std::views::reverse(params)) {
+      const int64_t limit =
+          buckets_.size() == 1 ? options.first_bucket_bytes : options.bucket_bytes;
+      const int64_t width = static_cast<int64_t>(size_of(param->grad.dtype()));
+      const bool full = (buckets_.back().numel + param->grad.numel()) * width > limit;
+      if (full && !buckets_.back().slots.empty()) buckets_.emplace_back();
+      Bucket& bucket = buckets_.back();
+      bucket.slots.push_back({param, bucket.numel});
+      bucket.numel += aligned(param->grad.numel());
+    }
+  }
+
+  void adopt(Bucket& bucket, bool with_loss) {
+    const Dtype dtype = bucket.slots.empty() ? Dtype::f64 : bucket.slots[0].param->grad.dtype();
+    bucket.flat = Tensor::zeros({bucket.numel + (with_loss ? 1 : 0)}, dtype);
+    bucket.missing = bucket.slots.size();
+    for (Slot& slot : bucket.slots) {
+      Param& param = *slot.param;
+      Tensor view = bucket.flat.flat(slot.begin, slot.begin + param.grad.numel());
+      view.copy_from(param.grad);
+      param.grad = view.view(param.shape);
+      place_[&param] = {&bucket, &slot};
+    }
+  }
+
+  void launch() { works_.push_back(comm_.all_reduce_async(buckets_[next_++].flat)); }
+
+  void restart() {
+    works_.clear();
+    next_ = 0;
+    for (Bucket& bucket : buckets_) {
+      bucket.missing = bucket.slots.size();
+      for (Slot& slot : bucket.slots) slot.ready = false;
+    }
+  }
+
+  Comm& comm_;
+  std::vector<Bucket> buckets_;  // in the order they are launched
+  std::map<const Param*, Place> place_;
+  std::vector<Work> works_;
+  size_t next_ = 0;  // bucket to launch
+};
+
+void check(std::span<Param* const> params, const GradSyncOptions& options) {
+  HM_REQUIRE(options.bucket_bytes > 0 && options.first_bucket_bytes > 0,
+             "[grad_sync] buckets of {} and {} bytes", options.first_bucket_bytes,
+             options.bucket_bytes);
+  for (const Param* p : params) {
+    HM_REQUIRE(p->grad, "[grad_sync] {} has no gradient: not materialized, or a buffer", p->name);
+    const Dtype dtype = p->grad.dtype();
+    HM_REQUIRE(dtype == Dtype::f32 || dtype == Dtype::f64, "[grad_sync] {} is {}", p->name,
+               name_of(dtype));
+    HM_REQUIRE(dtype == params[0]->grad.dtype(), "[grad_sync] dtypes differ: {} is {}, {} is {}",
+               p->name, name_of(dtype), params[0]->name, name_of(params[0]->grad.dtype()));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<GradSync> make_grad_sync(Comm& comm, std::span<Param* const> params,
+                                         const GradSyncOptions& options) {
+  check(params, options);
+  if (comm.size() == 1) return std::make_unique<Alone>(params);
+  if (options.bucketed) return std::make_unique<Bucketed>(comm, params, options);
+  return std::make_unique<Inline>(comm, params);
+}
+
+}  // namespace howmany

@@ -1,0 +1,184 @@
+// timeout: 180
+// Every backend of the list against the reference in f64, on the same random inputs. A new backend
+// is enrolled by its line in HM_BACKENDS; what it does not support is skipped by name.
+#include "core/backend.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <set>
+#include <thread>
+#include <tuple>
+
+#include "core/error.h"
+#include "core/ops.h"
+#include "tests/support/op_cases.h"
+#include "tests/support/tensors.h"
+
+namespace howmany {
+namespace {
+
+using testing_support::Case;
+using testing_support::close;
+using testing_support::Draw;
+using testing_support::Family;
+using testing_support::fresh_seed;
+using testing_support::kFamilies;
+using testing_support::Tensors;
+
+// Of the largest wanted magnitude: a few hundred f32 roundings in the longest sum here.
+constexpr double kTolerance = 2e-5;
+
+Tensors run(const Case& c, const Backend& backend, Dtype dtype) {
+  const BackendScope scope(backend);
+  Tensors in;
+  for (const Tensor& t : c.inputs)
+    in.push_back(t.dtype() == Dtype::f32 && dtype == Dtype::f64 ? t.to(dtype) : t.clone());
+  return c.run(in);
+}
+
+// The backend's results, or nothing and the reason when it has no such operation.
+std::optional<Tensors> run_if_supported(const Case& c, const Backend& backend, std::string& why) {
+  try {
+    return run(c, backend, Dtype::f32);
+  } catch (const Error& e) {
+    why = e.what();
+    if (why.find("is not supported") == std::string::npos) throw;
+    return std::nullopt;
+  }
+}
+
+class EveryBackend : public testing::TestWithParam<std::tuple<std::string_view, Family>> {};
+
+TEST_P(EveryBackend, AgreesWithTheReference) {
+  const auto& [name, family] = GetParam();
+  const uint64_t seed = fresh_seed();
+  SCOPED_TRACE(fmt::format("HOWMANY_TEST_SEED={}", seed));
+  Draw draw(seed);
+  std::set<std::string> skipped;
+  for (const Case& c : family.cases(draw)) {
+    SCOPED_TRACE(c.name);
+    std::string why;
+    const auto got = run_if_supported(c, backend_named(name), why);
+    if (!got) {
+      skipped.insert(why);
+      continue;
+    }
+    const Tensors want = run(c, backend_named("reference"), Dtype::f64);
+    ASSERT_EQ(got->size(), want.size());
+    for (size_t i = 0; i < want.size(); ++i)
+      EXPECT_TRUE(close((*got)[i], want[i], kTolerance)) << "output " << i;
+  }
+  if (!skipped.empty()) GTEST_SKIP() << fmt::format("{}", fmt::join(skipped, "; "));
+}
+
+INSTANTIATE_TEST_SUITE_P(, EveryBackend,
+                         testing::Combine(testing::ValuesIn(backend_names()),
+                                          testing::ValuesIn(kFamilies)),
+                         [](const auto& instance) {
+                           return fmt::format("{}_{}", std::get<0>(instance.param),
+                                              std::get<1>(instance.param).name);
+                         });
+
+class ABackend : public testing::TestWithParam<std::string_view> {
+ protected:
+  // A small forward and backward through a linear and a convolution on shared weights.
+  Tensors pass(const Tensor& x, const Tensor& w, const Tensor& image, const Tensor& kernel) const {
+    const BackendScope scope(backend_named(GetParam()));
+    const Tensor y = ops::linear(x, w, {}, Activation::relu);
+    const Tensor dw = Tensor::empty(w.shape()), dkernel = Tensor::empty(kernel.shape());
+    const Tensor dx = ops::linear_backward(x, w, y, y, Activation::relu, true, {dw}, {});
+    const Window window{3, 1, 1};
+    const Tensor z = ops::conv2d(image, kernel, {}, window);
+    const Tensor dimage = ops::conv2d_backward(image, kernel, z, window, true, {dkernel}, {});
+    return {y, dw, dx, z, dkernel, dimage};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, ABackend, testing::ValuesIn(backend_names()),
+                         [](const auto& instance) { return std::string(instance.param); });
+
+// A backend may keep packed weights; they must not outlive the values they were packed from.
+TEST_P(ABackend, FollowsWeightsThatChange) {
+  Draw draw(1);
+  const Tensor x = draw.normal({17, 33}), image = draw.normal({2, 8, 8, 16});
+  const Tensor all = draw.normal({3 * 17 * 33}), all_kernels = draw.normal({2 * 16 * 9 * 16});
+  for (int part : {0, 1, 2, 0}) {  // neighbours in one storage, as in a gradient bucket
+    Tensor w = all.flat(part * 17 * 33, (part + 1) * 17 * 33).view({17, 33});
+    const int64_t size = 16 * 9 * 16, at = part % 2 * size;
+    Tensor kernel = all_kernels.flat(at, at + size).view({16, 3, 3, 16});
+    for (int change = 0; change < 2; ++change) {
+      const Tensors got = pass(x, w, image, kernel);
+      const Tensors want = pass(x.clone(), w.clone(), image.clone(), kernel.clone());
+      for (size_t i = 0; i < want.size(); ++i)
+        EXPECT_TRUE(close(got[i], want[i], kTolerance)) << "part " << part << " output " << i;
+      ops::axpy(0.5, draw.normal(w.shape()), w);
+      ops::axpy(0.5, draw.normal(kernel.shape()), kernel);
+    }
+  }
+}
+
+TEST_P(ABackend, ServesThreadsThatShareWeights) {
+  Draw draw(2);
+  const Tensor w = draw.normal({17, 33}), kernel = draw.normal({16, 3, 3, 16});
+  Tensors xs, images;
+  std::vector<Tensors> got(3);
+  for (size_t i = 0; i < got.size(); ++i) {
+    xs.push_back(draw.normal({5, 33}));
+    images.push_back(draw.normal({1, 6, 6, 16}));
+  }
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < got.size(); ++i)
+    threads.emplace_back([&, i] { got[i] = pass(xs[i], w, images[i], kernel); });
+  for (std::thread& t : threads) t.join();
+  for (size_t i = 0; i < got.size(); ++i) {
+    const Tensors want = pass(xs[i], w, images[i], kernel);
+    for (size_t k = 0; k < want.size(); ++k)
+      EXPECT_TRUE(close(got[i][k], want[k], kTolerance)) << "thread " << i << " output " << k;
+  }
+}
+
+TEST(Backend, IsFoundByNameOrTheNearestIsSuggested) {
+  EXPECT_EQ(backend_named("reference").name(), "reference");
+  try {
+    backend_named("referense");
+    FAIL() << "accepted";
+  } catch (const std::invalid_argument& e) {
+    EXPECT_THAT(e.what(), testing::HasSubstr("[backend] unknown backend 'referense', did you mean "
+                                             "'reference'? (known: reference"));
+  }
+}
+
+TEST(Backend, ScopeChoosesForThisThreadAndEnds) {
+  const Tensor x = Tensor::zeros({1}), precise = Tensor::zeros({1}, Dtype::f64);
+  const std::string_view otherwise = backend_for(x).name();
+  EXPECT_EQ(otherwise, backend_names().back());  // the fastest built in
+  {
+    const BackendScope scope(backend_named("reference"));
+    EXPECT_EQ(backend_for(x).name(), "reference");
+    std::string_view elsewhere;
+    std::thread([&] { elsewhere = backend_for(x).name(); }).join();
+    EXPECT_EQ(elsewhere, otherwise);
+  }
+  EXPECT_EQ(backend_for(x).name(), otherwise);
+  EXPECT_EQ(backend_for(precise).name(), "reference");
+}
+
+TEST(Backend, SaysWhatItDoesNotSupport) {
+  class Bare : public Backend {
+    std::string_view name() const override { return "bare"; }
+    DeviceType device_type() const override { return DeviceType::cpu; }
+    bool supports(Dtype) const override { return true; }
+  };
+  const Bare bare;
+  const BackendScope scope(bare);
+  try {
+    ops::layernorm(Tensor::zeros({2, 3}), Tensor::zeros({3}), Tensor::zeros({3}), 1e-5);
+    FAIL() << "ran";
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "[bare] layernorm is not supported");
+  }
+}
+
+}  // namespace
+}  // namespace howmany

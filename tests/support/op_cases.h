@@ -1,0 +1,367 @@
+// What every backend must compute like the reference: one table of cases for each family of
+// operations, on inputs drawn from a seed, over odd sizes, no rows, and gradients both overwritten
+// and added to. For tests/core/backend_test.cpp.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/ops.h"
+#include "tests/support/tensors.h"
+
+namespace howmany::testing_support {
+
+using Tensors = std::vector<Tensor>;
+struct Case {
+  std::string name;
+  Tensors inputs;                        // f32 and i64; run() may change its copy
+  std::function<Tensors(Tensors&)> run;  // everything that was computed
+};
+using Cases = std::vector<Case>;
+
+inline constexpr int64_t kRows[] = {0, 1, 3, 17, 33};
+inline constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::gelu};
+inline constexpr Activation kFused[] = {Activation::none, Activation::relu};
+
+inline Tensor not_a_number(const Shape& shape) {
+  return Tensor::full(shape, std::numeric_limits<double>::quiet_NaN());
+}
+// What a gradient holds before: something to add to, or garbage to overwrite.
+inline Tensor slot(Draw& draw, const Shape& shape, bool accumulate) {
+  return accumulate ? draw.normal(shape) : not_a_number(shape);
+}
+
+inline Cases matmul_cases(Draw& draw) {
+  Cases cases;
+  for (int64_t m : kRows)
+    for (int flags = 0; flags < 8; ++flags) {
+      const bool ta = flags & 1, tb = flags & 2, accumulate = flags & 4;
+      const int64_t k = 17, n = 33;
+      cases.push_back(
+          {fmt::format("{}x{}x{} flags {}", m, k, n, flags),
+           {draw.normal(ta ? Shape{k, m} : Shape{m, k}),
+            draw.normal(tb ? Shape{n, k} : Shape{k, n}), slot(draw, {m, n}, accumulate)},
+           [=](Tensors& in) -> Tensors {
+             backend_for(in[0]).matmul(in[0], ta, in[1], tb, accumulate, in[2]);
+             return {in[2]};
+           }});
+    }
+  return cases;
+}
+
+inline Cases linear_cases(Draw& draw) {
+  Cases cases;
+  for (int64_t rows : kRows)
+    for (Activation act : kActivations)
+      for (bool bias : {true, false})
+        cases.push_back({fmt::format("rows {} {} bias {}", rows, name_of(act), bias),
+                         {draw.normal({rows, 33}), draw.normal({17, 33}), draw.normal({17})},
+                         [=](Tensors& in) -> Tensors {
+                           return {ops::linear(in[0], in[1], bias ? in[2] : Tensor(), act)};
+                         }});
+  return cases;
+}
+
+inline Cases linear_backward_cases(Draw& draw) {
+  Cases cases;
+  for (int64_t rows : kRows)
+    for (Activation act : kActivations)
+      for (int flags = 0; flags < 8; ++flags) {
+        const bool dx = flags & 1, accumulate = flags & 2, bias = flags & 4;
+        cases.push_back({fmt::format("rows {} {} flags {}", rows, name_of(act), flags),
+                         {draw.normal({rows, 33}), draw.normal({17, 33}), draw.normal({rows, 17}),
+                          draw.normal({rows, 17}), slot(draw, {17, 33}, accumulate),
+                          slot(draw, {17}, accumulate)},
+                         [=](Tensors& in) -> Tensors {
+                           const GradOut dbias{bias ? in[5] : Tensor(), accumulate};
+                           const Tensor d = ops::linear_backward(in[0], in[1], in[2], in[3], act,
+                                                                 dx, {in[4], accumulate}, dbias);
+                           EXPECT_EQ(static_cast<bool>(d), dx);
+                           return {dx ? d : in[4], in[4], bias ? in[5] : in[4]};
+                         }});
+      }
+  return cases;
+}
+
+struct Image {
+  int64_t n, height, width, in, out;
+  Window window;
+  std::string str() const {
+    return fmt::format("{}x{}x{}x{} -> {}, window {}/{}/{}", n, height, width, in, out, window.size,
+                       window.stride, window.padding);
+  }
+  Shape x() const { return {n, height, width, in}; }
+  Shape w() const { return {out, window.size, window.size, in}; }
+  Shape y() const { return ops::conv2d_shape(x(), out, window); }
+};
+inline const Image kImages[] = {
+    {2, 9, 7, 3, 17, {3, 1, 1}}, {3, 8, 8, 16, 16, {3, 2, 1}}, {1, 17, 17, 3, 33, {7, 2, 3}},
+    {3, 5, 6, 17, 3, {1, 2, 0}}, {1, 1, 1, 1, 1, {1, 1, 0}},   {1, 3, 3, 33, 17, {3, 1, 0}},
+    {0, 5, 5, 3, 3, {3, 1, 1}},  {2, 6, 6, 32, 64, {1, 1, 0}}, {1, 4, 4, 2, 3, {2, 3, 1}}};
+
+inline Cases conv2d_cases(Draw& draw) {
+  Cases cases;
+  for (const Image& i : kImages)
+    for (bool bias : {true, false})
+      cases.push_back({fmt::format("{} bias {}", i.str(), bias),
+                       {draw.normal(i.x()), draw.normal(i.w()), draw.normal({i.out})},
+                       [=](Tensors& in) -> Tensors {
+                         return {ops::conv2d(in[0], in[1], bias ? in[2] : Tensor(), i.window)};
+                       }});
+  return cases;
+}
+
+inline Cases conv2d_backward_cases(Draw& draw) {
+  Cases cases;
+  for (const Image& i : kImages)
+    for (int flags = 0; flags < 8; ++flags) {
+      const bool dx = flags & 1, accumulate = flags & 2, bias = flags & 4;
+      cases.push_back({fmt::format("{} flags {}", i.str(), flags),
+                       {draw.normal(i.x()), draw.normal(i.w()), draw.normal(i.y()),
+                        slot(draw, i.w(), accumulate), slot(draw, {i.out}, accumulate)},
+                       [=](Tensors& in) -> Tensors {
+                         const GradOut dbias{bias ? in[4] : Tensor(), accumulate};
+                         const Tensor d = ops::conv2d_backward(in[0], in[1], in[2], i.window, dx,
+                                                               {in[3], accumulate}, dbias);
+                         EXPECT_EQ(static_cast<bool>(d), dx);
+                         return {dx ? d : in[3], in[3], bias ? in[4] : in[3]};
+                       }});
+    }
+  return cases;
+}
+
+inline Cases elementwise_cases(Draw& draw) {
+  Cases cases;
+  for (int64_t rows : kRows) {
+    const Shape shape{rows, 17};
+    for (Activation act : kActivations) {
+      cases.push_back(
+          {fmt::format("activation {} {}", rows, name_of(act)),
+           {draw.normal(shape), draw.normal(shape)},
+           [=](Tensors& in) -> Tensors {
+             return {ops::activation(in[0], act), ops::activation_backward(in[0], in[1], act)};
+           }});
+    }
+    for (Activation act : kFused)
+      cases.push_back({fmt::format("add {} {}", rows, name_of(act)),
+                       {draw.normal(shape), draw.normal(shape)},
+                       [=](Tensors& in) -> Tensors { return {ops::add(in[0], in[1], act)}; }});
+    cases.push_back({fmt::format("axpy {}", rows),
+                     {draw.normal(shape), draw.normal(shape)},
+                     [](Tensors& in) -> Tensors {
+                       ops::axpy(-0.3, in[0], in[1]);
+                       return {in[1]};
+                     }});
+    cases.push_back(
+        {fmt::format("dropout {}", rows), {draw.normal(shape)}, [](Tensors& in) -> Tensors {
+           return {ops::dropout(in[0], 0.3, {7, uint64_t{5} << 33, 1'000'001}),
+                   ops::dropout(in[0], 0, {})};
+         }});
+  }
+  cases.push_back({"NaN and infinity",
+                   {Tensor::from<float>({NAN, INFINITY, -INFINITY, -0.0f}, {4})},
+                   [](Tensors& in) -> Tensors {
+                     return {ops::activation(in[0], Activation::relu),
+                             ops::add(in[0], Tensor::zeros({4}, in[0].dtype()), Activation::relu)};
+                   }});
+  return cases;
+}
+
+inline const Shape kNormShapes[] = {{0, 3}, {3, 1}, {17, 33}, {2, 3, 5, 17}, {3, 4, 4, 16}};
+
+inline BatchNormState state_of(Tensors& in, size_t at) {
+  return {.running_mean = in[at], .running_var = in[at + 1]};
+}
+
+inline Cases batchnorm_cases(Draw& draw) {
+  Cases cases;
+  for (const Shape& x : kNormShapes)
+    for (Activation act : kFused) {
+      const Shape c{x[-1]};
+      cases.push_back({fmt::format("{} {}", x.str(), name_of(act)),
+                       {draw.normal(x), draw.normal(c), draw.normal(c), draw.normal(c),
+                        draw.uniform(c, 0.5, 2)},
+                       [=](Tensors& in) -> Tensors {
+                         BatchNormState state = state_of(in, 3);
+                         const auto inference =
+                             ops::batchnorm_inference(in[0], in[1], in[2], act, state);
+                         const auto out = ops::batchnorm(in[0], in[1], in[2], act, state);
+                         return {inference, out.y, out.mean, out.inv_std, in[3], in[4]};
+                       }});
+    }
+  return cases;
+}
+
+// Inputs, statistics and outputs as f32 sees them; drawn again while some z is so near zero that
+// rounding could turn its relu.
+inline Tensors batchnorm_backward_inputs(Draw& draw, const Shape& x, Activation act,
+                                         bool accumulate) {
+  const Shape c{x[-1]};
+  for (;;) {
+    Tensors in{draw.normal(x), draw.normal(c), draw.normal(c), draw.normal(x)};
+    BatchNormState state{.running_mean = Tensor::zeros(c, Dtype::f64),
+                         .running_var = Tensor::zeros(c, Dtype::f64)};
+    const auto normalized = [&](Activation a) {
+      return ops::batchnorm(in[0].to(Dtype::f64), in[1].to(Dtype::f64), in[2].to(Dtype::f64), a,
+                            state);
+    };
+    const auto z = doubles(normalized(Activation::none).y);
+    if (std::ranges::any_of(z, [](double v) { return std::abs(v) < 1e-5; })) continue;
+    const auto out = normalized(act);
+    for (const Tensor& t : {out.y, out.mean, out.inv_std}) in.push_back(t.to(Dtype::f32));
+    in.push_back(slot(draw, c, accumulate));
+    in.push_back(slot(draw, c, accumulate));
+    return in;
+  }
+}
+
+inline Cases batchnorm_backward_cases(Draw& draw) {
+  Cases cases;
+  for (const Shape& x : kNormShapes)
+    for (Activation act : kFused)
+      for (bool accumulate : {false, true})
+        cases.push_back(
+            {fmt::format("{} {} accumulate {}", x.str(), name_of(act), accumulate),
+             batchnorm_backward_inputs(draw, x, act, accumulate), [=](Tensors& in) -> Tensors {
+               const Tensor dx =
+                   ops::batchnorm_backward(in[0], in[1], in[2], {in[4], in[5], in[6]}, in[3], act,
+                                           {in[7], accumulate}, {in[8], accumulate});
+               return {dx, in[7], in[8]};
+             }});
+  return cases;
+}
+
+inline Cases layernorm_cases(Draw& draw) {
+  Cases cases;
+  for (const Shape& x : kNormShapes)
+    for (bool accumulate : {false, true}) {
+      if (x[-1] == 1) continue;  // one value has no spread: every gradient is rounding
+      const Shape c{x[-1]};
+      cases.push_back({fmt::format("{} accumulate {}", x.str(), accumulate),
+                       {draw.normal(x), draw.normal(c), draw.normal(c), draw.normal(x),
+                        slot(draw, c, accumulate), slot(draw, c, accumulate)},
+                       [=](Tensors& in) -> Tensors {
+                         const auto out = ops::layernorm(in[0], in[1], in[2], 1e-5);
+                         const Tensor dx = ops::layernorm_backward(
+                             in[0], in[1], out, in[3], {in[4], accumulate}, {in[5], accumulate});
+                         return {out.y, out.mean, out.inv_std, dx, in[4], in[5]};
+                       }});
+    }
+  return cases;
+}
+
+inline Cases pool_cases(Draw& draw) {
+  Cases cases;
+  const Image pooled[] = {{2, 8, 8, 16, 0, {2, 2, 0}}, {3, 9, 7, 17, 0, {3, 2, 1}},
+                          {1, 1, 1, 1, 0, {1, 1, 0}},  {0, 4, 4, 3, 0, {2, 2, 0}},
+                          {2, 7, 7, 33, 0, {7, 7, 0}}, {1, 5, 5, 3, 0, {2, 3, 1}},
+                          {1, 6, 6, 3, 0, {3, 1, 1}}};
+  for (const Image& i : pooled) {
+    const Shape y = ops::pool_shape("test", i.x(), i.window);
+    // Few distinct values, so that windows tie.
+    Tensor x = draw.uniform(i.x(), 0, 4);
+    for (float& v : x.mutable_values<float>()) v = std::floor(v);
+    cases.push_back(
+        {"max " + i.str(), {x, draw.normal(y)}, [=](Tensors& in) -> Tensors {
+           const auto out = ops::max_pool(in[0], i.window);
+           return {out.y, out.chosen, ops::max_pool_backward(out.chosen, in[1], i.window, i.x())};
+         }});
+    cases.push_back(
+        {"avg " + i.str(), {draw.normal(i.x()), draw.normal(y)}, [=](Tensors& in) -> Tensors {
+           return {ops::avg_pool(in[0], i.window), ops::avg_pool_backward(in[1], i.window, i.x())};
+         }});
+  }
+  return cases;
+}
+
+inline Cases embedding_cases(Draw& draw) {
+  Cases cases;
+  for (int64_t rows : kRows)
+    for (bool accumulate : {false, true})
+      cases.push_back({fmt::format("rows {} accumulate {}", rows, accumulate),
+                       {draw.ids({rows, 5}, 7), draw.normal({7, 17}), draw.normal({rows, 5, 17}),
+                        slot(draw, {7, 17}, accumulate)},
+                       [=](Tensors& in) -> Tensors {
+                         const Tensor y = ops::embedding(in[0], in[1]);
+                         ops::embedding_backward(in[0], in[2], {in[3], accumulate});
+                         return {y, in[3]};
+                       }});
+  return cases;
+}
+
+inline Cases loss_cases(Draw& draw) {
+  Cases cases;
+  for (int64_t rows : kRows) {
+    cases.push_back({fmt::format("softmax_cross_entropy {}", rows),
+                     {draw.uniform({rows, 33}, -90, 90), draw.ids({rows}, 33)},
+                     [](Tensors& in) -> Tensors {
+                       Tensor d = Tensor::empty(in[0].shape(), in[0].dtype());
+                       const double loss =
+                           backend_for(in[0]).softmax_cross_entropy(in[0], in[1], 7, d);
+                       return {Tensor::full({1}, loss, Dtype::f64), d};
+                     }});
+    cases.push_back({fmt::format("mse {}", rows),
+                     {draw.normal({rows, 17}), draw.normal({rows, 17})},
+                     [](Tensors& in) -> Tensors {
+                       Tensor d = Tensor::empty(in[0].shape(), in[0].dtype());
+                       const double loss = backend_for(in[0]).mse(in[0], in[1], 7, d);
+                       return {Tensor::full({1}, loss, Dtype::f64), d};
+                     }});
+  }
+  return cases;
+}
+
+inline Cases optimizer_cases(Draw& draw) {
+  Cases cases;
+  for (int64_t n : {0, 1, 3, 17, 1000}) {
+    for (int flags = 0; flags < 8; ++flags) {
+      const bool first = flags & 1, momentum = flags & 2, nesterov = (flags & 4) && momentum;
+      const SgdArgs args{0.1, momentum ? 0.9 : 0, nesterov ? 0 : 0.2, 0.01, nesterov, first};
+      cases.push_back({fmt::format("sgd {} flags {}", n, flags),
+                       {draw.normal({n}), draw.normal({n}), draw.normal({n})},
+                       [=](Tensors& in) -> Tensors {
+                         Tensor velocity = momentum ? in[2] : Tensor();
+                         backend_for(in[0]).sgd(in[0], in[1], velocity, args);
+                         return {in[0], in[1], in[2]};
+                       }});
+    }
+    for (int flags = 0; flags < 4; ++flags) {
+      const bool decoupled = flags & 1, first = flags & 2;
+      const AdamArgs args{0.01, 0.9, 0.999, 1e-8, 0.1, decoupled, first ? 1 : 100};
+      cases.push_back(
+          {fmt::format("adam {} flags {}", n, flags),
+           {draw.normal({n}), draw.normal({n}), draw.normal({n}), draw.uniform({n}, 0.01, 1)},
+           [=](Tensors& in) -> Tensors {
+             backend_for(in[0]).adam(in[0], in[1], in[2], in[3], args);
+             return in;
+           }});
+    }
+  }
+  return cases;
+}
+
+struct Family {
+  const char* name;
+  Cases (*cases)(Draw&);
+};
+inline const Family kFamilies[] = {
+    {"matmul", matmul_cases},
+    {"linear", linear_cases},
+    {"linear_backward", linear_backward_cases},
+    {"conv2d", conv2d_cases},
+    {"conv2d_backward", conv2d_backward_cases},
+    {"elementwise", elementwise_cases},
+    {"batchnorm", batchnorm_cases},
+    {"batchnorm_backward", batchnorm_backward_cases},
+    {"layernorm", layernorm_cases},
+    {"pool", pool_cases},
+    {"embedding", embedding_cases},
+    {"loss", loss_cases},
+    {"optimizer", optimizer_cases},
+};
+
+}  // namespace howmany::testing_support

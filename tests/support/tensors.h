@@ -1,0 +1,80 @@
+// Random tensors from a printed seed, and comparison by the largest wanted magnitude.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "core/rng.h"
+#include "core/tensor.h"
+
+namespace howmany::testing_support {
+
+// A new one each run; HOWMANY_TEST_SEED repeats a failure.
+inline uint64_t fresh_seed() {
+  if (const char* fixed = std::getenv("HOWMANY_TEST_SEED")) return std::stoull(fixed);
+  return static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+}
+
+// Tensors drawn one after the other; the same seed draws the same ones.
+class Draw {
+ public:
+  explicit Draw(uint64_t seed, Dtype dtype = Dtype::f32) : seed_(seed), dtype_(dtype) {}
+
+  Tensor normal(const Shape& shape) {
+    Tensor t = Tensor::empty(shape, dtype_);
+    fill_normal(t, 0, 1, next());
+    return t;
+  }
+  Tensor uniform(const Shape& shape, double low, double high) {
+    Tensor t = Tensor::empty(shape, dtype_);
+    fill_uniform(t, low, high, next());
+    return t;
+  }
+  Tensor ids(const Shape& shape, int64_t bound) {
+    Tensor t = Tensor::empty(shape, Dtype::i64);
+    const Rng rng = next();
+    uint64_t i = 0;
+    for (int64_t& id : t.mutable_values<int64_t>()) id = rng.below(i++, bound);
+    return t;
+  }
+
+ private:
+  Rng next() { return Rng(seed_, ++stream_); }
+
+  uint64_t seed_, stream_ = 0;
+  Dtype dtype_;
+};
+
+inline std::vector<double> doubles(const Tensor& t) {
+  const Tensor d = t.to(Dtype::f64);
+  const auto values = d.values<double>();
+  return {values.begin(), values.end()};
+}
+
+// Element by element within tolerance times the largest wanted magnitude; NaN only where wanted.
+inline testing::AssertionResult close(const Tensor& got, const Tensor& want, double tolerance) {
+  if (!got || !want || got.shape() != want.shape())
+    return testing::AssertionFailure()
+           << "shape " << got.shape().str() << ", expected " << want.shape().str();
+  const std::vector<double> g = doubles(got), w = doubles(want);
+  double scale = 0;
+  for (double v : w)
+    if (std::isfinite(v)) scale = std::max(scale, std::abs(v));
+  for (size_t i = 0; i < w.size(); ++i) {
+    const bool same = g[i] == w[i] || (std::isnan(g[i]) && std::isnan(w[i])) ||
+                      std::abs(g[i] - w[i]) <= tolerance * scale;
+    if (!same)
+      return testing::AssertionFailure()
+             << "element " << i << " of " << want.shape().str() << " is " << g[i] << ", expected "
+             << w[i] << " within " << tolerance << " of " << scale;
+  }
+  return testing::AssertionSuccess();
+}
+
+}  // namespace howmany::testing_support
