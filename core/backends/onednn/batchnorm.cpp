@@ -10,6 +10,10 @@ namespace {
 
 using Floats = std::vector<float>;
 
+int64_t row_count(const Tensor& x, int64_t channels) {
+  return channels == 0 ? 0 : x.numel() / channels;
+}
+
 // Sums of x - pivot and of its square; a pivot near the mean keeps the variance from cancelling.
 HM_SIMD void add_moments(const float* __restrict x, const float* __restrict pivot, int64_t rows,
                          int64_t channels, float* __restrict sum, float* __restrict square) {
@@ -80,7 +84,7 @@ void apply(const Tensor& x, const float* mean, const Floats& slope, const Tensor
   const int64_t channels = shift.numel();
   const float *in = x.data<float>(), *shifts = shift.data<float>();
   float* out = y.mutable_data<float>();
-  parallel_for(x.numel() / channels, channels, [&](int64_t begin, int64_t end) {
+  parallel_for(row_count(x, channels), channels, [&](int64_t begin, int64_t end) {
     normalize(in + begin * channels, mean, slope.data(), shifts, act == Activation::relu,
               end - begin, channels, out + begin * channels);
   });
@@ -94,12 +98,7 @@ void move_towards(float& running, double target, double momentum) {
 
 void OneDnn::batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift, Activation act,
                        BatchNormState& state, Tensor& mean, Tensor& inv_std, Tensor& y) const {
-  if (x.numel() == 0) {
-    mean.zero();
-    inv_std.zero();
-    return;
-  }
-  const int64_t channels = scale.numel(), rows = x.numel() / channels;
+  const int64_t channels = scale.numel(), rows = row_count(x, channels);
   const float* in = x.data<float>();
   const Floats pivot = pivots(in, rows, channels);
   const std::vector<double> sums =
@@ -110,7 +109,7 @@ void OneDnn::batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift
   float *means = mean.mutable_data<float>(), *invs = inv_std.mutable_data<float>();
   float *running_mean = state.running_mean.mutable_data<float>(),
         *running_var = state.running_var.mutable_data<float>();
-  const auto n = static_cast<double>(rows);
+  const auto n = static_cast<double>(std::max<int64_t>(rows, 1));
   for (int64_t c = 0; c < channels; ++c) {
     const double off = sums[c] / n, m = static_cast<double>(pivot[c]) + off;
     const double variance = std::max(0.0, sums[channels + c] / n - off * off);
@@ -125,7 +124,6 @@ void OneDnn::batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift
 
 void OneDnn::batchnorm_inference(const Tensor& x, const Tensor& scale, const Tensor& shift,
                                  Activation act, const BatchNormState& state, Tensor& y) const {
-  if (x.numel() == 0) return;
   Floats inv_std(state.running_var.values<float>().begin(),
                  state.running_var.values<float>().end());
   for (float& v : inv_std)
@@ -137,7 +135,7 @@ void OneDnn::batchnorm_backward(const Tensor& x, const Tensor& scale, const Tens
                                 const Tensor&, const Tensor& dy, Activation act, const Tensor& mean,
                                 const Tensor& inv_std, Tensor& dx, GradOut& dscale,
                                 GradOut& dshift) const {
-  const int64_t channels = scale.numel(), rows = channels == 0 ? 0 : x.numel() / channels;
+  const int64_t channels = scale.numel(), rows = row_count(x, channels);
   const bool relu = act == Activation::relu;
   const float *xs = x.data<float>(), *dys = dy.data<float>(), *means = mean.data<float>(),
               *invs = inv_std.data<float>(), *shifts = shift.data<float>();

@@ -64,10 +64,13 @@ HM_SIMD void relu_backward_rows(const float* __restrict y, const float* __restri
 void OneDnn::matmul(const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b,
                     bool accumulate, Tensor& y) const {
   if (y.numel() == 0) return;
-  if (transpose_a || accumulate || a.numel() == 0)
+  if (a.numel() == 0) {  // an empty sum
+    if (!accumulate) y.zero();
+  } else if (transpose_a || accumulate) {
     general_product(a, transpose_a, b, transpose_b, accumulate, y);
-  else
+  } else {
     product(a, b, transpose_b, {}, y);
+  }
 }
 
 void OneDnn::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation act,
