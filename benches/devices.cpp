@@ -82,15 +82,24 @@ void print_memory(const json& memory) {
                                  gigabytes(memory["shm_free_bytes"])));
 }
 
+// What the driver does not tell is left out.
+std::string describe_gpu(const json& gpu) {
+  std::string text = fmt::format("{}: {}", gpu["index"].get<int>(), gpu.value("name", "unnamed"));
+  if (gpu.contains("memory_bytes")) text += ", " + gigabytes(gpu["memory_bytes"]);
+  if (gpu.contains("pcie_width"))
+    text +=
+        fmt::format(", PCIe {} x{}", gpu.value("pcie_generation", 0), gpu.value("pcie_width", 0));
+  if (gpu.contains("pci_bus")) text += " at " + gpu["pci_bus"].get<std::string>();
+  if (gpu.contains("compute_capability"))
+    text += ", compute capability " + gpu["compute_capability"].get<std::string>();
+  return text + (gpu.value("mig", false) ? ", MIG on" : "");
+}
+
 void print_gpus(const json& all) {
-  if (all["gpus"].empty()) line("gpus", "none: " + all["gpus_because"].get<std::string>());
-  for (const json& gpu : all["gpus"])
-    line("gpu",
-         fmt::format("{}: {}, {}, PCIe {} x{} at {}, driver {}{}", gpu["index"].get<int>(),
-                     gpu.value("name", "unnamed"), gigabytes(gpu.value("memory_bytes", json())),
-                     gpu.value("pcie_generation", 0), gpu.value("pcie_width", 0),
-                     gpu.value("pci_bus", "?"), all["driver"].get<std::string>(),
-                     gpu.value("mig", false) ? ", MIG on" : ""));
+  if (all["gpus"].empty()) return line("gpus", "none: " + all["gpus_because"].get<std::string>());
+  for (const json& gpu : all["gpus"]) line("gpus", describe_gpu(gpu));
+  line("gpus", "driver " + all["driver"].get<std::string>());
+  line("gpus", "no cuda kernels in this build: CPU cores stand in for GPUs");
 }
 
 void print_parts(std::string_view title, const json& parts) {

@@ -63,6 +63,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
+  // The library that computes and what of the processor it uses: "oneDNN 2.6.3, AVX2".
+  virtual std::string version() const { return ""; }
   virtual DeviceType device_type() const = 0;
   virtual bool supports(Dtype dtype) const = 0;
 

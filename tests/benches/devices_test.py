@@ -1,0 +1,88 @@
+# labels: process
+"""What `howmany devices` tells, in text and in JSON."""
+
+import os
+import re
+
+import programs
+
+
+def devices(*arguments, **environment):
+    return programs.run("howmany-devices", *arguments, **environment)
+
+
+class Devices(programs.TestCase):
+    def test_first_line_answers_how_many(self):
+        told = devices("--json").json()["cpu_devices"]
+        first = devices().out.splitlines()[0]
+        self.assertRegex(first, rf"^{told['default_count']} devices? by default here: cpu:0")
+        self.assertEqual(told["default_count"], min(8, told["physical_cores"]))
+        self.assertLessEqual(told["default_count"] * told["cores_per_device"], told["usable_cores"])
+
+    def test_cores_follow_the_affinity_mask(self):
+        before = os.sched_getaffinity(0)
+        core = min(before)
+        os.sched_setaffinity(0, {core})
+        self.addCleanup(os.sched_setaffinity, 0, before)
+        told = devices("--json").json()["cpu_devices"]
+        self.assertEqual((told["usable_cores"], told["allowed"]), (1, [core]))
+        self.assertEqual([limit["decides"] for limit in told["limits"]].count(True), 1)
+
+    def test_slurm_share_limits_the_cores(self):
+        told = devices("--json", SLURM_CPUS_PER_TASK="1").json()["cpu_devices"]
+        self.assertEqual(told["usable_cores"], 1)
+
+    def test_openmp_binding_does_not_hide_cores(self):
+        plain = devices("--json").json()["cpu_devices"]["allowed"]
+        bound = devices("--json", OMP_PROC_BIND="true").json()["cpu_devices"]["allowed"]
+        self.assertEqual(bound, plain)
+
+    def test_json_has_every_section(self):
+        told = devices("--json").json()
+        self.assertEqual(told["schema"], "howmany.devices/1")
+        for section in ("cpu", "numa", "caches", "memory", "gpus", "modes", "models", "ranges"):
+            self.assertIn(section, told)
+        self.assertGreater(told["memory"]["total_bytes"], 0)
+        self.assertLessEqual({"single", "ddp"}, {mode["name"] for mode in told["modes"]})
+
+    def test_what_is_built_was_tried_and_works(self):
+        backends = devices("--json").json()["backends"]
+        parts = backends["kernels"] + backends["comms"]
+        for part in parts:
+            self.assertEqual(part["usable"], part["built"], part)
+            if not part["built"]:
+                self.assertIn("not built", part["why"])
+        self.assertLessEqual({"reference", "onednn", "local", "gloo"},
+                             {part["name"] for part in parts})
+
+    def test_gpus_are_read_from_the_driver(self):
+        driver = {"LD_LIBRARY_PATH": str(programs.BIN / "fake_driver")}
+        found = devices("--json", **driver).json()
+        self.assertEqual(found["driver"], "550.54.15")
+        first, second = found["gpus"]
+        self.assertEqual(first, {"index": 0, "name": "Test GPU 80GB", "memory_bytes": 80 * 10**9,
+                                 "memory_free_bytes": 79 * 10**9, "pci_bus": "00000000:1B:00.0",
+                                 "pcie_generation": 5, "pcie_width": 16, "mig": False})
+        self.assertEqual(second, {"index": 1, "name": "Test GPU MIG", "pcie_generation": 5,
+                                  "mig": True})
+        text = devices(**driver)
+        self.assertEqual(text.code, 0, text)
+        self.assertIn("0: Test GPU 80GB, 80.0 GB, PCIe 5 x16 at 00000000:1B:00.0", text.out)
+        self.assertIn("no cuda kernels in this build", text.out)
+
+    def test_broken_driver_is_named(self):
+        found = devices("--json", LD_LIBRARY_PATH=str(programs.BIN / "fake_driver"),
+                        HM_TEST_NVML="broken").json()
+        self.assertEqual(found["gpus"], [])
+        self.assertIn("Driver Not Loaded", found["gpus_because"])
+
+    def test_help_has_an_example_and_misuse_exits_2(self):
+        helped = devices("--help")
+        self.assertEqual(helped.code, 0)
+        self.assertRegex(helped.out, re.compile("Examples:.*howmany devices --json", re.S))
+        wrong = devices("--jsno")
+        self.assertEqual((wrong.code, wrong.out), (2, ""))
+        self.assertIn("--jsno", wrong.err)
+
+
+programs.main()

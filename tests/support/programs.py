@@ -1,0 +1,53 @@
+"""Runs the built programs as a user would. A test script ends with `programs.main()`; ctest reads
+the exit code 77 of a script whose every case was skipped."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BIN = pathlib.Path(os.environ.get("HOWMANY_BIN", "build/dev/bin"))
+
+
+class Result:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    def __str__(self):
+        return f"exit {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+    def json(self):
+        return json.loads(self.out)
+
+
+def run(program, *arguments, timeout=60, **environment):
+    done = subprocess.run([str(BIN / program), *map(str, arguments)], capture_output=True, text=True,
+                          errors="replace", timeout=timeout, env={**os.environ, **environment})
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+class TestCase(unittest.TestCase):
+    """Has `self.folder`, an empty folder that goes with the case."""
+
+    def setUp(self):
+        keeper = tempfile.TemporaryDirectory(prefix="hm_test_")
+        self.addCleanup(keeper.cleanup)
+        self.folder = pathlib.Path(keeper.name)
+
+    def assert_refused(self, result, *words, code=2):
+        """One clear line: what is wrong, with the given words in it, and the right exit code."""
+        self.assertEqual(result.code, code, result)
+        lines = result.err.strip().splitlines()
+        self.assertEqual(len(lines), 1, result)
+        for word in words:
+            self.assertIn(word, lines[0])
+
+
+def main():
+    done = unittest.main(verbosity=2, exit=False).result
+    if not done.wasSuccessful():
+        sys.exit(1)
+    sys.exit(77 if done.testsRun and len(done.skipped) == done.testsRun else 0)
