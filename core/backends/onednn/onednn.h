@@ -10,6 +10,7 @@ namespace howmany::onednn {
 class OneDnn : public Backend {
  public:
   std::string_view name() const override { return "onednn"; }
+  std::string version() const override;
   DeviceType device_type() const override { return DeviceType::cpu; }
   bool supports(Dtype dtype) const override { return dtype == Dtype::f32; }
 
