@@ -9,6 +9,7 @@
 #include "core/backend.h"
 #include "core/optim.h"
 #include "core/rng.h"
+#include "tests/support/golden.h"
 
 namespace howmany {
 namespace {
@@ -124,6 +125,43 @@ TEST(Model, Resnet18LearnsAFewImages) {
   }
   EXPECT_NEAR(losses.front(), std::log(3.0), 0.8);
   EXPECT_LT(losses.back(), 0.3 * losses.front());
+}
+
+// Forward, backward, three steps of SGD and inference of a narrow ResNet-18, in f64.
+TEST(Model, Resnet18TrainsAsPyTorchs) {
+  const ModelSpec m = make_model("resnet18:image=32,width=2,classes=5");
+  materialize(*m.layer, {.dtype = Dtype::f64});
+  const std::vector<Param*> params = trainable_params(*m.layer);
+  for (size_t i = 0; i < params.size(); ++i) {
+    golden::fill_wave(params[i]->value, static_cast<double>(i), 0.5);
+    if (params[i]->shape.rank() == 1 && i % 3 == 1)
+      for (double& v : params[i]->value.mutable_values<double>()) v += 1;
+  }
+  const Tensor x = golden::wave({3, 32, 32, 3}, 1);
+  const Tensor labels = Tensor::from<int64_t>({4, 0, 2}, {3});
+  const auto optimizer = make_optimizer("sgd", {.lr = 0.05, .momentum = 0.9});
+  std::vector<double> losses;
+  for (int step = 0; step < 3; ++step) {
+    Tape tape;
+    tape.set_input(x);
+    const LossResult loss = compute_loss(m.loss, m.layer->forward(x, tape), labels, 3);
+    zero_grads(params);
+    m.layer->backward(loss.dy, tape);
+    if (step == 0) {
+      EXPECT_TRUE(golden::matches("resnet.dconv1", find(params, "conv1.weight")->grad));
+      EXPECT_TRUE(golden::matches("resnet.ddownsample",
+                                  find(params, "layer3.0.downsample.0.weight")->grad));
+      EXPECT_TRUE(golden::matches("resnet.dbn", find(params, "layer2.1.bn2.weight")->grad));
+      EXPECT_TRUE(golden::matches("resnet.dfc", find(params, "fc.weight")->grad));
+    }
+    optimizer->step(params);
+    losses.push_back(loss.value);
+  }
+  EXPECT_TRUE(golden::matches("resnet.losses", Tensor::from(losses, {3})));
+  const auto all = all_params(*m.layer);
+  EXPECT_TRUE(golden::matches("resnet.running_var", find(all, "layer4.1.bn2.running_var")->value));
+  Tape inference({.training = false});
+  EXPECT_TRUE(golden::matches("resnet.eval", m.layer->forward(x, inference)));
 }
 
 }  // namespace

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Prints golden_sums.h: what PyTorch computes in f64, for the tests that include golden.h.
+
+    python3 tests/support/golden.py > tests/support/golden_sums.h      (needs torch; made with 2.13.0)
+
+Inputs are waves, sin(0.7 i + phase) over the flat row-major index, so that both sides make them; a
+tensor is kept as two weighted sums, which any misplaced or wrong element changes. Images are
+[N,H,W,C] and kernels [out,K,K,in] there, so they are permuted on the way in and out.
+"""
+import torch
+import torch.nn.functional as F
+
+torch.set_default_dtype(torch.float64)
+golden = {}
+
+
+def wave(shape, phase, scale=1.0):
+    n = torch.Size(shape).numel()
+    return (scale * torch.sin(0.7 * torch.arange(n, dtype=torch.float64) + phase)).reshape(shape)
+
+
+def keep(name, t):
+    t = t.detach().reshape(-1)
+    i = torch.arange(t.numel(), dtype=torch.float64)
+    golden[name] = ((t * torch.sin(1.1 * i + 0.3)).sum().item(), (t * torch.cos(0.9 * i)).sum().item())
+
+
+def nchw(t):
+    return t.permute(0, 3, 1, 2)
+
+
+def nhwc(t):
+    return t.permute(0, 2, 3, 1)
+
+
+def leaf(t):
+    return t.clone().requires_grad_()
+
+
+def keep_layer(name, function, inputs, images=()):
+    """y of function(*inputs) and the gradient of each input, for dy = wave(phase 9)."""
+    leaves = [leaf(t) for t in inputs]
+    y = function(*[nchw(t) if i in images else t for i, t in enumerate(leaves)])
+    y = nhwc(y) if images else y
+    y.backward(wave(y.shape, 9))
+    keep(f"{name}.y", y)
+    for i, t in enumerate(leaves):
+        keep(f"{name}.d{i}", t.grad)
+
+
+def layers():
+    linear = [wave((3, 5), 1), wave((4, 5), 2), wave((4,), 3)]
+    keep_layer("linear", F.linear, linear)
+    keep_layer("linear_relu", lambda *a: F.relu(F.linear(*a)), linear)
+    keep_layer("linear_gelu", lambda *a: F.gelu(F.linear(*a)), linear)
+    keep_layer("gelu", F.gelu, [wave((3, 5), 1, 4.0)])
+    image = wave((2, 5, 4, 3), 1)
+    keep_layer("conv2d", lambda x, w, b: F.conv2d(x, w, b, stride=2, padding=1),
+               [image, wave((4, 3, 3, 3), 2), wave((4,), 3)], images=(0, 1))
+    keep_layer("layernorm", lambda x, w, b: F.layer_norm(x, (5,), w, b),
+               [wave((3, 5), 1), wave((5,), 2), wave((5,), 3)])
+    keep_layer("max_pool", lambda x: F.max_pool2d(x, 3, 2, 1), [image], images=(0,))
+    keep_layer("avg_pool", lambda x: F.avg_pool2d(x, 3, 2, 1), [image], images=(0,))
+    ids = torch.tensor([[1, 4, 1], [0, 6, 1]])
+    keep_layer("embedding", lambda w: F.embedding(ids, w), [wave((7, 4), 1)])
+    batchnorm(relu=False)
+    batchnorm(relu=True)
+
+
+def batchnorm(relu):
+    name = "batchnorm_relu" if relu else "batchnorm"
+    mean, var = wave((3,), 4), wave((3,), 5) + 2
+    act = F.relu if relu else (lambda t: t)
+    parts = [wave((2, 5, 4, 3), 1), wave((3,), 2), wave((3,), 3)]
+    keep_layer(name, lambda x, w, b: act(F.batch_norm(x, mean, var, w, b, True)), parts, images=(0,))
+    keep(f"{name}.running_mean", mean)
+    keep(f"{name}.running_var", var)
+    keep(f"{name}.inference",
+         nhwc(act(F.batch_norm(nchw(parts[0]), mean, var, parts[1], parts[2], False))))
+
+
+def losses():
+    logits, target = leaf(wave((3, 5), 1, 5.0)), torch.tensor([4, 0, 2])
+    loss = F.cross_entropy(logits, target)
+    loss.backward()
+    keep("cross_entropy.loss", loss)
+    keep("cross_entropy.d", logits.grad)
+    y = leaf(wave((3, 2), 1))
+    loss = F.mse_loss(y, wave((3, 2), 2))
+    loss.backward()
+    keep("mse.loss", loss)
+    keep("mse.d", y.grad)
+
+
+def optimizers():
+    rules = {
+        "sgd": (torch.optim.SGD, dict(lr=0.1)),
+        "sgd_decay": (torch.optim.SGD, dict(lr=0.1, weight_decay=0.05)),
+        "sgd_momentum": (torch.optim.SGD, dict(lr=0.1, momentum=0.9)),
+        "sgd_nesterov": (torch.optim.SGD, dict(lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.05)),
+        "sgd_dampening": (torch.optim.SGD, dict(lr=0.1, momentum=0.9, dampening=0.3, weight_decay=0.05)),
+        "adam": (torch.optim.Adam, dict(lr=0.02)),
+        "adam_decay": (torch.optim.Adam, dict(lr=0.02, betas=(0.8, 0.95), eps=1e-4, weight_decay=0.05)),
+        "adamw": (torch.optim.AdamW, dict(lr=0.02, weight_decay=0.05)),
+    }
+    for name, (rule, options) in rules.items():
+        w = leaf(wave((7,), 1))
+        optimizer = rule([w], **options)
+        for step in range(4):
+            w.grad = wave((7,), 2 + step)
+            optimizer.step()
+            keep(f"{name}.{step}", w)
+
+
+class Block(torch.nn.Module):
+    def __init__(self, cin, cout, stride):
+        super().__init__()
+        nn = torch.nn
+        self.conv1, self.bn1 = nn.Conv2d(cin, cout, 3, stride, 1, bias=False), nn.BatchNorm2d(cout)
+        self.conv2, self.bn2 = nn.Conv2d(cout, cout, 3, 1, 1, bias=False), nn.BatchNorm2d(cout)
+        if stride != 1 or cin != cout:
+            self.downsample = nn.Sequential(nn.Conv2d(cin, cout, 1, stride, bias=False), nn.BatchNorm2d(cout))
+        else:
+            self.downsample = nn.Identity()
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        return F.relu(y + self.downsample(x))
+
+
+class ResNet18(torch.nn.Module):
+    """torchvision.models.resnet18 with a width."""
+
+    def __init__(self, width, classes):
+        super().__init__()
+        nn = torch.nn
+        self.conv1, self.bn1 = nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width)
+        for i, (cin, cout) in enumerate([(1, 1), (1, 2), (2, 4), (4, 8)]):
+            stage = nn.Sequential(Block(cin * width, cout * width, 1 if i == 0 else 2),
+                                  Block(cout * width, cout * width, 1))
+            setattr(self, f"layer{i + 1}", stage)
+        self.fc = nn.Linear(8 * width, classes)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 3, 2, 1)
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return self.fc(x.mean((2, 3)))
+
+
+def resnet():
+    net = ResNet18(2, 5)
+    for i, p in enumerate(net.parameters()):  # the order of all_params() without buffers
+        shape = nhwc(p).shape if p.dim() == 4 else p.shape
+        fill = wave(shape, i, 0.5) + (1 if p.dim() == 1 and i % 3 == 1 else 0)
+        p.data = nchw(fill) if p.dim() == 4 else fill
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
+    x, target = nchw(wave((3, 32, 32, 3), 1)), torch.tensor([4, 0, 2])
+    losses = []
+    for step in range(3):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(x), target)
+        loss.backward()
+        if step == 0:
+            keep("resnet.dconv1", nhwc(net.conv1.weight.grad))
+            keep("resnet.ddownsample", nhwc(net.layer3[0].downsample[0].weight.grad))
+            keep("resnet.dbn", net.layer2[1].bn2.weight.grad)
+            keep("resnet.dfc", net.fc.weight.grad)
+        optimizer.step()
+        losses.append(loss.item())
+    keep("resnet.losses", torch.tensor(losses))
+    keep("resnet.running_var", net.layer4[1].bn2.running_var)
+    net.eval()
+    keep("resnet.eval", net(x))
+
+
+layers()
+losses()
+optimizers()
+resnet()
+print("// Made by golden.py with torch " + torch.__version__.split("+")[0] + "; not edited by hand.")
+print("""#pragma once
+
+#include <map>
+#include <string>
+
+namespace howmany::golden {
+
+// sum of t[i] sin(1.1 i + 0.3) and of t[i] cos(0.9 i)
+struct Sums {
+  double sine, cosine;
+};
+
+// clang-format off
+inline const std::map<std::string, Sums> kSums{""")
+for name, (a, b) in golden.items():
+    print(f'    {{"{name}", {{{a:.17g}, {b:.17g}}}}},')
+print("""};
+// clang-format on
+
+}  // namespace howmany::golden""")
