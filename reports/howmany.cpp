@@ -1,3 +1,187 @@
-#include "reports/record.h"
+// The command: what is typed becomes Arguments, errors become one line and an exit code.
+#include <fmt/format.h>
 
-int main() { return 2; }
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "reports/command.h"
+#include "reports/machine.h"
+#include "reports/process.h"
+#include "reports/record.h"
+#include "reports/suggest.h"
+
+namespace {
+
+using namespace howmany;
+
+const std::vector<std::string> kCommands = {"run", "gpus", "train", "devices", "report"};
+
+void add_output(CLI::App& app, Arguments& a) {
+  app.add_option("--min-efficiency", a.min_efficiency,
+                 "What a device must give to be worth it [0.8]")
+      ->check(CLI::Range(0.01, 2.0));
+  app.add_option(
+      "--samples", a.samples,
+      "Samples to train, for time and device-hours [1281167, one pass over ImageNet-1k]");
+  app.add_flag("--json", a.json, "The summary on stdout as JSON, nothing else there");
+  app.add_flag("--no-color", a.no_color, "No colour, as NO_COLOR in the environment");
+}
+
+void add_measuring(CLI::App& app, Arguments& a) {
+  app.add_option("--devices", a.devices,
+                 "Devices in order, cuda:0,cuda:1 or cpu:0,cpu:1 [GPUs, else slices of the cores]")
+      ->delimiter(',');
+  app.add_option("--mode", a.modes, "Parallel modes [data_parallel,ddp]")->delimiter(',');
+  app.add_option("--backend", a.backends,
+                 "Communication between ranks [gloo if usable, else local]")
+      ->delimiter(',');
+  app.add_option("--cores-per-device", a.cores_per_device, "Cores of a cpu device")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--kernels", a.kernels, "Kernel backend of the devices");
+  app.add_option("--rounds", a.rounds, "Times everything is measured, in fresh processes [3]")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--time-budget", a.time_budget, "Seconds for the whole measurement")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--run-timeout", a.run_timeout, "Seconds after which a run counts as hung [120]")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--seed", a.seed, "Seed of data and parameters [1]");
+  app.add_flag("--oversubscribe", a.oversubscribe,
+               "Allow more devices than cores; marked, and never recommended");
+  app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]");
+  app.add_option("--resume", a.resume, "Folder of an earlier run to go on with")->excludes("--out");
+  app.add_flag("--quiet", a.quiet, "No progress on stderr");
+  app.add_flag("--verbose", a.verbose, "What the bench programs say, on stderr");
+}
+
+void add_gpus(CLI::App& app, Arguments& a) {
+  app.add_option("--model", a.models, "Model, with its options: resnet18:image=64 [mlp]")
+      ->delimiter(',');
+  auto* weak = app.add_option("--batch-per-device", a.batch_per_device,
+                              "Weak scaling: this many samples a device and step [by model]");
+  app.add_option("--global-batch", a.global_batch,
+                 "Strong scaling: this many samples a step in all")
+      ->check(CLI::PositiveNumber)
+      ->excludes(weak);
+  weak->check(CLI::PositiveNumber);
+  app.add_option("--data", a.data, "Folder of images to train on [synthetic data]");
+  app.add_option("--workers", a.workers, "Loader workers a device")->check(CLI::Range(0, 4096));
+  add_measuring(app, a);
+  add_output(app, a);
+  app.footer(
+      "Examples:\n"
+      "  howmany gpus --model resnet18 --batch-per-device 32\n"
+      "  howmany gpus --model mlp --devices cpu:0,cpu:1 --mode data_parallel,ddp --out X\n"
+      "  howmany gpus --model resnet18 --global-batch 256 --samples 90M   # strong scaling\n"
+      "  howmany gpus --resume X                                          # after Ctrl-C");
+}
+
+void add_run(CLI::App& app, Arguments& a) {
+  app.add_option("--preset", a.preset, "quick (2 minutes at most) or full [quick]");
+  add_measuring(app, a);
+  add_output(app, a);
+  app.footer(
+      "Examples:\n"
+      "  howmany                          # the quick tour\n"
+      "  howmany run --preset full --out X\n"
+      "  howmany run --json > summary.json");
+}
+
+void add_report(CLI::App& app, Arguments& a) {
+  app.add_option("path", a.path, "Folder of a run, or a summary.json")->required();
+  add_output(app, a);
+  app.footer(
+      "Examples:\n"
+      "  howmany report howmany-out/20260101T120000Z\n"
+      "  howmany report summary.json --min-efficiency 0.6 --samples 90M");
+}
+
+// Programs of their own, in the manner of git: everything after the name is theirs.
+void hand_over(int argc, char** argv) {
+  const std::string name = argc > 1 ? argv[1] : "";
+  if (name != "train" && name != "devices") return;
+  std::vector<std::string> arguments = {find_program("howmany-" + name)};
+  arguments.insert(arguments.end(), argv + 2, argv + argc);
+  become(arguments);
+}
+
+std::vector<std::string> words(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const std::string first = words.empty() ? "" : words[0];
+  const bool about_us = first == "--help" || first == "-h" || first == "--version";
+  if (first.empty() || (first.starts_with("-") && !about_us)) words.insert(words.begin(), "run");
+  if (!first.empty() && !first.starts_with("-") &&
+      std::find(kCommands.begin(), kCommands.end(), first) == kCommands.end()) {
+    throw InputError(fmt::format("unknown command \"{}\"{} (howmany --help lists them)", first,
+                                 did_you_mean(first, kCommands)));
+  }
+  return words;
+}
+
+std::string option_hint(const CLI::App& app, const std::vector<std::string>& words) {
+  std::vector<std::string> known;
+  for (const CLI::App* sub : app.get_subcommands()) {
+    for (const CLI::Option* option : sub->get_options()) {
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    }
+  }
+  for (const std::string& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    const bool is_known = std::find(known.begin(), known.end(), name) != known.end();
+    if (name.starts_with("--") && !is_known) return did_you_mean(name, known);
+  }
+  return "";
+}
+
+int run(int argc, char** argv) {
+  hand_over(argc, argv);
+  CLI::App app{"Tells how many GPUs to ask for, from measurements of real training steps."};
+  app.name("howmany");
+  app.set_version_flag("--version", "howmany " HM_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Examples:\n"
+      "  howmany                                    # two minutes: how does this machine scale?\n"
+      "  howmany gpus --model resnet18 --data DIR   # your model, your data\n"
+      "  howmany gpus --help");
+  Arguments a;
+  int code = kFine;
+  auto* tour = app.add_subcommand("run", "The answers for this machine (the default)");
+  add_run(*tour, a);
+  tour->callback([&] {
+    if (!a.preset) a.preset = "quick";
+    code = run_gpus(a);
+  });
+  auto* gpus = app.add_subcommand("gpus", "How many devices to ask for, measured");
+  add_gpus(*gpus, a);
+  gpus->callback([&] { code = run_gpus(a); });
+  app.add_subcommand("train", "One plain training run (see howmany train --help)");
+  app.add_subcommand("devices", "What is here: devices, cores and their limits, backends");
+  auto* report = app.add_subcommand("report", "Render again from the files of a run");
+  add_report(*report, a);
+  report->callback([&] { code = run_report(a); });
+
+  std::vector<std::string> typed = words(argc, argv);
+  try {
+    std::vector<std::string> reversed(typed.rbegin(), typed.rend());
+    app.parse(reversed);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    throw InputError(error.what() + option_hint(app, typed));
+  }
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const InputError& error) {
+    fmt::print(stderr, "howmany: {}\n", error.what());
+    return kUsage;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "howmany: {}\n", error.what());
+    return kFailed;
+  }
+}

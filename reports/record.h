@@ -20,10 +20,11 @@ class InputError : public std::runtime_error {
 };
 
 struct Metric {
-  double value = 0;
+  double value = 0;                 // NaN: not defined here; null in the file
   std::string unit;                 // "s", "1/s", "ratio", "bytes"
   std::optional<double> low, high;  // 95 % confidence interval
-  int64_t n = 0;                    // samples behind the value
+  int64_t n = 0;                    // what the value and its interval stand on, see `basis`
+  std::string basis;                // what n counts: "iterations", "rounds"
 };
 
 struct Measurement {
@@ -42,12 +43,11 @@ struct Summary {
   std::vector<Measurement> measurements;
 };
 
-nlohmann::json to_json(const Summary& summary);
+nlohmann::ordered_json to_json(const Summary& summary);
 Summary summary_from_json(const nlohmann::json& json, const std::string& source);
 Summary read_summary(const std::string& path);
-// Written to a temporary name and renamed.
-void write_text(const std::string& path, const std::string& text);
-// Tidy: one row per measurement and metric, RFC 4180.
+
+// Tidy: one row per measurement and metric, RFC 4180; numbers read back as the same double.
 std::string to_csv(const Summary& summary);
 
 }  // namespace howmany

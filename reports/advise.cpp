@@ -1,0 +1,319 @@
+#include "reports/advise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "reports/efficiency.h"
+#include "reports/format.h"
+#include "reports/json.h"
+
+namespace howmany {
+namespace {
+
+enum class Verdict { kPays, kUnsure, kDoesNot };
+
+Verdict verdict(const Point& point, double threshold) {
+  const Metric& e = point.efficiency;
+  if (!e.low || !e.high) return Verdict::kUnsure;
+  if (*e.low >= threshold) return Verdict::kPays;
+  return *e.high < threshold ? Verdict::kDoesNot : Verdict::kUnsure;
+}
+
+int integer_parameter(const Measurement& m, const char* key) {
+  const auto it = m.parameters.find(key);
+  const int value = it == m.parameters.end() ? 0 : std::atoi(it->second.c_str());
+  if (value < 1)
+    throw InputError(fmt::format("[{}] parameter \"{}\" is missing or below 1", m.name, key));
+  return value;
+}
+
+std::string parameter(const Measurement& m, const char* key) {
+  const auto it = m.parameters.find(key);
+  if (it == m.parameters.end()) {
+    throw InputError(fmt::format("[{}] parameter \"{}\" is missing", m.name, key));
+  }
+  return it->second;
+}
+
+Metric metric(const Measurement& m, const char* key) {
+  const auto it = m.metrics.find(key);
+  return it == m.metrics.end() ? Metric{std::nan(""), "", {}, {}, 0, ""} : it->second;
+}
+
+bool has_flag(const Point& point, std::string_view start) {
+  return std::any_of(point.flags.begin(), point.flags.end(),
+                     [&](const std::string& flag) { return flag.starts_with(start); });
+}
+
+Point point_of(const Measurement& m, double threshold) {
+  Point point;
+  point.devices = integer_parameter(m, "devices");
+  point.mode = parameter(m, "mode");
+  point.backend = parameter(m, "backend");
+  point.step_seconds = metric(m, "median_s").value;
+  point.samples_per_s = metric(m, "samples_per_s").value;
+  point.speedup = metric(m, "speedup");
+  point.efficiency = metric(m, "efficiency");
+  point.flags = m.flags;
+  point.valid = std::isfinite(point.efficiency.value) && !has_flag(point, "failed") &&
+                !has_flag(point, "oversubscribed");
+  const Metric& e = point.efficiency;
+  if (e.low && e.high) {
+    point.rounds_to_decide =
+        rounds_to_decide({e.value, Interval{*e.low, *e.high}, e.n, e.basis}, threshold);
+  }
+  return point;
+}
+
+// Of the configurations of one number of devices the fastest, but one that surely pays before one
+// that only may.
+bool better(const Point& a, const Point& b, double threshold) {
+  if (a.valid != b.valid) return a.valid;
+  const bool a_pays = verdict(a, threshold) == Verdict::kPays;
+  const bool b_pays = verdict(b, threshold) == Verdict::kPays;
+  if (a_pays != b_pays) return a_pays;
+  return a.speedup.value > b.speedup.value;
+}
+
+// The baseline at one device is `single` by definition, whatever else ran there.
+void mark_best(std::vector<Point>& points, double threshold) {
+  std::map<int, Point*> best;
+  for (Point& point : points) {
+    Point*& current = best[point.devices];
+    const bool baseline = point.devices == 1 && current != nullptr && current->mode == "single";
+    if (point.valid && !baseline && (!current || better(point, *current, threshold))) {
+      current = &point;
+    }
+  }
+  for (const auto& [devices, point] : best) {
+    if (point != nullptr) point->best = true;
+  }
+}
+
+// The words of one answer. Rows are the best of each number of devices, ascending.
+class Writer {
+ public:
+  Writer(Advice& advice, const AdviceOptions& options, std::string noun)
+      : advice_(advice), options_(options), noun_(std::move(noun)) {
+    for (const Point& point : advice.points) {
+      if (point.best) rows_.push_back(&point);
+    }
+  }
+
+  void write() {
+    if (rows_.empty() || rows_.front()->devices != 1) return no_answer();
+    const Point* chosen = rows_.front();
+    for (const Point* row : rows_) {
+      if (row->devices > 1 && pays(*row)) chosen = row;
+    }
+    advice_.recommended = chosen->devices;
+    advice_.mode = chosen->mode;
+    advice_.backend = chosen->backend;
+    chosen->devices > 1 ? ask_for(*chosen) : stay_on_one();
+    add_uncertain(*chosen);
+    add_next_step(*chosen);
+    add_failures();
+  }
+
+ private:
+  bool pays(const Point& p) const { return verdict(p, options_.min_efficiency) == Verdict::kPays; }
+  bool unsure(const Point& p) const {
+    return verdict(p, options_.min_efficiency) == Verdict::kUnsure;
+  }
+
+  std::string things(int n) const { return fmt::format("{} {}{}", n, noun_, n == 1 ? "" : "s"); }
+
+  static std::string spread(const Point& p) {
+    const Metric& e = p.efficiency;
+    if (!e.low || !e.high) return fmt::format("efficiency {:.2f}, interval unknown", e.value);
+    return fmt::format("efficiency {:.2f}, 95 % interval {:.2f} to {:.2f}", e.value, *e.low,
+                       *e.high);
+  }
+
+  static std::string how(const Point& p) {
+    return p.backend == "local" ? p.mode : p.mode + " over " + p.backend;
+  }
+
+  void no_answer() {
+    advice_.certain = false;
+    advice_.because = fmt::format(
+        "No answer for {}, because the baseline on one device was not measured.", advice_.model);
+    add_failures();
+  }
+
+  void ask_for(const Point& p) {
+    advice_.because = fmt::format(
+        "Ask for {}, because {} with {} train {} {:.2f} times as fast as 1 ({}; {:.2f} is asked "
+        "for).",
+        things(p.devices), p.devices, how(p), advice_.model, p.speedup.value, spread(p),
+        options_.min_efficiency);
+    if (p.devices == rows_.back()->devices) {
+      advice_.notes.push_back(
+          fmt::format("{} is the most that was measured: more may pay as well.", p.devices));
+    }
+  }
+
+  void stay_on_one() {
+    if (rows_.size() == 1) {
+      advice_.certain = false;
+      advice_.because = fmt::format("Stay on 1 {}, because nothing above 1 was measured.", noun_);
+      return;
+    }
+    const Point& best = **std::max_element(
+        rows_.begin() + 1, rows_.end(),
+        [](const Point* a, const Point* b) { return a->efficiency.value < b->efficiency.value; });
+    const char* why = unsure(best) ? "is not certain to pay" : "does not pay";
+    advice_.because = fmt::format(
+        "Stay on 1 {}, because more {} for {}: {} with {} are {:.2f} times as fast as 1 ({}; "
+        "{:.2f} "
+        "is asked for).",
+        noun_, why, advice_.model, best.devices, how(best), best.speedup.value, spread(best),
+        options_.min_efficiency);
+  }
+
+  void add_uncertain(const Point& chosen) {
+    for (const Point* row : rows_) {
+      if (row->devices <= chosen.devices || !unsure(*row)) continue;
+      advice_.certain = false;
+      advice_.notes.push_back(uncertainty(*row));
+    }
+  }
+
+  std::string uncertainty(const Point& p) const {
+    const std::string start = fmt::format("Uncertain at {}: {} spans {:.2f}; ", things(p.devices),
+                                          spread(p), options_.min_efficiency);
+    if (!p.efficiency.low) {
+      return fmt::format(
+          "Uncertain at {}: too few iterations for an interval; measure longer with "
+          "--rounds 3 or more, or a larger --time-budget.",
+          things(p.devices));
+    }
+    if (p.efficiency.basis != "rounds") {
+      return start + "measure again with --rounds 3 or more.";
+    }
+    if (p.rounds_to_decide) {
+      return start + fmt::format("about --rounds {} would settle it.", *p.rounds_to_decide);
+    }
+    return start + "it is too close to call, either choice can be defended.";
+  }
+
+  void add_next_step(const Point& chosen) {
+    const auto next = std::find_if(rows_.begin(), rows_.end(),
+                                   [&](const Point* row) { return row->devices > chosen.devices; });
+    if (next == rows_.end()) return;
+    const Point& up = **next;
+    advice_.notes.push_back(fmt::format(
+        "The next step up: {} give {:.2f} times the samples/s of {} for {:.2g} times the devices.",
+        things(up.devices), up.speedup.value / chosen.speedup.value, chosen.devices,
+        static_cast<double>(up.devices) / chosen.devices));
+  }
+
+  void add_failures() {
+    for (const Point& p : advice_.points) {
+      for (const std::string& flag : p.flags) {
+        if (!flag.starts_with("failed: ")) continue;
+        advice_.notes.push_back(
+            fmt::format("Failed: {} on {}: {}.", how(p), things(p.devices), flag.substr(8)));
+      }
+    }
+  }
+
+  Advice& advice_;
+  const AdviceOptions& options_;
+  std::string noun_;
+  std::vector<const Point*> rows_;
+};
+
+std::string noun_of(const Measurement& m) {
+  const auto it = m.parameters.find("device_list");
+  const bool cuda = it != m.parameters.end() && it->second.starts_with("cuda");
+  return cuda ? "GPU" : "CPU device";
+}
+
+nlohmann::ordered_json row_json(const Point& p, const AdviceOptions& options) {
+  nlohmann::ordered_json row = {{"devices", p.devices},
+                                {"mode", p.mode},
+                                {"backend", p.backend},
+                                {"samples_per_s", p.samples_per_s},
+                                {"speedup", p.speedup.value},
+                                {"efficiency", p.efficiency.value},
+                                {"efficiency_low", nullptr},
+                                {"efficiency_high", nullptr},
+                                {"seconds_to_train", options.samples_to_train / p.samples_per_s},
+                                {"best", p.best},
+                                {"valid", p.valid}};
+  row["device_hours_to_train"] = options.samples_to_train / p.samples_per_s * p.devices / 3600;
+  if (p.efficiency.low) row["efficiency_low"] = *p.efficiency.low;
+  if (p.efficiency.high) row["efficiency_high"] = *p.efficiency.high;
+  return row;
+}
+
+nlohmann::ordered_json case_json(const Advice& advice, const AdviceOptions& options) {
+  nlohmann::ordered_json table = nlohmann::ordered_json::array();
+  for (const Point& point : advice.points) table.push_back(row_json(point, options));
+  nlohmann::ordered_json recommended;
+  if (advice.recommended) recommended = *advice.recommended;
+  return {{"model", advice.model},     {"recommended", recommended},
+          {"certain", advice.certain}, {"mode", advice.mode},
+          {"backend", advice.backend}, {"because", advice.because},
+          {"notes", advice.notes},     {"table", table}};
+}
+
+}  // namespace
+
+std::vector<Advice> advise(const std::vector<Measurement>& measurements,
+                           const AdviceOptions& options) {
+  std::vector<Advice> all;
+  std::map<std::string, std::string> nouns;
+  for (const Measurement& m : measurements) {
+    if (m.suite != "speedup") continue;
+    const std::string model = parameter(m, "model");
+    auto it = std::find_if(all.begin(), all.end(),
+                           [&](const Advice& advice) { return advice.model == model; });
+    if (it == all.end()) {
+      it = all.emplace(all.end());
+      it->model = model;
+    }
+    nouns[model] = noun_of(m);
+    it->points.push_back(point_of(m, options.min_efficiency));
+  }
+  for (Advice& advice : all) {
+    std::stable_sort(advice.points.begin(), advice.points.end(),
+                     [](const Point& a, const Point& b) { return a.devices < b.devices; });
+    mark_best(advice.points, options.min_efficiency);
+    Writer(advice, options, nouns[advice.model]).write();
+  }
+  return all;
+}
+
+nlohmann::ordered_json to_json(const std::vector<Advice>& advice, const AdviceOptions& options) {
+  nlohmann::ordered_json cases = nlohmann::ordered_json::array();
+  for (const Advice& one : advice) cases.push_back(case_json(one, options));
+  if (cases.empty()) return nlohmann::ordered_json::object();
+  nlohmann::ordered_json gpus = {{"recommended", cases[0]["recommended"]},
+                                 {"because", cases[0]["because"]},
+                                 {"min_efficiency", options.min_efficiency},
+                                 {"samples_to_train", options.samples_to_train},
+                                 {"table", cases[0]["table"]},
+                                 {"cases", cases}};
+  for (const Advice& one : advice) {
+    if (one.recommended == advice[0].recommended) continue;
+    gpus["recommended"] = nullptr;
+    gpus["because"] = "It depends on the model, see the cases.";
+  }
+  return gpus;
+}
+
+AdviceOptions options_from_answer(const nlohmann::json& answer, const std::string& source) {
+  AdviceOptions options;
+  const JsonNode root(answer, source);
+  const auto gpus = root.find("gpus");
+  if (!gpus) return options;
+  options.min_efficiency = gpus->at("min_efficiency").number();
+  options.samples_to_train = gpus->at("samples_to_train").number();
+  return options;
+}
+
+}  // namespace howmany

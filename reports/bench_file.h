@@ -1,0 +1,42 @@
+// What a bench program leaves: Google Benchmark's JSON and a line of samples per run. Both are
+// untrusted (a bench may die in the middle of a line, print NaN, repeat a name): readers throw
+// InputError naming the place. Values only; not tied to any thread.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace howmany {
+
+struct BenchRow {
+  std::string name;                        // run_name, Google's own suffixes included
+  double seconds = 0;                      // real_time per iteration
+  int repetition = 0;                      // repetition_index
+  int family = 0;                          // family_index
+  std::map<std::string, double> counters;  // user counters; those not finite are left out
+  std::string error;                       // error_message; empty when the run went well
+  nlohmann::json json;                     // the row as read, with null for what was not finite
+};
+
+struct BenchFile {
+  nlohmann::json context = nlohmann::json::object();
+  std::vector<BenchRow> rows;  // iterations only: aggregates, BigO and RMS rows are left out
+};
+
+BenchFile bench_from_json(const nlohmann::json& json, const std::string& source);
+BenchFile read_bench(const std::string& path);
+
+struct SampleLine {
+  std::string name;
+  std::vector<double> seconds;  // finite, positive, in the order measured
+  bool converged = false;
+  std::vector<std::string> flags;
+  nlohmann::json json;  // the line as read
+};
+
+std::vector<SampleLine> samples_from_text(const std::string& text, const std::string& source);
+std::vector<SampleLine> read_samples(const std::string& path);
+
+}  // namespace howmany

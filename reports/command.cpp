@@ -1,0 +1,158 @@
+#include "reports/command.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+
+#include "reports/files.h"
+#include "reports/format.h"
+#include "reports/json.h"
+#include "reports/machine.h"
+#include "reports/measure.h"
+#include "reports/process.h"
+#include "reports/progress.h"
+#include "reports/render.h"
+#include "reports/table.h"
+
+namespace howmany {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string plan_path(const std::string& folder) { return folder + "/plan.json"; }
+
+std::string utc(const char* format) {
+  std::tm now = fmt::gmtime(std::time(nullptr));
+  char text[64] = {};
+  std::strftime(text, sizeof text, format, &now);
+  return text;
+}
+
+AdviceOptions asked(const Arguments& arguments, AdviceOptions options = {}) {
+  if (arguments.min_efficiency) options.min_efficiency = *arguments.min_efficiency;
+  if (arguments.samples) options.samples_to_train = parse_count(*arguments.samples);
+  return options;
+}
+
+// The first thing the arguments would change in a plan begun with others.
+void refuse_other_arguments(const Arguments& arguments, const Request& request) {
+  Request changed = request;
+  apply(arguments, changed);
+  const nlohmann::ordered_json before = to_json(request), after = to_json(changed);
+  for (const auto& [key, value] : before.items()) {
+    if (value == after[key]) continue;
+    throw InputError(fmt::format(
+        "--resume: the run was begun with {} = {}, now asked for {}; leave it out, or start afresh",
+        key, value.dump(), after[key].dump()));
+  }
+}
+
+Plan resumed_plan(const Arguments& arguments) {
+  Plan plan = read_plan(plan_path(arguments.resume));
+  refuse_other_arguments(arguments, plan.request);
+  const std::string other = difference(plan.machine, machine_fingerprint());
+  if (!other.empty()) {
+    throw InputError(fmt::format(
+        "--resume: not the machine and programs the run was begun with ({}); start afresh", other));
+  }
+  return plan;
+}
+
+Plan new_plan(const Arguments& arguments, const std::string& folder) {
+  if (fs::exists(plan_path(folder))) {
+    throw InputError(
+        fmt::format("{} holds a run already; go on with --resume {}, or choose another "
+                    "--out",
+                    folder, folder));
+  }
+  const Plan plan{resolve(arguments), machine_fingerprint()};
+  prepare_folder(folder);
+  write_plan(plan_path(folder), plan);
+  return plan;
+}
+
+Summary summarise(const Plan& plan, const Results& results, const AdviceOptions& options) {
+  Summary summary;
+  summary.context = results.context;
+  summary.context["howmany_date"] = utc("%Y-%m-%dT%H:%M:%SZ");
+  summary.context["howmany_request"] = to_json(plan.request);
+  summary.context["howmany_machine"] = plan.machine;
+  summary.measurements = measurements(plan, results);
+  summary.answer["gpus"] = to_json(advise(summary.measurements, options), options);
+  return summary;
+}
+
+void write_summary(const std::string& folder, const Summary& summary) {
+  write_text(folder + "/summary.json", dump_json(to_json(summary)));
+  write_text(folder + "/summary.csv", to_csv(summary));
+}
+
+void print(const Summary& summary, const AdviceOptions& options, const Arguments& arguments,
+           const std::string& folder) {
+  if (arguments.json) {
+    fmt::print("{}", dump_json(to_json(summary)));
+    return;
+  }
+  const bool color = !arguments.no_color && color_wanted(STDOUT_FILENO);
+  fmt::print("{}",
+             render(summary, advise(summary.measurements, options), options, {color, folder}));
+}
+
+int exit_code(const Results& results) {
+  const bool failed = std::any_of(results.runs.begin(), results.runs.end(),
+                                  [](const Run& run) { return !run.row.error.empty(); });
+  return failed || results.interrupted ? kFailed : kFine;
+}
+
+void tell_ending(const Results& results, const std::string& folder) {
+  if (results.interrupted) {
+    fmt::print(stderr, "interrupted: what was measured is kept; go on with --resume {}\n", folder);
+  }
+  if (results.out_of_time) {
+    fmt::print(stderr, "the time budget was spent before every round was measured\n");
+  }
+}
+
+}  // namespace
+
+int run_gpus(const Arguments& arguments) {
+  const AdviceOptions options = asked(arguments);
+  const bool resume = !arguments.resume.empty();
+  std::string folder = resume ? arguments.resume : arguments.out;
+  if (folder.empty()) folder = "howmany-out/" + utc("%Y%m%dT%H%M%SZ");
+  const Plan plan = resume ? resumed_plan(arguments) : new_plan(arguments, folder);
+  if (resume) prepare_folder(folder);
+  Results results = resume ? read_results(folder, plan) : Results{};
+  catch_interrupts();
+  {
+    ProgressLine progress(arguments.quiet);
+    MeasureOptions how{folder, arguments.run_timeout, arguments.verbose, {}};
+    how.on_progress = [&](const MeasureOptions::Progress& now) {
+      progress.show(now);
+      if (now.finished != nullptr) write_summary(folder, summarise(plan, results, options));
+    };
+    measure(plan, how, results);
+  }
+  if (!results.usage_error.empty()) throw InputError(results.usage_error);
+  const Summary summary = summarise(plan, results, options);
+  write_summary(folder, summary);
+  tell_ending(results, folder);
+  print(summary, options, arguments, folder);
+  return exit_code(results);
+}
+
+int run_report(const Arguments& arguments) {
+  const std::string path =
+      fs::is_directory(arguments.path) ? arguments.path + "/summary.json" : arguments.path;
+  Summary summary = read_summary(path);
+  const AdviceOptions options = asked(arguments, options_from_answer(summary.answer, path));
+  summary.answer["gpus"] = to_json(advise(summary.measurements, options), options);
+  print(summary, options, arguments, fs::path(path).parent_path().string());
+  return kFine;
+}
+
+}  // namespace howmany

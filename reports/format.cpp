@@ -1,0 +1,64 @@
+#include "reports/format.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <cstdlib>
+
+#include "reports/record.h"
+
+namespace howmany {
+namespace {
+
+// Three significant digits without an exponent.
+std::string three_digits(double value) {
+  if (value == std::floor(value) && value < 1000) return fmt::format("{:.0f}", value);
+  const int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  return fmt::format("{:.{}f}", value, decimals);
+}
+
+std::string two_units(double seconds, double unit, const char* name, double part,
+                      const char* rest) {
+  const auto parts = static_cast<int64_t>(std::llround(seconds / part));
+  const auto per = static_cast<int64_t>(std::llround(unit / part));
+  return fmt::format("{} {} {} {}", parts / per, name, parts % per, rest);
+}
+
+}  // namespace
+
+std::string format_seconds(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0) return "-";
+  if (seconds == 0) return "0 s";
+  if (seconds < 1e-3) return three_digits(seconds * 1e6) + " us";
+  if (seconds < 0.9995) return three_digits(seconds * 1e3) + " ms";
+  if (seconds < 60) return three_digits(seconds) + " s";
+  if (seconds < 3600) return two_units(seconds, 60, "min", 1, "s");
+  if (seconds < 48 * 3600) return two_units(seconds, 3600, "h", 60, "min");
+  return three_digits(seconds / 86400) + " d";
+}
+
+std::string format_count(double count) {
+  if (!std::isfinite(count)) return "-";
+  for (const auto& [factor, prefix] :
+       {std::pair{1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}}) {
+    if (count >= factor * 0.9995) return three_digits(count / factor) + prefix;
+  }
+  return three_digits(count);
+}
+
+double parse_count(const std::string& text) {
+  char* end = nullptr;
+  double value = std::strtod(text.c_str(), &end);
+  const std::string suffix = end;
+  if (suffix == "k" || suffix == "K") value *= 1e3;
+  if (suffix == "M") value *= 1e6;
+  if (suffix == "G" || suffix == "B") value *= 1e9;
+  const bool known = suffix.empty() || (suffix.size() == 1 && suffix.find_first_of("kKMGB") == 0);
+  if (end == text.c_str() || !known || !std::isfinite(value) || value <= 0) {
+    throw InputError(fmt::format("\"{}\" is not a count above 0; write 50000, 1.28M or 2e9", text));
+  }
+  return value;
+}
+
+}  // namespace howmany

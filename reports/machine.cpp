@@ -1,0 +1,128 @@
+#include "reports/machine.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "reports/files.h"
+#include "reports/json.h"
+#include "reports/process.h"
+#include "reports/record.h"
+
+namespace howmany {
+namespace {
+
+constexpr double kDevicesTimeout = 30;
+
+int cores_in_mask() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
+
+std::string cpu_model() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    const size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+std::string host_name() {
+  char name[256] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+// Of the program's bytes (FNV-1a): a rebuilt bench measures something else.
+std::string program_hash(const std::string& path) {
+  uint64_t hash = 0xcbf29ce484222325;
+  std::ifstream file(path, std::ios::binary);
+  char buffer[1 << 16];
+  while (file.read(buffer, sizeof buffer), file.gcount() > 0) {
+    for (std::streamsize i = 0; i < file.gcount(); ++i) {
+      hash = (hash ^ static_cast<unsigned char>(buffer[i])) * 0x100000001b3;
+    }
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+std::vector<Part> parts_from(const JsonNode& list) {
+  std::vector<Part> parts;
+  for (const JsonNode& item : list.items()) {
+    const auto usable = item.find("usable");
+    const auto why = item.find("why");
+    parts.push_back(
+        {item.at("name").string(), !usable || usable->boolean(), why ? why->string() : ""});
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::string find_program(const std::string& name) {
+  const char* folder = std::getenv("HOWMANY_BENCH_DIR");
+  const std::filesystem::path path =
+      std::filesystem::path(folder != nullptr ? folder : program_folder()) / name;
+  if (::access(path.c_str(), X_OK) != 0) {
+    throw InputError(
+        fmt::format("the program {} is missing; build it, or set HOWMANY_BENCH_DIR "
+                    "to the folder that has it",
+                    path.string()));
+  }
+  return path.string();
+}
+
+Machine machine_from_json(const nlohmann::json& json, const std::string& source) {
+  constexpr int64_t kMost = 1 << 20;
+  const JsonNode root(json, source);
+  const JsonNode cpu = root.at("cpu_devices"), backends = root.at("backends");
+  Machine machine;
+  machine.usable_cores = static_cast<int>(cpu.at("usable_cores").integer_between(1, kMost));
+  machine.cpu_devices = static_cast<int>(cpu.at("default_count").integer_between(1, kMost));
+  machine.models = parts_from(root.at("models"));
+  machine.modes = parts_from(root.at("modes"));
+  machine.comms = parts_from(backends.at("comms"));
+  machine.kernels = parts_from(backends.at("kernels"));
+  const bool cuda = std::any_of(machine.kernels.begin(), machine.kernels.end(),
+                                [](const Part& p) { return p.name == "cuda" && p.usable; });
+  for (const JsonNode& gpu : root.at("gpus").items()) {
+    const int64_t index = gpu.at("index").integer_between(0, kMost);
+    if (cuda) machine.cuda.push_back(fmt::format("cuda:{}", index));
+  }
+  return machine;
+}
+
+Machine read_machine() {
+  const Ended ended = run_command(
+      {.argv = {find_program("howmany-devices"), "--json"}, .timeout_seconds = kDevicesTimeout});
+  if (!ended.ok()) throw InputError("howmany-devices " + ended.describe());
+  return machine_from_json(parse_json(ended.out, "howmany-devices"), "howmany-devices");
+}
+
+nlohmann::json machine_fingerprint() {
+  const int64_t memory = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+  return {{"cpu", cpu_model()},
+          {"cores", cores_in_mask()},
+          {"memory_bytes", memory},
+          {"host", host_name()},
+          {"programs", program_hash(find_program("speedup_bench"))}};
+}
+
+std::string difference(const nlohmann::json& there, const nlohmann::json& here) {
+  for (const auto& [key, value] : here.items()) {
+    if (key == "host") continue;
+    const nlohmann::json other = there.value(key, nlohmann::json());
+    if (other != value)
+      return fmt::format("{}: {} there, {} here", key, other.dump(), value.dump());
+  }
+  return "";
+}
+
+}  // namespace howmany

@@ -1,0 +1,38 @@
+// The machine and the programs beside us: where a program is, what `howmany-devices` says, and the
+// fingerprint that tells --resume whether it still measures the same thing. Hard facts only (CPU,
+// cores, memory, programs): clock, load and temperature change from minute to minute.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace howmany {
+
+// HOWMANY_BENCH_DIR, if set, else the folder of the running executable. Throws InputError when the
+// program is not there.
+std::string find_program(const std::string& name);
+
+// A model, mode, communication or kernel backend of this build.
+struct Part {
+  std::string name;
+  bool usable = true;
+  std::string why;  // it is not usable
+};
+
+struct Machine {
+  int usable_cores = 1;
+  int cpu_devices = 1;            // by default
+  std::vector<std::string> cuda;  // "cuda:0", ...; empty without kernels for them
+  std::vector<Part> models, modes, comms, kernels;
+};
+// As `howmany-devices --json` tells it.
+Machine read_machine();
+Machine machine_from_json(const nlohmann::json& json, const std::string& source);
+
+// {cpu, cores, memory_bytes, host, programs}; equal before and after a resume.
+nlohmann::json machine_fingerprint();
+// "cpu: A there, B here", or nothing when equal. The host name may differ.
+std::string difference(const nlohmann::json& there, const nlohmann::json& here);
+
+}  // namespace howmany

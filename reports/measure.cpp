@@ -1,0 +1,244 @@
+#include "reports/measure.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "reports/files.h"
+#include "reports/json.h"
+#include "reports/machine.h"
+#include "reports/process.h"
+
+namespace howmany {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr double kLeastSeconds = 0.2;  // of timed iterations in one run
+
+// The two files one bench process writes.
+struct Scratch {
+  explicit Scratch(const std::string& folder)
+      : bench(folder + "/.run.json"), samples(folder + "/.run.samples.jsonl") {
+    clear();
+  }
+  ~Scratch() { clear(); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  void clear() const {
+    ::unlink(bench.c_str());
+    ::unlink(samples.c_str());
+  }
+  std::string bench, samples;
+};
+
+std::vector<std::string> bench_arguments(const Request& request, const Configuration& c,
+                                         double seconds, const Scratch& scratch) {
+  const std::vector<std::string> devices(request.devices.begin(),
+                                         request.devices.begin() + c.devices);
+  const bool weak = request.scaling == Scaling::kWeak;
+  std::vector<std::string> argv = {find_program("speedup_bench"),
+                                   "--model",
+                                   c.model,
+                                   "--mode",
+                                   c.mode,
+                                   "--backend",
+                                   c.backend,
+                                   "--devices",
+                                   fmt::format("{}", fmt::join(devices, ",")),
+                                   "--cores-per-device",
+                                   std::to_string(request.cores_per_device),
+                                   weak ? "--batch-per-device" : "--global-batch",
+                                   std::to_string(c.batch),
+                                   "--budget-seconds",
+                                   fmt::format("{:.3f}", seconds),
+                                   "--seed",
+                                   std::to_string(request.seed),
+                                   "--samples",
+                                   scratch.samples,
+                                   "--benchmark_out=" + scratch.bench,
+                                   "--benchmark_out_format=json"};
+  auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) argv.insert(argv.end(), {flag, value});
+  };
+  add("--kernels", request.kernels);
+  add("--data", request.data);
+  add("--workers", request.workers < 0 ? "" : std::to_string(request.workers));
+  if (request.oversubscribe) argv.emplace_back("--oversubscribe");
+  return argv;
+}
+
+std::string run_name(const Request& request, const Configuration& c) {
+  return fmt::format("speedup/{}/{}/backend:{}/devices:{}/batch:{}/scaling:{}", c.mode, c.model,
+                     c.backend, c.devices, c.batch,
+                     request.scaling == Scaling::kWeak ? "weak" : "strong");
+}
+
+// The shape Google Benchmark gives a run that failed.
+BenchRow failed_row(const std::string& name, const std::string& why) {
+  BenchRow row;
+  row.name = name;
+  row.error = why;
+  row.json = {{"threads", 1},        {"iterations", 0},   {"real_time", 0.0},
+              {"cpu_time", 0.0},     {"time_unit", "ns"}, {"error_occurred", true},
+              {"error_message", why}};
+  return row;
+}
+
+void read_outcome(const Scratch& scratch, const Ended& ended, Run& run, Results& results) {
+  const std::string name = run.row.name;
+  BenchFile file;
+  if (std::filesystem::exists(scratch.bench)) file = read_bench(scratch.bench);
+  const bool one = file.rows.size() == 1;
+  if (!ended.ok()) {
+    const bool told = one && !file.rows[0].error.empty();
+    run.row = failed_row(name, told ? file.rows[0].error : ended.describe());
+    return;
+  }
+  if (!one) {
+    throw InputError(fmt::format("the bench wrote {} results instead of one", file.rows.size()));
+  }
+  if (!file.rows[0].error.empty()) {
+    run.row = failed_row(file.rows[0].name, file.rows[0].error);
+    return;
+  }
+  std::vector<SampleLine> lines = read_samples(scratch.samples);
+  if (lines.size() != 1 || lines[0].seconds.empty()) throw InputError("the bench wrote no samples");
+  if (results.context.empty()) results.context = file.context;
+  run.row = std::move(file.rows[0]);
+  run.samples = std::move(lines[0]);
+}
+
+class Measuring {
+ public:
+  Measuring(const Plan& plan, const MeasureOptions& options, Results& results)
+      : plan_(plan), options_(options), results_(results), all_(configurations(plan.request)) {
+    // What failed is measured again.
+    std::erase_if(results_.runs, [](const Run& run) { return run.samples.seconds.empty(); });
+    left_ = all_.size() * static_cast<size_t>(plan.request.rounds) - results_.runs.size();
+    to_do_ = left_;
+  }
+
+  void run() {
+    for (int round = 0; round < plan_.request.rounds; ++round) {
+      for (const size_t i : order_of_round(all_.size(), round)) {
+        if (is_measured(i, round)) continue;
+        if (round > 0 && has_failed(i)) {
+          --left_;
+          continue;
+        }
+        if (round > 0 && !fits()) {
+          results_.out_of_time = true;
+          return;
+        }
+        measure_one(i, round);
+        if (results_.interrupted || !results_.usage_error.empty()) return;
+      }
+    }
+  }
+
+ private:
+  double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+  bool is_measured(size_t configuration, int round) const {
+    return std::any_of(results_.runs.begin(), results_.runs.end(), [&](const Run& run) {
+      return run.configuration == configuration && run.round == round;
+    });
+  }
+  bool has_failed(size_t configuration) const {
+    return std::any_of(results_.runs.begin(), results_.runs.end(), [&](const Run& run) {
+      return run.configuration == configuration && !run.row.error.empty();
+    });
+  }
+
+  // What a run costs beside its timed iterations: start, building the model, the check, warm-up.
+  double overhead() const { return ran_ == 0 ? 1 : overhead_ / static_cast<double>(ran_); }
+
+  double seconds_for_next() const {
+    const Request& request = plan_.request;
+    if (request.time_budget <= 0) return request.run_seconds;
+    const double share = (request.time_budget - elapsed()) / static_cast<double>(left_);
+    return std::clamp(share - overhead(), kLeastSeconds, request.run_seconds);
+  }
+
+  bool fits() const {
+    const double budget = plan_.request.time_budget;
+    return budget <= 0 || elapsed() + overhead() + kLeastSeconds <= budget;
+  }
+
+  // The bench may stop before its time is up, so what runs took tells more than what they may take.
+  double seconds_left() const {
+    const double one =
+        ran_ == 0 ? overhead() + seconds_for_next() : took_ / static_cast<double>(ran_);
+    return static_cast<double>(left_) * one;
+  }
+
+  void tell(const std::string& what, const Run* finished) const {
+    if (!options_.on_progress) return;
+    options_.on_progress({to_do_ - left_, to_do_, what, elapsed(), seconds_left(), finished});
+  }
+
+  void measure_one(size_t configuration, int round) {
+    const Configuration& c = all_[configuration];
+    const std::string what =
+        fmt::format("{}, round {} of {}", describe(c), round + 1, plan_.request.rounds);
+    const Scratch scratch(options_.folder);
+    const double seconds = seconds_for_next();
+    Command command{.argv = bench_arguments(plan_.request, c, seconds, scratch),
+                    .timeout_seconds = seconds + options_.run_timeout};
+    command.on_tick = [&] { tell(what, nullptr); };
+    if (options_.verbose) {
+      command.on_stderr = [](std::string_view text) { fmt::print(stderr, "{}", text); };
+    }
+    tell(what, nullptr);
+    const Ended ended = run_command(command);
+    if (ended.how == Ended::How::kInterrupted) {
+      results_.interrupted = true;
+      return;
+    }
+    if (ended.how == Ended::How::kExited && ended.code == 2) {
+      results_.usage_error = ended.last_line();
+      if (results_.usage_error.empty())
+        results_.usage_error = "speedup_bench refused its arguments";
+      return;
+    }
+    took_ += ended.seconds;
+    overhead_ += std::max(0.0, ended.seconds - seconds);
+    ++ran_;
+    keep(configuration, round, scratch, ended);
+    --left_;
+    tell(what, &results_.runs.back());
+  }
+
+  void keep(size_t configuration, int round, const Scratch& scratch, const Ended& ended) {
+    Run run{configuration, round, {}, {}};
+    run.row.name = run_name(plan_.request, all_[configuration]);
+    const std::string name = run.row.name;
+    try {
+      read_outcome(scratch, ended, run, results_);
+    } catch (const InputError& error) {
+      run = {configuration, round, failed_row(name, error.what()), {}};
+    }
+    results_.runs.push_back(std::move(run));
+    write_results(options_.folder, plan_, results_);
+  }
+
+  const Plan& plan_;
+  const MeasureOptions& options_;
+  Results& results_;
+  const std::vector<Configuration> all_;
+  const Clock::time_point start_ = Clock::now();
+  size_t left_ = 0, to_do_ = 0, ran_ = 0;
+  double overhead_ = 0, took_ = 0;
+};
+
+}  // namespace
+
+void measure(const Plan& plan, const MeasureOptions& options, Results& results) {
+  Measuring(plan, options, results).run();
+}
+
+}  // namespace howmany

@@ -1,0 +1,57 @@
+// Measuring a plan: every configuration once per round, each in a fresh bench process, the files of
+// the folder brought up to date after each, so that whatever ends us, what was measured is kept.
+// One thread.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "reports/bench_file.h"
+#include "reports/plan.h"
+#include "reports/record.h"
+
+namespace howmany {
+
+// One configuration measured once.
+struct Run {
+  size_t configuration = 0;
+  int round = 0;
+  BenchRow row;        // row.error tells why it failed
+  SampleLine samples;  // empty when it failed
+};
+
+struct Results {
+  nlohmann::json context = nlohmann::json::object();  // of the first bench
+  std::vector<Run> runs;
+  bool interrupted = false;
+  bool out_of_time = false;  // rounds were left out
+  std::string usage_error;   // the bench's own line, when it refused its arguments
+};
+
+struct MeasureOptions {
+  std::string folder;
+  double run_timeout = 120;  // beyond the timed seconds
+  bool verbose = false;      // the bench's stderr goes to ours
+  // About five times a second and after each run: done of all, what runs, elapsed, left (seconds).
+  struct Progress {
+    size_t done = 0, all = 0;
+    std::string what;
+    double elapsed = 0, left = 0;
+    const Run* finished = nullptr;
+  };
+  std::function<void(const Progress&)> on_progress;
+};
+
+// Goes on from `results`, skipping what succeeded there. Throws InputError when a file of the
+// folder cannot be written.
+void measure(const Plan& plan, const MeasureOptions& options, Results& results);
+
+// speedup.json and speedup.samples.jsonl of the folder.
+void write_results(const std::string& folder, const Plan& plan, const Results& results);
+Results read_results(const std::string& folder, const Plan& plan);
+
+// One Measurement per configuration, in plan order: step time, rates, speedup, efficiency.
+std::vector<Measurement> measurements(const Plan& plan, const Results& results);
+
+}  // namespace howmany

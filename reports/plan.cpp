@@ -1,0 +1,191 @@
+#include "reports/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "reports/files.h"
+#include "reports/json.h"
+#include "reports/record.h"
+
+namespace howmany {
+namespace {
+
+constexpr const char* kSchema = "howmany.plan/1";
+constexpr int64_t kMostDevices = 4096, kMostRounds = 1000, kMostBatch = int64_t{1} << 40;
+
+// One process drives all devices, so nothing is sent between ranks.
+bool in_one_process(const std::string& mode) { return mode == "single" || mode == "data_parallel"; }
+
+void add_mode(std::vector<Configuration>& all, const Request& request, const Workload& workload,
+              const std::string& mode) {
+  const std::vector<std::string> local = {"local"};
+  for (const std::string& backend : in_one_process(mode) ? local : request.backends) {
+    for (const int count : request.counts) {
+      const Configuration next{workload.model, mode, backend, count, workload.batch};
+      if (mode == "single" && count > 1) continue;
+      if (std::find(all.begin(), all.end(), next) == all.end()) all.push_back(next);
+    }
+  }
+}
+
+void refuse_if(bool bad, const std::string& what) {
+  if (bad) throw InputError(what);
+}
+
+template <class T>
+bool has_repeats(const std::vector<T>& values) {
+  return std::set<T>(values.begin(), values.end()).size() != values.size();
+}
+
+double non_negative(const JsonNode& node) {
+  const double value = node.number();
+  if (value < 0) node.fail("is negative");
+  return value;
+}
+
+std::vector<Workload> workloads_from(const JsonNode& node) {
+  std::vector<Workload> workloads;
+  for (const JsonNode& item : node.items()) {
+    workloads.push_back(
+        {item.at("model").string(), item.at("batch").integer_between(1, kMostBatch)});
+  }
+  return workloads;
+}
+
+std::vector<int> counts_from(const JsonNode& node) {
+  std::vector<int> counts;
+  for (const JsonNode& item : node.items()) {
+    counts.push_back(static_cast<int>(item.integer_between(1, kMostDevices)));
+  }
+  return counts;
+}
+
+Scaling scaling_from(const JsonNode& node) {
+  const std::string name = node.string();
+  if (name == "weak") return Scaling::kWeak;
+  if (name != "strong") node.fail("expected \"weak\" or \"strong\"");
+  return Scaling::kStrong;
+}
+
+}  // namespace
+
+std::vector<Configuration> configurations(const Request& request) {
+  std::vector<Configuration> all;
+  for (const Workload& workload : request.workloads) {
+    all.push_back({workload.model, "single", "local", 1, workload.batch});
+    for (const std::string& mode : request.modes) add_mode(all, request, workload, mode);
+  }
+  return all;
+}
+
+std::vector<size_t> order_of_round(size_t count, int round) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < count; ++i) order.push_back(i);
+  if (round % 2 == 1) std::reverse(order.begin(), order.end());
+  return order;
+}
+
+int64_t global_batch(const Request& request, const Configuration& configuration) {
+  return request.scaling == Scaling::kWeak ? configuration.batch * configuration.devices
+                                           : configuration.batch;
+}
+
+std::string describe(const Configuration& configuration) {
+  const std::string mode = in_one_process(configuration.mode)
+                               ? configuration.mode
+                               : configuration.mode + " over " + configuration.backend;
+  return fmt::format("{}, {}, {} device{}", configuration.model, mode, configuration.devices,
+                     configuration.devices == 1 ? "" : "s");
+}
+
+void check(const Request& request) {
+  refuse_if(request.workloads.empty(), "no model given");
+  refuse_if(request.modes.empty(), "no mode given");
+  refuse_if(request.devices.empty(), "no device given");
+  refuse_if(request.counts.empty(), "no device count to measure");
+  refuse_if(has_repeats(request.devices) && !request.oversubscribe,
+            "--devices names a device twice; pass --oversubscribe if that is meant");
+  refuse_if(request.rounds < 1, "--rounds must be at least 1");
+  const int most = *std::max_element(request.counts.begin(), request.counts.end());
+  refuse_if(most > static_cast<int>(request.devices.size()),
+            fmt::format("{} devices are asked for, {} given", most, request.devices.size()));
+  for (const Workload& workload : request.workloads) {
+    const bool strong = request.scaling == Scaling::kStrong;
+    refuse_if(workload.batch < 1, "the batch must be at least 1");
+    refuse_if(strong && workload.batch < most,
+              fmt::format("--global-batch {} is smaller than {} devices: some would have nothing "
+                          "to do; take a larger batch or fewer devices",
+                          workload.batch, most));
+  }
+}
+
+nlohmann::ordered_json to_json(const Request& request) {
+  nlohmann::ordered_json workloads = nlohmann::ordered_json::array();
+  for (const Workload& workload : request.workloads) {
+    workloads.push_back({{"model", workload.model}, {"batch", workload.batch}});
+  }
+  return {{"workloads", workloads},
+          {"mode", request.modes},
+          {"backend", request.backends},
+          {"devices", request.devices},
+          {"counts", request.counts},
+          {"scaling", request.scaling == Scaling::kWeak ? "weak" : "strong"},
+          {"cores-per-device", request.cores_per_device},
+          {"kernels", request.kernels},
+          {"data", request.data},
+          {"workers", request.workers},
+          {"rounds", request.rounds},
+          {"run-seconds", request.run_seconds},
+          {"time-budget", request.time_budget},
+          {"seed", request.seed},
+          {"oversubscribe", request.oversubscribe}};
+}
+
+Request request_from_json(const nlohmann::json& json, const std::string& source) {
+  const JsonNode root(json, source);
+  Request request;
+  request.workloads = workloads_from(root.at("workloads"));
+  request.modes = root.at("mode").strings();
+  request.backends = root.at("backend").strings();
+  request.devices = root.at("devices").strings();
+  request.counts = counts_from(root.at("counts"));
+  request.scaling = scaling_from(root.at("scaling"));
+  request.cores_per_device =
+      static_cast<int>(root.at("cores-per-device").integer_between(1, kMostDevices));
+  request.kernels = root.at("kernels").string();
+  request.data = root.at("data").string();
+  request.workers = static_cast<int>(root.at("workers").integer_between(-1, kMostDevices));
+  request.rounds = static_cast<int>(root.at("rounds").integer_between(1, kMostRounds));
+  request.run_seconds = non_negative(root.at("run-seconds"));
+  request.time_budget = non_negative(root.at("time-budget"));
+  request.seed = root.at("seed").integer();
+  request.oversubscribe = root.at("oversubscribe").boolean();
+  check(request);
+  return request;
+}
+
+std::vector<int> default_counts(int most) {
+  std::set<int> counts;
+  for (int n = 1; n <= std::min(4, most); ++n) counts.insert(n);
+  for (int n = 8; n <= most; n *= 2) counts.insert(n);
+  counts.insert(most);
+  return {counts.begin(), counts.end()};
+}
+
+void write_plan(const std::string& path, const Plan& plan) {
+  write_text(path, dump_json({{"schema", kSchema},
+                              {"request", to_json(plan.request)},
+                              {"machine", plan.machine}}));
+}
+
+Plan read_plan(const std::string& path) {
+  const nlohmann::json json = parse_json(read_text(path), path);
+  const JsonNode root(json, path);
+  if (root.at("schema").string() != kSchema) root.fail(fmt::format("schema is not {}", kSchema));
+  root.at("machine").members();
+  return {request_from_json(root.at("request").value(), path), json["machine"]};
+}
+
+}  // namespace howmany

@@ -1,0 +1,150 @@
+#include "reports/render.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reports/format.h"
+#include "reports/table.h"
+
+namespace howmany {
+namespace {
+
+constexpr size_t kWidth = 100;
+using Style = Table::Style;
+
+bool has_flag(const Point& point, std::string_view start) {
+  return std::any_of(point.flags.begin(), point.flags.end(),
+                     [&](const std::string& flag) { return flag.starts_with(start); });
+}
+
+std::string note(const Point& point) {
+  if (has_flag(point, "failed")) return "failed";
+  if (has_flag(point, "oversubscribed")) return "oversubscribed";
+  for (const std::string& flag : point.flags) {
+    if (flag.ends_with(" rounds")) return flag;
+  }
+  return "";
+}
+
+std::string fixed(double value) {
+  return std::isfinite(value) ? fmt::format("{:.2f}", value) : "-";
+}
+
+std::string interval(const Metric& metric) {
+  if (!metric.low || !metric.high) return "-";
+  return fmt::format("{:.2f} to {:.2f}", *metric.low, *metric.high);
+}
+
+std::string table(const Advice& advice, const AdviceOptions& asked, bool color) {
+  constexpr auto kLeft = Table::Align::kLeft;
+  Table table({{"devices"},
+               {"mode", kLeft},
+               {"backend", kLeft},
+               {"step"},
+               {"samples/s"},
+               {"speedup"},
+               {"efficiency"},
+               {"95 % interval"},
+               {format_count(asked.samples_to_train) + " samples"},
+               {"device-hours"},
+               {"", kLeft}});
+  for (const Point& p : advice.points) {
+    const bool chosen = p.best && advice.recommended == p.devices;
+    const double seconds = asked.samples_to_train / p.samples_per_s;
+    const bool baseline = p.mode == "single";
+    table.add({std::to_string(p.devices), p.mode, p.backend, format_seconds(p.step_seconds),
+               format_count(p.samples_per_s), fixed(p.speedup.value), fixed(p.efficiency.value),
+               baseline ? "baseline" : interval(p.efficiency), format_seconds(seconds),
+               fixed(seconds * p.devices / 3600), chosen ? "<- " + note(p) : note(p)},
+              chosen    ? Style::kBold
+              : p.valid ? Style::kPlain
+                        : Style::kDim);
+  }
+  return table.text(color);
+}
+
+const Measurement* first_of(const Summary& summary, const std::string& model) {
+  for (const Measurement& m : summary.measurements) {
+    const auto it = m.parameters.find("model");
+    if (it != m.parameters.end() && it->second == model) return &m;
+  }
+  return nullptr;
+}
+
+std::string parameter(const Measurement& m, const char* key) {
+  const auto it = m.parameters.find(key);
+  return it == m.parameters.end() ? "" : it->second;
+}
+
+// What was measured, so that the table can be read without the command line.
+std::string caption(const Summary& summary, const Advice& advice) {
+  const Measurement* m = first_of(summary, advice.model);
+  if (m == nullptr) return advice.model;
+  const bool weak = parameter(*m, "scaling") == "weak";
+  const std::string batch =
+      weak ? fmt::format("weak scaling, batch {} per device", parameter(*m, "batch_per_device"))
+           : fmt::format("strong scaling, global batch {}", parameter(*m, "global_batch"));
+  const std::string data = parameter(*m, "data").empty() ? "synthetic data" : parameter(*m, "data");
+  return fmt::format("{}, {}, {}", advice.model, batch, data);
+}
+
+std::string devices_note(const Summary& summary, const Advice& advice) {
+  const Measurement* m = first_of(summary, advice.model);
+  if (m == nullptr || parameter(*m, "device_list").starts_with("cuda")) return "";
+  return fmt::format(
+      "A device here is {} CPU core(s): this tells how this machine's cores scale, not how GPUs "
+      "would.",
+      parameter(*m, "cores_per_device"));
+}
+
+// One line for a job script, only where it follows from what was measured.
+std::string job_line(const Summary& summary, const Advice& advice) {
+  const Measurement* m = first_of(summary, advice.model);
+  const bool gpus = m != nullptr && parameter(*m, "device_list").starts_with("cuda");
+  if (!gpus || !advice.recommended || !advice.certain) return "";
+  return fmt::format("#SBATCH --nodes=1 --gpus-per-node={}\n", *advice.recommended);
+}
+
+std::string interval_note(const Advice& advice) {
+  for (const Point& p : advice.points) {
+    const Metric& e = p.efficiency;
+    if (p.mode == "single" || !e.low) continue;
+    if (e.basis == "rounds") {
+      return fmt::format("Intervals: 95 %, Student's t over {} rounds, each run a fresh process.",
+                         e.n);
+    }
+    return "Intervals: 95 %, from iterations within a run: they cannot see what differs between "
+           "runs "
+           "(--rounds 3 can).";
+  }
+  return "";
+}
+
+void add_paragraph(std::string& text, const std::string& paragraph) {
+  if (!paragraph.empty()) text += wrapped(paragraph, kWidth, 2) + "\n";
+}
+
+}  // namespace
+
+std::string render(const Summary& summary, const std::vector<Advice>& advice,
+                   const AdviceOptions& asked, const RenderOptions& options) {
+  std::string text;
+  for (const Advice& one : advice) {
+    text += styled(wrapped(one.because, kWidth, 2), Style::kBold, options.color) + "\n";
+    text += job_line(summary, one);
+    for (const std::string& line : one.notes) add_paragraph(text, line);
+  }
+  for (const Advice& one : advice) {
+    text += "\n" + caption(summary, one) + "\n" + table(one, asked, options.color);
+  }
+  if (!advice.empty()) {
+    text += "\n";
+    add_paragraph(text, interval_note(advice[0]));
+    add_paragraph(text, devices_note(summary, advice[0]));
+  }
+  if (!options.folder.empty()) text += fmt::format("Files: {}\n", options.folder);
+  return text;
+}
+
+}  // namespace howmany

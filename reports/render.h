@@ -1,0 +1,20 @@
+// A summary as text: the answer first, then the table, then where the files are. Rendered from the
+// summary alone, so that `howmany report` prints what the measurement printed.
+#pragma once
+
+#include <string>
+
+#include "reports/advise.h"
+#include "reports/record.h"
+
+namespace howmany {
+
+struct RenderOptions {
+  bool color = false;
+  std::string folder;  // where the files are; empty: not told
+};
+
+std::string render(const Summary& summary, const std::vector<Advice>& advice,
+                   const AdviceOptions& asked, const RenderOptions& options);
+
+}  // namespace howmany

@@ -1,0 +1,158 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "reports/command.h"
+#include "reports/machine.h"
+#include "reports/suggest.h"
+
+namespace howmany {
+namespace {
+
+int64_t default_batch(const std::string& model) {
+  const std::string name = model.substr(0, model.find(':'));
+  if (name == "mlp") return 128;
+  if (name == "simple_net") return 20;
+  return 16;
+}
+
+Request quick() {
+  Request request;
+  request.workloads = {{"mlp", 128}, {"resnet18:image=64", 16}};
+  request.run_seconds = 1.5;
+  request.time_budget = 100;
+  return request;
+}
+
+Request full() {
+  Request request;
+  request.workloads = {{"mlp", 512}, {"resnet18", 16}};
+  request.rounds = 5;
+  request.run_seconds = 10;
+  return request;
+}
+
+Request defaults(const std::optional<std::string>& preset) {
+  if (!preset) return {};
+  if (*preset == "quick") return quick();
+  if (*preset == "full") return full();
+  throw InputError(fmt::format("unknown preset \"{}\"{}; there are quick and full", *preset,
+                               did_you_mean(*preset, {"quick", "full"})));
+}
+
+// The k of "cpu:k"; -1 for any other text, which the bench then explains.
+int cpu_index(const std::string& device) {
+  if (!device.starts_with("cpu:")) return -1;
+  const char* digits = device.c_str() + 4;
+  char* end = nullptr;
+  const long index = std::strtol(digits, &end, 10);
+  return end != digits && *end == '\0' && index >= 0 && index < 4096 ? static_cast<int>(index) : -1;
+}
+
+int cpu_slices(const std::vector<std::string>& devices) {
+  int slices = 0;
+  for (const std::string& device : devices) slices = std::max(slices, cpu_index(device) + 1);
+  return slices;
+}
+
+void resolve_devices(const Arguments& arguments, const Machine& machine, Request& request) {
+  const int cores = machine.usable_cores;
+  if (request.devices.empty()) request.devices = machine.cuda;
+  if (!arguments.cores_per_device) {
+    const int named = cpu_slices(request.devices);
+    request.cores_per_device = std::max(1, cores / (named > 0 ? named : machine.cpu_devices));
+  }
+  if (request.devices.empty()) {
+    const int count = std::clamp(cores / request.cores_per_device, 1, machine.cpu_devices);
+    for (int i = 0; i < count; ++i) request.devices.push_back(fmt::format("cpu:{}", i));
+  }
+}
+
+bool usable(const std::vector<Part>& parts, const std::string& name) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const Part& part) { return part.name == name && part.usable; });
+}
+
+void refuse_unknown(const char* what, const std::string& name, const std::vector<Part>& parts) {
+  std::vector<std::string> known;
+  for (const Part& part : parts) {
+    if (part.name == name && part.usable) return;
+    if (part.name == name) {
+      throw InputError(fmt::format("{} {} cannot be used here: {}", what, name, part.why));
+    }
+    known.push_back(part.name);
+  }
+  throw InputError(fmt::format("unknown {} \"{}\"{} (there are {})", what, name,
+                               did_you_mean(name, known), fmt::join(known, ", ")));
+}
+
+// Before anything is measured, since the bench would refuse a name only when its turn comes.
+void refuse_unknown_names(const Machine& machine, const Request& request) {
+  for (const Workload& workload : request.workloads) {
+    refuse_unknown("model", workload.model.substr(0, workload.model.find(':')), machine.models);
+  }
+  for (const std::string& mode : request.modes) refuse_unknown("mode", mode, machine.modes);
+  for (const std::string& name : request.backends) refuse_unknown("backend", name, machine.comms);
+  if (!request.kernels.empty()) refuse_unknown("kernels", request.kernels, machine.kernels);
+}
+
+void refuse_oversubscription(const Machine& machine, const Request& request) {
+  const int needed = cpu_slices(request.devices) * request.cores_per_device;
+  if (needed <= machine.usable_cores || request.oversubscribe) return;
+  throw InputError(fmt::format(
+      "the devices need {} cores ({} per device), {} can be used here; take fewer devices, or pass "
+      "--oversubscribe and trust no speedup",
+      needed, request.cores_per_device, machine.usable_cores));
+}
+
+}  // namespace
+
+void apply(const Arguments& a, Request& request) {
+  if (a.batch_per_device && a.global_batch) {
+    throw InputError("--batch-per-device and --global-batch exclude each other");
+  }
+  if (!a.models.empty()) {
+    request.workloads.clear();
+    for (const std::string& model : a.models) {
+      request.workloads.push_back({model, default_batch(model)});
+    }
+  }
+  if (a.global_batch) request.scaling = Scaling::kStrong;
+  if (a.batch_per_device) request.scaling = Scaling::kWeak;
+  for (Workload& workload : request.workloads) {
+    if (a.batch_per_device) workload.batch = *a.batch_per_device;
+    if (a.global_batch) workload.batch = *a.global_batch;
+  }
+  if (!a.modes.empty()) request.modes = a.modes;
+  if (!a.backends.empty()) request.backends = a.backends;
+  if (!a.devices.empty()) request.devices = a.devices;
+  if (a.cores_per_device) request.cores_per_device = *a.cores_per_device;
+  if (a.kernels) request.kernels = *a.kernels;
+  if (a.data) request.data = *a.data;
+  if (a.workers) request.workers = *a.workers;
+  if (a.rounds) request.rounds = *a.rounds;
+  if (a.time_budget) request.time_budget = *a.time_budget;
+  if (a.seed) request.seed = *a.seed;
+  if (a.oversubscribe) request.oversubscribe = true;
+}
+
+Request resolve(const Arguments& arguments) {
+  Request request = defaults(arguments.preset);
+  if (!arguments.preset) request.workloads = {{"mlp", default_batch("mlp")}};
+  apply(arguments, request);
+  const Machine machine = read_machine();
+  resolve_devices(arguments, machine, request);
+  if (request.modes.empty()) request.modes = {"data_parallel", "ddp"};
+  if (request.backends.empty()) {
+    request.backends = {usable(machine.comms, "gloo") ? "gloo" : "local"};
+  }
+  refuse_unknown_names(machine, request);
+  refuse_oversubscription(machine, request);
+  request.counts = default_counts(static_cast<int>(request.devices.size()));
+  check(request);
+  return request;
+}
+
+}  // namespace howmany

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Stands in for speedup_bench and howmany-devices (by the name it is called with): same flags, same files, step
+times from a known curve. FAKE_SERIAL is Amdahl's serial share, FAKE_NOISE the relative spread, FAKE_FAIL a JSON
+object from "mode@devices" to what happens there: "exit", "die", "hang", "garbage", "error", "usage", "silent"."""
+import json
+import os
+import random
+import signal
+import sys
+import time
+
+STEP = 0.01
+
+
+def devices_json():
+    def parts(*names):
+        return [{"name": n, "usable": True, "why": "built in"} for n in names]
+    return {"cpu_devices": {"usable_cores": int(os.environ.get("FAKE_CORES", "4")),
+                            "default_count": int(os.environ.get("FAKE_CORES", "4")), "cores_per_device": 1},
+            "gpus": [{"index": i} for i in range(int(os.environ.get("FAKE_GPUS", "0")))],
+            "backends": {"comms": parts("local", "gloo"), "kernels": parts("reference", "cuda")},
+            "models": parts("simple_net", "mlp", "resnet18"), "modes": parts("single", "data_parallel", "ddp")}
+
+
+def arguments(words):
+    found, i = {}, 0
+    while i < len(words):
+        name, _, value = words[i].partition("=")
+        if not value and i + 1 < len(words) and not words[i + 1].startswith("--"):
+            i += 1
+            value = words[i]
+        found[name.lstrip("-")] = value
+        i += 1
+    return found
+
+
+def step_seconds(n, weak, mode):
+    serial = float(os.environ.get("FAKE_SERIAL", "0.02")) * (2 if mode == "data_parallel" else 1)
+    share = serial + (1 - serial) / n  # of the time one device needs for the same work
+    return STEP * share * (n if weak else 1)
+
+
+def misbehave(how):
+    if how == "hang":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        time.sleep(600)
+    if how == "die":
+        print("terminate called without an active exception", file=sys.stderr, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "exit":
+        print("[gloo] connection reset", "[gloo] peer 1 closed", sep="\n", file=sys.stderr)
+        sys.exit(3)
+    if how == "usage":
+        print('unknown model "mpl"; did you mean mlp?', file=sys.stderr)
+        sys.exit(2)
+    if how == "silent":
+        sys.exit(0)
+
+
+def main():
+    if "devices" in os.path.basename(sys.argv[0]):
+        print(json.dumps(devices_json()))
+        return
+    a = arguments(sys.argv[1:])
+    n = len(a["devices"].split(","))
+    weak = "batch-per-device" in a
+    how = json.loads(os.environ.get("FAKE_FAIL", "{}")).get(f"{a['mode']}@{n}", "")
+    if "FAKE_LOG" in os.environ:
+        with open(os.environ["FAKE_LOG"], "a") as log:
+            log.write(json.dumps(a | {"pid": os.getpid()}) + "\n")
+    if how == "wait-once" and not os.path.exists(os.environ["FAKE_LOG"] + ".waited"):
+        open(os.environ["FAKE_LOG"] + ".waited", "w").close()
+        time.sleep(600)
+    misbehave(how)
+    batch = int(a.get("batch-per-device") or a["global-batch"])
+    rng = random.Random(f"{a.get('seed')}{a['mode']}{n}{os.getpid()}")
+    noise = float(os.environ.get("FAKE_NOISE", "0.005"))
+    drift = rng.gauss(1, noise)
+    seconds = [step_seconds(n, weak, a["mode"]) * drift * rng.gauss(1, noise) for _ in range(20)]
+    median = sorted(seconds)[10]
+    samples = batch * (n if weak else 1)
+    name = (f"speedup/{a['mode']}/{a['model']}/backend:{a['backend']}/devices:{n}/batch:{batch}/"
+            f"scaling:{'weak' if weak else 'strong'}/iterations:1/manual_time")
+    row = {"name": name, "family_index": 0, "per_family_instance_index": 0, "run_name": name, "run_type": "iteration",
+           "repetitions": 1, "repetition_index": 0, "threads": 1, "iterations": 20, "real_time": median * 1e9,
+           "cpu_time": median * 1e9, "time_unit": "ns", "median_s": median, "samples_per_s": samples / median,
+           "flop_per_s": 1e9 * n}
+    if how == "error":
+        row |= {"error_occurred": True, "error_message": "the loss is wrong"}
+    with open(a["benchmark_out"], "w") as out:
+        if how == "garbage":
+            out.write('{"context": {}, "benchmarks": [{"name": NaN')
+            return
+        json.dump({"context": {"date": "2026-01-01", "commit": "abc", "cpu": "fake"}, "benchmarks": [row]}, out)
+    flags = ["oversubscribed"] if n > int(os.environ.get("FAKE_CORES", "4")) else []
+    with open(a["samples"], "a") as out:
+        out.write(json.dumps({"name": name, "seconds": seconds, "converged": True, "flags": flags,
+                              "parameters": {}, "world": n}) + "\n")
+
+
+if __name__ == "__main__":
+    main()
