@@ -12,7 +12,7 @@ find_package(GTest REQUIRED)
 find_package(PNG REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
-pkg_check_modules(turbojpeg REQUIRED IMPORTED_TARGET libturbojpeg)
+find_package(JPEG REQUIRED)
 
 # Debian's oneDNN config insists on OpenCL's development files, which nothing here uses.
 find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)

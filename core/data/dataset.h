@@ -13,9 +13,9 @@ namespace howmany {
 
 // What a dataset yields per sample.
 struct SampleSpec {
-  Shape x;  // [1024], [224,224,3]
+  Shape x = {};  // [1024], [224,224,3]
   Dtype x_dtype = Dtype::f32;
-  Shape y;  // [] for a class label, [2] for a regression target
+  Shape y = {};  // [] for a class label, [2] for a regression target
   Dtype y_dtype = Dtype::i64;
 };
 
@@ -33,8 +33,8 @@ class Dataset {
 
 using DatasetPtr = std::unique_ptr<Dataset>;
 
-// Inputs drawn from N(0,1), labels from the class count (or a fixed linear map of x for
-// regression); sample i is a pure function of (seed, i).
+// x [spec.x] from N(0,1); y a class label below `classes` (i64), or for f32 and f64 a fixed linear
+// map of x. Sample i is a pure function of (seed, i) and costs little more than a copy.
 DatasetPtr synthetic_dataset(const SampleSpec& spec, int64_t size, int64_t classes, uint64_t seed);
 
 // x [size, ...], y [size, ...] held in memory.
@@ -52,14 +52,24 @@ struct ImageFolderOptions {
 struct BadImage {
   std::string path, why;
 };
-struct ImageFolder {
-  DatasetPtr dataset;
-  std::vector<std::string> classes;  // sorted folder names; label = position
-  std::vector<BadImage> bad;         // found when scanning headers
+
+class ImageDataset : public Dataset {
+ public:
+  // Files that passed the scan, failed in decoding and were replaced (skip), so far, by path.
+  virtual std::vector<BadImage> replaced() const = 0;
 };
-// root/class/file.{jpg,jpeg,png}; files sorted by name. Headers are checked now; a file that only
-// fails in decoding is reported by get(). With skip such samples are replaced by the next good one
-// of the class order and counted. Throws Error: missing root, no class folder, no usable image,
+
+struct ImageFolder {
+  std::unique_ptr<ImageDataset> dataset;
+  std::vector<std::string> classes;  // sorted folder names; label = position
+  std::vector<BadImage> bad;         // found by the scan, by path
+  std::vector<std::string> ignored;  // entries that are neither class folders nor named as images
+};
+
+// root/class/file.{jpg,jpeg,png} (any case), files sorted by name; hidden folders are no classes.
+// Headers and ends of files are checked now, so that most bad images are known before training; one
+// that only fails in full decoding is reported by get() (refuse) or replaced by the next good one
+// of the order and counted (skip). Throws Error: missing root, no class folder, no usable image,
 // (refuse) the first bad ones named.
 ImageFolder image_folder(const std::string& root, const ImageFolderOptions& options);
 

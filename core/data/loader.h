@@ -1,6 +1,6 @@
 // A Loader yields the same global batches for the same (seed, epoch) whatever the world size or
-// worker count; a rank gets its rows of each. Workers are threads; 0 workers load in the caller.
-// One consumer thread per loader.
+// worker count; a rank gets its rows of each. Workers are threads, with the core affinity of the
+// thread that makes the loader; 0 workers load in the caller. One consumer thread per loader.
 //
 //   Loader loader(dataset, {.global_batch = 64, .workers = 4, .seed = 1});
 //   loader.start_epoch(0);
@@ -31,28 +31,33 @@ struct Batch {
 };
 
 struct LoaderOptions {
-  int64_t global_batch = 1;
+  int64_t global_batch = 1;  // at least share.count
   int workers = 0;
   int prefetch = 2;  // batches kept ready per worker
   bool shuffle = true;
-  bool drop_last = false;  // the last batch of an epoch may be smaller
+  // Else the last batch of an epoch may be smaller. One with fewer rows than shares is dropped
+  // anyway, on all ranks alike.
+  bool drop_last = false;
   uint64_t seed = 0;
-  Share share;
-  Device device;  // where batches end up
+  Share share = {};
+  Device device = {};  // where batches end up
 };
 
 class Loader {
  public:
-  Loader(const Dataset& dataset, LoaderOptions options);  // the dataset must outlive the loader
-  ~Loader();                                              // stops and joins the workers
+  // The dataset must outlive the loader. Throws std::invalid_argument for nonsense options and when
+  // an epoch would have no batch.
+  Loader(const Dataset& dataset, LoaderOptions options);
+  ~Loader();  // stops and joins the workers
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
   int64_t batches_per_epoch() const;
   void start_epoch(int64_t epoch);  // abandons what was left of the previous one
-  // The next batch in order, or nothing at the end of the epoch. Rethrows a worker's exception.
+  // The next batch in order, or nothing at the end of the epoch. Rethrows what loading this batch
+  // threw; the call after goes on with the batch after.
   std::optional<Batch> next();
-  double wait_seconds() const;  // time next() spent waiting since construction
+  double wait_seconds() const;  // time the caller spent in next() since construction
 
  private:
   struct State;
