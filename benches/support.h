@@ -1,7 +1,11 @@
 // What the bench programs share: the context every JSON carries, timing of a step over ranks, and
-// the hand-over to Google Benchmark. The rules are DESIGN section 4: warm up, time, maximum over
-// ranks, stop when the interval is tight or the budget is spent. Collective functions are called by
-// every rank of `comm`, in order.
+// the hand-over to Google Benchmark. The rules: warm up, time, maximum over ranks, stop when the
+// interval of the median is tight or the budget is spent. Collective functions are called by every
+// rank of `comm`, in order.
+//
+//   benchmark::RegisterBenchmark("suite/case", body)->Iterations(1)->UseManualTime();
+//   body: report(state, time_iterations(comm, {}, step), {{"samples_per_s", ...}});
+//   main: add_context(); return run_benchmarks(argc, argv);
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -15,14 +19,14 @@
 
 namespace howmany::benches {
 
-// Commit, compiler, flags, CPU, cores allowed, governor, memory, library versions, world, launcher
-// as custom context. Never the environment.
+// Commit, compiler, flags, CPU, cores allowed, governor, memory, library versions as custom
+// context, with `more` (world, launcher). Never the environment.
 void add_context(const std::map<std::string, std::string>& more = {});
 
 struct TimingOptions {
-  double budget_seconds = 5;  // timed iterations stop here
-  double target_half_width =
-      0.01;  // ... or when the 95 % interval of the median is this tight, relative
+  double budget_seconds = 5;        // timed iterations stop here
+  double target_half_width = 0.01;  // ... or when the 95 % interval of the median is this tight,
+                                    // relative to the median
   int min_iterations = 5;
   int max_iterations = 10'000;
   int warmup_iterations = 2;
@@ -38,15 +42,35 @@ struct Samples {
 Samples time_iterations(Comm& comm, const TimingOptions& options,
                         const std::function<void()>& body);
 
+struct Interval {
+  double low = 0, high = 0;
+};
+// Distribution-free 95 % confidence interval of the median, from order statistics. Fewer than six
+// samples cannot bound it: then low is 0 and high infinite.
+Interval median_interval(std::vector<double> samples);
+// Linear between order statistics; 0.5 is the median. Throws std::invalid_argument for no samples.
+double quantile(std::vector<double> samples, double q);
+
 // Reports the samples as one Google Benchmark run with manual time (iterations = samples) and the
 // counters median_s, p95_s, min_s, cv, samples. `counters` carry their unit in the name:
 // samples_per_s, flop_per_s.
 void report(benchmark::State& state, const Samples& samples,
             const std::map<std::string, double>& counters);
 
-// Appends {"name", "seconds": [...], ...} to the file of HOWMANY_SAMPLES or --samples; nothing when
-// unset.
-void append_samples(const std::string& path, const std::string& name, const Samples& samples,
-                    const std::map<std::string, std::string>& more = {});
+struct SampleLine {
+  std::string name;  // as Google Benchmark reports it
+  Samples samples;
+  std::vector<std::string> flags;                 // "oversubscribed"
+  std::map<std::string, std::string> parameters;  // mode, model, devices, ...
+  int world = 1;
+};
+// Appends one line of JSON to `path`; nothing when it is empty. Throws Error when it cannot.
+void append_samples(const std::string& path, const SampleLine& line);
+
+// The end of a bench program's main. Names come out without Google's "/iterations:1/manual_time",
+// and the JSON of --benchmark_out is whole after every benchmark, so that a killed run keeps what
+// it had. A `quiet` process (any rank but 0) prints and writes nothing. Returns 0; 2 for an unknown
+// flag or a filter that matches nothing; 3 when a benchmark ended in an error.
+int run_benchmarks(int argc, char** argv, bool quiet = false);
 
 }  // namespace howmany::benches

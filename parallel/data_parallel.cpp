@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <set>
 
+#include "core/backend.h"
 #include "core/data/loader.h"
 #include "core/error.h"
-#include "core/ops.h"
 #include "core/profile/range.h"
 #include "parallel/primitives.h"
 
@@ -39,14 +39,17 @@ class DataParallel : public Layer {
       const auto at = static_cast<size_t>(i);
       outputs[at] = part(i).forward(parts[at], (*tapes)[at]);
     });
-    for (Param* p : trainable_params(*module_)) tape.used(*p);
-    tape.push(wrap(std::move(tapes)));
+    if (tape.training()) {
+      for (Param* p : trainable_params(*module_)) tape.used(*p);
+      tape.push(wrap(std::move(tapes)));
+    }
     return gather(outputs, devices_[0]);
   }
 
   Tensor backward(const Tensor& dy, Tape& tape) override {
     const std::shared_ptr<Tapes> tapes = unwrap(tape.pop());
-    const std::vector<Tensor> parts = scatter(dy, devices_);
+    const std::vector<Tensor> parts =
+        dy ? scatter(dy, devices_) : std::vector<Tensor>(tapes->size());
     HM_REQUIRE(parts.size() == tapes->size(), "[data_parallel] forward had {} parts, backward {}",
                tapes->size(), parts.size());
     std::vector<Tensor> dx(parts.size());
@@ -104,6 +107,12 @@ class DataParallel : public Layer {
     return tapes;
   }
 
+  // Cores share their memory; what a GPU holds has to come here.
+  Tensor reachable(const Tensor& t) const {
+    const bool shared = t.device().type == DeviceType::cpu && devices_[0].type == DeviceType::cpu;
+    return shared ? t : t.to(devices_[0]);
+  }
+
   // Every thread sums its own stretch of each gradient over all parts: no lock, and as much
   // bandwidth as there are devices.
   void sum_gradients(int count) {
@@ -118,7 +127,7 @@ class DataParallel : public Layer {
         const int64_t n = sums[p]->grad.numel();
         Tensor sum = sums[p]->grad.flat(mine.begin(n), mine.end(n));
         for (const auto& other : others)
-          ops::axpy(1, other[p]->grad.flat(mine.begin(n), mine.end(n)), sum);
+          backend_for(sum).axpy(1, reachable(other[p]->grad.flat(mine.begin(n), mine.end(n))), sum);
       }
     });
   }

@@ -127,8 +127,9 @@ class Bucketed : public GradSync {
   }
 
   void adopt(Bucket& bucket, bool with_loss) {
-    const Dtype dtype = bucket.slots.empty() ? Dtype::f64 : bucket.slots[0].param->grad.dtype();
-    bucket.flat = Tensor::zeros({bucket.numel + (with_loss ? 1 : 0)}, dtype);
+    const Tensor like = bucket.slots.empty() ? Tensor() : bucket.slots[0].param->grad;
+    bucket.flat = Tensor::zeros({bucket.numel + (with_loss ? 1 : 0)},
+                                like ? like.dtype() : Dtype::f64, like.device());
     bucket.missing = bucket.slots.size();
     for (Slot& slot : bucket.slots) {
       Param& param = *slot.param;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/names.h"
 
 namespace howmany {
 namespace {
@@ -23,11 +24,7 @@ const Entry& entry_named(std::string_view name) {
   const auto* found = std::find_if(std::begin(kEntries), std::end(kEntries),
                                    [&](auto& e) { return e.name == name; });
   if (found != std::end(kEntries)) return *found;
-  const std::string near = nearest(name, mode_names());
-  throw std::invalid_argument(
-      fmt::format("[mode] '{}' is unknown: {}", name,
-                  near.empty() ? fmt::format("one of {}", fmt::join(mode_names(), ", "))
-                               : fmt::format("did you mean '{}'?", near)));
+  throw std::invalid_argument("[mode] " + unknown_name("mode", name, mode_names()));
 }
 
 }  // namespace

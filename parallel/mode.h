@@ -39,9 +39,9 @@ struct ModeArgs {
   ModelSpec model;    // not yet materialized
   uint64_t seed = 1;  // of the parameters and of dropout
   Dtype dtype = Dtype::f32;
-  Comm* comm = nullptr;         // the group, for modes over ranks; outlives the mode
-  std::vector<Device> devices;  // this rank's devices: one, but for data_parallel
-  GradSyncOptions sync;
+  Comm* comm = nullptr;              // the group, for modes over ranks; outlives the mode
+  std::vector<Device> devices = {};  // this rank's devices: one, but for data_parallel
+  GradSyncOptions sync = {};
 };
 
 class Mode {

@@ -47,11 +47,11 @@ double Replica::step(const Batch& batch, const Tape::Hook& on_final) {
   tape.set_input(x);
   LossResult loss;
   {
-    const Range range(Category::compute, "forward", flop);
+    const Range range(Category::step, "forward", flop);
     const Tensor y = model_.layer->forward(x, tape);
     loss = compute_loss(model_.loss, y, target, batch.global_rows);
   }
-  const Range range(Category::compute, "backward", 2 * flop);
+  const Range range(Category::step, "backward", 2 * flop);
   tape.on_final(on_final);
   model_.layer->backward(loss.dy, tape);
   return loss.value;

@@ -58,9 +58,9 @@ inline std::vector<double> doubles(const Tensor& t) {
 }
 
 // Element by element within tolerance times the largest wanted magnitude; NaN only where wanted.
-inline testing::AssertionResult close(const Tensor& got, const Tensor& want, double tolerance) {
+inline ::testing::AssertionResult close(const Tensor& got, const Tensor& want, double tolerance) {
   if (!got || !want || got.shape() != want.shape())
-    return testing::AssertionFailure()
+    return ::testing::AssertionFailure()
            << "shape " << got.shape().str() << ", expected " << want.shape().str();
   const std::vector<double> g = doubles(got), w = doubles(want);
   double scale = 0;
@@ -70,11 +70,11 @@ inline testing::AssertionResult close(const Tensor& got, const Tensor& want, dou
     const bool same = g[i] == w[i] || (std::isnan(g[i]) && std::isnan(w[i])) ||
                       std::abs(g[i] - w[i]) <= tolerance * scale;
     if (!same)
-      return testing::AssertionFailure()
+      return ::testing::AssertionFailure()
              << "element " << i << " of " << want.shape().str() << " is " << g[i] << ", expected "
              << w[i] << " within " << tolerance << " of " << scale;
   }
-  return testing::AssertionSuccess();
+  return ::testing::AssertionSuccess();
 }
 
 }  // namespace howmany::testing_support

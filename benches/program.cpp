@@ -1,0 +1,117 @@
+#include "benches/program.h"
+
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+
+#include "benches/verify.h"
+#include "core/error.h"
+#include "core/names.h"
+
+namespace howmany::benches {
+namespace {
+
+// Ranks without a part in a measurement wait for the next one here, however long it takes.
+constexpr std::chrono::hours kIdleTimeout{6};
+
+std::vector<std::string_view> flags_of(const CLI::App& app, std::vector<std::string>& storage) {
+  for (const CLI::Option* option : app.get_options()) storage.push_back(option->get_name());
+  return {storage.begin(), storage.end()};
+}
+
+std::string how_it_ended(const RankExit& end) {
+  return end.signal != 0
+             ? fmt::format("was ended by signal {} ({})", end.signal, strsignal(end.signal))
+             : fmt::format("ended with exit code {}", end.code);
+}
+
+}  // namespace
+
+int run_program(const std::string& name, const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const CLI::Success&) {
+    return 0;
+  } catch (const CLI::ParseError& e) {
+    std::cerr << name << ": " << e.what() << "\n";
+    return 2;
+  } catch (const std::invalid_argument& e) {
+    std::cerr << name << ": " << e.what() << "\n";
+    return 2;
+  } catch (const std::exception& e) {
+    std::cerr << name << ": " << e.what() << "\n";
+    return 3;
+  }
+}
+
+std::vector<std::string> parse(CLI::App& app, int argc, char** argv) {
+  app.allow_extras();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    app.exit(help);
+    throw;
+  }
+  std::vector<std::string> storage, rest = app.remaining();
+  for (const std::string& extra : rest) {
+    if (extra.starts_with("--benchmark_")) continue;
+    throw std::invalid_argument(
+        unknown_name("flag", extra.substr(0, extra.find('=')), flags_of(app, storage)));
+  }
+  return rest;
+}
+
+int supervise(const std::string& name, int argc, char** argv, int world) {
+  std::vector<std::string> command(argv, argv + argc);
+  command[0] = std::filesystem::read_symlink("/proc/self/exe");
+  const RankExit end = launch_processes(command, world);
+  if (end.code == 0) return 0;
+  std::cerr << fmt::format("{}: rank {} of {} {}\n", name, end.rank, world, how_it_ended(end));
+  return end.code == 2 ? 2 : 3;
+}
+
+Ranks::Ranks(Place place, const std::string& backend) : place_(std::move(place)) {
+  if (place_.world == 1) return;
+  world_ = connect(place_, backend);
+  world_->set_timeout(kIdleTimeout);
+}
+
+bool Ranks::run(const Workload& work, const Body& body) {
+  const bool over_ranks = mode_traits(work.mode).over_ranks;
+  if (work.over_processes()) {
+    run_as_process(work, body);
+    return place_.rank < work.count();
+  }
+  if (!chief()) return false;
+  launch_threads(over_ranks ? work.count() : 1, [&](Comm& comm) {
+    const Device device = work.devices[static_cast<size_t>(comm.rank())];
+    const DeviceScope on(device);
+    const KernelScope kernels(work.kernels);
+    body(comm, device);
+  });
+  return true;
+}
+
+void Ranks::run_as_process(const Workload& work, const Body& body) {
+  HM_REQUIRE(work.count() <= place_.world, "{} devices over {} need as many processes, not {}",
+             work.count(), work.backend, place_.world);
+  HM_ENSURE(failure_.empty(), "not measured, because before: {}", failure_);
+  try {
+    const std::unique_ptr<Comm> comm = world_->split(place_.rank < work.count() ? 0 : -1);
+    if (!comm) return;
+    const Device device =
+        work.devices[static_cast<size_t>(place_.local_rank) % work.devices.size()];
+    const DeviceScope on(device);
+    const KernelScope kernels(work.kernels);
+    comm->set_timeout(std::chrono::seconds(30));
+    body(*comm, device);
+  } catch (const WrongData&) {
+    throw;  // all ranks agree on it, and go on
+  } catch (const std::exception& e) {
+    failure_ = e.what();
+    world_->abort(failure_);
+    throw;
+  }
+}
+
+}  // namespace howmany::benches

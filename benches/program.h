@@ -1,0 +1,52 @@
+// What the programs here share as programs: one line on stderr and an exit code for whatever goes
+// wrong, and the ranks they run on: threads of this process, or processes that one of them started
+// and watches. Call from the main thread.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "benches/workload.h"
+#include "parallel/launch.h"
+
+namespace howmany::benches {
+
+// Runs body; what it throws becomes one line on stderr and the result: 2 for a mistake in the flags
+// or the input, 3 when the world failed. --help is 0.
+int run_program(const std::string& name, const std::function<int()>& body);
+
+// Parses the flags of `app` and returns what it does not know of the form --benchmark_..., for
+// Google Benchmark. Throws std::invalid_argument for any other leftover (the nearest flag
+// suggested).
+std::vector<std::string> parse(CLI::App& app, int argc, char** argv);
+
+// Starts `world` copies of this program as ranks and returns their exit code: 0, 2 or 3. Says which
+// rank died of what.
+int supervise(const std::string& name, int argc, char** argv, int world);
+
+// The ranks a workload runs on, whichever way they come.
+class Ranks {
+ public:
+  // Joins the other processes of this launch over `backend` when there are any: collective.
+  Ranks(Place place, const std::string& backend);
+
+  bool chief() const { return place_.rank == 0; }
+  const Place& place() const { return place_; }
+  // Runs body on every rank of the workload, each bound to its device and kernels; false when this
+  // process has no part in it. Every process of the launch calls with the same workloads in the
+  // same order. After a failure between processes every further call that needs them throws.
+  using Body = std::function<void(Comm&, Device)>;
+  bool run(const Workload& work, const Body& body);
+
+ private:
+  void run_as_process(const Workload& work, const Body& body);
+
+  Place place_;
+  std::unique_ptr<Comm> world_;
+  std::string failure_;
+};
+
+}  // namespace howmany::benches

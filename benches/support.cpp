@@ -1,1 +1,0 @@
-#include "benches/support.h"

@@ -1,0 +1,81 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "benches/support.h"
+#include "core/error.h"
+
+namespace howmany::benches {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double time_once(Comm& comm, const std::function<void()>& body) {
+  comm.barrier();
+  const Clock::time_point start = Clock::now();
+  body();
+  const std::chrono::duration<double> own = Clock::now() - start;
+  Tensor slowest = Tensor::full({1}, own.count(), Dtype::f64);
+  comm.all_reduce(slowest, ReduceOp::max);
+  return slowest.item();
+}
+
+bool tight(const std::vector<double>& seconds, double target_half_width) {
+  const Interval interval = median_interval(seconds);
+  return (interval.high - interval.low) / 2 <= target_half_width * quantile(seconds, 0.5);
+}
+
+}  // namespace
+
+Samples time_iterations(Comm& comm, const TimingOptions& options,
+                        const std::function<void()>& body) {
+  HM_REQUIRE(options.min_iterations >= 1 && options.max_iterations >= options.min_iterations,
+             "[time] iterations between {} and {}", options.min_iterations, options.max_iterations);
+  for (int i = 0; i < options.warmup_iterations; ++i) time_once(comm, body);
+  Samples samples;
+  double spent = 0;
+  size_t next_look = 6;  // the interval is looked at rarely: it sorts
+  for (int i = 0; i < options.max_iterations; ++i) {
+    samples.seconds.push_back(time_once(comm, body));
+    spent += samples.seconds.back();
+    if (i + 1 < options.min_iterations) continue;
+    if (samples.seconds.size() >= next_look) {
+      samples.converged = tight(samples.seconds, options.target_half_width);
+      next_look = samples.seconds.size() + std::max<size_t>(1, samples.seconds.size() / 8);
+    }
+    if (samples.converged || spent >= options.budget_seconds) break;
+  }
+  return samples;
+}
+
+Interval median_interval(std::vector<double> samples) {
+  std::ranges::sort(samples);
+  // The interval from the l-th smallest to the l-th largest misses the median with probability
+  // 2 P(B < l), B ~ Binomial(n, 1/2).
+  const auto n = static_cast<double>(samples.size());
+  double below = 0;
+  size_t l = 0;
+  for (double k = 0; k < n / 2; ++k) {
+    const double log_p =
+        std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) - n * std::log(2);
+    below += std::exp(log_p);
+    if (below > 0.025) break;
+    ++l;
+  }
+  if (l == 0) return {0, std::numeric_limits<double>::infinity()};
+  return {samples[l - 1], samples[samples.size() - l]};
+}
+
+double quantile(std::vector<double> samples, double q) {
+  HM_REQUIRE(!samples.empty() && q >= 0 && q <= 1, "[quantile] {} of {} samples", q,
+             samples.size());
+  std::ranges::sort(samples);
+  const double place = q * static_cast<double>(samples.size() - 1);
+  const auto below = static_cast<size_t>(place);
+  const size_t above = std::min(below + 1, samples.size() - 1);
+  return std::lerp(samples[below], samples[above], place - std::floor(place));
+}
+
+}  // namespace howmany::benches

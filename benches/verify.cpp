@@ -1,0 +1,133 @@
+#include "benches/verify.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/ops.h"
+
+namespace howmany::benches {
+namespace {
+
+constexpr double kTolerance = 1e-4;        // other order of the same f32 sums
+constexpr double kKernelTolerance = 1e-3;  // other kernels
+constexpr double kAffordableFlop = 5e8;    // about a second of the reference
+constexpr int64_t kKernelRows = 2;
+
+double norm(const Tensor& t) {
+  double squares = 0;
+  for (const float v : t.values<float>()) squares += static_cast<double>(v) * v;
+  return std::sqrt(squares);
+}
+
+double distance(const Tensor& a, const Tensor& b) {
+  double squares = 0;
+  const auto x = a.values<float>(), y = b.values<float>();
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double d = static_cast<double>(x[i]) - y[i];
+    squares += d * d;
+  }
+  return std::sqrt(squares);
+}
+
+Batch rows_of(const Batch& batch, int64_t begin, int64_t end) {
+  return {batch.x.rows(begin, end), batch.y.rows(begin, end), batch.global_rows,
+          batch.first_row + begin};
+}
+
+std::unique_ptr<Mode> single(const Workload& work, Device device) {
+  return make_mode("single",
+                   {.model = make_model(work.model), .seed = work.seed, .devices = {device}});
+}
+
+std::string compare_kernels(const Workload& work, const Batch& global, Device device) {
+  const int64_t rows = std::min(kKernelRows, global.global_rows);
+  Batch few = rows_of(global, 0, rows);
+  few.global_rows = rows;
+  const std::unique_ptr<Mode> chosen = single(work, device);
+  const double loss = chosen->step(few);
+  const KernelScope plain("reference");
+  return difference(expected_step(work, few, 1, device), loss, chosen->params(), kKernelTolerance);
+}
+
+bool affordable(const Trainer& trainer) {
+  return 3 * trainer.forward_flop(kKernelRows) <= kAffordableFlop;
+}
+
+// Rank 0 computes everyone's part alone while the others wait for its verdict.
+std::chrono::milliseconds patience(double step_seconds, int ranks) {
+  return std::chrono::milliseconds(30'000 + static_cast<int64_t>(20e3 * step_seconds * ranks));
+}
+
+std::string examine(const Workload& work, const Dataset& data, Trainer& trainer, double loss,
+                    Device device) {
+  LoaderOptions options = loader_options(work, {}, device);
+  options.workers = 0;
+  Loader whole(data, options);
+  whole.start_epoch(0);
+  const Batch global = *whole.next();
+  const std::string wrong = difference(expected_step(work, global, work.count(), device), loss,
+                                       trainer.mode().params(), kTolerance);
+  if (!wrong.empty()) return fmt::format("{} differs from single: {}", work.mode, wrong);
+  if (work.count() > 1 || !affordable(trainer)) return "";
+  const std::string odd = compare_kernels(work, global, device);
+  return odd.empty() ? "" : "the kernels differ from the reference: " + odd;
+}
+
+}  // namespace
+
+StepResult expected_step(const Workload& work, const Batch& global, int shares, Device device) {
+  StepResult sum;
+  for (int i = 0; i < shares; ++i) {
+    const Share share{i, shares};
+    // A new one for each: dropout goes by the number of the step.
+    const std::unique_ptr<Mode> mode = single(work, device);
+    const int64_t rows = global.x.shape()[0];
+    sum.loss += mode->step(rows_of(global, share.begin(rows), share.end(rows)));
+    const std::vector<Param*> params = mode->params();
+    for (size_t p = 0; p < params.size(); ++p) {
+      if (i == 0)
+        sum.grads.push_back(params[p]->grad);
+      else
+        ops::axpy(1, params[p]->grad, sum.grads[p]);
+    }
+  }
+  return sum;
+}
+
+std::string difference(const StepResult& expected, double loss, std::span<Param* const> params,
+                       double tolerance) {
+  if (!(std::abs(loss - expected.loss) <= tolerance * std::max(1.0, std::abs(expected.loss))))
+    return fmt::format("loss {} instead of {}", loss, expected.loss);
+  if (params.size() != expected.grads.size())
+    return fmt::format("{} parameters instead of {}", params.size(), expected.grads.size());
+  double all = 0;
+  for (const Tensor& grad : expected.grads) all = std::hypot(all, norm(grad));
+  for (size_t p = 0; p < params.size(); ++p) {
+    // A gradient that is zero but for rounding (a bias before batch norm) is held to the whole.
+    const double scale = std::max(norm(expected.grads[p]), 1e-3 * all);
+    const double off = distance(params[p]->grad, expected.grads[p]);
+    if (!(off <= tolerance * scale))
+      return fmt::format("gradient of '{}' is off by {:.2g} of its size", params[p]->name,
+                         off / scale);
+  }
+  return "";
+}
+
+void verify_first_step(const Workload& work, const Dataset& data, Trainer& trainer, Comm& comm,
+                       Device device) {
+  const auto start = std::chrono::steady_clock::now();
+  const double loss = trainer.mode().step(trainer.next());
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  const std::chrono::milliseconds usual = comm.timeout();
+  comm.set_timeout(patience(took.count(), comm.size()));
+  std::string wrong;
+  if (comm.rank() == 0) wrong = examine(work, data, trainer, loss, device);
+  Tensor verdict = Tensor::full({1}, wrong.empty() ? 0 : 1);
+  comm.broadcast(verdict, 0);
+  comm.set_timeout(usual);
+  if (verdict.item() != 0)
+    throw WrongData(wrong.empty() ? "wrong data, see rank 0" : "wrong data: " + wrong);
+}
+
+}  // namespace howmany::benches

@@ -1,0 +1,166 @@
+#include "benches/workload.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/names.h"
+#include "core/profile/range.h"
+
+namespace howmany::benches {
+namespace {
+
+void require_known(std::string_view kind, std::string_view name,
+                   const std::vector<std::string_view>& known) {
+  if (std::ranges::find(known, name) == known.end())
+    throw std::invalid_argument(unknown_name(kind, name, known));
+}
+
+void check_devices(const Workload& work) {
+  HM_REQUIRE(!work.devices.empty(), "no device given");
+  for (const Device& device : work.devices) Tensor::empty({1}, Dtype::f32, device);
+  const bool shared =
+      oversubscribed(work.devices) || std::ranges::any_of(work.devices, [](const Device& device) {
+        return device.type == DeviceType::cpu && device.index >= cpu_device_count();
+      });
+  HM_REQUIRE(!shared || work.oversubscribe,
+             "{} devices of {} cores each do not fit into {}: pass --oversubscribe to share cores",
+             work.count(), work.cores_per_device, cpu_limits().because);
+}
+
+SampleSpec sample_spec(const ModelSpec& model) {
+  SampleSpec spec;
+  spec.x = model.sample;
+  spec.x_dtype = model.input;
+  if (model.loss == Loss::mse) {
+    spec.y = {model.classes};
+    spec.y_dtype = Dtype::f32;
+  }
+  return spec;
+}
+
+DatasetPtr open_images(const Workload& work, const ModelSpec& model) {
+  const Shape& x = model.sample;
+  HM_REQUIRE(x.rank() == 3 && x[0] == x[1] && x[2] == 3,
+             "--data is a folder of images, but {} eats {}", model.name, x.str());
+  ImageFolder folder = image_folder(work.data, {.size = x[0], .on_bad = work.on_bad});
+  const auto classes = static_cast<int64_t>(folder.classes.size());
+  HM_REQUIRE(classes <= model.classes, "{} has {} class folders, {} tells {} classes apart",
+             work.data, classes, model.name, model.classes);
+  HM_REQUIRE(folder.dataset->size() >= work.global_batch,
+             "{} has {} images, fewer than one batch of {}", work.data, folder.dataset->size(),
+             work.global_batch);
+  return std::move(folder.dataset);
+}
+
+}  // namespace
+
+bool Workload::over_processes() const {
+  return mode_traits(mode).over_ranks && backend != "local" && count() > 1;
+}
+
+void add_flags(CLI::App& app, Workload& work) {
+  const std::map<std::string, OnBadImage> on_bad = {{"skip", OnBadImage::skip},
+                                                    {"refuse", OnBadImage::refuse}};
+  const std::map<std::string, bool> sync = {{"bucketed", true}, {"inline", false}};
+  app.add_option("--data", work.data, "synthetic, or a folder of class folders of images");
+  app.add_option("--workers", work.workers, "loader threads in each rank (default: 2 for files)")
+      ->check(CLI::Range(0, 1024));
+  app.add_option("--on-bad-image", work.on_bad, "skip or refuse images that cannot be read")
+      ->transform(CLI::CheckedTransformer(on_bad));
+  app.add_option("--kernels", work.kernels, "reference or onednn (default: the best built in)");
+  app.add_option("--optimizer", work.optimizer, "sgd, adam or adamw")->capture_default_str();
+  app.add_option("--lr", work.optim.lr, "learning rate")->capture_default_str();
+  app.add_option("--momentum", work.optim.momentum, "of sgd")->capture_default_str();
+  app.add_option("--weight-decay", work.optim.weight_decay, "")->capture_default_str();
+  app.add_option("--seed", work.seed, "of parameters, data and order")->capture_default_str();
+  app.add_option("--sync", work.sync.bucketed, "bucketed or inline gradients in ddp")
+      ->transform(CLI::CheckedTransformer(sync));
+  app.add_option("--bucket-bytes", work.sync.bucket_bytes, "of gradients sent at once")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--cores-per-device", work.cores_per_device, "cores of each cpu device")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_flag("--oversubscribe", work.oversubscribe, "allow devices that share cores");
+}
+
+void check(const Workload& work) {
+  require_known("mode", work.mode, mode_names());
+  require_known("backend", work.backend, comm_names());
+  require_known("optimizer", work.optimizer, optimizer_names());
+  if (!work.kernels.empty()) require_known("kernels", work.kernels, backend_names());
+  make_model(work.model);
+  make_optimizer(work.optimizer, work.optim);
+  check_devices(work);
+  const ModeTraits traits = mode_traits(work.mode);
+  HM_REQUIRE(work.count() == 1 || traits.over_ranks || traits.over_devices,
+             "mode {} uses one device, not {}", work.mode, work.count());
+  HM_REQUIRE(work.global_batch >= work.count(),
+             "a batch of {} is smaller than {} devices: some would have nothing to do",
+             work.global_batch, work.count());
+}
+
+std::vector<Device> devices_from(const std::string& list, int count) {
+  if (!list.empty()) return parse_devices(list);
+  std::vector<Device> devices;
+  for (int i = 0; i < count; ++i) devices.push_back({DeviceType::cpu, i});
+  return devices;
+}
+
+DatasetPtr open_dataset(const Workload& work) {
+  const ModelSpec model = make_model(work.model);
+  if (!work.synthetic()) return open_images(work, model);
+  return synthetic_dataset(sample_spec(model), std::max(work.samples, work.global_batch),
+                           model.classes, work.seed);
+}
+
+LoaderOptions loader_options(const Workload& work, Share share, Device device) {
+  return {.global_batch = work.global_batch,
+          .workers = work.workers >= 0  ? work.workers
+                     : work.synthetic() ? 0
+                                        : 2,
+          .seed = work.seed,
+          .share = share,
+          .device = device};
+}
+
+Trainer::Trainer(const Workload& work, const Dataset& data, Comm& comm, Device device)
+    : keep_(work.steady && work.synthetic()) {
+  ModelSpec model = make_model(work.model);
+  shape_ = model.layer->clone();
+  sample_ = model.sample;
+  const bool one = !mode_traits(work.mode).over_devices;
+  mode_ = make_mode(work.mode, {.model = std::move(model),
+                                .seed = work.seed,
+                                .comm = &comm,
+                                .devices = one ? std::vector{device} : work.devices,
+                                .sync = work.sync});
+  optimizer_ = make_optimizer(work.optimizer, work.optim);
+  loader_ = std::make_unique<Loader>(data, loader_options(work, mode_->share(), device));
+  loader_->start_epoch(0);
+}
+
+Batch Trainer::next() {
+  if (kept_) return *kept_;
+  std::optional<Batch> batch = loader_->next();
+  while (!batch) {
+    loader_->start_epoch(++epoch_);
+    batch = loader_->next();
+  }
+  if (keep_) kept_ = batch;
+  return std::move(*batch);
+}
+
+double Trainer::train(const Batch& batch) {
+  const double loss = mode_->step(batch);
+  optimizer_->step(mode_->params());
+  return loss;
+}
+
+double Trainer::forward_flop(int64_t rows) const {
+  std::vector<int64_t> extents = {rows};
+  extents.insert(extents.end(), sample_.extents().begin(), sample_.extents().end());
+  return shape_->forward_flop(Shape(std::span<const int64_t>(extents)));
+}
+
+}  // namespace howmany::benches

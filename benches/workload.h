@@ -1,0 +1,91 @@
+// A training run as the flags of speedup_bench and howmany-train describe it, and one rank's part
+// in it. A Trainer belongs to one thread; a Dataset is shared by the ranks of a process.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/backend.h"
+#include "core/data/dataset.h"
+#include "core/data/loader.h"
+#include "core/optim.h"
+#include "parallel/launch.h"
+#include "parallel/mode.h"
+
+namespace howmany::benches {
+
+struct Workload {
+  std::string model = "mlp", mode = "single", backend = "local";
+  std::vector<Device> devices;  // one per rank, or those that one rank drives
+  int64_t global_batch = 0;
+  std::string data = "synthetic";  // or a folder of class folders
+  int64_t samples = 0;             // of a synthetic set
+  OnBadImage on_bad = OnBadImage::refuse;
+  int workers = -1;     // of the loader in each rank; -1: two for files, none for synthetic data
+  std::string kernels;  // empty: the best built in
+  std::string optimizer = "sgd";
+  OptimOptions optim;
+  GradSyncOptions sync;
+  bool steady = false;  // every batch is full; synthetic data is one batch that stays in memory
+  uint64_t seed = 1;
+  int cores_per_device = 1;
+  bool oversubscribe = false;
+
+  bool synthetic() const { return data.empty() || data == "synthetic"; }
+  int count() const { return static_cast<int>(devices.size()); }
+  // Ranks are other processes, so somebody has to start them.
+  bool over_processes() const;
+};
+
+// The flags both programs take: --data, --workers, --on-bad-image, --kernels, --optimizer and its
+// numbers, --seed, --sync, --bucket-bytes, --cores-per-device, --oversubscribe.
+void add_flags(CLI::App& app, Workload& work);
+// Throws std::invalid_argument: unknown names (the nearest suggested), devices that are not there
+// or too many, a batch smaller than the devices.
+void check(const Workload& work);
+// "cpu:0,cpu:1" as given, or the first `count` cpu devices.
+std::vector<Device> devices_from(const std::string& list, int count);
+
+DatasetPtr open_dataset(const Workload& work);
+
+// One rank: its copy of the model, its rows of every batch, its optimizer.
+class Trainer {
+ public:
+  Trainer(const Workload& work, const Dataset& data, Comm& comm, Device device);
+
+  // This rank's rows of the next batch; a new epoch starts at the end of one.
+  Batch next();
+  double train(const Batch& batch);  // mode and optimizer; returns the loss
+  Mode& mode() { return *mode_; }
+  Loader& loader() { return *loader_; }
+  double forward_flop(int64_t rows) const;
+
+ private:
+  std::unique_ptr<Mode> mode_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Loader> loader_;
+  LayerPtr shape_;  // never materialized: only asked for its cost
+  Shape sample_;
+  int64_t epoch_ = 0;
+  bool keep_;
+  std::optional<Batch> kept_;
+};
+
+// The options of the loader that feeds `share` of this workload.
+LoaderOptions loader_options(const Workload& work, Share share, Device device);
+
+// Kernels of this thread as chosen by --kernels, for as long as it lives.
+class KernelScope {
+ public:
+  explicit KernelScope(const std::string& kernels) {
+    if (!kernels.empty()) scope_.emplace(backend_named(kernels));
+  }
+
+ private:
+  std::optional<BackendScope> scope_;
+};
+
+}  // namespace howmany::benches

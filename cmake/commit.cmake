@@ -1,0 +1,11 @@
+# Writes OUT with the commit the tree stands at; run at build time, rewritten only when it changed.
+find_program(GIT git)
+set(commit unknown)
+if(GIT)
+  execute_process(COMMAND ${GIT} -C ${SOURCE} describe --always --dirty --abbrev=12 --exclude=*
+    OUTPUT_VARIABLE said OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+  if(failed EQUAL 0)
+    set(commit ${said})
+  endif()
+endif()
+file(CONFIGURE OUTPUT ${OUT} CONTENT "#define HM_COMMIT \"@commit@\"\n" @ONLY)
