@@ -43,8 +43,7 @@ void print_answer(const json& cpu) {
 }
 
 void print_cores(const json& cpu) {
-  line("cores", fmt::format("{} usable, {} of them physical", cpu["usable_cores"].get<int>(),
-                            cpu["physical_cores"].get<int>()));
+  line("cores", fmt::format("{} usable", cpu["usable_cores"].get<int>()));
   for (const json& limit : cpu["limits"])
     line("limits",
          fmt::format("{:<5g} {} ({}){}", limit["cpus"].get<double>(),

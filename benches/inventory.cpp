@@ -48,13 +48,9 @@ json cpu_devices() {
                      {"cpus", limit->cpus},
                      {"detail", limit->detail},
                      {"decides", limit == least}});
-  return {{"default_count", plan.devices},
-          {"cores_per_device", plan.cores_per_device},
-          {"usable_cores", limits.usable},
-          {"physical_cores", limits.physical},
-          {"because", limits.because},
-          {"allowed", limits.allowed},
-          {"limits", found}};
+  return {{"default_count", plan.devices}, {"cores_per_device", plan.cores_per_device},
+          {"usable_cores", limits.usable}, {"because", limits.because},
+          {"allowed", limits.allowed},     {"limits", found}};
 }
 
 json entry(const Part& part, bool built, const std::string& failure, const std::string& proof) {

@@ -7,7 +7,7 @@
 namespace howmany::benches {
 
 // {"schema", "cpu_devices": {"default_count", "cores_per_device", "usable_cores",
-// "physical_cores", "because", "limits"}, "cpu", "numa", "caches", "memory", "gpus",
+// "because", "allowed", "limits"}, "cpu", "numa", "caches", "memory", "gpus",
 // "gpus_because", "driver", "backends": {"kernels", "comms"}, "modes", "models", "ranges"}. A
 // kernel or comm is {"name", "what", "built", "usable", "why"}; usable was tried, not assumed.
 nlohmann::json take_inventory();

@@ -188,9 +188,10 @@ void order_by_core(const std::string& root, const std::set<int>& cpus, CpuLimits
   }
   std::sort(places.begin(), places.end());
   for (const Place& place : places) found.allowed.push_back(place.cpu);
-  std::set<CoreId> cores;
-  for (size_t i = 0; i < static_cast<size_t>(found.usable); ++i) cores.insert(places[i].core);
-  found.physical = static_cast<int>(cores.size());
+  if (threads.size() < cpus.size())
+    found.limits.push_back(
+        {"physical cores", static_cast<double>(threads.size()),
+         fmt::format("{} hardware threads on {} cores", cpus.size(), threads.size())});
 }
 
 }  // namespace
@@ -201,6 +202,7 @@ CpuLimits read_cpu_limits(const std::string& root, const std::optional<Environme
   cpuset_limits(root, cpus, found.limits);
   quota_limits(root, found.limits);
   slurm_limit(environment, found.limits);
+  order_by_core(root, cpus, found);
   const auto smallest =
       std::min_element(found.limits.begin(), found.limits.end(),
                        [](const CpuLimit& a, const CpuLimit& b) { return a.cpus < b.cpus; });
@@ -210,7 +212,6 @@ CpuLimits read_cpu_limits(const std::string& root, const std::optional<Environme
                               smallest == found.limits.end()
                                   ? "no limit could be read"
                                   : fmt::format("{} ({})", smallest->source, smallest->detail));
-  order_by_core(root, cpus, found);
   return found;
 }
 

@@ -1,5 +1,6 @@
 // How many cores this process may really use, and which limit decides: affinity mask, cpuset,
-// cgroup v1/v2 quota, Slurm. Garbage in system files is skipped, never an error. Thread-safe.
+// cgroup v1/v2 quota, Slurm, and how many are cores and not hardware threads of one. Garbage in
+// system files is skipped, never an error. Thread-safe.
 //
 //   fmt::print("{}\n", cpu_limits().because);   // "2 cores: cgroup v2 cpu.max"
 #pragma once
@@ -22,7 +23,6 @@ struct CpuLimits {
   // OS cpu ids that may be used, one hardware thread of each core first, SMT siblings after.
   std::vector<int> allowed;
   int usable = 1;                // min over limits, at least 1, rounded down
-  int physical = 1;              // distinct cores among the first `usable` of allowed
   std::vector<CpuLimit> limits;  // every limit found; the smallest decides
   std::string because;           // "2 cores: affinity mask"
 };

@@ -74,8 +74,8 @@ std::vector<Device> parse_devices(std::string_view list) {
 }
 
 CpuPlan default_cpu_plan(const CpuLimits& limits) {
-  const int devices = std::min(kMostDefaultDevices, limits.physical);
-  return {devices, limits.physical / devices};
+  const int devices = std::min(kMostDefaultDevices, limits.usable);
+  return {devices, limits.usable / devices};
 }
 
 void configure_cpu_devices(CpuDevices config) {

@@ -36,7 +36,7 @@ std::vector<Device> parse_devices(std::string_view list);
 struct CpuDevices {
   int cores_per_device = 1;
 };
-// What to use unless told: a device per physical core, at most 8, the cores dealt out evenly.
+// What to use unless told: a device per core, at most 8, the cores dealt out evenly.
 struct CpuPlan {
   int devices = 1, cores_per_device = 1;
 };

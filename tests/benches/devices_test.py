@@ -16,7 +16,7 @@ class Devices(programs.TestCase):
         told = devices("--json").json()["cpu_devices"]
         first = devices().out.splitlines()[0]
         self.assertRegex(first, rf"^{told['default_count']} devices? by default here: cpu:0")
-        self.assertEqual(told["default_count"], min(8, told["physical_cores"]))
+        self.assertEqual(told["default_count"], min(8, told["usable_cores"]))
         self.assertLessEqual(told["default_count"] * told["cores_per_device"], told["usable_cores"])
 
     def test_cores_follow_the_affinity_mask(self):

@@ -60,7 +60,6 @@ class FakeMachine : public testing::Test {
 TEST_F(FakeMachine, WithoutLimitsTheAffinityMaskDecides) {
   const CpuLimits limits = read();
   EXPECT_EQ(limits.usable, 8);
-  EXPECT_EQ(limits.physical, 8);
   EXPECT_THAT(limits.limits, SizeIs(1));
   EXPECT_EQ(limits.because, "8 cores: affinity mask (0-7, all this machine has)");
 }
@@ -157,19 +156,18 @@ TEST_F(FakeMachine, SlurmTaskShareComesBeforeTheNodes) {
   EXPECT_EQ(read({{"SLURM_CPUS_PER_TASK", "64"}}).usable, 8) << "never more than are here";
 }
 
-TEST_F(FakeMachine, SiblingsComeAfterAllPhysicalCores) {
+TEST_F(FakeMachine, TwoThreadsOfACoreAreOneCore) {
   for (int cpu = 0; cpu < 8; ++cpu) topology(cpu, 0, cpu / 2);  // 0 and 1 are one core, ...
   const CpuLimits limits = read();
   EXPECT_THAT(limits.allowed, ElementsAre(0, 2, 4, 6, 1, 3, 5, 7));
-  EXPECT_EQ(limits.usable, 8);
-  EXPECT_EQ(limits.physical, 4);
-  EXPECT_EQ(read({{"SLURM_CPUS_PER_TASK", "3"}}).physical, 3);
+  EXPECT_EQ(limits.because, "4 cores: physical cores (8 hardware threads on 4 cores)");
+  EXPECT_EQ(read({{"SLURM_CPUS_PER_TASK", "3"}}).usable, 3);
 }
 
 TEST_F(FakeMachine, CoresOfASocketStandTogether) {
   for (int cpu = 0; cpu < 8; ++cpu) topology(cpu, cpu % 2, cpu / 2);  // numbered in turns
   EXPECT_THAT(read().allowed, ElementsAre(0, 2, 4, 6, 1, 3, 5, 7));
-  EXPECT_EQ(read().physical, 8) << "core ids repeat on every socket";
+  EXPECT_EQ(read().usable, 8) << "core ids repeat on every socket";
 }
 
 TEST_F(FakeMachine, GarbageIsSkipped) {
@@ -201,7 +199,6 @@ TEST(CpuLimits, HereTheyFitTheAffinityMask) {
   const CpuLimits& limits = cpu_limits();
   EXPECT_GE(limits.usable, 1);
   EXPECT_LE(limits.usable, CPU_COUNT(&mask));
-  EXPECT_LE(limits.physical, limits.usable);
   for (const int cpu : limits.allowed) EXPECT_TRUE(CPU_ISSET(cpu, &mask)) << cpu;
   EXPECT_THAT(limits.because, HasSubstr(std::to_string(limits.usable)));
 }

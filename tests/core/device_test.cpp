@@ -84,19 +84,17 @@ TEST(CpuDevices, RefusesMoreCoresThanUsable) {
               ThrowsMessage<std::invalid_argument>(HasSubstr(cpu_limits().because)));
 }
 
-TEST(CpuDevices, DefaultIsADevicePerPhysicalCoreUpToEight) {
-  const auto plan = [](int usable, int physical) {
+TEST(CpuDevices, DefaultIsADevicePerCoreUpToEight) {
+  const auto plan = [](int usable) {
     CpuLimits limits;
     limits.usable = usable;
-    limits.physical = physical;
     const CpuPlan p = default_cpu_plan(limits);
     return std::pair(p.devices, p.cores_per_device);
   };
-  EXPECT_EQ(plan(1, 1), std::pair(1, 1));
-  EXPECT_EQ(plan(2, 2), std::pair(2, 1));
-  EXPECT_EQ(plan(8, 4), std::pair(4, 1)) << "two threads of a core are not two devices";
-  EXPECT_EQ(plan(20, 20), std::pair(8, 2));
-  EXPECT_EQ(plan(96, 48), std::pair(8, 6));
+  EXPECT_EQ(plan(1), std::pair(1, 1));
+  EXPECT_EQ(plan(2), std::pair(2, 1));
+  EXPECT_EQ(plan(20), std::pair(8, 2));
+  EXPECT_EQ(plan(48), std::pair(8, 6));
 }
 
 TEST(CpuDevices, WholeMachineIsOneDevice) {
