@@ -72,7 +72,7 @@ double Rng::normal(uint64_t index) const {
 }
 
 int64_t Rng::below(uint64_t index, int64_t bound) const {
-  HM_REQUIRE(bound > 0, "[rng] below({})", bound);
+  HM_REQUIRE(bound > 0 && bound <= int64_t{1} << 53, "[rng] below({})", bound);
   return static_cast<int64_t>(uniform(index) * static_cast<double>(bound));
 }
 

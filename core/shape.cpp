@@ -23,6 +23,7 @@ int64_t Shape::operator[](int i) const {
 }
 
 int64_t Shape::numel() const {
+  if (std::ranges::count(extents(), 0) > 0) return 0;
   int64_t n = 1;
   for (int64_t e : extents())
     HM_REQUIRE(!__builtin_mul_overflow(n, e, &n), "[shape] {} has too many elements", str());

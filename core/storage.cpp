@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <new>
 #include <unordered_map>
 #include <utility>
@@ -13,6 +14,13 @@ namespace howmany {
 namespace {
 
 constexpr int64_t kAlignment = 64;
+constexpr int64_t kMostBytes = std::numeric_limits<int64_t>::max() / kAlignment * kAlignment;
+
+// Never zero, so that an empty tensor has an address too.
+int64_t rounded_up(int64_t bytes) {
+  if (bytes > kMostBytes - kAlignment) return kMostBytes;  // refused by the system
+  return (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 // Free blocks by exact rounded size. Sanitizer builds bypass it, so that use after free is seen.
 class Pool {
@@ -80,8 +88,7 @@ Pool& pool() {
 
 }  // namespace
 
-Storage::Storage(int64_t bytes, Device device)
-    : bytes_((std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment) {
+Storage::Storage(int64_t bytes, Device device) : bytes_(rounded_up(bytes)) {
   HM_REQUIRE(device.type == DeviceType::cpu,
              "[storage] no memory for {}: this build has no backend for it", device.str());
   data_ = pool().take(bytes_);
