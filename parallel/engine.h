@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "parallel/comm.h"
+#include "parallel/launch.h"
 
 namespace howmany {
 
@@ -61,10 +62,14 @@ class CommEngine {
 
 namespace comms {
 
-std::vector<std::unique_ptr<CommEngine>> local(int world);
-// Joins the group through `rendezvous` ("file:<path>" or "tcp:<host>:<port>"); collective.
-std::unique_ptr<CommEngine> gloo(int rank, int world, const std::string& rendezvous,
-                                 std::chrono::milliseconds timeout);
+// The engine of one rank of `place`; collective. Throws EngineError when the others do not come.
+#define X(name, what) \
+  std::unique_ptr<CommEngine> name(const Place& place, std::chrono::milliseconds timeout);
+HM_COMMS(X)
+#undef X
+
+// The ranks of one process, all at once.
+std::vector<std::unique_ptr<CommEngine>> local_group(int world);
 
 }  // namespace comms
 }  // namespace howmany

@@ -239,13 +239,19 @@ class Local : public CommEngine {
 
 }  // namespace
 
-std::vector<std::unique_ptr<CommEngine>> comms::local(int world) {
+std::vector<std::unique_ptr<CommEngine>> comms::local_group(int world) {
   std::vector<int> members(static_cast<size_t>(world));
   std::iota(members.begin(), members.end(), 0);
   const auto group = std::make_shared<LocalGroup>(members);
   std::vector<std::unique_ptr<CommEngine>> engines;
   for (const int rank : members) engines.push_back(std::make_unique<Local>(rank, group));
   return engines;
+}
+
+std::unique_ptr<CommEngine> comms::local(const Place& place, std::chrono::milliseconds) {
+  HM_REQUIRE(place.world == 1, "[connect] 'local' joins threads of one process, not {} processes",
+             place.world);
+  return std::move(local_group(1).front());
 }
 
 }  // namespace howmany

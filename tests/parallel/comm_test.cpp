@@ -1,4 +1,4 @@
-#include "parallel/comm.h"
+#include "parallel/launch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,6 @@
 #include <cstring>
 #include <thread>
 
-#include "tests/support/ranks.h"
-
 namespace howmany {
 namespace {
 
@@ -18,22 +16,24 @@ using ::testing::HasSubstr;
 // Element i of what `rank` brings: small integers, so that sums are exact in every dtype.
 int value(int rank, int64_t i) { return static_cast<int>((i * 7 + rank * 3) % 11) + 1; }
 
-template <typename T>
-Tensor filled(int64_t n, const std::function<int(int64_t)>& at) {
+template <typename T, typename At>
+Tensor filled(int64_t n, const At& at) {
   Tensor t = Tensor::empty({n}, dtype_of<T>());
   T* const p = t.mutable_data<T>();
   for (int64_t i = 0; i < n; ++i) p[i] = static_cast<T>(at(i));
   return t;
 }
 
-template <typename T>
-void expect_values(const Tensor& t, const std::function<int(int64_t)>& at) {
+template <typename T, typename At>
+void expect_values(const Tensor& t, const At& at) {
   const T* const p = t.data<T>();
   for (int64_t i = 0; i < t.numel(); ++i)
-    ASSERT_EQ(p[i], static_cast<T>(at(i))) << "element " << i << " of " << t.numel();
+    if (p[i] != static_cast<T>(at(i)))
+      FAIL() << "element " << i << " of " << t.numel() << ": " << +p[i] << " is not " << at(i);
 }
 
-int reduced(ReduceOp op, int world, const std::function<int(int)>& of_rank) {
+template <typename OfRank>
+int reduced(ReduceOp op, int world, const OfRank& of_rank) {
   int result = of_rank(0);
   for (int r = 1; r < world; ++r) {
     if (op == ReduceOp::sum) result += of_rank(r);
@@ -93,7 +93,7 @@ void PrintTo(const Group& g, std::ostream* out) { *out << g.backend << "/" << g.
 
 std::vector<Group> groups(std::vector<int> worlds) {
   std::vector<Group> all;
-  for (const std::string_view backend : {"local"})
+  for (const std::string_view backend : comm_names())
     for (const int world : worlds) all.push_back({backend, world});
   return all;
 }
@@ -107,7 +107,7 @@ class EveryComm : public ::testing::TestWithParam<Group> {
   std::atomic<int> finished_ = 0;
   int world() const { return GetParam().world; }
   void run(const std::function<void(Comm&)>& body) {
-    testing::run_ranks(GetParam().backend, world(), body);
+    launch_threads(world(), body, GetParam().backend);
   }
   // The text of the CommError that body ends with.
   static std::string failure_of(const std::function<void()>& body) {
@@ -258,6 +258,7 @@ TEST_P(EveryCommWithPeers, FailsOnEveryRankWhenOneNeverArrives) {
       text = failure_of([&] { comm.all_reduce(t); });
       EXPECT_THAT(text, HasSubstr("[all_reduce]"));
       EXPECT_THAT(text, HasSubstr(fmt::format("rank {} of {}", comm.rank(), world())));
+      EXPECT_THAT(text, HasSubstr(fmt::format("peer {} ", absent)));
       EXPECT_TRUE(comm.failed());
       EXPECT_EQ(failure_of([&] { comm.barrier(); }), text) << "the first error is the one kept";
       EXPECT_EQ(failure_of([&] { comm.all_reduce_async(t).wait(); }), text);

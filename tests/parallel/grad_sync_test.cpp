@@ -7,7 +7,7 @@
 #include <random>
 
 #include "core/rng.h"
-#include "tests/support/ranks.h"
+#include "parallel/launch.h"
 
 namespace howmany {
 namespace {

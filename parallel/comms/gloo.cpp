@@ -1,0 +1,313 @@
+#include <gloo/allgather.h>
+#include <gloo/allreduce.h>
+#include <gloo/alltoall.h>
+#include <gloo/barrier.h>
+#include <gloo/broadcast.h>
+#include <gloo/gather.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/prefix_store.h>
+#include <gloo/scatter.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "parallel/comms/combine.h"
+#include "parallel/comms/gloo_rendezvous.h"
+#include "parallel/engine.h"
+
+namespace howmany {
+namespace {
+
+using Milliseconds = std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+using Device = std::shared_ptr<::gloo::transport::Device>;
+
+// How long a rank that failed waits for word from the others, to tell who is silent.
+constexpr Milliseconds kInquiry(1000);
+// Apart from the slots of gloo's own collectives, whose top byte ends at 8.
+constexpr uint64_t kMessages = uint64_t{0x10} << 56;
+
+uint8_t* bytes_of(Tensor& t) { return static_cast<uint8_t*>(t.mutable_raw()); }
+// gloo takes no const pointers, but only reads what it is given as input.
+uint8_t* bytes_of(const Tensor& t) {
+  return static_cast<uint8_t*>(const_cast<void*>(t.raw()));  // NOLINT
+}
+size_t size_of(const Tensor& t) { return static_cast<size_t>(t.bytes()); }
+
+// gloo begins its messages with the source file, and its assertions with more.
+std::string plain(std::string_view text) {
+  const size_t end = text.find("] ");
+  if (text.starts_with('[') && end != text.npos) text.remove_prefix(end + 2);
+  return std::string(text.substr(0, text.find('\n')));
+}
+
+class Gloo : public CommEngine {
+ public:
+  Gloo(int rank, int size, std::shared_ptr<Rendezvous> rendezvous, const Device& device,
+       std::string prefix, Milliseconds timeout)
+      : CommEngine(rank, size),
+        rendezvous_(std::move(rendezvous)),
+        device_(device),
+        prefix_(std::move(prefix)) {
+    set_timeout(timeout);
+    if (size > 1) connect();
+  }
+
+  std::string_view name() const override { return "gloo"; }
+
+  void all_reduce(Tensor& t, ReduceOp op) override {
+    attempt([&] {
+      ::gloo::AllreduceOptions options(context_);
+      set_output(options, t);
+      options.setReduceFunction(combine_of(t.dtype(), op));
+      options.setTimeout(timeout());
+      ::gloo::allreduce(options);
+    });
+  }
+
+  void broadcast(Tensor& t, int root) override {
+    attempt([&] {
+      ::gloo::BroadcastOptions options(context_);
+      options.setOutput(bytes_of(t), size_of(t));
+      options.setRoot(root);
+      options.setTimeout(timeout());
+      ::gloo::broadcast(options);
+    });
+  }
+
+  void all_gather(const Tensor& send, Tensor& receive) override {
+    attempt([&] {
+      ::gloo::AllgatherOptions options(context_);
+      options.setInput(bytes_of(send), size_of(send));
+      options.setOutput(bytes_of(receive), size_of(receive));
+      options.setTimeout(timeout());
+      ::gloo::allgather(options);
+    });
+  }
+
+  // gloo has none for any count, so the parts are exchanged and added up in rank order.
+  void reduce_scatter(const Tensor& send, Tensor& receive, ReduceOp op) override {
+    Tensor parts = Tensor::empty(send.shape(), send.dtype());
+    all_to_all(send, parts);
+    const Combine combine = combine_of(send.dtype(), op);
+    const auto count = static_cast<size_t>(receive.numel());
+    const uint8_t* const part = bytes_of(std::as_const(parts));
+    uint8_t* const sum = bytes_of(receive);
+    combine(sum, part, part + size_of(receive), count);
+    for (int r = 2; r < size(); ++r) combine(sum, sum, part + r * receive.bytes(), count);
+  }
+
+  void gather(const Tensor& send, Tensor& receive, int root) override {
+    attempt([&] {
+      ::gloo::GatherOptions options(context_);
+      options.setInput(bytes_of(send), size_of(send));
+      if (rank() == root) options.setOutput(bytes_of(receive), size_of(receive));
+      options.setRoot(root);
+      options.setTimeout(timeout());
+      ::gloo::gather(options);
+    });
+  }
+
+  void scatter(const Tensor& send, Tensor& receive, int root) override {
+    attempt([&] {
+      ::gloo::ScatterOptions options(context_);
+      std::vector<uint8_t*> parts;
+      for (int r = 0; r < size() && rank() == root; ++r)
+        parts.push_back(bytes_of(send) + r * receive.bytes());
+      options.setInputs(parts, size_of(receive));
+      options.setOutput(bytes_of(receive), size_of(receive));
+      options.setRoot(root);
+      options.setTimeout(timeout());
+      ::gloo::scatter(options);
+    });
+  }
+
+  void all_to_all(const Tensor& send, Tensor& receive) override {
+    attempt([&] {
+      ::gloo::AlltoallOptions options(context_);
+      options.setInput(bytes_of(send), size_of(send));
+      options.setOutput(bytes_of(receive), size_of(receive));
+      options.setTimeout(timeout());
+      ::gloo::alltoall(options);
+    });
+  }
+
+  void send(const Tensor& t, int peer, int tag) override {
+    attempt([&] {
+      const auto buffer = context_->createUnboundBuffer(bytes_of(t), size_of(t));
+      buffer->send(peer, kMessages + static_cast<uint32_t>(tag));
+      buffer->waitSend(timeout());
+    });
+  }
+
+  void receive(Tensor& t, int peer, int tag) override {
+    attempt([&] {
+      const auto buffer = context_->createUnboundBuffer(bytes_of(t), size_of(t));
+      buffer->recv(peer, kMessages + static_cast<uint32_t>(tag));
+      buffer->waitRecv(timeout());
+    });
+  }
+
+  void barrier() override {
+    attempt([&] {
+      ::gloo::BarrierOptions options(context_);
+      options.setTimeout(timeout());
+      ::gloo::barrier(options);
+    });
+  }
+
+  std::unique_ptr<CommEngine> split(const std::vector<int>& members, int index,
+                                    const std::string& id) override {
+    return std::make_unique<Gloo>(index, static_cast<int>(members.size()), rendezvous_, device_,
+                                  key(id), timeout());
+  }
+
+  void abort(std::string_view why) noexcept override {
+    if (!context_) return;
+    leave_word("abort", fmt::format("{} {}", rank(), why));
+    leave_word(fmt::format("failed/{}", rank()), "aborted");
+    close();
+  }
+
+ private:
+  void connect() {
+    rendezvous_->set_deadline(Clock::now() + timeout());
+    ::gloo::rendezvous::PrefixStore scoped(prefix_, *rendezvous_);
+    auto context = std::make_shared<::gloo::rendezvous::Context>(rank(), size());
+    context->setTimeout(std::max(timeout() / 5, Milliseconds(1)));  // gloo waits five times longer
+    try {
+      context->connectFullMesh(scoped, device_);
+    } catch (const std::exception& e) {
+      throw EngineError(absent(), plain(e.what()));
+    }
+    context_ = std::move(context);
+    barrier();  // rank 0 may serve the rendezvous; nobody leaves before all have met
+  }
+
+  // Who never came to the rendezvous.
+  int absent() {
+    for (int r = 0; r < size(); ++r)
+      if (!heard(std::to_string(r))) return r;
+    return -1;
+  }
+
+  template <typename Call>
+  void attempt(Call call) {
+    try {
+      call();
+    } catch (const std::exception& e) {
+      fail(plain(e.what()));
+    }
+  }
+
+  // gloo tells what broke, seldom who broke it: a failure spreads by closed connections. So each
+  // rank that fails leaves word first, and the silent one is the cause.
+  [[noreturn]] void fail(const std::string& what) {
+    leave_word(fmt::format("failed/{}", rank()), what);
+    close();
+    if (const auto culprit = aborted()) throw *culprit;
+    std::vector<int> silent;
+    for (const auto until = Clock::now() + kInquiry; Clock::now() < until;) {
+      silent.clear();
+      for (int r = 0; r < size(); ++r)
+        if (r != rank() && !heard(fmt::format("failed/{}", r))) silent.push_back(r);
+      if (silent.empty()) break;
+      std::this_thread::sleep_for(Milliseconds(10));
+    }
+    if (silent.empty()) throw EngineError(-1, what);
+    throw EngineError(silent[0], silent.size() == 1 ? "failed: " + what
+                                                    : fmt::format("and others ({}) failed: {}",
+                                                                  fmt::join(silent, ", "), what));
+  }
+
+  std::optional<EngineError> aborted() {
+    if (!heard("abort")) return {};
+    try {
+      const std::vector<char> word = rendezvous_->get(key("abort"));
+      const std::string text(word.begin(), word.end());
+      return EngineError(std::atoi(text.c_str()),
+                         "failed: " + text.substr(std::min(text.find(' ') + 1, text.size())));
+    } catch (const std::exception&) {
+      return {};  // being written, or rank 0 is gone with it
+    }
+  }
+
+  bool heard(const std::string& word) {
+    try {
+      return rendezvous_->has(key(word));
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+
+  void leave_word(const std::string& where, const std::string& text) noexcept {
+    try {
+      rendezvous_->set(key(where), {text.begin(), text.end()});
+    } catch (const std::exception&) {
+      // Somebody was first, or rank 0 is gone with it: the closed connections tell.
+    }
+  }
+
+  // Ends every operation, here and on the peers: in gloo a wait that times out closes all pairs.
+  void close() noexcept {
+    try {
+      context_->createUnboundBuffer(nullptr, 0)->waitRecv(Milliseconds(0));
+    } catch (const std::exception&) {
+    }
+  }
+
+  template <typename Options>
+  static void set_output(Options& options, Tensor& t) {
+    switch (t.dtype()) {
+#define X(name, type) \
+  case Dtype::name:   \
+    return options.setOutput(t.mutable_data<type>(), static_cast<size_t>(t.numel()));
+      HM_DTYPES(X)
+#undef X
+    }
+  }
+
+  std::string key(const std::string& name) const { return prefix_ + "/" + name; }
+
+  const std::shared_ptr<Rendezvous> rendezvous_;
+  Device device_;
+  const std::string prefix_;
+  std::shared_ptr<::gloo::Context> context_;
+};
+
+// Writing to a closed connection must be an error to report, not the end of the process.
+void ignore_sigpipe() {
+  struct sigaction current {};
+  if (sigaction(SIGPIPE, nullptr, &current) == 0 && current.sa_handler == SIG_DFL)
+    std::signal(SIGPIPE, SIG_IGN);
+}
+
+Device make_device(const Rendezvous& rendezvous) {
+  ::gloo::transport::tcp::attr attr;
+  const char* const interface = std::getenv("HOWMANY_IFACE");
+  if (interface != nullptr && *interface != '\0')
+    attr.iface = interface;
+  else
+    attr.hostname = rendezvous.address();
+  return ::gloo::transport::tcp::CreateDevice(attr);
+}
+
+}  // namespace
+
+std::unique_ptr<CommEngine> comms::gloo(const Place& place, Milliseconds timeout) {
+  if (place.world == 1) return std::make_unique<Gloo>(0, 1, nullptr, nullptr, "", timeout);
+  static std::once_flag once;
+  std::call_once(once, ignore_sigpipe);
+  const std::shared_ptr<Rendezvous> rendezvous =
+      make_rendezvous(place.rendezvous, place.rank, Clock::now() + timeout);
+  return std::make_unique<Gloo>(place.rank, place.world, rendezvous, make_device(*rendezvous),
+                                "world", timeout);
+}
+
+}  // namespace howmany

@@ -1,0 +1,33 @@
+// A folder that only this user can enter, removed with what is in it when the object goes.
+#pragma once
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+
+#include "core/error.h"
+
+namespace howmany {
+
+class PrivateFolder {
+ public:
+  PrivateFolder() : path_((std::filesystem::temp_directory_path() / "howmany-XXXXXX").string()) {
+    HM_ENSURE(mkdtemp(path_.data()) != nullptr, "[launch] folder {}: {}", path_,
+              std::strerror(errno));
+  }
+  ~PrivateFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace howmany
