@@ -25,6 +25,13 @@ std::string how_it_ended(const RankExit& end) {
              : fmt::format("ended with exit code {}", end.code);
 }
 
+void run_rank(const Workload& work, Comm& comm, Device device, const Ranks::Body& body) {
+  const DeviceScope on(device);
+  const KernelScope kernels(work.kernels);
+  comm.set_timeout(std::chrono::milliseconds(static_cast<int64_t>(work.timeout_seconds * 1e3)));
+  body(comm, device);
+}
+
 }  // namespace
 
 int run_program(const std::string& name, const std::function<int()>& body) {
@@ -65,7 +72,7 @@ int supervise(const std::string& name, int argc, char** argv, int world) {
   std::vector<std::string> command(argv, argv + argc);
   command[0] = std::filesystem::read_symlink("/proc/self/exe");
   const RankExit end = launch_processes(command, world);
-  if (end.code == 0) return 0;
+  if (end.code == 0 || end.code == kInterrupted) return end.code;
   std::cerr << fmt::format("{}: rank {} of {} {}\n", name, end.rank, world, how_it_ended(end));
   return end.code == 2 ? 2 : 3;
 }
@@ -76,35 +83,27 @@ Ranks::Ranks(Place place, const std::string& backend) : place_(std::move(place))
   world_->set_timeout(kIdleTimeout);
 }
 
-bool Ranks::run(const Workload& work, const Body& body) {
-  const bool over_ranks = mode_traits(work.mode).over_ranks;
-  if (work.over_processes()) {
-    run_as_process(work, body);
-    return place_.rank < work.count();
-  }
-  if (!chief()) return false;
-  launch_threads(over_ranks ? work.count() : 1, [&](Comm& comm) {
-    const Device device = work.devices[static_cast<size_t>(comm.rank())];
-    const DeviceScope on(device);
-    const KernelScope kernels(work.kernels);
-    body(comm, device);
-  });
-  return true;
+bool Ranks::take_part(const Workload& work) const {
+  return place_.rank < (work.over_processes() ? work.count() : 1);
 }
 
-void Ranks::run_as_process(const Workload& work, const Body& body) {
+void Ranks::run(const Workload& work, const Body& body) {
+  if (work.over_processes()) return run_over_processes(work, body);
+  if (!take_part(work)) return;
+  launch_threads(mode_traits(work.mode).over_ranks ? work.count() : 1, [&](Comm& comm) {
+    run_rank(work, comm, work.devices[static_cast<size_t>(comm.rank())], body);
+  });
+}
+
+void Ranks::run_over_processes(const Workload& work, const Body& body) {
   HM_REQUIRE(work.count() <= place_.world, "{} devices over {} need as many processes, not {}",
              work.count(), work.backend, place_.world);
   HM_ENSURE(failure_.empty(), "not measured, because before: {}", failure_);
   try {
-    const std::unique_ptr<Comm> comm = world_->split(place_.rank < work.count() ? 0 : -1);
+    const std::unique_ptr<Comm> comm = world_->split(take_part(work) ? 0 : -1);
     if (!comm) return;
-    const Device device =
-        work.devices[static_cast<size_t>(place_.local_rank) % work.devices.size()];
-    const DeviceScope on(device);
-    const KernelScope kernels(work.kernels);
-    comm->set_timeout(std::chrono::seconds(30));
-    body(*comm, device);
+    const size_t local = static_cast<size_t>(place_.local_rank) % work.devices.size();
+    run_rank(work, *comm, work.devices[local], body);
   } catch (const WrongData&) {
     throw;  // all ranks agree on it, and go on
   } catch (const std::exception& e) {

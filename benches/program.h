@@ -23,8 +23,10 @@ int run_program(const std::string& name, const std::function<int()>& body);
 // suggested).
 std::vector<std::string> parse(CLI::App& app, int argc, char** argv);
 
-// Starts `world` copies of this program as ranks and returns their exit code: 0, 2 or 3. Says which
-// rank died of what.
+constexpr int kInterrupted = 130;  // exit code of a program that Ctrl-C ended, as shells have it
+
+// Starts `world` copies of this program as ranks and returns their exit code: 0, 2, 3 or
+// kInterrupted. Says which rank died of what.
 int supervise(const std::string& name, int argc, char** argv, int world);
 
 // The ranks a workload runs on, whichever way they come.
@@ -35,14 +37,16 @@ class Ranks {
 
   bool chief() const { return place_.rank == 0; }
   const Place& place() const { return place_; }
-  // Runs body on every rank of the workload, each bound to its device and kernels; false when this
-  // process has no part in it. Every process of the launch calls with the same workloads in the
-  // same order. After a failure between processes every further call that needs them throws.
+  // Whether this process has a part in the workload.
+  bool take_part(const Workload& work) const;
+  // Runs body on every rank of the workload, each bound to its device and kernels. Every process of
+  // the launch calls with the same workloads in the same order. After a failure between processes
+  // every further call that needs them throws.
   using Body = std::function<void(Comm&, Device)>;
-  bool run(const Workload& work, const Body& body);
+  void run(const Workload& work, const Body& body);
 
  private:
-  void run_as_process(const Workload& work, const Body& body);
+  void run_over_processes(const Workload& work, const Body& body);
 
   Place place_;
   std::unique_ptr<Comm> world_;

@@ -1,6 +1,7 @@
 #include "benches/workload.h"
 
 #include <algorithm>
+#include <iostream>
 
 #include "core/error.h"
 #include "core/names.h"
@@ -28,9 +29,7 @@ void check_devices(const Workload& work) {
 }
 
 SampleSpec sample_spec(const ModelSpec& model) {
-  SampleSpec spec;
-  spec.x = model.sample;
-  spec.x_dtype = model.input;
+  SampleSpec spec{.x = model.sample, .x_dtype = model.input};
   if (model.loss == Loss::mse) {
     spec.y = {model.classes};
     spec.y_dtype = Dtype::f32;
@@ -43,6 +42,9 @@ DatasetPtr open_images(const Workload& work, const ModelSpec& model) {
   HM_REQUIRE(x.rank() == 3 && x[0] == x[1] && x[2] == 3,
              "--data is a folder of images, but {} eats {}", model.name, x.str());
   ImageFolder folder = image_folder(work.data, {.size = x[0], .on_bad = work.on_bad});
+  if (!folder.bad.empty())
+    std::cerr << fmt::format("{}: {} bad images left out, the first is {}: {}\n", work.data,
+                             folder.bad.size(), folder.bad[0].path, folder.bad[0].why);
   const auto classes = static_cast<int64_t>(folder.classes.size());
   HM_REQUIRE(classes <= model.classes, "{} has {} class folders, {} tells {} classes apart",
              work.data, classes, model.name, model.classes);
@@ -80,6 +82,9 @@ void add_flags(CLI::App& app, Workload& work) {
       ->capture_default_str();
   app.add_option("--cores-per-device", work.cores_per_device, "cores of each cpu device")
       ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--timeout", work.timeout_seconds, "seconds a rank waits for the others")
+      ->check(CLI::Range(0.1, 86'400.0))
       ->capture_default_str();
   app.add_flag("--oversubscribe", work.oversubscribe, "allow devices that share cores");
 }

@@ -32,6 +32,7 @@ struct Workload {
   bool steady = false;  // every batch is full; synthetic data is one batch that stays in memory
   uint64_t seed = 1;
   int cores_per_device = 1;
+  double timeout_seconds = 30;  // of a collective
   bool oversubscribe = false;
 
   bool synthetic() const { return data.empty() || data == "synthetic"; }
@@ -41,7 +42,7 @@ struct Workload {
 };
 
 // The flags both programs take: --data, --workers, --on-bad-image, --kernels, --optimizer and its
-// numbers, --seed, --sync, --bucket-bytes, --cores-per-device, --oversubscribe.
+// numbers, --seed, --sync, --bucket-bytes, --cores-per-device, --timeout, --oversubscribe.
 void add_flags(CLI::App& app, Workload& work);
 // Throws std::invalid_argument: unknown names (the nearest suggested), devices that are not there
 // or too many, a batch smaller than the devices.
@@ -49,6 +50,8 @@ void check(const Workload& work);
 // "cpu:0,cpu:1" as given, or the first `count` cpu devices.
 std::vector<Device> devices_from(const std::string& list, int count);
 
+// Throws as image_folder does, and std::invalid_argument when the data does not fit the model.
+// Images left out are told on stderr.
 DatasetPtr open_dataset(const Workload& work);
 
 // One rank: its copy of the model, its rows of every batch, its optimizer.

@@ -8,7 +8,7 @@
 #include "core/backend.h"
 #include "core/layers.h"
 #include "core/optim.h"
-#include "tests/support/ranks.h"
+#include "parallel/launch.h"
 #include "tests/support/tensors.h"
 
 namespace howmany {
@@ -141,7 +141,7 @@ Curve run_mode(const Variation& v, const std::string& model) {
   Curve result;
   std::mutex mutex;
   const bool over_ranks = mode_traits(v.mode).over_ranks;
-  testing::run_ranks(v.comm, over_ranks ? v.world : 1, [&](Comm& comm) {
+  const auto run = [&](Comm& comm) {
     const BackendScope kernels(backend_named(v.kernels));
     const auto mode =
         make_mode(v.mode, {.model = model_named(model),
@@ -156,7 +156,8 @@ Curve run_mode(const Variation& v, const std::string& model) {
       result = std::move(mine);
     else
       EXPECT_TRUE(mine.values.empty());
-  });
+  };
+  launch_threads(over_ranks ? v.world : 1, run, v.comm);
   return result;
 }
 

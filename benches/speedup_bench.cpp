@@ -1,0 +1,301 @@
+// What a training step costs on n devices, by model, mode and communication backend. Without flags
+// of its own it measures the default grid of this machine.
+#include <chrono>
+#include <cmath>
+#include <iostream>
+#include <mutex>
+#include <regex>
+#include <set>
+
+#include "benches/program.h"
+#include "benches/support.h"
+#include "benches/verify.h"
+#include "core/error.h"
+#include "core/names.h"
+
+namespace howmany::benches {
+namespace {
+
+constexpr const char* kName = "speedup_bench";
+constexpr const char* kExamples = R"(Examples:
+  speedup_bench                                          the default grid of this machine
+  speedup_bench --model mlp --mode single,ddp --devices cpu:0,cpu:1 --batch-per-device 512
+  speedup_bench --model resnet18 --mode ddp --backend gloo --device-count 1,2 --global-batch 32
+  speedup_bench --benchmark_filter=data_parallel --benchmark_out=speedup.json
+Flags of Google Benchmark (--benchmark_...) work as usual.
+Exit codes: 0 measured, 2 bad usage or input, 3 a measurement failed (the others are kept).)";
+
+struct Flags {
+  std::vector<std::string> models = {"mlp", "resnet18"}, modes, backends;
+  std::string devices, samples;
+  std::vector<int> counts;
+  int64_t batch_per_device = 0, global_batch = 0;
+  TimingOptions timing;
+  Workload work;  // what all cases share
+  bool list = false;
+};
+
+struct Case {
+  std::string name;
+  Workload work;
+  bool strong = false;
+};
+
+struct Result {
+  Samples samples;
+  double loss = 0, flop = 0, wait_fraction = 0;
+};
+
+std::vector<std::string> strings(const std::vector<std::string_view>& names) {
+  return {names.begin(), names.end()};
+}
+
+void add_own_flags(CLI::App& app, Flags& flags) {
+  app.add_option("--model", flags.models, "name or name:key=value,...; may be repeated")
+      ->expected(1)
+      ->take_all();
+  app.add_option("--mode", flags.modes, "of " + fmt::format("{}", fmt::join(mode_names(), ", ")))
+      ->delimiter(',');
+  app.add_option("--backend", flags.backends, "between ranks; local: threads of one process")
+      ->delimiter(',');
+  app.add_option("--devices", flags.devices, "cpu:0,cpu:1 or cpu:0-3: measure on exactly these");
+  app.add_option("--device-count", flags.counts, "measure on the first n of the devices, each n")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  auto* weak = app.add_option("--batch-per-device", flags.batch_per_device, "weak scaling")
+                   ->check(CLI::PositiveNumber);
+  app.add_option("--global-batch", flags.global_batch, "strong scaling")
+      ->check(CLI::PositiveNumber)
+      ->excludes(weak);
+  app.add_option("--budget-seconds", flags.timing.budget_seconds, "of timed steps, each case")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--min-iterations", flags.timing.min_iterations)
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--max-iterations", flags.timing.max_iterations)
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--samples", flags.samples, "append every timed step to this file")
+      ->envname("HOWMANY_SAMPLES");
+  app.add_flag("--list", flags.list, "names of the cases, one a line");
+}
+
+int64_t default_batch(const std::string& model) {
+  if (model.starts_with("mlp")) return 512;
+  return model.starts_with("resnet") ? 16 : 32;
+}
+
+Case make_case(const Flags& flags, const std::string& model, const std::string& mode,
+               const std::string& backend, std::vector<Device> devices) {
+  Case c{.name = "", .work = flags.work, .strong = flags.global_batch > 0};
+  const auto n = static_cast<int64_t>(devices.size());
+  const int64_t each = flags.batch_per_device > 0 ? flags.batch_per_device : default_batch(model);
+  c.work.model = model;
+  c.work.mode = mode;
+  c.work.backend = backend;
+  c.work.devices = std::move(devices);
+  c.work.global_batch = c.strong ? flags.global_batch : each * n;
+  c.name = fmt::format("speedup/{}/{}/backend:{}/devices:{}/batch:{}/scaling:{}", mode, model,
+                       backend, n, (c.work.global_batch + n - 1) / n, c.strong ? "strong" : "weak");
+  return c;
+}
+
+std::vector<int> counts_of(const Flags& flags, const Place& place, size_t given) {
+  if (!flags.counts.empty()) return flags.counts;
+  if (given > 0) return {static_cast<int>(given)};
+  if (place.world > 1 && place.launcher != "howmany") return {place.world};
+  std::vector<int> counts;
+  for (int n = 1; n <= cpu_device_count(); ++n) counts.push_back(n);
+  return counts;
+}
+
+void add_mode(std::vector<Case>& cases, const Flags& flags, const Place& place,
+              const std::string& model, const std::string& mode) {
+  const ModeTraits traits = mode_traits(mode);
+  const std::vector<Device> given =
+      flags.devices.empty() ? std::vector<Device>{} : parse_devices(flags.devices);
+  const std::vector<std::string> all =
+      flags.backends.empty() ? strings(comm_names()) : flags.backends;
+  for (const std::string& backend : traits.over_ranks ? all : std::vector<std::string>{"local"}) {
+    std::set<int> done;
+    for (int n : counts_of(flags, place, given.size())) {
+      if (!traits.over_ranks && !traits.over_devices) n = 1;
+      if (!done.insert(n).second) continue;
+      HM_REQUIRE(given.empty() || n <= static_cast<int>(given.size()),
+                 "--device-count {} of {} --devices", n, given.size());
+      std::vector<Device> devices = given.empty() ? devices_from("", n) : given;
+      devices.resize(static_cast<size_t>(n));
+      cases.push_back(make_case(flags, model, mode, backend, std::move(devices)));
+    }
+  }
+}
+
+std::vector<Case> make_cases(const Flags& flags, const Place& place) {
+  std::vector<Case> cases;
+  for (const std::string& model : flags.models)
+    for (const std::string& mode : flags.modes.empty() ? strings(mode_names()) : flags.modes)
+      add_mode(cases, flags, place, model, mode);
+  for (const Case& c : cases) check(c.work);
+  return cases;
+}
+
+Result measure(const Case& c, const TimingOptions& timing, const Dataset& data, Comm& comm,
+               Device device) {
+  Trainer trainer(c.work, data, comm, device);
+  verify_first_step(c.work, data, trainer, comm, device);
+  Result result;
+  double waited = 0;
+  int64_t steps = 0;
+  result.samples = time_iterations(comm, timing, [&] {
+    const auto start = std::chrono::steady_clock::now();
+    const Batch batch = trainer.next();
+    waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    result.loss = trainer.train(batch);
+    ++steps;
+  });
+  const double median = quantile(result.samples.seconds, 0.5);
+  result.wait_fraction = waited / static_cast<double>(steps) / median;
+  result.flop = 3 * trainer.forward_flop(c.work.global_batch);
+  if (!std::isfinite(result.loss))
+    throw WrongData(fmt::format("the loss is {} after {} steps: lower --lr", result.loss, steps));
+  return result;
+}
+
+SampleLine sample_line(const Case& c, const Result& result, const std::vector<std::string>& marks) {
+  const Workload& work = c.work;
+  return {.name = c.name,
+          .samples = result.samples,
+          .flags = marks,
+          .parameters = {{"mode", work.mode},
+                         {"model", work.model},
+                         {"backend", work.backend},
+                         {"devices", std::to_string(work.count())},
+                         {"batch_per_device",
+                          std::to_string((work.global_batch + work.count() - 1) / work.count())},
+                         {"global_batch", std::to_string(work.global_batch)},
+                         {"scaling", c.strong ? "strong" : "weak"},
+                         {"kernels", work.kernels.empty()
+                                         ? std::string(backend_for(Tensor::empty({1})).name())
+                                         : work.kernels},
+                         {"cores_per_device", std::to_string(work.cores_per_device)}},
+          .world = mode_traits(work.mode).over_ranks ? work.count() : 1};
+}
+
+void report_case(benchmark::State& state, const Case& c, const Flags& flags, const Result& result) {
+  const double median = quantile(result.samples.seconds, 0.5);
+  report(state, result.samples,
+         {{"samples_per_s", static_cast<double>(c.work.global_batch) / median},
+          {"flop_per_s", result.flop / median},
+          {"data_wait_fraction", result.wait_fraction},
+          {"loss", result.loss}});
+  std::vector<std::string> marks;
+  if (oversubscribed(c.work.devices)) marks.push_back("oversubscribed");
+  state.SetLabel(fmt::format("{}", fmt::join(marks, " ")));
+  append_samples(flags.samples, sample_line(c, result, marks));
+}
+
+// What a rank that measures nothing tells Google Benchmark.
+void idle(benchmark::State& state) {
+  while (state.KeepRunningBatch(1)) state.SetIterationTime(1);
+}
+
+void run_case(benchmark::State& state, const Case& c, const Flags& flags, Ranks& ranks) {
+  Result result;
+  try {
+    DatasetPtr data;  // one for all ranks of this process
+    std::once_flag opened;
+    ranks.run(c.work, [&](Comm& comm, Device device) {
+      std::call_once(opened, [&] { data = open_dataset(c.work); });
+      Result mine = measure(c, flags.timing, *data, comm, device);
+      if (comm.rank() == 0) result = std::move(mine);
+    });
+    if (!ranks.chief()) return idle(state);
+    report_case(state, c, flags, result);
+  } catch (const std::exception& e) {
+    state.SkipWithError(e.what());
+  }
+}
+
+// As Google Benchmark selects: a regular expression found anywhere, or not found after a '-'.
+bool selected(const std::string& name, const std::vector<std::string>& google) {
+  const std::string flag = "--benchmark_filter=";
+  for (const std::string& argument : google) {
+    if (!argument.starts_with(flag)) continue;
+    std::string filter = argument.substr(flag.size());
+    if (filter.empty() || filter == "all") return true;
+    const bool not_these = filter[0] == '-';
+    if (not_these) filter.erase(0, 1);
+    return std::regex_search(name + "/iterations:1/manual_time", std::regex(filter)) != not_these;
+  }
+  return true;
+}
+
+int processes_needed(const std::vector<Case>& cases, const std::vector<std::string>& google) {
+  int most = 1;
+  for (const Case& c : cases)
+    if (c.work.over_processes() && selected(c.name, google)) most = std::max(most, c.work.count());
+  return most;
+}
+
+std::string process_backend(const std::vector<Case>& cases) {
+  for (const Case& c : cases)
+    if (c.work.over_processes()) return c.work.backend;
+  return strings(comm_names()).back();
+}
+
+void refuse_interleaving(const std::vector<std::string>& google) {
+  for (const std::string& argument : google)
+    HM_REQUIRE(!argument.starts_with("--benchmark_enable_random_interleaving") ||
+                   argument.ends_with("=false"),
+               "{}: ranks would not run the same case at the same time", argument);
+}
+
+int run_cases(const std::vector<Case>& cases, const Flags& flags, const Place& place,
+              std::vector<std::string> google, const char* program) {
+  Ranks ranks(place, process_backend(cases));
+  for (const Case& c : cases)
+    benchmark::RegisterBenchmark(c.name.c_str(),
+                                 [&](benchmark::State& state) { run_case(state, c, flags, ranks); })
+        ->Iterations(1)
+        ->UseManualTime()
+        ->Unit(benchmark::kMillisecond);
+  add_context({{"world", std::to_string(place.world)}, {"launcher", place.launcher}});
+  google.insert(google.begin(), program);
+  std::vector<char*> arguments;
+  for (std::string& argument : google) arguments.push_back(argument.data());
+  return run_benchmarks(static_cast<int>(arguments.size()), arguments.data(), !ranks.chief());
+}
+
+int run(int argc, char** argv) {
+  Flags flags;
+  flags.work.steady = true;
+  flags.work.optim.lr = 0.01;
+  CLI::App app("Times training steps over models, modes, backends and device counts.", kName);
+  app.footer(kExamples);
+  add_own_flags(app, flags);
+  add_flags(app, flags.work);
+  const std::vector<std::string> google = parse(app, argc, argv);
+  HM_REQUIRE(flags.timing.max_iterations >= flags.timing.min_iterations,
+             "--max-iterations {} is below --min-iterations {}", flags.timing.max_iterations,
+             flags.timing.min_iterations);
+  configure_cpu_devices({.cores_per_device = flags.work.cores_per_device});
+  const Place place = place_from_environment();
+  const std::vector<Case> cases = make_cases(flags, place);
+  if (flags.list) {
+    for (const Case& c : cases) std::cout << c.name << "\n";
+    return 0;
+  }
+  const int processes = processes_needed(cases, google);
+  if (processes > 1 || place.world > 1) refuse_interleaving(google);
+  if (processes > 1 && place.world == 1) return supervise(kName, argc, argv, processes);
+  return run_cases(cases, flags, place, google, argv[0]);
+}
+
+}  // namespace
+}  // namespace howmany::benches
+
+int main(int argc, char** argv) {
+  return howmany::benches::run_program("speedup_bench",
+                                       [&] { return howmany::benches::run(argc, argv); });
+}

@@ -1,0 +1,220 @@
+// One plain training run of any model, mode and data: what `howmany train` starts.
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <iostream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "benches/program.h"
+#include "core/error.h"
+
+namespace howmany::benches {
+namespace {
+
+constexpr const char* kName = "howmany-train";
+constexpr const char* kExamples = R"(Examples:
+  howmany train                                        simple_net, 100 samples, two epochs
+  howmany train --mode ddp --devices cpu:0,cpu:1       the same losses, computed by two ranks
+  howmany train --mode ddp --backend gloo              ... in processes of their own
+  howmany train --model resnet18:image=64 --data photos --batch 16 --lr 0.01 --json
+Prints the mean loss of every epoch. Ctrl-C ends after the running step and keeps what was printed.
+Exit codes: 0 done, 2 bad usage or input, 3 a rank or the data failed, 130 ended by Ctrl-C.)";
+
+struct Flags {
+  Workload work;
+  std::string devices;
+  int epochs = 2;
+  bool json = false;
+};
+
+struct Epoch {
+  double mean_loss = 0, seconds = 0;
+  int64_t samples = 0;
+};
+
+std::atomic<bool> stop_wanted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+// A rank may hear one Ctrl-C twice, from the terminal and from whoever started it.
+void on_signal(int signal) {
+  static volatile std::sig_atomic_t heard = 0;
+  heard = heard + 1;
+  stop_wanted = true;
+  if (heard > 2) std::signal(signal, SIG_DFL);
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// One line on a terminal, a few times a second.
+class Progress {
+ public:
+  explicit Progress(bool shown) : shown_(shown && isatty(STDERR_FILENO) != 0) {}
+  ~Progress() { clear(); }
+  void show(const std::string& text) {
+    if (!shown_ || seconds_since(last_) < 0.2) return;
+    last_ = std::chrono::steady_clock::now();
+    std::cerr << "\r" << text << "\x1b[K" << std::flush;
+    dirty_ = true;
+  }
+  void clear() {
+    if (dirty_) std::cerr << "\r\x1b[K" << std::flush;
+    dirty_ = false;
+  }
+
+ private:
+  bool shown_, dirty_ = false;
+  std::chrono::steady_clock::time_point last_{};
+};
+
+// Whether any rank was told to stop: all end after the same step.
+bool agree_to_stop(Comm& comm) {
+  Tensor wanted = Tensor::full({1}, stop_wanted ? 1 : 0);
+  comm.all_reduce(wanted, ReduceOp::max);
+  return wanted.item() != 0;
+}
+
+class Training {
+ public:
+  Training(const Flags& flags, const Dataset& data, Comm& comm, Device device)
+      : flags_(flags),
+        comm_(comm),
+        trainer_(flags.work, data, comm, device),
+        progress_(comm.rank() == 0 && !flags.json) {}
+
+  std::vector<Epoch> run() {
+    std::vector<Epoch> epochs;
+    while (static_cast<int>(epochs.size()) < flags_.epochs && !stopped_) {
+      const Epoch epoch = run_epoch(static_cast<int>(epochs.size()));
+      if (epoch.samples > 0) epochs.push_back(epoch);
+      progress_.clear();
+      if (epoch.samples > 0 && comm_.rank() == 0 && !flags_.json)
+        std::cout << fmt::format("epoch {}: mean loss {:.6f}\n", epochs.size(), epoch.mean_loss)
+                  << std::flush;
+    }
+    return epochs;
+  }
+  bool stopped() const { return stopped_; }
+
+ private:
+  Epoch run_epoch(int number) {
+    const auto start = std::chrono::steady_clock::now();
+    Epoch epoch;
+    double sum = 0;
+    trainer_.loader().start_epoch(number);
+    while (!stopped_) {
+      const std::optional<Batch> batch = trainer_.loader().next();
+      if (!batch) break;
+      const double loss = trainer_.train(*batch);
+      sum += loss * static_cast<double>(batch->global_rows);
+      epoch.samples += batch->global_rows;
+      epoch.seconds = seconds_since(start);
+      stopped_ = agree_to_stop(comm_);
+      progress_.show(
+          fmt::format("epoch {} of {}: {} samples, loss {:.4f}, {:.1f} s, {:.0f} samples/s",
+                      number + 1, flags_.epochs, epoch.samples, loss, epoch.seconds,
+                      static_cast<double>(epoch.samples) / epoch.seconds));
+    }
+    epoch.mean_loss = sum / static_cast<double>(epoch.samples);
+    return epoch;
+  }
+
+  const Flags& flags_;
+  Comm& comm_;
+  Trainer trainer_;
+  Progress progress_;
+  bool stopped_ = false;
+};
+
+nlohmann::ordered_json summary(const Flags& flags, const std::vector<Epoch>& epochs, bool stopped) {
+  const Workload& work = flags.work;
+  std::vector<std::string> devices;
+  for (const Device& device : work.devices) devices.push_back(device.str());
+  nlohmann::ordered_json json = {
+      {"schema", "howmany.train/1"},       {"model", work.model}, {"mode", work.mode},
+      {"backend", work.backend},           {"devices", devices},  {"data", work.data},
+      {"global_batch", work.global_batch}, {"seed", work.seed},   {"interrupted", stopped},
+      {"epochs", nlohmann::json::array()}};
+  for (const Epoch& epoch : epochs)
+    json["epochs"].push_back(
+        {{"mean_loss", epoch.mean_loss}, {"samples", epoch.samples}, {"seconds", epoch.seconds}});
+  return json;
+}
+
+void note_left_over(const Workload& work, int64_t samples) {
+  const int64_t rows = samples % work.global_batch;
+  if (rows == 0 || rows >= work.count() || !mode_traits(work.mode).over_ranks) return;
+  std::cerr << fmt::format("{}: leaves out the last {} of {} samples, fewer than {} ranks\n", kName,
+                           rows, samples, work.count());
+}
+
+int train(const Flags& flags, const Place& place) {
+  DatasetPtr data;  // one for all ranks of this process
+  std::once_flag opened;
+  std::vector<Epoch> epochs;
+  bool stopped = false;
+  Ranks ranks(place, flags.work.backend);
+  ranks.run(flags.work, [&](Comm& comm, Device device) {
+    std::call_once(opened, [&] { data = open_dataset(flags.work); });
+    if (comm.rank() == 0) note_left_over(flags.work, data->size());
+    Training training(flags, *data, comm, device);
+    std::vector<Epoch> mine = training.run();
+    if (comm.rank() != 0) return;
+    epochs = std::move(mine);
+    stopped = training.stopped();
+  });
+  if (flags.json && ranks.chief()) std::cout << summary(flags, epochs, stopped).dump(2) << "\n";
+  if (stopped && ranks.chief()) std::cerr << kName << ": ended by a signal\n";
+  return stop_wanted ? kInterrupted : 0;
+}
+
+int run(int argc, char** argv) {
+  Flags flags;
+  Workload& work = flags.work;
+  work.model = "simple_net";
+  work.global_batch = 20;
+  work.samples = 100;
+  CLI::App app("One plain training run of any model, mode and data.", "howmany train");
+  app.footer(kExamples);
+  app.add_option("--model", work.model, "name or name:key=value,...")->capture_default_str();
+  app.add_option("--mode", work.mode, fmt::format("{}", fmt::join(mode_names(), ", ")))
+      ->capture_default_str();
+  app.add_option("--backend", work.backend, "between ranks; local: threads of one process")
+      ->capture_default_str();
+  app.add_option("--devices", flags.devices, "cpu:0,cpu:1 or cpu:0-3 (default: all, or the first)");
+  app.add_option("--epochs", flags.epochs)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--batch", work.global_batch, "samples in a step, over all devices")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--samples", work.samples, "size of the synthetic data")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_flag("--json", flags.json, "a summary on stdout instead of lines");
+  add_flags(app, work);
+  parse(app, argc, argv);
+  configure_cpu_devices({.cores_per_device = work.cores_per_device});
+  const Place place = place_from_environment();
+  const ModeTraits traits = mode_traits(work.mode);
+  const bool many = traits.over_ranks || traits.over_devices;
+  work.devices = devices_from(flags.devices, many ? std::max(place.world, cpu_device_count()) : 1);
+  check(work);
+  HM_REQUIRE(place.world == 1 || work.over_processes(),
+             "started as rank {} of {}, but {} over {} runs in one process", place.rank,
+             place.world, work.mode, work.backend);
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+  if (work.over_processes() && place.world == 1) return supervise(kName, argc, argv, work.count());
+  return train(flags, place);
+}
+
+}  // namespace
+}  // namespace howmany::benches
+
+int main(int argc, char** argv) {
+  return howmany::benches::run_program("howmany-train",
+                                       [&] { return howmany::benches::run(argc, argv); });
+}

@@ -1,0 +1,133 @@
+# labels: process
+# timeout: 300
+"""`howmany train` as a user runs it: the same losses whatever divides the work."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import time
+import unittest
+
+import programs
+
+
+def train(*arguments, **environment):
+    return programs.run("howmany-train", *arguments, timeout=120, **environment)
+
+
+def has_gloo():
+    return "gloo" in train("--backend", "nothing").err
+
+
+def losses(result):
+    return [float(line.split("mean loss ")[1]) for line in result.out.splitlines()]
+
+
+class Train(programs.TestCase):
+    def same_losses(self, *arguments):
+        want = losses(train(*arguments))
+        self.assertEqual(len(want), 2)
+        self.assertLess(want[1], want[0])
+        ways = [("data_parallel", "local"), ("ddp", "local")] + [("ddp", "gloo")] * has_gloo()
+        for mode, backend in ways:
+            for n in (1, 2, 3):
+                got = train(*arguments, "--mode", mode, "--backend", backend, "--devices",
+                            f"cpu:0-{n - 1}", "--oversubscribe")
+                self.assertEqual(got.code, 0, got)
+                for a, b in zip(losses(got), want, strict=True):
+                    self.assertAlmostEqual(a, b, delta=2e-5, msg=f"{mode} {backend} {n}")
+
+    def test_the_plain_example_is_the_same_in_every_mode(self):
+        self.same_losses()
+
+    def test_a_ragged_last_batch_is_the_same_in_every_mode(self):
+        self.same_losses("--model", "mlp:sizes=12-16-5", "--samples", 53, "--batch", 16,
+                         "--momentum", 0.9)
+
+    def test_one_epoch_is_one_line(self):
+        done = train("--epochs", 1)
+        self.assertRegex(done.out, r"^epoch 1: mean loss \d+\.\d{6}\n$")
+        self.assertEqual((done.code, done.err), (0, ""))
+
+    def test_seeds_differ(self):
+        self.assertNotEqual(train("--seed", 1).out, train("--seed", 2).out)
+
+    def test_json_tells_what_ran(self):
+        told = train("--json", "--mode", "ddp", "--devices", "cpu:0").json()
+        self.assertEqual([e["samples"] for e in told["epochs"]], [100, 100])
+        self.assertEqual((told["mode"], told["devices"]), ("ddp", ["cpu:0"]))
+        self.assertFalse(told["interrupted"])
+
+    def test_bad_usage_is_one_line_and_2(self):
+        self.assert_refused(train("--mode", "dpp"), "dpp", "ddp")
+        self.assert_refused(train("--model", "mpl"), "mpl", "mlp")
+        self.assert_refused(train("--backend", "lokal"), "lokal", "local")
+        self.assert_refused(train("--devices", "gpu:0"), "gpu:0")
+        self.assert_refused(train("--moed", "ddp"), "--moed", "--mode")
+        self.assert_refused(train("--devices", "cpu:0-9", "--mode", "ddp", "--batch", 3,
+                                  "--oversubscribe"), "3", "10 devices")
+        self.assert_refused(train("--devices", "cpu:0-900", "--mode", "ddp", "--batch", 2000),
+                            "--oversubscribe")
+        self.assert_refused(train("--data", self.folder / "none", "--model", "resnet18"), "none",
+                            code=3)
+
+    def test_help_has_examples(self):
+        done = train("--help")
+        self.assertEqual(done.code, 0)
+        self.assertIn("howmany train --mode ddp", done.out)
+
+    def endless(self, *arguments):
+        running = subprocess.Popen(
+            [str(programs.BIN / "howmany-train"), "--epochs", "1000000", *arguments],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.addCleanup(running.kill)
+        first = running.stdout.readline()  # it trains
+        self.assertIn("mean loss", first)
+        return running
+
+    def test_ctrl_c_ends_cleanly_with_what_was_done(self):
+        for arguments in (["--mode", "ddp"], ["--mode", "ddp", "--backend", "gloo"][:2 + 2 * has_gloo()]):
+            running = self.endless(*arguments)
+            os.killpg(running.pid, signal.SIGINT)
+            out, _ = running.communicate(timeout=60)
+            self.assertEqual(running.returncode, 130)
+            for line in out.splitlines():
+                self.assertRegex(line, r"^epoch \d+: mean loss")
+
+    @unittest.skipUnless(has_gloo(), "built without gloo")
+    def test_a_killed_rank_is_named_and_3(self):
+        running = self.endless("--mode", "ddp", "--backend", "gloo", "--devices", "cpu:0-1",
+                               "--oversubscribe")
+        os.kill(rank_process(running.pid, 1), signal.SIGKILL)
+        _, err = running.communicate(timeout=60)
+        self.assertEqual(running.returncode, 3, err)
+        self.assertIn("rank 1 of 2", err)
+
+    @unittest.skipUnless(has_gloo(), "built without gloo")
+    def test_a_rank_that_hangs_is_given_up_and_3(self):
+        running = self.endless("--mode", "ddp", "--backend", "gloo", "--devices", "cpu:0-1",
+                               "--oversubscribe", "--timeout", "2")
+        os.kill(rank_process(running.pid, 1), signal.SIGSTOP)
+        _, err = running.communicate(timeout=60)
+        self.assertEqual(running.returncode, 3, err)
+        self.assertIn("rank 0 of 2", err)
+
+
+def rank_process(parent, rank):
+    """The child of `parent` that was started as this rank."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        for entry in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                status, environment = (entry / "stat").read_text(), (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if int(status.rsplit(")", 1)[1].split()[1]) == parent and \
+                    f"RANK={rank}".encode() in environment.split(b"\0"):
+                return int(entry.name)
+    raise AssertionError(f"no rank {rank} under {parent}")
+
+
+if __name__ == "__main__":
+    programs.main()

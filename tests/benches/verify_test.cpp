@@ -1,0 +1,138 @@
+#include "benches/verify.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+namespace howmany::benches {
+namespace {
+
+Workload small(const std::string& mode, int devices) {
+  Workload work;
+  work.model = "mlp:sizes=6-8-3";
+  work.mode = mode;
+  work.devices = devices_from("", devices);
+  work.global_batch = 7;
+  work.steady = true;
+  work.kernels = "reference";
+  return work;
+}
+
+// verify_first_step on every rank, with `told` describing what `run` is said to be.
+void verify(const Workload& run, const Workload& told) {
+  const DatasetPtr data = open_dataset(run);
+  launch_threads(mode_traits(run.mode).over_ranks ? run.count() : 1, [&](Comm& comm) {
+    const KernelScope kernels(run.kernels);
+    const Device device = run.devices[static_cast<size_t>(comm.rank())];
+    Trainer trainer(run, *data, comm, device);
+    verify_first_step(told, *data, trainer, comm, device);
+  });
+}
+
+TEST(Verify, EveryModeIsRightOnEveryNumberOfDevices) {
+  for (const std::string_view mode : mode_names()) {
+    const ModeTraits traits = mode_traits(mode);
+    const int most = traits.over_ranks || traits.over_devices ? 4 : 1;
+    for (int n = 1; n <= most; ++n) {
+      const Workload work = small(std::string(mode), n);
+      EXPECT_NO_THROW(verify(work, work)) << mode << " on " << n;
+    }
+  }
+}
+
+TEST(Verify, BatchNormIsHeldToWhatEachDeviceSees) {
+  for (const char* mode : {"data_parallel", "ddp"}) {
+    Workload work = small(mode, 2);
+    work.model = "resnet18:image=32,classes=4,width=4";
+    work.global_batch = 4;
+    EXPECT_NO_THROW(verify(work, work)) << mode;
+  }
+}
+
+TEST(Verify, WrongDataIsAnErrorOnEveryRank) {
+  const Workload run = small("ddp", 2);
+  Workload told = run;
+  told.seed = 2;  // other parameters, so other gradients
+  const DatasetPtr data = open_dataset(run);
+  std::atomic<int> thrown = 0;
+  launch_threads(2, [&](Comm& comm) {
+    const Device device = run.devices[static_cast<size_t>(comm.rank())];
+    Trainer trainer(run, *data, comm, device);
+    try {
+      verify_first_step(told, *data, trainer, comm, device);
+    } catch (const WrongData&) {
+      ++thrown;
+    }
+  });
+  EXPECT_EQ(thrown, 2);
+}
+
+class Difference : public ::testing::Test {
+ protected:
+  Difference() : data_(open_dataset(work_)) {
+    Loader loader(*data_, loader_options(work_, {}, {}));
+    loader.start_epoch(0);
+    const Batch batch = *loader.next();
+    expected_ = expected_step(work_, batch, 2, {});
+    mode_ = make_mode("single", {.model = make_model(work_.model), .seed = work_.seed});
+    loss_ = mode_->step(batch);
+  }
+
+  const Workload work_ = small("single", 1);
+  const DatasetPtr data_;
+  StepResult expected_;
+  std::unique_ptr<Mode> mode_;
+  double loss_;
+};
+
+TEST_F(Difference, NothingForTheSameStep) {
+  EXPECT_EQ(difference(expected_, loss_, mode_->params(), 1e-5), "");
+}
+
+TEST_F(Difference, NamesAWrongLoss) {
+  for (const double wrong : {loss_ * 1.01, std::nan("")})
+    EXPECT_NE(difference(expected_, wrong, mode_->params(), 1e-3).find("loss"), std::string::npos);
+}
+
+TEST_F(Difference, NamesTheParameterWithAWrongGradient) {
+  Param& last = *mode_->params().back();
+  for (const float wrong : {1.0f, std::nanf("")}) {
+    last.grad.mutable_values<float>()[0] = wrong;
+    const std::string what = difference(expected_, loss_, mode_->params(), 1e-3);
+    EXPECT_NE(what.find(last.name), std::string::npos) << what;
+  }
+}
+
+TEST(Check, RefusesWhatCannotRunAndSaysTheNearestName) {
+  const auto message = [](auto change) {
+    Workload work = small("ddp", 1);
+    change(work);
+    try {
+      check(work);
+    } catch (const std::invalid_argument& e) {
+      return std::string(e.what());
+    }
+    return std::string("accepted");
+  };
+  const auto has = [](const std::string& text, const char* word) {
+    return text.find(word) != std::string::npos;
+  };
+  EXPECT_EQ(message([](Workload&) {}), "accepted");
+  EXPECT_TRUE(has(message([](Workload& w) { w.mode = "dpp"; }), "'ddp'"));
+  EXPECT_TRUE(has(message([](Workload& w) { w.backend = "lokal"; }), "'local'"));
+  EXPECT_TRUE(has(message([](Workload& w) { w.model = "mpl"; }), "'mlp'"));
+  EXPECT_TRUE(has(message([](Workload& w) { w.optimizer = "sdg"; }), "'sgd'"));
+  EXPECT_TRUE(has(message([](Workload& w) { w.kernels = "referense"; }), "'reference'"));
+  EXPECT_TRUE(has(message([](Workload& w) { w.global_batch = 0; }), "smaller than 1 device"));
+  EXPECT_TRUE(has(message([](Workload& w) { w.devices = {{DeviceType::cuda, 0}}; }), "cuda:0"));
+  EXPECT_TRUE(has(message([](Workload& w) {
+                    w.devices = devices_from("", cpu_device_count() + 1);
+                    w.global_batch = 1000;
+                  }),
+                  "--oversubscribe"));
+  EXPECT_TRUE(
+      has(message([](Workload& w) { w.devices = parse_devices("cpu:4000"); }), "--oversubscribe"));
+}
+
+}  // namespace
+}  // namespace howmany::benches
