@@ -12,6 +12,8 @@
 namespace howmany {
 namespace {
 
+constexpr double kNoticeableWait = 0.1;  // of a step
+
 enum class Verdict { kPays, kUnsure, kDoesNot };
 
 Verdict verdict(const Point& point, double threshold) {
@@ -54,6 +56,7 @@ Point point_of(const Measurement& m, double threshold) {
   point.backend = parameter(m, "backend");
   point.step_seconds = metric(m, "median_s").value;
   point.samples_per_s = metric(m, "samples_per_s").value;
+  point.data_wait_fraction = metric(m, "data_wait_fraction").value;
   point.speedup = metric(m, "speedup");
   point.efficiency = metric(m, "efficiency");
   point.flags = m.flags;
@@ -112,6 +115,7 @@ class Writer {
     advice_.mode = chosen->mode;
     advice_.backend = chosen->backend;
     chosen->devices > 1 ? ask_for(*chosen) : stay_on_one();
+    add_data_wait(*chosen);
     add_uncertain(*chosen);
     add_next_step(*chosen);
     add_failures();
@@ -173,6 +177,14 @@ class Writer {
         options_.min_efficiency);
   }
 
+  // A loader too slow flatters the efficiency: every number of devices waits for the same reason.
+  void add_data_wait(const Point& chosen) {
+    if (!(chosen.data_wait_fraction > kNoticeableWait)) return;
+    advice_.notes.push_back(fmt::format(
+        "Of a step on {} {:.0f} % is waiting for data: try more --workers before more devices.",
+        things(chosen.devices), 100 * chosen.data_wait_fraction));
+  }
+
   void add_uncertain(const Point& chosen) {
     for (const Point* row : rows_) {
       if (row->devices <= chosen.devices || !unsure(*row)) continue;
@@ -230,6 +242,12 @@ std::string noun_of(const Measurement& m) {
   const auto it = m.parameters.find("device_list");
   const bool cuda = it != m.parameters.end() && it->second.starts_with("cuda");
   return cuda ? "GPU" : "CPU device";
+}
+
+double positive(const JsonNode& node) {
+  const double value = node.number();
+  if (value <= 0) node.fail("expected a number above 0");
+  return value;
 }
 
 nlohmann::ordered_json row_json(const Point& p, const AdviceOptions& options) {
@@ -311,8 +329,8 @@ AdviceOptions options_from_answer(const nlohmann::json& answer, const std::strin
   const JsonNode root(answer, source);
   const auto gpus = root.find("gpus");
   if (!gpus) return options;
-  options.min_efficiency = gpus->at("min_efficiency").number();
-  options.samples_to_train = gpus->at("samples_to_train").number();
+  options.min_efficiency = positive(gpus->at("min_efficiency"));
+  options.samples_to_train = positive(gpus->at("samples_to_train"));
   return options;
 }
 

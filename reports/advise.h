@@ -23,6 +23,7 @@ struct Point {
   int devices = 1;
   std::string mode, backend;
   double step_seconds = 0, samples_per_s = 0;
+  double data_wait_fraction = 0;  // NaN when the bench did not tell
   Metric speedup, efficiency;
   std::optional<int> rounds_to_decide;  // when the interval spans the threshold
   bool valid = false;                   // measured, not failed, not oversubscribed

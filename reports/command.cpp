@@ -34,7 +34,7 @@ std::string utc(const char* format) {
 
 AdviceOptions asked(const Arguments& arguments, AdviceOptions options = {}) {
   if (arguments.min_efficiency) options.min_efficiency = *arguments.min_efficiency;
-  if (arguments.samples) options.samples_to_train = parse_count(*arguments.samples);
+  if (arguments.samples) options.samples_to_train = parse_count("--samples", *arguments.samples);
   return options;
 }
 
@@ -70,6 +70,7 @@ Plan new_plan(const Arguments& arguments, const std::string& folder) {
                     folder, folder));
   }
   const Plan plan{resolve(arguments), machine_fingerprint()};
+  check_with_bench(plan.request);
   prepare_folder(folder);
   write_plan(plan_path(folder), plan);
   return plan;
@@ -104,7 +105,7 @@ void print(const Summary& summary, const AdviceOptions& options, const Arguments
 
 int exit_code(const Results& results) {
   const bool failed = std::any_of(results.runs.begin(), results.runs.end(),
-                                  [](const Run& run) { return !run.row.error.empty(); });
+                                  [](const BenchRun& run) { return !run.row.error.empty(); });
   return failed || results.interrupted ? kFailed : kFine;
 }
 

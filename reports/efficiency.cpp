@@ -100,7 +100,8 @@ Estimate speedup(const Rounds& single, const Rounds& rounds, int devices, Scalin
 }
 
 std::optional<int> rounds_to_decide(const Estimate& estimate, double threshold, int most) {
-  if (!estimate.interval || estimate.basis != "rounds" || estimate.n < 2) return std::nullopt;
+  if (!estimate.interval || estimate.basis != "rounds") return std::nullopt;
+  if (estimate.n < 2 || estimate.n > most) return std::nullopt;
   const auto [low, high] = *estimate.interval;
   if (threshold <= low || threshold > high) return std::nullopt;
   const auto n = static_cast<int>(estimate.n);

@@ -47,7 +47,7 @@ std::string format_count(double count) {
   return three_digits(count);
 }
 
-double parse_count(const std::string& text) {
+double parse_count(const std::string& option, const std::string& text) {
   char* end = nullptr;
   double value = std::strtod(text.c_str(), &end);
   const std::string suffix = end;
@@ -56,7 +56,8 @@ double parse_count(const std::string& text) {
   if (suffix == "G" || suffix == "B") value *= 1e9;
   const bool known = suffix.empty() || (suffix.size() == 1 && suffix.find_first_of("kKMGB") == 0);
   if (end == text.c_str() || !known || !std::isfinite(value) || value <= 0) {
-    throw InputError(fmt::format("\"{}\" is not a count above 0; write 50000, 1.28M or 2e9", text));
+    throw InputError(
+        fmt::format("{}: \"{}\" is not a count above 0; write 50000, 1.28M or 2e9", option, text));
   }
   return value;
 }

@@ -16,6 +16,19 @@ using namespace howmany;
 
 const std::vector<std::string> kCommands = {"run", "gpus", "train", "devices", "report"};
 
+// Of an option given twice, unless it is a list.
+void last_wins(CLI::App& app) {
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+void add_list(CLI::App& app, const std::string& name, std::vector<std::string>& values,
+              const std::string& what) {
+  app.add_option(name, values, what)
+      ->delimiter(',')
+      ->type_name("A,B,...")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 void add_output(CLI::App& app, Arguments& a) {
   app.add_option("--min-efficiency", a.min_efficiency,
                  "What a device must give to be worth it [0.8]")
@@ -28,13 +41,11 @@ void add_output(CLI::App& app, Arguments& a) {
 }
 
 void add_measuring(CLI::App& app, Arguments& a) {
-  app.add_option("--devices", a.devices,
-                 "Devices in order, cuda:0,cuda:1 or cpu:0,cpu:1 [GPUs, else slices of the cores]")
-      ->delimiter(',');
-  app.add_option("--mode", a.modes, "Parallel modes [data_parallel,ddp]")->delimiter(',');
-  app.add_option("--backend", a.backends,
-                 "Communication between ranks [gloo if usable, else local]")
-      ->delimiter(',');
+  add_list(app, "--devices", a.devices,
+           "Devices in order, cuda:0,cuda:1 or cpu:0,cpu:1 [GPUs, else slices of the cores]");
+  add_list(app, "--mode", a.modes, "Parallel modes [data_parallel,ddp]");
+  add_list(app, "--backend", a.backends,
+           "Communication between ranks [gloo if usable, else local]");
   app.add_option("--cores-per-device", a.cores_per_device, "Cores of a cpu device")
       ->check(CLI::Range(1, 4096));
   app.add_option("--kernels", a.kernels, "Kernel backend of the devices");
@@ -54,8 +65,12 @@ void add_measuring(CLI::App& app, Arguments& a) {
 }
 
 void add_gpus(CLI::App& app, Arguments& a) {
-  app.add_option("--model", a.models, "Model, with its options: resnet18:image=64 [mlp]")
-      ->delimiter(',');
+  last_wins(app);
+  app.add_option("--model", a.models,
+                 "Model, with its options: resnet18:image=64; may be repeated [mlp]")
+      ->type_name("NAME")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   auto* weak = app.add_option("--batch-per-device", a.batch_per_device,
                               "Weak scaling: this many samples a device and step [by model]");
   app.add_option("--global-batch", a.global_batch,
@@ -64,6 +79,8 @@ void add_gpus(CLI::App& app, Arguments& a) {
       ->excludes(weak);
   weak->check(CLI::PositiveNumber);
   app.add_option("--data", a.data, "Folder of images to train on [synthetic data]");
+  app.add_option("--on-bad-image", a.on_bad_image, "skip or refuse images that cannot be read")
+      ->check(CLI::IsMember({"skip", "refuse"}));
   app.add_option("--workers", a.workers, "Loader workers a device")->check(CLI::Range(0, 4096));
   add_measuring(app, a);
   add_output(app, a);
@@ -76,6 +93,7 @@ void add_gpus(CLI::App& app, Arguments& a) {
 }
 
 void add_run(CLI::App& app, Arguments& a) {
+  last_wins(app);
   app.add_option("--preset", a.preset, "quick (2 minutes at most) or full [quick]");
   add_measuring(app, a);
   add_output(app, a);
@@ -87,6 +105,7 @@ void add_run(CLI::App& app, Arguments& a) {
 }
 
 void add_report(CLI::App& app, Arguments& a) {
+  last_wins(app);
   app.add_option("path", a.path, "Folder of a run, or a summary.json")->required();
   add_output(app, a);
   app.footer(

@@ -86,6 +86,8 @@ Machine machine_from_json(const nlohmann::json& json, const std::string& source)
   Machine machine;
   machine.usable_cores = static_cast<int>(cpu.at("usable_cores").integer_between(1, kMost));
   machine.cpu_devices = static_cast<int>(cpu.at("default_count").integer_between(1, kMost));
+  machine.cores_per_device =
+      static_cast<int>(cpu.at("cores_per_device").integer_between(1, machine.usable_cores));
   machine.models = parts_from(root.at("models"));
   machine.modes = parts_from(root.at("modes"));
   machine.comms = parts_from(backends.at("comms"));

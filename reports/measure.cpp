@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
+#include <tuple>
 
 #include "reports/files.h"
 #include "reports/json.h"
@@ -35,39 +37,36 @@ struct Scratch {
   std::string bench, samples;
 };
 
-std::vector<std::string> bench_arguments(const Request& request, const Configuration& c,
-                                         double seconds, const Scratch& scratch) {
+// What says which configuration; how long and where to follows.
+std::vector<std::string> bench_arguments(const Request& request, const Configuration& c) {
   const std::vector<std::string> devices(request.devices.begin(),
                                          request.devices.begin() + c.devices);
   const bool weak = request.scaling == Scaling::kWeak;
-  std::vector<std::string> argv = {find_program("speedup_bench"),
-                                   "--model",
-                                   c.model,
-                                   "--mode",
-                                   c.mode,
-                                   "--backend",
-                                   c.backend,
-                                   "--devices",
-                                   fmt::format("{}", fmt::join(devices, ",")),
-                                   "--cores-per-device",
-                                   std::to_string(request.cores_per_device),
-                                   weak ? "--batch-per-device" : "--global-batch",
-                                   std::to_string(c.batch),
-                                   "--budget-seconds",
-                                   fmt::format("{:.3f}", seconds),
-                                   "--seed",
-                                   std::to_string(request.seed),
-                                   "--samples",
-                                   scratch.samples,
-                                   "--benchmark_out=" + scratch.bench,
-                                   "--benchmark_out_format=json"};
+  std::vector<std::string> argv = {find_program("speedup_bench")};
   auto add = [&](const char* flag, const std::string& value) {
     if (!value.empty()) argv.insert(argv.end(), {flag, value});
   };
+  add("--model", c.model);
+  add("--mode", c.mode);
+  add("--backend", c.backend);
+  add("--devices", fmt::format("{}", fmt::join(devices, ",")));
+  add("--cores-per-device", std::to_string(request.cores_per_device));
+  add(weak ? "--batch-per-device" : "--global-batch", std::to_string(c.batch));
+  add("--seed", std::to_string(request.seed));
   add("--kernels", request.kernels);
   add("--data", request.data);
+  add("--on-bad-image", request.on_bad_image);
   add("--workers", request.workers < 0 ? "" : std::to_string(request.workers));
   if (request.oversubscribe) argv.emplace_back("--oversubscribe");
+  return argv;
+}
+
+std::vector<std::string> run_arguments(const Request& request, const Configuration& c,
+                                       double seconds, const Scratch& scratch) {
+  std::vector<std::string> argv = bench_arguments(request, c);
+  argv.insert(argv.end(),
+              {"--budget-seconds", fmt::format("{:.3f}", seconds), "--samples", scratch.samples,
+               "--benchmark_out=" + scratch.bench, "--benchmark_out_format=json"});
   return argv;
 }
 
@@ -88,7 +87,7 @@ BenchRow failed_row(const std::string& name, const std::string& why) {
   return row;
 }
 
-void read_outcome(const Scratch& scratch, const Ended& ended, Run& run, Results& results) {
+void read_outcome(const Scratch& scratch, const Ended& ended, BenchRun& run, Results& results) {
   const std::string name = run.row.name;
   BenchFile file;
   if (std::filesystem::exists(scratch.bench)) file = read_bench(scratch.bench);
@@ -117,7 +116,7 @@ class Measuring {
   Measuring(const Plan& plan, const MeasureOptions& options, Results& results)
       : plan_(plan), options_(options), results_(results), all_(configurations(plan.request)) {
     // What failed is measured again.
-    std::erase_if(results_.runs, [](const Run& run) { return run.samples.seconds.empty(); });
+    std::erase_if(results_.runs, [](const BenchRun& run) { return run.samples.seconds.empty(); });
     left_ = all_.size() * static_cast<size_t>(plan.request.rounds) - results_.runs.size();
     to_do_ = left_;
   }
@@ -144,12 +143,12 @@ class Measuring {
   double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
   bool is_measured(size_t configuration, int round) const {
-    return std::any_of(results_.runs.begin(), results_.runs.end(), [&](const Run& run) {
+    return std::any_of(results_.runs.begin(), results_.runs.end(), [&](const BenchRun& run) {
       return run.configuration == configuration && run.round == round;
     });
   }
   bool has_failed(size_t configuration) const {
-    return std::any_of(results_.runs.begin(), results_.runs.end(), [&](const Run& run) {
+    return std::any_of(results_.runs.begin(), results_.runs.end(), [&](const BenchRun& run) {
       return run.configuration == configuration && !run.row.error.empty();
     });
   }
@@ -176,7 +175,7 @@ class Measuring {
     return static_cast<double>(left_) * one;
   }
 
-  void tell(const std::string& what, const Run* finished) const {
+  void tell(const std::string& what, const BenchRun* finished) const {
     if (!options_.on_progress) return;
     options_.on_progress({to_do_ - left_, to_do_, what, elapsed(), seconds_left(), finished});
   }
@@ -187,7 +186,7 @@ class Measuring {
         fmt::format("{}, round {} of {}", describe(c), round + 1, plan_.request.rounds);
     const Scratch scratch(options_.folder);
     const double seconds = seconds_for_next();
-    Command command{.argv = bench_arguments(plan_.request, c, seconds, scratch),
+    Command command{.argv = run_arguments(plan_.request, c, seconds, scratch),
                     .timeout_seconds = seconds + options_.run_timeout};
     command.on_tick = [&] { tell(what, nullptr); };
     if (options_.verbose) {
@@ -214,7 +213,7 @@ class Measuring {
   }
 
   void keep(size_t configuration, int round, const Scratch& scratch, const Ended& ended) {
-    Run run{configuration, round, {}, {}};
+    BenchRun run{configuration, round, {}, {}};
     run.row.name = run_name(plan_.request, all_[configuration]);
     const std::string name = run.row.name;
     try {
@@ -236,6 +235,21 @@ class Measuring {
 };
 
 }  // namespace
+
+void check_with_bench(const Request& request) {
+  std::map<std::tuple<std::string, std::string, std::string>, Configuration> largest;
+  for (const Configuration& c : configurations(request)) {
+    Configuration& most = largest[{c.model, c.mode, c.backend}];
+    if (c.devices >= most.devices) most = c;
+  }
+  for (const auto& [key, configuration] : largest) {
+    Command command{.argv = bench_arguments(request, configuration), .timeout_seconds = 60};
+    command.argv.emplace_back("--list");
+    const Ended ended = run_command(command);
+    if (ended.how == Ended::How::kExited && ended.code == 2) throw InputError(ended.last_line());
+    if (!ended.ok()) throw InputError("speedup_bench " + ended.describe());
+  }
+}
 
 void measure(const Plan& plan, const MeasureOptions& options, Results& results) {
   Measuring(plan, options, results).run();

@@ -14,7 +14,7 @@
 namespace howmany {
 
 // One configuration measured once.
-struct Run {
+struct BenchRun {
   size_t configuration = 0;
   int round = 0;
   BenchRow row;        // row.error tells why it failed
@@ -23,7 +23,7 @@ struct Run {
 
 struct Results {
   nlohmann::json context = nlohmann::json::object();  // of the first bench
-  std::vector<Run> runs;
+  std::vector<BenchRun> runs;
   bool interrupted = false;
   bool out_of_time = false;  // rounds were left out
   std::string usage_error;   // the bench's own line, when it refused its arguments
@@ -38,10 +38,14 @@ struct MeasureOptions {
     size_t done = 0, all = 0;
     std::string what;
     double elapsed = 0, left = 0;
-    const Run* finished = nullptr;
+    const BenchRun* finished = nullptr;
   };
   std::function<void(const Progress&)> on_progress;
 };
+
+// Has the bench check every mode and backend at the largest number of devices, without measuring:
+// its line on what it refuses comes as an InputError before anything runs.
+void check_with_bench(const Request& request);
 
 // Goes on from `results`, skipping what succeeded there. Throws InputError when a file of the
 // folder cannot be written.

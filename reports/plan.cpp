@@ -135,6 +135,7 @@ nlohmann::ordered_json to_json(const Request& request) {
           {"cores-per-device", request.cores_per_device},
           {"kernels", request.kernels},
           {"data", request.data},
+          {"on-bad-image", request.on_bad_image},
           {"workers", request.workers},
           {"rounds", request.rounds},
           {"run-seconds", request.run_seconds},
@@ -156,6 +157,7 @@ Request request_from_json(const nlohmann::json& json, const std::string& source)
       static_cast<int>(root.at("cores-per-device").integer_between(1, kMostDevices));
   request.kernels = root.at("kernels").string();
   request.data = root.at("data").string();
+  request.on_bad_image = root.at("on-bad-image").string();
   request.workers = static_cast<int>(root.at("workers").integer_between(-1, kMostDevices));
   request.rounds = static_cast<int>(root.at("rounds").integer_between(1, kMostRounds));
   request.run_seconds = non_negative(root.at("run-seconds"));

@@ -25,7 +25,7 @@ struct Request {
   std::vector<int> counts;
   Scaling scaling = Scaling::kWeak;
   int cores_per_device = 1;
-  std::string kernels, data;
+  std::string kernels, data, on_bad_image;
   int workers = -1;  // -1: the bench's own default
   int rounds = 3;
   double run_seconds = 3;  // timed iterations of one run

@@ -253,7 +253,11 @@ void catch_interrupts() {
   action.sa_handler = on_signal;
   action.sa_flags = static_cast<int>(SA_RESETHAND);  // not SA_RESTART: poll must wake up
   ::sigemptyset(&action.sa_mask);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(number, &action, nullptr);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before = {};
+    ::sigaction(number, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(number, &action, nullptr);  // nohup means it
+  }
 }
 
 bool interrupted() { return caught != 0; }

@@ -21,7 +21,7 @@ std::string times(const MeasureOptions::Progress& p) {
                      format_seconds(std::round(p.left)));
 }
 
-std::string outcome(const Run& run) {
+std::string outcome(const BenchRun& run) {
   if (!run.row.error.empty()) return "failed: " + run.row.error;
   return format_seconds(median(run.samples.seconds)) + " a step";
 }

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 
 #include "reports/command.h"
@@ -42,6 +43,23 @@ Request defaults(const std::optional<std::string>& preset) {
                                did_you_mean(*preset, {"quick", "full"})));
 }
 
+// "cpu:0-3" is cpu:0,cpu:1,cpu:2,cpu:3; what is not understood stays, for the bench to explain.
+std::vector<std::string> expanded(const std::vector<std::string>& devices) {
+  std::vector<std::string> all;
+  for (const std::string& device : devices) {
+    int first = 0, last = -1, end = 0;
+    const size_t colon = device.find(':');
+    const char* range = colon == std::string::npos ? "" : device.c_str() + colon + 1;
+    const bool is_range = std::sscanf(range, "%4d-%4d%n", &first, &last, &end) == 2 &&
+                          range[end] == '\0' && first >= 0 && first <= last;
+    if (!is_range) all.push_back(device);
+    for (int i = first; is_range && i <= last; ++i) {
+      all.push_back(device.substr(0, colon + 1) + std::to_string(i));
+    }
+  }
+  return all;
+}
+
 // The k of "cpu:k"; -1 for any other text, which the bench then explains.
 int cpu_index(const std::string& device) {
   if (!device.starts_with("cpu:")) return -1;
@@ -61,8 +79,9 @@ void resolve_devices(const Arguments& arguments, const Machine& machine, Request
   const int cores = machine.usable_cores;
   if (request.devices.empty()) request.devices = machine.cuda;
   if (!arguments.cores_per_device) {
-    const int named = cpu_slices(request.devices);
-    request.cores_per_device = std::max(1, cores / (named > 0 ? named : machine.cpu_devices));
+    const int slices = cpu_slices(request.devices);
+    request.cores_per_device =
+        slices > machine.cpu_devices ? std::max(1, cores / slices) : machine.cores_per_device;
   }
   if (request.devices.empty()) {
     const int count = std::clamp(cores / request.cores_per_device, 1, machine.cpu_devices);
@@ -127,10 +146,11 @@ void apply(const Arguments& a, Request& request) {
   }
   if (!a.modes.empty()) request.modes = a.modes;
   if (!a.backends.empty()) request.backends = a.backends;
-  if (!a.devices.empty()) request.devices = a.devices;
+  if (!a.devices.empty()) request.devices = expanded(a.devices);
   if (a.cores_per_device) request.cores_per_device = *a.cores_per_device;
   if (a.kernels) request.kernels = *a.kernels;
-  if (a.data) request.data = *a.data;
+  if (a.data) request.data = *a.data == "synthetic" ? "" : *a.data;
+  if (a.on_bad_image) request.on_bad_image = *a.on_bad_image;
   if (a.workers) request.workers = *a.workers;
   if (a.rounds) request.rounds = *a.rounds;
   if (a.time_budget) request.time_budget = *a.time_budget;

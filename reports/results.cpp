@@ -15,17 +15,17 @@ namespace {
 std::string bench_path(const std::string& folder) { return folder + "/speedup.json"; }
 std::string samples_path(const std::string& folder) { return folder + "/speedup.samples.jsonl"; }
 
-std::vector<const Run*> in_file_order(const Results& results) {
-  std::vector<const Run*> runs;
-  for (const Run& run : results.runs) runs.push_back(&run);
-  std::sort(runs.begin(), runs.end(), [](const Run* a, const Run* b) {
+std::vector<const BenchRun*> in_file_order(const Results& results) {
+  std::vector<const BenchRun*> runs;
+  for (const BenchRun& run : results.runs) runs.push_back(&run);
+  std::sort(runs.begin(), runs.end(), [](const BenchRun* a, const BenchRun* b) {
     return std::tie(a->configuration, a->round) < std::tie(b->configuration, b->round);
   });
   return runs;
 }
 
 // A row as Google Benchmark would have written it, had one process repeated everything.
-nlohmann::ordered_json bench_row(const Run& run, int rounds) {
+nlohmann::ordered_json bench_row(const BenchRun& run, int rounds) {
   nlohmann::ordered_json row = run.row.json;
   row["name"] = run.row.name;
   row["run_name"] = run.row.name;
@@ -67,7 +67,7 @@ Metric metric(const Estimate& estimate, const std::string& unit) {
 
 Rounds rounds_of(const Results& results, size_t configuration) {
   Rounds rounds;
-  for (const Run& run : results.runs) {
+  for (const BenchRun& run : results.runs) {
     if (run.configuration == configuration && !run.samples.seconds.empty()) {
       rounds[run.round] = run.samples.seconds;
     }
@@ -82,7 +82,7 @@ void add_once(std::vector<std::string>& flags, const std::string& flag) {
 std::vector<std::string> flags_of(const Plan& plan, const Results& results, size_t configuration) {
   std::vector<std::string> flags;
   int good = 0;
-  for (const Run& run : results.runs) {
+  for (const BenchRun& run : results.runs) {
     if (run.configuration != configuration) continue;
     if (!run.row.error.empty()) {
       add_once(flags, "failed: " + run.row.error);
@@ -99,13 +99,33 @@ std::vector<std::string> flags_of(const Plan& plan, const Results& results, size
   return flags;
 }
 
-void add_rates(Measurement& m, const Results& results, size_t configuration, int64_t batch) {
-  std::vector<double> pooled, per_second;
-  for (const Run& run : results.runs) {
+const char* unit_of(const std::string& counter) {
+  if (counter == "flop_per_s") return "FLOP/s";
+  if (counter.ends_with("bytes_per_s")) return "B/s";
+  if (counter.ends_with("_per_s")) return "1/s";
+  if (counter.ends_with("_s")) return "s";
+  return counter.ends_with("_fraction") ? "ratio" : "";
+}
+
+// What else the bench counted, by the round: the median. What follows from the samples is not taken
+// from there.
+void add_counters(Measurement& m, const Results& results, size_t configuration) {
+  std::map<std::string, std::vector<double>> values;
+  for (const BenchRun& run : results.runs) {
     if (run.configuration != configuration || run.samples.seconds.empty()) continue;
-    pooled.insert(pooled.end(), run.samples.seconds.begin(), run.samples.seconds.end());
-    const auto flops = run.row.counters.find("flop_per_s");
-    if (flops != run.row.counters.end()) per_second.push_back(flops->second);
+    for (const auto& [name, value] : run.row.counters) values[name].push_back(value);
+  }
+  for (const auto& [name, all] : values) {
+    if (m.metrics.contains(name) || name == "samples") continue;
+    m.metrics[name] = {median(all), unit_of(name), {}, {}, static_cast<int64_t>(all.size()),
+                       "rounds"};
+  }
+}
+
+void add_rates(Measurement& m, const Rounds& rounds, int64_t batch) {
+  std::vector<double> pooled;
+  for (const auto& [round, seconds] : rounds) {
+    pooled.insert(pooled.end(), seconds.begin(), seconds.end());
   }
   const auto n = static_cast<int64_t>(pooled.size());
   m.metrics["p95_s"] = {quantile(pooled, 0.95), "s", {}, {}, n, "iterations"};
@@ -116,10 +136,6 @@ void add_rates(Measurement& m, const Results& results, size_t configuration, int
   if (step.low) rate.high = static_cast<double>(batch) / *step.low;
   if (step.high) rate.low = static_cast<double>(batch) / *step.high;
   m.metrics["samples_per_s"] = rate;
-  if (!per_second.empty()) {
-    const auto runs = static_cast<int64_t>(per_second.size());
-    m.metrics["flop_per_s"] = {median(per_second), "FLOP/s", {}, {}, runs, "rounds"};
-  }
 }
 
 bool share_a_round(const Rounds& a, const Rounds& b) {
@@ -140,7 +156,7 @@ void add_speedup(Measurement& m, const Rounds& single, const Rounds& rounds, con
 void write_results(const std::string& folder, const Plan& plan, const Results& results) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::string lines;
-  for (const Run* run : in_file_order(results)) {
+  for (const BenchRun* run : in_file_order(results)) {
     rows.push_back(bench_row(*run, plan.request.rounds));
     if (run->samples.seconds.empty()) continue;
     nlohmann::ordered_json line = run->samples.json;
@@ -170,7 +186,7 @@ Results read_results(const std::string& folder, const Plan& plan) {
     const JsonNode node(line.json, samples_path(folder));
     const int64_t configuration = node.at("configuration").integer();
     const int64_t round = node.at("round").integer();
-    for (Run& run : results.runs) {
+    for (BenchRun& run : results.runs) {
       if (static_cast<int64_t>(run.configuration) == configuration && run.round == round &&
           run.row.error.empty()) {
         run.samples = std::move(line);
@@ -194,8 +210,9 @@ std::vector<Measurement> measurements(const Plan& plan, const Results& results) 
     m.flags = flags_of(plan, results, i);
     if (!rounds.empty()) {
       m.metrics["median_s"] = metric(step_time(rounds), "s");
-      add_rates(m, results, i, global_batch(request, c));
+      add_rates(m, rounds, global_batch(request, c));
       add_speedup(m, single, rounds, request, c.devices);
+      add_counters(m, results, i);
     }
     list.push_back(std::move(m));
   }

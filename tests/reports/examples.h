@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "reports/plan.h"
 #include "reports/record.h"
 
 namespace howmany {
@@ -22,6 +23,53 @@ inline Summary example_summary() {
   summary.measurements = {example_measurement()};
   return summary;
 }
+
+// `single`, and ddp on 1, 2 and 4 devices.
+inline Summary example_curve() {
+  Summary summary;
+  summary.answer["gpus"] = {{"min_efficiency", 0.8}, {"samples_to_train", 1e6}};
+  for (const int n : {0, 1, 2, 4}) {
+    const int devices = n == 0 ? 1 : n;
+    const double efficiency = 1 - 0.05 * (devices - 1);
+    Measurement m{"speedup", n == 0 ? "single/mlp" : "ddp/mlp", {}, {}, {}};
+    m.parameters = {{"model", "mlp"},
+                    {"mode", n == 0 ? "single" : "ddp"},
+                    {"backend", n == 0 ? "local" : "gloo"},
+                    {"devices", std::to_string(devices)},
+                    {"device_list", "cuda:0,cuda:1"},
+                    {"scaling", "weak"},
+                    {"batch_per_device", "64"}};
+    m.metrics["median_s"] = {0.1, "s", 0.09, 0.11, 3, "rounds"};
+    m.metrics["samples_per_s"] = {640.0 * devices, "1/s", {}, {}, 3, "rounds"};
+    m.metrics["speedup"] = {efficiency * devices, "ratio", {}, {}, 3, "rounds"};
+    m.metrics["efficiency"] = {efficiency,        "ratio", efficiency - 0.01,
+                               efficiency + 0.01, 3,       "rounds"};
+    summary.measurements.push_back(m);
+  }
+  return summary;
+}
+
+inline Request example_request() {
+  Request request;
+  request.workloads = {{"mlp", 64}, {"resnet18:image=64", 16}};
+  request.modes = {"data_parallel", "ddp"};
+  request.backends = {"gloo", "local"};
+  request.devices = {"cpu:0", "cpu:1"};
+  request.counts = {1, 2};
+  return request;
+}
+
+inline const char* kSamplesText =
+    R"({"name": "a", "seconds": [0.1, 2.5e-1], "converged": true, "flags": ["f"], "world": 2}
+{"name": "b", "seconds": []}
+)";
+
+inline const char* kDevicesText = R"({
+  "cpu_devices": {"usable_cores": 8, "default_count": 4, "cores_per_device": 2},
+  "backends": {"comms": [{"name": "gloo", "usable": true, "why": "built in"}],
+               "kernels": [{"name": "cuda", "usable": true, "why": "built in"}]},
+  "models": [{"name": "mlp"}], "modes": [{"name": "ddp"}], "gpus": [{"index": 0}, {"index": 1}]
+})";
 
 inline const char* kBenchText = R"({
   "context": {"date": "2026-01-01T00:00:00+00:00", "num_cpus": 2, "json_schema_version": 1},

@@ -65,6 +65,10 @@ def main():
     n = len(a["devices"].split(","))
     weak = "batch-per-device" in a
     how = json.loads(os.environ.get("FAKE_FAIL", "{}")).get(f"{a['mode']}@{n}", "")
+    if "list" in a:
+        if how == "refuse":
+            misbehave("usage")
+        return
     if "FAKE_LOG" in os.environ:
         with open(os.environ["FAKE_LOG"], "a") as log:
             log.write(json.dumps(a | {"pid": os.getpid()}) + "\n")

@@ -1,0 +1,30 @@
+// summary.json of anyone: it is refused with an InputError, or everything that reads a summary
+// copes with it.
+#include "reports/advise.h"
+#include "reports/json.h"
+#include "reports/render.h"
+#include "tests/reports/examples.h"
+#include "tests/support/fuzz_driver.h"
+
+using namespace howmany;
+
+std::vector<std::string> fuzz_seeds() {
+  return {dump_json(to_json(example_summary())), dump_json(to_json(example_curve()))};
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  try {
+    const Summary summary = summary_from_json(parse_json(text, "fuzz"), "fuzz");
+    const std::string written = dump_json(to_json(summary));
+    const Summary again = summary_from_json(parse_json(written, "again"), "again");
+    if (dump_json(to_json(again)) != written) std::abort();
+    to_csv(summary);
+    const AdviceOptions options = options_from_answer(summary.answer, "fuzz");
+    const std::vector<Advice> advice = advise(summary.measurements, options);
+    dump_json(to_json(advice, options));
+    render(summary, advice, options, {});
+  } catch (const InputError&) {
+  }
+  return 0;
+}
