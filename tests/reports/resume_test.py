@@ -1,0 +1,151 @@
+# labels: process
+# timeout: 180
+"""What is kept when a measurement fails or `howmany` is interrupted, and how it goes on."""
+import collections
+import json
+import os
+import signal
+import subprocess
+import time
+
+import programs
+from fake import Fake
+
+
+class Failure(Fake):
+    def assert_failed(self, how, words, *more):
+        done = self.gpus("--run-timeout", "1", *more, FAKE_FAIL=json.dumps({"ddp@2": how}))
+        self.assertEqual(done.code, 3, done)
+        flags = self.summary()["measurements"][-1]["flags"]
+        self.assertTrue(any(f.startswith("failed: ") and words in f for f in flags), flags)
+        self.assertEqual([len(self.samples()), len(self.rows())], [2, 3])
+        self.assertIn("Failed: ddp over gloo on 2 CPU devices", " ".join(done.out.split()))
+
+    def test_exit_tells_its_last_line(self):
+        self.assert_failed("exit", "exited with 3: [gloo] peer 1 closed")
+
+    def test_death_tells_its_signal(self):
+        self.assert_failed("die", "signal 9")
+
+    def test_hang_is_ended(self):
+        self.assert_failed("hang", "stopped after", "--time-budget", "0.5")
+
+    def test_garbage_is_named(self):
+        self.assert_failed("garbage", "not JSON")
+
+    def test_error_of_the_bench_is_told(self):
+        self.assert_failed("error", "the loss is wrong")
+
+    def test_no_result_is_told(self):
+        self.assert_failed("silent", "0 results")
+
+    def test_without_a_baseline_there_is_no_answer(self):
+        done = self.gpus(FAKE_FAIL='{"single@1": "exit"}')
+        self.assertEqual(done.code, 3)
+        self.assertTrue(done.out.startswith("No answer for mlp, because the baseline"), done)
+        self.assertIsNone(self.summary()["answer"]["gpus"]["recommended"])
+
+    def test_a_failed_configuration_is_not_tried_every_round(self):
+        self.gpus("--rounds", "3", FAKE_FAIL='{"ddp@2": "exit"}')
+        counts = collections.Counter((run["mode"], run["devices"]) for run in self.started())
+        self.assertEqual(counts[("ddp", "cpu:0,cpu:1")], 1)
+        self.assertEqual(counts[("single", "cpu:0")], 3)
+
+    def test_oversubscribed_never_wins(self):
+        done = self.howmany("gpus", "--mode", "ddp", "--devices", "cpu:0,cpu:1", "--oversubscribe", "--out", self.out,
+                            FAKE_CORES="1")
+        self.assertEqual(self.summary()["answer"]["gpus"]["recommended"], 1)
+        self.assertIn("oversubscribed", done.out)
+
+
+class Interrupted(Fake):
+    def start_and_wait_for_the_hanging_run(self):
+        """howmany whose run of ddp on 2 devices hangs, the first time."""
+        fail = json.dumps({"ddp@2": "wait-once"})
+        process = subprocess.Popen([programs.BIN / "howmany", *self.arguments()], text=True, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env={**os.environ, **self.environment, "FAKE_FAIL": fail})
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        while not (self.folder / "log.waited").exists():
+            self.assertIsNone(process.poll(), "ended too early")
+            time.sleep(0.01)
+        return process
+
+    def assert_bench_gone(self):
+        pid = self.started()[-1]["pid"]
+        while True:  # ctest's limit ends this, should it live on
+            try:
+                os.kill(pid, 0)
+            except ProcessLookupError:
+                return
+            time.sleep(0.01)
+
+    def interrupt(self, number):
+        process = self.start_and_wait_for_the_hanging_run()
+        process.send_signal(number)
+        out, err = process.communicate()
+        self.assert_bench_gone()
+        return process.returncode, out, err
+
+    def assert_kept(self, code, out, err):
+        self.assertEqual(code, 3, err)
+        self.assertIn("interrupted", err)
+        self.assertIn(f"--resume {self.out}", err)
+        self.assertTrue(out.startswith("Stay on 1 CPU device, because nothing above 1 was measured"), out)
+        self.assertEqual(len(self.samples()), 2)
+
+    def test_ctrl_c_keeps_what_was_measured_and_answers(self):
+        self.assert_kept(*self.interrupt(signal.SIGINT))
+
+    def test_sigterm_does_the_same(self):
+        self.assert_kept(*self.interrupt(signal.SIGTERM))
+
+    def test_resume_measures_only_what_is_missing(self):
+        self.interrupt(signal.SIGINT)
+        done = self.howmany("gpus", "--resume", self.out)
+        self.assertEqual(done.code, 0, done)
+        self.assertTrue(done.out.startswith("Ask for 2"), done)
+        self.assertEqual(len(self.started()), 4)
+        self.assertEqual([len(self.samples()), len(self.rows())], [3, 3])
+
+    def test_a_killed_run_keeps_its_files_and_resumes(self):
+        code, _, _ = self.interrupt(signal.SIGKILL)
+        self.assertEqual(code, -signal.SIGKILL)
+        self.assertEqual([len(self.samples()), len(self.summary()["measurements"])], [2, 3])
+        self.assertEqual(self.howmany("gpus", "--resume", self.out).code, 0)
+        self.assertEqual(len(self.samples()), 3)
+        self.assertFalse(any(p.name.startswith(".") for p in self.out.iterdir()))
+
+    def test_resume_tries_again_what_failed(self):
+        self.gpus(FAKE_FAIL='{"ddp@2": "exit"}')
+        done = self.howmany("gpus", "--resume", self.out)
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(len(self.started()), 4)
+
+    def test_resume_of_a_finished_run_measures_nothing(self):
+        first = self.gpus()
+        again = self.howmany("gpus", "--resume", self.out)
+        self.assertEqual((again.code, again.out), (0, first.out))
+        self.assertEqual(len(self.started()), 3)
+
+    def test_resume_refuses_other_arguments_but_not_another_question(self):
+        self.gpus()
+        self.assert_refused(self.howmany("gpus", "--resume", self.out, "--mode", "data_parallel"), "mode", "ddp")
+        self.assert_refused(self.howmany("gpus", "--resume", self.out, "--seed", "7"), "seed")
+        self.assertEqual(self.howmany("gpus", "--resume", self.out, "--min-efficiency", "0.5").code, 0)
+        self.assertEqual(self.howmany("gpus", "--resume", self.out, "--mode", "ddp").code, 0)
+
+    def test_resume_refuses_another_machine_and_other_programs(self):
+        self.gpus()
+        plan = json.loads((self.out / "plan.json").read_text())
+        for key in ("cpu", "programs"):
+            changed = {**plan, "machine": {**plan["machine"], key: "other"}}
+            (self.out / "plan.json").write_text(json.dumps(changed))
+            self.assert_refused(self.howmany("gpus", "--resume", self.out), key, "start afresh")
+
+    def test_resume_of_nothing_is_refused(self):
+        self.assert_refused(self.howmany("gpus", "--resume", self.folder / "none"), "plan.json")
+
+
+if __name__ == "__main__":
+    programs.main()
