@@ -1,0 +1,138 @@
+# labels: process
+# timeout: 180
+"""A rank that dies and a rank that hangs: one line naming the rank, exit code 3, nothing left
+behind."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import time
+import unittest
+
+import programs
+
+HAS_GLOO = any(part["name"] == "gloo" and part["usable"] for part in
+               programs.run("howmany-devices", "--json").json()["backends"]["comms"])
+PATIENCE = 60  # seconds that a failure may take on a busy machine; far less than ctest's limit
+
+
+def children(pid):
+    """Processes started by `pid`, by rank."""
+    found = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            environment = (entry / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        ranks = [int(e[5:]) for e in environment if e.startswith(b"RANK=")]
+        if parent == pid and ranks:
+            found[ranks[0]] = int(entry.name)
+    return found
+
+
+def alive(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@unittest.skipUnless(HAS_GLOO, "gloo was not built or cannot be used here")
+class Ranks(programs.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.scratch = self.folder / "tmp"
+        self.scratch.mkdir()
+
+    def start(self, program, *arguments):
+        """A run of two ranks that would go on for ever; its temporary files go to self.scratch."""
+        self.out = open(self.folder / "out", "w+")
+        self.err = open(self.folder / "err", "w+")
+        process = subprocess.Popen(
+            [programs.BIN / program, *map(str, arguments), "--model", "mlp:sizes=64-64-10",
+             "--mode", "ddp", "--backend", "gloo", "--devices", "cpu:0,cpu:1", "--oversubscribe"],
+            stdout=self.out, stderr=self.err, env={**os.environ, "TMPDIR": str(self.scratch)})
+        self.addCleanup(self.out.close)
+        self.addCleanup(self.err.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def read(self, file):
+        file.flush()
+        return pathlib.Path(file.name).read_text()
+
+    def wait_until(self, what, condition):
+        end = time.monotonic() + PATIENCE
+        while not (value := condition()):
+            self.assertLess(time.monotonic(), end, f"waited for {what}: {self.read(self.err)}")
+            time.sleep(0.02)
+        return value
+
+    def start_training(self, *arguments):
+        """Returns the process and its ranks' pids once both ranks are in the middle of steps."""
+        process = self.start("howmany-train", "--epochs", 1_000_000, *arguments)
+        self.wait_until("a second epoch", lambda: "epoch 2" in self.read(self.out))
+        return process, children(process.pid)
+
+    def assert_clean_failure(self, process, ranks, *words):
+        self.assertEqual(process.wait(PATIENCE), 3, self.read(self.err))
+        lines = self.read(self.err).strip().splitlines()
+        told = [line for line in lines if all(word in line for word in words)]
+        self.assertTrue(told, lines)
+        self.assertLessEqual(len(lines), 1 + len(ranks), lines)  # each survivor's, and the verdict
+        self.assert_nothing_left(ranks)
+
+    def assert_nothing_left(self, ranks):
+        self.assertEqual([pid for pid in ranks.values() if alive(pid)], [], "orphans")
+        self.assertEqual(list(self.scratch.rglob("*")), [], "files left behind")
+
+    def test_killed_rank_is_named(self):
+        process, ranks = self.start_training()
+        self.assertEqual(sorted(ranks), [0, 1])
+        os.kill(ranks[1], signal.SIGKILL)
+        self.assert_clean_failure(process, ranks, "rank 1 of 2", "signal 9")
+        self.assertIn("epoch 1: mean loss", self.read(self.out))
+
+    def test_killed_first_rank_is_named(self):
+        process, ranks = self.start_training()
+        os.kill(ranks[0], signal.SIGKILL)
+        self.assert_clean_failure(process, ranks, "rank 0 of 2", "signal 9")
+
+    def test_hanging_rank_is_named_after_the_timeout(self):
+        process, ranks = self.start_training("--timeout", 2)
+        os.kill(ranks[1], signal.SIGSTOP)
+        self.assert_clean_failure(process, ranks, "rank 0 of 2 (gloo)", "peer 1")
+
+    def test_killed_parent_takes_its_ranks_along(self):
+        process, ranks = self.start_training()
+        process.kill()
+        process.wait()
+        self.wait_until("the ranks to end", lambda: not any(map(alive, ranks.values())))
+
+    def test_interrupt_ends_all_ranks_and_keeps_the_epochs(self):
+        process, ranks = self.start_training()
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(PATIENCE), 130, self.read(self.err))
+        self.assertIn("epoch 1: mean loss", self.read(self.out))
+        self.assert_nothing_left(ranks)
+
+    def test_bench_reports_the_case_that_lost_a_rank(self):
+        results = self.folder / "results.json"
+        process = self.start("speedup_bench", "--budget-seconds", 600, "--max-iterations", 10**9,
+                             "--batch-per-device", 8, f"--benchmark_out={results}")
+        ranks = self.wait_until("two ranks", lambda: (
+            lambda found: found if len(found) == 2 else None)(children(process.pid)))
+        self.wait_until("threads of a joined group", lambda: len(os.listdir(
+            f"/proc/{ranks[1]}/task")) > 2)
+        os.kill(ranks[1], signal.SIGKILL)
+        self.assertEqual(process.wait(PATIENCE), 3, self.read(self.err))
+        self.assertIn("rank 1 of 2", self.read(self.err))
+        self.assert_nothing_left(ranks)
+
+
+programs.main()
