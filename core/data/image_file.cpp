@@ -57,7 +57,7 @@ class File {
 };
 
 bool contains(std::span<const uint8_t> bytes, std::span<const uint8_t> wanted) {
-  return !std::ranges::search(bytes, wanted).empty();
+  return std::search(bytes.begin(), bytes.end(), wanted.begin(), wanted.end()) != bytes.end();
 }
 
 }  // namespace

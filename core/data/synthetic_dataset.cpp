@@ -11,7 +11,7 @@ namespace {
 
 // Drawing a number costs more than training on it may, so samples are slices of one pool of noise:
 // disjoint while they fit, at drawn places beyond.
-constexpr int64_t kPoolValues = 1 << 20;
+constexpr int64_t kPoolValues = 1 << 18;
 
 bool real(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::f64; }
 

@@ -8,6 +8,7 @@
 
 #include "core/data/dataset.h"
 #include "core/data/image.h"
+#include "core/data/loader.h"
 #include "core/data/transform.h"
 #include "core/error.h"
 #include "tests/support/image_files.h"
@@ -313,6 +314,11 @@ TEST(ImageFolderBad, UnreadableFilesAndFoldersAreNamed) {
   EXPECT_THAT(folder.classes, ElementsAre("a", "b"));
 }
 
+Rgb noise(int x, int y) {
+  const auto v = static_cast<uint8_t>((x * 7919 + y * 104729) >> 3);
+  return {v, static_cast<uint8_t>(v * 3), static_cast<uint8_t>(v * 5)};
+}
+
 // Bytes flipped amid the compressed data leave header and end as they were.
 std::string damaged(std::string file) {
   for (size_t i = file.size() / 3; i < file.size() / 2; ++i) file[i] = static_cast<char>(i * 7);
@@ -321,10 +327,6 @@ std::string damaged(std::string file) {
 
 TEST(ImageFolderBad, DamagedDataIsFoundInDecoding) {
   const TempFolder root;
-  const auto noise = [](int x, int y) {
-    const auto v = static_cast<uint8_t>((x * 7919 + y * 104729) >> 3);
-    return Rgb{v, static_cast<uint8_t>(v * 3), static_cast<uint8_t>(v * 5)};
-  };
   root.write("a/0.png", png_file(300, 300));
   root.write("a/1.jpg", damaged(jpeg_file(300, 300, noise)));
   root.write("b/2.png", damaged(png_file(300, 300, noise)));
@@ -346,6 +348,32 @@ TEST(ImageFolderBad, DamagedDataIsFoundInDecoding) {
     EXPECT_EQ(s.x, neighbour.x);
   }
   EXPECT_EQ(reasons(skip.dataset->replaced()).size(), 2u);
+}
+
+TEST(ImageFolderBad, WorkersReplaceAsOneThreadDoes) {
+  const TempFolder root;
+  for (int i = 0; i < 12; ++i) {
+    const std::string file = jpeg_file(90 + i, 80, noise, {.subsampling = 1 + i % 2});
+    root.write(fmt::format("{}/{}.jpg", i % 3, i), i % 5 == 1 ? damaged(file) : file);
+  }
+  const ImageFolder folder = skipping(root, {.size = 16});
+  const auto read = [&](int workers) {
+    std::vector<float> values;
+    Loader loader(*folder.dataset, {.global_batch = 5, .workers = workers, .seed = 4});
+    for (int64_t epoch : {0, 1}) {
+      loader.start_epoch(epoch);
+      while (const auto batch = loader.next()) {
+        const auto x = batch->x.values<float>();
+        values.insert(values.end(), x.begin(), x.end());
+      }
+    }
+    return values;
+  };
+  const auto alone = read(0);
+  const auto replaced = reasons(folder.dataset->replaced());
+  EXPECT_THAT(replaced, ::testing::SizeIs(3));
+  EXPECT_EQ(read(3), alone);
+  EXPECT_EQ(reasons(folder.dataset->replaced()), replaced);
 }
 
 TEST(ImageFolderBad, NothingDecodableIsAnErrorNotALoop) {
