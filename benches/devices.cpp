@@ -1,11 +1,10 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
-#include <exception>
 #include <string>
 #include <string_view>
 
 #include "benches/inventory.h"
+#include "benches/program.h"
 
 namespace {
 
@@ -127,28 +126,24 @@ void print_text(const json& all) {
   line("ranges", all["ranges"]["why"]);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
+int run(int argc, char** argv) {
   CLI::App app(
-      "What is here: cores and which limit decides, memory, GPUs, and what of this build "
-      "works.",
+      "What is here: cores and which limit decides, memory, GPUs, and what of this build works.",
       "howmany devices");
   app.footer(std::string(kExamples));
   bool as_json = false;
   app.add_flag("--json", as_json, "print JSON (schema howmany.devices/1) instead of text");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  howmany::benches::parse(app, argc, argv);
   const json all = howmany::benches::take_inventory();
   if (as_json)
     fmt::print("{}\n", all.dump(2));
   else
     print_text(all);
   return 0;
-} catch (const std::exception& error) {
-  fmt::print(stderr, "howmany devices: {}\n", error.what());
-  return 3;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return howmany::benches::run_program("howmany devices", [&] { return run(argc, argv); });
 }

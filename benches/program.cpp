@@ -1,5 +1,6 @@
 #include "benches/program.h"
 
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
@@ -36,7 +37,11 @@ void run_rank(const Workload& work, Comm& comm, Device device, const Ranks::Body
 
 int run_program(const std::string& name, const std::function<int()>& body) {
   try {
-    return body();
+    const int code = body();
+    // A full disk shows when the last buffer is written, which must not pass for success.
+    HM_ENSURE(std::cout.flush() && std::fflush(stdout) == 0,
+              "cannot write to stdout: is the disk full?");
+    return code;
   } catch (const CLI::Success&) {
     return 0;
   } catch (const CLI::ParseError& e) {

@@ -36,6 +36,8 @@ class Ranks {
   Ranks(Place place, const std::string& backend);
 
   bool chief() const { return place_.rank == 0; }
+  // Whether this process tells what concerns all: what supervise() started has been spoken for.
+  bool speaks() const { return chief() && place_.launcher != "howmany"; }
   const Place& place() const { return place_; }
   // Whether this process has a part in the workload.
   bool take_part(const Workload& work) const;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <iostream>
+#include <map>
 #include <mutex>
 #include <regex>
 #include <set>
@@ -195,19 +196,41 @@ void report_case(benchmark::State& state, const Case& c, const Flags& flags, con
   append_samples(flags.samples, sample_line(c, result, marks));
 }
 
+// The image folders of all cases, opened before anything is measured, and once for each model.
+class Images {
+ public:
+  Images(const std::vector<Case>& cases, bool tell) {
+    std::map<std::string, const Workload*> largest;
+    for (const Case& c : cases) {
+      const Workload*& most = largest[c.work.model];
+      if (!most || c.work.global_batch > most->global_batch) most = &c.work;
+    }
+    for (const auto& [model, work] : largest)
+      if (!work->synthetic()) opened_[model] = open_dataset(*work, tell);
+  }
+  const Dataset& of(const Workload& work) const { return *opened_.at(work.model); }
+
+ private:
+  std::map<std::string, DatasetPtr> opened_;
+};
+
 // What a rank that measures nothing tells Google Benchmark.
 void idle(benchmark::State& state) {
   while (state.KeepRunningBatch(1)) state.SetIterationTime(1);
 }
 
-void run_case(benchmark::State& state, const Case& c, const Flags& flags, Ranks& ranks) {
+void run_case(benchmark::State& state, const Case& c, const Images& images, const Flags& flags,
+              Ranks& ranks) {
   Result result;
   try {
-    DatasetPtr data;  // one for all ranks of this process
+    DatasetPtr synthetic;  // one for all ranks of this process
     std::once_flag opened;
     ranks.run(c.work, [&](Comm& comm, Device device) {
-      std::call_once(opened, [&] { data = open_dataset(c.work); });
-      Result mine = measure(c, flags.timing, *data, comm, device);
+      std::call_once(opened, [&] {
+        if (c.work.synthetic()) synthetic = open_dataset(c.work);
+      });
+      const Dataset& data = synthetic ? *synthetic : images.of(c.work);
+      Result mine = measure(c, flags.timing, data, comm, device);
       if (comm.rank() == 0) result = std::move(mine);
     });
     if (!ranks.chief()) return idle(state);
@@ -251,12 +274,12 @@ void refuse_interleaving(const std::vector<std::string>& google) {
                "{}: ranks would not run the same case at the same time", argument);
 }
 
-int run_cases(const std::vector<Case>& cases, const Flags& flags, const Place& place,
-              std::vector<std::string> google, const char* program) {
+int run_cases(const std::vector<Case>& cases, const Images& images, const Flags& flags,
+              const Place& place, std::vector<std::string> google, const char* program) {
   Ranks ranks(place, process_backend(cases));
   for (const Case& c : cases)
-    benchmark::RegisterBenchmark(c.name.c_str(),
-                                 [&](benchmark::State& state) { run_case(state, c, flags, ranks); })
+    benchmark::RegisterBenchmark(
+        c.name.c_str(), [&](benchmark::State& state) { run_case(state, c, images, flags, ranks); })
         ->Iterations(1)
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond);
@@ -282,14 +305,16 @@ int run(int argc, char** argv) {
   configure_cpu_devices({.cores_per_device = flags.work.cores_per_device});
   const Place place = place_from_environment();
   const std::vector<Case> cases = make_cases(flags, place);
+  const int processes = processes_needed(cases, google);
+  const bool supervised = processes > 1 && place.world == 1;
+  const Images images(cases, place.rank == 0 && place.launcher != "howmany");
   if (flags.list) {
     for (const Case& c : cases) std::cout << c.name << "\n";
     return 0;
   }
-  const int processes = processes_needed(cases, google);
   if (processes > 1 || place.world > 1) refuse_interleaving(google);
-  if (processes > 1 && place.world == 1) return supervise(kName, argc, argv, processes);
-  return run_cases(cases, flags, place, google, argv[0]);
+  if (supervised) return supervise(kName, argc, argv, processes);
+  return run_cases(cases, images, flags, place, google, argv[0]);
 }
 
 }  // namespace

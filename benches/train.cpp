@@ -152,6 +152,15 @@ void note_left_over(const Workload& work, int64_t samples) {
                            rows, samples, work.count());
 }
 
+// What the scan of the folder could not see.
+void note_replaced(const Dataset& data) {
+  const auto* images = dynamic_cast<const ImageDataset*>(&data);
+  const std::vector<BadImage> bad = images ? images->replaced() : std::vector<BadImage>{};
+  if (bad.empty()) return;
+  std::cerr << fmt::format("{}: {} bad images replaced by others, the first is {}: {}\n", kName,
+                           bad.size(), bad[0].path, bad[0].why);
+}
+
 int train(const Flags& flags, const Place& place) {
   DatasetPtr data;  // one for all ranks of this process
   std::once_flag opened;
@@ -159,7 +168,7 @@ int train(const Flags& flags, const Place& place) {
   bool stopped = false;
   Ranks ranks(place, flags.work.backend);
   ranks.run(flags.work, [&](Comm& comm, Device device) {
-    std::call_once(opened, [&] { data = open_dataset(flags.work); });
+    std::call_once(opened, [&] { data = open_dataset(flags.work, ranks.speaks()); });
     if (comm.rank() == 0) note_left_over(flags.work, data->size());
     Training training(flags, *data, comm, device);
     std::vector<Epoch> mine = training.run();
@@ -167,6 +176,7 @@ int train(const Flags& flags, const Place& place) {
     epochs = std::move(mine);
     stopped = training.stopped();
   });
+  if (data) note_replaced(*data);
   if (flags.json && ranks.chief()) std::cout << summary(flags, epochs, stopped).dump(2) << "\n";
   if (stopped && ranks.chief()) std::cerr << kName << ": ended by a signal\n";
   return stop_wanted ? kInterrupted : 0;
@@ -207,7 +217,10 @@ int run(int argc, char** argv) {
              place.world, work.mode, work.backend);
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
-  if (work.over_processes() && place.world == 1) return supervise(kName, argc, argv, work.count());
+  if (work.over_processes() && place.world == 1) {
+    open_dataset(work);  // refused here rather than by every rank
+    return supervise(kName, argc, argv, work.count());
+  }
   return train(flags, place);
 }
 

@@ -37,12 +37,20 @@ SampleSpec sample_spec(const ModelSpec& model) {
   return spec;
 }
 
-DatasetPtr open_images(const Workload& work, const ModelSpec& model) {
+ImageFolder scan(const Workload& work, int64_t size) {
+  try {
+    return image_folder(work.data, {.size = size, .on_bad = work.on_bad});
+  } catch (const Error& e) {
+    throw std::invalid_argument(e.what());  // the folder was the caller's choice
+  }
+}
+
+DatasetPtr open_images(const Workload& work, const ModelSpec& model, bool tell) {
   const Shape& x = model.sample;
   HM_REQUIRE(x.rank() == 3 && x[0] == x[1] && x[2] == 3,
              "--data is a folder of images, but {} eats {}", model.name, x.str());
-  ImageFolder folder = image_folder(work.data, {.size = x[0], .on_bad = work.on_bad});
-  if (!folder.bad.empty())
+  ImageFolder folder = scan(work, x[0]);
+  if (tell && !folder.bad.empty())
     std::cerr << fmt::format("{}: {} bad images left out, the first is {}: {}\n", work.data,
                              folder.bad.size(), folder.bad[0].path, folder.bad[0].why);
   const auto classes = static_cast<int64_t>(folder.classes.size());
@@ -112,9 +120,9 @@ std::vector<Device> devices_from(const std::string& list, int count) {
   return devices;
 }
 
-DatasetPtr open_dataset(const Workload& work) {
+DatasetPtr open_dataset(const Workload& work, bool tell) {
   const ModelSpec model = make_model(work.model);
-  if (!work.synthetic()) return open_images(work, model);
+  if (!work.synthetic()) return open_images(work, model, tell);
   return synthetic_dataset(sample_spec(model), std::max(work.samples, work.global_batch),
                            model.classes, work.seed);
 }

@@ -50,9 +50,9 @@ void check(const Workload& work);
 // "cpu:0,cpu:1" as given, or the first `count` cpu devices.
 std::vector<Device> devices_from(const std::string& list, int count);
 
-// Throws as image_folder does, and std::invalid_argument when the data does not fit the model.
-// Images left out are told on stderr.
-DatasetPtr open_dataset(const Workload& work);
+// Throws std::invalid_argument when the folder is not what the workload needs. With `tell` images
+// that are left out become a line on stderr.
+DatasetPtr open_dataset(const Workload& work, bool tell = true);
 
 // One rank: its copy of the model, its rows of every batch, its optimizer.
 class Trainer {

@@ -118,6 +118,23 @@ void tell_ending(const Results& results, const std::string& folder) {
   }
 }
 
+// Once measuring has begun, a file that cannot be written is no mistake in the arguments.
+void measure_into(const std::string& folder, const Plan& plan, const Arguments& arguments,
+                  const AdviceOptions& options, Results& results) {
+  try {
+    ProgressLine progress(arguments.quiet);
+    MeasureOptions how{folder, arguments.run_timeout, arguments.verbose, {}};
+    how.on_progress = [&](const MeasureOptions::Progress& now) {
+      progress.show(now);
+      if (now.finished != nullptr) write_summary(folder, summarise(plan, results, options));
+    };
+    measure(plan, how, results);
+  } catch (const InputError& error) {
+    throw std::runtime_error(
+        fmt::format("{}; what was measured is kept, go on with --resume {}", error.what(), folder));
+  }
+}
+
 }  // namespace
 
 int run_gpus(const Arguments& arguments) {
@@ -129,15 +146,7 @@ int run_gpus(const Arguments& arguments) {
   if (resume) prepare_folder(folder);
   Results results = resume ? read_results(folder, plan) : Results{};
   catch_interrupts();
-  {
-    ProgressLine progress(arguments.quiet);
-    MeasureOptions how{folder, arguments.run_timeout, arguments.verbose, {}};
-    how.on_progress = [&](const MeasureOptions::Progress& now) {
-      progress.show(now);
-      if (now.finished != nullptr) write_summary(folder, summarise(plan, results, options));
-    };
-    measure(plan, how, results);
-  }
+  measure_into(folder, plan, arguments, options, results);
   if (!results.usage_error.empty()) throw InputError(results.usage_error);
   const Summary summary = summarise(plan, results, options);
   write_summary(folder, summary);

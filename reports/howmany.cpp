@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "reports/command.h"
 #include "reports/machine.h"
@@ -195,7 +197,11 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    const int code = run(argc, argv);
+    // A full disk shows when the last buffer is written, which must not pass for success.
+    if (std::fflush(stdout) == 0) return code;
+    fmt::print(stderr, "howmany: cannot write to stdout: {}\n", std::strerror(errno));
+    return kFailed;
   } catch (const InputError& error) {
     fmt::print(stderr, "howmany: {}\n", error.what());
     return kUsage;

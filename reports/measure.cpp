@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr double kLeastSeconds = 0.2;  // of timed iterations in one run
 
-// The two files one bench process writes.
+// The files one bench process writes.
 struct Scratch {
   explicit Scratch(const std::string& folder)
       : bench(folder + "/.run.json"), samples(folder + "/.run.samples.jsonl") {
@@ -32,6 +32,7 @@ struct Scratch {
   Scratch& operator=(const Scratch&) = delete;
   void clear() const {
     ::unlink(bench.c_str());
+    ::unlink((bench + ".tmp").c_str());  // of a bench that was stopped, or found the disk full
     ::unlink(samples.c_str());
   }
   std::string bench, samples;

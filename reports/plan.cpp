@@ -34,9 +34,11 @@ void refuse_if(bool bad, const std::string& what) {
   if (bad) throw InputError(what);
 }
 
-template <class T>
-bool has_repeats(const std::vector<T>& values) {
-  return std::set<T>(values.begin(), values.end()).size() != values.size();
+void refuse_repeats(const std::vector<std::string>& devices) {
+  std::set<std::string> seen;
+  for (const std::string& device : devices) {
+    refuse_if(!seen.insert(device).second, fmt::format("--devices names {} twice", device));
+  }
 }
 
 double non_negative(const JsonNode& node) {
@@ -105,8 +107,7 @@ void check(const Request& request) {
   refuse_if(request.modes.empty(), "no mode given");
   refuse_if(request.devices.empty(), "no device given");
   refuse_if(request.counts.empty(), "no device count to measure");
-  refuse_if(has_repeats(request.devices) && !request.oversubscribe,
-            "--devices names a device twice; pass --oversubscribe if that is meant");
+  refuse_repeats(request.devices);
   refuse_if(request.rounds < 1, "--rounds must be at least 1");
   const int most = *std::max_element(request.counts.begin(), request.counts.end());
   refuse_if(most > static_cast<int>(request.devices.size()),

@@ -8,12 +8,12 @@ import shutil
 import images
 import programs
 
-TRAIN = ("--model", "resnet18:image=16,width=4,classes=2", "--batch", "4", "--epochs", "1")
+TRAIN = ("--model", "resnet18:image=16,width=4,classes=2", "--batch", "4")
 
 
 class Data(programs.TestCase):
     def train(self, folder, *more):
-        return programs.run("howmany-train", *TRAIN, "--data", folder, *more)
+        return programs.run("howmany-train", *TRAIN, "--epochs", "1", "--data", folder, *more)
 
     def test_folders_that_hold_no_images_are_refused(self):
         (self.folder / "empty").mkdir()
@@ -34,10 +34,15 @@ class Data(programs.TestCase):
                 self.assert_refused(asked, name, words)
                 self.assertFalse((self.folder / "out").exists())
 
-    def test_good_folder_trains(self):
-        result = self.train(images.write_folder(self.folder / "set"))
+    def trained(self, result):
+        """Samples of the only epoch."""
         self.assertEqual(result.code, 0, result)
-        self.assertIn("24 samples", result.out)
+        return result.json()["epochs"][0]["samples"]
+
+    def test_good_folder_trains(self):
+        result = self.train(images.write_folder(self.folder / "set"), "--json")
+        self.assertEqual(self.trained(result), 24)
+        self.assertEqual(result.err, "")
 
     def test_every_kind_of_bad_image_is_named_and_refused(self):
         for name, (body, why) in images.BAD.items():
@@ -52,11 +57,11 @@ class Data(programs.TestCase):
             (data / "dog" / name).write_bytes(body)
         (data / "dog" / "dangling.png").symlink_to("nowhere")
         (data / "dog" / "folder.jpg").mkdir()
-        result = self.train(data, "--on-bad-image", "skip")
-        self.assertEqual(result.code, 0, result)
-        self.assertIn("24 samples", result.out)
+        result = self.train(data, "--on-bad-image", "skip", "--json")
+        self.assertEqual(self.trained(result), 24)
         self.assertIn(f"{len(images.BAD) + 2} bad images", result.err)
-        self.assertIn("zero.jpg", result.err)
+        self.assertIn("cmyk.jpg", result.err)
+        self.assertEqual(len(result.err.splitlines()), 1, result)
 
     def test_sixteen_bit_gray_and_alpha_are_no_errors(self):
         data = self.folder / "set"
@@ -64,7 +69,8 @@ class Data(programs.TestCase):
                            ("d", {"bits": 16, "color": 0})):
             (data / name).mkdir(parents=True)
             (data / name / "x.png").write_bytes(images.png(**kind))
-        result = self.train(data, "--model", "resnet18:image=16,width=4,classes=4")
+        result = programs.run("howmany-train", "--model", "resnet18:image=16,width=4,classes=4",
+                              "--batch", "4", "--epochs", "1", "--data", data)
         self.assertEqual(result.code, 0, result)
 
     def test_unreadable_files_and_folders_are_named(self):
@@ -78,6 +84,17 @@ class Data(programs.TestCase):
         (data / "dog").chmod(0)
         self.addCleanup((data / "dog").chmod, 0o700)
         self.assert_refused(self.train(data), "dog", "Permission denied")
+
+    def test_damage_found_only_in_decoding_is_named(self):
+        data = images.write_folder(self.folder / "set", good=5)
+        body = bytearray(images.png(64, 64))
+        body[len(body) // 2] ^= 0xFF  # inside the compressed pixels: header and end look right
+        (data / "cat" / "middle.png").write_bytes(body)
+        self.assert_refused(self.train(data), "cat/middle.png", code=3)
+        result = self.train(data, "--on-bad-image", "skip", "--json")
+        self.assertEqual(self.trained(result), 11)
+        self.assertIn("1 bad images replaced by others, the first is", result.err)
+        self.assertIn("cat/middle.png", result.err)
 
     def test_more_classes_than_the_model_tells_apart(self):
         data = images.write_folder(self.folder / "set", good=4, classes=("a", "b", "c"))
