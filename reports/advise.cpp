@@ -13,6 +13,7 @@ namespace howmany {
 namespace {
 
 constexpr double kNoticeableWait = 0.1;  // of a step
+constexpr double kNoticeableLoad = 0.1;  // of the cores
 
 enum class Verdict { kPays, kUnsure, kDoesNot };
 
@@ -57,6 +58,7 @@ Point point_of(const Measurement& m, double threshold) {
   point.step_seconds = metric(m, "median_s").value;
   point.samples_per_s = metric(m, "samples_per_s").value;
   point.data_wait_fraction = metric(m, "data_wait_fraction").value;
+  point.busy_elsewhere = metric(m, "busy_elsewhere_fraction").value;
   point.speedup = metric(m, "speedup");
   point.efficiency = metric(m, "efficiency");
   point.flags = m.flags;
@@ -115,6 +117,7 @@ class Writer {
     advice_.mode = chosen->mode;
     advice_.backend = chosen->backend;
     chosen->devices > 1 ? ask_for(*chosen) : stay_on_one();
+    add_busy_machine();
     add_data_wait(*chosen);
     add_uncertain(*chosen);
     add_next_step(*chosen);
@@ -165,9 +168,10 @@ class Writer {
       advice_.because = fmt::format("Stay on 1 {}, because nothing above 1 was measured.", noun_);
       return;
     }
-    const Point& best = **std::max_element(
-        rows_.begin() + 1, rows_.end(),
-        [](const Point* a, const Point* b) { return a->efficiency.value < b->efficiency.value; });
+    const Point& best = *(compared_ = *std::max_element(
+                              rows_.begin() + 1, rows_.end(), [](const Point* a, const Point* b) {
+                                return a->efficiency.value < b->efficiency.value;
+                              }));
     const char* why = unsure(best) ? "is not certain to pay" : "does not pay";
     advice_.because = fmt::format(
         "Stay on 1 {}, because more {} for {}: {} with {} are {:.2f} times as fast as 1 ({}; "
@@ -175,6 +179,17 @@ class Writer {
         "is asked for).",
         noun_, why, advice_.model, best.devices, how(best), best.speedup.value, spread(best),
         options_.min_efficiency);
+  }
+
+  // One device finds an idle core where several do not, so this looks like bad scaling.
+  void add_busy_machine() {
+    double most = 0;
+    for (const Point* row : rows_) most = std::fmax(most, row->busy_elsewhere);
+    if (most <= kNoticeableLoad) return;
+    advice_.notes.push_back(fmt::format(
+        "The machine was not idle: other programs used up to {:.0f} % of its cores meanwhile; "
+        "measure again when it is.",
+        100 * most));
   }
 
   // A loader too slow flatters the efficiency: every number of devices waits for the same reason.
@@ -216,6 +231,7 @@ class Writer {
                                    [&](const Point* row) { return row->devices > chosen.devices; });
     if (next == rows_.end()) return;
     const Point& up = **next;
+    if (&up == compared_) return;  // the answer tells it
     advice_.notes.push_back(fmt::format(
         "The next step up: {} give {:.2f} times the samples/s of {} for {:.2g} times the devices.",
         things(up.devices), up.speedup.value / chosen.speedup.value, chosen.devices,
@@ -236,6 +252,7 @@ class Writer {
   const AdviceOptions& options_;
   std::string noun_;
   std::vector<const Point*> rows_;
+  const Point* compared_ = nullptr;  // what staying on one was weighed against
 };
 
 std::string noun_of(const Measurement& m) {

@@ -38,6 +38,11 @@ std::string format_seconds(double seconds) {
   return three_digits(seconds / 86400) + " d";
 }
 
+std::string format_hours(double hours) {
+  if (!std::isfinite(hours)) return "-";
+  return hours > 0 && hours < 0.0995 ? fmt::format("{:.2g}", hours) : three_digits(hours);
+}
+
 std::string format_count(double count) {
   if (!std::isfinite(count)) return "-";
   for (const auto& [factor, prefix] :

@@ -7,6 +7,7 @@ namespace howmany {
 
 std::string format_seconds(
     double seconds);                     // "1.23 ms", "45.6 s", "12 min 5 s", "3 h 20 min", "4.2 d"
+std::string format_hours(double hours);  // "0.0044", "1.25", "1380"
 std::string format_count(double count);  // "950", "12.3 k", "1.28 M"
 // "1281167", "1.28M", "300k", "2e9". Throws InputError, which names the option, for anything else.
 double parse_count(const std::string& option, const std::string& text);

@@ -10,6 +10,7 @@
 #include <map>
 #include <tuple>
 
+#include "reports/core_use.h"
 #include "reports/files.h"
 #include "reports/json.h"
 #include "reports/machine.h"
@@ -73,7 +74,7 @@ std::vector<std::string> run_arguments(const Request& request, const Configurati
 
 std::string run_name(const Request& request, const Configuration& c) {
   return fmt::format("speedup/{}/{}/backend:{}/devices:{}/batch:{}/scaling:{}", c.mode, c.model,
-                     c.backend, c.devices, c.batch,
+                     c.backend, c.devices, (global_batch(request, c) + c.devices - 1) / c.devices,
                      request.scaling == Scaling::kWeak ? "weak" : "strong");
 }
 
@@ -194,7 +195,9 @@ class Measuring {
       command.on_stderr = [](std::string_view text) { fmt::print(stderr, "{}", text); };
     }
     tell(what, nullptr);
+    const CoreUse before = read_core_use();
     const Ended ended = run_command(command);
+    busy_elsewhere_ = busy_elsewhere(before, read_core_use());
     if (ended.how == Ended::How::kInterrupted) {
       results_.interrupted = true;
       return;
@@ -222,6 +225,8 @@ class Measuring {
     } catch (const InputError& error) {
       run = {configuration, round, failed_row(name, error.what()), {}};
     }
+    run.row.counters["busy_elsewhere_fraction"] = busy_elsewhere_;
+    run.row.json["busy_elsewhere_fraction"] = busy_elsewhere_;
     results_.runs.push_back(std::move(run));
     write_results(options_.folder, plan_, results_);
   }
@@ -232,7 +237,7 @@ class Measuring {
   const std::vector<Configuration> all_;
   const Clock::time_point start_ = Clock::now();
   size_t left_ = 0, to_do_ = 0, ran_ = 0;
-  double overhead_ = 0, took_ = 0;
+  double overhead_ = 0, took_ = 0, busy_elsewhere_ = 0;
 };
 
 }  // namespace

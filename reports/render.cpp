@@ -56,7 +56,7 @@ std::string table(const Advice& advice, const AdviceOptions& asked, bool color) 
     table.add({std::to_string(p.devices), p.mode, p.backend, format_seconds(p.step_seconds),
                format_count(p.samples_per_s), fixed(p.speedup.value), fixed(p.efficiency.value),
                baseline ? "baseline" : interval(p.efficiency), format_seconds(seconds),
-               fixed(seconds * p.devices / 3600), chosen ? "<- " + note(p) : note(p)},
+               format_hours(seconds * p.devices / 3600), chosen ? "<- " + note(p) : note(p)},
               chosen    ? Style::kBold
               : p.valid ? Style::kPlain
                         : Style::kDim);

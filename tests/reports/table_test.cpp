@@ -1,0 +1,90 @@
+#include "reports/table.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "reports/core_use.h"
+#include "reports/format.h"
+#include "reports/record.h"
+#include "reports/suggest.h"
+
+namespace howmany {
+namespace {
+
+TEST(Table, AlignsColumnsAndLeavesNoTrailingBlanks) {
+  Table table({{"n"}, {"mode", Table::Align::kLeft}, {"note", Table::Align::kLeft}});
+  table.add({"1", "single", ""});
+  table.add({"16", "ddp", "<-"});
+  EXPECT_EQ(table.text(),
+            " n  mode    note\n"
+            " 1  single\n"
+            "16  ddp     <-\n");
+}
+
+TEST(Table, ColoursWholeLinesOnlyWhenAsked) {
+  Table table({{"n"}});
+  table.add({"1"}, Table::Style::kBold);
+  EXPECT_EQ(table.text(true), "\033[2mn\033[0m\n\033[1m1\033[0m\n");
+  EXPECT_EQ(table.text(false), "n\n1\n");
+}
+
+TEST(Table, CountsCharactersNotBytes) {
+  Table table({{"a"}, {"b"}});
+  table.add({"\xC3\xA9", "x"});
+  EXPECT_EQ(table.text(), "a  b\n\xC3\xA9  x\n");
+}
+
+TEST(Table, RefusesARowOfAnotherLength) {
+  Table table({{"a"}, {"b"}});
+  EXPECT_THROW(table.add({"1"}), std::invalid_argument);
+}
+
+TEST(Table, WrapsBetweenWords) {
+  EXPECT_EQ(wrapped("one two three", 8, 2), "one two\n  three");
+  EXPECT_EQ(wrapped("averyveryverylongword", 8, 2), "averyveryverylongword");
+}
+
+TEST(Format, KeepsThreeDigitsAndAUnit) {
+  EXPECT_EQ(format_seconds(0), "0 s");
+  EXPECT_EQ(format_seconds(1.234e-5), "12.3 us");
+  EXPECT_EQ(format_seconds(0.0999), "99.9 ms");
+  EXPECT_EQ(format_seconds(0.9999), "1.00 s");
+  EXPECT_EQ(format_seconds(59.4), "59.4 s");
+  EXPECT_EQ(format_seconds(119.8), "2 min 0 s");
+  EXPECT_EQ(format_seconds(3 * 3600 + 120), "3 h 2 min");
+  EXPECT_EQ(format_seconds(3 * 86400), "3 d");
+  EXPECT_EQ(format_count(1281167), "1.28 M");
+  EXPECT_EQ(format_count(999.9), "1.00 k");
+  EXPECT_EQ(format_count(20), "20");
+  EXPECT_EQ(format_hours(0.00436), "0.0044");
+  EXPECT_EQ(format_hours(12345), "12345");
+}
+
+TEST(Format, ReadsCountsAsPeopleWriteThem) {
+  EXPECT_EQ(parse_count("--samples", "1.28M"), 1.28e6);
+  EXPECT_EQ(parse_count("--samples", "300k"), 3e5);
+  EXPECT_EQ(parse_count("--samples", "2e9"), 2e9);
+  for (const char* bad : {"", "M", "-3", "0", "nan", "inf", "3x", "3kk", "1e999"}) {
+    EXPECT_THROW(parse_count("--samples", bad), InputError) << bad;
+  }
+}
+
+TEST(Suggest, FindsTheNearestOrNothing) {
+  const std::vector<std::string> known = {"single", "data_parallel", "ddp"};
+  EXPECT_EQ(nearest("dpd", known), "ddp");
+  EXPECT_EQ(nearest("data-parallel", known), "data_parallel");
+  EXPECT_EQ(nearest("singel", known), "single");
+  EXPECT_EQ(nearest("pipeline", known), "");
+  EXPECT_EQ(did_you_mean("xyz", known), "");
+}
+
+TEST(CoreUse, IsTheShareOfOthers) {
+  EXPECT_DOUBLE_EQ(busy_elsewhere({10, 100, 1}, {16, 110, 3}), 0.4);
+  EXPECT_DOUBLE_EQ(busy_elsewhere({10, 100, 1}, {12, 110, 9}), 0);
+  EXPECT_DOUBLE_EQ(busy_elsewhere({}, {}), 0);
+  EXPECT_GT(read_core_use().total_seconds, 0);
+}
+
+}  // namespace
+}  // namespace howmany
