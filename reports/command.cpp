@@ -79,6 +79,7 @@ Plan new_plan(const Arguments& arguments, const std::string& folder) {
 Summary summarise(const Plan& plan, const Results& results, const AdviceOptions& options) {
   Summary summary;
   summary.context = results.context;
+  summary.context["howmany_version"] = HM_VERSION;
   summary.context["howmany_date"] = utc("%Y-%m-%dT%H:%M:%SZ");
   summary.context["howmany_request"] = to_json(plan.request);
   summary.context["howmany_machine"] = plan.machine;
