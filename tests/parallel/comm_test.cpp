@@ -1,3 +1,4 @@
+// timeout: 300
 #include "parallel/launch.h"
 
 #include <gmock/gmock.h>

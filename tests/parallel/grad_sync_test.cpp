@@ -106,6 +106,21 @@ TEST_P(GradSyncCase, GivesEveryRankTheSameBits) {
   });
 }
 
+TEST(GradSync, SumsOverEveryBackend) {
+  for (const std::string_view backend : comm_names())
+    launch_threads(
+        2,
+        [](Comm& comm) {
+          auto params = make_params(kShapes);
+          const auto sync = make_grad_sync(comm, pointers(params), {.bucket_bytes = 300});
+          fill(params[3], comm.rank(), 0, 3);
+          sync->ready(params[3]);
+          EXPECT_EQ(sync->finish(1), 2);
+          EXPECT_EQ(params[3].grad.data<float>()[7], gradient(0, 0, 3, 7) + gradient(1, 0, 3, 7));
+        },
+        backend);
+}
+
 TEST(GradSync, KeepsGradientsThatAreThereAlready) {
   launch_threads(2, [](Comm& comm) {
     auto params = make_params({{4}, {5}});
