@@ -17,10 +17,18 @@ namespace {
 using benchmark::BenchmarkReporter;
 using Run = BenchmarkReporter::Run;
 
-std::vector<Run> with_plain_names(std::vector<Run> runs) {
+// Google's own suffixes go from the name, and iterations become the samples behind the mean: Google
+// itself must see one, since its statistics want all repetitions to have the same number.
+std::vector<Run> as_told(std::vector<Run> runs) {
   for (Run& run : runs) {
     run.run_name.iterations.clear();
     run.run_name.time_type.clear();
+    const auto samples = run.counters.find("samples");
+    if (run.run_type != Run::RT_Iteration || samples == run.counters.end()) continue;
+    const double n = samples->second.value;
+    run.iterations = static_cast<benchmark::IterationCount>(n);
+    run.real_accumulated_time *= n;
+    run.cpu_accumulated_time *= n;
   }
   return runs;
 }
@@ -38,7 +46,7 @@ class Display : public BenchmarkReporter {
   }
   void ReportRuns(const std::vector<Run>& runs) override {
     for (const Run& run : runs) failed_ = failed_ || run.error_occurred;
-    if (inner_) inner_->ReportRuns(with_plain_names(runs));
+    if (inner_) inner_->ReportRuns(as_told(runs));
   }
   void Finalize() override {
     if (inner_) inner_->Finalize();
@@ -61,7 +69,7 @@ class KeptJson : public BenchmarkReporter {
     return true;
   }
   void ReportRuns(const std::vector<Run>& runs) override {
-    groups_.push_back(with_plain_names(runs));
+    groups_.push_back(as_told(runs));
     write();
   }
 
@@ -124,15 +132,13 @@ void report(benchmark::State& state, const Samples& samples,
             const std::map<std::string, double>& counters) {
   const std::vector<double>& seconds = samples.seconds;
   HM_REQUIRE(!seconds.empty(), "[report] nothing was timed");
-  const auto n = static_cast<benchmark::IterationCount>(seconds.size());
-  while (state.KeepRunningBatch(n))
-    state.SetIterationTime(mean_of(seconds) * static_cast<double>(n));
+  while (state.KeepRunning()) state.SetIterationTime(mean_of(seconds));
   for (const auto& [name, value] : counters) state.counters[name] = value;
   state.counters["median_s"] = quantile(seconds, 0.5);
   state.counters["p95_s"] = quantile(seconds, 0.95);
   state.counters["min_s"] = quantile(seconds, 0);
   state.counters["cv"] = variation(seconds);
-  state.counters["samples"] = static_cast<double>(n);
+  state.counters["samples"] = static_cast<double>(seconds.size());
 }
 
 void append_samples(const std::string& path, const SampleLine& line) {

@@ -216,7 +216,7 @@ class Images {
 
 // What a rank that measures nothing tells Google Benchmark.
 void idle(benchmark::State& state) {
-  while (state.KeepRunningBatch(1)) state.SetIterationTime(1);
+  while (state.KeepRunning()) state.SetIterationTime(1);
 }
 
 void run_case(benchmark::State& state, const Case& c, const Images& images, const Flags& flags,

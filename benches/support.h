@@ -51,9 +51,9 @@ Interval median_interval(std::vector<double> samples);
 // Linear between order statistics; 0.5 is the median. Throws std::invalid_argument for no samples.
 double quantile(std::vector<double> samples, double q);
 
-// Reports the samples as one Google Benchmark run with manual time (iterations = samples) and the
-// counters median_s, p95_s, min_s, cv, samples. `counters` carry their unit in the name:
-// samples_per_s, flop_per_s.
+// Reports the samples as one Google Benchmark run with manual time, their mean, and the counters
+// median_s, p95_s, min_s, cv, samples (which run_benchmarks shows as iterations). `counters` carry
+// their unit in the name: samples_per_s, flop_per_s.
 void report(benchmark::State& state, const Samples& samples,
             const std::map<std::string, double>& counters);
 

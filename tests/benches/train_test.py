@@ -3,10 +3,8 @@
 """`howmany train` as a user runs it: the same losses whatever divides the work."""
 
 import os
-import pathlib
 import signal
 import subprocess
-import time
 import unittest
 
 import programs
@@ -99,7 +97,7 @@ class Train(programs.TestCase):
     def test_a_killed_rank_is_named_and_3(self):
         running = self.endless("--mode", "ddp", "--backend", "gloo", "--devices", "cpu:0-1",
                                "--oversubscribe")
-        os.kill(rank_process(running.pid, 1), signal.SIGKILL)
+        os.kill(programs.rank_process(running.pid, 1), signal.SIGKILL)
         _, err = running.communicate(timeout=60)
         self.assertEqual(running.returncode, 3, err)
         self.assertIn("rank 1 of 2", err)
@@ -108,25 +106,10 @@ class Train(programs.TestCase):
     def test_a_rank_that_hangs_is_given_up_and_3(self):
         running = self.endless("--mode", "ddp", "--backend", "gloo", "--devices", "cpu:0-1",
                                "--oversubscribe", "--timeout", "2")
-        os.kill(rank_process(running.pid, 1), signal.SIGSTOP)
+        os.kill(programs.rank_process(running.pid, 1), signal.SIGSTOP)
         _, err = running.communicate(timeout=60)
         self.assertEqual(running.returncode, 3, err)
         self.assertIn("rank 0 of 2", err)
-
-
-def rank_process(parent, rank):
-    """The child of `parent` that was started as this rank."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        for entry in pathlib.Path("/proc").glob("[0-9]*"):
-            try:
-                status, environment = (entry / "stat").read_text(), (entry / "environ").read_bytes()
-            except OSError:
-                continue
-            if int(status.rsplit(")", 1)[1].split()[1]) == parent and \
-                    f"RANK={rank}".encode() in environment.split(b"\0"):
-                return int(entry.name)
-    raise AssertionError(f"no rank {rank} under {parent}")
 
 
 if __name__ == "__main__":

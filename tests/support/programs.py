@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 BIN = pathlib.Path(os.environ.get("HOWMANY_BIN", "build/dev/bin"))
@@ -27,6 +28,21 @@ def run(program, *arguments, timeout=60, **environment):
     done = subprocess.run([str(BIN / program), *map(str, arguments)], capture_output=True, text=True,
                           errors="replace", timeout=timeout, env={**os.environ, **environment})
     return Result(done.returncode, done.stdout, done.stderr)
+
+
+def rank_process(parent, rank):
+    """The process id of the child of `parent` that was started as this rank."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        for entry in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                status, environment = (entry / "stat").read_text(), (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if int(status.rsplit(")", 1)[1].split()[1]) == parent and \
+                    f"RANK={rank}".encode() in environment.split(b"\0"):
+                return int(entry.name)
+    raise AssertionError(f"no rank {rank} under {parent}")
 
 
 class TestCase(unittest.TestCase):
