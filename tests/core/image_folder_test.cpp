@@ -294,6 +294,24 @@ TEST(ImageFolderBad, RefuseNamesTheFirstAndCountsAll) {
   EXPECT_EQ(text.find('\n'), std::string::npos);
 }
 
+// More than one thread checks so many.
+TEST(ImageFolderBad, AreFoundAmongManyWithoutChangingTheOrder) {
+  const TempFolder root;
+  for (int i = 0; i < 200; ++i) {
+    const auto level = static_cast<uint8_t>(i);
+    const auto file = png_file(4, 4, [=](int, int) { return Rgb{level, 0, 0}; });
+    root.write(fmt::format("a/{:03}.png", i), i % 7 == 3 ? "" : file);
+  }
+  const ImageFolder folder = skipping(root);
+  ASSERT_EQ(folder.bad.size(), 29u);
+  EXPECT_THAT(folder.bad[1].path, HasSubstr("a/010.png"));
+  ASSERT_EQ(folder.dataset->size(), 171);
+  for (int64_t i = 0, level = 0; i < 171; ++i, ++level) {
+    if (level % 7 == 3) ++level;
+    ASSERT_NEAR(get(*folder.dataset, i).x[0] * 255, static_cast<double>(level), 1e-3);
+  }
+}
+
 TEST(ImageFolderBad, UnreadableFilesAndFoldersAreNamed) {
   const TempFolder root;
   root.write("a/good.png", png_file(8, 8));
@@ -380,7 +398,7 @@ TEST(ImageFolderBad, NothingDecodableIsAnErrorNotALoop) {
   const TempFolder root;
   root.write("a/0.jpg", damaged(jpeg_file(200, 200)));
   const ImageFolder folder = skipping(root);
-  EXPECT_THAT(message([&] { get(*folder.dataset, 0); }), HasSubstr("no image of"));
+  EXPECT_THAT(message([&] { get(*folder.dataset, 0); }), HasSubstr("none of 1 images"));
 }
 
 TEST(ImageFolderBad, RootsThatAreNoDatasets) {

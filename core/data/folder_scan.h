@@ -1,0 +1,31 @@
+// What a folder of class folders holds: the usable images, and every other entry with its reason.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/data/dataset.h"
+
+namespace howmany {
+
+struct FolderScan {
+  struct Item {
+    std::string file;
+    int64_t label;
+  };
+
+  std::string root;
+  std::vector<std::string> classes, ignored;
+  std::vector<Item> items;  // by class, then file
+  std::vector<BadImage> bad;
+
+  // Writes root/class/file over `path`, so that a reused string allocates nothing.
+  void path_of(const Item& item, std::string& path) const;
+};
+
+// Checks files by several threads: over a network it is waiting for each that takes the time.
+// Throws Error when root cannot be listed or has no class folder.
+FolderScan scan_folder(const std::string& root, int64_t max_pixels);
+
+}  // namespace howmany
