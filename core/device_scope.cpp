@@ -11,6 +11,7 @@ namespace {
 struct Binding {
   int slice = -1;                   // none
   int team = 0;                     // OpenMP threads
+  int dynamic = 0;                  // whether OpenMP may give fewer (OMP_DYNAMIC)
   std::array<cpu_set_t, 8> mask{};  // 8192 cpus, more than sched_getaffinity's fixed-size form
 };
 
@@ -18,13 +19,13 @@ thread_local const Binding* bound = nullptr;  // innermost scope of this thread
 thread_local bool team_moved = false;         // its OpenMP team was bound by a scope before
 
 Binding slice_binding(int index) {
-  Binding binding{index % cpu_device_count(), cores_per_device()};
+  Binding binding{index % cpu_device_count(), cores_per_device(), 0};
   for (const int core : cpu_slice(index)) CPU_SET_S(core, sizeof binding.mask, binding.mask.data());
   return binding;
 }
 
 Binding current_binding() {
-  Binding binding{-1, omp_get_max_threads()};
+  Binding binding{-1, omp_get_max_threads(), omp_get_dynamic()};
   sched_getaffinity(0, sizeof binding.mask, binding.mask.data());
   return binding;
 }
@@ -47,6 +48,7 @@ __attribute__((no_sanitize("thread"))) void move_team(const Binding& binding) {
 
 void apply(const Binding& binding, bool bind_team) {
   set_affinity(binding);
+  omp_set_dynamic(binding.dynamic);
   omp_set_num_threads(binding.team);
   if (binding.team > 1 && bind_team) move_team(binding);
 }

@@ -116,8 +116,10 @@ class DataParallel : public Layer {
   // Every thread sums its own stretch of each gradient over all parts: no lock, and as much
   // bandwidth as there are devices.
   void sum_gradients(int count) {
-    const Range range(Category::copy, "sum gradients");
     const std::vector<Param*> sums = trainable_params(*module_);
+    uint64_t bytes = 0;
+    for (const Param* param : sums) bytes += static_cast<uint64_t>(param->value.bytes());
+    const Range range(Category::copy, "sum gradients", bytes);
     std::vector<std::vector<Param*>> others;
     for (int i = 1; i < count; ++i) others.push_back(trainable_params(part(i)));
     apply_(count, [&](int thread) {

@@ -141,6 +141,8 @@ Batch Loader::State::load(const Epoch& from, int64_t batch) const {
   const Device device = options.device.type == DeviceType::cpu ? options.device : Device{};
   Batch made{Tensor::empty(batch_shape(rows, spec.x), spec.x_dtype, device),
              Tensor::empty(batch_shape(rows, spec.y), spec.y_dtype, device), global, begin};
+  const Range range(Category::data, "load batch",
+                    static_cast<uint64_t>(made.x.bytes() + made.y.bytes()));
   auto* x = static_cast<std::byte*>(made.x.mutable_raw());
   auto* y = static_cast<std::byte*>(made.y.mutable_raw());
   for (int64_t row = 0; row < rows && !from.abandoned; ++row) {

@@ -125,6 +125,16 @@ TEST(DeviceScope, BindsTheThreadAndNestingRestores) {
   EXPECT_EQ(omp_get_max_threads(), team);
 }
 
+TEST(DeviceScope, TheTeamIsNeverSmallerThanTheSlice) {
+  omp_set_dynamic(1);  // as OMP_DYNAMIC=true: the team shrinks with the load of the machine
+  {
+    const DeviceScope on({DeviceType::cpu, 0});
+    EXPECT_EQ(omp_get_dynamic(), 0);
+  }
+  EXPECT_EQ(omp_get_dynamic(), 1);
+  omp_set_dynamic(0);
+}
+
 TEST(DeviceScope, OtherThreadsStayAsTheyWere) {
   const std::set<int> before = affinity();
   std::set<int> inside;

@@ -10,35 +10,12 @@ import subprocess
 import time
 import unittest
 
+import processes
 import programs
 
 HAS_GLOO = any(part["name"] == "gloo" and part["usable"] for part in
                programs.run("howmany-devices", "--json").json()["backends"]["comms"])
 PATIENCE = 60  # seconds that a failure may take on a busy machine; far less than ctest's limit
-
-
-def children(pid):
-    """Processes started by `pid`, by rank."""
-    found = {}
-    for entry in pathlib.Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            environment = (entry / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        ranks = [int(e[5:]) for e in environment if e.startswith(b"RANK=")]
-        if parent == pid and ranks:
-            found[ranks[0]] = int(entry.name)
-    return found
-
-
-def alive(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @unittest.skipUnless(HAS_GLOO, "gloo was not built or cannot be used here")
@@ -77,7 +54,7 @@ class Ranks(programs.TestCase):
         """Returns the process and its ranks' pids once both ranks are in the middle of steps."""
         process = self.start("howmany-train", "--epochs", 1_000_000, *arguments)
         self.wait_until("a second epoch", lambda: "epoch 2" in self.read(self.out))
-        return process, children(process.pid)
+        return process, processes.ranks_below(process.pid)
 
     def assert_clean_failure(self, process, ranks, *words):
         self.assertEqual(process.wait(PATIENCE), 3, self.read(self.err))
@@ -88,7 +65,7 @@ class Ranks(programs.TestCase):
         self.assert_nothing_left(ranks)
 
     def assert_nothing_left(self, ranks):
-        self.assertEqual([pid for pid in ranks.values() if alive(pid)], [], "orphans")
+        self.assertEqual([pid for pid in ranks.values() if processes.alive(pid)], [], "orphans")
         self.assertEqual(list(self.scratch.rglob("*")), [], "files left behind")
 
     def test_killed_rank_is_named(self):
@@ -112,7 +89,7 @@ class Ranks(programs.TestCase):
         process, ranks = self.start_training()
         process.kill()
         process.wait()
-        self.wait_until("the ranks to end", lambda: not any(map(alive, ranks.values())))
+        self.wait_until("the ranks to end", lambda: not any(map(processes.alive, ranks.values())))
 
     def test_interrupt_ends_all_ranks_and_keeps_the_epochs(self):
         process, ranks = self.start_training()
@@ -126,9 +103,8 @@ class Ranks(programs.TestCase):
         process = self.start("speedup_bench", "--budget-seconds", 600, "--max-iterations", 10**9,
                              "--batch-per-device", 8, f"--benchmark_out={results}")
         ranks = self.wait_until("two ranks", lambda: (
-            lambda found: found if len(found) == 2 else None)(children(process.pid)))
-        self.wait_until("threads of a joined group", lambda: len(os.listdir(
-            f"/proc/{ranks[1]}/task")) > 2)
+            lambda found: found if len(found) == 2 else None)(processes.ranks_below(process.pid)))
+        self.wait_until("threads of a joined group", lambda: processes.threads(ranks[1]) > 2)
         os.kill(ranks[1], signal.SIGKILL)
         self.assertEqual(process.wait(PATIENCE), 3, self.read(self.err))
         self.assertIn("rank 1 of 2", self.read(self.err))

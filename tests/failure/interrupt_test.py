@@ -1,0 +1,98 @@
+# labels: process
+# timeout: 240
+"""`howmany gpus` on the real bench: Ctrl-C keeps what was measured and --resume completes it; a
+rank that dies costs its own measurement only."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+import processes
+import programs
+
+PATIENCE = 60
+COMMON = ("--model", "simple_net", "--devices", "cpu:0,cpu:1", "--oversubscribe", "--quiet")
+HAS_GLOO = any(part["name"] == "gloo" and part["usable"] for part in
+               programs.run("howmany-devices", "--json").json()["backends"]["comms"])
+
+
+class Interrupt(programs.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.out = self.folder / "out"
+
+    def start(self, *arguments):
+        process = subprocess.Popen(
+            [programs.BIN / "howmany", "gpus", *COMMON, *arguments, "--out", self.out],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def wait_until(self, what, condition):
+        end = time.monotonic() + PATIENCE
+        while not (value := condition()):
+            self.assertLess(time.monotonic(), end, f"waited for {what}")
+            time.sleep(0.02)
+        return value
+
+    def summary(self):
+        return json.loads((self.out / "summary.json").read_text())
+
+    def samples(self):
+        lines = (self.out / "speedup.samples.jsonl").read_text().splitlines()
+        return [json.loads(line)["seconds"] for line in lines]
+
+    def test_interrupted_run_is_kept_and_resumed(self):
+        process = self.start("--mode", "data_parallel", "--rounds", "4", "--time-budget", "12")
+        self.wait_until("a first result", (self.out / "summary.json").exists)
+        started = processes.below(process.pid)
+        process.send_signal(signal.SIGINT)
+        told = process.communicate(timeout=PATIENCE)[1]
+        self.assertEqual(process.returncode, 3, told)
+        self.assertIn(f"--resume {self.out}", told)
+        self.assertEqual([pid for pid in started if processes.alive(pid)], [])
+        kept = self.summary()["measurements"]
+        self.assertTrue(any("speedup" in m["suite"] for m in kept))
+        before = self.samples()
+
+        done = programs.run("howmany", "gpus", "--resume", self.out, "--quiet")
+        self.assertEqual(done.code, 0, done)
+        after = self.samples()
+        self.assertTrue(all(run in after for run in before), "measured before, and not again")
+        self.assertGreater(len(after), len(before))
+        names = {m["case"] for m in self.summary()["measurements"]}
+        self.assertEqual(names, {"single/simple_net", "data_parallel/simple_net"})
+
+    def test_killed_run_leaves_readable_files(self):
+        process = self.start("--mode", "data_parallel", "--rounds", "4", "--time-budget", "12")
+        self.wait_until("a first result", (self.out / "summary.json").exists)
+        process.kill()
+        process.wait()
+        self.assertTrue(self.summary()["measurements"])
+        self.assertEqual(programs.run("howmany", "report", self.out).code, 0)
+        done = programs.run("howmany", "gpus", "--resume", self.out, "--quiet")
+        self.assertEqual(done.code, 0, done)
+
+    @unittest.skipUnless(HAS_GLOO, "gloo was not built or cannot be used here")
+    def test_dead_rank_costs_its_own_measurement_only(self):
+        process = self.start("--mode", "ddp", "--backend", "gloo", "--rounds", "1")
+        ranks = self.wait_until("two ranks that have met", lambda: (
+            lambda found: found if len(found) == 2 and processes.threads(found[1]) > 2 else None)(
+                processes.ranks_below(process.pid)))
+        os.kill(ranks[1], signal.SIGKILL)
+        told = process.communicate(timeout=PATIENCE)[1]
+        self.assertEqual(process.returncode, 3, told)
+        self.assertFalse(any(map(processes.alive, ranks.values())))
+        by_devices = {(m["case"], m["parameters"]["devices"]): m
+                      for m in self.summary()["measurements"]}
+        self.assertEqual(by_devices["single/simple_net", "1"]["flags"], [])
+        failed = by_devices["ddp/simple_net", "2"]["flags"]
+        self.assertRegex(" ".join(failed), r"failed: .*(peer 1 failed|rank 1 of 2 was ended)")
+
+
+programs.main()

@@ -1,0 +1,49 @@
+"""Looks at running processes through /proc, to find ranks and to see that nothing is left."""
+
+import pathlib
+
+
+def _stat(pid):
+    """Fields of /proc/<pid>/stat from the state on; none when it is gone."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def alive(pid):
+    stat = _stat(pid)
+    return stat is not None and stat[0] != "Z"
+
+
+def below(pid):
+    """All processes that `pid` started, and those that they did."""
+    children = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit() and (stat := _stat(entry.name)):
+            children.setdefault(int(stat[1]), []).append(int(entry.name))
+    found, left = [], [pid]
+    while left:
+        more = children.get(left.pop(), [])
+        found += more
+        left += more
+    return found
+
+
+def ranks_below(pid):
+    """Those that are ranks of a launch, by rank."""
+    found = {}
+    for child in below(pid):
+        try:
+            environment = pathlib.Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        found.update({int(e[5:]): child for e in environment if e.startswith(b"RANK=")})
+    return found
+
+
+def threads(pid):
+    try:
+        return len(list(pathlib.Path(f"/proc/{pid}/task").iterdir()))
+    except OSError:
+        return 0
