@@ -26,6 +26,7 @@ Shape Tape::pop_shape() { return Shape(pop().values<int64_t>()); }
 
 void Tape::done(Param& param) {
   param.has_grad = true;
+  HM_ASSERT(uses_[&param] > 0);
   if (--uses_[&param] == 0 && hook_) hook_(param);
 }
 
@@ -46,10 +47,14 @@ void walk(Layer& layer, const std::string& path, const Visit& visit) {
 // Filled on the host, then moved: the same values on any device.
 Tensor initial_value(const Param& param, const Materialize& how) {
   const double value = param.init.value;
-  Tensor t = Tensor::full(param.shape, value, how.dtype);
+  if (param.init.kind == Init::constant)
+    return Tensor::full(param.shape, value, how.dtype, how.device);
+  Tensor t = Tensor::empty(param.shape, how.dtype);
   const Rng rng(how.seed, stream_of(param.name));
-  if (param.init.kind == Init::uniform) fill_uniform(t, -value, value, rng);
-  if (param.init.kind == Init::normal) fill_normal(t, 0, value, rng);
+  if (param.init.kind == Init::uniform)
+    fill_uniform(t, -value, value, rng);
+  else
+    fill_normal(t, 0, value, rng);
   return t.to(how.device);
 }
 

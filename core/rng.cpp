@@ -1,5 +1,6 @@
 #include "core/rng.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <numeric>
@@ -40,18 +41,29 @@ double unit(uint32_t high, uint32_t low) {
   return static_cast<double>((uint64_t{high} << 32 | low) >> 11) * 0x1p-53;
 }
 
+// four(b) gives elements 4b .. 4b+3: one block of bits serves four of them.
 template <typename F>
-void fill(Tensor& t, F&& value) {
+void fill(Tensor& t, F&& four) {
   HM_REQUIRE(t.dtype() == Dtype::f32 || t.dtype() == Dtype::f64, "[rng] cannot fill {}",
              name_of(t.dtype()));
-  // Rounded to f32 in both types, so that a double model starts where its float twin does.
   const auto each = [&](auto out) {
-    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(value(i));
+    for (size_t i = 0; i < out.size(); i += 4) {
+      const std::array<float, 4> values = four(i / 4);
+      std::copy_n(values.begin(), std::min<size_t>(4, out.size() - i), out.begin() + i);
+    }
   };
   if (t.dtype() == Dtype::f32)
     each(t.mutable_values<float>());
   else
     each(t.mutable_values<double>());
+}
+
+// Two independent N(0, 1) from two words (Box-Muller).
+std::array<float, 2> two_normals(uint32_t a, uint32_t b) {
+  const float u = static_cast<float>((a + 0.5) * 0x1p-32);  // in (0, 1]
+  const float angle = static_cast<float>(b * (0x1p-31 * std::numbers::pi));
+  const float radius = std::sqrt(-2 * std::log(u));
+  return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
 }  // namespace
@@ -77,11 +89,23 @@ int64_t Rng::below(uint64_t index, int64_t bound) const {
 }
 
 void fill_uniform(Tensor& t, double low, double high, const Rng& rng) {
-  fill(t, [&](uint64_t i) { return low + (high - low) * rng.uniform(i); });
+  fill(t, [&](uint64_t index) {
+    std::array<float, 4> values{};
+    std::ranges::transform(rng.bits4(index), values.begin(), [&](uint32_t word) {
+      return static_cast<float>(low + (high - low) * (word * 0x1p-32));
+    });
+    return values;
+  });
 }
 
 void fill_normal(Tensor& t, double mean, double deviation, const Rng& rng) {
-  fill(t, [&](uint64_t i) { return mean + deviation * rng.normal(i); });
+  const auto scaled = [&](float z) { return static_cast<float>(mean + deviation * z); };
+  fill(t, [&](uint64_t index) {
+    const auto words = rng.bits4(index);
+    const auto [a, b] = two_normals(words[0], words[1]);
+    const auto [c, d] = two_normals(words[2], words[3]);
+    return std::array<float, 4>{scaled(a), scaled(b), scaled(c), scaled(d)};
+  });
 }
 
 std::vector<int64_t> permutation(int64_t n, const Rng& rng) {

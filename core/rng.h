@@ -32,6 +32,8 @@ class Rng {
   uint64_t seed_, stream_;
 };
 
+// Element i of t is a function of (rng, i), rounded to f32 in f64 tensors too, so that a double
+// model starts where its float twin does.
 void fill_uniform(Tensor& t, double low, double high, const Rng& rng);
 void fill_normal(Tensor& t, double mean, double deviation, const Rng& rng);
 // Fisher-Yates permutation of 0..n-1.

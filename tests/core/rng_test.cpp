@@ -79,18 +79,52 @@ TEST(Rng, BelowReachesEveryValueAndNoOther) {
 }
 
 TEST(Rng, FillsFloatsAndDoublesAlike) {
-  Tensor narrow = Tensor::empty({100}), wide = Tensor::empty({100}, Dtype::f64);
-  fill_uniform(narrow, -2, 3, Rng(6));
-  fill_uniform(wide, -2, 3, Rng(6));
-  for (size_t i = 0; i < 100; ++i) {
-    EXPECT_EQ(double{narrow.values<float>()[i]}, wide.values<double>()[i]);
-    EXPECT_GE(wide.values<double>()[i], -2);
-    EXPECT_LE(wide.values<double>()[i], 3);
+  for (int64_t size : {0, 1, 3, 4, 102}) {
+    Tensor narrow = Tensor::empty({size}), wide = Tensor::empty({size}, Dtype::f64);
+    fill_uniform(narrow, -2, 3, Rng(6));
+    fill_uniform(wide, -2, 3, Rng(6));
+    EXPECT_TRUE(std::ranges::equal(narrow.values<float>(), wide.values<double>()));
+    fill_normal(narrow, 1, 2, Rng(6));
+    fill_normal(wide, 1, 2, Rng(6));
+    EXPECT_TRUE(std::ranges::equal(narrow.values<float>(), wide.values<double>()));
   }
-  fill_normal(narrow, 1, 2, Rng(6));
-  EXPECT_FLOAT_EQ(narrow.values<float>()[17], static_cast<float>(1 + 2 * Rng(6).normal(17)));
   Tensor ids = Tensor::zeros({3}, Dtype::i64);
   EXPECT_THROW(fill_uniform(ids, 0, 1, Rng(6)), std::invalid_argument);
+}
+
+TEST(Rng, FillsEachElementWhateverTheSize) {
+  Tensor part = Tensor::empty({9}), whole = Tensor::empty({50});
+  for (const auto& fill : {fill_uniform, fill_normal}) {
+    fill(part, 0, 1, Rng(6));
+    fill(whole, 0, 1, Rng(6));
+    EXPECT_TRUE(std::ranges::equal(part.values<float>(), whole.flat(0, 9).values<float>()));
+  }
+}
+
+// Moments of the values, and of neighbours' products, which would show values of one block tied.
+void check_moments(const Tensor& t, const std::array<double, 4>& want, double neighbours) {
+  const auto v = t.values<float>();
+  std::array<double, 4> moments{};
+  std::array<double, 3> products{};
+  for (size_t i = 0; i + 3 < v.size(); ++i) {
+    for (size_t m = 0; m < 4; ++m) moments[m] += std::pow(double{v[i]}, static_cast<int>(m) + 1);
+    for (size_t lag = 1; lag <= 3; ++lag) products[lag - 1] += double{v[i]} * v[i + lag];
+  }
+  const double n = static_cast<double>(v.size() - 3);
+  for (size_t m = 0; m < 4; ++m) EXPECT_NEAR(moments[m] / n, want[m], 0.16) << m;
+  EXPECT_NEAR(moments[0] / n, want[0], 0.016);  // 5 standard errors
+  EXPECT_NEAR(moments[1] / n, want[1], 0.023);
+  for (double p : products) EXPECT_NEAR(p / n, neighbours, 0.016);
+}
+
+TEST(Rng, FillsWithTheRightMoments) {
+  Tensor t = Tensor::empty({100'000});
+  fill_normal(t, 0, 1, Rng(8));
+  check_moments(t, {0, 1, 0, 3}, 0);
+  fill_uniform(t, 0, 1, Rng(8));
+  check_moments(t, {0.5, 1.0 / 3, 0.25, 0.2}, 0.25);
+  EXPECT_GE(*std::ranges::min_element(t.values<float>()), 0);
+  EXPECT_LE(*std::ranges::max_element(t.values<float>()), 1);
 }
 
 TEST(Rng, PermutationHoldsEachIndexOnce) {
