@@ -3,6 +3,9 @@
 add_library(hm_flags INTERFACE)
 target_compile_options(hm_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
   -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual -fno-math-errno)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(hm_flags INTERFACE -Wno-restrict)  # GCC bug 105651: false alarms on std::string
+endif()
 if(HM_WERROR)
   target_compile_options(hm_flags INTERFACE -Werror)
 endif()
