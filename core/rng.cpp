@@ -9,18 +9,6 @@
 
 namespace howmany {
 
-std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, std::array<uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t a = uint64_t{0xD2511F53} * c[0];
-    const uint64_t b = uint64_t{0xCD9E8D57} * c[2];
-    c = {static_cast<uint32_t>(b >> 32) ^ c[1] ^ key[0], static_cast<uint32_t>(b),
-         static_cast<uint32_t>(a >> 32) ^ c[3] ^ key[1], static_cast<uint32_t>(a)};
-    key[0] += 0x9E3779B9;
-    key[1] += 0xBB67AE85;
-  }
-  return c;
-}
-
 // FNV-1a
 uint64_t stream_of(std::string_view name) {
   uint64_t hash = 0xcbf29ce484222325;
@@ -29,12 +17,6 @@ uint64_t stream_of(std::string_view name) {
 }
 
 namespace {
-
-std::array<uint32_t, 4> block(uint64_t seed, uint64_t stream, uint64_t index) {
-  return philox({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
-                 static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32)},
-                {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
-}
 
 // 53 bits in [0, 1).
 double unit(uint32_t high, uint32_t low) {
@@ -70,15 +52,13 @@ std::array<float, 2> two_normals(uint32_t a, uint32_t b) {
 
 uint32_t Rng::bits(uint64_t index) const { return bits4(index / 4)[index % 4]; }
 
-std::array<uint32_t, 4> Rng::bits4(uint64_t index) const { return block(seed_, stream_, index); }
-
 double Rng::uniform(uint64_t index) const {
-  const auto b = block(seed_, stream_, index);
+  const auto b = bits4(index);
   return unit(b[0], b[1]);
 }
 
 double Rng::normal(uint64_t index) const {
-  const auto b = block(seed_, stream_, index);
+  const auto b = bits4(index);
   const double radius = std::sqrt(-2 * std::log(1 - unit(b[0], b[1])));
   return radius * std::cos(2 * std::numbers::pi * unit(b[2], b[3]));
 }

@@ -71,10 +71,11 @@ TEST_F(OneDnn, RepeatedCallsTakeNoMoreMemory) {
   Draw draw(1);
   const Tensor x = draw.normal({4, 16, 16, 32}), w = draw.normal({32, 3, 3, 32});
   const auto bytes = [] { return memory_use().in_use + memory_use().cached; };
-  conv("onednn", x, w, {3, 1, 1}, false);
-  const int64_t after_one = bytes();
+  // The second call may still find that the first one's scratch memory became a packed weight.
+  for (int i = 0; i < 2; ++i) conv("onednn", x, w, {3, 1, 1}, false);
+  const int64_t settled = bytes();
   for (int i = 0; i < 3; ++i) conv("onednn", x, w, {3, 1, 1}, false);
-  EXPECT_EQ(bytes(), after_one);
+  EXPECT_EQ(bytes(), settled);
 }
 
 // A primitive is made for one team size; threads with other sizes must not run it.

@@ -2,7 +2,7 @@
 
 #include "core/backends/onednn/loops.h"
 #include "core/backends/onednn/onednn.h"
-#include "core/backends/onednn/primitives.h"
+#include "core/backends/onednn/version.h"
 
 namespace howmany::onednn {
 namespace {
@@ -42,16 +42,16 @@ struct Layouts {
                     (k.w_out - 1) * k.stride + k.size - k.w - k.padding} {}
 
   Forward::primitive_desc forward() const {
-    return {{dnnl::prop_kind::forward_training, algorithm, x, w, bias, y, strides, padding,
-             padding_end},
-            attributes(),
-            engine()};
+    return describe<Forward>(dnnl::prop_kind::forward_training, algorithm, x, w, bias, y, strides,
+                             padding, padding_end);
   }
   BackwardData::primitive_desc backward_data() const {
-    return {{algorithm, x, w, y, strides, padding, padding_end}, attributes(), engine(), forward()};
+    return describe_backward<BackwardData>(forward(), algorithm, x, w, y, strides, padding,
+                                           padding_end);
   }
   BackwardWeights::primitive_desc backward_weights() const {
-    return {{algorithm, x, w, y, strides, padding, padding_end}, attributes(), engine(), forward()};
+    return describe_backward<BackwardWeights>(forward(), algorithm, x, w, y, strides, padding,
+                                              padding_end);
   }
 
   dnnl::algorithm algorithm;

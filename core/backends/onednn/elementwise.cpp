@@ -1,6 +1,9 @@
+#include <array>
+#include <cmath>
+
 #include "core/backends/onednn/loops.h"
 #include "core/backends/onednn/onednn.h"
-#include "core/backends/onednn/primitives.h"
+#include "core/backends/onednn/version.h"
 #include "core/rng.h"
 
 namespace howmany::onednn {
@@ -29,6 +32,18 @@ HM_SIMD void add_multiple(float alpha, const float* __restrict x, int64_t n, flo
   for (int64_t i = 0; i < n; ++i) y[i] += alpha * x[i];
 }
 
+HM_SIMD void draw_bits(const Rng rng, uint64_t block, int64_t blocks, uint32_t* __restrict bits) {
+  for (int64_t b = 0; b < blocks; ++b) {
+    const std::array<uint32_t, 4> four = rng.bits4(block + static_cast<uint64_t>(b));
+    for (size_t k = 0; k < 4; ++k) bits[4 * static_cast<size_t>(b) + k] = four[k];
+  }
+}
+
+HM_SIMD void keep_some(const float* __restrict x, const uint32_t* __restrict draws, uint64_t limit,
+                       float scale, int64_t n, float* __restrict y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = draws[i] < limit ? 0 : x[i] * scale;
+}
+
 struct GeluKey {
   int64_t n;
   int threads;
@@ -40,11 +55,9 @@ struct Gelu {
   explicit Gelu(const GeluKey& key) {
     constexpr auto kErf = dnnl::algorithm::eltwise_gelu_erf;
     const Desc desc = f32_desc({key.n}, FormatTag::a);
-    const dnnl::eltwise_forward::primitive_desc forward_desc(
-        {dnnl::prop_kind::forward_training, kErf, desc}, attributes(), engine());
-    forward = Kernel(forward_desc);
-    backward = Kernel(dnnl::eltwise_backward::primitive_desc({kErf, desc, desc}, attributes(),
-                                                             engine(), forward_desc));
+    const auto described = describe_eltwise(kErf, desc);
+    forward = Kernel(described);
+    backward = Kernel(describe_eltwise_backward(described, kErf, desc));
   }
   Kernel forward, backward;
 };
@@ -97,19 +110,23 @@ void OneDnn::axpy(double alpha, const Tensor& x, Tensor& y) const {
   });
 }
 
-// Philox gives four values a call; the first and last call of a range may be used in part.
+// A chunk of values at a time: Philox gives them by fours, and the first and last four of a range
+// may be used in part.
 void OneDnn::dropout(const Tensor& x, double p, DropoutKey key, Tensor& y) const {
   const Rng rng(key.seed, key.stream);
-  const double bound = p * 0x1p32;
+  const auto limit = static_cast<uint64_t>(std::ceil(p * 0x1p32));
   const auto scale = static_cast<float>(1 / (1 - p));
   const float* in = x.data<float>();
   float* out = y.mutable_data<float>();
   parallel_for(x.numel(), 4, [&](int64_t begin, int64_t end) {
+    std::array<uint32_t, 1024> draws;
     for (int64_t i = begin; i < end;) {
       const auto draw = static_cast<uint64_t>(key.first_element + i);
-      const std::array<uint32_t, 4> four = rng.bits4(draw / 4);
-      for (size_t k = draw % 4; k < 4 && i < end; ++k, ++i)
-        out[i] = four[k] < bound ? 0 : in[i] * scale;
+      const auto skip = static_cast<int64_t>(draw % 4);
+      const int64_t n = std::min<int64_t>(end - i, std::ssize(draws) - skip);
+      draw_bits(rng, draw / 4, (skip + n + 3) / 4, draws.data());
+      keep_some(in + i, draws.data() + skip, limit, scale, n, out + i);
+      i += n;
     }
   });
 }

@@ -2,7 +2,7 @@
 
 #include "core/backends/onednn/loops.h"
 #include "core/backends/onednn/onednn.h"
-#include "core/backends/onednn/primitives.h"
+#include "core/backends/onednn/version.h"
 
 namespace howmany::onednn {
 namespace {
@@ -13,12 +13,13 @@ struct SoftmaxKey {
   auto operator<=>(const SoftmaxKey&) const = default;
 };
 
+Desc desc_of(const SoftmaxKey& key) { return f32_desc({key.rows, key.classes}, FormatTag::ab); }
+
 struct Softmax {
   explicit Softmax(const SoftmaxKey& key)
-      : kernel(dnnl::softmax_forward::primitive_desc(
-            {dnnl::prop_kind::forward_inference, f32_desc({key.rows, key.classes}, FormatTag::ab),
-             1},
-            attributes(), engine())) {}
+      : kernel(describe<SoftmaxForward>(dnnl::prop_kind::forward_inference,
+                                        dnnl::algorithm::softmax_accurate, desc_of(key),
+                                        desc_of(key), 1)) {}
   Kernel kernel;
 };
 

@@ -1,6 +1,6 @@
 #include "core/backends/onednn/loops.h"
 #include "core/backends/onednn/onednn.h"
-#include "core/backends/onednn/primitives.h"
+#include "core/backends/onednn/version.h"
 #include "core/error.h"
 
 namespace howmany::onednn {
@@ -18,7 +18,7 @@ Kernel make_matmul(const MatmulKey& key) {
   const Desc b = f32_desc({key.k, key.n}, key.transpose_b ? FormatTag::ba : FormatTag::ab);
   const Desc y = f32_desc({key.m, key.n}, FormatTag::ab);
   const Desc bias = key.bias ? f32_desc({1, key.n}, FormatTag::ab) : Desc();
-  return Kernel(dnnl::matmul::primitive_desc({a, b, bias, y}, attributes(), engine()));
+  return Kernel(describe<dnnl::matmul>(a, b, bias, y));
 }
 
 struct Matmul {
