@@ -72,11 +72,13 @@ std::unique_ptr<Rendezvous> make_rendezvous(const std::string& text, int rank,
                                             Rendezvous::Deadline deadline) {
   std::unique_ptr<Rendezvous> rendezvous;
   const size_t colon = text.rfind(':');
-  if (text.starts_with("file:") && text.size() > 5)
+  if (text.starts_with("file:") && text.size() > 5) {
     rendezvous = std::make_unique<Files>(text.substr(5));
-  else if (text.starts_with("tcp:") && colon > 4)
-    rendezvous =
-        make_tcp_rendezvous(text.substr(4, colon - 4), text.substr(colon + 1), rank, deadline);
+  } else if (text.starts_with("tcp:") && colon > 4) {
+    std::string host = text.substr(4, colon - 4);
+    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+    rendezvous = make_tcp_rendezvous(host, text.substr(colon + 1), rank, deadline);
+  }
   HM_REQUIRE(rendezvous, "[connect] rendezvous '{}': expected file:<folder> or tcp:<host>:<port>",
              text);
   rendezvous->set_deadline(deadline);

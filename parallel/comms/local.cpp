@@ -3,6 +3,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "core/device.h"
 #include "parallel/comms/combine.h"
 #include "parallel/comms/local_group.h"
 
@@ -242,7 +243,7 @@ class Local : public CommEngine {
 std::vector<std::unique_ptr<CommEngine>> comms::local_group(int world) {
   std::vector<int> members(static_cast<size_t>(world));
   std::iota(members.begin(), members.end(), 0);
-  const auto group = std::make_shared<LocalGroup>(members);
+  const auto group = std::make_shared<LocalGroup>(members, world <= cpu_limits().usable);
   std::vector<std::unique_ptr<CommEngine>> engines;
   for (const int rank : members) engines.push_back(std::make_unique<Local>(rank, group));
   return engines;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <thread>
 
-#include "core/device.h"
-
 namespace howmany {
 namespace {
 
@@ -14,9 +12,9 @@ constexpr int kSpins = 500;
 
 }  // namespace
 
-LocalGroup::LocalGroup(std::vector<int> members)
+LocalGroup::LocalGroup(std::vector<int> members, bool may_spin)
     : members_(std::move(members)),
-      spins_(size() <= cpu_limits().usable ? kSpins : 0),
+      spins_(may_spin ? kSpins : 0),
       seats_(std::make_unique<Seat[]>(members_.size())) {}
 
 void LocalGroup::notify() {
@@ -90,7 +88,7 @@ std::shared_ptr<LocalGroup> LocalGroup::child(const std::string& id,
   std::erase_if(children_, [](const auto& entry) { return entry.second.group.expired(); });
   auto found = children_.find(id);
   if (found == children_.end()) {
-    auto group = std::make_shared<LocalGroup>(members);
+    auto group = std::make_shared<LocalGroup>(members, spins_ > 0);
     found = children_.emplace(id, Child{group, group, group->size()}).first;
   }
   auto group = found->second.group.lock();

@@ -50,7 +50,8 @@ struct Letter {
 
 class LocalGroup {
  public:
-  explicit LocalGroup(std::vector<int> members);
+  // `may_spin`: every rank of the process can have a core.
+  LocalGroup(std::vector<int> members, bool may_spin);
 
   int size() const { return static_cast<int>(members_.size()); }
   Seat& seat(int rank) { return seats_[static_cast<size_t>(rank)]; }

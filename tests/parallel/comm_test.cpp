@@ -290,6 +290,18 @@ TEST_P(EveryCommWithPeers, FailsAtOnceWhenAPeerThrows) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
+TEST_P(EveryCommWithPeers, FailsAtOnceWhenAPeerHasLeft) {
+  const auto start = std::chrono::steady_clock::now();
+  run([&](Comm& comm) {
+    if (comm.rank() == 1) return comm.barrier();
+    const std::string text = failure_of([&] {
+      for (;;) comm.barrier();
+    });
+    EXPECT_THAT(text, HasSubstr("peer 1 "));
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
 TEST_P(EveryCommWithPeers, AbandonedWorkHoldsNobodyUp) {
   EXPECT_THROW(run([](Comm& comm) {
                  const auto group = comm.split(0);

@@ -86,6 +86,17 @@ TEST_F(Connect, MeetsInAFolder) {
 
 TEST_F(Connect, MeetsAtAPort) { meet(3, fmt::format("tcp:127.0.0.1:{}", free_port())); }
 
+TEST_F(Connect, MeetsAtAnIpv6Port) {
+  const int probe = socket(AF_INET6, SOCK_STREAM, 0);
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = in6addr_loopback;
+  const bool works = bind(probe, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  close(probe);
+  if (!works) GTEST_SKIP() << "no IPv6 on this machine";
+  meet(2, fmt::format("tcp:[::1]:{}", free_port()));
+}
+
 TEST_F(Connect, MeetsAtAPortThatStrangersTalkTo) {
   const int port = free_port();
   meet(3, fmt::format("tcp:localhost:{}", port), [port](int rank) {

@@ -1,0 +1,108 @@
+// What only `local` promises.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <ctime>
+#include <random>
+
+#include "parallel/launch.h"
+
+namespace howmany {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The message both ranks of a failing pair end with.
+void expect_failure(const std::string& text, const std::function<void(Comm&)>& body) {
+  launch_threads(2, [&](Comm& comm) {
+    try {
+      body(comm);
+      ADD_FAILURE() << "rank " << comm.rank() << " did not fail";
+    } catch (const CommError& e) {
+      EXPECT_THAT(e.what(), HasSubstr(text));
+    }
+  });
+}
+
+TEST(Local, TellsThatRanksCalledDifferentThings) {
+  expect_failure("instead", [](Comm& comm) {
+    Tensor mine = Tensor::zeros({4});
+    comm.rank() == 0 ? comm.all_reduce(mine) : comm.broadcast(mine, 0);
+    comm.barrier();
+  });
+  expect_failure("instead", [](Comm& comm) {
+    Tensor mine = Tensor::zeros({4});
+    comm.rank() == 0 ? comm.all_reduce(mine) : comm.barrier();
+    comm.barrier();
+  });
+}
+
+TEST(Local, TellsThatRanksBroughtDifferentSizes) {
+  for (const bool other_dtype : {false, true})
+    expect_failure("another size, dtype", [other_dtype](Comm& comm) {
+      Tensor mine = comm.rank() == 0 ? Tensor::zeros({4})
+                    : other_dtype    ? Tensor::zeros({4}, Dtype::i32)
+                                     : Tensor::zeros({5});
+      comm.all_reduce(mine);
+    });
+  expect_failure("another size or dtype", [](Comm& comm) {
+    Tensor mine = Tensor::zeros({4 + comm.rank()});
+    comm.rank() == 0 ? comm.send(mine, 1) : comm.receive(mine, 0);
+  });
+}
+
+TEST(Local, TellsThatRanksNamedDifferentRoots) {
+  expect_failure("another size, dtype, root", [](Comm& comm) {
+    Tensor mine = Tensor::zeros({4}), all = Tensor::zeros({8});
+    comm.gather(mine, all, comm.rank());
+    comm.barrier();
+  });
+}
+
+TEST(Local, WaitsWithoutBurningItsCore) {
+  launch_threads(2, [](Comm& comm) {
+    if (comm.rank() == 1) {
+      Tensor end = Tensor::zeros({1});
+      EXPECT_THROW(comm.receive(end, 0), CommError);
+      return;
+    }
+    comm.set_timeout(std::chrono::milliseconds(500));
+    const auto cpu_seconds = [] {
+      timespec now{};
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+      return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+    };
+    const double before = cpu_seconds();
+    EXPECT_THROW(comm.barrier(), CommError);
+    EXPECT_LT(cpu_seconds() - before, 0.25) << "of half a second of waiting";
+  });
+}
+
+// Buffers die with their ranks while peers may be copying: the address sanitizer would see it.
+TEST(Local, KeepsBuffersAliveWhileAPeerReadsThem) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(fmt::format("seed {}", seed));
+  std::mt19937 random(seed);
+  for (int round = 0; round < 60; ++round) {
+    const int world = 2 + round % 3;
+    const int victim = static_cast<int>(random() % static_cast<unsigned>(world));
+    const int after = static_cast<int>(random() % 6);
+    EXPECT_THROW(launch_threads(world,
+                                [&](Comm& comm) {
+                                  for (int i = 0;; ++i) {
+                                    Tensor a = Tensor::zeros({40'000}), b = Tensor::zeros({9});
+                                    Work work = comm.all_reduce_async(a);
+                                    if (comm.rank() == victim && i == after)
+                                      throw std::domain_error("gone");
+                                    work.wait();
+                                    comm.broadcast(b, i % world);
+                                    Tensor parts = Tensor::zeros({world * 9});
+                                    comm.all_gather(b, parts);
+                                  }
+                                }),
+                 std::domain_error);
+  }
+}
+
+}  // namespace
+}  // namespace howmany
