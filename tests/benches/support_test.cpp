@@ -94,11 +94,12 @@ TEST(TimeIterations, EveryRankSeesTheSlowestAndStopsWithIt) {
 TEST(AppendSamples, WritesALineThatReadsBack) {
   const std::string path =
       (std::filesystem::temp_directory_path() / ("samples." + std::to_string(getpid()))).string();
-  const SampleLine line{.name = "speedup/ddp",
-                        .samples = {{0.5, 0.25}, true},
-                        .flags = {"oversubscribed"},
-                        .parameters = {{"mode", "ddp"}},
-                        .world = 2};
+  SampleLine line;  // member by member: GCC 12 takes a braced one for uninitialized
+  line.name = "speedup/ddp";
+  line.samples = {{0.5, 0.25}, true};
+  line.flags = {"oversubscribed"};
+  line.parameters = {{"mode", "ddp"}};
+  line.world = 2;
   append_samples(path, line);
   append_samples(path, line);
   std::ifstream file(path);
