@@ -136,7 +136,7 @@ int run(int argc, char** argv) {
   howmany::benches::parse(app, argc, argv);
   const json all = howmany::benches::take_inventory();
   if (as_json)
-    fmt::print("{}\n", all.dump(2));
+    fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));
   else
     print_text(all);
   return 0;

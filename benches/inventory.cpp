@@ -33,9 +33,12 @@ const std::vector<Part> kComms{HM_COMMS(X)};
 const std::vector<Part> kModes{HM_MODES(X)};
 const std::vector<Part> kModels{HM_MODELS(X)};
 #undef X
-// Parts that a build may lack, and what brings them in.
-const std::vector<Part> kOptionalKernels{{"onednn", "oneDNN (libdnnl-dev)"}};
-const std::vector<Part> kOptionalComms{{"gloo", "Gloo (libgloo-dev)"}};
+// Parts that a build may lack, and why.
+const std::vector<Part> kOptionalKernels{{"onednn", "oneDNN (libdnnl-dev) was missing"},
+                                         {"cuda", "this version computes on CPU cores only"}};
+const std::vector<Part> kOptionalComms{{"gloo", "Gloo (libgloo-dev) was missing"},
+                                       {"mpi", "this version has no MPI engine"},
+                                       {"nccl", "this version has no NCCL engine"}};
 
 json cpu_devices() {
   const CpuLimits& limits = cpu_limits();
@@ -77,7 +80,7 @@ json entries(const std::vector<Part>& built, const std::vector<Part>& optional, 
   for (const Part& part : optional)
     if (std::none_of(built.begin(), built.end(),
                      [&](const Part& other) { return other.name == part.name; }))
-      list.push_back(entry(part, false, fmt::format("not built: {} was missing", part.what), ""));
+      list.push_back(entry({part.name, ""}, false, fmt::format("not built: {}", part.what), ""));
   return list;
 }
 

@@ -1,6 +1,5 @@
 #include "benches/machine.h"
 
-#include <fmt/core.h>
 #include <hwloc.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
@@ -14,6 +13,7 @@
 #include <string>
 
 #include "core/cgroup.h"
+#include "core/error.h"
 
 namespace howmany::benches {
 namespace {
@@ -26,9 +26,10 @@ Topology* topology() {
   static const std::unique_ptr<Topology, void (*)(Topology*)> loaded = [] {
     hwloc_topology_t fresh = nullptr;
     hwloc_topology_init(&fresh);
+    std::unique_ptr<Topology, void (*)(Topology*)> owner(fresh, hwloc_topology_destroy);
     hwloc_topology_set_icache_types_filter(fresh, HWLOC_TYPE_FILTER_KEEP_ALL);
-    hwloc_topology_load(fresh);
-    return std::unique_ptr<Topology, void (*)(Topology*)>(fresh, hwloc_topology_destroy);
+    HM_ENSURE(hwloc_topology_load(fresh) == 0, "[devices] hwloc cannot read this machine");
+    return owner;
   }();
   return loaded.get();
 }
