@@ -150,11 +150,11 @@ Trainer::Trainer(const Workload& work, const Dataset& data, Comm& comm, Device d
                                 .sync = work.sync});
   optimizer_ = make_optimizer(work.optimizer, work.optim);
   loader_ = std::make_unique<Loader>(data, loader_options(work, mode_->share(), device));
-  loader_->start_epoch(0);
 }
 
 Batch Trainer::next() {
   if (kept_) return *kept_;
+  if (epoch_ < 0) loader_->start_epoch(epoch_ = 0);
   std::optional<Batch> batch = loader_->next();
   while (!batch) {
     loader_->start_epoch(++epoch_);

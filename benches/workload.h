@@ -72,7 +72,7 @@ class Trainer {
   std::unique_ptr<Loader> loader_;
   LayerPtr shape_;  // never materialized: only asked for its cost
   Shape sample_;
-  int64_t epoch_ = 0;
+  int64_t epoch_ = -1;  // next() starts the first
   bool keep_;
   std::optional<Batch> kept_;
 };
