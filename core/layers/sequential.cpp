@@ -1,4 +1,3 @@
-#include <ranges>
 
 #include "core/error.h"
 #include "core/layers.h"
@@ -20,7 +19,7 @@ class Sequential final : public Layer {
   }
   Tensor backward(const Tensor& dy, Tape& tape) override {
     Tensor d = dy;
-    for (const Named& c : children_ | std::views::reverse) d = c.layer->backward(d, tape);
+    for (auto c = children_.rbegin(); c != children_.rend(); ++c) d = c->layer->backward(d, tape);
     return d;
   }
   Shape output_shape(const Shape& x) const override {
