@@ -1,5 +1,6 @@
 #include "reports/bench_file.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -23,18 +24,15 @@ constexpr std::array<std::string_view, 10> kOwnNumbers = {
     "allocs_per_iter", "max_bytes_used"};
 
 bool is_counter(const std::string& key, const nlohmann::json& value) {
-  return value.is_number() && std::isfinite(value.get<double>()) &&
-         std::find(kOwnNumbers.begin(), kOwnNumbers.end(), key) == kOwnNumbers.end();
+  return value.is_number() && std::isfinite(value.get<double>()) && !is_google_number(key);
 }
 
-double seconds_per_unit(const JsonNode& row) {
+double seconds_of_unit(const JsonNode& row) {
   const auto unit = row.find("time_unit");
   const std::string name = unit ? unit->string() : "ns";
-  if (name == "ns") return 1e-9;
-  if (name == "us") return 1e-6;
-  if (name == "ms") return 1e-3;
-  if (name == "s") return 1;
-  unit->fail("unknown unit \"" + name + "\"");
+  const auto seconds = seconds_per_unit(name);
+  if (!seconds) unit->fail("unknown unit \"" + name + "\"");
+  return *seconds;
 }
 
 int index(const JsonNode& row, const char* key) {
@@ -63,7 +61,7 @@ BenchRow row_from(const JsonNode& node) {
   row.repetition = index(node, "repetition_index");
   row.family = index(node, "family_index");
   row.json = node.value();
-  if (row.error.empty()) row.seconds = node.at("real_time").number() * seconds_per_unit(node);
+  if (row.error.empty()) row.seconds = node.at("real_time").number() * seconds_of_unit(node);
   if (row.seconds < 0) node.at("real_time").fail("is negative");
   for (const auto& [key, value] : node.value().items()) {
     if (is_counter(key, value)) row.counters[key] = value.get<double>();
@@ -86,6 +84,18 @@ SampleLine line_from(const JsonNode& node) {
 }
 
 }  // namespace
+
+bool is_google_number(std::string_view key) {
+  return std::find(kOwnNumbers.begin(), kOwnNumbers.end(), key) != kOwnNumbers.end();
+}
+
+std::optional<double> seconds_per_unit(std::string_view unit) {
+  if (unit == "ns") return 1e-9;
+  if (unit == "us") return 1e-6;
+  if (unit == "ms") return 1e-3;
+  if (unit == "s") return 1;
+  return std::nullopt;
+}
 
 BenchFile bench_from_json(const nlohmann::json& json, const std::string& source) {
   const JsonNode root(json, source);

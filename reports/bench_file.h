@@ -5,7 +5,9 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace howmany {
@@ -19,6 +21,11 @@ struct BenchRow {
   std::string error;                       // error_message; empty when the run went well
   nlohmann::json json;                     // the row as read, with null for what was not finite
 };
+
+// A number of a row that is Google Benchmark's own, not a user counter.
+bool is_google_number(std::string_view key);
+// Of a time_unit: "ns", "us", "ms" or "s".
+std::optional<double> seconds_per_unit(std::string_view time_unit);
 
 struct BenchFile {
   nlohmann::json context = nlohmann::json::object();

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "reports/csv.h"
 #include "reports/record.h"
 
 namespace howmany {
@@ -17,19 +18,6 @@ std::string quoted(const std::string& cell) {
     out += c;
   }
   return out + '"';
-}
-
-// "{}" prints the shortest digits that read back as the same double.
-std::string number(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? fmt::format("{}", *value) : "";
-}
-
-void add_row(std::string& csv, const std::vector<std::string>& cells) {
-  for (size_t i = 0; i < cells.size(); ++i) {
-    if (i > 0) csv += ',';
-    csv += quoted(cells[i]);
-  }
-  csv += "\r\n";
 }
 
 std::set<std::string> parameter_names(const Summary& summary) {
@@ -51,17 +39,30 @@ void add_measurement(std::string& csv, const Measurement& measurement,
   auto add = [&](std::vector<std::string> cells) {
     cells.insert(cells.begin(), common.begin(), common.end());
     cells.push_back(flags);
-    add_row(csv, cells);
+    add_csv_row(csv, cells);
   };
   for (const auto& [name, metric] : measurement.metrics) {
-    add({name, number(metric.value), metric.unit, number(metric.low), number(metric.high),
-         std::to_string(metric.n), metric.basis});
+    add({name, csv_number(metric.value), metric.unit, csv_number(metric.low),
+         csv_number(metric.high), std::to_string(metric.n), metric.basis});
   }
   // A measurement that failed before its first number still has its row.
   if (measurement.metrics.empty()) add({"", "", "", "", "", "0", ""});
 }
 
 }  // namespace
+
+std::string csv_number(const std::optional<double>& value) {
+  // "{}" prints the shortest digits that read back as the same double.
+  return value && std::isfinite(*value) ? fmt::format("{}", *value) : "";
+}
+
+void add_csv_row(std::string& csv, const std::vector<std::string>& cells) {
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (i > 0) csv += ',';
+    csv += quoted(cells[i]);
+  }
+  csv += "\r\n";
+}
 
 std::string to_csv(const Summary& summary) {
   const std::set<std::string> parameters = parameter_names(summary);
@@ -71,7 +72,7 @@ std::string to_csv(const Summary& summary) {
     header.emplace_back(name);
   }
   std::string csv;
-  add_row(csv, header);
+  add_csv_row(csv, header);
   for (const Measurement& measurement : summary.measurements) {
     add_measurement(csv, measurement, parameters);
   }

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "reports/command.h"
+#include "reports/compare/cli.h"
 #include "reports/machine.h"
 #include "reports/process.h"
 #include "reports/record.h"
@@ -130,10 +131,12 @@ std::vector<std::string> words(int argc, char** argv) {
   const std::string first = words.empty() ? "" : words[0];
   const bool about_us = first == "--help" || first == "-h" || first == "--version";
   if (first.empty() || (first.starts_with("-") && !about_us)) words.insert(words.begin(), "run");
+  std::vector<std::string> known = kCommands;
+  known.insert(known.end(), kComparingCommands.begin(), kComparingCommands.end());
   if (!first.empty() && !first.starts_with("-") &&
-      std::find(kCommands.begin(), kCommands.end(), first) == kCommands.end()) {
+      std::find(known.begin(), known.end(), first) == known.end()) {
     throw InputError(fmt::format("unknown command \"{}\"{} (howmany --help lists them)", first,
-                                 did_you_mean(first, kCommands)));
+                                 did_you_mean(first, known)));
   }
   return words;
 }
@@ -163,6 +166,7 @@ int run(int argc, char** argv) {
       "Examples:\n"
       "  howmany                                    # two minutes: how does this machine scale?\n"
       "  howmany gpus --model resnet18 --data DIR   # your model, your data\n"
+      "  howmany compare before.json after.json     # did it get slower?\n"
       "  howmany gpus --help");
   Arguments a;
   int code = kFine;
@@ -180,6 +184,8 @@ int run(int argc, char** argv) {
   auto* report = app.add_subcommand("report", "Render again from the files of a run");
   add_report(*report, a);
   report->callback([&] { code = run_report(a); });
+
+  add_comparing(app, code);
 
   std::vector<std::string> typed = words(argc, argv);
   try {

@@ -17,6 +17,8 @@ bool starts_with_at(const std::string& text, size_t at, std::string_view word) {
 
 // The tokens printf gives for what is not finite: not JSON, yet legal Google Benchmark output.
 size_t non_finite_token(const std::string& text, size_t at) {
+  constexpr std::string_view kFirst = "-+NnIi";
+  if (kFirst.find(text[at]) == std::string_view::npos) return 0;
   const size_t sign = text[at] == '-' || text[at] == '+' ? 1 : 0;
   for (std::string_view word : {"Infinity", "infinity", "NaN", "nan", "inf", "Inf"}) {
     if (starts_with_at(text, at + sign, word)) return sign + word.size();
@@ -24,24 +26,29 @@ size_t non_finite_token(const std::string& text, size_t at) {
   return 0;
 }
 
+std::string kind(const nlohmann::json& value) { return std::string("found ") + value.type_name(); }
+
+}  // namespace
+
 // One pass outside strings: blanks non-finite tokens to null and bounds the depth, because a value
-// nested a million deep overflows the stack of whoever walks it.
-void make_plain(std::string& text, const std::string& source) {
+// nested a million deep overflows the stack of whoever walks it. Most texts need no change and are
+// not copied.
+std::string plain_json(std::string text, const std::string& source) {
   std::string plain;
-  plain.reserve(text.size());
+  size_t copied = 0;
   int depth = 0;
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (in_string) {
-      plain += c;
-      if (c == '\\' && i + 1 < text.size()) plain += text[++i];
+      if (c == '\\') ++i;
       if (c == '"') in_string = false;
       continue;
     }
     if (const size_t token = non_finite_token(text, i)) {
-      plain += "null";
-      i += token - 1;
+      plain.append(text, copied, i - copied).append("null");
+      copied = i + token;
+      i = copied - 1;
       continue;
     }
     in_string = c == '"';
@@ -49,17 +56,13 @@ void make_plain(std::string& text, const std::string& source) {
     if (depth > kMaxDepth) {
       throw InputError(fmt::format("[{}] nested deeper than {} levels", source, kMaxDepth));
     }
-    plain += c;
   }
-  text.swap(plain);
+  if (copied == 0) return text;
+  return plain.append(text, copied);
 }
 
-std::string kind(const nlohmann::json& value) { return std::string("found ") + value.type_name(); }
-
-}  // namespace
-
 nlohmann::json parse_json(std::string text, const std::string& source) {
-  make_plain(text, source);
+  text = plain_json(std::move(text), source);
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::exception& error) {

@@ -16,6 +16,9 @@
 
 namespace howmany {
 
+// The text with its non-finite tokens as null, for a parser of one's own. Throws InputError when it
+// is nested too deeply.
+std::string plain_json(std::string text, const std::string& source);
 // Throws InputError with `source`, line and column. Objects keep the last of two equal keys.
 nlohmann::json parse_json(std::string text, const std::string& source);
 // Indented; what is not finite becomes null, what is not UTF-8 the replacement character.

@@ -1,0 +1,16 @@
+// The command line of `compare`, `gate` and `history`, for howmany.cpp.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace howmany {
+
+// Their names.
+extern const std::vector<std::string> kComparingCommands;
+// Adds the subcommands; the one that is called leaves its exit code in `code`, which must outlive
+// `app`.
+void add_comparing(CLI::App& app, int& code);
+
+}  // namespace howmany

@@ -1,0 +1,52 @@
+#include <fmt/format.h>
+
+#include "reports/compare/writer.h"
+#include "reports/compare/writers/common.h"
+
+namespace howmany {
+namespace {
+
+constexpr int64_t kMost = 8;  // GitHub shows ten of a kind and step
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '%') {
+      out += "%25";
+    } else if (c == '\r') {
+      out += "%0D";
+    } else if (c == '\n') {
+      out += "%0A";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string of(const Comparison& c, Verdict verdict, const char* level, const char* title) {
+  std::string text;
+  int64_t shown = 0;
+  for (const Row& row : c.rows) {
+    if (row.verdict != verdict || ++shown > kMost) continue;
+    text += fmt::format("::{} title={}::{}\n", level, title, escaped(sentence(row)));
+  }
+  if (shown > kMost)
+    text += fmt::format("::{} title={}::and {} more\n", level, title, shown - kMost);
+  return text;
+}
+
+}  // namespace
+
+std::string write_annotations(const Comparison& c) {
+  const bool bad = c.count(Verdict::kSlower) + c.count(Verdict::kFailed) > 0;
+  const bool doubtful = c.count(Verdict::kInconclusive) > 0;
+  return fmt::format("::{} title=howmany::{}\n",
+                     bad        ? "error"
+                     : doubtful ? "warning"
+                                : "notice",
+                     escaped(headline(c))) +
+         of(c, Verdict::kSlower, "error", "Slower") + of(c, Verdict::kFailed, "error", "Failed");
+}
+
+}  // namespace howmany

@@ -1,0 +1,224 @@
+# labels: process
+# timeout: 180
+"""`howmany compare` as a user meets it: what it says, writes, refuses, and how it exits."""
+import csv
+import io
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+
+import programs
+
+HERE = pathlib.Path(__file__).resolve().parent
+MACHINE = {"num_cpus": 2, "cpu": "some CPU", "date": "2026-01-01", "host_name": "h"}
+FORMATS = ("text", "markdown", "json", "csv", "junit", "annotations", "sarif", "bencher",
+           "smaller_is_better", "bigger_is_better")
+
+
+def rows(name, center, count=20, spread=0.02, seed="1", **more):
+    rng = random.Random(f"{name}{seed}{center}")
+    return [{"name": name, "run_name": name, "run_type": "iteration", "repetitions": count, "repetition_index": i,
+             "iterations": 100, "real_time": center * rng.gauss(1, spread), "cpu_time": 1.0, "time_unit": "us", **more}
+            for i in range(count)]
+
+
+def refuse(token):
+    raise ValueError(f"{token} is not JSON")
+
+
+class Files(programs.TestCase):
+    def file(self, name, benchmarks, context=None):
+        path = self.folder / name
+        path.write_text(json.dumps({"context": MACHINE if context is None else context, "benchmarks": benchmarks}))
+        return path
+
+    def compare(self, a, b, *more):
+        return programs.run("howmany", "compare", a, b, *more)
+
+    def both(self, base, candidate, *more):
+        return self.compare(self.file("a.json", base), self.file("b.json", candidate), *more)
+
+
+class Compare(Files):
+    def test_a_regression_is_exit_1_and_comes_first(self):
+        done = self.both(rows("x", 10) + rows("y", 10), rows("x", 13) + rows("y", 10, seed="2"))
+        self.assertEqual(done.code, 1, done)
+        self.assertTrue(done.out.startswith("Slower: 1 of 2 measurements"), done)
+        self.assertIn("rank sum", done.out)
+
+    def test_no_change_and_a_gain_are_exit_0(self):
+        self.assertEqual(self.both(rows("x", 10), rows("x", 10, seed="2")).code, 0)
+        self.assertEqual(self.both(rows("x", 10), rows("x", 7)).code, 0)
+
+    def test_units_may_differ(self):
+        other = rows("x", 10, seed="2")
+        for row in other:
+            row["real_time"] /= 1000
+            row["time_unit"] = "ms"
+        self.assertEqual(self.both(rows("x", 10), other, "--json").json()["rows"][0]["verdict"], "SAME")
+
+    def test_iteration_counts_may_differ(self):
+        done = self.both(rows("x", 10), rows("x", 10, seed="2", iterations=7), "--json").json()
+        self.assertEqual(done["rows"][0]["verdict"], "SAME")
+
+    def test_an_error_on_one_side_is_exit_3(self):
+        failed = [{"name": "x", "run_type": "iteration", "error_occurred": True, "error_message": "wrong sum"}]
+        done = self.both(rows("x", 10), failed)
+        self.assertEqual(done.code, 3, done)
+        self.assertIn("wrong sum", done.out)
+
+    def test_other_machines_are_exit_4_with_the_fields(self):
+        a = self.file("a.json", rows("x", 10))
+        b = self.file("b.json", rows("x", 10), {**MACHINE, "cpu": "other CPU", "num_cpus": 4})
+        done = self.compare(a, b)
+        self.assert_refused(done, "cpu: some CPU in the base, other CPU in the candidate", "num_cpus", "--force",
+                            code=4)
+        self.assertEqual(done.out, "")
+        self.assertEqual(self.compare(a, b, "--force").code, 0)
+
+    def test_inconclusive_is_a_warning_or_exit_5(self):
+        done = self.both(rows("x", 10, 2), rows("x", 10, 2))
+        self.assertEqual(done.code, 0, done)
+        self.assertIn("warning", done.err)
+        self.assertIn("2 samples a side can prove nothing among 1 tests; 4 can", done.out)
+        self.assertEqual(self.both(rows("x", 10, 2), rows("x", 10, 2), "--strict").code, 5)
+
+    def test_aggregates_only_are_inconclusive_with_their_ratio(self):
+        def aggregates(value):
+            return [{"name": f"x_{kind}", "run_name": "x", "run_type": "aggregate", "aggregate_name": kind,
+                     "real_time": value, "time_unit": "ms"} for kind in ("mean", "median", "stddev")]
+        row = self.both(aggregates(10), aggregates(12), "--json").json()["rows"][0]
+        self.assertEqual(row["verdict"], "INCONCLUSIVE")
+        self.assertAlmostEqual(row["change"], 0.2)
+        self.assertIn("aggregates only", row["why"])
+
+    def test_missing_and_new_benchmarks_are_listed(self):
+        done = self.both(rows("x", 10) + rows("old/128", 5), rows("x", 10, seed="2") + rows("old/129", 5))
+        self.assertRegex(done.out, r"MISSING +old/128")
+        self.assertRegex(done.out, r"NEW +old/129")
+        self.assertIn("old/128 may have been renamed to old/129", done.out)
+
+    def test_files_that_are_none(self):
+        good = self.file("good.json", rows("x", 10))
+        for name, text in (("empty", ""), ("cut", '{"benchmarks": [{"na'), ("array", "[]"), ("other", "{}"),
+                           ("deep", "[" * 100000), ("binary", "\x00\x01")):
+            path = self.folder / name
+            path.write_text(text)
+            with self.subTest(name):
+                self.assert_refused(self.compare(path, good), str(path))
+                self.assert_refused(self.compare(good, path), str(path))
+        self.assert_refused(self.compare(good, self.folder / "none.json"), "none.json", "No such file")
+        (self.folder / "also-cut.json").write_text('{"benchmarks": [')
+        self.assert_refused(self.compare(good, self.folder), "also-cut.json")
+
+    def test_options_that_make_no_sense(self):
+        good = self.file("good.json", rows("x", 10))
+        for more, words in ((("--format", "jnit"), ("jnit", "did you mean junit?")),
+                            (("--min-effect", "5"), ("--min-effect", "2%")),
+                            (("--alpha", "2"), ("--alpha",)),
+                            (("--direction", "x=up"), ("--direction", "METRIC=less")),
+                            (("--write", "junit"), ("--write", "FORMAT=FILE")),
+                            (("--write", "junit=/none/x"), ("/none/x",)),
+                            (("--noise", good), ("schema",)),
+                            (("--strickt",), ("--strict",))):
+            with self.subTest(more):
+                self.assert_refused(self.compare(good, good, *more), *words)
+        self.assert_refused(programs.run("howmany", "compare", good), "candidate")
+        self.assert_refused(programs.run("howmany", "comapre"), "did you mean compare?")
+
+    def test_noise_of_the_machine_raises_the_floor(self):
+        noise = self.folder / "noise.json"
+        noise.write_text(json.dumps({"schema": "howmany.noise/1", "spread": {"": 0.5}}))
+        self.assertEqual(self.both(rows("x", 10), rows("x", 13)).code, 1)
+        self.assertEqual(self.both(rows("x", 10), rows("x", 13), "--noise", noise).code, 0)
+
+    def test_help_has_examples_and_every_format(self):
+        done = programs.run("howmany", "compare", "--help")
+        self.assertEqual(done.code, 0)
+        self.assertIn("howmany compare before.json after.json", done.out)
+        for name in FORMATS:
+            self.assertIn(f"  {name} ", done.out)
+
+
+class Formats(Files):
+    def setUp(self):
+        super().setUp()
+        nasty = 'BM_Copy<"a&b", |c|>/8'
+        base = (rows("x", 10) + rows(nasty, 10) + rows("few", 1, 2) + rows("gone", 1) + rows("b", 5, bytes=100.0) +
+                [{"name": "bad", "real_time": float("nan")}])
+        candidate = (rows("x", 10, seed="2") + rows(nasty, 13) + rows("few", 1, 2) + rows("fresh", 1) +
+                     rows("b", 5, bytes=101.0) + [{"name": "bad", "real_time": float("inf")}])
+        self.nasty = nasty
+        args = []
+        for name in FORMATS:
+            args += ["--write", f"{name}={self.folder / ('out.' + name)}"]
+        self.done = self.both(base, candidate, *args)
+
+    def text(self, name):
+        return (self.folder / f"out.{name}").read_bytes().decode()
+
+    def strict(self, name):
+        return json.loads(self.text(name), parse_constant=refuse)
+
+    def test_all_are_written_in_one_go(self):
+        self.assertEqual(self.done.code, 1, self.done)
+        self.assertEqual(self.done.out, self.text("text"))
+        counts = self.strict("json")["counts"]
+        self.assertEqual((counts["SLOWER"], counts["FAILED"], counts["MISSING"], counts["NEW"]), (2, 1, 1, 1))
+
+    def test_junit_counts_what_it_holds(self):
+        suite = xml.fromstring(self.text("junit")).find("testsuite")
+        cases = suite.findall("testcase")
+        self.assertEqual(len(cases), int(suite.get("tests")))
+        for tag, count in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+            self.assertEqual(sum(c.find(tag) is not None for c in cases), int(suite.get(count)))
+        self.assertIn(self.nasty, [c.get("name") for c in cases])
+        self.assertEqual({c.find("failure").get("type") for c in cases if c.find("failure") is not None}, {"regression"})
+
+    def test_csv_is_rfc_4180_and_complete(self):
+        text = self.text("csv")
+        self.assertTrue(all(line.endswith("\r") for line in text.split("\n")[:-1]))
+        table = list(csv.DictReader(io.StringIO(text, newline="")))
+        told = self.strict("json")["rows"]
+        self.assertEqual([r["benchmark"] for r in table], [r["benchmark"] for r in told])
+        for row, want in zip(table, told):
+            self.assertEqual(row["change"] and float(row["change"]), want["change"] if want["change"] is not None else "")
+
+    def test_annotations_are_workflow_commands(self):
+        lines = self.text("annotations").splitlines()
+        self.assertTrue(lines[0].startswith("::error title=howmany::Slower: 2 of"))
+        self.assertTrue(all(line.startswith("::") for line in lines))
+        self.assertIn("+1.00 %25", self.text("annotations"))
+
+    def test_markdown_escapes_what_would_break_the_table(self):
+        row = next(line for line in self.text("markdown").splitlines() if "BM" in line)
+        self.assertIn('BM\\_Copy\\<"a&b", \\|c\\|>/8', row)
+
+    def test_sarif_holds_to_the_schema(self):
+        self.check_schema("sarif", "sarif.schema.json")
+        results = self.strict("sarif")["runs"][0]["results"]
+        self.assertEqual(len(results), 2)
+        self.assertTrue(all(r["locations"] and r["partialFingerprints"] for r in results))
+
+    def test_bridges_hold_to_the_schemas_of_their_readers(self):
+        self.check_schema("bencher", "bencher.schema.json")
+        self.check_schema("smaller_is_better", "action.schema.json")
+        self.check_schema("bigger_is_better", "action.schema.json")
+        latency = self.strict("bencher")["x"]["latency"]["value"]
+        self.assertAlmostEqual(latency, 10000, delta=500)
+        names = [entry["name"] for entry in self.strict("smaller_is_better")]
+        self.assertEqual(len(names), len(set(names)))
+        self.assertIn("b bytes", names)
+
+    def check_schema(self, name, schema):
+        done = subprocess.run([sys.executable, HERE / "check_schema.py", HERE / "schemas" / schema,
+                               self.folder / f"out.{name}"], capture_output=True, text=True)
+        if done.returncode == 77:
+            self.skipTest("python3-jsonschema is not installed")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+programs.main()
