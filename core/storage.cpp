@@ -86,13 +86,23 @@ Pool& pool() {
   return *instance;
 }
 
+void* from_system(int64_t bytes) {
+  return std::aligned_alloc(kAlignment, static_cast<size_t>(bytes));
+}
+
+void* allocate(int64_t bytes) {
+  if (void* const cached = pool().take(bytes)) return cached;
+  if (void* const fresh = from_system(bytes)) return fresh;
+  pool().clear();  // blocks of other sizes may be what is in the way
+  return from_system(bytes);
+}
+
 }  // namespace
 
 Storage::Storage(int64_t bytes, Device device) : bytes_(rounded_up(bytes)) {
   HM_REQUIRE(device.type == DeviceType::cpu,
              "[storage] no memory for {}: this build has no backend for it", device.str());
-  data_ = pool().take(bytes_);
-  if (data_ == nullptr) data_ = std::aligned_alloc(kAlignment, static_cast<size_t>(bytes_));
+  data_ = allocate(bytes_);
   if (data_ != nullptr) return;
   pool().cancel(bytes_);
   throw Error(fmt::format("[storage] out of memory: {} bytes on {}", bytes_, device.str()));

@@ -1,10 +1,15 @@
 #include "core/storage.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 #include <thread>
 #include <vector>
+
+#include "core/error.h"
 
 namespace howmany {
 namespace {
@@ -43,6 +48,28 @@ TEST(Storage, ReusesABlockOfTheSameSize) {
   { first = Storage(12'345, {}).data(); }
   EXPECT_EQ(Storage(12'345, {}).data(), first);
   EXPECT_NE(Storage(54'321, {}).data(), first);
+}
+
+int64_t address_space_bytes() {
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
+TEST(Storage, GivesBackWhatIsKeptBeforeItRunsOutOfMemory) {
+  release_cached_memory();
+  { const Storage kept(400 << 20, {}); }
+  ASSERT_EQ(memory_use().cached, 400 << 20);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  const auto room = static_cast<rlim_t>(address_space_bytes() + (200 << 20));
+  const rlimit tight{.rlim_cur = room, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
+  EXPECT_NO_THROW(Storage(500 << 20, {}));
+  EXPECT_EQ(memory_use().cached, 500 << 20);
+  EXPECT_THROW(Storage(int64_t{4} << 30, {}), Error);
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  release_cached_memory();
 }
 #endif
 
