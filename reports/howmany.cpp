@@ -11,13 +11,15 @@
 #include "reports/machine.h"
 #include "reports/process.h"
 #include "reports/record.h"
+#include "reports/selftest.h"
 #include "reports/suggest.h"
 
 namespace {
 
 using namespace howmany;
 
-const std::vector<std::string> kCommands = {"run", "gpus", "train", "devices", "report"};
+const std::vector<std::string> kCommands = {"run",     "gpus",   "train",
+                                            "devices", "report", "selftest"};
 
 // Of an option given twice, unless it is a list.
 void last_wins(CLI::App& app) {
@@ -117,6 +119,21 @@ void add_report(CLI::App& app, Arguments& a) {
       "  howmany report summary.json --min-efficiency 0.6 --samples 90M");
 }
 
+void add_selftest(CLI::App& app, SelftestArguments& a) {
+  last_wins(app);
+  app.add_option("--timeout", a.timeout_seconds,
+                 "Seconds after which a test program counts as hung")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_flag("--json", a.json, "The result on stdout as JSON, nothing else there");
+  app.add_flag("--quiet", a.quiet, "No progress on stderr");
+  app.footer(
+      "Examples:\n"
+      "  howmany selftest                 # after unpacking the bundle on another machine\n"
+      "  howmany selftest --json > selftest.json\n"
+      "Exit codes: 0 all passed, 1 a test failed, 3 a test program is missing, crashed or hung.");
+}
+
 // Programs of their own, in the manner of git: everything after the name is theirs.
 void hand_over(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "";
@@ -185,6 +202,10 @@ int run(int argc, char** argv) {
   add_report(*report, a);
   report->callback([&] { code = run_report(a); });
 
+  SelftestArguments self;
+  auto* selftest = app.add_subcommand("selftest", "Does this copy compute right on this machine?");
+  add_selftest(*selftest, self);
+  selftest->callback([&] { code = run_selftest(self); });
   add_comparing(app, code);
 
   std::vector<std::string> typed = words(argc, argv);

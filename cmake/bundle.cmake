@@ -1,0 +1,31 @@
+# One folder that runs on another Linux with a newer glibc, without root: bin/ (the programs), lib/ (every library they
+# need but the C library's), libexec/howmany/ (the tests of `howmany selftest`). `cpack` makes it a tar.gz; scripts/bundle
+# does all of it. DT_RPATH, not DT_RUNPATH: it also holds for the libraries' own dependencies.
+
+file(GLOB hm_bench_sources RELATIVE ${PROJECT_SOURCE_DIR}/benches ${PROJECT_SOURCE_DIR}/benches/*_bench.cpp)
+set(hm_bundled howmany howmany-train howmany-devices)
+foreach(source IN LISTS hm_bench_sources)
+  cmake_path(GET source STEM program)
+  list(APPEND hm_bundled ${program})
+endforeach()
+file(READ reports/selftest.h text)
+string(REGEX MATCHALL "X\\([a-z0-9_]+_test" hm_selftests "${text}")
+list(TRANSFORM hm_selftests REPLACE "X\\(" "")
+
+set_target_properties(${hm_bundled} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+set_target_properties(${hm_selftests} PROPERTIES INSTALL_RPATH "$ORIGIN/../../lib")
+foreach(target IN LISTS hm_bundled hm_selftests)
+  target_link_options(${target} PRIVATE -Wl,--disable-new-dtags)
+endforeach()
+install(TARGETS ${hm_bundled} RUNTIME_DEPENDENCY_SET hm_libraries DESTINATION bin)
+install(TARGETS ${hm_selftests} RUNTIME_DEPENDENCY_SET hm_libraries DESTINATION libexec/howmany)
+# The C library must fit the kernel and the loader there; the driver's libraries must fit the driver.
+install(RUNTIME_DEPENDENCY_SET hm_libraries DESTINATION lib
+  PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|resolv|util|anl|nsl)\\.so" "^libcuda\\." "^libnvidia-")
+install(FILES LICENSE README.md DESTINATION share/doc/howmany)
+
+set(CPACK_GENERATOR TGZ)
+set(CPACK_PACKAGE_FILE_NAME "howmany-${PROJECT_VERSION}-linux-${CMAKE_SYSTEM_PROCESSOR}")
+set(CPACK_STRIP_FILES TRUE)
+set(CPACK_VERBATIM_VARIABLES TRUE)
+include(CPack)

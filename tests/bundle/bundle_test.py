@@ -1,0 +1,76 @@
+# labels: slow
+# timeout: 300
+"""The installed folder is all that is needed: it runs from another place and needs of the system
+only the C library."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import programs
+
+BUILD = programs.BIN.parent
+SYSTEM = re.compile(r"^(linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|resolv|util|anl|nsl)\.so)")
+
+
+class Bundle(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        first = pathlib.Path(cls.temporary.name) / "packed"
+        subprocess.run(["cmake", "--install", BUILD, "--prefix", first], check=True,
+                       capture_output=True)
+        cls.folder = pathlib.Path(cls.temporary.name) / "a place" / "elsewhere"
+        cls.folder.parent.mkdir()
+        shutil.move(first, cls.folder)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.temporary.cleanup()
+
+    def run_program(self, name, *arguments, timeout=250):
+        environment = {"PATH": "/usr/bin:/bin", "HOME": self.temporary.name}
+        return subprocess.run([self.folder / "bin" / name, *arguments], capture_output=True,
+                              text=True, timeout=timeout, env=environment, check=False,
+                              cwd=self.temporary.name)
+
+    def test_every_library_but_the_c_librarys_comes_along(self):
+        programs_here = [p for p in self.folder.glob("bin/*")] + [
+            p for p in self.folder.glob("libexec/howmany/*")]
+        self.assertGreater(len(programs_here), 8)
+        for program in programs_here:
+            listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True)
+            for line in listed.stdout.splitlines():
+                name = line.split()[0].rpartition("/")[2]
+                if not SYSTEM.match(name):
+                    self.assertIn(str(self.folder), line, f"{program.name} takes {line.strip()}")
+
+    def test_the_programs_start(self):
+        for name, argument in (("howmany", "--version"), ("howmany-train", "--help"),
+                               ("howmany-devices", "--json"), ("speedup_bench", "--help")):
+            done = self.run_program(name, argument)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_it_finds_its_tests_and_passes_them(self):
+        done = self.run_program("howmany", "selftest")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"^All is well: \d{2,} tests passed here")
+        self.assertIn("not exercised: GPUs" if not os.path.exists("/dev/nvidia0") else "", done.stdout)
+
+    def test_without_its_tests_it_says_so(self):
+        tests = self.folder / "libexec"
+        hidden = tests.rename(self.folder / "hidden")
+        try:
+            done = self.run_program("howmany", "selftest", "--quiet")
+        finally:
+            hidden.rename(tests)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("built or packed without its tests", done.stdout)
+
+
+if __name__ == "__main__":
+    programs.main()
