@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "benches/inventory.h"
+#include "benches/probes.h"
 #include "benches/program.h"
 
 namespace {
@@ -133,7 +134,11 @@ int run(int argc, char** argv) {
   app.footer(std::string(kExamples));
   bool as_json = false;
   app.add_flag("--json", as_json, "print JSON (schema howmany.devices/1) instead of text");
+  std::string probe, probe_file;
+  app.add_option("--probe", probe)->group("");  // not for people: see probes.h
+  app.add_option("--probe-file", probe_file)->group("");
   howmany::benches::parse(app, argc, argv);
+  if (!probe.empty()) return howmany::benches::probe_as_rank(probe, probe_file), 0;
   const json all = howmany::benches::take_inventory();
   if (as_json)
     fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));

@@ -37,8 +37,8 @@ const std::vector<Part> kModels{HM_MODELS(X)};
 const std::vector<Part> kOptionalKernels{{"onednn", "oneDNN (libdnnl-dev) was missing"},
                                          {"cuda", "this version computes on CPU cores only"}};
 const std::vector<Part> kOptionalComms{{"gloo", "Gloo (libgloo-dev) was missing"},
-                                       {"mpi", "this version has no MPI engine"},
-                                       {"nccl", "this version has no NCCL engine"}};
+                                       {"mpi", "MPI (libopenmpi-dev) was missing"},
+                                       {"nccl", "NCCL, the CUDA Toolkit or Gloo was missing"}};
 
 json cpu_devices() {
   const CpuLimits& limits = cpu_limits();
@@ -69,13 +69,15 @@ template <class Probe>
 json entries(const std::vector<Part>& built, const std::vector<Part>& optional, Probe probe) {
   json list = json::array();
   for (const Part& part : built) {
-    std::string proof, failure;
+    Proof proof;
+    std::string failure;
     try {
       proof = probe(part.name);
     } catch (const std::exception& error) {
       failure = error.what();
     }
-    list.push_back(entry(part, true, failure, proof));
+    list.push_back(entry(part, true, failure, proof.why));
+    if (!proof.details.empty()) list.back()["details"] = proof.details;
   }
   for (const Part& part : optional)
     if (std::none_of(built.begin(), built.end(),

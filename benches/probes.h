@@ -1,14 +1,24 @@
-// Tries what this build contains on this machine: a part is usable when it computed or carried the
-// right values just now. Each returns what it saw, for people, and throws what stands in the way.
-// One thread.
+// Tries what this build has: a part that is built in is called usable only after it did its work.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 
 namespace howmany::benches {
 
-std::string probe_kernels(std::string_view backend);  // a small product on the CPU
-std::string probe_comm(std::string_view backend);     // a sum over two ranks of this process
+struct Proof {
+  std::string why;                             // what was seen
+  std::map<std::string, std::string> details;  // what the part learned about itself
+};
+
+// Throw what stands in the way.
+Proof probe_kernels(std::string_view name);
+// Two ranks: threads where the engine allows it, else this program again, with probe_as_rank().
+Proof probe_comm(std::string_view name);
+
+// Of `howmany-devices --probe NAME --probe-file FILE`, started by probe_comm(). Rank 0 writes what
+// it found, or what failed, to the file.
+void probe_as_rank(const std::string& name, const std::string& file);
 
 }  // namespace howmany::benches

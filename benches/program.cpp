@@ -21,9 +21,10 @@ std::vector<std::string_view> flags_of(const CLI::App& app, std::vector<std::str
 }
 
 std::string how_it_ended(const RankExit& end) {
-  return end.signal != 0
-             ? fmt::format("was ended by signal {} ({})", end.signal, strsignal(end.signal))
-             : fmt::format("ended with exit code {}", end.code);
+  if (end.signal == 0) return fmt::format("ended with exit code {}", end.code);
+  const char* const name = sigabbrev_np(end.signal);
+  return fmt::format("was ended by signal {} (SIG{}, {})", end.signal, name ? name : "?",
+                     strsignal(end.signal));
 }
 
 void run_rank(const Workload& work, Comm& comm, Device device, const Ranks::Body& body) {
@@ -73,19 +74,24 @@ std::vector<std::string> parse(CLI::App& app, int argc, char** argv) {
   return rest;
 }
 
-int supervise(const std::string& name, int argc, char** argv, int world) {
+int supervise(const std::string& name, int argc, char** argv, int world,
+              const std::set<std::string>& backends) {
   std::vector<std::string> command(argv, argv + argc);
   command[0] = std::filesystem::read_symlink("/proc/self/exe");
-  const RankExit end = launch_processes(command, world);
+  const RankExit end = launch_processes(command, world, {.mpirun = backends.contains("mpi")});
   if (end.code == 0 || end.code == kInterrupted) return end.code;
-  std::cerr << fmt::format("{}: rank {} of {} {}\n", name, end.rank, world, how_it_ended(end));
+  const std::string who = end.rank < 0 ? "mpirun" : fmt::format("rank {} of {}", end.rank, world);
+  std::cerr << fmt::format("{}: {} {}\n", name, who, how_it_ended(end));
   return end.code == 2 ? 2 : 3;
 }
 
-Ranks::Ranks(Place place, const std::string& backend) : place_(std::move(place)) {
+Ranks::Ranks(Place place, const std::set<std::string>& backends) : place_(std::move(place)) {
   if (place_.world == 1) return;
-  world_ = connect(place_, backend);
-  world_->set_timeout(kIdleTimeout);
+  for (const std::string& backend : backends) {
+    auto world = connect(place_, backend);
+    world->set_timeout(kIdleTimeout);
+    worlds_[backend] = std::move(world);
+  }
 }
 
 bool Ranks::take_part(const Workload& work) const {
@@ -105,7 +111,7 @@ void Ranks::run_over_processes(const Workload& work, const Body& body) {
              work.count(), work.backend, place_.world);
   HM_ENSURE(failure_.empty(), "not measured, because before: {}", failure_);
   try {
-    const std::unique_ptr<Comm> comm = world_->split(take_part(work) ? 0 : -1);
+    const std::unique_ptr<Comm> comm = worlds_.at(work.backend)->split(take_part(work) ? 0 : -1);
     if (!comm) return;
     const size_t local = static_cast<size_t>(place_.local_rank) % work.devices.size();
     run_rank(work, *comm, work.devices[local], body);
@@ -113,7 +119,7 @@ void Ranks::run_over_processes(const Workload& work, const Body& body) {
     throw;  // all ranks agree on it, and go on
   } catch (const std::exception& e) {
     failure_ = e.what();
-    world_->abort(failure_);
+    for (const auto& [backend, world] : worlds_) world->abort(failure_);
     throw;
   }
 }

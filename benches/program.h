@@ -5,7 +5,9 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,15 +27,16 @@ std::vector<std::string> parse(CLI::App& app, int argc, char** argv);
 
 constexpr int kInterrupted = 130;  // exit code of a program that Ctrl-C ended, as shells have it
 
-// Starts `world` copies of this program as ranks and returns their exit code: 0, 2, 3 or
-// kInterrupted. Says which rank died of what.
-int supervise(const std::string& name, int argc, char** argv, int world);
+// Starts `world` copies of this program as ranks that can use those backends, and returns their
+// exit code: 0, 2, 3 or kInterrupted. Says which rank died of what.
+int supervise(const std::string& name, int argc, char** argv, int world,
+              const std::set<std::string>& backends);
 
 // The ranks a workload runs on, whichever way they come.
 class Ranks {
  public:
-  // Joins the other processes of this launch over `backend` when there are any: collective.
-  Ranks(Place place, const std::string& backend);
+  // Joins the other processes of this launch over each backend when there are any: collective.
+  Ranks(Place place, const std::set<std::string>& backends);
 
   bool chief() const { return place_.rank == 0; }
   // Whether this process tells what concerns all: what supervise() started has been spoken for.
@@ -51,7 +54,7 @@ class Ranks {
   void run_over_processes(const Workload& work, const Body& body);
 
   Place place_;
-  std::unique_ptr<Comm> world_;
+  std::map<std::string, std::unique_ptr<Comm>> worlds_;  // by backend
   std::string failure_;
 };
 

@@ -111,13 +111,30 @@ std::vector<int> counts_of(const Flags& flags, const Place& place, size_t given)
   return counts;
 }
 
+std::vector<std::string> cpu_backends() {
+  std::vector<std::string> names = strings(comm_names());
+  std::erase_if(names, [](const std::string& name) { return comm_traits(name).gpus; });
+  return names;
+}
+
+// With what `auto` stands for.
+std::vector<std::string> resolved(const Flags& flags, const std::string& mode, const Place& place) {
+  std::vector<std::string> backends = flags.backends;
+  Workload work = flags.work;
+  work.mode = mode;
+  work.devices.resize(2);
+  for (std::string& name : backends)
+    if (name == "auto") name = choose_backend(work, place).name;
+  return backends;
+}
+
 void add_mode(std::vector<Case>& cases, const Flags& flags, const Place& place,
               const std::string& model, const std::string& mode) {
   const ModeTraits traits = mode_traits(mode);
   const std::vector<Device> given =
       flags.devices.empty() ? std::vector<Device>{} : parse_devices(flags.devices);
   const std::vector<std::string> all =
-      flags.backends.empty() ? strings(comm_names()) : flags.backends;
+      flags.backends.empty() ? cpu_backends() : resolved(flags, mode, place);
   for (const std::string& backend : traits.over_ranks ? all : std::vector<std::string>{"local"}) {
     std::set<int> done;
     for (int n : counts_of(flags, place, given.size())) {
@@ -126,6 +143,7 @@ void add_mode(std::vector<Case>& cases, const Flags& flags, const Place& place,
       HM_REQUIRE(given.empty() || n <= static_cast<int>(given.size()),
                  "--device-count {} of {} --devices", n, given.size());
       std::vector<Device> devices = given.empty() ? devices_from("", n) : given;
+      if (given.empty() && flags.work.count() >= n) devices = flags.work.devices;
       devices.resize(static_cast<size_t>(n));
       cases.push_back(make_case(flags, model, mode, backend, std::move(devices)));
     }
@@ -191,7 +209,7 @@ void report_case(benchmark::State& state, const Case& c, const Flags& flags, con
           {"data_wait_fraction", result.wait_fraction},
           {"loss", result.loss}});
   std::vector<std::string> marks;
-  if (oversubscribed(c.work.devices)) marks.push_back("oversubscribed");
+  if (oversubscribed(c.work.devices_together())) marks.push_back("oversubscribed");
   state.SetLabel(fmt::format("{}", fmt::join(marks, " ")));
   append_samples(flags.samples, sample_line(c, result, marks));
 }
@@ -261,10 +279,12 @@ int processes_needed(const std::vector<Case>& cases, const std::vector<std::stri
   return most;
 }
 
-std::string process_backend(const std::vector<Case>& cases) {
+std::set<std::string> process_backends(const std::vector<Case>& cases,
+                                       const std::vector<std::string>& google) {
+  std::set<std::string> backends;
   for (const Case& c : cases)
-    if (c.work.over_processes()) return c.work.backend;
-  return strings(comm_names()).back();
+    if (c.work.over_processes() && selected(c.name, google)) backends.insert(c.work.backend);
+  return backends;
 }
 
 void refuse_interleaving(const std::vector<std::string>& google) {
@@ -276,7 +296,7 @@ void refuse_interleaving(const std::vector<std::string>& google) {
 
 int run_cases(const std::vector<Case>& cases, const Images& images, const Flags& flags,
               const Place& place, std::vector<std::string> google, const char* program) {
-  Ranks ranks(place, process_backend(cases));
+  Ranks ranks(place, process_backends(cases, google));
   for (const Case& c : cases)
     benchmark::RegisterBenchmark(
         c.name.c_str(), [&](benchmark::State& state) { run_case(state, c, images, flags, ranks); })
@@ -304,6 +324,7 @@ int run(int argc, char** argv) {
              flags.timing.min_iterations);
   configure_cpu_devices({.cores_per_device = flags.work.cores_per_device});
   const Place place = place_from_environment();
+  if (place.world > 1) place_devices(flags.work, flags.devices, place);
   const std::vector<Case> cases = make_cases(flags, place);
   const int processes = processes_needed(cases, google);
   const bool supervised = processes > 1 && place.world == 1;
@@ -313,7 +334,7 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (processes > 1 || place.world > 1) refuse_interleaving(google);
-  if (supervised) return supervise(kName, argc, argv, processes);
+  if (supervised) return supervise(kName, argc, argv, processes, process_backends(cases, google));
   return run_cases(cases, images, flags, place, google, argv[0]);
 }
 

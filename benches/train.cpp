@@ -166,7 +166,7 @@ int train(const Flags& flags, const Place& place) {
   std::once_flag opened;
   std::vector<Epoch> epochs;
   bool stopped = false;
-  Ranks ranks(place, flags.work.backend);
+  Ranks ranks(place, {flags.work.backend});
   ranks.run(flags.work, [&](Comm& comm, Device device) {
     std::call_once(opened, [&] { data = open_dataset(flags.work, ranks.speaks()); });
     if (comm.rank() == 0) note_left_over(flags.work, data->size());
@@ -193,7 +193,7 @@ int run(int argc, char** argv) {
   app.add_option("--model", work.model, "name or name:key=value,...")->capture_default_str();
   app.add_option("--mode", work.mode, fmt::format("{}", fmt::join(mode_names(), ", ")))
       ->capture_default_str();
-  app.add_option("--backend", work.backend, "between ranks; local: threads of one process")
+  app.add_option("--backend", work.backend, "between ranks; local: threads of one process; auto")
       ->capture_default_str();
   app.add_option("--devices", flags.devices, "cpu:0,cpu:1 or cpu:0-3 (default: all, or the first)");
   app.add_option("--epochs", flags.epochs)->check(CLI::PositiveNumber)->capture_default_str();
@@ -210,7 +210,16 @@ int run(int argc, char** argv) {
   const Place place = place_from_environment();
   const ModeTraits traits = mode_traits(work.mode);
   const bool many = traits.over_ranks || traits.over_devices;
-  work.devices = devices_from(flags.devices, many ? std::max(place.world, cpu_device_count()) : 1);
+  if (place.world > 1)
+    place_devices(work, flags.devices, place);
+  else
+    work.devices = devices_from(flags.devices, many ? cpu_device_count() : 1);
+  if (work.backend == "auto") {
+    const Choice choice = choose_backend(work, place);
+    work.backend = choice.name;
+    if (place.rank == 0 && place.launcher != "howmany")
+      std::cerr << fmt::format("{}: backend {}: {}\n", kName, choice.name, choice.because);
+  }
   check(work);
   HM_REQUIRE(place.world == 1 || work.over_processes(),
              "started as rank {} of {}, but {} over {} runs in one process", place.rank,
@@ -219,7 +228,7 @@ int run(int argc, char** argv) {
   std::signal(SIGTERM, on_signal);
   if (work.over_processes() && place.world == 1) {
     open_dataset(work);  // refused here rather than by every rank
-    return supervise(kName, argc, argv, work.count());
+    return supervise(kName, argc, argv, work.count(), {work.backend});
   }
   return train(flags, place);
 }

@@ -1,6 +1,8 @@
 #include "benches/workload.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <iostream>
 
 #include "core/error.h"
@@ -19,13 +21,16 @@ void require_known(std::string_view kind, std::string_view name,
 void check_devices(const Workload& work) {
   HM_REQUIRE(!work.devices.empty(), "no device given");
   for (const Device& device : work.devices) Tensor::empty({1}, Dtype::f32, device);
+  const std::vector<Device> together = work.devices_together();
   const bool shared =
-      oversubscribed(work.devices) || std::ranges::any_of(work.devices, [](const Device& device) {
+      oversubscribed(together) || std::ranges::any_of(together, [](const Device& device) {
         return device.type == DeviceType::cpu && device.index >= cpu_device_count();
       });
-  HM_REQUIRE(!shared || work.oversubscribe,
-             "{} devices of {} cores each do not fit into {}: pass --oversubscribe to share cores",
-             work.count(), work.cores_per_device, cpu_limits().because);
+  HM_REQUIRE(
+      !shared || work.oversubscribe,
+      "{} devices of {} cores each do not fit into {}: pass --oversubscribe to share cores{}",
+      together.size(), work.cores_per_device, cpu_limits().because,
+      std::getenv("OMPI_COMM_WORLD_SIZE") ? ", or keep mpirun from it by --bind-to none" : "");
 }
 
 SampleSpec sample_spec(const ModelSpec& model) {
@@ -66,6 +71,12 @@ DatasetPtr open_images(const Workload& work, const ModelSpec& model, bool tell) 
 
 bool Workload::over_processes() const {
   return mode_traits(mode).over_ranks && backend != "local" && count() > 1;
+}
+
+std::vector<Device> Workload::devices_together() const {
+  const size_t most = own_cores ? 1 : static_cast<size_t>(std::max(ranks_per_host, 0));
+  if (most == 0 || most >= devices.size()) return devices;
+  return {devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(most)};
 }
 
 void add_flags(CLI::App& app, Workload& work) {
@@ -118,6 +129,39 @@ std::vector<Device> devices_from(const std::string& list, int count) {
   std::vector<Device> devices;
   for (int i = 0; i < count; ++i) devices.push_back({DeviceType::cpu, i});
   return devices;
+}
+
+void place_devices(Workload& work, const std::string& list, const Place& place) {
+  const bool hosts = place.local_world > 0 && place.local_world < place.world;
+  if (hosts) work.ranks_per_host = place.local_world;
+  // Slurm says so when it bound each task to cores of its own.
+  const char* const bound = std::getenv("SLURM_CPU_BIND");
+  work.own_cores = place.launcher == "srun" && bound != nullptr &&
+                   (std::strstr(bound, "mask_cpu") || std::strstr(bound, "map_cpu"));
+  if (!list.empty()) {
+    work.devices = parse_devices(list);
+    return;
+  }
+  work.devices.clear();
+  for (int rank = 0; rank < place.world; ++rank)
+    work.devices.push_back({DeviceType::cpu, work.own_cores ? 0
+                                             : hosts        ? rank % place.local_world
+                                                            : rank});
+}
+
+Choice choose_backend(const Workload& work, const Place& place) {
+  if (!mode_traits(work.mode).over_ranks) return {"local", work.mode + " has one rank"};
+  if (place.world == 1 && work.count() == 1) return {"local", "one device has nobody to talk to"};
+  const auto built = [](std::string_view name) {
+    return std::ranges::count(comm_names(), name) > 0;
+  };
+  if (built("gloo") && (place.world == 1 || !place.rendezvous.empty()))
+    return {"gloo", "ranks are processes, on CPUs, and gloo needs no launcher of its own"};
+  if (built("mpi") && (place.world == 1 || place.launcher != "torchrun"))
+    return {"mpi", built("gloo") ? "mpirun started the ranks, and gloo has no place to meet"
+                                 : "ranks are processes, and gloo is not built in"};
+  HM_REQUIRE(place.world == 1, "no backend between processes is built in");
+  return {"local", "no backend between processes is built in"};
 }
 
 DatasetPtr open_dataset(const Workload& work, bool tell) {

@@ -34,11 +34,15 @@ struct Workload {
   int cores_per_device = 1;
   double timeout_seconds = 30;  // of a collective
   bool oversubscribe = false;
+  int ranks_per_host = 0;  // of several hosts, whose devices are those again; 0: one host
+  bool own_cores = false;  // the launcher gave each rank cores of its own, so all are on cpu:0
 
   bool synthetic() const { return data.empty() || data == "synthetic"; }
   int count() const { return static_cast<int>(devices.size()); }
   // Ranks are other processes, so somebody has to start them.
   bool over_processes() const;
+  // The devices that share one set of cores.
+  std::vector<Device> devices_together() const;
 };
 
 // The flags both programs take: --data, --workers, --on-bad-image, --kernels, --optimizer and its
@@ -49,6 +53,14 @@ void add_flags(CLI::App& app, Workload& work);
 void check(const Workload& work);
 // "cpu:0,cpu:1" as given, or the first `count` cpu devices.
 std::vector<Device> devices_from(const std::string& list, int count);
+// The devices of a workload over the ranks of `place`, one each: as given, or the cpu devices of
+// each host by local rank, or those to which Slurm bound the tasks.
+void place_devices(Workload& work, const std::string& list, const Place& place);
+// What `auto` stands for, and why: "gloo".
+struct Choice {
+  std::string name, because;
+};
+Choice choose_backend(const Workload& work, const Place& place);
 
 // Throws std::invalid_argument when the folder is not what the workload needs. With `tell` images
 // that are left out become a line on stderr.

@@ -1,6 +1,6 @@
 # Everything comes from the distribution's packages (scripts/packages.txt) or the CUDA Toolkit; nothing is downloaded.
 # Required: fmt, nlohmann-json, CLI11, hwloc, libjpeg-turbo, libpng, Google Benchmark, GoogleTest, OpenMP.
-# Optional parts add or omit a file: oneDNN, Gloo, NVTX.
+# Optional parts add or omit a file: oneDNN, Gloo, MPI, NCCL, NVTX.
 
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
@@ -24,13 +24,21 @@ if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
     INTERFACE_INCLUDE_DIRECTORIES ${DNNL_INCLUDE_DIR})
 endif()
 find_package(Gloo QUIET CONFIG)
+set(MPI_CXX_SKIP_MPICXX TRUE)  # the C interface only
+find_package(MPI QUIET COMPONENTS CXX)
+set(MPI_VERSION ${MPI_CXX_VERSION})
 find_package(CUDAToolkit 12 QUIET)
 if(CUDAToolkit_FOUND)
   find_path(NVTX_INCLUDE_DIR nvtx3/nvToolsExt.h PATHS ${CUDAToolkit_INCLUDE_DIRS} NO_DEFAULT_PATH)
+  find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib)
+  if(NCCL_INCLUDE_DIR AND NCCL_LIBRARY)
+    set(NCCL_FOUND TRUE)
+  endif()
 endif()
 
 function(hm_print_summary)
-  foreach(part dnnl Gloo CUDAToolkit)
+  foreach(part dnnl Gloo MPI CUDAToolkit NCCL)
     if(${part}_FOUND)
       message(STATUS "howmany: ${part} ${${part}_VERSION}")
     else()

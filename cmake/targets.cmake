@@ -6,6 +6,7 @@ target_compile_options(hm_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wco
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(hm_flags INTERFACE -Wno-restrict)  # GCC bug 105651: false alarms on std::string
 endif()
+target_link_options(hm_flags INTERFACE -Wl,--build-id)  # ranks compare it: see parallel/program_id.h
 if(HM_WERROR)
   target_compile_options(hm_flags INTERFACE -Werror)
 endif()

@@ -5,15 +5,16 @@
 #include <mutex>
 #include <thread>
 
+#include "core/names.h"
 #include "core/profile/range.h"
 #include "parallel/engine.h"
 
 namespace howmany {
 CommError::CommError(std::string_view operation, int rank, int size, std::string_view backend,
-                     int peer, double elapsed_seconds, std::string_view why)
-    : Error(fmt::format("[{}] rank {} of {} ({}): {}{} after {:.1f} s", operation, rank, size,
-                        backend, peer >= 0 ? fmt::format("peer {} ", peer) : "", why,
-                        elapsed_seconds)),
+                     int peer, std::string_view host, double elapsed_seconds, std::string_view why)
+    : Error(fmt::format("[{}] rank {} of {} ({}): {}{}{} after {:.1f} s", operation, rank, size,
+                        backend, peer >= 0 ? fmt::format("peer {} ", peer) : "",
+                        host.empty() ? "" : fmt::format("on {} ", host), why, elapsed_seconds)),
       rank_(rank),
       peer_(peer) {}
 
@@ -22,11 +23,12 @@ CommError::CommError(std::string_view operation, int rank, int size, std::string
 struct Comm::Failure {
   std::string operation, backend;
   int rank = 0, size = 1, peer = -1;
+  std::string host;  // of the peer
   double elapsed = 0;
   std::string why;
 
   [[noreturn]] void raise() const {
-    throw CommError(operation, rank, size, backend, peer, elapsed, why);
+    throw CommError(operation, rank, size, backend, peer, host, elapsed, why);
   }
 };
 
@@ -99,6 +101,8 @@ Comm::~Comm() {
 
 std::string_view Comm::backend() const { return engine_->name(); }
 
+std::map<std::string, std::string> Comm::details() const { return engine_->details(); }
+
 bool Comm::failed() const {
   std::lock_guard lock(progress_->mutex);
   return progress_->failure != nullptr;
@@ -116,7 +120,7 @@ std::unique_ptr<Comm::Failure> Comm::keep(Failure failure) {
 }
 
 void Comm::abort(std::string_view why) {
-  keep({"abort", std::string(backend()), rank_, size_, -1, 0, std::string(why)});
+  keep({"abort", std::string(backend()), rank_, size_, -1, "", 0, std::string(why)});
   engine_->abort(why);
 }
 
@@ -130,7 +134,8 @@ std::unique_ptr<Comm::Failure> Comm::attempt(const char* operation, int64_t byte
   const auto start = std::chrono::steady_clock::now();
   const auto failure = [&](int peer, const char* why) {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    return keep({operation, std::string(backend()), rank_, size_, peer, elapsed.count(), why});
+    return keep({operation, std::string(backend()), rank_, size_, peer, engine_->host_of(peer),
+                 elapsed.count(), why});
   };
   try {
     engine_->set_timeout(timeout_);
@@ -181,10 +186,24 @@ void Comm::work_through() {
 
 std::vector<std::string_view> comm_names() {
   return {
-#define X(name, what) #name,
+#define X(name, what, ...) #name,
       HM_COMMS(X)
 #undef X
   };
+}
+
+CommTraits comm_traits(std::string_view name) {
+#define X(known, what, ...) \
+  if (name == #known) return __VA_ARGS__;
+  HM_COMMS(X)
+#undef X
+  throw std::invalid_argument(unknown_name("backend", name, comm_names()));
+}
+
+std::vector<std::string_view> thread_comm_names() {
+  std::vector<std::string_view> names = comm_names();
+  std::erase_if(names, [](std::string_view name) { return !comm_traits(name).threads; });
+  return names;
 }
 
 }  // namespace howmany

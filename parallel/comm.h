@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,23 +23,44 @@
 
 namespace howmany {
 
-// One line per engine: X(name, "what carries the bytes").
+struct CommTraits {
+  bool threads = false;    // ranks may be threads of one process
+  bool processes = false;  // ranks may be processes
+  bool gpus = false;       // each rank needs a GPU of its own
+};
+
+// One line per engine: X(name, "what carries the bytes", traits).
 #if HM_HAVE_GLOO
-#define HM_COMMS_GLOO(X) X(gloo, "Gloo over TCP between processes")
+#define HM_COMMS_GLOO(X) \
+  X(gloo, "Gloo over TCP between processes", CommTraits{.threads = true, .processes = true})
 #else
 #define HM_COMMS_GLOO(X)
 #endif
-#define HM_COMMS(X)                                        \
-  X(local, "shared memory between threads of one process") \
-  HM_COMMS_GLOO(X)
+#if HM_HAVE_MPI
+#define HM_COMMS_MPI(X) X(mpi, "MPI between the processes of mpirun", CommTraits{.processes = true})
+#else
+#define HM_COMMS_MPI(X)
+#endif
+#if HM_HAVE_NCCL
+#define HM_COMMS_NCCL(X) \
+  X(nccl, "NCCL between GPUs, one a rank", CommTraits{.processes = true, .gpus = true})
+#else
+#define HM_COMMS_NCCL(X)
+#endif
+#define HM_COMMS(X)                                                                     \
+  X(local, "shared memory between threads of one process", CommTraits{.threads = true}) \
+  HM_COMMS_GLOO(X)                                                                      \
+  HM_COMMS_MPI(X)                                                                       \
+  HM_COMMS_NCCL(X)
 
 enum class ReduceOp { sum, max, min };
 
 class CommError : public Error {
  public:
-  // "[all_reduce] rank 1 of 4 (local): peer 2 did not arrive after 1.2 s"
+  // "[all_reduce] rank 1 of 4 (gloo): peer 2 on node7 did not arrive after 1.2 s"; no host where
+  // all ranks are threads.
   CommError(std::string_view operation, int rank, int size, std::string_view backend, int peer,
-            double elapsed_seconds, std::string_view why);
+            std::string_view host, double elapsed_seconds, std::string_view why);
   int rank() const { return rank_; }
   int peer() const { return peer_; }  // -1 when the engine cannot tell
 
@@ -76,6 +98,8 @@ class Comm {
   int rank() const { return rank_; }
   int size() const { return size_; }
   std::string_view backend() const;
+  // What the engine learned about itself: MPI's "version", "thread_level", "cuda_aware", ...
+  std::map<std::string, std::string> details() const;
   void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }  // default 30 s
   std::chrono::milliseconds timeout() const { return timeout_; }
 
@@ -130,5 +154,8 @@ class Comm {
 };
 
 std::vector<std::string_view> comm_names();
+std::vector<std::string_view> thread_comm_names();  // those whose ranks may be threads
+// Throws std::invalid_argument for an unknown name.
+CommTraits comm_traits(std::string_view name);
 
 }  // namespace howmany

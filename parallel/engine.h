@@ -3,6 +3,7 @@
 // file in parallel/comms plus its line in comm.h; nobody else includes this.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -33,7 +34,13 @@ class CommEngine {
   int rank() const { return rank_; }
   int size() const { return size_; }
   virtual std::string_view name() const = 0;
+  virtual std::map<std::string, std::string> details() const { return {}; }
   void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
+  // Where the ranks are, for messages; not known unless set.
+  void set_hosts(std::vector<std::string> hosts) { hosts_ = std::move(hosts); }
+  std::string host_of(int rank) const {
+    return rank < 0 || hosts_.empty() ? "" : hosts_[static_cast<size_t>(rank)];
+  }
 
   virtual void all_reduce(Tensor& t, ReduceOp op) = 0;
   virtual void broadcast(Tensor& t, int root) = 0;
@@ -58,12 +65,13 @@ class CommEngine {
  private:
   const int rank_, size_;
   std::chrono::milliseconds timeout_{30'000};
+  std::vector<std::string> hosts_;
 };
 
 namespace comms {
 
 // The engine of one rank of `place`; collective. Throws EngineError when the others do not come.
-#define X(name, what) \
+#define X(name, what, ...) \
   std::unique_ptr<CommEngine> name(const Place& place, std::chrono::milliseconds timeout);
 HM_COMMS(X)
 #undef X

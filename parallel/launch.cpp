@@ -1,12 +1,16 @@
 #include "parallel/launch.h"
 
+#include <cstring>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <thread>
 
 #include "core/error.h"
+#include "core/names.h"
 #include "parallel/engine.h"
 #include "parallel/private_folder.h"
+#include "parallel/program_id.h"
 
 namespace howmany {
 namespace {
@@ -14,12 +18,11 @@ namespace {
 using Factory = std::unique_ptr<CommEngine> (*)(const Place&, std::chrono::milliseconds);
 
 Factory factory_of(std::string_view backend) {
-#define X(name, what) \
+#define X(name, what, ...) \
   if (backend == #name) return &comms::name;
   HM_COMMS(X)
 #undef X
-  throw std::invalid_argument(fmt::format("[connect] no backend '{}': built in are {}", backend,
-                                          fmt::join(comm_names(), ", ")));
+  throw std::invalid_argument(unknown_name("backend", backend, comm_names()));
 }
 
 std::string text_of(const std::exception_ptr& failure) {
@@ -79,6 +82,40 @@ void run_ranks(int world, const std::function<std::unique_ptr<Comm>(int)>& join,
   failure.rethrow();
 }
 
+// Who the ranks are: what each tells of itself, by rank. The text goes cut, with a hash of all.
+constexpr size_t kHostBytes = 64, kIntroduction = 512;
+
+Tensor introduction(const Place& place) {
+  Tensor t = Tensor::zeros({static_cast<int64_t>(kIntroduction)}, Dtype::u8);
+  auto* const bytes = reinterpret_cast<char*>(t.mutable_data<uint8_t>());
+  place.host.copy(bytes, kHostBytes - 1);
+  const size_t hash = std::hash<std::string>()(place.program);
+  std::memcpy(bytes + kHostBytes, &hash, sizeof hash);
+  const size_t begin = kHostBytes + sizeof hash;
+  place.program.copy(bytes + begin, kIntroduction - begin - 1);
+  return t;
+}
+
+void introduce(CommEngine& engine, const Place& place) {
+  Tensor all = Tensor::zeros({place.world * static_cast<int64_t>(kIntroduction)}, Dtype::u8);
+  engine.all_gather(introduction(place), all);
+  std::vector<std::string> hosts, programs;
+  for (int r = 0; r < place.world; ++r) {
+    const auto* const bytes =
+        reinterpret_cast<const char*>(all.data<uint8_t>()) + static_cast<size_t>(r) * kIntroduction;
+    hosts.emplace_back(bytes);
+    size_t hash = 0;
+    std::memcpy(&hash, bytes + kHostBytes, sizeof hash);
+    const std::string text = bytes + kHostBytes + sizeof hash;
+    programs.push_back(text.size() + 1 < kIntroduction - kHostBytes - sizeof hash
+                           ? text
+                           : fmt::format("{}... ({:x})", text, hash));
+  }
+  engine.set_hosts(std::move(hosts));
+  const std::string difference = difference_of(programs);
+  HM_REQUIRE(difference.empty(), "[connect] {}", difference);
+}
+
 }  // namespace
 
 std::unique_ptr<Comm> connect(const Place& place, std::string_view backend,
@@ -90,10 +127,12 @@ std::unique_ptr<Comm> connect(const Place& place, std::string_view backend,
   const auto start = std::chrono::steady_clock::now();
   const auto failed = [&](int peer, const char* why) {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    return CommError("connect", place.rank, place.world, backend, peer, elapsed.count(), why);
+    return CommError("connect", place.rank, place.world, backend, peer, "", elapsed.count(), why);
   };
   try {
-    auto comm = std::make_unique<Comm>(factory(place, timeout));
+    std::unique_ptr<CommEngine> engine = factory(place, timeout);
+    if (place.world > 1) introduce(*engine, place);
+    auto comm = std::make_unique<Comm>(std::move(engine));
     comm->set_timeout(timeout);
     return comm;
   } catch (const EngineError& e) {

@@ -11,11 +11,13 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <utility>
 
 #include "core/error.h"
 #include "parallel/launch.h"
+#include "parallel/mpirun.h"
 #include "parallel/private_folder.h"
 
 namespace howmany {
@@ -78,12 +80,15 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
-// This process's environment with `ours` in place of variables of the same name.
+// This process's environment with `ours` in place of variables of the same name, and of what the
+// launch is called that this process is itself a rank of.
 std::vector<std::string> environment_with(std::vector<std::string> ours) {
   const auto name = [](const std::string& entry) { return entry.substr(0, entry.find('=')); };
   std::vector<std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry)
-    if (std::ranges::find(ours, name(*entry), name) == ours.end()) all.emplace_back(*entry);
+    if (std::ranges::find(ours, name(*entry), name) == ours.end() &&
+        !is_of_outer_launch(name(*entry)))
+      all.emplace_back(*entry);
   std::ranges::move(ours, std::back_inserter(all));
   return all;
 }
@@ -178,8 +183,10 @@ class RankProcess {
 
 class Watch {
  public:
-  Watch(std::vector<RankProcess> ranks, const ProcessOptions& options)
-      : ranks_(std::move(ranks)), grace_(options.grace) {
+  // pass: sends a signal of ours on to the ranks, or returns false to have each process told.
+  Watch(std::vector<RankProcess> ranks, const ProcessOptions& options,
+        std::function<bool(int)> pass)
+      : ranks_(std::move(ranks)), pass_(std::move(pass)), grace_(options.grace) {
     if (options.time_limit.count() > 0) limit_ = Clock::now() + options.time_limit;
   }
 
@@ -212,9 +219,10 @@ class Watch {
 
   void pass_on(int signal) {
     signal_ = signal;
+    next_kill_ = Clock::now() + grace_;
+    if (pass_(signal)) return;
     for (const RankProcess& rank : ranks_) rank.send(signal);
     next_signal_ = SIGKILL;
-    next_kill_ = Clock::now() + grace_;
   }
 
   bool reap(RankProcess& rank) {
@@ -239,6 +247,7 @@ class Watch {
   }
 
   std::vector<RankProcess> ranks_;
+  const std::function<bool(int)> pass_;
   const std::chrono::milliseconds grace_;
   std::optional<Clock::time_point> limit_, next_kill_;
   int next_signal_ = SIGTERM;
@@ -247,22 +256,49 @@ class Watch {
   RankExit first_;
 };
 
-RankExit run(const std::vector<std::string>& argv, int world, const ProcessOptions& options,
-             int& signal) {
-  const PrivateFolder folder;
-  Signals signals;
+std::vector<RankProcess> start_ranks(const std::vector<std::string>& argv, int world,
+                                     const ProcessOptions& options, const std::string& folder) {
   std::vector<RankProcess> ranks;
   for (int rank = 0; rank < world; ++rank) {
     std::vector<std::string> ours = options.environment;
     ours.push_back(fmt::format("RANK={}", rank));
     ours.push_back(fmt::format("LOCAL_RANK={}", rank));
     ours.push_back(fmt::format("WORLD_SIZE={}", world));
-    ours.push_back(fmt::format("HOWMANY_RENDEZVOUS=file:{}", folder.path()));
+    ours.push_back(fmt::format("LOCAL_WORLD_SIZE={}", world));
+    ours.push_back(fmt::format("HOWMANY_RENDEZVOUS=file:{}/meet", folder));
     ranks.emplace_back(argv, environment_with(std::move(ours)), rank);
   }
-  Watch watch(std::move(ranks), options);
-  const RankExit exit = watch.wait(signals);
+  return ranks;
+}
+
+// One process, whose children are the ranks.
+std::vector<RankProcess> start_mpirun(const std::vector<std::string>& argv, int world,
+                                      const ProcessOptions& options, const std::string& folder) {
+  std::vector<std::string> ours = options.environment;
+  ours.push_back(fmt::format("HOWMANY_RENDEZVOUS=file:{}/meet", folder));
+  ours.push_back(fmt::format("HOWMANY_EXITS={}", folder));
+  std::vector<RankProcess> started;
+  started.emplace_back(mpirun_command(argv, world, folder, options.grace),
+                       environment_with(std::move(ours)), 0);
+  return started;
+}
+
+RankExit run(const std::vector<std::string>& argv, int world, const ProcessOptions& options,
+             int& signal) {
+  const PrivateFolder folder;
+  Signals signals;
+  const auto start = options.mpirun ? start_mpirun : start_ranks;
+  Watch watch(start(argv, world, options, folder.path()), options, [&](int passed) {
+    if (options.mpirun) signal_ranks(folder.path(), world, passed);
+    return options.mpirun;
+  });
+  RankExit exit = watch.wait(signals);
   signal = watch.signal();
+  if (!options.mpirun || exit.code == 0) return exit;
+  const bool timed_out = exit.timed_out;
+  exit.rank = -1;
+  exit = first_bad_exit(folder.path(), world).value_or(exit);
+  exit.timed_out = timed_out;
   return exit;
 }
 

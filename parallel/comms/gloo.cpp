@@ -209,6 +209,7 @@ class Gloo : public CommEngine {
   // gloo tells what broke, seldom who broke it: a failure spreads by closed connections. So each
   // rank that fails leaves word first, and the silent one is the cause.
   [[noreturn]] void fail(const std::string& what) {
+    rendezvous_->set_deadline(Clock::now() + kInquiry);
     leave_word(fmt::format("failed/{}", rank()), what);
     close();
     if (const auto culprit = aborted()) throw *culprit;

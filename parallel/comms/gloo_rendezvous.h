@@ -16,7 +16,8 @@ class Rendezvous : public ::gloo::rendezvous::Store {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  // Until when get() and wait() wait; gloo's own timeouts are whole seconds, and get()'s is fixed.
+  // Until when get() and wait() wait, and everything that needs a connection; gloo's own timeouts
+  // are whole seconds, and get()'s is fixed.
   void set_deadline(Deadline deadline) { deadline_ = deadline; }
 
   virtual bool has(const std::string& key) = 0;
@@ -30,6 +31,7 @@ class Rendezvous : public ::gloo::rendezvous::Store {
   }
 
  protected:
+  Deadline latest() const { return deadline_; }
   virtual std::vector<char> fetch(const std::string& key) = 0;
 
  private:

@@ -30,6 +30,7 @@ constexpr size_t kHeader = 9;
 constexpr size_t kMaxKey = 1024, kMaxValue = 1 << 20, kMaxStored = 64 << 20;
 constexpr size_t kMaxClients = 4096;
 constexpr std::chrono::seconds kMaxTalk(10);
+constexpr std::chrono::milliseconds kLeastTalk(1000);
 
 using Clock = std::chrono::steady_clock;
 
@@ -196,8 +197,11 @@ class Tcp : public Rendezvous {
 
  private:
   Fd dial() const {
-    return open_socket(host_, port_, 0, [](int fd, const addrinfo& at) {
-      const timeval limit{kMaxTalk.count(), 0};
+    // A host behind a cut link answers nothing at all, and the kernel would try for minutes.
+    const auto left = std::clamp<Clock::duration>(latest() - Clock::now(), kLeastTalk, kMaxTalk);
+    const auto talk = std::chrono::duration_cast<std::chrono::microseconds>(left).count();
+    return open_socket(host_, port_, 0, [talk](int fd, const addrinfo& at) {
+      const timeval limit{talk / 1'000'000, talk % 1'000'000};
       setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
       setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
       return connect(fd, at.ai_addr, at.ai_addrlen) == 0;

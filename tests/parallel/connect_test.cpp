@@ -150,6 +150,42 @@ TEST_F(Connect, RefusesWhatItCannotUse) {
   EXPECT_THROW(connect({}, "glue"), std::invalid_argument);
 }
 
+TEST_F(Connect, RefusesRanksOfAnotherProgram) {
+  const PrivateFolder folder;
+  std::vector<std::jthread> ranks;
+  std::vector<std::string> told(4);
+  for (int rank = 0; rank < 4; ++rank)
+    ranks.emplace_back([&, rank] {
+      Place place{rank, 4, rank, "file:" + folder.path() + "/made", ""};
+      place.program = rank < 2 ? "01ab --mode ddp" : "01ab --mode single";
+      told[static_cast<size_t>(rank)] = failure_of(place, std::chrono::seconds(30));
+    });
+  ranks.clear();
+  for (const std::string& text : told)
+    EXPECT_EQ(text,
+              "[connect] ranks 2, 3 of 4 are not what rank 0 is: "
+              "started with '--mode single' there, '--mode ddp' on rank 0");
+}
+
+TEST_F(Connect, NamesTheHostOfAPeer) {
+  const PrivateFolder folder;
+  std::vector<std::jthread> ranks;
+  for (int rank = 0; rank < 2; ++rank)
+    ranks.emplace_back([&, rank] {
+      Place place{rank, 2, rank, "file:" + folder.path() + "/made", ""};
+      place.host = fmt::format("node{}", rank);
+      const auto comm = connect(place, "gloo");
+      const auto group = comm->split(0, -rank);  // the other way around
+      if (rank == 1) return group->abort("out of luck");
+      try {
+        group->barrier();
+        FAIL() << "nothing was thrown";
+      } catch (const CommError& e) {
+        EXPECT_THAT(e.what(), HasSubstr("peer 0 on node1 failed: out of luck"));
+      }
+    });
+}
+
 TEST_F(Connect, AloneNeedsNoRendezvous) {
   for (const std::string_view backend : comm_names()) expect_sum(*connect({}, backend));
   EXPECT_THROW(connect({0, 2, 0, "file:/tmp", ""}, "local"), std::invalid_argument);

@@ -122,7 +122,7 @@ std::vector<Variation> variations() {
   std::vector<Variation> all;
   for (const std::string_view mode : mode_names()) {
     const ModeTraits traits = mode_traits(mode);
-    for (const std::string_view comm : comm_names()) {
+    for (const std::string_view comm : thread_comm_names()) {
       if (!traits.over_ranks && comm != "local") continue;
       for (const int world : {1, 2, 3, 4}) {
         if (world > 1 && !traits.over_ranks && !traits.over_devices) continue;

@@ -1,0 +1,175 @@
+// MPI's nonblocking collectives; mpi_group.cpp waits for them. mpirun itself kills the whole job
+// when a rank ends without MPI_Finalize: survivors get to tell what they saw only under howmany's
+// own launch (mpirun.cpp).
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "core/error.h"
+#include "parallel/comms/combine.h"
+#include "parallel/comms/mpi_group.h"
+#include "parallel/comms/mpi_types.h"
+#include "parallel/engine.h"
+
+namespace howmany {
+namespace {
+
+class Mpi : public CommEngine {
+ public:
+  // No group: alone, which needs no MPI at all.
+  Mpi(int rank, int size, std::unique_ptr<MpiGroup> group, std::chrono::milliseconds timeout)
+      : CommEngine(rank, size), group_(std::move(group)) {
+    set_timeout(timeout);
+  }
+
+  std::string_view name() const override { return "mpi"; }
+  std::map<std::string, std::string> details() const override {
+    return group_ ? group_->process().details() : std::map<std::string, std::string>{};
+  }
+
+  void all_reduce(Tensor& t, ReduceOp op) override {
+    for_each_chunk(t, [&](void* at, int n) {
+      collective({t}, [&](MPI_Request* request) {
+        return MPI_Iallreduce(MPI_IN_PLACE, at, n, type_of(t.dtype()), op_of(op), comm(), request);
+      });
+    });
+  }
+
+  void broadcast(Tensor& t, int root) override {
+    for_each_chunk(t, [&](void* at, int n) {
+      collective({t}, [&](MPI_Request* request) {
+        return MPI_Ibcast(at, n, type_of(t.dtype()), root, comm(), request);
+      });
+    });
+  }
+
+  void all_gather(const Tensor& send, Tensor& receive) override {
+    collective({send, receive}, [&](MPI_Request* request) {
+      const Part part(send.dtype(), send.numel());
+      return MPI_Iallgather(send.raw(), part.count, part.type, receive.mutable_raw(), part.count,
+                            part.type, comm(), request);
+    });
+  }
+
+  void reduce_scatter(const Tensor& send, Tensor& receive, ReduceOp op) override {
+    if (receive.numel() > kMostElements) return reduce_scatter_large(send, receive, op);
+    collective({send, receive}, [&](MPI_Request* request) {
+      return MPI_Ireduce_scatter_block(send.raw(), receive.mutable_raw(),
+                                       static_cast<int>(receive.numel()), type_of(send.dtype()),
+                                       op_of(op), comm(), request);
+    });
+  }
+
+  void gather(const Tensor& send, Tensor& receive, int root) override {
+    collective({send, receive}, [&](MPI_Request* request) {
+      const Part part(send.dtype(), send.numel());
+      return MPI_Igather(send.raw(), part.count, part.type,
+                         rank() == root ? receive.mutable_raw() : nullptr, part.count, part.type,
+                         root, comm(), request);
+    });
+  }
+
+  void scatter(const Tensor& send, Tensor& receive, int root) override {
+    collective({send, receive}, [&](MPI_Request* request) {
+      const Part part(receive.dtype(), receive.numel());
+      return MPI_Iscatter(rank() == root ? send.raw() : nullptr, part.count, part.type,
+                          receive.mutable_raw(), part.count, part.type, root, comm(), request);
+    });
+  }
+
+  void all_to_all(const Tensor& send, Tensor& receive) override {
+    collective({send, receive}, [&](MPI_Request* request) {
+      const Part part(send.dtype(), send.numel() / size());
+      return MPI_Ialltoall(send.raw(), part.count, part.type, receive.mutable_raw(), part.count,
+                           part.type, comm(), request);
+    });
+  }
+
+  void send(const Tensor& t, int peer, int tag) override {
+    group_->message(peer, {t}, timeout(), [&](MPI_Request* request) {
+      const Part part(t.dtype(), t.numel());
+      return MPI_Isend(t.raw(), part.count, part.type, peer, tag, comm(), request);
+    });
+  }
+
+  void receive(Tensor& t, int peer, int tag) override {
+    const MPI_Status status = group_->message(peer, {t}, timeout(), [&](MPI_Request* request) {
+      const Part part(t.dtype(), t.numel());
+      return MPI_Irecv(t.mutable_raw(), part.count, part.type, peer, tag, comm(), request);
+    });
+    MPI_Count elements = 0;
+    MPI_Get_elements_x(&status, type_of(t.dtype()), &elements);
+    if (elements != t.numel())
+      group_->give_up(peer, "sent another size or dtype than was asked for");
+  }
+
+  void barrier() override {
+    collective({}, [&](MPI_Request* request) { return MPI_Ibarrier(comm(), request); });
+  }
+
+  // Making a group is a blocking call: all members say first that they are there.
+  std::unique_ptr<CommEngine> split(const std::vector<int>& members, int index,
+                                    const std::string& id) override {
+    const auto count = static_cast<int>(members.size());
+    if (count == 1) return std::make_unique<Mpi>(0, 1, nullptr, timeout());
+    const int tag = group_->process().most_tag();
+    Tensor token = Tensor::full({1}, 1);
+    for (int i = 1; i < count && index == 0; ++i)
+      receive(token, members[static_cast<size_t>(i)], tag);
+    if (index > 0) send(token, members[0], tag);
+    for (int i = 1; i < count && index == 0; ++i) send(token, members[static_cast<size_t>(i)], tag);
+    if (index > 0) receive(token, members[0], tag);
+    auto group = std::make_unique<MpiGroup>(*group_, members, index, id);
+    return std::make_unique<Mpi>(index, count, std::move(group), timeout());
+  }
+
+  void abort(std::string_view why) noexcept override {
+    if (group_) group_->abort(why);
+  }
+
+ private:
+  MPI_Comm comm() const { return group_->comm(); }
+
+  void collective(std::vector<Tensor> buffers, const MpiGroup::Start& start) {
+    group_->collective(std::move(buffers), timeout(), start);
+  }
+
+  template <typename Call>
+  void for_each_chunk(Tensor& t, Call call) {
+    char* const data = static_cast<char*>(t.mutable_raw());
+    const auto width = static_cast<int64_t>(size_of(t.dtype()));
+    for (int64_t at = 0; at < t.numel(); at += kMostElements)
+      call(data + at * width, static_cast<int>(std::min(kMostElements, t.numel() - at)));
+  }
+
+  // No MPI call takes so many: the parts are exchanged and added up in rank order.
+  void reduce_scatter_large(const Tensor& send, Tensor& receive, ReduceOp op) {
+    Tensor parts = Tensor::empty(send.shape(), send.dtype());
+    all_to_all(send, parts);
+    const Combine combine = combine_of(send.dtype(), op);
+    const auto count = static_cast<size_t>(receive.numel());
+    const auto* const part = static_cast<const char*>(std::as_const(parts).raw());
+    void* const sum = receive.mutable_raw();
+    combine(sum, part, part + receive.bytes(), count);
+    for (int r = 2; r < size(); ++r) combine(sum, sum, part + r * receive.bytes(), count);
+  }
+
+  const std::unique_ptr<MpiGroup> group_;
+};
+
+}  // namespace
+
+std::unique_ptr<CommEngine> comms::mpi(const Place& place, std::chrono::milliseconds timeout) {
+  if (place.world == 1) return std::make_unique<Mpi>(0, 1, nullptr, timeout);
+  MpiProcess& mpi = MpiProcess::get();
+  HM_REQUIRE(
+      mpi.size() == place.world && mpi.rank() == place.rank,
+      "[connect] rank {} of {}, but mpi says {} of {}: RANK and WORLD_SIZE contradict mpirun",
+      place.rank, place.world, mpi.rank(), mpi.size());
+  static std::atomic<int> worlds = 0;
+  const std::string name = fmt::format("world{}", ++worlds);
+  return std::make_unique<Mpi>(place.rank, place.world,
+                               std::make_unique<MpiGroup>(mpi, name, timeout), timeout);
+}
+
+}  // namespace howmany

@@ -1,0 +1,187 @@
+// How a waiting thread polls: MPI moves data inside its calls only, so while a call moves some (it
+// takes long), the next follows at once; when nothing moves, the thread yields for some
+// microseconds and then sleeps, a little longer each time, up to 0.2 ms. Two ranks on two cores
+// thus leave the cores to compute while they wait; a message that comes meanwhile is late by at
+// most that. MPI's own mpi_yield_when_idle governs blocking calls, of which there are none here.
+#include "parallel/comms/mpi_group.h"
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+
+#include "core/error.h"
+#include "parallel/engine.h"
+
+namespace howmany {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using Word = MpiProcess::Word;
+
+constexpr int kYields = 50;
+constexpr microseconds kBusy(3), kShortSleep(20), kLongSleep(200);
+// How long a rank that failed waits for word from the others, to tell who is silent, and how long a
+// message may still be on its way from a peer that left.
+constexpr milliseconds kInquiry(1000), kLateMail(500);
+
+uint64_t hash_of(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+}  // namespace
+
+MpiGroup::MpiGroup(MpiProcess& mpi, const std::string& name, milliseconds timeout)
+    : mpi_(mpi),
+      rank_(mpi.rank()),
+      path_(name),
+      id_(hash_of(path_)),
+      world_(static_cast<size_t>(mpi.size())) {
+  std::iota(world_.begin(), world_.end(), 0);
+  collective({}, timeout,
+             [this](MPI_Request* r) { return MPI_Comm_idup(MPI_COMM_WORLD, &comm_, r); });
+  MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+}
+
+MpiGroup::MpiGroup(const MpiGroup& parent, const std::vector<int>& members, int rank,
+                   const std::string& name)
+    : mpi_(parent.mpi_), rank_(rank), path_(parent.path_ + "/" + name), id_(hash_of(path_)) {
+  for (const int r : members) world_.push_back(parent.world_[static_cast<size_t>(r)]);
+  const auto locked = mpi_.lock();
+  MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+  check_mpi(MPI_Comm_group(parent.comm_, &all));
+  check_mpi(MPI_Group_incl(all, size(), members.data(), &some));
+  check_mpi(MPI_Comm_create_group(parent.comm_, some, static_cast<int>(id_ & 0x7fff), &comm_));
+  MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+  MPI_Group_free(&all);
+  MPI_Group_free(&some);
+}
+
+MpiGroup::~MpiGroup() {
+  const bool broken = failed_ || aborted_;
+  tell(broken ? Word::failed : Word::left, "has left");
+  // Open MPI's and MPICH's MPI_Comm_free of an idle group wait for nobody.
+  const auto locked = mpi_.lock();
+  if (!broken) MPI_Comm_free(&comm_);
+}
+
+void MpiGroup::collective(std::vector<Tensor> buffers, milliseconds timeout, const Start& start) {
+  ++turn_;
+  run({-1, Clock::now(), timeout}, std::move(buffers), start);
+  done_ = turn_;
+}
+
+MPI_Status MpiGroup::message(int peer, std::vector<Tensor> buffers, milliseconds timeout,
+                             const Start& start) {
+  return run({peer, Clock::now(), timeout}, std::move(buffers), start);
+}
+
+MPI_Status MpiGroup::run(Wait wait, std::vector<Tensor> buffers, const Start& start) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  try {
+    stop_on_trouble(wait);
+    {
+      const auto locked = mpi_.lock();
+      check_mpi(start(&request));
+    }
+    return poll(request, wait);
+  } catch (const EngineError& e) {
+    mpi_.abandon(std::move(buffers));
+    give_up(e.peer(), e.what());
+  }
+}
+
+MPI_Status MpiGroup::poll(MPI_Request& request, const Wait& wait) {
+  microseconds sleep = kShortSleep;
+  for (int idle = 0;;) {
+    const auto before = Clock::now();
+    int done = 0;
+    MPI_Status status{};
+    {
+      const auto locked = mpi_.lock();
+      check_mpi(MPI_Test(&request, &done, &status));
+    }
+    if (done != 0) return status;
+    idle = Clock::now() - before > kBusy ? 0 : idle + 1;
+    if (idle <= kYields && before - wait.start < wait.timeout) {
+      std::this_thread::yield();
+      continue;
+    }
+    stop_on_trouble(wait);
+    std::this_thread::sleep_for(sleep);
+    sleep = std::min(2 * sleep, kLongSleep);
+  }
+}
+
+// Throws when the call can no longer end well: it was aborted, it is late, a peer gave up. A peer
+// that left, but completed this collective before, did its part.
+void MpiGroup::stop_on_trouble(const Wait& wait) {
+  if (aborted_) throw EngineError(-1, "aborted");
+  const auto elapsed = Clock::now() - wait.start;
+  for (const auto& notice : mpi_.heard(id_)) {
+    const int from = rank_of(notice.from);
+    if (notice.word == Word::aborted) throw EngineError(from, "failed: " + notice.why);
+    const bool missed =
+        wait.peer < 0 ? notice.turn < turn_ : from == wait.peer && elapsed > kLateMail;
+    if (missed && notice.word == Word::left) throw EngineError(from, notice.why);
+    if (missed) throw EngineError(-1, notice.why);
+  }
+  look_for_the_dead();
+  if (elapsed > wait.timeout) throw EngineError(-1, "nothing came");
+}
+
+// A look at the file system now and then.
+void MpiGroup::look_for_the_dead() {
+  if (Clock::now() < next_look_) return;
+  next_look_ = Clock::now() + milliseconds(50);
+  for (int r = 0; r < size(); ++r)
+    if (r != rank_ && mpi_.has_ended(world_[static_cast<size_t>(r)]))
+      throw EngineError(r, "has ended");
+}
+
+// When the cause is not known (peer -1), whoever stays silent is it.
+void MpiGroup::give_up(int peer, const std::string& why) {
+  failed_ = true;
+  tell(Word::failed, why);
+  if (peer >= 0 || aborted_) throw EngineError(peer, why);
+  const std::vector<int> silent = silent_ranks();
+  if (silent.empty()) throw EngineError(-1, why);
+  throw EngineError(silent[0], silent.size() == 1 ? "failed: " + why
+                                                  : fmt::format("and others ({}) failed: {}",
+                                                                fmt::join(silent, ", "), why));
+}
+
+std::vector<int> MpiGroup::silent_ranks() {
+  std::vector<int> silent;
+  for (const auto until = Clock::now() + kInquiry; Clock::now() < until;) {
+    silent.clear();
+    const auto heard = mpi_.heard(id_);
+    for (int r = 0; r < size(); ++r) {
+      const auto is_r = [&](const auto& notice) { return rank_of(notice.from) == r; };
+      if (r != rank_ && std::ranges::none_of(heard, is_r)) silent.push_back(r);
+    }
+    if (silent.empty()) break;
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  return silent;
+}
+
+void MpiGroup::abort(std::string_view why) noexcept {
+  aborted_ = true;
+  tell(Word::aborted, why);
+}
+
+void MpiGroup::tell(Word word, std::string_view why) noexcept {
+  std::vector<int> others;
+  std::ranges::copy_if(world_, std::back_inserter(others),
+                       [this](int r) { return r != mpi_.rank(); });
+  mpi_.tell(id_, others, word, done_, why);
+}
+
+int MpiGroup::rank_of(int world_rank) const {
+  return static_cast<int>(std::ranges::find(world_, world_rank) - world_.begin());
+}
+
+}  // namespace howmany

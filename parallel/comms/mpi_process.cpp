@@ -1,0 +1,159 @@
+#include "parallel/comms/mpi_process.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
+
+#include "core/error.h"
+#include "parallel/engine.h"
+
+namespace howmany {
+namespace {
+
+#if defined(MPIX_CUDA_AWARE_SUPPORT)
+bool cuda_aware() { return MPIX_Query_cuda_support() == 1; }
+#else
+bool cuda_aware() { return false; }
+#endif
+
+// A process that no MPI launcher started would come up alone, or hang.
+void require_launcher() {
+  constexpr std::array kMarks = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_FD"};
+  const bool launched =
+      std::ranges::any_of(kMarks, [](const char* name) { return std::getenv(name) != nullptr; });
+  HM_REQUIRE(launched,
+             "[connect] mpi joins processes that mpirun (or srun --mpi=pmix) started, and neither "
+             "started this one");
+}
+
+std::string name_of_level(int level) {
+  if (level == MPI_THREAD_MULTIPLE) return "multiple";
+  if (level == MPI_THREAD_SERIALIZED) return "serialized";
+  return level == MPI_THREAD_FUNNELED ? "funneled" : "single";
+}
+
+std::string library_version() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int size = 0;
+  MPI_Get_library_version(text.data(), &size);
+  const std::string all(text.data());
+  return all.substr(0, all.find_first_of(",\n"));
+}
+
+}  // namespace
+
+void check_mpi(int code) {
+  if (code == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int size = 0;
+  MPI_Error_string(code, text.data(), &size);
+  throw EngineError(-1, text.data());
+}
+
+MpiProcess& MpiProcess::get() {
+  static MpiProcess process;
+  return process;
+}
+
+MpiProcess::MpiProcess() {
+  int started = 0;
+  MPI_Initialized(&started);
+  if (started != 0) {
+    MPI_Query_thread(&level_);
+    spoiled_ = true;  // whoever started it ends it
+  } else {
+    require_launcher();
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level_);
+  }
+  if (level_ < MPI_THREAD_SERIALIZED)
+    throw EngineError(
+        -1, "MPI grants the thread level " + name_of_level(level_) + " only; serialized is needed");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+  MPI_Comm_size(MPI_COMM_WORLD, &size_);
+  int* most = nullptr;
+  int found = 0;
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &found);
+  if (found != 0) most_tag_ = *most;
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &words_));
+  MPI_Comm_set_errhandler(words_, MPI_ERRORS_RETURN);
+  if (const char* const folder = std::getenv("HOWMANY_EXITS")) exits_ = folder;
+}
+
+MpiProcess::~MpiProcess() {
+  int ended = 0;
+  MPI_Finalized(&ended);
+  if (!spoiled_ && ended == 0) MPI_Finalize();
+}
+
+std::map<std::string, std::string> MpiProcess::details() const {
+  int major = 0, minor = 0;
+  MPI_Get_version(&major, &minor);
+  return {{"version", library_version()},
+          {"standard", fmt::format("MPI {}.{}", major, minor)},
+          {"thread_level", fmt::format("serialized asked for, {} got", name_of_level(level_))},
+          {"progress", "by the thread that waits, which polls"},
+          {"cuda_aware", cuda_aware() ? "yes" : "no"}};
+}
+
+void MpiProcess::tell(uint64_t group, const std::vector<int>& to, Word word, int64_t turn,
+                      std::string_view why) noexcept {
+  const auto locked = lock();
+  int ended = 0;
+  if (MPI_Finalized(&ended); ended != 0) return;
+  if (word != Word::left) spoiled_ = true;
+  for (const int r : to) {
+    auto out = std::make_unique<Outgoing>();
+    out->message = {group, turn, static_cast<int32_t>(word), {}};
+    why.copy(out->message.why, sizeof out->message.why - 1);
+    if (MPI_Isend(&out->message, sizeof out->message, MPI_BYTE, r, 0, words_, &out->request) ==
+        MPI_SUCCESS)
+      outgoing_.push_back(std::move(out));
+  }
+}
+
+void MpiProcess::take_in() {
+  std::erase_if(outgoing_, [](const auto& out) {
+    int done = 0;
+    return MPI_Test(&out->request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0;
+  });
+  for (;;) {
+    int waiting = 0;
+    MPI_Status status;
+    check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, 0, words_, &waiting, &status));
+    if (waiting == 0) return;
+    Message message{};
+    check_mpi(MPI_Recv(&message, sizeof message, MPI_BYTE, status.MPI_SOURCE, 0, words_,
+                       MPI_STATUS_IGNORE));
+    message.why[sizeof message.why - 1] = 0;
+    notices_[message.group].push_back(
+        {status.MPI_SOURCE, static_cast<Word>(message.word), message.turn, message.why});
+  }
+}
+
+std::vector<MpiProcess::Notice> MpiProcess::heard(uint64_t group) {
+  const auto locked = lock();
+  take_in();
+  const auto found = notices_.find(group);
+  return found == notices_.end() ? std::vector<Notice>{} : found->second;
+}
+
+bool MpiProcess::has_ended(int r) const {
+  return !exits_.empty() && access(fmt::format("{}/exit.{}", exits_, r).c_str(), F_OK) == 0;
+}
+
+void MpiProcess::abandon(std::vector<Tensor> buffers) {
+  const auto locked = lock();
+  spoiled_ = true;
+  std::ranges::move(buffers, std::back_inserter(abandoned_));
+}
+
+}  // namespace howmany

@@ -1,0 +1,47 @@
+#include "parallel/comms/mpi_types.h"
+
+namespace howmany {
+namespace {
+
+MPI_Datatype type_for(float) { return MPI_FLOAT; }
+MPI_Datatype type_for(double) { return MPI_DOUBLE; }
+MPI_Datatype type_for(int32_t) { return MPI_INT32_T; }
+MPI_Datatype type_for(int64_t) { return MPI_INT64_T; }
+MPI_Datatype type_for(uint8_t) { return MPI_UINT8_T; }
+
+}  // namespace
+
+MPI_Datatype type_of(Dtype dtype) {
+  switch (dtype) {
+#define X(name, type) \
+  case Dtype::name:   \
+    return type_for(type{});
+    HM_DTYPES(X)
+#undef X
+  }
+  return MPI_DATATYPE_NULL;
+}
+
+MPI_Op op_of(ReduceOp op) {
+  if (op == ReduceOp::sum) return MPI_SUM;
+  return op == ReduceOp::max ? MPI_MAX : MPI_MIN;
+}
+
+Part::Part(Dtype dtype, int64_t elements)
+    : count(static_cast<int>(elements)), type(type_of(dtype)) {
+  if (elements <= kMostElements) return;
+  const int64_t blocks = elements / kMostElements;
+  const auto width = static_cast<int64_t>(size_of(dtype));
+  MPI_Datatype block = MPI_DATATYPE_NULL;
+  check_mpi(MPI_Type_contiguous(static_cast<int>(kMostElements), type, &block));
+  const int lengths[] = {static_cast<int>(blocks), static_cast<int>(elements % kMostElements)};
+  const MPI_Aint places[] = {0, static_cast<MPI_Aint>(blocks * kMostElements * width)};
+  const MPI_Datatype types[] = {block, type};
+  check_mpi(MPI_Type_create_struct(2, lengths, places, types, &made_));
+  check_mpi(MPI_Type_commit(&made_));
+  MPI_Type_free(&block);
+  count = 1;
+  type = made_;
+}
+
+}  // namespace howmany

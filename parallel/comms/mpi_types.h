@@ -1,0 +1,34 @@
+// Our dtypes and operations as MPI's. Stateless; call under the lock of MpiProcess.
+#pragma once
+
+#include "core/dtype.h"
+#include "parallel/comm.h"
+#include "parallel/comms/mpi_process.h"
+
+namespace howmany {
+
+// Elements in one MPI call: counts are ints, and some MPI versions multiply them by the width.
+constexpr int64_t kMostElements = int64_t{1} << 28;
+
+MPI_Datatype type_of(Dtype dtype);
+MPI_Op op_of(ReduceOp op);
+
+// `elements` of a dtype as a count and a type: more than one call takes are one element of a type
+// made of blocks. It may go as soon as the call that uses it has started.
+class Part {
+ public:
+  Part(Dtype dtype, int64_t elements);
+  ~Part() {
+    if (made_ != MPI_DATATYPE_NULL) MPI_Type_free(&made_);
+  }
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+
+  int count;
+  MPI_Datatype type;
+
+ private:
+  MPI_Datatype made_ = MPI_DATATYPE_NULL;
+};
+
+}  // namespace howmany

@@ -1,0 +1,35 @@
+// The part of NCCL that is used, from libnccl opened at run time: a program that was built with it
+// still starts where neither it nor a GPU is. Thread-safe.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+namespace howmany {
+
+#define HM_NCCL_CALLS(X)    \
+  X(ncclGetUniqueId)        \
+  X(ncclCommInitRankConfig) \
+  X(ncclCommGetAsyncError)  \
+  X(ncclCommAbort)          \
+  X(ncclCommDestroy)        \
+  X(ncclGetErrorString)     \
+  X(ncclGetVersion)         \
+  X(ncclAllReduce)          \
+  X(ncclBroadcast)          \
+  X(ncclAllGather) X(ncclReduceScatter) X(ncclSend) X(ncclRecv) X(ncclGroupStart) X(ncclGroupEnd)
+
+struct NcclLibrary {
+  // Throws EngineError when the library cannot be opened.
+  static const NcclLibrary& get();
+
+#define X(name) decltype(&::name) name = nullptr;
+  HM_NCCL_CALLS(X)
+#undef X
+};
+
+// Throw EngineError. Not ready yet (ncclInProgress) is no error.
+void check_nccl(ncclResult_t result);
+void check_cuda(cudaError_t error);
+
+}  // namespace howmany

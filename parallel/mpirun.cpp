@@ -1,0 +1,100 @@
+#include "parallel/mpirun.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <utility>
+
+#include "core/error.h"
+
+namespace howmany {
+namespace {
+
+// $0: the folder of the launch; the arguments: the grace in tenths of a second, then the rank's
+// own. A signal to the group reaches the rank too, so the shell itself ignores it by an empty trap;
+// and what it would say of a killed rank ("Killed") is for us to say.
+constexpr const char* kShell = R"sh(
+ticks=$1; shift
+export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE
+export LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK LOCAL_WORLD_SIZE=$OMPI_COMM_WORLD_LOCAL_SIZE
+[ "$RANK" = 0 ] || exec >/dev/null
+exec 3>&2 2>/dev/null
+trap : TERM INT
+sh -c 'echo $$ >"$0/pid.$RANK"; exec "$@"' "$0" "$@" 2>&3 3>&-
+code=$?
+rm -f "$0/pid.$RANK"
+[ $code = 0 ] && exit 0
+echo $code >"$0/.exit.$RANK" && mv "$0/.exit.$RANK" "$0/exit.$RANK"
+while [ $ticks -gt 0 ] && [ $(ls "$0" | grep -c '^exit\.') -lt $WORLD_SIZE ]; do
+  sleep 0.1
+  ticks=$((ticks - 1))
+done
+exit $code
+)sh";
+
+// A shell says 128 + signal.
+RankExit read_exit(const std::filesystem::path& file, int rank) {
+  int code = 0;
+  std::ifstream(file) >> code;
+  return {.rank = rank, .code = code, .signal = code > 128 && code < 128 + 65 ? code - 128 : 0};
+}
+
+}  // namespace
+
+std::vector<std::string> mpirun_command(const std::vector<std::string>& argv, int world,
+                                        const std::string& folder,
+                                        std::chrono::milliseconds grace) {
+  std::vector<std::string> command = {"mpirun", "--quiet"};
+  if (geteuid() == 0) command.emplace_back("--allow-run-as-root");
+  // Who asked for more ranks than cores said so to howmany, and ranks bind themselves.
+  command.insert(command.end(), {"--oversubscribe", "--bind-to", "none"});
+  // Only this host: neither ssh nor Slurm places ranks elsewhere, and no network is used.
+  const std::pair<const char*, std::string> settings[] = {
+      {"plm", "isolated"}, {"ras", "^slurm"}, {"btl", "^tcp"}, {"orte_tmpdir_base", folder}};
+  for (const auto& [name, value] : settings) command.insert(command.end(), {"--mca", name, value});
+  command.insert(command.end(), {"-n", std::to_string(world), "sh", "-c", kShell, folder,
+                                 std::to_string(grace.count() / 100)});
+  command.insert(command.end(), argv.begin(), argv.end());
+  return command;
+}
+
+std::optional<RankExit> first_bad_exit(const std::string& folder, int world) {
+  std::optional<RankExit> first;
+  std::filesystem::file_time_type when;
+  for (int rank = 0; rank < world; ++rank) {
+    const std::filesystem::path file = fmt::format("{}/exit.{}", folder, rank);
+    std::error_code absent;
+    const auto written = std::filesystem::last_write_time(file, absent);
+    if (absent || (first && written >= when)) continue;
+    first = read_exit(file, rank);
+    when = written;
+  }
+  return first;
+}
+
+void signal_ranks(const std::string& folder, int world, int signal) {
+  for (int rank = 0; rank < world; ++rank) {
+    pid_t pid = 0;
+    if (std::ifstream(fmt::format("{}/pid.{}", folder, rank)) >> pid && pid > 0) kill(pid, signal);
+  }
+}
+
+bool is_of_outer_launch(const std::string& variable) {
+  constexpr std::array kOurs = {
+      "RANK",        "WORLD_SIZE",  "LOCAL_RANK",         "LOCAL_WORLD_SIZE",
+      "MASTER_ADDR", "MASTER_PORT", "HOWMANY_RENDEZVOUS", "HOWMANY_EXITS"};
+  for (const std::string_view name : kOurs)
+    if (variable == name) return true;
+  // A user's own OMPI_MCA_ settings look like those that mpirun makes, and go with them.
+  const bool in_job =
+      std::getenv("OMPI_COMM_WORLD_SIZE") || std::getenv("PMIX_RANK") || std::getenv("PMI_RANK");
+  return in_job && (variable.starts_with("OMPI_") || variable.starts_with("PMIX_") ||
+                    variable.starts_with("PMI_"));
+}
+
+}  // namespace howmany

@@ -1,0 +1,163 @@
+// labels: mpi process
+// timeout: 300
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "parallel/launch.h"
+#include "parallel/private_folder.h"
+#include "tests/support/comm_claims.h"
+
+namespace howmany {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using namespace std::chrono_literals;
+
+// --- what the ranks do: this program started again with the names of a backend and a role ---
+
+// Rank 1 ends, one way or another, after some rounds; the others write down how they learn of it.
+int lose_one(Comm& comm, const std::function<void()>& end) {
+  Tensor t = Tensor::full({1 << 20}, 1);
+  try {
+    for (int round = 0;; ++round) {
+      if (comm.rank() == 1 && round == 3) {
+        end();
+        return 4;
+      }
+      comm.all_reduce(t);
+    }
+  } catch (const CommError& e) {
+    const std::filesystem::path folder = std::getenv("TEST_FOLDER");
+    std::ofstream(folder / fmt::format("error{}", comm.rank())) << e.what();
+    return 3;
+  }
+}
+
+int run_role(const std::string& backend, const std::string& role) {
+  const auto comm = connect(place_from_environment(), backend);
+  if (role == "everything") return check_everything(*comm), 0;
+  if (role == "details") {
+    if (comm->rank() == 0)
+      for (const auto& [what, value] : comm->details()) std::cout << what << ": " << value << "\n";
+    return 0;
+  }
+  if (role == "kill") return lose_one(*comm, [] { raise(SIGKILL); });
+  if (role == "exit") return lose_one(*comm, [] { _exit(7); });
+  if (role == "leave") return lose_one(*comm, [] {});
+  if (role == "abort") return lose_one(*comm, [&] { comm->abort("rank 1 is out of luck"); });
+  comm->set_timeout(500ms);
+  if (role == "hang") return lose_one(*comm, [] { std::this_thread::sleep_for(60s); });
+  return 99;
+}
+
+// --- the tests ---
+
+class Mpi : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::ranges::count(comm_names(), "mpi") == 0) GTEST_SKIP() << "built without MPI";
+    setenv("TEST_FOLDER", notes_.path().c_str(), 1);
+    setenv("TMPDIR", temporary_.path().c_str(), 1);
+  }
+  void TearDown() override {
+    unsetenv("TMPDIR");
+    EXPECT_TRUE(std::filesystem::is_empty(temporary_.path())) << "files were left behind";
+  }
+
+  static RankExit launch(const std::string& role, int world, ProcessOptions options = {}) {
+    options.mpirun = true;
+    return launch_processes({std::filesystem::read_symlink("/proc/self/exe"), "mpi", role}, world,
+                            options);
+  }
+  std::string error_of(int rank) const {
+    std::ifstream in(fmt::format("{}/error{}", notes_.path(), rank));
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  // The survivors of three ranks name rank 1, and the operation.
+  void expect_rank_1_named(const std::string& why) const {
+    for (const int survivor : {0, 2})
+      EXPECT_THAT(error_of(survivor),
+                  AllOf(HasSubstr(fmt::format("[all_reduce] rank {} of 3 (mpi): peer 1", survivor)),
+                        HasSubstr(why), HasSubstr("after ")));
+  }
+
+ private:
+  PrivateFolder notes_, temporary_;
+};
+
+TEST_F(Mpi, DoesWhatEveryCommMustDo) {
+  for (const int world : {1, 2, 3, 4}) EXPECT_EQ(launch("everything", world).code, 0) << world;
+}
+
+TEST_F(Mpi, TellsItsVersionAndThreadLevel) {
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(launch("details", 2).code, 0);
+  EXPECT_THAT(::testing::internal::GetCapturedStdout(),
+              AllOf(HasSubstr("version: "), HasSubstr("thread_level: serialized asked for, "),
+                    HasSubstr("cuda_aware: "), HasSubstr("progress: ")));
+}
+
+TEST_F(Mpi, SurvivesAKilledRankAndNamesIt) {
+  const RankExit exit = launch("kill", 3, {.grace = 20s});
+  EXPECT_EQ(exit.rank, 1);
+  EXPECT_EQ(exit.signal, SIGKILL);
+  EXPECT_EQ(exit.code, 128 + SIGKILL);
+  expect_rank_1_named("ended");
+}
+
+TEST_F(Mpi, SurvivesARankThatExits) {
+  const RankExit exit = launch("exit", 3, {.grace = 20s});
+  EXPECT_EQ(exit.rank, 1);
+  EXPECT_EQ(exit.code, 7);
+  expect_rank_1_named("");
+}
+
+TEST_F(Mpi, TimesOutOnARankThatHangs) {
+  const RankExit exit = launch("hang", 3, {.grace = 3s});
+  EXPECT_EQ(exit.code, 3);
+  expect_rank_1_named("failed: nothing came");
+}
+
+TEST_F(Mpi, LearnsThatARankLeft) {
+  launch("leave", 3, {.grace = 3s});
+  expect_rank_1_named("has left");
+}
+
+TEST_F(Mpi, LearnsWhyARankAborted) {
+  launch("abort", 3, {.grace = 3s});
+  expect_rank_1_named("failed: rank 1 is out of luck");
+}
+
+TEST_F(Mpi, RefusesAProcessThatMpirunDidNotStart) {
+  const PrivateFolder folder;
+  EXPECT_THROW(connect({0, 2, 0, "file:" + folder.path(), ""}, "mpi"), std::invalid_argument);
+}
+
+}  // namespace
+
+int main_of_rank(const std::string& backend, const std::string& role) {
+  try {
+    GTEST_FLAG_SET(throw_on_failure, true);
+    return run_role(backend, role);
+  } catch (const std::exception& e) {
+    std::cerr << e.what() << std::endl;
+    return 98;
+  }
+}
+
+}  // namespace howmany
+
+int main(int argc, char** argv) {
+  if (argc == 3 && argv[1][0] != '-') return howmany::main_of_rank(argv[1], argv[2]);
+  testing::InitGoogleMock(&argc, argv);
+  return RUN_ALL_TESTS();
+}
