@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 
@@ -16,6 +17,7 @@
 #include "reports/process.h"
 #include "reports/progress.h"
 #include "reports/render.h"
+#include "reports/slurm.h"
 #include "reports/table.h"
 
 namespace howmany {
@@ -62,6 +64,22 @@ Plan resumed_plan(const Arguments& arguments) {
   return plan;
 }
 
+// Each would measure by itself, on the same cores, and write to the same folder.
+void refuse_many_copies() {
+  constexpr std::pair<const char*, const char*> kCounts[] = {{"mpirun", "OMPI_COMM_WORLD_SIZE"},
+                                                             {"mpirun", "PMI_SIZE"},
+                                                             {"srun", "SLURM_STEP_NUM_TASKS"},
+                                                             {"torchrun", "WORLD_SIZE"}};
+  for (const auto& [launcher, count] : kCounts) {
+    const char* const tasks = std::getenv(count);
+    if (tasks == nullptr || std::string_view(tasks) == "1") continue;
+    throw InputError(fmt::format(
+        "{} started this command {} times ({}), but it starts its own ranks: start it once, or use "
+        "howmany train",
+        launcher, tasks, count));
+  }
+}
+
 Plan new_plan(const Arguments& arguments, const std::string& folder) {
   if (fs::exists(plan_path(folder))) {
     throw InputError(
@@ -69,10 +87,12 @@ Plan new_plan(const Arguments& arguments, const std::string& folder) {
                     "--out",
                     folder, folder));
   }
-  const Plan plan{resolve(arguments), machine_fingerprint()};
+  std::string why;
+  const Plan plan{resolve(arguments, &why), machine_fingerprint()};
   check_with_bench(plan.request);
   prepare_folder(folder);
   write_plan(plan_path(folder), plan);
+  if (!arguments.quiet && !why.empty()) fmt::print(stderr, "{}\n", why);
   return plan;
 }
 
@@ -97,6 +117,10 @@ void print(const Summary& summary, const AdviceOptions& options, const Arguments
            const std::string& folder) {
   if (arguments.json) {
     fmt::print("{}", dump_json(to_json(summary)));
+    return;
+  }
+  if (arguments.emit == "slurm") {
+    fmt::print("{}", slurm_script(summary, advise(summary.measurements, options), options));
     return;
   }
   const bool color = !arguments.no_color && color_wanted(STDOUT_FILENO);
@@ -139,6 +163,7 @@ void measure_into(const std::string& folder, const Plan& plan, const Arguments& 
 }  // namespace
 
 int run_gpus(const Arguments& arguments) {
+  refuse_many_copies();
   const AdviceOptions options = asked(arguments);
   const bool resume = !arguments.resume.empty();
   std::string folder = resume ? arguments.resume : arguments.out;

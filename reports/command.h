@@ -27,6 +27,7 @@ struct Arguments {
   bool oversubscribe = false;
 
   std::string out, resume, path;
+  std::string emit;  // "slurm": a job script on stdout, nothing else there
   double run_timeout = 120;
   bool json = false, quiet = false, no_color = false, verbose = false;
 };
@@ -37,7 +38,8 @@ int run_report(const Arguments& arguments);
 
 // What the arguments change in `request`; defaults stay.
 void apply(const Arguments& arguments, Request& request);
-// Every default resolved for this machine.
-Request resolve(const Arguments& arguments);
+// Every default resolved for this machine. `why` becomes the reason of a choice of backend, or
+// stays empty.
+Request resolve(const Arguments& arguments, std::string* why = nullptr);
 
 }  // namespace howmany

@@ -41,7 +41,10 @@ void add_output(CLI::App& app, Arguments& a) {
   app.add_option(
       "--samples", a.samples,
       "Samples to train, for time and device-hours [1281167, one pass over ImageNet-1k]");
-  app.add_flag("--json", a.json, "The summary on stdout as JSON, nothing else there");
+  auto* json = app.add_flag("--json", a.json, "The summary on stdout as JSON, nothing else there");
+  app.add_option("--emit", a.emit, "slurm: a job script for what is recommended, on stdout")
+      ->check(CLI::IsMember({"slurm"}))
+      ->excludes(json);
   app.add_flag("--no-color", a.no_color, "No colour, as NO_COLOR in the environment");
 }
 
@@ -50,7 +53,7 @@ void add_measuring(CLI::App& app, Arguments& a) {
            "Devices in order, cuda:0,cuda:1 or cpu:0,cpu:1 [GPUs, else slices of the cores]");
   add_list(app, "--mode", a.modes, "Parallel modes [data_parallel,ddp]");
   add_list(app, "--backend", a.backends,
-           "Communication between ranks [gloo if usable, else local]");
+           "Communication between ranks; auto chooses and says why [auto]");
   app.add_option("--cores-per-device", a.cores_per_device, "Cores of a cpu device")
       ->check(CLI::Range(1, 4096));
   app.add_option("--kernels", a.kernels, "Kernel backend of the devices");
@@ -116,7 +119,8 @@ void add_report(CLI::App& app, Arguments& a) {
   app.footer(
       "Examples:\n"
       "  howmany report howmany-out/20260101T120000Z\n"
-      "  howmany report summary.json --min-efficiency 0.6 --samples 90M");
+      "  howmany report summary.json --min-efficiency 0.6 --samples 90M\n"
+      "  howmany report howmany-out/20260101T120000Z --emit slurm > job.sh");
 }
 
 void add_selftest(CLI::App& app, SelftestArguments& a) {

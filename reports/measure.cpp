@@ -89,6 +89,14 @@ BenchRow failed_row(const std::string& name, const std::string& why) {
   return row;
 }
 
+// The survivors of a rank saw it vanish; what ended it is known to the bench that started it.
+std::string with_cause(const std::string& error, const Ended& ended) {
+  const std::string last = ended.last_line();
+  return last.find(" was ended by signal ") == std::string::npos
+             ? error
+             : fmt::format("{} ({})", error, last);
+}
+
 void read_outcome(const Scratch& scratch, const Ended& ended, BenchRun& run, Results& results) {
   const std::string name = run.row.name;
   BenchFile file;
@@ -96,7 +104,7 @@ void read_outcome(const Scratch& scratch, const Ended& ended, BenchRun& run, Res
   const bool one = file.rows.size() == 1;
   if (!ended.ok()) {
     const bool told = one && !file.rows[0].error.empty();
-    run.row = failed_row(name, told ? file.rows[0].error : ended.describe());
+    run.row = failed_row(name, told ? with_cause(file.rows[0].error, ended) : ended.describe());
     return;
   }
   if (!one) {

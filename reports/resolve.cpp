@@ -89,9 +89,27 @@ void resolve_devices(const Arguments& arguments, const Machine& machine, Request
   }
 }
 
-bool usable(const std::vector<Part>& parts, const std::string& name) {
-  return std::any_of(parts.begin(), parts.end(),
-                     [&](const Part& part) { return part.name == name && part.usable; });
+struct Choice {
+  std::string name, because;
+};
+
+// The best of what works here: nccl for GPUs, else gloo, which needs no launcher, else mpi; local
+// is always there. What was passed over is part of the reason.
+Choice choose_backend(const Machine& machine, const Request& request) {
+  const bool cuda = request.devices[0].starts_with("cuda");
+  std::vector<std::string> passed;
+  if (!cuda) passed.push_back("nccl is for GPUs");
+  for (const std::string name : {"nccl", "gloo", "mpi", "local"}) {
+    if (name == "nccl" && !cuda) continue;
+    const auto part = std::find_if(machine.comms.begin(), machine.comms.end(),
+                                   [&](const Part& p) { return p.name == name; });
+    if (part != machine.comms.end() && part->usable)
+      return {name, fmt::format("{}{}{}", part->why, passed.empty() ? "" : "; ",
+                                fmt::join(passed, "; "))};
+    passed.push_back(
+        fmt::format("{}: {}", name, part == machine.comms.end() ? "not built" : part->why));
+  }
+  throw InputError("no backend can be used here");
 }
 
 void refuse_unknown(const char* what, const std::string& name, const std::vector<Part>& parts) {
@@ -158,15 +176,17 @@ void apply(const Arguments& a, Request& request) {
   if (a.oversubscribe) request.oversubscribe = true;
 }
 
-Request resolve(const Arguments& arguments) {
+Request resolve(const Arguments& arguments, std::string* why) {
   Request request = defaults(arguments.preset);
   if (!arguments.preset) request.workloads = {{"mlp", default_batch("mlp")}};
   apply(arguments, request);
   const Machine machine = read_machine();
   resolve_devices(arguments, machine, request);
   if (request.modes.empty()) request.modes = {"data_parallel", "ddp"};
-  if (request.backends.empty()) {
-    request.backends = {usable(machine.comms, "gloo") ? "gloo" : "local"};
+  if (request.backends.empty() || request.backends == std::vector<std::string>{"auto"}) {
+    const Choice choice = choose_backend(machine, request);
+    request.backends = {choice.name};
+    if (why != nullptr) *why = fmt::format("backend {}: {}", choice.name, choice.because);
   }
   refuse_unknown_names(machine, request);
   refuse_oversubscription(machine, request);

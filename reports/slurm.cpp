@@ -1,0 +1,116 @@
+#include "reports/slurm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "reports/json.h"
+#include "reports/plan.h"
+
+namespace howmany {
+namespace {
+
+const Point& recommended_point(const Advice& advice) {
+  const auto found = std::find_if(advice.points.begin(), advice.points.end(), [&](const Point& p) {
+    return p.devices == advice.recommended && p.mode == advice.mode && p.backend == advice.backend;
+  });
+  if (found == advice.points.end()) throw InputError("the recommended row is not in the table");
+  return *found;
+}
+
+// Half as long again as measured, in whole minutes, at least five.
+std::string time_limit(double seconds) {
+  const auto minutes = static_cast<int64_t>(std::ceil(std::max(5.0, seconds * 1.5 / 60)));
+  return fmt::format("{}-{:02}:{:02}:00", minutes / 1440, minutes / 60 % 24, minutes % 60);
+}
+
+// What a shell would take apart is quoted.
+std::string word(const std::string& text) {
+  const bool plain = !text.empty() && text.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyz"
+                                          "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789_-:=,./") == std::string::npos;
+  if (plain) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+struct Job {
+  const Request& request;
+  const Advice& advice;
+  const Workload& workload;
+  bool cuda = false;
+  int devices = 1, tasks = 1;
+};
+
+Job job_of(const Request& request, const Advice& advice) {
+  const auto workload = std::find_if(request.workloads.begin(), request.workloads.end(),
+                                     [&](const Workload& w) { return w.model == advice.model; });
+  if (workload == request.workloads.end()) throw InputError("the model is not in the request");
+  Job job{request, advice, *workload};
+  job.cuda = request.devices.at(0).starts_with("cuda");
+  job.devices = *advice.recommended;
+  // Without another process to talk to, one task drives all devices.
+  job.tasks = advice.backend == "local" ? 1 : job.devices;
+  return job;
+}
+
+std::string command(const Job& job) {
+  const Request& request = job.request;
+  const bool weak = request.scaling == Scaling::kWeak;
+  std::string text =
+      fmt::format("howmany train --model {} --mode {} --batch {}", word(job.advice.model),
+                  job.advice.mode, weak ? job.workload.batch * job.devices : job.workload.batch);
+  // srun gives each task its devices; a task that drives several names them.
+  if (job.tasks == 1)
+    text += fmt::format(" --devices {}:0{}", job.cuda ? "cuda" : "cpu",
+                        job.devices > 1 ? fmt::format("-{}", job.devices - 1) : "");
+  if (job.tasks > 1) text += " --backend " + job.advice.backend;
+  if (!job.cuda) text += fmt::format(" --cores-per-device {}", request.cores_per_device);
+  if (!request.data.empty()) text += " --data " + word(request.data);
+  if (request.workers >= 0) text += fmt::format(" --workers {}", request.workers);
+  return text;
+}
+
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');
+  return text;
+}
+
+}  // namespace
+
+std::string slurm_script(const Summary& summary, const std::vector<Advice>& advice,
+                         const AdviceOptions& options) {
+  if (advice.empty() || !advice[0].recommended)
+    throw InputError(advice.empty() ? "no job script: nothing was measured"
+                                    : "no job script: " + advice[0].because);
+  const auto asked = summary.context.find("howmany_request");
+  if (asked == summary.context.end())
+    throw InputError("no job script: the summary does not tell its request");
+  const Request request = request_from_json(*asked, "summary.json");
+  const Job job = job_of(request, advice[0]);
+  const int cores = request.cores_per_device * (job.devices / job.tasks);
+  const double seconds = options.samples_to_train / recommended_point(advice[0]).samples_per_s;
+  std::string text = fmt::format(
+      "#!/bin/bash\n"
+      "# {}\n"
+      "# Measured on {}. Add --epochs, and the partition and account of your cluster.\n"
+      "#SBATCH --job-name=howmany\n"
+      "#SBATCH --nodes=1\n"
+      "#SBATCH --ntasks={}\n"
+      "#SBATCH --cpus-per-task={}\n"
+      "#SBATCH --time={}  # for {:g} samples, half as long again as measured\n",
+      one_line(advice[0].because), one_line(summary.context.value("cpu", "an unknown CPU")),
+      job.tasks, cores, time_limit(seconds), options.samples_to_train);
+  if (job.cuda) text += fmt::format("#SBATCH --gpus={}\n", job.devices);
+  // --cpu-bind: each task has cores of its own. --kill-on-bad-exit: none waits for a dead one.
+  return text +
+         fmt::format("\nsrun{} --cpus-per-task={} --cpu-bind=cores --kill-on-bad-exit=1 \\\n  {}\n",
+                     advice[0].backend == "mpi" && job.tasks > 1 ? " --mpi=pmix" : "", cores,
+                     command(job));
+}
+
+}  // namespace howmany

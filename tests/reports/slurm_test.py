@@ -1,0 +1,76 @@
+# labels: process
+# timeout: 120
+"""`--emit slurm`: a job script for what is recommended, alone on stdout; and which backend `auto`
+chose, and why."""
+import subprocess
+
+import programs
+from fake import Fake
+
+
+class JobScript(Fake):
+    def script(self, *more, mode="ddp", **environment):
+        done = self.howmany("gpus", "--mode", mode, "--rounds", "1", "--emit", "slurm", "--out", self.out,
+                            *more, **environment)
+        self.assertEqual(done.code, 0, done)
+        self.assertTrue(done.out.startswith("#!/bin/bash\n"), done)
+        checked = subprocess.run(["bash", "-n"], input=done.out, text=True, capture_output=True)
+        self.assertEqual((checked.returncode, checked.stderr), (0, ""))
+        return done.out
+
+    def command(self, script):
+        return script.split("--kill-on-bad-exit=1 \\\n  ")[1].split()
+
+    def test_asks_for_a_task_and_its_cores_for_each_device(self):
+        script = self.script("--devices", "cpu:0,cpu:1", "--batch-per-device", "32")
+        self.assertIn("# Ask for 2 CPU devices, because", script)
+        self.assertIn("#SBATCH --ntasks=2\n#SBATCH --cpus-per-task=1\n", script)
+        self.assertNotIn("--gpus", script)
+        words = self.command(script)
+        self.assertEqual(words[:2], ["howmany", "train"])
+        for flag, value in (("--model", "mlp"), ("--mode", "ddp"), ("--backend", "gloo"), ("--batch", "64")):
+            self.assertEqual(words[words.index(flag) + 1], value)
+        self.assertNotIn("--devices", words, "srun gives each task its own")
+
+    def test_asks_for_gpus_where_gpus_were_measured(self):
+        script = self.script(FAKE_GPUS="4")
+        self.assertIn("#SBATCH --gpus=4\n", script)
+        self.assertIn("#SBATCH --ntasks=4\n", script)
+
+    def test_one_task_drives_all_devices_without_processes(self):
+        script = self.script("--devices", "cpu:0,cpu:1", mode="data_parallel")
+        self.assertIn("#SBATCH --ntasks=1\n#SBATCH --cpus-per-task=2\n", script)
+        words = self.command(script)
+        self.assertEqual(words[words.index("--devices") + 1], "cpu:0-1")
+
+    def test_time_limit_follows_the_samples(self):
+        self.assertIn("#SBATCH --time=0-00:05:00", self.script("--devices", "cpu:0", "--samples", "10"))
+        again = self.howmany("report", self.out, "--emit", "slurm", "--samples", "10G")
+        self.assertEqual(again.code, 0, again)
+        self.assertRegex(again.out, "#SBATCH --time=[1-9][0-9]*-")
+
+    def test_no_recommendation_means_no_script(self):
+        done = self.gpus("--emit", "slurm", FAKE_FAIL='{"single@1": "exit", "ddp@1": "exit", "ddp@2": "exit"}')
+        self.assertEqual(done.out, "")
+        self.assertIn("no job script", done.err)
+
+
+class Auto(Fake):
+    def test_choice_of_backend_is_explained(self):
+        done = self.gpus("--backend", "auto")
+        self.assertEqual(done.code, 0, done)
+        self.assertIn("backend gloo: built in; nccl is for GPUs\n", done.err)
+        self.assertEqual({run["backend"] for run in self.started()}, {"gloo", "local"})
+
+    def test_gpus_would_rather_have_nccl(self):
+        done = self.howmany("gpus", "--mode", "ddp", "--rounds", "1", "--out", self.out, FAKE_GPUS="2")
+        self.assertIn("backend gloo: built in; nccl: not built\n", done.err)
+
+    def test_copies_under_a_launcher_are_refused(self):
+        for launcher, variable in (("mpirun", "OMPI_COMM_WORLD_SIZE"), ("srun", "SLURM_STEP_NUM_TASKS"),
+                                   ("torchrun", "WORLD_SIZE")):
+            self.assert_refused(self.gpus(**{variable: "3"}), f"{launcher} started this command 3 times")
+        self.assertEqual(self.gpus(SLURM_STEP_NUM_TASKS="1").code, 0)
+
+
+programs.main()
