@@ -1,0 +1,133 @@
+# labels: netns process kill
+# timeout: 300
+"""Ranks on two hosts (network namespaces with a shaped link between them), over gloo and mpi, and
+what happens when the link is cut."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import unittest
+
+import hosts
+import processes
+import programs
+
+COMMS = {part["name"] for part in
+         programs.run("howmany-devices", "--json").json()["backends"]["comms"] if part["usable"]}
+ONE = [programs.BIN / "howmany-train", "--model", "mlp:sizes=64-64-10", "--timeout", "3", "--json",
+       "--mode", "single"]
+TRAIN = [*ONE[:-1], "ddp"]
+PATIENCE = 60
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("", 0))
+        return s.getsockname()[1]
+
+
+class TwoHosts(programs.TestCase):
+    def setUp(self):
+        super().setUp()
+        try:
+            self.hosts = hosts.Hosts(rate="1gbit")
+        except hosts.NotPermitted as problem:
+            self.skipTest(f"no network namespaces here: {problem}")
+        self.addCleanup(self.hosts.remove)
+
+    def start(self, command):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env={**os.environ, "TMPDIR": str(self.folder)})
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def start_gloo(self, epochs):
+        """A rank on each host, started as torchrun's agents would."""
+        port = free_port()
+        return [self.start(self.hosts.command(
+            rank, "env", f"RANK={rank}", "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1",
+            f"MASTER_ADDR={self.hosts.addresses[0]}", f"MASTER_PORT={port}",
+            f"HOWMANY_IFACE={self.hosts.links[rank]}", *TRAIN, "--backend", "gloo", "--epochs", epochs))
+            for rank in (0, 1)]
+
+    def start_mpi(self, epochs):
+        """mpirun on the first host, which starts its daemon on the second as it would by ssh."""
+        agent = self.folder / "agent"
+        far = " ".join(self.hosts.command(1)[:7] + ["-c"])
+        agent.write_text(f'#!/bin/sh\nshift\nexec {far} "hostname {self.hosts.names[1]} && $*"\n')
+        agent.chmod(0o755)
+        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        return self.start(self.hosts.command(
+            0, "mpirun", *root, "--quiet", "--bind-to", "none", "--host",
+            ",".join(f"{address}:1" for address in self.hosts.addresses), "-n", 2,
+            "--mca", "plm_rsh_agent", agent, "--mca", "btl", "self,tcp",
+            "--mca", "btl_tcp_if_include", self.hosts.network,
+            "--mca", "oob_tcp_if_include", self.hosts.network,
+            *TRAIN, "--backend", "mpi", "--epochs", epochs))
+
+    def bytes_sent(self):
+        link = self.hosts.links[0]
+        told = subprocess.run(["ip", "netns", "exec", self.hosts.names[0], "cat",
+                               f"/sys/class/net/{link}/statistics/tx_bytes"], capture_output=True, text=True)
+        return int(told.stdout)
+
+    def expected_losses(self):
+        single = programs.run(*ONE, "--epochs", 2)
+        return [epoch["mean_loss"] for epoch in single.json()["epochs"]]
+
+    def assert_losses(self, text):
+        told = programs.Result(0, text, "").json()
+        self.assertEqual(len(told["devices"]), 2)
+        for epoch, want in zip(told["epochs"], self.expected_losses(), strict=True):
+            self.assertAlmostEqual(epoch["mean_loss"], want, places=4)
+
+    @unittest.skipUnless("gloo" in COMMS, "gloo cannot be used here")
+    def test_gloo_trains_over_the_link(self):
+        ranks = self.start_gloo(2)
+        told = [rank.communicate(timeout=PATIENCE) for rank in ranks]
+        self.assertEqual([rank.returncode for rank in ranks], [0, 0], told)
+        self.assert_losses(told[0][0])
+        self.assertGreater(self.bytes_sent(), 100_000)
+
+    @unittest.skipUnless("mpi" in COMMS and shutil.which("mpirun"), "mpi cannot be used here")
+    def test_mpi_trains_over_the_link(self):
+        mpirun = self.start_mpi(2)
+        out, err = mpirun.communicate(timeout=PATIENCE)
+        self.assertEqual(mpirun.returncode, 0, err)
+        self.assert_losses(out)
+        self.assertGreater(self.bytes_sent(), 100_000)
+
+    def wait_for_traffic(self, ranks):
+        end, before = time.monotonic() + PATIENCE, self.bytes_sent()
+        while self.bytes_sent() < before + 3_000_000:
+            self.assertLess(time.monotonic(), end, "no steps between the hosts")
+            self.assertEqual([rank.poll() for rank in ranks], [None] * len(ranks))
+            time.sleep(0.05)
+
+    @unittest.skipUnless("gloo" in COMMS, "gloo cannot be used here")
+    def test_cut_link_ends_both_ranks_and_names_the_other_host(self):
+        ranks = self.start_gloo(1_000_000)
+        self.wait_for_traffic(ranks)
+        self.hosts.cut()
+        for rank, process in enumerate(ranks):
+            err = process.communicate(timeout=PATIENCE)[1]
+            self.assertEqual(process.returncode, 3, err)
+            self.assertRegex(err, rf"\[\w+\] rank {rank} of 2 \(gloo\): peer {1 - rank} on "
+                                  rf"{self.hosts.names[1 - rank]} .* after [0-9.]+ s")
+
+    @unittest.skipUnless("gloo" in COMMS, "gloo cannot be used here")
+    def test_killed_host_is_named(self):
+        ranks = self.start_gloo(1_000_000)
+        self.wait_for_traffic(ranks)
+        for pid in [ranks[1].pid, *processes.below(ranks[1].pid)]:
+            os.kill(pid, signal.SIGKILL)
+        err = ranks[0].communicate(timeout=PATIENCE)[1]
+        self.assertEqual(ranks[0].returncode, 3, err)
+        self.assertIn(f"peer 1 on {self.hosts.names[1]} failed", err)
+
+
+programs.main()
