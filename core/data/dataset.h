@@ -29,6 +29,8 @@ class Dataset {
   // cannot be had.
   virtual void get(int64_t index, uint64_t key, void* x, void* y) const = 0;
   virtual std::string describe() const = 0;
+  // What to call a sample in a message: the file it comes from, when it does.
+  virtual std::string name_of(int64_t index) const { return "sample " + std::to_string(index); }
 };
 
 using DatasetPtr = std::unique_ptr<Dataset>;
@@ -47,14 +49,22 @@ struct ImageFolderOptions {
   bool normalize = true;  // ImageNet mean and deviation, as torchvision's recipes
   OnBadImage on_bad = OnBadImage::refuse;
   int64_t max_pixels = 100'000'000;  // a larger image is a bad one (decompression bombs)
+  int64_t most = 0;  // above 0: only so many files, evenly drawn; the others are not opened
 };
 
 struct BadImage {
   std::string path, why;
 };
 
+// Where samples spent their time so far, summed over all threads.
+struct StageTimes {
+  int64_t samples = 0, file_bytes = 0, pixels = 0;  // pixels as stored
+  double read_s = 0, decode_s = 0, transform_s = 0;
+};
+
 class ImageDataset : public Dataset {
  public:
+  virtual StageTimes stages() const = 0;
   // Files that passed the scan, failed in decoding and were replaced (skip), so far, by path.
   virtual std::vector<BadImage> replaced() const = 0;
 };
@@ -64,6 +74,7 @@ struct ImageFolder {
   std::vector<std::string> classes;  // sorted folder names; label = position
   std::vector<BadImage> bad;         // found by the scan, by path
   std::vector<std::string> ignored;  // entries that are neither class folders nor named as images
+  int64_t listed = 0;                // files named as images, before `most` left some out
 };
 
 // root/class/file.{jpg,jpeg,png} (any case), files sorted by name; hidden folders are no classes.

@@ -66,6 +66,15 @@ void list_root(FolderScan& scan) {
             scan.root);
 }
 
+// Keeps `most` of the items, as far apart as can be.
+void thin_out(std::vector<FolderScan::Item>& items, int64_t most) {
+  const auto all = static_cast<int64_t>(items.size());
+  if (most < 1 || most >= all) return;
+  for (int64_t i = 0; i < most; ++i)
+    std::swap(items[static_cast<size_t>(i)], items[static_cast<size_t>(i * all / most)]);
+  items.resize(static_cast<size_t>(most));
+}
+
 // Why each item is bad; empty when it is not.
 std::vector<std::string> check(const FolderScan& scan, int64_t max_pixels) {
   std::vector<std::string> reasons(scan.items.size());
@@ -102,9 +111,11 @@ void FolderScan::path_of(const Item& item, std::string& path) const {
   path.append("/").append(item.file);
 }
 
-FolderScan scan_folder(const std::string& root, int64_t max_pixels) {
+FolderScan scan_folder(const std::string& root, int64_t max_pixels, int64_t most) {
   FolderScan scan{.root = root, .classes = {}, .ignored = {}, .items = {}, .bad = {}};
   list_root(scan);
+  scan.listed = static_cast<int64_t>(scan.items.size());
+  thin_out(scan.items, most);
   std::vector<std::string> reasons = check(scan, max_pixels);
   std::vector<FolderScan::Item> usable;
   for (size_t i = 0; i < reasons.size(); ++i) {

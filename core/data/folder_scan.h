@@ -19,13 +19,15 @@ struct FolderScan {
   std::vector<std::string> classes, ignored;
   std::vector<Item> items;  // by class, then file
   std::vector<BadImage> bad;
+  int64_t listed = 0;  // files named as images
 
   // Writes root/class/file over `path`, so that a reused string allocates nothing.
   void path_of(const Item& item, std::string& path) const;
 };
 
 // Checks files by several threads: over a network it is waiting for each that takes the time.
-// Throws Error when root cannot be listed or has no class folder.
-FolderScan scan_folder(const std::string& root, int64_t max_pixels);
+// With `most` above 0 only so many, evenly drawn, are looked at and kept. Throws Error when root
+// cannot be listed or has no class folder.
+FolderScan scan_folder(const std::string& root, int64_t max_pixels, int64_t most = 0);
 
 }  // namespace howmany

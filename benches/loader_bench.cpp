@@ -1,0 +1,228 @@
+// How fast batches come, by the number of loader workers, and where the time goes.
+//   loader/<data>/workers:N/batch:B/prefetch:P/as:threads[/ranks:R][/demand:D][/cache:cold]
+//   loader/probe/{solo,handover,collate,read,cores}/...   with --probe, instead
+// Seconds of a row are those of a batch (mean); samples are means of consecutive batches, or single
+// batches of solo. latency_* are the consumer's waits for a batch.
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <iostream>
+#include <set>
+
+#include "benches/loader_limits.h"
+#include "benches/loader_probes.h"
+#include "benches/loader_run.h"
+#include "benches/program.h"
+#include "benches/support.h"
+#include "core/cpu_limits.h"
+#include "core/error.h"
+
+namespace howmany::benches {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  loader_bench --data photos --workers 0,1,2,4\n"
+    "  loader_bench --data photos --workers 2 --samples-per-second 900   # how long does it "
+    "stall?\n"
+    "  loader_bench --data synthetic --probe";
+
+struct Flags {
+  LoaderDataOptions data;
+  LoaderRun run;
+  std::vector<int> workers = {0, 1, 2};
+  std::vector<int64_t> batches = {64};
+  std::vector<int> prefetch = {2};
+  std::string cache = "warm", samples;
+  bool probe = false, limits = false;
+};
+
+void add_flags(CLI::App& app, Flags& flags) {
+  app.add_option("--data", flags.data.data,
+                 "folder of class folders; synthetic: painted JPEGs; null; cost:MICROSECONDS")
+      ->capture_default_str();
+  app.add_option("--workers", flags.workers, "numbers of workers of each rank")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 1024));
+  app.add_option("--batch", flags.batches, "samples in a batch of each rank")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--prefetch", flags.prefetch, "batches kept ready for each worker")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--ranks", flags.run.ranks, "loaders at once, each with its consumer")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--samples-per-second", flags.run.demand, "what training takes, each rank")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--image-size", flags.data.size, "samples are this many pixels wide and high")
+      ->check(CLI::Range(1, 8192));
+  app.add_option("--most-files", flags.data.most, "files of the folder that are used")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--images", flags.data.images, "JPEGs painted for --data synthetic")
+      ->check(CLI::Range(1, 100'000));
+  app.add_option("--width", flags.data.width, "of a painted JPEG")->check(CLI::Range(8, 20'000));
+  app.add_option("--height", flags.data.height, "of a painted JPEG")->check(CLI::Range(8, 20'000));
+  app.add_option("--cache", flags.cache, "warm, or cold: pages dropped, every file read once")
+      ->check(CLI::IsMember({"warm", "cold"}));
+  app.add_option("--budget-seconds", flags.run.budget_s, "of timed batches, each case")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--seed", flags.run.seed, "of the order");
+  app.add_option("--samples", flags.samples, "append every sample to this file, a line each");
+  app.add_flag("--probe", flags.probe, "the short probes behind `howmany workers` instead");
+  app.add_flag("--limits", flags.limits, "only what bounds the number of workers, as JSON");
+  app.footer(kExamples);
+}
+
+struct Case {
+  std::string name;
+  std::function<Probed()> measure;
+  std::map<std::string, std::string> parameters = {};
+};
+
+double or_zero(const std::vector<double>& values, double q) {
+  return values.empty() ? 0 : quantile(values, q);
+}
+
+Probed as_probed(const LoaderResult& result, const LoaderRun& run) {
+  Probed probed;
+  probed.samples = result.blocks;
+  const double half = relative_half_width(result.blocks.seconds);
+  probed.counters = {{"samples_per_s", result.samples_per_s},
+                     {"latency_p50_s", or_zero(result.waits, 0.5)},
+                     {"latency_p95_s", or_zero(result.waits, 0.95)},
+                     {"latency_p99_s", or_zero(result.waits, 0.99)},
+                     {"latency_max_s", or_zero(result.waits, 1)},
+                     {"first_batch_s", result.first_batch_s},
+                     {"batches", static_cast<double>(result.batches)},
+                     {"cpu_s_per_sample", result.cpu_s_per_sample},
+                     {"bytes_per_worker", result.bytes_per_worker}};
+  if (half < 1) probed.counters["samples_per_s_half_width"] = half * result.samples_per_s;
+  if (run.demand > 0) {
+    probed.counters["stall_fraction"] = result.stall_fraction;
+    if (std::isfinite(result.stall_half_width))
+      probed.counters["stall_fraction_half_width"] = result.stall_half_width;
+  }
+  if (result.resident_before >= 0) probed.counters["resident_before"] = result.resident_before;
+  if (result.stages.samples == 0) return probed;
+  const auto n = static_cast<double>(result.stages.samples);
+  probed.counters["read_s"] = result.stages.read_s / n;
+  probed.counters["decode_s"] = result.stages.decode_s / n;
+  probed.counters["transform_s"] = result.stages.transform_s / n;
+  return probed;
+}
+
+Case run_case(const LoaderData& data, LoaderRun run) {
+  std::string name = fmt::format("loader/{}/workers:{}/batch:{}/prefetch:{}/as:threads",
+                                 data.name(), run.workers, run.batch, run.prefetch);
+  if (run.ranks > 1) name += fmt::format("/ranks:{}", run.ranks);
+  if (run.demand > 0) name += fmt::format("/demand:{:.4g}", run.demand);
+  if (run.cold) name += "/cache:cold";
+  return {name,
+          [&data, run] { return as_probed(run_loader(data, run), run); },
+          {{"data", data.name()},
+           {"workers", std::to_string(run.workers)},
+           {"batch", std::to_string(run.batch)},
+           {"prefetch", std::to_string(run.prefetch)},
+           {"as", "threads"},
+           {"ranks", std::to_string(run.ranks)},
+           {"cache", run.cold ? "cold" : "warm"}}};
+}
+
+std::vector<Case> run_cases(const LoaderData& data, const Flags& flags) {
+  std::vector<Case> cases;
+  for (const int workers : flags.workers)
+    for (const int64_t batch : flags.batches)
+      for (const int prefetch : flags.prefetch) {
+        LoaderRun run = flags.run;
+        run.workers = workers;
+        run.batch = batch;
+        run.prefetch = prefetch;
+        run.cold = flags.cache == "cold";
+        cases.push_back(run_case(data, run));
+      }
+  return cases;
+}
+
+std::vector<Case> probe_cases(const LoaderData& data, const Flags& flags) {
+  const int64_t batch = flags.batches.front();
+  const double budget = flags.run.budget_s;
+  const int cores = cpu_limits().usable;
+  std::vector<Case> cases = {
+      {fmt::format("loader/probe/solo/batch:{}", batch),
+       [&data, batch, budget] { return probe_solo(data, batch, budget); }},
+      {fmt::format("loader/probe/handover/workers:1/batch:{}", batch),
+       [&data, batch, budget] { return probe_handover(data, batch, 1, budget / 4); }},
+      {fmt::format("loader/probe/collate/batch:{}", batch),
+       [&data, batch, budget] { return probe_collate(data, batch, budget / 4); }},
+      {fmt::format("loader/probe/cores/threads:{}", cores),
+       [cores, budget] { return probe_cores(cores, budget / 2); }}};
+  if (data.files().empty()) return cases;
+  for (const bool cold : {false, true})
+    for (const int threads : std::set<int>{1, 2, 4, 8})
+      cases.push_back(
+          {fmt::format("loader/probe/read/threads:{}/cache:{}", threads, cold ? "cold" : "warm"),
+           [&data, threads, cold, budget] {
+             return probe_read(data, threads, cold, budget / (cold ? 2 : 8));
+           }});
+  return cases;
+}
+
+void run_case(benchmark::State& state, const Case& c, const std::string& samples) {
+  try {
+    const Probed probed = c.measure();
+    report(state, probed.samples, probed.counters);
+    SampleLine line;
+    line.name = c.name;
+    line.samples = probed.samples;
+    line.parameters = c.parameters;
+    append_samples(samples, line);
+  } catch (const std::exception& e) {
+    state.SkipWithError(e.what());
+  }
+}
+
+std::map<std::string, std::string> context(const LoaderData& data) {
+  std::map<std::string, std::string> told = {
+      {"loader_data", data.samples().describe()},
+      {"loader_sample_bytes", std::to_string(data.sample_bytes())}};
+  if (data.files().empty()) return told;
+  told["loader_files"] = std::to_string(data.listed());
+  told["loader_files_used"] = std::to_string(data.files().size());
+  told["loader_files_bad"] = std::to_string(data.bad());
+  return told;
+}
+
+int run(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("Times how fast batches come, by the number of loader workers.", "loader_bench");
+  add_flags(app, flags);
+  std::vector<std::string> words = parse(app, argc, argv);
+  if (flags.limits) {
+    std::cout << describe_loader_limits().dump(2) << "\n";
+    return 0;
+  }
+  words.insert(words.begin(), argv[0]);
+  std::vector<char*> rest;
+  for (std::string& word : words) rest.push_back(word.data());
+  const LoaderData data(flags.data);
+  HM_REQUIRE(flags.cache == "warm" || !data.files().empty(), "--cache cold: {} is in no file",
+             flags.data.data);
+  const std::vector<Case> cases = flags.probe ? probe_cases(data, flags) : run_cases(data, flags);
+  for (const Case& c : cases)
+    benchmark::RegisterBenchmark(
+        c.name.c_str(), [&](benchmark::State& state) { run_case(state, c, flags.samples); })
+        ->Iterations(1)
+        ->UseManualTime()
+        ->Unit(benchmark::kMillisecond);
+  add_context(context(data));
+  return run_benchmarks(static_cast<int>(rest.size()), rest.data());
+}
+
+}  // namespace
+}  // namespace howmany::benches
+
+int main(int argc, char** argv) {
+  using namespace howmany::benches;
+  return run_program("loader_bench", [&] { return run(argc, argv); });
+}

@@ -1,0 +1,52 @@
+// What loader_bench loads: a folder of images, JPEGs painted for the occasion, or samples in memory
+// with a set cost. A LoaderData may be read by any thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/data/dataset.h"
+
+namespace howmany::benches {
+
+struct LoaderDataOptions {
+  std::string data = "synthetic";  // a folder of class folders; "synthetic": painted JPEGs;
+                                   // "null"; "cost:200": 200 us of arithmetic a sample
+  int64_t size = 224;              // samples are [size,size,3] f32
+  int64_t most = 1024;             // files looked at, evenly drawn
+  int64_t images = 256, width = 500, height = 375;  // of painted JPEGs
+};
+
+class LoaderData {
+ public:
+  // Throws std::invalid_argument for a folder or a word that cannot be used.
+  explicit LoaderData(const LoaderDataOptions& options);
+  ~LoaderData();  // removes painted files
+  LoaderData(const LoaderData&) = delete;
+  LoaderData& operator=(const LoaderData&) = delete;
+
+  const Dataset& samples() const { return *samples_; }
+  // The same samples over and over, so that an epoch lasts as long as a measurement.
+  const Dataset& endless() const { return *endless_; }
+  const std::string& name() const { return name_; }  // "images", "painted", "null", ...
+  const std::vector<std::string>& files() const { return files_; }
+  int64_t listed() const { return listed_; }  // files the folder has in all
+  int64_t bad() const { return bad_; }        // of those looked at
+  StageTimes stages() const { return images_ ? images_->stages() : StageTimes{}; }
+  int64_t sample_bytes() const;  // x and y
+
+ private:
+  void open(const std::string& root, const LoaderDataOptions& options);
+
+  std::string name_, painted_;
+  std::vector<std::string> files_;
+  int64_t listed_ = 0, bad_ = 0;
+  DatasetPtr samples_, endless_;
+  const ImageDataset* images_ = nullptr;
+};
+
+// Samples that cost nothing to make: nothing is written.
+DatasetPtr null_dataset(const SampleSpec& spec, int64_t size);
+
+}  // namespace howmany::benches

@@ -1,0 +1,14 @@
+// What bounds the number of loader workers on this machine before anything is measured, as JSON:
+// cores as affinity, cpuset, quota and Slurm leave them, memory, /dev/shm, descriptors, processes.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+namespace howmany::benches {
+
+// {"cores", "cores_because", "cpu_limits": [{"source", "cpus", "detail"}], "memory_bytes",
+// "memory_because", "shm_bytes" (free; null without /dev/shm), "descriptors", "processes" (null: no
+// limit), "processes_because"}. `cores` keeps the fraction of a quota.
+nlohmann::json describe_loader_limits();
+
+}  // namespace howmany::benches

@@ -1,0 +1,257 @@
+#include "benches/loader_run.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <fstream>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <thread>
+
+#include "benches/page_cache.h"
+#include "core/data/loader.h"
+#include "core/error.h"
+
+namespace howmany::benches {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kBlocks = 20, kFewestBlocks = 8;
+constexpr double kTight = 0.01;  // relative half width at which a run may end early
+constexpr double kColdEnough = 0.02;
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double cpu_seconds() {
+  rusage use{};
+  ::getrusage(RUSAGE_SELF, &use);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(use.ru_utime) + seconds(use.ru_stime);
+}
+
+double resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  double all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+void spin_until(Clock::time_point end) {
+  while (Clock::now() < end) {
+  }
+}
+
+// Two-sided 95 % quantiles of Student's t by degrees of freedom.
+double student_t(size_t degrees) {
+  constexpr std::array<double, 20> kT = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36,
+                                         2.31,  2.26, 2.23, 2.20, 2.18, 2.16, 2.14,
+                                         2.13,  2.12, 2.11, 2.10, 2.09, 2.09};
+  return degrees > kT.size() ? 2.0 : kT[degrees - 1];
+}
+
+// The stages between two looks.
+StageTimes difference(const StageTimes& after, const StageTimes& before) {
+  return {.samples = after.samples - before.samples,
+          .file_bytes = after.file_bytes - before.file_bytes,
+          .pixels = after.pixels - before.pixels,
+          .read_s = after.read_s - before.read_s,
+          .decode_s = after.decode_s - before.decode_s,
+          .transform_s = after.transform_s - before.transform_s};
+}
+
+// One measurement. Ranks are threads that meet twice a batch; in between rank 0 keeps the times and
+// decides when it is enough.
+class Running {
+ public:
+  Running(const LoaderData& data, const LoaderRun& run)
+      : data_(data),
+        run_(run),
+        set_(run.cold ? data.samples() : data.endless()),
+        step_s_(run.demand > 0 ? static_cast<double>(run.batch) / run.demand : 0),
+        drop_(run.cold ? 0 : static_cast<size_t>(std::max(1, run.workers * run.prefetch))),
+        waits_(static_cast<size_t>(run.ranks)),
+        meet_(run.ranks) {}
+
+  LoaderResult measure() {
+    prepare_cache();
+    const double memory = resident_bytes();
+    start_ = Clock::now();
+    {
+      std::vector<std::jthread> others;
+      for (int rank = 1; rank < run_.ranks; ++rank)
+        others.emplace_back([this, rank] { consume(rank); });
+      consume(0);
+    }
+    if (error_) std::rethrow_exception(error_);
+    const int threads = std::max(1, run_.workers) * run_.ranks;
+    result_.bytes_per_worker = std::max(0.0, (memory_ - memory) / threads);
+    finish();
+    return std::move(result_);
+  }
+
+ private:
+  void prepare_cache() {
+    if (data_.files().empty()) return;
+    run_.cold ? evict(data_.files()) : read_in(data_.files());
+    result_.resident_before = resident_fraction(data_.files()).value_or(-1);
+    HM_ENSURE(!run_.cold || result_.resident_before <= kColdEnough,
+              "[loader_bench] not cold: {:.0f} % of the pages stayed in memory",
+              100 * result_.resident_before);
+  }
+
+  void consume(int rank) {
+    try {
+      Loader loader(set_, {.global_batch = run_.batch * run_.ranks,
+                           .workers = run_.workers,
+                           .prefetch = run_.prefetch,
+                           .seed = run_.seed,
+                           .share = {rank, run_.ranks}});
+      loader.start_epoch(0);
+      while (one_batch(loader, rank)) {
+      }
+    } catch (...) {
+      if (!failed_.exchange(true)) error_ = std::current_exception();
+      meet_.arrive_and_drop();
+    }
+  }
+
+  bool one_batch(Loader& loader, int rank) {
+    const Clock::time_point asked = Clock::now();
+    const bool more = loader.next().has_value();
+    waits_[static_cast<size_t>(rank)] = since(asked);
+    meet_.arrive_and_wait();
+    if (rank == 0) note_arrival(more);
+    meet_.arrive_and_wait();
+    if (failed_ || enough_) return false;
+    if (step_s_ > 0) train(rank);
+    return true;
+  }
+
+  // A training step that keeps a core busy, as the thread that feeds a GPU does.
+  void train(int rank) {
+    const Clock::time_point start = Clock::now();
+    spin_until(start +
+               std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(step_s_)));
+    if (rank == 0) spun_ += since(start);
+  }
+
+  void note_arrival(bool more) {
+    if (seen_++ == 0) result_.first_batch_s = since(start_);
+    if (seen_ > drop_ + 1) {
+      times_.push_back(since(last_));
+      result_.waits.push_back(*std::ranges::max_element(waits_));
+    }
+    if (seen_ == drop_ + 1) {  // what was made ahead has been taken
+      timing_ = Clock::now();
+      cpu_ = cpu_seconds();
+      spun_ = 0;
+      stages_ = data_.stages();
+    }
+    last_ = Clock::now();
+    enough_ = !more || (timing_ != Clock::time_point{} && done());
+    if (!more && !times_.empty()) times_.pop_back(), result_.waits.pop_back();
+    if (enough_) {
+      memory_ = resident_bytes();
+      cpu_ = cpu_seconds() - cpu_;
+      stages_ = difference(data_.stages(), stages_);
+    }
+  }
+
+  bool done() {
+    const double spent = since(timing_);
+    if (run_.cold || times_.size() < kFewestBlocks) return spent > 4 * run_.budget_s;
+    if (spent >= run_.budget_s) return true;
+    if (spent < run_.budget_s / 3 || times_.size() % 16 != 0) return false;
+    result_.blocks.converged = relative_half_width(blocks()) < kTight;
+    return result_.blocks.converged;
+  }
+
+  // No block is shorter than a round of the workers, which may deliver in bursts.
+  std::vector<double> blocks() const {
+    const size_t round = static_cast<size_t>(std::max(1, run_.workers));
+    const size_t count = std::clamp<size_t>(times_.size() / round, 2, kBlocks);
+    return block_means(times_, count);
+  }
+
+  void finish() {
+    HM_ENSURE(!times_.empty(), "[loader_bench] {} batches are too few to time", seen_);
+    result_.batches = static_cast<int64_t>(times_.size());
+    result_.blocks.seconds = times_.size() >= 2 ? blocks() : times_;
+    const double total = std::accumulate(times_.begin(), times_.end(), 0.0);
+    const auto samples = static_cast<double>(result_.batches * run_.batch * run_.ranks);
+    result_.samples_per_s = samples / total;
+    result_.stall_fraction =
+        std::accumulate(result_.waits.begin(), result_.waits.end(), 0.0) / total;
+    const size_t stretches = std::min(times_.size(), kBlocks / 2);
+    result_.stall_half_width = half_width(block_means(result_.waits, stretches)) *
+                               static_cast<double>(times_.size()) / total;
+    result_.cpu_s_per_sample = std::max(0.0, cpu_ - spun_ * run_.ranks) / samples;
+    result_.stages = stages_;
+  }
+
+  const LoaderData& data_;
+  const LoaderRun& run_;
+  const Dataset& set_;
+  const double step_s_;
+  const size_t drop_;
+  LoaderResult result_;
+  std::vector<double> waits_, times_;
+  size_t seen_ = 0;
+  double memory_ = 0, cpu_ = 0, spun_ = 0;
+  Clock::time_point start_, timing_{}, last_;
+  StageTimes stages_;
+  bool enough_ = false;
+  std::atomic<bool> failed_ = false;
+  std::exception_ptr error_;
+  std::barrier<> meet_;
+};
+
+}  // namespace
+
+std::vector<double> block_means(const std::vector<double>& values, size_t count) {
+  const size_t each = values.size() / std::max<size_t>(1, count);
+  std::vector<double> means;
+  for (size_t b = 0; each > 0 && b < count; ++b) {
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(b * each);
+    means.push_back(std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(each), 0.0) /
+                    static_cast<double>(each));
+  }
+  return means;
+}
+
+double half_width(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  if (values.size() < 2) return std::numeric_limits<double>::infinity();
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  double squares = 0;
+  for (const double v : values) squares += (v - mean) * (v - mean);
+  return student_t(values.size() - 1) * std::sqrt(squares / (n - 1) / n);
+}
+
+double relative_half_width(const std::vector<double>& values) {
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  return sum > 0 ? half_width(values) * static_cast<double>(values.size()) / sum
+                 : std::numeric_limits<double>::infinity();
+}
+
+LoaderResult run_loader(const LoaderData& data, const LoaderRun& run) {
+  HM_REQUIRE(run.ranks >= 1 && run.ranks <= 1024 && run.budget_s > 0 && run.demand >= 0,
+             "[loader_bench] {} ranks for {} s at {} samples/s", run.ranks, run.budget_s,
+             run.demand);
+  return Running(data, run).measure();
+}
+
+}  // namespace howmany::benches

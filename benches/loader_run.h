@@ -1,0 +1,45 @@
+// Measuring a loader as training sees it: one consumer a rank takes batches as fast as it can, or
+// at the pace of a training step, and the ranks meet after every batch as in data-parallel
+// training. Call from one thread.
+#pragma once
+
+#include <vector>
+
+#include "benches/loader_data.h"
+#include "benches/support.h"
+
+namespace howmany::benches {
+
+struct LoaderRun {
+  int workers = 1, prefetch = 2, ranks = 1;
+  int64_t batch = 64;  // of each rank
+  double demand = 0;   // samples/s of each rank that training takes; 0: all there is
+  bool cold = false;   // every sample once, its pages dropped before
+  double budget_s = 3;
+  uint64_t seed = 1;
+};
+
+struct LoaderResult {
+  Samples blocks;               // seconds a batch, means of consecutive batches
+  std::vector<double> waits;    // of the slowest rank for each batch, after the first window
+  int64_t batches = 0;          // timed, of each rank
+  double samples_per_s = 0;     // of all ranks together
+  double stall_fraction = 0;    // of the time, waiting for a batch
+  double stall_half_width = 0;  // of its 95 % interval
+  double first_batch_s = 0;     // from making the loader to its first batch
+  double cpu_s_per_sample = 0;  // of the whole process, without a paced consumer's own
+  double bytes_per_worker = 0;  // growth of the process's resident memory
+  double resident_before = -1;  // share of the files' pages in memory; -1: not told
+  StageTimes stages;
+};
+
+LoaderResult run_loader(const LoaderData& data, const LoaderRun& run);
+
+// Means of `count` equal stretches of consecutive values, the rest of the division left out.
+std::vector<double> block_means(const std::vector<double>& values, size_t count);
+
+// Half the width of the 95 % interval of the mean; infinite below two values.
+double half_width(const std::vector<double>& values);
+double relative_half_width(const std::vector<double>& values);
+
+}  // namespace howmany::benches

@@ -1,0 +1,92 @@
+#include "benches/page_cache.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace howmany::benches {
+namespace {
+
+class File {
+ public:
+  explicit File(const std::string& path)
+      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    struct stat status {};
+    if (fd_ >= 0 && ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode)) size_ = status.st_size;
+  }
+  ~File() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  int fd() const { return fd_; }
+  size_t size() const { return static_cast<size_t>(size_); }
+
+ private:
+  int fd_;
+  off_t size_ = 0;
+};
+
+struct Pages {
+  size_t resident = 0, all = 0;
+  bool told = true;
+};
+
+void count_pages(const File& file, Pages& pages) {
+  static const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  if (file.size() == 0) return;
+  void* const mapped = ::mmap(nullptr, file.size(), PROT_READ, MAP_SHARED, file.fd(), 0);
+  if (mapped == MAP_FAILED) {
+    pages.told = false;
+    return;
+  }
+  std::vector<unsigned char> in_memory((file.size() + page - 1) / page);
+  if (::mincore(mapped, file.size(), in_memory.data()) != 0) pages.told = false;
+  ::munmap(mapped, file.size());
+  pages.all += in_memory.size();
+  pages.resident += static_cast<size_t>(
+      std::ranges::count_if(in_memory, [](unsigned char flags) { return (flags & 1) != 0; }));
+}
+
+// The kernel tells everybody else that every page is in memory.
+bool may_ask(const std::string& path) {
+  struct stat status {};
+  return ::access(path.c_str(), W_OK) == 0 ||
+         (::stat(path.c_str(), &status) == 0 && status.st_uid == ::geteuid());
+}
+
+}  // namespace
+
+std::optional<double> resident_fraction(const std::vector<std::string>& paths) {
+  Pages pages;
+  for (const std::string& path : paths) {
+    if (!may_ask(path)) return {};
+    count_pages(File(path), pages);
+  }
+  if (!pages.told || pages.all == 0) return {};
+  return static_cast<double>(pages.resident) / static_cast<double>(pages.all);
+}
+
+void evict(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    const File file(path);
+    if (file.fd() < 0) continue;
+    ::fdatasync(file.fd());
+    ::posix_fadvise(file.fd(), 0, 0, POSIX_FADV_DONTNEED);
+  }
+}
+
+void read_in(const std::vector<std::string>& paths) {
+  std::vector<char> buffer(1 << 20);
+  for (const std::string& path : paths) {
+    const File file(path);
+    while (file.fd() >= 0 && ::read(file.fd(), buffer.data(), buffer.size()) > 0) {
+    }
+  }
+}
+
+}  // namespace howmany::benches

@@ -1,0 +1,98 @@
+# labels: process
+# timeout: 120
+"""loader_bench as a user runs it."""
+import json
+import pathlib
+
+import images
+import programs
+
+SMALL = ("--images", 24, "--width", 64, "--height", 48, "--image-size", 32, "--batch", 4,
+         "--budget-seconds", 0.05)
+
+
+def bench(*arguments, **environment):
+    return programs.run("loader_bench", *arguments, **environment)
+
+
+class Loader(programs.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.out = self.folder / "loader.json"
+
+    def rows(self, *arguments):
+        done = bench(*arguments, f"--benchmark_out={self.out}")
+        self.assertEqual(done.code, 0, done)
+        return json.loads(self.out.read_text())["benchmarks"]
+
+    def test_a_row_for_each_number_of_workers(self):
+        rows = self.rows(*SMALL, "--workers", "0,1,2")
+        self.assertEqual([r["name"] for r in rows],
+                         [f"loader/painted/workers:{w}/batch:4/prefetch:2/as:threads" for w in (0, 1, 2)])
+        for row in rows:
+            self.assertGreater(row["samples_per_s"], 0)
+            self.assertLessEqual(row["latency_p50_s"], row["latency_p95_s"])
+            self.assertLessEqual(row["latency_p95_s"], row["latency_max_s"])
+            self.assertGreater(row["decode_s"], 0)
+            self.assertNotIn("stall_fraction", row)
+
+    def test_a_demand_is_in_the_name_and_its_stall_in_the_row(self):
+        row, = self.rows(*SMALL, "--workers", 1, "--samples-per-second", 1000, "--ranks", 2)
+        self.assertIn("/ranks:2/demand:1000", row["name"])
+        self.assertTrue(0 <= row["stall_fraction"] <= 1)
+
+    def test_the_probes_tell_every_stage(self):
+        rows = {r["name"]: r for r in self.rows(*SMALL, "--probe")}
+        for name in ("solo/batch:4", "handover/workers:1/batch:4", "collate/batch:4",
+                     "read/threads:1/cache:warm"):
+            self.assertIn(f"loader/probe/{name}", rows)
+        solo = rows["loader/probe/solo/batch:4"]
+        parts = solo["read_s"] + solo["decode_s"] + solo["transform_s"] + solo["rest_s"]
+        self.assertAlmostEqual(parts / solo["sample_s"], 1, delta=1e-6)
+
+    def test_a_folder_of_the_users_own_bad_files_counted(self):
+        images.write_folder(self.folder / "data")
+        (self.folder / "data" / "cat" / "bad name\n.png").write_bytes(b"no image")
+        row, = self.rows("--data", self.folder / "data", "--workers", 1, "--batch", 4, "--image-size", 16,
+                         "--budget-seconds", 0.05)
+        self.assertTrue(row["name"].startswith("loader/images/"))
+        context = json.loads(self.out.read_text())["context"]
+        self.assertEqual(context["loader_files_bad"], "1")
+
+    def test_samples_are_kept_a_line_a_row(self):
+        path = self.folder / "samples"
+        self.rows(*SMALL, "--workers", "1,2", "--samples", path)
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        self.assertEqual([line["parameters"]["workers"] for line in lines], ["1", "2"])
+
+    def test_the_limits_are_json(self):
+        limits = bench("--limits").json()
+        self.assertGreater(limits["cores"], 0)
+        self.assertTrue(limits["cpu_limits"])
+
+    def test_painted_files_are_gone_afterwards(self):
+        self.rows(*SMALL, "--workers", 1)
+        done = bench(*SMALL, "--workers", 1, TMPDIR=str(self.folder))
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual([p.name for p in self.folder.iterdir()], ["loader.json"])
+
+    def test_bad_usage_is_one_line_and_2(self):
+        self.assert_refused(bench("--workers", "-1"), "--workers")
+        self.assert_refused(bench("--workers", "10000"), "--workers")
+        self.assert_refused(bench("--data", self.folder / "none"), "none", "does not exist")
+        self.assert_refused(bench("--data", "cost:soon"), "cost:soon")
+        self.assert_refused(bench("--data", "null", "--cache", "cold"), "cold")
+        self.assert_refused(bench("--batch", "0"), "--batch")
+        self.assert_refused(bench("--wokers", "1"), "--wokers", "--workers")
+        empty = self.folder / "empty"
+        (empty / "cat").mkdir(parents=True)
+        self.assert_refused(bench("--data", empty), "no usable image")
+        loop = pathlib.Path(self.folder / "loop")
+        (loop / "cat").mkdir(parents=True)
+        (loop / "cat" / "again").symlink_to(loop)
+        (loop / "cat" / "x.jpg").symlink_to(loop / "cat" / "x.jpg")
+        self.assert_refused(bench("--data", loop), "no usable image")
+
+
+if __name__ == "__main__":
+    programs.main()
