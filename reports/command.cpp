@@ -1,12 +1,10 @@
 #include "reports/command.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 
 #include "reports/files.h"
@@ -19,6 +17,7 @@
 #include "reports/render.h"
 #include "reports/slurm.h"
 #include "reports/table.h"
+#include "reports/workers_advise.h"
 
 namespace howmany {
 namespace {
@@ -26,13 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string plan_path(const std::string& folder) { return folder + "/plan.json"; }
-
-std::string utc(const char* format) {
-  std::tm now = fmt::gmtime(std::time(nullptr));
-  char text[64] = {};
-  std::strftime(text, sizeof text, format, &now);
-  return text;
-}
 
 AdviceOptions asked(const Arguments& arguments, AdviceOptions options = {}) {
   if (arguments.min_efficiency) options.min_efficiency = *arguments.min_efficiency;
@@ -100,7 +92,7 @@ Summary summarise(const Plan& plan, const Results& results, const AdviceOptions&
   Summary summary;
   summary.context = results.context;
   summary.context["howmany_version"] = HM_VERSION;
-  summary.context["howmany_date"] = utc("%Y-%m-%dT%H:%M:%SZ");
+  summary.context["howmany_date"] = utc_now("%Y-%m-%dT%H:%M:%SZ");
   summary.context["howmany_request"] = to_json(plan.request);
   summary.context["howmany_machine"] = plan.machine;
   summary.measurements = measurements(plan, results);
@@ -167,7 +159,7 @@ int run_gpus(const Arguments& arguments) {
   const AdviceOptions options = asked(arguments);
   const bool resume = !arguments.resume.empty();
   std::string folder = resume ? arguments.resume : arguments.out;
-  if (folder.empty()) folder = "howmany-out/" + utc("%Y%m%dT%H%M%SZ");
+  if (folder.empty()) folder = "howmany-out/" + utc_now("%Y%m%dT%H%M%SZ");
   const Plan plan = resume ? resumed_plan(arguments) : new_plan(arguments, folder);
   if (resume) prepare_folder(folder);
   Results results = resume ? read_results(folder, plan) : Results{};
@@ -186,7 +178,15 @@ int run_report(const Arguments& arguments) {
       fs::is_directory(arguments.path) ? arguments.path + "/summary.json" : arguments.path;
   Summary summary = read_summary(path);
   const AdviceOptions options = asked(arguments, options_from_answer(summary.answer, path));
-  summary.answer["gpus"] = to_json(advise(summary.measurements, options), options);
+  const bool about_workers = summary.answer.contains("workers");
+  if (about_workers && !arguments.json) {
+    const bool color = !arguments.no_color && color_wanted(STDOUT_FILENO);
+    fmt::print("{}Files: {}\n", render_workers(summary.answer["workers"], path, color),
+               fs::path(path).parent_path().string());
+    return kFine;
+  }
+  if (!about_workers)
+    summary.answer["gpus"] = to_json(advise(summary.measurements, options), options);
   print(summary, options, arguments, fs::path(path).parent_path().string());
   return kFine;
 }

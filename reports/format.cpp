@@ -1,10 +1,12 @@
 #include "reports/format.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <ctime>
 
 #include "reports/record.h"
 
@@ -65,6 +67,13 @@ double parse_count(const std::string& option, const std::string& text) {
         fmt::format("{}: \"{}\" is not a count above 0; write 50000, 1.28M or 2e9", option, text));
   }
   return value;
+}
+
+std::string utc_now(const char* format) {
+  std::tm now = fmt::gmtime(std::time(nullptr));
+  char text[64] = {};
+  std::strftime(text, sizeof text, format, &now);
+  return text;
 }
 
 }  // namespace howmany

@@ -13,12 +13,13 @@
 #include "reports/record.h"
 #include "reports/selftest.h"
 #include "reports/suggest.h"
+#include "reports/workers.h"
 
 namespace {
 
 using namespace howmany;
 
-const std::vector<std::string> kCommands = {"run",     "gpus",   "train",
+const std::vector<std::string> kCommands = {"run",     "gpus",   "workers", "train",
                                             "devices", "report", "selftest"};
 
 // Of an option given twice, unless it is a list.
@@ -200,6 +201,7 @@ int run(int argc, char** argv) {
   auto* gpus = app.add_subcommand("gpus", "How many devices to ask for, measured");
   add_gpus(*gpus, a);
   gpus->callback([&] { code = run_gpus(a); });
+  add_workers(app, code);
   app.add_subcommand("train", "One plain training run (see howmany train --help)");
   app.add_subcommand("devices", "What is here: devices, cores and their limits, backends");
   auto* report = app.add_subcommand("report", "Render again from the files of a run");

@@ -1,0 +1,272 @@
+#include "reports/workers_advise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "reports/format.h"
+#include "reports/json.h"
+
+namespace howmany {
+namespace {
+
+constexpr double kNearBest = 0.97;  // of the best rate: more workers are not worth it
+constexpr double kBinding = 1.2;    // a bound this near the best rate is what limits
+constexpr double kUneven = 0.3;     // coefficient of variation of batches
+constexpr double kNoticeable = 1.05;
+constexpr size_t kLevers = 3;
+// Of a photo stored as small as training needs it, against a side of the sample.
+constexpr double kStoredSide = 256.0 / 224, kStoredAspect = 4.0 / 3;
+
+double low_of(const Metric& m) { return m.low.value_or(m.value); }
+double high_of(const Metric& m) { return m.high.value_or(m.value); }
+
+std::string number(int n, const char* noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
+
+std::string percent(double share) {
+  return share < 0.0995 ? fmt::format("{:.1f} %", 100 * share)
+                        : fmt::format("{:.0f} %", 100 * share);
+}
+
+class Advisor {
+ public:
+  explicit Advisor(const WorkersFacts& facts) : facts_(facts) {
+    for (const WorkersPoint& p : facts.points)
+      if (p.error.empty() && std::isfinite(p.rate.value)) points_.push_back(&p);
+    std::sort(points_.begin(), points_.end(),
+              [](auto* a, auto* b) { return a->workers < b->workers; });
+    for (const WorkersPoint* p : points_)
+      if (best_ == nullptr || p->rate.value > best_->rate.value) best_ = p;
+  }
+
+  WorkersAdvice advise() {
+    add_failures();
+    if (best_ == nullptr) {
+      advice_.certain = false;
+      advice_.because = "No answer, because no number of workers could be measured.";
+      return advice_;
+    }
+    advice_.limit = limit();
+    demanded() ? for_demand() : for_rate();
+    add_levers();
+    add_notes();
+    add_lines();
+    return std::move(advice_);
+  }
+
+ private:
+  bool demanded() const { return facts_.asked.demand > 0; }
+  double all() const { return facts_.asked.demand * facts_.asked.devices; }
+  std::string devices() const { return number(facts_.asked.devices, "device"); }
+  std::string workers(int n) const {
+    return facts_.asked.devices > 1 ? number(n, "worker") + " a device" : number(n, "worker");
+  }
+
+  void for_demand() {
+    const WorkersPoint* chosen = nullptr;
+    for (const WorkersPoint* p : points_)
+      if (!chosen && p->stall && p->stall->value <= facts_.most_stall) chosen = p;
+    if (chosen == nullptr) return cannot_feed();
+    advice_.recommended = chosen->workers;
+    advice_.feeds = true;
+    advice_.certain = high_of(*chosen->stall) <= facts_.most_stall;
+    advice_.because = fmt::format(
+        "Use {}, because {} {} at {} samples/s in all ({}) with {} stall; {} is allowed.",
+        workers(chosen->workers), chosen->workers == 1 ? "it feeds" : "they feed", devices(),
+        format_count(all()), facts_.demand_from, percent(chosen->stall->value),
+        percent(facts_.most_stall));
+    if (!advice_.certain)
+      advice_.notes.push_back(
+          fmt::format("Uncertain: the 95 % interval of the stall reaches {}; measure longer with "
+                      "--time-budget, or take one worker more.",
+                      percent(high_of(*chosen->stall))));
+    add_fewer(*chosen);
+  }
+
+  void add_fewer(const WorkersPoint& chosen) {
+    const WorkersPoint* fewer = nullptr;
+    for (const WorkersPoint* p : points_)
+      if (p->workers < chosen.workers) fewer = p;
+    if (fewer == nullptr || !fewer->stall) return;
+    advice_.notes.push_back(fmt::format("With {} training waits {} of the time.",
+                                        workers(fewer->workers), percent(fewer->stall->value)));
+  }
+
+  void cannot_feed() {
+    const WorkersPoint& near = first_near_best();
+    advice_.recommended = near.workers;
+    advice_.because = fmt::format(
+        "No worker count can feed {} at {} samples/s in all ({}): the limit is {}; {} come nearest "
+        "with {} samples/s{}.",
+        devices(), format_count(all()), facts_.demand_from, advice_.limit, workers(near.workers),
+        format_count(near.rate.value),
+        near.stall ? fmt::format(" and {} stall", percent(near.stall->value)) : "");
+    if (near.rate.value > all())
+      advice_.notes.push_back(
+          "Batches come fast enough on average, but beside training, or not evenly enough.");
+    else
+      advice_.notes.push_back(fmt::format("What is there is enough for {:.2g} of {} such {}.",
+                                          near.rate.value / facts_.asked.demand,
+                                          facts_.asked.devices,
+                                          facts_.asked.devices == 1 ? "device" : "devices"));
+  }
+
+  const WorkersPoint& first_near_best() const {
+    for (const WorkersPoint* p : points_)
+      if (p->rate.value >= kNearBest * best_->rate.value) return *p;
+    return *best_;
+  }
+
+  void for_rate() {
+    const WorkersPoint& chosen = first_near_best();
+    advice_.recommended = chosen.workers;
+    const WorkersPoint* more = nullptr;
+    for (const WorkersPoint* p : points_)
+      if (!more && p->workers > chosen.workers) more = p;
+    advice_.because = fmt::format(
+        "Use {}, because they load {} samples/s{}; the limit is {}.", workers(chosen.workers),
+        format_count(chosen.rate.value),
+        more ? fmt::format(", and {} give {}", more->workers, gain_text(*more, chosen)) : "",
+        advice_.limit);
+    if (more == nullptr) advice_.certain = false;
+    if (more && low_of(more->rate) > (2 - kNearBest) * chosen.rate.value) advice_.certain = false;
+    advice_.notes.push_back(fmt::format(
+        "No demand was given (--samples-per-second, --model or --from): {} feed any training that "
+        "takes less than {} samples/s in all.",
+        workers(chosen.workers), format_count(low_of(chosen.rate))));
+    const WorkersPoint* fewer = nullptr;
+    for (const WorkersPoint* p : points_)
+      if (p->workers < chosen.workers) fewer = p;
+    if (fewer)
+      advice_.notes.push_back(fmt::format("{} would do below {} samples/s.",
+                                          workers(fewer->workers),
+                                          format_count(low_of(fewer->rate))));
+  }
+
+  static std::string gain_text(const WorkersPoint& more, const WorkersPoint& than) {
+    const double gain = more.rate.value / than.rate.value - 1;
+    return gain < 0 ? percent(-gain) + " less" : percent(gain) + " more";
+  }
+
+  // What stops the best rate: the bound nearest above it; the cores when none is near, told by the
+  // stage that takes most of a sample.
+  std::string limit() const {
+    const LoaderProbes& p = facts_.probes;
+    const double each = best_->rate.value / facts_.asked.devices;
+    if (each * kBinding >= handover_bound(p)) return "the thread that takes batches";
+    if (each * kBinding >= storage_bound(p.warm_files_per_s, facts_.asked.devices))
+      return "reading files, even from memory";
+    const char* stage = "making samples";
+    const double most = std::max({p.read_s, p.decode_s, p.transform_s, p.rest_s});
+    if (p.decode_s > 0) {
+      stage = most == p.decode_s      ? "decoding"
+              : most == p.transform_s ? "resizing and normalising"
+              : most == p.read_s      ? "reading files"
+                                      : "collating";
+    }
+    return fmt::format("{} on {:.2g} core{}", stage, p.cores, p.cores < 1.05 ? "" : "s");
+  }
+
+  void add_lever(const std::string& what, double gain) {
+    if (gain > kNoticeable) advice_.levers.push_back({what, gain});
+  }
+
+  // What would change the time of a sample changes the rate alike while the cores are the limit;
+  // the hand-over bounds it.
+  double gain_of(double sample_s) const {
+    const double now = best_->rate.value / facts_.asked.devices;
+    const double then = now * facts_.probes.sample_s / std::max(sample_s, 1e-9);
+    return std::min(then, handover_bound(facts_.probes)) / now;
+  }
+
+  void add_levers() {
+    const LoaderProbes& p = facts_.probes;
+    const double side = std::sqrt(p.sample_bytes / (3 * 4));  // of [size,size,3] f32
+    const double pixels = kStoredAspect * std::pow(kStoredSide * side, 2);
+    if (p.pixels > pixels) {
+      const double part = pixels / p.pixels;
+      add_lever(fmt::format("store the images with a short side of {:.0f} pixels ({:.0f} % of the "
+                            "pixels)",
+                            kStoredSide * side, 100 * part),
+                gain_of((p.read_s + p.decode_s) * part + p.transform_s + p.rest_s));
+    }
+    if (p.decode_s > 0 && p.collate_s > 0)
+      add_lever(
+          fmt::format("keep decoded 8-bit samples in memory{}",
+                      facts_.files > 0
+                          ? fmt::format(" ({}B)", format_count(facts_.files * p.sample_bytes / 4))
+                          : ""),
+          gain_of(p.transform_s / 4 + p.collate_s));
+    add_lever(fmt::format("twice the cores ({:.2g})", 2 * p.cores),
+              std::min(2.0, handover_bound(p) / (best_->rate.value / facts_.asked.devices)));
+    if (facts_.cold_rate)
+      add_lever("storage as fast as memory, for the first epoch",
+                best_->rate.value / *facts_.cold_rate);
+    add_prefetch_lever();
+    std::stable_sort(advice_.levers.begin(), advice_.levers.end(),
+                     [](const auto& a, const auto& b) { return a.gain > b.gain; });
+    advice_.levers.resize(std::min(advice_.levers.size(), kLevers));
+  }
+
+  void add_prefetch_lever() {
+    if (!demanded() || coefficient_of_batches(facts_.probes) < kUneven) return;
+    LoaderDemand deeper = facts_.asked;
+    deeper.prefetch *= 2;
+    const int w = *advice_.recommended;
+    const double now = predicted_stall(facts_.probes, facts_.asked, w);
+    const double then = predicted_stall(facts_.probes, deeper, w);
+    add_lever(fmt::format("prefetch_factor={}, since batches take unevenly long", deeper.prefetch),
+              (1 - then) / std::max(1 - now, 1e-3));
+  }
+
+  void add_notes() {
+    if (demanded()) {
+      const double cores = all() * facts_.probes.sample_s;
+      advice_.notes.push_back(fmt::format(
+          "One worker makes a sample in {}: {} samples/s keep {:.2g} cores busy (predicted).",
+          format_seconds(facts_.probes.sample_s), format_count(all()), cores));
+    }
+    if (facts_.cold_rate && best_->rate.value > kNoticeable * *facts_.cold_rate)
+      advice_.notes.push_back(fmt::format(
+          "First epoch: {} samples/s with files not in memory and {} ({} of the warm rate).",
+          format_count(*facts_.cold_rate), workers(facts_.cold_workers),
+          percent(*facts_.cold_rate / best_->rate.value)));
+    if (facts_.as == "threads")
+      advice_.notes.push_back(
+          "Measured with threads and this program's decoder; PyTorch's processes add their own "
+          "cost for each batch and for Python.");
+  }
+
+  void add_failures() {
+    for (const WorkersPoint& p : facts_.points)
+      if (!p.error.empty())
+        advice_.notes.push_back(
+            fmt::format("Failed: {}: {}.", number(p.workers, "worker"), p.error));
+  }
+
+  void add_lines() {
+    const int w = *advice_.recommended;
+    advice_.pytorch =
+        fmt::format("DataLoader(dataset, batch_size={}, num_workers={}", facts_.asked.batch, w);
+    if (w > 0)
+      advice_.pytorch +=
+          fmt::format(", prefetch_factor={}, persistent_workers=True", facts_.asked.prefetch);
+    advice_.pytorch += ", pin_memory=True)";
+    advice_.slurm =
+        fmt::format("#SBATCH --ntasks-per-node={} --cpus-per-task={}", facts_.asked.devices, w + 1);
+  }
+
+  const WorkersFacts& facts_;
+  std::vector<const WorkersPoint*> points_;  // measured, by workers
+  const WorkersPoint* best_ = nullptr;
+  WorkersAdvice advice_;
+};
+
+}  // namespace
+
+WorkersAdvice advise_workers(const WorkersFacts& facts) { return Advisor(facts).advise(); }
+
+}  // namespace howmany

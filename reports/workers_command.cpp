@@ -1,0 +1,176 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <filesystem>
+
+#include "reports/command.h"
+#include "reports/files.h"
+#include "reports/format.h"
+#include "reports/json.h"
+#include "reports/process.h"
+#include "reports/table.h"
+#include "reports/workers.h"
+#include "reports/workers_demand.h"
+
+namespace howmany {
+namespace {
+
+constexpr int64_t kMostWorkersAsked = 1024;
+constexpr double kDemandSeconds = 3;  // of training steps for --model
+
+void refuse_two_demands(const WorkersArguments& a) {
+  const int given = a.model.has_value() + a.from.has_value() + a.samples_per_second.has_value();
+  if (given > 1)
+    throw InputError("--model, --from and --samples-per-second each tell the demand: give one");
+}
+
+Demand demand_of(const WorkersArguments& a, const std::string& folder) {
+  if (a.samples_per_second)
+    return {parse_count("--samples-per-second", *a.samples_per_second), "--samples-per-second"};
+  if (a.from) return demand_from_file(*a.from, a.devices);
+  if (!a.model) return {};
+  if (!a.quiet) fmt::print(stderr, "training {} on {} for its demand\n", *a.model, a.device);
+  return demand_of_model(*a.model, a.device, a.batch, std::min(kDemandSeconds, a.time_budget / 10),
+                         folder);
+}
+
+nlohmann::ordered_json request_json(const WorkersArguments& a) {
+  return {{"command", "workers"},
+          {"data", a.data},
+          {"workers", a.workers},
+          {"devices", a.devices},
+          {"batch", a.batch},
+          {"prefetch", a.prefetch},
+          {"image_size", a.image_size},
+          {"time_budget", a.time_budget},
+          {"stall_percent", a.stall_percent},
+          {"seed", a.seed}};
+}
+
+Summary summarise(const WorkersArguments& a, const LoaderResults& results,
+                  const WorkersFacts& facts, const WorkersAdvice& advice) {
+  Summary summary;
+  summary.context = results.context;
+  summary.context["howmany_version"] = HM_VERSION;
+  summary.context["howmany_date"] = utc_now("%Y-%m-%dT%H:%M:%SZ");
+  summary.context["howmany_request"] = request_json(a);
+  for (const BenchRow& row : results.rows)
+    summary.measurements.push_back(measurement_of(row, results.samples));
+  summary.answer["workers"] = to_json(facts, advice);
+  return summary;
+}
+
+void write_and_print(const WorkersArguments& a, const std::string& folder, const Summary& summary) {
+  write_text(folder + "/summary.json", dump_json(to_json(summary)));
+  write_text(folder + "/summary.csv", to_csv(summary));
+  if (a.json) {
+    fmt::print("{}", dump_json(to_json(summary)));
+    return;
+  }
+  const bool color = !a.no_color && color_wanted(STDOUT_FILENO);
+  fmt::print("{}Files: {}\n", render_workers(summary.answer["workers"], folder, color), folder);
+}
+
+bool failed(const WorkersFacts& facts) {
+  for (const WorkersPoint& p : facts.points)
+    if (!p.error.empty()) return true;
+  return facts.points.empty();
+}
+
+WorkersFacts facts_from(const WorkersArguments& a, const std::string& folder) {
+  WorkersFacts facts;
+  facts.wanted = workers_from(a.workers);
+  facts.most_stall = a.stall_percent / 100;
+  const Demand demand = demand_of(a, folder);
+  facts.demand_from = demand.from;
+  facts.asked = {.devices = a.devices,
+                 .demand = demand.samples_per_s,
+                 .prefetch = a.prefetch,
+                 .batch = a.batch};
+  return facts;
+}
+
+}  // namespace
+
+std::vector<int> workers_from(const std::string& text) {
+  std::vector<int> workers;
+  if (text == "auto") return workers;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    int64_t value = -1;
+    const auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, value);
+    if (error != std::errc{} || stop != text.data() + end || value < 0 || value > kMostWorkersAsked)
+      throw InputError(
+          fmt::format("--workers {}: expected auto, or numbers from 0 to {} such as 0,1,2", text,
+                      kMostWorkersAsked));
+    workers.push_back(static_cast<int>(value));
+    at = end + 1;
+  }
+  return workers;
+}
+
+int run_workers(const WorkersArguments& a) {
+  refuse_two_demands(a);
+  workers_from(a.workers);
+  const std::string folder = a.out.empty() ? "howmany-out/" + utc_now("%Y%m%dT%H%M%SZ") : a.out;
+  if (std::filesystem::exists(folder + "/summary.json"))
+    throw InputError(fmt::format("{} holds a run already; choose another --out", folder));
+  prepare_folder(folder);
+  catch_interrupts();
+  LoaderMeasuring measuring(a, folder);
+  const LoaderLimits limits = measuring.limits();
+  WorkersFacts facts = facts_from(a, folder);
+  measuring.probe(facts);
+  if (measuring.results().interrupted) return kFailed;
+  facts.bounds = worker_bounds(limits, facts.asked, facts.probes.sample_bytes);
+  measuring.measure_points(facts);
+  const WorkersAdvice first = advise_workers(facts);
+  if (first.recommended && !measuring.results().interrupted)
+    measuring.measure_cold(facts, *first.recommended);
+  if (measuring.results().out_of_time)
+    fmt::print(stderr, "the time budget was spent before the answer was decided\n");
+  write_and_print(a, folder, summarise(a, measuring.results(), facts, advise_workers(facts)));
+  return failed(facts) || measuring.results().interrupted ? kFailed : kFine;
+}
+
+void add_workers(CLI::App& app, int& code) {
+  auto a = std::make_shared<WorkersArguments>();
+  CLI::App* sub =
+      app.add_subcommand("workers", "How many loader workers feed the devices, measured");
+  sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  sub->add_option("--data", a->data,
+                  "Folder of class folders of images [synthetic: JPEGs painted for the occasion]");
+  sub->add_option("--workers", a->workers, "Numbers to measure, 0,1,2 [auto: where it is decided]");
+  sub->add_option("--samples-per-second", a->samples_per_second, "What one device takes, 1.8k");
+  sub->add_option("--from", a->from,
+                  "Folder, summary.json or speedup.json of an earlier run: what a device takes");
+  sub->add_option("--model", a->model, "Model that is trained now to see what one device takes");
+  sub->add_option("--device", a->device, "Device that --model trains on [cpu:0]");
+  sub->add_option("--devices", a->devices, "Devices, each with a loader of its own [1]")
+      ->check(CLI::Range(1, 1024));
+  sub->add_option("--batch", a->batch, "Samples in a batch of one device [64]")
+      ->check(CLI::Range(1, 1 << 20));
+  sub->add_option("--prefetch", a->prefetch, "Batches kept ready for each worker [2]")
+      ->check(CLI::Range(1, 1024));
+  sub->add_option("--image-size", a->image_size, "Samples are so many pixels wide and high [224]")
+      ->check(CLI::Range(1, 8192));
+  sub->add_option("--stall", a->stall_percent, "Percent of the time that training may wait [1]")
+      ->check(CLI::Range(0.01, 99.0));
+  sub->add_option("--time-budget", a->time_budget, "Seconds for the whole measurement [60]")
+      ->check(CLI::PositiveNumber);
+  sub->add_option("--seed", a->seed, "Of the order [1]");
+  sub->add_option("--out", a->out, "Folder for the results [howmany-out/<UTC time>]");
+  sub->add_flag("--json", a->json, "The summary on stdout as JSON, nothing else there");
+  sub->add_flag("--quiet", a->quiet, "No progress on stderr");
+  sub->add_flag("--verbose", a->verbose, "What the bench programs say, on stderr");
+  sub->add_flag("--no-color", a->no_color, "No colour, as NO_COLOR in the environment");
+  sub->footer(
+      "Examples:\n"
+      "  howmany workers --data photos                             # the curve and its knee\n"
+      "  howmany workers --data photos --samples-per-second 1.8k   # what one H100 wants\n"
+      "  howmany workers --data photos --from howmany-out/X --devices 4");
+  sub->callback([a, &code] { code = run_workers(*a); });
+}
+
+}  // namespace howmany

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Stands in for loader_bench: each worker makes FAKE_RATE samples/s, FAKE_CORES cores at most. FAKE_FAIL is a JSON
+object from "workers" (or "probe", "limits") to what happens there: "exit", "die", "usage", "error", "garbage"."""
+import json
+import os
+import signal
+import sys
+
+RATE = float(os.environ.get("FAKE_RATE", "500"))
+CORES = float(os.environ.get("FAKE_CORES", "4"))
+
+
+def arguments(words):
+    found, i = {}, 0
+    while i < len(words):
+        name, _, value = words[i].partition("=")
+        if not value and i + 1 < len(words) and not words[i + 1].startswith("--"):
+            i += 1
+            value = words[i]
+        found[name.lstrip("-")] = value
+        i += 1
+    return found
+
+
+def limits():
+    return {"cores": CORES, "cores_because": f"{CORES} cores: fake", "cpu_limits": [], "memory_bytes": 64e9,
+            "memory_because": "MemAvailable", "shm_bytes": float(os.environ.get("FAKE_SHM", "32e9")),
+            "descriptors": 1 << 20, "processes": None, "processes_because": "no limit"}
+
+
+def row(name, **counters):
+    return {"name": name, "run_name": name, "run_type": "iteration", "repetitions": 1, "repetition_index": 0,
+            "threads": 1, "iterations": 10, "real_time": 1, "cpu_time": 1, "time_unit": "ms"} | counters
+
+
+def probes(a):
+    sample = 1 / RATE
+    batch = int(a["batch"])
+    return [row(f"loader/probe/solo/batch:{batch}", sample_s=sample, samples_per_s=RATE, read_s=0.1 * sample,
+                decode_s=0.6 * sample, transform_s=0.2 * sample, rest_s=0.1 * sample, pixels=200000, file_bytes=1e5,
+                sample_bytes=602120),
+            row(f"loader/probe/handover/workers:1/batch:{batch}", sample_s=1e-7),
+            row(f"loader/probe/collate/batch:{batch}", sample_s=1e-5),
+            row("loader/probe/cores/threads:4", cores=CORES),
+            row("loader/probe/read/threads:1/cache:warm", files_per_s=1e5),
+            row("loader/probe/read/threads:1/cache:cold", files_per_s=1e3)]
+
+
+def run(a):
+    workers, batch = int(a["workers"]), int(a["batch"])
+    rate = RATE * min(max(workers, 1), CORES)
+    name = f"loader/painted/workers:{workers}/batch:{batch}/prefetch:{a['prefetch']}/as:threads"
+    counters = {"samples_per_s": rate, "latency_p95_s": 0.01, "latency_p99_s": 0.02, "first_batch_s": 0.1,
+                "bytes_per_worker": 1e7}
+    if "samples-per-second" in a:
+        demand = float(a["samples-per-second"])
+        name += f"/demand:{demand:.4g}"
+        stall = demand / (demand + rate) if workers == 0 else max(0, 1 - rate / demand)
+        counters |= {"stall_fraction": stall, "stall_fraction_half_width": 0.001}
+    if a.get("cache") == "cold":
+        name += "/cache:cold"
+        counters["samples_per_s"] = rate / 2
+    return [row(name, **counters)], batch / rate
+
+
+def misbehave(how):
+    if how == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "exit":
+        print("out of memory", file=sys.stderr)
+        sys.exit(3)
+    if how == "usage":
+        print("[image_folder] /nowhere does not exist", file=sys.stderr)
+        sys.exit(2)
+
+
+def main():
+    a = arguments(sys.argv[1:])
+    what = "limits" if "limits" in a else "probe" if "probe" in a else a["workers"]
+    how = json.loads(os.environ.get("FAKE_FAIL", "{}")).get(what, "")
+    if "FAKE_LOG" in os.environ and what != "limits":
+        with open(os.environ["FAKE_LOG"], "a") as log:
+            log.write(json.dumps(a | {"what": what}) + "\n")
+    misbehave(how)
+    if what == "limits":
+        print("not json" if how == "garbage" else json.dumps(limits()))
+        return
+    rows, seconds = (probes(a), int(a["batch"]) / RATE) if what == "probe" else run(a)
+    if how == "error":
+        rows[0] |= {"error_occurred": True, "error_message": "sample 7 is gone"}
+    with open(a["benchmark_out"], "w") as out:
+        if how == "garbage":
+            out.write('{"context": {}, "benchmarks": [')
+            return
+        json.dump({"context": {"commit": "abc", "loader_files": "1000"}, "benchmarks": rows}, out)
+    with open(a["samples"], "a") as out:
+        for r in rows:
+            out.write(json.dumps({"name": r["name"], "seconds": [seconds * f for f in (0.99, 1, 1.01, 1)]}) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+// The answer of `howmany workers` from made-up measurements.
+#include "reports/workers_advise.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "reports/json.h"
+#include "tests/reports/loader_examples.h"
+
+namespace howmany {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+TEST(WorkersSearch, BeginsWithThePredictionAndEndsBesideIt) {
+  for (const double demand : {100.0, 700.0, 900.0, 1300.0}) {
+    WorkersFacts facts = example_facts(demand);
+    const std::vector<int> order = search(facts);
+    EXPECT_LE(order.size(), 4u) << demand;
+    const int need = static_cast<int>(std::ceil(demand / 500));
+    EXPECT_EQ(*advise_workers(facts).recommended, need) << demand;
+    EXPECT_THAT(order, Contains(need - 1)) << "one fewer does not suffice: measured, not assumed";
+    EXPECT_EQ(std::set<int>(order.begin(), order.end()).size(), order.size());
+  }
+}
+
+TEST(WorkersSearch, FindsTheKneeWithoutADemand) {
+  for (const double cores : {1.0, 2.0, 3.0, 4.0}) {
+    WorkersFacts facts = example_facts();
+    search(facts, cores);
+    EXPECT_EQ(*advise_workers(facts).recommended, cores == 1 ? 0 : static_cast<int>(cores))
+        << cores;
+  }
+}
+
+TEST(WorkersSearch, AWrongPredictionIsCorrectedByMeasuring) {
+  WorkersFacts facts = example_facts(1300);
+  facts.probes.cores = 1;  // the model believes in one core; there are four
+  EXPECT_LE(search(facts).size(), 8u);
+  EXPECT_EQ(*advise_workers(facts).recommended, 3);
+  facts = example_facts(450);
+  facts.probes.sample_s /= 8;  // and here in workers too fast
+  for (double& seconds : facts.probes.batch_s) seconds /= 8;
+  search(facts);
+  EXPECT_EQ(*advise_workers(facts).recommended, 1);
+}
+
+TEST(WorkersSearch, GivesUpWhereMoreWorkersGainNothing) {
+  WorkersFacts facts = example_facts(5000);
+  const std::vector<int> order = search(facts);
+  EXPECT_LE(order.size(), 6u);
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_FALSE(advice.feeds);
+  EXPECT_THAT(advice.because, StartsWith("No worker count can feed 1 device at 5 k samples/s"));
+  EXPECT_THAT(advice.because, HasSubstr("the limit is decoding on 4 cores"));
+  EXPECT_EQ(*advice.recommended, 4);  // what comes nearest
+}
+
+TEST(WorkersSearch, NeverBeyondAHardBound) {
+  for (const double demand : {0.0, 1900.0}) {
+    WorkersFacts facts = example_facts(demand);
+    facts.bounds.push_back({"/dev/shm (PyTorch)", 2, true, "64 MB free"});
+    for (const int w : search(facts)) EXPECT_LE(w, 2);
+  }
+  WorkersFacts none = example_facts();
+  none.bounds.push_back({"/dev/shm (PyTorch)", 0, true, "1 MB free"});
+  EXPECT_EQ(search(none), std::vector<int>{0});
+}
+
+TEST(WorkersSearch, MeasuresWhatWasAskedForAndNothingElse) {
+  WorkersFacts facts = example_facts();
+  facts.wanted = {0, 3, 1};
+  EXPECT_EQ(search(facts), (std::vector<int>{0, 3, 1}));
+}
+
+TEST(WorkersSearch, EndsWhenEverythingFails) {
+  WorkersFacts facts = example_facts(900);
+  int trials = 0;
+  while (const auto next = next_trial(facts)) {
+    WorkersPoint p;
+    p.workers = *next;
+    p.error = "no more threads";
+    facts.points.push_back(p);
+    ASSERT_LT(++trials, 20);
+  }
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_FALSE(advice.recommended);
+  EXPECT_THAT(advice.because, HasSubstr("No answer"));
+  EXPECT_THAT(advice.notes[0], HasSubstr("no more threads"));
+  EXPECT_TRUE(advice.pytorch.empty());
+}
+
+TEST(WorkersAdvice, SaysWhatFeedsAndWhatOneFewerWouldCost) {
+  WorkersFacts facts = example_facts(900);
+  search(facts);
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_TRUE(advice.feeds);
+  EXPECT_TRUE(advice.certain);
+  EXPECT_THAT(advice.because, StartsWith("Use 2 workers, because they feed 1 device at 900 "));
+  EXPECT_THAT(advice.because, HasSubstr("0.0 % stall; 1.0 % is allowed"));
+  EXPECT_THAT(advice.notes, Contains(HasSubstr("With 1 worker training waits 44 %")));
+}
+
+TEST(WorkersAdvice, DevicesEachHaveTheirWorkers) {
+  WorkersFacts facts = example_facts(400, 2);
+  search(facts);
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_THAT(advice.because,
+              StartsWith("Use 1 worker a device, because it feeds 2 devices at 800"));
+  EXPECT_EQ(advice.slurm, "#SBATCH --ntasks-per-node=2 --cpus-per-task=2");
+}
+
+TEST(WorkersAdvice, AStallThatMayBeTooLongIsUncertain) {
+  WorkersFacts facts = example_facts(990);
+  WorkersPoint p = example_point(facts, 2);
+  p.stall = Metric{0.009, "ratio", 0.0, 0.02, 10, "iterations"};
+  facts.points = {p};
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_TRUE(advice.feeds);
+  EXPECT_FALSE(advice.certain);
+  EXPECT_THAT(advice.notes, Contains(HasSubstr("reaches 2.0 %")));
+}
+
+TEST(WorkersAdvice, TheLineToPasteHasNoPrefetchWithoutWorkers) {
+  WorkersFacts facts = example_facts();
+  facts.points = {example_point(facts, 0, 1), example_point(facts, 1, 1)};
+  EXPECT_EQ(advise_workers(facts).pytorch,
+            "DataLoader(dataset, batch_size=64, num_workers=0, pin_memory=True)");
+  facts.points = {example_point(facts, 0), example_point(facts, 2)};
+  EXPECT_EQ(advise_workers(facts).pytorch,
+            "DataLoader(dataset, batch_size=64, num_workers=2, prefetch_factor=2, "
+            "persistent_workers=True, pin_memory=True)");
+}
+
+TEST(WorkersAdvice, TheLimitIsTheBoundThatIsNear) {
+  WorkersFacts facts = example_facts();
+  search(facts);
+  EXPECT_EQ(advise_workers(facts).limit, "decoding on 4 cores");
+  facts.probes.transform_s = 1.5e-3;
+  EXPECT_EQ(advise_workers(facts).limit, "resizing and normalising on 4 cores");
+  facts.probes.warm_files_per_s = {{1, 2100}};
+  EXPECT_THAT(advise_workers(facts).limit, HasSubstr("reading files"));
+  facts.probes.handover_s = 1 / 2100.0;
+  EXPECT_EQ(advise_workers(facts).limit, "the thread that takes batches");
+}
+
+TEST(WorkersAdvice, LeversAreSortedAndAtMostThree) {
+  WorkersFacts facts = example_facts();
+  facts.cold_rate = 700;
+  search(facts);
+  const std::vector<WorkersLever> levers = advise_workers(facts).levers;
+  ASSERT_EQ(levers.size(), 3u);
+  EXPECT_TRUE(std::is_sorted(levers.begin(), levers.end(),
+                             [](const auto& a, const auto& b) { return a.gain > b.gain; }));
+  for (const WorkersLever& lever : levers) EXPECT_GT(lever.gain, 1.05);
+}
+
+TEST(WorkersAdvice, SmallImagesAreNotToldToShrink) {
+  WorkersFacts facts = example_facts();
+  facts.probes.pixels = 100 * 100;
+  search(facts);
+  for (const WorkersLever& lever : advise_workers(facts).levers)
+    EXPECT_THAT(lever.what, Not(HasSubstr("short side")));
+}
+
+TEST(WorkersAdvice, SaysThatThreadsAreNotPyTorch) {
+  WorkersFacts facts = example_facts(900);
+  search(facts);
+  EXPECT_THAT(advise_workers(facts).notes, Contains(HasSubstr("PyTorch's processes")));
+}
+
+std::string rendered(const WorkersFacts& facts) {
+  const auto json = to_json(facts, advise_workers(facts));
+  return render_workers(nlohmann::json::parse(dump_json(json)), "s", false);
+}
+
+TEST(WorkersAnswer, TheTextIsMadeOfTheJson) {
+  WorkersFacts facts = example_facts(900);
+  search(facts);
+  const std::string text = rendered(facts);
+  EXPECT_THAT(text, StartsWith("Use 2 workers, because"));
+  EXPECT_THAT(text, HasSubstr("num_workers=2"));
+  EXPECT_THAT(text, HasSubstr("<-"));
+  EXPECT_THAT(text, HasSubstr("of which reading 100 us, decoding 1.20 ms"));
+  EXPECT_THAT(text, HasSubstr("as predicted"));
+  EXPECT_THAT(text, HasSubstr("/dev/shm (PyTorch)"));
+}
+
+TEST(WorkersAnswer, NothingIsNaN) {
+  WorkersFacts facts = example_facts(900);
+  facts.points = {example_point(facts, 1)};
+  facts.points[0].rate = {std::nan(""), "1/s", {}, {}, 0, ""};
+  const auto json = to_json(facts, advise_workers(facts));
+  EXPECT_TRUE(json["table"][0]["samples_per_s"].is_null());
+  EXPECT_NO_THROW(rendered(facts));
+}
+
+TEST(WorkersAnswer, AnotherAnswerIsRefusedNotRendered) {
+  for (const char* text :
+       {"{}", "[]", "3", R"({"because": 1})",
+        R"({"because": "x", "pytorch": "", "slurm": "", "notes": [], "table": 1})"})
+    EXPECT_THROW(render_workers(nlohmann::json::parse(text), "s", false), InputError) << text;
+}
+
+}  // namespace
+}  // namespace howmany

@@ -1,0 +1,131 @@
+// The model of a loader against what can be worked out by hand.
+#include "reports/workers_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "reports/record.h"
+#include "tests/reports/loader_examples.h"
+
+namespace howmany {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(WorkersModel, ReadsWhatTheProbesTold) {
+  const LoaderProbes probes = example_probes();
+  EXPECT_DOUBLE_EQ(probes.sample_s, 2e-3);
+  EXPECT_DOUBLE_EQ(probes.decode_s, 1.2e-3);
+  EXPECT_DOUBLE_EQ(probes.cores, 4);
+  EXPECT_EQ(probes.batch_s.size(), 4u);
+  EXPECT_EQ(probes.cold_files_per_s.at(4), 800);
+  EXPECT_EQ(probes.warm_files_per_s.size(), 1u);
+}
+
+TEST(WorkersModel, ProbesThatFailedAreToldByName) {
+  const auto refused = [](const char* text) {
+    try {
+      probes_from(bench_from_json(nlohmann::json::parse(text), "l"), {});
+    } catch (const InputError& e) {
+      return std::string(e.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_THAT(refused(R"({"context": {}, "benchmarks": []})"), HasSubstr("probe/solo"));
+  EXPECT_THAT(refused(R"({"context": {}, "benchmarks": [{"name": "loader/probe/solo/batch:1",
+      "run_type": "iteration", "error_occurred": true, "error_message": "disk gone"}]})"),
+              HasSubstr("disk gone"));
+}
+
+TEST(WorkersModel, RateGrowsWithWorkersUpToTheCores) {
+  const LoaderProbes probes = example_probes();
+  const LoaderDemand asked;
+  EXPECT_DOUBLE_EQ(predicted_rate(probes, asked, 0), 500);
+  EXPECT_NEAR(predicted_rate(probes, asked, 1), 500, 5);
+  EXPECT_NEAR(predicted_rate(probes, asked, 64), 2000, 5);  // 4 cores
+  for (int w = 1; w < 20; ++w)
+    EXPECT_LE(predicted_rate(probes, asked, w), predicted_rate(probes, asked, w + 1) + 1e-9);
+}
+
+TEST(WorkersModel, TheLeastBoundLimits) {
+  LoaderProbes probes = example_probes();
+  probes.handover_s = 1e-2;
+  EXPECT_NEAR(predicted_rate(probes, {}, 64), 100, 1);
+  probes = example_probes();
+  probes.warm_files_per_s = {{1, 50}, {8, 300}};
+  EXPECT_NEAR(predicted_rate(probes, {}, 64), 300, 3);
+  EXPECT_NEAR(predicted_rate(probes, {.devices = 3}, 64), 100, 1);
+}
+
+TEST(WorkersModel, DevicesShareTheCoresAndTrainingTakesOneEach) {
+  const LoaderProbes probes = example_probes();
+  EXPECT_DOUBLE_EQ(cores_bound(probes, {}), 4 / 2e-3);
+  EXPECT_DOUBLE_EQ(cores_bound(probes, {.devices = 2}), 2 / 2e-3);
+  EXPECT_DOUBLE_EQ(cores_bound(probes, {.devices = 1, .demand = 10}), 3 / 2e-3);
+  EXPECT_DOUBLE_EQ(cores_bound(probes, {.devices = 8, .demand = 10}), 0.25 / 2e-3);  // never none
+}
+
+TEST(WorkersModel, EvenBatchesStallOnlyWhenTooSlow) {
+  EXPECT_NEAR(replayed_stall({0.1}, 0.2, 1, 2), 0, 1e-9);
+  EXPECT_NEAR(replayed_stall({0.1}, 0.05, 1, 2), 0.5, 1e-3);
+  EXPECT_NEAR(replayed_stall({0.1}, 0.05, 2, 2), 0, 1e-9);
+  EXPECT_NEAR(replayed_stall({0.1}, 0.1, 0, 2), 0.5, 1e-3);  // loading and training in turn
+}
+
+TEST(WorkersModel, UnevenBatchesStallAndPrefetchHelps) {
+  std::vector<double> uneven(99, 0.1);
+  uneven.push_back(1);  // one in a hundred, ten times as long
+  const double at2 = replayed_stall(uneven, 0.1 / 6, 8, 2);
+  const double at16 = replayed_stall(uneven, 0.1 / 6, 8, 16);
+  EXPECT_GT(at2, 0.1);
+  EXPECT_LT(at16, at2 / 2);
+}
+
+// Brute force: advances a clock in small steps instead of solving for times.
+double stepped_stall(double make, double step, int workers, int prefetch, int batches) {
+  const double tick = 1e-4;
+  std::vector<double> busy_until(static_cast<size_t>(workers), 0);
+  std::vector<double> ready;
+  double train_until = 0, waited = 0;
+  int taken = 0;
+  for (double now = 0; taken < batches; now += tick) {
+    const int window = taken + workers * prefetch;
+    while (static_cast<int>(ready.size()) < window) {
+      double& worker = busy_until[ready.size() % busy_until.size()];
+      worker = std::max(worker, now) + make;
+      ready.push_back(worker);
+    }
+    if (now < train_until) continue;
+    if (ready[static_cast<size_t>(taken)] > now) {
+      waited += tick;
+      continue;
+    }
+    ++taken;
+    train_until = now + step;
+    if (taken == workers * prefetch) waited = 0;
+  }
+  return waited / (step * (batches - workers * prefetch) + waited);
+}
+
+TEST(WorkersModel, TheReplayAgreesWithAClock) {
+  for (const int workers : {1, 2, 3})
+    for (const double step : {0.02, 0.035, 0.06})
+      EXPECT_NEAR(replayed_stall({0.1}, step, workers, 2),
+                  stepped_stall(0.1, step, workers, 2, 400), 0.02)
+          << workers << " workers, step " << step;
+}
+
+TEST(WorkersModel, NoDemandNoStall) {
+  EXPECT_EQ(predicted_stall(example_probes(), {}, 1), 0);
+  EXPECT_EQ(replayed_stall({}, 1, 1, 1), 0);
+}
+
+TEST(WorkersModel, StallFallsWithWorkers) {
+  const LoaderProbes probes = example_probes();
+  const LoaderDemand asked{.devices = 1, .demand = 1000, .prefetch = 2, .batch = 64};
+  EXPECT_GT(predicted_stall(probes, asked, 1), 0.4);
+  EXPECT_LT(predicted_stall(probes, asked, 3), 0.05);
+}
+
+}  // namespace
+}  // namespace howmany
