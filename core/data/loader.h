@@ -1,6 +1,7 @@
 // A Loader yields the same global batches for the same (seed, epoch) whatever the world size or
 // worker count; a rank gets its rows of each. Workers are threads, with the core affinity of the
-// thread that makes the loader; 0 workers load in the caller. One consumer thread per loader.
+// thread that makes the loader, or forked processes; 0 workers load in the caller. One consumer
+// thread per loader.
 //
 //   Loader loader(dataset, {.global_batch = 64, .workers = 4, .seed = 1});
 //   loader.start_epoch(0);
@@ -30,6 +31,10 @@ struct Batch {
   int64_t first_row = 0;    // place of row 0 in it
 };
 
+// Threads hand a batch over without a copy. Processes survive a sample that kills its worker, and
+// cost a copy; they are forked, so make the loader while no other thread holds a lock.
+enum class WorkersAs { threads, processes };
+
 struct LoaderOptions {
   int64_t global_batch = 1;  // at least share.count
   int workers = 0;
@@ -41,6 +46,8 @@ struct LoaderOptions {
   uint64_t seed = 0;
   Share share = {};
   Device device = {};  // where batches end up
+  WorkersAs as = WorkersAs::threads;
+  double timeout_seconds = 0;  // of waiting for a batch; 0: none
 };
 
 class Loader {
@@ -48,14 +55,18 @@ class Loader {
   // The dataset must outlive the loader. Throws std::invalid_argument for nonsense options and when
   // an epoch would have no batch.
   Loader(const Dataset& dataset, LoaderOptions options);
-  ~Loader();  // stops and joins the workers
+  // Stops the workers and waits for them; threads that a timeout found hanging are left behind, and
+  // then the dataset must outlive them.
+  ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
   int64_t batches_per_epoch() const;
   void start_epoch(int64_t epoch);  // abandons what was left of the previous one
   // The next batch in order, or nothing at the end of the epoch. Rethrows what loading this batch
-  // threw; the call after goes on with the batch after.
+  // threw, the sample named; the call after goes on with the batch after. A worker process that
+  // dies, or the timeout, is an Error that names the sample each worker was at, and the end: every
+  // further call throws it again.
   std::optional<Batch> next();
   double wait_seconds() const;  // time the caller spent in next() since construction
 

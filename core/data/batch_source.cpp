@@ -1,0 +1,132 @@
+#include "core/data/batch_source.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "core/error.h"
+#include "core/rng.h"
+
+namespace howmany {
+namespace {
+
+constexpr int64_t kMostInFlight = 1024;  // of processes: what their pipes hold
+
+Shape batch_shape(int64_t rows, const Shape& sample) {
+  std::vector<int64_t> extents{rows};
+  extents.insert(extents.end(), sample.extents().begin(), sample.extents().end());
+  return Shape(extents);
+}
+
+int64_t count_batches(int64_t size, const LoaderOptions& options) {
+  const int64_t last = size % options.global_batch;
+  const bool keeps_last = !options.drop_last && last >= options.share.count;
+  return size / options.global_batch + (keeps_last ? 1 : 0);
+}
+
+void check(int64_t size, const LoaderOptions& o) {
+  HM_REQUIRE(o.global_batch >= 1, "[loader] global batch {}", o.global_batch);
+  HM_REQUIRE(o.workers >= 0 && o.prefetch >= 1, "[loader] {} workers, prefetch {}", o.workers,
+             o.prefetch);
+  HM_REQUIRE(o.timeout_seconds >= 0, "[loader] timeout {} s", o.timeout_seconds);
+  HM_REQUIRE(o.as == WorkersAs::threads || int64_t{o.workers} * o.prefetch <= kMostInFlight,
+             "[loader] {} batches ahead for each of {} processes: more than {} in all", o.prefetch,
+             o.workers, kMostInFlight);
+  HM_REQUIRE(o.share.count >= 1 && o.share.index >= 0 && o.share.index < o.share.count,
+             "[loader] share {} of {}", o.share.index, o.share.count);
+  HM_REQUIRE(o.global_batch >= o.share.count,
+             "[loader] a global batch of {} has no row for some of {} ranks", o.global_batch,
+             o.share.count);
+  HM_REQUIRE(count_batches(size, o) >= 1, "[loader] {} samples make no batch of {} for {} ranks{}",
+             size, o.global_batch, o.share.count, o.drop_last ? " when the last is dropped" : "");
+}
+
+class ByCaller final : public BatchSource {
+ public:
+  explicit ByCaller(const BatchMaker& maker) : maker_(maker) {}
+  void start(int64_t epoch) override { epoch_ = maker_.epoch(epoch); }
+  Batch take(int64_t batch) override {
+    Batch made = maker_.empty(batch);
+    maker_.fill(epoch_, batch, static_cast<std::byte*>(made.x.mutable_raw()),
+                static_cast<std::byte*>(made.y.mutable_raw()), at_, [] { return false; });
+    return made;
+  }
+
+ private:
+  const BatchMaker& maker_;
+  Epoch epoch_;
+  std::atomic<int64_t> at_ = -1;
+};
+
+}  // namespace
+
+BatchMaker::BatchMaker(const Dataset& dataset, const LoaderOptions& options)
+    : dataset_(dataset), options_(options), spec_(dataset.spec()), size_(dataset.size()) {
+  check(size_, options_);
+  batches_ = count_batches(size_, options_);
+  x_bytes_ = spec_.x.numel() * static_cast<int64_t>(size_of(spec_.x_dtype));
+  y_bytes_ = spec_.y.numel() * static_cast<int64_t>(size_of(spec_.y_dtype));
+}
+
+Epoch BatchMaker::epoch(int64_t number) const {
+  const Rng rng(options_.seed, static_cast<uint64_t>(number));
+  Epoch epoch;
+  if (options_.shuffle) {
+    epoch.order = permutation(size_, rng);
+  } else {
+    epoch.order.resize(static_cast<size_t>(size_));
+    std::iota(epoch.order.begin(), epoch.order.end(), int64_t{0});
+  }
+  // The far end of the stream, where the permutation does not draw.
+  constexpr uint64_t kLast = std::numeric_limits<uint64_t>::max();
+  epoch.key = uint64_t{rng.bits(kLast)} << 32 | rng.bits(kLast - 1);
+  return epoch;
+}
+
+int64_t BatchMaker::global_rows(int64_t batch) const {
+  return std::min(options_.global_batch, size_ - batch * options_.global_batch);
+}
+
+int64_t BatchMaker::first_row(int64_t batch) const {
+  return options_.share.begin(global_rows(batch));
+}
+
+int64_t BatchMaker::rows(int64_t batch) const {
+  return options_.share.end(global_rows(batch)) - first_row(batch);
+}
+
+Batch BatchMaker::empty(int64_t batch) const {
+  const Device device = options_.device.type == DeviceType::cpu ? options_.device : Device{};
+  return {Tensor::empty(batch_shape(rows(batch), spec_.x), spec_.x_dtype, device),
+          Tensor::empty(batch_shape(rows(batch), spec_.y), spec_.y_dtype, device),
+          global_rows(batch), first_row(batch)};
+}
+
+bool BatchMaker::fill(const Epoch& epoch, int64_t batch, std::byte* x, std::byte* y,
+                      std::atomic<int64_t>& at, const std::function<bool()>& abandoned) const {
+  const int64_t first = batch * options_.global_batch + first_row(batch), count = rows(batch);
+  for (int64_t row = 0; row < count; ++row, x += x_bytes_, y += y_bytes_) {
+    if (abandoned()) return false;
+    const int64_t sample = epoch.order[static_cast<size_t>(first + row)];
+    at.store(sample, std::memory_order_relaxed);
+    try {
+      dataset_.get(sample, epoch.key, x, y);
+    } catch (const Error& error) {
+      const std::string name = name_of(sample), text = error.what();
+      if (text.find(name) != std::string::npos) throw;
+      throw Error(fmt::format("{} ({})", text, name));
+    }
+  }
+  at.store(-1, std::memory_order_relaxed);
+  return true;
+}
+
+std::string BatchMaker::name_of(int64_t sample) const {
+  return sample < 0 ? "no sample" : dataset_.name_of(sample);
+}
+
+std::unique_ptr<BatchSource> batches_by_caller(const BatchMaker& maker) {
+  return std::make_unique<ByCaller>(maker);
+}
+
+}  // namespace howmany

@@ -1,0 +1,66 @@
+// How a Loader gets its batches: made in the caller, by threads or by processes. Private to
+// core/data. A BatchMaker is const and used by every worker; a BatchSource serves one consumer.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/data/loader.h"
+
+namespace howmany {
+
+// One pass over the data.
+struct Epoch {
+  std::vector<int64_t> order;
+  uint64_t key = 0;  // feeds augmentation
+};
+
+// What a batch consists of, whoever makes it.
+class BatchMaker {
+ public:
+  // Throws std::invalid_argument for nonsense options and when an epoch would have no batch.
+  BatchMaker(const Dataset& dataset, const LoaderOptions& options);
+
+  const LoaderOptions& options() const { return options_; }
+  int64_t batches() const { return batches_; }
+  Epoch epoch(int64_t number) const;
+  // This share's rows of a batch: memory for them, not yet filled.
+  Batch empty(int64_t batch) const;
+  int64_t rows(int64_t batch) const;
+  int64_t x_bytes() const { return x_bytes_; }  // of a sample
+  int64_t y_bytes() const { return y_bytes_; }
+
+  // Writes the samples where they stay; false when abandoned() became true on the way. `at` is the
+  // sample that is being made. Throws what the dataset throws, an Error with the sample's name.
+  bool fill(const Epoch& epoch, int64_t batch, std::byte* x, std::byte* y, std::atomic<int64_t>& at,
+            const std::function<bool()>& abandoned) const;
+  std::string name_of(int64_t sample) const;
+
+ private:
+  int64_t first_row(int64_t batch) const;
+  int64_t global_rows(int64_t batch) const;
+
+  const Dataset& dataset_;
+  const LoaderOptions options_;
+  const SampleSpec spec_;
+  const int64_t size_;
+  int64_t batches_ = 0, x_bytes_ = 0, y_bytes_ = 0;
+};
+
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+  virtual void start(int64_t epoch) = 0;  // abandons what was left of the one before
+  virtual Batch take(int64_t batch) = 0;  // each of an epoch once, in order
+};
+
+std::unique_ptr<BatchSource> batches_by_caller(const BatchMaker& maker);
+std::unique_ptr<BatchSource> batches_by_threads(const BatchMaker& maker);
+std::unique_ptr<BatchSource> batches_by_processes(const BatchMaker& maker);
+
+}  // namespace howmany
