@@ -53,6 +53,12 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(1, 1024));
   app.add_option("--samples-per-second", flags.run.demand, "what training takes, each rank")
       ->check(CLI::NonNegativeNumber);
+  const std::map<std::string, WorkersAs> as = {{"threads", WorkersAs::threads},
+                                               {"processes", WorkersAs::processes}};
+  app.add_option("--as", flags.run.as, "workers are threads or processes")
+      ->transform(CLI::CheckedTransformer(as));
+  app.add_option("--timeout", flags.run.timeout_s, "seconds after which a batch counts as hung")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--image-size", flags.data.size, "samples are this many pixels wide and high")
       ->check(CLI::Range(1, 8192));
   app.add_option("--most-files", flags.data.most, "files of the folder that are used")
@@ -113,8 +119,9 @@ Probed as_probed(const LoaderResult& result, const LoaderRun& run) {
 }
 
 Case run_case(const LoaderData& data, LoaderRun run) {
-  std::string name = fmt::format("loader/{}/workers:{}/batch:{}/prefetch:{}/as:threads",
-                                 data.name(), run.workers, run.batch, run.prefetch);
+  const char* const as = run.as == WorkersAs::threads ? "threads" : "processes";
+  std::string name = fmt::format("loader/{}/workers:{}/batch:{}/prefetch:{}/as:{}", data.name(),
+                                 run.workers, run.batch, run.prefetch, as);
   if (run.ranks > 1) name += fmt::format("/ranks:{}", run.ranks);
   if (run.demand > 0) name += fmt::format("/demand:{:.4g}", run.demand);
   if (run.cold) name += "/cache:cold";
@@ -124,7 +131,7 @@ Case run_case(const LoaderData& data, LoaderRun run) {
            {"workers", std::to_string(run.workers)},
            {"batch", std::to_string(run.batch)},
            {"prefetch", std::to_string(run.prefetch)},
-           {"as", "threads"},
+           {"as", as},
            {"ranks", std::to_string(run.ranks)},
            {"cache", run.cold ? "cold" : "warm"}}};
 }

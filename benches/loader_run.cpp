@@ -17,7 +17,6 @@
 #include <thread>
 
 #include "benches/page_cache.h"
-#include "core/data/loader.h"
 #include "core/error.h"
 
 namespace howmany::benches {
@@ -118,7 +117,9 @@ class Running {
                            .workers = run_.workers,
                            .prefetch = run_.prefetch,
                            .seed = run_.seed,
-                           .share = {rank, run_.ranks}});
+                           .share = {rank, run_.ranks},
+                           .as = run_.as,
+                           .timeout_seconds = run_.timeout_s});
       loader.start_epoch(0);
       while (one_batch(loader, rank)) {
       }

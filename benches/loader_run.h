@@ -7,6 +7,7 @@
 
 #include "benches/loader_data.h"
 #include "benches/support.h"
+#include "core/data/loader.h"
 
 namespace howmany::benches {
 
@@ -17,6 +18,8 @@ struct LoaderRun {
   bool cold = false;   // every sample once, its pages dropped before
   double budget_s = 3;
   uint64_t seed = 1;
+  WorkersAs as = WorkersAs::threads;
+  double timeout_s = 60;  // of waiting for a batch
 };
 
 struct LoaderResult {

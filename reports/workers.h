@@ -14,7 +14,7 @@
 namespace howmany {
 
 struct WorkersArguments {
-  std::string data = "synthetic", workers = "auto", out, as = "threads";
+  std::string data = "synthetic", workers = "auto", out, as = "threads", emit_check;
   std::optional<std::string> model, from, samples_per_second;
   std::string device = "cpu:0";  // on which --model trains
   int devices = 1, prefetch = 2;

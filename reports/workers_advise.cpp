@@ -11,7 +11,7 @@
 namespace howmany {
 namespace {
 
-constexpr double kNearBest = 0.97;  // of the best rate: more workers are not worth it
+constexpr double kNearBest = 0.98;  // of the best rate: more workers are not worth it
 constexpr double kBinding = 1.2;    // a bound this near the best rate is what limits
 constexpr double kUneven = 0.3;     // coefficient of variation of batches
 constexpr double kNoticeable = 1.05;
@@ -53,6 +53,7 @@ class Advisor {
     demanded() ? for_demand() : for_rate();
     add_levers();
     add_notes();
+    add_bounds();
     add_lines();
     return std::move(advice_);
   }
@@ -171,7 +172,7 @@ class Advisor {
   }
 
   void add_lever(const std::string& what, double gain) {
-    if (gain > kNoticeable) advice_.levers.push_back({what, gain});
+    if (gain > kNoticeable && std::isfinite(gain)) advice_.levers.push_back({what, gain});
   }
 
   // What would change the time of a sample changes the rate alike while the cores are the limit;
@@ -234,10 +235,21 @@ class Advisor {
           "First epoch: {} samples/s with files not in memory and {} ({} of the warm rate).",
           format_count(*facts_.cold_rate), workers(facts_.cold_workers),
           percent(*facts_.cold_rate / best_->rate.value)));
-    if (facts_.as == "threads")
-      advice_.notes.push_back(
-          "Measured with threads and this program's decoder; PyTorch's processes add their own "
-          "cost for each batch and for Python.");
+    advice_.notes.push_back(fmt::format(
+        "Measured with {} and this program's decoder; PyTorch's processes add their own cost for "
+        "each batch and for Python.",
+        facts_.as));
+  }
+
+  // A hard bound below what the cores could use is the first thing to lift.
+  void add_bounds() {
+    int useful = 0;
+    for (const WorkerBound& b : facts_.bounds)
+      if (!b.hard) useful = std::max(useful, b.most);
+    for (const WorkerBound& b : facts_.bounds)
+      if (b.hard && b.most < useful)
+        advice_.notes.push_back(
+            fmt::format("No more than {} by {}: {}.", number(b.most, "worker"), b.what, b.because));
   }
 
   void add_failures() {

@@ -11,6 +11,7 @@
 #include "reports/process.h"
 #include "reports/table.h"
 #include "reports/workers.h"
+#include "reports/workers_check.h"
 #include "reports/workers_demand.h"
 
 namespace howmany {
@@ -42,6 +43,7 @@ nlohmann::ordered_json request_json(const WorkersArguments& a) {
           {"devices", a.devices},
           {"batch", a.batch},
           {"prefetch", a.prefetch},
+          {"as", a.as},
           {"image_size", a.image_size},
           {"time_budget", a.time_budget},
           {"stall_percent", a.stall_percent},
@@ -82,6 +84,7 @@ WorkersFacts facts_from(const WorkersArguments& a, const std::string& folder) {
   WorkersFacts facts;
   facts.wanted = workers_from(a.workers);
   facts.most_stall = a.stall_percent / 100;
+  facts.as = a.as;
   const Demand demand = demand_of(a, folder);
   facts.demand_from = demand.from;
   facts.asked = {.devices = a.devices,
@@ -89,6 +92,14 @@ WorkersFacts facts_from(const WorkersArguments& a, const std::string& folder) {
                  .prefetch = a.prefetch,
                  .batch = a.batch};
   return facts;
+}
+
+void emit_check(const WorkersArguments& a, const WorkersFacts& facts) {
+  if (a.emit_check.empty()) return;
+  const std::string folder = std::filesystem::absolute(a.data).string();
+  write_text(a.emit_check,
+             check_script(check_of(facts, advise_workers(facts), folder, a.image_size)));
+  if (!a.quiet) fmt::print(stderr, "check the advice with PyTorch: python3 {}\n", a.emit_check);
 }
 
 }  // namespace
@@ -112,6 +123,8 @@ std::vector<int> workers_from(const std::string& text) {
 
 int run_workers(const WorkersArguments& a) {
   refuse_two_demands(a);
+  if (!a.emit_check.empty() && !std::filesystem::is_directory(a.data))
+    throw InputError("--emit-check needs --data DIR: painted images are gone afterwards");
   workers_from(a.workers);
   const std::string folder = a.out.empty() ? "howmany-out/" + utc_now("%Y%m%dT%H%M%SZ") : a.out;
   if (std::filesystem::exists(folder + "/summary.json"))
@@ -128,6 +141,7 @@ int run_workers(const WorkersArguments& a) {
   const WorkersAdvice first = advise_workers(facts);
   if (first.recommended && !measuring.results().interrupted)
     measuring.measure_cold(facts, *first.recommended);
+  emit_check(a, facts);
   if (measuring.results().out_of_time)
     fmt::print(stderr, "the time budget was spent before the answer was decided\n");
   write_and_print(a, folder, summarise(a, measuring.results(), facts, advise_workers(facts)));
@@ -153,6 +167,8 @@ void add_workers(CLI::App& app, int& code) {
       ->check(CLI::Range(1, 1 << 20));
   sub->add_option("--prefetch", a->prefetch, "Batches kept ready for each worker [2]")
       ->check(CLI::Range(1, 1024));
+  sub->add_option("--as", a->as, "Workers are threads, or processes [threads]")
+      ->check(CLI::IsMember({"threads", "processes"}));
   sub->add_option("--image-size", a->image_size, "Samples are so many pixels wide and high [224]")
       ->check(CLI::Range(1, 8192));
   sub->add_option("--stall", a->stall_percent, "Percent of the time that training may wait [1]")
@@ -160,6 +176,8 @@ void add_workers(CLI::App& app, int& code) {
   sub->add_option("--time-budget", a->time_budget, "Seconds for the whole measurement [60]")
       ->check(CLI::PositiveNumber);
   sub->add_option("--seed", a->seed, "Of the order [1]");
+  sub->add_option("--emit-check", a->emit_check,
+                  "Write a Python script that runs PyTorch's DataLoader on the same folder");
   sub->add_option("--out", a->out, "Folder for the results [howmany-out/<UTC time>]");
   sub->add_flag("--json", a->json, "The summary on stdout as JSON, nothing else there");
   sub->add_flag("--quiet", a->quiet, "No progress on stderr");

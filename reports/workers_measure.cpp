@@ -196,8 +196,9 @@ struct LoaderMeasuring::State {
     WorkersPoint point;
     point.workers = workers;
     const double seconds = seconds_for_trial(facts);
-    std::vector<std::string> more = {"--workers", std::to_string(workers), "--ranks",
-                                     std::to_string(facts.asked.devices)};
+    std::vector<std::string> more = {"--workers", std::to_string(workers),
+                                     "--ranks",   std::to_string(facts.asked.devices),
+                                     "--as",      facts.as};
     const std::vector<BenchRow> free = run(more, seconds, point.error);
     if (!take(free, point)) return point;
     const BenchRow& row = free[0];
@@ -280,9 +281,10 @@ void LoaderMeasuring::measure_cold(WorkersFacts& facts, int workers) {
   State& s = *state_;
   if (facts.files < 1 || facts.probes.cold_files_per_s.empty() || s.left() < 1) return;
   std::string why;
-  const std::vector<BenchRow> rows = s.run({"--workers", std::to_string(workers), "--ranks",
-                                            std::to_string(facts.asked.devices), "--cache", "cold"},
-                                           std::clamp(s.left(), kLeastSeconds, kMostSeconds), why);
+  const std::vector<BenchRow> rows =
+      s.run({"--workers", std::to_string(workers), "--ranks", std::to_string(facts.asked.devices),
+             "--cache", "cold", "--as", facts.as},
+            std::clamp(s.left(), kLeastSeconds, kMostSeconds), why);
   if (rows.size() != 1 || !rows[0].error.empty()) return;
   facts.cold_rate = counter(rows[0], "samples_per_s");
   facts.cold_workers = workers;

@@ -14,7 +14,8 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
 constexpr double kSharpness = 5;  // of the corner between two bounds: measured curves are round
-constexpr int kReplayed = 2000;   // batches
+constexpr double kMostCores = 4096;
+constexpr int kReplayed = 2000;  // batches
 
 double counter(const BenchRow& row, const char* name, double otherwise = 0) {
   const auto it = row.counters.find(name);
@@ -77,7 +78,7 @@ LoaderProbes probes_from(const BenchFile& file, const std::vector<SampleLine>& s
   if (const BenchRow* row = find_row(file, "loader/probe/collate/"))
     probes.collate_s = counter(*row, "sample_s");
   if (const BenchRow* row = find_row(file, "loader/probe/cores/"))
-    probes.cores = std::max(0.05, counter(*row, "cores", 1));
+    probes.cores = std::clamp(counter(*row, "cores", 1), 0.05, kMostCores);
   add_reading(file, probes);
   for (const SampleLine& line : samples)
     if (line.name.starts_with("loader/probe/solo/")) probes.batch_s = line.seconds;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kMostTrials = 8;
 constexpr double kNoGain = 0.03;    // of the rate, from one more worker
-constexpr double kNearBest = 0.97;  // of the best rate
+constexpr double kNearBest = 0.98;  // of the best rate
 constexpr double kPredictedNear = 0.95;
 
 const WorkersPoint* point_at(const WorkersFacts& facts, int workers) {
@@ -63,27 +63,33 @@ std::optional<int> next_wanted(const WorkersFacts& facts) {
   return {};
 }
 
-// Fewer while the fewest measured suffices, more while the most measured does not and gains.
+// Between a number that is too small and one that suffices: first where the rate of one worker
+// points to, then the neighbour, then the middle.
+int between(int too_small, int suffices, double pointed_to) {
+  const int there = static_cast<int>(std::ceil(std::min(pointed_to, 1e6)));
+  if (there <= too_small) return (too_small + suffices) / 2;
+  return std::min(there, suffices - 1);
+}
+
 std::optional<int> next_for_demand(const WorkersFacts& facts, int limit) {
-  int fewest_feeding = limit + 1, most_short = -1;
+  const double wanted = facts.asked.demand * facts.asked.devices;
+  int fewest = limit + 1, too_small = -1;
+  for (const WorkersPoint& p : facts.points)
+    if (feeds(facts, p)) fewest = std::min(fewest, p.workers);
+  for (const WorkersPoint& p : facts.points)
+    if (!feeds(facts, p) && p.workers < fewest) too_small = std::max(too_small, p.workers);
+  const WorkersPoint* last = point_at(facts, fewest <= limit ? fewest : too_small);
+  const double pointed_to = wanted * std::max(1, last->workers) / std::max(rate_of(*last), 1e-9);
+  if (fewest <= limit) {
+    if (fewest - too_small <= 1) return {};
+    return between(too_small, fewest, pointed_to);
+  }
+  if (too_small >= limit) return {};
   for (const WorkersPoint& p : facts.points) {
-    if (feeds(facts, p)) fewest_feeding = std::min(fewest_feeding, p.workers);
+    const bool fewer = p.workers < too_small && p.workers > 0;
+    if (fewer && rate_of(*last) < (1 + kNoGain) * rate_of(p)) return {};  // it gains no more
   }
-  for (const WorkersPoint& p : facts.points) {
-    if (!feeds(facts, p) && p.workers < fewest_feeding)
-      most_short = std::max(most_short, p.workers);
-  }
-  if (fewest_feeding <= limit) {
-    if (fewest_feeding - most_short <= 1) return {};
-    return most_short < 0 ? fewest_feeding - 1 : (fewest_feeding + most_short) / 2;
-  }
-  if (most_short >= limit) return {};
-  const WorkersPoint* last = point_at(facts, most_short);
-  for (const WorkersPoint& p : facts.points) {
-    const bool much_fewer = p.workers < most_short && p.workers > 0;
-    if (much_fewer && rate_of(*last) < (1 + kNoGain) * rate_of(p)) return {};  // it gains no more
-  }
-  return std::min(limit, most_short + std::max(1, most_short / 2));
+  return std::clamp(static_cast<int>(std::ceil(std::min(pointed_to, 1e6))), too_small + 1, limit);
 }
 
 // Around the first number near the best: one more that does not gain, one fewer that loses.
@@ -91,14 +97,16 @@ std::optional<int> next_for_rate(const WorkersFacts& facts, int limit) {
   double best = 0;
   for (const WorkersPoint& p : facts.points) best = std::max(best, rate_of(p));
   if (best <= 0) return {};
-  int chosen = limit, most = 0;
+  int chosen = limit, most = 0, too_small = -1;
   for (const WorkersPoint& p : facts.points) {
     if (rate_of(p) >= kNearBest * best) chosen = std::min(chosen, p.workers);
     most = std::max(most, p.workers);
   }
-  if (chosen > 0 && !measured(facts, chosen - 1)) return chosen - 1;
   if (chosen == most && most < limit) return std::min(limit, most + std::max(1, most / 2));
-  return {};
+  for (const WorkersPoint& p : facts.points)
+    if (p.workers < chosen) too_small = std::max(too_small, p.workers);
+  if (chosen - too_small <= 1) return {};
+  return between(too_small, chosen, kNearBest * best / facts.asked.devices * facts.probes.sample_s);
 }
 
 }  // namespace

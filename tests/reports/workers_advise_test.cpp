@@ -96,6 +96,70 @@ TEST(WorkersSearch, EndsWhenEverythingFails) {
   EXPECT_TRUE(advice.pytorch.empty());
 }
 
+// A loader whose rate bends softly at its cores and may have a ceiling that no probe saw.
+struct Machine {
+  double cores, ceiling;
+  bool soft;
+  double rate(int workers) const {
+    const double w = 500 * std::max(1, workers), c = 500 * std::min(cores, ceiling);
+    return soft ? std::pow(std::pow(w, -5) + std::pow(c, -5), -0.2) : std::min(w, c);
+  }
+};
+
+std::vector<Machine> machines() {
+  std::vector<Machine> all;
+  for (const double cores : {1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0})
+    for (const double ceiling : {1.0, 0.6})
+      for (const bool soft : {false, true}) all.push_back({cores, ceiling * cores, soft});
+  return all;
+}
+
+WorkersFacts measured_on(const Machine& machine, double demand) {
+  WorkersFacts facts = example_facts(demand);
+  facts.probes.cores = machine.cores;
+  while (const auto next = next_trial(facts)) {
+    WorkersPoint p = example_point(facts, *next);
+    const double rate = machine.rate(*next);
+    p.rate = example_metric(rate, 1);
+    if (demand > 0) p.stall->value = *next == 0 ? 0.5 : std::max(0.0, 1 - rate / demand);
+    facts.points.push_back(p);
+  }
+  return facts;
+}
+
+TEST(WorkersSearch, IsNearTheBestOfAnExhaustiveSweepInFewTrials) {
+  for (const Machine& machine : machines()) {
+    const WorkersFacts facts = measured_on(machine, 0);
+    const int chosen = *advise_workers(facts).recommended;
+    double best = 0;
+    for (int w = 0; w <= 64; ++w) best = std::max(best, machine.rate(w));
+    int needed = 0;
+    while (machine.rate(needed) < 0.98 * best) ++needed;
+    const auto what = ::testing::Message() << machine.cores << " cores, ceiling at "
+                                           << machine.ceiling << (machine.soft ? ", soft" : "");
+    EXPECT_GE(machine.rate(chosen), 0.96 * best) << what;  // 2 % of what was measured, which is
+    EXPECT_LE(chosen, needed + 1) << what;                 // near the best itself
+    EXPECT_LE(facts.points.size(), 7u) << what;            // of 37 for 16 cores
+  }
+}
+
+TEST(WorkersSearch, FeedsWithTheFewestThatCanInFewTrials) {
+  for (const Machine& machine : machines())
+    for (const double share : {0.3, 0.7, 0.95}) {
+      const double demand = share * 500 * std::min(machine.cores, machine.ceiling);
+      const WorkersFacts facts = measured_on(machine, demand);
+      const WorkersAdvice advice = advise_workers(facts);
+      int needed = 1;
+      while (needed < 64 && machine.rate(needed) < 0.99 * demand) ++needed;
+      const auto what = ::testing::Message()
+                        << machine.cores << " cores, ceiling at " << machine.ceiling
+                        << (machine.soft ? ", soft, " : ", ") << demand << "/s";
+      EXPECT_TRUE(advice.feeds) << what;
+      EXPECT_LE(*advice.recommended, needed + 1) << what;
+      EXPECT_LE(facts.points.size(), 6u) << what;
+    }
+}
+
 TEST(WorkersAdvice, SaysWhatFeedsAndWhatOneFewerWouldCost) {
   WorkersFacts facts = example_facts(900);
   search(facts);
@@ -167,6 +231,15 @@ TEST(WorkersAdvice, SmallImagesAreNotToldToShrink) {
   search(facts);
   for (const WorkersLever& lever : advise_workers(facts).levers)
     EXPECT_THAT(lever.what, Not(HasSubstr("short side")));
+}
+
+TEST(WorkersAdvice, SaysWhatForbidsMoreThanTheCoresCouldUse) {
+  WorkersFacts facts = example_facts(900);
+  search(facts);
+  EXPECT_THAT(advise_workers(facts).notes, Not(Contains(HasSubstr("No more than"))));
+  facts.bounds.push_back({"/dev/shm (PyTorch)", 2, true, "64 MB free"});
+  EXPECT_THAT(advise_workers(facts).notes,
+              Contains("No more than 2 workers by /dev/shm (PyTorch): 64 MB free."));
 }
 
 TEST(WorkersAdvice, SaysThatThreadsAreNotPyTorch) {

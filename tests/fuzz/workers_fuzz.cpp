@@ -1,0 +1,52 @@
+// What loader_bench leaves, and an answer of `howmany workers`, of anyone: refused with an
+// InputError, or everything that reads them copes.
+#include "reports/json.h"
+#include "reports/workers.h"
+#include "tests/reports/loader_examples.h"
+#include "tests/support/fuzz_driver.h"
+
+using namespace howmany;
+
+namespace {
+
+std::string example_answer() {
+  WorkersFacts facts = example_facts(900);
+  search(facts);
+  return dump_json(to_json(facts, advise_workers(facts)));
+}
+
+// Probes that make no sense still lead to an end of the search.
+void read_bench_file(const nlohmann::json& json) {
+  WorkersFacts facts = example_facts(900);
+  const BenchFile file = bench_from_json(json, "fuzz");
+  for (const BenchRow& row : file.rows) measurement_of(row, {});
+  SampleLine line;
+  line.name = "loader/probe/solo/batch:64";
+  line.seconds = {0.1, 0.2};
+  facts.probes = probes_from(file, {line});
+  if (search(facts).size() > 50) std::abort();
+  const std::string answer = dump_json(to_json(facts, advise_workers(facts)));
+  render_workers(nlohmann::json::parse(answer), "answer", false);
+}
+
+}  // namespace
+
+std::vector<std::string> fuzz_seeds() { return {kLoaderProbes, example_answer()}; }
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  nlohmann::json json;
+  try {
+    json = parse_json(std::string(reinterpret_cast<const char*>(data), size), "fuzz");
+    render_workers(json, "fuzz", false);
+  } catch (const InputError&) {
+  }
+  try {
+    limits_from_json(json, "fuzz");
+  } catch (const InputError&) {
+  }
+  try {
+    read_bench_file(json);
+  } catch (const InputError&) {
+  }
+  return 0;
+}

@@ -1,0 +1,52 @@
+# labels: process
+# timeout: 180
+"""The script that checks the advice with PyTorch: valid Python whatever the folder is called."""
+import ast
+import importlib.util
+import json
+import subprocess
+import sys
+import unittest
+
+import images
+import programs
+from fake_workers import FakeLoader
+
+
+class Check(FakeLoader):
+    def emit(self, data, *more):
+        script = self.folder / "check.py"
+        done = self.workers("--data", data, "--emit-check", script, *more)
+        self.assertEqual(done.code, 0, done)
+        self.assertIn(f"python3 {script}", done.err)
+        return script.read_text()
+
+    def constants(self, text):
+        return {target.id: ast.literal_eval(node.value) for node in ast.parse(text).body
+                if isinstance(node, ast.Assign) for target in node.targets
+                if isinstance(target, ast.Name) and target.id in ("DATA", "RATES")}
+
+    def test_runs_the_advice_and_its_neighbours_on_the_same_folder(self):
+        data = self.folder / 'a "b" \\ c\n@RATES@ é'
+        data.mkdir()
+        told = self.constants(self.emit(data, "--samples-per-second", "900"))
+        self.assertEqual(told["DATA"], str(data))
+        self.assertEqual(sorted(told["RATES"]), [1, 2, 3])
+        self.assertEqual(told["RATES"][2], 1000)
+
+    def test_painted_images_cannot_be_checked(self):
+        self.assert_refused(self.workers("--emit-check", self.folder / "x.py"), "--data DIR")
+        self.assertEqual(self.started(), [])
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed")
+    def test_runs(self):
+        data = images.write_folder(self.folder / "data")
+        self.emit(data, "--batch", "4", "--image-size", "16")
+        done = subprocess.run([sys.executable, self.folder / "check.py", "--json", "--seconds", "0.1"],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(json.loads(done.stdout)["rows"])
+
+
+if __name__ == "__main__":
+    programs.main()
