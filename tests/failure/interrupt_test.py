@@ -83,7 +83,7 @@ class Interrupt(programs.TestCase):
         process = self.start("--mode", "ddp", "--backend", "gloo", "--rounds", "1")
         ranks = self.wait_until("two ranks that have met", lambda: (
             lambda found: found if len(found) == 2 and processes.threads(found[1]) > 2 else None)(
-                processes.ranks_below(process.pid)))
+                processes.ranks_below(process.pid, "speedup_bench")))
         os.kill(ranks[1], signal.SIGKILL)
         told = process.communicate(timeout=PATIENCE)[1]
         self.assertEqual(process.returncode, 3, told)

@@ -96,7 +96,7 @@ std::vector<std::string_view> cpu_comms() {
   return names;
 }
 INSTANTIATE_TEST_SUITE_P(All, BigMessages, ::testing::ValuesIn(cpu_comms()),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 TEST_P(BigMessages, ArriveWhole) {
   const std::string backend(GetParam());

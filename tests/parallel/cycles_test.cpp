@@ -51,7 +51,7 @@ void make_worlds(std::string_view backend, int count) {
 
 class Cycles : public ::testing::TestWithParam<std::string_view> {};
 INSTANTIATE_TEST_SUITE_P(All, Cycles, ::testing::ValuesIn(thread_comm_names()),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 TEST_P(Cycles, AThousandWorldsLeaveNothingBehind) {
   make_worlds(GetParam(), kCycles / 5);  // until caches and pools are as large as they get

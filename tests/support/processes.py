@@ -30,11 +30,13 @@ def below(pid):
     return found
 
 
-def ranks_below(pid):
-    """Those that are ranks of a launch, by rank."""
+def ranks_below(pid, program=""):
+    """Those that are ranks of a launch (of this program, when given), by rank."""
     found = {}
     for child in below(pid):
         try:
+            if program not in pathlib.Path(f"/proc/{child}/comm").read_text():
+                continue
             environment = pathlib.Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
         except OSError:
             continue
