@@ -58,8 +58,7 @@ Tensor initial_value(const Param& param, const Materialize& how) {
   return t.to(how.device);
 }
 
-void materialize(Param& p, const std::string& path, const Materialize& how) {
-  p.name = join(path, p.name.substr(p.name.rfind('.') + 1));
+void materialize(Param& p, const Materialize& how) {
   p.value = initial_value(p, how);
   p.grad = p.trainable ? Tensor::zeros(p.shape, how.dtype, how.device) : Tensor();
   p.has_grad = false;
@@ -87,11 +86,16 @@ int64_t parameter_count(Layer& layer) {
   return count;
 }
 
-void materialize(Layer& layer, const Materialize& how) {
+void name_params(Layer& layer) {
   walk(layer, "", [&](Layer& l, const std::string& path) {
     l.place(path);
-    for (Param& p : l.own_params()) materialize(p, path, how);
+    for (Param& p : l.own_params()) p.name = join(path, p.name.substr(p.name.rfind('.') + 1));
   });
+}
+
+void materialize(Layer& layer, const Materialize& how) {
+  name_params(layer);
+  for (Param* p : all_params(layer)) materialize(*p, how);
 }
 
 void zero_grads(std::span<Param* const> params) {

@@ -44,6 +44,7 @@ struct Param {
 
 struct TapeOptions {
   bool training = true;  // false: forward keeps nothing, so there is no backward
+  bool again = false;    // a forward seen before (recompute): running statistics stay as they are
   uint64_t seed = 0;     // with step and first_row: dropout draws the same values at any world size
   int64_t step = 0;
   int64_t first_row = 0;  // place of this tape's first sample in the global batch
@@ -108,6 +109,8 @@ class Layer {
     Layer* layer;
   };
   virtual std::vector<Child> children() { return {}; }
+  // Nothing but children() one after the other: a model may be cut between them (see units.h).
+  virtual bool is_chain() const { return false; }
 };
 
 using LayerPtr = std::unique_ptr<Layer>;
@@ -126,6 +129,8 @@ struct Materialize {
 // Names every parameter by its path, allocates and fills it from (seed, path): the same values on
 // any rank or device.
 void materialize(Layer& layer, const Materialize& how);
+// The naming alone: for who needs to know what there is, not its values.
+void name_params(Layer& layer);
 void zero_grads(std::span<Param* const> params);  // marks only; nothing is written
 // The gradient slot for a backward: adds when a gradient is already there.
 GradOut grad_out(Param& param);

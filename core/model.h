@@ -5,7 +5,6 @@
 //   materialize(*m.layer, {.device = {}, .seed = 1});
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "core/layer.h"
 #include "core/loss.h"
 #include "core/names.h"
+#include "core/options.h"
 
 namespace howmany {
 
@@ -31,7 +31,7 @@ struct ModelSpec {
   Loss loss = Loss::softmax_cross_entropy;
 };
 
-using ModelOptions = std::map<std::string, std::string>;
+using ModelOptions = Options;
 
 std::vector<std::string_view> model_names();
 // "name" or "name:key=value,key=value". Throws std::invalid_argument: unknown name (nearest one

@@ -51,6 +51,7 @@ class Sequential final : public Layer {
     for (const Named& c : children_) list.push_back({c.name, c.layer.get()});
     return list;
   }
+  bool is_chain() const override { return true; }
 
  private:
   std::vector<Named> children_;
