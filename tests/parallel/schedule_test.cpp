@@ -1,0 +1,129 @@
+#include "parallel/schedule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <string>
+
+namespace howmany {
+namespace {
+
+std::string str(const std::vector<Task>& tasks) {
+  std::string text;
+  for (const Task& t : tasks)
+    text += (t.kind == Task::forward ? "F" : "B") + std::to_string(t.micro_batch);
+  return text;
+}
+
+TEST(Schedule, HandWorkedCases) {
+  EXPECT_EQ(str(make_schedule("gpipe", {3, 0, 2})), "F0F1B1B0");
+  EXPECT_EQ(str(make_schedule("1f1b", {3, 0, 4})), "F0F1F2B0F3B1B2B3");
+  EXPECT_EQ(str(make_schedule("1f1b", {3, 1, 4})), "F0F1B0F2B1F3B2B3");
+  EXPECT_EQ(str(make_schedule("1f1b", {3, 2, 4})), "F0B0F1B1F2B2F3B3");
+  EXPECT_EQ(str(make_schedule("1f1b", {4, 0, 2})), "F0F1B0B1");
+  EXPECT_EQ(str(make_schedule("1f1b", {1, 0, 1})), "F0B0");
+}
+
+std::vector<int> order(const std::vector<Task>& tasks, Task::Kind kind) {
+  std::vector<int> list;
+  for (const Task& t : tasks)
+    if (t.kind == kind) list.push_back(t.micro_batch);
+  return list;
+}
+
+// Stages run their lists in order, each task as soon as what it needs is there.
+struct Simulation {
+  int stages, micro_batches;
+  double forward = 1, backward = 2;
+
+  double makespan(std::string_view schedule) const {
+    std::vector<std::vector<Task>> lists;
+    for (int s = 0; s < stages; ++s)
+      lists.push_back(make_schedule(schedule, {stages, s, micro_batches}));
+    std::map<std::pair<int, int>, double> forwarded, backwarded;  // (stage, micro-batch) -> when
+    std::vector<size_t> next(lists.size());
+    std::vector<double> free(lists.size());
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (size_t s = 0; s < lists.size(); ++s)
+        while (next[s] < lists[s].size()) {
+          const Task task = lists[s][next[s]];
+          const int stage = static_cast<int>(s), m = task.micro_batch;
+          double ready = 0;
+          if (task.kind == Task::forward) {
+            if (stage > 0 && !forwarded.contains({stage - 1, m})) break;
+            if (stage > 0) ready = forwarded[{stage - 1, m}];
+          } else {
+            if (!forwarded.contains({stage, m})) break;
+            if (stage + 1 < stages && !backwarded.contains({stage + 1, m})) break;
+            if (stage + 1 < stages) ready = backwarded[{stage + 1, m}];
+          }
+          const bool is_forward = task.kind == Task::forward;
+          free[s] = std::max(free[s], ready) + (is_forward ? forward : backward);
+          (is_forward ? forwarded : backwarded)[{stage, m}] = free[s];
+          ++next[s];
+          moved = true;
+        }
+    }
+    for (size_t s = 0; s < lists.size(); ++s)
+      if (next[s] < lists[s].size()) return -1;  // they wait for each other
+    return *std::ranges::max_element(free);
+  }
+};
+
+TEST(EverySchedule, RunsEachMicroBatchOnceInAnOrderAllStagesShareAndWithoutDeadlock) {
+  for (const std::string_view name : schedule_names())
+    for (const int stages : {1, 2, 3, 4, 7})
+      for (const int m : {1, 2, 3, 8}) {
+        const auto first = make_schedule(name, {stages, 0, m});
+        for (int s = 0; s < stages; ++s) {
+          const auto tasks = make_schedule(name, {stages, s, m});
+          EXPECT_EQ(tasks.size(), static_cast<size_t>(2 * m));
+          EXPECT_EQ(order(tasks, Task::forward), order(first, Task::forward));
+          EXPECT_EQ(order(tasks, Task::backward), order(first, Task::backward));
+        }
+        auto forwards = order(first, Task::forward);
+        std::ranges::sort(forwards);
+        for (int i = 0; i < m; ++i) EXPECT_EQ(forwards[static_cast<size_t>(i)], i);
+        EXPECT_GT((Simulation{stages, m}.makespan(name)), 0) << name << stages << m;
+      }
+}
+
+TEST(EverySchedule, HasTheTheoreticalBubbleWhenStagesAreEqual) {
+  for (const std::string_view name : schedule_names())
+    for (const int stages : {1, 2, 4})
+      for (const int m : {1, 4, 8}) {
+        const double busy = 3.0 * m;
+        EXPECT_NEAR(1 - busy / (Simulation{stages, m}.makespan(name)),
+                    theoretical_bubble(stages, m), 1e-12)
+            << name << stages << m;
+      }
+}
+
+TEST(OneForwardOneBackward, KeepsNoMoreMicroBatchesThanStagesBehind) {
+  for (int s = 0; s < 4; ++s) {
+    int in_flight = 0, most = 0;
+    for (const Task& t : make_schedule("1f1b", {4, s, 16})) {
+      in_flight += t.kind == Task::forward ? 1 : -1;
+      most = std::max(most, in_flight);
+    }
+    EXPECT_EQ(most, 4 - s);
+  }
+}
+
+TEST(Schedule, RefusesNonsense) {
+  EXPECT_THROW(make_schedule("1f1b", {2, 2, 1}), std::invalid_argument);
+  EXPECT_THROW(make_schedule("1f1b", {2, 0, 0}), std::invalid_argument);
+  try {
+    make_schedule("gpip", {});
+    FAIL();
+  } catch (const std::invalid_argument& e) {
+    EXPECT_THAT(e.what(), testing::HasSubstr("did you mean 'gpipe'?"));
+  }
+}
+
+}  // namespace
+}  // namespace howmany
