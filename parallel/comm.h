@@ -120,6 +120,10 @@ class Comm {
   // May wait until the peer receives. Messages of one tag arrive in the order sent.
   void send(const Tensor& t, int peer, int tag = 0);
   void receive(Tensor t, int peer, int tag = 0);
+  // As every asynchronous call these run in order on one thread: a Comm that only sends, or only
+  // receives, cannot hold up the other direction.
+  Work send_async(Tensor t, int peer, int tag = 0);
+  Work receive_async(Tensor t, int peer, int tag = 0);
   void barrier();
 
   // Collective. Ranks with the same color form a group, ordered by (key, rank); color < 0: in none,
@@ -144,6 +148,7 @@ class Comm {
   void check(const char* operation, const Tensor& t) const;
   void check_pair(const char* operation, const Tensor& part, const Tensor& whole) const;
   void check_rank(const char* operation, const char* role, int rank) const;
+  void check_peer(const char* operation, const Tensor& t, int peer) const;
   void work_through();
 
   std::unique_ptr<CommEngine> engine_;

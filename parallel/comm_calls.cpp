@@ -111,20 +111,37 @@ void Comm::all_to_all(const Tensor& send, Tensor receive) {
   run("all_to_all", send.bytes(), [&] { engine_->all_to_all(send, receive); });
 }
 
+void Comm::check_peer(const char* operation, const Tensor& t, int peer) const {
+  check(operation, t);
+  check_rank(operation, "peer", peer);
+  HM_REQUIRE(peer != rank_, "[{}] rank {} with itself", operation, rank_);
+}
+
 void Comm::send(const Tensor& t, int peer, int tag) {
-  check("send", t);
-  check_rank("send", "peer", peer);
-  HM_REQUIRE(peer != rank_, "[send] rank {} to itself", rank_);
+  check_peer("send", t, peer);
   if (t.numel() == 0) return check_not_failed();
   run("send", t.bytes(), [&] { engine_->send(t, peer, tag); });
 }
 
 void Comm::receive(Tensor t, int peer, int tag) {
-  check("receive", t);
-  check_rank("receive", "peer", peer);
-  HM_REQUIRE(peer != rank_, "[receive] rank {} from itself", rank_);
+  check_peer("receive", t, peer);
   if (t.numel() == 0) return check_not_failed();
   run("receive", t.bytes(), [&] { engine_->receive(t, peer, tag); });
+}
+
+Work Comm::send_async(Tensor t, int peer, int tag) {
+  check_peer("send", t, peer);
+  if (t.numel() == 0) return check_not_failed(), Work();
+  const int64_t bytes = t.bytes();
+  return start("send", bytes, [=, this, t = std::move(t)] { engine_->send(t, peer, tag); });
+}
+
+Work Comm::receive_async(Tensor t, int peer, int tag) {
+  check_peer("receive", t, peer);
+  if (t.numel() == 0) return check_not_failed(), Work();
+  const int64_t bytes = t.bytes();
+  return start("receive", bytes,
+               [=, this, t = std::move(t)]() mutable { engine_->receive(t, peer, tag); });
 }
 
 void Comm::barrier() {

@@ -4,6 +4,8 @@
 
 #include "core/error.h"
 #include "core/names.h"
+#include "core/options.h"
+#include "parallel/schedule.h"
 
 namespace howmany {
 namespace {
@@ -11,11 +13,12 @@ namespace {
 struct Entry {
   std::string_view name;
   ModeTraits traits;
+  std::string_view options;
   std::unique_ptr<Mode> (*make)(ModeArgs);
 };
 
 const Entry kEntries[] = {
-#define X(name, what, traits) {#name, traits, modes::name},
+#define X(name, what, traits, options) {#name, traits, options, modes::name},
     HM_MODES(X)
 #undef X
 };
@@ -27,7 +30,57 @@ const Entry& entry_named(std::string_view name) {
   throw std::invalid_argument("[mode] " + unknown_name("mode", name, mode_names()));
 }
 
+std::vector<std::string_view> words(std::string_view text) {
+  std::vector<std::string_view> list;
+  while (!text.empty()) {
+    const size_t space = std::min(text.find(' '), text.size());
+    list.push_back(text.substr(0, space));
+    text.remove_prefix(std::min(space + 1, text.size()));
+  }
+  return list;
+}
+
+bool parse_flag(const std::string& key, const std::string& text) {
+  HM_REQUIRE(text == "0" || text == "1", "[mode] {}: '{}' is neither 0 nor 1", key, text);
+  return text == "1";
+}
+
+void read_option(const std::string& key, const std::string& text, ModeOptions& options) {
+  const auto number = [&] {
+    const int64_t value = parse_positive("mode", key, text);
+    HM_REQUIRE(value <= 1 << 16, "[mode] {}: {} is too many", key, value);
+    return static_cast<int>(value);
+  };
+  if (key == "placement") options.placement = text;
+  if (key == "stages") options.stages = number();
+  if (key == "across") {
+    HM_REQUIRE(text == "pipeline" || text == "model",
+               "[mode] across: '{}' is neither pipeline nor model", text);
+    options.across = text;
+  }
+  if (key == "micro_batches") options.micro_batches = number();
+  if (key == "recompute") options.recompute = parse_flag(key, text);
+  if (key == "schedule") {
+    make_schedule(text, {});
+    options.schedule = text;
+  }
+}
+
+const Entry& parse(std::string_view text, ModeOptions& options) {
+  const auto [name, given] = parse_named("mode", text);
+  const Entry& entry = entry_named(name);
+  allow_options("mode", name, given, words(entry.options));
+  for (const auto& [key, value] : given) read_option(key, value, options);
+  return entry;
+}
+
 }  // namespace
+
+int default_stages(int world) {
+  for (int stages = 2; stages <= world; ++stages)
+    if (world % stages == 0) return stages;
+  return 1;
+}
 
 std::vector<std::string_view> mode_names() {
   std::vector<std::string_view> names;
@@ -35,15 +88,31 @@ std::vector<std::string_view> mode_names() {
   return names;
 }
 
-ModeTraits mode_traits(std::string_view name) { return entry_named(name).traits; }
+ModeTraits mode_traits(std::string_view text) {
+  ModeOptions options;
+  ModeTraits traits = parse(text, options).traits;
+  traits.over_devices = traits.over_devices || options.across == "model";
+  return traits;
+}
 
-std::unique_ptr<Mode> make_mode(std::string_view name, ModeArgs args) {
-  const Entry& entry = entry_named(name);
-  HM_REQUIRE(args.model.layer != nullptr, "[{}] no model given", name);
+int ranks_of(std::string_view text, int devices) {
+  ModeOptions options;
+  const Entry& entry = parse(text, options);
+  if (!entry.traits.over_ranks) return 1;
+  if (options.across != "model") return devices;
+  const int each = options.stages > 0 ? options.stages : default_stages(devices);
+  HM_REQUIRE(devices % each == 0, "[{}] {} devices do not divide into replicas of {} stages",
+             entry.name, devices, each);
+  return devices / each;
+}
+
+std::unique_ptr<Mode> make_mode(std::string_view text, ModeArgs args) {
+  const Entry& entry = parse(text, args.options);
+  HM_REQUIRE(args.model.layer != nullptr, "[{}] no model given", entry.name);
   HM_REQUIRE(!entry.traits.over_ranks || args.comm != nullptr,
-             "[{}] runs over ranks and was given no comm", name);
-  HM_REQUIRE(entry.traits.over_devices || args.devices.size() <= 1,
-             "[{}] uses one device in each rank, was given {}", name, args.devices.size());
+             "[{}] runs over ranks and was given no comm", entry.name);
+  HM_REQUIRE(mode_traits(text).over_devices || args.devices.size() <= 1,
+             "[{}] uses one device in each rank, was given {}", entry.name, args.devices.size());
   return entry.make(std::move(args));
 }
 

@@ -24,24 +24,49 @@ namespace howmany {
 
 struct ModeTraits {
   bool over_ranks = false;    // one process or thread per device, joined by a Comm
-  bool over_devices = false;  // one rank drives all devices
+  bool over_devices = false;  // one rank drives all devices, or with over_ranks several
 };
 
-// X(name, "what is divided", traits)
-#define HM_MODES(X)                                                               \
-  X(single, "nothing: one device trains", ModeTraits{})                           \
-  X(data_parallel, "the batch, over threads of one process (torch DataParallel)", \
-    ModeTraits{.over_devices = true})                                             \
-  X(ddp, "the batch, over ranks with overlapped all-reduce (torch DDP)",          \
-    ModeTraits{.over_ranks = true})
+// X(name, "what is divided", traits, "options of the mode text")
+#define HM_MODES(X)                                                                         \
+  X(single, "nothing: one device trains", ModeTraits{}, "")                                 \
+  X(data_parallel, "the batch, over threads of one process (torch DataParallel)",           \
+    ModeTraits{.over_devices = true}, "")                                                   \
+  X(ddp, "the batch, over ranks with overlapped all-reduce (torch DDP)",                    \
+    ModeTraits{.over_ranks = true}, "")                                                     \
+  X(model, "the layers, over the devices of one process", ModeTraits{.over_devices = true}, \
+    "placement micro_batches schedule recompute")                                           \
+  X(pipeline, "the layers, over ranks, in micro-batches", ModeTraits{.over_ranks = true},   \
+    "micro_batches schedule recompute")                                                     \
+  X(hybrid, "the batch over replicas, the layers over the devices of each",                 \
+    ModeTraits{.over_ranks = true}, "stages across micro_batches schedule recompute")
+
+// What the mode text says: "model:placement=0-3:cpu:0+4-:cpu:1,micro_batches=4".
+struct ModeOptions {
+  std::string placement = "";     // as parse_placement(); else balanced by measured times
+  int micro_batches = 0;          // 0: the mode's own default
+  std::string schedule = "1f1b";  // see schedule.h
+  bool recompute = false;         // forward again before backward instead of keeping activations
+  int stages =
+      0;  // of hybrid, each replica's; 0: the smallest number above 1 that divides the world
+  std::string across = "pipeline";  // hybrid: stages are ranks; or "model": devices of each rank
+};
 
 struct ModeArgs {
   ModelSpec model;    // not yet materialized
   uint64_t seed = 1;  // of the parameters and of dropout
   Dtype dtype = Dtype::f32;
   Comm* comm = nullptr;              // the group, for modes over ranks; outlives the mode
-  std::vector<Device> devices = {};  // this rank's devices: one, but for data_parallel
+  std::vector<Device> devices = {};  // this rank's devices: one, but for modes over devices
   GradSyncOptions sync = {};
+  ModeOptions options = {};
+};
+
+// Where the time of the last step went that no device computed in; this rank's view.
+struct StepReport {
+  double bubble = 0;              // share of the step its devices stood waiting for other stages
+  double theoretical_bubble = 0;  // (p-1)/(m+p-1) of what ran
+  double exposed_communication_seconds = 0;  // gradient exchange that backward did not hide
 };
 
 class Mode {
@@ -54,17 +79,22 @@ class Mode {
   virtual std::vector<Param*> params() = 0;
   // Copies of all parameters and buffers by path on rank 0 (elsewhere empty). Collective.
   virtual std::map<std::string, Tensor> gather() = 0;
+  virtual StepReport report() const { return {}; }
 };
 
 std::vector<std::string_view> mode_names();
-// Throws std::invalid_argument for an unknown name, with the nearest suggested.
-ModeTraits mode_traits(std::string_view name);
-// Throws std::invalid_argument for an unknown name or arguments the mode cannot use. Collective
-// over args.comm.
-std::unique_ptr<Mode> make_mode(std::string_view name, ModeArgs args);
+// `text` is a name or "name:key=value,...". These throw std::invalid_argument for an unknown name
+// or option, with the nearest suggested, and for arguments the mode cannot use.
+ModeTraits mode_traits(std::string_view text);
+// How many ranks share `devices` devices evenly: all, one, or for hybrid:across=model in between.
+int ranks_of(std::string_view text, int devices);
+// The smallest number above 1 that divides `world`; 1 for 1.
+int default_stages(int world);
+// Options of the text go before args.options. Collective over args.comm.
+std::unique_ptr<Mode> make_mode(std::string_view text, ModeArgs args);
 
 namespace modes {
-#define X(name, what, traits) std::unique_ptr<Mode> name(ModeArgs args);
+#define X(name, what, traits, options) std::unique_ptr<Mode> name(ModeArgs args);
 HM_MODES(X)
 #undef X
 }  // namespace modes

@@ -1,25 +1,9 @@
 #include "parallel/modes/replica.h"
 
-#include "core/error.h"
 #include "core/profile/range.h"
+#include "parallel/batch.h"
 
 namespace howmany {
-namespace {
-
-bool is_float(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::f64; }
-
-void check(const Batch& batch) {
-  HM_REQUIRE(batch.x && batch.y && batch.x.shape().rank() > 0 && batch.y.shape().rank() > 0,
-             "[step] a batch needs x and y with rows");
-  const int64_t rows = batch.x.shape()[0];
-  HM_REQUIRE(rows > 0 && rows == batch.y.shape()[0], "[step] rows differ: x {}, y {}",
-             batch.x.shape().str(), batch.y.shape().str());
-  HM_REQUIRE(batch.first_row >= 0 && batch.first_row + rows <= batch.global_rows,
-             "[step] rows [{}, {}) of a global batch of {}", batch.first_row,
-             batch.first_row + rows, batch.global_rows);
-}
-
-}  // namespace
 
 Replica::Replica(ModelSpec model, Device device, Dtype dtype, uint64_t seed)
     : model_(std::move(model)), device_(device), dtype_(dtype), seed_(seed) {
@@ -28,14 +12,10 @@ Replica::Replica(ModelSpec model, Device device, Dtype dtype, uint64_t seed)
   params_ = trainable_params(*model_.layer);
 }
 
-Tensor Replica::place(const Tensor& t) const {
-  return is_float(t.dtype()) ? t.to(dtype_).to(device_) : t.to(device_);
-}
-
 double Replica::step(const Batch& batch, const Tape::Hook& on_final) {
-  check(batch);
+  check_batch(batch);
   const DeviceScope on(device_);
-  const Tensor x = place(batch.x), target = place(batch.y);
+  const Tensor x = placed(batch.x, dtype_, device_), target = placed(batch.y, dtype_, device_);
   if (!(x.shape() == flop_shape_)) {
     forward_flop_ = model_.layer->forward_flop(x.shape());
     flop_shape_ = x.shape();

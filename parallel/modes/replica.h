@@ -27,8 +27,6 @@ class Replica {
   void set_seed(uint64_t seed) { seed_ = seed; }  // of dropout, from the next step on
 
  private:
-  Tensor place(const Tensor& t) const;  // on the device, floats in the parameters' dtype
-
   ModelSpec model_;
   Device device_;
   Dtype dtype_;

@@ -1,0 +1,11 @@
+#include "parallel/modes/staged.h"
+
+namespace howmany {
+
+// A stage on each rank.
+std::unique_ptr<Mode> modes::pipeline(ModeArgs args) {
+  const MeshShape ranks{.stage = args.comm->size()};
+  return staged(std::move(args), {.mode = "pipeline", .ranks = ranks});
+}
+
+}  // namespace howmany

@@ -1,0 +1,279 @@
+#include "parallel/modes/staged.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <optional>
+
+#include "core/error.h"
+#include "parallel/batch.h"
+#include "parallel/placement.h"
+#include "parallel/primitives.h"
+#include "parallel/stage.h"
+
+namespace howmany {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void broadcast(Comm* world, std::vector<int64_t>& values) {
+  if (world == nullptr) return;
+  Tensor t = Tensor::from(values, {static_cast<int64_t>(values.size())});
+  world->broadcast(t, 0);
+  std::ranges::copy(t.values<int64_t>(), values.begin());
+}
+
+// Enough rows that timing tells something, few enough that no one waits long for it.
+int64_t rows_to_measure(const ModelSpec& model) {
+  constexpr double kAffordableFlop = 2e9;
+  const double flop = 3 * model.layer->forward_flop(with_rows_in_front(1, model.sample));
+  return std::clamp<int64_t>(static_cast<int64_t>(kAffordableFlop / std::max(flop, 1.0)), 2, 32);
+}
+
+std::vector<size_t> balanced(const ModelSpec& model, Dtype dtype, Device device, int stages) {
+  const std::vector<Unit> all = units(*model.layer);
+  if (stages == 1) return {0, all.size()};
+  const MeasureUnits how{.rows = rows_to_measure(model),
+                         .sample = model.sample,
+                         .input = model.input,
+                         .dtype = dtype,
+                         .device = device};
+  return balance(measure_units(all, how), stages);
+}
+
+// The devices of a placement are those given, each at least once.
+std::vector<size_t> as_placed(const std::string& text, size_t units, std::vector<Device>& devices) {
+  std::vector<size_t> bounds{0};
+  std::vector<Device> used;
+  for (const PlacedPart& part : parse_placement(text, units)) {
+    bounds.push_back(part.end);
+    used.push_back(part.device);
+    HM_REQUIRE(devices.empty() || std::ranges::find(devices, part.device) != devices.end(),
+               "[placement] {} is not one of the devices given", part.device.str());
+  }
+  for (const Device& device : devices)
+    HM_REQUIRE(std::ranges::find(used, device) != used.end(),
+               "[placement] {} is given, but no unit stands there", device.str());
+  devices = std::move(used);
+  return bounds;
+}
+
+class Staged : public Mode {
+ public:
+  Staged(ModeArgs args, const StagedLayout& layout)
+      : name_(layout.mode),
+        model_(std::move(args.model)),
+        dtype_(args.dtype),
+        world_(layout.ranks.size() > 1 ? args.comm : nullptr) {
+    if (args.devices.empty() && args.options.placement.empty()) args.devices.emplace_back();
+    if (world_ != nullptr) mesh_.emplace(*world_, layout.ranks);
+    divide(args, layout);
+    make_stages(args, layout);
+    make_syncs(args);
+    const int otherwise = layout.stages_are_devices ? 1 : 4 * stage_count();
+    micro_batches_ = args.options.micro_batches > 0 ? args.options.micro_batches : otherwise;
+  }
+
+  Share share() const override { return {at().data, shape().data}; }
+
+  double step(const Batch& mine) override {
+    check_batch(mine);
+    // All ranks see the same number, so all refuse before any of them waits for another.
+    HM_REQUIRE(mine.global_rows >= shape().data,
+               "[{}] a global batch of {} rows over {} replicas leaves some without a row", name_,
+               mine.global_rows, shape().data);
+    const int64_t least = mine.global_rows / shape().data;  // rows of the smallest share
+    const int micro_batches = static_cast<int>(std::min<int64_t>(micro_batches_, least));
+    try {
+      return run(mine, micro_batches);
+    } catch (const std::exception& e) {
+      abort(e.what());
+      throw;
+    }
+  }
+
+  std::vector<Param*> params() override {
+    std::vector<Param*> all;
+    for (const auto& stage : stages_) std::ranges::copy(stage->params(), std::back_inserter(all));
+    return all;
+  }
+
+  std::map<std::string, Tensor> gather() override {
+    std::map<std::string, Tensor> values;
+    if (at().data > 0) return values;
+    for (const auto& stage : stages_)
+      for (const Param* p : stage->params_and_buffers()) values[p->name] = p->value.clone();
+    if (shape().stage == 1) return values;
+    if (at().stage == 0) return receive_others(std::move(values));
+    for (const Param* p : stages_[0]->params_and_buffers())
+      mesh_->stage().send(p->value.to(Device{}), 0);
+    return {};
+  }
+
+  StepReport report() const override { return report_; }
+
+ private:
+  MeshShape shape() const { return mesh_ ? mesh_->shape() : MeshShape{}; }
+  Coordinates at() const { return mesh_ ? mesh_->at() : Coordinates{}; }
+  int stage_count() const { return static_cast<int>(bounds_.size()) - 1; }
+
+  // Rank 0 measures, because every rank has to cut at the same places.
+  void divide(ModeArgs& args, const StagedLayout& layout) {
+    const size_t count = units(*model_.layer).size();
+    const int stages =
+        layout.stages_are_devices ? static_cast<int>(args.devices.size()) : layout.ranks.stage;
+    if (!args.options.placement.empty()) {
+      bounds_ = as_placed(args.options.placement, count, args.devices);
+      return;
+    }
+    HM_REQUIRE(stages <= static_cast<int>(count),
+               "[{}] {} has {} layers to divide, {} stages are asked for: take fewer", name_,
+               model_.name, count, stages);
+    std::vector<int64_t> shared(static_cast<size_t>(stages) + 1);
+    if (world_ == nullptr || world_->rank() == 0)
+      std::ranges::copy(balanced(model_, dtype_, args.devices[0], stages), shared.begin());
+    broadcast(world_, shared);
+    bounds_.assign(shared.begin(), shared.end());
+  }
+
+  void make_stages(ModeArgs& args, const StagedLayout& layout) {
+    std::vector<int64_t> seed{static_cast<int64_t>(args.seed)};
+    broadcast(world_, seed);
+    std::vector<StageLinks> links(1);
+    if (layout.stages_are_devices)
+      links = connect_threads(args.devices);
+    else if (mesh_)
+      links[0] = connect_stages(mesh_->stage(), args.devices[0]);
+    for (size_t i = 0; i < links.size(); ++i) {
+      const StageOptions options{.index = at().stage + static_cast<int>(i),
+                                 .count = stage_count(),
+                                 .bounds = bounds_,
+                                 .device = args.devices[i],
+                                 .dtype = dtype_,
+                                 .seed = static_cast<uint64_t>(seed[0]),
+                                 .schedule = args.options.schedule,
+                                 .recompute = args.options.recompute};
+      stages_.push_back(std::make_unique<Stage>(model_, options, std::move(links[i])));
+    }
+    if (stages_.size() > 1) threads_.emplace(args.devices);
+  }
+
+  // A Comm for each stage of this rank: their threads do not wait for each other.
+  void make_syncs(const ModeArgs& args) {
+    if (shape().data == 1) return;
+    for (const auto& stage : stages_) {
+      data_.push_back(mesh_->data().split(0, at().data));
+      syncs_.push_back(make_grad_sync(*data_.back(), stage->params(), args.sync));
+    }
+  }
+
+  struct Outcome {
+    double loss = 0, ended = 0, exposed = 0;
+  };
+
+  double run(const Batch& mine, int micro_batches) {
+    const Clock::time_point start = Clock::now();
+    std::vector<Outcome> outcomes(stages_.size());
+    for_each_stage([&](size_t i) {
+      outcomes[i] = run_stage(i, mine, micro_batches);
+      outcomes[i].ended = seconds_since(start);
+    });
+    double loss = 0;
+    for (const Outcome& outcome : outcomes) loss += outcome.loss;
+    if (shape().stage > 1) {
+      Tensor sum = Tensor::from<double>({loss}, {1});
+      mesh_->stage().all_reduce(sum);
+      loss = sum.item();
+    }
+    tell(outcomes, seconds_since(start), micro_batches);
+    return loss;
+  }
+
+  Outcome run_stage(size_t i, const Batch& mine, int micro_batches) {
+    if (syncs_.empty()) return {.loss = stages_[i]->step(mine, micro_batches, {})};
+    const auto ready = [&](Param& p) { syncs_[i]->ready(p); };
+    const double loss = stages_[i]->step(mine, micro_batches, ready);
+    const Clock::time_point start = Clock::now();
+    const double sum = syncs_[i]->finish(loss);
+    return {.loss = sum, .exposed = seconds_since(start)};
+  }
+
+  // The stage that fails first is the one that is reported; the others are woken.
+  void for_each_stage(const std::function<void(size_t)>& body) {
+    if (!threads_) return body(0);
+    std::mutex mutex;
+    std::exception_ptr first;
+    (*threads_)(static_cast<int>(stages_.size()), [&](int i) {
+      try {
+        body(static_cast<size_t>(i));
+      } catch (const std::exception& e) {
+        {
+          const std::lock_guard lock(mutex);
+          if (!first) first = std::current_exception();
+        }
+        abort(e.what());
+      }
+    });
+    if (first) std::rethrow_exception(first);
+  }
+
+  void abort(std::string_view why) {
+    for (const auto& stage : stages_) stage->close(why);
+    for (const auto& comm : data_) comm->abort(why);
+    if (mesh_) mesh_->abort(why);
+  }
+
+  // Waiting for neighbours, and for the others to end.
+  void tell(const std::vector<Outcome>& outcomes, double seconds, int micro_batches) {
+    report_ = {.theoretical_bubble = theoretical_bubble(stage_count(), micro_batches)};
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      const double idle = stages_[i]->waited_seconds() + seconds - outcomes[i].ended;
+      report_.bubble += idle / seconds / static_cast<double>(stages_.size());
+      report_.exposed_communication_seconds =
+          std::max(report_.exposed_communication_seconds, outcomes[i].exposed);
+    }
+  }
+
+  // Names and shapes of the other stages' parameters follow from the model.
+  std::map<std::string, Tensor> receive_others(std::map<std::string, Tensor> values) {
+    const std::vector<Unit> all = units(*model_.layer);
+    for (int stage = 1; stage < stage_count(); ++stage) {
+      const size_t begin = bounds_[static_cast<size_t>(stage)];
+      const size_t end = bounds_[static_cast<size_t>(stage) + 1];
+      const LayerPtr theirs = part(std::span(all).subspan(begin, end - begin));
+      name_params(*theirs);
+      for (const Param* p : all_params(*theirs)) {
+        Tensor value = Tensor::empty(p->shape, dtype_);
+        mesh_->stage().receive(value, stage);
+        values[p->name] = value;
+      }
+    }
+    return values;
+  }
+
+  std::string name_;
+  ModelSpec model_;  // never materialized
+  Dtype dtype_;
+  Comm* world_;
+  std::optional<Mesh> mesh_;
+  std::vector<size_t> bounds_;
+  std::vector<std::unique_ptr<Stage>> stages_;
+  std::vector<std::unique_ptr<Comm>> data_;
+  std::vector<std::unique_ptr<GradSync>> syncs_;
+  std::optional<ParallelApply> threads_;
+  int micro_batches_ = 1;
+  StepReport report_;
+};
+
+}  // namespace
+
+std::unique_ptr<Mode> staged(ModeArgs args, const StagedLayout& layout) {
+  return std::make_unique<Staged>(std::move(args), layout);
+}
+
+}  // namespace howmany

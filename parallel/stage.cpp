@@ -1,0 +1,180 @@
+#include "parallel/stage.h"
+
+#include <chrono>
+
+#include "core/profile/range.h"
+#include "parallel/batch.h"
+
+namespace howmany {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// A micro-batch between its forward and its backward.
+struct Flight {
+  int64_t begin = 0, end = 0;  // rows of the rank's batch
+  Tensor x, dy;
+  Tape tape;
+};
+
+std::vector<Flight> divide(int64_t rows, int micro_batches) {
+  std::vector<Flight> flights(static_cast<size_t>(micro_batches));
+  for (int m = 0; m < micro_batches; ++m) {
+    const Share share{m, micro_batches};
+    flights[static_cast<size_t>(m)].begin = share.begin(rows);
+    flights[static_cast<size_t>(m)].end = share.end(rows);
+  }
+  return flights;
+}
+
+// The micro-batches in the order their messages of one kind arrive.
+class Expected {
+ public:
+  Expected(Task::Kind kind, const std::vector<Task>& tasks) {
+    for (const Task& task : tasks)
+      if (task.kind == kind) order_.push_back(static_cast<size_t>(task.micro_batch));
+  }
+  bool more() const { return next_ < order_.size(); }
+  size_t next() { return order_[next_++]; }
+
+ private:
+  std::vector<size_t> order_;
+  size_t next_ = 0;
+};
+
+}  // namespace
+
+class Stage::Run {
+ public:
+  Run(Stage& stage, const Batch& mine, int micro_batches, const Tape::Hook& on_final)
+      : stage_(stage),
+        options_(stage.options_),
+        links_(stage.links_),
+        mine_(mine),
+        on_final_(on_final),
+        flights_(divide(mine.x.shape()[0], micro_batches)),
+        tasks_(make_schedule(options_.schedule, {options_.count, options_.index, micro_batches})),
+        inputs_(Task::forward, tasks_),
+        gradients_(Task::backward, tasks_) {}
+
+  // One message of each kind is expected ahead, so that it travels while this stage computes.
+  void go() {
+    expect_input();
+    expect_gradient();
+    for (const Task& task : tasks_) {
+      Flight& flight = flights_[static_cast<size_t>(task.micro_batch)];
+      if (task.kind == Task::forward)
+        forward(flight);
+      else
+        backward(flight, &task == &tasks_.back());
+    }
+    const Clock::time_point start = Clock::now();
+    links_.flush();
+    waited_ += seconds_since(start);
+  }
+
+  double loss() const { return loss_; }
+  double waited() const { return waited_; }
+
+ private:
+  void expect_input() {
+    if (stage_.first() || !inputs_.more()) return;
+    links_.from_previous->expect(input_shape(flights_[inputs_.next()]), options_.dtype);
+  }
+  void expect_gradient() {
+    if (stage_.last() || !gradients_.more()) return;
+    const Shape x = input_shape(flights_[gradients_.next()]);
+    links_.from_next->expect(stage_.layer_->output_shape(x), options_.dtype);
+  }
+  Shape input_shape(const Flight& flight) const {
+    const Shape batch = with_rows_in_front(flight.end - flight.begin, stage_.sample_);
+    return stage_.before_->output_shape(batch);
+  }
+
+  Tensor receive(Link& link) {
+    const Range range(Category::comm, "wait for a stage");
+    const Clock::time_point start = Clock::now();
+    Tensor t = link.receive();
+    waited_ += seconds_since(start);
+    return t;
+  }
+
+  Tensor rows_of(const Tensor& t, const Flight& flight) const {
+    return placed(t.rows(flight.begin, flight.end), options_.dtype, options_.device);
+  }
+
+  Tensor apply(Flight& flight, bool again) {
+    flight.tape = Tape({.training = true,
+                        .again = again,
+                        .seed = options_.seed,
+                        .step = stage_.step_,
+                        .first_row = mine_.first_row + flight.begin});
+    if (stage_.first()) flight.tape.set_input(flight.x);
+    return stage_.layer_->forward(flight.x, flight.tape);
+  }
+
+  void forward(Flight& flight) {
+    flight.x = stage_.first() ? rows_of(mine_.x, flight) : receive(*links_.from_previous);
+    expect_input();
+    const Range range(Category::step, "forward");
+    const Tensor y = apply(flight, false);
+    if (stage_.last()) {
+      LossResult loss = compute_loss(stage_.loss_, y, rows_of(mine_.y, flight), mine_.global_rows);
+      loss_ += loss.value;
+      flight.dy = std::move(loss.dy);
+    } else {
+      links_.to_next->send(y);
+    }
+    if (options_.recompute) flight.tape = Tape();
+  }
+
+  void backward(Flight& flight, bool final) {
+    if (!stage_.last()) flight.dy = receive(*links_.from_next);
+    expect_gradient();
+    const Range range(Category::step, "backward");
+    if (options_.recompute) apply(flight, true);
+    if (final) flight.tape.on_final(on_final_);
+    const Tensor dx = stage_.layer_->backward(flight.dy, flight.tape);
+    if (!stage_.first()) links_.to_previous->send(dx);
+    flight = Flight();
+  }
+
+  Stage& stage_;
+  const StageOptions& options_;
+  const StageLinks& links_;
+  const Batch& mine_;
+  const Tape::Hook& on_final_;
+  std::vector<Flight> flights_;
+  const std::vector<Task> tasks_;
+  Expected inputs_, gradients_;
+  double loss_ = 0, waited_ = 0;
+};
+
+Stage::Stage(const ModelSpec& model, const StageOptions& options, StageLinks links)
+    : options_(options), links_(std::move(links)), sample_(model.sample), loss_(model.loss) {
+  const std::vector<Unit> all = units(*model.layer);
+  const auto index = static_cast<size_t>(options.index);
+  const size_t begin = options.bounds[index], end = options.bounds[index + 1];
+  before_ = part(std::span(all).first(begin));
+  layer_ = part(std::span(all).subspan(begin, end - begin));
+  const DeviceScope on(options.device);
+  materialize(*layer_, {.device = options.device, .dtype = options.dtype, .seed = options.seed});
+  params_ = trainable_params(*layer_);
+}
+
+double Stage::step(const Batch& mine, int micro_batches, const Tape::Hook& on_final) {
+  const DeviceScope on(options_.device);
+  const Range whole(Category::step, "stage step");
+  zero_grads(params_);
+  Run run(*this, mine, micro_batches, on_final);
+  run.go();
+  ++step_;
+  waited_ = run.waited();
+  return run.loss();
+}
+
+}  // namespace howmany

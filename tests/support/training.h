@@ -1,0 +1,105 @@
+// Small models, batches drawn from the number of the step, and a few steps of SGD: what the tests
+// of modes train.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/layers.h"
+#include "core/optim.h"
+#include "core/units.h"
+#include "parallel/mode.h"
+#include "tests/support/tensors.h"
+
+namespace howmany::testing_support {
+
+constexpr int64_t kVocabulary = 11;  // of models that take ids
+
+inline ModelSpec conv_model() {
+  std::vector<LayerPtr> parts;
+  parts.push_back(layers::conv2d(2, 4, {3, 1, 1}));
+  parts.push_back(layers::relu());
+  parts.push_back(layers::max_pool({2, 2, 0}));
+  parts.push_back(layers::flatten());
+  parts.push_back(layers::linear(36, 5));
+  return {.name = "conv",
+          .layer = layers::sequential(std::move(parts)),
+          .sample = {6, 6, 2},
+          .classes = 5};
+}
+
+inline ModelSpec dropout_model() {
+  std::vector<LayerPtr> parts;
+  parts.push_back(layers::linear(8, 16, Activation::gelu));
+  parts.push_back(layers::dropout(0.3));
+  parts.push_back(layers::linear(16, 11, Activation::relu));
+  parts.push_back(layers::linear(11, 4));
+  return {.name = "dropout",
+          .layer = layers::sequential(std::move(parts)),
+          .sample = {8},
+          .classes = 4};
+}
+
+inline ModelSpec batchnorm_model() {
+  std::vector<LayerPtr> parts;
+  parts.push_back(layers::linear(6, 8));
+  parts.push_back(layers::batchnorm(8));
+  parts.push_back(layers::linear(8, 3));
+  return {.name = "bn", .layer = layers::sequential(std::move(parts)), .sample = {6}, .classes = 3};
+}
+
+inline ModelSpec model_named(const std::string& name) {
+  if (name == "conv") return conv_model();
+  if (name == "dropout") return dropout_model();
+  return make_model(name);
+}
+
+// Of one unit and of several, odd sizes, ids as inputs, masks that depend on the row.
+inline const std::vector<std::string> kModels = {"simple_net", "mlp:sizes=13-17-9-7-5", "conv",
+                                                 "dropout"};
+
+// Even, uneven over 3 and 4, and ragged at the end.
+inline const std::vector<int64_t> kBatches = {12, 10, 12, 10, 7};
+
+inline Batch global_batch(const ModelSpec& model, int64_t rows, int step) {
+  Draw draw(1000 + static_cast<uint64_t>(step));
+  const Shape x = with_rows_in_front(rows, model.sample);
+  Batch batch;
+  batch.x = model.input == Dtype::i64 ? draw.ids(x, kVocabulary) : draw.normal(x);
+  batch.y = model.loss == Loss::mse ? draw.normal({rows, model.classes})
+                                    : draw.ids({rows}, model.classes);
+  batch.global_rows = rows;
+  return batch;
+}
+
+inline Batch rows_of(const Batch& whole, Share share) {
+  const int64_t begin = share.begin(whole.global_rows), end = share.end(whole.global_rows);
+  return {whole.x.rows(begin, end), whole.y.rows(begin, end), whole.global_rows, begin};
+}
+
+struct Curve {
+  std::vector<double> losses;
+  std::map<std::string, Tensor> values;  // of rank 0
+};
+
+inline Curve train(Mode& mode, const std::string& model_name) {
+  const ModelSpec model = model_named(model_name);
+  const auto optimizer = make_optimizer("sgd", {.lr = 0.1, .momentum = 0.9});
+  Curve run;
+  for (size_t step = 0; step < kBatches.size(); ++step) {
+    const Batch whole = global_batch(model, kBatches[step], static_cast<int>(step));
+    run.losses.push_back(mode.step(rows_of(whole, mode.share())));
+    optimizer->step(mode.params());
+  }
+  run.values = mode.gather();
+  return run;
+}
+
+inline std::vector<Device> cpus(int count) {
+  std::vector<Device> devices;
+  for (int i = 0; i < count; ++i) devices.push_back({DeviceType::cpu, i});
+  return devices;
+}
+
+}  // namespace howmany::testing_support
