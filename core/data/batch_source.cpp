@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
+#include "core/data/sampler.h"
 #include "core/error.h"
 #include "core/rng.h"
 
@@ -71,12 +71,7 @@ BatchMaker::BatchMaker(const Dataset& dataset, const LoaderOptions& options)
 Epoch BatchMaker::epoch(int64_t number) const {
   const Rng rng(options_.seed, static_cast<uint64_t>(number));
   Epoch epoch;
-  if (options_.shuffle) {
-    epoch.order = permutation(size_, rng);
-  } else {
-    epoch.order.resize(static_cast<size_t>(size_));
-    std::iota(epoch.order.begin(), epoch.order.end(), int64_t{0});
-  }
+  epoch.order = epoch_order(size_, options_.shuffle, options_.seed, number);
   // The far end of the stream, where the permutation does not draw.
   constexpr uint64_t kLast = std::numeric_limits<uint64_t>::max();
   epoch.key = uint64_t{rng.bits(kLast)} << 32 | rng.bits(kLast - 1);
