@@ -44,6 +44,8 @@ std::string_view name_of(Activation act) {
       return "relu";
     case Activation::gelu:
       return "gelu";
+    case Activation::tanh:
+      return "tanh";
   }
   return "?";
 }
@@ -99,12 +101,16 @@ void Backend::matmul(const Tensor&, bool, const Tensor&, bool, bool, Tensor&) co
                                                                   const Tensor&, Activation,
                                                                   const BatchNormState&,
                                                                   Tensor&) const
-    HM_UNSUPPORTED("batchnorm_inference") void Backend::batchnorm_backward(
-        const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, Activation,
-        const Tensor&, const Tensor&, Tensor&, GradOut&, GradOut&) const
-    HM_UNSUPPORTED("batchnorm_backward") void Backend::layernorm(const Tensor&, const Tensor&,
-                                                                 const Tensor&, double, Tensor&,
-                                                                 Tensor&, Tensor&) const
+    HM_UNSUPPORTED("batchnorm_inference") void Backend::batchnorm_moments(const Tensor&, Tensor&,
+                                                                          Tensor&) const
+    HM_UNSUPPORTED("batchnorm_moments") void Backend::batchnorm_backward_sums(
+        const BatchNormBackward&, Tensor&, Tensor&) const
+    HM_UNSUPPORTED("batchnorm_backward_sums") void Backend::batchnorm_backward_input(
+        const BatchNormBackward&, const Tensor&, const Tensor&, double, Tensor&) const
+    HM_UNSUPPORTED("batchnorm_backward_input") void Backend::layernorm(const Tensor&, const Tensor&,
+                                                                       const Tensor&, double,
+                                                                       Tensor&, Tensor&,
+                                                                       Tensor&) const
     HM_UNSUPPORTED("layernorm") void Backend::layernorm_backward(const Tensor&, const Tensor&,
                                                                  const Tensor&, const Tensor&,
                                                                  const Tensor&, Tensor&, GradOut&,

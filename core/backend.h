@@ -5,6 +5,7 @@
 // time, H W C rows, columns and channels of an image (images are [N,H,W,C], row-major).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -24,7 +25,7 @@ namespace howmany {
   X(reference, "naive loops in f32 and f64: slow, plain, the oracle") \
   HM_BACKENDS_ONEDNN(X)
 
-enum class Activation { none, relu, gelu };  // gelu is the exact (erf) form, as torch.nn.GELU()
+enum class Activation { none, relu, gelu, tanh };  // gelu: the exact (erf) form, torch.nn.GELU()
 std::string_view name_of(Activation act);
 
 // A parameter gradient being written: overwritten, or added to when `accumulate`. May be absent (no
@@ -38,9 +39,18 @@ struct Window {  // square kernels, as every model here uses them
   int64_t size = 1, stride = 1, padding = 0;
 };
 
+// Adds up an f64 tensor on the host over the replicas of a model, in place. Collective.
+using SumOverReplicas = std::function<void(Tensor)>;
+
 struct BatchNormState {
   Tensor running_mean{}, running_var{};  // [C], updated in training
   double momentum = 0.1, epsilon = 1e-5;
+};
+
+// What the backward of batch norm starts from; dz is dy past the activation.
+struct BatchNormBackward {
+  const Tensor &x, &scale, &shift, &y, &dy, &mean, &inv_std;
+  Activation act;
 };
 
 // Element e is dropped when Rng(seed, stream).bits(first_element + e) < p 2^32, on every backend.
@@ -75,7 +85,7 @@ class Backend {
   // x [N,in], w [out,in], bias [out] or empty -> y [N,out] = act(x w^T + bias)
   virtual void linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation act,
                       Tensor& y) const;
-  // `kept` is y for relu and none, the pre-activation for gelu. dx may be empty: not wanted.
+  // `kept` is the pre-activation for gelu, y for the others. dx may be empty: not wanted.
   virtual void linear_backward(const Tensor& x, const Tensor& w, const Tensor& kept,
                                const Tensor& dy, Activation act, Tensor& dx, GradOut& dw,
                                GradOut& dbias) const;
@@ -86,11 +96,11 @@ class Backend {
   virtual void conv2d_backward(const Tensor& x, const Tensor& w, const Tensor& dy, Window window,
                                Tensor& dx, GradOut& dw, GradOut& dbias) const;
 
-  // y = act(x), elementwise; backward takes x for gelu, y for relu: dx = dy * act'(kept)
+  // y = act(x), elementwise; backward takes x for gelu, else y: dx = dy * act'(kept)
   virtual void activation(const Tensor& x, Activation act, Tensor& y) const;
   virtual void activation_backward(const Tensor& kept, const Tensor& dy, Activation act,
                                    Tensor& dx) const;
-  // y = act(a + b), the residual join (act none or relu)
+  // y = act(a + b), act not gelu: the residual join, a step of a recurrence
   virtual void add(const Tensor& a, const Tensor& b, Activation act, Tensor& y) const;
 
   // Over all but the last extent. Training: batch statistics into mean and inv_std [C], and the
@@ -100,10 +110,13 @@ class Backend {
                          BatchNormState& state, Tensor& mean, Tensor& inv_std, Tensor& y) const;
   virtual void batchnorm_inference(const Tensor& x, const Tensor& scale, const Tensor& shift,
                                    Activation act, const BatchNormState& state, Tensor& y) const;
-  virtual void batchnorm_backward(const Tensor& x, const Tensor& scale, const Tensor& shift,
-                                  const Tensor& y, const Tensor& dy, Activation act,
-                                  const Tensor& mean, const Tensor& inv_std, Tensor& dx,
-                                  GradOut& dscale, GradOut& dshift) const;
+  // Statistics over replicas take these apart: mean and biased variance [C]; dots [C], the sum of
+  // dz xhat over the rows, and sums [C], of dz; dx from such sums over `rows` rows of all replicas.
+  virtual void batchnorm_moments(const Tensor& x, Tensor& mean, Tensor& variance) const;
+  virtual void batchnorm_backward_sums(const BatchNormBackward& in, Tensor& dots,
+                                       Tensor& sums) const;
+  virtual void batchnorm_backward_input(const BatchNormBackward& in, const Tensor& dots,
+                                        const Tensor& sums, double rows, Tensor& dx) const;
   // Over the last extent; mean and inv_std [rows]
   virtual void layernorm(const Tensor& x, const Tensor& scale, const Tensor& shift, double epsilon,
                          Tensor& mean, Tensor& inv_std, Tensor& y) const;

@@ -18,11 +18,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/backend.h"
 
 namespace howmany {
-
-struct GradOut;
 
 // How a parameter starts: at value, uniform in [-value, value), or normal with deviation value.
 struct Init {
@@ -47,7 +45,8 @@ struct TapeOptions {
   bool again = false;    // a forward seen before (recompute): running statistics stay as they are
   uint64_t seed = 0;     // with step and first_row: dropout draws the same values at any world size
   int64_t step = 0;
-  int64_t first_row = 0;  // place of this tape's first sample in the global batch
+  int64_t first_row = 0;                // place of this tape's first sample in the global batch
+  SumOverReplicas sum_statistics = {};  // of batch norm; null: each replica has its own
 };
 
 class Tape {

@@ -26,13 +26,14 @@ Tensor add(const Tensor& a, const Tensor& b, Activation act = Activation::none);
 struct Normalized {
   Tensor y, mean, inv_std;
 };
+// With `sum` the statistics are those of all replicas' rows; every replica makes the same calls.
 Normalized batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift, Activation act,
-                     BatchNormState& state);
+                     BatchNormState& state, const SumOverReplicas& sum = {});
 Tensor batchnorm_inference(const Tensor& x, const Tensor& scale, const Tensor& shift,
                            Activation act, const BatchNormState& state);
 Tensor batchnorm_backward(const Tensor& x, const Tensor& scale, const Tensor& shift,
                           const Normalized& forward, const Tensor& dy, Activation act,
-                          GradOut dscale, GradOut dshift);
+                          GradOut dscale, GradOut dshift, const SumOverReplicas& sum = {});
 Normalized layernorm(const Tensor& x, const Tensor& scale, const Tensor& shift, double epsilon);
 Tensor layernorm_backward(const Tensor& x, const Tensor& scale, const Normalized& forward,
                           const Tensor& dy, GradOut dscale, GradOut dshift);

@@ -41,22 +41,6 @@ double conv2d_flop(const Shape& y, const Shape& w) {
   return 2 * static_cast<double>(y.numel()) * static_cast<double>(w.row_numel());
 }
 
-Shape check_batchnorm(const char* op, const Tensor& x, const Tensor& scale, const Tensor& shift,
-                      Activation act) {
-  check::floating(op, "x", x);
-  HM_REQUIRE(x.shape().rank() >= 2, "[{}] x has shape {}, expected [N,..,C]", op, x.shape().str());
-  HM_REQUIRE(act != Activation::gelu, "[{}] gelu does not fuse with it", op);
-  const Shape channels{x.shape()[-1]};
-  check::shape(op, "scale", scale, channels, x);
-  check::shape(op, "shift", shift, channels, x);
-  return channels;
-}
-
-void check_state(const char* op, const BatchNormState& state, const Tensor& scale) {
-  check::alike(op, "running_mean", state.running_mean, scale);
-  check::alike(op, "running_var", state.running_var, scale);
-}
-
 }  // namespace
 
 // Every pooling window must see at least one element of x.
@@ -89,49 +73,6 @@ Tensor conv2d_backward(const Tensor& x, const Tensor& w, const Tensor& dy, Windo
   const Range range = compute(op, (want_dx ? 2 : 1) * conv2d_flop(shape, w.shape()));
   Tensor dx = want_dx ? like(x, x.shape()) : Tensor();
   backend_for(x).conv2d_backward(x, w, dy, window, dx, dw, dbias);
-  return dx;
-}
-
-Normalized batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift, Activation act,
-                     BatchNormState& state) {
-  const char* const op = "batchnorm";
-  const Shape channels = check_batchnorm(op, x, scale, shift, act);
-  check_state(op, state, scale);
-  HM_REQUIRE(x.numel() != channels[0] || x.numel() == 0,
-             "[batchnorm] x {} has one value per channel: training needs more to normalise by",
-             x.shape().str());
-  const Range range = compute(op, 8 * static_cast<double>(x.numel()));
-  Normalized out{like(x, x.shape()), like(x, channels), like(x, channels)};
-  backend_for(x).batchnorm(x, scale, shift, act, state, out.mean, out.inv_std, out.y);
-  return out;
-}
-
-Tensor batchnorm_inference(const Tensor& x, const Tensor& scale, const Tensor& shift,
-                           Activation act, const BatchNormState& state) {
-  const char* const op = "batchnorm_inference";
-  check_batchnorm(op, x, scale, shift, act);
-  check_state(op, state, scale);
-  const Range range = compute(op, 2 * static_cast<double>(x.numel()));
-  Tensor y = like(x, x.shape());
-  backend_for(x).batchnorm_inference(x, scale, shift, act, state, y);
-  return y;
-}
-
-Tensor batchnorm_backward(const Tensor& x, const Tensor& scale, const Tensor& shift,
-                          const Normalized& forward, const Tensor& dy, Activation act,
-                          GradOut dscale, GradOut dshift) {
-  const char* const op = "batchnorm_backward";
-  check_batchnorm(op, x, scale, shift, act);
-  check::alike(op, "dy", dy, x);
-  if (act == Activation::relu) check::alike(op, "y", forward.y, x);
-  check::alike(op, "mean", forward.mean, scale);
-  check::alike(op, "inv_std", forward.inv_std, scale);
-  check::grad(op, "dscale", dscale, scale.shape(), x);
-  check::grad(op, "dshift", dshift, scale.shape(), x);
-  const Range range = compute(op, 12 * static_cast<double>(x.numel()));
-  Tensor dx = like(x, x.shape());
-  backend_for(x).batchnorm_backward(x, scale, shift, forward.y, dy, act, forward.mean,
-                                    forward.inv_std, dx, dscale, dshift);
   return dx;
 }
 

@@ -5,6 +5,7 @@
 #include "core/data/loader.h"
 #include "core/error.h"
 #include "core/profile/range.h"
+#include "parallel/engine.h"
 #include "parallel/primitives.h"
 
 namespace howmany {
@@ -26,16 +27,20 @@ std::shared_ptr<Tapes> unwrap(const Tensor& carrier) {
 
 class DataParallel : public Layer {
  public:
-  DataParallel(LayerPtr module, std::vector<Device> devices)
-      : module_(std::move(module)), devices_(std::move(devices)), apply_(devices_) {}
+  DataParallel(LayerPtr module, std::vector<Device> devices, bool sync_batchnorm)
+      : module_(std::move(module)),
+        devices_(std::move(devices)),
+        sync_batchnorm_(sync_batchnorm),
+        apply_(devices_) {}
 
   Tensor forward(const Tensor& x, Tape& tape) override {
     const std::vector<Tensor> parts = scatter(x, devices_);
     const int count = static_cast<int>(parts.size());
     update_replicas(count);
+    join_parts(count);
     auto tapes = std::make_shared<Tapes>(part_tapes(x, parts, tape));
     std::vector<Tensor> outputs(parts.size());
-    apply_(count, [&](int i) {
+    run_parts(count, [&](int i) {
       const auto at = static_cast<size_t>(i);
       outputs[at] = part(i).forward(parts[at], (*tapes)[at]);
     });
@@ -53,7 +58,7 @@ class DataParallel : public Layer {
     HM_REQUIRE(parts.size() == tapes->size(), "[data_parallel] forward had {} parts, backward {}",
                tapes->size(), parts.size());
     std::vector<Tensor> dx(parts.size());
-    apply_(static_cast<int>(parts.size()), [&](int i) {
+    run_parts(static_cast<int>(parts.size()), [&](int i) {
       const auto at = static_cast<size_t>(i);
       if (i > 0) zero_grads(trainable_params(part(i)));
       dx[at] = part(i).backward(parts[at], (*tapes)[at]);
@@ -71,7 +76,9 @@ class DataParallel : public Layer {
   std::string describe() const override {
     return fmt::format("data_parallel({}, {} devices)", module_->describe(), devices_.size());
   }
-  LayerPtr clone() const override { return data_parallel(module_->clone(), devices_); }
+  LayerPtr clone() const override {
+    return data_parallel(module_->clone(), devices_, sync_batchnorm_);
+  }
   std::vector<Child> children() override { return {{"", module_.get()}}; }
 
  private:
@@ -96,10 +103,39 @@ class DataParallel : public Layer {
     return !mine.empty() && mine[0]->value.dtype() != theirs[0]->value.dtype();
   }
 
-  static Tapes part_tapes(const Tensor& x, const std::vector<Tensor>& parts, const Tape& tape) {
+  // The parts' statistics are summed between their threads, who are ranks of a local group.
+  void join_parts(int count) {
+    if (!sync_batchnorm_ || static_cast<int>(statistics_.size()) == count) return;
+    statistics_.clear();
+    for (auto& engine : comms::local_group(count))
+      statistics_.push_back(std::make_unique<Comm>(std::move(engine)));
+  }
+
+  // A part that throws wakes those that wait for its statistics; the group is made again then.
+  void run_parts(int count, const std::function<void(int)>& body) {
+    try {
+      apply_(count, [&](int i) {
+        try {
+          body(i);
+        } catch (const std::exception& e) {
+          if (!statistics_.empty()) statistics_[static_cast<size_t>(i)]->abort(e.what());
+          throw;
+        }
+      });
+    } catch (...) {
+      statistics_.clear();
+      throw;
+    }
+  }
+
+  Tapes part_tapes(const Tensor& x, const std::vector<Tensor>& parts, const Tape& tape) const {
     Tapes tapes;
     TapeOptions options = tape.options();
     for (const Tensor& part : parts) {
+      if (!statistics_.empty())
+        options.sum_statistics = [comm = statistics_[tapes.size()].get()](Tensor t) {
+          comm->all_reduce(std::move(t));
+        };
       tapes.emplace_back(options);
       if (!tape.wants_grad(x)) tapes.back().set_input(part);
       options.first_row += part.shape()[0];
@@ -136,18 +172,20 @@ class DataParallel : public Layer {
 
   LayerPtr module_;
   std::vector<Device> devices_;
+  bool sync_batchnorm_;
+  std::vector<std::unique_ptr<Comm>> statistics_;  // of each part; empty: each has its own
   std::vector<LayerPtr> replicas_;
   ParallelApply apply_;
 };
 
 }  // namespace
 
-LayerPtr data_parallel(LayerPtr module, std::vector<Device> devices) {
+LayerPtr data_parallel(LayerPtr module, std::vector<Device> devices, bool sync_batchnorm) {
   HM_REQUIRE(module != nullptr, "[data_parallel] no module");
   HM_REQUIRE(std::set(devices.begin(), devices.end()).size() == devices.size(),
              "[data_parallel] a device is given twice");
   if (devices.size() < 2) return module;
-  return std::make_unique<DataParallel>(std::move(module), std::move(devices));
+  return std::make_unique<DataParallel>(std::move(module), std::move(devices), sync_batchnorm);
 }
 
 }  // namespace howmany

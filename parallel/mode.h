@@ -59,6 +59,8 @@ struct ModeArgs {
   Comm* comm = nullptr;              // the group, for modes over ranks; outlives the mode
   std::vector<Device> devices = {};  // this rank's devices: one, but for modes over devices
   GradSyncOptions sync = {};
+  // Batch norm by the statistics of all replicas (of each micro-batch); else each has its own.
+  bool sync_batchnorm = false;
   ModeOptions options = {};
 };
 

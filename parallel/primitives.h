@@ -41,7 +41,8 @@ class ParallelApply {
 // Any sub-module wrapped: forward scatters rows, runs the replicas at once and gathers; backward
 // the same, and leaves the summed gradients in `module`. Buffers (running statistics) are those of
 // the home's part, as in torch. With fewer than two devices returns `module` itself. The rest of a
-// model is untouched: paths and values of parameters are the same with and without it.
-LayerPtr data_parallel(LayerPtr module, std::vector<Device> devices);
+// model is untouched: paths and values of parameters are the same with and without it. With
+// sync_batchnorm the parts share the statistics of batch norm.
+LayerPtr data_parallel(LayerPtr module, std::vector<Device> devices, bool sync_batchnorm = false);
 
 }  // namespace howmany

@@ -112,7 +112,8 @@ class Stage::Run {
                         .again = again,
                         .seed = options_.seed,
                         .step = stage_.step_,
-                        .first_row = mine_.first_row + flight.begin});
+                        .first_row = mine_.first_row + flight.begin,
+                        .sum_statistics = options_.sum_statistics});
     if (stage_.first()) flight.tape.set_input(flight.x);
     return stage_.layer_->forward(flight.x, flight.tape);
   }

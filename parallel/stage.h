@@ -24,6 +24,7 @@ struct StageOptions {
   Dtype dtype = Dtype::f32;
   uint64_t seed = 1;
   std::string schedule = "1f1b";
+  SumOverReplicas sum_statistics = {};  // see TapeOptions
   bool recompute = false;  // keep only the stage's input, and run forward again before backward
 };
 

@@ -48,10 +48,11 @@ class Reference final : public Backend {
                  BatchNormState& state, Tensor& mean, Tensor& inv_std, Tensor& y) const override;
   void batchnorm_inference(const Tensor& x, const Tensor& scale, const Tensor& shift,
                            Activation act, const BatchNormState& state, Tensor& y) const override;
-  void batchnorm_backward(const Tensor& x, const Tensor& scale, const Tensor& shift,
-                          const Tensor& y, const Tensor& dy, Activation act, const Tensor& mean,
-                          const Tensor& inv_std, Tensor& dx, GradOut& dscale,
-                          GradOut& dshift) const override;
+  void batchnorm_moments(const Tensor& x, Tensor& mean, Tensor& variance) const override;
+  void batchnorm_backward_sums(const BatchNormBackward& in, Tensor& dots,
+                               Tensor& sums) const override;
+  void batchnorm_backward_input(const BatchNormBackward& in, const Tensor& dots, const Tensor& sums,
+                                double rows, Tensor& dx) const override;
   void layernorm(const Tensor& x, const Tensor& scale, const Tensor& shift, double epsilon,
                  Tensor& mean, Tensor& inv_std, Tensor& y) const override;
   void layernorm_backward(const Tensor& x, const Tensor& scale, const Tensor& dy,
@@ -97,7 +98,7 @@ void store(const Doubles& from, GradOut& to) {
 }
 
 double activate(double x, Activation act);
-// The slope at what was kept: y for relu, x for gelu.
+// The slope at what was kept: x for gelu, else y.
 double activation_slope(double kept, Activation act);
 
 }  // namespace howmany::backends

@@ -16,6 +16,8 @@ double activate(double x, Activation act) {
       return x < 0 ? 0 : x;  // a NaN stays one
     case Activation::gelu:
       return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+    case Activation::tanh:
+      return std::tanh(x);
   }
   return x;
 }
@@ -31,6 +33,8 @@ double activation_slope(double kept, Activation act) {
           std::exp(-0.5 * kept * kept) * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
       return 0.5 * (1 + std::erf(kept / std::numbers::sqrt2)) + kept * density;
     }
+    case Activation::tanh:
+      return 1 - kept * kept;
   }
   return 1;
 }

@@ -39,6 +39,29 @@ void move_towards(T& running, double target, double momentum) {
   running = static_cast<T>((1 - momentum) * running + momentum * target);
 }
 
+// Element [n,c] of what the backward of batch norm is made of.
+template <typename T>
+struct Column {
+  Column(const BatchNormBackward& in, int64_t c)
+      : x(in.x.data<T>() + c),
+        dy(in.dy.data<T>() + c),
+        y(in.act == Activation::none ? nullptr : in.y.data<T>() + c),
+        stride(in.scale.numel()),
+        mean(in.mean.data<T>()[c]),
+        inv_std(in.inv_std.data<T>()[c]),
+        act(in.act) {}
+  double dz(int64_t n) const {
+    const double d = dy[n * stride];
+    return y == nullptr ? d : d * activation_slope(y[n * stride], act);
+  }
+  double xhat(int64_t n) const { return (double{x[n * stride]} - mean) * inv_std; }
+
+  const T *x, *dy, *y;
+  int64_t stride;
+  double mean, inv_std;
+  Activation act;
+};
+
 }  // namespace
 
 void Reference::batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift, Activation act,
@@ -79,35 +102,47 @@ void Reference::batchnorm_inference(const Tensor& x, const Tensor& scale, const 
   });
 }
 
-void Reference::batchnorm_backward(const Tensor& x, const Tensor& scale, const Tensor&,
-                                   const Tensor& y, const Tensor& dy, Activation act,
-                                   const Tensor& mean, const Tensor& inv_std, Tensor& dx,
-                                   GradOut& dscale, GradOut& dshift) const {
-  const int64_t channels = scale.numel(), rows = row_count(x, channels);
+void Reference::batchnorm_moments(const Tensor& x, Tensor& mean, Tensor& variance) const {
+  const int64_t channels = mean.numel(), rows = row_count(x, channels);
   by_type(x, [&]<typename T>(T) {
-    const T *xs = x.data<T>(), *dys = dy.data<T>(), *scales = scale.data<T>();
-    const T *means = mean.data<T>(), *invs = inv_std.data<T>();
-    const T* ys = act == Activation::none ? nullptr : y.data<T>();
-    T* dxs = dx.mutable_data<T>();
-    Doubles dscales = zeros(channels), dshifts = zeros(channels);
     for (int64_t c = 0; c < channels; ++c) {
-      const auto dz = [&](int64_t n) {
-        const int64_t i = n * channels + c;
-        return ys == nullptr ? double{dys[i]} : dys[i] * activation_slope(ys[i], act);
-      };
-      const auto xhat = [&](int64_t n) {
-        return (double{xs[n * channels + c]} - means[c]) * invs[c];
-      };
-      for (int64_t n = 0; n < rows; ++n) {
-        dscales[c] += dz(n) * xhat(n);
-        dshifts[c] += dz(n);
-      }
-      normalize_backward(
-          rows, invs[c], [&](int64_t n) { return dz(n) * scales[c]; }, xhat,
-          [&](int64_t n, double d) { dxs[n * channels + c] = static_cast<T>(d); });
+      const Moments m = moments(x.data<T>() + c, rows, channels);
+      mean.mutable_data<T>()[c] = static_cast<T>(m.mean);
+      variance.mutable_data<T>()[c] = static_cast<T>(m.variance);
     }
-    store<T>(dscales, dscale);
-    store<T>(dshifts, dshift);
+  });
+}
+
+void Reference::batchnorm_backward_sums(const BatchNormBackward& in, Tensor& dots,
+                                        Tensor& sums) const {
+  const int64_t channels = in.scale.numel(), rows = row_count(in.x, channels);
+  by_type(in.x, [&]<typename T>(T) {
+    for (int64_t c = 0; c < channels; ++c) {
+      const Column<T> column(in, c);
+      double dot = 0, sum = 0;
+      for (int64_t n = 0; n < rows; ++n) {
+        dot += column.dz(n) * column.xhat(n);
+        sum += column.dz(n);
+      }
+      dots.mutable_data<T>()[c] = static_cast<T>(dot);
+      sums.mutable_data<T>()[c] = static_cast<T>(sum);
+    }
+  });
+}
+
+void Reference::batchnorm_backward_input(const BatchNormBackward& in, const Tensor& dots,
+                                         const Tensor& sums, double rows, Tensor& dx) const {
+  const int64_t channels = in.scale.numel(), mine = row_count(in.x, channels);
+  by_type(in.x, [&]<typename T>(T) {
+    T* dxs = dx.mutable_data<T>();
+    for (int64_t c = 0; c < channels; ++c) {
+      const Column<T> column(in, c);
+      const double dot = dots.data<T>()[c], sum = sums.data<T>()[c];
+      const double slope = column.inv_std * in.scale.data<T>()[c];
+      for (int64_t n = 0; n < mine; ++n)
+        dxs[n * channels + c] =
+            static_cast<T>(slope * (column.dz(n) - (sum + column.xhat(n) * dot) / rows));
+    }
   });
 }
 

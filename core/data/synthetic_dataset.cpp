@@ -26,7 +26,7 @@ class SyntheticDataset final : public Dataset {
         places_(seed, stream_of("synthetic.place")),
         labels_(seed, stream_of("synthetic.label")) {
     pool_ = Tensor::empty({disjoint_ ? size * inputs_ : kPoolValues + inputs_}, spec.x_dtype);
-    fill_normal(pool_, 0, 1, Rng(seed, stream_of("synthetic.x")));
+    fill_pool(Rng(seed, stream_of("synthetic.x")));
     if (!real(spec.y_dtype)) return;
     map_ = Tensor::empty({spec.y.numel(), inputs_}, spec.x_dtype);
     fill_normal(map_, 0, 1 / std::sqrt(static_cast<double>(inputs_)),
@@ -41,13 +41,21 @@ class SyntheticDataset final : public Dataset {
 
   void get(int64_t index, uint64_t, void* x, void* y) const override {
     HM_REQUIRE(index >= 0 && index < size_, "[synthetic_dataset] sample {} of {}", index, size_);
-    if (spec_.x_dtype == Dtype::f32)
+    if (spec_.x_dtype == Dtype::i64)
+      write<int64_t>(index, x, y);
+    else if (spec_.x_dtype == Dtype::f32)
       write<float>(index, x, y);
     else
       write<double>(index, x, y);
   }
 
  private:
+  void fill_pool(const Rng& rng) {
+    if (spec_.x_dtype != Dtype::i64) return fill_normal(pool_, 0, 1, rng);
+    uint64_t draw = 0;
+    for (int64_t& id : pool_.mutable_values<int64_t>()) id = rng.below(draw++, spec_.vocabulary);
+  }
+
   template <typename T>
   void write(int64_t index, void* x, void* y) const {
     const auto draw = static_cast<uint64_t>(index);
@@ -78,10 +86,11 @@ class SyntheticDataset final : public Dataset {
 
 DatasetPtr synthetic_dataset(const SampleSpec& spec, int64_t size, int64_t classes, uint64_t seed) {
   HM_REQUIRE(size >= 1, "[synthetic_dataset] {} samples", size);
-  HM_REQUIRE(spec.x.numel() >= 1 && real(spec.x_dtype), "[synthetic_dataset] x {} of {}",
+  const bool ids = spec.x_dtype == Dtype::i64 && spec.vocabulary > 0;
+  HM_REQUIRE(spec.x.numel() >= 1 && (real(spec.x_dtype) || ids), "[synthetic_dataset] x {} of {}",
              spec.x.str(), name_of(spec.x_dtype));
   const bool label = spec.y_dtype == Dtype::i64 && spec.y.numel() == 1;
-  HM_REQUIRE(label || (spec.y_dtype == spec.x_dtype && spec.y.numel() >= 1),
+  HM_REQUIRE(label || (!ids && spec.y_dtype == spec.x_dtype && spec.y.numel() >= 1),
              "[synthetic_dataset] y {} of {} is neither an i64 label nor a {} target", spec.y.str(),
              name_of(spec.y_dtype), name_of(spec.x_dtype));
   HM_REQUIRE(!label || classes >= 1, "[synthetic_dataset] {} classes", classes);

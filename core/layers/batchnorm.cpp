@@ -20,7 +20,8 @@ class BatchNorm final : public Layer {
                       .init = {Init::constant, 1},
                       .trainable = false}} {
     HM_REQUIRE(channels > 0, "[batchnorm] {} channels", channels);
-    HM_REQUIRE(act != Activation::gelu, "[batchnorm] gelu does not fuse with it");
+    HM_REQUIRE(act == Activation::none || act == Activation::relu,
+               "[batchnorm] {} does not fuse with it", name_of(act));
   }
 
   Tensor forward(const Tensor& x, Tape& tape) override {
@@ -30,7 +31,8 @@ class BatchNorm final : public Layer {
       return ops::batchnorm_inference(x, scale().value, shift().value, act_, state);
     if (tape.options().again)  // they moved already
       state = {state.running_mean.clone(), state.running_var.clone()};
-    const ops::Normalized out = ops::batchnorm(x, scale().value, shift().value, act_, state);
+    const ops::Normalized out =
+        ops::batchnorm(x, scale().value, shift().value, act_, state, tape.options().sum_statistics);
     tape.used(scale());
     tape.used(shift());
     tape.push(x);
@@ -46,8 +48,9 @@ class BatchNorm final : public Layer {
     kept.mean = tape.pop();
     if (act_ != Activation::none) kept.y = tape.pop();
     const Tensor x = tape.pop();
-    Tensor dx = ops::batchnorm_backward(x, scale().value, shift().value, kept, dy, act_,
-                                        grad_out(scale()), grad_out(shift()));
+    Tensor dx =
+        ops::batchnorm_backward(x, scale().value, shift().value, kept, dy, act_, grad_out(scale()),
+                                grad_out(shift()), tape.options().sum_statistics);
     tape.done(scale());
     tape.done(shift());
     return dx;

@@ -18,7 +18,8 @@ class DataParallelMode : public Mode {
 
  private:
   static ModelSpec wrapped(ModeArgs& args) {
-    args.model.layer = howmany::data_parallel(std::move(args.model.layer), args.devices);
+    args.model.layer =
+        howmany::data_parallel(std::move(args.model.layer), args.devices, args.sync_batchnorm);
     return std::move(args.model);
   }
   static Device home(const ModeArgs& args) {

@@ -15,6 +15,7 @@ class Ddp : public Mode {
                  args.dtype, args.seed) {
     follow_rank_0(args.seed);
     sync_ = make_grad_sync(comm_, replica_.params(), args.sync);
+    if (args.sync_batchnorm && comm_.size() > 1) share_statistics();
   }
 
   Share share() const override { return {comm_.rank(), comm_.size()}; }
@@ -35,6 +36,12 @@ class Ddp : public Mode {
   }
 
  private:
+  // A Comm of their own: they do not queue behind the gradients that are on their way.
+  void share_statistics() {
+    statistics_ = comm_.split(0, comm_.rank());
+    replica_.set_sum_statistics([this](Tensor t) { statistics_->all_reduce(std::move(t)); });
+  }
+
   void follow_rank_0(uint64_t seed) {
     for (Param* p : replica_.params_and_buffers()) comm_.broadcast(p->value, 0);
     Tensor shared = Tensor::from<int64_t>({static_cast<int64_t>(seed)}, {1});
@@ -45,6 +52,7 @@ class Ddp : public Mode {
   Comm& comm_;
   Replica replica_;
   std::unique_ptr<GradSync> sync_;
+  std::unique_ptr<Comm> statistics_;
 };
 
 }  // namespace

@@ -23,7 +23,11 @@ double Replica::step(const Batch& batch, const Tape::Hook& on_final) {
   const auto flop = static_cast<uint64_t>(forward_flop_);
   const Range whole(Category::step, "step", 3 * flop);
   zero_grads(params_);
-  Tape tape({.training = true, .seed = seed_, .step = step_++, .first_row = batch.first_row});
+  Tape tape({.training = true,
+             .seed = seed_,
+             .step = step_++,
+             .first_row = batch.first_row,
+             .sum_statistics = sum_statistics_});
   tape.set_input(x);
   LossResult loss;
   {

@@ -25,12 +25,14 @@ class Replica {
   std::vector<Param*> params_and_buffers() { return all_params(*model_.layer); }
   std::map<std::string, Tensor> values() const;
   void set_seed(uint64_t seed) { seed_ = seed; }  // of dropout, from the next step on
+  void set_sum_statistics(SumOverReplicas sum) { sum_statistics_ = std::move(sum); }
 
  private:
   ModelSpec model_;
   Device device_;
   Dtype dtype_;
   uint64_t seed_;
+  SumOverReplicas sum_statistics_;
   int64_t step_ = 0;
   std::vector<Param*> params_;
   Shape flop_shape_;  // forward_flop_ belongs to inputs of this shape

@@ -157,10 +157,17 @@ class Staged : public Mode {
                                  .dtype = dtype_,
                                  .seed = static_cast<uint64_t>(seed[0]),
                                  .schedule = args.options.schedule,
+                                 .sum_statistics = statistics_sum(args),
                                  .recompute = args.options.recompute};
       stages_.push_back(std::make_unique<Stage>(model_, options, std::move(links[i])));
     }
     if (stages_.size() > 1) threads_.emplace(args.devices);
+  }
+
+  SumOverReplicas statistics_sum(const ModeArgs& args) {
+    if (!args.sync_batchnorm || shape().data == 1) return {};
+    data_.push_back(mesh_->data().split(0, at().data));
+    return [comm = data_.back().get()](Tensor t) { comm->all_reduce(std::move(t)); };
   }
 
   // A Comm for each stage of this rank: their threads do not wait for each other.
@@ -263,7 +270,7 @@ class Staged : public Mode {
   std::optional<Mesh> mesh_;
   std::vector<size_t> bounds_;
   std::vector<std::unique_ptr<Stage>> stages_;
-  std::vector<std::unique_ptr<Comm>> data_;
+  std::vector<std::unique_ptr<Comm>> data_;  // of gradients and of statistics
   std::vector<std::unique_ptr<GradSync>> syncs_;
   std::optional<ParallelApply> threads_;
   int micro_batches_ = 1;

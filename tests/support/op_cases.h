@@ -25,7 +25,8 @@ struct Case {
 using Cases = std::vector<Case>;
 
 inline constexpr int64_t kRows[] = {0, 1, 3, 17, 33};
-inline constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::gelu};
+inline constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::gelu,
+                                              Activation::tanh};
 inline constexpr Activation kFused[] = {Activation::none, Activation::relu};
 
 inline Tensor not_a_number(const Shape& shape) {
@@ -147,7 +148,7 @@ inline Cases elementwise_cases(Draw& draw) {
              return {ops::activation(in[0], act), ops::activation_backward(in[0], in[1], act)};
            }});
     }
-    for (Activation act : kFused)
+    for (Activation act : {Activation::none, Activation::relu, Activation::tanh})
       cases.push_back({fmt::format("add {} {}", rows, name_of(act)),
                        {draw.normal(shape), draw.normal(shape)},
                        [=](Tensors& in) -> Tensors { return {ops::add(in[0], in[1], act)}; }});

@@ -14,7 +14,8 @@
 
 namespace howmany::testing_support {
 
-constexpr int64_t kVocabulary = 11;  // of models that take ids
+inline const std::string kEmbeddingRnn =
+    "embedding_rnn:vocabulary=11,length=5,width=3,hidden=7,classes=4";
 
 inline ModelSpec conv_model() {
   std::vector<LayerPtr> parts;
@@ -44,20 +45,23 @@ inline ModelSpec dropout_model() {
 inline ModelSpec batchnorm_model() {
   std::vector<LayerPtr> parts;
   parts.push_back(layers::linear(6, 8));
-  parts.push_back(layers::batchnorm(8));
-  parts.push_back(layers::linear(8, 3));
+  parts.push_back(layers::batchnorm(8, Activation::relu));
+  parts.push_back(layers::linear(8, 7));
+  parts.push_back(layers::batchnorm(7));
+  parts.push_back(layers::linear(7, 3));
   return {.name = "bn", .layer = layers::sequential(std::move(parts)), .sample = {6}, .classes = 3};
 }
 
 inline ModelSpec model_named(const std::string& name) {
   if (name == "conv") return conv_model();
   if (name == "dropout") return dropout_model();
+  if (name == "batchnorm") return batchnorm_model();
   return make_model(name);
 }
 
 // Of one unit and of several, odd sizes, ids as inputs, masks that depend on the row.
 inline const std::vector<std::string> kModels = {"simple_net", "mlp:sizes=13-17-9-7-5", "conv",
-                                                 "dropout"};
+                                                 "dropout", kEmbeddingRnn};
 
 // Even, uneven over 3 and 4, and ragged at the end.
 inline const std::vector<int64_t> kBatches = {12, 10, 12, 10, 7};
@@ -66,7 +70,7 @@ inline Batch global_batch(const ModelSpec& model, int64_t rows, int step) {
   Draw draw(1000 + static_cast<uint64_t>(step));
   const Shape x = with_rows_in_front(rows, model.sample);
   Batch batch;
-  batch.x = model.input == Dtype::i64 ? draw.ids(x, kVocabulary) : draw.normal(x);
+  batch.x = model.input == Dtype::i64 ? draw.ids(x, model.vocabulary) : draw.normal(x);
   batch.y = model.loss == Loss::mse ? draw.normal({rows, model.classes})
                                     : draw.ids({rows}, model.classes);
   batch.global_rows = rows;

@@ -96,9 +96,8 @@ void move_towards(float& running, double target, double momentum) {
 
 }  // namespace
 
-void OneDnn::batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift, Activation act,
-                       BatchNormState& state, Tensor& mean, Tensor& inv_std, Tensor& y) const {
-  const int64_t channels = scale.numel(), rows = row_count(x, channels);
+void OneDnn::batchnorm_moments(const Tensor& x, Tensor& mean, Tensor& variance) const {
+  const int64_t channels = mean.numel(), rows = row_count(x, channels);
   const float* in = x.data<float>();
   const Floats pivot = pivots(in, rows, channels);
   const std::vector<double> sums =
@@ -106,17 +105,28 @@ void OneDnn::batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift
         add_moments(in + begin * channels, pivot.data(), end - begin, channels, sum,
                     sum + channels);
       });
+  float *means = mean.mutable_data<float>(), *variances = variance.mutable_data<float>();
+  const auto n = static_cast<double>(std::max<int64_t>(rows, 1));
+  for (int64_t c = 0; c < channels; ++c) {
+    const double off = sums[c] / n;
+    means[c] = static_cast<float>(static_cast<double>(pivot[c]) + off);
+    variances[c] = static_cast<float>(std::max(0.0, sums[channels + c] / n - off * off));
+  }
+}
+
+void OneDnn::batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift, Activation act,
+                       BatchNormState& state, Tensor& mean, Tensor& inv_std, Tensor& y) const {
+  const int64_t channels = scale.numel(), rows = row_count(x, channels);
+  batchnorm_moments(x, mean, inv_std);  // the variance stands there until it is read
   float *means = mean.mutable_data<float>(), *invs = inv_std.mutable_data<float>();
   float *running_mean = state.running_mean.mutable_data<float>(),
         *running_var = state.running_var.mutable_data<float>();
-  const auto n = static_cast<double>(std::max<int64_t>(rows, 1));
+  const auto n = static_cast<double>(rows);
   for (int64_t c = 0; c < channels; ++c) {
-    const double off = sums[c] / n, m = static_cast<double>(pivot[c]) + off;
-    const double variance = std::max(0.0, sums[channels + c] / n - off * off);
-    means[c] = static_cast<float>(m);
+    const auto variance = static_cast<double>(invs[c]);
     invs[c] = static_cast<float>(1 / std::sqrt(variance + state.epsilon));
     if (rows < 2) continue;
-    move_towards(running_mean[c], m, state.momentum);
+    move_towards(running_mean[c], static_cast<double>(means[c]), state.momentum);
     move_towards(running_var[c], variance * n / (n - 1), state.momentum);
   }
   apply(x, means, slopes(scale, invs), shift, act, y);
@@ -131,37 +141,44 @@ void OneDnn::batchnorm_inference(const Tensor& x, const Tensor& scale, const Ten
   apply(x, state.running_mean.data<float>(), slopes(scale, inv_std.data()), shift, act, y);
 }
 
-void OneDnn::batchnorm_backward(const Tensor& x, const Tensor& scale, const Tensor& shift,
-                                const Tensor&, const Tensor& dy, Activation act, const Tensor& mean,
-                                const Tensor& inv_std, Tensor& dx, GradOut& dscale,
-                                GradOut& dshift) const {
-  const int64_t channels = scale.numel(), rows = row_count(x, channels);
-  const bool relu = act == Activation::relu;
-  const float *xs = x.data<float>(), *dys = dy.data<float>(), *means = mean.data<float>(),
-              *invs = inv_std.data<float>(), *shifts = shift.data<float>();
-  const Floats slope = slopes(scale, invs);
-  std::vector<double> sums =
+void OneDnn::batchnorm_backward_sums(const BatchNormBackward& in, Tensor& dots,
+                                     Tensor& sums) const {
+  const int64_t channels = in.scale.numel(), rows = row_count(in.x, channels);
+  const float *xs = in.x.data<float>(), *dys = in.dy.data<float>(), *means = in.mean.data<float>(),
+              *invs = in.inv_std.data<float>(), *shifts = in.shift.data<float>();
+  const Floats slope = slopes(in.scale, invs);
+  const std::vector<double> both =
       column_sums<2>(rows, channels, [&](int64_t begin, int64_t end, float* sum) {
         const int64_t at = begin * channels;
-        add_backward_sums(xs + at, dys + at, means, slope.data(), shifts, relu, end - begin,
-                          channels, sum, sum + channels);
+        add_backward_sums(xs + at, dys + at, means, slope.data(), shifts,
+                          in.act == Activation::relu, end - begin, channels, sum, sum + channels);
       });
-  const std::span<double> sum(sums.data(), static_cast<size_t>(channels));
-  const std::span<double> dot(sums.data() + channels, static_cast<size_t>(channels));
+  float *dot = dots.mutable_data<float>(), *sum = sums.mutable_data<float>();
+  for (int64_t c = 0; c < channels; ++c) {
+    sum[c] = static_cast<float>(both[c]);
+    dot[c] = static_cast<float>(both[channels + c] * static_cast<double>(invs[c]));
+  }
+}
+
+void OneDnn::batchnorm_backward_input(const BatchNormBackward& in, const Tensor& dots,
+                                      const Tensor& sums, double rows, Tensor& dx) const {
+  const int64_t channels = in.scale.numel();
+  const float *xs = in.x.data<float>(), *dys = in.dy.data<float>(), *means = in.mean.data<float>(),
+              *invs = in.inv_std.data<float>(), *shifts = in.shift.data<float>(),
+              *dot = dots.data<float>(), *sum = sums.data<float>();
+  const Floats slope = slopes(in.scale, invs);
   Floats offset(slope.size()), tilt(slope.size());
   for (size_t c = 0; c < slope.size(); ++c) {
-    const auto inv = static_cast<double>(invs[c]), n = static_cast<double>(rows);
-    dot[c] *= inv;
-    offset[c] = static_cast<float>(static_cast<double>(slope[c]) * sum[c] / n);
-    tilt[c] = static_cast<float>(static_cast<double>(slope[c]) * inv * dot[c] / n);
+    const double share = static_cast<double>(slope[c]) / rows;
+    offset[c] = static_cast<float>(share * static_cast<double>(sum[c]));
+    tilt[c] =
+        static_cast<float>(share * static_cast<double>(invs[c]) * static_cast<double>(dot[c]));
   }
-  store(dscale, dot);
-  store(dshift, sum);
   float* out = dx.mutable_data<float>();
-  parallel_for(rows, channels, [&](int64_t begin, int64_t end) {
+  parallel_for(row_count(in.x, channels), channels, [&](int64_t begin, int64_t end) {
     const int64_t at = begin * channels;
-    backward_rows(xs + at, dys + at, means, slope.data(), shifts, offset.data(), tilt.data(), relu,
-                  end - begin, channels, out + at);
+    backward_rows(xs + at, dys + at, means, slope.data(), shifts, offset.data(), tilt.data(),
+                  in.act == Activation::relu, end - begin, channels, out + at);
   });
 }
 

@@ -20,6 +20,16 @@ HM_SIMD void relu_backward(const float* __restrict y, const float* __restrict dy
   for (int64_t i = 0; i < n; ++i) dx[i] = y[i] > 0 ? dy[i] : 0;
 }
 
+// Not oneDNN's kernel: a NaN must stay one.
+void tanh_of(const float* x, int64_t n, float* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = std::tanh(x[i]);
+}
+
+HM_SIMD void tanh_backward(const float* __restrict y, const float* __restrict dy, int64_t n,
+                           float* __restrict dx) {
+  for (int64_t i = 0; i < n; ++i) dx[i] = (1 - y[i] * y[i]) * dy[i];
+}
+
 HM_SIMD void sum(const float* __restrict a, const float* __restrict b, bool relu, int64_t n,
                  float* __restrict y) {
   for (int64_t i = 0; i < n; ++i) {
@@ -74,8 +84,9 @@ void OneDnn::activation(const Tensor& x, Activation act, Tensor& y) const {
     return gelu_of(n).forward.run({{DNNL_ARG_SRC, x.raw()}, {DNNL_ARG_DST, y.mutable_raw()}});
   const float* in = x.data<float>();
   float* out = y.mutable_data<float>();
+  const auto apply = act == Activation::tanh ? tanh_of : relu;
   parallel_for(n, 1,
-               [&](int64_t begin, int64_t end) { relu(in + begin, end - begin, out + begin); });
+               [&](int64_t begin, int64_t end) { apply(in + begin, end - begin, out + begin); });
 }
 
 void OneDnn::activation_backward(const Tensor& kept, const Tensor& dy, Activation act,
@@ -89,8 +100,9 @@ void OneDnn::activation_backward(const Tensor& kept, const Tensor& dy, Activatio
                                     {DNNL_ARG_DIFF_SRC, dx.mutable_raw()}});
   const float *y = kept.data<float>(), *d = dy.data<float>();
   float* out = dx.mutable_data<float>();
+  const auto apply = act == Activation::tanh ? tanh_backward : relu_backward;
   parallel_for(n, 1, [&](int64_t begin, int64_t end) {
-    relu_backward(y + begin, d + begin, end - begin, out + begin);
+    apply(y + begin, d + begin, end - begin, out + begin);
   });
 }
 
@@ -100,6 +112,7 @@ void OneDnn::add(const Tensor& a, const Tensor& b, Activation act, Tensor& y) co
   parallel_for(a.numel(), 1, [&](int64_t begin, int64_t end) {
     sum(left + begin, right + begin, act == Activation::relu, end - begin, out + begin);
   });
+  if (act == Activation::tanh) activation(y, act, y);
 }
 
 void OneDnn::axpy(double alpha, const Tensor& x, Tensor& y) const {

@@ -94,7 +94,7 @@ void OneDnn::linear_backward(const Tensor& x, const Tensor& w, const Tensor& kep
             relu_backward_rows(y + at, d + at, end - begin, columns, out + at, sum);
           }));
   } else {
-    if (act == Activation::gelu) activation_backward(kept, dy, act, dz);
+    if (act != Activation::none) activation_backward(kept, dy, act, dz);
     store_column_sums(dbias, dz.data<float>(), rows, columns);
   }
   if (dx) matmul(dz, false, w, false, false, dx);
