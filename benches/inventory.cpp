@@ -27,11 +27,19 @@ struct Part {
   std::string_view name, what;
 };
 
+struct ModeEntry {
+  std::string_view name, what;
+  ModeTraits traits;
+  std::string_view options;
+};
+
 #define X(name, what, ...) Part{#name, what},
 const std::vector<Part> kKernels{HM_BACKENDS(X)};
 const std::vector<Part> kComms{HM_COMMS(X)};
-const std::vector<Part> kModes{HM_MODES(X)};
 const std::vector<Part> kModels{HM_MODELS(X)};
+#undef X
+#define X(name, what, traits, options) ModeEntry{#name, what, traits, options},
+const std::vector<ModeEntry> kModes{HM_MODES(X)};
 #undef X
 // Parts that a build may lack, and why.
 const std::vector<Part> kOptionalKernels{{"onednn", "oneDNN (libdnnl-dev) was missing"},
@@ -92,6 +100,17 @@ json list_of(const std::vector<Part>& parts) {
   return list;
 }
 
+json modes() {
+  json list = json::array();
+  for (const ModeEntry& mode : kModes)
+    list.push_back({{"name", mode.name},
+                    {"what", mode.what},
+                    {"over_ranks", mode.traits.over_ranks},
+                    {"over_devices", mode.traits.over_devices},
+                    {"options", mode.options}});
+  return list;
+}
+
 }  // namespace
 
 json take_inventory() {
@@ -108,7 +127,7 @@ json take_inventory() {
           {"backends",
            {{"kernels", entries(kKernels, kOptionalKernels, probe_kernels)},
             {"comms", entries(kComms, kOptionalComms, probe_comm)}}},
-          {"modes", list_of(kModes)},
+          {"modes", modes()},
           {"models", list_of(kModels)},
           {"ranges",
            {{"built", ranges_built_in()},

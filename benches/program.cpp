@@ -95,26 +95,25 @@ Ranks::Ranks(Place place, const std::set<std::string>& backends) : place_(std::m
 }
 
 bool Ranks::take_part(const Workload& work) const {
-  return place_.rank < (work.over_processes() ? work.count() : 1);
+  return place_.rank < (work.over_processes() ? work.ranks() : 1);
 }
 
 void Ranks::run(const Workload& work, const Body& body) {
   if (work.over_processes()) return run_over_processes(work, body);
   if (!take_part(work)) return;
-  launch_threads(mode_traits(work.mode).over_ranks ? work.count() : 1, [&](Comm& comm) {
-    run_rank(work, comm, work.devices[static_cast<size_t>(comm.rank())], body);
+  launch_threads(work.ranks(), [&](Comm& comm) {
+    run_rank(work, comm, work.devices_of(comm.rank()).front(), body);
   });
 }
 
 void Ranks::run_over_processes(const Workload& work, const Body& body) {
-  HM_REQUIRE(work.count() <= place_.world, "{} devices over {} need as many processes, not {}",
-             work.count(), work.backend, place_.world);
+  HM_REQUIRE(work.ranks() <= place_.world, "{} devices over {} need {} processes, not {}",
+             work.count(), work.backend, work.ranks(), place_.world);
   HM_ENSURE(failure_.empty(), "not measured, because before: {}", failure_);
   try {
     const std::unique_ptr<Comm> comm = worlds_.at(work.backend)->split(take_part(work) ? 0 : -1);
     if (!comm) return;
-    const size_t local = static_cast<size_t>(place_.local_rank) % work.devices.size();
-    run_rank(work, *comm, work.devices[local], body);
+    run_rank(work, *comm, work.devices_of(place_.local_rank % work.ranks()).front(), body);
   } catch (const WrongData&) {
     throw;  // all ranks agree on it, and go on
   } catch (const std::exception& e) {

@@ -13,6 +13,7 @@
 #include "benches/verify.h"
 #include "core/error.h"
 #include "core/names.h"
+#include "core/storage.h"
 
 namespace howmany::benches {
 namespace {
@@ -21,6 +22,7 @@ constexpr const char* kName = "speedup_bench";
 constexpr const char* kExamples = R"(Examples:
   speedup_bench                                          the default grid of this machine
   speedup_bench --model mlp --mode single,ddp --devices cpu:0,cpu:1 --batch-per-device 512
+  speedup_bench --mode model,pipeline:micro_batches=8,schedule=gpipe,hybrid --backend local
   speedup_bench --model resnet18 --mode ddp --backend gloo --device-count 1,2 --global-batch 32
   speedup_bench --benchmark_filter=data_parallel --benchmark_out=speedup.json
 Flags of Google Benchmark (--benchmark_...) work as usual.
@@ -44,7 +46,8 @@ struct Case {
 
 struct Result {
   Samples samples;
-  double loss = 0, flop = 0, wait_fraction = 0;
+  double loss = 0, flop = 0, wait_fraction = 0, peak_bytes = 0;
+  StepReport report;
 };
 
 std::vector<std::string> strings(const std::vector<std::string_view>& names) {
@@ -159,6 +162,33 @@ std::vector<Case> make_cases(const Flags& flags, const Place& place) {
   return cases;
 }
 
+// The mean of the ranks' bubbles, the longest exposed communication, of `steps` steps.
+StepReport over_ranks(Comm& comm, StepReport sum, int64_t steps) {
+  Tensor bubble = Tensor::full({1}, sum.bubble / static_cast<double>(steps), Dtype::f64);
+  Tensor exposed =
+      Tensor::full({1}, sum.exposed_communication_seconds / static_cast<double>(steps), Dtype::f64);
+  comm.all_reduce(bubble);
+  comm.all_reduce(exposed, ReduceOp::max);
+  sum.bubble = bubble.item() / comm.size();
+  sum.exposed_communication_seconds = exposed.item();
+  return sum;
+}
+
+void add(StepReport& sum, const StepReport& step) {
+  sum.bubble += step.bubble;
+  sum.theoretical_bubble = step.theoretical_bubble;
+  sum.exposed_communication_seconds += step.exposed_communication_seconds;
+}
+
+// Of tensors, a device's share of what its process held at once; the largest over the ranks.
+double peak_bytes_per_device(Comm& comm, const Workload& work) {
+  const bool shared = !work.over_processes();
+  const double devices = shared ? work.count() : work.count() / work.ranks();
+  Tensor most = Tensor::full({1}, static_cast<double>(memory_use().peak) / devices, Dtype::f64);
+  comm.all_reduce(most, ReduceOp::max);
+  return most.item();
+}
+
 Result measure(const Case& c, const TimingOptions& timing, const Dataset& data, Comm& comm,
                Device device) {
   Trainer trainer(c.work, data, comm, device);
@@ -166,13 +196,17 @@ Result measure(const Case& c, const TimingOptions& timing, const Dataset& data, 
   Result result;
   double waited = 0;
   int64_t steps = 0;
+  reset_peak_memory();
   result.samples = time_iterations(comm, timing, [&] {
     const auto start = std::chrono::steady_clock::now();
     const Batch batch = trainer.next();
     waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     result.loss = trainer.train(batch);
+    add(result.report, trainer.mode().report());
     ++steps;
   });
+  result.report = over_ranks(comm, result.report, steps);
+  result.peak_bytes = peak_bytes_per_device(comm, c.work);
   const double median = quantile(result.samples.seconds, 0.5);
   result.wait_fraction = waited / static_cast<double>(steps) / median;
   result.flop = 3 * trainer.forward_flop(c.work.global_batch);
@@ -198,7 +232,7 @@ SampleLine sample_line(const Case& c, const Result& result, const std::vector<st
                                          ? std::string(backend_for(Tensor::empty({1})).name())
                                          : work.kernels},
                          {"cores_per_device", std::to_string(work.cores_per_device)}},
-          .world = mode_traits(work.mode).over_ranks ? work.count() : 1};
+          .world = work.ranks()};
 }
 
 void report_case(benchmark::State& state, const Case& c, const Flags& flags, const Result& result) {
@@ -207,6 +241,10 @@ void report_case(benchmark::State& state, const Case& c, const Flags& flags, con
          {{"samples_per_s", static_cast<double>(c.work.global_batch) / median},
           {"flop_per_s", result.flop / median},
           {"data_wait_fraction", result.wait_fraction},
+          {"bubble_fraction", result.report.bubble},
+          {"theoretical_bubble_fraction", result.report.theoretical_bubble},
+          {"exposed_communication_s", result.report.exposed_communication_seconds},
+          {"peak_bytes_per_device", result.peak_bytes},
           {"loss", result.loss}});
   std::vector<std::string> marks;
   if (oversubscribed(c.work.devices_together())) marks.push_back("oversubscribed");
@@ -275,7 +313,7 @@ bool selected(const std::string& name, const std::vector<std::string>& google) {
 int processes_needed(const std::vector<Case>& cases, const std::vector<std::string>& google) {
   int most = 1;
   for (const Case& c : cases)
-    if (c.work.over_processes() && selected(c.name, google)) most = std::max(most, c.work.count());
+    if (c.work.over_processes() && selected(c.name, google)) most = std::max(most, c.work.ranks());
   return most;
 }
 
@@ -319,6 +357,7 @@ int run(int argc, char** argv) {
   add_own_flags(app, flags);
   add_flags(app, flags.work);
   const std::vector<std::string> google = parse(app, argc, argv);
+  flags.modes = join_options(flags.modes);
   HM_REQUIRE(flags.timing.max_iterations >= flags.timing.min_iterations,
              "--max-iterations {} is below --min-iterations {}", flags.timing.max_iterations,
              flags.timing.min_iterations);

@@ -99,6 +99,7 @@ class Training {
     return epochs;
   }
   bool stopped() const { return stopped_; }
+  int replicas() { return trainer_.mode().share().count; }
 
  private:
   Epoch run_epoch(int number) {
@@ -145,11 +146,11 @@ nlohmann::ordered_json summary(const Flags& flags, const std::vector<Epoch>& epo
   return json;
 }
 
-void note_left_over(const Workload& work, int64_t samples) {
+void note_left_over(const Workload& work, int64_t samples, int replicas) {
   const int64_t rows = samples % work.global_batch;
-  if (rows == 0 || rows >= work.count() || !mode_traits(work.mode).over_ranks) return;
+  if (rows == 0 || rows >= replicas) return;
   std::cerr << fmt::format("{}: leaves out the last {} of {} samples, fewer than {} ranks\n", kName,
-                           rows, samples, work.count());
+                           rows, samples, replicas);
 }
 
 // What the scan of the folder could not see.
@@ -169,8 +170,8 @@ int train(const Flags& flags, const Place& place) {
   Ranks ranks(place, {flags.work.backend});
   ranks.run(flags.work, [&](Comm& comm, Device device) {
     std::call_once(opened, [&] { data = open_dataset(flags.work, ranks.speaks()); });
-    if (comm.rank() == 0) note_left_over(flags.work, data->size());
     Training training(flags, *data, comm, device);
+    if (comm.rank() == 0) note_left_over(flags.work, data->size(), training.replicas());
     std::vector<Epoch> mine = training.run();
     if (comm.rank() != 0) return;
     epochs = std::move(mine);
@@ -228,7 +229,7 @@ int run(int argc, char** argv) {
   std::signal(SIGTERM, on_signal);
   if (work.over_processes() && place.world == 1) {
     open_dataset(work);  // refused here rather than by every rank
-    return supervise(kName, argc, argv, work.count(), {work.backend});
+    return supervise(kName, argc, argv, work.ranks(), {work.backend});
   }
   return train(flags, place);
 }

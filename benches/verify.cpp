@@ -47,27 +47,37 @@ std::string compare_kernels(const Workload& work, const Batch& global, Device de
   const std::unique_ptr<Mode> chosen = single(work, device);
   const double loss = chosen->step(few);
   const KernelScope plain("reference");
-  return difference(expected_step(work, few, 1, device), loss, chosen->params(), kKernelTolerance);
+  return difference(expected_step(work, few, {0, rows}, device), loss, chosen->params(),
+                    kKernelTolerance);
 }
 
 bool affordable(const Trainer& trainer) {
   return 3 * trainer.forward_flop(kKernelRows) <= kAffordableFlop;
 }
 
-// Rank 0 computes everyone's part alone while the others wait for its verdict.
+// One rank of each part computes everyone's rows alone while the others wait for its verdict.
 std::chrono::milliseconds patience(double step_seconds, int ranks) {
   return std::chrono::milliseconds(30'000 + static_cast<int64_t>(20e3 * step_seconds * ranks));
 }
 
-std::string examine(const Workload& work, const Dataset& data, Trainer& trainer, double loss,
-                    Device device) {
+Batch first_batch(const Workload& work, const Dataset& data, Device device) {
   LoaderOptions options = loader_options(work, {}, device);
   options.workers = 0;
   Loader whole(data, options);
   whole.start_epoch(0);
-  const Batch global = *whole.next();
-  const std::string wrong = difference(expected_step(work, global, work.count(), device), loss,
-                                       trainer.mode().params(), kTolerance);
+  return *whole.next();
+}
+
+std::string examine(const Workload& work, const Dataset& data, Trainer& trainer, double loss,
+                    Device device) {
+  const Batch global = first_batch(work, data, device);
+  Mode& mode = trainer.mode();
+  const bool threads = work.mode == "data_parallel";
+  const int shares = work.sync_batchnorm ? 1 : threads ? work.count() : mode.share().count;
+  const int micro_batches = work.sync_batchnorm ? 1 : mode.micro_batches(global.global_rows);
+  const std::string wrong = difference(
+      expected_step(work, global, cuts_of(global.global_rows, shares, micro_batches), device), loss,
+      mode.params(), kTolerance);
   if (!wrong.empty()) return fmt::format("{} differs from single: {}", work.mode, wrong);
   if (work.count() > 1 || !affordable(trainer)) return "";
   const std::string odd = compare_kernels(work, global, device);
@@ -76,20 +86,28 @@ std::string examine(const Workload& work, const Dataset& data, Trainer& trainer,
 
 }  // namespace
 
-StepResult expected_step(const Workload& work, const Batch& global, int shares, Device device) {
+std::vector<int64_t> cuts_of(int64_t rows, int shares, int micro_batches) {
+  std::vector<int64_t> cuts;
+  for (int s = 0; s < shares; ++s) {
+    const int64_t begin = Share{s, shares}.begin(rows), mine = Share{s, shares}.end(rows) - begin;
+    for (int m = 0; m < micro_batches; ++m)
+      cuts.push_back(begin + Share{m, micro_batches}.begin(mine));
+  }
+  cuts.push_back(rows);
+  return cuts;
+}
+
+StepResult expected_step(const Workload& work, const Batch& global,
+                         const std::vector<int64_t>& cuts, Device device) {
   StepResult sum;
-  for (int i = 0; i < shares; ++i) {
-    const Share share{i, shares};
+  for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+    if (cuts[i] == cuts[i + 1]) continue;
     // A new one for each: dropout goes by the number of the step.
     const std::unique_ptr<Mode> mode = single(work, device);
-    const int64_t rows = global.x.shape()[0];
-    sum.loss += mode->step(rows_of(global, share.begin(rows), share.end(rows)));
-    const std::vector<Param*> params = mode->params();
-    for (size_t p = 0; p < params.size(); ++p) {
-      if (i == 0)
-        sum.grads.push_back(params[p]->grad);
-      else
-        ops::axpy(1, params[p]->grad, sum.grads[p]);
+    sum.loss += mode->step(rows_of(global, cuts[i], cuts[i + 1]));
+    for (const Param* p : mode->params()) {
+      const auto [slot, fresh] = sum.grads.emplace(p->name, p->grad);
+      if (!fresh) ops::axpy(1, p->grad, slot->second);
     }
   }
   return sum;
@@ -99,17 +117,16 @@ std::string difference(const StepResult& expected, double loss, std::span<Param*
                        double tolerance) {
   if (!(std::abs(loss - expected.loss) <= tolerance * std::max(1.0, std::abs(expected.loss))))
     return fmt::format("loss {} instead of {}", loss, expected.loss);
-  if (params.size() != expected.grads.size())
-    return fmt::format("{} parameters instead of {}", params.size(), expected.grads.size());
   double all = 0;
-  for (const Tensor& grad : expected.grads) all = std::hypot(all, norm(grad));
-  for (size_t p = 0; p < params.size(); ++p) {
+  for (const auto& [name, grad] : expected.grads) all = std::hypot(all, norm(grad));
+  for (const Param* p : params) {
+    const auto wanted = expected.grads.find(p->name);
+    if (wanted == expected.grads.end()) return fmt::format("'{}' is no parameter", p->name);
     // A gradient that is zero but for rounding (a bias before batch norm) is held to the whole.
-    const double scale = std::max(norm(expected.grads[p]), 1e-3 * all);
-    const double off = distance(params[p]->grad, expected.grads[p]);
+    const double scale = std::max(norm(wanted->second), 1e-3 * all);
+    const double off = distance(p->grad, wanted->second);
     if (!(off <= tolerance * scale))
-      return fmt::format("gradient of '{}' is off by {:.2g} of its size", params[p]->name,
-                         off / scale);
+      return fmt::format("gradient of '{}' is off by {:.2g} of its size", p->name, off / scale);
   }
   return "";
 }
@@ -122,12 +139,12 @@ void verify_first_step(const Workload& work, const Dataset& data, Trainer& train
   const std::chrono::milliseconds usual = comm.timeout();
   comm.set_timeout(patience(took.count(), comm.size()));
   std::string wrong;
-  if (comm.rank() == 0) wrong = examine(work, data, trainer, loss, device);
+  if (trainer.mode().share().index == 0) wrong = examine(work, data, trainer, loss, device);
   Tensor verdict = Tensor::full({1}, wrong.empty() ? 0 : 1);
-  comm.broadcast(verdict, 0);
+  comm.all_reduce(verdict, ReduceOp::max);
   comm.set_timeout(usual);
   if (verdict.item() != 0)
-    throw WrongData(wrong.empty() ? "wrong data, see rank 0" : "wrong data: " + wrong);
+    throw WrongData(wrong.empty() ? "wrong data, see the other ranks" : "wrong data: " + wrong);
 }
 
 }  // namespace howmany::benches

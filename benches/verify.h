@@ -2,6 +2,7 @@
 // is an error, never a number.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,19 +18,26 @@ class WrongData : public Error {
 
 struct StepResult {
   double loss = 0;
-  std::vector<Tensor> grads;  // in the order of the parameters
+  std::map<std::string, Tensor> grads;  // by the parameter's path
 };
 
-// One step of `single` on `global`, divided into `shares` as the modes divide it and summed: batch
-// norm sees the same rows as on the devices, and for every other model it is the undivided step.
-StepResult expected_step(const Workload& work, const Batch& global, int shares, Device device);
+// Where a batch of `rows` is cut when every one of `shares` cuts its own into `micro_batches`: 0,
+// the first row of each part, and `rows`.
+std::vector<int64_t> cuts_of(int64_t rows, int shares, int micro_batches);
 
-// What is wrong, in words; empty when loss and every gradient agree within `tolerance`, relative.
+// One step of `single` on `global`, cut as the modes cut it and summed: batch norm sees the same
+// rows as on the devices, and for every other model it is the undivided step.
+StepResult expected_step(const Workload& work, const Batch& global,
+                         const std::vector<int64_t>& cuts, Device device);
+
+// What is wrong, in words; empty when loss and the gradient of every one of `params` agree within
+// `tolerance`, relative.
 std::string difference(const StepResult& expected, double loss, std::span<Param* const> params,
                        double tolerance);
 
-// Runs the first step of `trainer` and throws WrongData on every rank when it is not as expected;
-// on one device also compares the kernels with the reference where that is quick. Collective.
+// Runs the first step of `trainer`, has a rank of every part of the model compare, and throws
+// WrongData on every rank when it is not as expected; on one device also compares the kernels with
+// the reference where that is quick. Collective.
 void verify_first_step(const Workload& work, const Dataset& data, Trainer& trainer, Comm& comm,
                        Device device);
 

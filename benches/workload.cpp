@@ -34,7 +34,7 @@ void check_devices(const Workload& work) {
 }
 
 SampleSpec sample_spec(const ModelSpec& model) {
-  SampleSpec spec{.x = model.sample, .x_dtype = model.input};
+  SampleSpec spec{.x = model.sample, .x_dtype = model.input, .vocabulary = model.vocabulary};
   if (model.loss == Loss::mse) {
     spec.y = {model.classes};
     spec.y_dtype = Dtype::f32;
@@ -70,7 +70,25 @@ DatasetPtr open_images(const Workload& work, const ModelSpec& model, bool tell) 
 }  // namespace
 
 bool Workload::over_processes() const {
-  return mode_traits(mode).over_ranks && backend != "local" && count() > 1;
+  return mode_traits(mode).over_ranks && backend != "local" && ranks() > 1;
+}
+
+std::vector<Device> Workload::devices_of(int rank) const {
+  const auto each = devices.size() / static_cast<size_t>(ranks());
+  const auto first = devices.begin() + static_cast<ptrdiff_t>(each) * rank;
+  return {first, first + static_cast<ptrdiff_t>(each)};
+}
+
+std::vector<std::string> join_options(const std::vector<std::string>& pieces) {
+  std::vector<std::string> modes;
+  for (const std::string& piece : pieces) {
+    const bool option = piece.find('=') < piece.find(':');
+    if (option && !modes.empty())
+      modes.back() += "," + piece;
+    else
+      modes.push_back(piece);
+  }
+  return modes;
 }
 
 std::vector<Device> Workload::devices_together() const {
@@ -99,6 +117,8 @@ void add_flags(CLI::App& app, Workload& work) {
   app.add_option("--bucket-bytes", work.sync.bucket_bytes, "of gradients sent at once")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_flag("--sync-batchnorm", work.sync_batchnorm,
+               "batch norm by the statistics of all replicas, not of each");
   app.add_option("--cores-per-device", work.cores_per_device, "cores of each cpu device")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -109,16 +129,16 @@ void add_flags(CLI::App& app, Workload& work) {
 }
 
 void check(const Workload& work) {
-  require_known("mode", work.mode, mode_names());
+  const ModeTraits traits = mode_traits(work.mode);
   require_known("backend", work.backend, comm_names());
   require_known("optimizer", work.optimizer, optimizer_names());
   if (!work.kernels.empty()) require_known("kernels", work.kernels, backend_names());
   make_model(work.model);
   make_optimizer(work.optimizer, work.optim);
   check_devices(work);
-  const ModeTraits traits = mode_traits(work.mode);
   HM_REQUIRE(work.count() == 1 || traits.over_ranks || traits.over_devices,
              "mode {} uses one device, not {}", work.mode, work.count());
+  work.ranks();
   HM_REQUIRE(work.global_batch >= work.count(),
              "a batch of {} is smaller than {} devices: some would have nothing to do",
              work.global_batch, work.count());
@@ -187,11 +207,14 @@ Trainer::Trainer(const Workload& work, const Dataset& data, Comm& comm, Device d
   shape_ = model.layer->clone();
   sample_ = model.sample;
   const bool one = !mode_traits(work.mode).over_devices;
+  const auto place = std::ranges::find(work.devices, device) - work.devices.begin();
+  const int rank = static_cast<int>(place) * work.ranks() / work.count();
   mode_ = make_mode(work.mode, {.model = std::move(model),
                                 .seed = work.seed,
                                 .comm = &comm,
-                                .devices = one ? std::vector{device} : work.devices,
-                                .sync = work.sync});
+                                .devices = one ? std::vector{device} : work.devices_of(rank),
+                                .sync = work.sync,
+                                .sync_batchnorm = work.sync_batchnorm});
   optimizer_ = make_optimizer(work.optimizer, work.optim);
   loader_ = std::make_unique<Loader>(data, loader_options(work, mode_->share(), device));
 }

@@ -19,7 +19,7 @@ namespace howmany::benches {
 
 struct Workload {
   std::string model = "mlp", mode = "single", backend = "local";
-  std::vector<Device> devices;  // one per rank, or those that one rank drives
+  std::vector<Device> devices;  // dealt out to the ranks in order
   int64_t global_batch = 0;
   std::string data = "synthetic";  // or a folder of class folders
   int64_t samples = 0;             // of a synthetic set
@@ -29,6 +29,7 @@ struct Workload {
   std::string optimizer = "sgd";
   OptimOptions optim;
   GradSyncOptions sync;
+  bool sync_batchnorm = false;
   bool steady = false;  // every batch is full; synthetic data is one batch that stays in memory
   uint64_t seed = 1;
   int cores_per_device = 1;
@@ -39,6 +40,8 @@ struct Workload {
 
   bool synthetic() const { return data.empty() || data == "synthetic"; }
   int count() const { return static_cast<int>(devices.size()); }
+  int ranks() const { return ranks_of(mode, count()); }
+  std::vector<Device> devices_of(int rank) const;
   // Ranks are other processes, so somebody has to start them.
   bool over_processes() const;
   // The devices that share one set of cores.
@@ -46,11 +49,15 @@ struct Workload {
 };
 
 // The flags both programs take: --data, --workers, --on-bad-image, --kernels, --optimizer and its
-// numbers, --seed, --sync, --bucket-bytes, --cores-per-device, --timeout, --oversubscribe.
+// numbers, --seed, --sync, --bucket-bytes, --sync-batchnorm, --cores-per-device, --timeout,
+// --oversubscribe.
 void add_flags(CLI::App& app, Workload& work);
 // Throws std::invalid_argument: unknown names (the nearest suggested), devices that are not there
 // or too many, a batch smaller than the devices.
 void check(const Workload& work);
+// Modes of a list that was split at commas, with their options together again: {"single",
+// "pipeline:micro_batches=8", "schedule=gpipe"} are two.
+std::vector<std::string> join_options(const std::vector<std::string>& pieces);
 // "cpu:0,cpu:1" as given, or the first `count` cpu devices.
 std::vector<Device> devices_from(const std::string& list, int count);
 // The devices of a workload over the ranks of `place`, one each: as given, or the cpu devices of
@@ -69,6 +76,7 @@ DatasetPtr open_dataset(const Workload& work, bool tell = true);
 // One rank: its copy of the model, its rows of every batch, its optimizer.
 class Trainer {
  public:
+  // `device` is the first of this rank's.
   Trainer(const Workload& work, const Dataset& data, Comm& comm, Device device);
 
   // This rank's rows of the next batch; a new epoch starts at the end of one.

@@ -76,6 +76,8 @@ class Mode {
   virtual ~Mode() = default;
   // Which rows of each global batch this rank feeds to step().
   virtual Share share() const { return {}; }
+  // Into how many parts of its rows it cuts each rank's share of a batch.
+  virtual int micro_batches(int64_t) const { return 1; }
   virtual double step(const Batch& mine) = 0;
   // The parameters whose gradients are here after step(), for the optimizer.
   virtual std::vector<Param*> params() = 0;

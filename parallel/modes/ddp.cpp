@@ -1,3 +1,5 @@
+#include <chrono>
+
 #include "core/error.h"
 #include "parallel/mode.h"
 #include "parallel/modes/replica.h"
@@ -26,8 +28,14 @@ class Ddp : public Mode {
                "[ddp] a global batch of {} rows over {} ranks leaves some without a row",
                mine.global_rows, comm_.size());
     const double part = replica_.step(mine, [this](Param& p) { sync_->ready(p); });
-    return sync_->finish(part);
+    const auto start = std::chrono::steady_clock::now();
+    const double loss = sync_->finish(part);
+    const std::chrono::duration<double> exposed = std::chrono::steady_clock::now() - start;
+    report_.exposed_communication_seconds = exposed.count();
+    return loss;
   }
+
+  StepReport report() const override { return report_; }
 
   std::vector<Param*> params() override { return replica_.params(); }
 
@@ -53,6 +61,7 @@ class Ddp : public Mode {
   Replica replica_;
   std::unique_ptr<GradSync> sync_;
   std::unique_ptr<Comm> statistics_;
+  StepReport report_;
 };
 
 }  // namespace

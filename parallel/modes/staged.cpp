@@ -81,16 +81,19 @@ class Staged : public Mode {
 
   Share share() const override { return {at().data, shape().data}; }
 
+  // No more than the smallest share has rows.
+  int micro_batches(int64_t global_rows) const override {
+    return static_cast<int>(std::min<int64_t>(micro_batches_, global_rows / shape().data));
+  }
+
   double step(const Batch& mine) override {
     check_batch(mine);
     // All ranks see the same number, so all refuse before any of them waits for another.
     HM_REQUIRE(mine.global_rows >= shape().data,
                "[{}] a global batch of {} rows over {} replicas leaves some without a row", name_,
                mine.global_rows, shape().data);
-    const int64_t least = mine.global_rows / shape().data;  // rows of the smallest share
-    const int micro_batches = static_cast<int>(std::min<int64_t>(micro_batches_, least));
     try {
-      return run(mine, micro_batches);
+      return run(mine, micro_batches(mine.global_rows));
     } catch (const std::exception& e) {
       abort(e.what());
       throw;

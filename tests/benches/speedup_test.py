@@ -12,6 +12,8 @@ import unittest
 import images
 import programs
 
+# Enough layers for a stage on each of three devices.
+LAYERS = ("--model", "mlp:sizes=16-32-24-4", "--batch-per-device", 8, "--budget-seconds", 0.05)
 SMALL = ("--model", "mlp:sizes=16-32-4", "--batch-per-device", 8, "--budget-seconds", 0.05)
 
 
@@ -28,11 +30,14 @@ def has_gloo():
     return "gloo" in process_backends()
 
 
+IN_ONE_PROCESS, OVER_RANKS = ["data_parallel", "model"], ["ddp", "pipeline", "hybrid"]
+
+
 class Speedup(programs.TestCase):
-    def measure(self, *arguments, code=0):
+    def measure(self, *arguments, code=0, small=SMALL):
         """The result, the rows of the JSON and the lines of samples."""
         out, samples = self.folder / "out.json", self.folder / "samples.jsonl"
-        done = speedup(*SMALL, *arguments, f"--benchmark_out={out}", "--samples", samples)
+        done = speedup(*small, *arguments, f"--benchmark_out={out}", "--samples", samples)
         self.assertEqual(done.code, code, done)
         rows = json.loads(out.read_text())["benchmarks"]
         lines = [json.loads(line) for line in samples.read_text().splitlines()]
@@ -60,11 +65,11 @@ class Speedup(programs.TestCase):
                           "scaling": "weak", "kernels": "", "cores_per_device": "1"})
 
     def test_every_mode_and_backend_runs_on_one_to_three_devices(self):
-        _, rows, lines = self.measure("--device-count", "1,2,3", "--oversubscribe")
+        _, rows, lines = self.measure("--device-count", "1,2,3", "--oversubscribe", small=LAYERS)
         names = [row["name"].split("/") for row in rows]
         seen = {(n[1], n[3], n[4]) for n in names}
-        ways = [("data_parallel", "local"), ("ddp", "local")] + [
-            ("ddp", backend) for backend in process_backends()]
+        ways = [(mode, "local") for mode in IN_ONE_PROCESS + OVER_RANKS]
+        ways += [(mode, backend) for mode in OVER_RANKS for backend in process_backends()]
         want = {("single", "backend:local", "devices:1")} | {
             (mode, f"backend:{backend}", f"devices:{n}") for mode, backend in ways
             for n in (1, 2, 3)}
@@ -72,8 +77,20 @@ class Speedup(programs.TestCase):
         self.assertEqual(len(rows), len(want))
         self.assertEqual([row["name"] for row in rows], [line["name"] for line in lines])
         for line in lines:
-            over_ranks = line["parameters"]["mode"] == "ddp"
+            over_ranks = line["parameters"]["mode"] in OVER_RANKS
             self.assertEqual(line["world"], int(line["parameters"]["devices"]) if over_ranks else 1)
+
+    def test_stages_tell_their_bubble_beside_theory(self):
+        _, rows, _ = self.measure("--mode", "pipeline:micro_batches=4,schedule=gpipe,ddp",
+                                  "--backend", "local", "--device-count", 2, "--oversubscribe", small=LAYERS)
+        pipeline, ddp = rows
+        self.assertIn("/pipeline:micro_batches=4,schedule=gpipe/", pipeline["name"])
+        self.assertAlmostEqual(pipeline["theoretical_bubble_fraction"], 1 / 5)
+        self.assertTrue(0 < pipeline["bubble_fraction"] < 1)
+        self.assertEqual(ddp["bubble_fraction"], 0)
+        self.assertGreater(ddp["exposed_communication_s"], 0)
+        for row in rows:
+            self.assertGreater(row["peak_bytes_per_device"], 16 * 32 * 4)
 
     def test_strong_scaling_keeps_the_global_batch(self):
         out = self.folder / "out.json"

@@ -9,7 +9,7 @@ namespace {
 
 Workload small(const std::string& mode, int devices) {
   Workload work;
-  work.model = "mlp:sizes=6-8-3";
+  work.model = "mlp:sizes=6-8-7-5-3";
   work.mode = mode;
   work.devices = devices_from("", devices);
   work.global_batch = 7;
@@ -21,9 +21,9 @@ Workload small(const std::string& mode, int devices) {
 // verify_first_step on every rank, with `told` describing what `run` is said to be.
 void verify(const Workload& run, const Workload& told) {
   const DatasetPtr data = open_dataset(run);
-  launch_threads(mode_traits(run.mode).over_ranks ? run.count() : 1, [&](Comm& comm) {
+  launch_threads(run.ranks(), [&](Comm& comm) {
     const KernelScope kernels(run.kernels);
-    const Device device = run.devices[static_cast<size_t>(comm.rank())];
+    const Device device = run.devices_of(comm.rank()).front();
     Trainer trainer(run, *data, comm, device);
     verify_first_step(told, *data, trainer, comm, device);
   });
@@ -41,12 +41,36 @@ TEST(Verify, EveryModeIsRightOnEveryNumberOfDevices) {
 }
 
 TEST(Verify, BatchNormIsHeldToWhatEachDeviceSees) {
-  for (const char* mode : {"data_parallel", "ddp"}) {
+  for (const char* mode : {"data_parallel", "ddp", "model", "pipeline:micro_batches=2"}) {
     Workload work = small(mode, 2);
     work.model = "resnet18:image=32,classes=4,width=4";
     work.global_batch = 4;
     EXPECT_NO_THROW(verify(work, work)) << mode;
   }
+}
+
+TEST(Verify, SynchronisedBatchNormIsHeldToTheWholeBatch) {
+  for (const char* mode : {"data_parallel", "ddp", "hybrid:stages=1"}) {
+    Workload work = small(mode, 2);
+    work.model = "resnet18:image=32,classes=4,width=4";
+    work.global_batch = 4;
+    work.sync_batchnorm = true;
+    if (work.mode == "hybrid:stages=1") work.mode += ",micro_batches=1";
+    EXPECT_NO_THROW(verify(work, work)) << mode;
+  }
+}
+
+TEST(Verify, CutsEveryShareIntoMicroBatches) {
+  EXPECT_EQ(cuts_of(7, 2, 1), (std::vector<int64_t>{0, 4, 7}));
+  EXPECT_EQ(cuts_of(7, 2, 2), (std::vector<int64_t>{0, 2, 4, 6, 7}));
+}
+
+TEST(Modes, OptionsBehindACommaBelongToTheModeBefore) {
+  const std::vector<std::string> pieces = {"single", "pipeline:micro_batches=8", "schedule=gpipe",
+                                           "model:placement=0:cpu:0+1-:cpu:1", "ddp"};
+  EXPECT_EQ(join_options(pieces),
+            (std::vector<std::string>{"single", "pipeline:micro_batches=8,schedule=gpipe",
+                                      "model:placement=0:cpu:0+1-:cpu:1", "ddp"}));
 }
 
 TEST(Verify, WrongDataIsAnErrorOnEveryRank) {
@@ -73,7 +97,7 @@ class Difference : public ::testing::Test {
     Loader loader(*data_, loader_options(work_, {}, {}));
     loader.start_epoch(0);
     const Batch batch = *loader.next();
-    expected_ = expected_step(work_, batch, 2, {});
+    expected_ = expected_step(work_, batch, cuts_of(7, 2, 1), {});
     mode_ = make_mode("single", {.model = make_model(work_.model), .seed = work_.seed});
     loss_ = mode_->step(batch);
   }
