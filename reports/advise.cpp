@@ -8,6 +8,7 @@
 #include "reports/efficiency.h"
 #include "reports/format.h"
 #include "reports/json.h"
+#include "reports/mode_notes.h"
 
 namespace howmany {
 namespace {
@@ -58,6 +59,10 @@ Point point_of(const Measurement& m, double threshold) {
   point.step_seconds = metric(m, "median_s").value;
   point.samples_per_s = metric(m, "samples_per_s").value;
   point.data_wait_fraction = metric(m, "data_wait_fraction").value;
+  point.bubble = metric(m, "bubble_fraction").value;
+  point.theoretical_bubble = metric(m, "theoretical_bubble_fraction").value;
+  point.exposed_seconds = metric(m, "exposed_communication_s").value;
+  point.peak_bytes = metric(m, "peak_bytes_per_device").value;
   point.busy_elsewhere = metric(m, "busy_elsewhere_fraction").value;
   point.speedup = metric(m, "speedup");
   point.efficiency = metric(m, "efficiency");
@@ -118,6 +123,7 @@ class Writer {
     advice_.backend = chosen->backend;
     chosen->devices > 1 ? ask_for(*chosen) : stay_on_one();
     add_busy_machine();
+    add_modes(*chosen);
     add_data_wait(*chosen);
     add_uncertain(*chosen);
     add_next_step(*chosen);
@@ -190,6 +196,14 @@ class Writer {
         "The machine was not idle: other programs used up to {:.0f} % of its cores meanwhile; "
         "measure again when it is.",
         100 * most));
+  }
+
+  void add_modes(const Point& chosen) {
+    const int devices = compared_ != nullptr ? compared_->devices : chosen.devices;
+    if (devices == 1) return;
+    for (std::string& note : mode_notes(advice_.points, devices, things(devices))) {
+      advice_.notes.push_back(std::move(note));
+    }
   }
 
   // A loader too slow flatters the efficiency: every number of devices waits for the same reason.
@@ -279,6 +293,13 @@ nlohmann::ordered_json row_json(const Point& p, const AdviceOptions& options) {
                                 {"seconds_to_train", options.samples_to_train / p.samples_per_s},
                                 {"best", p.best},
                                 {"valid", p.valid}};
+  const auto told = [&](const char* key, double value) {
+    if (std::isfinite(value)) row[key] = value;
+  };
+  told("bubble_fraction", p.bubble);
+  told("theoretical_bubble_fraction", p.theoretical_bubble);
+  told("exposed_communication_s", p.exposed_seconds);
+  told("peak_bytes_per_device", p.peak_bytes);
   row["device_hours_to_train"] = options.samples_to_train / p.samples_per_s * p.devices / 3600;
   if (p.efficiency.low) row["efficiency_low"] = *p.efficiency.low;
   if (p.efficiency.high) row["efficiency_high"] = *p.efficiency.high;

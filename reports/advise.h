@@ -23,8 +23,11 @@ struct Point {
   int devices = 1;
   std::string mode, backend;
   double step_seconds = 0, samples_per_s = 0;
-  double data_wait_fraction = 0;  // of a step; NaN when the bench did not tell
-  double busy_elsewhere = 0;      // share of the cores other programs used meanwhile
+  double data_wait_fraction = 0;              // of a step; NaN when the bench did not tell
+  double bubble = 0, theoretical_bubble = 0;  // share of a step devices wait for other stages
+  double exposed_seconds = 0;                 // gradient exchange that nothing hides; of a step
+  double peak_bytes = 0;                      // of tensors on a device; these NaN when not told
+  double busy_elsewhere = 0;                  // share of the cores other programs used meanwhile
   Metric speedup, efficiency;
   std::optional<int> rounds_to_decide;  // when the interval spans the threshold
   bool valid = false;                   // measured, not failed, not oversubscribed

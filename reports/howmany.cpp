@@ -52,7 +52,8 @@ void add_output(CLI::App& app, Arguments& a) {
 void add_measuring(CLI::App& app, Arguments& a) {
   add_list(app, "--devices", a.devices,
            "Devices in order, cuda:0,cuda:1 or cpu:0,cpu:1 [GPUs, else slices of the cores]");
-  add_list(app, "--mode", a.modes, "Parallel modes [data_parallel,ddp]");
+  add_list(app, "--mode", a.modes,
+           "Parallel modes, with options as pipeline:micro_batches=8, or all [data_parallel,ddp]");
   add_list(app, "--backend", a.backends,
            "Communication between ranks; auto chooses and says why [auto]");
   app.add_option("--cores-per-device", a.cores_per_device, "Cores of a cpu device")
@@ -65,6 +66,8 @@ void add_measuring(CLI::App& app, Arguments& a) {
   app.add_option("--run-timeout", a.run_timeout, "Seconds after which a run counts as hung [120]")
       ->check(CLI::PositiveNumber);
   app.add_option("--seed", a.seed, "Seed of data and parameters [1]");
+  app.add_flag("--sync-batchnorm", a.sync_batchnorm,
+               "Batch norm by the statistics of all replicas, not of each");
   app.add_flag("--oversubscribe", a.oversubscribe,
                "Allow more devices than cores; marked, and never recommended");
   app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]");
@@ -97,6 +100,8 @@ void add_gpus(CLI::App& app, Arguments& a) {
       "Examples:\n"
       "  howmany gpus --model resnet18 --batch-per-device 32\n"
       "  howmany gpus --model mlp --devices cpu:0,cpu:1 --mode data_parallel,ddp --out X\n"
+      "  howmany gpus --mode all --devices cpu:0,cpu:1                    # which division is "
+      "best?\n"
       "  howmany gpus --model resnet18 --global-batch 256 --samples 90M   # strong scaling\n"
       "  howmany gpus --resume X                                          # after Ctrl-C");
 }

@@ -58,8 +58,9 @@ std::vector<Part> parts_from(const JsonNode& list) {
   for (const JsonNode& item : list.items()) {
     const auto usable = item.find("usable");
     const auto why = item.find("why");
-    parts.push_back(
-        {item.at("name").string(), !usable || usable->boolean(), why ? why->string() : ""});
+    const auto over_ranks = item.find("over_ranks");
+    parts.push_back({item.at("name").string(), !usable || usable->boolean(),
+                     why ? why->string() : "", over_ranks && over_ranks->boolean()});
   }
   return parts;
 }

@@ -17,7 +17,8 @@ std::string find_program(const std::string& name);
 struct Part {
   std::string name;
   bool usable = true;
-  std::string why;  // it is not usable
+  std::string why;          // it is not usable
+  bool over_ranks = false;  // of a mode: a process for each device
 };
 
 struct Machine {

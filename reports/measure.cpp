@@ -59,6 +59,7 @@ std::vector<std::string> bench_arguments(const Request& request, const Configura
   add("--data", request.data);
   add("--on-bad-image", request.on_bad_image);
   add("--workers", request.workers < 0 ? "" : std::to_string(request.workers));
+  if (request.sync_batchnorm) argv.emplace_back("--sync-batchnorm");
   if (request.oversubscribe) argv.emplace_back("--oversubscribe");
   return argv;
 }

@@ -15,15 +15,14 @@ namespace {
 constexpr const char* kSchema = "howmany.plan/1";
 constexpr int64_t kMostDevices = 4096, kMostRounds = 1000, kMostBatch = int64_t{1} << 40;
 
-// One process drives all devices, so nothing is sent between ranks.
-bool in_one_process(const std::string& mode) { return mode == "single" || mode == "data_parallel"; }
-
 void add_mode(std::vector<Configuration>& all, const Request& request, const Workload& workload,
               const std::string& mode) {
   const std::vector<std::string> local = {"local"};
-  for (const std::string& backend : in_one_process(mode) ? local : request.backends) {
+  const auto& alone = request.one_process;
+  const bool over_ranks = std::find(alone.begin(), alone.end(), mode) == alone.end();
+  for (const std::string& backend : over_ranks ? request.backends : local) {
     for (const int count : request.counts) {
-      const Configuration next{workload.model, mode, backend, count, workload.batch};
+      const Configuration next{workload.model, mode, backend, count, workload.batch, over_ranks};
       if (mode == "single" && count > 1) continue;
       if (std::find(all.begin(), all.end(), next) == all.end()) all.push_back(next);
     }
@@ -76,7 +75,7 @@ Scaling scaling_from(const JsonNode& node) {
 std::vector<Configuration> configurations(const Request& request) {
   std::vector<Configuration> all;
   for (const Workload& workload : request.workloads) {
-    all.push_back({workload.model, "single", "local", 1, workload.batch});
+    all.push_back({workload.model, "single", "local", 1, workload.batch, false});
     for (const std::string& mode : request.modes) add_mode(all, request, workload, mode);
   }
   return all;
@@ -95,9 +94,9 @@ int64_t global_batch(const Request& request, const Configuration& configuration)
 }
 
 std::string describe(const Configuration& configuration) {
-  const std::string mode = in_one_process(configuration.mode)
-                               ? configuration.mode
-                               : configuration.mode + " over " + configuration.backend;
+  const std::string mode = configuration.over_ranks
+                               ? configuration.mode + " over " + configuration.backend
+                               : configuration.mode;
   return fmt::format("{}, {}, {} device{}", configuration.model, mode, configuration.devices,
                      configuration.devices == 1 ? "" : "s");
 }
@@ -129,6 +128,7 @@ nlohmann::ordered_json to_json(const Request& request) {
   }
   return {{"workloads", workloads},
           {"mode", request.modes},
+          {"one-process", request.one_process},
           {"backend", request.backends},
           {"devices", request.devices},
           {"counts", request.counts},
@@ -142,7 +142,8 @@ nlohmann::ordered_json to_json(const Request& request) {
           {"run-seconds", request.run_seconds},
           {"time-budget", request.time_budget},
           {"seed", request.seed},
-          {"oversubscribe", request.oversubscribe}};
+          {"oversubscribe", request.oversubscribe},
+          {"sync-batchnorm", request.sync_batchnorm}};
 }
 
 Request request_from_json(const nlohmann::json& json, const std::string& source) {
@@ -150,6 +151,7 @@ Request request_from_json(const nlohmann::json& json, const std::string& source)
   Request request;
   request.workloads = workloads_from(root.at("workloads"));
   request.modes = root.at("mode").strings();
+  request.one_process = root.at("one-process").strings();
   request.backends = root.at("backend").strings();
   request.devices = root.at("devices").strings();
   request.counts = counts_from(root.at("counts"));
@@ -165,6 +167,7 @@ Request request_from_json(const nlohmann::json& json, const std::string& source)
   request.time_budget = non_negative(root.at("time-budget"));
   request.seed = root.at("seed").integer();
   request.oversubscribe = root.at("oversubscribe").boolean();
+  request.sync_batchnorm = root.at("sync-batchnorm").boolean();
   check(request);
   return request;
 }

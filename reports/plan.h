@@ -19,9 +19,10 @@ struct Workload {
 
 struct Request {
   std::vector<Workload> workloads;
-  std::vector<std::string> modes;     // "single" is always measured, as the baseline
-  std::vector<std::string> backends;  // for the modes that communicate between ranks
-  std::vector<std::string> devices;   // in order: n devices are the first n
+  std::vector<std::string> modes;        // "single" is always measured, as the baseline
+  std::vector<std::string> one_process;  // those of them that no backend connects
+  std::vector<std::string> backends;     // for the modes that communicate between ranks
+  std::vector<std::string> devices;      // in order: n devices are the first n
   std::vector<int> counts;
   Scaling scaling = Scaling::kWeak;
   int cores_per_device = 1;
@@ -31,13 +32,14 @@ struct Request {
   double run_seconds = 3;  // timed iterations of one run
   double time_budget = 0;  // of the whole measurement; 0: none
   int64_t seed = 1;
-  bool oversubscribe = false;
+  bool oversubscribe = false, sync_batchnorm = false;
 };
 
 struct Configuration {
   std::string model, mode, backend;
   int devices = 1;
   int64_t batch = 0;
+  bool over_ranks = true;  // else one process drives all devices
   bool operator==(const Configuration&) const = default;
 };
 

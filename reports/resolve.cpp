@@ -60,6 +60,36 @@ std::vector<std::string> expanded(const std::vector<std::string>& devices) {
   return all;
 }
 
+std::string name_of(const std::string& mode) { return mode.substr(0, mode.find(':')); }
+
+// What a comma separated and was an option: "pipeline:micro_batches=8", "schedule=gpipe".
+std::vector<std::string> joined(const std::vector<std::string>& pieces) {
+  std::vector<std::string> modes;
+  for (const std::string& piece : pieces) {
+    if (piece.find('=') < piece.find(':') && !modes.empty()) {
+      modes.back() += "," + piece;
+    } else {
+      modes.push_back(piece);
+    }
+  }
+  return modes;
+}
+
+void resolve_modes(const Machine& machine, Request& request) {
+  if (request.modes.empty()) request.modes = {"data_parallel", "ddp"};
+  if (const auto all = std::find(request.modes.begin(), request.modes.end(), "all");
+      all != request.modes.end()) {
+    request.modes.erase(all);
+    for (const Part& mode : machine.modes) request.modes.push_back(mode.name);
+  }
+  for (const std::string& mode : request.modes) {
+    const bool over_ranks = std::any_of(
+        machine.modes.begin(), machine.modes.end(),
+        [&](const Part& part) { return part.name == name_of(mode) && part.over_ranks; });
+    if (!over_ranks) request.one_process.push_back(mode);
+  }
+}
+
 // The k of "cpu:k"; -1 for any other text, which the bench then explains.
 int cpu_index(const std::string& device) {
   if (!device.starts_with("cpu:")) return -1;
@@ -130,7 +160,9 @@ void refuse_unknown_names(const Machine& machine, const Request& request) {
   for (const Workload& workload : request.workloads) {
     refuse_unknown("model", workload.model.substr(0, workload.model.find(':')), machine.models);
   }
-  for (const std::string& mode : request.modes) refuse_unknown("mode", mode, machine.modes);
+  for (const std::string& mode : request.modes) {
+    refuse_unknown("mode", name_of(mode), machine.modes);
+  }
   for (const std::string& name : request.backends) refuse_unknown("backend", name, machine.comms);
   if (!request.kernels.empty()) refuse_unknown("kernels", request.kernels, machine.kernels);
 }
@@ -162,7 +194,7 @@ void apply(const Arguments& a, Request& request) {
     if (a.batch_per_device) workload.batch = *a.batch_per_device;
     if (a.global_batch) workload.batch = *a.global_batch;
   }
-  if (!a.modes.empty()) request.modes = a.modes;
+  if (!a.modes.empty()) request.modes = joined(a.modes);
   if (!a.backends.empty()) request.backends = a.backends;
   if (!a.devices.empty()) request.devices = expanded(a.devices);
   if (a.cores_per_device) request.cores_per_device = *a.cores_per_device;
@@ -174,6 +206,7 @@ void apply(const Arguments& a, Request& request) {
   if (a.time_budget) request.time_budget = *a.time_budget;
   if (a.seed) request.seed = *a.seed;
   if (a.oversubscribe) request.oversubscribe = true;
+  if (a.sync_batchnorm) request.sync_batchnorm = true;
 }
 
 Request resolve(const Arguments& arguments, std::string* why) {
@@ -182,7 +215,7 @@ Request resolve(const Arguments& arguments, std::string* why) {
   apply(arguments, request);
   const Machine machine = read_machine();
   resolve_devices(arguments, machine, request);
-  if (request.modes.empty()) request.modes = {"data_parallel", "ddp"};
+  resolve_modes(machine, request);
   if (request.backends.empty() || request.backends == std::vector<std::string>{"auto"}) {
     const Choice choice = choose_backend(machine, request);
     request.backends = {choice.name};

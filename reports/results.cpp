@@ -50,6 +50,7 @@ std::map<std::string, std::string> parameters(const Request& request, const Conf
       {"scaling", request.scaling == Scaling::kWeak ? "weak" : "strong"},
       {"cores_per_device", std::to_string(request.cores_per_device)}};
   if (request.scaling == Scaling::kWeak) all["batch_per_device"] = std::to_string(c.batch);
+  if (request.sync_batchnorm) all["sync_batchnorm"] = "1";
   if (!request.kernels.empty()) all["kernels"] = request.kernels;
   if (!request.data.empty()) all["data"] = request.data;
   if (request.workers >= 0) all["workers"] = std::to_string(request.workers);
@@ -102,6 +103,7 @@ std::vector<std::string> flags_of(const Plan& plan, const Results& results, size
 const char* unit_of(const std::string& counter) {
   if (counter == "flop_per_s") return "FLOP/s";
   if (counter.ends_with("bytes_per_s")) return "B/s";
+  if (counter.starts_with("peak_bytes")) return "bytes";
   if (counter.ends_with("_per_s")) return "1/s";
   if (counter.ends_with("_s")) return "s";
   return counter.ends_with("_fraction") ? "ratio" : "";

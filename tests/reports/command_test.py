@@ -62,6 +62,17 @@ class Answer(Fake):
         self.assertNotIn("SBATCH", other.out)
         self.assertIn("not how GPUs would", other.out)
 
+    def test_all_modes_are_those_the_build_tells_and_are_compared(self):
+        done = self.gpus("--mode", "all")
+        ran = {(run["mode"], run["backend"]) for run in self.started()}
+        self.assertEqual(ran, {("single", "local"), ("data_parallel", "local"), ("ddp", "gloo")})
+        self.assertRegex(" ".join(done.out.split()), r"On 2 CPU devices ddp over gloo is the fastest way, "
+                                                     r"efficiency 0\.\d+; data_parallel 0\.\d+\.")
+
+    def test_options_of_a_mode_may_hold_commas(self):
+        self.gpus("--mode", "single,ddp:a=1,b=2+c")
+        self.assertEqual({run["mode"] for run in self.started()}, {"single", "ddp", "ddp:a=1,b=2+c"})
+
     def test_every_round_measures_everything_once_in_another_order(self):
         self.gpus("--rounds", "4")
         order = [(run["mode"], run["devices"]) for run in self.started()]

@@ -53,6 +53,7 @@ inline Request example_request() {
   Request request;
   request.workloads = {{"mlp", 64}, {"resnet18:image=64", 16}};
   request.modes = {"data_parallel", "ddp"};
+  request.one_process = {"single", "data_parallel"};
   request.backends = {"gloo", "local"};
   request.devices = {"cpu:0", "cpu:1"};
   request.counts = {1, 2};

@@ -19,7 +19,7 @@ def devices_json():
                             "default_count": int(os.environ.get("FAKE_CORES", "4")), "cores_per_device": 1},
             "gpus": [{"index": i} for i in range(int(os.environ.get("FAKE_GPUS", "0")))],
             "backends": {"comms": parts("local", "gloo"), "kernels": parts("reference", "cuda")},
-            "models": parts("simple_net", "mlp", "resnet18"), "modes": parts("single", "data_parallel", "ddp")}
+            "models": parts("simple_net", "mlp", "resnet18"), "modes": [{"name": n, "over_ranks": n == "ddp"} for n in ("single", "data_parallel", "ddp")]}
 
 
 def arguments(words):

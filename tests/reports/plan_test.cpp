@@ -45,6 +45,20 @@ TEST(Plan, MeasuresEachModelsBaselineFirstAndNothingTwice) {
                           "mlp, ddp over local, 1 device", "mlp, ddp over local, 2 devices"));
 }
 
+TEST(Plan, ModesThatOneProcessDrivesAreMeasuredOverNoBackend) {
+  Request request = example_request();
+  request.workloads = {{"mlp", 64}};
+  request.modes = {"model:micro_batches=2", "pipeline:micro_batches=8,schedule=gpipe"};
+  request.one_process = {"model:micro_batches=2"};
+  request.counts = {2};
+  std::vector<std::string> told;
+  for (const Configuration& c : configurations(request)) told.push_back(describe(c));
+  EXPECT_THAT(told,
+              ElementsAre("mlp, single, 1 device", "mlp, model:micro_batches=2, 2 devices",
+                          "mlp, pipeline:micro_batches=8,schedule=gpipe over gloo, 2 devices",
+                          "mlp, pipeline:micro_batches=8,schedule=gpipe over local, 2 devices"));
+}
+
 TEST(Plan, TurnsTheOrderOfEveryOtherRound) {
   EXPECT_THAT(order_of_round(3, 0), ElementsAre(0, 1, 2));
   EXPECT_THAT(order_of_round(3, 1), ElementsAre(2, 1, 0));

@@ -1,0 +1,75 @@
+#include "reports/mode_notes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace howmany {
+namespace {
+
+constexpr double kNoticeable = 0.02;  // of a step
+constexpr double kLessMemory = 0.9;   // of what another needs
+
+std::string how(const Point& p) {
+  return p.backend == "local" ? p.mode : p.mode + " over " + p.backend;
+}
+
+std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
+// "stands idle 24 % of a step (11 % in theory)"
+std::string costs(const Point& p) {
+  std::vector<std::string> reasons;
+  if (p.bubble > kNoticeable) {
+    reasons.push_back(fmt::format("devices wait for other stages {} of a step, {} in theory",
+                                  percent(p.bubble), percent(p.theoretical_bubble)));
+  }
+  const double exposed = p.exposed_seconds / p.step_seconds;
+  if (exposed > kNoticeable) {
+    reasons.push_back(
+        fmt::format("{} of a step is gradient exchange that nothing hides", percent(exposed)));
+  }
+  return reasons.empty() ? "" : fmt::format(" ({})", fmt::join(reasons, "; "));
+}
+
+std::vector<const Point*> fastest_first(const std::vector<Point>& points, int devices) {
+  std::vector<const Point*> rows;
+  for (const Point& p : points) {
+    if (p.devices == devices && p.valid) rows.push_back(&p);
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const Point* a, const Point* b) {
+    return a->speedup.value > b->speedup.value;
+  });
+  return rows;
+}
+
+void add_memory(const std::vector<const Point*>& rows, std::vector<std::string>& notes) {
+  const auto less = [](const Point* a, const Point* b) { return a->peak_bytes < b->peak_bytes; };
+  const Point &least = **std::min_element(rows.begin(), rows.end(), less), &first = *rows.front();
+  if (!(least.peak_bytes < kLessMemory * first.peak_bytes)) return;
+  notes.push_back(fmt::format(
+      "Where memory is short: {} holds {:.2g} GB on a device, {} {:.2g} GB; choose it for a model "
+      "that does not fit.",
+      how(least), least.peak_bytes / 1e9, how(first), first.peak_bytes / 1e9));
+}
+
+}  // namespace
+
+std::vector<std::string> mode_notes(const std::vector<Point>& points, int devices,
+                                    const std::string& things) {
+  const std::vector<const Point*> rows = fastest_first(points, devices);
+  if (rows.size() < 2) return {};
+  std::vector<std::string> others;
+  for (const Point* p : rows) {
+    if (p == rows.front()) continue;
+    others.push_back(fmt::format("{} {:.2f}{}", how(*p), p->efficiency.value, costs(*p)));
+  }
+  std::vector<std::string> notes{fmt::format(
+      "On {} {} is the fastest way, efficiency {:.2f}{}; {}.", things, how(*rows.front()),
+      rows.front()->efficiency.value, costs(*rows.front()), fmt::join(others, ", "))};
+  add_memory(rows, notes);
+  return notes;
+}
+
+}  // namespace howmany

@@ -1,0 +1,54 @@
+#include "reports/mode_notes.h"
+
+#include <gmock/gmock.h>
+
+namespace howmany {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+Point point(const std::string& mode, double efficiency, double gigabytes) {
+  Point p;
+  p.devices = 2;
+  p.mode = mode;
+  p.backend = "local";
+  p.step_seconds = 0.1;
+  p.speedup.value = 2 * efficiency;
+  p.efficiency.value = efficiency;
+  p.peak_bytes = gigabytes * 1e9;
+  p.valid = true;
+  return p;
+}
+
+TEST(ModeNotes, CompareTheModesAndSayWhatTheirDevicesWaitFor) {
+  Point ddp = point("ddp", 0.7, 2), pipeline = point("pipeline", 0.6, 1);
+  ddp.backend = "gloo";
+  ddp.exposed_seconds = 0.02;
+  pipeline.bubble = 0.25;
+  pipeline.theoretical_bubble = 0.11;
+  EXPECT_THAT(
+      mode_notes({ddp, pipeline, point("data_parallel", 0.9, 2)}, 2, "2 GPUs"),
+      ElementsAre(
+          "On 2 GPUs data_parallel is the fastest way, efficiency 0.90; ddp over gloo 0.70 "
+          "(20 % of a step is gradient exchange that nothing hides), pipeline 0.60 (devices "
+          "wait for other stages 25 % of a step, 11 % in theory).",
+          "Where memory is short: pipeline holds 1 GB on a device, data_parallel 2 GB; "
+          "choose it for a model that does not fit."));
+}
+
+TEST(ModeNotes, NothingWhereThereIsNothingToCompare) {
+  Point failed = point("ddp", 0.5, 1), other = point("ddp", 0.5, 1);
+  failed.valid = false;
+  other.devices = 3;
+  EXPECT_THAT(mode_notes({point("pipeline", 0.6, 1), failed, other}, 2, "2 GPUs"), IsEmpty());
+}
+
+TEST(ModeNotes, SaysNothingOfMemoryThatWasNotTold) {
+  EXPECT_EQ(mode_notes({point("a", 0.9, std::nan("")), point("b", 0.8, std::nan(""))}, 2, "2 GPUs")
+                .size(),
+            1u);
+}
+
+}  // namespace
+}  // namespace howmany
