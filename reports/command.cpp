@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "reports/backend_command.h"
 #include "reports/files.h"
 #include "reports/format.h"
 #include "reports/json.h"
@@ -177,10 +178,14 @@ int run_report(const Arguments& arguments) {
   const std::string path =
       fs::is_directory(arguments.path) ? arguments.path + "/summary.json" : arguments.path;
   Summary summary = read_summary(path);
+  const bool color = !arguments.no_color && color_wanted(STDOUT_FILENO);
+  if (const std::string text = render_suites(summary, color); !text.empty()) {
+    fmt::print("{}", arguments.json ? dump_json(to_json(summary)) : text);
+    return kFine;
+  }
   const AdviceOptions options = asked(arguments, options_from_answer(summary.answer, path));
   const bool about_workers = summary.answer.contains("workers");
   if (about_workers && !arguments.json) {
-    const bool color = !arguments.no_color && color_wanted(STDOUT_FILENO);
     fmt::print("{}Files: {}\n", render_workers(summary.answer["workers"], path, color),
                fs::path(path).parent_path().string());
     return kFine;

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "reports/backend_command.h"
 #include "reports/command.h"
 #include "reports/compare/cli.h"
 #include "reports/machine.h"
@@ -19,8 +20,8 @@ namespace {
 
 using namespace howmany;
 
-const std::vector<std::string> kCommands = {"run",     "gpus",   "workers", "train",
-                                            "devices", "report", "selftest"};
+const std::vector<std::string> kCommands = {"run",   "gpus",    "workers", "backend", "transfer",
+                                            "train", "devices", "report",  "selftest"};
 
 // Of an option given twice, unless it is a list.
 void last_wins(CLI::App& app) {
@@ -207,6 +208,8 @@ int run(int argc, char** argv) {
   add_gpus(*gpus, a);
   gpus->callback([&] { code = run_gpus(a); });
   add_workers(app, code);
+  add_backend_command(app, code);
+  add_transfer_command(app, code);
   app.add_subcommand("train", "One plain training run (see howmany train --help)");
   app.add_subcommand("devices", "What is here: devices, cores and their limits, backends");
   auto* report = app.add_subcommand("report", "Render again from the files of a run");

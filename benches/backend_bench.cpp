@@ -1,0 +1,226 @@
+// What communication costs: every collective over a backend, by size. Without flags of its own it
+// measures the default sizes over every backend between two devices.
+#include <iostream>
+
+#include "benches/backend_cases.h"
+#include "benches/collective_timing.h"
+#include "benches/program.h"
+#include "benches/verify.h"
+#include "core/error.h"
+
+namespace howmany::benches {
+namespace {
+
+constexpr const char* kName = "backend_bench";
+constexpr const char* kExamples = R"(Examples:
+  backend_bench --backend local --ops all_reduce --max-bytes 1048576
+  backend_bench --backend gloo --devices cpu:0,cpu:1 --budget-seconds 20 --benchmark_out=backend.json
+  backend_bench --backend gloo --model resnet18       also the model's own gradient buckets
+  torchrun --nproc-per-node 2 --no-python backend_bench --backend gloo
+Flags of Google Benchmark (--benchmark_...) work as usual.
+Exit codes: 0 measured, 1 wrong data, 2 bad usage or input, 3 a measurement failed.)";
+
+void add_own_flags(CLI::App& app, BackendFlags& flags) {
+  app.add_option("--ops", flags.ops,
+                 "of " + fmt::format("{}", fmt::join(collective_names(), ", ")) + " [all]")
+      ->delimiter(',');
+  app.add_option("--backend", flags.backends, "[all]; local: threads of one process")
+      ->delimiter(',');
+  app.add_option("--devices", flags.devices, "cpu:0,cpu:1 or cpu:0-3, one for each rank");
+  app.add_option("--device-count", flags.counts, "measure on the first n of the devices, each n")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  app.add_option("--dtype", flags.dtype, "f32, f64, i32, i64 or u8")->capture_default_str();
+  app.add_option("--min-bytes", flags.min_bytes)->check(CLI::Range(1L, 1L << 40));
+  app.add_option("--max-bytes", flags.max_bytes, "as far as memory and time allow")
+      ->check(CLI::Range(1L, 1L << 40));
+  app.add_option("--size-factor", flags.factor, "from one size to the next")
+      ->check(CLI::Range(2L, 1024L));
+  app.add_option("--model", flags.models, "also all_reduce of its gradient buckets");
+  app.add_option("--budget-seconds", flags.budget_seconds, "wall clock for all cases")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--samples", flags.samples, "append every timed call to this file")
+      ->envname("HOWMANY_SAMPLES");
+  app.add_flag("--no-overlap", flags.no_overlap, "leave out the all_reduce beside matrix products");
+  app.add_flag("--list", flags.list, "names of the cases, one a line");
+  app.add_option("--timeout", flags.work.timeout_seconds, "seconds a rank waits for the others")
+      ->check(CLI::Range(0.1, 86'400.0));
+  app.add_option("--cores-per-device", flags.work.cores_per_device)->check(CLI::PositiveNumber);
+  app.add_flag("--oversubscribe", flags.work.oversubscribe, "allow devices that share cores");
+}
+
+struct Outcome {
+  CollectiveTimes times;
+  OverlapTimes overlap;
+  std::string skipped;
+};
+
+// Rank 0 decides, as only its process keeps the schedule; all go along.
+double allowance(const BackendCase& c, Comm& comm, Schedule& schedule, Outcome& outcome) {
+  double seconds = 0;
+  if (comm.rank() == 0) {
+    outcome.skipped = too_large(c);
+    if (outcome.skipped.empty()) {
+      seconds = schedule.take(c);
+      if (seconds < 0)
+        outcome.skipped = fmt::format("no time left for about {:.2g} s", schedule.needed());
+    } else {
+      seconds = -1;
+    }
+  }
+  Tensor told = Tensor::full({1}, seconds, Dtype::f64);
+  comm.broadcast(told, 0);
+  return told.item();
+}
+
+Outcome measure(const BackendCase& c, Comm& comm, Schedule& schedule) {
+  Outcome outcome;
+  const double seconds = allowance(c, comm, schedule, outcome);
+  if (seconds < 0) return outcome;
+  if (c.op == "overlap") {
+    outcome.overlap = time_overlap(comm, c.bytes, seconds);
+    return outcome;
+  }
+  Collective op(c.op, c.dtype, c.bytes, comm);
+  outcome.times = time_collective(comm, op, seconds);
+  if (comm.rank() == 0) schedule.took(c, quantile(outcome.times.isolated.seconds, 0.5));
+  return outcome;
+}
+
+std::vector<std::string> marks_of(const BackendCase& c) {
+  return oversubscribed(c.work.devices) ? std::vector<std::string>{"oversubscribed"}
+                                        : std::vector<std::string>{};
+}
+
+void keep_samples(const BackendCase& c, const BackendFlags& flags, const CollectiveTimes& times) {
+  const auto append = [&](const Samples& samples, const char* timing) {
+    if (samples.seconds.empty()) return;
+    append_samples(flags.samples, {.name = c.name,
+                                   .samples = samples,
+                                   .flags = marks_of(c),
+                                   .parameters = {{"op", c.op},
+                                                  {"backend", c.work.backend},
+                                                  {"dtype", std::string(name_of(c.dtype))},
+                                                  {"devices", std::to_string(c.work.count())},
+                                                  {"bytes", std::to_string(c.bytes)},
+                                                  {"model", c.model},
+                                                  {"timing", timing}},
+                                   .world = c.work.count()});
+  };
+  append(times.isolated, "isolated");
+  append(times.pipelined, "pipelined");
+}
+
+void report_collective(benchmark::State& state, const BackendCase& c,
+                       const CollectiveTimes& times) {
+  const auto bytes = static_cast<double>(c.bytes);
+  const double median = quantile(times.isolated.seconds, 0.5);
+  std::map<std::string, double> counters = {{"bytes", bytes},
+                                            {"algbw_bytes_per_s", bytes / median},
+                                            {"p99_s", quantile(times.isolated.seconds, 0.99)}};
+  const auto factor = bus_factor(c.op, c.work.count());
+  if (factor) counters["busbw_bytes_per_s"] = *factor * bytes / median;
+  if (!times.pipelined.seconds.empty()) {
+    const double each = quantile(times.pipelined.seconds, 0.5);
+    counters["pipelined_s"] = each;
+    if (factor) counters["pipelined_busbw_bytes_per_s"] = *factor * bytes / each;
+  }
+  report(state, times.isolated, counters);
+  std::vector<std::string> words = marks_of(c);
+  if (!factor) words.push_back("busbw is not defined for one rank");
+  state.SetLabel(fmt::format("{}", fmt::join(words, "; ")));
+}
+
+void report_overlap(benchmark::State& state, const BackendCase& c, const OverlapTimes& times) {
+  while (state.KeepRunning()) state.SetIterationTime(times.comm_beside);
+  state.counters["bytes"] = static_cast<double>(c.bytes);
+  state.counters["comm_alone_s"] = times.comm_alone;
+  state.counters["comm_beside_s"] = times.comm_beside;
+  state.counters["gemm_alone_s"] = times.gemm_alone;
+  state.counters["gemm_beside_s"] = times.gemm_beside;
+  state.counters["hidden_fraction"] = times.hidden;
+}
+
+// What is left out, or measured by another rank, still has a row.
+void report_nothing(benchmark::State& state, const std::string& why) {
+  while (state.KeepRunning()) state.SetIterationTime(1);
+  if (why.empty()) return;
+  state.counters["skipped"] = 1;
+  state.SetLabel("skipped: " + why);
+}
+
+struct Run {
+  const BackendFlags& flags;
+  Ranks& ranks;
+  Schedule& schedule;
+  bool wrong_data = false;
+};
+
+void run_case(benchmark::State& state, const BackendCase& c, Run& run) {
+  Outcome outcome;
+  try {
+    run.ranks.run(c.work, [&](Comm& comm, Device) {
+      Outcome mine = measure(c, comm, run.schedule);
+      if (comm.rank() == 0) outcome = std::move(mine);
+    });
+    if (!run.ranks.chief()) return report_nothing(state, "");
+    if (!outcome.skipped.empty()) return report_nothing(state, outcome.skipped);
+    if (c.op == "overlap") return report_overlap(state, c, outcome.overlap);
+    report_collective(state, c, outcome.times);
+    keep_samples(c, run.flags, outcome.times);
+  } catch (const std::exception& e) {
+    run.wrong_data = run.wrong_data || dynamic_cast<const WrongData*>(&e) != nullptr;
+    state.SkipWithError(e.what());
+  }
+}
+
+int run_cases(const std::vector<BackendCase>& cases, const BackendFlags& flags, const Place& place,
+              std::vector<std::string> google, const char* program) {
+  const std::string between = process_backend(cases);
+  Ranks ranks(place, {between.empty() ? std::string(comm_names().back()) : between});
+  Schedule schedule(cases, flags.budget_seconds);
+  Run run{flags, ranks, schedule};
+  for (const BackendCase& c : cases)
+    benchmark::RegisterBenchmark(c.name.c_str(),
+                                 [&](benchmark::State& state) { run_case(state, c, run); })
+        ->Iterations(1)
+        ->UseManualTime()
+        ->Unit(benchmark::kMicrosecond);
+  add_context({{"world", std::to_string(place.world)}, {"launcher", place.launcher}});
+  google.insert(google.begin(), program);
+  std::vector<char*> arguments;
+  for (std::string& argument : google) arguments.push_back(argument.data());
+  const int code =
+      run_benchmarks(static_cast<int>(arguments.size()), arguments.data(), !ranks.chief());
+  return run.wrong_data ? 1 : code;
+}
+
+int run(int argc, char** argv) {
+  BackendFlags flags;
+  CLI::App app("Times collectives over communication backends, by size.", kName);
+  app.footer(kExamples);
+  add_own_flags(app, flags);
+  const std::vector<std::string> google = parse(app, argc, argv);
+  HM_REQUIRE(flags.min_bytes <= flags.max_bytes, "--min-bytes {} is above --max-bytes {}",
+             flags.min_bytes, flags.max_bytes);
+  configure_cpu_devices({.cores_per_device = flags.work.cores_per_device});
+  const Place place = place_from_environment();
+  const std::vector<BackendCase> cases = backend_cases(flags, place);
+  if (flags.list) {
+    for (const BackendCase& c : cases) std::cout << c.name << "\n";
+    return 0;
+  }
+  const std::string between = process_backend(cases);
+  const int processes = processes_needed(cases);
+  if (processes > 1 && place.world == 1) return supervise(kName, argc, argv, processes, {between});
+  return run_cases(cases, flags, place, google, argv[0]);
+}
+
+}  // namespace
+}  // namespace howmany::benches
+
+int main(int argc, char** argv) {
+  return howmany::benches::run_program("backend_bench",
+                                       [&] { return howmany::benches::run(argc, argv); });
+}

@@ -1,0 +1,188 @@
+#include "benches/backend_cases.h"
+
+#include <algorithm>
+#include <ranges>
+#include <set>
+
+#include "benches/collectives.h"
+#include "benches/machine.h"
+#include "core/error.h"
+#include "core/names.h"
+
+namespace howmany::benches {
+namespace {
+
+Dtype dtype_named(const std::string& name) {
+#define X(type, ctype) \
+  if (name == #type) return Dtype::type;
+  HM_DTYPES(X)
+#undef X
+  throw std::invalid_argument(unknown_name("dtype", name, {"f32", "f64", "i32", "i64", "u8"}));
+}
+
+// Powers of the factor, and odd sizes between, on which a fit of the others can be judged.
+std::set<int64_t> sizes(const BackendFlags& flags) {
+  std::set<int64_t> all;
+  const auto add = [&](int64_t bytes) {
+    if (bytes >= flags.min_bytes && bytes <= flags.max_bytes) all.insert(bytes);
+  };
+  for (int64_t bytes = 4; bytes <= flags.max_bytes; bytes *= flags.factor) add(bytes);
+  for (const int64_t bytes : {2'008, 40'008, 700'008, 3'000'024, 26'214'400}) add(bytes);
+  add(flags.min_bytes);
+  add(flags.max_bytes);
+  return all;
+}
+
+std::vector<std::string> strings(const std::vector<std::string_view>& names) {
+  return {names.begin(), names.end()};
+}
+
+class Cases {
+ public:
+  explicit Cases(const BackendFlags& flags) : flags_(flags), dtype_(dtype_named(flags.dtype)) {}
+
+  std::vector<BackendCase> make(const Place& place) {
+    std::vector<std::string> backends = flags_.backends;
+    if (backends.empty()) backends = strings(comm_names());
+    for (const std::string& backend : backends)
+      for (const int n : counts(place)) add_backend(backend, n);
+    return std::move(cases_);
+  }
+
+ private:
+  std::vector<int> counts(const Place& place) const {
+    if (!flags_.counts.empty()) return flags_.counts;
+    if (!flags_.devices.empty()) return {static_cast<int>(parse_devices(flags_.devices).size())};
+    return {place.world > 1 && place.launcher != "howmany" ? place.world : 2};
+  }
+
+  Workload workload(const std::string& backend, int n) const {
+    Workload work = flags_.work;
+    work.mode = "ddp";
+    work.backend = backend;
+    work.devices = devices_from(flags_.devices, n);
+    HM_REQUIRE(n <= work.count(), "--device-count {} of {} --devices", n, work.count());
+    work.devices.resize(static_cast<size_t>(n));
+    work.global_batch = n;
+    benches::check(work);
+    return work;
+  }
+
+  // Small sizes first over all operations, so that what time cuts off is the largest sizes.
+  void add_backend(const std::string& backend, int n) {
+    const Workload work = workload(backend, n);
+    std::vector<std::string> ops = flags_.ops;
+    if (ops.empty()) ops = strings(collective_names());
+    for (const std::string& model : flags_.models)
+      for (const int64_t bytes : bucket_bytes(model)) add(work, "all_reduce", bytes, model);
+    for (const int64_t bytes : sizes(flags_))
+      for (const std::string& op : ops) add(work, op, bytes, "");
+    if (!flags_.no_overlap && n > 1) add(work, "overlap", int64_t{4} << 20, "");
+  }
+
+  void add(const Workload& work, const std::string& op, int64_t bytes, const std::string& model) {
+    const int n = work.count();
+    if (op == "send_recv" && n == 1) return;
+    const auto known = collective_names();
+    if (op != "overlap" && std::ranges::find(known, op) == known.end())
+      throw std::invalid_argument(unknown_name("operation", op, known));
+    const Dtype dtype = model.empty() ? dtype_ : Dtype::f32;
+    bytes = op == "overlap" ? bytes : counted_bytes(op, dtype, bytes, n);
+    const std::string name = fmt::format("backend/{}/{}/dtype:{}/devices:{}/bytes:{}", op,
+                                         work.backend, name_of(dtype), n, bytes);
+    if (names_.insert(name).second || !model.empty())
+      cases_.push_back(
+          {model.empty() ? name : name + "/model:" + model, op, model, work, dtype, bytes});
+  }
+
+  const BackendFlags& flags_;
+  const Dtype dtype_;
+  std::set<std::string> names_;
+  std::vector<BackendCase> cases_;
+};
+
+constexpr double kAlwaysSeconds = 0.02;  // what takes no longer is measured in any case
+
+double weight(const BackendCase& c) {
+  return 1 + std::min(static_cast<double>(c.bytes), 64e6) / 4e6;
+}
+
+std::string key(const BackendCase& c) { return c.op + c.work.backend; }
+
+}  // namespace
+
+std::vector<BackendCase> backend_cases(const BackendFlags& flags, const Place& place) {
+  return Cases(flags).make(place);
+}
+
+// As ddp fills its buckets: in reverse order of the parameters, each at a cache line.
+std::vector<int64_t> bucket_bytes(const std::string& model) {
+  const GradSyncOptions limits;
+  const ModelSpec spec = make_model(model);
+  std::vector<int64_t> buckets = {0};
+  for (const Param* param : std::views::reverse(trainable_params(*spec.layer))) {
+    const int64_t bytes = param->shape.numel() * 4;
+    const int64_t limit = buckets.size() == 1 ? limits.first_bucket_bytes : limits.bucket_bytes;
+    if (buckets.back() > 0 && buckets.back() + bytes > limit) buckets.push_back(0);
+    buckets.back() += (bytes + 63) / 64 * 64;
+  }
+  buckets.back() += 4;  // the loss
+  return buckets;
+}
+
+std::string process_backend(const std::vector<BackendCase>& cases) {
+  std::set<std::string> found;
+  for (const BackendCase& c : cases)
+    if (c.work.over_processes()) found.insert(c.work.backend);
+  HM_REQUIRE(found.size() < 2, "--backend {}: one backend between processes at a time",
+             fmt::join(found, ","));
+  return found.empty() ? "" : *found.begin();
+}
+
+int processes_needed(const std::vector<BackendCase>& cases) {
+  int most = 1;
+  for (const BackendCase& c : cases)
+    if (c.work.over_processes()) most = std::max(most, c.work.count());
+  return most;
+}
+
+// Half of what is free, so that the measurement does not push the machine into swapping.
+std::string too_large(const BackendCase& c) {
+  const auto memory = describe_memory();
+  double free = memory["available_bytes"].get<double>();
+  if (!memory["limit_bytes"].is_null()) free = std::min(free, memory["limit_bytes"].get<double>());
+  const double need =
+      static_cast<double>(buffer_bytes(c.op, c.bytes, c.work.count())) * c.work.count() * 2;
+  if (need <= free / 2) return "";
+  return fmt::format("buffers of {:.1f} GB in {:.1f} GB of free memory", need / 1e9, free / 1e9);
+}
+
+Schedule::Schedule(const std::vector<BackendCase>& cases, double seconds) : seconds_(seconds) {
+  for (const BackendCase& c : cases) left_ += weight(c);
+}
+
+double Schedule::take(const BackendCase& c) {
+  const double remaining = seconds_ - elapsed();
+  const double share = std::max(0.0, remaining) * weight(c) / left_;
+  left_ -= weight(c);
+  needed_ = 12 * expected(c);
+  const bool fits = needed_ <= std::max(4 * share, 0.5);
+  return fits && (remaining > 0 || needed_ < kAlwaysSeconds) ? std::max(share, 2e-3) : -1;
+}
+
+void Schedule::took(const BackendCase& c, double seconds_per_call) {
+  last_[key(c)] = {c.bytes, seconds_per_call};
+}
+
+double Schedule::elapsed() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+double Schedule::expected(const BackendCase& c) const {
+  const auto last = last_.find(key(c));
+  if (last == last_.end()) return 0;
+  const auto [bytes, seconds] = last->second;
+  return seconds * std::max(1.0, static_cast<double>(c.bytes) / static_cast<double>(bytes));
+}
+
+}  // namespace howmany::benches

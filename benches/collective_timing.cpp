@@ -1,0 +1,146 @@
+#include "benches/collective_timing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "core/ops.h"
+
+namespace howmany::benches {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kBlock = 3;         // iterations of one look at whether warm-up is over
+constexpr int kMostBlocks = 8;    // a machine that never settles is measured as it is
+constexpr double kSteady = 0.95;  // warm when a block is not faster than this share of the last
+constexpr int kLeast = 7;         // fewer than six cannot bound a median
+constexpr double kChainSeconds = 2e-3;
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double agreed(Comm& comm, double mine) {
+  Tensor most = Tensor::full({1}, mine, Dtype::f64);
+  comm.all_reduce(most, ReduceOp::max);
+  return most.item();
+}
+
+struct Warm {
+  double seconds = 0;       // of one call, as measured
+  double wall_seconds = 0;  // of one iteration, barrier and agreement included
+};
+
+Warm warm_up(Comm& comm, const std::function<void()>& body, double budget) {
+  const TimingOptions block{
+      .min_iterations = kBlock, .max_iterations = kBlock, .warmup_iterations = 0};
+  const auto start = Clock::now();
+  double last = std::numeric_limits<double>::infinity();
+  for (int blocks = 1;; ++blocks) {
+    const double now = quantile(time_iterations(comm, block, body).seconds, 0.5);
+    const double wall = agreed(comm, since(start));
+    if (now > kSteady * last || wall > budget || blocks == kMostBlocks)
+      return {now, wall / (blocks * kBlock)};
+    last = now;
+  }
+}
+
+int count_within(double seconds, double each, int least, int most) {
+  return static_cast<int>(std::clamp(seconds / std::max(each, 1e-9), 1.0 * least, 1.0 * most));
+}
+
+Samples time_isolated(Comm& comm, Collective& op, const Warm& warm, double seconds) {
+  const TimingOptions options{
+      .budget_seconds = std::numeric_limits<double>::infinity(),
+      .min_iterations = kLeast,
+      .max_iterations = count_within(seconds, warm.wall_seconds, kLeast, 5000),
+      .warmup_iterations = 0};
+  return time_iterations(comm, options, [&] { op.run(); });
+}
+
+void time_chains(Comm& comm, Collective& op, const Warm& warm, double seconds,
+                 CollectiveTimes& times) {
+  times.chain = count_within(kChainSeconds, warm.seconds, 2, 1000);
+  const double each = warm.seconds * times.chain + warm.wall_seconds - warm.seconds;
+  if (3 * each > 2 * seconds) return;
+  const int chains = count_within(seconds, each, 3, 500);
+  const TimingOptions options{.budget_seconds = std::numeric_limits<double>::infinity(),
+                              .min_iterations = chains,
+                              .max_iterations = chains,
+                              .warmup_iterations = 0};
+  times.pipelined = time_iterations(comm, options, [&] {
+    for (int i = 0; i < times.chain; ++i) op.run();
+  });
+  for (double& s : times.pipelined.seconds) s /= times.chain;
+}
+
+// Half a round trip is what a message takes.
+void halve(Samples& samples) {
+  for (double& s : samples.seconds) s /= 2;
+}
+
+double median(const std::vector<double>& values) { return quantile(values, 0.5); }
+
+}  // namespace
+
+CollectiveTimes time_collective(Comm& comm, Collective& op, double seconds) {
+  op.fill(0);
+  op.run();
+  op.check(0);
+  op.fill_for_timing(1);
+  CollectiveTimes times;
+  const Warm warm = warm_up(
+      comm, [&] { op.run(); }, seconds / 5);
+  times.isolated = time_isolated(comm, op, warm, seconds / 2);
+  time_chains(comm, op, warm, seconds / 4, times);
+  op.check(1);
+  op.fill(2);
+  op.run();
+  op.check(2);
+  if (!op.round_trip()) return times;
+  halve(times.isolated);
+  halve(times.pipelined);
+  return times;
+}
+
+OverlapTimes time_overlap(Comm& comm, int64_t bytes, double seconds) {
+  constexpr int64_t kSide = 192;  // small beside the time of the all_reduce, large beside a call
+  const Tensor a = Tensor::full({kSide, kSide}, 0.5), b = Tensor::full({kSide, kSide}, 0.25);
+  Tensor buffer = Tensor::zeros({std::max<int64_t>(1, bytes / 4)});
+  const auto multiply = [&] { return ops::matmul(a, b); };
+  const TimingOptions few{.min_iterations = 7, .max_iterations = 7};
+  OverlapTimes times;
+  times.comm_alone =
+      median(time_iterations(comm, few, [&] { comm.all_reduce_async(buffer).wait(); }).seconds);
+  const double one = median(time_iterations(comm, few, multiply).seconds);
+  times.gemms = count_within(times.comm_alone, one, 1, 100'000);
+  times.gemm_alone = median(time_iterations(comm, few, [&] {
+                              for (int i = 0; i < times.gemms; ++i) multiply();
+                            }).seconds);
+  std::vector<double> comm_beside, gemm_beside;
+  const int rounds = count_within(seconds, 2 * (times.comm_alone + times.gemm_alone), 7, 200);
+  const TimingOptions options{.budget_seconds = std::numeric_limits<double>::infinity(),
+                              .min_iterations = rounds,
+                              .max_iterations = rounds,
+                              .warmup_iterations = 0};
+  const Samples both = time_iterations(comm, options, [&] {
+    const auto start = Clock::now();
+    Work work = comm.all_reduce_async(buffer);
+    double done = 0;
+    for (int i = 0; i < times.gemms; ++i) {
+      multiply();
+      if (done == 0 && work.ready()) done = since(start);
+    }
+    gemm_beside.push_back(since(start));
+    work.wait();
+    comm_beside.push_back(done > 0 ? done : since(start));
+  });
+  times.comm_beside = agreed(comm, median(comm_beside));
+  times.gemm_beside = agreed(comm, median(gemm_beside));
+  const double shorter = std::min(times.comm_alone, times.gemm_alone);
+  times.hidden = (times.comm_alone + times.gemm_alone - median(both.seconds)) / shorter;
+  return times;
+}
+
+}  // namespace howmany::benches

@@ -1,0 +1,195 @@
+#include "benches/collectives.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "benches/verify.h"
+#include "core/error.h"
+#include "core/names.h"
+
+namespace howmany::benches {
+namespace {
+
+bool one_buffer(std::string_view op) { return op == "all_reduce" || op == "broadcast"; }
+
+using Values = std::function<double(int64_t index)>;
+
+// The values of one period: the pattern repeats, so a table beats arithmetic on every element.
+template <typename T>
+std::vector<T> table_of(const Values& values, int64_t period) {
+  std::vector<T> table;
+  for (int64_t i = 0; i < period; ++i) table.push_back(static_cast<T>(values(i)));
+  return table;
+}
+
+template <typename T>
+void write(Tensor& t, int64_t begin, int64_t count, const Values& values, int64_t period) {
+  const std::vector<T> table = table_of<T>(values, period);
+  T* const out = t.mutable_data<T>() + begin;
+  for (int64_t i = 0; i < count; i += period)
+    std::copy_n(table.begin(), std::min(period, count - i), out + i);
+}
+
+template <typename T>
+std::optional<WrongElement> compare(const Tensor& t, int64_t begin, int64_t count,
+                                    const Values& values, int64_t period) {
+  const std::vector<T> table = table_of<T>(values, period);
+  const T* const seen = t.data<T>() + begin;
+  for (int64_t i = 0; i < count; i += period) {
+    const int64_t n = std::min(period, count - i);
+    const auto [wrong, right] = std::mismatch(seen + i, seen + i + n, table.begin());
+    if (wrong == seen + i + n) continue;
+    return WrongElement{"", begin + (wrong - seen), static_cast<double>(*right),
+                        static_cast<double>(*wrong)};
+  }
+  return {};
+}
+
+template <typename Body>
+auto with_type(Dtype dtype, const Body& body) {
+  switch (dtype) {
+#define X(name, type) \
+  case Dtype::name:   \
+    return body(type{});
+    HM_DTYPES(X)
+#undef X
+  }
+  throw std::logic_error("unknown dtype");
+}
+
+}  // namespace
+
+std::vector<std::string_view> collective_names() {
+#define X(name, what) #name,
+  return {HM_COLLECTIVES(X)};
+#undef X
+}
+
+std::optional<double> bus_factor(std::string_view op, int ranks) {
+  if (ranks < 2) return {};
+  const double others = (ranks - 1.0) / ranks;
+  if (op == "all_reduce") return 2 * others;
+  return op == "broadcast" || op == "send_recv" ? 1 : others;
+}
+
+int64_t counted_bytes(std::string_view op, Dtype dtype, int64_t bytes, int ranks) {
+  const auto size = static_cast<int64_t>(size_of(dtype));
+  const int64_t parts = one_buffer(op) || op == "send_recv" ? 1 : ranks;
+  return std::max<int64_t>(1, bytes / (size * parts)) * size * parts;
+}
+
+int64_t buffer_bytes(std::string_view op, int64_t bytes, int ranks) {
+  if (one_buffer(op)) return bytes;
+  return op == "all_to_all" || op == "send_recv" ? 2 * bytes : bytes + bytes / ranks;
+}
+
+Collective::Collective(std::string_view op, Dtype dtype, int64_t bytes, Comm& comm)
+    : op_(op), comm_(comm) {
+  const auto names = collective_names();
+  if (std::ranges::find(names, op) == names.end())
+    throw std::invalid_argument(unknown_name("operation", op, names));
+  HM_REQUIRE(op != "send_recv" || comm.size() > 1, "send_recv needs two ranks");
+  const int n = comm.size();
+  const bool parts = !one_buffer(op) && op != "send_recv";
+  const int64_t whole = counted_bytes(op, dtype, bytes, n) / static_cast<int64_t>(size_of(dtype));
+  part_ = parts ? whole / n : whole;
+  // Sums of n values below it fit into a byte. 7 must not divide it, or few values would appear.
+  period_ = std::max(2, std::min(61, 250 / n));
+  if (period_ % 7 == 0) --period_;
+  const bool sends_whole = op == "reduce_scatter" || op == "scatter" || op == "all_to_all";
+  send_ = Tensor::empty({sends_whole ? part_ * n : part_}, dtype);
+  if (one_buffer(op)) return;
+  const bool receives_whole = op == "all_gather" || op == "gather" || op == "all_to_all";
+  receive_ = Tensor::empty({receives_whole ? part_ * n : part_}, dtype);
+}
+
+double Collective::sent(int rank, int64_t index, int round) const {
+  return static_cast<double>((index * 7 + rank * 13 + round * 5) % period_);
+}
+
+double Collective::summed(int64_t index, int round) const {
+  double sum = 0;
+  for (int r = 0; r < comm_.size(); ++r) sum += sent(r, index, round);
+  return sum;
+}
+
+void Collective::fill(int round) {
+  zeros_ = false;
+  with_type(send_.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    write<T>(
+        send_, 0, send_.numel(), [&](int64_t i) { return sent(comm_.rank(), i, round); }, period_);
+    if (receive_) std::ranges::fill(receive_.mutable_values<T>(), T{251});
+  });
+}
+
+void Collective::fill_for_timing(int round) {
+  fill(round);
+  if (op_ != "all_reduce") return;
+  send_.zero();
+  zeros_ = true;
+}
+
+void Collective::run() {
+  const int last = comm_.size() - 1;
+  if (op_ == "all_reduce") return comm_.all_reduce(send_);
+  if (op_ == "all_gather") return comm_.all_gather(send_, receive_);
+  if (op_ == "reduce_scatter") return comm_.reduce_scatter(send_, receive_);
+  if (op_ == "broadcast") return comm_.broadcast(send_, 0);
+  if (op_ == "gather") return comm_.gather(send_, receive_, 0);
+  if (op_ == "scatter") return comm_.scatter(send_, receive_, 0);
+  if (op_ == "all_to_all") return comm_.all_to_all(send_, receive_);
+  if (comm_.rank() == 0) {
+    comm_.send(send_, last);
+    comm_.receive(receive_, last);
+  } else if (comm_.rank() == last) {
+    comm_.receive(receive_, 0);
+    comm_.send(receive_, 0);
+  }
+}
+
+bool Collective::receives() const {
+  if (op_ == "gather") return comm_.rank() == 0;
+  return op_ != "send_recv" || comm_.rank() == 0 || comm_.rank() == comm_.size() - 1;
+}
+
+std::optional<WrongElement> Collective::first_wrong(int round) const {
+  if (!receives()) return {};
+  const Tensor& seen = receive_ ? receive_ : send_;
+  const int64_t mine = comm_.rank() * part_;
+  const auto part = [&](int from, const Values& values) {
+    return with_type(seen.dtype(), [&](auto zero) {
+      return compare<decltype(zero)>(seen, from * part_, part_, values, period_);
+    });
+  };
+  if (zeros_) return part(0, [](int64_t) { return 0; });
+  if (op_ == "all_reduce") return part(0, [&](int64_t i) { return summed(i, round); });
+  if (op_ == "reduce_scatter") return part(0, [&](int64_t i) { return summed(mine + i, round); });
+  if (op_ == "scatter") return part(0, [&](int64_t i) { return sent(0, mine + i, round); });
+  if (one_buffer(op_) || op_ == "send_recv")
+    return part(0, [&](int64_t i) { return sent(0, i, round); });
+  const int64_t first = op_ == "all_to_all" ? mine : 0;
+  for (int r = 0; r < comm_.size(); ++r)
+    if (const auto wrong = part(r, [&](int64_t i) { return sent(r, first + i, round); }))
+      return wrong;
+  return {};
+}
+
+void Collective::check(int round) {
+  const auto wrong = first_wrong(round);
+  const Tensor mine =
+      wrong ? Tensor::from<double>(
+                  {1, static_cast<double>(wrong->index), wrong->expected, wrong->seen}, {4})
+            : Tensor::zeros({4}, Dtype::f64);
+  Tensor all = Tensor::empty({4 * comm_.size()}, Dtype::f64);
+  comm_.all_gather(mine, all);
+  for (int r = 0; r < comm_.size(); ++r) {
+    const double* const told = all.data<double>() + 4 * r;
+    if (told[0] == 0) continue;
+    throw WrongData(
+        fmt::format("wrong data: {} over {}: rank {} of {}, element {}: {} instead of {}", op_,
+                    comm_.backend(), r, comm_.size(), told[1], told[3], told[2]));
+  }
+}
+
+}  // namespace howmany::benches

@@ -1,0 +1,78 @@
+// The collectives as backend_bench times them: buffers with a pattern whose sums are exact in every
+// dtype, the call itself, and a check of every element. Bytes and bus factors are those of
+// nccl-tests, so that figures can be compared. One object per rank, one thread each.
+//
+//   Collective op("all_reduce", Dtype::f32, 1 << 20, comm);
+//   op.fill(0); op.run(); op.check(0);   // throws WrongData, the same on every rank
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "parallel/comm.h"
+
+namespace howmany::benches {
+
+// One line per operation: X(name, "what one call does").
+#define HM_COLLECTIVES(X)                                   \
+  X(all_reduce, "every rank gets the sum")                  \
+  X(all_gather, "every rank gets every part")               \
+  X(reduce_scatter, "every rank gets its part of the sum")  \
+  X(broadcast, "every rank gets rank 0's buffer")           \
+  X(gather, "rank 0 gets every part")                       \
+  X(scatter, "every rank gets its part of rank 0's buffer") \
+  X(all_to_all, "every rank gets one part from every rank") \
+  X(send_recv, "half a round trip between the first rank and the last one")
+
+std::vector<std::string_view> collective_names();
+
+// busbw = algbw * factor: the rate of the busiest link when each rank has one. Nothing for one
+// rank, where no byte moves.
+std::optional<double> bus_factor(std::string_view op, int ranks);
+// Bytes of one call as counted: whole elements for every rank, at least one each.
+int64_t counted_bytes(std::string_view op, Dtype dtype, int64_t bytes, int ranks);
+// What all buffers of one rank take.
+int64_t buffer_bytes(std::string_view op, int64_t bytes, int ranks);
+
+struct WrongElement {
+  std::string buffer;
+  int64_t index = 0;
+  double expected = 0, seen = 0;
+};
+
+class Collective {
+ public:
+  // Throws std::invalid_argument for an unknown op; send_recv needs two ranks.
+  Collective(std::string_view op, Dtype dtype, int64_t bytes, Comm& comm);
+
+  // The pattern of `round` in what is sent, and values that are never right in what is received.
+  void fill(int round);
+  // Values that any number of calls leaves as they are: zeros for all_reduce, else fill(round).
+  void fill_for_timing(int round);
+  void run();
+  // Of this rank, after fill(round) and one run(), or fill_for_timing(round) and any number.
+  std::optional<WrongElement> first_wrong(int round) const;
+  // Collective: throws WrongData naming rank, element and both values on every rank if any is
+  // wrong.
+  void check(int round);
+
+  bool round_trip() const { return op_ == "send_recv"; }
+  // Where the result of a call is.
+  Tensor& received() { return receive_ ? receive_ : send_; }
+
+ private:
+  double sent(int rank, int64_t index, int round) const;
+  double summed(int64_t index, int round) const;
+  bool receives() const;
+
+  std::string op_;
+  Comm& comm_;
+  int64_t part_;    // elements of one rank's part
+  int64_t period_;  // of the pattern
+  bool zeros_ = false;
+  Tensor send_, receive_;  // receive_ is empty when the call works in place
+};
+
+}  // namespace howmany::benches

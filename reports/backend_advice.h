@@ -1,0 +1,73 @@
+// From measured collectives to one answer: which backend, from which size on, and how near it comes
+// to what this machine can move at all. Failed cells never win; where intervals overlap the answer
+// says that it is not certain. Values only; not tied to any thread.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/backend_curve.h"
+#include "reports/record.h"
+
+namespace howmany {
+
+// One operation on one number of ranks over all backends.
+struct Contest {
+  std::string op, dtype;
+  int devices = 2;
+  std::vector<NamedCurve> curves;  // of calls with a barrier before each
+  std::map<std::string, AlphaBeta> fits;
+  std::vector<BestRange> best;
+};
+
+// What this machine itself can move, measured in the same run; NaN when it was not.
+struct Ceilings {
+  double copy_one_thread = 0, copy_all_threads = 0, loopback_tcp = 0;  // bytes/s
+};
+// How near a backend comes to the ceiling over its own road.
+struct RoadVerdict {
+  std::string backend, op, road;  // "loopback TCP"
+  double bytes = 0, bytes_per_s = 0, ceiling = 0;
+  double ratio() const { return bytes_per_s / ceiling; }
+};
+
+struct ModelTime {
+  std::string model;
+  std::vector<double> bytes;              // its gradient buckets
+  std::map<std::string, double> seconds;  // by backend: all of them, one after the other
+};
+
+// Against what others published for the same hardware.
+struct ReferenceLine {
+  std::string op, verdict, system, source;  // verdict: "normal", "low", "high"
+  double bytes = 0, bytes_per_s = 0, reference = 0;
+};
+
+struct BackendAdvice {
+  std::optional<std::string> recommended;
+  bool certain = true;
+  std::string because;  // one sentence
+  std::vector<std::string> notes;
+  std::vector<Contest> contests;
+  std::vector<ModelTime> models;
+  Ceilings ceilings;
+  std::vector<RoadVerdict> verdicts;
+  std::vector<ReferenceLine> references;  // empty where the table does not speak of this machine
+};
+
+// The member `gpu` of the context of a run, as the driver names it; empty without one.
+std::string gpu_of(const nlohmann::json& context);
+// `gpu`: as the driver names it; empty without one.
+BackendAdvice advise_backend(const std::vector<Measurement>& measurements,
+                             const std::string& gpu = "");
+
+// "gloo below 16 KiB, local above"
+std::string in_words(const std::vector<BestRange>& best);
+
+// The member `backend` of the summary's answer.
+nlohmann::ordered_json to_json(const BackendAdvice& advice,
+                               const std::vector<Measurement>& measurements);
+
+}  // namespace howmany

@@ -1,0 +1,29 @@
+// Reading one measured cell of `howmany backend`: "all_reduce/gloo" with its parameters. Values
+// only; not tied to any thread.
+#pragma once
+
+#include <cmath>
+#include <cstdlib>
+#include <string>
+
+#include "reports/backend_run.h"
+
+namespace howmany {
+
+inline bool is_timed(const Measurement& m) {
+  return m.suite == "backend" && !has_failed(m) && std::isfinite(value_of(m, "median_s"));
+}
+
+inline std::string backend_of(const Measurement& m) { return m.name.substr(m.name.find('/') + 1); }
+inline std::string op_of(const Measurement& m) { return m.name.substr(0, m.name.find('/')); }
+
+inline double number_of(const Measurement& m, const char* key) {
+  return std::strtod(parameter_of(m, key).c_str(), nullptr);
+}
+
+// null in JSON for what is not a number.
+inline nlohmann::ordered_json finite_or_null(double value) {
+  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+}
+
+}  // namespace howmany

@@ -1,0 +1,256 @@
+#include "reports/backend_command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "reports/backend_format.h"
+#include "reports/files.h"
+#include "reports/json.h"
+#include "reports/machine.h"
+#include "reports/suggest.h"
+#include "reports/table.h"
+
+namespace howmany {
+namespace {
+
+constexpr double kCeilingSeconds = 3;
+constexpr double kStartSeconds = 1;  // of a bench and its ranks
+constexpr double kLeastSeconds = 1;  // for one backend
+constexpr double kBeyondBudget = 120;
+
+struct BackendArguments {
+  std::vector<std::string> backends, ops, devices, models;
+  std::string min_bytes = "4", max_bytes = "64M", dtype = "f32";
+  std::optional<int> size_factor, cores_per_device;
+  double time_budget = 60;
+  bool oversubscribe = false;
+  OutputArguments output;
+};
+
+struct Chosen {
+  std::vector<std::string> backends;
+  std::vector<std::string> left_out;  // a sentence each
+};
+
+// Unknown names are refused; what is known but not usable here is told and left out.
+Chosen choose(const std::vector<std::string>& asked, const Machine& machine) {
+  Chosen chosen;
+  std::vector<std::string> known;
+  for (const Part& part : machine.comms) known.push_back(part.name);
+  for (const std::string& name : asked)
+    if (std::ranges::find(known, name) == known.end())
+      throw InputError(fmt::format("unknown backend \"{}\"{} (there are {})", name,
+                                   did_you_mean(name, known), fmt::join(known, ", ")));
+  for (const Part& part : machine.comms) {
+    if (!asked.empty() && std::ranges::find(asked, part.name) == asked.end()) continue;
+    if (part.usable)
+      chosen.backends.push_back(part.name);
+    else
+      chosen.left_out.push_back(fmt::format("Not measured: {}: {}.", part.name, part.why));
+  }
+  if (chosen.backends.empty())
+    throw InputError(fmt::format("no backend to measure: {}", fmt::join(chosen.left_out, " ")));
+  return chosen;
+}
+
+std::string devices_of(const BackendArguments& a, const Machine& machine) {
+  if (!a.devices.empty()) return fmt::format("{}", fmt::join(a.devices, ","));
+  return machine.cpu_devices > 2 ? fmt::format("cpu:0-{}", std::min(machine.cpu_devices, 4) - 1)
+                                 : "cpu:0,cpu:1";
+}
+
+std::vector<std::string> bench_arguments(const BackendArguments& a, const std::string& devices,
+                                         const std::string& backend, double seconds) {
+  std::vector<std::string> argv;
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) argv.insert(argv.end(), {flag, value});
+  };
+  add("--backend", backend);
+  add("--devices", devices);
+  add("--ops", fmt::format("{}", fmt::join(a.ops, ",")));
+  add("--dtype", a.dtype);
+  add("--min-bytes", std::to_string(parse_bytes("--min-bytes", a.min_bytes)));
+  add("--max-bytes", std::to_string(parse_bytes("--max-bytes", a.max_bytes)));
+  add("--size-factor", a.size_factor ? std::to_string(*a.size_factor) : "");
+  add("--cores-per-device", a.cores_per_device ? std::to_string(*a.cores_per_device) : "");
+  for (const std::string& model : a.models) add("--model", model);
+  add("--budget-seconds", fmt::format("{:.3f}", seconds));
+  if (a.oversubscribe) argv.emplace_back("--oversubscribe");
+  return argv;
+}
+
+// Before anything is measured: what the bench refuses, it refuses in a listing too.
+void check_arguments(const BackendArguments& a, const std::string& devices,
+                     const std::vector<std::string>& backends) {
+  for (const std::string& backend : backends) {
+    Command command{.argv = bench_arguments(a, devices, backend, 1), .timeout_seconds = 60};
+    command.argv.insert(command.argv.begin(), find_program("backend_bench"));
+    command.argv.emplace_back("--list");
+    const Ended ended = run_command(command);
+    if (ended.how == Ended::How::kExited && ended.code == 2) throw InputError(ended.last_line());
+    if (!ended.ok()) throw std::runtime_error("backend_bench " + ended.describe());
+  }
+}
+
+class BackendMeasuring {
+ public:
+  BackendMeasuring(const BackendArguments& a, std::string folder)
+      : a_(a), folder_(std::move(folder)) {}
+
+  void ceilings() {
+    tell("this machine's own ceilings", kCeilingSeconds);
+    run({.program = "transfer_bench",
+         .folder = folder_,
+         .arguments = {"--ceilings", "--budget-seconds", fmt::format("{}", kCeilingSeconds)},
+         .timeout_seconds = kCeilingSeconds + kBeyondBudget});
+  }
+
+  void backend(const std::string& name, const std::string& devices, double seconds) {
+    tell(name, seconds);
+    run({.program = "backend_bench",
+         .folder = folder_,
+         .arguments = bench_arguments(a_, devices, name, seconds),
+         .timeout_seconds = 3 * seconds + kBeyondBudget});
+  }
+
+  std::vector<SuiteRun> runs;
+
+ private:
+  void tell(const std::string& what, double seconds) const {
+    if (!a_.output.quiet) fmt::print(stderr, "measuring {}, about {:.0f} s\n", what, seconds);
+  }
+  void run(SuiteCommand command) {
+    if (interrupted()) return;
+    command.verbose = a_.output.verbose;
+    runs.push_back(run_suite(command));
+    // Files of each suite as they stand: whatever ends us, what was measured is kept.
+    write_suite(folder_, "backend", runs);
+  }
+
+  const BackendArguments& a_;
+  const std::string folder_;
+};
+
+nlohmann::json request_of(const BackendArguments& a, const std::string& devices,
+                          const std::vector<std::string>& backends) {
+  return {{"devices", devices}, {"backend", backends},          {"ops", a.ops},
+          {"dtype", a.dtype},   {"min-bytes", a.min_bytes},     {"max-bytes", a.max_bytes},
+          {"model", a.models},  {"time-budget", a.time_budget}, {"oversubscribe", a.oversubscribe}};
+}
+
+int run_backend(const BackendArguments& a) {
+  refuse_many_copies("backend", "backend_bench");
+  const Machine machine = read_machine();
+  const Chosen chosen = choose(a.backends, machine);
+  const std::string devices = devices_of(a, machine);
+  check_arguments(a, devices, chosen.backends);
+  const std::string folder = result_folder(a.output.out);
+  catch_interrupts();
+  BackendMeasuring measuring(a, folder);
+  measuring.ceilings();
+  const auto count = static_cast<double>(chosen.backends.size());
+  const double each =
+      std::max(kLeastSeconds, (a.time_budget - kCeilingSeconds) / count - kStartSeconds);
+  for (const std::string& name : chosen.backends) measuring.backend(name, devices, each);
+
+  Summary summary;
+  for (const SuiteRun& run : measuring.runs) {
+    if (summary.context.empty()) summary.context = run.file.context;
+    for (Measurement& m : measurements_of(run)) summary.measurements.push_back(std::move(m));
+  }
+  BackendAdvice advice = advise_backend(summary.measurements, gpu_of(summary.context));
+  advice.notes.insert(advice.notes.end(), chosen.left_out.begin(), chosen.left_out.end());
+  summary.answer["backend"] = to_json(advice, summary.measurements);
+  const bool color = !a.output.no_color && color_wanted(STDOUT_FILENO);
+  return finish(folder, summary, request_of(a, devices, chosen.backends), measuring.runs, a.output,
+                render_backend(advice, summary.measurements, color));
+}
+
+void add_list(CLI::App& app, const std::string& name, std::vector<std::string>& values,
+              const std::string& what) {
+  app.add_option(name, values, what)
+      ->delimiter(',')
+      ->type_name("A,B,...")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+int env_number(const char* name) {
+  const char* text = std::getenv(name);
+  return text ? std::atoi(text) : 0;
+}
+
+}  // namespace
+
+void refuse_many_copies(const std::string& command, const std::string& bench) {
+  for (const char* name :
+       {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
+    if (const int copies = env_number(name); copies > 1)
+      throw InputError(
+          fmt::format("{} copies of howmany {} were started ({}={}); it starts its own ranks, so "
+                      "start it once, "
+                      "or give {} to the launcher instead",
+                      copies, command, name, copies, bench));
+}
+
+void add_output_options(CLI::App& app, OutputArguments& a) {
+  app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]");
+  app.add_flag("--json", a.json, "The summary on stdout as JSON, nothing else there");
+  app.add_flag("--quiet", a.quiet, "No progress on stderr");
+  app.add_flag("--no-color", a.no_color, "No colour, as NO_COLOR in the environment");
+  app.add_flag("--verbose", a.verbose, "What the bench programs say, on stderr");
+}
+
+int finish(const std::string& folder, Summary& summary, const nlohmann::json& request,
+           const std::vector<SuiteRun>& runs, const OutputArguments& a, const std::string& text) {
+  bool failed = interrupted();
+  for (const SuiteRun& run : runs) {
+    if (run.problem.empty()) continue;
+    failed = true;
+    fmt::print(stderr, "howmany: {}: {}\n", run.program, run.problem);
+  }
+  failed = failed || std::ranges::any_of(summary.measurements, has_failed);
+  write_summary_files(folder, summary, request);
+  if (a.json)
+    fmt::print("{}", dump_json(to_json(summary)));
+  else
+    fmt::print("{}Files: {}\n", text, folder);
+  if (interrupted()) fmt::print(stderr, "interrupted: what was measured is kept in {}\n", folder);
+  if (has_wrong_data(summary.measurements)) return kWrongData;
+  return failed ? 3 : 0;
+}
+
+void add_backend_command(CLI::App& app, int& code) {
+  auto* sub = app.add_subcommand("backend", "Which communication backend, by size, measured");
+  const auto a = std::make_shared<BackendArguments>();
+  sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  add_list(*sub, "--backend", a->backends, "Backends to compare [all that are usable here]");
+  add_list(*sub, "--devices", a->devices, "One for each rank [up to four slices of the cores]");
+  add_list(*sub, "--ops", a->ops, "all_reduce,broadcast,... [all]");
+  sub->add_option("--min-bytes", a->min_bytes, "Smallest message, 1024 or 1K [4]");
+  sub->add_option("--max-bytes", a->max_bytes, "Largest, as far as memory and time allow [64M]");
+  sub->add_option("--size-factor", a->size_factor, "From one size to the next [4]");
+  sub->add_option("--dtype", a->dtype, "f32, f64, i32, i64 or u8 [f32]");
+  sub->add_option("--model", a->models, "Also its gradient buckets, which then decide")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  sub->add_option("--cores-per-device", a->cores_per_device, "Cores of a cpu device")
+      ->check(CLI::Range(1, 4096));
+  sub->add_option("--time-budget", a->time_budget, "Seconds for the whole measurement [60]")
+      ->check(CLI::PositiveNumber);
+  sub->add_flag("--oversubscribe", a->oversubscribe, "Allow more ranks than cores; marked");
+  add_output_options(*sub, a->output);
+  sub->footer(
+      "Examples:\n"
+      "  howmany backend                                        # all backends, all operations\n"
+      "  howmany backend --devices cpu:0,cpu:1 --backend local,gloo --model resnet18\n"
+      "  howmany backend --ops all_reduce --max-bytes 1G --time-budget 120 --json > summary.json\n"
+      "Exit codes: 0 fine, 1 wrong data, 2 bad usage, 3 a measurement failed (the rest is kept).");
+  sub->callback([a, &code] { code = run_backend(*a); });
+}
+
+}  // namespace howmany

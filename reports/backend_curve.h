@@ -1,0 +1,56 @@
+// How the time of one collective grows with its size: what was measured, a line through it (latency
+// plus bytes over bandwidth, in up to three pieces, since caches and protocols change with size),
+// and where one backend overtakes another. Values only; not tied to any thread.
+//
+//   AlphaBeta fit = fit_alpha_beta(points);   // minimises the relative error
+//   double seconds = fit.predict(25 << 20);
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/statistics.h"
+
+namespace howmany {
+
+struct CurvePoint {
+  double bytes = 0, seconds = 0;
+  std::optional<Interval> interval = {};  // 95 %, of seconds
+};
+using Curve = std::vector<CurvePoint>;  // by bytes, each size once
+
+struct AlphaBeta {
+  struct Piece {
+    double from = 0, to = 0;  // bytes; the pieces meet
+    double latency = 0, seconds_per_byte = 0;
+  };
+  std::vector<Piece> pieces;
+  double error = 0;                       // median relative error at the fitted sizes
+  std::optional<double> held_back_error;  // the same at sizes kept out of the fit
+  int fitted = 0, held_back = 0;
+
+  double predict(double bytes) const;
+  double latency() const { return pieces.front().latency; }
+  double bytes_per_s() const;  // of large messages; infinite when time does not grow with size
+};
+
+// Sizes that are no power of two are kept out of the fit and judge it, when two or more are left.
+// Throws std::invalid_argument for no point or a time that is not above 0.
+AlphaBeta fit_alpha_beta(const Curve& curve);
+
+// From this size on (up to the next range) this backend is the fastest.
+struct BestRange {
+  std::string backend;
+  double from = 0;
+  bool certain = true;  // the intervals at its sizes never overlap with another backend's
+};
+struct NamedCurve {
+  std::string backend;
+  Curve curve;
+};
+// Over the sizes that all curves have, the first range from 0; the borders are where the lines
+// between neighbouring sizes cross. Empty without a common size.
+std::vector<BestRange> best_ranges(const std::vector<NamedCurve>& curves);
+
+}  // namespace howmany

@@ -1,0 +1,68 @@
+#include "reports/backend_reference.h"
+
+#include <cmath>
+
+namespace howmany {
+namespace {
+
+constexpr double kTolerance = 0.1, kNearestSize = 2;
+constexpr double kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
+constexpr const char* kRead = "2026-09";
+constexpr const char* kMlEngineering = "github.com/stas00/ml-engineering, network/README";
+constexpr const char* kSuperbench = "github.com/microsoft/superbench-results v0.4.0";
+
+std::vector<Reference> collect() {
+  std::vector<Reference> all;
+  const auto add = [&](const char* system, const char* gpu, int gpus, const char* op, double bytes,
+                       double gb_per_s, const char* source) {
+    all.push_back({system, gpu, gpus, op, bytes, gb_per_s * 1e9, source, kRead});
+  };
+  constexpr const char* kA100 = "8x A100 SXM (NVLink 3)";
+  add(kA100, "A100", 8, "all_reduce", 32 * kKiB, 1.31, kMlEngineering);
+  add(kA100, "A100", 8, "all_reduce", kMiB, 18.0, kMlEngineering);
+  add(kA100, "A100", 8, "all_reduce", 16 * kMiB, 106, kMlEngineering);
+  add(kA100, "A100", 8, "all_reduce", 128 * kMiB, 177, kMlEngineering);
+  add(kA100, "A100", 8, "all_reduce", kGiB, 229, kMlEngineering);
+  add(kA100, "A100", 8, "all_reduce", 16 * kGiB, 235, kMlEngineering);
+  add("8x H100 SXM, ring", "H100", 8, "all_reduce", 2 * kGiB, 367, "NVIDIA/nccl#1455, #1442");
+  constexpr const char* kH200 = "8x H200, NVLS";
+  add(kH200, "H200", 8, "all_reduce", 32 * kKiB, 1.44, kMlEngineering);
+  add(kH200, "H200", 8, "all_reduce", kMiB, 39.9, kMlEngineering);
+  add(kH200, "H200", 8, "all_reduce", 16 * kMiB, 219.9, kMlEngineering);
+  add(kH200, "H200", 8, "all_reduce", 128 * kMiB, 401.9, kMlEngineering);
+  add(kH200, "H200", 8, "all_reduce", kGiB, 463.6, kMlEngineering);
+  add(kH200, "H200", 8, "all_reduce", 16 * kGiB, 482.3, kMlEngineering);
+  add("4x H200", "H200", 4, "all_reduce", 8 * kGiB, 363.3, kMlEngineering);
+  add("4x B200", "B200", 4, "all_reduce", 8 * kGiB, 673.2, kMlEngineering);
+  add("8x B200", "B200", 8, "all_reduce", 8 * kGiB, 838.0, kMlEngineering);
+  add("A100, PCIe 4 x16", "A100", 1, "host_to_device", kGiB, 25.9, kSuperbench);
+  add("A100, PCIe 4 x16", "A100", 1, "device_to_host", kGiB, 26.0, kSuperbench);
+  add("H200, PCIe 5 x16", "H200", 1, "host_to_device", kGiB, 55.43, kMlEngineering);
+  add("H200, PCIe 5 x16", "H200", 1, "device_to_host", kGiB, 55.06, kMlEngineering);
+  return all;
+}
+
+double apart(double a, double b) { return std::abs(std::log(a / b)); }
+
+}  // namespace
+
+const std::vector<Reference>& references() {
+  static const std::vector<Reference> all = collect();
+  return all;
+}
+
+std::optional<ReferenceVerdict> judge(const std::string& gpu, int gpus, const std::string& op,
+                                      double bytes, double bytes_per_s) {
+  const Reference* nearest = nullptr;
+  for (const Reference& r : references()) {
+    if (gpu.find(r.gpu) == std::string::npos || r.gpus != gpus || r.op != op) continue;
+    if (apart(r.bytes, bytes) > std::log(kNearestSize) + 1e-9) continue;
+    if (!nearest || apart(r.bytes, bytes) < apart(nearest->bytes, bytes)) nearest = &r;
+  }
+  if (!nearest || !std::isfinite(bytes_per_s)) return {};
+  const double ratio = bytes_per_s / nearest->bytes_per_s;
+  const char* words = ratio < 1 - kTolerance ? "low" : ratio > 1 + kTolerance ? "high" : "normal";
+  return ReferenceVerdict{nearest, ratio, words};
+}
+
+}  // namespace howmany

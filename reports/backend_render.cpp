@@ -1,0 +1,142 @@
+// The tables of `howmany backend`: one per operation, sizes down, backends across.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <set>
+
+#include "reports/backend_command.h"
+#include "reports/backend_format.h"
+#include "reports/format.h"
+#include "reports/table.h"
+#include "reports/transfer_advice.h"
+
+namespace howmany {
+namespace {
+
+constexpr size_t kWidth = 100;
+
+const Measurement* cell_of(const std::vector<Measurement>& measurements, const Contest& contest,
+                           const std::string& backend, double bytes) {
+  const std::string name = contest.op + "/" + backend;
+  for (const Measurement& m : measurements)
+    if (m.suite == "backend" && m.name == name && parameter_of(m, "dtype") == contest.dtype &&
+        parameter_of(m, "devices") == std::to_string(contest.devices) &&
+        parameter_of(m, "bytes") == fmt::format("{:.0f}", bytes))
+      return &m;
+  return nullptr;
+}
+
+std::vector<std::string> cells(const Measurement* m) {
+  if (m == nullptr) return {"-", "-", "-"};
+  if (has_failed(*m)) return {"failed", "", ""};
+  if (!why_skipped(*m).empty()) return {"skipped", "", ""};
+  const double busbw = value_of(*m, "busbw_bytes_per_s");
+  return {format_seconds(value_of(*m, "median_s")), format_seconds(value_of(*m, "pipelined_s")),
+          std::isfinite(busbw) ? format_rate(busbw) : "not defined"};
+}
+
+// Every size of the contest, those that failed or were skipped too.
+std::set<double> sizes_of(const std::vector<Measurement>& measurements, const Contest& contest) {
+  std::set<double> sizes;
+  for (const Measurement& m : measurements)
+    if (m.suite == "backend" && m.name.starts_with(contest.op + "/") &&
+        parameter_of(m, "devices") == std::to_string(contest.devices))
+      sizes.insert(std::strtod(parameter_of(m, "bytes").c_str(), nullptr));
+  return sizes;
+}
+
+std::string table_of(const std::vector<Measurement>& measurements, const Contest& contest,
+                     bool color) {
+  std::vector<Table::Column> columns = {{"size"}};
+  for (const NamedCurve& named : contest.curves) {
+    columns.push_back({named.backend});
+    columns.push_back({"in a row"});
+    columns.push_back({"busbw"});
+  }
+  const bool many = contest.curves.size() > 1;
+  if (many) columns.push_back({"fastest", Table::Align::kLeft});
+  Table table(columns);
+  for (const double bytes : sizes_of(measurements, contest)) {
+    std::vector<std::string> row = {format_bytes(bytes)};
+    std::pair<double, std::string> best = {std::numeric_limits<double>::infinity(), "-"};
+    for (const NamedCurve& named : contest.curves) {
+      const Measurement* m = cell_of(measurements, contest, named.backend, bytes);
+      for (const std::string& cell : cells(m)) row.push_back(cell);
+      if (m && value_of(*m, "median_s") < best.first)
+        best = {value_of(*m, "median_s"), named.backend};
+    }
+    if (many) row.push_back(best.second);
+    table.add(row);
+  }
+  return table.text(color);
+}
+
+std::string fit_text(const Contest& contest) {
+  std::string text;
+  for (const auto& [backend, fit] : contest.fits) {
+    text += fmt::format("  {}: {} + bytes / {}", backend, format_seconds(fit.latency()),
+                        format_rate(fit.bytes_per_s()));
+    text += fmt::format(" (line in {} piece{}, {:.0f} % off", fit.pieces.size(),
+                        fit.pieces.size() == 1 ? "" : "s", 100 * fit.error);
+    if (fit.held_back_error)
+      text += fmt::format("; {:.0f} % at {} sizes held back", 100 * *fit.held_back_error,
+                          fit.held_back);
+    text += ")\n";
+  }
+  return text;
+}
+
+std::string ceilings_text(const Ceilings& c) {
+  if (!std::isfinite(c.copy_one_thread) && !std::isfinite(c.loopback_tcp)) return "";
+  return fmt::format(
+      "This machine: memory copy {} with one thread, {} with all; loopback TCP {}.\n",
+      format_rate(c.copy_one_thread), format_rate(c.copy_all_threads), format_rate(c.loopback_tcp));
+}
+
+std::string skipped_text(const std::vector<Measurement>& measurements) {
+  std::set<std::string> reasons;
+  int count = 0;
+  for (const Measurement& m : measurements) {
+    if (m.suite != "backend" || why_skipped(m).empty()) continue;
+    reasons.insert(why_skipped(m));
+    ++count;
+  }
+  if (count == 0) return "";
+  return fmt::format("Skipped: {} cell{}, as {}.\n", count, count == 1 ? "" : "s",
+                     *reasons.begin());
+}
+
+}  // namespace
+
+std::string render_backend(const BackendAdvice& advice,
+                           const std::vector<Measurement>& measurements, bool color) {
+  std::string text = styled(wrapped(advice.because, kWidth, 2), Table::Style::kBold, color) + "\n";
+  for (const std::string& note : advice.notes) text += wrapped(note, kWidth, 2) + "\n";
+  for (const Contest& contest : advice.contests) {
+    text += fmt::format("\n{}, {}, {} rank{}\n", contest.op, contest.dtype, contest.devices,
+                        contest.devices == 1 ? "" : "s");
+    text += table_of(measurements, contest, color) + fit_text(contest);
+  }
+  text += "\n" + ceilings_text(advice.ceilings) + skipped_text(measurements);
+  text += wrapped(
+              "Times: median of the slowest rank, a barrier before each call; \"in a row\": calls "
+              "back to back. busbw: as nccl-tests counts it. Sizes: the bytes of the whole "
+              "operation.",
+              kWidth, 2) +
+          "\n";
+  return text;
+}
+
+std::string render_suites(const Summary& summary, bool color) {
+  const auto holds = [&](const char* question) { return summary.answer.contains(question); };
+  const std::vector<Measurement>& all = summary.measurements;
+  if (holds("backend"))
+    return render_backend(advise_backend(all, gpu_of(summary.context)), all, color);
+  if (holds("transfer")) return render_transfer(advise_transfer(all), all, color);
+  return "";
+}
+
+}  // namespace howmany

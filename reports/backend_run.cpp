@@ -1,0 +1,218 @@
+#include "reports/backend_run.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <ctime>
+#include <filesystem>
+#include <limits>
+
+#include "reports/files.h"
+#include "reports/json.h"
+#include "reports/machine.h"
+#include "reports/statistics.h"
+
+namespace howmany {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string utc(const char* format) {
+  const std::tm now = fmt::gmtime(std::time(nullptr));
+  char text[64] = {};
+  std::strftime(text, sizeof text, format, &now);
+  return text;
+}
+
+// What the program writes, gone when it has been read.
+struct Scratch {
+  explicit Scratch(const std::string& folder)
+      : bench(folder + "/.run.json"), samples(folder + "/.run.samples.jsonl") {
+    clear();
+  }
+  ~Scratch() { clear(); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  void clear() const {
+    ::unlink(bench.c_str());
+    ::unlink((bench + ".tmp").c_str());
+    ::unlink(samples.c_str());
+  }
+  std::string bench, samples;
+};
+
+void read_files(const Scratch& scratch, SuiteRun& run) {
+  try {
+    if (fs::exists(scratch.bench) && fs::file_size(scratch.bench) > 0)
+      run.file = read_bench(scratch.bench);
+    if (fs::exists(scratch.samples)) run.samples = read_samples(scratch.samples);
+  } catch (const InputError& error) {
+    run.problem = error.what();
+  }
+}
+
+std::string unit_of(const std::string& name) {
+  if (name.ends_with("bytes_per_s")) return "bytes/s";
+  if (name.ends_with("_per_s")) return "1/s";
+  if (name.ends_with("_s")) return "s";
+  if (name == "bytes") return "bytes";
+  return name == "cv" || name.ends_with("fraction") || name == "of_stream" ? "ratio" : "";
+}
+
+// suite/case.../key:value/key:value; a part without a colon belongs to the case.
+void read_name(const std::string& name, Measurement& m) {
+  size_t at = 0;
+  while (at <= name.size()) {
+    const size_t end = std::min(name.find('/', at), name.size());
+    const std::string part = name.substr(at, end - at);
+    const size_t colon = part.find(':');
+    if (at == 0) {
+      m.suite = part;
+    } else if (colon == std::string::npos) {
+      m.name += (m.name.empty() ? "" : "/") + part;
+    } else {
+      m.parameters[part.substr(0, colon)] = part.substr(colon + 1);
+    }
+    at = end + 1;
+  }
+}
+
+const SampleLine* samples_of(const SuiteRun& run, const std::string& name,
+                             const std::string& timing) {
+  for (const SampleLine& line : run.samples) {
+    const auto parameters = line.json.find("parameters");
+    const std::string own = parameters == line.json.end() || !parameters->is_object()
+                                ? ""
+                                : parameters->value("timing", std::string());
+    if (line.name == name && (own.empty() || own == timing)) return &line;
+  }
+  return nullptr;
+}
+
+// The interval of the median, and with it of every rate that is something over that median.
+void add_interval(Measurement& m, const SampleLine* line, const std::string& metric,
+                  const std::string& prefix) {
+  const auto found = m.metrics.find(metric);
+  if (line == nullptr || line->seconds.empty() || found == m.metrics.end()) return;
+  Metric& seconds = found->second;
+  const auto interval = median_interval(line->seconds);
+  for (auto& [name, value] : m.metrics) {
+    const bool is_rate =
+        name.ends_with("bytes_per_s") && name.starts_with("pipelined_") == (prefix == "pipelined_");
+    if (&value != &seconds && !is_rate) continue;
+    value.n = static_cast<int64_t>(line->seconds.size());
+    value.basis = "iterations";
+    if (!interval) continue;
+    value.low = is_rate ? value.value * seconds.value / interval->high : interval->low;
+    value.high = is_rate ? value.value * seconds.value / interval->low : interval->high;
+  }
+}
+
+Measurement measurement_of(const SuiteRun& run, const BenchRow& row) {
+  Measurement m;
+  read_name(row.name, m);
+  const auto label = row.json.find("label");
+  if (label != row.json.end() && label->is_string() && !label->get<std::string>().empty())
+    m.flags.push_back(label->get<std::string>());
+  if (!row.error.empty()) m.flags = {"failed: " + row.error};
+  if (!row.error.empty() || row.counters.contains("skipped")) return m;
+  for (const auto& [name, value] : row.counters)
+    if (name != "samples") m.metrics[name] = {value, unit_of(name), {}, {}, 0, ""};
+  add_interval(m, samples_of(run, row.name, "isolated"), "median_s", "");
+  add_interval(m, samples_of(run, row.name, "pipelined"), "pipelined_s", "pipelined_");
+  return m;
+}
+
+}  // namespace
+
+SuiteRun run_suite(const SuiteCommand& asked) {
+  const Scratch scratch(asked.folder);
+  Command command{.argv = {find_program(asked.program)}, .timeout_seconds = asked.timeout_seconds};
+  command.argv.insert(command.argv.end(), asked.arguments.begin(), asked.arguments.end());
+  command.argv.insert(command.argv.end(),
+                      {"--samples", scratch.samples, "--benchmark_out=" + scratch.bench,
+                       "--benchmark_out_format=json"});
+  command.on_tick = asked.on_tick;
+  if (asked.verbose)
+    command.on_stderr = [](std::string_view text) { fmt::print(stderr, "{}", text); };
+  SuiteRun run;
+  run.program = asked.program;
+  run.ended = run_command(command);
+  if (run.ended.how == Ended::How::kExited && run.ended.code == 2)
+    throw InputError(run.ended.last_line().empty() ? asked.program + " refused its arguments"
+                                                   : run.ended.last_line());
+  read_files(scratch, run);
+  if (!run.ended.ok()) run.problem = run.ended.describe();
+  if (run.problem.empty() && run.file.rows.empty()) run.problem = "it left no results";
+  return run;
+}
+
+std::vector<Measurement> measurements_of(const SuiteRun& run) {
+  std::vector<Measurement> all;
+  for (const BenchRow& row : run.file.rows) all.push_back(measurement_of(run, row));
+  return all;
+}
+
+bool has_failed(const Measurement& m) {
+  return std::any_of(m.flags.begin(), m.flags.end(),
+                     [](const std::string& flag) { return flag.starts_with("failed: "); });
+}
+
+bool has_wrong_data(const std::vector<Measurement>& measurements) {
+  for (const Measurement& m : measurements)
+    for (const std::string& flag : m.flags)
+      if (flag.starts_with("failed: wrong data")) return true;
+  return false;
+}
+
+std::string why_skipped(const Measurement& m) {
+  for (const std::string& flag : m.flags)
+    if (flag.starts_with("skipped: ")) return flag.substr(9);
+  return "";
+}
+
+std::string parameter_of(const Measurement& m, const std::string& key) {
+  const auto it = m.parameters.find(key);
+  return it == m.parameters.end() ? "" : it->second;
+}
+
+double value_of(const Measurement& m, const std::string& metric) {
+  const auto it = m.metrics.find(metric);
+  return it == m.metrics.end() ? std::numeric_limits<double>::quiet_NaN() : it->second.value;
+}
+
+std::string result_folder(const std::string& out) {
+  const std::string folder = out.empty() ? "howmany-out/" + utc("%Y%m%dT%H%M%SZ") : out;
+  if (fs::exists(folder + "/summary.json"))
+    throw InputError(fmt::format("{} holds a run already; choose another --out", folder));
+  prepare_folder(folder);
+  return folder;
+}
+
+void write_suite(const std::string& folder, const std::string& suite,
+                 const std::vector<SuiteRun>& runs) {
+  nlohmann::ordered_json context = nlohmann::ordered_json::object();
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  std::string lines;
+  for (const SuiteRun& run : runs) {
+    if (context.empty()) context = run.file.context;
+    for (const BenchRow& row : run.file.rows) rows.push_back(nlohmann::ordered_json(row.json));
+    for (const SampleLine& line : run.samples) lines += dump_json_line(line.json);
+  }
+  write_text(folder + "/" + suite + ".json",
+             dump_json({{"context", context}, {"benchmarks", rows}}));
+  write_text(folder + "/" + suite + ".samples.jsonl", lines);
+}
+
+void write_summary_files(const std::string& folder, Summary& summary,
+                         const nlohmann::json& request) {
+  summary.context["howmany_version"] = HM_VERSION;
+  summary.context["howmany_date"] = utc("%Y-%m-%dT%H:%M:%SZ");
+  summary.context["howmany_request"] = request;
+  write_text(folder + "/summary.json", dump_json(to_json(summary)));
+  write_text(folder + "/summary.csv", to_csv(summary));
+}
+
+}  // namespace howmany

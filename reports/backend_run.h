@@ -1,0 +1,58 @@
+// What `howmany backend` and `howmany transfer` share: one run of a bench program with its files,
+// and its rows as measurements of the summary. One thread.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "reports/bench_file.h"
+#include "reports/process.h"
+#include "reports/record.h"
+
+namespace howmany {
+
+constexpr int kWrongData = 1;
+
+struct SuiteRun {
+  std::string program;
+  Ended ended;
+  BenchFile file;  // what the program had finished, whatever became of it
+  std::vector<SampleLine> samples;
+  std::string problem;  // why it counts as failed: it exited badly, or left no readable file
+};
+
+struct SuiteCommand {
+  std::string program, folder;
+  std::vector<std::string> arguments;
+  double timeout_seconds = 0;
+  bool verbose = false;
+  std::function<void()> on_tick = {};
+};
+// Throws InputError with the program's own line when it refuses its arguments.
+SuiteRun run_suite(const SuiteCommand& command);
+
+// One measurement per row: suite, case and parameters from its name
+// ("backend/all_reduce/gloo/dtype:f32/devices:2/bytes:1024"), metrics from its counters, intervals
+// from its samples, and the flags "failed: <why>" and "skipped: <why>".
+std::vector<Measurement> measurements_of(const SuiteRun& run);
+
+bool has_wrong_data(const std::vector<Measurement>& measurements);
+bool has_failed(const Measurement& m);
+// Why it was skipped; empty when it was not.
+std::string why_skipped(const Measurement& m);
+// "" and NaN when absent.
+std::string parameter_of(const Measurement& m, const std::string& key);
+double value_of(const Measurement& m, const std::string& metric);
+
+// A new folder for the files of a run: `out`, or howmany-out/<UTC time>. Throws InputError when it
+// holds a run already.
+std::string result_folder(const std::string& out);
+// <suite>.json and <suite>.samples.jsonl of several runs, as one.
+void write_suite(const std::string& folder, const std::string& suite,
+                 const std::vector<SuiteRun>& runs);
+// summary.json and summary.csv, with what howmany adds to the context.
+void write_summary_files(const std::string& folder, Summary& summary,
+                         const nlohmann::json& request);
+
+}  // namespace howmany

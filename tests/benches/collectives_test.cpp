@@ -1,0 +1,161 @@
+#include "benches/collectives.h"
+
+#include <gmock/gmock.h>
+
+#include <numeric>
+#include <set>
+
+#include "benches/backend_cases.h"
+#include "benches/collective_timing.h"
+#include "benches/copies.h"
+#include "benches/verify.h"
+#include "parallel/launch.h"
+
+namespace howmany::benches {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(Collectives, AreRightOverThreadsInEveryDtypeAndNumberOfRanks) {
+  for (const int ranks : {1, 2, 3, 4})
+    launch_threads(ranks, [&](Comm& comm) {
+      for (const std::string_view name : collective_names()) {
+        if (name == "send_recv" && ranks == 1) continue;
+        for (const Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::i32, Dtype::i64, Dtype::u8})
+          for (const int64_t bytes : {4, 1000, 40'008}) {
+            Collective op(name, dtype, bytes, comm);
+            for (int round = 0; round < 2; ++round) {
+              op.fill(round);
+              op.run();
+              op.check(round);
+            }
+            op.fill_for_timing(1);
+            for (int i = 0; i < 3; ++i) op.run();
+            op.check(1);
+          }
+      }
+    });
+}
+
+// Each operation, one element of what it left changed on one rank: every rank hears where.
+TEST(Collectives, OneWrongElementIsNamedOnEveryRank) {
+  for (const std::string_view name : collective_names())
+    launch_threads(2, [&](Comm& comm) {
+      Collective op(name, Dtype::f32, 4000, comm);
+      op.fill(0);
+      op.run();
+      if (comm.rank() == 0) op.received().mutable_data<float>()[77] += 1;
+      try {
+        op.check(0);
+        ADD_FAILURE() << name << " on rank " << comm.rank();
+      } catch (const WrongData& e) {
+        EXPECT_THAT(e.what(), AllOf(HasSubstr("wrong data"), HasSubstr(name),
+                                    HasSubstr("rank 0 of 2"), HasSubstr("element 77")));
+      }
+    });
+}
+
+TEST(Collectives, ACallThatNeverHappenedIsWrong) {
+  for (const std::string_view name : collective_names())
+    launch_threads(2, [&](Comm& comm) {
+      Collective op(name, Dtype::u8, 4000, comm);
+      op.fill(0);
+      EXPECT_THROW(op.check(0), WrongData) << name;
+    });
+}
+
+TEST(Collectives, CountBytesAndFactorsAsNcclTestsDoes) {
+  EXPECT_FALSE(bus_factor("all_reduce", 1));
+  EXPECT_DOUBLE_EQ(*bus_factor("all_reduce", 2), 1);
+  EXPECT_DOUBLE_EQ(*bus_factor("all_reduce", 8), 1.75);
+  for (const char* op : {"all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"})
+    EXPECT_DOUBLE_EQ(*bus_factor(op, 4), 0.75) << op;
+  for (const char* op : {"broadcast", "send_recv"}) EXPECT_DOUBLE_EQ(*bus_factor(op, 4), 1) << op;
+  EXPECT_EQ(counted_bytes("all_reduce", Dtype::f32, 1024, 3), 1024);
+  EXPECT_EQ(counted_bytes("all_gather", Dtype::f32, 1024, 3), 1020);
+  EXPECT_EQ(counted_bytes("all_gather", Dtype::f64, 4, 2), 16);
+}
+
+TEST(CollectiveTiming, LeavesSamplesOfBothKindsOnRightData) {
+  launch_threads(2, [&](Comm& comm) {
+    for (const std::string_view name : collective_names()) {
+      Collective op(name, Dtype::f32, 4096, comm);
+      const CollectiveTimes times = time_collective(comm, op, 0.05);
+      EXPECT_GE(times.isolated.seconds.size(), 5u);
+      EXPECT_GE(times.chain, 2);
+      for (const double s : times.isolated.seconds) EXPECT_GT(s, 0);
+    }
+    const OverlapTimes overlap = time_overlap(comm, 1 << 16, 0.05);
+    EXPECT_GT(overlap.comm_beside, 0);
+    EXPECT_GT(overlap.gemm_beside, 0);
+    EXPECT_GE(overlap.gemms, 1);
+  });
+}
+
+BackendFlags flags_for(std::vector<std::string> backends) {
+  BackendFlags flags;
+  flags.backends = std::move(backends);
+  flags.work.oversubscribe = true;
+  return flags;
+}
+
+TEST(BackendCases, AreDistinctAndWithinTheSizesAsked) {
+  BackendFlags flags = flags_for({"local"});
+  flags.min_bytes = 1000;
+  flags.max_bytes = 100'000;
+  std::set<std::string> names;
+  for (const BackendCase& c : backend_cases(flags, {})) {
+    EXPECT_TRUE(names.insert(c.name).second) << c.name;
+    if (c.op == "overlap") continue;
+    EXPECT_GE(c.bytes, 1000 - 8);
+    EXPECT_LE(c.bytes, 100'000);
+  }
+  EXPECT_TRUE(names.contains("backend/all_reduce/local/dtype:f32/devices:2/bytes:4096"));
+}
+
+TEST(BackendCases, RefuseWhatIsUnknown) {
+  EXPECT_THROW(backend_cases(flags_for({"gluu"}), {}), std::invalid_argument);
+  BackendFlags flags = flags_for({"local"});
+  flags.ops = {"all_reduse"};
+  EXPECT_THROW(backend_cases(flags, {}), std::invalid_argument);
+  flags = flags_for({"local"});
+  flags.dtype = "f16";
+  EXPECT_THROW(backend_cases(flags, {}), std::invalid_argument);
+}
+
+TEST(BackendCases, BucketsHoldAllGradientsAndTheLoss) {
+  const ModelSpec model = make_model("resnet18");
+  const std::vector<int64_t> buckets = bucket_bytes("resnet18");
+  const int64_t sum = std::accumulate(buckets.begin(), buckets.end(), int64_t{0});
+  EXPECT_GE(sum, 4 * parameter_count(*model.layer));
+  EXPECT_LE(sum, 4 * parameter_count(*model.layer) + 64 * 200);
+  EXPECT_GT(buckets.size(), 1u);
+  EXPECT_EQ(bucket_bytes("simple_net").size(), 1u);
+}
+
+TEST(Schedule, LeavesOutWhatCannotFit) {
+  std::vector<BackendCase> cases(2);
+  cases[0] = {"a", "all_reduce", "", {}, Dtype::f32, 1000};
+  cases[1] = {"b", "all_reduce", "", {}, Dtype::f32, 1'000'000};
+  Schedule schedule(cases, 1);
+  EXPECT_GT(schedule.take(cases[0]), 0);
+  schedule.took(cases[0], 1);  // so the next takes a thousand seconds
+  EXPECT_LT(schedule.take(cases[1]), 0);
+  EXPECT_NEAR(schedule.needed(), 12'000, 1);
+}
+
+TEST(Copies, ArriveAndTakeTime) {
+  const TimingOptions few{.budget_seconds = 0.02, .max_iterations = 20};
+  for (const Samples& samples : {time_copy(1, 100, few), time_copy(2, 100'001, few),
+                                 time_small_copies(16, 100, few), time_loopback(100'000, few)}) {
+    EXPECT_GE(samples.seconds.size(), 5u);
+    for (const double s : samples.seconds) EXPECT_GT(s, 0);
+  }
+  const PairedCopy pair = time_against_stream(1 << 16, 5);
+  EXPECT_EQ(pair.ours.seconds.size(), 5u);
+  EXPECT_GT(pair.ratio, 0);
+}
+
+}  // namespace
+}  // namespace howmany::benches

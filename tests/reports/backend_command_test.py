@@ -1,0 +1,104 @@
+# labels: process
+# timeout: 180
+"""`howmany backend` and `howmany transfer` as a user meets them, with benches that imitate the real ones."""
+import csv
+import json
+import sys
+
+import programs
+from fake import HERE, Fake
+
+
+class Suites(Fake):
+    def setUp(self):
+        super().setUp()
+        imitation = (HERE / "fake_suites.py").read_text().split("\n", 1)[1]
+        for name in ("backend_bench", "transfer_bench"):
+            tool = self.folder / "bin" / name
+            tool.write_text(f"#!{sys.executable} -S\n{imitation}")
+            tool.chmod(0o755)
+
+    def backend(self, *more, how={}, **environment):
+        return self.howmany("backend", "--devices", "cpu:0,cpu:1", "--out", self.out, *more,
+                            FAKE_SUITE=json.dumps(how), **environment)
+
+
+class Backend(Suites):
+    def test_recommends_the_fastest_and_says_from_which_size_on(self):
+        done = self.backend()
+        self.assertEqual(done.code, 0, done)
+        self.assertTrue(done.out.startswith("Use local: gloo below 12."), done)  # crosses at 13.3 kB
+        answer = self.summary()["answer"]["backend"]
+        self.assertEqual((answer["recommended"], answer["certain"]), ("local", True))
+        fits = {f["backend"]: f for f in answer["fits"] if f["op"] == "all_reduce"}
+        self.assertAlmostEqual(fits["gloo"]["latency_s"], 10e-6, delta=1e-8)
+        self.assertAlmostEqual(fits["local"]["bytes_per_s"], 2e9, delta=1e6)
+        self.assertIn("busbw", done.out)
+        self.assertIn("no time left", done.out)
+
+    def test_leaves_files_that_agree(self):
+        self.assertEqual(self.backend().code, 0)
+        self.assertEqual(sorted(p.name for p in self.out.iterdir()),
+                         ["backend.json", "backend.samples.jsonl", "summary.csv", "summary.json"])
+        with open(self.out / "summary.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        cell = next(r for r in rows if (r["case"], r["bytes"], r["metric"]) ==
+                    ("all_reduce/gloo", "1024", "median_s"))
+        self.assertAlmostEqual(float(cell["value"]), 10e-6 + 2e-9 * 1024)
+        self.assertLess(float(cell["low"]), float(cell["value"]))
+
+    def test_json_is_the_summary_and_nothing_else(self):
+        done = self.backend("--json")
+        self.assertEqual(done.json(), self.summary())
+
+    def test_wrong_data_is_1_and_names_the_element(self):
+        done = self.backend(how={"gloo": "wrong"})
+        self.assertEqual(done.code, 1, done)
+        self.assertIn("rank 1 of 2, element 5: 7 instead of 8", done.out)
+
+    def test_a_backend_that_dies_leaves_the_others(self):
+        done = self.backend(how={"gloo": "die"})
+        self.assertEqual(done.code, 3, done)
+        self.assertIn("backend_bench", done.err)
+        seen = {m["case"] for m in self.summary()["measurements"]}
+        self.assertLessEqual({"all_reduce/local", "all_reduce/gloo"}, seen)
+
+    def test_many_copies_of_it_are_refused(self):
+        for name in ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"):
+            self.assert_refused(self.backend(**{name: "2"}), "2 copies", "backend_bench")
+        self.assertFalse(self.out.exists())
+
+    def test_bad_usage_is_one_line_and_2(self):
+        for arguments, words in ((("--backend", "gluu"), ("gluu", "gloo")),
+                                 (("--max-bytes", "lots"), ("--max-bytes", "lots")),
+                                 (("--time-budget", "0"), ("--time-budget",)),
+                                 (("--devises", "cpu:0"), ("--devices",))):
+            self.assert_refused(self.backend(*arguments), *words)
+
+    def test_report_prints_it_again(self):
+        done = self.backend()
+        again = self.howmany("report", self.out)
+        self.assertEqual(again.code, 0, again)
+        self.assertEqual(again.out, done.out.rpartition("Files: ")[0])
+
+    def test_a_second_run_does_not_overwrite_the_first(self):
+        self.assertEqual(self.backend().code, 0)
+        self.assert_refused(self.backend(), "--out")
+
+
+class Transfer(Suites):
+    def test_answers_in_words_and_files(self):
+        done = self.howmany("transfer", "--out", self.out)
+        self.assertEqual(done.code, 0, done)
+        self.assertTrue(done.out.startswith("Copy large buffers with 2 threads"), done)
+        self.assertIn("Below 7.81 KiB a copy is latency", done.out)
+        self.assertIn("skipped: this build has no cuda devices", done.out)
+        answer = self.summary()["answer"]["transfer"]
+        self.assertEqual(answer["recommended"], 2)
+        self.assertEqual(answer["skipped"][0]["kind"], "host_to_device")
+        self.assertEqual(sorted(p.name for p in self.out.iterdir()),
+                         ["summary.csv", "summary.json", "transfer.json", "transfer.samples.jsonl"])
+
+
+if __name__ == "__main__":
+    programs.main()

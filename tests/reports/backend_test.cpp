@@ -1,0 +1,257 @@
+#include "reports/backend_advice.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "reports/backend_command.h"
+#include "reports/backend_format.h"
+#include "reports/backend_reference.h"
+#include "reports/json.h"
+#include "reports/transfer_advice.h"
+
+namespace howmany {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr double kKiB = 1024, kMiB = 1024 * kKiB;
+
+Curve line(double latency, double per_byte, double last = 64 * kMiB) {
+  Curve curve;
+  for (double bytes = 4; bytes <= last; bytes *= 4)
+    curve.push_back({bytes, latency + per_byte * bytes});
+  return curve;
+}
+
+TEST(AlphaBeta, FindsLatencyAndBandwidthOfALine) {
+  const AlphaBeta fit = fit_alpha_beta(line(20e-6, 1e-9));
+  ASSERT_EQ(fit.pieces.size(), 1u);
+  EXPECT_NEAR(fit.latency(), 20e-6, 1e-9);
+  EXPECT_NEAR(fit.bytes_per_s(), 1e9, 1e5);
+  EXPECT_LT(fit.error, 1e-6);
+  EXPECT_FALSE(fit.held_back_error);
+}
+
+TEST(AlphaBeta, CountsEverySizeAlike) {
+  // The largest is 10 % off: by absolute error the latency would follow it and leave the small
+  // ones.
+  Curve curve = line(20e-6, 1e-9);
+  curve.back().seconds *= 1.1;
+  EXPECT_NEAR(fit_alpha_beta(curve).predict(4), 20e-6, 1e-6);
+}
+
+TEST(AlphaBeta, TakesPiecesWhereTheBandwidthChanges) {
+  Curve curve;
+  for (double bytes = 4; bytes <= 64 * kMiB; bytes *= 4)
+    curve.push_back({bytes, bytes <= kMiB ? 1e-6 + bytes / 20e9 : 40e-6 + bytes / 4e9});
+  const AlphaBeta fit = fit_alpha_beta(curve);
+  ASSERT_EQ(fit.pieces.size(), 2u);
+  EXPECT_NEAR(fit.latency(), 1e-6, 1e-8);
+  EXPECT_NEAR(fit.bytes_per_s(), 4e9, 4e7);
+  EXPECT_LT(fit.error, 0.01);
+}
+
+TEST(AlphaBeta, IsJudgedBySizesItDidNotSee) {
+  Curve curve = line(20e-6, 1e-9);
+  curve.insert(curve.begin() + 6, {5000, 2 * (20e-6 + 5e-6)});
+  const AlphaBeta fit = fit_alpha_beta(curve);
+  EXPECT_EQ(fit.held_back, 1);
+  EXPECT_NEAR(*fit.held_back_error, 0.5, 1e-3);
+  EXPECT_LT(fit.error, 1e-6);
+}
+
+TEST(AlphaBeta, RefusesWhatCannotBeFitted) {
+  EXPECT_THROW(fit_alpha_beta({}), std::invalid_argument);
+  EXPECT_THROW(fit_alpha_beta({{4, 0}}), std::invalid_argument);
+  EXPECT_NEAR(fit_alpha_beta({{4, 1e-6}}).predict(1000), 1e-6, 1e-12);
+}
+
+TEST(BestRanges, CrossWhereTheLinesCross) {
+  const std::vector<BestRange> best =
+      best_ranges({{"gloo", line(10e-6, 2e-9)}, {"local", line(30e-6, 0.5e-9)}});
+  ASSERT_EQ(best.size(), 2u);
+  EXPECT_EQ(best[0].backend, "gloo");
+  EXPECT_EQ(best[1].backend, "local");
+  const double truth = 20e-6 / 1.5e-9;
+  EXPECT_NEAR(std::log2(best[1].from / truth), 0, 0.5);
+  EXPECT_THAT(in_words(best), AllOf(HasSubstr("gloo below 1"), HasSubstr("local above")));
+}
+
+TEST(BestRanges, AreUncertainWhereIntervalsOverlap) {
+  const auto with = [](double seconds, double half) {
+    return Curve{{4, seconds, Interval{seconds - half, seconds + half}}};
+  };
+  EXPECT_TRUE(best_ranges({{"a", with(1, 0.1)}, {"b", with(2, 0.1)}})[0].certain);
+  EXPECT_FALSE(best_ranges({{"a", with(1, 0.6)}, {"b", with(2, 0.6)}})[0].certain);
+  EXPECT_TRUE(best_ranges({{"a", with(1, 0.1)}, {"b", {{8, 1}}}}).empty());
+}
+
+Measurement cell(const std::string& op, const std::string& backend, double bytes, double seconds,
+                 const std::string& model = "") {
+  Measurement m{"backend", op + "/" + backend, {}, {}, {}};
+  m.parameters = {{"dtype", "f32"}, {"devices", "2"}, {"bytes", fmt::format("{:.0f}", bytes)}};
+  if (!model.empty()) m.parameters["model"] = model;
+  m.metrics["median_s"] = {seconds, "s", 0.99 * seconds, 1.01 * seconds, 20, "iterations"};
+  m.metrics["busbw_bytes_per_s"] = {bytes / seconds, "bytes/s", {}, {}, 20, "iterations"};
+  return m;
+}
+
+std::vector<Measurement> two_backends() {
+  std::vector<Measurement> all;
+  for (double bytes = 4; bytes <= 64 * kMiB; bytes *= 4) {
+    all.push_back(cell("all_reduce", "gloo", bytes, 10e-6 + 2e-9 * bytes));
+    all.push_back(cell("all_reduce", "local", bytes, 30e-6 + 0.5e-9 * bytes));
+  }
+  return all;
+}
+
+TEST(BackendAdvice, RecommendsWhatIsFastestAtTheSizeOfABucket) {
+  const BackendAdvice advice = advise_backend(two_backends());
+  EXPECT_EQ(advice.recommended, "local");
+  EXPECT_TRUE(advice.certain);
+  EXPECT_THAT(advice.because,
+              AllOf(HasSubstr("Use local"), HasSubstr("gloo below"), HasSubstr("16 MiB")));
+}
+
+TEST(BackendAdvice, DecidesByTheModelsBucketsWhenItHasThem) {
+  std::vector<Measurement> all = two_backends();
+  for (const double bytes : {512.0, 1024.0}) {
+    all.push_back(cell("all_reduce", "gloo", bytes, 11e-6, "simple_net"));
+    all.push_back(cell("all_reduce", "local", bytes, 31e-6, "simple_net"));
+  }
+  const BackendAdvice advice = advise_backend(all);
+  EXPECT_EQ(advice.recommended, "gloo");
+  EXPECT_THAT(advice.because, AllOf(HasSubstr("2 gradient buckets of simple_net"), HasSubstr("22"),
+                                    HasSubstr("2.8x")));
+  EXPECT_THAT(advice.models[0].bytes, ElementsAre(512, 1024));
+}
+
+TEST(BackendAdvice, ABackendThatFailedAtABucketNeverWins) {
+  std::vector<Measurement> all = two_backends();
+  all.push_back(cell("all_reduce", "gloo", 512, 11e-6, "mlp"));
+  all.push_back(cell("all_reduce", "local", 512, 1e-6, "mlp"));
+  all.back().flags = {"failed: peer 1 did not arrive"};
+  const BackendAdvice advice = advise_backend(all);
+  EXPECT_EQ(advice.recommended, "gloo");
+  EXPECT_THAT(advice.notes, Contains(HasSubstr("peer 1 did not arrive")));
+}
+
+TEST(BackendAdvice, SaysWhyThereIsNoAnswer) {
+  const BackendAdvice advice = advise_backend({});
+  EXPECT_FALSE(advice.recommended);
+  EXPECT_FALSE(advice.certain);
+  EXPECT_THAT(advice.because, HasSubstr("nothing was measured"));
+}
+
+TEST(BackendAdvice, ComparesWithTheCeilingOfTheSameRoad) {
+  std::vector<Measurement> all = two_backends();
+  const auto ceiling = [&](const char* kind, const char* threads, double rate) {
+    Measurement m{"transfer", kind, {{"bytes", "67108864"}, {"threads", threads}}, {}, {}};
+    m.metrics["bytes_per_s"] = {rate, "bytes/s", {}, {}, 5, "iterations"};
+    all.push_back(m);
+  };
+  ceiling("copy", "1", 5e9);
+  ceiling("copy", "2", 8e9);
+  ceiling("loopback_tcp", "", 1e9);
+  const BackendAdvice advice = advise_backend(all);
+  ASSERT_EQ(advice.verdicts.size(), 2u);
+  EXPECT_EQ(advice.verdicts[0].backend, "gloo");
+  EXPECT_NEAR(advice.verdicts[0].ratio(), 0.5, 0.01);   // 0.5 GB/s of 1
+  EXPECT_NEAR(advice.verdicts[1].ratio(), 0.25, 0.01);  // 2 GB/s of 8
+}
+
+TEST(BackendAdvice, JudgesOnlyNcclOnAGpuThatTheTableKnows) {
+  std::vector<Measurement> all = {cell("all_reduce", "nccl", kMiB, kMiB / 20e9)};
+  all[0].parameters["devices"] = "8";
+  EXPECT_TRUE(advise_backend(all).references.empty());
+  const BackendAdvice advice = advise_backend(all, "NVIDIA H200");
+  ASSERT_EQ(advice.references.size(), 1u);
+  EXPECT_EQ(advice.references[0].verdict, "low");
+  EXPECT_THAT(advice.notes, Contains(HasSubstr("ml-engineering")));
+}
+
+TEST(BackendAdvice, JsonHoldsNoNumberThatIsNone) {
+  std::vector<Measurement> all = {cell("all_reduce", "local", 4, 1e-6)};
+  all[0].metrics.erase("busbw_bytes_per_s");
+  const std::string json = dump_json(to_json(advise_backend(all), all));
+  EXPECT_THAT(json, HasSubstr("\"busbw_bytes_per_s\": null"));
+  EXPECT_THAT(json, Not(HasSubstr("nan")));
+  EXPECT_THAT(json, Not(HasSubstr("inf")));
+}
+
+TEST(BackendRender, ShowsAUndefinedBusBandwidthAsSuch) {
+  std::vector<Measurement> all = {cell("all_reduce", "local", 4, 1e-6)};
+  all[0].metrics.erase("busbw_bytes_per_s");
+  EXPECT_THAT(render_backend(advise_backend(all), all, false), HasSubstr("not defined"));
+}
+
+TEST(Measurements, CarryIntervalsOfTheirSamples) {
+  SuiteRun run;
+  BenchRow row;
+  row.name = "backend/all_reduce/gloo/dtype:f32/devices:2/bytes:1000";
+  row.counters = {{"median_s", 1e-3}, {"busbw_bytes_per_s", 1e6}, {"bytes", 1000}};
+  run.file.rows = {row};
+  SampleLine line;
+  line.name = row.name;
+  line.seconds = {0.8e-3, 0.9e-3, 1e-3, 1e-3, 1.1e-3, 1.25e-3};
+  line.json = {{"parameters", {{"timing", "isolated"}}}};
+  run.samples = {line};
+  const Measurement m = measurements_of(run).at(0);
+  EXPECT_EQ(m.name, "all_reduce/gloo");
+  EXPECT_EQ(parameter_of(m, "bytes"), "1000");
+  EXPECT_DOUBLE_EQ(*m.metrics.at("median_s").low, 0.8e-3);
+  EXPECT_DOUBLE_EQ(*m.metrics.at("busbw_bytes_per_s").low, 0.8e6);
+  EXPECT_EQ(m.metrics.at("median_s").n, 6);
+}
+
+TEST(References, SpeakOnlyOfTheirOwnHardware) {
+  EXPECT_FALSE(judge("AMD EPYC", 2, "all_reduce", kMiB, 1e9));
+  EXPECT_FALSE(judge("NVIDIA H200", 2, "all_reduce", kMiB, 39e9));
+  EXPECT_FALSE(judge("NVIDIA H200", 8, "all_reduce", 4, 39e9));
+  EXPECT_EQ(judge("NVIDIA H200", 8, "all_reduce", kMiB, 39e9)->words, "normal");
+  EXPECT_EQ(judge("NVIDIA H200", 8, "all_reduce", kMiB, 20e9)->words, "low");
+  for (const Reference& r : references()) EXPECT_FALSE(r.source.empty() || r.read.empty());
+}
+
+TEST(Bytes, AreReadAndWrittenInBinaryUnits) {
+  EXPECT_EQ(parse_bytes("--max-bytes", "25M"), 25 << 20);
+  EXPECT_EQ(parse_bytes("--max-bytes", "16KiB"), 16384);
+  EXPECT_EQ(format_bytes(16384), "16 KiB");
+  EXPECT_EQ(format_bytes(4), "4 B");
+  for (const char* bad : {"", "x", "0", "-4", "4Q", "1e30"})
+    EXPECT_THROW(parse_bytes("--max-bytes", bad), InputError) << bad;
+}
+
+Measurement copy_of(const char* threads, double bytes, double seconds) {
+  Measurement m{"transfer", "copy", {}, {}, {}};
+  m.parameters = {{"threads", threads}, {"bytes", fmt::format("{:.0f}", bytes)}};
+  m.metrics["median_s"] = {seconds, "s", {}, {}, 20, "iterations"};
+  return m;
+}
+
+TEST(TransferAdvice, SaysFromWhichSizeACopyIsBandwidth) {
+  std::vector<Measurement> all;
+  for (double bytes = 64; bytes <= 64 * kMiB; bytes *= 4) {
+    all.push_back(copy_of("1", bytes, 1e-6 + bytes / 8e9));
+    all.push_back(copy_of("2", bytes, 4e-6 + bytes / 12e9));
+  }
+  const TransferAdvice advice = advise_transfer(all);
+  EXPECT_EQ(advice.recommended, 2);
+  EXPECT_THAT(advice.because, AllOf(HasSubstr("2 threads"), HasSubstr("1.5x")));
+  EXPECT_NEAR(*advice.latency_below, 8000, 100);
+}
+
+TEST(TransferAdvice, OneThreadIsEnoughWhereASecondBringsNothing) {
+  const TransferAdvice advice =
+      advise_transfer({copy_of("1", kMiB, 1e-4), copy_of("2", kMiB, 0.98e-4)});
+  EXPECT_EQ(advice.recommended, 1);
+}
+
+}  // namespace
+}  // namespace howmany
