@@ -195,6 +195,7 @@ int run(int argc, char** argv) {
       "  howmany                                    # two minutes: how does this machine scale?\n"
       "  howmany gpus --model resnet18 --data DIR   # your model, your data\n"
       "  howmany compare before.json after.json     # did it get slower?\n"
+      "  howmany gate --base A --candidate B        # the same, measured now, for CI\n"
       "  howmany gpus --help");
   Arguments a;
   int code = kFine;

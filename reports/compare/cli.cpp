@@ -5,6 +5,9 @@
 #include <memory>
 
 #include "reports/compare/command.h"
+#include "reports/compare/gate.h"
+#include "reports/compare/history.h"
+#include "reports/compare/kernels.h"
 #include "reports/compare/writer.h"
 
 namespace howmany {
@@ -59,10 +62,101 @@ void add_compare(CLI::App& parent, int& code) {
   app->callback([a, &code] { code = run_compare(*a); });
 }
 
+void add_measured_sides(CLI::App& app, GateArguments& a) {
+  app.add_option("--base", a.base, "Command of the old program");
+  app.add_option("--candidate", a.candidate, "Command of the new one");
+  app.add_option("--base-build", a.base_build, "Or: build folder of the old programs");
+  app.add_option("--candidate-build", a.candidate_build, "Build folder of the new ones");
+  app.add_option("--bench", a.benches, "Programs of the build folders [all *_bench]")
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--args", a.bench_args,
+                 "Arguments for them, such as \"--benchmark_filter=matmul\"");
+  app.add_flag("--plain", a.plain, "The commands take no flags and print the JSON by themselves");
+}
+
+void add_schedule(CLI::App& app, GateArguments& a) {
+  app.add_option("--screen", a.screen, "Pairs of launches to screen with [10]")
+      ->check(CLI::Range(6, 10000));
+  app.add_option("--pairs", a.pairs, "Fresh pairs that decide what the screen left open [30]")
+      ->check(CLI::Range(6, 10000));
+  app.add_option("--repetitions", a.repetitions, "In each launch, which counts as their median [3]")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--min-time", a.min_seconds, "Seconds of a repetition [0.01]")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--time-budget", a.time_budget, "Seconds for everything [300]")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--run-timeout", a.run_timeout,
+                 "Seconds after which a launch counts as hung [120]")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--seed", a.seed, "Of the order [1]");
+  app.add_flag("!--no-canary", a.canary, "Without the benchmark that is known to be slower");
+  app.add_flag("!--no-shortcut", a.shortcut, "Measure identical programs too");
+  app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]");
+  app.add_flag("--quiet", a.quiet, "No progress on stderr");
+}
+
+void add_gate(CLI::App& parent, int& code) {
+  auto* app =
+      parent.add_subcommand("gate", "Is it slower? Both sides measured now, in turns, for CI");
+  auto a = std::make_shared<GateArguments>();
+  add_judging(*app, a->judge);
+  add_measured_sides(*app, *a);
+  add_schedule(*app, *a);
+  app->add_flag("--self-test", a->self_test,
+                "How often this gate alarms on unchanged code, and what slowdowns it finds, here");
+  app->add_option("--blocks", a->blocks, "Blocks of the self-test [12000]")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  app->footer(
+      std::string(kExitCodes) +
+      "Examples:\n"
+      "  howmany gate --base old/bin/my_bench --candidate new/bin/my_bench\n"
+      "  howmany gate --base-build build-main --candidate-build build --bench core_bench\n"
+      "  howmany gate --base ... --candidate ... --write junit=gate.xml --time-budget 300\n"
+      "  howmany gate --self-test --out gate-trace --time-budget 840   # go on: again\n"
+      "  howmany compare OUT/base.json OUT/candidate.json              # judge again, in pairs");
+  app->callback([a, &code] { code = run_gate(*a); });
+}
+
+void add_worker(CLI::App& parent, int& code) {
+  auto* app = parent.add_subcommand("gate-worker", "What the canary and the self-test measure");
+  app->group("");  // not for people
+  auto a = std::make_shared<WorkerArguments>();
+  app->add_option("--kernels", a->kernels)->delimiter(',');
+  app->add_option("--extra", a->extra, "Percent of more work")->check(CLI::Range(0.0, 1000.0));
+  app->add_option("--repetitions", a->repetitions)->check(CLI::Range(1, 1000));
+  app->add_option("--seed", a->seed);
+  app->callback([a, &code] { code = run_worker(*a); });
+}
+
+void add_history(CLI::App& parent, int& code) {
+  auto* app =
+      parent.add_subcommand("history", "Steps, drift and flapping in a history; never blocks");
+  auto a = std::make_shared<HistoryArguments>();
+  app->add_option("source", a->source, "Folder or file of JSON Lines, or git:BRANCH")->required();
+  app->add_option("--min-effect", a->min_effect, "Smaller changes of level are not told [2%]");
+  app->add_flag("--json", a->json, "As JSON, schema howmany.history/1");
+  app->footer(
+      "Each line: {\"commit\", \"date\", \"benchmark\", \"metric\", \"ratio\"}, the ratio to a "
+      "pinned\n"
+      "anchor that was measured beside it, so that the machine cancels.\n"
+      "Examples:\n"
+      "  howmany gate --base anchor/my_bench --candidate build/my_bench --write history=h/$(date "
+      "+%F).jsonl\n"
+      "  howmany history h/\n"
+      "  howmany history git:benchmark-results --json");
+  app->callback([a, &code] { code = run_history(*a); });
+}
+
 }  // namespace
 
-const std::vector<std::string> kComparingCommands = {"compare"};
+const std::vector<std::string> kComparingCommands = {"compare", "gate", "history", "gate-worker"};
 
-void add_comparing(CLI::App& app, int& code) { add_compare(app, code); }
+void add_comparing(CLI::App& app, int& code) {
+  add_compare(app, code);
+  add_gate(app, code);
+  add_history(app, code);
+  add_worker(app, code);
+}
 
 }  // namespace howmany

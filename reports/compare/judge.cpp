@@ -35,12 +35,19 @@ Sides in_pairs(const std::vector<Sample>& a, const std::vector<Sample>& b) {
   return sides;
 }
 
+std::string text_in(const nlohmann::json& context, const char* key) {
+  const auto it = context.find(key);
+  return it != context.end() && it->is_string() ? it->get<std::string>() : "unknown";
+}
+
 class Judge {
  public:
   Judge(const Suite& base, const Suite& candidate, const JudgeOptions& options)
       : base_(base), candidate_(candidate), options_(options) {
     result_.base = base.source;
     result_.candidate = candidate.source;
+    result_.commit = text_in(candidate.context, "commit");
+    result_.date = text_in(candidate.context, "date");
     result_.options = options;
     result_.likeness = likeness(base.context, candidate.context);
     const auto blocks = base.context.find("howmany_blocks");
@@ -228,10 +235,11 @@ class Judge {
     for (const Open& open : open_) {
       if (result_.rows[open.row].metric == "real_time") shifts.push_back(open.shift.value);
     }
-    if (shifts.size() < 2) return;
+    if (shifts.empty()) return;
     const Shift whole = paired_shift(shifts);
+    if (!whole.interval) return;
     result_.suite_change = std::expm1(whole.value);
-    if (whole.interval) result_.suite_interval = as_change(*whole.interval);
+    result_.suite_interval = as_change(*whole.interval);
   }
 
   void guess_renames() {

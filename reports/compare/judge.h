@@ -64,6 +64,7 @@ struct Row {
 
 struct Comparison {
   std::string base, candidate;  // where they come from
+  std::string commit, date;     // of the candidate, as its context has them
   Likeness likeness;
   bool paired = false;
   JudgeOptions options;

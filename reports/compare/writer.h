@@ -20,7 +20,8 @@
   X(sarif, "SARIF 2.1.0 of the regressions")                                            \
   X(bencher, "Bencher Metric Format of the candidate")                                  \
   X(smaller_is_better, "github-action-benchmark: the candidate, customSmallerIsBetter") \
-  X(bigger_is_better, "github-action-benchmark: the candidate, customBiggerIsBetter")
+  X(bigger_is_better, "github-action-benchmark: the candidate, customBiggerIsBetter")   \
+  X(history, "JSON Lines for howmany history: ratios to the base, a pinned anchor")
 
 namespace howmany {
 
