@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Who may include whom: core <- parallel <- benches, tests; reports stands alone; nobody includes a source file."""
+"""Who may include whom: core <- parallel <- benches, tests; reports stands alone; nobody includes a source file; and no
+two headers define a type of one name, since the linker would take either for both."""
 import pathlib
 import re
 import sys
@@ -12,6 +13,8 @@ MAY_INCLUDE = {
     "tests": {"core", "parallel", "benches", "reports", "tests"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+LINKED_TOGETHER = [["core", "parallel", "benches"], ["reports"]]
+TYPE = re.compile(r"^(?:struct|class|enum class) (\w+)[^;\n]*\{", re.M)
 
 
 def problems(root):
@@ -32,9 +35,22 @@ def problems(root):
                     yield f"{where}, private to {private.group()}"
 
 
+def twice_defined(root):
+    for folders in LINKED_TOGETHER:
+        first = {}
+        for path in sorted(p for folder in folders for p in (root / folder).rglob("*.h")):
+            text = path.read_text()
+            space = re.search(r"^namespace (\S+)", text, re.M)
+            for name in TYPE.findall(text):
+                name = f"{space.group(1) if space else ''}::{name}"
+                here = path.relative_to(root)
+                if first.setdefault(name, here) != here:
+                    yield f"{here}: defines {name}, which {first[name]} defines too"
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
-    found = list(problems(root))
+    found = [*problems(root), *twice_defined(root)]
     print("\n".join(found) or "layering holds")
     return bool(found)
 

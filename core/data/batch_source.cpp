@@ -5,6 +5,7 @@
 
 #include "core/data/sampler.h"
 #include "core/error.h"
+#include "core/profile/range.h"
 #include "core/rng.h"
 
 namespace howmany {
@@ -100,6 +101,8 @@ Batch BatchMaker::empty(int64_t batch) const {
 bool BatchMaker::fill(const Epoch& epoch, int64_t batch, std::byte* x, std::byte* y,
                       std::atomic<int64_t>& at, const std::function<bool()>& abandoned) const {
   const int64_t first = batch * options_.global_batch + first_row(batch), count = rows(batch);
+  const Range range(Category::data, "load batch",
+                    static_cast<uint64_t>(count * (x_bytes_ + y_bytes_)));
   for (int64_t row = 0; row < count; ++row, x += x_bytes_, y += y_bytes_) {
     if (abandoned()) return false;
     const int64_t sample = epoch.order[static_cast<size_t>(first + row)];

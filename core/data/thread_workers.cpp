@@ -11,7 +11,6 @@
 
 #include "core/data/batch_source.h"
 #include "core/error.h"
-#include "core/profile/range.h"
 
 namespace howmany {
 namespace {
@@ -67,8 +66,6 @@ void Shared::replace(std::shared_ptr<Pass> next) {
 // An abandoned batch ends early, unfinished.
 Batch Shared::make(const Pass& from, int64_t batch, size_t worker) {
   Batch made = maker.empty(batch);
-  const Range range(Category::data, "load batch",
-                    static_cast<uint64_t>(made.x.bytes() + made.y.bytes()));
   maker.fill(from.epoch, batch, static_cast<std::byte*>(made.x.mutable_raw()),
              static_cast<std::byte*>(made.y.mutable_raw()), at[worker],
              [&] { return from.abandoned.load(std::memory_order_relaxed); });

@@ -16,7 +16,7 @@ using Values = std::vector<double>;
 
 Values logs_of(const Series& series) {
   Values values;
-  for (const Point& point : series.points) values.push_back(std::log(point.ratio));
+  for (const HistoryPoint& point : series.points) values.push_back(std::log(point.ratio));
   return values;
 }
 
@@ -165,10 +165,10 @@ class Search {
   Search(const Values& values, const HistoryOptions& options)
       : values_(values), options_(options) {}
 
-  std::vector<Step> run() {
+  std::vector<LevelChange> run() {
     divide(0, values_.size());
     std::sort(steps_.begin(), steps_.end(),
-              [](const Step& a, const Step& b) { return a.first_bad < b.first_bad; });
+              [](const LevelChange& a, const LevelChange& b) { return a.first_bad < b.first_bad; });
     return std::move(steps_);
   }
 
@@ -206,7 +206,7 @@ class Search {
 
   const Values& values_;
   const HistoryOptions& options_;
-  std::vector<Step> steps_;
+  std::vector<LevelChange> steps_;
 };
 
 // Two levels with nothing between, and back and forth among them.
@@ -227,7 +227,7 @@ bool flaps_fast(const Values& values, double least_gap) {
 }
 
 // Three changes or more that lead back to where they came from.
-bool flaps_slowly(const std::vector<Step>& steps) {
+bool flaps_slowly(const std::vector<LevelChange>& steps) {
   if (steps.size() < 3) return false;
   for (size_t i = 1; i < steps.size(); ++i) {
     const double there = std::log1p(steps[i - 1].change), back = std::log1p(steps[i].change);
@@ -252,7 +252,7 @@ double chance_of_slope(const Values& values, const HistoryOptions& options) {
 }
 
 // A line explains the values better than the steps, each of which costs two parameters (BIC).
-bool line_fits_better(const Values& values, const std::vector<Step>& steps,
+bool line_fits_better(const Values& values, const std::vector<LevelChange>& steps,
                       const HistoryOptions& options) {
   const Line line = line_through(values);
   const auto n = static_cast<double>(values.size());

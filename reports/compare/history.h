@@ -12,14 +12,14 @@
 
 namespace howmany {
 
-struct Point {
+struct HistoryPoint {
   std::string commit, date;
   double ratio = 1;  // to the anchor, positive
 };
 
 struct Series {
   std::string benchmark, metric;
-  std::vector<Point> points;  // oldest first
+  std::vector<HistoryPoint> points;  // oldest first
 };
 
 struct HistoryOptions {
@@ -32,7 +32,7 @@ struct HistoryOptions {
 
 // The level changed after `last_good` and not later than `first_bad`; indices into the points. When
 // noise hides the very commit, they are further apart.
-struct Step {
+struct LevelChange {
   size_t last_good = 0, first_bad = 0;
   double change = 0;  // of the median, 0.05 is 5 % more
   double p = 1;       // of a largest difference as large as this, by permutation
@@ -41,9 +41,9 @@ struct Step {
 struct Finding {
   enum class Status { kTooShort, kStable, kStep, kDrift, kFlapping };
   Status status = Status::kStable;
-  std::vector<Step> steps;  // oldest first
-  double drift = 0;         // from the first to the last point along the line, when drifting
-  double level = 1;         // where it is now
+  std::vector<LevelChange> steps;  // oldest first
+  double drift = 0;                // from the first to the last point along the line, when drifting
+  double level = 1;                // where it is now
 };
 
 const char* name_of(Finding::Status status);

@@ -82,16 +82,16 @@ void merge(std::vector<Series>& all, std::vector<Series> more) {
 
 void put_in_order(Series& series) {
   std::stable_sort(series.points.begin(), series.points.end(),
-                   [](const Point& a, const Point& b) { return a.date < b.date; });
+                   [](const HistoryPoint& a, const HistoryPoint& b) { return a.date < b.date; });
 }
 
-std::string range(const Series& series, const Step& step) {
+std::string range(const Series& series, const LevelChange& step) {
   return series.points[step.last_good].commit + ".." + series.points[step.first_bad].commit;
 }
 
 nlohmann::ordered_json to_json(const Series& series, const Finding& finding) {
   nlohmann::ordered_json steps = nlohmann::ordered_json::array();
-  for (const Step& step : finding.steps) {
+  for (const LevelChange& step : finding.steps) {
     steps.push_back({{"after", series.points[step.last_good].commit},
                      {"not_later_than", series.points[step.first_bad].commit},
                      {"change", step.change},
@@ -113,7 +113,7 @@ std::string told(const Series& series, const Finding& finding) {
   }
   std::string text;
   if (finding.status != Finding::Status::kStep) return text;
-  for (const Step& step : finding.steps) {
+  for (const LevelChange& step : finding.steps) {
     text += fmt::format("{}{:+.1f} % in {}", text.empty() ? "" : "; ", 100 * step.change,
                         range(series, step));
   }
@@ -136,7 +136,7 @@ std::vector<Series> history_from_text(const std::string& text, const std::string
     const JsonNode ratio = node.at("ratio");
     const std::string benchmark = node.at("benchmark").string(),
                       metric = node.at("metric").string();
-    const Point point{node.at("commit").string(), node.at("date").string(), ratio.number()};
+    const HistoryPoint point{node.at("commit").string(), node.at("date").string(), ratio.number()};
     if (point.ratio <= 0) ratio.fail("is not above 0");
     Series& series = all[{benchmark, metric}];
     series.benchmark = benchmark;

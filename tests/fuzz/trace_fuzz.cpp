@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     HistoryOptions options;
     options.permutations = 19;
     for (const Series& series : history_from_text(text, "h")) {
-      for (const Step& step : analyse(series, options).steps) {
+      for (const LevelChange& step : analyse(series, options).steps) {
         if (step.last_good >= step.first_bad || step.first_bad >= series.points.size())
           std::abort();
       }
