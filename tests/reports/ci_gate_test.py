@@ -71,6 +71,18 @@ class CiGate(programs.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("identical", done.stdout)
 
+    def test_main_itself_is_not_built_twice(self):
+        done = self.gate()
+        self.assertEqual((done.returncode, done.stdout), (0, "Nothing differs from main: nothing to measure.\n"), done.stderr)
+
+    def test_a_clone_without_the_branch_takes_the_remote_one(self):
+        clone = self.folder / "clone"
+        self.commit(0.0015)
+        subprocess.run(["git", "clone", "-q", self.repo, clone], check=True)
+        self.repo = clone
+        done = self.gate()
+        self.assertEqual(done.returncode, 1, done.stderr)
+
     def test_wrong_options_tell_how(self):
         done = self.gate("--bnech", "x")
         self.assertEqual(done.returncode, 2)
