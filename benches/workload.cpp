@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/names.h"
+#include "core/options.h"
 #include "core/profile/range.h"
 
 namespace howmany::benches {
@@ -82,7 +83,7 @@ std::vector<Device> Workload::devices_of(int rank) const {
 std::vector<std::string> join_options(const std::vector<std::string>& pieces) {
   std::vector<std::string> modes;
   for (const std::string& piece : pieces) {
-    const bool option = piece.find('=') < piece.find(':');
+    const bool option = piece.find('=') < piece.find(':') || goes_on(piece);
     if (option && !modes.empty())
       modes.back() += "," + piece;
     else

@@ -8,20 +8,30 @@
 
 namespace howmany {
 
+// Keys never begin with a digit: of a list, such as "placement=0-3:cpu:0,4-9:cpu:1".
+bool goes_on(std::string_view item) {
+  return !item.empty() && item[0] >= '0' && item[0] <= '9' && item.find('=') == item.npos;
+}
+
 NamedOptions parse_named(std::string_view kind, std::string_view text) {
   const size_t colon = text.find(':');
   NamedOptions given{std::string(text.substr(0, colon)), {}};
   text.remove_prefix(colon == std::string_view::npos ? text.size() : colon + 1);
+  std::string* value = nullptr;
   while (!text.empty()) {
     const size_t comma = text.find(',');
     const std::string_view item = text.substr(0, comma);
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+    if (value && goes_on(item)) {
+      value->append(",").append(item);
+      continue;
+    }
     const size_t equals = item.find('=');
     HM_REQUIRE(equals != std::string_view::npos && equals > 0,
                "[{}] option '{}' is not of the form key=value", kind, item);
-    const bool fresh =
-        given.options.emplace(item.substr(0, equals), item.substr(equals + 1)).second;
+    const auto [at, fresh] = given.options.emplace(item.substr(0, equals), item.substr(equals + 1));
     HM_REQUIRE(fresh, "[{}] option '{}' is given twice", kind, item.substr(0, equals));
-    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+    value = &at->second;
   }
   return given;
 }

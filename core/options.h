@@ -19,6 +19,9 @@ struct NamedOptions {
   Options options;
 };
 
+// Whether what follows a comma belongs to the value before it.
+bool goes_on(std::string_view item);
+
 // `kind` begins the messages: "[model] option 'x' is not of the form key=value".
 NamedOptions parse_named(std::string_view kind, std::string_view text);
 // Refuses any option that is not one of `keys`, suggesting the nearest.

@@ -62,11 +62,16 @@ std::vector<std::string> expanded(const std::vector<std::string>& devices) {
 
 std::string name_of(const std::string& mode) { return mode.substr(0, mode.find(':')); }
 
-// What a comma separated and was an option: "pipeline:micro_batches=8", "schedule=gpipe".
+// Whether a comma cut it off a mode: an option, "schedule=gpipe", or more of a placement,
+// "4-9:cpu:1".
+bool goes_on(const std::string& piece) {
+  return piece.find('=') < piece.find(':') || piece.find_first_of("0123456789") == 0;
+}
+
 std::vector<std::string> joined(const std::vector<std::string>& pieces) {
   std::vector<std::string> modes;
   for (const std::string& piece : pieces) {
-    if (piece.find('=') < piece.find(':') && !modes.empty()) {
+    if (goes_on(piece) && !modes.empty()) {
       modes.back() += "," + piece;
     } else {
       modes.push_back(piece);

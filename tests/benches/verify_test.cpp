@@ -66,11 +66,12 @@ TEST(Verify, CutsEveryShareIntoMicroBatches) {
 }
 
 TEST(Modes, OptionsBehindACommaBelongToTheModeBefore) {
-  const std::vector<std::string> pieces = {"single", "pipeline:micro_batches=8", "schedule=gpipe",
-                                           "model:placement=0:cpu:0+1-:cpu:1", "ddp"};
+  const std::vector<std::string> pieces = {"single",         "pipeline:micro_batches=8",
+                                           "schedule=gpipe", "model:placement=0:cpu:0",
+                                           "1-:cpu:1",       "ddp"};
   EXPECT_EQ(join_options(pieces),
             (std::vector<std::string>{"single", "pipeline:micro_batches=8,schedule=gpipe",
-                                      "model:placement=0:cpu:0+1-:cpu:1", "ddp"}));
+                                      "model:placement=0:cpu:0,1-:cpu:1", "ddp"}));
 }
 
 TEST(Verify, WrongDataIsAnErrorOnEveryRank) {
