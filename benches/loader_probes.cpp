@@ -42,13 +42,17 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-void add_stages(const StageTimes& t, double sample_s, std::map<std::string, double>& counters) {
+// The stages were timed in calls that took `call_s` together, warm-up included: their shares of
+// that are told as shares of a sample's time, so that they add up.
+void add_stages(const StageTimes& t, double call_s, double sample_s,
+                std::map<std::string, double>& counters) {
   if (t.samples == 0) return;
   const auto n = static_cast<double>(t.samples);
-  counters["read_s"] = t.read_s / n;
-  counters["decode_s"] = t.decode_s / n;
-  counters["transform_s"] = t.transform_s / n;
-  counters["rest_s"] = std::max(0.0, sample_s - (t.read_s + t.decode_s + t.transform_s) / n);
+  const double scale = sample_s / call_s;
+  counters["read_s"] = t.read_s * scale;
+  counters["decode_s"] = t.decode_s * scale;
+  counters["transform_s"] = t.transform_s * scale;
+  counters["rest_s"] = std::max(0.0, sample_s - (t.read_s + t.decode_s + t.transform_s) * scale);
   counters["file_bytes"] = static_cast<double>(t.file_bytes) / n;
   counters["pixels"] = static_cast<double>(t.pixels) / n;
 }
@@ -127,7 +131,12 @@ Probed probe_solo(const LoaderData& data, int64_t batch, double budget_s) {
   loader.next();
   const StageTimes before = data.stages();
   Probed probed;
-  probed.samples = time_alone(budget_s, 6, [&] { loader.next(); });
+  double call_s = 0;
+  probed.samples = time_alone(budget_s, 6, [&] {
+    const Clock::time_point start = Clock::now();
+    loader.next();
+    call_s += since(start);
+  });
   StageTimes stages = data.stages();
   stages.samples -= before.samples;
   stages.file_bytes -= before.file_bytes;
@@ -139,7 +148,7 @@ Probed probe_solo(const LoaderData& data, int64_t batch, double budget_s) {
   probed.counters = {{"samples_per_s", 1 / sample_s},
                      {"sample_s", sample_s},
                      {"sample_bytes", static_cast<double>(data.sample_bytes())}};
-  add_stages(stages, sample_s, probed.counters);
+  add_stages(stages, call_s, sample_s, probed.counters);
   return probed;
 }
 

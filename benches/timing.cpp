@@ -55,13 +55,12 @@ Interval median_interval(std::vector<double> samples) {
   // The interval from the l-th smallest to the l-th largest misses the median with probability
   // 2 P(B < l), B ~ Binomial(n, 1/2).
   const auto n = static_cast<double>(samples.size());
-  double below = 0;
+  double below = 0, log_p = -n * std::log(2);
   size_t l = 0;
   for (double k = 0; k < n / 2; ++k) {
-    const double log_p =
-        std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) - n * std::log(2);
     below += std::exp(log_p);
     if (below > 0.025) break;
+    log_p += std::log((n - k) / (k + 1));  // from C(n, k) to C(n, k + 1)
     ++l;
   }
   if (l == 0) return {0, std::numeric_limits<double>::infinity()};

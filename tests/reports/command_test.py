@@ -70,8 +70,8 @@ class Answer(Fake):
                                                      r"efficiency 0\.\d+; data_parallel 0\.\d+\.")
 
     def test_options_of_a_mode_may_hold_commas(self):
-        self.gpus("--mode", "single,ddp:a=1,b=2+c")
-        self.assertEqual({run["mode"] for run in self.started()}, {"single", "ddp", "ddp:a=1,b=2+c"})
+        self.gpus("--mode", "single,ddp:a=0:x,1:y,b=2+c")
+        self.assertEqual({run["mode"] for run in self.started()}, {"single", "ddp", "ddp:a=0:x,1:y,b=2+c"})
 
     def test_every_round_measures_everything_once_in_another_order(self):
         self.gpus("--rounds", "4")
