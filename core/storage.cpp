@@ -108,8 +108,11 @@ Storage::Storage(int64_t bytes, Device device) : bytes_(rounded_up(bytes)) {
   throw Error(fmt::format("[storage] out of memory: {} bytes on {}", bytes_, device.str()));
 }
 
+Storage::Storage(std::shared_ptr<void> memory, int64_t bytes)
+    : lent_(std::move(memory)), data_(lent_.get()), bytes_(bytes) {}
+
 Storage::~Storage() {
-  if (!pool().give(data_, bytes_)) std::free(data_);
+  if (!lent_ && !pool().give(data_, bytes_)) std::free(data_);
 }
 
 std::shared_ptr<void> Storage::attachment(int64_t offset) const {

@@ -16,6 +16,8 @@ namespace howmany {
 class Storage {
  public:
   Storage(int64_t bytes, Device device);
+  // Somebody else's memory on the CPU, kept for as long as this lives.
+  Storage(std::shared_ptr<void> memory, int64_t bytes);
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -28,6 +30,7 @@ class Storage {
   void set_attachment(int64_t offset, std::shared_ptr<void> value);
 
  private:
+  std::shared_ptr<void> lent_;  // not of the pool
   void* data_ = nullptr;
   int64_t bytes_ = 0;
   std::atomic<uint64_t> version_{0};

@@ -36,6 +36,16 @@ Tensor Tensor::empty(const Shape& shape, Dtype dtype, Device device) {
   return t;
 }
 
+Tensor Tensor::over(std::shared_ptr<void> memory, const Shape& shape, Dtype dtype, Device device) {
+  Tensor t;
+  t.numel_ = shape.numel();
+  t.shape_ = shape;
+  t.dtype_ = dtype;
+  t.device_ = device;
+  t.storage_ = std::make_shared<Storage>(std::move(memory), t.bytes());
+  return t;
+}
+
 Tensor Tensor::zeros(const Shape& shape, Dtype dtype, Device device) {
   Tensor t = empty(shape, dtype, device);
   t.zero();

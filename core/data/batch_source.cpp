@@ -11,6 +11,7 @@
 namespace howmany {
 namespace {
 
+constexpr int kMostWorkers = 1024;
 constexpr int64_t kMostInFlight = 1024;  // of processes: what their pipes hold
 
 Shape batch_shape(int64_t rows, const Shape& sample) {
@@ -29,6 +30,10 @@ void check(int64_t size, const LoaderOptions& o) {
   HM_REQUIRE(o.global_batch >= 1, "[loader] global batch {}", o.global_batch);
   HM_REQUIRE(o.workers >= 0 && o.prefetch >= 1, "[loader] {} workers, prefetch {}", o.workers,
              o.prefetch);
+  HM_REQUIRE(o.workers <= kMostWorkers, "[loader] {} workers, at most {}", o.workers, kMostWorkers);
+  HM_REQUIRE(o.in_order || o.share.count == 1,
+             "[loader] batches in any order are for one loader: {} ranks would differ",
+             o.share.count);
   HM_REQUIRE(o.timeout_seconds >= 0, "[loader] timeout {} s", o.timeout_seconds);
   HM_REQUIRE(o.as == WorkersAs::threads || int64_t{o.workers} * o.prefetch <= kMostInFlight,
              "[loader] {} batches ahead for each of {} processes: more than {} in all", o.prefetch,
@@ -95,7 +100,7 @@ Batch BatchMaker::empty(int64_t batch) const {
   const Device device = options_.device.type == DeviceType::cpu ? options_.device : Device{};
   return {Tensor::empty(batch_shape(rows(batch), spec_.x), spec_.x_dtype, device),
           Tensor::empty(batch_shape(rows(batch), spec_.y), spec_.y_dtype, device),
-          global_rows(batch), first_row(batch)};
+          global_rows(batch), first_row(batch), batch};
 }
 
 bool BatchMaker::fill(const Epoch& epoch, int64_t batch, std::byte* x, std::byte* y,
@@ -121,6 +126,16 @@ bool BatchMaker::fill(const Epoch& epoch, int64_t batch, std::byte* x, std::byte
 
 std::string BatchMaker::name_of(int64_t sample) const {
   return sample < 0 ? "no sample" : dataset_.name_of(sample);
+}
+
+void BatchMaker::init_worker(int index) const {
+  if (!options_.worker_init) return;
+  const uint64_t base = Rng(options_.seed, stream_of("loader.worker")).bits(0);
+  try {
+    options_.worker_init({index, options_.workers, base + static_cast<uint64_t>(index)});
+  } catch (const std::exception& error) {
+    throw Error(fmt::format("[loader] worker {} cannot start: {}", index, error.what()));
+  }
 }
 
 std::unique_ptr<BatchSource> batches_by_caller(const BatchMaker& maker) {

@@ -40,6 +40,8 @@ class BatchMaker {
   bool fill(const Epoch& epoch, int64_t batch, std::byte* x, std::byte* y, std::atomic<int64_t>& at,
             const std::function<bool()>& abandoned) const;
   std::string name_of(int64_t sample) const;
+  // Calls worker_init; throws Error with the worker and the reason.
+  void init_worker(int index) const;
 
  private:
   int64_t first_row(int64_t batch) const;
@@ -56,11 +58,13 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
   virtual void start(int64_t epoch) = 0;  // abandons what was left of the one before
-  virtual Batch take(int64_t batch) = 0;  // each of an epoch once, in order
+  // Each of an epoch once, in order; or any that has not been taken, when order does not matter.
+  virtual Batch take(int64_t batch) = 0;
 };
 
 std::unique_ptr<BatchSource> batches_by_caller(const BatchMaker& maker);
 std::unique_ptr<BatchSource> batches_by_threads(const BatchMaker& maker);
 std::unique_ptr<BatchSource> batches_by_processes(const BatchMaker& maker);
+std::unique_ptr<BatchSource> batches_as_pytorch(const BatchMaker& maker);
 
 }  // namespace howmany

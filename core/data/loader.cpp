@@ -26,8 +26,15 @@ class Stopwatch {
 
 std::unique_ptr<BatchSource> make_source(const BatchMaker& maker) {
   if (maker.options().workers == 0) return batches_by_caller(maker);
-  return maker.options().as == WorkersAs::threads ? batches_by_threads(maker)
-                                                  : batches_by_processes(maker);
+  switch (maker.options().as) {
+    case WorkersAs::threads:
+      return batches_by_threads(maker);
+    case WorkersAs::processes:
+      return batches_by_processes(maker);
+    case WorkersAs::pytorch:
+      return batches_as_pytorch(maker);
+  }
+  throw std::invalid_argument("[loader] workers of no kind");
 }
 
 }  // namespace
@@ -36,8 +43,12 @@ struct Loader::State {
   State(const Dataset& dataset, const LoaderOptions& options)
       : maker(dataset, options), source(make_source(maker)) {}
 
+  void end_of_epoch() {
+    if (!maker.options().persistent_workers) source.reset();
+  }
+
   const BatchMaker maker;
-  const std::unique_ptr<BatchSource> source;
+  std::unique_ptr<BatchSource> source;  // none between epochs when workers do not persist
   bool started = false;
   int64_t taken = 0;  // batches of this epoch
   double waited = 0;
@@ -51,6 +62,8 @@ Loader::~Loader() = default;
 int64_t Loader::batches_per_epoch() const { return state_->maker.batches(); }
 
 void Loader::start_epoch(int64_t epoch) {
+  if (state_->started) state_->end_of_epoch();
+  if (!state_->source) state_->source = make_source(state_->maker);
   state_->source->start(epoch);
   state_->started = true;
   state_->taken = 0;
@@ -59,13 +72,22 @@ void Loader::start_epoch(int64_t epoch) {
 std::optional<Batch> Loader::next() {
   State& s = *state_;
   HM_REQUIRE(s.started, "[loader] next() before start_epoch()");
-  if (s.taken == s.maker.batches()) return {};
+  if (s.taken == s.maker.batches()) {
+    s.end_of_epoch();
+    return {};
+  }
   Range range(Category::data, "data wait");
   Stopwatch stopwatch(s.waited);
   Batch batch = s.source->take(s.taken++);
   batch.x = batch.x.to(s.maker.options().device);
   batch.y = batch.y.to(s.maker.options().device);
   return batch;
+}
+
+std::vector<std::string> Loader::notes() const {
+  const LoaderOptions& o = state_->maker.options();
+  if (!o.pin_memory || o.device.type != DeviceType::cpu) return {};
+  return {"pin_memory changes nothing: batches stay on the CPU, so none is copied to a GPU"};
 }
 
 double Loader::wait_seconds() const { return state_->waited; }

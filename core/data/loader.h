@@ -10,8 +10,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "core/data/dataset.h"
 
@@ -29,16 +32,24 @@ struct Batch {
   Tensor x, y;
   int64_t global_rows = 0;  // samples in the global batch this is a part of
   int64_t first_row = 0;    // place of row 0 in it
+  int64_t number = 0;       // of the epoch
 };
 
 // Threads hand a batch over without a copy. Processes survive a sample that kills its worker, and
 // cost a copy; they are forked, so make the loader while no other thread holds a lock.
-enum class WorkersAs { threads, processes };
+// Pytorch is processes as torch.utils.data.DataLoader has them: what that costs, to measure it.
+enum class WorkersAs { threads, processes, pytorch };
+
+// What a worker is told when it starts. The seed is a pure function of the loader's and the index.
+struct WorkerInfo {
+  int index = 0, count = 0;
+  uint64_t seed = 0;
+};
 
 struct LoaderOptions {
   int64_t global_batch = 1;  // at least share.count
-  int workers = 0;
-  int prefetch = 2;  // batches kept ready per worker
+  int workers = 0;           // at most 1024
+  int prefetch = 2;          // batches kept ready per worker
   bool shuffle = true;
   // Else the last batch of an epoch may be smaller. One with fewer rows than shares is dropped
   // anyway, on all ranks alike.
@@ -48,6 +59,15 @@ struct LoaderOptions {
   Device device = {};  // where batches end up
   WorkersAs as = WorkersAs::threads;
   double timeout_seconds = 0;  // of waiting for a batch; 0: none
+  // Else batches come as they are finished, so that a slow one holds up no other: the same batches
+  // in any order. Only for a loader that is the only one, since ranks would differ.
+  bool in_order = true;
+  bool persistent_workers = true;  // else each epoch starts workers anew and ends them
+  // Page-locked batches, for copies to a GPU; where there is none it changes nothing: see notes().
+  bool pin_memory = false;
+  // Runs first in every worker, thread or process; never when there are 0 workers. What it throws
+  // is an Error of the next next(), and the end.
+  std::function<void(const WorkerInfo&)> worker_init = {};
 };
 
 class Loader {
@@ -63,12 +83,13 @@ class Loader {
 
   int64_t batches_per_epoch() const;
   void start_epoch(int64_t epoch);  // abandons what was left of the previous one
-  // The next batch in order, or nothing at the end of the epoch. Rethrows what loading this batch
+  // The next batch, or nothing at the end of the epoch. Rethrows what loading this batch
   // threw, the sample named; the call after goes on with the batch after. A worker process that
   // dies, or the timeout, is an Error that names the sample each worker was at, and the end: every
   // further call throws it again.
   std::optional<Batch> next();
-  double wait_seconds() const;  // time the caller spent in next() since construction
+  std::vector<std::string> notes() const;  // options that change nothing here, and why
+  double wait_seconds() const;             // time the caller spent in next() since construction
 
  private:
   struct State;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -39,6 +40,11 @@ struct Shared {
 
   void replace(std::shared_ptr<Pass> next);
   void work(size_t worker);
+  void init(size_t worker);
+  void keep(int64_t batch, Slot filled);
+  bool has(int64_t batch) { return options().in_order ? slot(batch).filled() : !finished.empty(); }
+  Slot& next(int64_t batch) { return options().in_order ? slot(batch) : finished.front(); }
+  const LoaderOptions& options() const { return maker.options(); }
   Batch make(const Pass& from, int64_t batch, size_t worker);
   Slot& slot(int64_t batch) { return slots[static_cast<size_t>(batch) % slots.size()]; }
 
@@ -49,6 +55,8 @@ struct Shared {
   bool stop = false;
   int64_t issued = 0, delivered = 0;     // batches of this pass
   std::vector<Slot> slots;               // batch b in slot b % window
+  std::deque<Slot> finished;             // instead, when order does not matter
+  std::exception_ptr unable;             // what a worker could not start for
   std::vector<std::atomic<int64_t>> at;  // the sample each worker is at
 };
 
@@ -59,6 +67,7 @@ void Shared::replace(std::shared_ptr<Pass> next) {
     pass = std::move(next);
     issued = delivered = 0;
     for (Slot& s : slots) s = {};
+    finished.clear();
   }
   issue.notify_all();
 }
@@ -72,7 +81,26 @@ Batch Shared::make(const Pass& from, int64_t batch, size_t worker) {
   return made;
 }
 
+void Shared::init(size_t worker) {
+  try {
+    maker.init_worker(static_cast<int>(worker));
+  } catch (...) {
+    std::lock_guard lock(mutex);
+    if (!unable) unable = std::current_exception();
+    stop = true;
+  }
+  ready.notify_one();
+}
+
+void Shared::keep(int64_t batch, Slot filled) {
+  if (options().in_order)
+    slot(batch) = std::move(filled);
+  else
+    finished.push_back(std::move(filled));
+}
+
 void Shared::work(size_t worker) {
+  init(worker);
   const auto window = static_cast<int64_t>(slots.size());
   const auto wanted = [&] {
     return stop || (pass && issued < std::min(maker.batches(), delivered + window));
@@ -92,7 +120,7 @@ void Shared::work(size_t worker) {
     }
     lock.lock();
     if (mine->abandoned) continue;
-    slot(batch) = std::move(filled);
+    keep(batch, std::move(filled));
     ready.notify_one();
   }
 }
@@ -123,9 +151,10 @@ class ThreadWorkers final : public BatchSource {
     Slot taken;
     {
       std::unique_lock lock(shared_->mutex);
-      Slot& next = shared_->slot(batch);
-      if (!wait(lock, next)) throw Error(failure_);
-      taken = std::exchange(next, {});
+      if (!wait(lock, batch)) throw Error(failure_);
+      if (shared_->unable) std::rethrow_exception(shared_->unable);
+      taken = std::exchange(shared_->next(batch), {});
+      if (!shared_->options().in_order) shared_->finished.pop_front();
       ++shared_->delivered;
     }
     shared_->issue.notify_one();
@@ -135,9 +164,9 @@ class ThreadWorkers final : public BatchSource {
 
  private:
   // False when the time was up: then nothing can be had any more.
-  bool wait(std::unique_lock<std::mutex>& lock, const Slot& next) {
+  bool wait(std::unique_lock<std::mutex>& lock, int64_t batch) {
     const double limit = shared_->maker.options().timeout_seconds;
-    const auto filled = [&] { return next.filled(); };
+    const auto filled = [&] { return shared_->unable || shared_->has(batch); };
     if (limit <= 0) {
       shared_->ready.wait(lock, filled);
       return true;

@@ -229,6 +229,14 @@ TEST(Loader, BatchesAreOnTheirDevice) {
   }
 }
 
+TEST(Loader, PinningWithoutAGpuIsSaidToChangeNothing) {
+  const Numbers data(8);
+  EXPECT_TRUE(Loader(data, {}).notes().empty());
+  const Loader loader(data, {.pin_memory = true});
+  ASSERT_EQ(loader.notes().size(), 1u);
+  EXPECT_THAT(loader.notes()[0], HasSubstr("pin_memory changes nothing"));
+}
+
 TEST(Loader, RefusesOptionsThatMakeNoBatch) {
   const Numbers data(10), none(0);
   const auto refused = [&](const Dataset& dataset, const LoaderOptions& options) {
@@ -241,6 +249,7 @@ TEST(Loader, RefusesOptionsThatMakeNoBatch) {
   };
   EXPECT_THAT(refused(data, {.global_batch = 0}), HasSubstr("global batch 0"));
   EXPECT_THAT(refused(data, {.workers = -1}), HasSubstr("-1 workers"));
+  EXPECT_THAT(refused(data, {.workers = 10'000}), HasSubstr("10000 workers, at most 1024"));
   EXPECT_THAT(refused(data, {.prefetch = 0}), HasSubstr("prefetch 0"));
   EXPECT_THAT(refused(data, {.share = {2, 2}}), HasSubstr("share 2 of 2"));
   EXPECT_THAT(refused(data, {.global_batch = 2, .share = {0, 3}}),

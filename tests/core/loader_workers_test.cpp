@@ -6,16 +6,20 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <latch>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "core/data/loader.h"
 #include "core/error.h"
+#include "tests/support/image_files.h"
 
 namespace howmany {
 namespace {
@@ -78,15 +82,39 @@ std::string drain(Loader& loader) {
   });
 }
 
+size_t entries(const char* folder) {
+  size_t n = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++n;
+  return n;
+}
+
+size_t children() {
+  std::ifstream file("/proc/self/task/" + std::to_string(::getpid()) + "/children");
+  size_t n = 0;
+  for (std::string pid; file >> pid;) ++n;
+  return n;
+}
+
+size_t mappings() {
+  std::ifstream file("/proc/self/maps");
+  size_t n = 0;
+  for (std::string line; std::getline(file, line);) ++n;
+  return n;
+}
+
 class As : public ::testing::TestWithParam<WorkersAs> {
  protected:
   LoaderOptions options(int workers = 2) const {
     return {.global_batch = 4, .workers = workers, .shuffle = false, .as = GetParam()};
   }
 };
-INSTANTIATE_TEST_SUITE_P(Kind, As, ::testing::Values(WorkersAs::threads, WorkersAs::processes),
+INSTANTIATE_TEST_SUITE_P(Kind, As,
+                         ::testing::Values(WorkersAs::threads, WorkersAs::processes,
+                                           WorkersAs::pytorch),
                          [](const auto& kind) {
-                           return kind.param == WorkersAs::threads ? "Threads" : "Processes";
+                           return kind.param == WorkersAs::threads     ? "Threads"
+                                  : kind.param == WorkersAs::processes ? "Processes"
+                                                                       : "Pytorch";
                          });
 
 TEST_P(As, SameBatchesWhateverTheWorkersAre) {
@@ -134,17 +162,144 @@ TEST_P(As, AFailingSampleIsNamedAndTheNextBatchComes) {
   EXPECT_FALSE(loader.next());
 }
 
-size_t entries(const char* folder) {
-  size_t n = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++n;
-  return n;
+TEST_P(As, InAnyOrderTheBatchesAreTheSame) {
+  const Numbers data(103);
+  Loader reference(data, {.global_batch = 8, .workers = 0, .seed = 3});
+  const std::vector<Seen> expected = read_epoch(reference, 5);
+  LoaderOptions free = options(3);
+  free.global_batch = 8;
+  free.shuffle = true;
+  free.seed = 3;
+  free.in_order = false;
+  Loader loader(data, free);
+  std::vector<Seen> batches(expected.size());
+  loader.start_epoch(5);
+  while (auto batch = loader.next()) {
+    const auto x = batch->x.values<int64_t>(), y = batch->y.values<int64_t>();
+    batches.at(static_cast<size_t>(batch->number)) = {{x.begin(), x.end()}, {y.begin(), y.end()}};
+  }
+  EXPECT_EQ(batches, expected);
 }
 
-size_t children() {
-  std::ifstream file("/proc/self/task/" + std::to_string(::getpid()) + "/children");
-  size_t n = 0;
-  for (std::string pid; file >> pid;) ++n;
-  return n;
+// Batch 0 waits, in its worker, for a file that appears when all others have been taken; with it
+// wait those that PyTorch had given to the same worker.
+TEST_P(As, InAnyOrderASlowBatchHoldsUpNoOther) {
+  const testing::TempFolder folder;
+  Numbers data(32);
+  data.on_get = [&](int64_t index) {
+    while (index == 0 && !std::filesystem::exists(folder / "go")) std::this_thread::yield();
+  };
+  LoaderOptions free = options();
+  free.in_order = false;
+  Loader loader(data, free);
+  loader.start_epoch(0);
+  const int64_t held = GetParam() == WorkersAs::pytorch ? free.prefetch : 1;
+  for (int64_t i = held; i < loader.batches_per_epoch(); ++i) EXPECT_NE(loader.next()->number, 0);
+  folder.write("go", "");
+  EXPECT_EQ(loader.next()->number, 0);
+  for (int64_t i = 1; i < held; ++i) EXPECT_TRUE(loader.next());
+  EXPECT_FALSE(loader.next());
+}
+
+TEST_P(As, AnyOrderIsForOneLoader) {
+  const Numbers data(32);
+  LoaderOptions free = options();
+  free.in_order = false;
+  free.share = {0, 2};
+  EXPECT_THROW(Loader(data, free), std::invalid_argument);
+}
+
+// Every worker adds a line "index count seed" to a file.
+TEST_P(As, EachWorkerIsToldItsSeedBeforeItsFirstSample) {
+  const testing::TempFolder folder;
+  const Numbers data(64);
+  const auto told = [&](uint64_t seed, const std::string& name) {
+    LoaderOptions with = options(3);
+    with.seed = seed;
+    with.worker_init = [path = folder / name](const WorkerInfo& info) {
+      std::ofstream(path, std::ios::app)
+          << fmt::format("{} {} {}\n", info.index, info.count, info.seed);
+    };
+    {
+      Loader loader(data, with);
+      read_epoch(loader, 0);
+      read_epoch(loader, 1);
+      std::ifstream file(folder / name);
+      for (size_t lines = 0; lines < 3; file = std::ifstream(folder / name))
+        lines = static_cast<size_t>(std::count(std::istreambuf_iterator<char>(file), {}, '\n'));
+    }
+    std::ifstream file(folder / name);
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(file, line);) lines.push_back(line);
+    std::ranges::sort(lines);
+    return lines;
+  };
+  const auto lines = told(7, "a");
+  ASSERT_EQ(lines.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(lines[i].starts_with(fmt::format("{} 3 ", i)));
+  EXPECT_NE(lines[0].substr(4), lines[1].substr(4));
+  EXPECT_EQ(told(7, "b"), lines);
+  EXPECT_NE(told(8, "c"), lines);
+}
+
+TEST_P(As, AWorkerThatCannotStartIsNamedWithTheReason) {
+  const Numbers data(64);
+  LoaderOptions with = options();
+  with.worker_init = [](const WorkerInfo& info) {
+    if (info.index == 1) throw Error("no licence");
+  };
+  Loader loader(data, with);
+  loader.start_epoch(0);
+  const std::string told = drain(loader);
+  if (told != "no error") {  // worker 0 may have made all batches before worker 1 began
+    EXPECT_EQ(told, "[loader] worker 1 cannot start: no licence");
+  }
+  with.worker_init = [](const WorkerInfo&) { throw Error("no licence"); };
+  Loader none(data, with);
+  none.start_epoch(0);
+  EXPECT_THAT(drain(none), HasSubstr("cannot start: no licence"));
+}
+
+TEST_P(As, WorkersThatDoNotPersistAreGoneBetweenEpochs) {
+  const Numbers data(64);
+  Loader reference(data, {.global_batch = 4, .workers = 0, .shuffle = false});
+  const size_t threads = entries("/proc/self/task"), processes = children();
+  LoaderOptions fresh = options();
+  fresh.persistent_workers = false;
+  Loader loader(data, fresh);
+  for (int64_t epoch : {0, 1, 2}) {
+    EXPECT_EQ(read_epoch(loader, epoch), read_epoch(reference, epoch));
+    while (entries("/proc/self/task") > threads) std::this_thread::yield();
+    EXPECT_EQ(children(), processes);
+    EXPECT_FALSE(loader.next());
+  }
+}
+
+TEST_P(As, WorkersThatPersistAreTheSameInEveryEpoch) {
+  const Numbers data(64);
+  Loader loader(data, options(1));
+  read_epoch(loader, 0);
+  EXPECT_GT(entries("/proc/self/task") + children(), 1u);
+}
+
+size_t resident_pages() {
+  std::ifstream file("/proc/self/statm");
+  size_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident;
+}
+
+TEST_P(As, MemoryIsFlatOverAHundredEpochs) {
+#ifdef HM_SANITIZED
+  GTEST_SKIP() << "a sanitizer keeps what was freed";
+#endif
+  const Numbers data(512);
+  Loader loader(data, options());
+  for (int64_t epoch = 0; epoch < 10; ++epoch) read_epoch(loader, epoch);
+  const size_t before = resident_pages();
+  for (int64_t epoch = 10; epoch < 110; ++epoch) read_epoch(loader, epoch);
+  // A batch lost each epoch would be 100 pages and more.
+  EXPECT_LE(resident_pages(), before + 64);
 }
 
 TEST_P(As, NothingIsLeftAfterAHundredAbandonedLoaders) {
@@ -243,6 +398,65 @@ TEST(Processes, TheConsumersMemoryIsItsOwn) {
   while (loader.next()) {
   }
   EXPECT_EQ(first->y.data<int64_t>()[3], -3);  // the slot has been used again since
+}
+
+// Batches are the memory that the worker wrote, and stay when the loader has gone on.
+TEST(Pytorch, ABatchIsItsOwnMemoryForAsLongAsItIsKept) {
+  const Numbers data(64);
+  for (const bool pin : {false, true}) {
+    LoaderOptions options{.global_batch = 4, .workers = 2, .prefetch = 1, .shuffle = false};
+    options.as = WorkersAs::pytorch;
+    options.pin_memory = pin;
+    std::optional<Batch> first;
+    {
+      Loader loader(data, options);
+      loader.start_epoch(0);
+      first = loader.next();
+      while (loader.next()) {
+      }
+    }
+    EXPECT_EQ(first->y.data<int64_t>()[3], -3);
+    first->x.mutable_data<int64_t>()[0] = 7;
+    EXPECT_EQ(first->x.data<int64_t>()[0], 7);
+  }
+}
+
+// The descriptors of batches on their way count: none is lost, with a pin thread or without.
+TEST(Pytorch, NothingIsLeftInSharedMemoryOrOpen) {
+  const Numbers data(200);
+  const size_t files = entries("/dev/shm");
+  for (const bool pin : {false, true}) {
+    LoaderOptions options{.global_batch = 4, .workers = 2, .as = WorkersAs::pytorch};
+    options.pin_memory = pin;
+    const auto once = [&] {
+      Loader loader(data, options);
+      loader.start_epoch(0);
+      for (int i = 0; i < 3; ++i) loader.next();
+    };
+    once();
+    const size_t descriptors = entries("/proc/self/fd"), maps = mappings();
+    for (int round = 0; round < 100; ++round) once();
+    EXPECT_EQ(entries("/proc/self/fd"), descriptors);
+    EXPECT_LE(mappings(), maps + 8);
+  }
+  EXPECT_EQ(entries("/dev/shm"), files);
+}
+
+TEST(Pytorch, AWorkerThatDiesIsNamedWithItsLastSample) {
+  const pid_t tester = ::getpid();
+  Numbers data(64);
+  data.on_get = [&](int64_t index) {
+    if (index == 21 && ::getpid() != tester) ::raise(SIGKILL);
+  };
+  LoaderOptions options{.global_batch = 4, .workers = 3, .shuffle = false};
+  options.as = WorkersAs::pytorch;
+  for (const bool pin : {false, true}) {
+    options.pin_memory = pin;
+    Loader loader(data, options);
+    loader.start_epoch(0);
+    EXPECT_THAT(drain(loader), HasSubstr("was ended by signal 9 (Killed) at /data/21.jpg"));
+  }
+  EXPECT_EQ(children(), 0u);
 }
 
 TEST(Processes, TooManyBatchesAheadAreRefused) {
