@@ -1,9 +1,11 @@
 // How fast batches come, by the number of loader workers, and where the time goes.
-//   loader/<data>/workers:N/batch:B/prefetch:P/as:threads[/ranks:R][/demand:D][/cache:cold]
+//   loader/<data>/workers:N/batch:B/prefetch:P/as:threads[/ranks:R][/demand:D][/pin:on]
+//     [/order:any][/cache:cold]
 //   loader/probe/{solo,handover,collate,read,cores}/...   with --probe, instead
 // Seconds of a row are those of a batch (mean); samples are means of consecutive batches, or single
 // batches of solo. latency_* are the consumer's waits for a batch.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <set>
@@ -14,6 +16,7 @@
 #include "benches/program.h"
 #include "benches/support.h"
 #include "core/cpu_limits.h"
+#include "core/data/formats.h"
 #include "core/error.h"
 
 namespace howmany::benches {
@@ -26,6 +29,14 @@ constexpr const char* kExamples =
     "stall?\n"
     "  loader_bench --data synthetic --probe";
 
+const std::map<std::string, WorkersAs> kKinds = {{"threads", WorkersAs::threads},
+                                                 {"processes", WorkersAs::processes},
+                                                 {"pytorch", WorkersAs::pytorch}};
+
+std::string name_of(WorkersAs as) {
+  return std::ranges::find(kKinds, as, &decltype(kKinds)::value_type::second)->first;
+}
+
 struct Flags {
   LoaderDataOptions data;
   LoaderRun run;
@@ -33,12 +44,12 @@ struct Flags {
   std::vector<int64_t> batches = {64};
   std::vector<int> prefetch = {2};
   std::string cache = "warm", samples;
-  bool probe = false, limits = false;
+  bool probe = false, limits = false, any_order = false;
 };
 
 void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--data", flags.data.data,
-                 "folder of class folders; synthetic: painted JPEGs; null; cost:MICROSECONDS")
+                 "synthetic: painted JPEGs; null; cost:MICROSECONDS; " + data_formats_help())
       ->capture_default_str();
   app.add_option("--workers", flags.workers, "numbers of workers of each rank")
       ->delimiter(',')
@@ -53,14 +64,17 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(1, 1024));
   app.add_option("--samples-per-second", flags.run.demand, "what training takes, each rank")
       ->check(CLI::NonNegativeNumber);
-  const std::map<std::string, WorkersAs> as = {{"threads", WorkersAs::threads},
-                                               {"processes", WorkersAs::processes}};
-  app.add_option("--as", flags.run.as, "workers are threads or processes")
-      ->transform(CLI::CheckedTransformer(as));
+  app.add_option("--as", flags.run.as,
+                 "workers are threads, processes, or what PyTorch's DataLoader does (pytorch)")
+      ->transform(CLI::CheckedTransformer(kKinds));
+  app.add_flag("--pin-memory", flags.run.pin_memory, "page-locked batches, for a GPU");
+  app.add_flag("--any-order", flags.any_order, "take batches as they are finished (one rank)");
   app.add_option("--timeout", flags.run.timeout_s, "seconds after which a batch counts as hung")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--image-size", flags.data.size, "samples are this many pixels wide and high")
       ->check(CLI::Range(1, 8192));
+  app.add_option("--sequence", flags.data.sequence, "tokens of a sample, for files of tokens")
+      ->check(CLI::Range(1, 1 << 24));
   app.add_option("--most-files", flags.data.most, "files of the folder that are used")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -119,11 +133,13 @@ Probed as_probed(const LoaderResult& result, const LoaderRun& run) {
 }
 
 Case run_case(const LoaderData& data, LoaderRun run) {
-  const char* const as = run.as == WorkersAs::threads ? "threads" : "processes";
+  const std::string as = name_of(run.as);
   std::string name = fmt::format("loader/{}/workers:{}/batch:{}/prefetch:{}/as:{}", data.name(),
                                  run.workers, run.batch, run.prefetch, as);
   if (run.ranks > 1) name += fmt::format("/ranks:{}", run.ranks);
   if (run.demand > 0) name += fmt::format("/demand:{:.4g}", run.demand);
+  if (run.pin_memory) name += "/pin:on";
+  if (!run.in_order) name += "/order:any";
   if (run.cold) name += "/cache:cold";
   return {name,
           [&data, run] { return as_probed(run_loader(data, run), run); },
@@ -146,6 +162,7 @@ std::vector<Case> run_cases(const LoaderData& data, const Flags& flags) {
         run.batch = batch;
         run.prefetch = prefetch;
         run.cold = flags.cache == "cold";
+        run.in_order = !flags.any_order;
         cases.push_back(run_case(data, run));
       }
   return cases;
@@ -159,12 +176,14 @@ std::vector<Case> probe_cases(const LoaderData& data, const Flags& flags) {
       {fmt::format("loader/probe/solo/batch:{}", batch),
        [&data, batch, budget] { return probe_solo(data, batch, budget); }},
       {fmt::format("loader/probe/handover/workers:1/batch:{}", batch),
-       [&data, batch, budget] { return probe_handover(data, batch, 1, budget / 4); }},
+       [&data, batch, budget, as = flags.run.as] {
+         return probe_handover(data, batch, 1, as, budget / 4);
+       }},
       {fmt::format("loader/probe/collate/batch:{}", batch),
        [&data, batch, budget] { return probe_collate(data, batch, budget / 4); }},
       {fmt::format("loader/probe/cores/threads:{}", cores),
        [cores, budget] { return probe_cores(cores, budget / 2); }}};
-  if (data.files().empty()) return cases;
+  if (!data.a_file_each()) return cases;
   for (const bool cold : {false, true})
     for (const int threads : std::set<int>{1, 2, 4, 8})
       cases.push_back(
@@ -193,7 +212,8 @@ std::map<std::string, std::string> context(const LoaderData& data) {
   std::map<std::string, std::string> told = {
       {"loader_data", data.samples().describe()},
       {"loader_sample_bytes", std::to_string(data.sample_bytes())}};
-  if (data.files().empty()) return told;
+  if (!data.format().empty()) told["loader_format"] = data.format();
+  if (!data.a_file_each()) return told;
   told["loader_files"] = std::to_string(data.listed());
   told["loader_files_used"] = std::to_string(data.files().size());
   told["loader_files_bad"] = std::to_string(data.bad());
@@ -215,6 +235,11 @@ int run(int argc, char** argv) {
   const LoaderData data(flags.data);
   HM_REQUIRE(flags.cache == "warm" || !data.files().empty(), "--cache cold: {} is in no file",
              flags.data.data);
+  HM_REQUIRE(!flags.any_order || flags.run.ranks == 1, "--any-order is for one rank, not {}",
+             flags.run.ranks);
+  if (flags.run.pin_memory)
+    for (const std::string& note : Loader(data.samples(), {.pin_memory = true}).notes())
+      std::cerr << note << "\n";
   const std::vector<Case> cases = flags.probe ? probe_cases(data, flags) : run_cases(data, flags);
   for (const Case& c : cases)
     benchmark::RegisterBenchmark(

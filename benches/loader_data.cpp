@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "core/data/formats.h"
 #include "core/error.h"
 #include "core/rng.h"
 
@@ -168,8 +169,8 @@ LoaderData::LoaderData(const LoaderDataOptions& options) {
       throw;
     }
   } else {
-    name_ = "images";
     open(options.data, options);
+    name_ = a_file_each() ? "images" : format_;
   }
   endless_ = std::make_unique<Endless>(*samples_);
 }
@@ -181,16 +182,20 @@ LoaderData::~LoaderData() {
 
 void LoaderData::open(const std::string& root, const LoaderDataOptions& options) {
   try {
-    ImageFolder folder = image_folder(
-        root, {.size = options.size, .on_bad = OnBadImage::skip, .most = options.most});
-    listed_ = folder.listed;
-    bad_ = static_cast<int64_t>(folder.bad.size());
-    images_ = folder.dataset.get();
-    samples_ = std::move(folder.dataset);
+    OpenedData opened = open_data(root, {.images = {.size = options.size,
+                                                    .on_bad = OnBadImage::skip,
+                                                    .most = options.most,
+                                                    .progress = tell_files(root)},
+                                         .sequence = options.sequence});
+    format_ = opened.format;
+    files_ = std::move(opened.files);
+    listed_ = opened.listed;
+    bad_ = static_cast<int64_t>(opened.bad.size());
+    images_ = opened.images;
+    samples_ = std::move(opened.dataset);
   } catch (const Error& e) {
-    throw std::invalid_argument(e.what());  // the folder was the caller's choice
+    throw std::invalid_argument(e.what());  // what to open was the caller's choice
   }
-  for (int64_t i = 0; i < samples_->size(); ++i) files_.push_back(samples_->name_of(i));
 }
 
 int64_t LoaderData::sample_bytes() const {
@@ -199,6 +204,17 @@ int64_t LoaderData::sample_bytes() const {
     return shape.numel() * static_cast<int64_t>(size_of(dtype));
   };
   return bytes(spec.x, spec.x_dtype) + bytes(spec.y, spec.y_dtype);
+}
+
+FileProgress tell_files(const std::string& folder) {
+  static constexpr auto kEvery = std::chrono::seconds(2);
+  return [folder, last = std::chrono::steady_clock::now()](std::string_view doing,
+                                                           int64_t files) mutable {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last < kEvery) return;
+    last = now;
+    fmt::print(stderr, "{}: {} files {}\n", folder, files, doing);
+  };
 }
 
 DatasetPtr null_dataset(const SampleSpec& spec, int64_t size) {

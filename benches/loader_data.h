@@ -11,9 +11,10 @@
 namespace howmany::benches {
 
 struct LoaderDataOptions {
-  std::string data = "synthetic";  // a folder of class folders; "synthetic": painted JPEGs;
-                                   // "null"; "cost:200": 200 us of arithmetic a sample
-  int64_t size = 224;              // samples are [size,size,3] f32
+  std::string data = "synthetic";  // what open_data opens; "synthetic": painted JPEGs; "null";
+                                   // "cost:200": 200 us of arithmetic a sample
+  int64_t size = 224;              // image samples are [size,size,3] f32
+  int64_t sequence = 1024;         // tokens of a sample
   int64_t most = 1024;             // files looked at, evenly drawn
   int64_t images = 256, width = 500, height = 375;  // of painted JPEGs
 };
@@ -29,9 +30,12 @@ class LoaderData {
   const Dataset& samples() const { return *samples_; }
   // The same samples over and over, so that an epoch lasts as long as a measurement.
   const Dataset& endless() const { return *endless_; }
-  const std::string& name() const { return name_; }  // "images", "painted", "null", ...
+  const std::string& name() const { return name_; }      // "images", "painted", "null", ...
+  const std::string& format() const { return format_; }  // of open_data; "" when not of files
   const std::vector<std::string>& files() const { return files_; }
-  int64_t listed() const { return listed_; }  // files the folder has in all
+  // The files are the samples, so that reading files tells what reading samples takes.
+  bool a_file_each() const { return format_ == "image_folder"; }
+  int64_t listed() const { return listed_; }  // samples there are in all
   int64_t bad() const { return bad_; }        // of those looked at
   StageTimes stages() const { return images_ ? images_->stages() : StageTimes{}; }
   int64_t sample_bytes() const;  // x and y
@@ -39,12 +43,16 @@ class LoaderData {
  private:
   void open(const std::string& root, const LoaderDataOptions& options);
 
-  std::string name_, painted_;
+  std::string name_, painted_, format_;
   std::vector<std::string> files_;
   int64_t listed_ = 0, bad_ = 0;
   DatasetPtr samples_, endless_;
   const ImageDataset* images_ = nullptr;
 };
+
+// Says on stderr, every few seconds, how far opening many files has come: "photos: 120000 files
+// listed".
+FileProgress tell_files(const std::string& folder);
 
 // Samples that cost nothing to make: nothing is written.
 DatasetPtr null_dataset(const SampleSpec& spec, int64_t size);

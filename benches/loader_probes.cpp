@@ -152,9 +152,10 @@ Probed probe_solo(const LoaderData& data, int64_t batch, double budget_s) {
   return probed;
 }
 
-Probed probe_handover(const LoaderData& data, int64_t batch, int workers, double budget_s) {
+Probed probe_handover(const LoaderData& data, int64_t batch, int workers, WorkersAs as,
+                      double budget_s) {
   const DatasetPtr nothing = null_dataset(data.samples().spec(), int64_t{1} << 20);
-  Loader loader(*nothing, {.global_batch = batch, .workers = workers, .shuffle = false});
+  Loader loader(*nothing, {.global_batch = batch, .workers = workers, .shuffle = false, .as = as});
   int64_t epoch = 0;
   loader.start_epoch(epoch);
   Probed probed;

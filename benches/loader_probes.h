@@ -8,6 +8,7 @@
 
 #include "benches/loader_data.h"
 #include "benches/support.h"
+#include "core/data/loader.h"
 
 namespace howmany::benches {
 
@@ -19,9 +20,10 @@ struct Probed {
 // A batch made in the calling thread: seconds of each, and of a sample reading, decoding,
 // transforming (into the batch: collating is part of it) and the rest. Counter cv is of batches.
 Probed probe_solo(const LoaderData& data, int64_t batch, double budget_s);
-// Batches of samples that cost nothing, through worker threads: seconds of a batch are what the
+// Batches of samples that cost nothing, through such workers: seconds of a batch are what the
 // loader costs, the stage that no worker count makes faster.
-Probed probe_handover(const LoaderData& data, int64_t batch, int workers, double budget_s);
+Probed probe_handover(const LoaderData& data, int64_t batch, int workers, WorkersAs as,
+                      double budget_s);
 // Copying ready samples into a fresh batch: seconds of a batch, and bytes/s.
 Probed probe_collate(const LoaderData& data, int64_t batch, double budget_s);
 // Whole files read by `threads` at once, each file once when cold. Throws Error when the pages

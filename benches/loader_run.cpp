@@ -119,7 +119,9 @@ class Running {
                            .seed = run_.seed,
                            .share = {rank, run_.ranks},
                            .as = run_.as,
-                           .timeout_seconds = run_.timeout_s});
+                           .timeout_seconds = run_.timeout_s,
+                           .in_order = run_.in_order,
+                           .pin_memory = run_.pin_memory});
       loader.start_epoch(0);
       while (one_batch(loader, rank)) {
       }

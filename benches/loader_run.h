@@ -19,6 +19,7 @@ struct LoaderRun {
   double budget_s = 3;
   uint64_t seed = 1;
   WorkersAs as = WorkersAs::threads;
+  bool in_order = true, pin_memory = false;
   double timeout_s = 60;  // of waiting for a batch
 };
 

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <iostream>
 
+#include "benches/loader_data.h"
+#include "core/data/formats.h"
 #include "core/error.h"
 #include "core/names.h"
 #include "core/options.h"
@@ -43,29 +45,47 @@ SampleSpec sample_spec(const ModelSpec& model) {
   return spec;
 }
 
-ImageFolder scan(const Workload& work, int64_t size) {
+OpenedData open_path(const Workload& work, const ModelSpec& model, bool tell) {
+  const Shape& x = model.sample;
+  const bool square = x.rank() == 3 && x[0] == x[1];
+  const bool ids = model.input == Dtype::i64 && x.rank() == 1;
+  DataOptions options{.vocabulary = model.vocabulary};
+  options.images.on_bad = work.on_bad;
+  if (tell) options.images.progress = tell_files(work.data);
+  if (square) options.images.size = x[0];
+  if (ids) options.sequence = x[0];
   try {
-    return image_folder(work.data, {.size = size, .on_bad = work.on_bad});
+    return open_data(work.data, options);
   } catch (const Error& e) {
-    throw std::invalid_argument(e.what());  // the folder was the caller's choice
+    throw std::invalid_argument(e.what());  // what to open was the caller's choice
   }
 }
 
-DatasetPtr open_images(const Workload& work, const ModelSpec& model, bool tell) {
-  const Shape& x = model.sample;
-  HM_REQUIRE(x.rank() == 3 && x[0] == x[1] && x[2] == 3,
-             "--data is a folder of images, but {} eats {}", model.name, x.str());
-  ImageFolder folder = scan(work, x[0]);
-  if (tell && !folder.bad.empty())
-    std::cerr << fmt::format("{}: {} bad images left out, the first is {}: {}\n", work.data,
-                             folder.bad.size(), folder.bad[0].path, folder.bad[0].why);
-  const auto classes = static_cast<int64_t>(folder.classes.size());
-  HM_REQUIRE(classes <= model.classes, "{} has {} class folders, {} tells {} classes apart",
-             work.data, classes, model.name, model.classes);
-  HM_REQUIRE(folder.dataset->size() >= work.global_batch,
-             "{} has {} images, fewer than one batch of {}", work.data, folder.dataset->size(),
+void check_samples(const Workload& work, const ModelSpec& model, const OpenedData& opened) {
+  const SampleSpec wanted = sample_spec(model), found = opened.dataset->spec();
+  const auto told = [](const Shape& shape, Dtype dtype) {
+    return fmt::format("{} {}", name_of(dtype), shape.str());
+  };
+  HM_REQUIRE(found.x == wanted.x && found.x_dtype == wanted.x_dtype,
+             "--data is {}, samples of {}, but {} eats {}", opened.dataset->describe(),
+             told(found.x, found.x_dtype), model.name, told(wanted.x, wanted.x_dtype));
+  HM_REQUIRE(found.y == wanted.y && found.y_dtype == wanted.y_dtype,
+             "--data is {} with labels of {}, but {} learns {}", opened.dataset->describe(),
+             told(found.y, found.y_dtype), model.name, told(wanted.y, wanted.y_dtype));
+  HM_REQUIRE(opened.classes <= model.classes, "{} has {} classes, {} tells {} classes apart",
+             work.data, opened.classes, model.name, model.classes);
+  HM_REQUIRE(opened.dataset->size() >= work.global_batch,
+             "{} has {} samples, fewer than one batch of {}", work.data, opened.dataset->size(),
              work.global_batch);
-  return std::move(folder.dataset);
+}
+
+DatasetPtr open_files(const Workload& work, const ModelSpec& model, bool tell) {
+  OpenedData opened = open_path(work, model, tell);
+  if (tell && !opened.bad.empty())
+    std::cerr << fmt::format("{}: {} bad images left out, the first is {}: {}\n", work.data,
+                             opened.bad.size(), opened.bad[0].path, opened.bad[0].why);
+  check_samples(work, model, opened);
+  return std::move(opened.dataset);
 }
 
 }  // namespace
@@ -102,7 +122,7 @@ void add_flags(CLI::App& app, Workload& work) {
   const std::map<std::string, OnBadImage> on_bad = {{"skip", OnBadImage::skip},
                                                     {"refuse", OnBadImage::refuse}};
   const std::map<std::string, bool> sync = {{"bucketed", true}, {"inline", false}};
-  app.add_option("--data", work.data, "synthetic, or a folder of class folders of images");
+  app.add_option("--data", work.data, "synthetic; " + data_formats_help());
   app.add_option("--workers", work.workers, "loader threads in each rank (default: 2 for files)")
       ->check(CLI::Range(0, 1024));
   app.add_option("--on-bad-image", work.on_bad, "skip or refuse images that cannot be read")
@@ -187,7 +207,7 @@ Choice choose_backend(const Workload& work, const Place& place) {
 
 DatasetPtr open_dataset(const Workload& work, bool tell) {
   const ModelSpec model = make_model(work.model);
-  if (!work.synthetic()) return open_images(work, model, tell);
+  if (!work.synthetic()) return open_files(work, model, tell);
   return synthetic_dataset(sample_spec(model), std::max(work.samples, work.global_batch),
                            model.classes, work.seed);
 }

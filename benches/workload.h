@@ -21,7 +21,7 @@ struct Workload {
   std::string model = "mlp", mode = "single", backend = "local";
   std::vector<Device> devices;  // dealt out to the ranks in order
   int64_t global_batch = 0;
-  std::string data = "synthetic";  // or a folder of class folders
+  std::string data = "synthetic";  // or what open_data opens
   int64_t samples = 0;             // of a synthetic set
   OnBadImage on_bad = OnBadImage::refuse;
   int workers = -1;     // of the loader in each rank; -1: two for files, none for synthetic data

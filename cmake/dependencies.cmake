@@ -1,5 +1,5 @@
 # Everything comes from the distribution's packages (scripts/packages.txt) or the CUDA Toolkit; nothing is downloaded.
-# Required: fmt, nlohmann-json, CLI11, hwloc, libjpeg-turbo, libpng, Google Benchmark, GoogleTest, OpenMP.
+# Required: fmt, nlohmann-json, CLI11, hwloc, libjpeg-turbo, libpng, libarchive, Google Benchmark, GoogleTest, OpenMP.
 # Optional parts add or omit a file: oneDNN, Gloo, MPI, NCCL, NVTX.
 
 find_package(Threads REQUIRED)
@@ -13,6 +13,7 @@ find_package(PNG REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 find_package(JPEG REQUIRED)
+find_package(LibArchive REQUIRED)
 
 # Debian's oneDNN config insists on OpenCL's development files, which nothing here uses.
 find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)

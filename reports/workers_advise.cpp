@@ -235,10 +235,15 @@ class Advisor {
           "First epoch: {} samples/s with files not in memory and {} ({} of the warm rate).",
           format_count(*facts_.cold_rate), workers(facts_.cold_workers),
           percent(*facts_.cold_rate / best_->rate.value)));
-    advice_.notes.push_back(fmt::format(
-        "Measured with {} and this program's decoder; PyTorch's processes add their own cost for "
-        "each batch and for Python.",
-        facts_.as));
+    if (facts_.as == "pytorch")
+      advice_.notes.push_back(
+          "Measured with processes that hand over batches as PyTorch's do and this program's "
+          "decoder; Python adds its own cost for each sample.");
+    else
+      advice_.notes.push_back(fmt::format(
+          "Measured with {} and this program's decoder; PyTorch's processes add their own cost for "
+          "each batch and for Python (--as pytorch has the former).",
+          facts_.as));
   }
 
   // A hard bound below what the cores could use is the first thing to lift.

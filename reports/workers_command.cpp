@@ -154,7 +154,8 @@ void add_workers(CLI::App& app, int& code) {
       app.add_subcommand("workers", "How many loader workers feed the devices, measured");
   sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   sub->add_option("--data", a->data,
-                  "Folder of class folders of images [synthetic: JPEGs painted for the occasion]");
+                  "Folder of class folders of images, or of tar shards; a .tar, .npy, .bin or .csv "
+                  "file [synthetic: JPEGs painted for the occasion]");
   sub->add_option("--workers", a->workers, "Numbers to measure, 0,1,2 [auto: where it is decided]");
   sub->add_option("--samples-per-second", a->samples_per_second, "What one device takes, 1.8k");
   sub->add_option("--from", a->from,
@@ -167,8 +168,10 @@ void add_workers(CLI::App& app, int& code) {
       ->check(CLI::Range(1, 1 << 20));
   sub->add_option("--prefetch", a->prefetch, "Batches kept ready for each worker [2]")
       ->check(CLI::Range(1, 1024));
-  sub->add_option("--as", a->as, "Workers are threads, or processes [threads]")
-      ->check(CLI::IsMember({"threads", "processes"}));
+  sub->add_option("--as", a->as,
+                  "Workers are threads, processes, or work as PyTorch's DataLoader has them work "
+                  "(pytorch) [threads]")
+      ->check(CLI::IsMember({"threads", "processes", "pytorch"}));
   sub->add_option("--image-size", a->image_size, "Samples are so many pixels wide and high [224]")
       ->check(CLI::Range(1, 8192));
   sub->add_option("--stall", a->stall_percent, "Percent of the time that training may wait [1]")

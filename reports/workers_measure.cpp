@@ -246,7 +246,7 @@ void LoaderMeasuring::probe(WorkersFacts& facts) {
   s.tell("probing one worker, the loader, the cores and the files");
   std::string why;
   const double seconds = std::clamp(s.arguments.time_budget / 40, 0.1, 2.0);
-  const std::vector<BenchRow> rows = s.run({"--probe"}, seconds, why);
+  const std::vector<BenchRow> rows = s.run({"--probe", "--as", s.arguments.as}, seconds, why);
   s.overhead = 1;
   if (s.results.interrupted) return;
   if (rows.empty()) throw std::runtime_error(why);

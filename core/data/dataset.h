@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/tensor.h"
@@ -44,6 +46,9 @@ DatasetPtr synthetic_dataset(const SampleSpec& spec, int64_t size, int64_t class
 // x [size, ...], y [size, ...] held in memory.
 DatasetPtr tensor_dataset(Tensor x, Tensor y);
 
+// Told now and then by the thread that opens many files: "listed" or "checked", how many so far.
+using FileProgress = std::function<void(std::string_view doing, int64_t files)>;
+
 enum class OnBadImage { skip, refuse };
 struct ImageFolderOptions {
   int64_t size = 224;     // output is size x size x 3
@@ -52,6 +57,7 @@ struct ImageFolderOptions {
   OnBadImage on_bad = OnBadImage::refuse;
   int64_t max_pixels = 100'000'000;  // a larger image is a bad one (decompression bombs)
   int64_t most = 0;  // above 0: only so many files, evenly drawn; the others are not opened
+  FileProgress progress = {};
 };
 
 struct BadImage {

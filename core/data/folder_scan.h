@@ -26,8 +26,10 @@ struct FolderScan {
 };
 
 // Checks files by several threads: over a network it is waiting for each that takes the time.
-// With `most` above 0 only so many, evenly drawn, are looked at and kept. Throws Error when root
-// cannot be listed or has no class folder.
-FolderScan scan_folder(const std::string& root, int64_t max_pixels, int64_t most = 0);
+// Names are taken as the system lists them, one by one, so that a folder of millions needs the
+// memory of its names and `progress` hears of it. With `most` above 0 only so many, evenly drawn,
+// are looked at and kept. Throws Error when root cannot be listed or has no class folder.
+FolderScan scan_folder(const std::string& root, int64_t max_pixels, int64_t most = 0,
+                       const FileProgress& progress = {});
 
 }  // namespace howmany

@@ -68,6 +68,12 @@ void read_file(const std::string& path, int64_t max_pixels, std::vector<uint8_t>
   file.read(0, bytes);
 }
 
+void read_part(const std::string& path, int64_t offset, int64_t size, std::vector<uint8_t>& bytes) {
+  const File file(path);
+  fit(bytes, size);
+  file.read(offset, bytes);
+}
+
 void FileCheck::operator()(const std::string& path) {
   const File file(path);
   const int64_t total = file.size(max_pixels_);

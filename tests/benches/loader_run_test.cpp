@@ -149,7 +149,7 @@ TEST(Probes, TellWhereASampleGoes) {
   const auto& c = solo.counters;
   EXPECT_LE(c.at("read_s") + c.at("decode_s") + c.at("transform_s"), c.at("sample_s") * 1.001);
   EXPECT_EQ(c.at("pixels"), 64 * 48);
-  EXPECT_GT(probe_handover(data, 8, 1, 0.01).counters.at("sample_s"), 0);
+  EXPECT_GT(probe_handover(data, 8, 1, WorkersAs::threads, 0.01).counters.at("sample_s"), 0);
   EXPECT_GT(probe_collate(data, 8, 0.01).counters.at("bytes_per_s"), 0);
   EXPECT_GT(probe_cores(1, 0.06).counters.at("cores"), 0);
   EXPECT_GT(probe_read(data, 2, false, 0.02).counters.at("files_per_s"), 0);

@@ -29,7 +29,7 @@ using testing::Rgb;
 using testing::slope;
 using testing::TempFolder;
 
-constexpr ImageFolderOptions kPlain = {.size = 224, .train = false, .normalize = false};
+const ImageFolderOptions kPlain = {.size = 224, .train = false, .normalize = false};
 
 struct Sample {
   std::vector<float> x;
@@ -399,6 +399,22 @@ TEST(ImageFolderBad, NothingDecodableIsAnErrorNotALoop) {
   root.write("a/0.jpg", damaged(jpeg_file(200, 200)));
   const ImageFolder folder = skipping(root);
   EXPECT_THAT(message([&] { get(*folder.dataset, 0); }), HasSubstr("none of 1 images"));
+}
+
+TEST(ImageFolder, OfManyFilesTheProgressIsTold) {
+  const TempFolder folder;
+  const std::string first = folder.write("a/00000.jpg", jpeg_file(8, 8));
+  for (int i = 1; i < 5000; ++i)
+    std::filesystem::create_hard_link(first, fmt::format("{}/a/{:05}.jpg", folder.path(), i));
+  std::vector<std::string> told;
+  const auto progress = [&](std::string_view doing, int64_t files) {
+    told.push_back(fmt::format("{} {}", doing, files));
+  };
+  const ImageFolder opened = image_folder(folder.path(), {.size = 8, .progress = progress});
+  EXPECT_EQ(opened.dataset->size(), 5000);
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(told[0], "listed 4096");
+  EXPECT_EQ(opened.dataset->name_of(4999), folder / "a/04999.jpg");
 }
 
 TEST(ImageFolderBad, RootsThatAreNoDatasets) {

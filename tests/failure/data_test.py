@@ -98,11 +98,11 @@ class Data(programs.TestCase):
 
     def test_more_classes_than_the_model_tells_apart(self):
         data = images.write_folder(self.folder / "set", good=4, classes=("a", "b", "c"))
-        self.assert_refused(self.train(data), "3 class folders", "2 classes")
+        self.assert_refused(self.train(data), "3 classes", "2 classes")
 
     def test_fewer_images_than_a_batch(self):
         data = images.write_folder(self.folder / "set", good=1)
-        self.assert_refused(self.train(data), "2 images", "4")
+        self.assert_refused(self.train(data), "2 samples", "4")
 
     def test_images_for_a_model_that_eats_none(self):
         data = images.write_folder(self.folder / "set")

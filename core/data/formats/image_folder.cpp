@@ -1,0 +1,73 @@
+#include <filesystem>
+
+#include "core/data/dataset.h"
+#include "core/data/folder_scan.h"
+#include "core/data/formats.h"
+#include "core/data/image_file.h"
+#include "core/data/image_samples.h"
+#include "core/error.h"
+
+namespace howmany {
+namespace {
+
+class FolderDataset final : public ImageSamples {
+ public:
+  FolderDataset(FolderScan scan, const ImageFolderOptions& options)
+      : ImageSamples(options), scan_(std::move(scan)) {}
+
+  int64_t size() const override { return static_cast<int64_t>(scan_.items.size()); }
+  std::string describe() const override {
+    return fmt::format("{} images of {} classes in {}", size(), scan_.classes.size(), scan_.root);
+  }
+  std::string name_of(int64_t index) const override {
+    std::string path;
+    scan_.path_of(scan_.items.at(static_cast<size_t>(index)), path);
+    return path;
+  }
+
+ private:
+  void read(int64_t index, std::string& path, std::vector<uint8_t>& bytes) const override {
+    scan_.path_of(scan_.items[static_cast<size_t>(index)], path);
+    image::read_file(path, options().max_pixels, bytes);
+  }
+  int64_t label_of(int64_t index) const override {
+    return scan_.items[static_cast<size_t>(index)].label;
+  }
+  std::string origin() const override { return scan_.root; }
+
+  FolderScan scan_;
+};
+
+}  // namespace
+
+ImageFolder image_folder(const std::string& root, const ImageFolderOptions& options) {
+  check(options);
+  FolderScan scan = scan_folder(root, options.max_pixels, options.most, options.progress);
+  HM_ENSURE(scan.bad.empty() || options.on_bad == OnBadImage::skip,
+            "[image_folder] {} of {} images are bad: {}", scan.bad.size(),
+            scan.items.size() + scan.bad.size(), first_of(scan.bad));
+  HM_ENSURE(!scan.items.empty(), "[image_folder] no usable image in {}{}{}", root,
+            scan.bad.empty() ? "" : ": ", first_of(scan.bad));
+  ImageFolder folder{nullptr, scan.classes, std::move(scan.bad), std::move(scan.ignored),
+                     scan.listed};
+  folder.dataset = std::make_unique<FolderDataset>(std::move(scan), options);
+  return folder;
+}
+
+std::optional<OpenedData> formats::image_folder(const std::string& path,
+                                                const DataOptions& options) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return {};
+  ImageFolder folder = howmany::image_folder(path, options.images);
+  OpenedData opened;
+  opened.images = folder.dataset.get();
+  opened.classes = static_cast<int64_t>(folder.classes.size());
+  opened.listed = folder.listed;
+  opened.bad = std::move(folder.bad);
+  opened.dataset = std::move(folder.dataset);
+  for (int64_t i = 0; i < opened.dataset->size(); ++i)
+    opened.files.push_back(opened.dataset->name_of(i));
+  return opened;
+}
+
+}  // namespace howmany

@@ -1,0 +1,150 @@
+# labels: process
+# timeout: 180
+"""What --data may point at, workers as PyTorch has them, and /dev/shm that is too small, as a user
+meets them."""
+import io
+import json
+import os
+import struct
+import subprocess
+import tarfile
+import unittest
+
+import images
+import programs
+
+BRIEF = ("--batch", 4, "--image-size", 16, "--sequence", 8, "--budget-seconds", 0.05)
+
+
+def bench(*arguments, **environment):
+    return programs.run("loader_bench", *arguments, **environment)
+
+
+def npy(descr, shape, body):
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    header += b" " * (63 - (10 + len(header)) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + body
+
+
+def tar(path, samples, **options):
+    with tarfile.open(path, "w", **options) as archive:
+        for i in range(samples):
+            for name, body in ((f"{i:05}.png", images.png()), (f"{i:05}.cls", b"%d" % (i % 3))):
+                member = tarfile.TarInfo(f"shard/{name}")
+                member.size = len(body)
+                archive.addfile(member, io.BytesIO(body))
+
+
+class Formats(programs.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.out = self.folder / "loader.json"
+
+    def rows(self, *arguments):
+        done = bench(*BRIEF, *arguments, f"--benchmark_out={self.out}")
+        self.assertEqual(done.code, 0, done)
+        return json.loads(self.out.read_text())["benchmarks"]
+
+    def examples(self):
+        (self.folder / "shards").mkdir()
+        tar(self.folder / "shards" / "a.tar", 6)
+        tar(self.folder / "shards" / "b.tar", 6, format=tarfile.PAX_FORMAT)
+        (self.folder / "x.npy").write_bytes(npy("<f4", (16, 3), bytes(16 * 3 * 4)))
+        (self.folder / "y.npy").write_bytes(npy("<i8", (16,), bytes(16 * 8)))
+        (self.folder / "train.bin").write_bytes(bytes(2 * 200))
+        (self.folder / "a b\n.csv").write_text("w,h,label\n" + "1,2,cat\n3,4,dog\n" * 10)
+        images.write_folder(self.folder / "photos")
+        return {"tar_shards": "shards", "raw_tensors": "x.npy", "tokens": "train.bin", "csv": "a b\n.csv",
+                "images": "photos"}
+
+    def test_every_format_is_measured_under_its_name(self):
+        for name, path in self.examples().items():
+            for kind in ("threads", "processes", "pytorch"):
+                with self.subTest(name=name, kind=kind):
+                    row, = self.rows("--data", self.folder / path, "--workers", 2, "--as", kind)
+                    self.assertEqual(row["name"], f"loader/{name}/workers:2/batch:4/prefetch:2/as:{kind}")
+                    self.assertGreater(row["samples_per_s"], 0)
+
+    def test_a_format_can_be_probed(self):
+        for name, path in self.examples().items():
+            rows = self.rows("--data", self.folder / path, "--probe", "--as", "pytorch")
+            reads = [r["name"] for r in rows if "/read/" in r["name"]]
+            self.assertEqual(bool(reads), name == "images")  # where files are samples
+            for row in rows:
+                if "/cache:cold" not in row["name"]:  # some file systems keep their pages
+                    self.assertFalse(row.get("error_occurred"), row)
+
+    def test_what_cannot_be_opened_is_one_line_and_2(self):
+        escape = self.folder / "escape.tar"
+        with tarfile.open(escape, "w") as archive:
+            archive.addfile(tarfile.TarInfo("../../evil.jpg"))
+        self.assert_refused(bench("--data", escape), "escape.tar", "leads out of the archive")
+        whole = self.folder / "whole.tar"
+        tar(whole, 4)
+        for name, size in (("half", whole.stat().st_size // 2 // 512 * 512), ("cut", 3000)):
+            path = self.folder / f"{name}.tar"
+            path.write_bytes(whole.read_bytes()[:size])
+            self.assert_refused(bench("--data", path), name, "runcated")
+        (self.folder / "notes.txt").write_text("hello")
+        self.assert_refused(bench("--data", self.folder / "notes.txt"), "*.npy", "*.csv", "*.tar")
+        (self.folder / "bad.csv").write_text("1,2\nx,3\n")
+        self.assert_refused(bench("--data", self.folder / "bad.csv"), "bad.csv", "line 2")
+
+    def test_a_table_trains_the_model_that_eats_it(self):
+        table = self.folder / "t.csv"
+        table.write_text("".join(f"{i},{i % 7},{i % 3},{i % 2}\n" for i in range(32)))
+        train = ("--batch", 8, "--epochs", 1, "--data", table)
+        done = programs.run("howmany-train", "--model", "mlp:sizes=3-8-2", *train, "--json")
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(done.json()["epochs"][0]["samples"], 32)
+        self.assert_refused(programs.run("howmany-train", "--model", "mlp:sizes=5-8-2", *train), "32 rows",
+                            "[3]", "eats f32 [5]")
+
+    def test_workers_as_pytorch_answer_how_many(self):
+        done = programs.run("howmany", "workers", "--data", images.write_folder(self.folder / "photos"), "--as",
+                            "pytorch", "--workers", "1,2", "--batch", 4, "--image-size", 16, "--time-budget", 4,
+                            "--out", self.folder / "out", "--json", timeout=120)
+        self.assertEqual(done.code, 0, done)
+        answer = done.json()["answer"]["workers"]
+        self.assertEqual(answer["as"], "pytorch")
+        self.assertEqual([row["workers"] for row in answer["table"]], [1, 2])
+
+    def test_pinning_without_a_gpu_is_said_to_change_nothing(self):
+        done = bench(*BRIEF, "--data", "cost:10", "--workers", 1, "--pin-memory")
+        self.assertEqual(done.code, 0, done)
+        self.assertIn("pin_memory changes nothing", done.err)
+
+    def test_any_order_is_for_one_rank(self):
+        self.assert_refused(bench("--data", "null", "--any-order", "--ranks", 2), "--any-order")
+        row, = self.rows("--data", "cost:10", "--workers", 2, "--any-order")
+        self.assertIn("/order:any", row["name"])
+
+
+def may_mount():
+    return os.geteuid() == 0 and subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
+
+
+class SharedMemory(programs.TestCase):
+    @unittest.skipUnless(may_mount(), "needs a mount namespace of its own")
+    def test_too_little_is_told_before_it_is_a_bus_error(self):
+        def with_shm(size, *arguments):
+            command = f"mount -t tmpfs -o size={size} tmpfs /dev/shm && exec \"$0\" \"$@\""
+            done = subprocess.run(["unshare", "-m", "sh", "-c", command, str(programs.BIN / "loader_bench"),
+                                   *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False)
+            return programs.Result(done.returncode, done.stdout, done.stderr)
+
+        # A batch is 4 x 64 x 64 x 3 floats, 196 640 bytes; 2 x 2 ahead and 2 in the making make 6.
+        use = ("--data", "cost:10", "--batch", 4, "--image-size", 64, "--workers", 2, "--as", "pytorch",
+               "--budget-seconds", 0.05)
+        done = with_shm("1m", *use)
+        self.assertNotEqual(done.code, 0, done)
+        for word in ("/dev/shm has", "6 batches", "docker run --shm-size"):
+            self.assertIn(word, done.out + done.err)
+        self.assertNotIn("signal", done.out + done.err)
+        self.assertEqual(with_shm("2m", *use).code, 0)
+        # Workers whose batches need no file there do not mind.
+        self.assertEqual(with_shm("64k", *use[:-3], "processes", *use[-2:]).code, 0)
+
+
+if __name__ == "__main__":
+    programs.main()

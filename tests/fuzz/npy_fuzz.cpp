@@ -1,0 +1,28 @@
+#include <cstdlib>
+
+#include "core/data/npy.h"
+#include "core/error.h"
+#include "tests/support/fuzz_driver.h"
+#include "tests/support/npy_files.h"
+
+using namespace howmany;
+using namespace howmany::testing;
+
+std::vector<std::string> fuzz_seeds() {
+  return {npy_around(npy_header("<f4", "(3, 224, 224)"), ""),
+          npy_around(npy_header("|u1", "(5,)", "True"), "abc", 2),
+          npy_around(npy_header("<i8", "()"), "12345678", 3),
+          npy_around("{'shape': (1, 2, 3, 4, 5, 6), 'descr': '>f8', 'fortran_order': False}", "")};
+}
+
+// What is accepted can be counted, and begins within the file.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  try {
+    const NpyHeader header = parse_npy({reinterpret_cast<const char*>(data), size});
+    if (header.shape.numel() < 0 || header.offset < 10 ||
+        header.offset > static_cast<int64_t>(size))
+      std::abort();
+  } catch (const Error&) {
+  }
+  return 0;
+}
