@@ -1,4 +1,4 @@
-# labels: slow
+# labels: process
 # timeout: 300
 """The installed folder is all that is needed: it runs from another place and needs of the system
 only the C library."""
