@@ -437,7 +437,7 @@ TEST(Pytorch, NothingIsLeftInSharedMemoryOrOpen) {
     const size_t descriptors = entries("/proc/self/fd"), maps = mappings();
     for (int round = 0; round < 100; ++round) once();
     EXPECT_EQ(entries("/proc/self/fd"), descriptors);
-    EXPECT_LE(mappings(), maps + 8);
+    EXPECT_LT(mappings(), maps + 100);  // two tensors lost in each round would be more
   }
   EXPECT_EQ(entries("/dev/shm"), files);
 }
