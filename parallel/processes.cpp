@@ -184,9 +184,13 @@ class RankProcess {
 class Watch {
  public:
   // pass: sends a signal of ours on to the ranks, or returns false to have each process told.
+  // failed: whether a rank that is not a child of ours has ended badly; may be empty.
   Watch(std::vector<RankProcess> ranks, const ProcessOptions& options,
-        std::function<bool(int)> pass)
-      : ranks_(std::move(ranks)), pass_(std::move(pass)), grace_(options.grace) {
+        std::function<bool(int)> pass, std::function<bool()> failed)
+      : ranks_(std::move(ranks)),
+        pass_(std::move(pass)),
+        failed_(std::move(failed)),
+        grace_(options.grace) {
     if (options.time_limit.count() > 0) limit_ = Clock::now() + options.time_limit;
   }
 
@@ -195,6 +199,8 @@ class Watch {
       sleep(signals.fd());
       if (const int signal = signals.take()) pass_on(signal);
       std::erase_if(ranks_, [this](RankProcess& rank) { return reap(rank); });
+      // The ranks have their grace from mpirun, which now and then hangs when one was killed.
+      if (looks() && failed_()) next_kill_ = Clock::now() + 2 * grace_;
       escalate(Clock::now());
     }
     first_.timed_out = timed_out_;
@@ -204,10 +210,12 @@ class Watch {
   int signal() const { return signal_; }
 
  private:
+  bool looks() const { return failed_ && !next_kill_; }
+
   void sleep(int signal_fd) {
     std::vector<pollfd> polled = {{signal_fd, POLLIN, 0}};
     for (const RankProcess& rank : ranks_) polled.push_back({rank.fd(), POLLIN, 0});
-    int milliseconds = -1;
+    int milliseconds = looks() ? 500 : -1;
     for (const auto& due : {limit_, next_kill_})
       if (due) {
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(*due - Clock::now()).count();
@@ -248,6 +256,7 @@ class Watch {
 
   std::vector<RankProcess> ranks_;
   const std::function<bool(int)> pass_;
+  const std::function<bool()> failed_;
   const std::chrono::milliseconds grace_;
   std::optional<Clock::time_point> limit_, next_kill_;
   int next_signal_ = SIGTERM;
@@ -288,10 +297,13 @@ RankExit run(const std::vector<std::string>& argv, int world, const ProcessOptio
   const PrivateFolder folder;
   Signals signals;
   const auto start = options.mpirun ? start_mpirun : start_ranks;
-  Watch watch(start(argv, world, options, folder.path()), options, [&](int passed) {
+  std::function<bool()> failed;
+  if (options.mpirun) failed = [&] { return first_bad_exit(folder.path(), world).has_value(); };
+  const auto pass = [&](int passed) {
     if (options.mpirun) signal_ranks(folder.path(), world, passed);
     return options.mpirun;
-  });
+  };
+  Watch watch(start(argv, world, options, folder.path()), options, pass, failed);
   RankExit exit = watch.wait(signals);
   signal = watch.signal();
   if (!options.mpirun || exit.code == 0) return exit;

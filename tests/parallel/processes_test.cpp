@@ -228,6 +228,21 @@ TEST_F(Processes, EndThoughTheyIgnoreSignals) {
   EXPECT_EQ(exit.signal, SIGKILL);
 }
 
+// As OpenMPI's does now and then, in its own clean-up, when a rank was killed.
+TEST_F(Processes, EndThoughMpirunHangsAfterARankDied) {
+  const std::filesystem::path mpirun = folder() / "mpirun";
+  std::ofstream(mpirun) << "#!/bin/sh\ntrap '' TERM\necho 137 >\"$HOWMANY_EXITS/exit.1\"\n"
+                        << "while :; do sleep 1; done\n";
+  std::filesystem::permissions(mpirun, std::filesystem::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", (folder().string() + ":" + path).c_str(), 1);
+  const RankExit end = launch_processes({"true"}, 2, {.grace = 200ms, .mpirun = true});
+  setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(end.rank, 1);
+  EXPECT_EQ(end.code, 137);
+  EXPECT_EQ(end.signal, SIGKILL);
+}
+
 TEST_F(Processes, EndWithASignalToTheLauncher) {
   for (const int signal : {SIGINT, SIGTERM}) {
     for (const char* name : {"pid0", "pid1"}) std::filesystem::remove(folder() / name);
