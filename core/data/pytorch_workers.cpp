@@ -13,6 +13,7 @@
 #include <map>
 #include <new>
 #include <optional>
+#include <thread>
 
 #include "core/data/shm_segment.h"
 #include "core/data/worker_processes.h"
@@ -43,7 +44,8 @@ struct Arrived {
   int64_t pass = 0;
   int worker = 0;
   Batch batch;
-  std::string why;  // it failed
+  std::string why;       // it failed
+  bool unheard = false;  // because the worker did not answer
 };
 
 // Semaphore in shared memory, as multiprocessing.Lock is.
@@ -137,6 +139,7 @@ class Receiver {
       arrived.batch = fetch(message);
     } catch (const Error& error) {
       arrived.why = error.what();
+      arrived.unheard = true;
     }
     return arrived;
   }
@@ -227,11 +230,21 @@ class PytorchWorkers final : public BatchSource {
     --load_[static_cast<size_t>(arrived.worker)];
     issue();
     if (arrived.why.empty()) return std::move(arrived.batch);
-    processes_.look(start);  // it may have failed because a worker died
+    processes_.look(start);
+    if (arrived.unheard) look_for_its_death();
     throw Error(arrived.why);
   }
 
  private:
+  // A killed process falls silent some moments before it can be seen to have ended.
+  void look_for_its_death() {
+    const Clock::time_point start = Clock::now();
+    while (Clock::now() - start < std::chrono::seconds(1)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      processes_.look(start);
+    }
+  }
+
   int64_t window() const { return int64_t{maker_.options().workers} * maker_.options().prefetch; }
 
   // Every batch of the window, and the ones in the making.
