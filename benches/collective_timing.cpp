@@ -1,25 +1,20 @@
 #include "benches/collective_timing.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 
+#include "core/clock.h"
 #include "core/ops.h"
 
 namespace howmany::benches {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr int kBlock = 3;         // iterations of one look at whether warm-up is over
 constexpr int kMostBlocks = 8;    // a machine that never settles is measured as it is
 constexpr double kSteady = 0.95;  // warm when a block is not faster than this share of the last
 constexpr int kLeast = 7;         // fewer than six cannot bound a median
 constexpr double kChainSeconds = 2e-3;
-
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 double agreed(Comm& comm, double mine) {
   Tensor most = Tensor::full({1}, mine, Dtype::f64);
@@ -39,7 +34,7 @@ Warm warm_up(Comm& comm, const std::function<void()>& body, double budget) {
   double last = std::numeric_limits<double>::infinity();
   for (int blocks = 1;; ++blocks) {
     const double now = quantile(time_iterations(comm, block, body).seconds, 0.5);
-    const double wall = agreed(comm, since(start));
+    const double wall = agreed(comm, seconds_since(start));
     if (now > kSteady * last || wall > budget || blocks == kMostBlocks)
       return {now, wall / (blocks * kBlock)};
     last = now;
@@ -130,11 +125,11 @@ OverlapTimes time_overlap(Comm& comm, int64_t bytes, double seconds) {
     double done = 0;
     for (int i = 0; i < times.gemms; ++i) {
       multiply();
-      if (done == 0 && work.ready()) done = since(start);
+      if (done == 0 && work.ready()) done = seconds_since(start);
     }
-    gemm_beside.push_back(since(start));
+    gemm_beside.push_back(seconds_since(start));
     work.wait();
-    comm_beside.push_back(done > 0 ? done : since(start));
+    comm_beside.push_back(done > 0 ? done : seconds_since(start));
   });
   times.comm_beside = agreed(comm, median(comm_beside));
   times.gemm_beside = agreed(comm, median(gemm_beside));

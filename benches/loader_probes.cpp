@@ -1,7 +1,6 @@
 #include "benches/loader_probes.h"
 
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <functional>
 #include <latch>
@@ -10,18 +9,13 @@
 
 #include "benches/loader_run.h"
 #include "benches/page_cache.h"
+#include "core/clock.h"
 #include "core/data/image_file.h"
 #include "core/data/loader.h"
 #include "core/error.h"
 
 namespace howmany::benches {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Times body() until the budget is spent, at least `fewest` times after one untimed.
 Samples time_alone(double budget_s, int fewest, const std::function<void()>& body) {
@@ -31,7 +25,7 @@ Samples time_alone(double budget_s, int fewest, const std::function<void()>& bod
   while (spent < budget_s || samples.seconds.size() < static_cast<size_t>(fewest)) {
     const Clock::time_point start = Clock::now();
     body();
-    samples.seconds.push_back(since(start));
+    samples.seconds.push_back(seconds_since(start));
     spent += samples.seconds.back();
     if (samples.seconds.size() >= 2 && spent > 4 * budget_s) break;
   }
@@ -69,7 +63,7 @@ class Reading {
       std::vector<std::jthread> team;
       for (int i = 0; i < threads; ++i) team.emplace_back([this] { read(); });
     }
-    seconds_ = since(start_);
+    seconds_ = seconds_since(start_);
   }
   double seconds() const { return seconds_; }
   int64_t files() const { return done_; }
@@ -78,7 +72,7 @@ class Reading {
  private:
   void read() {
     std::vector<uint8_t> buffer;
-    for (size_t i = next_++; since(start_) < budget_s_ && (!once_ || i < files_.size());
+    for (size_t i = next_++; seconds_since(start_) < budget_s_ && (!once_ || i < files_.size());
          i = next_++) {
       try {
         image::read_file(files_[i % files_.size()], int64_t{1} << 40, buffer);
@@ -104,7 +98,7 @@ uint64_t spin_for(double seconds) {
   const Clock::time_point start = Clock::now();
   uint64_t rounds = 0;
   volatile uint64_t value = 1;
-  for (; since(start) < seconds; ++rounds)
+  for (; seconds_since(start) < seconds; ++rounds)
     for (int i = 0; i < 20'000; ++i) value = value * 3 + 1;
   return rounds;
 }
@@ -135,7 +129,7 @@ Probed probe_solo(const LoaderData& data, int64_t batch, double budget_s) {
   probed.samples = time_alone(budget_s, 6, [&] {
     const Clock::time_point start = Clock::now();
     loader.next();
-    call_s += since(start);
+    call_s += seconds_since(start);
   });
   StageTimes stages = data.stages();
   stages.samples -= before.samples;

@@ -17,20 +17,15 @@
 #include <thread>
 
 #include "benches/page_cache.h"
+#include "core/clock.h"
 #include "core/error.h"
 
 namespace howmany::benches {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr size_t kBlocks = 20, kFewestBlocks = 8;
 constexpr double kTight = 0.01;  // relative half width at which a run may end early
 constexpr double kColdEnough = 0.02;
-
-double since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 double cpu_seconds() {
   rusage use{};
@@ -134,7 +129,7 @@ class Running {
   bool one_batch(Loader& loader, int rank) {
     const Clock::time_point asked = Clock::now();
     const bool more = loader.next().has_value();
-    waits_[static_cast<size_t>(rank)] = since(asked);
+    waits_[static_cast<size_t>(rank)] = seconds_since(asked);
     meet_.arrive_and_wait();
     if (rank == 0) note_arrival(more);
     meet_.arrive_and_wait();
@@ -148,13 +143,13 @@ class Running {
     const Clock::time_point start = Clock::now();
     spin_until(start +
                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(step_s_)));
-    if (rank == 0) spun_ += since(start);
+    if (rank == 0) spun_ += seconds_since(start);
   }
 
   void note_arrival(bool more) {
-    if (seen_++ == 0) result_.first_batch_s = since(start_);
+    if (seen_++ == 0) result_.first_batch_s = seconds_since(start_);
     if (seen_ > drop_ + 1) {
-      times_.push_back(since(last_));
+      times_.push_back(seconds_since(last_));
       result_.waits.push_back(*std::ranges::max_element(waits_));
     }
     if (seen_ == drop_ + 1) {  // what was made ahead has been taken
@@ -174,7 +169,7 @@ class Running {
   }
 
   bool done() {
-    const double spent = since(timing_);
+    const double spent = seconds_since(timing_);
     if (run_.cold || times_.size() < kFewestBlocks) return spent > 4 * run_.budget_s;
     if (spent >= run_.budget_s) return true;
     if (spent < run_.budget_s / 3 || times_.size() % 16 != 0) return false;

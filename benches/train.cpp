@@ -2,13 +2,13 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <iostream>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "benches/program.h"
+#include "core/clock.h"
 #include "core/error.h"
 
 namespace howmany::benches {
@@ -46,10 +46,6 @@ void on_signal(int signal) {
   if (heard > 2) std::signal(signal, SIG_DFL);
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 // One line on a terminal, a few times a second.
 class Progress {
  public:
@@ -57,7 +53,7 @@ class Progress {
   ~Progress() { clear(); }
   void show(const std::string& text) {
     if (!shown_ || seconds_since(last_) < 0.2) return;
-    last_ = std::chrono::steady_clock::now();
+    last_ = Clock::now();
     std::cerr << "\r" << text << "\x1b[K" << std::flush;
     dirty_ = true;
   }
@@ -68,7 +64,7 @@ class Progress {
 
  private:
   bool shown_, dirty_ = false;
-  std::chrono::steady_clock::time_point last_{};
+  Clock::time_point last_{};
 };
 
 // Whether any rank was told to stop: all end after the same step.
@@ -103,7 +99,7 @@ class Training {
 
  private:
   Epoch run_epoch(int number) {
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     Epoch epoch;
     double sum = 0;
     trainer_.loader().start_epoch(number);

@@ -1,18 +1,11 @@
 #include "parallel/stage.h"
 
-#include <chrono>
-
+#include "core/clock.h"
 #include "core/profile/range.h"
 #include "parallel/batch.h"
 
 namespace howmany {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // A micro-batch between its forward and its backward.
 struct Flight {

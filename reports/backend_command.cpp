@@ -11,6 +11,7 @@
 #include "reports/backend_format.h"
 #include "reports/files.h"
 #include "reports/json.h"
+#include "reports/list_option.h"
 #include "reports/machine.h"
 #include "reports/suggest.h"
 #include "reports/table.h"
@@ -169,14 +170,6 @@ int run_backend(const BackendArguments& a) {
   const bool color = !a.output.no_color && color_wanted(STDOUT_FILENO);
   return finish(folder, summary, request_of(a, devices, chosen.backends), measuring.runs, a.output,
                 render_backend(advice, summary.measurements, color));
-}
-
-void add_list(CLI::App& app, const std::string& name, std::vector<std::string>& values,
-              const std::string& what) {
-  app.add_option(name, values, what)
-      ->delimiter(',')
-      ->type_name("A,B,...")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 int env_number(const char* name) {

@@ -1,17 +1,16 @@
 #include "reports/backend_run.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <ctime>
 #include <filesystem>
 #include <limits>
 
 #include "reports/files.h"
+#include "reports/format.h"
 #include "reports/json.h"
 #include "reports/machine.h"
+#include "reports/scratch.h"
 #include "reports/statistics.h"
 
 namespace howmany {
@@ -19,31 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string utc(const char* format) {
-  const std::tm now = fmt::gmtime(std::time(nullptr));
-  char text[64] = {};
-  std::strftime(text, sizeof text, format, &now);
-  return text;
-}
-
-// What the program writes, gone when it has been read.
-struct Scratch {
-  explicit Scratch(const std::string& folder)
-      : bench(folder + "/.run.json"), samples(folder + "/.run.samples.jsonl") {
-    clear();
-  }
-  ~Scratch() { clear(); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  void clear() const {
-    ::unlink(bench.c_str());
-    ::unlink((bench + ".tmp").c_str());
-    ::unlink(samples.c_str());
-  }
-  std::string bench, samples;
-};
-
-void read_files(const Scratch& scratch, SuiteRun& run) {
+void read_files(const BenchScratch& scratch, SuiteRun& run) {
   try {
     if (fs::exists(scratch.bench) && fs::file_size(scratch.bench) > 0)
       run.file = read_bench(scratch.bench);
@@ -128,7 +103,7 @@ Measurement measurement_of(const SuiteRun& run, const BenchRow& row) {
 }  // namespace
 
 SuiteRun run_suite(const SuiteCommand& asked) {
-  const Scratch scratch(asked.folder);
+  const BenchScratch scratch(asked.folder);
   Command command{.argv = {find_program(asked.program)}, .timeout_seconds = asked.timeout_seconds};
   command.argv.insert(command.argv.end(), asked.arguments.begin(), asked.arguments.end());
   command.argv.insert(command.argv.end(),
@@ -184,7 +159,7 @@ double value_of(const Measurement& m, const std::string& metric) {
 }
 
 std::string result_folder(const std::string& out) {
-  const std::string folder = out.empty() ? "howmany-out/" + utc("%Y%m%dT%H%M%SZ") : out;
+  const std::string folder = out.empty() ? "howmany-out/" + utc_now("%Y%m%dT%H%M%SZ") : out;
   if (fs::exists(folder + "/summary.json"))
     throw InputError(fmt::format("{} holds a run already; choose another --out", folder));
   prepare_folder(folder);
@@ -209,7 +184,7 @@ void write_suite(const std::string& folder, const std::string& suite,
 void write_summary_files(const std::string& folder, Summary& summary,
                          const nlohmann::json& request) {
   summary.context["howmany_version"] = HM_VERSION;
-  summary.context["howmany_date"] = utc("%Y-%m-%dT%H:%M:%SZ");
+  summary.context["howmany_date"] = utc_now("%Y-%m-%dT%H:%M:%SZ");
   summary.context["howmany_request"] = request;
   write_text(folder + "/summary.json", dump_json(to_json(summary)));
   write_text(folder + "/summary.csv", to_csv(summary));

@@ -9,6 +9,7 @@
 #include "reports/backend_command.h"
 #include "reports/command.h"
 #include "reports/compare/cli.h"
+#include "reports/list_option.h"
 #include "reports/machine.h"
 #include "reports/process.h"
 #include "reports/record.h"
@@ -26,14 +27,6 @@ const std::vector<std::string> kCommands = {"run",   "gpus",    "workers", "back
 // Of an option given twice, unless it is a list.
 void last_wins(CLI::App& app) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-}
-
-void add_list(CLI::App& app, const std::string& name, std::vector<std::string>& values,
-              const std::string& what) {
-  app.add_option(name, values, what)
-      ->delimiter(',')
-      ->type_name("A,B,...")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 void add_output(CLI::App& app, Arguments& a) {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,29 +14,13 @@
 #include "reports/json.h"
 #include "reports/machine.h"
 #include "reports/process.h"
+#include "reports/scratch.h"
 
 namespace howmany {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr double kLeastSeconds = 0.2;  // of timed iterations in one run
-
-// The files one bench process writes.
-struct Scratch {
-  explicit Scratch(const std::string& folder)
-      : bench(folder + "/.run.json"), samples(folder + "/.run.samples.jsonl") {
-    clear();
-  }
-  ~Scratch() { clear(); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  void clear() const {
-    ::unlink(bench.c_str());
-    ::unlink((bench + ".tmp").c_str());  // of a bench that was stopped, or found the disk full
-    ::unlink(samples.c_str());
-  }
-  std::string bench, samples;
-};
 
 // What says which configuration; how long and where to follows.
 std::vector<std::string> bench_arguments(const Request& request, const Configuration& c) {
@@ -65,7 +48,7 @@ std::vector<std::string> bench_arguments(const Request& request, const Configura
 }
 
 std::vector<std::string> run_arguments(const Request& request, const Configuration& c,
-                                       double seconds, const Scratch& scratch) {
+                                       double seconds, const BenchScratch& scratch) {
   std::vector<std::string> argv = bench_arguments(request, c);
   argv.insert(argv.end(),
               {"--budget-seconds", fmt::format("{:.3f}", seconds), "--samples", scratch.samples,
@@ -98,7 +81,8 @@ std::string with_cause(const std::string& error, const Ended& ended) {
              : fmt::format("{} ({})", error, last);
 }
 
-void read_outcome(const Scratch& scratch, const Ended& ended, BenchRun& run, Results& results) {
+void read_outcome(const BenchScratch& scratch, const Ended& ended, BenchRun& run,
+                  Results& results) {
   const std::string name = run.row.name;
   BenchFile file;
   if (std::filesystem::exists(scratch.bench)) file = read_bench(scratch.bench);
@@ -195,7 +179,7 @@ class Measuring {
     const Configuration& c = all_[configuration];
     const std::string what =
         fmt::format("{}, round {} of {}", describe(c), round + 1, plan_.request.rounds);
-    const Scratch scratch(options_.folder);
+    const BenchScratch scratch(options_.folder);
     const double seconds = seconds_for_next();
     Command command{.argv = run_arguments(plan_.request, c, seconds, scratch),
                     .timeout_seconds = seconds + options_.run_timeout};
@@ -225,7 +209,7 @@ class Measuring {
     tell(what, &results_.runs.back());
   }
 
-  void keep(size_t configuration, int round, const Scratch& scratch, const Ended& ended) {
+  void keep(size_t configuration, int round, const BenchScratch& scratch, const Ended& ended) {
     BenchRun run{configuration, round, {}, {}};
     run.row.name = run_name(plan_.request, all_[configuration]);
     const std::string name = run.row.name;

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,6 +10,7 @@
 #include "reports/json.h"
 #include "reports/machine.h"
 #include "reports/process.h"
+#include "reports/scratch.h"
 #include "reports/statistics.h"
 #include "reports/workers.h"
 
@@ -98,22 +98,16 @@ struct LoaderMeasuring::State {
   Clock::time_point start = Clock::now();
   double overhead = 0;  // of a run beside its timed seconds, the last one's
 
-  std::string bench_path() const { return folder + "/.run.json"; }
-  std::string samples_path() const { return folder + "/.run.samples.jsonl"; }
   double left() const {
     return arguments.time_budget - std::chrono::duration<double>(Clock::now() - start).count();
-  }
-
-  void clear() const {
-    for (const std::string& path : {bench_path(), bench_path() + ".tmp", samples_path()})
-      ::unlink(path.c_str());
   }
 
   void tell(const std::string& text) const {
     if (!arguments.quiet) fmt::print(stderr, "{}\n", text);
   }
 
-  std::vector<std::string> argv(const std::vector<std::string>& more, double seconds) const {
+  std::vector<std::string> argv(const std::vector<std::string>& more, double seconds,
+                                const BenchScratch& scratch) const {
     std::vector<std::string> all = {find_program("loader_bench"),
                                     "--data",
                                     arguments.data,
@@ -128,8 +122,8 @@ struct LoaderMeasuring::State {
                                     "--budget-seconds",
                                     fmt::format("{:.3f}", seconds),
                                     "--samples",
-                                    samples_path(),
-                                    "--benchmark_out=" + bench_path(),
+                                    scratch.samples,
+                                    "--benchmark_out=" + scratch.bench,
                                     "--benchmark_out_format=json"};
     all.insert(all.end(), more.begin(), more.end());
     return all;
@@ -139,30 +133,30 @@ struct LoaderMeasuring::State {
   // when the bench died or was interrupted.
   std::vector<BenchRow> run(const std::vector<std::string>& more, double seconds,
                             std::string& why) {
-    clear();
-    Command command{.argv = argv(more, seconds), .timeout_seconds = 10 * seconds + kRunTimeout};
+    const BenchScratch scratch(folder);
+    Command command{.argv = argv(more, seconds, scratch),
+                    .timeout_seconds = 10 * seconds + kRunTimeout};
     if (arguments.verbose)
       command.on_stderr = [](std::string_view text) { fmt::print(stderr, "{}", text); };
     const Ended ended = run_command(command);
     if (ended.how == Ended::How::kInterrupted) results.interrupted = true;
     if (ended.how == Ended::How::kExited && ended.code == 2) throw InputError(ended.last_line());
     overhead = std::max(0.0, ended.seconds - seconds);
-    std::vector<BenchRow> rows = read(why);
+    std::vector<BenchRow> rows = read(scratch, why);
     if (rows.empty() && why.empty()) why = "loader_bench " + ended.describe();
-    clear();
     return rows;
   }
 
-  std::vector<BenchRow> read(std::string& why) {
+  std::vector<BenchRow> read(const BenchScratch& scratch, std::string& why) {
     std::vector<BenchRow> rows;
     try {
-      if (std::filesystem::exists(bench_path())) {
-        BenchFile file = read_bench(bench_path());
+      if (std::filesystem::exists(scratch.bench)) {
+        BenchFile file = read_bench(scratch.bench);
         if (results.context.empty()) results.context = file.context;
         rows = std::move(file.rows);
       }
-      if (std::filesystem::exists(samples_path()))
-        for (SampleLine& line : read_samples(samples_path()))
+      if (std::filesystem::exists(scratch.samples))
+        for (SampleLine& line : read_samples(scratch.samples))
           results.samples.push_back(std::move(line));
     } catch (const InputError& error) {
       why = error.what();
@@ -230,7 +224,7 @@ LoaderMeasuring::LoaderMeasuring(const WorkersArguments& arguments, std::string 
   state_->arguments = arguments;
   state_->folder = std::move(folder);
 }
-LoaderMeasuring::~LoaderMeasuring() { state_->clear(); }
+LoaderMeasuring::~LoaderMeasuring() = default;
 
 const LoaderResults& LoaderMeasuring::results() const { return state_->results; }
 

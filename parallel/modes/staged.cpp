@@ -1,11 +1,11 @@
 #include "parallel/modes/staged.h"
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <mutex>
 #include <optional>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "parallel/batch.h"
 #include "parallel/placement.h"
@@ -14,12 +14,6 @@
 
 namespace howmany {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 void broadcast(Comm* world, std::vector<int64_t>& values) {
   if (world == nullptr) return;

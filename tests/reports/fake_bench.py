@@ -9,6 +9,8 @@ import signal
 import sys
 import time
 
+from flags import arguments
+
 STEP = 0.01
 
 
@@ -20,18 +22,6 @@ def devices_json():
             "gpus": [{"index": i} for i in range(int(os.environ.get("FAKE_GPUS", "0")))],
             "backends": {"comms": parts("local", "gloo"), "kernels": parts("reference", "cuda")},
             "models": parts("simple_net", "mlp", "resnet18"), "modes": [{"name": n, "over_ranks": n == "ddp"} for n in ("single", "data_parallel", "ddp")]}
-
-
-def arguments(words):
-    found, i = {}, 0
-    while i < len(words):
-        name, _, value = words[i].partition("=")
-        if not value and i + 1 < len(words) and not words[i + 1].startswith("--"):
-            i += 1
-            value = words[i]
-        found[name.lstrip("-")] = value
-        i += 1
-    return found
 
 
 def step_seconds(n, weak, mode):

@@ -6,20 +6,10 @@ import os
 import signal
 import sys
 
+from flags import arguments
+
 RATE = float(os.environ.get("FAKE_RATE", "500"))
 CORES = float(os.environ.get("FAKE_CORES", "4"))
-
-
-def arguments(words):
-    found, i = {}, 0
-    while i < len(words):
-        name, _, value = words[i].partition("=")
-        if not value and i + 1 < len(words) and not words[i + 1].startswith("--"):
-            i += 1
-            value = words[i]
-        found[name.lstrip("-")] = value
-        i += 1
-    return found
 
 
 def limits():

@@ -6,19 +6,9 @@ import os
 import signal
 import sys
 
+from flags import arguments
+
 LINES = {"gloo": (10e-6, 2e-9), "local": (30e-6, 0.5e-9)}  # seconds, and seconds per byte
-
-
-def arguments(words):
-    found, i = {}, 0
-    while i < len(words):
-        name, _, value = words[i].partition("=")
-        if not value and i + 1 < len(words) and not words[i + 1].startswith("--"):
-            i += 1
-            value = words[i]
-        found[name.lstrip("-")] = value
-        i += 1
-    return found
 
 
 def row(name, seconds, **counters):

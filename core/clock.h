@@ -1,0 +1,14 @@
+// The clock that everything in one process is timed with.
+#pragma once
+
+#include <chrono>
+
+namespace howmany {
+
+using Clock = std::chrono::steady_clock;
+
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace howmany
