@@ -111,9 +111,10 @@ void Ranks::run_over_processes(const Workload& work, const Body& body) {
              work.count(), work.backend, work.ranks(), place_.world);
   HM_ENSURE(failure_.empty(), "not measured, because before: {}", failure_);
   try {
+    const Device device = work.devices_of(place_.local_rank % work.ranks()).front();
+    const DeviceScope on(device);  // for the threads that the group brings, too
     const std::unique_ptr<Comm> comm = worlds_.at(work.backend)->split(take_part(work) ? 0 : -1);
-    if (!comm) return;
-    run_rank(work, *comm, work.devices_of(place_.local_rank % work.ranks()).front(), body);
+    if (comm) run_rank(work, *comm, device, body);
   } catch (const WrongData&) {
     throw;  // all ranks agree on it, and go on
   } catch (const std::exception& e) {

@@ -7,7 +7,6 @@
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/prefix_store.h>
 #include <gloo/scatter.h>
-#include <gloo/transport/tcp/device.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -18,6 +17,7 @@
 #include <utility>
 
 #include "parallel/comms/combine.h"
+#include "parallel/comms/gloo_device.h"
 #include "parallel/comms/gloo_rendezvous.h"
 #include "parallel/engine.h"
 
@@ -26,7 +26,6 @@ namespace {
 
 using Milliseconds = std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
-using Device = std::shared_ptr<::gloo::transport::Device>;
 
 // How long a rank that failed waits for word from the others, to tell who is silent.
 constexpr Milliseconds kInquiry(1000);
@@ -49,12 +48,9 @@ std::string plain(std::string_view text) {
 
 class Gloo : public CommEngine {
  public:
-  Gloo(int rank, int size, std::shared_ptr<Rendezvous> rendezvous, const Device& device,
-       std::string prefix, Milliseconds timeout)
-      : CommEngine(rank, size),
-        rendezvous_(std::move(rendezvous)),
-        device_(device),
-        prefix_(std::move(prefix)) {
+  Gloo(int rank, int size, std::shared_ptr<Rendezvous> rendezvous, std::string prefix,
+       Milliseconds timeout)
+      : CommEngine(rank, size), rendezvous_(std::move(rendezvous)), prefix_(std::move(prefix)) {
     set_timeout(timeout);
     if (size > 1) connect();
   }
@@ -162,10 +158,11 @@ class Gloo : public CommEngine {
     });
   }
 
+  // A group has a transport of its own, which stays on the cores that its ranks are bound to now.
   std::unique_ptr<CommEngine> split(const std::vector<int>& members, int index,
                                     const std::string& id) override {
-    return std::make_unique<Gloo>(index, static_cast<int>(members.size()), rendezvous_, device_,
-                                  key(id), timeout());
+    return std::make_unique<Gloo>(index, static_cast<int>(members.size()), rendezvous_, key(id),
+                                  timeout());
   }
 
   void abort(std::string_view why) noexcept override {
@@ -181,8 +178,9 @@ class Gloo : public CommEngine {
     ::gloo::rendezvous::PrefixStore scoped(prefix_, *rendezvous_);
     auto context = std::make_shared<::gloo::rendezvous::Context>(rank(), size());
     context->setTimeout(std::max(timeout() / 5, Milliseconds(1)));  // gloo waits five times longer
+    auto device = make_gloo_device(rendezvous_->address());
     try {
-      context->connectFullMesh(scoped, device_);
+      context->connectFullMesh(scoped, device);
     } catch (const std::exception& e) {
       throw EngineError(absent(), plain(e.what()));
     }
@@ -277,7 +275,6 @@ class Gloo : public CommEngine {
   std::string key(const std::string& name) const { return prefix_ + "/" + name; }
 
   const std::shared_ptr<Rendezvous> rendezvous_;
-  Device device_;
   const std::string prefix_;
   std::shared_ptr<::gloo::Context> context_;
 };
@@ -289,26 +286,15 @@ void ignore_sigpipe() {
     std::signal(SIGPIPE, SIG_IGN);
 }
 
-Device make_device(const Rendezvous& rendezvous) {
-  ::gloo::transport::tcp::attr attr;
-  const char* const interface = std::getenv("HOWMANY_IFACE");
-  if (interface != nullptr && *interface != '\0')
-    attr.iface = interface;
-  else
-    attr.hostname = rendezvous.address();
-  return ::gloo::transport::tcp::CreateDevice(attr);
-}
-
 }  // namespace
 
 std::unique_ptr<CommEngine> comms::gloo(const Place& place, Milliseconds timeout) {
-  if (place.world == 1) return std::make_unique<Gloo>(0, 1, nullptr, nullptr, "", timeout);
+  if (place.world == 1) return std::make_unique<Gloo>(0, 1, nullptr, "", timeout);
   static std::once_flag once;
   std::call_once(once, ignore_sigpipe);
   const std::shared_ptr<Rendezvous> rendezvous =
       make_rendezvous(place.rendezvous, place.rank, Clock::now() + timeout);
-  return std::make_unique<Gloo>(place.rank, place.world, rendezvous, make_device(*rendezvous),
-                                "world", timeout);
+  return std::make_unique<Gloo>(place.rank, place.world, rendezvous, "world", timeout);
 }
 
 }  // namespace howmany
