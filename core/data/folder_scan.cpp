@@ -19,14 +19,6 @@ constexpr size_t kCheckers = 16;
 constexpr size_t kFilesPerChecker = 32;  // fewer are not worth a thread
 constexpr size_t kTellEvery = 4096;      // files
 
-// Entries of a folder, sorted by name.
-std::vector<fs::directory_entry> entries_of(const fs::path& folder) {
-  std::vector<fs::directory_entry> entries;
-  for (const auto& entry : fs::directory_iterator(folder)) entries.push_back(entry);
-  std::ranges::sort(entries, {}, [](const auto& e) { return e.path().filename().string(); });
-  return entries;
-}
-
 bool named_as_image(const fs::path& path) {
   std::string extension = path.extension().string();
   for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -42,22 +34,37 @@ class Listing {
     std::error_code error;
     HM_ENSURE(fs::exists(scan_.root, error), "[image_folder] {} does not exist", scan_.root);
     HM_ENSURE(fs::is_directory(scan_.root, error), "[image_folder] {} is not a folder", scan_.root);
-    try {
-      for (const auto& entry : entries_of(scan_.root)) {
-        if (entry.path().filename().string().front() == '.' || !entry.is_directory(error))
-          scan_.ignored.push_back(entry.path().string());
-        else
-          list_class(entry.path());
-      }
-    } catch (const fs::filesystem_error& e) {
-      throw Error(fmt::format("[image_folder] {}: {}", scan_.root, e.code().message()));
-    }
+    for (const fs::path& folder : class_folders()) list_class(folder);
     HM_ENSURE(!scan_.classes.empty(),
               "[image_folder] {} has no class folders: expected {}/CLASS/FILE.jpg", scan_.root,
               scan_.root);
   }
 
  private:
+  // By name.
+  std::vector<fs::path> class_folders() {
+    std::vector<fs::path> folders;
+    std::error_code error;
+    try {
+      for (const auto& entry : fs::directory_iterator(scan_.root)) {
+        if (entry.path().filename().string().front() != '.' && entry.is_directory(error))
+          folders.push_back(entry.path());
+        else
+          scan_.ignored.push_back(entry.path().string());
+        tell();
+      }
+    } catch (const fs::filesystem_error& e) {
+      throw Error(fmt::format("[image_folder] {}: {}", scan_.root, e.code().message()));
+    }
+    std::ranges::sort(folders, {}, [](const fs::path& path) { return path.filename().string(); });
+    std::ranges::sort(scan_.ignored);
+    return folders;
+  }
+
+  void tell() {
+    if (progress_ && ++seen_ % kTellEvery == 0) progress_("listed", static_cast<int64_t>(seen_));
+  }
+
   void list_class(const fs::path& folder) {
     const auto label = static_cast<int64_t>(scan_.classes.size());
     scan_.classes.push_back(folder.filename().string());
@@ -68,8 +75,7 @@ class Listing {
           scan_.items.push_back({entry.path().filename().string(), label});
         else
           scan_.ignored.push_back(entry.path().string());
-        if (progress_ && ++seen_ % kTellEvery == 0)
-          progress_("listed", static_cast<int64_t>(seen_));
+        tell();
       }
     } catch (const fs::filesystem_error& e) {
       scan_.bad.push_back({folder.string(), e.code().message()});

@@ -17,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace testing;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -329,6 +330,16 @@ TEST(TarShards, BadArchivesAreNamedWithTheReason) {
     folder.write("a.tar", bytes);
     EXPECT_THAT(refusal(folder / "a.tar"), HasSubstr(why));
     EXPECT_THAT(refusal(folder / "a.tar"), HasSubstr("a.tar"));
+  }
+}
+
+TEST(TarShards, CompressedOnesAreRefusedWithTheReasonAloneAndAmongOthers) {
+  for (const char* name : {"b.tar.gz", "b.tgz", "b.tar.zst", "b.tar.xz", "b.tar.bz2"}) {
+    const TempFolder folder;
+    folder.write("a.tar", sample_members("a", "1", 100) + tar_end());
+    folder.write(name, "\x1f\x8b" + std::string(600, '\0'));
+    for (const std::string& path : {folder / name, folder / "."})
+      EXPECT_THAT(refusal(path), AllOf(HasSubstr(name), HasSubstr("decompress it")));
   }
 }
 

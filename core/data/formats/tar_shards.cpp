@@ -1,6 +1,7 @@
 // Shards as WebDataset packs them: members that share a name up to the first dot are a sample,
 // here KEY.jpg (or jpeg, png) and KEY.cls, the class as a number.
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <filesystem>
@@ -16,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::array<std::string_view, 4> kCompressed = {".gz", ".bz2", ".xz", ".zst"};
 constexpr int64_t kMostLabelBytes = 32;
 constexpr int64_t kMostClasses = 1 << 24;
 
@@ -136,17 +138,24 @@ class TarDataset final : public ImageSamples {
   std::vector<Packed> samples_;
 };
 
+// A compressed one is a shard too: opening it says why it is refused.
+bool named_as_shard(const fs::path& path) {
+  const bool compressed = path.stem().extension() == ".tar" &&
+                          std::ranges::count(kCompressed, path.extension().string()) > 0;
+  return path.extension() == ".tar" || path.extension() == ".tgz" || compressed;
+}
+
 // A .tar file, or those of a folder by name.
 std::vector<std::string> shards_at(const std::string& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) {
-    if (fs::path(path).extension() == ".tar") return {path};
+    if (named_as_shard(path)) return {path};
     return {};
   }
   std::vector<std::string> shards;
   for (auto it = fs::directory_iterator(path, error); !error && it != fs::directory_iterator();
        it.increment(error))
-    if (it->path().extension() == ".tar") shards.push_back(it->path().string());
+    if (named_as_shard(it->path())) shards.push_back(it->path().string());
   std::ranges::sort(shards);
   return shards;
 }
