@@ -1,7 +1,7 @@
 // How fast batches come, by the number of loader workers, and where the time goes.
 //   loader/<data>/workers:N/batch:B/prefetch:P/as:threads[/ranks:R][/demand:D][/pin:on]
 //     [/order:any][/cache:cold]
-//   loader/probe/{solo,handover,collate,read,cores}/...   with --probe, instead
+//   loader/probe/{solo,worker,handover,collate,read,cores}/...   with --probe, instead
 // Seconds of a row are those of a batch (mean); samples are means of consecutive batches, or single
 // batches of solo. latency_* are the consumer's waits for a batch.
 #include <CLI/CLI.hpp>
@@ -89,6 +89,12 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--seed", flags.run.seed, "of the order");
   app.add_option("--samples", flags.samples, "append every sample to this file, a line each");
+  app.add_option("--more-us", flags.data.more_us,
+                 "microseconds of arithmetic added to each sample: what Python takes longer")
+      ->check(CLI::Range(0, 60'000'000));
+  app.add_option("--worker-start", flags.run.start_s,
+                 "seconds of arithmetic before a worker's first batch: what Python imports")
+      ->check(CLI::Range(0.0, 600.0));
   app.add_flag("--probe", flags.probe, "the short probes behind `howmany workers` instead");
   app.add_flag("--limits", flags.limits, "only what bounds the number of workers, as JSON");
   app.footer(kExamples);
@@ -183,6 +189,12 @@ std::vector<Case> probe_cases(const LoaderData& data, const Flags& flags) {
        [&data, batch, budget] { return probe_collate(data, batch, budget / 4); }},
       {fmt::format("loader/probe/cores/threads:{}", cores),
        [cores, budget] { return probe_cores(cores, budget / 2); }}};
+  if (flags.run.as != WorkersAs::threads)
+    cases.push_back(
+        {fmt::format("loader/probe/worker/as:{}/batch:{}", name_of(flags.run.as), batch),
+         [&data, batch, budget, as = flags.run.as] {
+           return probe_worker(data, batch, as, budget);
+         }});
   if (!data.a_file_each()) return cases;
   for (const bool cold : {false, true})
     for (const int threads : std::set<int>{1, 2, 4, 8})

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <memory>
 
@@ -39,22 +40,47 @@ class NullDataset : public Dataset {
   int64_t size_;
 };
 
+std::chrono::nanoseconds thread_time() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
 // Busy for a set time, then writes the sample once.
 class CostlyDataset final : public NullDataset {
  public:
   CostlyDataset(const SampleSpec& spec, int64_t size, std::chrono::microseconds cost)
       : NullDataset(spec, size), bytes_(static_cast<size_t>(spec.x.numel()) * 4), cost_(cost) {}
   void get(int64_t, uint64_t, void* x, void* y) const override {
-    const auto end = std::chrono::steady_clock::now() + cost_;
     std::memset(x, 0, bytes_);
     std::memset(y, 0, sizeof(int64_t));
-    while (std::chrono::steady_clock::now() < end) {
-    }
+    burn(cost_);
   }
 
  private:
   size_t bytes_;
   std::chrono::microseconds cost_;
+};
+
+// What another makes, taking longer.
+class Slower final : public Dataset {
+ public:
+  Slower(DatasetPtr inner, std::chrono::microseconds more)
+      : inner_(std::move(inner)), more_(more) {}
+  int64_t size() const override { return inner_->size(); }
+  SampleSpec spec() const override { return inner_->spec(); }
+  void get(int64_t index, uint64_t key, void* x, void* y) const override {
+    inner_->get(index, key, x, y);
+    burn(more_);
+  }
+  std::string describe() const override {
+    return fmt::format("{}, each {} us more", inner_->describe(), more_.count());
+  }
+  std::string name_of(int64_t index) const override { return inner_->name_of(index); }
+
+ private:
+  const DatasetPtr inner_;
+  const std::chrono::microseconds more_;
 };
 
 class Endless final : public Dataset {
@@ -172,6 +198,9 @@ LoaderData::LoaderData(const LoaderDataOptions& options) {
     open(options.data, options);
     name_ = a_file_each() ? "images" : format_;
   }
+  if (options.more_us > 0)
+    samples_ =
+        std::make_unique<Slower>(std::move(samples_), std::chrono::microseconds(options.more_us));
   endless_ = std::make_unique<Endless>(*samples_);
 }
 
@@ -215,6 +244,12 @@ FileProgress tell_files(const std::string& folder) {
     last = now;
     fmt::print(stderr, "{}: {} files {}\n", folder, files, doing);
   };
+}
+
+void burn(std::chrono::microseconds cost) {
+  const auto end = thread_time() + cost;
+  while (thread_time() < end) {
+  }
 }
 
 DatasetPtr null_dataset(const SampleSpec& spec, int64_t size) {

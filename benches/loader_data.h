@@ -2,6 +2,7 @@
 // with a set cost. A LoaderData may be read by any thread.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ struct LoaderDataOptions {
   int64_t sequence = 1024;         // tokens of a sample
   int64_t most = 1024;             // files looked at, evenly drawn
   int64_t images = 256, width = 500, height = 375;  // of painted JPEGs
+  int64_t more_us = 0;  // of arithmetic for each sample beside making it, as Python has
 };
 
 class LoaderData {
@@ -53,6 +55,9 @@ class LoaderData {
 // Says on stderr, every few seconds, how far opening many files has come: "photos: 120000 files
 // listed".
 FileProgress tell_files(const std::string& folder);
+
+// Keeps a core busy for so long, however many threads share it.
+void burn(std::chrono::microseconds cost);
 
 // Samples that cost nothing to make: nothing is written.
 DatasetPtr null_dataset(const SampleSpec& spec, int64_t size);

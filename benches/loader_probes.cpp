@@ -146,6 +146,18 @@ Probed probe_solo(const LoaderData& data, int64_t batch, double budget_s) {
   return probed;
 }
 
+Probed probe_worker(const LoaderData& data, int64_t batch, WorkersAs as, double budget_s) {
+  if (!data.files().empty()) read_in(data.files());
+  Loader loader(data.endless(), {.global_batch = batch, .workers = 1, .as = as});
+  loader.start_epoch(0);
+  for (int ahead = 0; ahead < 3; ++ahead) loader.next();
+  Probed probed;
+  probed.samples = time_alone(budget_s, 6, [&] { loader.next(); });
+  const double sample_s = mean(probed.samples.seconds) / static_cast<double>(batch);
+  probed.counters = {{"samples_per_s", 1 / sample_s}, {"sample_s", sample_s}};
+  return probed;
+}
+
 Probed probe_handover(const LoaderData& data, int64_t batch, int workers, WorkersAs as,
                       double budget_s) {
   const DatasetPtr nothing = null_dataset(data.samples().spec(), int64_t{1} << 20);

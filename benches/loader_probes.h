@@ -20,6 +20,9 @@ struct Probed {
 // A batch made in the calling thread: seconds of each, and of a sample reading, decoding,
 // transforming (into the batch: collating is part of it) and the rest. Counter cv is of batches.
 Probed probe_solo(const LoaderData& data, int64_t batch, double budget_s);
+// The same made by one such worker: its batches take longer by what memory that processes share
+// costs, and the consumer's thread is beside it.
+Probed probe_worker(const LoaderData& data, int64_t batch, WorkersAs as, double budget_s);
 // Batches of samples that cost nothing, through such workers: seconds of a batch are what the
 // loader costs, the stage that no worker count makes faster.
 Probed probe_handover(const LoaderData& data, int64_t batch, int workers, WorkersAs as,

@@ -116,7 +116,8 @@ class Running {
                            .as = run_.as,
                            .timeout_seconds = run_.timeout_s,
                            .in_order = run_.in_order,
-                           .pin_memory = run_.pin_memory});
+                           .pin_memory = run_.pin_memory,
+                           .worker_init = [this](const WorkerInfo&) { burn(start_time()); }});
       loader.start_epoch(0);
       while (one_batch(loader, rank)) {
       }
@@ -124,6 +125,11 @@ class Running {
       if (!failed_.exchange(true)) error_ = std::current_exception();
       meet_.arrive_and_drop();
     }
+  }
+
+  std::chrono::microseconds start_time() const {
+    return std::chrono::duration_cast<std::chrono::microseconds>(
+        std::chrono::duration<double>(run_.start_s));
   }
 
   bool one_batch(Loader& loader, int rank) {

@@ -21,6 +21,7 @@ struct LoaderRun {
   WorkersAs as = WorkersAs::threads;
   bool in_order = true, pin_memory = false;
   double timeout_s = 60;  // of waiting for a batch
+  double start_s = 0;     // of arithmetic before a worker's first batch, as Python's imports
 };
 
 struct LoaderResult {

@@ -16,7 +16,8 @@ namespace howmany {
 struct WorkersArguments {
   std::string data = "synthetic", workers = "auto", out, as = "threads", emit_check;
   std::optional<std::string> model, from, samples_per_second;
-  std::string device = "cpu:0";  // on which --model trains
+  std::string device = "cpu:0";                  // on which --model trains
+  std::string python = "python3", start_method;  // of --as pytorch; "none": Python is left out
   int devices = 1, prefetch = 2;
   int64_t batch = 64, image_size = 224, seed = 1;
   double time_budget = 60, stall_percent = 1;
@@ -51,6 +52,8 @@ class LoaderMeasuring {
   LoaderLimits limits();
   // Throws InputError when the bench refuses its arguments, as it does for a folder without images.
   void probe(WorkersFacts& facts);
+  // From then on samples and workers of the bench take as long as Python's.
+  void add_python(WorkersFacts& facts, PythonCost cost);
   void measure_points(WorkersFacts& facts);
   void measure_cold(WorkersFacts& facts, int workers);
   const LoaderResults& results() const;

@@ -235,15 +235,30 @@ class Advisor {
           "First epoch: {} samples/s with files not in memory and {} ({} of the warm rate).",
           format_count(*facts_.cold_rate), workers(facts_.cold_workers),
           percent(*facts_.cold_rate / best_->rate.value)));
-    if (facts_.as == "pytorch")
+    if (facts_.as == "pytorch") return add_python_notes();
+    advice_.notes.push_back(fmt::format(
+        "Measured with {} and this program's decoder; PyTorch's processes add their own cost for "
+        "each batch and for Python (--as pytorch has both).",
+        facts_.as));
+  }
+
+  void add_python_notes() {
+    const PythonCost& python = facts_.python;
+    if (python.sample_s > 0)
+      advice_.notes.push_back(fmt::format(
+          "Measured with processes that hand over batches as PyTorch's do, each sample as slow as "
+          "one worker of Python {} makes it here by {}: {}.",
+          python.version, python.how, format_seconds(python.sample_s)));
+    else
       advice_.notes.push_back(
           "Measured with processes that hand over batches as PyTorch's do and this program's "
           "decoder; Python adds its own cost for each sample.");
-    else
-      advice_.notes.push_back(fmt::format(
-          "Measured with {} and this program's decoder; PyTorch's processes add their own cost for "
-          "each batch and for Python (--as pytorch has the former).",
-          facts_.as));
+    if (!python.measured()) return;
+    std::string starts;
+    for (const auto& [method, seconds] : python.start_s)
+      starts += fmt::format("{}{} {}", starts.empty() ? "" : ", ", method, format_seconds(seconds));
+    advice_.notes.push_back(fmt::format("Starting one worker takes Python {}: {}; measured as {}.",
+                                        python.version, starts, python.method));
   }
 
   // A hard bound below what the cores could use is the first thing to lift.

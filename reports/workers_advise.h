@@ -11,6 +11,7 @@
 #include "reports/record.h"
 #include "reports/workers_bounds.h"
 #include "reports/workers_model.h"
+#include "reports/workers_python.h"
 
 namespace howmany {
 
@@ -34,7 +35,8 @@ struct WorkersFacts {
   std::vector<WorkersPoint> points;
   std::optional<double> cold_rate;  // samples/s of all devices, files not in memory
   int cold_workers = 0;
-  double files = 0;  // in the folder; 0: none
+  double files = 0;   // in the folder; 0: none
+  PythonCost python;  // part of the probes and points when it was measured
 };
 
 // The number of workers to measure next; nothing when the answer is decided. First the predicted

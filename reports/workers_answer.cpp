@@ -174,6 +174,7 @@ nlohmann::ordered_json to_json(const WorkersFacts& facts, const WorkersAdvice& a
           {"batch", facts.asked.batch},
           {"prefetch", facts.asked.prefetch},
           {"as", facts.as},
+          {"python", facts.python.measured() ? to_json(facts.python) : Json()},
           {"limit", advice.limit},
           {"notes", advice.notes},
           {"bounds", bounds},

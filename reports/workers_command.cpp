@@ -44,6 +44,8 @@ nlohmann::ordered_json request_json(const WorkersArguments& a) {
           {"batch", a.batch},
           {"prefetch", a.prefetch},
           {"as", a.as},
+          {"python", a.python},
+          {"start_method", a.start_method},
           {"image_size", a.image_size},
           {"time_budget", a.time_budget},
           {"stall_percent", a.stall_percent},
@@ -94,12 +96,33 @@ WorkersFacts facts_from(const WorkersArguments& a, const std::string& folder) {
   return facts;
 }
 
+// Whether the check script can make samples of it.
+bool checkable(const std::string& data) {
+  const std::filesystem::path path(data);
+  if (path.extension() == ".tar") return true;
+  return std::filesystem::is_directory(path) && !std::filesystem::exists(path / "x.npy");
+}
+
+void write_check(const WorkersArguments& a, const WorkersFacts& facts, const std::string& path) {
+  const std::string folder = std::filesystem::absolute(a.data).string();
+  write_text(path, check_script(check_of(facts, advise_workers(facts), folder, a.image_size)));
+}
+
 void emit_check(const WorkersArguments& a, const WorkersFacts& facts) {
   if (a.emit_check.empty()) return;
-  const std::string folder = std::filesystem::absolute(a.data).string();
-  write_text(a.emit_check,
-             check_script(check_of(facts, advise_workers(facts), folder, a.image_size)));
+  write_check(a, facts, a.emit_check);
   if (!a.quiet) fmt::print(stderr, "check the advice with PyTorch: python3 {}\n", a.emit_check);
+}
+
+// With class folders, the script that checks the advice tells before what a sample takes.
+void add_python(const WorkersArguments& a, const std::string& folder, WorkersFacts& facts,
+                LoaderMeasuring& measuring) {
+  if (a.as != "pytorch" || a.python == "none") return;
+  if (!a.quiet) fmt::print(stderr, "asking {} what Python itself costs\n", a.python);
+  const std::string check = checkable(a.data) ? folder + "/check.py" : "";
+  if (!check.empty()) write_check(a, facts, check);
+  measuring.add_python(facts, measure_python(a.python, a.start_method, check, folder));
+  if (!check.empty()) std::filesystem::remove(check);
 }
 
 }  // namespace
@@ -123,8 +146,10 @@ std::vector<int> workers_from(const std::string& text) {
 
 int run_workers(const WorkersArguments& a) {
   refuse_two_demands(a);
-  if (!a.emit_check.empty() && !std::filesystem::is_directory(a.data))
-    throw InputError("--emit-check needs --data DIR: painted images are gone afterwards");
+  if (!a.emit_check.empty() && !checkable(a.data))
+    throw InputError(
+        "--emit-check needs --data DIR of class folders or tar shards: painted images are gone "
+        "afterwards, and of other files PyTorch knows no sample");
   workers_from(a.workers);
   const std::string folder = a.out.empty() ? "howmany-out/" + utc_now("%Y%m%dT%H%M%SZ") : a.out;
   if (std::filesystem::exists(folder + "/summary.json"))
@@ -136,6 +161,7 @@ int run_workers(const WorkersArguments& a) {
   WorkersFacts facts = facts_from(a, folder);
   measuring.probe(facts);
   if (measuring.results().interrupted) return kFailed;
+  add_python(a, folder, facts, measuring);
   facts.bounds = worker_bounds(limits, facts.asked, facts.probes.sample_bytes);
   measuring.measure_points(facts);
   const WorkersAdvice first = advise_workers(facts);
@@ -172,6 +198,12 @@ void add_workers(CLI::App& app, int& code) {
                   "Workers are threads, processes, or work as PyTorch's DataLoader has them work "
                   "(pytorch) [threads]")
       ->check(CLI::IsMember({"threads", "processes", "pytorch"}));
+  sub->add_option("--python", a->python,
+                  "For --as pytorch: the Python whose own costs are measured first, or none "
+                  "[python3]");
+  sub->add_option("--start-method", a->start_method,
+                  "How that Python starts workers [as it does by itself]")
+      ->check(CLI::IsMember({"fork", "forkserver", "spawn"}));
   sub->add_option("--image-size", a->image_size, "Samples are so many pixels wide and high [224]")
       ->check(CLI::Range(1, 8192));
   sub->add_option("--stall", a->stall_percent, "Percent of the time that training may wait [1]")

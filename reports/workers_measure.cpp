@@ -96,7 +96,8 @@ struct LoaderMeasuring::State {
   std::string folder;
   LoaderResults results;
   Clock::time_point start = Clock::now();
-  double overhead = 0;  // of a run beside its timed seconds, the last one's
+  double overhead = 0;              // of a run beside its timed seconds, the last one's
+  std::vector<std::string> python;  // options that make the bench as slow
 
   double left() const {
     return arguments.time_budget - std::chrono::duration<double>(Clock::now() - start).count();
@@ -125,6 +126,7 @@ struct LoaderMeasuring::State {
                                     scratch.samples,
                                     "--benchmark_out=" + scratch.bench,
                                     "--benchmark_out_format=json"};
+    all.insert(all.end(), python.begin(), python.end());
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -252,6 +254,20 @@ void LoaderMeasuring::probe(WorkersFacts& facts) {
     facts.files = std::atof(files->get<std::string>().c_str());
 }
 
+void LoaderMeasuring::add_python(WorkersFacts& facts, PythonCost cost) {
+  facts.python = std::move(cost);
+  if (!facts.python.measured()) {
+    state_->tell(fmt::format("Python's own cost is left out: {}", facts.python.why_not));
+    return;
+  }
+  PythonCost& python = facts.python;
+  python.more_s = python.sample_s > 0 ? std::max(0.0, python.sample_s - facts.probes.sample_s)
+                                      : python.batch_s / static_cast<double>(facts.asked.batch);
+  slow_down(facts.probes, python.more_s);
+  state_->python = {"--more-us", fmt::format("{:.0f}", 1e6 * python.more_s), "--worker-start",
+                    fmt::format("{:.3f}", python.worker_start_s())};
+}
+
 void LoaderMeasuring::measure_points(WorkersFacts& facts) {
   State& s = *state_;
   while (const auto workers = next_trial(facts)) {
@@ -273,7 +289,8 @@ void LoaderMeasuring::measure_points(WorkersFacts& facts) {
 
 void LoaderMeasuring::measure_cold(WorkersFacts& facts, int workers) {
   State& s = *state_;
-  if (facts.files < 1 || facts.probes.cold_files_per_s.empty() || s.left() < 1) return;
+  const bool of_files = s.results.context.contains("loader_format");
+  if (!of_files || !facts.probes.cold_error.empty() || s.left() < 1) return;
   std::string why;
   const std::vector<BenchRow> rows =
       s.run({"--workers", std::to_string(workers), "--ranks", std::to_string(facts.asked.devices),

@@ -41,6 +41,15 @@ int threads_of(const std::string& name) {
   return at == std::string::npos ? 0 : std::atoi(name.c_str() + at + 8);
 }
 
+// A worker that is a process takes longer for a sample than the caller does.
+void add_worker(const BenchFile& file, LoaderProbes& probes) {
+  const BenchRow* row = find_row(file, "loader/probe/worker/");
+  const double more = row == nullptr ? 0 : counter(*row, "sample_s") - probes.caller_s;
+  if (!(more > 0)) return;
+  probes.sample_s += more;
+  probes.rest_s += more;
+}
+
 void add_reading(const BenchFile& file, LoaderProbes& probes) {
   for (const BenchRow& row : file.rows) {
     if (!row.name.starts_with("loader/probe/read/")) continue;
@@ -65,7 +74,7 @@ double soft_least(const std::vector<double>& bounds) {
 LoaderProbes probes_from(const BenchFile& file, const std::vector<SampleLine>& samples) {
   const BenchRow& solo = need_row(file, "loader/probe/solo/");
   LoaderProbes probes;
-  probes.sample_s = counter(solo, "sample_s");
+  probes.caller_s = probes.sample_s = counter(solo, "sample_s");
   if (!(probes.sample_s > 0)) throw InputError("loader/probe/solo: no sample_s");
   probes.read_s = counter(solo, "read_s");
   probes.decode_s = counter(solo, "decode_s");
@@ -74,6 +83,7 @@ LoaderProbes probes_from(const BenchFile& file, const std::vector<SampleLine>& s
   probes.file_bytes = counter(solo, "file_bytes");
   probes.pixels = counter(solo, "pixels");
   probes.sample_bytes = counter(solo, "sample_bytes");
+  add_worker(file, probes);
   probes.handover_s = counter(need_row(file, "loader/probe/handover/"), "sample_s");
   if (const BenchRow* row = find_row(file, "loader/probe/collate/"))
     probes.collate_s = counter(*row, "sample_s");
@@ -83,7 +93,18 @@ LoaderProbes probes_from(const BenchFile& file, const std::vector<SampleLine>& s
   for (const SampleLine& line : samples)
     if (line.name.starts_with("loader/probe/solo/")) probes.batch_s = line.seconds;
   if (probes.batch_s.empty()) throw InputError("loader/probe/solo: no samples");
+  for (double& seconds : probes.batch_s) seconds *= probes.sample_s / probes.caller_s;
   return probes;
+}
+
+void slow_down(LoaderProbes& probes, double more_s) {
+  const double stages = probes.read_s + probes.decode_s + probes.transform_s;
+  for (double& seconds : probes.batch_s) seconds *= 1 + more_s / probes.sample_s;
+  for (double* stage : {&probes.read_s, &probes.decode_s, &probes.transform_s})
+    if (stages > 0) *stage *= 1 + more_s / stages;
+  if (!(stages > 0)) probes.rest_s += more_s;
+  probes.sample_s += more_s;
+  probes.caller_s += more_s;
 }
 
 double cores_bound(const LoaderProbes& probes, const LoaderDemand& asked) {
@@ -103,7 +124,7 @@ double storage_bound(const std::map<int, double>& files_per_s, int devices) {
 }
 
 double predicted_rate(const LoaderProbes& probes, const LoaderDemand& asked, int workers) {
-  if (workers == 0) return 1 / probes.sample_s;
+  if (workers == 0) return 1 / probes.caller_s;
   return soft_least({workers / probes.sample_s, cores_bound(probes, asked), handover_bound(probes),
                      storage_bound(probes.warm_files_per_s, asked.devices)});
 }
@@ -137,7 +158,8 @@ double predicted_stall(const LoaderProbes& probes, const LoaderDemand& asked, in
   if (!(asked.demand > 0)) return 0;
   // What one of w workers takes for a sample when they get in each other's way.
   const double each = workers / predicted_rate(probes, asked, workers);
-  const double slower = workers == 0 ? 1 : std::max(1.0, each / probes.sample_s);
+  const double slower =
+      workers == 0 ? probes.caller_s / probes.sample_s : std::max(1.0, each / probes.sample_s);
   std::vector<double> batch_s = probes.batch_s;
   for (double& seconds : batch_s) seconds *= slower;
   return replayed_stall(batch_s, static_cast<double>(asked.batch) / asked.demand, workers,

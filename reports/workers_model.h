@@ -17,7 +17,8 @@
 namespace howmany {
 
 struct LoaderProbes {
-  double sample_s = 0;  // one worker, files in memory; of which:
+  double caller_s = 0;  // a sample made without workers, files in memory
+  double sample_s = 0;  // by one worker; of which:
   double read_s = 0, decode_s = 0, transform_s = 0, rest_s = 0;
   double file_bytes = 0, pixels = 0, sample_bytes = 0;
   std::vector<double> batch_s;  // one worker's batches, one by one
@@ -27,6 +28,9 @@ struct LoaderProbes {
   std::map<int, double> warm_files_per_s, cold_files_per_s;  // by threads
   std::string cold_error;                                    // why it was not measured
 };
+
+// A slower maker of samples, such as Python: its stages take longer alike, the rest what it did.
+void slow_down(LoaderProbes& probes, double more_s);
 
 // Throws InputError when the probes of one worker or of the hand-over failed.
 LoaderProbes probes_from(const BenchFile& file, const std::vector<SampleLine>& samples);

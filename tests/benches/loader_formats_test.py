@@ -102,12 +102,12 @@ class Formats(programs.TestCase):
 
     def test_workers_as_pytorch_answer_how_many(self):
         done = programs.run("howmany", "workers", "--data", images.write_folder(self.folder / "photos"), "--as",
-                            "pytorch", "--workers", "1,2", "--batch", 4, "--image-size", 16, "--time-budget", 4,
+                            "pytorch", "--workers", 2, "--batch", 4, "--image-size", 16, "--time-budget", 4,
                             "--out", self.folder / "out", "--json", timeout=120)
         self.assertEqual(done.code, 0, done)
         answer = done.json()["answer"]["workers"]
         self.assertEqual(answer["as"], "pytorch")
-        self.assertEqual([row["workers"] for row in answer["table"]], [1, 2])
+        self.assertEqual([row["workers"] for row in answer["table"]], [2])
 
     def test_pinning_without_a_gpu_is_said_to_change_nothing(self):
         done = bench(*BRIEF, "--data", "cost:10", "--workers", 1, "--pin-memory")

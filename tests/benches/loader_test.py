@@ -50,6 +50,15 @@ class Loader(programs.TestCase):
         parts = solo["read_s"] + solo["decode_s"] + solo["transform_s"] + solo["rest_s"]
         self.assertAlmostEqual(parts / solo["sample_s"], 1, delta=1e-6)
 
+    def test_processes_are_probed_as_such(self):
+        rows = {r["name"]: r for r in self.rows(*SMALL, "--probe", "--as", "pytorch")}
+        self.assertGreater(rows["loader/probe/worker/as:pytorch/batch:4"]["sample_s"], 0)
+
+    def test_samples_and_workers_can_be_made_slower(self):
+        row, = self.rows(*SMALL, "--workers", 1, "--more-us", 5000, "--worker-start", 0.2)
+        self.assertLess(row["samples_per_s"], 201)
+        self.assertGreater(row["first_batch_s"], 0.2)
+
     def test_a_folder_of_the_users_own_bad_files_counted(self):
         images.write_folder(self.folder / "data")
         (self.folder / "data" / "cat" / "bad name\n.png").write_bytes(b"no image")

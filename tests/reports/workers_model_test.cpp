@@ -22,6 +22,33 @@ TEST(WorkersModel, ReadsWhatTheProbesTold) {
   EXPECT_EQ(probes.warm_files_per_s.size(), 1u);
 }
 
+TEST(WorkersModel, AWorkerThatIsAProcessTakesLongerThanTheCaller) {
+  nlohmann::json json = nlohmann::json::parse(kLoaderProbes);
+  json["benchmarks"].push_back({{"name", "loader/probe/worker/as:pytorch/batch:64"},
+                                {"run_type", "iteration"},
+                                {"real_time", 1},
+                                {"time_unit", "ms"},
+                                {"sample_s", 3e-3}});
+  SampleLine line;
+  line.name = "loader/probe/solo/batch:64";
+  line.seconds = {0.128};
+  const LoaderProbes probes = probes_from(bench_from_json(json, "probes"), {line});
+  EXPECT_DOUBLE_EQ(predicted_rate(probes, {}, 0), 500);
+  EXPECT_DOUBLE_EQ(probes.sample_s, 3e-3);
+  EXPECT_DOUBLE_EQ(probes.rest_s, 1.1e-3);
+  EXPECT_DOUBLE_EQ(probes.batch_s[0], 0.192);
+}
+
+TEST(WorkersModel, ASlowerMakerStretchesTheStagesAndKeepsTheRest) {
+  LoaderProbes probes = example_probes();
+  slow_down(probes, 1.9e-3);
+  EXPECT_DOUBLE_EQ(probes.caller_s, 3.9e-3);
+  EXPECT_DOUBLE_EQ(probes.sample_s, 3.9e-3);
+  EXPECT_DOUBLE_EQ(probes.decode_s, 2.4e-3);
+  EXPECT_DOUBLE_EQ(probes.rest_s, 1e-4);
+  EXPECT_DOUBLE_EQ(probes.batch_s[1], 0.128 * 1.95);
+}
+
 TEST(WorkersModel, ProbesThatFailedAreToldByName) {
   const auto refused = [](const char* text) {
     try {

@@ -110,6 +110,31 @@ class Answer(FakeLoader):
             self.assertTrue((self.folder / how / "summary.json").exists())
 
 
+class Python(FakeLoader):
+    """Not a PyTorch at hand: its own costs are measured all the same, of samples nothing."""
+
+    def test_its_start_and_queues_become_part_of_the_measurement(self):
+        done = self.workers("--as", "pytorch", "--python", sys.executable, "--start-method", "spawn", "--workers", "1")
+        self.assertEqual(done.code, 0, done)
+        python = self.answer()["python"]
+        self.assertGreater(python["start_s"]["spawn"], 0)
+        self.assertGreater(python["batch_s"], 0)
+        run = self.started()[-1]
+        self.assertEqual(float(run["worker-start"]), round(python["start_s"]["spawn"], 3))
+        self.assertIn("measured as spawn", " ".join(done.out.split()))
+
+    def test_without_a_python_it_says_so_and_goes_on(self):
+        for python in ("no-such-python", "/bin/false"):
+            done = self.workers("--as", "pytorch", "--python", python, "--workers", "1", out=self.folder / python[-5:])
+            self.assertEqual(done.code, 0, done)
+            self.assertIn("left out: ", done.err)
+            self.assertNotIn("more-us", self.started()[-1])
+
+    def test_threads_need_none(self):
+        self.workers("--workers", "1")
+        self.assertIsNone(self.answer()["python"])
+
+
 class Refusal(FakeLoader):
     def refused(self, words, *arguments, **environment):
         self.assert_refused(self.workers(*arguments, **environment), *words)
