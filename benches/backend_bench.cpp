@@ -89,8 +89,8 @@ Outcome measure(const BackendCase& c, Comm& comm, Schedule& schedule) {
 }
 
 std::vector<std::string> marks_of(const BackendCase& c) {
-  return oversubscribed(c.work.devices) ? std::vector<std::string>{"oversubscribed"}
-                                        : std::vector<std::string>{};
+  return oversubscribed(c.work.devices_together()) ? std::vector<std::string>{"oversubscribed"}
+                                                   : std::vector<std::string>{};
 }
 
 void keep_samples(const BackendCase& c, const BackendFlags& flags, const CollectiveTimes& times) {

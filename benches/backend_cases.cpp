@@ -45,7 +45,7 @@ class Cases {
     std::vector<std::string> backends = flags_.backends;
     if (backends.empty()) backends = strings(comm_names());
     for (const std::string& backend : backends)
-      for (const int n : counts(place)) add_backend(backend, n);
+      for (const int n : counts(place)) add_backend(workload(backend, n, place));
     return std::move(cases_);
   }
 
@@ -56,11 +56,12 @@ class Cases {
     return {place.world > 1 && place.launcher != "howmany" ? place.world : 2};
   }
 
-  Workload workload(const std::string& backend, int n) const {
+  Workload workload(const std::string& backend, int n, const Place& place) const {
     Workload work = flags_.work;
     work.mode = "ddp";
     work.backend = backend;
     work.devices = devices_from(flags_.devices, n);
+    if (place.world > 1 && work.over_processes()) place_devices(work, flags_.devices, place);
     HM_REQUIRE(n <= work.count(), "--device-count {} of {} --devices", n, work.count());
     work.devices.resize(static_cast<size_t>(n));
     work.global_batch = n;
@@ -69,15 +70,14 @@ class Cases {
   }
 
   // Small sizes first over all operations, so that what time cuts off is the largest sizes.
-  void add_backend(const std::string& backend, int n) {
-    const Workload work = workload(backend, n);
+  void add_backend(const Workload& work) {
     std::vector<std::string> ops = flags_.ops;
     if (ops.empty()) ops = strings(collective_names());
     for (const std::string& model : flags_.models)
       for (const int64_t bytes : bucket_bytes(model)) add(work, "all_reduce", bytes, model);
     for (const int64_t bytes : sizes(flags_))
       for (const std::string& op : ops) add(work, op, bytes, "");
-    if (!flags_.no_overlap && n > 1) add(work, "overlap", int64_t{4} << 20, "");
+    if (!flags_.no_overlap && work.count() > 1) add(work, "overlap", int64_t{4} << 20, "");
   }
 
   void add(const Workload& work, const std::string& op, int64_t bytes, const std::string& model) {

@@ -6,7 +6,6 @@ what happens when the link is cut."""
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import unittest
@@ -21,12 +20,6 @@ ONE = [programs.BIN / "howmany-train", "--model", "mlp:sizes=64-64-10", "--timeo
        "--mode", "single"]
 TRAIN = [*ONE[:-1], "ddp"]
 PATIENCE = 60
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("", 0))
-        return s.getsockname()[1]
 
 
 class TwoHosts(programs.TestCase):
@@ -46,28 +39,11 @@ class TwoHosts(programs.TestCase):
         return process
 
     def start_gloo(self, epochs):
-        """A rank on each host, started as torchrun's agents would."""
-        port = free_port()
-        return [self.start(self.hosts.command(
-            rank, "env", f"RANK={rank}", "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1",
-            f"MASTER_ADDR={self.hosts.addresses[0]}", f"MASTER_PORT={port}",
-            f"HOWMANY_IFACE={self.hosts.links[rank]}", *TRAIN, "--backend", "gloo", "--epochs", epochs))
-            for rank in (0, 1)]
+        return [self.start(command) for command in
+                self.hosts.gloo_commands(*TRAIN, "--backend", "gloo", "--epochs", epochs)]
 
     def start_mpi(self, epochs):
-        """mpirun on the first host, which starts its daemon on the second as it would by ssh."""
-        agent = self.folder / "agent"
-        far = " ".join(self.hosts.command(1)[:7] + ["-c"])
-        agent.write_text(f'#!/bin/sh\nshift\nexec {far} "hostname {self.hosts.names[1]} && $*"\n')
-        agent.chmod(0o755)
-        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-        return self.start(self.hosts.command(
-            0, "mpirun", *root, "--quiet", "--bind-to", "none", "--host",
-            ",".join(f"{address}:1" for address in self.hosts.addresses), "-n", 2,
-            "--mca", "plm_rsh_agent", agent, "--mca", "btl", "self,tcp",
-            "--mca", "btl_tcp_if_include", self.hosts.network,
-            "--mca", "oob_tcp_if_include", self.hosts.network,
-            *TRAIN, "--backend", "mpi", "--epochs", epochs))
+        return self.start(self.hosts.mpi_command(self.folder, *TRAIN, "--backend", "mpi", "--epochs", epochs))
 
     def bytes_sent(self):
         link = self.hosts.links[0]
@@ -100,6 +76,17 @@ class TwoHosts(programs.TestCase):
         self.assertEqual(mpirun.returncode, 0, err)
         self.assert_losses(out)
         self.assertGreater(self.bytes_sent(), 100_000)
+
+    @unittest.skipUnless("gloo" in COMMS, "gloo cannot be used here")
+    def test_each_host_measures_on_its_own_first_device(self):
+        bench = [programs.BIN / "backend_bench", "--backend", "gloo", "--ops", "all_reduce", "--min-bytes", "64",
+                 "--max-bytes", "64", "--no-overlap", "--budget-seconds", "1"]
+        # One core each: two devices on one host would not fit.
+        core = min(os.sched_getaffinity(0))
+        ranks = [self.start(command) for command in self.hosts.gloo_commands("taskset", "-c", core, *bench)]
+        told = [rank.communicate(timeout=PATIENCE) for rank in ranks]
+        self.assertEqual([rank.returncode for rank in ranks], [0, 0], told)
+        self.assertIn("bytes:64", told[0][0])
 
     def wait_for_traffic(self, ranks):
         end, before = time.monotonic() + PATIENCE, self.bytes_sent()

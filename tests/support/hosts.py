@@ -1,7 +1,9 @@
 """Two hosts made of network namespaces, joined by a link that can be slowed and cut."""
 
 import os
+import pathlib
 import shutil
+import socket
 import subprocess
 
 
@@ -50,6 +52,30 @@ class Hosts:
         rename = f'hostname {self.names[host]} && exec "$@"'
         return ["ip", "netns", "exec", self.names[host], "unshare", "--uts", "sh", "-c", rename, "sh",
                 *map(str, command)]
+
+    def gloo_commands(self, *command):
+        """A rank on each host, as torchrun's agents would start it."""
+        with socket.socket() as s:
+            s.bind(("", 0))
+            port = s.getsockname()[1]
+        return [self.command(rank, "env", f"RANK={rank}", "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1",
+                             f"MASTER_ADDR={self.addresses[0]}", f"MASTER_PORT={port}",
+                             f"HOWMANY_IFACE={self.links[rank]}", *command) for rank in (0, 1)]
+
+    def mpi_command(self, folder, *command):
+        """mpirun on the first host, which starts its daemon on the second as it would by ssh. `folder` is for
+        the script that stands in for ssh."""
+        agent = pathlib.Path(folder) / "agent"
+        far = " ".join(self.command(1)[:7] + ["-c"])
+        agent.write_text(f'#!/bin/sh\nshift\nexec {far} "hostname {self.names[1]} && $*"\n')
+        agent.chmod(0o755)
+        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        return self.command(
+            0, "mpirun", *root, "--quiet", "--bind-to", "none", "--host",
+            ",".join(f"{address}:1" for address in self.addresses), "-n", 2,
+            "--mca", "plm_rsh_agent", agent, "--mca", "btl", "self,tcp",
+            "--mca", "btl_tcp_if_include", self.network,
+            "--mca", "oob_tcp_if_include", self.network, *command)
 
     @staticmethod
     def _ip(*arguments):
