@@ -59,6 +59,8 @@ class Collective {
   void check(int round);
 
   bool round_trip() const { return op_ == "send_recv"; }
+  // What a call sends.
+  Tensor& sending() { return send_; }
   // Where the result of a call is.
   Tensor& received() { return receive_ ? receive_ : send_; }
 

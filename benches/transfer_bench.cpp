@@ -202,11 +202,14 @@ void run_case(benchmark::State& state, const Case& c, const Flags& flags, double
   }
 }
 
-void run_fidelity(benchmark::State& state, bool& wrong) {
+using Pairing = PairedCopy(int64_t bytes, int rounds);
+
+void run_fidelity(benchmark::State& state, const std::string& against, Pairing* time_pair,
+                  bool& wrong) {
   try {
-    const PairedCopy pair = time_against_stream(int64_t{64} << 20, 21);
+    const PairedCopy pair = time_pair(int64_t{64} << 20, 41);
     report(state, pair.ours,
-           {{"of_stream", pair.ratio}, {"stream_s", quantile(pair.bare.seconds, 0.5)}});
+           {{"of_" + against, pair.ratio}, {against + "_s", quantile(pair.bare.seconds, 0.5)}});
   } catch (const std::exception& e) {
     wrong = wrong || dynamic_cast<const WrongData*>(&e) != nullptr;
     state.SkipWithError(e.what());
@@ -251,8 +254,12 @@ int run(int argc, char** argv) {
   };
   for (const Case& c : cases)
     add(c.name, [&](benchmark::State& s) { run_case(s, c, flags, seconds, wrong); });
-  if (!flags.ceilings)
-    add("transfer/fidelity/stream", [&](benchmark::State& s) { run_fidelity(s, wrong); });
+  const std::map<std::string, Pairing*> pairings = {{"memcpy", &time_against_memcpy},
+                                                    {"stream", &time_against_stream}};
+  for (const auto& [against, time_pair] : pairings)
+    if (!flags.ceilings)
+      add("transfer/fidelity/" + against,
+          [&](benchmark::State& s) { run_fidelity(s, against, time_pair, wrong); });
   add_context();
   google.insert(google.begin(), argv[0]);
   std::vector<char*> arguments;

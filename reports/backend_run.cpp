@@ -33,7 +33,7 @@ std::string unit_of(const std::string& name) {
   if (name.ends_with("_per_s")) return "1/s";
   if (name.ends_with("_s")) return "s";
   if (name == "bytes") return "bytes";
-  return name == "cv" || name.ends_with("fraction") || name == "of_stream" ? "ratio" : "";
+  return name == "cv" || name.ends_with("fraction") || name.starts_with("of_") ? "ratio" : "";
 }
 
 // suite/case.../key:value/key:value; a part without a colon belongs to the case.

@@ -93,7 +93,7 @@ std::string others_table(const std::vector<Measurement>& measurements, bool colo
   constexpr auto kLeft = Table::Align::kLeft;
   Table table({{"what", kLeft}, {"time"}, {"rate"}, {"", kLeft}});
   for (const Measurement& m : measurements) {
-    if (m.suite != "transfer" || m.name == "copy" || m.name == "fidelity/stream") continue;
+    if (m.suite != "transfer" || m.name == "copy" || m.name.starts_with("fidelity/")) continue;
     std::string what = m.name;
     for (const auto& [key, value] : m.parameters)
       what += key == "bytes" ? ", " + format_bytes(std::strtod(value.c_str(), nullptr))

@@ -3,6 +3,7 @@
 """backend_bench and transfer_bench as `howmany` runs them: names, JSON, samples, checks, exit codes."""
 
 import json
+import shutil
 import unittest
 
 import programs
@@ -15,8 +16,8 @@ def bench(*arguments, program="backend_bench", **environment):
     return programs.run(program, *arguments, timeout=120, **environment)
 
 
-def has_gloo():
-    return "gloo" in bench("--backend", "nothing").err
+def has(backend):
+    return backend in bench("--backend", "nothing").err
 
 
 class Measured(programs.TestCase):
@@ -44,8 +45,8 @@ class Backend(Measured):
         for row in measured:
             self.assertAlmostEqual(row["algbw_bytes_per_s"] * row["median_s"] / row["bytes"], 1, places=3)
         by_name = {(line["name"], line["parameters"]["timing"]): line for line in lines}
-        row = next(r for r in measured if r["name"] ==
-                   f"backend/all_reduce/{backend}/dtype:f32/devices:2/bytes:4096")
+        # The first case: a busy machine may have no time for the others.
+        row = next(r for r in measured if r["name"] == f"backend/all_reduce/{backend}/dtype:f32/devices:2/bytes:64")
         seconds = sorted(by_name[row["name"], "isolated"]["seconds"])
         self.assertEqual(row["samples"], len(seconds))
         self.assertAlmostEqual(row["min_s"], seconds[0])
@@ -54,7 +55,7 @@ class Backend(Measured):
     def test_threads_measure_every_operation(self):
         self.check("local")
 
-    @unittest.skipUnless(has_gloo(), "built without gloo")
+    @unittest.skipUnless(has("gloo"), "built without gloo")
     def test_processes_measure_every_operation(self):
         self.check("gloo")
 
@@ -77,6 +78,34 @@ class Backend(Measured):
                                  (("--dtype", "f16"), ("f16",)),
                                  (("--min-bytes", 8, "--max-bytes", 4), ("--min-bytes",))):
             self.assert_refused(bench("--oversubscribe", *arguments), *words)
+
+
+class Fidelity(Measured):
+    def check(self, backend, *loops):
+        out = self.folder / "out.json"
+        done = bench("--backend", backend, "--bytes", "256,4096", "--rounds", 7, "--devices", "cpu:0,cpu:1",
+                     "--oversubscribe", f"--benchmark_out={out}", program="fidelity_bench")
+        self.assertEqual(done.code, 0, done)
+        rows = {row["name"]: row for row in json.loads(out.read_text())["benchmarks"]}
+        self.assertEqual(set(rows), {f"fidelity/{op}/{backend}/bytes:{size}/against:{loop}"
+                                     for op in ("all_reduce", "all_gather", "broadcast")
+                                     for size in (256, 4096) for loop in loops})
+        for row in rows.values():
+            self.assertNotIn("error_occurred", row)
+            self.assertLessEqual(row["ratio_low"], row["ratio"])
+            self.assertGreater(row["ratio_low"], 0)
+            self.assertEqual(row["samples"], 7)
+
+    @unittest.skipUnless(has("gloo"), "built without gloo")
+    def test_gloo_is_held_against_its_own_loop(self):
+        self.check("gloo", "own", "as_it_comes")
+
+    @unittest.skipUnless(has("mpi") and shutil.which("mpirun"), "built without mpi")
+    def test_mpi_is_held_against_its_own_loop(self):
+        self.check("mpi", "nonblocking", "blocking")
+
+    def test_threads_have_no_bare_loop(self):
+        self.assert_refused(bench("--backend", "local", program="fidelity_bench"), "local", "bare loop")
 
 
 class Transfer(Measured):

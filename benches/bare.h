@@ -1,0 +1,45 @@
+// The collectives of one library as its own users call them, with nothing of ours between: what a
+// Comm over that library is held against. One file and one line for each library that is built in.
+// Every rank calls, in the same order, from one thread, while the Comm is idle.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "parallel/comm.h"
+
+namespace howmany::benches {
+
+class Bare {
+ public:
+  virtual ~Bare() = default;
+  virtual void barrier() = 0;
+  virtual void all_reduce(float* data, size_t count) = 0;                         // sum, in place
+  virtual void broadcast(float* data, size_t count) = 0;                          // from rank 0
+  virtual void all_gather(const float* mine, float* all, size_t count_each) = 0;  // by rank
+};
+
+struct BareLoop {
+  std::string name;
+  std::unique_ptr<Bare> calls;
+};
+
+#if HM_HAVE_GLOO
+#define HM_BARES_GLOO(X) X(gloo)
+#else
+#define HM_BARES_GLOO(X)
+#endif
+#if HM_HAVE_MPI
+#define HM_BARES_MPI(X) X(mpi)
+#else
+#define HM_BARES_MPI(X)
+#endif
+#define HM_BARES(X) HM_BARES_GLOO(X) HM_BARES_MPI(X)
+
+// bare_gloo(comm): loops between the ranks of `comm`, which are all the processes of the launch.
+#define X(name) std::vector<BareLoop> bare_##name(Comm& comm);
+HM_BARES(X)
+#undef X
+
+}  // namespace howmany::benches

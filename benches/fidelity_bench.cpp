@@ -1,0 +1,180 @@
+// Whether our figures are those of the library: collectives of a Comm as backend_bench times them,
+// and the same ones in a bare loop over the library, in turn on the same ranks. The counter `ratio`
+// is the median of the ratios of neighbours (1: our figure is the library's).
+#include <algorithm>
+#include <utility>
+
+#include "benches/bare.h"
+#include "benches/collectives.h"
+#include "benches/program.h"
+#include "benches/support.h"
+#include "core/clock.h"
+#include "core/error.h"
+
+namespace howmany::benches {
+namespace {
+
+constexpr const char* kName = "fidelity_bench";
+constexpr int kWarmUp = 4;  // pairs
+
+struct Flags {
+  std::string backend = "gloo", devices = "cpu:0,cpu:1";
+  std::vector<std::string> ops = {"all_reduce", "all_gather", "broadcast"};
+  std::vector<int64_t> bytes = {4'096, 65'536, 1 << 20, 16 << 20};
+  int rounds = 61;
+  bool oversubscribe = false;
+};
+
+std::vector<BareLoop> bare_loops(const std::string& backend, [[maybe_unused]] Comm& comm) {
+#define X(name) \
+  if (backend == #name) return bare_##name(comm);
+  HM_BARES(X)
+#undef X
+  throw std::invalid_argument(fmt::format("--backend {}: has no bare loop", backend));
+}
+
+// `op` by the bare loop, in the same memory.
+void run_bare(Bare& bare, const std::string& name, Collective& op) {
+  auto* const mine = op.sending().mutable_data<float>();
+  const auto count = static_cast<size_t>(op.sending().numel());
+  if (name == "all_reduce") return bare.all_reduce(mine, count);
+  if (name == "broadcast") return bare.broadcast(mine, count);
+  bare.all_gather(mine, op.received().mutable_data<float>(), count);
+}
+
+double time_bare(Bare& bare, const std::string& name, Collective& op) {
+  bare.barrier();
+  const auto start = Clock::now();
+  run_bare(bare, name, op);
+  return seconds_since(start);
+}
+
+struct Pairs {
+  Samples ours, bare;
+  std::vector<double> ratios;
+};
+
+void take_maxima(Comm& comm, std::vector<double>& seconds) {
+  Tensor most = Tensor::from<double>(seconds, {static_cast<int64_t>(seconds.size())});
+  comm.all_reduce(most, ReduceOp::max);
+  std::ranges::copy_n(most.data<double>(), most.numel(), seconds.begin());
+}
+
+Pairs measure(Comm& comm, Bare& bare, const std::string& name, Collective& op, int rounds) {
+  const TimingOptions once{.min_iterations = 1, .max_iterations = 1, .warmup_iterations = 0};
+  const auto time_ours = [&] {
+    return time_iterations(comm, once, [&] { op.run(); }).seconds.front();
+  };
+  Pairs pairs;
+  for (int round = -kWarmUp; round < rounds; ++round) {
+    const bool first = round % 2 == 0;  // neither always follows the other
+    const double before = first ? time_ours() : 0;
+    const double theirs = time_bare(bare, name, op);
+    const double ours = first ? before : time_ours();
+    if (round < 0) continue;
+    pairs.ours.seconds.push_back(ours);
+    pairs.bare.seconds.push_back(theirs);
+  }
+  take_maxima(comm, pairs.bare.seconds);
+  for (size_t i = 0; i < pairs.ours.seconds.size(); ++i)
+    pairs.ratios.push_back(pairs.ours.seconds[i] / pairs.bare.seconds[i]);
+  return pairs;
+}
+
+void report_pairs(benchmark::State& state, const Pairs& pairs) {
+  const Interval interval = median_interval(pairs.ratios);
+  report(state, pairs.ours,
+         {{"ratio", quantile(pairs.ratios, 0.5)},
+          {"ratio_low", interval.low},
+          {"ratio_high", interval.high},
+          {"bare_s", quantile(pairs.bare.seconds, 0.5)}});
+}
+
+struct FidelityCase {
+  std::string op;
+  int64_t bytes;
+  size_t loop;
+};
+
+Pairs run_case(const FidelityCase& c, Comm& comm, Bare& bare, int rounds) {
+  Collective op(c.op, Dtype::f32, c.bytes, comm);
+  op.fill(0);
+  run_bare(bare, c.op, op);
+  op.check(0);
+  op.fill_for_timing(1);
+  Pairs pairs = measure(comm, bare, c.op, op, rounds);
+  op.check(1);
+  return pairs;
+}
+
+void add_cases(const Flags& flags, Comm& comm, std::vector<BareLoop>& loops) {
+  for (const std::string& op : flags.ops)
+    for (const int64_t bytes : flags.bytes)
+      for (size_t loop = 0; loop < loops.size(); ++loop) {
+        const FidelityCase c{op, bytes, loop};
+        const auto name = fmt::format("fidelity/{}/{}/bytes:{}/against:{}", op, flags.backend,
+                                      bytes, loops[loop].name);
+        benchmark::RegisterBenchmark(
+            name.c_str(),
+            [=, &comm, &loops](benchmark::State& state) {
+              try {
+                report_pairs(state, run_case(c, comm, *loops[c.loop].calls, flags.rounds));
+              } catch (const std::exception& e) {
+                state.SkipWithError(e.what());
+              }
+            })
+            ->Iterations(1)
+            ->UseManualTime()
+            ->Unit(benchmark::kMicrosecond);
+      }
+}
+
+Workload workload(const Flags& flags) {
+  Workload work;
+  work.mode = "ddp";
+  work.backend = flags.backend;
+  work.devices = devices_from(flags.devices, 2);
+  work.global_batch = work.count();
+  work.oversubscribe = flags.oversubscribe;
+  check(work);
+  return work;
+}
+
+int run(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("Times collectives of ours beside a bare loop over the same library.", kName);
+  app.add_option("--backend", flags.backend, "gloo or mpi")->capture_default_str();
+  app.add_option("--devices", flags.devices, "one for each rank")->capture_default_str();
+  app.add_option("--ops", flags.ops)
+      ->delimiter(',')
+      ->check(CLI::IsMember({"all_reduce", "all_gather", "broadcast"}));
+  app.add_option("--bytes", flags.bytes)->delimiter(',')->check(CLI::Range(64L, 1L << 30));
+  app.add_option("--rounds", flags.rounds, "pairs of each case")->check(CLI::PositiveNumber);
+  app.add_flag("--oversubscribe", flags.oversubscribe, "allow devices that share cores");
+  std::vector<std::string> google = parse(app, argc, argv);
+  const Place place = place_from_environment();
+  const Workload work = workload(flags);
+  HM_REQUIRE(work.over_processes(), "--backend {}: has no bare loop", flags.backend);
+  if (place.world == 1) return supervise(kName, argc, argv, work.ranks(), {flags.backend});
+  Ranks ranks(place, {flags.backend});
+  add_context({{"world", std::to_string(place.world)}, {"launcher", place.launcher}});
+  google.insert(google.begin(), argv[0]);
+  std::vector<char*> arguments;
+  for (std::string& argument : google) arguments.push_back(argument.data());
+  int code = 0;
+  ranks.run(work, [&](Comm& comm, Device) {
+    std::vector<BareLoop> loops = bare_loops(flags.backend, comm);
+    add_cases(flags, comm, loops);
+    code = run_benchmarks(static_cast<int>(arguments.size()), arguments.data(), !ranks.chief());
+    comm.barrier();  // before the bare loops end
+  });
+  return code;
+}
+
+}  // namespace
+}  // namespace howmany::benches
+
+int main(int argc, char** argv) {
+  return howmany::benches::run_program("fidelity_bench",
+                                       [&] { return howmany::benches::run(argc, argv); });
+}
