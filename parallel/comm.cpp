@@ -1,5 +1,7 @@
 #include "parallel/comm.h"
 
+#include <fmt/ranges.h>
+
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -26,6 +28,22 @@ struct Comm::Failure {
   std::string host;  // of the peer
   double elapsed = 0;
   std::string why;
+
+  Failure(const CommEngine& engine, std::string_view what, std::vector<int> peers, double seconds,
+          std::string_view reason)
+      : operation(what),
+        backend(engine.name()),
+        rank(engine.roster().ranks[static_cast<size_t>(engine.rank())]),
+        size(engine.roster().world),
+        elapsed(seconds),
+        why(reason) {
+    if (peers.empty()) return;
+    host = engine.roster().host_of(peers[0]);
+    for (int& p : peers) p = engine.roster().ranks[static_cast<size_t>(p)];
+    peer = peers[0];
+    peers.erase(peers.begin());
+    if (!peers.empty()) why = fmt::format("and others ({}) {}", fmt::join(peers, ", "), why);
+  }
 
   [[noreturn]] void raise() const {
     throw CommError(operation, rank, size, backend, peer, host, elapsed, why);
@@ -120,7 +138,7 @@ std::unique_ptr<Comm::Failure> Comm::keep(Failure failure) {
 }
 
 void Comm::abort(std::string_view why) {
-  keep({"abort", std::string(backend()), rank_, size_, -1, "", 0, std::string(why)});
+  keep(Failure(*engine_, "abort", {}, 0, why));
   engine_->abort(why);
 }
 
@@ -132,20 +150,19 @@ std::unique_ptr<Comm::Failure> Comm::attempt(const char* operation, int64_t byte
   }
   Range range(Category::comm, operation, static_cast<uint64_t>(bytes));
   const auto start = std::chrono::steady_clock::now();
-  const auto failure = [&](int peer, const char* why) {
+  const auto failure = [&](std::vector<int> peers, const char* why) {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    return keep({operation, std::string(backend()), rank_, size_, peer, engine_->host_of(peer),
-                 elapsed.count(), why});
+    return keep(Failure(*engine_, operation, std::move(peers), elapsed.count(), why));
   };
   try {
     engine_->set_timeout(timeout_);
     call();
     return nullptr;
   } catch (const EngineError& e) {
-    return failure(e.peer(), e.what());
+    return failure(e.peers(), e.what());
   } catch (const std::exception& e) {
     engine_->abort(e.what());
-    return failure(-1, e.what());
+    return failure({}, e.what());
   }
 }
 

@@ -58,7 +58,7 @@ enum class ReduceOp { sum, max, min };
 class CommError : public Error {
  public:
   // "[all_reduce] rank 1 of 4 (gloo): peer 2 on node7 did not arrive after 1.2 s"; no host where
-  // all ranks are threads.
+  // all ranks are threads. Ranks are those of the world, also in the groups it was split into.
   CommError(std::string_view operation, int rank, int size, std::string_view backend, int peer,
             std::string_view host, double elapsed_seconds, std::string_view why);
   int rank() const { return rank_; }

@@ -164,9 +164,7 @@ std::unique_ptr<Comm> Comm::split(int color, int key) {
   const int index = static_cast<int>(std::ranges::find(members, rank_) - members.begin());
   std::unique_ptr<CommEngine> engine;
   run("split", 0, [&] { engine = engine_->split(members, index, id); });
-  std::vector<std::string> hosts;
-  for (const int r : members) hosts.push_back(engine_->host_of(r));
-  engine->set_hosts(std::move(hosts));
+  engine->set_roster(engine_->roster().of(members));
   auto group = std::make_unique<Comm>(std::move(engine));
   group->set_timeout(timeout());
   return group;

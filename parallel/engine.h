@@ -17,16 +17,32 @@ namespace howmany {
 // Thrown by engines; Comm adds the operation, the rank and the time.
 class EngineError : public Error {
  public:
-  EngineError(int peer, const std::string& why) : Error(why), peer_(peer) {}
-  int peer() const { return peer_; }  // -1: not known
+  EngineError(int peer, const std::string& why) : Error(why), peers_(peer < 0 ? 0 : 1, peer) {}
+  EngineError(std::vector<int> peers, const std::string& why)
+      : Error(why), peers_(std::move(peers)) {}
+  int peer() const { return peers_.empty() ? -1 : peers_.front(); }  // -1: not known
+  const std::vector<int>& peers() const { return peers_; }           // whoever is to blame
 
  private:
-  int peer_;
+  std::vector<int> peers_;
+};
+
+// The ranks of a group as messages name them: by their numbers in the world that was split into
+// such groups, and by their hosts where those are known.
+struct Roster {
+  int world = 1;
+  std::vector<int> ranks;
+  std::vector<std::string> hosts = {};
+
+  std::string host_of(int rank) const {
+    return hosts.empty() ? "" : hosts[static_cast<size_t>(rank)];
+  }
+  Roster of(const std::vector<int>& members) const;
 };
 
 class CommEngine {
  public:
-  CommEngine(int rank, int size) : rank_(rank), size_(size) {}
+  CommEngine(int rank, int size);
   virtual ~CommEngine() = default;  // never communicates
   CommEngine(const CommEngine&) = delete;
   CommEngine& operator=(const CommEngine&) = delete;
@@ -36,11 +52,8 @@ class CommEngine {
   virtual std::string_view name() const = 0;
   virtual std::map<std::string, std::string> details() const { return {}; }
   void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
-  // Where the ranks are, for messages; not known unless set.
-  void set_hosts(std::vector<std::string> hosts) { hosts_ = std::move(hosts); }
-  std::string host_of(int rank) const {
-    return rank < 0 || hosts_.empty() ? "" : hosts_[static_cast<size_t>(rank)];
-  }
+  void set_roster(Roster roster) { roster_ = std::move(roster); }
+  const Roster& roster() const { return roster_; }  // a world on unknown hosts, unless set
 
   virtual void all_reduce(Tensor& t, ReduceOp op) = 0;
   virtual void broadcast(Tensor& t, int root) = 0;
@@ -65,7 +78,7 @@ class CommEngine {
  private:
   const int rank_, size_;
   std::chrono::milliseconds timeout_{30'000};
-  std::vector<std::string> hosts_;
+  Roster roster_;
 };
 
 namespace comms {

@@ -99,11 +99,12 @@ Tensor introduction(const Place& place) {
 void introduce(CommEngine& engine, const Place& place) {
   Tensor all = Tensor::zeros({place.world * static_cast<int64_t>(kIntroduction)}, Dtype::u8);
   engine.all_gather(introduction(place), all);
-  std::vector<std::string> hosts, programs;
+  Roster roster = engine.roster();
+  std::vector<std::string> programs;
   for (int r = 0; r < place.world; ++r) {
     const auto* const bytes =
         reinterpret_cast<const char*>(all.data<uint8_t>()) + static_cast<size_t>(r) * kIntroduction;
-    hosts.emplace_back(bytes);
+    roster.hosts.emplace_back(bytes);
     size_t hash = 0;
     std::memcpy(&hash, bytes + kHostBytes, sizeof hash);
     const std::string text = bytes + kHostBytes + sizeof hash;
@@ -111,7 +112,7 @@ void introduce(CommEngine& engine, const Place& place) {
                            ? text
                            : fmt::format("{}... ({:x})", text, hash));
   }
-  engine.set_hosts(std::move(hosts));
+  engine.set_roster(std::move(roster));
   const std::string difference = difference_of(programs);
   HM_REQUIRE(difference.empty(), "[connect] {}", difference);
 }

@@ -219,10 +219,8 @@ class Gloo : public CommEngine {
       if (silent.empty()) break;
       std::this_thread::sleep_for(Milliseconds(10));
     }
-    if (silent.empty()) throw EngineError(-1, what);
-    throw EngineError(silent[0], silent.size() == 1 ? "failed: " + what
-                                                    : fmt::format("and others ({}) failed: {}",
-                                                                  fmt::join(silent, ", "), what));
+    if (const auto culprit = aborted()) throw *culprit;
+    throw EngineError(silent, silent.empty() ? what : "failed: " + what);
   }
 
   std::optional<EngineError> aborted() {

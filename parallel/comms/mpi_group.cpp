@@ -24,6 +24,8 @@ constexpr microseconds kBusy(3), kShortSleep(20), kLongSleep(200);
 // How long a rank that failed waits for word from the others, to tell who is silent, and how long a
 // message may still be on its way from a peer that left.
 constexpr milliseconds kInquiry(1000), kLateMail(500);
+// MPI may be slow without moving anything, as it is once a peer's connection broke.
+constexpr milliseconds kBusyLook(10);
 
 uint64_t hash_of(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
@@ -95,6 +97,7 @@ MPI_Status MpiGroup::run(Wait wait, std::vector<Tensor> buffers, const Start& st
 
 MPI_Status MpiGroup::poll(MPI_Request& request, const Wait& wait) {
   microseconds sleep = kShortSleep;
+  Clock::time_point look = wait.start + kBusyLook;
   for (int idle = 0;;) {
     const auto before = Clock::now();
     int done = 0;
@@ -105,11 +108,14 @@ MPI_Status MpiGroup::poll(MPI_Request& request, const Wait& wait) {
     }
     if (done != 0) return status;
     idle = Clock::now() - before > kBusy ? 0 : idle + 1;
-    if (idle <= kYields && before - wait.start < wait.timeout) {
+    if (idle > kYields || before > look) {
+      stop_on_trouble(wait);
+      look = before + kBusyLook;
+    }
+    if (idle <= kYields) {
       std::this_thread::yield();
       continue;
     }
-    stop_on_trouble(wait);
     std::this_thread::sleep_for(sleep);
     sleep = std::min(2 * sleep, kLongSleep);
   }
@@ -147,10 +153,7 @@ void MpiGroup::give_up(int peer, const std::string& why) {
   tell(Word::failed, why);
   if (peer >= 0 || aborted_) throw EngineError(peer, why);
   const std::vector<int> silent = silent_ranks();
-  if (silent.empty()) throw EngineError(-1, why);
-  throw EngineError(silent[0], silent.size() == 1 ? "failed: " + why
-                                                  : fmt::format("and others ({}) failed: {}",
-                                                                fmt::join(silent, ", "), why));
+  throw EngineError(silent, silent.empty() ? why : "failed: " + why);
 }
 
 std::vector<int> MpiGroup::silent_ranks() {

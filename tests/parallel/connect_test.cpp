@@ -181,7 +181,7 @@ TEST_F(Connect, NamesTheHostOfAPeer) {
         group->barrier();
         FAIL() << "nothing was thrown";
       } catch (const CommError& e) {
-        EXPECT_THAT(e.what(), HasSubstr("peer 0 on node1 failed: out of luck"));
+        EXPECT_THAT(e.what(), HasSubstr("rank 0 of 2 (gloo): peer 1 on node1 failed: out of luck"));
       }
     });
 }

@@ -1,0 +1,312 @@
+// labels: kill process mpi
+// timeout: 300
+// Every way to lose a rank in the middle of a step, in every mode, over every backend: the others
+// end by themselves, each naming who was lost, where, in what and after how long, and nothing
+// stays.
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <thread>
+
+#include "parallel/launch.h"
+#include "parallel/private_folder.h"
+#include "tests/support/training.h"
+
+namespace howmany {
+namespace {
+
+using namespace testing_support;
+using namespace std::chrono_literals;
+
+// The first and the last rank take part in other messages than those between them; and the loss
+// comes from the last stage.
+struct Row {
+  const char* mode;
+  int ranks, devices_each, victim;
+};
+constexpr Row kRows[] = {{"ddp", 3, 1, 1},
+                         {"pipeline:micro_batches=4", 3, 1, 0},
+                         {"pipeline:micro_batches=4", 3, 1, 1},
+                         {"pipeline:micro_batches=4", 3, 1, 2},
+                         {"hybrid:stages=2,micro_batches=3", 4, 1, 3},
+                         {"hybrid:across=model,micro_batches=2", 2, 2, 1}};
+
+struct Loss {
+  std::string backend, fault;
+  Row row;
+  bool over_processes;
+};
+
+std::string str(const Loss& loss) {
+  std::string text = fmt::format("{}_{}_{}_rank{}{}", loss.row.mode, loss.backend, loss.fault,
+                                 loss.row.victim, loss.over_processes ? "" : "_of_threads");
+  for (char& c : text)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return text;
+}
+void PrintTo(const Loss& loss, std::ostream* out) { *out << str(loss); }
+
+// Devices of one process.
+constexpr Row kAlone[] = {{"data_parallel", 1, 2, 0}, {"model:micro_batches=3", 1, 2, 0}};
+
+// A thread cannot be killed, and nobody waits for a process that is alone and hangs.
+std::vector<Loss> losses() {
+  std::vector<Loss> all;
+  for (const Row& row : kAlone) all.push_back({"local", "throws", row, false});
+  for (const std::string_view name : comm_names()) {
+    const CommTraits traits = comm_traits(name);
+    if (traits.gpus) continue;
+    for (const Row& row : kRows)
+      for (const char* fault : {"killed", "hung", "throws"}) {
+        if (traits.processes) all.push_back({std::string(name), fault, row, true});
+        if (traits.threads && fault != std::string("killed"))
+          all.push_back({std::string(name), fault, row, false});
+      }
+  }
+  return all;
+}
+
+// --- what the ranks do ---
+
+// What befalls the device that is lost, once armed.
+std::atomic<bool> armed = false;
+std::function<void()> befall;
+Device lost;
+
+class Fragile final : public Layer {
+ public:
+  Fragile() : inner_(layers::linear(6, 6)) {}
+  Tensor forward(const Tensor& x, Tape& tape) override { return inner_->forward(x, tape); }
+  Tensor backward(const Tensor& dy, Tape& tape) override {
+    if (armed && dy.device() == lost) befall();
+    return inner_->backward(dy, tape);
+  }
+  Shape output_shape(const Shape& x) const override { return x; }
+  std::string describe() const override { return "fragile()"; }
+  LayerPtr clone() const override { return std::make_unique<Fragile>(); }
+  std::vector<Child> children() override { return {{"", inner_.get()}}; }
+
+ private:
+  LayerPtr inner_;
+};
+
+ModelSpec fragile_model() {
+  std::vector<LayerPtr> parts;
+  for (int i = 0; i < 4; ++i) parts.push_back(std::make_unique<Fragile>());
+  return {.name = "fragile",
+          .layer = layers::sequential(std::move(parts)),
+          .sample = {6},
+          .classes = 6};
+}
+
+// Steps until something ends them; returns what.
+std::string ending(const Loss& loss, Comm& comm) {
+  const int each = loss.row.devices_each;
+  std::vector<Device> devices = cpus(loss.row.ranks * each);
+  lost = devices[static_cast<size_t>(loss.row.victim * each + each - 1)];
+  devices = {devices.begin() + comm.rank() * each, devices.begin() + (comm.rank() + 1) * each};
+  comm.set_timeout(loss.fault == "hung" ? 500ms : 30s);
+  try {
+    const auto mode =
+        make_mode(loss.row.mode, {.model = fragile_model(), .comm = &comm, .devices = devices});
+    const Batch batch = rows_of(global_batch(fragile_model(), 12, 0), mode->share());
+    for (int step = 0;; ++step) {
+      armed = step == 2 || armed;
+      mode->step(batch);
+    }
+  } catch (const std::exception& e) {
+    comm.abort(e.what());
+    return e.what();
+  }
+}
+
+// Appears at once and whole.
+void write_down(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream(file.string() + ".tmp") << text;
+  std::filesystem::rename(file.string() + ".tmp", file);
+}
+
+std::filesystem::path note_of(int rank) {
+  return std::filesystem::path(std::getenv("TEST_FOLDER")) / fmt::format("ending{}", rank);
+}
+
+void await_the_others(const Row& row) {
+  for (int rank = 0; rank < row.ranks; ++rank)
+    while (rank != row.victim && !std::filesystem::exists(note_of(rank)))
+      std::this_thread::sleep_for(5ms);
+}
+
+int run_rank(const std::string& name) {
+  const std::vector<Loss> all = losses();
+  const Loss loss = *std::ranges::find(all, name, str);
+  befall = [&] {
+    if (loss.fault == "killed") raise(SIGKILL);
+    if (loss.fault == "hung") await_the_others(loss.row);
+    throw std::runtime_error("out of luck");
+  };
+  const auto comm = connect(place_from_environment(), loss.backend);
+  write_down(note_of(comm->rank()), ending(loss, *comm));
+  return 3;
+}
+
+// --- the tests ---
+
+std::string read(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+int64_t entries(const char* folder) {
+  return std::distance(std::filesystem::directory_iterator(folder), {});
+}
+
+std::set<std::string> names_in(const std::filesystem::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    names.insert(entry.path().string());
+  return names;
+}
+
+bool is_mapped(const std::string& file) {
+  return std::ranges::any_of(names_in("/proc"), [&](const std::string& process) {
+    return read(std::filesystem::path(process) / "maps").find(file) != std::string::npos;
+  });
+}
+
+bool eventually(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + 10s;
+  while (!condition() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(5ms);
+  return condition();
+}
+
+class EveryLoss : public ::testing::TestWithParam<Loss> {
+ protected:
+  void SetUp() override {
+    setenv("TEST_FOLDER", notes_.path().c_str(), 1);
+    setenv("TMPDIR", temporary_.path().c_str(), 1);
+  }
+  void TearDown() override { unsetenv("TMPDIR"); }
+
+  std::vector<std::string> endings() {
+    return GetParam().over_processes ? endings_of_processes() : endings_of_threads();
+  }
+  void expect_nothing_left() const {
+    EXPECT_TRUE(eventually([this] { return segments_left().empty(); })) << segments_left().front();
+    EXPECT_TRUE(std::filesystem::is_empty(temporary_.path())) << "files were left behind";
+    EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child was left behind";
+    EXPECT_EQ(entries("/proc/self/fd"), files_) << "sockets or files are still open";
+    EXPECT_EQ(entries("/proc/self/task"), threads_) << "threads still run";
+  }
+
+ private:
+  std::vector<std::string> endings_of_processes() const {
+    const Loss& loss = GetParam();
+    const RankExit exit =
+        launch_processes({std::filesystem::read_symlink("/proc/self/exe"), str(loss)},
+                         loss.row.ranks, {.grace = 20s, .mpirun = loss.backend == "mpi"});
+    EXPECT_NE(exit.code, 0);
+    if (loss.fault == "killed") {
+      EXPECT_EQ(exit.rank, loss.row.victim);
+      EXPECT_EQ(exit.signal, SIGKILL);
+    }
+    std::vector<std::string> endings;
+    for (int rank = 0; rank < loss.row.ranks; ++rank) endings.push_back(read(note_of(rank)));
+    return endings;
+  }
+
+  static std::vector<std::string> endings_of_threads() {
+    const Loss& loss = GetParam();
+    std::vector<std::string> endings(static_cast<size_t>(loss.row.ranks));
+    std::atomic<int> survived = 0;
+    armed = false;
+    befall = [&] {
+      while (loss.fault == "hung" && survived < loss.row.ranks - 1) std::this_thread::yield();
+      throw std::runtime_error("out of luck");
+    };
+    launch_threads(
+        loss.row.ranks,
+        [&](Comm& comm) {
+          endings[static_cast<size_t>(comm.rank())] = ending(loss, comm);
+          ++survived;
+        },
+        loss.backend);
+    return endings;
+  }
+
+  // Other programs come and go with theirs, which are mapped.
+  std::vector<std::string> segments_left() const {
+    std::vector<std::string> left;
+    for (const std::string& segment : names_in("/dev/shm"))
+      if (!segments_.contains(segment) && !is_mapped(segment)) left.push_back(segment);
+    return left;
+  }
+
+  PrivateFolder notes_, temporary_;
+  const std::set<std::string> segments_ = names_in("/dev/shm");
+  const int64_t files_ = entries("/proc/self/fd"), threads_ = entries("/proc/self/task");
+};
+INSTANTIATE_TEST_SUITE_P(All, EveryLoss, ::testing::ValuesIn(losses()),
+                         [](const auto& test) { return str(test.param); });
+
+// Whom each of them blames; -1: nobody. The text is "[receive] rank 0 of 3 (gloo): peer 1 on ...".
+std::vector<int> blamed(const Loss& loss, const std::vector<std::string>& told) {
+  const std::string host = loss.over_processes ? " on [a-zA-Z0-9_.-]+" : "";
+  std::vector<int> blamed;
+  for (size_t rank = 0; rank < told.size(); ++rank) {
+    const std::regex wanted(
+        fmt::format(R"(\[[a-z_]+\] rank {} of {} \({}\): peer (\d+){} .*after [0-9.]+ s)", rank,
+                    loss.row.ranks, loss.backend, host));
+    std::smatch found;
+    blamed.push_back(std::regex_match(told[rank], found, wanted) ? std::stoi(found[1]) : -1);
+  }
+  return blamed;
+}
+
+// A rank can only see whom it waits for itself: "peer 1 failed" is the truth though rank 1 waits
+// for rank 2. So names lead to the lost rank, in fewer steps than there are ranks.
+TEST_P(EveryLoss, EndsEverySurvivorNamesLeadToTheLostRankAndNothingStays) {
+  const Loss& loss = GetParam();
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<std::string> told = endings();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 20s) << "of 30 s timeout and 20 s grace";
+  const std::vector<int> names = blamed(loss, told);
+  for (int rank = 0; rank < loss.row.ranks; ++rank) {
+    int at = rank;
+    for (int step = 0; step < loss.row.ranks && at >= 0 && at != loss.row.victim; ++step)
+      at = names[static_cast<size_t>(at)];
+    EXPECT_EQ(at, loss.row.victim)
+        << "rank " << rank << ": " << fmt::format("{}", fmt::join(told, "\n"));
+  }
+  if (loss.fault == "throws") EXPECT_EQ(told[static_cast<size_t>(loss.row.victim)], "out of luck");
+  expect_nothing_left();
+}
+
+}  // namespace
+
+int main_of_rank(const std::string& name) {
+  try {
+    return run_rank(name);
+  } catch (const std::exception& e) {
+    std::cerr << e.what() << std::endl;
+    return 98;
+  }
+}
+
+}  // namespace howmany
+
+int main(int argc, char** argv) {
+  if (argc == 2 && argv[1][0] != '-') return howmany::main_of_rank(argv[1]);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
