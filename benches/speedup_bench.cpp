@@ -1,6 +1,5 @@
 // What a training step costs on n devices, by model, mode and communication backend. Without flags
 // of its own it measures the default grid of this machine.
-#include <chrono>
 #include <cmath>
 #include <iostream>
 #include <map>
@@ -11,9 +10,11 @@
 #include "benches/program.h"
 #include "benches/support.h"
 #include "benches/verify.h"
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/names.h"
 #include "core/storage.h"
+#include "parallel/straggler.h"
 
 namespace howmany::benches {
 namespace {
@@ -48,6 +49,7 @@ struct Result {
   Samples samples;
   double loss = 0, flop = 0, wait_fraction = 0, peak_bytes = 0;
   StepReport report;
+  Straggler straggler;
 };
 
 std::vector<std::string> strings(const std::vector<std::string_view>& names) {
@@ -196,15 +198,18 @@ Result measure(const Case& c, const TimingOptions& timing, const Dataset& data, 
   Result result;
   double waited = 0;
   int64_t steps = 0;
+  std::vector<double> own;
   reset_peak_memory();
   result.samples = time_iterations(comm, timing, [&] {
-    const auto start = std::chrono::steady_clock::now();
+    const Clock::time_point start = Clock::now();
     const Batch batch = trainer.next();
-    waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    waited += seconds_since(start);
     result.loss = trainer.train(batch);
     add(result.report, trainer.mode().report());
+    own.push_back(seconds_since(start) - trainer.mode().report().waited_seconds);
     ++steps;
   });
+  result.straggler = find_straggler(comm, own);
   result.report = over_ranks(comm, result.report, steps);
   result.peak_bytes = peak_bytes_per_device(comm, c.work);
   const double median = quantile(result.samples.seconds, 0.5);
@@ -237,15 +242,20 @@ SampleLine sample_line(const Case& c, const Result& result, const std::vector<st
 
 void report_case(benchmark::State& state, const Case& c, const Flags& flags, const Result& result) {
   const double median = quantile(result.samples.seconds, 0.5);
-  report(state, result.samples,
-         {{"samples_per_s", static_cast<double>(c.work.global_batch) / median},
-          {"flop_per_s", result.flop / median},
-          {"data_wait_fraction", result.wait_fraction},
-          {"bubble_fraction", result.report.bubble},
-          {"theoretical_bubble_fraction", result.report.theoretical_bubble},
-          {"exposed_communication_s", result.report.exposed_communication_seconds},
-          {"peak_bytes_per_device", result.peak_bytes},
-          {"loss", result.loss}});
+  std::map<std::string, double> counters = {
+      {"samples_per_s", static_cast<double>(c.work.global_batch) / median},
+      {"flop_per_s", result.flop / median},
+      {"data_wait_fraction", result.wait_fraction},
+      {"bubble_fraction", result.report.bubble},
+      {"theoretical_bubble_fraction", result.report.theoretical_bubble},
+      {"exposed_communication_s", result.report.exposed_communication_seconds},
+      {"peak_bytes_per_device", result.peak_bytes},
+      {"loss", result.loss}};
+  if (c.work.ranks() > 1) {
+    counters["straggler_rank"] = result.straggler.rank;
+    counters["straggler_extra_s"] = result.straggler.extra_seconds;
+  }
+  report(state, result.samples, counters);
   std::vector<std::string> marks;
   if (oversubscribed(c.work.devices_together())) marks.push_back("oversubscribed");
   state.SetLabel(fmt::format("{}", fmt::join(marks, " ")));

@@ -69,6 +69,7 @@ struct StepReport {
   double bubble = 0;              // share of the step its devices stood waiting for other stages
   double theoretical_bubble = 0;  // (p-1)/(m+p-1) of what ran
   double exposed_communication_seconds = 0;  // gradient exchange that backward did not hide
+  double waited_seconds = 0;                 // for other ranks: not this rank's own work
 };
 
 class Mode {

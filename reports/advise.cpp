@@ -62,6 +62,8 @@ Point point_of(const Measurement& m, double threshold) {
   point.bubble = metric(m, "bubble_fraction").value;
   point.theoretical_bubble = metric(m, "theoretical_bubble_fraction").value;
   point.exposed_seconds = metric(m, "exposed_communication_s").value;
+  point.straggler = metric(m, "straggler_rank").value;
+  point.straggler_extra_seconds = metric(m, "straggler_extra_s").value;
   point.peak_bytes = metric(m, "peak_bytes_per_device").value;
   point.busy_elsewhere = metric(m, "busy_elsewhere_fraction").value;
   point.speedup = metric(m, "speedup");
@@ -299,6 +301,8 @@ nlohmann::ordered_json row_json(const Point& p, const AdviceOptions& options) {
   told("bubble_fraction", p.bubble);
   told("theoretical_bubble_fraction", p.theoretical_bubble);
   told("exposed_communication_s", p.exposed_seconds);
+  told("straggler_rank", p.straggler);
+  told("straggler_extra_s", p.straggler_extra_seconds);
   told("peak_bytes_per_device", p.peak_bytes);
   row["device_hours_to_train"] = options.samples_to_train / p.samples_per_s * p.devices / 3600;
   if (p.efficiency.low) row["efficiency_low"] = *p.efficiency.low;

@@ -10,7 +10,8 @@ namespace howmany {
 namespace {
 
 constexpr double kNoticeable = 0.02;  // of a step
-constexpr double kLessMemory = 0.9;   // of what another needs
+constexpr double kNoticeableLag = 0.05;
+constexpr double kLessMemory = 0.9;  // of what another needs
 
 std::string how(const Point& p) {
   return p.backend == "local" ? p.mode : p.mode + " over " + p.backend;
@@ -54,21 +55,41 @@ void add_memory(const std::vector<const Point*>& rows, std::vector<std::string>&
       how(least), least.peak_bytes / 1e9, how(first), first.peak_bytes / 1e9));
 }
 
-}  // namespace
+// Rounds that disagree about who it was have a median that may be no rank at all.
+void add_stragglers(const std::vector<const Point*>& rows, const std::string& things,
+                    std::vector<std::string>& notes) {
+  for (const Point* p : rows) {
+    const double share = p->straggler_extra_seconds / p->step_seconds;
+    if (!(share > kNoticeableLag) || p->straggler != std::trunc(p->straggler)) continue;
+    notes.push_back(fmt::format(
+        "A straggler: with {} on {} rank {:.0f} works {:.3g} ms longer in a step than the others "
+        "({}), who wait for it.",
+        how(*p), things, p->straggler, 1e3 * p->straggler_extra_seconds, percent(share)));
+  }
+}
 
-std::vector<std::string> mode_notes(const std::vector<Point>& points, int devices,
-                                    const std::string& things) {
-  const std::vector<const Point*> rows = fastest_first(points, devices);
-  if (rows.size() < 2) return {};
+void add_comparison(const std::vector<const Point*>& rows, const std::string& things,
+                    std::vector<std::string>& notes) {
+  if (rows.size() < 2) return;
   std::vector<std::string> others;
   for (const Point* p : rows) {
     if (p == rows.front()) continue;
     others.push_back(fmt::format("{} {:.2f}{}", how(*p), p->efficiency.value, costs(*p)));
   }
-  std::vector<std::string> notes{fmt::format(
-      "On {} {} is the fastest way, efficiency {:.2f}{}; {}.", things, how(*rows.front()),
-      rows.front()->efficiency.value, costs(*rows.front()), fmt::join(others, ", "))};
+  notes.push_back(fmt::format("On {} {} is the fastest way, efficiency {:.2f}{}; {}.", things,
+                              how(*rows.front()), rows.front()->efficiency.value,
+                              costs(*rows.front()), fmt::join(others, ", ")));
   add_memory(rows, notes);
+}
+
+}  // namespace
+
+std::vector<std::string> mode_notes(const std::vector<Point>& points, int devices,
+                                    const std::string& things) {
+  const std::vector<const Point*> rows = fastest_first(points, devices);
+  std::vector<std::string> notes;
+  add_comparison(rows, things, notes);
+  add_stragglers(rows, things, notes);
   return notes;
 }
 

@@ -9,7 +9,7 @@
 
 namespace howmany {
 
-// Compares the modes measured on `devices`; nothing when there was only one.
+// Compares the modes measured on `devices` where there are several, and names each straggler.
 std::vector<std::string> mode_notes(const std::vector<Point>& points, int devices,
                                     const std::string& things);
 

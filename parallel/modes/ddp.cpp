@@ -1,5 +1,4 @@
-#include <chrono>
-
+#include "core/clock.h"
 #include "core/error.h"
 #include "parallel/mode.h"
 #include "parallel/modes/replica.h"
@@ -27,11 +26,15 @@ class Ddp : public Mode {
     HM_REQUIRE(mine.global_rows >= comm_.size(),
                "[ddp] a global batch of {} rows over {} ranks leaves some without a row",
                mine.global_rows, comm_.size());
-    const double part = replica_.step(mine, [this](Param& p) { sync_->ready(p); });
-    const auto start = std::chrono::steady_clock::now();
-    const double loss = sync_->finish(part);
-    const std::chrono::duration<double> exposed = std::chrono::steady_clock::now() - start;
-    report_.exposed_communication_seconds = exposed.count();
+    double waited = 0, loss = 0;
+    const auto timed = [&](const auto& exchange) {
+      const Clock::time_point start = Clock::now();
+      exchange();
+      waited += seconds_since(start);
+    };
+    const double part = replica_.step(mine, [&](Param& p) { timed([&] { sync_->ready(p); }); });
+    timed([&] { loss = sync_->finish(part); });
+    report_ = {.exposed_communication_seconds = waited, .waited_seconds = waited};
     return loss;
   }
 

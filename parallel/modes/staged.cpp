@@ -232,7 +232,7 @@ class Staged : public Mode {
     if (mesh_) mesh_->abort(why);
   }
 
-  // Waiting for neighbours, and for the others to end.
+  // Waiting for neighbours, and for the others to end: other ranks, where a rank is one stage.
   void tell(const std::vector<Outcome>& outcomes, double seconds, int micro_batches) {
     report_ = {.theoretical_bubble = theoretical_bubble(stage_count(), micro_batches)};
     for (size_t i = 0; i < stages_.size(); ++i) {
@@ -241,6 +241,8 @@ class Staged : public Mode {
       report_.exposed_communication_seconds =
           std::max(report_.exposed_communication_seconds, outcomes[i].exposed);
     }
+    report_.waited_seconds =
+        report_.exposed_communication_seconds + (shape().stage > 1 ? report_.bubble * seconds : 0);
   }
 
   // Names and shapes of the other stages' parameters follow from the model.

@@ -90,6 +90,9 @@ class Speedup(programs.TestCase):
         self.assertEqual(ddp["bubble_fraction"], 0)
         self.assertGreater(ddp["exposed_communication_s"], 0)
         for row in rows:
+            self.assertIn(row["straggler_rank"], (0, 1))
+            self.assertGreaterEqual(row["straggler_extra_s"], 0)
+        for row in rows:
             self.assertGreater(row["peak_bytes_per_device"], 16 * 32 * 4)
 
     def test_strong_scaling_keeps_the_global_batch(self):

@@ -4,6 +4,7 @@
 // end by themselves, each naming who was lost, where, in what and after how long, and nothing
 // stays.
 #include <fmt/ranges.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 
 #include "parallel/launch.h"
 #include "parallel/private_folder.h"
+#include "parallel/straggler.h"
 #include "tests/support/training.h"
 
 namespace howmany {
@@ -43,7 +45,7 @@ constexpr Row kRows[] = {{"ddp", 3, 1, 1},
                          {"hybrid:across=model,micro_batches=2", 2, 2, 1}};
 
 struct Loss {
-  std::string backend, fault;
+  std::string backend, fault;  // "killed", "hung", "throws" or "slow"
   Row row;
   bool over_processes;
 };
@@ -60,26 +62,35 @@ void PrintTo(const Loss& loss, std::ostream* out) { *out << str(loss); }
 // Devices of one process.
 constexpr Row kAlone[] = {{"data_parallel", 1, 2, 0}, {"model:micro_batches=3", 1, 2, 0}};
 
-// A thread cannot be killed, and nobody waits for a process that is alone and hangs.
-std::vector<Loss> losses() {
+// Over every backend, ranks as processes and as threads. A thread cannot be killed.
+std::vector<Loss> rows_with(const std::vector<std::string>& faults) {
   std::vector<Loss> all;
-  for (const Row& row : kAlone) all.push_back({"local", "throws", row, false});
   for (const std::string_view name : comm_names()) {
     const CommTraits traits = comm_traits(name);
     if (traits.gpus) continue;
     for (const Row& row : kRows)
-      for (const char* fault : {"killed", "hung", "throws"}) {
+      for (const std::string& fault : faults) {
         if (traits.processes) all.push_back({std::string(name), fault, row, true});
-        if (traits.threads && fault != std::string("killed"))
+        if (traits.threads && fault != "killed")
           all.push_back({std::string(name), fault, row, false});
       }
   }
   return all;
 }
 
+// Nobody waits for a process that is alone and hangs.
+std::vector<Loss> losses() {
+  std::vector<Loss> all = rows_with({"killed", "hung", "throws"});
+  for (const Row& row : kAlone) all.push_back({"local", "throws", row, false});
+  return all;
+}
+
+std::vector<Loss> slow_ranks() { return rows_with({"slow"}); }
+
 // --- what the ranks do ---
 
 // What befalls the device that is lost, once armed.
+constexpr auto kSlow = 40ms;
 std::atomic<bool> armed = false;
 std::function<void()> befall;
 Device lost;
@@ -110,16 +121,24 @@ ModelSpec fragile_model() {
           .classes = 6};
 }
 
-// Steps until something ends them; returns what.
-std::string ending(const Loss& loss, Comm& comm) {
+// The last of the victim's.
+void prepare(const Loss& loss, std::function<void()> what) {
+  lost = {DeviceType::cpu, (loss.row.victim + 1) * loss.row.devices_each - 1};
+  befall = std::move(what);
+}
+
+std::unique_ptr<Mode> mode_of(const Loss& loss, Comm& comm) {
   const int each = loss.row.devices_each;
   std::vector<Device> devices = cpus(loss.row.ranks * each);
-  lost = devices[static_cast<size_t>(loss.row.victim * each + each - 1)];
   devices = {devices.begin() + comm.rank() * each, devices.begin() + (comm.rank() + 1) * each};
+  return make_mode(loss.row.mode, {.model = fragile_model(), .comm = &comm, .devices = devices});
+}
+
+// Steps until something ends them; returns what.
+std::string ending(const Loss& loss, Comm& comm) {
   comm.set_timeout(loss.fault == "hung" ? 500ms : 30s);
   try {
-    const auto mode =
-        make_mode(loss.row.mode, {.model = fragile_model(), .comm = &comm, .devices = devices});
+    const auto mode = mode_of(loss, comm);
     const Batch batch = rows_of(global_batch(fragile_model(), 12, 0), mode->share());
     for (int step = 0;; ++step) {
       armed = step == 2 || armed;
@@ -129,6 +148,28 @@ std::string ending(const Loss& loss, Comm& comm) {
     comm.abort(e.what());
     return e.what();
   }
+}
+
+// Trains for some steps; returns whom the others waited for.
+std::string straggler(const Loss& loss, Comm& comm) {
+  const auto mode = mode_of(loss, comm);
+  const Batch batch = rows_of(global_batch(fragile_model(), 12, 0), mode->share());
+  std::vector<double> own;
+  armed = true;
+  for (int step = 0; step < 5; ++step) {
+    const auto start = std::chrono::steady_clock::now();
+    mode->step(batch);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    own.push_back(took.count() - mode->report().waited_seconds);
+  }
+  const Straggler found = find_straggler(comm, own);
+  const auto half = kSlow.count() / 2;
+  return fmt::format("rank {}, {} ms or {}", found.rank, half,
+                     1e3 * found.extra_seconds < half ? "less" : "more");
+}
+
+std::string outcome(const Loss& loss, Comm& comm) {
+  return loss.fault == "slow" ? straggler(loss, comm) : ending(loss, comm);
 }
 
 // Appears at once and whole.
@@ -148,16 +189,18 @@ void await_the_others(const Row& row) {
 }
 
 int run_rank(const std::string& name) {
-  const std::vector<Loss> all = losses();
+  std::vector<Loss> all = losses();
+  std::ranges::move(slow_ranks(), std::back_inserter(all));
   const Loss loss = *std::ranges::find(all, name, str);
-  befall = [&] {
+  prepare(loss, [&] {
     if (loss.fault == "killed") raise(SIGKILL);
+    if (loss.fault == "slow") return std::this_thread::sleep_for(kSlow);
     if (loss.fault == "hung") await_the_others(loss.row);
     throw std::runtime_error("out of luck");
-  };
+  });
   const auto comm = connect(place_from_environment(), loss.backend);
-  write_down(note_of(comm->rank()), ending(loss, *comm));
-  return 3;
+  write_down(note_of(comm->rank()), outcome(loss, *comm));
+  return loss.fault == "slow" ? 0 : 3;
 }
 
 // --- the tests ---
@@ -190,7 +233,7 @@ bool eventually(const std::function<bool()>& condition) {
   return condition();
 }
 
-class EveryLoss : public ::testing::TestWithParam<Loss> {
+class EveryRow : public ::testing::TestWithParam<Loss> {
  protected:
   void SetUp() override {
     setenv("TEST_FOLDER", notes_.path().c_str(), 1);
@@ -198,8 +241,8 @@ class EveryLoss : public ::testing::TestWithParam<Loss> {
   }
   void TearDown() override { unsetenv("TMPDIR"); }
 
-  std::vector<std::string> endings() {
-    return GetParam().over_processes ? endings_of_processes() : endings_of_threads();
+  std::vector<std::string> outcomes() {
+    return GetParam().over_processes ? outcomes_of_processes() : outcomes_of_threads();
   }
   void expect_nothing_left() const {
     EXPECT_TRUE(eventually([this] { return segments_left().empty(); })) << segments_left().front();
@@ -210,12 +253,12 @@ class EveryLoss : public ::testing::TestWithParam<Loss> {
   }
 
  private:
-  std::vector<std::string> endings_of_processes() const {
+  std::vector<std::string> outcomes_of_processes() const {
     const Loss& loss = GetParam();
     const RankExit exit =
         launch_processes({std::filesystem::read_symlink("/proc/self/exe"), str(loss)},
                          loss.row.ranks, {.grace = 20s, .mpirun = loss.backend == "mpi"});
-    EXPECT_NE(exit.code, 0);
+    EXPECT_EQ(exit.code == 0, loss.fault == "slow");
     if (loss.fault == "killed") {
       EXPECT_EQ(exit.rank, loss.row.victim);
       EXPECT_EQ(exit.signal, SIGKILL);
@@ -225,19 +268,20 @@ class EveryLoss : public ::testing::TestWithParam<Loss> {
     return endings;
   }
 
-  static std::vector<std::string> endings_of_threads() {
+  static std::vector<std::string> outcomes_of_threads() {
     const Loss& loss = GetParam();
     std::vector<std::string> endings(static_cast<size_t>(loss.row.ranks));
     std::atomic<int> survived = 0;
     armed = false;
-    befall = [&] {
+    prepare(loss, [&] {
+      if (loss.fault == "slow") return std::this_thread::sleep_for(kSlow);
       while (loss.fault == "hung" && survived < loss.row.ranks - 1) std::this_thread::yield();
       throw std::runtime_error("out of luck");
-    };
+    });
     launch_threads(
         loss.row.ranks,
         [&](Comm& comm) {
-          endings[static_cast<size_t>(comm.rank())] = ending(loss, comm);
+          endings[static_cast<size_t>(comm.rank())] = outcome(loss, comm);
           ++survived;
         },
         loss.backend);
@@ -256,7 +300,12 @@ class EveryLoss : public ::testing::TestWithParam<Loss> {
   const std::set<std::string> segments_ = names_in("/dev/shm");
   const int64_t files_ = entries("/proc/self/fd"), threads_ = entries("/proc/self/task");
 };
+
+class EveryLoss : public EveryRow {};
+class EverySlowRank : public EveryRow {};
 INSTANTIATE_TEST_SUITE_P(All, EveryLoss, ::testing::ValuesIn(losses()),
+                         [](const auto& test) { return str(test.param); });
+INSTANTIATE_TEST_SUITE_P(All, EverySlowRank, ::testing::ValuesIn(slow_ranks()),
                          [](const auto& test) { return str(test.param); });
 
 // Whom each of them blames; -1: nobody. The text is "[receive] rank 0 of 3 (gloo): peer 1 on ...".
@@ -278,7 +327,8 @@ std::vector<int> blamed(const Loss& loss, const std::vector<std::string>& told) 
 TEST_P(EveryLoss, EndsEverySurvivorNamesLeadToTheLostRankAndNothingStays) {
   const Loss& loss = GetParam();
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<std::string> told = endings();
+  const std::vector<std::string> told = outcomes();
+  expect_nothing_left();
   EXPECT_LT(std::chrono::steady_clock::now() - start, 20s) << "of 30 s timeout and 20 s grace";
   const std::vector<int> names = blamed(loss, told);
   for (int rank = 0; rank < loss.row.ranks; ++rank) {
@@ -289,6 +339,12 @@ TEST_P(EveryLoss, EndsEverySurvivorNamesLeadToTheLostRankAndNothingStays) {
         << "rank " << rank << ": " << fmt::format("{}", fmt::join(told, "\n"));
   }
   if (loss.fault == "throws") EXPECT_EQ(told[static_cast<size_t>(loss.row.victim)], "out of luck");
+}
+
+TEST_P(EverySlowRank, IsToldToAllWithTheTimeItCosts) {
+  const std::string wanted =
+      fmt::format("rank {}, {} ms or more", GetParam().row.victim, kSlow.count() / 2);
+  EXPECT_THAT(outcomes(), ::testing::Each(wanted));
   expect_nothing_left();
 }
 
@@ -307,6 +363,6 @@ int main_of_rank(const std::string& name) {
 
 int main(int argc, char** argv) {
   if (argc == 2 && argv[1][0] != '-') return howmany::main_of_rank(argv[1]);
-  testing::InitGoogleTest(&argc, argv);
+  testing::InitGoogleMock(&argc, argv);
   return RUN_ALL_TESTS();
 }

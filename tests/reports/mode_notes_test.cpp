@@ -44,6 +44,27 @@ TEST(ModeNotes, NothingWhereThereIsNothingToCompare) {
   EXPECT_THAT(mode_notes({point("pipeline", 0.6, 1), failed, other}, 2, "2 GPUs"), IsEmpty());
 }
 
+TEST(ModeNotes, NameARankThatTheOthersWaitFor) {
+  Point ddp = point("ddp", 0.7, 2);
+  ddp.backend = "gloo";
+  ddp.straggler = 1;
+  ddp.straggler_extra_seconds = 0.035;
+  EXPECT_THAT(
+      mode_notes({ddp}, 2, "2 GPUs"),
+      ElementsAre("A straggler: with ddp over gloo on 2 GPUs rank 1 works 35 ms longer in a "
+                  "step than the others (35 %), who wait for it."));
+}
+
+TEST(ModeNotes, NameNoStragglerByNoiseNorWhenRoundsDisagree) {
+  Point even = point("ddp", 0.7, 2), unsure = even, untold = even;
+  even.straggler_extra_seconds = 0.004;
+  unsure.straggler = 0.5;
+  unsure.straggler_extra_seconds = 0.035;
+  untold.straggler = untold.straggler_extra_seconds = std::nan("");
+  for (const Point& p : {even, unsure, untold})
+    EXPECT_THAT(mode_notes({p}, 2, "2 GPUs"), IsEmpty());
+}
+
 TEST(ModeNotes, SaysNothingOfMemoryThatWasNotTold) {
   EXPECT_EQ(mode_notes({point("a", 0.9, std::nan("")), point("b", 0.8, std::nan(""))}, 2, "2 GPUs")
                 .size(),
