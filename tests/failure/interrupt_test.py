@@ -15,8 +15,8 @@ import programs
 
 PATIENCE = 60
 COMMON = ("--model", "simple_net", "--devices", "cpu:0,cpu:1", "--oversubscribe", "--quiet")
-HAS_GLOO = any(part["name"] == "gloo" and part["usable"] for part in
-               programs.run("howmany-devices", "--json").json()["backends"]["comms"])
+COMMS = {part["name"] for part in
+         programs.run("howmany-devices", "--json").json()["backends"]["comms"] if part["usable"]}
 
 
 class Interrupt(programs.TestCase):
@@ -78,9 +78,16 @@ class Interrupt(programs.TestCase):
         done = programs.run("howmany", "gpus", "--resume", self.out, "--quiet")
         self.assertEqual(done.code, 0, done)
 
-    @unittest.skipUnless(HAS_GLOO, "gloo was not built or cannot be used here")
-    def test_dead_rank_costs_its_own_measurement_only(self):
-        process = self.start("--mode", "ddp", "--backend", "gloo", "--rounds", "1")
+    @unittest.skipUnless("gloo" in COMMS, "gloo was not built or cannot be used here")
+    def test_dead_rank_over_gloo_costs_its_own_measurement_only(self):
+        self.lose_a_rank("ddp", "gloo")
+
+    @unittest.skipUnless("mpi" in COMMS, "mpi was not built or cannot be used here")
+    def test_dead_rank_over_mpi_costs_its_own_measurement_only(self):
+        self.lose_a_rank("pipeline", "mpi")
+
+    def lose_a_rank(self, mode, backend):
+        process = self.start("--mode", mode, "--backend", backend, "--rounds", "1")
         ranks = self.wait_until("two ranks that have met", lambda: (
             lambda found: found if len(found) == 2 and processes.threads(found[1]) > 2 else None)(
                 processes.ranks_below(process.pid, "speedup_bench")))
@@ -91,7 +98,7 @@ class Interrupt(programs.TestCase):
         by_devices = {(m["case"], m["parameters"]["devices"]): m
                       for m in self.summary()["measurements"]}
         self.assertEqual(by_devices["single/simple_net", "1"]["flags"], [])
-        failed = by_devices["ddp/simple_net", "2"]["flags"]
+        failed = by_devices[f"{mode}/simple_net", "2"]["flags"]
         self.assertRegex(" ".join(failed), r"failed: .*rank 1 of 2 was ended by signal 9 \(SIGKILL")
 
 

@@ -16,7 +16,6 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <regex>
 #include <set>
 #include <thread>
 
@@ -31,16 +30,16 @@ namespace {
 using namespace testing_support;
 using namespace std::chrono_literals;
 
-// The first and the last rank take part in other messages than those between them; and the loss
-// comes from the last stage.
+// The first and the last stage send and receive less than those between them.
 struct Row {
   const char* mode;
   int ranks, devices_each, victim;
+  bool only_threads = false;
 };
 constexpr Row kRows[] = {{"ddp", 3, 1, 1},
-                         {"pipeline:micro_batches=4", 3, 1, 0},
+                         {"pipeline:micro_batches=4", 3, 1, 0, true},
                          {"pipeline:micro_batches=4", 3, 1, 1},
-                         {"pipeline:micro_batches=4", 3, 1, 2},
+                         {"pipeline:micro_batches=4", 3, 1, 2, true},
                          {"hybrid:stages=2,micro_batches=3", 4, 1, 3},
                          {"hybrid:across=model,micro_batches=2", 2, 2, 1}};
 
@@ -62,6 +61,13 @@ void PrintTo(const Loss& loss, std::ostream* out) { *out << str(loss); }
 // Devices of one process.
 constexpr Row kAlone[] = {{"data_parallel", 1, 2, 0}, {"model:micro_batches=3", 1, 2, 0}};
 
+// Sanitizers have more to say about threads than time for processes.
+#ifdef HM_SANITIZED
+constexpr bool kProcesses = false;
+#else
+constexpr bool kProcesses = true;
+#endif
+
 // Over every backend, ranks as processes and as threads. A thread cannot be killed.
 std::vector<Loss> rows_with(const std::vector<std::string>& faults) {
   std::vector<Loss> all;
@@ -70,7 +76,8 @@ std::vector<Loss> rows_with(const std::vector<std::string>& faults) {
     if (traits.gpus) continue;
     for (const Row& row : kRows)
       for (const std::string& fault : faults) {
-        if (traits.processes) all.push_back({std::string(name), fault, row, true});
+        if (traits.processes && kProcesses && !row.only_threads)
+          all.push_back({std::string(name), fault, row, true});
         if (traits.threads && fault != "killed")
           all.push_back({std::string(name), fault, row, false});
       }
@@ -90,7 +97,7 @@ std::vector<Loss> slow_ranks() { return rows_with({"slow"}); }
 // --- what the ranks do ---
 
 // What befalls the device that is lost, once armed.
-constexpr auto kSlow = 40ms;
+constexpr auto kSlow = 10ms;
 std::atomic<bool> armed = false;
 std::function<void()> befall;
 Device lost;
@@ -313,11 +320,13 @@ std::vector<int> blamed(const Loss& loss, const std::vector<std::string>& told) 
   const std::string host = loss.over_processes ? " on [a-zA-Z0-9_.-]+" : "";
   std::vector<int> blamed;
   for (size_t rank = 0; rank < told.size(); ++rank) {
-    const std::regex wanted(
-        fmt::format(R"(\[[a-z_]+\] rank {} of {} \({}\): peer (\d+){} .*after [0-9.]+ s)", rank,
-                    loss.row.ranks, loss.backend, host));
-    std::smatch found;
-    blamed.push_back(std::regex_match(told[rank], found, wanted) ? std::stoi(found[1]) : -1);
+    blamed.push_back(-1);
+    for (int peer = 0; peer < loss.row.ranks; ++peer) {
+      const std::string wanted =
+          fmt::format(R"(\[[a-z_]+\] rank {} of {} \({}\): peer {}{} .*after [0-9.]+ s)", rank,
+                      loss.row.ranks, loss.backend, peer, host);
+      if (::testing::Value(told[rank], ::testing::MatchesRegex(wanted))) blamed.back() = peer;
+    }
   }
   return blamed;
 }
@@ -338,7 +347,9 @@ TEST_P(EveryLoss, EndsEverySurvivorNamesLeadToTheLostRankAndNothingStays) {
     EXPECT_EQ(at, loss.row.victim)
         << "rank " << rank << ": " << fmt::format("{}", fmt::join(told, "\n"));
   }
-  if (loss.fault == "throws") EXPECT_EQ(told[static_cast<size_t>(loss.row.victim)], "out of luck");
+  if (loss.fault == "throws") {
+    EXPECT_EQ(told[static_cast<size_t>(loss.row.victim)], "out of luck");
+  }
 }
 
 TEST_P(EverySlowRank, IsToldToAllWithTheTimeItCosts) {
