@@ -40,6 +40,8 @@ struct Param {
   bool has_grad = false;   // false: the next backward overwrites grad; true: adds to it
 };
 
+class DeferredGrads;
+
 struct TapeOptions {
   bool training = true;  // false: forward keeps nothing, so there is no backward
   bool again = false;    // a forward seen before (recompute): running statistics stay as they are
@@ -47,6 +49,7 @@ struct TapeOptions {
   int64_t step = 0;
   int64_t first_row = 0;                // place of this tape's first sample in the global batch
   SumOverReplicas sum_statistics = {};  // of batch norm; null: each replica has its own
+  DeferredGrads* later = nullptr;       // where weight gradients wait; null: they do not
 };
 
 class Tape {
@@ -90,6 +93,10 @@ class Layer {
   // Adds to the parameters' gradients; returns dx, or an empty tensor when nobody wants it. dy is
   // empty in turn for a layer whose output is a view of the tape's input.
   virtual Tensor backward(const Tensor& dy, Tape& tape) = 0;
+
+  // The gradients that backward left to the tape's DeferredGrads, from the rows it gave, of all
+  // micro-batches.
+  virtual void add_grads(std::span<const Tensor>) {}
 
   virtual Shape output_shape(
       const Shape& x) const = 0;  // throws std::invalid_argument when x does not fit

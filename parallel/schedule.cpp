@@ -26,8 +26,10 @@ std::vector<Task> make_schedule(std::string_view name, const PipelinePlace& plac
   throw std::invalid_argument("[schedule] " + unknown_name("schedule", name, schedule_names()));
 }
 
-double theoretical_bubble(int stages, int micro_batches) {
-  return static_cast<double>(stages - 1) / (micro_batches + stages - 1);
+double theoretical_bubble(std::string_view schedule, int stages, int micro_batches) {
+  const Task last = make_schedule(schedule, {stages, 0, micro_batches}).back();
+  const double idle = (last.kind == Task::weights ? 2 : 3) * (stages - 1);  // in forwards
+  return idle / (3 * micro_batches + idle);
 }
 
 std::vector<Task> schedules::gpipe(const PipelinePlace& place) {
@@ -46,6 +48,12 @@ std::vector<Task> schedules::one_forward_one_backward(const PipelinePlace& place
     if (m + ahead < place.micro_batches) tasks.push_back({Task::forward, m + ahead});
     tasks.push_back({Task::backward, m});
   }
+  return tasks;
+}
+
+std::vector<Task> schedules::zero_bubble(const PipelinePlace& place) {
+  std::vector<Task> tasks = one_forward_one_backward(place);
+  tasks.push_back({Task::weights, 0});
   return tasks;
 }
 

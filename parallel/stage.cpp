@@ -1,6 +1,7 @@
 #include "parallel/stage.h"
 
 #include "core/clock.h"
+#include "core/deferred_grads.h"
 #include "core/profile/range.h"
 #include "parallel/batch.h"
 
@@ -51,6 +52,7 @@ class Stage::Run {
         on_final_(on_final),
         flights_(divide(mine.x.shape()[0], micro_batches)),
         tasks_(make_schedule(options_.schedule, {options_.count, options_.index, micro_batches})),
+        defers_(tasks_.back().kind == Task::weights),
         inputs_(Task::forward, tasks_),
         gradients_(Task::backward, tasks_) {}
 
@@ -58,12 +60,12 @@ class Stage::Run {
   void go() {
     expect_input();
     expect_gradient();
+    int backwards = static_cast<int>(flights_.size());
     for (const Task& task : tasks_) {
       Flight& flight = flights_[static_cast<size_t>(task.micro_batch)];
-      if (task.kind == Task::forward)
-        forward(flight);
-      else
-        backward(flight, &task == &tasks_.back());
+      if (task.kind == Task::forward) forward(flight);
+      if (task.kind == Task::backward) backward(flight, --backwards == 0);
+      if (task.kind == Task::weights) weights();
     }
     const Clock::time_point start = Clock::now();
     links_.flush();
@@ -106,7 +108,8 @@ class Stage::Run {
                         .seed = options_.seed,
                         .step = stage_.step_,
                         .first_row = mine_.first_row + flight.begin,
-                        .sum_statistics = options_.sum_statistics});
+                        .sum_statistics = options_.sum_statistics,
+                        .later = defers_ ? &later_ : nullptr});
     if (stage_.first()) flight.tape.set_input(flight.x);
     return stage_.layer_->forward(flight.x, flight.tape);
   }
@@ -137,6 +140,11 @@ class Stage::Run {
     flight = Flight();
   }
 
+  void weights() {
+    const Range range(Category::step, "weight gradients");
+    later_.run(on_final_);
+  }
+
   Stage& stage_;
   const StageOptions& options_;
   const StageLinks& links_;
@@ -144,6 +152,8 @@ class Stage::Run {
   const Tape::Hook& on_final_;
   std::vector<Flight> flights_;
   const std::vector<Task> tasks_;
+  const bool defers_;
+  DeferredGrads later_;
   Expected inputs_, gradients_;
   double loss_ = 0, waited_ = 0;
 };

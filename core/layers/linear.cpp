@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/deferred_grads.h"
 #include "core/error.h"
 #include "core/layers.h"
 #include "core/ops.h"
@@ -32,11 +33,21 @@ class Linear final : public Layer {
   Tensor backward(const Tensor& dy, Tape& tape) override {
     const Tensor kept = tape.pop();
     const Tensor x = tape.pop();
-    Tensor dx = ops::linear_backward(x, weight().value, kept, dy.view(kept.shape()), act_,
-                                     tape.wants_grad(x), grad_out(weight()),
-                                     params_.size() > 1 ? grad_out(params_[1]) : GradOut{});
-    for (Param& p : params_) tape.done(p);
+    const Tensor d = dy.view(kept.shape());
+    DeferredGrads* const later = tape.options().later;
+    if (later) later->add(*this, {x, kept, d});
+    if (later && !tape.wants_grad(x)) return {};
+    Tensor dx = ops::linear_backward(x, weight().value, kept, d, act_, tape.wants_grad(x),
+                                     later ? GradOut{} : grad_out(weight()),
+                                     later ? GradOut{} : bias_grad());
+    if (!later)
+      for (Param& p : params_) tape.done(p);
     return dx ? dx.view(input_shape(dy.shape())) : dx;
+  }
+
+  void add_grads(std::span<const Tensor> rows) override {
+    ops::linear_backward(rows[0], weight().value, rows[1], rows[2], act_, false, grad_out(weight()),
+                         bias_grad());
   }
 
   Shape output_shape(const Shape& x) const override { return replace_last(x, in_, out_); }
@@ -61,6 +72,7 @@ class Linear final : public Layer {
   }
   Shape input_shape(const Shape& y) const { return replace_last(y, out_, in_); }
   Param& weight() { return params_[0]; }
+  GradOut bias_grad() { return params_.size() > 1 ? grad_out(params_[1]) : GradOut{}; }
   Tensor bias() const { return params_.size() > 1 ? params_[1].value : Tensor(); }
 
   int64_t in_, out_;

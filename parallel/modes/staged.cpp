@@ -63,6 +63,7 @@ class Staged : public Mode {
       : name_(layout.mode),
         model_(std::move(args.model)),
         dtype_(args.dtype),
+        schedule_(args.options.schedule),
         world_(layout.ranks.size() > 1 ? args.comm : nullptr) {
     if (args.devices.empty() && args.options.placement.empty()) args.devices.emplace_back();
     if (world_ != nullptr) mesh_.emplace(*world_, layout.ranks);
@@ -234,7 +235,7 @@ class Staged : public Mode {
 
   // Waiting for neighbours, and for the others to end: other ranks, where a rank is one stage.
   void tell(const std::vector<Outcome>& outcomes, double seconds, int micro_batches) {
-    report_ = {.theoretical_bubble = theoretical_bubble(stage_count(), micro_batches)};
+    report_ = {.theoretical_bubble = theoretical_bubble(schedule_, stage_count(), micro_batches)};
     for (size_t i = 0; i < stages_.size(); ++i) {
       const double idle = stages_[i]->waited_seconds() + seconds - outcomes[i].ended;
       report_.bubble += idle / seconds / static_cast<double>(stages_.size());
@@ -265,6 +266,7 @@ class Staged : public Mode {
   std::string name_;
   ModelSpec model_;  // never materialized
   Dtype dtype_;
+  std::string schedule_;
   Comm* world_;
   std::optional<Mesh> mesh_;
   std::vector<size_t> bounds_;

@@ -42,8 +42,9 @@ std::vector<std::string> texts_of(std::string_view mode) {
   if (mode == "pipeline") {
     texts.push_back("pipeline:micro_batches=3,recompute=1");
     texts.push_back("pipeline:micro_batches=5,schedule=gpipe");
+    texts.push_back("pipeline:micro_batches=5,schedule=zb");
   }
-  if (mode == "hybrid") texts.push_back("hybrid:across=model,micro_batches=2");
+  if (mode == "hybrid") texts.push_back("hybrid:across=model,micro_batches=2,schedule=zb");
   return texts;
 }
 
