@@ -1,6 +1,6 @@
 # Everything comes from the distribution's packages (scripts/packages.txt) or the CUDA Toolkit; nothing is downloaded.
 # Required: fmt, nlohmann-json, CLI11, hwloc, libjpeg-turbo, libpng, libarchive, Google Benchmark, GoogleTest, OpenMP.
-# Optional parts add or omit a file: oneDNN, Gloo, MPI, NCCL, NVTX.
+# Optional parts add or omit a file: oneDNN, Gloo, MPI, NCCL, NVTX, CUDA.
 
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
@@ -35,6 +35,29 @@ if(CUDAToolkit_FOUND)
   find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib)
   if(NCCL_INCLUDE_DIR AND NCCL_LIBRARY)
     set(NCCL_FOUND TRUE)
+  endif()
+  find_path(CUBLASLT_INCLUDE_DIR cublasLt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  find_library(CUBLASLT_LIBRARY cublasLt HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib)
+endif()
+# Kernels: for the A100 and the H100 and H200; newer ones take the last as PTX.
+if(CUBLASLT_INCLUDE_DIR AND CUBLASLT_LIBRARY AND CUDAToolkit_NVCC_EXECUTABLE)
+  if(NOT CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
+  endif()
+  if(NOT CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
+  endif()
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    enable_language(CUDA)
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc has it
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+      set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+    endif()
+    # Named again as -isystem, /usr/include would come before the headers that include_next it.
+    list(APPEND CMAKE_CUDA_IMPLICIT_INCLUDE_DIRECTORIES ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES})
+    set(HM_HAVE_CUDA TRUE)
   endif()
 endif()
 

@@ -1,25 +1,27 @@
 # The flags every target shares, and the three helpers that declare one.
 
 add_library(hm_flags INTERFACE)
-target_compile_options(hm_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+set(hm_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion
   -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual -fno-math-errno)
+target_compile_options(hm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${hm_warnings}>")  # nvcc's own text has many
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(hm_flags INTERFACE -Wno-restrict)  # GCC bug 105651: false alarms on std::string
+  target_compile_options(hm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>")  # GCC bug 105651: false alarms on std::string
 endif()
 target_link_options(hm_flags INTERFACE -Wl,--build-id)  # ranks compare it: see parallel/program_id.h
 if(HM_WERROR)
-  target_compile_options(hm_flags INTERFACE -Werror)
+  target_compile_options(hm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Werror>"
+    "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings>")
 endif()
 if(HM_LIBFUZZER)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
     message(FATAL_ERROR "HM_LIBFUZZER needs clang++ (-DCMAKE_CXX_COMPILER=clang++)")
   endif()
-  target_compile_options(hm_flags INTERFACE -fsanitize=fuzzer-no-link)
+  target_compile_options(hm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>")
   target_link_options(hm_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 if(HM_SANITIZE)
-  target_compile_options(hm_flags INTERFACE "-fsanitize=${HM_SANITIZE}" -fno-omit-frame-pointer
-    -fno-sanitize-recover=all)
+  target_compile_options(hm_flags INTERFACE
+    "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${HM_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all>")
   target_link_options(hm_flags INTERFACE "-fsanitize=${HM_SANITIZE}")
   target_compile_definitions(hm_flags INTERFACE HM_SANITIZED=1)
 endif()

@@ -29,8 +29,8 @@ const Backend& best_backend(DeviceType device, Dtype dtype) {
   const auto found = std::find_if(list.rbegin(), list.rend(), [&](const auto& b) {
     return b->device_type() == device && (b->supports(dtype) || b->name() == "reference");
   });
-  HM_REQUIRE(found != list.rend(), "[backend] none built in computes on {} devices",
-             device == DeviceType::cpu ? "cpu" : "cuda");
+  HM_REQUIRE(found != list.rend(), "[backend] none built in computes {} on {} devices",
+             name_of(dtype), device == DeviceType::cpu ? "cpu" : "cuda");
   return **found;
 }
 
@@ -63,9 +63,10 @@ const Backend& backend_named(std::string_view name) {
 }
 
 const Backend& backend_for(const Tensor& t) {
-  if (t.dtype() == Dtype::f64) return *all_backends().front();
-  if (chosen_backend != nullptr) return *chosen_backend;
-  return best_backend(t.device().type, t.dtype());
+  const DeviceType device = t.device().type;
+  if (t.dtype() == Dtype::f64 && device == DeviceType::cpu) return *all_backends().front();
+  if (chosen_backend != nullptr && chosen_backend->device_type() == device) return *chosen_backend;
+  return best_backend(device, t.dtype());
 }
 
 BackendScope::BackendScope(const Backend& backend) : outer_(chosen_backend) {

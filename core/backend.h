@@ -8,22 +8,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/backend_list.h"
 #include "core/tensor.h"
 
 namespace howmany {
-
-// One line per backend: X(name, "what it is").
-#if HM_HAVE_ONEDNN
-#define HM_BACKENDS_ONEDNN(X) X(onednn, "oneDNN primitives and fused loops on CPU cores, f32")
-#else
-#define HM_BACKENDS_ONEDNN(X)
-#endif
-#define HM_BACKENDS(X)                                                \
-  X(reference, "naive loops in f32 and f64: slow, plain, the oracle") \
-  HM_BACKENDS_ONEDNN(X)
 
 enum class Activation { none, relu, gelu, tanh };  // gelu: the exact (erf) form, torch.nn.GELU()
 std::string_view name_of(Activation act);
@@ -76,6 +68,8 @@ class Backend {
   // The library that computes and what of the processor it uses: "oneDNN 2.6.3, AVX2".
   virtual std::string version() const { return ""; }
   virtual DeviceType device_type() const = 0;
+  // Why nothing can be computed here (no GPU); empty when it can.
+  virtual std::string unavailable() const { return ""; }
   virtual bool supports(Dtype dtype) const = 0;
 
   // y [M,N] = op(a) op(b), op transposing when asked; adds to y when accumulate.
@@ -155,11 +149,11 @@ class Backend {
 std::vector<std::string_view> backend_names();
 // Throws std::invalid_argument for a name not built in, listing those that are.
 const Backend& backend_named(std::string_view name);
-// The backend that computes on `t`: the innermost BackendScope of this thread, else the best built
-// in for the device; f64 always goes to reference.
+// The backend that computes on `t`: the innermost BackendScope of this thread when it is for such
+// devices, else the best built in for the device; f64 goes to reference, on cpu devices only.
 const Backend& backend_for(const Tensor& t);
 
-// Chooses the backend of the calling thread until destroyed.
+// Chooses the backend of the calling thread for devices of its type until destroyed.
 class BackendScope {
  public:
   explicit BackendScope(const Backend& backend);

@@ -47,7 +47,8 @@ inline void floating(const char* op, const char* what, const Tensor& t) {
 // Every value of the i64 tensor is in [0, bound).
 inline void below(const char* op, const char* what, const Tensor& t, int64_t bound) {
   HM_REQUIRE(t && t.dtype() == Dtype::i64, "[{}] {} must be i64", op, what);
-  const auto values = t.values<int64_t>();
+  const Tensor host = t.device().type == DeviceType::cpu ? t : t.to(Device{});
+  const auto values = host.values<int64_t>();
   for (size_t i = 0; i < values.size(); ++i)
     HM_REQUIRE(values[i] >= 0 && values[i] < bound, "[{}] {} {} is {}, outside [0, {})", op, what,
                i, values[i], bound);

@@ -13,8 +13,9 @@
 
 namespace howmany {
 
-// Inline, so that a loop over counters becomes vector code.
-inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, std::array<uint32_t, 2> key) {
+// Inline, so that a loop over counters becomes vector code, and constexpr, so that a GPU runs this
+// very text.
+constexpr std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = uint64_t{0xD2511F53} * c[0];
     const uint64_t b = uint64_t{0xCD9E8D57} * c[2];
@@ -31,11 +32,11 @@ uint64_t stream_of(std::string_view name);
 
 class Rng {
  public:
-  explicit Rng(uint64_t seed, uint64_t stream = 0) : seed_(seed), stream_(stream) {}
+  constexpr explicit Rng(uint64_t seed, uint64_t stream = 0) : seed_(seed), stream_(stream) {}
 
   uint32_t bits(uint64_t index) const;
   // bits(4 block) and the three after it
-  std::array<uint32_t, 4> bits4(uint64_t block) const {
+  constexpr std::array<uint32_t, 4> bits4(uint64_t block) const {
     return philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
                    static_cast<uint32_t>(stream_), static_cast<uint32_t>(stream_ >> 32)},
                   {static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32)});

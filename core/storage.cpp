@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/gpu.h"
 
 namespace howmany {
 namespace {
@@ -97,11 +98,21 @@ void* allocate(int64_t bytes) {
   return from_system(bytes);
 }
 
+void* on_gpu(int64_t bytes, Device device) {
+  const int gpus = gpu::count();
+  HM_REQUIRE(gpus > 0, "[storage] no memory for {}: {}", device.str(), gpu::unavailable());
+  HM_REQUIRE(device.index < gpus, "[storage] no memory for {}: there are cuda:0 to cuda:{}",
+             device.str(), gpus - 1);
+  return gpu::allocate(bytes, device.index);
+}
+
 }  // namespace
 
-Storage::Storage(int64_t bytes, Device device) : bytes_(rounded_up(bytes)) {
-  HM_REQUIRE(device.type == DeviceType::cpu,
-             "[storage] no memory for {}: this build has no backend for it", device.str());
+Storage::Storage(int64_t bytes, Device device) : bytes_(rounded_up(bytes)), device_(device) {
+  if (device.type == DeviceType::cuda) {
+    data_ = on_gpu(bytes_, device);
+    return;
+  }
   data_ = allocate(bytes_);
   if (data_ != nullptr) return;
   pool().cancel(bytes_);
@@ -112,7 +123,11 @@ Storage::Storage(std::shared_ptr<void> memory, int64_t bytes)
     : lent_(std::move(memory)), data_(lent_.get()), bytes_(bytes) {}
 
 Storage::~Storage() {
-  if (!lent_ && !pool().give(data_, bytes_)) std::free(data_);
+  if (lent_) return;
+  if (device_.type == DeviceType::cuda)
+    gpu::release(data_, device_.index);
+  else if (!pool().give(data_, bytes_))
+    std::free(data_);
 }
 
 std::shared_ptr<void> Storage::attachment(int64_t offset) const {

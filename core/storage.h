@@ -1,6 +1,6 @@
 // Memory behind tensors. Blocks are 64-byte aligned and return to a per-process pool when the last
 // handle goes, because a training step asks for the same sizes again and fresh pages cost more than
-// the arithmetic on them. Thread-safe.
+// the arithmetic on them. Those of a GPU are its pool's: see gpu.h. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -33,12 +33,14 @@ class Storage {
   std::shared_ptr<void> lent_;  // not of the pool
   void* data_ = nullptr;
   int64_t bytes_ = 0;
+  Device device_;
   std::atomic<uint64_t> version_{0};
   mutable std::mutex mutex_;
   std::map<int64_t, std::shared_ptr<void>> attachments_;
 };
 
-// Bytes handed out and bytes kept for reuse; release() gives the kept ones back to the system.
+// Of the host: bytes handed out and bytes kept for reuse; release() gives the kept ones back to the
+// system.
 struct MemoryUse {
   int64_t in_use = 0, cached = 0, peak = 0;
 };

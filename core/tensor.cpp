@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/gpu.h"
 #include "core/profile/range.h"
 #include "core/storage.h"
 
@@ -19,6 +20,13 @@ void dispatch(Dtype dtype, F&& f) {
     HM_DTYPES(X)
 #undef X
   }
+}
+
+void copy_bytes(void* to, Device to_device, const void* from, Device from_device, int64_t bytes) {
+  if (to_device.type == DeviceType::cpu && from_device.type == DeviceType::cpu)
+    std::memmove(to, from, static_cast<size_t>(bytes));
+  else
+    gpu::copy(to, to_device, from, from_device, bytes);
 }
 
 }  // namespace
@@ -53,6 +61,7 @@ Tensor Tensor::zeros(const Shape& shape, Dtype dtype, Device device) {
 }
 
 Tensor Tensor::full(const Shape& shape, double value, Dtype dtype, Device device) {
+  if (device.type == DeviceType::cuda) return full(shape, value, dtype).to(device);
   Tensor t = empty(shape, dtype, device);
   dispatch(dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -63,13 +72,18 @@ Tensor Tensor::full(const Shape& shape, double value, Dtype dtype, Device device
 
 Tensor from_bytes(const void* bytes, const Shape& shape, Dtype dtype, Device device) {
   Tensor t = Tensor::empty(shape, dtype, device);
-  if (t.bytes() > 0) std::memcpy(t.mutable_raw(), bytes, static_cast<size_t>(t.bytes()));
+  if (t.bytes() > 0) copy_bytes(t.mutable_raw(), device, bytes, {}, t.bytes());
   return t;
 }
 
 void Tensor::check_dtype(Dtype wanted) const {
   HM_REQUIRE(dtype_ == wanted, "[tensor] {} {} read as {}", name_of(dtype_), shape_.str(),
              name_of(wanted));
+}
+
+void Tensor::check_host() const {
+  HM_REQUIRE(device_.type == DeviceType::cpu, "[tensor] {} on {} read on the host: move it first",
+             shape_.str(), device_.str());
 }
 
 const void* Tensor::raw() const {
@@ -86,6 +100,7 @@ void* Tensor::mutable_raw() {
 
 double Tensor::item() const {
   HM_REQUIRE(numel_ == 1, "[tensor] item() of {}", shape_.str());
+  if (device_.type == DeviceType::cuda) return to(Device{}).item();
   double value = 0;
   dispatch(dtype_, [&](auto zero) { value = static_cast<double>(*data<decltype(zero)>()); });
   return value;
@@ -128,6 +143,7 @@ Tensor Tensor::to(Device device) const {
 
 Tensor Tensor::to(Dtype dtype) const {
   if (dtype == dtype_) return *this;
+  if (device_.type == DeviceType::cuda) return to(Device{}).to(dtype).to(device_);
   Tensor t = empty(shape_, dtype, device_);
   dispatch(dtype_, [&](auto from) {
     dispatch(dtype, [&](auto to) {
@@ -145,11 +161,15 @@ void Tensor::copy_from(const Tensor& source) {
              name_of(source.dtype_), source.shape_.str(), name_of(dtype_), shape_.str());
   if (numel_ == 0) return;
   Range range(Category::copy, "copy", static_cast<uint64_t>(bytes()));
-  std::memmove(mutable_raw(), source.raw(), static_cast<size_t>(bytes()));
+  copy_bytes(mutable_raw(), device_, source.raw(), source.device_, bytes());
 }
 
 void Tensor::zero() {
-  if (numel_ > 0) std::memset(mutable_raw(), 0, static_cast<size_t>(bytes()));
+  if (numel_ == 0) return;
+  if (device_.type == DeviceType::cuda)
+    gpu::zero(mutable_raw(), device_.index, bytes());
+  else
+    std::memset(mutable_raw(), 0, static_cast<size_t>(bytes()));
 }
 
 uint64_t Tensor::version() const { return storage_ ? storage_->version() : 0; }

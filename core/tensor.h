@@ -40,20 +40,23 @@ class Tensor {
   int64_t numel() const { return numel_; }
   int64_t bytes() const { return numel_ * static_cast<int64_t>(size_of(dtype_)); }
 
-  // Pointers to the first element; T must be the dtype. mutable_data marks the storage changed (see
-  // version).
+  // Pointers to the first element, on the tensor's device; T must be the dtype. mutable_data marks
+  // the storage changed (see version).
   template <typename T>
   const T* data() const;
   template <typename T>
   T* mutable_data();
   const void* raw() const;
   void* mutable_raw();
+  // The elements themselves: of a tensor on the host.
   template <typename T>
   std::span<const T> values() const {
+    check_host();
     return {data<T>(), static_cast<size_t>(numel_)};
   }
   template <typename T>
   std::span<T> mutable_values() {
+    check_host();
     return {mutable_data<T>(), static_cast<size_t>(numel_)};
   }
   double item() const;  // the only element, as double
@@ -79,6 +82,7 @@ class Tensor {
 
  private:
   void check_dtype(Dtype wanted) const;
+  void check_host() const;
 
   std::shared_ptr<Storage> storage_;
   Shape shape_;

@@ -3,7 +3,7 @@
 import pathlib
 import sys
 
-LIMITS = {".h": 180, ".cpp": 400, ".cu": 400, ".py": 400}
+LIMITS = {".h": 180, ".cpp": 400, ".cu": 400, ".cuh": 180, ".py": 400}
 
 
 def main():

@@ -24,6 +24,7 @@ using testing_support::close;
 using testing_support::Draw;
 using testing_support::Family;
 using testing_support::fresh_seed;
+using testing_support::home_of;
 using testing_support::kFamilies;
 using testing_support::Tensors;
 
@@ -34,7 +35,8 @@ Tensors run(const Case& c, const Backend& backend, Dtype dtype) {
   const BackendScope scope(backend);
   Tensors in;
   for (const Tensor& t : c.inputs)
-    in.push_back(t.dtype() == Dtype::f32 && dtype == Dtype::f64 ? t.to(dtype) : t.clone());
+    in.push_back((t.dtype() == Dtype::f32 && dtype == Dtype::f64 ? t.to(dtype) : t.clone())
+                     .to(home_of(backend)));
   return c.run(in);
 }
 
@@ -49,7 +51,15 @@ std::optional<Tensors> run_if_supported(const Case& c, const Backend& backend, s
   }
 }
 
-class EveryBackend : public testing::TestWithParam<std::tuple<std::string_view, Family>> {};
+void skip_unless_available(const Backend& backend) {
+  const std::string why = backend.unavailable();
+  if (!why.empty()) GTEST_SKIP() << backend.name() << ": " << why;
+}
+
+class EveryBackend : public testing::TestWithParam<std::tuple<std::string_view, Family>> {
+ protected:
+  void SetUp() override { skip_unless_available(backend_named(std::get<0>(GetParam()))); }
+};
 
 TEST_P(EveryBackend, AgreesWithTheReference) {
   const auto& [name, family] = GetParam();
@@ -83,11 +93,16 @@ INSTANTIATE_TEST_SUITE_P(, EveryBackend,
 
 class ABackend : public testing::TestWithParam<std::string_view> {
  protected:
+  void SetUp() override { skip_unless_available(backend()); }
+  const Backend& backend() const { return backend_named(GetParam()); }
+  Tensor at_home(const Tensor& t) const { return t.to(home_of(backend())); }
+
+  static Tensor like(const Tensor& t) { return Tensor::empty(t.shape(), t.dtype(), t.device()); }
   // A small forward and backward through a linear and a convolution on shared weights.
   Tensors pass(const Tensor& x, const Tensor& w, const Tensor& image, const Tensor& kernel) const {
-    const BackendScope scope(backend_named(GetParam()));
+    const BackendScope scope(backend());
     const Tensor y = ops::linear(x, w, {}, Activation::relu);
-    const Tensor dw = Tensor::empty(w.shape()), dkernel = Tensor::empty(kernel.shape());
+    const Tensor dw = like(w), dkernel = like(kernel);
     const Tensor dx = ops::linear_backward(x, w, y, y, Activation::relu, true, {dw}, {});
     const Window window{3, 1, 1};
     const Tensor z = ops::conv2d(image, kernel, {}, window);
@@ -101,8 +116,9 @@ INSTANTIATE_TEST_SUITE_P(, ABackend, testing::ValuesIn(backend_names()),
 // A backend may keep packed weights; they must not outlive the values they were packed from.
 TEST_P(ABackend, FollowsWeightsThatChange) {
   Draw draw(1);
-  const Tensor x = draw.normal({17, 33}), image = draw.normal({2, 8, 8, 16});
-  const Tensor all = draw.normal({3 * 17 * 33}), all_kernels = draw.normal({2 * 16 * 9 * 16});
+  const Tensor x = at_home(draw.normal({17, 33})), image = at_home(draw.normal({2, 8, 8, 16}));
+  const Tensor all = at_home(draw.normal({3 * 17 * 33}));
+  const Tensor all_kernels = at_home(draw.normal({2 * 16 * 9 * 16}));
   for (int part : {0, 1, 2, 0}) {  // neighbours in one storage, as in a gradient bucket
     Tensor w = all.flat(part * 17 * 33, (part + 1) * 17 * 33).view({17, 33});
     const int64_t size = 16 * 9 * 16, at = part % 2 * size;
@@ -112,20 +128,20 @@ TEST_P(ABackend, FollowsWeightsThatChange) {
       const Tensors want = pass(x.clone(), w.clone(), image.clone(), kernel.clone());
       for (size_t i = 0; i < want.size(); ++i)
         EXPECT_TRUE(close(got[i], want[i], kTolerance)) << "part " << part << " output " << i;
-      ops::axpy(0.5, draw.normal(w.shape()), w);
-      ops::axpy(0.5, draw.normal(kernel.shape()), kernel);
+      ops::axpy(0.5, at_home(draw.normal(w.shape())), w);
+      ops::axpy(0.5, at_home(draw.normal(kernel.shape())), kernel);
     }
   }
 }
 
 TEST_P(ABackend, ServesThreadsThatShareWeights) {
   Draw draw(2);
-  const Tensor w = draw.normal({17, 33}), kernel = draw.normal({16, 3, 3, 16});
+  const Tensor w = at_home(draw.normal({17, 33})), kernel = at_home(draw.normal({16, 3, 3, 16}));
   Tensors xs, images;
   std::vector<Tensors> got(3);
   for (size_t i = 0; i < got.size(); ++i) {
-    xs.push_back(draw.normal({5, 33}));
-    images.push_back(draw.normal({1, 6, 6, 16}));
+    xs.push_back(at_home(draw.normal({5, 33})));
+    images.push_back(at_home(draw.normal({1, 6, 6, 16})));
   }
   std::vector<std::thread> threads;
   for (size_t i = 0; i < got.size(); ++i)
@@ -149,10 +165,17 @@ TEST(Backend, IsFoundByNameOrTheNearestIsSuggested) {
   }
 }
 
+std::string_view fastest_on(DeviceType device) {
+  std::string_view last;
+  for (const std::string_view name : backend_names())
+    if (backend_named(name).device_type() == device) last = name;
+  return last;
+}
+
 TEST(Backend, ScopeChoosesForThisThreadAndEnds) {
   const Tensor x = Tensor::zeros({1}), precise = Tensor::zeros({1}, Dtype::f64);
   const std::string_view otherwise = backend_for(x).name();
-  EXPECT_EQ(otherwise, backend_names().back());  // the fastest built in
+  EXPECT_EQ(otherwise, fastest_on(DeviceType::cpu));
   {
     const BackendScope scope(backend_named("reference"));
     EXPECT_EQ(backend_for(x).name(), "reference");

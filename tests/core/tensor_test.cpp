@@ -150,7 +150,7 @@ TEST(Tensor, RefusesWhatNoMemoryHolds) {
 }
 
 TEST(Tensor, RefusesADeviceThisBuildCannotServe) {
-  const Device cuda{DeviceType::cuda, 0};
+  const Device cuda{DeviceType::cuda, 4095};
   EXPECT_THROW(Tensor::zeros({2}, Dtype::f32, cuda), std::invalid_argument);
 }
 

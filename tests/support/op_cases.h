@@ -168,7 +168,8 @@ inline Cases elementwise_cases(Draw& draw) {
                    {Tensor::from<float>({NAN, INFINITY, -INFINITY, -0.0f}, {4})},
                    [](Tensors& in) -> Tensors {
                      return {ops::activation(in[0], Activation::relu),
-                             ops::add(in[0], Tensor::zeros({4}, in[0].dtype()), Activation::relu)};
+                             ops::add(in[0], Tensor::zeros({4}, in[0].dtype(), in[0].device()),
+                                      Activation::relu)};
                    }});
   return cases;
 }
@@ -300,7 +301,7 @@ inline Cases loss_cases(Draw& draw) {
     cases.push_back({fmt::format("softmax_cross_entropy {}", rows),
                      {draw.uniform({rows, 33}, 197, 203), draw.ids({rows}, 33)},
                      [](Tensors& in) -> Tensors {
-                       Tensor d = Tensor::empty(in[0].shape(), in[0].dtype());
+                       Tensor d = Tensor::empty(in[0].shape(), in[0].dtype(), in[0].device());
                        const double loss =
                            backend_for(in[0]).softmax_cross_entropy(in[0], in[1], 7, d);
                        return {Tensor::full({1}, loss, Dtype::f64), d};
@@ -308,7 +309,7 @@ inline Cases loss_cases(Draw& draw) {
     cases.push_back({fmt::format("mse {}", rows),
                      {draw.normal({rows, 17}), draw.normal({rows, 17})},
                      [](Tensors& in) -> Tensors {
-                       Tensor d = Tensor::empty(in[0].shape(), in[0].dtype());
+                       Tensor d = Tensor::empty(in[0].shape(), in[0].dtype(), in[0].device());
                        const double loss = backend_for(in[0]).mse(in[0], in[1], 7, d);
                        return {Tensor::full({1}, loss, Dtype::f64), d};
                      }});

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/backend.h"
 #include "core/rng.h"
 #include "core/tensor.h"
 
@@ -52,10 +53,13 @@ class Draw {
 };
 
 inline std::vector<double> doubles(const Tensor& t) {
-  const Tensor d = t.to(Dtype::f64);
+  const Tensor d = t.to(Device{}).to(Dtype::f64);
   const auto values = d.values<double>();
   return {values.begin(), values.end()};
 }
+
+// Where a backend computes.
+inline Device home_of(const Backend& backend) { return {backend.device_type(), 0}; }
 
 // Element by element within tolerance times the largest wanted magnitude; NaN only where wanted.
 inline ::testing::AssertionResult close(const Tensor& got, const Tensor& want, double tolerance) {

@@ -1,0 +1,243 @@
+#include "core/backends/cuda/blas.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+#include "core/backends/cuda/runtime.h"
+#include "core/error.h"
+
+namespace howmany::cuda {
+namespace {
+
+#define HM_CUBLASLT_CALLS(X)              \
+  X(cublasLtCreate)                       \
+  X(cublasLtGetVersion)                   \
+  X(cublasLtGetStatusString)              \
+  X(cublasLtMatmulDescCreate)             \
+  X(cublasLtMatmulDescDestroy)            \
+  X(cublasLtMatmulDescSetAttribute)       \
+  X(cublasLtMatrixLayoutCreate)           \
+  X(cublasLtMatrixLayoutDestroy)          \
+  X(cublasLtMatmulPreferenceCreate)       \
+  X(cublasLtMatmulPreferenceDestroy)      \
+  X(cublasLtMatmulPreferenceSetAttribute) \
+  X(cublasLtMatmulAlgoGetHeuristic)       \
+  X(cublasLtMatmul)
+
+struct Library {
+#define X(name) decltype(&::name) name = nullptr;
+  HM_CUBLASLT_CALLS(X)
+#undef X
+};
+
+constexpr size_t kWorkspace = size_t{32} << 20;  // as NVIDIA advises for Hopper
+constexpr uint32_t kBestAlignment = 256;
+
+// HM_CUBLASLT_LIBRARY: where it was when this was built, for hosts whose loader does not know it.
+void* open_library() {
+  const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
+  for (const char* const file : {name.c_str(), HM_CUBLASLT_LIBRARY})
+    if (void* const library = dlopen(file, RTLD_NOW | RTLD_LOCAL)) return library;
+  throw Error(fmt::format("[cuda] {}: {}", name, dlerror()));
+}
+
+Library load() {
+  void* const library = open_library();  // stays open
+  Library lt;
+#define X(call)                                                         \
+  lt.call = reinterpret_cast<decltype(lt.call)>(dlsym(library, #call)); \
+  HM_ENSURE(lt.call != nullptr, "[cuda] libcublasLt has no {}", #call);
+  HM_CUBLASLT_CALLS(X)
+#undef X
+  return lt;
+}
+
+const Library& library() {
+  static const Library lt = load();
+  return lt;
+}
+
+void check(cublasStatus_t status, const char* what) {
+  HM_ENSURE(status == CUBLAS_STATUS_SUCCESS, "[cuda] {}: {}", what,
+            library().cublasLtGetStatusString(status));
+}
+
+// Owned by unique_ptr through the library's own Destroy.
+template <typename T, typename Destroy>
+auto owned(T* made, Destroy destroy) {
+  return std::unique_ptr<T, Destroy>(made, destroy);
+}
+
+auto layout_of(int64_t rows, int64_t columns, int64_t ld) {
+  cublasLtMatrixLayout_t layout = nullptr;
+  check(library().cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, static_cast<uint64_t>(rows),
+                                             static_cast<uint64_t>(columns), ld),
+        "matrix layout");
+  return owned(layout, library().cublasLtMatrixLayoutDestroy);
+}
+auto layout_of(const Stored& s) { return layout_of(s.rows, s.columns, s.ld); }
+
+auto description_of(const Product& p) {
+  cublasLtMatmulDesc_t made = nullptr;
+  check(library().cublasLtMatmulDescCreate(
+            &made, tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        "matmul description");
+  auto description = owned(made, library().cublasLtMatmulDescDestroy);
+  const auto set = [&](cublasLtMatmulDescAttributes_t which, const auto& value) {
+    check(library().cublasLtMatmulDescSetAttribute(made, which, &value, sizeof value),
+          "matmul attribute");
+  };
+  set(CUBLASLT_MATMUL_DESC_TRANSA, first_of(p).operation);
+  set(CUBLASLT_MATMUL_DESC_TRANSB, second_of(p).operation);
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p));
+  if (p.bias != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
+  return description;
+}
+
+auto preference_of(const ProblemKey& key) {
+  cublasLtMatmulPreference_t made = nullptr;
+  check(library().cublasLtMatmulPreferenceCreate(&made), "matmul preference");
+  auto preference = owned(made, library().cublasLtMatmulPreferenceDestroy);
+  const auto set = [&](cublasLtMatmulPreferenceAttributes_t which, const auto& value) {
+    check(library().cublasLtMatmulPreferenceSetAttribute(made, which, &value, sizeof value),
+          "matmul preference");
+  };
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.align_b);  // its first is our b
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.align_a);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.align_y);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.align_y);
+  return preference;
+}
+
+// One for each GPU: all its products go through one stream, so one workspace serves them.
+struct PerDevice {
+  std::once_flag once;
+  cublasLtHandle_t handle = nullptr;
+  void* workspace = nullptr;
+};
+
+PerDevice& per_device(int device) {
+  static auto* const all = new std::array<PerDevice, 64>;
+  PerDevice& one = all->at(static_cast<size_t>(device));
+  std::call_once(one.once, [&] {
+    check(library().cublasLtCreate(&one.handle), "cublasLtCreate");
+    cuda::check(cudaMalloc(&one.workspace, kWorkspace), "workspace");
+  });
+  return one;
+}
+
+// Everything of a call but the algorithm.
+struct Call {
+  explicit Call(const Product& p)
+      : description(description_of(p)),
+        a(layout_of(first_of(p))),
+        b(layout_of(second_of(p))),
+        y(layout_of(p.n, p.m, p.n)) {}
+  decltype(description_of(Product{})) description;
+  decltype(layout_of(0, 0, 0)) a, b, y;
+};
+
+cublasLtMatmulAlgo_t ask(const Call& call, const ProblemKey& key, cublasLtHandle_t handle) {
+  const auto preference = preference_of(key);
+  cublasLtMatmulHeuristicResult_t best{};
+  int found = 0;
+  check(library().cublasLtMatmulAlgoGetHeuristic(handle, call.description.get(), call.a.get(),
+                                                 call.b.get(), call.y.get(), call.y.get(),
+                                                 preference.get(), 1, &best, &found),
+        "matmul heuristic");
+  HM_ENSURE(found > 0, "[cuda] cuBLASLt has no algorithm for [{},{}] x [{},{}]", key.m, key.k,
+            key.k, key.n);
+  return best.algo;
+}
+
+cublasLtMatmulAlgo_t algorithm_for(const Call& call, const ProblemKey& key,
+                                   cublasLtHandle_t handle) {
+  static std::mutex mutex;
+  static auto* const known = new std::map<ProblemKey, cublasLtMatmulAlgo_t>;
+  const std::lock_guard lock(mutex);
+  const auto found = known->find(key);
+  if (found != known->end()) return found->second;
+  return known->emplace(key, ask(call, key, handle)).first->second;
+}
+
+// The sum of no products.
+void nothing(const Product& p, const OnDevice& on) {
+  HM_REQUIRE(p.bias == nullptr, "[cuda] a bias without anything to add it to: inner size 0");
+  const auto bytes = static_cast<size_t>(p.m * p.n) * sizeof(float);
+  if (!p.accumulate) cuda::check(cudaMemsetAsync(p.y, 0, bytes, on.stream()), "matmul");
+}
+
+}  // namespace
+
+Stored first_of(const Product& p) {
+  return p.transpose_b ? Stored{p.k, p.n, p.k, CUBLAS_OP_T} : Stored{p.n, p.k, p.n, CUBLAS_OP_N};
+}
+
+Stored second_of(const Product& p) {
+  return p.transpose_a ? Stored{p.m, p.k, p.m, CUBLAS_OP_T} : Stored{p.k, p.m, p.k, CUBLAS_OP_N};
+}
+
+cublasLtEpilogue_t epilogue_of(const Product& p) {
+  if (p.bias == nullptr) return p.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
+  return p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
+}
+
+uint32_t alignment_of(const void* p) {
+  const auto address = reinterpret_cast<uintptr_t>(p);
+  return address == 0
+             ? kBestAlignment
+             : std::min(kBestAlignment, uint32_t{1} << std::min(std::countr_zero(address), 8));
+}
+
+ProblemKey key_of(const Product& p, int device) {
+  return {device,
+          p.m,
+          p.n,
+          p.k,
+          p.transpose_a,
+          p.transpose_b,
+          p.accumulate,
+          epilogue_of(p),
+          alignment_of(p.a),
+          alignment_of(p.b),
+          alignment_of(p.y),
+          alignment_of(p.bias)};
+}
+
+void multiply(const Product& p, int device) {
+  if (p.m == 0 || p.n == 0) return;
+  const OnDevice on(device);
+  if (p.k == 0) return nothing(p, on);
+  const PerDevice& own = per_device(device);
+  const Call call(p);
+  const cublasLtMatmulAlgo_t algorithm = algorithm_for(call, key_of(p, device), own.handle);
+  const float one = 1, beta = p.accumulate ? 1 : 0;
+  check(library().cublasLtMatmul(own.handle, call.description.get(), &one, p.b, call.a.get(), p.a,
+                                 call.b.get(), &beta, p.y, call.y.get(), p.y, call.y.get(),
+                                 &algorithm, own.workspace, kWorkspace, on.stream()),
+        "matmul");
+}
+
+bool tf32() {
+  static const bool asked = [] {
+    const char* const text = std::getenv("HOWMANY_CUDA_TF32");
+    return text != nullptr && std::string_view(text) == "1";
+  }();
+  return asked;
+}
+
+std::string blas_version() {
+  const size_t v = library().cublasLtGetVersion();
+  return fmt::format("cuBLASLt {}.{}.{}", v / 10'000, v / 100 % 100, v % 100);
+}
+
+}  // namespace howmany::cuda

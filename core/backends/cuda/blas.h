@@ -1,0 +1,54 @@
+// Matrix products by cuBLASLt, opened at run time as NCCL is, so that programs start where it is
+// not. Bias and relu ride in the product's epilogue. The algorithm for each problem is the first of
+// cuBLASLt's heuristics, asked once. f32 throughout, or through tf32 where HOWMANY_CUDA_TF32=1 says
+// so. Thread-safe. Private to core/backends/cuda.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+#include "core/backend.h"
+
+namespace howmany::cuda {
+
+// y [m,n] (+)= op(a) [m,k] op(b) [k,n], all row-major and dense.
+struct Product {
+  const float* a = nullptr;
+  const float* b = nullptr;
+  float* y = nullptr;
+  int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false, accumulate = false;
+  const float* bias = nullptr;  // [n], added to each row
+  bool relu = false;
+};
+
+// cuBLASLt thinks in columns: y^T [n,m] = op(b)^T op(a)^T, so b is its first matrix.
+struct Stored {
+  int64_t rows, columns, ld;  // as it lies, column-major
+  cublasOperation_t operation;
+};
+Stored first_of(const Product& p);
+Stored second_of(const Product& p);
+cublasLtEpilogue_t epilogue_of(const Product& p);
+
+// What an algorithm is good for. Heuristics assume 256-byte alignment unless told.
+struct ProblemKey {
+  int device;
+  int64_t m, n, k;
+  bool transpose_a, transpose_b, accumulate;
+  cublasLtEpilogue_t epilogue;
+  uint32_t align_a, align_b, align_y, align_bias;
+  auto operator<=>(const ProblemKey&) const = default;
+};
+uint32_t alignment_of(const void* p);  // in bytes, at most 256
+ProblemKey key_of(const Product& p, int device);
+
+void multiply(const Product& p, int device);
+
+bool tf32();                 // asked for by the environment
+std::string blas_version();  // "cuBLASLt 13.0.2"; throws Error when it cannot be opened
+
+}  // namespace howmany::cuda

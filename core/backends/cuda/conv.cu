@@ -1,0 +1,162 @@
+#include <algorithm>
+
+#include "core/backends/cuda/blas.h"
+#include "core/backends/cuda/columns.cuh"
+#include "core/backends/cuda/cuda.h"
+
+// A convolution is a product with the columns of x: row (n, oy, ox) of [rows, taps C] holds what
+// the window there sees, zeros where that is padding. Images are taken a few at a time, so that
+// their columns fit.
+namespace howmany::backends {
+namespace {
+
+using cuda::each;
+using cuda::OnDevice;
+using cuda::Pair;
+
+constexpr int64_t kMostColumns = int64_t{64} << 20;  // elements: 256 MiB
+
+struct Conv {
+  Conv(const Tensor& x, const Tensor& w, const Shape& y, Window at)
+      : images(x.shape()[0]),
+        height(x.shape()[1]),
+        width(x.shape()[2]),
+        channels(x.shape()[3]),
+        out(w.shape()[0]),
+        out_height(y[1]),
+        out_width(y[2]),
+        window(at) {}
+  int64_t pixels() const { return out_height * out_width; }  // of an image of y
+  int64_t depth() const { return window.size * window.size * channels; }
+  bool plain() const { return window.size == 1 && window.stride == 1 && window.padding == 0; }
+  int64_t images_at_once() const {
+    return std::clamp<int64_t>(kMostColumns / std::max<int64_t>(pixels() * depth(), 1), 1, images);
+  }
+
+  int64_t images, height, width, channels, out, out_height, out_width;
+  Window window;
+};
+
+void fill_columns(const Conv& conv, const float* x, int64_t images, float* columns,
+                  const OnDevice& on) {
+  each(images * conv.pixels() * conv.depth(), on, [=] __device__(int64_t i) {
+    const Window w = conv.window;
+    const int64_t c = i % conv.channels, tap = i / conv.channels % (w.size * w.size);
+    const int64_t row = i / (conv.channels * w.size * w.size);
+    const int64_t ox = row % conv.out_width, oy = row / conv.out_width % conv.out_height;
+    const int64_t n = row / (conv.out_width * conv.out_height);
+    const int64_t iy = oy * w.stride - w.padding + tap / w.size;
+    const int64_t ix = ox * w.stride - w.padding + tap % w.size;
+    const bool inside = iy >= 0 && iy < conv.height && ix >= 0 && ix < conv.width;
+    const int64_t at = ((n * conv.height + iy) * conv.width + ix) * conv.channels + c;
+    columns[i] = inside ? x[at] : 0;
+  });
+}
+
+// Each element of dx gathers from the windows that see it: no two threads write one place.
+void sum_columns(const Conv& conv, const float* columns, int64_t images, float* dx,
+                 const OnDevice& on) {
+  each(images * conv.height * conv.width * conv.channels, on, [=] __device__(int64_t i) {
+    const Window w = conv.window;
+    const int64_t c = i % conv.channels, ix = i / conv.channels % conv.width;
+    const int64_t iy = i / (conv.channels * conv.width) % conv.height;
+    const int64_t n = i / (conv.channels * conv.width * conv.height);
+    float sum = 0;
+    for (int64_t tap = 0; tap < w.size * w.size; ++tap) {
+      const int64_t y = iy + w.padding - tap / w.size, x = ix + w.padding - tap % w.size;
+      const int64_t oy = y / w.stride, ox = x / w.stride;
+      if (y < 0 || x < 0 || y % w.stride != 0 || x % w.stride != 0) continue;
+      if (oy >= conv.out_height || ox >= conv.out_width) continue;
+      const int64_t row = (n * conv.out_height + oy) * conv.out_width + ox;
+      sum += columns[(row * w.size * w.size + tap) * conv.channels + c];
+    }
+    dx[i] = sum;
+  });
+}
+
+// f(first image, how many) over all of them.
+template <typename F>
+void for_images(const Conv& conv, F f) {
+  for (int64_t first = 0; first < conv.images; first += conv.images_at_once())
+    f(first, std::min(conv.images_at_once(), conv.images - first));
+}
+
+Tensor room_for_columns(const Conv& conv, const Tensor& x) {
+  if (conv.plain() || conv.images == 0) return {};
+  return Tensor::empty({conv.images_at_once() * conv.pixels(), conv.depth()}, x.dtype(),
+                       x.device());
+}
+
+// The columns of these images: x itself where that is all they are.
+const float* columns_of(const Conv& conv, const Tensor& x, int64_t first, int64_t images,
+                        Tensor& room, const OnDevice& on) {
+  const float* const from = x.data<float>() + first * x.shape().row_numel();
+  if (conv.plain()) return from;
+  fill_columns(conv, from, images, room.mutable_data<float>(), on);
+  return room.data<float>();
+}
+
+}  // namespace
+
+void Cuda::conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, Window window,
+                  Tensor& y) const {
+  const OnDevice on(x);
+  const Conv conv(x, w, y.shape(), window);
+  Tensor room = room_for_columns(conv, x);
+  float* const ys = y.mutable_data<float>();
+  for_images(conv, [&](int64_t first, int64_t images) {
+    cuda::multiply({.a = columns_of(conv, x, first, images, room, on),
+                    .b = w.data<float>(),
+                    .y = ys + first * y.shape().row_numel(),
+                    .m = images * conv.pixels(),
+                    .n = conv.out,
+                    .k = conv.depth(),
+                    .transpose_b = true,
+                    .bias = bias ? bias.data<float>() : nullptr},
+                   x.device().index);
+  });
+}
+
+void Cuda::conv2d_backward(const Tensor& x, const Tensor& w, const Tensor& dy, Window window,
+                           Tensor& dx, GradOut& dw, GradOut& dbias) const {
+  const OnDevice on(x);
+  const Conv conv(x, w, dy.shape(), window);
+  Tensor room = room_for_columns(conv, x);
+  if (dw.value && conv.images == 0 && !dw.accumulate) dw.value.zero();
+  for_images(conv, [&](int64_t first, int64_t images) {
+    const float* const dys = dy.data<float>() + first * dy.shape().row_numel();
+    const int64_t rows = images * conv.pixels();
+    if (dw.value)
+      cuda::multiply({.a = dys,
+                      .b = columns_of(conv, x, first, images, room, on),
+                      .y = dw.value.mutable_data<float>(),
+                      .m = conv.out,
+                      .n = conv.depth(),
+                      .k = rows,
+                      .transpose_a = true,
+                      .accumulate = dw.accumulate || first > 0},
+                     x.device().index);
+    if (!dx) return;
+    float* const to = dx.mutable_data<float>() + first * x.shape().row_numel();
+    cuda::multiply({.a = dys,
+                    .b = w.data<float>(),
+                    .y = conv.plain() ? to : room.mutable_data<float>(),
+                    .m = rows,
+                    .n = conv.depth(),
+                    .k = conv.out},
+                   x.device().index);
+    if (!conv.plain()) sum_columns(conv, room.data<float>(), images, to, on);
+  });
+  if (!dbias.value) return;
+  const int64_t out = conv.out;
+  const float* const d = dy.data<float>();
+  const cuda::Slot slot = cuda::slot_of(dbias);
+  cuda::reduce_columns(
+      conv.images * conv.pixels(), out, x.device(), on,
+      [=] __device__(int64_t row, int64_t o) {
+        return Pair{d[row * out + o], 0};
+      },
+      [=] __device__(int64_t o, Pair sum) { slot.put(o, sum.a); });
+}
+
+}  // namespace howmany::backends

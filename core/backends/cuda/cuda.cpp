@@ -1,0 +1,38 @@
+#include "core/backends/cuda/cuda.h"
+
+#include "core/backends/cuda/blas.h"
+#include "core/backends/cuda/runtime.h"
+#include "core/error.h"
+#include "core/gpu.h"
+
+namespace howmany::backends {
+namespace {
+
+std::string gpu_name(int index) {
+  cudaDeviceProp properties{};
+  cuda::check(cudaGetDeviceProperties(&properties, index), "device properties");
+  return properties.name;
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> cuda() { return std::make_unique<Cuda>(); }
+
+std::string Cuda::version() const {
+  const int runtime = CUDART_VERSION;
+  std::string text = fmt::format("{}, CUDA {}.{}{}", cuda::blas_version(), runtime / 1000,
+                                 runtime % 1000 / 10, cuda::tf32() ? ", tf32" : "");
+  return gpu::count() > 0 ? text + ", " + gpu_name(0) : text;
+}
+
+std::string Cuda::unavailable() const {
+  if (gpu::count() == 0) return gpu::unavailable();
+  try {
+    cuda::blas_version();
+    return "";
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+}  // namespace howmany::backends

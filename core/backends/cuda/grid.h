@@ -1,0 +1,45 @@
+// Launch configurations: plain arithmetic, tested without a GPU. Threads of a block are a power of
+// two, which the sums over a block need. Private to core/backends/cuda.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+namespace howmany::cuda {
+
+constexpr unsigned kMostThreads = 256;
+constexpr unsigned kWarp = 32;
+constexpr int64_t kMostBlocks = 8192;  // enough for any GPU; the rest is looped over
+
+struct Grid {
+  unsigned blocks = 1, threads = 1;
+};
+
+constexpr Grid grid_for_elements(int64_t n) {
+  const int64_t blocks = (n + kMostThreads - 1) / kMostThreads;
+  return {static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, kMostBlocks)), kMostThreads};
+}
+
+// A block for each row, no wider than the row needs.
+constexpr Grid grid_for_rows(int64_t rows, int64_t width) {
+  const auto wanted = static_cast<unsigned>(std::clamp<int64_t>(width, kWarp, kMostThreads));
+  return {static_cast<unsigned>(std::clamp<int64_t>(rows, 1, kMostBlocks)),
+          std::min(std::bit_ceil(wanted), kMostThreads)};
+}
+
+// Columns of [rows, columns] are summed in `chunks` stretches of `chunk` rows: enough threads for
+// the GPU, few enough partial sums.
+struct ColumnPlan {
+  int64_t chunk = 0, chunks = 1;
+};
+
+constexpr ColumnPlan plan_columns(int64_t rows, int64_t columns) {
+  constexpr int64_t kThreads = 1 << 16, kMostChunks = 512;
+  if (rows <= 1 || columns == 0) return {rows, 1};
+  const int64_t wanted = std::clamp<int64_t>(kThreads / columns, 1, std::min(rows, kMostChunks));
+  const int64_t chunk = (rows + wanted - 1) / wanted;
+  return {chunk, (rows + chunk - 1) / chunk};
+}
+
+}  // namespace howmany::cuda

@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <ranges>
+
+#include "core/backends/cuda/runtime.h"
+#include "core/backends/cuda/staging.h"
+#include "core/error.h"
+#include "core/gpu.h"
+
+namespace howmany {
+namespace cuda {
+
+size_t staged_size(size_t bytes) { return std::bit_ceil(std::max(bytes, size_t{4096})); }
+
+Staging::Block Staging::take(size_t bytes) {
+  const size_t size = staged_size(bytes);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto free = std::ranges::find_if(blocks_, [&](const Block& b) {
+      return b.bytes == size && cudaEventQuery(b.done) == cudaSuccess;
+    });
+    if (free != blocks_.end()) {
+      const Block block = *free;
+      blocks_.erase(free);
+      return block;
+    }
+  }
+  cudaGetLastError();  // "not ready" is no error
+  Block block{.bytes = size};
+  check(cudaMallocHost(&block.host, size), "pinned memory");
+  check(cudaEventCreateWithFlags(&block.done, cudaEventDisableTiming), "event");
+  return block;
+}
+
+void Staging::give(Block block, cudaStream_t stream) {
+  check(cudaEventRecord(block.done, stream), "event");
+  const std::lock_guard lock(mutex_);
+  blocks_.push_back(block);
+}
+
+size_t Staging::held() const {
+  const std::lock_guard lock(mutex_);
+  return blocks_.size();
+}
+
+namespace {
+
+// One for each device, because an event belongs to one. Leaked, as the pools of memory are.
+Staging& staging(int index) {
+  static auto* const all = new std::array<Staging, 64>;
+  return all->at(static_cast<size_t>(index));
+}
+
+void to_gpu(void* to, int index, const void* from, size_t bytes) {
+  const OnDevice on(index);
+  if (bytes > kMostStaged) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, on.stream()), "copy to device");
+    return check(cudaStreamSynchronize(on.stream()), "copy to device");
+  }
+  const Staging::Block block = staging(index).take(bytes);
+  std::memcpy(block.host, from, bytes);
+  check(cudaMemcpyAsync(to, block.host, bytes, cudaMemcpyHostToDevice, on.stream()),
+        "copy to device");
+  staging(index).give(block, on.stream());
+}
+
+void to_host(void* to, const void* from, int index, size_t bytes) {
+  const OnDevice on(index);
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, on.stream()), "copy to host");
+  check(cudaStreamSynchronize(on.stream()), "copy to host");
+}
+
+// The event lives on after cudaEventDestroy until what waits for it has passed.
+void wait_for(int waiting, int index) {
+  cudaEvent_t event = nullptr;
+  {
+    const OnDevice on(index);
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "event");
+    check(cudaEventRecord(event, on.stream()), "event");
+  }
+  const OnDevice on(waiting);
+  check(cudaStreamWaitEvent(on.stream(), event, 0), "event");
+  check(cudaEventDestroy(event), "event");
+}
+
+// After what the source was asked for; and nothing later overwrites it before it is read.
+void between(void* to, int to_index, const void* from, int from_index, size_t bytes) {
+  if (to_index != from_index) wait_for(to_index, from_index);
+  {
+    const OnDevice on(to_index);
+    check(to_index == from_index
+              ? cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, on.stream())
+              : cudaMemcpyPeerAsync(to, to_index, from, from_index, bytes, on.stream()),
+          "copy between devices");
+  }
+  if (to_index != from_index) wait_for(from_index, to_index);
+}
+
+int64_t attribute(int index, cudaMemPoolAttr which) {
+  uint64_t value = 0;
+  check(cudaMemPoolGetAttribute(pool_of(index), which, &value), "memory pool");
+  return static_cast<int64_t>(value);
+}
+
+}  // namespace
+}  // namespace cuda
+
+namespace gpu {
+
+void* allocate(int64_t bytes, int index) {
+  const cuda::OnDevice on(index);
+  const auto size = static_cast<size_t>(bytes);
+  void* block = nullptr;
+  if (cudaMallocAsync(&block, size, on.stream()) == cudaSuccess) return block;
+  cudaGetLastError();
+  release_cached_memory(index);  // blocks of other sizes may be what is in the way
+  const cudaError_t error = cudaMallocAsync(&block, size, on.stream());
+  if (error == cudaSuccess) return block;
+  cudaGetLastError();
+  throw Error(
+      fmt::format("[storage] {} bytes on cuda:{}: {}", bytes, index, cudaGetErrorString(error)));
+}
+
+// At the end of the process the runtime may be gone before the last tensor, and the memory with it.
+void release(void* block, int index) noexcept {
+  try {
+    const cuda::OnDevice on(index);
+    cudaFreeAsync(block, on.stream());
+    cudaGetLastError();
+  } catch (const std::exception&) {
+    // Gone with its runtime.
+  }
+}
+
+void copy(void* to, Device to_device, const void* from, Device from_device, int64_t bytes) {
+  const auto size = static_cast<size_t>(bytes);
+  if (to_device.type == DeviceType::cpu) return cuda::to_host(to, from, from_device.index, size);
+  if (from_device.type == DeviceType::cpu) return cuda::to_gpu(to, to_device.index, from, size);
+  cuda::between(to, to_device.index, from, from_device.index, size);
+}
+
+void zero(void* to, int index, int64_t bytes) {
+  const cuda::OnDevice on(index);
+  cuda::check(cudaMemsetAsync(to, 0, static_cast<size_t>(bytes), on.stream()), "fill with zeros");
+}
+
+void synchronize(int index) {
+  const cuda::OnDevice on(index);
+  cuda::check(cudaStreamSynchronize(on.stream()), "synchronize");
+}
+
+MemoryUse memory_use(int index) {
+  const int64_t used = cuda::attribute(index, cudaMemPoolAttrUsedMemCurrent);
+  return {.in_use = used,
+          .cached = cuda::attribute(index, cudaMemPoolAttrReservedMemCurrent) - used,
+          .peak = cuda::attribute(index, cudaMemPoolAttrUsedMemHigh)};
+}
+
+void release_cached_memory(int index) {
+  synchronize(index);
+  cuda::check(cudaMemPoolTrimTo(cuda::pool_of(index), 0), "memory pool");
+}
+
+}  // namespace gpu
+}  // namespace howmany

@@ -1,0 +1,117 @@
+#include "core/backends/cuda/runtime.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+
+#include "core/error.h"
+#include "core/gpu.h"
+
+namespace howmany {
+namespace cuda {
+namespace {
+
+constexpr int kMostGpus = 64;
+
+struct Gpu {
+  std::once_flag once;
+  cudaStream_t stream = nullptr;
+  cudaMemPool_t pool = nullptr;
+};
+
+// Peers may read the pool's memory, so that copies between them need no stop on the host.
+void open_to_peers(cudaMemPool_t pool, int index) {
+  for (int peer = 0; peer < gpu::count(); ++peer) {
+    int can = 0;
+    if (peer == index || cudaDeviceCanAccessPeer(&can, peer, index) != cudaSuccess || can == 0)
+      continue;
+    cudaMemAccessDesc access{};
+    access.location.type = cudaMemLocationTypeDevice;
+    access.location.id = peer;
+    access.flags = cudaMemAccessFlagsProtReadWrite;
+    check(cudaMemPoolSetAccess(pool, &access, 1), "peer access");
+  }
+}
+
+// The pool keeps what it has: a step asks for the same sizes again.
+void make(Gpu& gpu, int index) {
+  check(cudaSetDevice(index), "set device");
+  check(cudaStreamCreateWithFlags(&gpu.stream, cudaStreamNonBlocking), "stream");
+  check(cudaDeviceGetDefaultMemPool(&gpu.pool, index), "memory pool");
+  uint64_t all = UINT64_MAX;
+  check(cudaMemPoolSetAttribute(gpu.pool, cudaMemPoolAttrReleaseThreshold, &all), "memory pool");
+  open_to_peers(gpu.pool, index);
+}
+
+Gpu& made(int index) {
+  static auto* const gpus = new std::array<Gpu, kMostGpus>;  // leaked: see stream_of()
+  const int count = std::min(gpu::count(), kMostGpus);
+  HM_REQUIRE(count > 0, "[cuda] no device cuda:{}: {}", index, gpu::unavailable());
+  HM_REQUIRE(index >= 0 && index < count, "[cuda] no device cuda:{}: there are {}", index, count);
+  Gpu& gpu = (*gpus)[static_cast<size_t>(index)];
+  std::call_once(gpu.once, [&] { make(gpu, index); });
+  return gpu;
+}
+
+int gpu_index(const Tensor& t) {
+  HM_REQUIRE(t.device().type == DeviceType::cuda, "[cuda] {} is on {}", t.shape().str(),
+             t.device().str());
+  return t.device().index;
+}
+
+struct Count {
+  int gpus = 0;
+  std::string why;
+};
+
+Count look() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaSuccess && count > 0) return {count, ""};
+  cudaGetLastError();  // it is told here; the next call starts clean
+  const bool no_driver = error == cudaErrorInsufficientDriver || error == cudaErrorNoDevice;
+  return {0, no_driver || error == cudaSuccess
+                 ? "no GPU that the NVIDIA driver here serves"
+                 : fmt::format("the CUDA runtime says {}", cudaGetErrorString(error))};
+}
+
+const Count& seen() {
+  static const Count count = look();
+  return count;
+}
+
+}  // namespace
+
+void check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) [[likely]]
+    return;
+  cudaGetLastError();
+  throw Error(
+      fmt::format("[cuda] {}: {} ({})", what, cudaGetErrorString(error), cudaGetErrorName(error)));
+}
+
+cudaStream_t stream_of(int index) { return made(index).stream; }
+cudaMemPool_t pool_of(int index) { return made(index).pool; }
+
+OnDevice::OnDevice(int index) {
+  // Before the first cudaSetDevice a thread is on device 0; asking makes no context.
+  check(cudaGetDevice(&before_), "get device");
+  stream_ = stream_of(index);
+  int now = -1;
+  check(cudaGetDevice(&now), "get device");  // made() may have moved it
+  if (now != index) check(cudaSetDevice(index), "set device");
+  changed_ = before_ != index;
+}
+
+OnDevice::OnDevice(const Tensor& t) : OnDevice(gpu_index(t)) {}
+
+OnDevice::~OnDevice() {
+  if (changed_) cudaSetDevice(before_);
+}
+
+}  // namespace cuda
+
+int gpu::count() { return cuda::seen().gpus; }
+std::string gpu::unavailable() { return cuda::seen().why; }
+
+}  // namespace howmany

@@ -1,0 +1,21 @@
+#include "core/error.h"
+#include "core/gpu.h"
+
+namespace howmany::gpu {
+namespace {
+
+[[noreturn]] void refuse() { throw Error("[gpu] " + unavailable()); }
+
+}  // namespace
+
+int count() { return 0; }
+std::string unavailable() { return "this build has no CUDA"; }
+void* allocate(int64_t, int) { refuse(); }
+void release(void*, int) noexcept {}
+void copy(void*, Device, const void*, Device, int64_t) { refuse(); }
+void zero(void*, int, int64_t) { refuse(); }
+void synchronize(int) { refuse(); }
+MemoryUse memory_use(int) { return {}; }
+void release_cached_memory(int) {}
+
+}  // namespace howmany::gpu

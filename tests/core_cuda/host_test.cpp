@@ -1,0 +1,132 @@
+// What the cuda backend decides on the host: which product, epilogue and alignment cuBLASLt is
+// told, how kernels are launched, when a pinned block is free again.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "core/backends/cuda/blas.h"
+#include "core/backends/cuda/grid.h"
+#include "core/backends/cuda/runtime.h"
+#include "core/backends/cuda/staging.h"
+#include "core/gpu.h"
+
+namespace howmany::cuda {
+namespace {
+
+TEST(Product, IsToldToCublasLtAsItsTranspose) {
+  const Product plain{.m = 2, .n = 3, .k = 5};
+  const Stored b = first_of(plain), a = second_of(plain);  // b [5,3] is [3,5] by columns
+  EXPECT_EQ(std::tuple(b.rows, b.columns, b.ld, b.operation), std::tuple(3, 5, 3, CUBLAS_OP_N));
+  EXPECT_EQ(std::tuple(a.rows, a.columns, a.ld, a.operation), std::tuple(5, 2, 5, CUBLAS_OP_N));
+  const Product turned{.m = 2, .n = 3, .k = 5, .transpose_a = true, .transpose_b = true};
+  const Stored bt = first_of(turned), at = second_of(turned);  // b [3,5], a [5,2]
+  EXPECT_EQ(std::tuple(bt.rows, bt.columns, bt.ld, bt.operation), std::tuple(5, 3, 5, CUBLAS_OP_T));
+  EXPECT_EQ(std::tuple(at.rows, at.columns, at.ld, at.operation), std::tuple(2, 5, 2, CUBLAS_OP_T));
+}
+
+TEST(Product, ChoosesTheEpilogueThatSavesAPass) {
+  const float bias = 0;
+  EXPECT_EQ(epilogue_of({}), CUBLASLT_EPILOGUE_DEFAULT);
+  EXPECT_EQ(epilogue_of({.bias = &bias}), CUBLASLT_EPILOGUE_BIAS);
+  EXPECT_EQ(epilogue_of({.relu = true}), CUBLASLT_EPILOGUE_RELU);
+  EXPECT_EQ(epilogue_of({.bias = &bias, .relu = true}), CUBLASLT_EPILOGUE_RELU_BIAS);
+}
+
+TEST(Product, PromisesNoMoreAlignmentThanThereIs) {
+  const auto at = [](uintptr_t address) {
+    return alignment_of(reinterpret_cast<const void*>(address));
+  };
+  EXPECT_EQ(at(0x1000), 256u);
+  EXPECT_EQ(at(0x1100), 256u);
+  EXPECT_EQ(at(0x1080), 128u);
+  EXPECT_EQ(at(0x1010), 16u);
+  EXPECT_EQ(at(0x1004), 4u);
+  EXPECT_EQ(at(0), 256u);  // nothing there
+}
+
+TEST(Product, KeepsAlgorithmsOfDifferentProblemsApart) {
+  const float value = 0;
+  const Product p{.m = 2, .n = 3, .k = 5};
+  std::set<ProblemKey> keys{key_of(p, 0), key_of(p, 0)};
+  EXPECT_EQ(keys.size(), 1u);
+  Product longer = p, turned = p, added = p, biased = p;
+  longer.m = 4;
+  turned.transpose_a = true;
+  added.accumulate = true;
+  biased.bias = &value;
+  for (const Product& other : {longer, turned, added, biased}) keys.insert(key_of(other, 0));
+  keys.insert(key_of(p, 1));
+  EXPECT_EQ(keys.size(), 6u);
+}
+
+TEST(Grid, HasAThreadForEachElementUpToItsMost) {
+  for (const int64_t n : {1, 255, 256, 257, 100'000}) {
+    const Grid grid = grid_for_elements(n);
+    EXPECT_GE(int64_t{grid.blocks} * grid.threads, n);
+    EXPECT_LT((int64_t{grid.blocks} - 1) * grid.threads, n);
+  }
+  EXPECT_EQ(grid_for_elements(int64_t{1} << 50).blocks, kMostBlocks);
+}
+
+TEST(Grid, GivesRowsBlocksOfAPowerOfTwo) {
+  for (const int64_t width : {0, 1, 31, 33, 100, 256, 5000}) {
+    const Grid grid = grid_for_rows(7, width);
+    EXPECT_TRUE(std::has_single_bit(grid.threads)) << width;
+    EXPECT_GE(grid.threads, kWarp);
+    EXPECT_LE(grid.threads, kMostThreads);
+    EXPECT_EQ(grid.blocks, 7u);
+  }
+  EXPECT_EQ(grid_for_rows(int64_t{1} << 40, 1).blocks, kMostBlocks);
+}
+
+TEST(Grid, ColumnStretchesCoverEveryRowOnce) {
+  for (const int64_t rows : {0, 1, 2, 511, 513, 802'816})
+    for (const int64_t columns : {1, 3, 64, 2048, 100'000}) {
+      const ColumnPlan plan = plan_columns(rows, columns);
+      EXPECT_GE(plan.chunks, 1);
+      EXPECT_GE(plan.chunk * plan.chunks, rows) << rows << " " << columns;
+      EXPECT_LE(plan.chunk * (plan.chunks - 1), std::max<int64_t>(rows - 1, 0));
+    }
+}
+
+TEST(Staging, HasFewSizes) {
+  EXPECT_EQ(staged_size(0), 4096u);
+  EXPECT_EQ(staged_size(4096), 4096u);
+  EXPECT_EQ(staged_size(4097), 8192u);
+}
+
+TEST(Staging, TakesABlockAgainWhenItsCopyIsDone) {
+  if (gpu::count() == 0) GTEST_SKIP() << gpu::unavailable();
+  const OnDevice on(0);
+  Staging staging;
+  const Staging::Block first = staging.take(100), second = staging.take(100);
+  EXPECT_NE(first.host, second.host);
+  staging.give(first, on.stream());
+  EXPECT_EQ(staging.held(), 1u);
+  gpu::synchronize(0);
+  EXPECT_NE(staging.take(5000).host, first.host);  // another size
+  EXPECT_EQ(staging.take(4096).host, first.host);
+  EXPECT_EQ(staging.held(), 0u);
+}
+
+TEST(OnDevice, NestsAndRestores) {
+  if (gpu::count() < 2) GTEST_SKIP() << gpu::count() << " GPUs are here";
+  const auto current = [] {
+    int device = -1;
+    cudaGetDevice(&device);
+    return device;
+  };
+  const OnDevice outer(1);
+  EXPECT_EQ(current(), 1);
+  {
+    const OnDevice inner(0), again(0);
+    EXPECT_EQ(current(), 0);
+    EXPECT_NE(inner.stream(), outer.stream());
+    EXPECT_EQ(inner.stream(), again.stream());
+  }
+  EXPECT_EQ(current(), 1);
+}
+
+}  // namespace
+}  // namespace howmany::cuda
