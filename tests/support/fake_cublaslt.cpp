@@ -1,0 +1,153 @@
+// cuBLASLt's product and epilogues as its manual says them, in plain loops over the fake GPUs'
+// memory: column-major, D = epilogue(op(A) op(B) + beta C). Dimensions that do not fit are refused,
+// and so are pointers less aligned than the preference promised. See fake_cuda.cpp.
+#include <cublasLt.h>
+
+#include <cstring>
+#include <string_view>
+
+extern "C" void hm_fake_gpu_enter();
+extern "C" void hm_fake_gpu_leave();
+
+namespace {
+
+struct Layout {
+  uint64_t rows, columns;
+  int64_t ld;
+};
+struct Description {
+  cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const float* bias = nullptr;
+};
+struct Alignments {
+  uint32_t a = 256, b = 256, c = 256, d = 256;
+};
+
+template <typename Handle, typename T>
+cublasStatus_t make(Handle* handle, T* made) {
+  *handle = reinterpret_cast<Handle>(made);
+  return CUBLAS_STATUS_SUCCESS;
+}
+template <typename T, typename Handle>
+const T& as(Handle handle) {
+  return *reinterpret_cast<const T*>(handle);
+}
+
+template <typename T>
+void put(T& field, const void* value) {
+  std::memcpy(static_cast<void*>(&field), value, sizeof field);
+}
+
+bool aligned(const void* p, uint32_t bytes) { return reinterpret_cast<uintptr_t>(p) % bytes == 0; }
+
+float element(const float* m, const Layout& layout, cublasOperation_t op, uint64_t i, uint64_t j) {
+  const uint64_t row = op == CUBLAS_OP_N ? i : j, column = op == CUBLAS_OP_N ? j : i;
+  return m[row + column * static_cast<uint64_t>(layout.ld)];
+}
+
+float finished(double sum, const Description& d, uint64_t row) {
+  const auto value = static_cast<float>(sum + ((d.epilogue & 4) != 0 ? d.bias[row] : 0));
+  return (d.epilogue & 2) != 0 && value < 0 ? 0 : value;
+}
+
+}  // namespace
+
+extern "C" {
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) { return make(handle, new int); }
+size_t cublasLtGetVersion() { return 130'001; }
+const char* cublasLtGetStatusString(cublasStatus_t) { return "the fake cuBLASLt refuses"; }
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* made, cublasComputeType_t,
+                                        cudaDataType_t) {
+  return make(made, new Description);
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t made) {
+  delete &as<Description>(made);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t made,
+                                              cublasLtMatmulDescAttributes_t which,
+                                              const void* value, size_t) {
+  auto& d = const_cast<Description&>(as<Description>(made));
+  if (which == CUBLASLT_MATMUL_DESC_TRANSA) put(d.a, value);
+  if (which == CUBLASLT_MATMUL_DESC_TRANSB) put(d.b, value);
+  if (which == CUBLASLT_MATMUL_DESC_EPILOGUE) put(d.epilogue, value);
+  if (which == CUBLASLT_MATMUL_DESC_BIAS_POINTER) put(d.bias, value);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaDataType, uint64_t rows,
+                                          uint64_t columns, int64_t ld) {
+  if (rows == 0 || columns == 0 || ld < static_cast<int64_t>(rows))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  return make(made, new Layout{rows, columns, ld});
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t made) {
+  delete &as<Layout>(made);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* made) {
+  return make(made, new Alignments);
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t made) {
+  delete &as<Alignments>(made);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t made,
+                                                    cublasLtMatmulPreferenceAttributes_t which,
+                                                    const void* value, size_t) {
+  auto& p = const_cast<Alignments&>(as<Alignments>(made));
+  if (which == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES) put(p.a, value);
+  if (which == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES) put(p.b, value);
+  if (which == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES) put(p.c, value);
+  if (which == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES) put(p.d, value);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+// What was promised rides in the algorithm, to be checked when it is used.
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatmulPreference_t preference, int,
+                                              cublasLtMatmulHeuristicResult_t results[],
+                                              int* found) {
+  std::memcpy(&results[0].algo, preference, sizeof(Alignments));
+  *found = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description, const void*,
+                              const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
+                              cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
+                              cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t d_layout,
+                              const cublasLtMatmulAlgo_t* algorithm, void*, size_t, cudaStream_t) {
+  const auto& what = as<Description>(description);
+  const auto &la = as<Layout>(a_layout), &lb = as<Layout>(b_layout), &ld = as<Layout>(d_layout);
+  Alignments promised;
+  put(promised, algorithm);
+  if (!aligned(a, promised.a) || !aligned(b, promised.b) || !aligned(d, promised.d))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  const bool plain_a = what.a == CUBLAS_OP_N, plain_b = what.b == CUBLAS_OP_N;
+  const uint64_t k = plain_a ? la.columns : la.rows;
+  if ((plain_a ? la.rows : la.columns) != ld.rows || (plain_b ? lb.rows : lb.columns) != k ||
+      (plain_b ? lb.columns : lb.rows) != ld.columns)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const float kept = *static_cast<const float*>(beta);
+  hm_fake_gpu_enter();
+  for (uint64_t j = 0; j < ld.columns; ++j)
+    for (uint64_t i = 0; i < ld.rows; ++i) {
+      const uint64_t at = i + j * static_cast<uint64_t>(ld.ld);
+      double sum = kept != 0 ? double{kept * static_cast<const float*>(c)[at]} : 0;
+      for (uint64_t l = 0; l < k; ++l)
+        sum += double{element(static_cast<const float*>(a), la, what.a, i, l)} *
+               element(static_cast<const float*>(b), lb, what.b, l, j);
+      static_cast<float*>(d)[at] = finished(sum, what, i);
+    }
+  hm_fake_gpu_leave();
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // extern "C"
