@@ -15,12 +15,38 @@ bool overlap(const Tensor& a, const Tensor& b) {
   return first < second + b.bytes() && second < first + a.bytes();
 }
 
+// Engines work on memory of the host, so what is on a GPU goes through a copy there.
+bool on_gpu(const Tensor& t) { return t.device().type == DeviceType::cuda; }
+Tensor to_host(const Tensor& t) { return on_gpu(t) ? t.to(Device{}) : t; }
+
+// Where results land, before they go back to `t`. `used`: what is there counts.
+class Landing {
+ public:
+  Landing(const Tensor& t, bool used) : t_(t), host_(used ? to_host(t) : room(t)) {}
+  Tensor& host() { return host_; }
+  void back() {
+    if (on_gpu(t_)) t_.copy_from(host_);
+  }
+
+ private:
+  static Tensor room(const Tensor& t) {
+    return on_gpu(t) ? Tensor::empty(t.shape(), t.dtype()) : t;
+  }
+
+  Tensor t_, host_;
+};
+
+template <typename Body>
+void landed(const Tensor& t, bool used, Body body) {
+  Landing landing(t, used);
+  body(landing.host());
+  landing.back();
+}
+
 }  // namespace
 
 void Comm::check(const char* operation, const Tensor& t) const {
   HM_REQUIRE(t, "[{}] empty tensor handle", operation);
-  HM_REQUIRE(t.device().type == DeviceType::cpu, "[{}] {} on {}: only cpu tensors", operation,
-             t.shape().str(), t.device().str());
 }
 
 // `whole` holds one `part` per rank.
@@ -42,22 +68,25 @@ void Comm::check_rank(const char* operation, const char* role, int rank) const {
 void Comm::all_reduce(Tensor t, ReduceOp op) {
   check("all_reduce", t);
   if (size_ == 1 || t.numel() == 0) return check_not_failed();
-  run("all_reduce", t.bytes(), [&] { engine_->all_reduce(t, op); });
+  run("all_reduce", t.bytes(),
+      [&] { landed(t, true, [&](Tensor& h) { engine_->all_reduce(h, op); }); });
 }
 
 Work Comm::all_reduce_async(Tensor t, ReduceOp op) {
   check("all_reduce", t);
   if (size_ == 1 || t.numel() == 0) return check_not_failed(), Work();
   const int64_t bytes = t.bytes();
-  return start("all_reduce", bytes,
-               [this, t = std::move(t), op]() mutable { engine_->all_reduce(t, op); });
+  return start("all_reduce", bytes, [this, t = std::move(t), op] {
+    landed(t, true, [&](Tensor& h) { engine_->all_reduce(h, op); });
+  });
 }
 
 void Comm::broadcast(Tensor t, int root) {
   check("broadcast", t);
   check_rank("broadcast", "root", root);
   if (size_ == 1 || t.numel() == 0) return check_not_failed();
-  run("broadcast", t.bytes(), [&] { engine_->broadcast(t, root); });
+  run("broadcast", t.bytes(),
+      [&] { landed(t, true, [&](Tensor& h) { engine_->broadcast(h, root); }); });
 }
 
 void Comm::all_gather(const Tensor& send, Tensor receive) {
@@ -65,7 +94,8 @@ void Comm::all_gather(const Tensor& send, Tensor receive) {
   check_not_failed();
   if (size_ == 1) return receive.view(send.shape()).copy_from(send);
   if (send.numel() == 0) return;
-  run("all_gather", receive.bytes(), [&] { engine_->all_gather(send, receive); });
+  run("all_gather", receive.bytes(),
+      [&] { landed(receive, false, [&](Tensor& h) { engine_->all_gather(to_host(send), h); }); });
 }
 
 void Comm::reduce_scatter(const Tensor& send, Tensor receive, ReduceOp op) {
@@ -73,7 +103,9 @@ void Comm::reduce_scatter(const Tensor& send, Tensor receive, ReduceOp op) {
   check_not_failed();
   if (size_ == 1) return receive.copy_from(send);
   if (receive.numel() == 0) return;
-  run("reduce_scatter", send.bytes(), [&] { engine_->reduce_scatter(send, receive, op); });
+  run("reduce_scatter", send.bytes(), [&] {
+    landed(receive, false, [&](Tensor& h) { engine_->reduce_scatter(to_host(send), h, op); });
+  });
 }
 
 void Comm::gather(const Tensor& send, Tensor receive, int root) {
@@ -83,7 +115,10 @@ void Comm::gather(const Tensor& send, Tensor receive, int root) {
   check_not_failed();
   if (size_ == 1) return receive.copy_from(send);
   if (send.numel() == 0) return;
-  run("gather", send.bytes() * size_, [&] { engine_->gather(send, receive, root); });
+  run("gather", send.bytes() * size_, [&] {
+    if (rank_ != root) return engine_->gather(to_host(send), receive, root);
+    landed(receive, false, [&](Tensor& h) { engine_->gather(to_host(send), h, root); });
+  });
 }
 
 void Comm::scatter(const Tensor& send, Tensor receive, int root) {
@@ -93,7 +128,10 @@ void Comm::scatter(const Tensor& send, Tensor receive, int root) {
   check_not_failed();
   if (size_ == 1) return receive.copy_from(send);
   if (receive.numel() == 0) return;
-  run("scatter", receive.bytes() * size_, [&] { engine_->scatter(send, receive, root); });
+  run("scatter", receive.bytes() * size_, [&] {
+    landed(receive, false,
+           [&](Tensor& h) { engine_->scatter(rank_ == root ? to_host(send) : send, h, root); });
+  });
 }
 
 void Comm::all_to_all(const Tensor& send, Tensor receive) {
@@ -108,7 +146,8 @@ void Comm::all_to_all(const Tensor& send, Tensor receive) {
   check_not_failed();
   if (size_ == 1) return receive.copy_from(send);
   if (send.numel() == 0) return;
-  run("all_to_all", send.bytes(), [&] { engine_->all_to_all(send, receive); });
+  run("all_to_all", send.bytes(),
+      [&] { landed(receive, false, [&](Tensor& h) { engine_->all_to_all(to_host(send), h); }); });
 }
 
 void Comm::check_peer(const char* operation, const Tensor& t, int peer) const {
@@ -120,28 +159,31 @@ void Comm::check_peer(const char* operation, const Tensor& t, int peer) const {
 void Comm::send(const Tensor& t, int peer, int tag) {
   check_peer("send", t, peer);
   if (t.numel() == 0) return check_not_failed();
-  run("send", t.bytes(), [&] { engine_->send(t, peer, tag); });
+  run("send", t.bytes(), [&] { engine_->send(to_host(t), peer, tag); });
 }
 
 void Comm::receive(Tensor t, int peer, int tag) {
   check_peer("receive", t, peer);
   if (t.numel() == 0) return check_not_failed();
-  run("receive", t.bytes(), [&] { engine_->receive(t, peer, tag); });
+  run("receive", t.bytes(),
+      [&] { landed(t, false, [&](Tensor& h) { engine_->receive(h, peer, tag); }); });
 }
 
 Work Comm::send_async(Tensor t, int peer, int tag) {
   check_peer("send", t, peer);
   if (t.numel() == 0) return check_not_failed(), Work();
   const int64_t bytes = t.bytes();
-  return start("send", bytes, [=, this, t = std::move(t)] { engine_->send(t, peer, tag); });
+  return start("send", bytes,
+               [=, this, t = std::move(t)] { engine_->send(to_host(t), peer, tag); });
 }
 
 Work Comm::receive_async(Tensor t, int peer, int tag) {
   check_peer("receive", t, peer);
   if (t.numel() == 0) return check_not_failed(), Work();
   const int64_t bytes = t.bytes();
-  return start("receive", bytes,
-               [=, this, t = std::move(t)]() mutable { engine_->receive(t, peer, tag); });
+  return start("receive", bytes, [=, this, t = std::move(t)] {
+    landed(t, false, [&](Tensor& h) { engine_->receive(h, peer, tag); });
+  });
 }
 
 void Comm::barrier() {

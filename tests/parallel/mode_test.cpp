@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "core/backend.h"
+#include "core/gpu.h"
 #include "parallel/launch.h"
 #include "tests/support/training.h"
 
@@ -94,8 +95,10 @@ bool fits(const Variation& v, const std::string& model) {
 }
 
 // Rank r of n drives the r-th n-th of the devices.
-std::vector<Device> devices_of(int rank, int ranks, int world) {
+std::vector<Device> devices_of(int rank, int ranks, const Variation& v) {
+  const int world = v.world;
   std::vector<Device> all = cpus(world);
+  for (Device& device : all) device.type = backend_named(v.kernels).device_type();
   const int each = world / ranks;
   return {all.begin() + rank * each, all.begin() + (rank + 1) * each};
 }
@@ -110,7 +113,7 @@ Curve run_mode(const Variation& v, const std::string& model) {
                                          .seed = kSeed,
                                          .dtype = v.dtype,
                                          .comm = &comm,
-                                         .devices = devices_of(comm.rank(), ranks, v.world),
+                                         .devices = devices_of(comm.rank(), ranks, v),
                                          .sync_batchnorm = true});
     Curve mine = train(*mode, model);
     const std::lock_guard lock(mutex);
@@ -123,7 +126,16 @@ Curve run_mode(const Variation& v, const std::string& model) {
   return result;
 }
 
-class Law : public ::testing::TestWithParam<Variation> {};
+class Law : public ::testing::TestWithParam<Variation> {
+ protected:
+  void SetUp() override {
+    const Backend& kernels = backend_named(GetParam().kernels);
+    const std::string why = kernels.unavailable();
+    if (!why.empty()) GTEST_SKIP() << kernels.name() << ": " << why;
+    if (kernels.device_type() == DeviceType::cuda && GetParam().world > gpu::count())
+      GTEST_SKIP() << gpu::count() << " GPUs are here";
+  }
+};
 
 void expect_as_single(const Variation& v, const std::string& model) {
   SCOPED_TRACE(model);
@@ -154,7 +166,7 @@ TEST_P(Law, SameLossCurveAndParametersAsSingle) {
 const auto name_of_variation = [](const auto& variation) { return str(variation.param); };
 INSTANTIATE_TEST_SUITE_P(Modes, Law, ::testing::ValuesIn(variations(texts_of)), name_of_variation);
 
-class LawOfBatchNorm : public ::testing::TestWithParam<Variation> {};
+class LawOfBatchNorm : public Law {};
 
 TEST_P(LawOfBatchNorm, SynchronisedItIsThatOfSingle) { expect_as_single(GetParam(), "batchnorm"); }
 
