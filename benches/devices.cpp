@@ -98,7 +98,9 @@ void print_gpus(const json& all) {
   if (all["gpus"].empty()) return line("gpus", "none: " + all["gpus_because"].get<std::string>());
   for (const json& gpu : all["gpus"]) line("gpus", describe_gpu(gpu));
   line("gpus", "driver " + all["driver"].get<std::string>());
-  line("gpus", "no cuda kernels in this build: CPU cores stand in for GPUs");
+  for (const json& kernels : all["backends"]["kernels"])
+    if (kernels["name"] == "cuda" && !kernels["usable"].get<bool>())
+      line("gpus", "CPU cores stand in for them: " + kernels["why"].get<std::string>());
 }
 
 void print_parts(std::string_view title, const json& parts) {

@@ -43,7 +43,7 @@ const std::vector<ModeEntry> kModes{HM_MODES(X)};
 #undef X
 // Parts that a build may lack, and why.
 const std::vector<Part> kOptionalKernels{{"onednn", "oneDNN (libdnnl-dev) was missing"},
-                                         {"cuda", "this version computes on CPU cores only"}};
+                                         {"cuda", "the CUDA Toolkit was missing"}};
 const std::vector<Part> kOptionalComms{{"gloo", "Gloo (libgloo-dev) was missing"},
                                        {"mpi", "MPI (libopenmpi-dev) was missing"},
                                        {"nccl", "NCCL, the CUDA Toolkit or Gloo was missing"}};

@@ -45,8 +45,10 @@ Proof probe_in_processes(std::string_view name) {
 Proof probe_kernels(std::string_view name) {
   const Backend& backend = backend_named(name);
   const BackendScope on(backend);
-  const Tensor a = Tensor::from<float>({1, 2, 3, 4}, {2, 2});
-  const Tensor y = ops::matmul(a, a);
+  const std::string why = backend.unavailable();
+  HM_ENSURE(why.empty(), "{}", why);
+  const Tensor a = Tensor::from<float>({1, 2, 3, 4}, {2, 2}, Device{.type = backend.device_type()});
+  const Tensor y = ops::matmul(a, a).to(Device{});
   const std::vector<float> seen(y.values<float>().begin(), y.values<float>().end());
   HM_ENSURE((seen == std::vector<float>{7, 10, 15, 22}), "computes a wrong product: {}", seen);
   return {backend.version().empty() ? "built in" : backend.version(), {}};

@@ -16,13 +16,15 @@ constexpr int64_t kKernelRows = 2;
 
 double norm(const Tensor& t) {
   double squares = 0;
-  for (const float v : t.values<float>()) squares += static_cast<double>(v) * v;
+  const Tensor host = t.to(Device{});
+  for (const float v : host.values<float>()) squares += static_cast<double>(v) * v;
   return std::sqrt(squares);
 }
 
 double distance(const Tensor& a, const Tensor& b) {
   double squares = 0;
-  const auto x = a.values<float>(), y = b.values<float>();
+  const Tensor left = a.to(Device{}), right = b.to(Device{});
+  const auto x = left.values<float>(), y = right.values<float>();
   for (size_t i = 0; i < x.size(); ++i) {
     const double d = static_cast<double>(x[i]) - y[i];
     squares += d * d;
@@ -47,7 +49,8 @@ std::string compare_kernels(const Workload& work, const Batch& global, Device de
   const std::unique_ptr<Mode> chosen = single(work, device);
   const double loss = chosen->step(few);
   const KernelScope plain("reference");
-  return difference(expected_step(work, few, {0, rows}, device), loss, chosen->params(),
+  const Device beside = device.type == DeviceType::cpu ? device : Device{};
+  return difference(expected_step(work, few, {0, rows}, beside), loss, chosen->params(),
                     kKernelTolerance);
 }
 

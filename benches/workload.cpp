@@ -127,7 +127,8 @@ void add_flags(CLI::App& app, Workload& work) {
       ->check(CLI::Range(0, 1024));
   app.add_option("--on-bad-image", work.on_bad, "skip or refuse images that cannot be read")
       ->transform(CLI::CheckedTransformer(on_bad));
-  app.add_option("--kernels", work.kernels, "reference or onednn (default: the best built in)");
+  app.add_option("--kernels", work.kernels,
+                 "reference, onednn or cuda (default: the best built in)");
   app.add_option("--optimizer", work.optimizer, "sgd, adam or adamw")->capture_default_str();
   app.add_option("--lr", work.optim.lr, "learning rate")->capture_default_str();
   app.add_option("--momentum", work.optim.momentum, "of sgd")->capture_default_str();
@@ -149,11 +150,18 @@ void add_flags(CLI::App& app, Workload& work) {
   app.add_flag("--oversubscribe", work.oversubscribe, "allow devices that share cores");
 }
 
+void check_kernels(const Workload& work) {
+  require_known("kernels", work.kernels, backend_names());
+  const DeviceType type = backend_named(work.kernels).device_type();
+  HM_REQUIRE(std::ranges::any_of(work.devices, [&](const Device& d) { return d.type == type; }),
+             "kernels {} compute on none of the devices given", work.kernels);
+}
+
 void check(const Workload& work) {
   const ModeTraits traits = mode_traits(work.mode);
   require_known("backend", work.backend, comm_names());
   require_known("optimizer", work.optimizer, optimizer_names());
-  if (!work.kernels.empty()) require_known("kernels", work.kernels, backend_names());
+  if (!work.kernels.empty()) check_kernels(work);
   make_model(work.model);
   make_optimizer(work.optimizer, work.optim);
   check_devices(work);

@@ -77,7 +77,7 @@ class Devices(programs.TestCase):
         text = devices(**driver)
         self.assertEqual(text.code, 0, text)
         self.assertIn("0: Test GPU 80GB, 80.0 GB, PCIe 5 x16 at 00000000:1B:00.0", text.out)
-        self.assertIn("no cuda kernels in this build", text.out)
+        self.assertIn("CPU cores stand in for them", text.out)
 
     def test_broken_driver_is_named(self):
         found = devices("--json", LD_LIBRARY_PATH=str(programs.BIN / "fake_driver"),
