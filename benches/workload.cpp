@@ -161,10 +161,10 @@ void check(const Workload& work) {
   const ModeTraits traits = mode_traits(work.mode);
   require_known("backend", work.backend, comm_names());
   require_known("optimizer", work.optimizer, optimizer_names());
-  if (!work.kernels.empty()) check_kernels(work);
   make_model(work.model);
   make_optimizer(work.optimizer, work.optim);
   check_devices(work);
+  if (!work.kernels.empty()) check_kernels(work);
   HM_REQUIRE(work.count() == 1 || traits.over_ranks || traits.over_devices,
              "mode {} uses one device, not {}", work.mode, work.count());
   work.ranks();

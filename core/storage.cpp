@@ -100,9 +100,9 @@ void* allocate(int64_t bytes) {
 
 void* on_gpu(int64_t bytes, Device device) {
   const int gpus = gpu::count();
-  HM_REQUIRE(gpus > 0, "[storage] no memory for {}: {}", device.str(), gpu::unavailable());
-  HM_REQUIRE(device.index < gpus, "[storage] no memory for {}: there are cuda:0 to cuda:{}",
-             device.str(), gpus - 1);
+  HM_REQUIRE(gpus > 0, "{} cannot be used: {}", device.str(), gpu::unavailable());
+  HM_REQUIRE(device.index < gpus, "{} is not here: the last GPU is cuda:{}", device.str(),
+             gpus - 1);
   return gpu::allocate(bytes, device.index);
 }
 

@@ -30,7 +30,7 @@ TEST(Gpus, ThatAreNotThereAreRefusedByNumber) {
     Tensor::zeros({2}, Dtype::f32, none);
     FAIL() << "made";
   } catch (const std::invalid_argument& e) {
-    EXPECT_THAT(e.what(), testing::HasSubstr("no memory for " + none.str()));
+    EXPECT_THAT(e.what(), testing::HasSubstr(none.str()));
   }
 }
 
