@@ -105,9 +105,11 @@ TEST(Staging, TakesABlockAgainWhenItsCopyIsDone) {
   staging.give(first, on.stream());
   EXPECT_EQ(staging.held(), 1u);
   gpu::synchronize(0);
-  EXPECT_NE(staging.take(5000).host, first.host);  // another size
-  EXPECT_EQ(staging.take(4096).host, first.host);
+  const Staging::Block larger = staging.take(5000), again = staging.take(4096);
+  EXPECT_NE(larger.host, first.host);
+  EXPECT_EQ(again.host, first.host);
   EXPECT_EQ(staging.held(), 0u);
+  for (const Staging::Block& block : {second, larger, again}) staging.give(block, on.stream());
 }
 
 TEST(OnDevice, NestsAndRestores) {

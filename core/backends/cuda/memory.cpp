@@ -14,6 +14,13 @@ namespace cuda {
 
 size_t staged_size(size_t bytes) { return std::bit_ceil(std::max(bytes, size_t{4096})); }
 
+Staging::~Staging() {
+  for (const Block& block : blocks_) {
+    cudaEventDestroy(block.done);
+    cudaFreeHost(block.host);
+  }
+}
+
 Staging::Block Staging::take(size_t bytes) {
   const size_t size = staged_size(bytes);
   {

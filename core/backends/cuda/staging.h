@@ -24,6 +24,11 @@ class Staging {
     cudaEvent_t done = nullptr;
   };
 
+  Staging() = default;
+  ~Staging();  // of the blocks given back
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
   Block take(size_t bytes);
   // After the copy was asked for on `stream`.
   void give(Block block, cudaStream_t stream);
