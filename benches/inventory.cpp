@@ -11,11 +11,11 @@
 #include "benches/gpus.h"
 #include "benches/machine.h"
 #include "benches/probes.h"
-#include "core/backend.h"
+#include "core/backend_list.h"
 #include "core/device.h"
 #include "core/model.h"
 #include "core/profile/range.h"
-#include "parallel/comm.h"
+#include "parallel/comm_list.h"
 #include "parallel/mode.h"
 
 namespace howmany::benches {

@@ -61,6 +61,14 @@ if(CUBLASLT_INCLUDE_DIR AND CUBLASLT_LIBRARY AND CUDAToolkit_NVCC_EXECUTABLE)
   endif()
 endif()
 
+# Of howmany_parts.h.
+set(HM_HAVE_ONEDNN ${dnnl_FOUND})
+set(HM_HAVE_GLOO ${Gloo_FOUND})
+set(HM_HAVE_MPI ${MPI_CXX_FOUND})
+if(NCCL_FOUND AND Gloo_FOUND)
+  set(HM_HAVE_NCCL TRUE)
+endif()
+
 function(hm_print_summary)
   foreach(part dnnl Gloo MPI CUDAToolkit NCCL)
     if(${part}_FOUND)

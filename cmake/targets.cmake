@@ -1,6 +1,7 @@
 # The flags every target shares, and the three helpers that declare one.
 
 add_library(hm_flags INTERFACE)
+target_include_directories(hm_flags INTERFACE ${CMAKE_BINARY_DIR}/generated)
 set(hm_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion
   -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual -fno-math-errno)
 target_compile_options(hm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${hm_warnings}>")  # nvcc's own text has many
@@ -51,6 +52,9 @@ function(hm_tests folder)
     string(REGEX REPLACE "_test$" "" unit ${stem})
     hm_program(${folder}_${stem} SOURCES ${source} LIBS ${T_LIBS} GTest::gmock GTest::gtest_main)
     add_test(NAME ${folder}.${unit} COMMAND ${folder}_${stem})
+    if(NOT folder STREQUAL reports)
+      add_dependencies(threaded_tests ${folder}_${stem})
+    endif()
     hm_test_properties(${folder} ${folder}.${unit} ${source})
   endforeach()
 endfunction()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/backend_list.h"
 #include "core/error.h"
 #include "core/names.h"
 

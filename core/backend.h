@@ -12,7 +12,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/backend_list.h"
 #include "core/tensor.h"
 
 namespace howmany {
@@ -164,11 +163,5 @@ class BackendScope {
  private:
   const Backend* outer_;
 };
-
-namespace backends {
-#define X(name, what) std::unique_ptr<Backend> name();
-HM_BACKENDS(X)
-#undef X
-}  // namespace backends
 
 }  // namespace howmany

@@ -3,6 +3,10 @@
 // missing have lists of their own.
 #pragma once
 
+#include <howmany_parts.h>
+
+#include <memory>
+
 // One line per backend: X(name, "what it is").
 #if HM_HAVE_ONEDNN
 #define HM_BACKENDS_ONEDNN(X) X(onednn, "oneDNN primitives and fused loops on CPU cores, f32")
@@ -18,3 +22,12 @@
   X(reference, "naive loops in f32 and f64: slow, plain, the oracle") \
   HM_BACKENDS_CUDA(X)                                                 \
   HM_BACKENDS_ONEDNN(X)
+
+namespace howmany {
+class Backend;
+namespace backends {
+#define X(name, what) std::unique_ptr<Backend> name();
+HM_BACKENDS(X)
+#undef X
+}  // namespace backends
+}  // namespace howmany

@@ -9,7 +9,7 @@
 
 #include "core/names.h"
 #include "core/profile/range.h"
-#include "parallel/engine.h"
+#include "parallel/comm_list.h"
 
 namespace howmany {
 CommError::CommError(std::string_view operation, int rank, int size, std::string_view backend,

@@ -29,30 +29,6 @@ struct CommTraits {
   bool gpus = false;       // each rank needs a GPU of its own
 };
 
-// One line per engine: X(name, "what carries the bytes", traits).
-#if HM_HAVE_GLOO
-#define HM_COMMS_GLOO(X) \
-  X(gloo, "Gloo over TCP between processes", CommTraits{.threads = true, .processes = true})
-#else
-#define HM_COMMS_GLOO(X)
-#endif
-#if HM_HAVE_MPI
-#define HM_COMMS_MPI(X) X(mpi, "MPI between the processes of mpirun", CommTraits{.processes = true})
-#else
-#define HM_COMMS_MPI(X)
-#endif
-#if HM_HAVE_NCCL
-#define HM_COMMS_NCCL(X) \
-  X(nccl, "NCCL between GPUs, one a rank", CommTraits{.processes = true, .gpus = true})
-#else
-#define HM_COMMS_NCCL(X)
-#endif
-#define HM_COMMS(X)                                                                     \
-  X(local, "shared memory between threads of one process", CommTraits{.threads = true}) \
-  HM_COMMS_GLOO(X)                                                                      \
-  HM_COMMS_MPI(X)                                                                       \
-  HM_COMMS_NCCL(X)
-
 enum class ReduceOp { sum, max, min };
 
 class CommError : public Error {

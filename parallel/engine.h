@@ -83,12 +83,6 @@ class CommEngine {
 
 namespace comms {
 
-// The engine of one rank of `place`; collective. Throws EngineError when the others do not come.
-#define X(name, what, ...) \
-  std::unique_ptr<CommEngine> name(const Place& place, std::chrono::milliseconds timeout);
-HM_COMMS(X)
-#undef X
-
 // The ranks of one process, all at once.
 std::vector<std::unique_ptr<CommEngine>> local_group(int world);
 

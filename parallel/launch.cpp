@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/names.h"
-#include "parallel/engine.h"
+#include "parallel/comm_list.h"
 #include "parallel/private_folder.h"
 #include "parallel/program_id.h"
 

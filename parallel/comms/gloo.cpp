@@ -16,10 +16,10 @@
 #include <thread>
 #include <utility>
 
+#include "parallel/comm_list.h"
 #include "parallel/comms/combine.h"
 #include "parallel/comms/gloo_device.h"
 #include "parallel/comms/gloo_rendezvous.h"
-#include "parallel/engine.h"
 
 namespace howmany {
 namespace {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/device.h"
+#include "parallel/comm_list.h"
 #include "parallel/comms/combine.h"
 #include "parallel/comms/local_group.h"
 

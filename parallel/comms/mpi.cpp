@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "core/error.h"
+#include "parallel/comm_list.h"
 #include "parallel/comms/combine.h"
 #include "parallel/comms/mpi_group.h"
 #include "parallel/comms/mpi_types.h"
-#include "parallel/engine.h"
 
 namespace howmany {
 namespace {

@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "core/error.h"
+#include "parallel/comm_list.h"
 #include "parallel/comms/gloo_rendezvous.h"
 #include "parallel/comms/nccl_library.h"
-#include "parallel/engine.h"
 
 namespace howmany {
 namespace {
