@@ -3,6 +3,8 @@
 // Every rank calls, in the same order, from one thread, while the Comm is idle.
 #pragma once
 
+#include <howmany_parts.h>
+
 #include <memory>
 #include <string>
 #include <vector>
