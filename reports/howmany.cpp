@@ -187,6 +187,8 @@ int run(int argc, char** argv) {
       "Examples:\n"
       "  howmany                                    # two minutes: how does this machine scale?\n"
       "  howmany gpus --model resnet18 --data DIR   # your model, your data\n"
+      "  howmany workers --data DIR                 # how many loader workers feed it?\n"
+      "  howmany backend                            # which backend, from which size on?\n"
       "  howmany compare before.json after.json     # did it get slower?\n"
       "  howmany gate --base A --candidate B        # the same, measured now, for CI\n"
       "  howmany gpus --help");
