@@ -126,9 +126,9 @@ MPI_Status MpiGroup::poll(MPI_Request& request, const Wait& wait) {
 void MpiGroup::stop_on_trouble(const Wait& wait) {
   if (aborted_) throw EngineError(-1, "aborted");
   const auto elapsed = Clock::now() - wait.start;
+  throw_if_aborted();
   for (const auto& notice : mpi_.heard(id_)) {
     const int from = rank_of(notice.from);
-    if (notice.word == Word::aborted) throw EngineError(from, "failed: " + notice.why);
     const bool missed =
         wait.peer < 0 ? notice.turn < turn_ : from == wait.peer && elapsed > kLateMail;
     if (missed && notice.word == Word::left) throw EngineError(from, notice.why);
@@ -136,6 +136,12 @@ void MpiGroup::stop_on_trouble(const Wait& wait) {
   }
   look_for_the_dead();
   if (elapsed > wait.timeout) throw EngineError(-1, "nothing came");
+}
+
+void MpiGroup::throw_if_aborted() {
+  for (const auto& notice : mpi_.heard(id_))
+    if (notice.word == Word::aborted)
+      throw EngineError(rank_of(notice.from), "failed: " + notice.why);
 }
 
 // A look at the file system now and then.
@@ -153,6 +159,7 @@ void MpiGroup::give_up(int peer, const std::string& why) {
   tell(Word::failed, why);
   if (peer >= 0 || aborted_) throw EngineError(peer, why);
   const std::vector<int> silent = silent_ranks();
+  throw_if_aborted();  // word that came meanwhile
   throw EngineError(silent, silent.empty() ? why : "failed: " + why);
 }
 

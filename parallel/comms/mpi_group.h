@@ -51,6 +51,7 @@ class MpiGroup {
   MPI_Status run(Wait wait, std::vector<Tensor> buffers, const Start& start);
   MPI_Status poll(MPI_Request& request, const Wait& wait);
   void stop_on_trouble(const Wait& wait);
+  void throw_if_aborted();
   void look_for_the_dead();
   std::vector<int> silent_ranks();
   void tell(MpiProcess::Word word, std::string_view why) noexcept;
