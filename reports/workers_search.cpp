@@ -30,18 +30,19 @@ double rate_of(const WorkersPoint& p) {
   return p.error.empty() && std::isfinite(p.rate.value) ? p.rate.value : 0;
 }
 
-// The fewest that the model takes for enough; without a demand, the first near the best.
+// The fewest that the model takes for enough (none, where a sample costs less than handing it
+// over); without a demand, the first near the best.
 int predicted_choice(const WorkersFacts& facts, int most) {
   double best = 0;
-  for (int w = 1; w <= most; ++w)
+  for (int w = 0; w <= most; ++w)
     best = std::max(best, predicted_rate(facts.probes, facts.asked, w));
-  for (int w = 1; w <= most; ++w) {
+  for (int w = 0; w <= most; ++w) {
     const bool enough = facts.asked.demand > 0
                             ? predicted_stall(facts.probes, facts.asked, w) <= facts.most_stall
                             : predicted_rate(facts.probes, facts.asked, w) >= kPredictedNear * best;
     if (enough) return w;
   }
-  for (int w = 1; w <= most; ++w)  // no number is enough: what gets nearest
+  for (int w = 0; w <= most; ++w)  // no number is enough: what gets nearest
     if (predicted_rate(facts.probes, facts.asked, w) >= kPredictedNear * best) return w;
   return most;
 }
@@ -102,7 +103,9 @@ std::optional<int> next_for_rate(const WorkersFacts& facts, int limit) {
     if (rate_of(p) >= kNearBest * best) chosen = std::min(chosen, p.workers);
     most = std::max(most, p.workers);
   }
-  if (chosen == most && most < limit) return std::min(limit, most + std::max(1, most / 2));
+  // One worker makes no more than the caller does: only two can tell that more do not pay.
+  if ((chosen == most || most == 1) && most < limit)
+    return std::min(limit, most + std::max(1, most / 2));
   for (const WorkersPoint& p : facts.points)
     if (p.workers < chosen) too_small = std::max(too_small, p.workers);
   if (chosen - too_small <= 1) return {};

@@ -30,6 +30,13 @@ TEST(WorkersSearch, BeginsWithThePredictionAndEndsBesideIt) {
   }
 }
 
+TEST(WorkersSearch, BeginsWithoutWorkersWhereHandingASampleOverCostsMoreThanMakingIt) {
+  WorkersFacts facts = example_facts();
+  facts.probes.caller_s = facts.probes.sample_s = 1e-6;
+  facts.probes.handover_s = 8e-6;
+  EXPECT_EQ(next_trial(facts), 0);
+}
+
 TEST(WorkersSearch, FindsTheKneeWithoutADemand) {
   for (const double cores : {1.0, 2.0, 3.0, 4.0}) {
     WorkersFacts facts = example_facts();
