@@ -8,13 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <memory>
 #include <sstream>
 
 #include "benches/machine.h"
 #include "benches/verify.h"
+#include "core/clock.h"
 #include "core/error.h"
 #include "parallel/launch.h"
 
@@ -142,38 +142,21 @@ void move_to(int node) {
             std::strerror(errno));
 }
 
-double timed(const std::function<void()>& body) {
-  const auto start = std::chrono::steady_clock::now();
-  body();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-// What is in the caches after a copy depends on how it was made, so neither always follows the
-// other.
-PairedCopy in_turn(int64_t bytes, int rounds, const std::function<void(Buffers&)>& bare) {
-  const TimingOptions once{.min_iterations = 1, .max_iterations = 1, .warmup_iterations = 0};
-  PairedCopy pair;
-  std::vector<double> ratios;
+PairedSamples in_turn(int64_t bytes, int rounds, const std::function<void(Buffers&)>& bare) {
+  PairedSamples pairs;
   on_threads(1, [&](Comm& comm) {
     Buffers buffers(bytes);
-    const auto time_ours = [&] {
-      return time_iterations(comm, once, [&] { buffers.copy(); }).seconds.front();
-    };
-    for (int round = -2; round < rounds; ++round) {
-      const bool first = round % 2 == 0;
-      const double before = first ? time_ours() : 0;
-      const double theirs = timed([&] { bare(buffers); });
-      const double ours = first ? before : time_ours();
-      if (round < 0) continue;
-      pair.ours.seconds.push_back(ours);
-      pair.bare.seconds.push_back(theirs);
-      ratios.push_back(ours / theirs);
-    }
+    pairs = time_in_turn(
+        comm, rounds, [&] { buffers.copy(); },
+        [&] {
+          const Clock::time_point start = Clock::now();
+          bare(buffers);
+          return seconds_since(start);
+        });
     buffers.check("copy beside a bare one");
     return Samples{};
   });
-  pair.ratio = quantile(ratios, 0.5);
-  return pair;
+  return pairs;
 }
 
 }  // namespace
@@ -235,12 +218,12 @@ Samples time_numa_copy(int from, int on, int64_t bytes, const TimingOptions& opt
   return samples;
 }
 
-PairedCopy time_against_memcpy(int64_t bytes, int rounds) {
+PairedSamples time_against_memcpy(int64_t bytes, int rounds) {
   return in_turn(bytes, rounds, [](Buffers& buffers) { buffers.copy(); });
 }
 
 // As STREAM: elements of eight bytes, one assignment each; the compiler does what it likes.
-PairedCopy time_against_stream(int64_t bytes, int rounds) {
+PairedSamples time_against_stream(int64_t bytes, int rounds) {
   return in_turn(bytes, rounds, [bytes](Buffers& buffers) {
     const auto* const a = static_cast<const double*>(buffers.source.raw());
     auto* const c = static_cast<double*>(buffers.target.mutable_raw());

@@ -25,11 +25,7 @@ Samples time_numa_copy(int from, int on, int64_t bytes, const TimingOptions& opt
 
 // The copy of time_copy, and a bare one with a clock around it and nothing else, in turn: the same
 // memcpy, or a loop that copies as STREAM does.
-struct PairedCopy {
-  Samples ours, bare;
-  double ratio = 0;  // median of the ratios ours / bare
-};
-PairedCopy time_against_memcpy(int64_t bytes, int rounds);
-PairedCopy time_against_stream(int64_t bytes, int rounds);
+PairedSamples time_against_memcpy(int64_t bytes, int rounds);
+PairedSamples time_against_stream(int64_t bytes, int rounds);
 
 }  // namespace howmany::benches

@@ -15,7 +15,6 @@ namespace howmany::benches {
 namespace {
 
 constexpr const char* kName = "fidelity_bench";
-constexpr int kWarmUp = 4;  // pairs
 
 struct Flags {
   std::string backend = "gloo", devices = "cpu:0,cpu:1";
@@ -49,39 +48,7 @@ double time_bare(Bare& bare, const std::string& name, Collective& op) {
   return seconds_since(start);
 }
 
-struct Pairs {
-  Samples ours, bare;
-  std::vector<double> ratios;
-};
-
-void take_maxima(Comm& comm, std::vector<double>& seconds) {
-  Tensor most = Tensor::from<double>(seconds, {static_cast<int64_t>(seconds.size())});
-  comm.all_reduce(most, ReduceOp::max);
-  std::ranges::copy_n(most.data<double>(), most.numel(), seconds.begin());
-}
-
-Pairs measure(Comm& comm, Bare& bare, const std::string& name, Collective& op, int rounds) {
-  const TimingOptions once{.min_iterations = 1, .max_iterations = 1, .warmup_iterations = 0};
-  const auto time_ours = [&] {
-    return time_iterations(comm, once, [&] { op.run(); }).seconds.front();
-  };
-  Pairs pairs;
-  for (int round = -kWarmUp; round < rounds; ++round) {
-    const bool first = round % 2 == 0;  // neither always follows the other
-    const double before = first ? time_ours() : 0;
-    const double theirs = time_bare(bare, name, op);
-    const double ours = first ? before : time_ours();
-    if (round < 0) continue;
-    pairs.ours.seconds.push_back(ours);
-    pairs.bare.seconds.push_back(theirs);
-  }
-  take_maxima(comm, pairs.bare.seconds);
-  for (size_t i = 0; i < pairs.ours.seconds.size(); ++i)
-    pairs.ratios.push_back(pairs.ours.seconds[i] / pairs.bare.seconds[i]);
-  return pairs;
-}
-
-void report_pairs(benchmark::State& state, const Pairs& pairs) {
+void report_pairs(benchmark::State& state, const PairedSamples& pairs) {
   const Interval interval = median_interval(pairs.ratios);
   report(state, pairs.ours,
          {{"ratio", quantile(pairs.ratios, 0.5)},
@@ -96,13 +63,14 @@ struct FidelityCase {
   size_t loop;
 };
 
-Pairs run_case(const FidelityCase& c, Comm& comm, Bare& bare, int rounds) {
+PairedSamples run_case(const FidelityCase& c, Comm& comm, Bare& bare, int rounds) {
   Collective op(c.op, Dtype::f32, c.bytes, comm);
   op.fill(0);
   run_bare(bare, c.op, op);
   op.check(0);
   op.fill_for_timing(1);
-  Pairs pairs = measure(comm, bare, c.op, op, rounds);
+  PairedSamples pairs = time_in_turn(
+      comm, rounds, [&] { op.run(); }, [&] { return time_bare(bare, c.op, op); });
   op.check(1);
   return pairs;
 }

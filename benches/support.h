@@ -42,6 +42,16 @@ struct Samples {
 Samples time_iterations(Comm& comm, const TimingOptions& options,
                         const std::function<void()>& body);
 
+struct PairedSamples {
+  Samples ours, bare;
+  std::vector<double> ratios;  // ours / bare, of neighbours
+};
+// body() as time_iterations times it, and `bare`, which returns the seconds that it timed by
+// itself, in turn; neither always follows the other, because what one leaves in the caches helps
+// the next. Collective.
+PairedSamples time_in_turn(Comm& comm, int rounds, const std::function<void()>& body,
+                           const std::function<double()>& bare);
+
 struct Interval {
   double low = 0, high = 0;
 };

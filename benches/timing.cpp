@@ -1,25 +1,30 @@
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "benches/support.h"
+#include "core/clock.h"
 #include "core/error.h"
 
 namespace howmany::benches {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+constexpr int kWarmUpPairs = 4;
 
 double time_once(Comm& comm, const std::function<void()>& body) {
   comm.barrier();
   const Clock::time_point start = Clock::now();
   body();
-  const std::chrono::duration<double> own = Clock::now() - start;
-  Tensor slowest = Tensor::full({1}, own.count(), Dtype::f64);
+  Tensor slowest = Tensor::full({1}, seconds_since(start), Dtype::f64);
   comm.all_reduce(slowest, ReduceOp::max);
   return slowest.item();
+}
+
+void take_maxima(Comm& comm, std::vector<double>& seconds) {
+  Tensor most = Tensor::from<double>(seconds, {static_cast<int64_t>(seconds.size())});
+  comm.all_reduce(most, ReduceOp::max);
+  std::ranges::copy_n(most.data<double>(), most.numel(), seconds.begin());
 }
 
 bool tight(const std::vector<double>& seconds, double target_half_width) {
@@ -48,6 +53,24 @@ Samples time_iterations(Comm& comm, const TimingOptions& options,
     if (samples.converged || spent >= options.budget_seconds) break;
   }
   return samples;
+}
+
+PairedSamples time_in_turn(Comm& comm, int rounds, const std::function<void()>& body,
+                           const std::function<double()>& bare) {
+  PairedSamples pairs;
+  for (int round = -kWarmUpPairs; round < rounds; ++round) {
+    const bool first = round % 2 == 0;
+    const double before = first ? time_once(comm, body) : 0;
+    const double theirs = bare();
+    const double ours = first ? before : time_once(comm, body);
+    if (round < 0) continue;
+    pairs.ours.seconds.push_back(ours);
+    pairs.bare.seconds.push_back(theirs);
+  }
+  take_maxima(comm, pairs.bare.seconds);
+  for (size_t i = 0; i < pairs.ours.seconds.size(); ++i)
+    pairs.ratios.push_back(pairs.ours.seconds[i] / pairs.bare.seconds[i]);
+  return pairs;
 }
 
 Interval median_interval(std::vector<double> samples) {

@@ -202,14 +202,15 @@ void run_case(benchmark::State& state, const Case& c, const Flags& flags, double
   }
 }
 
-using Pairing = PairedCopy(int64_t bytes, int rounds);
+using Pairing = PairedSamples(int64_t bytes, int rounds);
 
 void run_fidelity(benchmark::State& state, const std::string& against, Pairing* time_pair,
                   bool& wrong) {
   try {
-    const PairedCopy pair = time_pair(int64_t{64} << 20, 41);
-    report(state, pair.ours,
-           {{"of_" + against, pair.ratio}, {against + "_s", quantile(pair.bare.seconds, 0.5)}});
+    const PairedSamples pairs = time_pair(int64_t{64} << 20, 41);
+    report(state, pairs.ours,
+           {{"of_" + against, quantile(pairs.ratios, 0.5)},
+            {against + "_s", quantile(pairs.bare.seconds, 0.5)}});
   } catch (const std::exception& e) {
     wrong = wrong || dynamic_cast<const WrongData*>(&e) != nullptr;
     state.SkipWithError(e.what());

@@ -1,6 +1,7 @@
 #include "core/data/batch_source.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "core/data/sampler.h"
@@ -96,11 +97,27 @@ int64_t BatchMaker::rows(int64_t batch) const {
   return options_.share.end(global_rows(batch)) - first_row(batch);
 }
 
+Device BatchMaker::device() const {
+  return options_.device.type == DeviceType::cpu ? options_.device : Device{};
+}
+
 Batch BatchMaker::empty(int64_t batch) const {
-  const Device device = options_.device.type == DeviceType::cpu ? options_.device : Device{};
-  return {Tensor::empty(batch_shape(rows(batch), spec_.x), spec_.x_dtype, device),
-          Tensor::empty(batch_shape(rows(batch), spec_.y), spec_.y_dtype, device),
+  return {Tensor::empty(batch_shape(rows(batch), spec_.x), spec_.x_dtype, device()),
+          Tensor::empty(batch_shape(rows(batch), spec_.y), spec_.y_dtype, device()),
           global_rows(batch), first_row(batch), batch};
+}
+
+Batch BatchMaker::over(int64_t batch, std::shared_ptr<void> x, std::shared_ptr<void> y) const {
+  return {Tensor::over(std::move(x), batch_shape(rows(batch), spec_.x), spec_.x_dtype, device()),
+          Tensor::over(std::move(y), batch_shape(rows(batch), spec_.y), spec_.y_dtype, device()),
+          global_rows(batch), first_row(batch), batch};
+}
+
+Batch BatchMaker::copy_of(int64_t batch, const void* x, const void* y) const {
+  Batch made = empty(batch);
+  std::memcpy(made.x.mutable_raw(), x, static_cast<size_t>(made.x.bytes()));
+  std::memcpy(made.y.mutable_raw(), y, static_cast<size_t>(made.y.bytes()));
+  return made;
 }
 
 bool BatchMaker::fill(const Epoch& epoch, int64_t batch, std::byte* x, std::byte* y,

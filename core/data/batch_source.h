@@ -31,6 +31,9 @@ class BatchMaker {
   Epoch epoch(int64_t number) const;
   // This share's rows of a batch: memory for them, not yet filled.
   Batch empty(int64_t batch) const;
+  // The same over memory that somebody else filled, and a copy of such memory.
+  Batch over(int64_t batch, std::shared_ptr<void> x, std::shared_ptr<void> y) const;
+  Batch copy_of(int64_t batch, const void* x, const void* y) const;
   int64_t rows(int64_t batch) const;
   int64_t x_bytes() const { return x_bytes_; }  // of a sample
   int64_t y_bytes() const { return y_bytes_; }
@@ -46,6 +49,7 @@ class BatchMaker {
  private:
   int64_t first_row(int64_t batch) const;
   int64_t global_rows(int64_t batch) const;
+  Device device() const;  // of the batches as they are made: a GPU gets them afterwards
 
   const Dataset& dataset_;
   const LoaderOptions options_;

@@ -2,7 +2,6 @@
 // batch out of it: the cost of workers that cannot harm each other. Tasks go out and results come
 // back through one pipe each.
 #include <algorithm>
-#include <cstring>
 #include <map>
 
 #include "core/data/worker_processes.h"
@@ -131,10 +130,7 @@ class ProcessWorkers final : public BatchSource {
       issue();
       throw Error(why);
     }
-    Batch made = maker_.empty(result.batch);
-    std::memcpy(made.x.mutable_raw(), x(result.slot), static_cast<size_t>(made.x.bytes()));
-    std::memcpy(made.y.mutable_raw(), y(result.slot), static_cast<size_t>(made.y.bytes()));
-    return made;
+    return maker_.copy_of(result.batch, x(result.slot), y(result.slot));
   }
 
   const BatchMaker& maker_;

@@ -147,17 +147,11 @@ class Receiver {
  private:
   Batch fetch(const Message& message) const {
     const std::string address(message.address, message.address_bytes);
-    Batch batch = maker_.empty(message.batch);
-    const auto take = [&](uint64_t ticket, Tensor& into) {
-      const auto memory = map_segment(fetch_segment(address, ticket), into.bytes());
-      if (maker_.options().pin_memory)
-        std::memcpy(into.mutable_raw(), memory.get(), static_cast<size_t>(into.bytes()));
-      else
-        into = Tensor::over(memory, into.shape(), into.dtype(), into.device());
-    };
-    take(message.x, batch.x);
-    take(message.y, batch.y);
-    return batch;
+    const int64_t rows = maker_.rows(message.batch);
+    const auto x = map_segment(fetch_segment(address, message.x), rows * maker_.x_bytes());
+    const auto y = map_segment(fetch_segment(address, message.y), rows * maker_.y_bytes());
+    return maker_.options().pin_memory ? maker_.copy_of(message.batch, x.get(), y.get())
+                                       : maker_.over(message.batch, x, y);
   }
 
   const BatchMaker& maker_;

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <set>
 
 #include "parallel/launch.h"
+#include "tests/support/rank_main.h"
 
 namespace howmany {
 namespace {
@@ -107,21 +107,14 @@ TEST_P(BigMessages, ArriveWhole) {
 
 }  // namespace
 
-int main_of_rank(const std::string& backend) {
-  try {
-    GTEST_FLAG_SET(throw_on_failure, true);
-    check_big(*connect(place_from_environment(), backend));
-    return 0;
-  } catch (const std::exception& e) {
-    std::cerr << e.what() << std::endl;
-    return 98;
-  }
+int main_of_rank(char** arguments) {
+  GTEST_FLAG_SET(throw_on_failure, true);
+  check_big(*connect(place_from_environment(), arguments[1]));  // after "rank"
+  return 0;
 }
 
 }  // namespace howmany
 
 int main(int argc, char** argv) {
-  if (argc == 3 && std::string_view(argv[1]) == "rank") return howmany::main_of_rank(argv[2]);
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
+  return howmany::testing_support::rank_main(argc, argv, howmany::main_of_rank);
 }

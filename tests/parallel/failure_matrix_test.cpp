@@ -14,7 +14,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <iterator>
 #include <set>
 #include <thread>
@@ -22,6 +21,7 @@
 #include "parallel/launch.h"
 #include "parallel/private_folder.h"
 #include "parallel/straggler.h"
+#include "tests/support/rank_main.h"
 #include "tests/support/training.h"
 
 namespace howmany {
@@ -361,19 +361,10 @@ TEST_P(EverySlowRank, IsToldToAllWithTheTimeItCosts) {
 
 }  // namespace
 
-int main_of_rank(const std::string& name) {
-  try {
-    return run_rank(name);
-  } catch (const std::exception& e) {
-    std::cerr << e.what() << std::endl;
-    return 98;
-  }
-}
+int main_of_rank(char** arguments) { return run_rank(arguments[0]); }
 
 }  // namespace howmany
 
 int main(int argc, char** argv) {
-  if (argc == 2 && argv[1][0] != '-') return howmany::main_of_rank(argv[1]);
-  testing::InitGoogleMock(&argc, argv);
-  return RUN_ALL_TESTS();
+  return howmany::testing_support::rank_main(argc, argv, howmany::main_of_rank);
 }

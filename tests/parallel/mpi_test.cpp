@@ -14,6 +14,7 @@
 #include "parallel/launch.h"
 #include "parallel/private_folder.h"
 #include "tests/support/comm_claims.h"
+#include "tests/support/rank_main.h"
 
 namespace howmany {
 namespace {
@@ -144,20 +145,13 @@ TEST_F(Mpi, RefusesAProcessThatMpirunDidNotStart) {
 
 }  // namespace
 
-int main_of_rank(const std::string& backend, const std::string& role) {
-  try {
-    GTEST_FLAG_SET(throw_on_failure, true);
-    return run_role(backend, role);
-  } catch (const std::exception& e) {
-    std::cerr << e.what() << std::endl;
-    return 98;
-  }
+int main_of_rank(char** arguments) {
+  GTEST_FLAG_SET(throw_on_failure, true);
+  return run_role(arguments[0], arguments[1]);
 }
 
 }  // namespace howmany
 
 int main(int argc, char** argv) {
-  if (argc == 3 && argv[1][0] != '-') return howmany::main_of_rank(argv[1], argv[2]);
-  testing::InitGoogleMock(&argc, argv);
-  return RUN_ALL_TESTS();
+  return howmany::testing_support::rank_main(argc, argv, howmany::main_of_rank);
 }

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <iterator>
 
 #include "parallel/launch.h"
 #include "parallel/private_folder.h"
 #include "tests/support/comm_claims.h"
+#include "tests/support/rank_main.h"
 
 namespace howmany {
 namespace {
@@ -59,20 +59,13 @@ TEST(NcclAlone, NeedsNoGpu) {
 
 }  // namespace
 
-int main_of_rank() {
-  try {
-    GTEST_FLAG_SET(throw_on_failure, true);
-    return run_as_rank();
-  } catch (const std::exception& e) {
-    std::cerr << e.what() << std::endl;
-    return 98;
-  }
+int main_of_rank(char**) {
+  GTEST_FLAG_SET(throw_on_failure, true);
+  return run_as_rank();
 }
 
 }  // namespace howmany
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::string_view(argv[1]) == "rank") return howmany::main_of_rank();
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
+  return howmany::testing_support::rank_main(argc, argv, howmany::main_of_rank);
 }

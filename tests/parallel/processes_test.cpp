@@ -17,6 +17,7 @@
 
 #include "parallel/launch.h"
 #include "parallel/private_folder.h"
+#include "tests/support/rank_main.h"
 
 namespace howmany {
 namespace {
@@ -281,19 +282,10 @@ TEST_F(Processes, RefuseWhatCannotBeStarted) {
 
 }  // namespace
 
-int main_of_rank(const char* role) {
-  try {
-    return run_role(role);
-  } catch (const std::exception& e) {
-    std::cerr << e.what() << std::endl;
-    return 98;
-  }
-}
+int main_of_rank(char** arguments) { return run_role(arguments[0]); }
 
 }  // namespace howmany
 
 int main(int argc, char** argv) {
-  if (argc == 2 && argv[1][0] != '-') return howmany::main_of_rank(argv[1]);
-  testing::InitGoogleMock(&argc, argv);
-  return RUN_ALL_TESTS();
+  return howmany::testing_support::rank_main(argc, argv, howmany::main_of_rank);
 }

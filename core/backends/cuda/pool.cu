@@ -34,6 +34,12 @@ struct Pool {
     const int64_t at = out * window.stride - window.padding + window.size;
     return at < extent ? at : extent;
   }
+  // visit(y, x) at every tap of the window at `out` that is not padding.
+  template <typename Visit>
+  __device__ void each_tap(const Place& out, Visit visit) const {
+    for (int64_t y = begin(out.y); y < end(out.y, height); ++y)
+      for (int64_t x = begin(out.x); x < end(out.x, width); ++x) visit(y, x);
+  }
   // Windows [first, last) along an axis that see `in`.
   __device__ int64_t first_window(int64_t in) const {
     const int64_t past = in + window.padding - window.size;
@@ -94,13 +100,12 @@ void Cuda::max_pool(const Tensor& x, Window window, Tensor& chosen, Tensor& y) c
     const Pool::Place p = pool.in_y(i);
     int32_t winner = -1;
     float best = 0;
-    for (int64_t iy = pool.begin(p.y); iy < pool.end(p.y, pool.height); ++iy)
-      for (int64_t ix = pool.begin(p.x); ix < pool.end(p.x, pool.width); ++ix) {
-        const float value = xs[pool.at_x(p.n, iy, ix, p.c)];
-        if (winner >= 0 && !(value > best) && !isnan(value)) continue;
-        best = value;
-        winner = static_cast<int32_t>(iy * pool.width + ix);
-      }
+    pool.each_tap(p, [&](int64_t iy, int64_t ix) {
+      const float value = xs[pool.at_x(p.n, iy, ix, p.c)];
+      if (winner >= 0 && !(value > best) && !isnan(value)) return;
+      best = value;
+      winner = static_cast<int32_t>(iy * pool.width + ix);
+    });
     ys[i] = best;
     winners[i] = winner;
   });
@@ -121,9 +126,7 @@ void Cuda::avg_pool(const Tensor& x, Window window, Tensor& y) const {
   each(y.numel(), on, [=] __device__(int64_t i) {
     const Pool::Place p = pool.in_y(i);
     double sum = 0;
-    for (int64_t iy = pool.begin(p.y); iy < pool.end(p.y, pool.height); ++iy)
-      for (int64_t ix = pool.begin(p.x); ix < pool.end(p.x, pool.width); ++ix)
-        sum += xs[pool.at_x(p.n, iy, ix, p.c)];
+    pool.each_tap(p, [&](int64_t iy, int64_t ix) { sum += xs[pool.at_x(p.n, iy, ix, p.c)]; });
     ys[i] = static_cast<float>(share * sum);
   });
 }

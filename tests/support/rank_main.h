@@ -1,0 +1,27 @@
+// main() of a test whose program is also the ranks that it starts: as a rank it gets
+// its arguments, and ends with 98 and a line when something is thrown.
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <exception>
+#include <iostream>
+#include <string>
+
+namespace howmany::testing_support {
+
+template <typename RunRank>
+int rank_main(int argc, char** argv, RunRank run_rank) {
+  if (argc == 1 || argv[1][0] == '-') {
+    testing::InitGoogleMock(&argc, argv);
+    return RUN_ALL_TESTS();
+  }
+  try {
+    return run_rank(argv + 1);
+  } catch (const std::exception& e) {
+    std::cerr << e.what() << std::endl;
+    return 98;
+  }
+}
+
+}  // namespace howmany::testing_support
