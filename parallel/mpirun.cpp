@@ -15,11 +15,11 @@
 namespace howmany {
 namespace {
 
-// $0: the folder of the launch; the arguments: the grace in tenths of a second, then the rank's
-// own. A signal to the group reaches the rank too, so the shell itself ignores it by an empty trap;
-// and what it would say of a killed rank ("Killed") is for us to say.
+// $0: the folder of the launch; the arguments: that of shared memory, the grace in tenths of a
+// second, then the rank's own. A signal to the group reaches the rank too, so the shell itself
+// ignores it by an empty trap; and what it would say of a killed rank ("Killed") is for us to say.
 constexpr const char* kShell = R"sh(
-ticks=$1; shift
+segments=$1 ticks=$2; shift 2
 export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE
 export LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK LOCAL_WORLD_SIZE=$OMPI_COMM_WORLD_LOCAL_SIZE
 [ "$RANK" = 0 ] || exec >/dev/null
@@ -27,6 +27,8 @@ exec 3>&2 2>/dev/null
 trap : TERM INT
 sh -c 'echo $$ >"$0/pid.$RANK"; exec "$@"' "$0" "$@" 2>&3 3>&-
 code=$?
+read -r _ _ _ parent _ <"/proc/$$/stat"
+[ "$parent" = $PPID ] || { rm -rf "$0" "$segments"; exit $code; }
 rm -f "$0/pid.$RANK"
 [ $code = 0 ] && exit 0
 echo $code >"$0/.exit.$RANK" && mv "$0/.exit.$RANK" "$0/exit.$RANK"
@@ -47,18 +49,23 @@ RankExit read_exit(const std::filesystem::path& file, int rank) {
 }  // namespace
 
 std::vector<std::string> mpirun_command(const std::vector<std::string>& argv, int world,
-                                        const std::string& folder,
+                                        const LaunchFolders& folders,
                                         std::chrono::milliseconds grace) {
   std::vector<std::string> command = {"mpirun", "--quiet"};
   if (geteuid() == 0) command.emplace_back("--allow-run-as-root");
   // Who asked for more ranks than cores said so to howmany, and ranks bind themselves.
   command.insert(command.end(), {"--oversubscribe", "--bind-to", "none"});
   // Only this host: neither ssh nor Slurm places ranks elsewhere, and no network is used.
-  const std::pair<const char*, std::string> settings[] = {
-      {"plm", "isolated"}, {"ras", "^slurm"}, {"btl", "^tcp"}, {"orte_tmpdir_base", folder}};
+  std::vector<std::pair<const char*, std::string>> settings = {
+      {"plm", "isolated"},
+      {"ras", "^slurm"},
+      {"btl", "^tcp"},
+      {"orte_tmpdir_base", folders.launch}};
+  if (!folders.segments.empty())
+    settings.emplace_back("btl_vader_backing_directory", folders.segments);
   for (const auto& [name, value] : settings) command.insert(command.end(), {"--mca", name, value});
-  command.insert(command.end(), {"-n", std::to_string(world), "sh", "-c", kShell, folder,
-                                 std::to_string(grace.count() / 100)});
+  command.insert(command.end(), {"-n", std::to_string(world), "sh", "-c", kShell, folders.launch,
+                                 folders.segments, std::to_string(grace.count() / 100)});
   command.insert(command.end(), argv.begin(), argv.end());
   return command;
 }

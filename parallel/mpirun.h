@@ -13,8 +13,14 @@
 
 namespace howmany {
 
+// `segments` is for Open MPI's shared memory; empty: where it likes. Should mpirun be killed, both
+// go with the ranks.
+struct LaunchFolders {
+  std::string launch, segments;
+};
 std::vector<std::string> mpirun_command(const std::vector<std::string>& argv, int world,
-                                        const std::string& folder, std::chrono::milliseconds grace);
+                                        const LaunchFolders& folders,
+                                        std::chrono::milliseconds grace);
 // The earliest, by the files in the folder.
 std::optional<RankExit> first_bad_exit(const std::string& folder, int world);
 // To the ranks themselves: mpirun would give them a second, then kill them.

@@ -13,7 +13,8 @@ namespace howmany {
 
 class PrivateFolder {
  public:
-  PrivateFolder() : path_((std::filesystem::temp_directory_path() / "howmany-XXXXXX").string()) {
+  explicit PrivateFolder(const std::filesystem::path& in = std::filesystem::temp_directory_path())
+      : path_((in / "howmany-XXXXXX").string()) {
     HM_ENSURE(mkdtemp(path_.data()) != nullptr, "[launch] folder {}: {}", path_,
               std::strerror(errno));
   }

@@ -26,6 +26,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Action = struct sigaction;
 
+constexpr const char* kSharedMemory = "/dev/shm";
+
 // SIGINT and SIGTERM of this process, while it exists. fd() is readable once one has come. SIGCHLD
 // gets its default, because the exits of ignored children are lost.
 class Signals {
@@ -266,7 +268,7 @@ class Watch {
 };
 
 std::vector<RankProcess> start_ranks(const std::vector<std::string>& argv, int world,
-                                     const ProcessOptions& options, const std::string& folder) {
+                                     const ProcessOptions& options, const LaunchFolders& folders) {
   std::vector<RankProcess> ranks;
   for (int rank = 0; rank < world; ++rank) {
     std::vector<std::string> ours = options.environment;
@@ -274,7 +276,7 @@ std::vector<RankProcess> start_ranks(const std::vector<std::string>& argv, int w
     ours.push_back(fmt::format("LOCAL_RANK={}", rank));
     ours.push_back(fmt::format("WORLD_SIZE={}", world));
     ours.push_back(fmt::format("LOCAL_WORLD_SIZE={}", world));
-    ours.push_back(fmt::format("HOWMANY_RENDEZVOUS=file:{}/meet", folder));
+    ours.push_back(fmt::format("HOWMANY_RENDEZVOUS=file:{}/meet", folders.launch));
     ranks.emplace_back(argv, environment_with(std::move(ours)), rank);
   }
   return ranks;
@@ -282,12 +284,12 @@ std::vector<RankProcess> start_ranks(const std::vector<std::string>& argv, int w
 
 // One process, whose children are the ranks.
 std::vector<RankProcess> start_mpirun(const std::vector<std::string>& argv, int world,
-                                      const ProcessOptions& options, const std::string& folder) {
+                                      const ProcessOptions& options, const LaunchFolders& folders) {
   std::vector<std::string> ours = options.environment;
-  ours.push_back(fmt::format("HOWMANY_RENDEZVOUS=file:{}/meet", folder));
-  ours.push_back(fmt::format("HOWMANY_EXITS={}", folder));
+  ours.push_back(fmt::format("HOWMANY_RENDEZVOUS=file:{}/meet", folders.launch));
+  ours.push_back(fmt::format("HOWMANY_EXITS={}", folders.launch));
   std::vector<RankProcess> started;
-  started.emplace_back(mpirun_command(argv, world, folder, options.grace),
+  started.emplace_back(mpirun_command(argv, world, folders, options.grace),
                        environment_with(std::move(ours)), 0);
   return started;
 }
@@ -295,6 +297,8 @@ std::vector<RankProcess> start_mpirun(const std::vector<std::string>& argv, int 
 RankExit run(const std::vector<std::string>& argv, int world, const ProcessOptions& options,
              int& signal) {
   const PrivateFolder folder;
+  std::optional<PrivateFolder> segments;
+  if (options.mpirun && access(kSharedMemory, W_OK) == 0) segments.emplace(kSharedMemory);
   Signals signals;
   const auto start = options.mpirun ? start_mpirun : start_ranks;
   std::function<bool()> failed;
@@ -303,7 +307,8 @@ RankExit run(const std::vector<std::string>& argv, int world, const ProcessOptio
     if (options.mpirun) signal_ranks(folder.path(), world, passed);
     return options.mpirun;
   };
-  Watch watch(start(argv, world, options, folder.path()), options, pass, failed);
+  const LaunchFolders folders{folder.path(), segments ? segments->path() : ""};
+  Watch watch(start(argv, world, options, folders), options, pass, failed);
   RankExit exit = watch.wait(signals);
   signal = watch.signal();
   if (!options.mpirun || exit.code == 0) return exit;

@@ -2,6 +2,7 @@
 // timeout: 300
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,8 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <set>
+#include <thread>
 
 #include "parallel/launch.h"
 #include "parallel/private_folder.h"
@@ -25,6 +28,11 @@ using namespace std::chrono_literals;
 
 // --- what the ranks do: this program started again with the names of a backend and a role ---
 
+void write_down(int rank, const std::string& text) {
+  const std::filesystem::path folder = std::getenv("TEST_FOLDER");
+  std::ofstream(folder / fmt::format("error{}", rank)) << text;
+}
+
 // Rank 1 ends, one way or another, after some rounds; the others write down how they learn of it.
 int lose_one(Comm& comm, const std::function<void()>& end) {
   Tensor t = Tensor::full({1 << 20}, 1);
@@ -37,9 +45,17 @@ int lose_one(Comm& comm, const std::function<void()>& end) {
       comm.all_reduce(t);
     }
   } catch (const CommError& e) {
-    const std::filesystem::path folder = std::getenv("TEST_FOLDER");
-    std::ofstream(folder / fmt::format("error{}", comm.rank())) << e.what();
+    write_down(comm.rank(), e.what());
     return 3;
+  }
+}
+
+// Says that it is there, and communicates until something ends it.
+int stay(Comm& comm) {
+  Tensor t = Tensor::full({1 << 20}, 1);
+  for (int round = 0;; ++round) {
+    comm.all_reduce(t);
+    if (round == 3) write_down(comm.rank(), std::to_string(getpid()));
   }
 }
 
@@ -51,6 +67,7 @@ int run_role(const std::string& backend, const std::string& role) {
       for (const auto& [what, value] : comm->details()) std::cout << what << ": " << value << "\n";
     return 0;
   }
+  if (role == "stay") return stay(*comm);
   if (role == "kill") return lose_one(*comm, [] { raise(SIGKILL); });
   if (role == "exit") return lose_one(*comm, [] { _exit(7); });
   if (role == "leave") return lose_one(*comm, [] {});
@@ -61,6 +78,21 @@ int run_role(const std::string& backend, const std::string& role) {
 }
 
 // --- the tests ---
+
+std::set<std::string> names_in(const std::filesystem::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    names.insert(entry.path().filename());
+  return names;
+}
+
+void await(const std::function<bool()>& condition, const char* what) {
+  const auto end = std::chrono::steady_clock::now() + 60s;
+  while (!condition()) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end) << what;
+    std::this_thread::sleep_for(10ms);
+  }
+}
 
 class Mpi : public ::testing::Test {
  protected:
@@ -79,6 +111,7 @@ class Mpi : public ::testing::Test {
     return launch_processes({std::filesystem::read_symlink("/proc/self/exe"), "mpi", role}, world,
                             options);
   }
+  const std::string& temporary() const { return temporary_.path(); }
   std::string error_of(int rank) const {
     std::ifstream in(fmt::format("{}/error{}", notes_.path(), rank));
     return {std::istreambuf_iterator<char>(in), {}};
@@ -136,6 +169,24 @@ TEST_F(Mpi, LearnsThatARankLeft) {
 TEST_F(Mpi, LearnsWhyARankAborted) {
   launch("abort", 3, {.grace = 3s});
   expect_rank_1_named("failed: rank 1 is out of luck");
+}
+
+TEST_F(Mpi, NothingStaysWhenTheLauncherIsKilled) {
+  const std::set<std::string> segments = names_in("/dev/shm");
+  const pid_t launcher = fork();
+  if (launcher == 0) _exit(launch("stay", 2).code);
+  await([&] { return !error_of(0).empty() && !error_of(1).empty(); }, "the ranks do not start");
+  const std::set<std::string> during = names_in("/dev/shm");
+  EXPECT_NE(during, segments);
+  kill(launcher, SIGKILL);
+  waitpid(launcher, nullptr, 0);
+  for (const int rank : {0, 1})
+    await([&] { return kill(std::stoi(error_of(rank)), 0) != 0; }, "a rank goes on");
+  await([&] { return std::filesystem::is_empty(temporary()); }, "temporary files stay");
+  std::set<std::string> ours;
+  std::ranges::set_difference(during, segments, std::inserter(ours, ours.end()));
+  for (const std::string& name : ours)
+    await([&] { return !names_in("/dev/shm").contains(name); }, "shared memory stays");
 }
 
 TEST_F(Mpi, RefusesAProcessThatMpirunDidNotStart) {
