@@ -8,6 +8,7 @@
 #include "benches/verify.h"
 #include "core/error.h"
 #include "core/names.h"
+#include "parallel/patience.h"
 
 namespace howmany::benches {
 namespace {
@@ -30,7 +31,9 @@ std::string how_it_ended(const RankExit& end) {
 void run_rank(const Workload& work, Comm& comm, Device device, const Ranks::Body& body) {
   const DeviceScope on(device);
   const KernelScope kernels(work.kernels);
-  comm.set_timeout(std::chrono::milliseconds(static_cast<int64_t>(work.timeout_seconds * 1e3)));
+  const std::chrono::milliseconds time(static_cast<int64_t>(work.timeout_seconds * 1e3));
+  comm.set_timeout(time);
+  set_patience(time);
   body(comm, device);
 }
 

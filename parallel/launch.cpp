@@ -1,5 +1,7 @@
 #include "parallel/launch.h"
 
+#include <algorithm>
+#include <condition_variable>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -9,6 +11,8 @@
 #include "core/error.h"
 #include "core/names.h"
 #include "parallel/comm_list.h"
+#include "parallel/first_failure.h"
+#include "parallel/patience.h"
 #include "parallel/private_folder.h"
 #include "parallel/program_id.h"
 
@@ -25,36 +29,48 @@ Factory factory_of(std::string_view backend) {
   throw std::invalid_argument(unknown_name("backend", backend, comm_names()));
 }
 
-std::string text_of(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::exception& e) {
-    return e.what();
-  } catch (...) {
-    return "an exception of unknown type";
-  }
-}
-
-// The first failure of several threads.
-class FirstFailure {
+// Which ranks have not ended, and what failed first.
+class Attendance {
  public:
-  void keep(std::exception_ptr failure) {
-    std::lock_guard lock(mutex_);
-    if (!first_) first_ = std::move(failure);
+  explicit Attendance(int world) : present_(static_cast<size_t>(world), true) {}
+
+  void leave(int rank) {
+    change([&] { present_[static_cast<size_t>(rank)] = false; });
   }
-  void rethrow() {
-    if (first_) std::rethrow_exception(first_);
+  void fail(const std::exception_ptr& failure) {
+    change([&] { failure_.keep(failure); });
   }
+  // However long they take; but once one has failed, the others have to end before patience does.
+  void wait_for_all() {
+    std::unique_lock lock(mutex_);
+    const auto none = [this] { return std::ranges::find(present_, true) == present_.end(); };
+    changed_.wait(lock, [&] { return none() || failure_.get(); });
+    if (changed_.wait_for(lock, patience(), none)) return;
+    const auto hung = std::ranges::find(present_, true) - present_.begin();
+    give_up_on(fmt::format("rank {} of {}", hung, present_.size()),
+               "another failed: " + text_of(failure_.get()));
+  }
+  void rethrow() const { failure_.rethrow(); }
 
  private:
+  void change(const std::function<void()>& what) {
+    {
+      const std::lock_guard lock(mutex_);
+      what();
+    }
+    changed_.notify_all();
+  }
+
   std::mutex mutex_;
-  std::exception_ptr first_;
+  std::condition_variable changed_;
+  std::vector<bool> present_;
+  FirstFailure failure_;
 };
 
 // Runs join(rank), then body on what it returns, on a thread for each rank.
 void run_ranks(int world, const std::function<std::unique_ptr<Comm>(int)>& join,
                const std::function<void(Comm&)>& body) {
-  FirstFailure failure;
+  Attendance ranks(world);
   const auto run = [&](int rank) {
     std::unique_ptr<Comm> comm;
     try {
@@ -62,24 +78,28 @@ void run_ranks(int world, const std::function<std::unique_ptr<Comm>(int)>& join,
       body(*comm);
     } catch (...) {
       const std::string why = text_of(std::current_exception());
-      failure.keep(std::current_exception());
+      ranks.fail(std::current_exception());
       if (comm) comm->abort(why);
     }
+    comm.reset();
+    ranks.leave(rank);
   };
   std::vector<std::jthread> threads;
   try {
     for (int rank = 0; rank < world; ++rank) threads.emplace_back(run, rank);
   } catch (...) {
-    failure.keep(std::current_exception());
+    ranks.fail(std::current_exception());
     for (int rank = static_cast<int>(threads.size()); rank < world; ++rank) {
       try {
         join(rank);  // and leaves: nobody waits for a rank that has no thread
       } catch (const std::exception&) {
       }
+      ranks.leave(rank);
     }
   }
+  ranks.wait_for_all();
   threads.clear();
-  failure.rethrow();
+  ranks.rethrow();
 }
 
 // Who the ranks are: what each tells of itself, by rank. The text goes cut, with a hash of all.

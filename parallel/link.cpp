@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "parallel/patience.h"
 
 namespace howmany {
 namespace {
@@ -55,7 +56,7 @@ class CommLink : public Link {
 // A queue between two threads. The receiver copies, on its own device.
 class ThreadLink : public Link {
  public:
-  explicit ThreadLink(Device device) : device_(device) {}
+  ThreadLink(Device from, Device to) : from_(from), to_(to) {}
 
   void send(const Tensor& t) override {
     {
@@ -69,12 +70,16 @@ class ThreadLink : public Link {
     Tensor t;
     {
       std::unique_lock lock(mutex_);
-      arrived_.wait(lock, [&] { return !queue_.empty() || closed_; });
+      const auto time = patience();
+      const bool in_time =
+          arrived_.wait_for(lock, time, [&] { return !queue_.empty() || closed_; });
+      HM_ENSURE(in_time, "[link] {} has sent nothing to {} for {:.1f} s", from_.str(), to_.str(),
+                std::chrono::duration<double>(time).count());
       HM_ENSURE(!closed_, "[link] another stage failed: {}", why_);
       t = std::move(queue_.front());
       queue_.pop_front();
     }
-    return t.to(device_);
+    return t.to(to_);
   }
   void flush() override {}
   void close(std::string_view why) override {
@@ -87,7 +92,7 @@ class ThreadLink : public Link {
   }
 
  private:
-  const Device device_;
+  const Device from_, to_;
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::deque<Tensor> queue_;
@@ -129,8 +134,10 @@ StageLinks connect_stages(Comm& stages, Device device) {
 std::vector<StageLinks> connect_threads(const std::vector<Device>& devices) {
   std::vector<StageLinks> links(devices.size());
   for (size_t i = 0; i + 1 < devices.size(); ++i) {
-    links[i].to_next = links[i + 1].from_previous = std::make_shared<ThreadLink>(devices[i + 1]);
-    links[i].from_next = links[i + 1].to_previous = std::make_shared<ThreadLink>(devices[i]);
+    links[i].to_next = links[i + 1].from_previous =
+        std::make_shared<ThreadLink>(devices[i], devices[i + 1]);
+    links[i].from_next = links[i + 1].to_previous =
+        std::make_shared<ThreadLink>(devices[i + 1], devices[i]);
   }
   return links;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
-#include <exception>
 #include <mutex>
 #include <thread>
 
@@ -11,6 +10,8 @@
 #include "core/data/loader.h"
 #include "core/error.h"
 #include "core/profile/range.h"
+#include "parallel/first_failure.h"
+#include "parallel/patience.h"
 
 namespace howmany {
 namespace {
@@ -97,24 +98,36 @@ struct ParallelApply::State {
   int running = 0;  // ... and have not ended
   int64_t round = 0;
   bool stop = false;
-  std::exception_ptr error;
+  FirstFailure failure;
+  std::vector<bool> at_work;
   std::vector<std::thread> threads;
 
   void serve(int index);
   void run_one(int index);
+  void wait_for_all(std::unique_lock<std::mutex>& lock);
 };
 
 void ParallelApply::State::run_one(int index) {
-  std::exception_ptr failure;
   try {
     const BackendScope as_caller(*kernels);
     (*body)(index);
   } catch (...) {
-    failure = std::current_exception();
+    failure.keep(std::current_exception());
   }
   const std::lock_guard lock(mutex);
-  if (failure && !error) error = failure;
-  if (--running == 0) ended.notify_one();
+  at_work[static_cast<size_t>(index)] = false;
+  --running;
+  ended.notify_one();
+}
+
+// Computing takes as long as it takes, but about as long on each device.
+void ParallelApply::State::wait_for_all(std::unique_lock<std::mutex>& lock) {
+  ended.wait(lock, [this] { return running < count; });
+  if (ended.wait_for(lock, patience(), [this] { return running == 0; })) return;
+  const auto hung = std::ranges::find(at_work, true) - at_work.begin();
+  const std::exception_ptr other = failure.get();
+  give_up_on(devices[static_cast<size_t>(hung)].str(),
+             other ? "another device failed: " + text_of(other) : "another device");
 }
 
 void ParallelApply::State::serve(int index) {
@@ -155,11 +168,12 @@ void ParallelApply::operator()(int count, const std::function<void(int)>& body) 
   state_->body = &body;
   state_->kernels = &backend_for(Tensor::empty({1}, Dtype::f32, state_->devices[0]));
   state_->count = state_->running = count;
-  state_->error = nullptr;
+  state_->failure.forget();
+  state_->at_work.assign(static_cast<size_t>(count), true);
   ++state_->round;
   state_->wake.notify_all();
-  state_->ended.wait(lock, [&] { return state_->running == 0; });
-  if (state_->error) std::rethrow_exception(state_->error);
+  state_->wait_for_all(lock);
+  state_->failure.rethrow();
 }
 
 }  // namespace howmany

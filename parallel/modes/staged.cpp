@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <exception>
-#include <mutex>
 #include <optional>
 
 #include "core/clock.h"
 #include "core/error.h"
 #include "parallel/batch.h"
+#include "parallel/first_failure.h"
 #include "parallel/placement.h"
 #include "parallel/primitives.h"
 #include "parallel/stage.h"
@@ -211,20 +211,16 @@ class Staged : public Mode {
   // The stage that fails first is the one that is reported; the others are woken.
   void for_each_stage(const std::function<void(size_t)>& body) {
     if (!threads_) return body(0);
-    std::mutex mutex;
-    std::exception_ptr first;
+    FirstFailure failure;
     (*threads_)(static_cast<int>(stages_.size()), [&](int i) {
       try {
         body(static_cast<size_t>(i));
       } catch (const std::exception& e) {
-        {
-          const std::lock_guard lock(mutex);
-          if (!first) first = std::current_exception();
-        }
+        failure.keep(std::current_exception());
         abort(e.what());
       }
     });
-    if (first) std::rethrow_exception(first);
+    failure.rethrow();
   }
 
   void abort(std::string_view why) {
