@@ -78,9 +78,10 @@ void add_measured_sides(CLI::App& app, GateArguments& a) {
 void add_schedule(CLI::App& app, GateArguments& a) {
   app.add_option("--screen", a.screen, "Pairs of launches to screen with [10]")
       ->check(CLI::Range(6, 10000));
-  app.add_option("--pairs", a.pairs, "Fresh pairs that decide what the screen left open [30]")
+  app.add_option("--pairs", a.pairs, "Fresh pairs that decide what the screen left open [40]")
       ->check(CLI::Range(6, 10000));
-  app.add_option("--repetitions", a.repetitions, "In each launch, which counts as their median [3]")
+  app.add_option("--repetitions", a.repetitions,
+                 "In each launch, which counts as the best of them [3]")
       ->check(CLI::Range(1, 1000));
   app.add_option("--min-time", a.min_seconds, "Seconds of a repetition [0.01]")
       ->check(CLI::PositiveNumber);
@@ -105,7 +106,7 @@ void add_gate(CLI::App& parent, int& code) {
   add_schedule(*app, *a);
   app->add_flag("--self-test", a->self_test,
                 "How often this gate alarms on unchanged code, and what slowdowns it finds, here");
-  app->add_option("--blocks", a->blocks, "Blocks of the self-test [12000]")
+  app->add_option("--blocks", a->blocks, "Blocks of the self-test [15000]")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   app->footer(
       std::string(kExitCodes) +
@@ -113,7 +114,7 @@ void add_gate(CLI::App& parent, int& code) {
       "  howmany gate --base old/bin/my_bench --candidate new/bin/my_bench\n"
       "  howmany gate --base-build build-main --candidate-build build --bench core_bench\n"
       "  howmany gate --base ... --candidate ... --write junit=gate.xml --time-budget 300\n"
-      "  howmany gate --self-test --out gate-trace --time-budget 840   # go on: again\n"
+      "  howmany gate --self-test --out gate-trace --time-budget 1200   # go on: again\n"
       "  howmany compare OUT/base.json OUT/candidate.json              # judge again, in pairs");
   app->callback([a, &code] { code = run_gate(*a); });
 }

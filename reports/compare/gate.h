@@ -16,7 +16,7 @@ struct GateArguments {
   std::string base_build, candidate_build;  // or folders of built programs, and which of them
   std::vector<std::string> benches;
   std::string bench_args;
-  int screen = 10, pairs = 30, repetitions = 3;
+  int screen = 10, pairs = 40, repetitions = 3;
   double min_seconds = 0.01, time_budget = 300, run_timeout = 120;
   uint64_t seed = 1;
   bool plain = false, canary = true, shortcut = true, quiet = false;
@@ -24,7 +24,7 @@ struct GateArguments {
   JudgeArguments judge;
 
   bool self_test = false;
-  int64_t blocks = 12000;  // of the self-test
+  int64_t blocks = 15000;  // of the self-test
 };
 
 int run_gate(const GateArguments& arguments);

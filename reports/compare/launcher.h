@@ -20,7 +20,7 @@ std::vector<std::string> split_command(const std::string& option, const std::str
 std::string find_command(const std::string& side, const std::string& name);
 
 struct LaunchOptions {
-  int repetitions = 3;        // in each process; the launch counts as their median
+  int repetitions = 3;        // in each process; the launch counts as the best of them
   double min_seconds = 0.01;  // of a repetition, where the program chooses its iterations
   double timeout_seconds = 120;
   bool plain = false;  // add no flags: the command prints the JSON by itself

@@ -14,7 +14,7 @@
 namespace howmany {
 
 struct GateRules {
-  int screen = 10, pairs = 30;
+  int screen = 10, pairs = 40;
   JudgeOptions judge;
 };
 

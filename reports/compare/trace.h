@@ -34,8 +34,8 @@ class TraceFile {
 
 // A last line that is cut off is left out. Throws InputError naming file and line for others.
 std::vector<Launch> trace_from_text(const std::string& text, const std::string& source);
-// The launches of one arm: a sample is the median of a launch, its index the block. Two suites of
-// one trace are paired by their blocks.
+// The launches of one arm: a sample is the best repetition of a launch (the median of a metric that
+// has no better), its index the block. Two suites of one trace are paired by their blocks.
 Suite suite_of(const std::vector<Launch>& launches, const std::string& arm);
 Launch launch_of(const Suite& suite);  // what one process gave
 // The samples of blocks `first` to `last`, which is not included.

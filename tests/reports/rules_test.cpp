@@ -147,6 +147,25 @@ TEST(Trace, IsReadBackWithoutALineThatWasCutOff) {
   EXPECT_THROW(trace_from_text("nonsense\n", "t"), InputError);
 }
 
+// A repetition that something else slowed down says nothing of the program.
+TEST(Trace, LaunchesCountAsTheirBestRepetition) {
+  Launch launch{.block = 7, .arm = "base", .position = 0, .wall_seconds = 1, .values = {}};
+  launch.values["a"] = {{"real_time", {3, 1, 2}},
+                        {"items_per_second", {30, 10, 20}},
+                        {"allocs_per_iter", {5, 5, 5}},
+                        {"loss", {0.3, 0.1, 0.2}}};
+  const Suite suite = suite_of({launch}, "base");
+  const auto sample = [&](const char* metric) {
+    const Sample& only = suite.benchmarks.at(0).metrics.at(metric).at(0);
+    EXPECT_EQ(only.index, 7);
+    return only.value;
+  };
+  EXPECT_EQ(sample("real_time"), 1);
+  EXPECT_EQ(sample("items_per_second"), 30);
+  EXPECT_EQ(sample("allocs_per_iter"), 5);
+  EXPECT_EQ(sample("loss"), 0.2);
+}
+
 TEST(Trace, BecomesFilesThatComparePairsAgain) {
   Machine machine(7);
   const auto launches = machine.trace(12, 2, 0, "candidate");
