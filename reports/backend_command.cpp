@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "reports/backend_format.h"
+#include "reports/backend_rounds.h"
 #include "reports/files.h"
 #include "reports/json.h"
 #include "reports/list_option.h"
@@ -20,14 +21,12 @@ namespace howmany {
 namespace {
 
 constexpr double kCeilingSeconds = 3;
-constexpr double kStartSeconds = 1;  // of a bench and its ranks
-constexpr double kLeastSeconds = 1;  // for one backend
 constexpr double kBeyondBudget = 120;
 
 struct BackendArguments {
   std::vector<std::string> backends, ops, devices, models;
   std::string min_bytes = "4", max_bytes = "64M", dtype = "f32";
-  std::optional<int> size_factor, cores_per_device;
+  std::optional<int> size_factor, cores_per_device, rounds;
   double time_budget = 60;
   bool oversubscribe = false;
   OutputArguments output;
@@ -100,41 +99,55 @@ void check_arguments(const BackendArguments& a, const std::string& devices,
 
 class BackendMeasuring {
  public:
-  BackendMeasuring(const BackendArguments& a, std::string folder)
-      : a_(a), folder_(std::move(folder)) {}
+  BackendMeasuring(const BackendArguments& a, std::string folder, int rounds)
+      : a_(a), folder_(std::move(folder)), rounds_(rounds) {}
 
   void ceilings() {
     tell("this machine's own ceilings", kCeilingSeconds);
     run({.program = "transfer_bench",
          .folder = folder_,
          .arguments = {"--ceilings", "--budget-seconds", fmt::format("{}", kCeilingSeconds)},
-         .timeout_seconds = kCeilingSeconds + kBeyondBudget});
+         .timeout_seconds = kCeilingSeconds + kBeyondBudget},
+        0);
   }
 
-  void backend(const std::string& name, const std::string& devices, double seconds) {
-    tell(name, seconds);
+  void backend(const std::string& name, const std::string& devices, double seconds, int round) {
+    const bool many = rounds_ > 1;
+    tell(many ? fmt::format("{} (round {} of {})", name, round + 1, rounds_) : name, seconds);
     run({.program = "backend_bench",
          .folder = folder_,
          .arguments = bench_arguments(a_, devices, name, seconds),
-         .timeout_seconds = 3 * seconds + kBeyondBudget});
+         .timeout_seconds = 3 * seconds + kBeyondBudget},
+        round);
+  }
+
+  std::vector<Measurement> table() const {
+    std::vector<std::vector<Measurement>> rounds(static_cast<size_t>(rounds_));
+    for (const SuiteRun& run : runs)
+      std::ranges::move(measurements_of(run),
+                        std::back_inserter(rounds[static_cast<size_t>(run.round)]));
+    return over_rounds(rounds);
   }
 
   std::vector<SuiteRun> runs;
 
  private:
   void tell(const std::string& what, double seconds) const {
-    if (!a_.output.quiet) fmt::print(stderr, "measuring {}, about {:.0f} s\n", what, seconds);
+    if (a_.output.quiet || interrupted()) return;
+    fmt::print(stderr, "measuring {}, about {:.0f} s\n", what, seconds);
   }
-  void run(SuiteCommand command) {
+  void run(SuiteCommand command, int round) {
     if (interrupted()) return;
     command.verbose = a_.output.verbose;
     runs.push_back(run_suite(command));
+    runs.back().round = round;
     // Files of each suite as they stand: whatever ends us, what was measured is kept.
     write_suite(folder_, "backend", runs);
   }
 
   const BackendArguments& a_;
   const std::string folder_;
+  const int rounds_;
 };
 
 nlohmann::json request_of(const BackendArguments& a, const std::string& devices,
@@ -152,18 +165,19 @@ int run_backend(const BackendArguments& a) {
   check_arguments(a, devices, chosen.backends);
   const std::string folder = result_folder(a.output.out);
   catch_interrupts();
-  BackendMeasuring measuring(a, folder);
+  const RoundPlan plan = plan_rounds(a.time_budget - kCeilingSeconds,
+                                     static_cast<int>(chosen.backends.size()), a.rounds);
+  BackendMeasuring measuring(a, folder, plan.rounds);
   measuring.ceilings();
-  const auto count = static_cast<double>(chosen.backends.size());
-  const double each =
-      std::max(kLeastSeconds, (a.time_budget - kCeilingSeconds) / count - kStartSeconds);
-  for (const std::string& name : chosen.backends) measuring.backend(name, devices, each);
+  // By turns, so that what changes meanwhile on the machine meets every backend.
+  for (int round = 0; round < plan.rounds; ++round)
+    for (const std::string& name : chosen.backends)
+      measuring.backend(name, devices, plan.seconds, round);
 
   Summary summary;
-  for (const SuiteRun& run : measuring.runs) {
+  for (const SuiteRun& run : measuring.runs)
     if (summary.context.empty()) summary.context = run.file.context;
-    for (Measurement& m : measurements_of(run)) summary.measurements.push_back(std::move(m));
-  }
+  summary.measurements = measuring.table();
   BackendAdvice advice = advise_backend(summary.measurements, gpu_of(summary.context));
   advice.notes.insert(advice.notes.end(), chosen.left_out.begin(), chosen.left_out.end());
   summary.answer["backend"] = to_json(advice, summary.measurements);
@@ -235,6 +249,9 @@ void add_backend_command(CLI::App& app, int& code) {
       ->check(CLI::Range(1, 4096));
   sub->add_option("--time-budget", a->time_budget, "Seconds for the whole measurement [60]")
       ->check(CLI::PositiveNumber);
+  sub->add_option("--rounds", a->rounds,
+                  "Fresh starts that each cell is measured in [3 to 5, or 1]")
+      ->check(CLI::Range(1, 1000));
   sub->add_flag("--oversubscribe", a->oversubscribe, "Allow more ranks than cores; marked");
   add_output_options(*sub, a->output);
   sub->footer(

@@ -173,8 +173,15 @@ void write_suite(const std::string& folder, const std::string& suite,
   std::string lines;
   for (const SuiteRun& run : runs) {
     if (context.empty()) context = run.file.context;
-    for (const BenchRow& row : run.file.rows) rows.push_back(nlohmann::ordered_json(row.json));
-    for (const SampleLine& line : run.samples) lines += dump_json_line(line.json);
+    for (const BenchRow& row : run.file.rows) {
+      rows.push_back(nlohmann::ordered_json(row.json));
+      rows.back()["repetition_index"] = run.round;
+    }
+    for (const SampleLine& line : run.samples) {
+      nlohmann::ordered_json json(line.json);
+      json["round"] = run.round;
+      lines += dump_json_line(json);
+    }
   }
   write_text(folder + "/" + suite + ".json",
              dump_json({{"context", context}, {"benchmarks", rows}}));

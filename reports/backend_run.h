@@ -19,6 +19,7 @@ struct SuiteRun {
   Ended ended;
   BenchFile file;  // what the program had finished, whatever became of it
   std::vector<SampleLine> samples;
+  int round = 0;
   std::string problem;  // why it counts as failed: it exited badly, or left no readable file
 };
 

@@ -79,6 +79,19 @@ std::optional<Interval> mean_interval(std::span<const double> values) {
   return Interval{mean(values) - half, mean(values) + half};
 }
 
+std::optional<Interval> repeat_interval(std::span<const double> values) {
+  std::vector<double> scaled(values.begin(), values.end());
+  const bool positive = std::ranges::all_of(scaled, [](double x) { return x > 0; });
+  if (positive)
+    std::ranges::transform(scaled, scaled.begin(), [](double x) { return std::log(x); });
+  const auto interval = mean_interval(scaled);
+  if (!interval) return std::nullopt;
+  // Two means differ by the square root of two of what one is off.
+  const double center = mean(scaled), half = std::sqrt(2.0) * (interval->high - center);
+  if (!positive) return Interval{center - half, center + half};
+  return Interval{std::exp(center - half), std::exp(center + half)};
+}
+
 Interval ratio_interval(const Interval& a, const Interval& b) {
   if (!(a.low > 0 && b.low > 0)) throw std::invalid_argument("[ratio] an interval is not positive");
   return {a.low / b.high, a.high / b.low};

@@ -32,6 +32,10 @@ double student_t(int degrees);
 // Of the mean, Student's t. Nothing below 2 values.
 std::optional<Interval> mean_interval(std::span<const double> values);
 
+// Where the mean of as many new values is to be expected (a prediction interval), of logarithms
+// when all values are above 0. Nothing below 2 values.
+std::optional<Interval> repeat_interval(std::span<const double> values);
+
 // Of a / b from the intervals of a and b, both positive: what holds when both do.
 Interval ratio_interval(const Interval& a, const Interval& b);
 

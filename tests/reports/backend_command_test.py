@@ -37,7 +37,7 @@ class Backend(Suites):
         self.assertIn("no time left", done.out)
 
     def test_leaves_files_that_agree(self):
-        self.assertEqual(self.backend().code, 0)
+        self.assertEqual(self.backend("--rounds", "1").code, 0)
         self.assertEqual(sorted(p.name for p in self.out.iterdir()),
                          ["backend.json", "backend.samples.jsonl", "summary.csv", "summary.json"])
         with open(self.out / "summary.csv", newline="") as file:
@@ -46,6 +46,20 @@ class Backend(Suites):
                     ("all_reduce/gloo", "1024", "median_s"))
         self.assertAlmostEqual(float(cell["value"]), 10e-6 + 2e-9 * 1024)
         self.assertLess(float(cell["low"]), float(cell["value"]))
+
+    def test_each_cell_is_the_median_of_rounds_of_fresh_processes(self):
+        self.assertEqual(self.backend("--rounds", "3", how={"gloo": "drifts"}).code, 0)
+        cells = {m["case"]: m for m in self.summary()["measurements"] if m["parameters"].get("bytes") == "1024"}
+        gloo, local = (cells[f"all_reduce/{name}"]["metrics"]["median_s"] for name in ("gloo", "local"))
+        self.assertAlmostEqual(gloo["value"], 1.01 * (10e-6 + 2e-9 * 1024), delta=1e-12)
+        self.assertLess(gloo["low"], 0.99 * gloo["value"])
+        self.assertGreater(gloo["high"], 1.01 * gloo["value"])
+        self.assertEqual((gloo["n"], gloo["basis"]), (3, "rounds"))
+        self.assertAlmostEqual(local["low"], local["high"], delta=1e-12)
+        rows = json.loads((self.out / "backend.json").read_text())["benchmarks"]
+        self.assertEqual({r["repetition_index"] for r in rows if "gloo" in r["name"]}, {0, 1, 2})
+        lines = (self.out / "backend.samples.jsonl").read_text().splitlines()
+        self.assertEqual({json.loads(line)["round"] for line in lines}, {0, 1, 2})
 
     def test_json_is_the_summary_and_nothing_else(self):
         done = self.backend("--json")

@@ -8,6 +8,7 @@
 #include "reports/backend_command.h"
 #include "reports/backend_format.h"
 #include "reports/backend_reference.h"
+#include "reports/backend_rounds.h"
 #include "reports/json.h"
 #include "reports/transfer_advice.h"
 
@@ -208,6 +209,57 @@ TEST(Measurements, CarryIntervalsOfTheirSamples) {
   EXPECT_DOUBLE_EQ(*m.metrics.at("median_s").low, 0.8e-3);
   EXPECT_DOUBLE_EQ(*m.metrics.at("busbw_bytes_per_s").low, 0.8e6);
   EXPECT_EQ(m.metrics.at("median_s").n, 6);
+}
+
+Measurement timed(double seconds) { return cell("all_reduce", "gloo", 4, seconds); }
+Measurement untimed(const std::string& why) {
+  Measurement m = timed(0);
+  m.metrics.clear();
+  m.flags = {why};
+  return m;
+}
+
+TEST(Rounds, BecomeTheirMedianWithAnIntervalForTheNext) {
+  const auto table = over_rounds({{timed(1)}, {timed(4)}, {timed(2)}});
+  ASSERT_EQ(table.size(), 1u);
+  const Metric& m = table[0].metrics.at("median_s");
+  EXPECT_DOUBLE_EQ(m.value, 2);
+  // Logarithms 0, 1 and 2 (to base 2): t of two degrees of freedom is 4.303, times the root of 2/3.
+  EXPECT_NEAR(*m.low, std::exp2(1 - 4.3027 * std::sqrt(2.0 / 3)), 1e-4);
+  EXPECT_NEAR(*m.high, std::exp2(1 + 4.3027 * std::sqrt(2.0 / 3)), 1e-2);
+  EXPECT_EQ(m.n, 3);
+  EXPECT_EQ(m.basis, "rounds");
+}
+
+TEST(Rounds, CellsThatFailedOnceHaveFailed) {
+  const auto table = over_rounds({{timed(1)}, {untimed("failed: wrong data")}, {timed(1)}});
+  EXPECT_TRUE(has_wrong_data(table));
+  EXPECT_TRUE(table.at(0).metrics.empty());
+}
+
+TEST(Rounds, CellsAreSkippedWhenNoRoundHadTimeForThem) {
+  const auto late = untimed("skipped: no time left");
+  EXPECT_EQ(why_skipped(over_rounds({{late}, {late}}).at(0)), "no time left");
+  const auto once = over_rounds({{late}, {timed(3)}});
+  EXPECT_EQ(why_skipped(once.at(0)), "");
+  EXPECT_DOUBLE_EQ(value_of(once.at(0), "median_s"), 3);
+}
+
+TEST(Rounds, KeepCellsApartAndInOrder) {
+  const Measurement other = cell("broadcast", "gloo", 4, 7);
+  const auto table = over_rounds({{timed(1), other}, {other}});
+  ASSERT_EQ(table.size(), 2u);
+  EXPECT_EQ(table[0].name, "all_reduce/gloo");
+  EXPECT_EQ(table[1].metrics.at("median_s").n, 2);
+}
+
+TEST(Rounds, AreAsManyAsThereIsTimeFor) {
+  EXPECT_EQ(plan_rounds(60, 3).rounds, 5);
+  EXPECT_EQ(plan_rounds(36, 3).rounds, 3);
+  EXPECT_EQ(plan_rounds(30, 3).rounds, 1);
+  EXPECT_DOUBLE_EQ(plan_rounds(30, 3).seconds, 9);
+  EXPECT_EQ(plan_rounds(1, 3, 7).rounds, 7);
+  EXPECT_GT(plan_rounds(1, 3, 7).seconds, 0);
 }
 
 TEST(References, SpeakOnlyOfTheirOwnHardware) {

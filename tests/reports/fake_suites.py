@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Stands in for backend_bench and transfer_bench (by the name it is called with): same flags, same files, times from
-a known line per backend. FAKE_SUITE is a JSON object from a backend to what happens there: "wrong", "exit", "die"."""
+a known line per backend. FAKE_SUITE is a JSON object from a backend to what happens there: "wrong", "exit", "die", or
+"drifts": 1 % slower each time it starts."""
 import json
 import os
 import signal
@@ -17,13 +18,21 @@ def row(name, seconds, **counters):
             "real_time": seconds * 1e6, "cpu_time": seconds * 1e6, "time_unit": "us", "median_s": seconds, **counters}
 
 
+def starts(a):
+    """How often it started before."""
+    with open(os.path.dirname(a["benchmark_out"]) + "-starts", "a+") as file:
+        file.write("x")
+        return file.tell() - 1
+
+
 def backend_rows(a, how):
     backend, n = a["backend"], len(a["devices"].split(","))
     latency, per_byte = LINES[backend]
+    drift = 1 + 0.01 * starts(a) if how == "drifts" else 1
     sizes = [4 ** k for k in range(1, 14) if int(a["min-bytes"]) <= 4 ** k <= int(a["max-bytes"])]
     rows = []
     for bytes in sizes:
-        seconds = latency + per_byte * bytes
+        seconds = drift * (latency + per_byte * bytes)
         name = f"backend/all_reduce/{backend}/dtype:f32/devices:{n}/bytes:{bytes}"
         rows.append(row(name, seconds, bytes=bytes, pipelined_s=0.9 * seconds, busbw_bytes_per_s=bytes / seconds))
     if how == "wrong":
@@ -66,7 +75,7 @@ def main():
                                           "converged": True, "flags": [], "parameters": {"timing": timing}}) + "\n")
     if how == "die":
         os.kill(os.getpid(), signal.SIGKILL)
-    sys.exit(3 if how else 0)
+    sys.exit(3 if how in ("wrong", "exit") else 0)
 
 
 if __name__ == "__main__":

@@ -89,5 +89,24 @@ TEST(Statistics, IntervalsCoverAsOftenAsTheyPromise) {
   EXPECT_NEAR(of_mean / static_cast<double>(kTrials), 0.95, five_errors);
 }
 
+TEST(Statistics, RepeatIntervalsHoldTheNextMeanAsOftenAsTheyPromise) {
+  constexpr int kTrials = 2000;
+  std::mt19937_64 rng(11);
+  std::normal_distribution<double> logarithm(0, 0.3), negative(-5, 1);
+  const auto three = [&](auto& of) { return std::vector{of(rng), of(rng), of(rng)}; };
+  int of_logarithms = 0, of_values = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    std::vector<double> a = three(logarithm);
+    for (double& x : a) x = std::exp(x);
+    const auto i = repeat_interval(a), j = repeat_interval(three(negative));
+    const double next = std::exp(mean(three(logarithm))), other = mean(three(negative));
+    of_logarithms += i->low <= next && next <= i->high;
+    of_values += j->low <= other && other <= j->high;
+  }
+  const double five_errors = 5 * std::sqrt(0.95 * 0.05 / kTrials);
+  EXPECT_NEAR(of_logarithms / static_cast<double>(kTrials), 0.95, five_errors);
+  EXPECT_NEAR(of_values / static_cast<double>(kTrials), 0.95, five_errors);
+}
+
 }  // namespace
 }  // namespace howmany

@@ -1,0 +1,72 @@
+#include "reports/backend_rounds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "reports/backend_run.h"
+#include "reports/statistics.h"
+
+namespace howmany {
+namespace {
+
+constexpr double kStartSeconds = 1;  // of a bench and its ranks
+constexpr double kRoundSeconds = 3;  // below, too little is measured in one
+constexpr double kLeastSeconds = 1;  // for one backend
+constexpr int kFewest = 3, kMost = 5;
+
+using Cell = std::vector<const Measurement*>;
+
+bool measured(const Measurement* m) { return !has_failed(*m) && why_skipped(*m).empty(); }
+
+Metric over_rounds(const std::vector<double>& values, const Metric& first) {
+  Metric metric{median(values), first.unit, {}, {}, static_cast<int64_t>(values.size()), "rounds"};
+  const auto interval = repeat_interval(values);
+  if (!interval) return metric;
+  metric.low = interval->low;
+  metric.high = interval->high;
+  return metric;
+}
+
+Measurement merge(const Cell& cell) {
+  const auto failed = std::ranges::find_if(cell, [](auto* m) { return has_failed(*m); });
+  if (failed != cell.end()) return **failed;
+  Cell good;
+  std::ranges::copy_if(cell, std::back_inserter(good), measured);
+  if (good.empty()) return *cell.front();
+  Measurement merged = *good.front();
+  if (good.size() == 1) return merged;
+  for (auto& [name, metric] : merged.metrics) {
+    std::vector<double> values;
+    for (const Measurement* m : good)
+      if (const double value = value_of(*m, name); std::isfinite(value)) values.push_back(value);
+    if (!values.empty()) metric = over_rounds(values, metric);
+  }
+  return merged;
+}
+
+}  // namespace
+
+std::vector<Measurement> over_rounds(const std::vector<std::vector<Measurement>>& rounds) {
+  std::vector<Cell> cells;
+  std::map<std::pair<std::string, std::map<std::string, std::string>>, size_t> places;
+  for (const auto& round : rounds)
+    for (const Measurement& m : round) {
+      const auto key = std::pair(m.suite + "/" + m.name, m.parameters);
+      const auto [place, fresh] = places.emplace(key, cells.size());
+      if (fresh) cells.emplace_back();
+      cells[place->second].push_back(&m);
+    }
+  std::vector<Measurement> merged;
+  std::ranges::transform(cells, std::back_inserter(merged), merge);
+  return merged;
+}
+
+RoundPlan plan_rounds(double budget, int backends, std::optional<int> asked) {
+  const double each = budget / backends;
+  const int room = static_cast<int>(each / (kStartSeconds + kRoundSeconds));
+  const int rounds = asked.value_or(room < kFewest ? 1 : std::min(room, kMost));
+  return {rounds, std::max(kLeastSeconds, each / rounds - kStartSeconds)};
+}
+
+}  // namespace howmany
