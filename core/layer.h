@@ -74,6 +74,7 @@ class Tape {
   // hook runs when the last use has been undone. The hook must outlive backward.
   using Hook = std::function<void(Param&)>;
   void on_final(Hook hook) { hook_ = std::move(hook); }
+  bool awaited() const { return hook_ != nullptr; }  // someone does something as gradients finish
   void used(Param& param) { ++uses_[&param]; }
   void done(Param& param);
 

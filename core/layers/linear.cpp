@@ -36,13 +36,18 @@ class Linear final : public Layer {
     const Tensor d = dy.view(kept.shape());
     DeferredGrads* const later = tape.options().later;
     if (later) later->add(*this, {x, kept, d});
-    if (later && !tape.wants_grad(x)) return {};
-    Tensor dx = ops::linear_backward(x, weight().value, kept, d, act_, tape.wants_grad(x),
-                                     later ? GradOut{} : grad_out(weight()),
-                                     later ? GradOut{} : bias_grad());
-    if (!later)
-      for (Param& p : params_) tape.done(p);
-    return dx ? dx.view(input_shape(dy.shape())) : dx;
+    const auto back = [&](bool want_dx, bool want_grads) {
+      if (!want_dx && !want_grads) return Tensor();
+      Tensor dx = ops::linear_backward(x, weight().value, kept, d, act_, want_dx,
+                                       want_grads ? grad_out(weight()) : GradOut{},
+                                       want_grads ? bias_grad() : GradOut{});
+      if (want_grads)
+        for (Param& p : params_) tape.done(p);
+      return dx ? dx.view(input_shape(dy.shape())) : dx;
+    };
+    if (later || !tape.awaited()) return back(tape.wants_grad(x), !later);
+    back(false, true);  // its gradients travel while the rest is computed
+    return back(tape.wants_grad(x), false);
   }
 
   void add_grads(std::span<const Tensor> rows) override {

@@ -65,6 +65,37 @@ TEST(Tape, AnnouncesParametersFromTheBackOfTheModel) {
   EXPECT_THAT(order, testing::ElementsAre("2.weight", "1.weight", "0.weight"));
 }
 
+// Computes nothing; writes down what it is asked for.
+class Listener final : public Backend {
+ public:
+  std::string_view name() const override { return "listener"; }
+  DeviceType device_type() const override { return DeviceType::cpu; }
+  bool supports(Dtype) const override { return true; }
+  void linear(const Tensor&, const Tensor&, const Tensor&, Activation, Tensor&) const override {}
+  void linear_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, Activation,
+                       Tensor& dx, GradOut& dw, GradOut&) const override {
+    if (dw.value) heard.emplace_back("dw");
+    if (dx) heard.emplace_back("dx");
+  }
+  mutable std::vector<std::string> heard;
+};
+
+// So that they travel while the rest is computed.
+TEST(Tape, GetsTheGradientsOfALinearLayerBeforeTheLayerBelowGetsItsOwn) {
+  const LayerPtr layer = layers::linear(3, 3);
+  materialize(*layer, {});
+  const Listener listener;
+  const BackendScope kernels(listener);
+  const Tensor x = Tensor::zeros({4, 3});
+  Tape awaited, alone;
+  awaited.on_final([&](Param& p) { listener.heard.push_back(p.name); });
+  layer->backward(layer->forward(x, awaited), awaited);
+  EXPECT_THAT(listener.heard, testing::ElementsAre("dw", "weight", "bias", "dx"));
+  listener.heard.clear();
+  layer->backward(layer->forward(x, alone), alone);
+  EXPECT_THAT(listener.heard, testing::ElementsAre("dw", "dx")) << "in one call";
+}
+
 TEST(Tape, ComputesNoGradientForTheInput) {
   std::vector<LayerPtr> models;
   models.push_back(layers::linear(12, 3));
