@@ -1,6 +1,7 @@
 #include "reports/compare/cli.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 

@@ -1,9 +1,12 @@
 // The command line of `compare`, `gate` and `history`, for howmany.cpp.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace howmany {
 
