@@ -1,5 +1,6 @@
 // What communication costs: every collective over a backend, by size. Without flags of its own it
 // measures the default sizes over every backend between two devices.
+#include <CLI/CLI.hpp>
 #include <iostream>
 
 #include "benches/backend_cases.h"

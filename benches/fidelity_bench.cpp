@@ -1,6 +1,7 @@
 // Whether our figures are those of the library: collectives of a Comm as backend_bench times them,
 // and the same ones in a bare loop over the library, in turn on the same ranks. The counter `ratio`
 // is the median of the ratios of neighbours (1: our figure is the library's).
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <utility>
 

@@ -1,5 +1,6 @@
 #include "benches/program.h"
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>

@@ -3,7 +3,6 @@
 // and watches. Call from the main thread.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,6 +12,10 @@
 
 #include "benches/workload.h"
 #include "parallel/launch.h"
+
+namespace CLI {
+class App;
+}
 
 namespace howmany::benches {
 

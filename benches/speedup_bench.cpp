@@ -1,5 +1,6 @@
 // What a training step costs on n devices, by model, mode and communication backend. Without flags
 // of its own it measures the default grid of this machine.
+#include <CLI/CLI.hpp>
 #include <cmath>
 #include <iostream>
 #include <map>

@@ -1,5 +1,6 @@
 // One plain training run of any model, mode and data: what `howmany train` starts.
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <atomic>
 #include <csignal>

@@ -1,5 +1,6 @@
 // What moving data costs on this machine: copies of host memory by size and threads, many small
 // ones, between NUMA nodes, loopback TCP, and the transfers of one training step.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <set>

@@ -1,5 +1,6 @@
 #include "benches/workload.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

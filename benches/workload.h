@@ -2,7 +2,6 @@
 // in it. A Trainer belongs to one thread; a Dataset is shared by the ranks of a process.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +13,10 @@
 #include "core/optim.h"
 #include "parallel/launch.h"
 #include "parallel/mode.h"
+
+namespace CLI {
+class App;
+}
 
 namespace howmany::benches {
 

@@ -3,13 +3,16 @@
 // or was interrupted; what was measured is kept. One thread.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "reports/backend_advice.h"
 #include "reports/backend_run.h"
+
+namespace CLI {
+class App;
+}
 
 namespace howmany {
 

@@ -3,13 +3,16 @@
 // every file of the folder is whole after each run. One thread.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "reports/workers_advise.h"
+
+namespace CLI {
+class App;
+}
 
 namespace howmany {
 
