@@ -10,9 +10,9 @@
 namespace howmany {
 namespace {
 
-constexpr double kStartSeconds = 1;  // of a bench and its ranks
-constexpr double kRoundSeconds = 3;  // below, too little is measured in one
-constexpr double kLeastSeconds = 1;  // for one backend
+constexpr double kStartSeconds = 1.4;  // of a bench and its ranks, and to end
+constexpr double kRoundSeconds = 4;    // below, too little is measured in one
+constexpr double kLeastSeconds = 1;    // for one backend
 constexpr int kFewest = 3, kMost = 5;
 
 using Cell = std::vector<const Measurement*>;

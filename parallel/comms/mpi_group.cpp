@@ -1,8 +1,8 @@
-// How a waiting thread polls: MPI moves data inside its calls only, so while a call moves some (it
-// takes long), the next follows at once; when nothing moves, the thread yields for some
-// microseconds and then sleeps, a little longer each time, up to 0.2 ms. Two ranks on two cores
-// thus leave the cores to compute while they wait; a message that comes meanwhile is late by at
-// most that. MPI's own mpi_yield_when_idle governs blocking calls, of which there are none here.
+// How a waiting thread polls: MPI moves data inside its calls only, so the thread asks and yields
+// in turn, which leaves the core to whoever computes there. When for a millisecond neither MPI nor
+// anyone else had a use for the core (each turn was short), it sleeps, a little longer each time,
+// up to 0.2 ms; a message that comes then is late by at most that. MPI's own mpi_yield_when_idle
+// governs blocking calls, of which there are none here.
 #include "parallel/comms/mpi_group.h"
 
 #include <algorithm>
@@ -19,13 +19,13 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using Word = MpiProcess::Word;
 
-constexpr int kYields = 50;
-constexpr microseconds kBusy(3), kShortSleep(20), kLongSleep(200);
+constexpr microseconds kBusy(3), kIdle(1000), kShortSleep(20), kLongSleep(200);
 // How long a rank that failed waits for word from the others, to tell who is silent, and how long a
 // message may still be on its way from a peer that left.
 constexpr milliseconds kInquiry(1000), kLateMail(500);
-// MPI may be slow without moving anything, as it is once a peer's connection broke.
-constexpr milliseconds kBusyLook(10);
+// Between looks for trouble while it polls: MPI may be slow without moving anything, as it is once
+// a peer's connection broke. And between those that calls begin with, which cost a microsecond.
+constexpr milliseconds kBusyLook(10), kFirstLook(1);
 
 uint64_t hash_of(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
@@ -83,7 +83,7 @@ MPI_Status MpiGroup::message(int peer, std::vector<Tensor> buffers, milliseconds
 MPI_Status MpiGroup::run(Wait wait, std::vector<Tensor> buffers, const Start& start) {
   MPI_Request request = MPI_REQUEST_NULL;
   try {
-    stop_on_trouble(wait);
+    if (aborted_ || wait.start > looked_ + kFirstLook) stop_on_trouble(wait);
     {
       const auto locked = mpi_.lock();
       check_mpi(start(&request));
@@ -97,9 +97,8 @@ MPI_Status MpiGroup::run(Wait wait, std::vector<Tensor> buffers, const Start& st
 
 MPI_Status MpiGroup::poll(MPI_Request& request, const Wait& wait) {
   microseconds sleep = kShortSleep;
-  Clock::time_point look = wait.start + kBusyLook;
-  for (int idle = 0;;) {
-    const auto before = Clock::now();
+  Clock::time_point last = wait.start, used = wait.start, look = wait.start + kBusyLook;
+  for (;;) {
     int done = 0;
     MPI_Status status{};
     {
@@ -107,17 +106,21 @@ MPI_Status MpiGroup::poll(MPI_Request& request, const Wait& wait) {
       check_mpi(MPI_Test(&request, &done, &status));
     }
     if (done != 0) return status;
-    idle = Clock::now() - before > kBusy ? 0 : idle + 1;
-    if (idle > kYields || before > look) {
+    const auto now = Clock::now();
+    if (now - last > kBusy) used = now;
+    last = now;
+    const bool idle = now - used > kIdle;
+    if (idle || now > look) {
       stop_on_trouble(wait);
-      look = before + kBusyLook;
+      look = now + kBusyLook;
     }
-    if (idle <= kYields) {
+    if (!idle) {
       std::this_thread::yield();
       continue;
     }
     std::this_thread::sleep_for(sleep);
     sleep = std::min(2 * sleep, kLongSleep);
+    last = Clock::now();
   }
 }
 
@@ -125,7 +128,8 @@ MPI_Status MpiGroup::poll(MPI_Request& request, const Wait& wait) {
 // that left, but completed this collective before, did its part.
 void MpiGroup::stop_on_trouble(const Wait& wait) {
   if (aborted_) throw EngineError(-1, "aborted");
-  const auto elapsed = Clock::now() - wait.start;
+  looked_ = Clock::now();
+  const auto elapsed = looked_ - wait.start;
   throw_if_aborted();
   for (const auto& notice : mpi_.heard(id_)) {
     const int from = rank_of(notice.from);

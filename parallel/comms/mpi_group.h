@@ -67,7 +67,7 @@ class MpiGroup {
   int64_t turn_ = 0;               // collectives begun
   std::atomic<int64_t> done_ = 0;  // and completed
   std::atomic<bool> aborted_ = false, failed_ = false;
-  Clock::time_point next_look_;
+  Clock::time_point next_look_, looked_;  // for the dead; for trouble
 };
 
 }  // namespace howmany

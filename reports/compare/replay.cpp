@@ -109,9 +109,9 @@ constexpr std::array kMethods = {
     Method{"criterion: bootstrap p < 0.05, change > 1 %", criterion},
     Method{"trackers: one run > 10 % above the one before", ten_percent}};
 
-// To what two readings of the clock can tell apart; those of virtual machines tick in 10 ns.
+// To what the clock can tell apart: those of virtual machines tick in 10 ns.
 bool holds(const Row& row, double truth) {
-  constexpr double kClockSeconds = 20e-9;
+  constexpr double kClockSeconds = 10e-9;
   const double blur = row.base ? kClockSeconds / *row.base : 0;
   return row.interval->low - blur <= truth && truth <= row.interval->high + blur;
 }
