@@ -1,6 +1,6 @@
 #include <fmt/core.h>
-#include <CLI/CLI.hpp>
 
+#include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
 

@@ -27,8 +27,8 @@ if(HM_SANITIZE)
   target_compile_definitions(hm_flags INTERFACE HM_SANITIZED=1)
 endif()
 
-# hm_front(target...): text and tests, nothing that is measured and no memory of its own. They compile in three quarters of
-# the time: optimised less, and without the checks that find little there beside the address sanitizer.
+# hm_front(target...): text and tests, nothing that is measured and no memory of its own. To compile sooner they are
+# optimised less, and go without the checks that find little there beside the address sanitizer.
 function(hm_front)
   set_target_properties(${ARGN} PROPERTIES HM_FRONT ON)
 endfunction()

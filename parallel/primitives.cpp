@@ -117,7 +117,7 @@ void ParallelApply::State::run_one(int index) {
   const std::lock_guard lock(mutex);
   at_work[static_cast<size_t>(index)] = false;
   --running;
-  ended.notify_one();
+  if (running == 0 || running == count - 1) ended.notify_one();
 }
 
 // Computing takes as long as it takes, but about as long on each device.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "reports/backend_run.h"
 #include "reports/statistics.h"
@@ -19,7 +20,7 @@ using Cell = std::vector<const Measurement*>;
 
 bool measured(const Measurement* m) { return !has_failed(*m) && why_skipped(*m).empty(); }
 
-Metric over_rounds(const std::vector<double>& values, const Metric& first) {
+Metric metric_of(const std::vector<double>& values, const Metric& first) {
   Metric metric{median(values), first.unit, {}, {}, static_cast<int64_t>(values.size()), "rounds"};
   const auto interval = repeat_interval(values);
   if (!interval) return metric;
@@ -40,7 +41,7 @@ Measurement merge(const Cell& cell) {
     std::vector<double> values;
     for (const Measurement* m : good)
       if (const double value = value_of(*m, name); std::isfinite(value)) values.push_back(value);
-    if (!values.empty()) metric = over_rounds(values, metric);
+    if (!values.empty()) metric = metric_of(values, metric);
   }
   return merged;
 }
@@ -49,14 +50,17 @@ Measurement merge(const Cell& cell) {
 
 std::vector<Measurement> over_rounds(const std::vector<std::vector<Measurement>>& rounds) {
   std::vector<Cell> cells;
-  std::map<std::pair<std::string, std::map<std::string, std::string>>, size_t> places;
-  for (const auto& round : rounds)
+  using Key = std::tuple<std::string, std::string, std::map<std::string, std::string>>;
+  std::map<std::pair<Key, int>, size_t> places;
+  for (const auto& round : rounds) {
+    std::map<Key, int> seen;  // a model has a cell for each of its buckets, equal ones too
     for (const Measurement& m : round) {
-      const auto key = std::pair(m.suite + "/" + m.name, m.parameters);
-      const auto [place, fresh] = places.emplace(key, cells.size());
+      const Key key(m.suite, m.name, m.parameters);
+      const auto [place, fresh] = places.emplace(std::pair(key, seen[key]++), cells.size());
       if (fresh) cells.emplace_back();
       cells[place->second].push_back(&m);
     }
+  }
   std::vector<Measurement> merged;
   std::ranges::transform(cells, std::back_inserter(merged), merge);
   return merged;

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <filesystem>
 

@@ -86,7 +86,7 @@ class Gate {
   // What was measured, when a launch failed.
   void keep() {
     for (const char* arm : {"base", "candidate"}) {
-      Suite suite = suite_of(launches_, arm);
+      Suite suite = suite_of(launches_, arm, rules_.judge.kinds);
       suite.context = contexts_[arm == std::string("base") ? 0 : 1];
       suite.context["howmany_blocks"] = folder_;
       write_text(fmt::format("{}/{}.json", folder_, arm), bench_json(suite));
@@ -187,7 +187,7 @@ class Gate {
   }
 
   Suite side_of(const char* arm, int64_t first, int64_t last) const {
-    Suite suite = blocks_of(suite_of(launches_, arm), first, last);
+    Suite suite = blocks_of(suite_of(launches_, arm, rules_.judge.kinds), first, last);
     const size_t which = arm == std::string("base") ? 0 : 1;
     suite.source = fmt::format("{}", arm);
     suite.context = contexts_[which];

@@ -110,7 +110,7 @@ void system_call(Data& data, int64_t units) {
   }
 }
 
-// Enough units that one percent more is several of them.
+// Enough units that one percent more is a whole number of them.
 struct Kernel {
   const char* name;
   void (*run)(Data&, int64_t units);

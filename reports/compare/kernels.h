@@ -1,4 +1,4 @@
-// A small program to measure with: eight kernels of about a third of a millisecond that can do a
+// A small program to measure with: eight kernels of less than a millisecond that can do a
 // given share of extra work, the very same work, so that a known slowdown is real and not an edited
 // number. The canary of `gate` and the workload of its self-test. One thread.
 #pragma once

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "reports/compare/metric.h"
 #include "reports/json.h"
 #include "reports/record.h"
 #include "reports/statistics.h"
@@ -36,8 +35,7 @@ Launch launch_from(const JsonNode& node) {
 const char* const kBlocks = "howmany_blocks";
 
 // What else a machine does only ever adds to a time: the best repetition tells most of the program.
-double best_of(const std::string& metric, const std::vector<double>& values) {
-  const auto kind = metric_kind(metric);
+double best_of(const std::optional<MetricKind>& kind, const std::vector<double>& values) {
   if (!kind || kind->exact) return median(values);
   return kind->better == Better::kLess ? std::ranges::min(values) : std::ranges::max(values);
 }
@@ -73,7 +71,8 @@ std::vector<Launch> trace_from_text(const std::string& text, const std::string& 
   return launches;
 }
 
-Suite suite_of(const std::vector<Launch>& launches, const std::string& arm) {
+Suite suite_of(const std::vector<Launch>& launches, const std::string& arm,
+               const MetricKinds& kinds) {
   Suite suite;
   suite.source = arm;
   suite.context[kBlocks] = "one trace";
@@ -86,7 +85,8 @@ Suite suite_of(const std::vector<Launch>& launches, const std::string& arm) {
       if (is_new) suite.benchmarks.emplace_back().name = name;
       Benchmark& benchmark = suite.benchmarks[it->second];
       for (const auto& [metric, values] : metrics) {
-        benchmark.metrics[metric].push_back({launch.block, best_of(metric, values)});
+        const double best = best_of(metric_kind(kinds, metric), values);
+        benchmark.metrics[metric].push_back({launch.block, best});
       }
     }
   }

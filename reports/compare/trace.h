@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/compare/metric.h"
 #include "reports/compare/suite.h"
 
 namespace howmany {
@@ -36,7 +37,8 @@ class TraceFile {
 std::vector<Launch> trace_from_text(const std::string& text, const std::string& source);
 // The launches of one arm: a sample is the best repetition of a launch (the median of a metric that
 // has no better), its index the block. Two suites of one trace are paired by their blocks.
-Suite suite_of(const std::vector<Launch>& launches, const std::string& arm);
+Suite suite_of(const std::vector<Launch>& launches, const std::string& arm,
+               const MetricKinds& kinds = {});
 Launch launch_of(const Suite& suite);  // what one process gave
 // The samples of blocks `first` to `last`, which is not included.
 Suite blocks_of(const Suite& suite, int64_t first, int64_t last);

@@ -21,6 +21,7 @@
 #include "parallel/launch.h"
 #include "parallel/private_folder.h"
 #include "parallel/straggler.h"
+#include "tests/support/fragile.h"
 #include "tests/support/rank_main.h"
 #include "tests/support/training.h"
 
@@ -102,30 +103,10 @@ std::atomic<bool> armed = false;
 std::function<void()> befall;
 Device lost;
 
-class Fragile final : public Layer {
- public:
-  Fragile() : inner_(layers::linear(6, 6)) {}
-  Tensor forward(const Tensor& x, Tape& tape) override { return inner_->forward(x, tape); }
-  Tensor backward(const Tensor& dy, Tape& tape) override {
-    if (armed && dy.device() == lost) befall();
-    return inner_->backward(dy, tape);
-  }
-  Shape output_shape(const Shape& x) const override { return x; }
-  std::string describe() const override { return "fragile()"; }
-  LayerPtr clone() const override { return std::make_unique<Fragile>(); }
-  std::vector<Child> children() override { return {{"", inner_.get()}}; }
-
- private:
-  LayerPtr inner_;
-};
-
-ModelSpec fragile_model() {
-  std::vector<LayerPtr> parts;
-  for (int i = 0; i < 4; ++i) parts.push_back(std::make_unique<Fragile>());
-  return {.name = "fragile",
-          .layer = layers::sequential(std::move(parts)),
-          .sample = {6},
-          .classes = 6};
+ModelSpec model() {
+  return fragile_model(6, [](Device device) {
+    if (armed && device == lost) befall();
+  });
 }
 
 // The last of the victim's.
@@ -138,7 +119,7 @@ std::unique_ptr<Mode> mode_of(const Loss& loss, Comm& comm) {
   const int each = loss.row.devices_each;
   std::vector<Device> devices = cpus(loss.row.ranks * each);
   devices = {devices.begin() + comm.rank() * each, devices.begin() + (comm.rank() + 1) * each};
-  return make_mode(loss.row.mode, {.model = fragile_model(), .comm = &comm, .devices = devices});
+  return make_mode(loss.row.mode, {.model = model(), .comm = &comm, .devices = devices});
 }
 
 // Steps until something ends them; returns what.
@@ -146,7 +127,7 @@ std::string ending(const Loss& loss, Comm& comm) {
   comm.set_timeout(loss.fault == "hung" ? 500ms : 30s);
   try {
     const auto mode = mode_of(loss, comm);
-    const Batch batch = rows_of(global_batch(fragile_model(), 12, 0), mode->share());
+    const Batch batch = rows_of(global_batch(model(), 12, 0), mode->share());
     for (int step = 0;; ++step) {
       armed = step == 2 || armed;
       mode->step(batch);
@@ -160,7 +141,7 @@ std::string ending(const Loss& loss, Comm& comm) {
 // Trains for some steps; returns whom the others waited for.
 std::string straggler(const Loss& loss, Comm& comm) {
   const auto mode = mode_of(loss, comm);
-  const Batch batch = rows_of(global_batch(fragile_model(), 12, 0), mode->share());
+  const Batch batch = rows_of(global_batch(model(), 12, 0), mode->share());
   std::vector<double> own;
   armed = true;
   for (int step = 0; step < 5; ++step) {

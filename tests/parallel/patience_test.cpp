@@ -10,6 +10,7 @@
 
 #include "parallel/launch.h"
 #include "parallel/primitives.h"
+#include "tests/support/fragile.h"
 #include "tests/support/training.h"
 
 namespace howmany {
@@ -24,38 +25,11 @@ void hang() {
   for (;;) std::this_thread::sleep_for(1h);
 }
 
-// Does what is asked of it in backward, on one device.
-class Fragile final : public Layer {
- public:
-  explicit Fragile(std::function<void()> what)
-      : what_(std::move(what)), inner_(layers::linear(4, 4)) {}
-  Tensor forward(const Tensor& x, Tape& tape) override { return inner_->forward(x, tape); }
-  Tensor backward(const Tensor& dy, Tape& tape) override {
-    if (dy.device() == kLost) what_();
-    return inner_->backward(dy, tape);
-  }
-  Shape output_shape(const Shape& x) const override { return x; }
-  std::string describe() const override { return "fragile()"; }
-  LayerPtr clone() const override { return std::make_unique<Fragile>(what_); }
-  std::vector<Child> children() override { return {{"", inner_.get()}}; }
-
- private:
-  std::function<void()> what_;
-  LayerPtr inner_;
-};
-
-ModelSpec fragile_model(const std::function<void()>& what) {
-  std::vector<LayerPtr> parts;
-  for (int i = 0; i < 4; ++i) parts.push_back(std::make_unique<Fragile>(what));
-  return {.name = "fragile",
-          .layer = layers::sequential(std::move(parts)),
-          .sample = {4},
-          .classes = 4};
-}
-
 // A step on two devices of this process.
 void step(const std::string& mode, const std::function<void()>& what) {
-  ModelSpec model = fragile_model(what);
+  ModelSpec model = fragile_model(4, [what](Device device) {
+    if (device == kLost) what();
+  });
   const Batch batch = global_batch(model, 8, 0);
   make_mode(mode, {.model = std::move(model), .devices = cpus(2)})->step(batch);
 }

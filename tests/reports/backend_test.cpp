@@ -253,6 +253,14 @@ TEST(Rounds, KeepCellsApartAndInOrder) {
   EXPECT_EQ(table[1].metrics.at("median_s").n, 2);
 }
 
+TEST(Rounds, KeepEqualBucketsOfAModelApart) {
+  const auto bucket = [](double seconds) { return cell("all_reduce", "gloo", 4, seconds, "mlp"); };
+  const auto table = over_rounds({{bucket(1), bucket(3)}, {bucket(1), bucket(3)}});
+  ASSERT_EQ(table.size(), 2u);
+  EXPECT_EQ(table[1].metrics.at("median_s").n, 2);
+  EXPECT_DOUBLE_EQ(advise_backend(table).models.at(0).seconds.at("gloo"), 4);
+}
+
 TEST(Rounds, AreAsManyAsThereIsTimeFor) {
   EXPECT_EQ(plan_rounds(600, 3).rounds, 5);
   EXPECT_EQ(plan_rounds(57, 3).rounds, 3);

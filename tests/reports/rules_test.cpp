@@ -164,6 +164,9 @@ TEST(Trace, LaunchesCountAsTheirBestRepetition) {
   EXPECT_EQ(sample("items_per_second"), 30);
   EXPECT_EQ(sample("allocs_per_iter"), 5);
   EXPECT_EQ(sample("loss"), 0.2);
+  const MetricKinds said = {{"loss", {Better::kLess, false, ""}}};
+  const Suite by_said = suite_of({launch}, "base", said);
+  EXPECT_EQ(by_said.benchmarks.at(0).metrics.at("loss").at(0).value, 0.1);
 }
 
 TEST(Trace, BecomesFilesThatComparePairsAgain) {
