@@ -23,6 +23,7 @@
 #include "parallel/straggler.h"
 #include "tests/support/fragile.h"
 #include "tests/support/rank_main.h"
+#include "tests/support/text_of.h"
 #include "tests/support/training.h"
 
 namespace howmany {
@@ -193,11 +194,6 @@ int run_rank(const std::string& name) {
 
 // --- the tests ---
 
-std::string read(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 int64_t entries(const char* folder) {
   return std::distance(std::filesystem::directory_iterator(folder), {});
 }
@@ -211,7 +207,7 @@ std::set<std::string> names_in(const std::filesystem::path& folder) {
 
 bool is_mapped(const std::string& file) {
   return std::ranges::any_of(names_in("/proc"), [&](const std::string& process) {
-    return read(std::filesystem::path(process) / "maps").find(file) != std::string::npos;
+    return text_of(std::filesystem::path(process) / "maps").find(file) != std::string::npos;
   });
 }
 
@@ -252,7 +248,7 @@ class EveryRow : public ::testing::TestWithParam<Loss> {
       EXPECT_EQ(exit.signal, SIGKILL);
     }
     std::vector<std::string> endings;
-    for (int rank = 0; rank < loss.row.ranks; ++rank) endings.push_back(read(note_of(rank)));
+    for (int rank = 0; rank < loss.row.ranks; ++rank) endings.push_back(text_of(note_of(rank)));
     return endings;
   }
 

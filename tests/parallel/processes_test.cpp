@@ -18,12 +18,14 @@
 #include "parallel/launch.h"
 #include "parallel/private_folder.h"
 #include "tests/support/rank_main.h"
+#include "tests/support/text_of.h"
 
 namespace howmany {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing_support::text_of;
 using namespace std::chrono_literals;
 
 // --- what the ranks do: this program started again with the name of a role ---
@@ -129,10 +131,7 @@ class Processes : public ::testing::Test {
   static RankExit launch(const std::string& role, int world, ProcessOptions options = {}) {
     return launch_processes({"/proc/self/exe", role}, world, options);
   }
-  std::string note(const std::string& name) const {
-    std::ifstream in(notes_.path() + "/" + name);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string note(const std::string& name) const { return text_of(notes_.path() + "/" + name); }
   void await_note(const std::string& name) const {
     while (note(name).empty()) std::this_thread::yield();
   }
@@ -160,8 +159,7 @@ class Processes : public ::testing::Test {
   static bool any_alive(int pid, bool whole_group) {
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
       if (!std::isdigit(entry.path().filename().c_str()[0])) continue;
-      std::ifstream in(entry.path() / "stat");
-      const std::string text{std::istreambuf_iterator<char>(in), {}};
+      const std::string text = text_of(entry.path() / "stat");
       const size_t end = text.rfind(')');
       char state = 0;
       int parent = 0, group = 0;
