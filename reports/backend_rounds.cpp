@@ -20,15 +20,6 @@ using Cell = std::vector<const Measurement*>;
 
 bool measured(const Measurement* m) { return !has_failed(*m) && why_skipped(*m).empty(); }
 
-Metric metric_of(const std::vector<double>& values, const Metric& first) {
-  Metric metric{median(values), first.unit, {}, {}, static_cast<int64_t>(values.size()), "rounds"};
-  const auto interval = repeat_interval(values);
-  if (!interval) return metric;
-  metric.low = interval->low;
-  metric.high = interval->high;
-  return metric;
-}
-
 Measurement merge(const Cell& cell) {
   const auto failed = std::ranges::find_if(cell, [](auto* m) { return has_failed(*m); });
   if (failed != cell.end()) return **failed;
@@ -41,12 +32,21 @@ Measurement merge(const Cell& cell) {
     std::vector<double> values;
     for (const Measurement* m : good)
       if (const double value = value_of(*m, name); std::isfinite(value)) values.push_back(value);
-    if (!values.empty()) metric = metric_of(values, metric);
+    if (!values.empty()) metric = metric_over_rounds(values, metric.unit);
   }
   return merged;
 }
 
 }  // namespace
+
+Metric metric_over_rounds(const std::vector<double>& values, const std::string& unit) {
+  Metric metric{median(values), unit, {}, {}, static_cast<int64_t>(values.size()), "rounds"};
+  const auto interval = repeat_interval(values);
+  if (!interval) return metric;
+  metric.low = interval->low;
+  metric.high = interval->high;
+  return metric;
+}
 
 std::vector<Measurement> over_rounds(const std::vector<std::vector<Measurement>>& rounds) {
   std::vector<Cell> cells;

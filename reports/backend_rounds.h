@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "reports/record.h"
@@ -14,6 +15,9 @@ namespace howmany {
 // it, with the interval in which the median of another such set of rounds is to be expected
 // (repeat_interval). A cell fails when it failed once, and is skipped when no round measured it.
 std::vector<Measurement> over_rounds(const std::vector<std::vector<Measurement>>& rounds);
+
+// Of the values of several rounds: as over_rounds makes them. One value has no interval.
+Metric metric_over_rounds(const std::vector<double>& values, const std::string& unit);
 
 struct RoundPlan {
   int rounds = 1;

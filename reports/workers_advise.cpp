@@ -133,7 +133,7 @@ class Advisor {
         more ? fmt::format(", and {} give {}", more->workers, gain_text(*more, chosen)) : "",
         advice_.limit);
     if (more == nullptr) advice_.certain = false;
-    if (more && low_of(more->rate) > (2 - kNearBest) * chosen.rate.value) advice_.certain = false;
+    add_doubt(chosen);
     advice_.notes.push_back(fmt::format(
         "No demand was given (--samples-per-second, --model or --from): {} feed any training that "
         "takes less than {} samples/s in all.",
@@ -145,6 +145,19 @@ class Advisor {
       advice_.notes.push_back(fmt::format("{} would do below {} samples/s.",
                                           workers(fewer->workers),
                                           format_count(low_of(fewer->rate))));
+  }
+
+  // Another number may be faster, as far as its runs can tell.
+  void add_doubt(const WorkersPoint& chosen) {
+    const WorkersPoint* rival = nullptr;
+    for (const WorkersPoint* p : points_)
+      if (p != &chosen && (!rival || high_of(p->rate) > high_of(rival->rate))) rival = p;
+    if (!rival || high_of(rival->rate) <= kNoticeable * chosen.rate.value) return;
+    advice_.certain = false;
+    advice_.notes.push_back(fmt::format(
+        "Uncertain: by its 95 % interval {} may load up to {} samples/s; measure longer with "
+        "--time-budget.",
+        workers(rival->workers), format_count(high_of(rival->rate))));
   }
 
   static std::string gain_text(const WorkersPoint& more, const WorkersPoint& than) {

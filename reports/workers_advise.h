@@ -15,14 +15,19 @@
 
 namespace howmany {
 
-// One number of workers, measured; rates are of all devices together.
+// One number of workers, measured in one run or more; rates are of all devices together.
 struct WorkersPoint {
   int workers = 0;
-  Metric rate;                  // samples/s as fast as batches come
+  Metric rate;                  // samples/s as fast as batches come: the median of its runs
+  std::vector<double> runs;     // samples/s of each
   std::optional<Metric> stall;  // share of the time waiting, when training at the demand
   double wait_p95_s = 0, wait_p99_s = 0, first_batch_s = 0, bytes_per_worker = 0;
-  std::string error;  // it failed
+  std::string error;  // it failed, if only once
 };
+
+// Keeps a run: of a new number as it is, else with the runs of that number. What a single run tells
+// of itself (the stall, waiting, memory) stays the first one's.
+void add_run(std::vector<WorkersPoint>& points, WorkersPoint run);
 
 struct WorkersFacts {
   LoaderDemand asked;
@@ -40,7 +45,8 @@ struct WorkersFacts {
 };
 
 // The number of workers to measure next; nothing when the answer is decided. First the predicted
-// one, then the neighbour that decides: fewer while it suffices, more while it gains.
+// one, then the neighbour that decides: fewer while it suffices, more while it gains. Then, by
+// turns, again those that may be the best: runs differ by more than such numbers do.
 std::optional<int> next_trial(const WorkersFacts& facts);
 
 struct WorkersLever {

@@ -22,6 +22,7 @@ Json optional(const std::optional<double>& value) { return value ? finite(*value
 Json row_json(const WorkersFacts& facts, const WorkersPoint& p) {
   const double devices = facts.asked.devices;
   Json row = {{"workers", p.workers},
+              {"runs", p.runs.size()},
               {"samples_per_s", p.error.empty() ? finite(p.rate.value) : Json()},
               {"samples_per_s_low", optional(p.rate.low)},
               {"samples_per_s_high", optional(p.rate.high)},
@@ -80,6 +81,7 @@ std::string share(double value) {
 std::string curve(const JsonNode& answer, bool color) {
   constexpr auto kLeft = Table::Align::kLeft;
   Table table({{"workers"},
+               {"runs"},
                {"samples/s"},
                {"95 % interval"},
                {"gain"},
@@ -97,7 +99,8 @@ std::string curve(const JsonNode& answer, bool color) {
     const bool chosen = recommended && recommended->integer() == workers;
     const std::string failed = row.at("failed").string();
     const double gain = rate / before - 1;
-    table.add({std::to_string(workers), format_count(rate), interval(row, "samples_per_s"),
+    table.add({std::to_string(workers), format_count(number_or(row, "runs", 1)), format_count(rate),
+               interval(row, "samples_per_s"),
                std::isfinite(gain) ? fmt::format("{:+.0f} %", 100 * gain) : "-",
                format_count(number_or(row, "samples_per_s_predicted", NAN)),
                share(number_or(row, "stall_fraction", NAN)),
@@ -196,7 +199,12 @@ std::string render_workers(const nlohmann::json& answer, const std::string& sour
     text += wrapped(note, kWidth, 2) + "\n";
   text += "\n" + curve(root, color) + "\n" + wrapped(stages(root), kWidth, 2) + levers(root);
   return text + "\n" + bounds(root, color) +
-         "Intervals: 95 %, from stretches of one run: they cannot see what differs between runs.\n";
+         wrapped(
+             "Intervals: 95 %. Of several runs: where the median of as many new ones is to be "
+             "expected. Of one run, and of the stall: from stretches of it, which cannot see "
+             "what differs between runs.",
+             kWidth, 2) +
+         "\n";
 }
 
 }  // namespace howmany

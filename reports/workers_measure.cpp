@@ -22,6 +22,10 @@ using Clock = std::chrono::steady_clock;
 constexpr double kRunTimeout = 120;  // beyond the timed seconds
 constexpr double kExpectedTrials = 5;
 constexpr double kLeastSeconds = 0.4, kMostSeconds = 5;  // of timed batches in one run
+// Of one run without a demand, as a share of the budget: shorter ones differ by more than their
+// number makes good.
+constexpr double kShare = 0.08, kMostOfMany = 1.5;
+constexpr double kColdSeconds = 1;  // left for files not in memory
 
 double counter(const BenchRow& row, const char* name, double otherwise = 0) {
   const auto it = row.counters.find(name);
@@ -48,10 +52,15 @@ Metric rate_of(const std::vector<double>& seconds, double each) {
   return rate;
 }
 
+// The last of that name. A row's name may go on where Google Benchmark adds to it, and so does the
+// name of a paced run.
 const SampleLine* line_of(const std::vector<SampleLine>& samples, const std::string& name) {
+  const SampleLine* found = nullptr;
   for (const SampleLine& line : samples)
-    if (name.starts_with(line.name) && !line.seconds.empty()) return &line;
-  return nullptr;
+    if (name.starts_with(line.name) && !line.seconds.empty() &&
+        (found == nullptr || line.name.size() >= found->name.size()))
+      found = &line;
+  return found;
 }
 
 Metric with_half_width(const BenchRow& row, const char* name, const char* unit) {
@@ -180,18 +189,36 @@ struct LoaderMeasuring::State {
                dump_json({{"context", results.context}, {"benchmarks", rows}}));
   }
 
-  double seconds_for_trial(const WorkersFacts& facts) const {
-    const double runs = facts.asked.demand > 0 ? 2 : 1;
-    const double trials =
-        facts.wanted.empty() ? kExpectedTrials : static_cast<double>(facts.wanted.size());
-    const double still = std::max(1.0, trials - static_cast<double>(facts.points.size()));
-    return std::clamp(left() / (still * runs + 1) - overhead, kLeastSeconds, kMostSeconds);
+  double short_seconds() const {
+    return std::clamp(kShare * arguments.time_budget, kLeastSeconds, kMostOfMany);
   }
 
-  WorkersPoint measure(const WorkersFacts& facts, int workers) {
+  // With a demand each number is measured once, free and paced, and for longer.
+  double seconds_for_trial(const WorkersFacts& facts, bool again) const {
+    const bool paced = facts.asked.demand > 0 && !again;
+    const double trials = !facts.wanted.empty() ? static_cast<double>(facts.wanted.size())
+                          : paced               ? kExpectedTrials
+                                                : 1;
+    const double still = std::max(1.0, trials - static_cast<double>(facts.points.size()));
+    const double room = left() / (paced ? 2 * still + 1 : still) - overhead;
+    return std::clamp(room, kLeastSeconds, paced ? kMostSeconds : short_seconds());
+  }
+
+  bool will_measure_cold(const WorkersFacts& facts) const {
+    return results.context.contains("loader_format") && facts.probes.cold_error.empty();
+  }
+
+  // What is measured again only makes surer: whole runs, and the cold epoch comes first.
+  bool has_time(const WorkersFacts& facts, bool again) const {
+    const double cold = will_measure_cold(facts) ? kColdSeconds + overhead : 0;
+    const double needed = again ? short_seconds() + cold : kLeastSeconds;
+    return facts.points.empty() || left() >= overhead + needed;
+  }
+
+  WorkersPoint measure(const WorkersFacts& facts, int workers, bool again) {
     WorkersPoint point;
     point.workers = workers;
-    const double seconds = seconds_for_trial(facts);
+    const double seconds = seconds_for_trial(facts, again);
     std::vector<std::string> more = {"--workers", std::to_string(workers),
                                      "--ranks",   std::to_string(facts.asked.devices),
                                      "--as",      facts.as};
@@ -203,7 +230,7 @@ struct LoaderMeasuring::State {
     point.first_batch_s = counter(row, "first_batch_s");
     point.bytes_per_worker = counter(row, "bytes_per_worker");
     point.rate = measurement_of(row, results.samples).metrics["samples_per_s"];
-    if (!(facts.asked.demand > 0) || results.interrupted) return point;
+    if (!(facts.asked.demand > 0) || again || results.interrupted) return point;
     more.insert(more.end(), {"--samples-per-second", fmt::format("{:.6g}", facts.asked.demand)});
     const std::vector<BenchRow> paced = run(more, seconds, point.error);
     if (!take(paced, point)) return point;
@@ -271,11 +298,12 @@ void LoaderMeasuring::add_python(WorkersFacts& facts, PythonCost cost) {
 void LoaderMeasuring::measure_points(WorkersFacts& facts) {
   State& s = *state_;
   while (const auto workers = next_trial(facts)) {
-    if (!facts.points.empty() && s.left() < s.overhead + kLeastSeconds) {
-      s.results.out_of_time = true;
+    const bool again = std::ranges::count(facts.points, *workers, &WorkersPoint::workers) > 0;
+    if (!s.has_time(facts, again)) {
+      s.results.out_of_time = !again;
       return;
     }
-    WorkersPoint point = s.measure(facts, *workers);
+    WorkersPoint point = s.measure(facts, *workers, again);
     if (s.results.interrupted) return;
     const std::string stall =
         point.stall ? fmt::format(", {:.1f} % stall", 100 * point.stall->value) : "";
@@ -283,19 +311,18 @@ void LoaderMeasuring::measure_points(WorkersFacts& facts) {
                                              format_count(point.rate.value), stall,
                                              format_seconds(std::max(0.0, std::round(s.left()))))
                                : fmt::format("{} workers: failed: {}", *workers, point.error));
-    facts.points.push_back(std::move(point));
+    add_run(facts.points, std::move(point));
   }
 }
 
 void LoaderMeasuring::measure_cold(WorkersFacts& facts, int workers) {
   State& s = *state_;
-  const bool of_files = s.results.context.contains("loader_format");
-  if (!of_files || !facts.probes.cold_error.empty() || s.left() < 1) return;
+  if (!s.will_measure_cold(facts) || s.left() < kColdSeconds) return;
   std::string why;
   const std::vector<BenchRow> rows =
       s.run({"--workers", std::to_string(workers), "--ranks", std::to_string(facts.asked.devices),
              "--cache", "cold", "--as", facts.as},
-            std::clamp(s.left(), kLeastSeconds, kMostSeconds), why);
+            std::clamp(s.left() - s.overhead, kLeastSeconds, kMostSeconds), why);
   if (rows.size() != 1 || !rows[0].error.empty()) return;
   facts.cold_rate = counter(rows[0], "samples_per_s");
   facts.cold_workers = workers;

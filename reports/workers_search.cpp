@@ -1,16 +1,20 @@
 // Which number of workers to measure next.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "reports/backend_rounds.h"
 #include "reports/workers_advise.h"
 
 namespace howmany {
 namespace {
 
-constexpr int kMostTrials = 8;
-constexpr double kNoGain = 0.03;    // of the rate, from one more worker
+constexpr size_t kMostPoints = 8, kRuns = 5;
+constexpr double kNoGain = 0.03;    // of the rate, from more workers
 constexpr double kNearBest = 0.98;  // of the best rate
-constexpr double kPredictedNear = 0.95;
+constexpr double kContends = 0.94;  // of the best rate: another run may tell otherwise
+// Of the best predicted rate. The model rounds its corners: as many workers as cores make 0.87.
+constexpr double kPredictedKnee = 0.85, kPredictedNear = 0.95;
 
 const WorkersPoint* point_at(const WorkersFacts& facts, int workers) {
   const auto it = std::find_if(facts.points.begin(), facts.points.end(),
@@ -30,20 +34,24 @@ double rate_of(const WorkersPoint& p) {
   return p.error.empty() && std::isfinite(p.rate.value) ? p.rate.value : 0;
 }
 
+double best_rate(const WorkersFacts& facts) {
+  double best = 0;
+  for (const WorkersPoint& p : facts.points) best = std::max(best, rate_of(p));
+  return best;
+}
+
 // The fewest that the model takes for enough (none, where a sample costs less than handing it
-// over); without a demand, the first near the best.
+// over); where no number is, as without a demand, the first near the best.
 int predicted_choice(const WorkersFacts& facts, int most) {
+  const bool demanded = facts.asked.demand > 0;
+  for (int w = 0; demanded && w <= most; ++w)
+    if (predicted_stall(facts.probes, facts.asked, w) <= facts.most_stall) return w;
   double best = 0;
   for (int w = 0; w <= most; ++w)
     best = std::max(best, predicted_rate(facts.probes, facts.asked, w));
-  for (int w = 0; w <= most; ++w) {
-    const bool enough = facts.asked.demand > 0
-                            ? predicted_stall(facts.probes, facts.asked, w) <= facts.most_stall
-                            : predicted_rate(facts.probes, facts.asked, w) >= kPredictedNear * best;
-    if (enough) return w;
-  }
-  for (int w = 0; w <= most; ++w)  // no number is enough: what gets nearest
-    if (predicted_rate(facts.probes, facts.asked, w) >= kPredictedNear * best) return w;
+  const double near = (demanded ? kPredictedNear : kPredictedKnee) * best;
+  for (int w = 0; w <= most; ++w)
+    if (predicted_rate(facts.probes, facts.asked, w) >= near) return w;
   return most;
 }
 
@@ -58,10 +66,32 @@ int search_limit(const WorkersFacts& facts) {
   return std::min(most, waiting);
 }
 
+// Of those at this rate or above the one with the fewest runs; nothing when each has enough.
+std::optional<int> by_turns(const WorkersFacts& facts, double at_least) {
+  const WorkersPoint* next = nullptr;
+  for (const WorkersPoint& p : facts.points)
+    if (rate_of(p) > 0 && rate_of(p) >= at_least &&
+        (!next ||
+         std::pair(p.runs.size(), p.workers) < std::pair(next->runs.size(), next->workers)))
+      next = &p;
+  if (!next || next->runs.size() >= kRuns) return {};
+  return next->workers;
+}
+
 std::optional<int> next_wanted(const WorkersFacts& facts) {
   for (const int w : facts.wanted)
     if (!measured(facts, w)) return w;
-  return {};
+  if (facts.asked.demand > 0) return {};
+  return by_turns(facts, 0);
+}
+
+// A number that nothing contends with needs no other run.
+std::optional<int> next_contender(const WorkersFacts& facts) {
+  const double contends = kContends * best_rate(facts);
+  const auto count = std::ranges::count_if(facts.points, [&](const WorkersPoint& p) {
+    return rate_of(p) > 0 && rate_of(p) >= contends;
+  });
+  return count > 1 ? by_turns(facts, contends) : std::nullopt;
 }
 
 // Between a number that is too small and one that suffices: first where the rate of one worker
@@ -93,37 +123,67 @@ std::optional<int> next_for_demand(const WorkersFacts& facts, int limit) {
   return std::clamp(static_cast<int>(std::ceil(std::min(pointed_to, 1e6))), too_small + 1, limit);
 }
 
-// Around the first number near the best: one more that does not gain, one fewer that loses.
+// More while the largest number gains: one worker makes no more than the caller does, so that only
+// two can tell.
+std::optional<int> more_for_rate(const WorkersFacts& facts, int limit) {
+  const WorkersPoint& largest = *std::ranges::max_element(facts.points, {}, &WorkersPoint::workers);
+  double fewer = 0;
+  for (const WorkersPoint& p : facts.points)
+    if (p.workers < largest.workers) fewer = std::max(fewer, rate_of(p));
+  const int most = largest.workers;
+  const bool first = facts.points.size() == 1 || most == 1;
+  if (most >= limit || !(first || rate_of(largest) >= (1 + kNoGain) * fewer)) return {};
+  if (most > 0) return std::min(limit, most + std::max(1, most / 2));
+  const double cores = std::round(facts.probes.cores / facts.asked.devices);
+  return std::min(limit, static_cast<int>(std::max(2.0, cores)));
+}
+
+// Beyond the first number near the best: one more that does not gain, one fewer that loses.
 std::optional<int> next_for_rate(const WorkersFacts& facts, int limit) {
-  double best = 0;
-  for (const WorkersPoint& p : facts.points) best = std::max(best, rate_of(p));
+  const double best = best_rate(facts);
   if (best <= 0) return {};
-  int chosen = limit, most = 0, too_small = -1;
-  for (const WorkersPoint& p : facts.points) {
+  if (const auto more = more_for_rate(facts, limit)) return more;
+  int chosen = limit, too_small = -1;
+  for (const WorkersPoint& p : facts.points)
     if (rate_of(p) >= kNearBest * best) chosen = std::min(chosen, p.workers);
-    most = std::max(most, p.workers);
-  }
-  // One worker makes no more than the caller does: only two can tell that more do not pay.
-  if ((chosen == most || most == 1) && most < limit)
-    return std::min(limit, most + std::max(1, most / 2));
   for (const WorkersPoint& p : facts.points)
     if (p.workers < chosen) too_small = std::max(too_small, p.workers);
   if (chosen - too_small <= 1) return {};
   return between(too_small, chosen, kNearBest * best / facts.asked.devices * facts.probes.sample_s);
 }
 
+bool fed(const WorkersFacts& facts) {
+  return std::ranges::any_of(facts.points, [&](const auto& p) { return feeds(facts, p); });
+}
+
+// One not measured yet; a demand that no number meets leaves the question for the best rate.
+std::optional<int> next_new(const WorkersFacts& facts) {
+  const int limit = search_limit(facts);
+  if (facts.points.size() >= kMostPoints) return {};
+  if (facts.points.empty()) return predicted_choice(facts, limit);
+  std::optional<int> next;
+  const auto is_new = [&] { return next && !measured(facts, *next); };
+  if (facts.asked.demand > 0) next = next_for_demand(facts, limit);
+  if (!is_new() && !fed(facts)) next = next_for_rate(facts, limit);
+  return is_new() ? next : std::nullopt;
+}
+
 }  // namespace
+
+void add_run(std::vector<WorkersPoint>& points, WorkersPoint run) {
+  if (run.error.empty() && std::isfinite(run.rate.value)) run.runs = {run.rate.value};
+  const auto point = std::ranges::find(points, run.workers, &WorkersPoint::workers);
+  if (point == points.end()) return points.push_back(std::move(run));
+  if (point->error.empty()) point->error = run.error;
+  if (run.runs.empty()) return;
+  point->runs.push_back(run.rate.value);
+  point->rate = metric_over_rounds(point->runs, run.rate.unit);
+}
 
 std::optional<int> next_trial(const WorkersFacts& facts) {
   if (!facts.wanted.empty()) return next_wanted(facts);
-  if (facts.points.size() >= kMostTrials) return {};
-  const int limit = search_limit(facts);
-  if (limit < 1) return measured(facts, 0) ? std::nullopt : std::optional<int>(0);
-  if (facts.points.empty()) return predicted_choice(facts, limit);
-  const auto next =
-      facts.asked.demand > 0 ? next_for_demand(facts, limit) : next_for_rate(facts, limit);
-  if (!next || measured(facts, *next)) return {};
-  return next;
+  if (const auto next = next_new(facts)) return next;
+  return fed(facts) ? std::nullopt : next_contender(facts);
 }
 
 }  // namespace howmany

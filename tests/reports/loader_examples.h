@@ -1,6 +1,7 @@
 // What loader_bench leaves, made up: one worker makes 500 samples/s on a machine of 4 cores.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -52,6 +53,30 @@ inline WorkersPoint example_point(const WorkersFacts& facts, int workers, double
   return p;
 }
 
+// A loader whose rate bends softly at its cores and may have a ceiling that no probe saw.
+struct Machine {
+  double cores, ceiling;
+  bool soft;
+  double rate(int workers) const {
+    const double w = 500 * std::max(1, workers), c = 500 * std::min(cores, ceiling);
+    return soft ? std::pow(std::pow(w, -5) + std::pow(c, -5), -0.2) : std::min(w, c);
+  }
+  double best() const { return rate(64); }
+  int needed() const {
+    int workers = 0;
+    while (rate(workers) < 0.98 * best()) ++workers;
+    return workers;
+  }
+};
+
+inline std::vector<Machine> machines() {
+  std::vector<Machine> all;
+  for (const double cores : {1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0})
+    for (const double ceiling : {1.0, 0.6})
+      for (const bool soft : {false, true}) all.push_back({cores, ceiling * cores, soft});
+  return all;
+}
+
 inline WorkersFacts example_facts(double demand = 0, int devices = 1) {
   WorkersFacts facts;
   facts.asked = {.devices = devices, .demand = demand, .prefetch = 2, .batch = 64};
@@ -62,12 +87,45 @@ inline WorkersFacts example_facts(double demand = 0, int devices = 1) {
   return facts;
 }
 
+// The n-th run of each number is off by the same noise in each call: 1 + sd times a draw that is
+// nearly normal.
+inline double noise(uint64_t seed, int workers, size_t run, double sd) {
+  uint64_t state = seed * 1000003 + static_cast<uint64_t>(workers) * 1009 + run;
+  double sum = -6;
+  for (int i = 0; i < 12; ++i) {  // splitmix64
+    uint64_t z = state += 0x9e3779b97f4a7c15ULL;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    sum += static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
+  }
+  return 1 + sd * sum;
+}
+
+// Measures until the search has decided; returns the order of trials.
+inline std::vector<int> measure_on(const Machine& machine, WorkersFacts& facts, double sd = 0,
+                                   uint64_t seed = 0) {
+  std::vector<int> order;
+  const double demand = facts.asked.demand;
+  facts.probes.cores = machine.cores;
+  while (const auto next = next_trial(facts)) {
+    WorkersPoint p = example_point(facts, *next);
+    const auto again = static_cast<size_t>(std::count(order.begin(), order.end(), *next));
+    const double rate = machine.rate(*next) * noise(seed, *next, again, sd);
+    p.rate = example_metric(rate, 1);
+    if (demand > 0) p.stall->value = *next == 0 ? 0.5 : std::max(0.0, 1 - rate / demand);
+    add_run(facts.points, p);
+    order.push_back(*next);
+    if (order.size() > 50) break;
+  }
+  return order;
+}
+
 // Measures on the made-up machine until the search has decided; returns the order of trials.
 inline std::vector<int> search(WorkersFacts& facts, double cores = 4) {
   std::vector<int> order;
   while (const auto next = next_trial(facts)) {
     order.push_back(*next);
-    facts.points.push_back(example_point(facts, *next, cores));
+    add_run(facts.points, example_point(facts, *next, cores));
     if (order.size() > 50) break;
   }
   return order;

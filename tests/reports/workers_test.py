@@ -35,6 +35,7 @@ class Answer(FakeLoader):
         done = self.workers()
         self.assertEqual(done.code, 0, done)
         self.assertEqual(self.answer()["recommended"], 4)
+        self.assertEqual({r["workers"]: r["runs"] for r in self.answer()["table"]}, {3: 1, 4: 5, 6: 5})
         self.assertIn("No demand was given", done.out)
         self.assertIsNone(self.answer()["feeds"])
 
@@ -44,6 +45,10 @@ class Answer(FakeLoader):
         self.assertTrue(done.out.startswith("No worker count can feed 1 device at 9 k samples/s"), done)
         self.assertFalse(self.answer()["feeds"])
         self.assertIn("What would help, as predicted:", done.out)
+
+    def test_a_short_budget_measures_no_number_twice(self):
+        self.assertEqual(self.workers("--time-budget", "0.1").code, 0)
+        self.assertEqual(len(set(self.trials())), len(self.trials()))
 
     def test_a_small_shm_bounds_the_count_before_anything_runs(self):
         self.workers("--samples-per-second", "1900", FAKE_SHM="200e6")
@@ -56,12 +61,14 @@ class Answer(FakeLoader):
                          ["loader.json", "loader.samples.jsonl", "summary.csv", "summary.json"])
         summary = json.loads((self.out / "summary.json").read_text())
         rows = json.loads((self.out / "loader.json").read_text())["benchmarks"]
-        self.assertEqual(len(summary["measurements"]), len(rows))
+        self.assertEqual(len(summary["measurements"]), len({row["name"] for row in rows}))
+        run_again = [m["metrics"]["samples_per_s"] for m in summary["measurements"] if m["parameters"].get("workers") == "2"]
+        self.assertEqual([(m["n"], m["basis"]) for m in run_again if m["value"] == 1000], [(5, "rounds")])
         with open(self.out / "summary.csv", newline="") as file:
             told = list(csv.DictReader(file))
         self.assertEqual(len(told), sum(len(m["metrics"]) for m in summary["measurements"]))
-        self.assertEqual([r["workers"] for r in self.answer()["table"]], [0, 1, 2])
-        self.assertEqual(self.trials(), [0, 1, 2])
+        self.assertEqual([(r["workers"], r["runs"]) for r in self.answer()["table"]], [(0, 5), (1, 5), (2, 5)])
+        self.assertEqual(self.trials(), 5 * [0, 1, 2])
 
     def test_the_summary_holds_to_the_schema(self):
         self.workers("--samples-per-second", "900")
