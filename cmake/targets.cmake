@@ -27,16 +27,7 @@ if(HM_SANITIZE)
   target_compile_definitions(hm_flags INTERFACE HM_SANITIZED=1)
 endif()
 
-# hm_front(target...): text and tests, nothing that is measured and no memory of its own. To compile sooner they are
-# optimised less, and go without the checks that find little there beside the address sanitizer.
-function(hm_front)
-  set_target_properties(${ARGN} PROPERTIES HM_FRONT ON)
-endfunction()
-set(hm_is_front "$<BOOL:$<TARGET_PROPERTY:HM_FRONT>>,$<COMPILE_LANGUAGE:CXX>")
-target_compile_options(hm_flags INTERFACE "$<$<AND:${hm_is_front},$<CONFIG:Release>>:-O1>")
-if(HM_SANITIZE MATCHES undefined)
-  target_compile_options(hm_flags INTERFACE "$<$<AND:${hm_is_front}>:-fno-sanitize=null,alignment,vptr>")
-endif()
+include(${CMAKE_CURRENT_LIST_DIR}/compile_time.cmake)
 
 # hm_library(core source...) -> howmany_core, alias howmany::core
 function(hm_library name)
@@ -44,6 +35,7 @@ function(hm_library name)
   add_library(howmany::${name} ALIAS howmany_${name})
   target_include_directories(howmany_${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(howmany_${name} PRIVATE hm_flags)
+  hm_reuse(hm_common_headers howmany_${name})
 endfunction()
 
 # hm_program(name LIBS lib... SOURCES source...) -> bin/name
@@ -54,7 +46,8 @@ function(hm_program name)
 endfunction()
 
 # hm_tests(folder LIBS lib...): every tests/<folder>/<x>_test.cpp becomes ctest <folder>.<x>.
-# A first line `// labels: process slow` labels it; `// timeout: 120` raises its limit (seconds).
+# A first line `// labels: process slow` labels it (`threads`: the thread sanitizer watches it, as it does with all of
+# parallel and benches); `// timeout: 120` raises its limit (seconds).
 function(hm_tests folder)
   cmake_parse_arguments(T "" "" "LIBS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_test.cpp)
@@ -63,11 +56,13 @@ function(hm_tests folder)
     string(REGEX REPLACE "_test$" "" unit ${stem})
     hm_program(${folder}_${stem} SOURCES ${source} LIBS ${T_LIBS} GTest::gmock GTest::gtest_main)
     hm_front(${folder}_${stem})
+    hm_reuse(hm_test_headers ${folder}_${stem})
     add_test(NAME ${folder}.${unit} COMMAND ${folder}_${stem})
-    if(NOT folder STREQUAL reports)
+    hm_test_properties(${folder} ${folder}.${unit} ${source})
+    get_test_property(${folder}.${unit} LABELS labels)
+    if(labels MATCHES "threads|parallel|benches" AND NOT labels MATCHES process)  # as the preset selects
       add_dependencies(threaded_tests ${folder}_${stem})
     endif()
-    hm_test_properties(${folder} ${folder}.${unit} ${source})
   endforeach()
 endfunction()
 
@@ -101,7 +96,7 @@ function(hm_test_properties folder test source)
   if(HM_SANITIZE STREQUAL "thread")
     set(omp "OMP_NUM_THREADS=1;")
   endif()
-  set_tests_properties(${test} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout}
+  set_tests_properties(${test} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout} COST ${timeout}  # the longest first
     ENVIRONMENT "${omp}HOWMANY_BIN=${CMAKE_BINARY_DIR}/bin;HOWMANY_SOURCE=${PROJECT_SOURCE_DIR};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/support")
 endfunction()
 

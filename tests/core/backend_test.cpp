@@ -1,3 +1,4 @@
+// labels: threads
 // timeout: 180
 // Every backend of the list against the reference in f64, on the same random inputs. A new backend
 // is enrolled by its line in HM_BACKENDS; what it does not support is skipped by name.

@@ -1,3 +1,4 @@
+// labels: threads
 #include "core/data/dataset.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// labels: threads
 #include "core/deferred_grads.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// labels: threads
 #include "core/device.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
 // Opening what --data points at: each format's samples, and what it refuses.
+// labels: threads
 #include "core/data/formats.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// labels: threads
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// labels: threads
 #include "core/data/loader.h"
 
 #include <gmock/gmock.h>

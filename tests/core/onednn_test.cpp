@@ -1,5 +1,6 @@
 // What only this backend does: Winograd's convolution for large shapes, primitives and packed
 // weights kept between calls, several teams at once.
+// labels: threads
 #include <gtest/gtest.h>
 #include <omp.h>
 

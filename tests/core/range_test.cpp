@@ -1,3 +1,4 @@
+// labels: threads
 #include "core/profile/range.h"
 
 #include <dlfcn.h>

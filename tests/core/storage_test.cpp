@@ -1,3 +1,4 @@
+// labels: threads
 #include "core/storage.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// timeout: 300
+// timeout: 600
 #include "parallel/mode.h"
 
 #include <gtest/gtest.h>
