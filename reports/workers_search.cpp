@@ -1,6 +1,7 @@
 // Which number of workers to measure next.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "reports/backend_rounds.h"
@@ -10,9 +11,10 @@ namespace howmany {
 namespace {
 
 constexpr size_t kMostPoints = 8, kRuns = 5;
-constexpr double kNoGain = 0.03;    // of the rate, from more workers
-constexpr double kNearBest = 0.98;  // of the best rate
-constexpr double kContends = 0.94;  // of the best rate: another run may tell otherwise
+constexpr double kNoGain = 0.03;        // of the rate, from more workers
+constexpr double kNearBest = 0.98;      // of the best rate
+constexpr double kContends = 0.94;      // of the best rate: another run may tell otherwise
+constexpr double kContendsOnce = 0.85;  // the same of a number that ran only once
 // Of the best predicted rate. The model rounds its corners: as many workers as cores make 0.87.
 constexpr double kPredictedKnee = 0.85, kPredictedNear = 0.95;
 
@@ -66,32 +68,44 @@ int search_limit(const WorkersFacts& facts) {
   return std::min(most, waiting);
 }
 
-// Of those at this rate or above the one with the fewest runs; nothing when each has enough.
-std::optional<int> by_turns(const WorkersFacts& facts, double at_least) {
-  const WorkersPoint* next = nullptr;
+using Points = std::vector<const WorkersPoint*>;
+
+Points points_that(const WorkersFacts& facts, const std::function<bool(const WorkersPoint&)>& are) {
+  Points points;
   for (const WorkersPoint& p : facts.points)
-    if (rate_of(p) > 0 && rate_of(p) >= at_least &&
-        (!next ||
-         std::pair(p.runs.size(), p.workers) < std::pair(next->runs.size(), next->workers)))
-      next = &p;
-  if (!next || next->runs.size() >= kRuns) return {};
-  return next->workers;
+    if (rate_of(p) > 0 && are(p)) points.push_back(&p);
+  return points;
+}
+
+// The one with the fewest runs; nothing when each has enough.
+std::optional<int> by_turns(const Points& points) {
+  const auto next = std::ranges::min_element(
+      points, {}, [](const WorkersPoint* p) { return std::pair(p->runs.size(), p->workers); });
+  if (next == points.end() || (*next)->runs.size() >= kRuns) return {};
+  return (*next)->workers;
 }
 
 std::optional<int> next_wanted(const WorkersFacts& facts) {
   for (const int w : facts.wanted)
     if (!measured(facts, w)) return w;
   if (facts.asked.demand > 0) return {};
-  return by_turns(facts, 0);
+  return by_turns(points_that(facts, [](const auto&) { return true; }));
 }
 
 // A number that nothing contends with needs no other run.
 std::optional<int> next_contender(const WorkersFacts& facts) {
-  const double contends = kContends * best_rate(facts);
-  const auto count = std::ranges::count_if(facts.points, [&](const WorkersPoint& p) {
-    return rate_of(p) > 0 && rate_of(p) >= contends;
+  const double best = best_rate(facts);
+  const Points contenders = points_that(facts, [&](const WorkersPoint& p) {
+    return rate_of(p) >= (p.runs.size() > 1 ? kContends : kContendsOnce) * best;
   });
-  return count > 1 ? by_turns(facts, contends) : std::nullopt;
+  return contenders.size() > 1 ? by_turns(contenders) : std::nullopt;
+}
+
+int half_more(int workers) { return workers + std::max(1, workers / 2); }
+
+// A device's own, at least the two that can tell whether more than one worker pays.
+int cores_of_each(const WorkersFacts& facts) {
+  return static_cast<int>(std::max(2.0, std::round(facts.probes.cores / facts.asked.devices)));
 }
 
 // Between a number that is too small and one that suffices: first where the rate of one worker
@@ -120,11 +134,12 @@ std::optional<int> next_for_demand(const WorkersFacts& facts, int limit) {
     const bool fewer = p.workers < too_small && p.workers > 0;
     if (fewer && rate_of(*last) < (1 + kNoGain) * rate_of(p)) return {};  // it gains no more
   }
-  return std::clamp(static_cast<int>(std::ceil(std::min(pointed_to, 1e6))), too_small + 1, limit);
+  const int farthest = std::min(limit, std::max(half_more(too_small), cores_of_each(facts)));
+  return std::clamp(static_cast<int>(std::ceil(std::min(pointed_to, 1e6))), too_small + 1,
+                    farthest);
 }
 
-// More while the largest number gains: one worker makes no more than the caller does, so that only
-// two can tell.
+// More while the largest number gains: one worker makes no more than the caller does.
 std::optional<int> more_for_rate(const WorkersFacts& facts, int limit) {
   const WorkersPoint& largest = *std::ranges::max_element(facts.points, {}, &WorkersPoint::workers);
   double fewer = 0;
@@ -133,9 +148,7 @@ std::optional<int> more_for_rate(const WorkersFacts& facts, int limit) {
   const int most = largest.workers;
   const bool first = facts.points.size() == 1 || most == 1;
   if (most >= limit || !(first || rate_of(largest) >= (1 + kNoGain) * fewer)) return {};
-  if (most > 0) return std::min(limit, most + std::max(1, most / 2));
-  const double cores = std::round(facts.probes.cores / facts.asked.devices);
-  return std::min(limit, static_cast<int>(std::max(2.0, cores)));
+  return std::min(limit, most > 0 ? half_more(most) : cores_of_each(facts));
 }
 
 // Beyond the first number near the best: one more that does not gain, one fewer that loses.

@@ -73,6 +73,24 @@ TEST(WorkersRuns, ANumberWithoutContendersIsNotRepeated) {
   EXPECT_EQ(next_trial(facts), std::nullopt);
 }
 
+TEST(WorkersRuns, ANumberThatRanOnceContendsFromFurtherBelow) {
+  WorkersFacts facts = example_facts();
+  for (const auto& [workers, rate] : std::map<int, double>{{1, 500}, {2, 1000}, {3, 880}})
+    add_run(facts.points, run_of(workers, rate));
+  EXPECT_EQ(next_trial(facts), 2);
+  add_run(facts.points, run_of(2, 1000));
+  EXPECT_EQ(next_trial(facts), 3);
+  add_run(facts.points, run_of(3, 880));
+  EXPECT_EQ(next_trial(facts), std::nullopt) << "now it is told";
+}
+
+TEST(WorkersRuns, ADemandFarAwayDoesNotJumpBeyondTheCores) {
+  WorkersFacts facts = example_facts(90000);
+  EXPECT_LE(std::ranges::max(measure_on({2, 2, false}, facts)), 3);
+  facts = example_facts(90000);
+  EXPECT_LE(std::ranges::max(measure_on({8, 8, false}, facts)), 13) << "half more";
+}
+
 TEST(WorkersRuns, AContenderThatFallsBehindIsMeasuredNoMore) {
   WorkersFacts facts = example_facts();
   for (const auto& [workers, rate] : std::map<int, double>{{1, 500}, {2, 1000}, {3, 1000}})
