@@ -132,7 +132,7 @@ class Advisor {
         format_count(chosen.rate.value),
         more ? fmt::format(", and {} give {}", more->workers, gain_text(*more, chosen)) : "",
         advice_.limit);
-    if (more == nullptr) advice_.certain = false;
+    if (more == nullptr) add_unmeasured(chosen);
     add_doubt(chosen);
     advice_.notes.push_back(fmt::format(
         "No demand was given (--samples-per-second, --model or --from): {} feed any training that "
@@ -145,6 +145,12 @@ class Advisor {
       advice_.notes.push_back(fmt::format("{} would do below {} samples/s.",
                                           workers(fewer->workers),
                                           format_count(low_of(fewer->rate))));
+  }
+
+  void add_unmeasured(const WorkersPoint& chosen) {
+    advice_.certain = false;
+    advice_.notes.push_back(
+        fmt::format("Uncertain: more than {} were not measured.", workers(chosen.workers)));
   }
 
   // Another number may be faster, as far as its runs can tell.

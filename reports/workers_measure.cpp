@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include "reports/files.h"
 #include "reports/format.h"
@@ -116,6 +117,12 @@ struct LoaderMeasuring::State {
     if (!arguments.quiet) fmt::print(stderr, "{}\n", text);
   }
 
+  // How far the bench is with a folder of millions.
+  void tell_listing(const std::string& line) const {
+    const bool is_that = line.ends_with(" files listed\n") || line.ends_with(" files checked\n");
+    if (is_that && !arguments.quiet) fmt::print(stderr, "{}", line);
+  }
+
   std::vector<std::string> argv(const std::vector<std::string>& more, double seconds,
                                 const BenchScratch& scratch) const {
     std::vector<std::string> all = {find_program("loader_bench"),
@@ -147,8 +154,13 @@ struct LoaderMeasuring::State {
     const BenchScratch scratch(folder);
     Command command{.argv = argv(more, seconds, scratch),
                     .timeout_seconds = 10 * seconds + kRunTimeout};
-    if (arguments.verbose)
-      command.on_stderr = [](std::string_view text) { fmt::print(stderr, "{}", text); };
+    command.on_stderr = [this, line = std::string()](std::string_view text) mutable {
+      if (arguments.verbose) return fmt::print(stderr, "{}", text);
+      for (const char c : text) {
+        line += c;
+        if (c == '\n') tell_listing(std::exchange(line, {}));
+      }
+    };
     const Ended ended = run_command(command);
     if (ended.how == Ended::How::kInterrupted) results.interrupted = true;
     if (ended.how == Ended::How::kExited && ended.code == 2) throw InputError(ended.last_line());

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Stands in for loader_bench: each worker makes FAKE_RATE samples/s, FAKE_CORES cores at most. FAKE_FAIL is a JSON
-object from "workers" (or "probe", "limits") to what happens there: "exit", "die", "usage", "error", "garbage"."""
+object from "workers" (or "probe", "limits") to what happens there: "exit", "die", "usage", "error", "garbage",
+"listing"."""
 import json
 import os
 import signal
@@ -54,6 +55,8 @@ def run(a):
 
 
 def misbehave(how):
+    if how == "listing":
+        print("photos: 5000000 files listed", file=sys.stderr, flush=True)
     if how == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     if how == "exit":

@@ -179,6 +179,15 @@ TEST(WorkersAdvice, ANumberThatMayBeMuchFasterLeavesDoubt) {
   EXPECT_THAT(advice.notes, Contains(HasSubstr("5 workers may load up to 2.60 k samples/s")));
 }
 
+TEST(WorkersAdvice, WithNothingLargerMeasuredIsUncertain) {
+  WorkersFacts facts = example_facts();
+  facts.points = {example_point(facts, 0), example_point(facts, 2)};
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_FALSE(advice.certain);
+  EXPECT_THAT(advice.notes,
+              Contains(HasSubstr("Uncertain: more than 2 workers were not measured")));
+}
+
 TEST(WorkersAdvice, TheLineToPasteHasNoPrefetchWithoutWorkers) {
   WorkersFacts facts = example_facts();
   facts.points = {example_point(facts, 0, 1), example_point(facts, 1, 1)};

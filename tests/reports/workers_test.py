@@ -39,6 +39,11 @@ class Answer(FakeLoader):
         self.assertIn("No demand was given", done.out)
         self.assertIsNone(self.answer()["feeds"])
 
+    def test_how_far_a_large_folder_is_listed_is_told_unless_quiet(self):
+        large = {"FAKE_FAIL": '{"probe": "listing"}'}
+        self.assertIn("photos: 5000000 files listed\n", self.workers(**large).err)
+        self.assertEqual(self.workers("--quiet", out=self.folder / "quiet", **large).err, "")
+
     def test_no_count_can(self):
         done = self.workers("--samples-per-second", "9k")
         self.assertEqual(done.code, 0, done)
