@@ -72,8 +72,7 @@ class Reading {
  private:
   void read() {
     std::vector<uint8_t> buffer;
-    for (size_t i = next_++; seconds_since(start_) < budget_s_ && (!once_ || i < files_.size());
-         i = next_++) {
+    for (size_t i = next_++; goes_on(i); i = next_++) {
       try {
         image::read_file(files_[i % files_.size()], int64_t{1} << 40, buffer);
       } catch (const Error&) {
@@ -82,6 +81,12 @@ class Reading {
       bytes_ += static_cast<int64_t>(buffer.size());
       ++done_;
     }
+  }
+
+  // One file at least, however long the threads took to start.
+  bool goes_on(size_t i) const {
+    const bool is_new = i < files_.size();
+    return (is_new && done_ == 0) || (seconds_since(start_) < budget_s_ && (is_new || !once_));
   }
 
   const std::vector<std::string>& files_;

@@ -50,6 +50,10 @@ class Loader(programs.TestCase):
         parts = solo["read_s"] + solo["decode_s"] + solo["transform_s"] + solo["rest_s"]
         self.assertAlmostEqual(parts / solo["sample_s"], 1, delta=1e-6)
 
+    def test_every_probe_has_something_however_short_its_time(self):
+        for row in self.rows(*SMALL[:-1], 1e-7, "--probe"):
+            self.assertFalse(row.get("error_occurred"), row)
+
     def test_processes_are_probed_as_such(self):
         rows = {r["name"]: r for r in self.rows(*SMALL, "--probe", "--as", "pytorch")}
         self.assertGreater(rows["loader/probe/worker/as:pytorch/batch:4"]["sample_s"], 0)
