@@ -1,4 +1,5 @@
 # Writes OUT with the commit the tree stands at; run at build time, rewritten only when it changed.
+cmake_minimum_required(VERSION 3.25)
 find_program(GIT git)
 set(commit unknown)
 if(GIT)

@@ -18,7 +18,7 @@ if(HM_SANITIZE MATCHES undefined)
   hm_options_of(HM_FEWER_CHECKS -fno-sanitize=null,alignment,vptr)
 endif()
 
-# Where every build is a whole one, as in CI, a fifth of the compiling is the same headers again and again. What files
+# Where every build is a whole one, as in CI, much of the compiling is the same headers again and again. What files
 # include themselves is checked where they are not precompiled: in the other presets and by checks.headers.
 option(HM_PRECOMPILE "Parse the standard library's, fmt's and the tests' headers once" OFF)
 function(hm_precompiled name)

@@ -21,12 +21,14 @@
 
 #include "core/data/loader.h"
 #include "core/error.h"
+#include "tests/support/files.h"
 #include "tests/support/image_files.h"
 
 namespace howmany {
 namespace {
 
 using ::testing::HasSubstr;
+using testing_support::names_in;
 
 // Sample i is (i, key); `on_get` runs in the worker, before.
 class Numbers final : public Dataset {
@@ -88,13 +90,6 @@ size_t entries(const char* folder) {
   size_t n = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++n;
   return n;
-}
-
-std::set<std::string> names_in(const char* folder) {
-  std::set<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    names.insert(entry.path().filename());
-  return names;
 }
 
 bool goes(const std::string& file) {
@@ -457,7 +452,7 @@ TEST(Pytorch, NothingIsLeftInSharedMemoryOrOpen) {
   }
   // Those of other programs, as tests beside this one, go as they came.
   for (const std::string& name : names_in("/dev/shm"))
-    EXPECT_TRUE(before.contains(name) || goes("/dev/shm/" + name)) << name << " stays";
+    EXPECT_TRUE(before.contains(name) || goes(name)) << name << " stays";
 }
 
 TEST(Pytorch, AWorkerThatDiesIsNamedWithItsLastSample) {

@@ -21,9 +21,9 @@
 #include "parallel/launch.h"
 #include "parallel/private_folder.h"
 #include "parallel/straggler.h"
+#include "tests/support/files.h"
 #include "tests/support/fragile.h"
 #include "tests/support/rank_main.h"
-#include "tests/support/text_of.h"
 #include "tests/support/training.h"
 
 namespace howmany {
@@ -196,13 +196,6 @@ int run_rank(const std::string& name) {
 
 int64_t entries(const char* folder) {
   return std::distance(std::filesystem::directory_iterator(folder), {});
-}
-
-std::set<std::string> names_in(const std::filesystem::path& folder) {
-  std::set<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    names.insert(entry.path().string());
-  return names;
 }
 
 bool is_mapped(const std::string& file) {

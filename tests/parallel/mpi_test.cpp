@@ -17,6 +17,7 @@
 #include "parallel/launch.h"
 #include "parallel/private_folder.h"
 #include "tests/support/comm_claims.h"
+#include "tests/support/files.h"
 #include "tests/support/rank_main.h"
 
 namespace howmany {
@@ -79,12 +80,8 @@ int run_role(const std::string& backend, const std::string& role) {
 
 // --- the tests ---
 
-std::set<std::string> names_in(const std::filesystem::path& folder) {
-  std::set<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    names.insert(entry.path().filename());
-  return names;
-}
+using testing_support::names_in;
+using testing_support::text_of;
 
 void await(const std::function<bool()>& condition, const char* what) {
   const auto end = std::chrono::steady_clock::now() + 60s;
@@ -113,8 +110,7 @@ class Mpi : public ::testing::Test {
   }
   const std::string& temporary() const { return temporary_.path(); }
   std::string error_of(int rank) const {
-    std::ifstream in(fmt::format("{}/error{}", notes_.path(), rank));
-    return {std::istreambuf_iterator<char>(in), {}};
+    return text_of(fmt::format("{}/error{}", notes_.path(), rank));
   }
   // The survivors of three ranks name rank 1, and the operation.
   void expect_rank_1_named(const std::string& why) const {

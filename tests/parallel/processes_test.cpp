@@ -17,8 +17,8 @@
 
 #include "parallel/launch.h"
 #include "parallel/private_folder.h"
+#include "tests/support/files.h"
 #include "tests/support/rank_main.h"
-#include "tests/support/text_of.h"
 
 namespace howmany {
 namespace {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -87,18 +88,11 @@ inline WorkersFacts example_facts(double demand = 0, int devices = 1) {
   return facts;
 }
 
-// The n-th run of each number is off by the same noise in each call: 1 + sd times a draw that is
-// nearly normal.
+// The n-th run of each number is off by the same noise in each call.
 inline double noise(uint64_t seed, int workers, size_t run, double sd) {
-  uint64_t state = seed * 1000003 + static_cast<uint64_t>(workers) * 1009 + run;
-  double sum = -6;
-  for (int i = 0; i < 12; ++i) {  // splitmix64
-    uint64_t z = state += 0x9e3779b97f4a7c15ULL;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    sum += static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
-  }
-  return 1 + sd * sum;
+  if (!(sd > 0)) return 1;
+  std::mt19937_64 random(seed * 1000003 + static_cast<uint64_t>(workers) * 1009 + run);
+  return std::normal_distribution<double>(1, sd)(random);
 }
 
 // Measures until the search has decided; returns the order of trials.

@@ -20,6 +20,12 @@ WorkersPoint run_of(int workers, double rate) {
   return p;
 }
 
+WorkersFacts facts_with(const std::map<int, double>& rates) {
+  WorkersFacts facts = example_facts();
+  for (const auto& [workers, rate] : rates) add_run(facts.points, run_of(workers, rate));
+  return facts;
+}
+
 TEST(WorkersRuns, ArePooledIntoTheMedianWithAnIntervalOfTheRuns) {
   std::vector<WorkersPoint> points;
   add_run(points, run_of(2, 1000));
@@ -67,16 +73,12 @@ TEST(WorkersRuns, ContendersTakeTurnsUntilEachHasFive) {
 }
 
 TEST(WorkersRuns, ANumberWithoutContendersIsNotRepeated) {
-  WorkersFacts facts = example_facts();
-  for (const auto& [workers, rate] : std::map<int, double>{{1, 500}, {2, 1000}, {3, 800}})
-    add_run(facts.points, run_of(workers, rate));
+  WorkersFacts facts = facts_with({{1, 500}, {2, 1000}, {3, 800}});
   EXPECT_EQ(next_trial(facts), std::nullopt);
 }
 
 TEST(WorkersRuns, ANumberThatRanOnceContendsFromFurtherBelow) {
-  WorkersFacts facts = example_facts();
-  for (const auto& [workers, rate] : std::map<int, double>{{1, 500}, {2, 1000}, {3, 880}})
-    add_run(facts.points, run_of(workers, rate));
+  WorkersFacts facts = facts_with({{1, 500}, {2, 1000}, {3, 880}});
   EXPECT_EQ(next_trial(facts), 2);
   add_run(facts.points, run_of(2, 1000));
   EXPECT_EQ(next_trial(facts), 3);
@@ -92,9 +94,7 @@ TEST(WorkersRuns, ADemandFarAwayDoesNotJumpBeyondTheCores) {
 }
 
 TEST(WorkersRuns, AContenderThatFallsBehindIsMeasuredNoMore) {
-  WorkersFacts facts = example_facts();
-  for (const auto& [workers, rate] : std::map<int, double>{{1, 500}, {2, 1000}, {3, 1000}})
-    add_run(facts.points, run_of(workers, rate));
+  WorkersFacts facts = facts_with({{1, 500}, {2, 1000}, {3, 1000}});
   EXPECT_EQ(next_trial(facts), 2);
   add_run(facts.points, run_of(2, 1000));
   EXPECT_EQ(next_trial(facts), 3);
@@ -118,8 +118,8 @@ TEST(WorkersRuns, ADemandThatNothingMeetsIsAnsweredByTheBestOfManyRuns) {
 }
 
 struct Shares {
-  double near = 0, close = 0,
-         few = 0;  // within 2 and 4 % of the best; one more than needed or less
+  double near = 0, close = 0;  // within 2 and 4 % of the best
+  double few = 0;              // one more than needed or less
   size_t most_runs = 0;
   int most_workers = 0;
 };
