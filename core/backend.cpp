@@ -117,7 +117,12 @@ void Backend::matmul(const Tensor&, bool, const Tensor&, bool, bool, Tensor&) co
                                                                  const Tensor&, const Tensor&,
                                                                  const Tensor&, Tensor&, GradOut&,
                                                                  GradOut&) const
-    HM_UNSUPPORTED("layernorm_backward") void Backend::max_pool(const Tensor&, Window, Tensor&,
+    HM_UNSUPPORTED("layernorm_backward") void Backend::attention(const Tensor&, Heads, Tensor&,
+                                                                 Tensor&) const
+    HM_UNSUPPORTED("attention") void Backend::attention_backward(const Tensor&, const Tensor&,
+                                                                 const Tensor&, const Tensor&,
+                                                                 Heads, Tensor&) const
+    HM_UNSUPPORTED("attention_backward") void Backend::max_pool(const Tensor&, Window, Tensor&,
                                                                 Tensor&) const
     HM_UNSUPPORTED("max_pool") void Backend::max_pool_backward(const Tensor&, const Tensor&, Window,
                                                                Tensor&) const

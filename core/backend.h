@@ -30,6 +30,11 @@ struct Window {  // square kernels, as every model here uses them
   int64_t size = 1, stride = 1, padding = 0;
 };
 
+struct Heads {
+  int64_t count = 1;
+  bool causal = true;  // row t looks at rows 0..t, not at those after it
+};
+
 // Adds up an f64 tensor on the host over the replicas of a model, in place. Collective.
 using SumOverReplicas = std::function<void(Tensor)>;
 
@@ -116,6 +121,14 @@ class Backend {
   virtual void layernorm_backward(const Tensor& x, const Tensor& scale, const Tensor& dy,
                                   const Tensor& mean, const Tensor& inv_std, Tensor& dx,
                                   GradOut& dscale, GradOut& dshift) const;
+
+  // qkv [N,T,3D]: q, k and v, each D = heads x size -> y [N,T,D]: by head, softmax(q k^T /
+  // sqrt(size)) v. Kept is lse [N,heads,T], the log of each row's sum of exponentials: from it
+  // backward computes the probabilities again, as FlashAttention does, so that no [T,T] outlives a
+  // call.
+  virtual void attention(const Tensor& qkv, Heads heads, Tensor& lse, Tensor& y) const;
+  virtual void attention_backward(const Tensor& qkv, const Tensor& y, const Tensor& lse,
+                                  const Tensor& dy, Heads heads, Tensor& dqkv) const;
 
   // x [N,H,W,C] -> y [N,H',W',C]; chosen [same as y] i32 is the flat H*W index of the winner (the
   // first on ties)

@@ -38,6 +38,16 @@ Normalized layernorm(const Tensor& x, const Tensor& scale, const Tensor& shift, 
 Tensor layernorm_backward(const Tensor& x, const Tensor& scale, const Normalized& forward,
                           const Tensor& dy, GradOut dscale, GradOut dshift);
 
+struct Attended {
+  Tensor y, lse;
+};
+Attended attention(const Tensor& qkv, Heads heads);
+Tensor attention_backward(const Tensor& qkv, const Attended& forward, const Tensor& dy,
+                          Heads heads);
+// Multiply and add count as two. Half of all pairs when causal, as FlashAttention counts: the
+// masked ones are no work (PaLM and torch's counter count them).
+double attention_flop(const Shape& qkv, Heads heads);
+
 Shape pool_shape(const char* op, const Shape& x, Window window);
 struct Pooled {
   Tensor y, chosen;

@@ -59,6 +59,11 @@ class Reference final : public Backend {
                           const Tensor& mean, const Tensor& inv_std, Tensor& dx, GradOut& dscale,
                           GradOut& dshift) const override;
 
+  // reference_attention.cpp
+  void attention(const Tensor& qkv, Heads heads, Tensor& lse, Tensor& y) const override;
+  void attention_backward(const Tensor& qkv, const Tensor& y, const Tensor& lse, const Tensor& dy,
+                          Heads heads, Tensor& dqkv) const override;
+
   // reference_train.cpp
   double softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double denominator,
                                Tensor& dlogits) const override;

@@ -58,6 +58,16 @@ TEST(LayerGolden, EmbeddingAddsUpRepeatedIds) {
   check_layer("embedding", *layers::embedding(7, 4), ids, 1);
 }
 
+TEST(LayerGolden, AttentionOfSeveralHeadsAndOfOne) {
+  const Tensor x = wave({2, 5, 18}, 1);
+  check_layer("attention", *layers::attention({.count = 3}), x);
+  check_layer("attention_both_ways", *layers::attention({.count = 1, .causal = false}), x);
+}
+
+TEST(LayerGolden, PositionAddsTheFirstRows) {
+  check_layer("position", *layers::position(5, 4), wave({2, 3, 4}, 1));
+}
+
 void check_batchnorm(const std::string& name, Activation act) {
   const LayerPtr layer = layers::batchnorm(3, act);
   check_layer(name, *layer, wave(kImage, 1));

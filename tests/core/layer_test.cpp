@@ -45,6 +45,7 @@ LayerPtr chain() {
   parts.push_back(layers::linear(6, 3, Activation::relu));
   return layers::sequential(std::move(parts));
 }
+LayerPtr attention_both_ways() { return layers::attention({.count = 1, .causal = false}); }
 LayerPtr nothing() { return layers::sequential(std::vector<LayerPtr>{}); }
 
 #define HM_EXTENTS(...) \
@@ -57,6 +58,7 @@ const Example kExamples[] = {
         {"identity_residual", identity_residual, {3, 3, 3, 2}},
     {"projected_residual", projected_residual, {3, 3, 3, 2}},
     {"sequential", chain, {3, 2, 4}},
+    {"attention_both_ways", attention_both_ways, {2, 3, 6}},
     {"empty_sequential", nothing, {2, 2}},
 };
 
@@ -262,6 +264,8 @@ std::vector<Misfit> misfits() {
   add(layers::conv2d(2, 3, {7, 1, 0}), {2, 5, 5, 2}, "a window of 7 (padding 0) does not fit x");
   add(layers::batchnorm(3), {4, 2}, "[batchnorm] x has shape [4,2], expected [N,..,3]");
   add(layers::layernorm(6), {4, 2}, "[layernorm] x has shape [4,2], expected [N,..,6]");
+  add(layers::position(6, 4), {2, 7, 4}, "[2,7,4], expected [N,T,4] with T at most 6");
+  add(layers::attention({.count = 2}), {2, 5, 9}, "[2,5,9], expected [N,T,3 D] with D a multiple");
   add(layers::max_pool({2, 2, 0}), {4, 2}, "[max_pool] x has shape [4,2], expected [N,H,W,C]");
   add(layers::max_pool({3, 2, 2}), {1, 4, 4, 1}, "padding 2 is more than half of window 3");
   add(layers::avg_pool({2, 0, 0}), {1, 4, 4, 1}, "window size 2, stride 0, padding 0");
@@ -298,6 +302,8 @@ TEST(Layer, RefusesNonsenseWhenMade) {
   EXPECT_THROW(layers::batchnorm(3, Activation::gelu), std::invalid_argument);
   EXPECT_THROW(layers::layernorm(3, 0), std::invalid_argument);
   EXPECT_THROW(layers::embedding(0, 3), std::invalid_argument);
+  EXPECT_THROW(layers::position(0, 3), std::invalid_argument);
+  EXPECT_THROW(layers::attention({.count = 0}), std::invalid_argument);
   EXPECT_THROW(layers::dropout(1), std::invalid_argument);
   EXPECT_THROW(layers::residual(nullptr, nullptr, Activation::none), std::invalid_argument);
   EXPECT_THROW(layers::sequential(std::vector<layers::Named>(1)), std::invalid_argument);

@@ -64,6 +64,34 @@ TEST(Ops, RefuseMatricesThatDoNotFit) {
   });
 }
 
+TEST(Ops, RefuseHeadsThatDoNotFit) {
+  const Tensor qkv = zeros({2, 5, 12});
+  const ops::Attended out{zeros({2, 5, 4}), zeros({2, 2, 5})};
+  check({
+      {"[attention] qkv [2,5,12] is not [N,T,3 D] with D a multiple of 3 heads",
+       [&] { ops::attention(qkv, {.count = 3}); }},
+      {"[attention] qkv [2,5,10] is not [N,T,3 D]",
+       [] {
+         ops::attention(zeros({2, 5, 10}), {.count = 2});
+       }},
+      {"[attention] qkv [2,5,12] is not [N,T,3 D] with D a multiple of 0 heads",
+       [&] { ops::attention(qkv, {.count = 0}); }},
+      {"[attention] qkv has shape [5,12], expected 3 extents",
+       [] {
+         ops::attention(zeros({5, 12}), {.count = 2});
+       }},
+      {"[attention_backward] lse is f32 [2,2,5], expected f32 [2,1,5]",
+       [&] { ops::attention_backward(qkv, out, out.y, {.count = 1}); }},
+      {"[attention_backward] dy is f32 [2,5,12], expected f32 [2,5,4]",
+       [&] { ops::attention_backward(qkv, out, qkv, {.count = 2}); }},
+  });
+}
+
+TEST(Ops, AttentionCountsPairsThatAreNotMasked) {
+  EXPECT_EQ(ops::attention_flop({2, 5, 12}, {2, false}), 2 * 5 * 5 * 4 * 4);
+  EXPECT_EQ(ops::attention_flop({2, 5, 12}, {2, true}), 2 * 15 * 4 * 4);
+}
+
 TEST(Ops, RefuseGradientsThatDoNotFitAndWriteNothing) {
   Tensor dw = Tensor::full({3, 4}, 5), dbias = Tensor::full({4}, 5);
   const Tensor x = zeros({2, 4}), w = zeros({3, 4}), dy = zeros({2, 3});

@@ -25,6 +25,17 @@ TEST(Product, IsToldToCublasLtAsItsTranspose) {
   EXPECT_EQ(std::tuple(at.rows, at.columns, at.ld, at.operation), std::tuple(2, 5, 2, CUBLAS_OP_T));
 }
 
+TEST(Product, TellsRowsThatLieApartAndBatches) {
+  const Product dense{.m = 2, .n = 3, .k = 5};
+  EXPECT_EQ(result_of(dense).ld, 3);
+  const Product heads{
+      .m = 2, .n = 3, .k = 5, .strides = {60, 80, 20}, .batch = 4, .apart = {7, 8, 9}};
+  const Stored b = first_of(heads), a = second_of(heads), y = result_of(heads);
+  EXPECT_EQ(std::tuple(b.rows, b.columns, b.ld, b.batch, b.apart), std::tuple(3, 5, 80, 4, 8));
+  EXPECT_EQ(std::tuple(a.rows, a.columns, a.ld, a.batch, a.apart), std::tuple(5, 2, 60, 4, 7));
+  EXPECT_EQ(std::tuple(y.rows, y.columns, y.ld, y.batch, y.apart), std::tuple(3, 2, 20, 4, 9));
+}
+
 TEST(Product, ChoosesTheEpilogueThatSavesAPass) {
   const float bias = 0;
   EXPECT_EQ(epilogue_of({}), CUBLASLT_EPILOGUE_DEFAULT);
@@ -42,7 +53,8 @@ TEST(Product, PromisesNoMoreAlignmentThanThereIs) {
   EXPECT_EQ(at(0x1080), 128u);
   EXPECT_EQ(at(0x1010), 16u);
   EXPECT_EQ(at(0x1004), 4u);
-  EXPECT_EQ(at(0), 256u);  // nothing there
+  EXPECT_EQ(at(0), 256u);                                                   // nothing there
+  EXPECT_EQ(alignment_of(reinterpret_cast<const void*>(0x1000), 12), 16u);  // a batch, 48 bytes on
 }
 
 TEST(Product, KeepsAlgorithmsOfDifferentProblemsApart) {
@@ -55,9 +67,13 @@ TEST(Product, KeepsAlgorithmsOfDifferentProblemsApart) {
   turned.transpose_a = true;
   added.accumulate = true;
   biased.bias = &value;
-  for (const Product& other : {longer, turned, added, biased}) keys.insert(key_of(other, 0));
+  Product apart = p, batched = p;
+  apart.strides.a = 64;
+  batched.batch = 2;
+  for (const Product& other : {longer, turned, added, biased, apart, batched})
+    keys.insert(key_of(other, 0));
   keys.insert(key_of(p, 1));
-  EXPECT_EQ(keys.size(), 6u);
+  EXPECT_EQ(keys.size(), 8u);
 }
 
 TEST(Grid, HasAThreadForEachElementUpToItsMost) {

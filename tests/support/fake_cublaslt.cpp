@@ -14,6 +14,8 @@ namespace {
 struct Layout {
   uint64_t rows, columns;
   int64_t ld;
+  int32_t batch = 1;
+  int64_t apart = 0;
 };
 struct Description {
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
@@ -49,6 +51,32 @@ float element(const float* m, const Layout& layout, cublasOperation_t op, uint64
 float finished(double sum, const Description& d, uint64_t row) {
   const auto value = static_cast<float>(sum + ((d.epilogue & 4) != 0 ? d.bias[row] : 0));
   return (d.epilogue & 2) != 0 && value < 0 ? 0 : value;
+}
+
+struct OneProduct {
+  const Description& what;
+  const float* a;
+  const Layout& la;
+  const float* b;
+  const Layout& lb;
+  const float* c;
+  float* d;
+  const Layout& ld;
+  uint64_t k;
+  float factor, kept;
+};
+
+void multiply(const OneProduct& p) {
+  for (uint64_t j = 0; j < p.ld.columns; ++j)
+    for (uint64_t i = 0; i < p.ld.rows; ++i) {
+      const uint64_t at = i + j * static_cast<uint64_t>(p.ld.ld);
+      double sum = 0;
+      for (uint64_t l = 0; l < p.k; ++l)
+        sum += double{element(p.a, p.la, p.what.a, i, l)} * element(p.b, p.lb, p.what.b, l, j);
+      sum *= double{p.factor};
+      if (p.kept != 0) sum += double{p.kept * p.c[at]};
+      p.d[at] = finished(sum, p.what, i);
+    }
 }
 
 }  // namespace
@@ -89,6 +117,15 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t made) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t made,
+                                                cublasLtMatrixLayoutAttribute_t which,
+                                                const void* value, size_t) {
+  auto& layout = const_cast<Layout&>(as<Layout>(made));
+  if (which == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) put(layout.batch, value);
+  if (which == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET) put(layout.apart, value);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* made) {
   return make(made, new Alignments);
 }
@@ -119,7 +156,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description, const void*,
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description, const void* alpha,
                               const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
                               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
                               cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t d_layout,
@@ -128,25 +165,24 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   const auto &la = as<Layout>(a_layout), &lb = as<Layout>(b_layout), &ld = as<Layout>(d_layout);
   Alignments promised;
   put(promised, algorithm);
-  if (!aligned(a, promised.a) || !aligned(b, promised.b) || !aligned(d, promised.d))
-    return CUBLAS_STATUS_NOT_SUPPORTED;
   const bool plain_a = what.a == CUBLAS_OP_N, plain_b = what.b == CUBLAS_OP_N;
   const uint64_t k = plain_a ? la.columns : la.rows;
   if ((plain_a ? la.rows : la.columns) != ld.rows || (plain_b ? lb.rows : lb.columns) != k ||
-      (plain_b ? lb.columns : lb.rows) != ld.columns)
+      (plain_b ? lb.columns : lb.rows) != ld.columns || la.batch != ld.batch ||
+      lb.batch != ld.batch)
     return CUBLAS_STATUS_INVALID_VALUE;
-  const float kept = *static_cast<const float*>(beta);
-  hm_fake_gpu_enter();
-  for (uint64_t j = 0; j < ld.columns; ++j)
-    for (uint64_t i = 0; i < ld.rows; ++i) {
-      const uint64_t at = i + j * static_cast<uint64_t>(ld.ld);
-      double sum = kept != 0 ? double{kept * static_cast<const float*>(c)[at]} : 0;
-      for (uint64_t l = 0; l < k; ++l)
-        sum += double{element(static_cast<const float*>(a), la, what.a, i, l)} *
-               element(static_cast<const float*>(b), lb, what.b, l, j);
-      static_cast<float*>(d)[at] = finished(sum, what, i);
-    }
-  hm_fake_gpu_leave();
+  const float factor = *static_cast<const float*>(alpha), kept = *static_cast<const float*>(beta);
+  for (int64_t i = 0; i < ld.batch; ++i) {
+    const auto* const first = static_cast<const float*>(a) + i * la.apart;
+    const auto* const second = static_cast<const float*>(b) + i * lb.apart;
+    const auto* const added = static_cast<const float*>(c) + i * ld.apart;
+    auto* const result = static_cast<float*>(d) + i * ld.apart;
+    if (!aligned(first, promised.a) || !aligned(second, promised.b) || !aligned(result, promised.d))
+      return CUBLAS_STATUS_NOT_SUPPORTED;
+    hm_fake_gpu_enter();
+    multiply({what, first, la, second, lb, added, result, ld, k, factor, kept});
+    hm_fake_gpu_leave();
+  }
   return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -65,6 +65,16 @@ def layers():
     keep_layer("embedding", lambda w: F.embedding(ids, w), [wave((7, 4), 1)])
     batchnorm(relu=False)
     batchnorm(relu=True)
+    qkv = wave((2, 5, 18), 1)
+    keep_layer("attention", lambda x: attention(x, 3), [qkv])
+    keep_layer("attention_both_ways", lambda x: attention(x, 1, causal=False), [qkv])
+    keep_layer("position", lambda x, w: x + w[:x.shape[1]], [wave((2, 3, 4), 1), wave((5, 4), 2)])
+
+
+def attention(qkv, heads, causal=True):
+    n, times, width = qkv.shape
+    parts = [t.reshape(n, times, heads, width // 3 // heads).transpose(1, 2) for t in qkv.chunk(3, -1)]
+    return F.scaled_dot_product_attention(*parts, is_causal=causal).transpose(1, 2).reshape(n, times, -1)
 
 
 def batchnorm(relu):

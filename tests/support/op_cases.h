@@ -256,6 +256,34 @@ inline Cases layernorm_cases(Draw& draw) {
   return cases;
 }
 
+// One row, rows short of a block, a block and one more, several blocks; from logits so far apart
+// that a probability is all but one to logits near each other.
+struct Sequences {
+  int64_t samples, times, heads, size;
+  double spread;
+};
+inline constexpr Sequences kSequences[] = {{0, 3, 2, 4, 1},  {2, 1, 3, 5, 1},    {1, 17, 1, 7, 1},
+                                           {2, 33, 2, 8, 5}, {1, 64, 2, 16, 1},  {1, 65, 3, 3, 1},
+                                           {2, 0, 1, 2, 1},  {1, 300, 2, 3, 0.1}};
+
+inline Cases attention_cases(Draw& draw) {
+  Cases cases;
+  for (const Sequences& s : kSequences)
+    for (bool causal : {true, false}) {
+      const int64_t width = s.heads * s.size;
+      cases.push_back({fmt::format("{}x{} {} heads of {}, causal {}", s.samples, s.times, s.heads,
+                                   s.size, causal),
+                       {draw.uniform({s.samples, s.times, 3 * width}, -s.spread, s.spread),
+                        draw.normal({s.samples, s.times, width})},
+                       [=](Tensors& in) -> Tensors {
+                         const Heads heads{s.heads, causal};
+                         const ops::Attended out = ops::attention(in[0], heads);
+                         return {out.y, out.lse, ops::attention_backward(in[0], out, in[1], heads)};
+                       }});
+    }
+  return cases;
+}
+
 inline Cases pool_cases(Draw& draw) {
   Cases cases;
   const Image pooled[] = {{2, 8, 8, 16, 0, {2, 2, 0}}, {3, 9, 7, 17, 0, {3, 2, 1}},
@@ -361,6 +389,7 @@ inline const Family kFamilies[] = {
     {"batchnorm", batchnorm_cases},
     {"batchnorm_backward", batchnorm_backward_cases},
     {"layernorm", layernorm_cases},
+    {"attention", attention_cases},
     {"pool", pool_cases},
     {"embedding", embedding_cases},
     {"loss", loss_cases},

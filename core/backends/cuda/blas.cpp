@@ -26,6 +26,7 @@ namespace {
   X(cublasLtMatmulDescSetAttribute)       \
   X(cublasLtMatrixLayoutCreate)           \
   X(cublasLtMatrixLayoutDestroy)          \
+  X(cublasLtMatrixLayoutSetAttribute)     \
   X(cublasLtMatmulPreferenceCreate)       \
   X(cublasLtMatmulPreferenceDestroy)      \
   X(cublasLtMatmulPreferenceSetAttribute) \
@@ -76,14 +77,22 @@ auto owned(T* made, Destroy destroy) {
   return std::unique_ptr<T, Destroy>(made, destroy);
 }
 
-auto layout_of(int64_t rows, int64_t columns, int64_t ld) {
-  cublasLtMatrixLayout_t layout = nullptr;
-  check(library().cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, static_cast<uint64_t>(rows),
-                                             static_cast<uint64_t>(columns), ld),
+auto layout_of(const Stored& s) {
+  cublasLtMatrixLayout_t made = nullptr;
+  check(library().cublasLtMatrixLayoutCreate(&made, CUDA_R_32F, static_cast<uint64_t>(s.rows),
+                                             static_cast<uint64_t>(s.columns), s.ld),
         "matrix layout");
-  return owned(layout, library().cublasLtMatrixLayoutDestroy);
+  auto layout = owned(made, library().cublasLtMatrixLayoutDestroy);
+  const auto set = [&](cublasLtMatrixLayoutAttribute_t which, const auto& value) {
+    check(library().cublasLtMatrixLayoutSetAttribute(made, which, &value, sizeof value),
+          "matrix layout");
+  };
+  if (s.batch > 1) {
+    set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(s.batch));
+    set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, s.apart);
+  }
+  return layout;
 }
-auto layout_of(const Stored& s) { return layout_of(s.rows, s.columns, s.ld); }
 
 auto description_of(const Product& p) {
   cublasLtMatmulDesc_t made = nullptr;
@@ -141,9 +150,9 @@ struct Call {
       : description(description_of(p)),
         a(layout_of(first_of(p))),
         b(layout_of(second_of(p))),
-        y(layout_of(p.n, p.m, p.n)) {}
+        y(layout_of(result_of(p))) {}
   decltype(description_of(Product{})) description;
-  decltype(layout_of(0, 0, 0)) a, b, y;
+  decltype(layout_of(Stored{})) a, b, y;
 };
 
 cublasLtMatmulAlgo_t ask(const Call& call, const ProblemKey& key, cublasLtHandle_t handle) {
@@ -171,7 +180,8 @@ cublasLtMatmulAlgo_t algorithm_for(const Call& call, const ProblemKey& key,
 
 // The sum of no products.
 void nothing(const Product& p, const OnDevice& on) {
-  HM_REQUIRE(p.bias == nullptr, "[cuda] a bias without anything to add it to: inner size 0");
+  HM_REQUIRE(p.bias == nullptr && p.batch == 1 && p.strides.y == 0,
+             "[cuda] a bias, a batch or rows apart with nothing to add: inner size 0");
   const auto bytes = static_cast<size_t>(p.m * p.n) * sizeof(float);
   if (!p.accumulate) cuda::check(cudaMemsetAsync(p.y, 0, bytes, on.stream()), "matmul");
 }
@@ -179,11 +189,27 @@ void nothing(const Product& p, const OnDevice& on) {
 }  // namespace
 
 Stored first_of(const Product& p) {
-  return p.transpose_b ? Stored{p.k, p.n, p.k, CUBLAS_OP_T} : Stored{p.n, p.k, p.n, CUBLAS_OP_N};
+  const int64_t rows = p.transpose_b ? p.k : p.n, columns = p.transpose_b ? p.n : p.k;
+  return {rows,
+          columns,
+          p.strides.b > 0 ? p.strides.b : rows,
+          p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+          p.batch,
+          p.apart.b};
 }
 
 Stored second_of(const Product& p) {
-  return p.transpose_a ? Stored{p.m, p.k, p.m, CUBLAS_OP_T} : Stored{p.k, p.m, p.k, CUBLAS_OP_N};
+  const int64_t rows = p.transpose_a ? p.m : p.k, columns = p.transpose_a ? p.k : p.m;
+  return {rows,
+          columns,
+          p.strides.a > 0 ? p.strides.a : rows,
+          p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
+          p.batch,
+          p.apart.a};
+}
+
+Stored result_of(const Product& p) {
+  return {p.n, p.m, p.strides.y > 0 ? p.strides.y : p.n, CUBLAS_OP_N, p.batch, p.apart.y};
 }
 
 cublasLtEpilogue_t epilogue_of(const Product& p) {
@@ -191,8 +217,9 @@ cublasLtEpilogue_t epilogue_of(const Product& p) {
   return p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
 }
 
-uint32_t alignment_of(const void* p) {
-  const auto address = reinterpret_cast<uintptr_t>(p);
+uint32_t alignment_of(const void* p, int64_t apart) {
+  const auto address =
+      reinterpret_cast<uintptr_t>(p) | static_cast<uintptr_t>(apart) * sizeof(float);
   return address == 0
              ? kBestAlignment
              : std::min(kBestAlignment, uint32_t{1} << std::min(std::countr_zero(address), 8));
@@ -207,10 +234,13 @@ ProblemKey key_of(const Product& p, int device) {
           p.transpose_b,
           p.accumulate,
           epilogue_of(p),
-          alignment_of(p.a),
-          alignment_of(p.b),
-          alignment_of(p.y),
-          alignment_of(p.bias)};
+          alignment_of(p.a, p.apart.a),
+          alignment_of(p.b, p.apart.b),
+          alignment_of(p.y, p.apart.y),
+          alignment_of(p.bias),
+          p.strides,
+          p.batch,
+          p.apart};
 }
 
 void multiply(const Product& p, int device) {
@@ -220,9 +250,9 @@ void multiply(const Product& p, int device) {
   const PerDevice& own = per_device(device);
   const Call call(p);
   const cublasLtMatmulAlgo_t algorithm = algorithm_for(call, key_of(p, device), own.handle);
-  const float one = 1, beta = p.accumulate ? 1 : 0;
-  check(library().cublasLtMatmul(own.handle, call.description.get(), &one, p.b, call.a.get(), p.a,
-                                 call.b.get(), &beta, p.y, call.y.get(), p.y, call.y.get(),
+  const float beta = p.accumulate ? 1 : 0;
+  check(library().cublasLtMatmul(own.handle, call.description.get(), &p.factor, p.b, call.a.get(),
+                                 p.a, call.b.get(), &beta, p.y, call.y.get(), p.y, call.y.get(),
                                  &algorithm, own.workspace, kWorkspace, on.stream()),
         "matmul");
 }

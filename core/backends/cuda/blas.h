@@ -14,7 +14,13 @@
 
 namespace howmany::cuda {
 
-// y [m,n] (+)= op(a) [m,k] op(b) [k,n], all row-major and dense.
+struct Each {  // of a product's matrices
+  int64_t a = 0, b = 0, y = 0;
+  auto operator<=>(const Each&) const = default;
+};
+
+// y [m,n] (+)= factor op(a) [m,k] op(b) [k,n], all row-major. Of `batch` matrices the next lies
+// `apart` elements on.
 struct Product {
   const float* a = nullptr;
   const float* b = nullptr;
@@ -23,15 +29,21 @@ struct Product {
   bool transpose_a = false, transpose_b = false, accumulate = false;
   const float* bias = nullptr;  // [n], added to each row
   bool relu = false;
+  float factor = 1;
+  Each strides = {};  // from row to row; 0: dense
+  int64_t batch = 1;
+  Each apart = {};
 };
 
 // cuBLASLt thinks in columns: y^T [n,m] = op(b)^T op(a)^T, so b is its first matrix.
 struct Stored {
   int64_t rows, columns, ld;  // as it lies, column-major
   cublasOperation_t operation;
+  int64_t batch, apart;
 };
 Stored first_of(const Product& p);
 Stored second_of(const Product& p);
+Stored result_of(const Product& p);
 cublasLtEpilogue_t epilogue_of(const Product& p);
 
 // What an algorithm is good for. Heuristics assume 256-byte alignment unless told.
@@ -41,9 +53,13 @@ struct ProblemKey {
   bool transpose_a, transpose_b, accumulate;
   cublasLtEpilogue_t epilogue;
   uint32_t align_a, align_b, align_y, align_bias;
+  Each strides;
+  int64_t batch;
+  Each apart;
   auto operator<=>(const ProblemKey&) const = default;
 };
-uint32_t alignment_of(const void* p);  // in bytes, at most 256
+// In bytes, at most 256, of all matrices `apart` elements from each other.
+uint32_t alignment_of(const void* p, int64_t apart = 0);
 ProblemKey key_of(const Product& p, int device);
 
 void multiply(const Product& p, int device);

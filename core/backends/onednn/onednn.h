@@ -46,6 +46,10 @@ class OneDnn : public Backend {
                           const Tensor& mean, const Tensor& inv_std, Tensor& dx, GradOut& dscale,
                           GradOut& dshift) const override;
 
+  void attention(const Tensor& qkv, Heads heads, Tensor& lse, Tensor& y) const override;
+  void attention_backward(const Tensor& qkv, const Tensor& y, const Tensor& lse, const Tensor& dy,
+                          Heads heads, Tensor& dqkv) const override;
+
   void max_pool(const Tensor& x, Window window, Tensor& chosen, Tensor& y) const override;
   void max_pool_backward(const Tensor& chosen, const Tensor& dy, Window window,
                          Tensor& dx) const override;
