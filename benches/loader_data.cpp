@@ -11,10 +11,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 #include <memory>
 
+#include "core/clock.h"
 #include "core/data/formats.h"
 #include "core/error.h"
 #include "core/rng.h"
@@ -39,12 +39,6 @@ class NullDataset : public Dataset {
   SampleSpec spec_;
   int64_t size_;
 };
-
-std::chrono::nanoseconds thread_time() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-}
 
 // Busy for a set time, then writes the sample once.
 class CostlyDataset final : public NullDataset {
@@ -247,8 +241,8 @@ FileProgress tell_files(const std::string& folder) {
 }
 
 void burn(std::chrono::microseconds cost) {
-  const auto end = thread_time() + cost;
-  while (thread_time() < end) {
+  const double end = thread_seconds() + std::chrono::duration<double>(cost).count();
+  while (thread_seconds() < end) {
   }
 }
 

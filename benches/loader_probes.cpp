@@ -130,11 +130,13 @@ Probed probe_solo(const LoaderData& data, int64_t batch, double budget_s) {
   loader.next();
   const StageTimes before = data.stages();
   Probed probed;
-  double call_s = 0;
+  double call_s = 0, on_core_s = 0;
   probed.samples = time_alone(budget_s, 6, [&] {
     const Clock::time_point start = Clock::now();
+    const double core_start = thread_seconds();
     loader.next();
     call_s += seconds_since(start);
+    on_core_s += thread_seconds() - core_start;
   });
   StageTimes stages = data.stages();
   stages.samples -= before.samples;
@@ -146,6 +148,7 @@ Probed probe_solo(const LoaderData& data, int64_t batch, double budget_s) {
   const double sample_s = mean(probed.samples.seconds) / static_cast<double>(batch);
   probed.counters = {{"samples_per_s", 1 / sample_s},
                      {"sample_s", sample_s},
+                     {"on_core_s", sample_s * on_core_s / call_s},
                      {"sample_bytes", static_cast<double>(data.sample_bytes())}};
   add_stages(stages, call_s, sample_s, probed.counters);
   return probed;
@@ -221,8 +224,9 @@ Probed probe_read(const LoaderData& data, int threads, bool cold, double budget_
 Probed probe_cores(int threads, double budget_s) {
   Probed probed;
   std::vector<double> ratios;
-  for (int round = 0; round < 3; ++round) {
-    const double each = budget_s / 6;
+  constexpr int kRounds = 5;
+  for (int round = 0; round < kRounds; ++round) {
+    const double each = std::max(budget_s / (2 * kRounds), 0.04);
     const auto alone = static_cast<double>(spin_together(1, each));
     ratios.push_back(static_cast<double>(spin_together(threads, each)) / alone);
     probed.samples.seconds.push_back(each);

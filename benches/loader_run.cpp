@@ -176,17 +176,20 @@ class Running {
 
   bool done() {
     const double spent = seconds_since(timing_);
-    if (run_.cold || times_.size() < kFewestBlocks) return spent > 4 * run_.budget_s;
+    const bool whole_rounds = times_.size() % round() == 0 && times_.size() >= 2 * round();
+    if (run_.cold || times_.size() < kFewestBlocks || !whole_rounds)
+      return spent > 4 * run_.budget_s;
     if (spent >= run_.budget_s) return true;
-    if (spent < run_.budget_s / 3 || times_.size() % 16 != 0) return false;
+    if (spent < run_.budget_s / 3 || times_.size() % (16 * round()) != 0) return false;
     result_.blocks.converged = relative_half_width(blocks()) < kTight;
     return result_.blocks.converged;
   }
 
-  // No block is shorter than a round of the workers, which may deliver in bursts.
+  // Of the workers, which may deliver in bursts: no less is timed.
+  size_t round() const { return static_cast<size_t>(std::max(1, run_.workers)); }
+
   std::vector<double> blocks() const {
-    const size_t round = static_cast<size_t>(std::max(1, run_.workers));
-    const size_t count = std::clamp<size_t>(times_.size() / round, 2, kBlocks);
+    const size_t count = std::clamp<size_t>(times_.size() / round(), 2, kBlocks);
     return block_means(times_, count);
   }
 

@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
+#include <thread>
 
 namespace howmany::benches {
 namespace {
@@ -32,9 +35,23 @@ class File {
 };
 
 struct Pages {
-  size_t resident = 0, all = 0;
-  bool told = true;
+  std::atomic<size_t> resident = 0, all = 0;
+  std::atomic<bool> told = true;
 };
+
+// By several threads: storage may take milliseconds to open a file.
+void for_each(const std::vector<std::string>& paths,
+              const std::function<void(const std::string&)>& body) {
+  constexpr size_t kThreads = 16, kWorthAThread = 16;
+  std::atomic<size_t> next = 0;
+  const auto take = [&] {
+    for (size_t i = next++; i < paths.size(); i = next++) body(paths[i]);
+  };
+  std::vector<std::jthread> team;
+  for (size_t t = 1; t < std::min(kThreads, paths.size() / kWorthAThread); ++t)
+    team.emplace_back(take);
+  take();
+}
 
 void count_pages(const File& file, Pages& pages) {
   static const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
@@ -63,30 +80,29 @@ bool may_ask(const std::string& path) {
 
 std::optional<double> resident_fraction(const std::vector<std::string>& paths) {
   Pages pages;
-  for (const std::string& path : paths) {
-    if (!may_ask(path)) return {};
-    count_pages(File(path), pages);
-  }
+  for_each(paths, [&](const std::string& path) {
+    may_ask(path) ? count_pages(File(path), pages) : pages.told.store(false);
+  });
   if (!pages.told || pages.all == 0) return {};
-  return static_cast<double>(pages.resident) / static_cast<double>(pages.all);
+  return static_cast<double>(pages.resident.load()) / static_cast<double>(pages.all.load());
 }
 
 void evict(const std::vector<std::string>& paths) {
-  for (const std::string& path : paths) {
+  for_each(paths, [](const std::string& path) {
     const File file(path);
-    if (file.fd() < 0) continue;
+    if (file.fd() < 0) return;
     ::fdatasync(file.fd());
     ::posix_fadvise(file.fd(), 0, 0, POSIX_FADV_DONTNEED);
-  }
+  });
 }
 
 void read_in(const std::vector<std::string>& paths) {
-  std::vector<char> buffer(1 << 20);
-  for (const std::string& path : paths) {
+  for_each(paths, [](const std::string& path) {
+    thread_local std::vector<char> buffer(1 << 20);
     const File file(path);
     while (file.fd() >= 0 && ::read(file.fd(), buffer.data(), buffer.size()) > 0) {
     }
-  }
+  });
 }
 
 }  // namespace howmany::benches

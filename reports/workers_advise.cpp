@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kNearBest = 0.98;  // of the best rate: more workers are not worth it
 constexpr double kBinding = 1.2;    // a bound this near the best rate is what limits
+constexpr double kIdle = 1.5;       // with the cores' bound this far, they wait
 constexpr double kUneven = 0.3;     // coefficient of variation of batches
 constexpr double kNoticeable = 1.05;
 constexpr size_t kLevers = 3;
@@ -171,6 +172,14 @@ class Advisor {
     return gain < 0 ? percent(-gain) + " less" : percent(gain) + " more";
   }
 
+  bool cores_limit() const {
+    const double each = best_->rate.value / facts_.asked.devices;
+    return each * kIdle >= cores_bound(facts_.probes, facts_.asked);
+  }
+
+  // Of reading: other workers use the cores meanwhile.
+  double hidden_s() const { return cores_limit() ? facts_.probes.waiting_s : 0; }
+
   // What stops the best rate: the bound nearest above it; the cores when none is near, told by the
   // stage that takes most of a sample.
   std::string limit() const {
@@ -179,12 +188,14 @@ class Advisor {
     if (each * kBinding >= handover_bound(p)) return "the thread that takes batches";
     if (each * kBinding >= storage_bound(p.warm_files_per_s, facts_.asked.devices))
       return "reading files, even from memory";
+    if (p.waiting_s > 0 && !cores_limit()) return "waiting for files";
     const char* stage = "making samples";
-    const double most = std::max({p.read_s, p.decode_s, p.transform_s, p.rest_s});
+    const double read_s = p.read_s - hidden_s();
+    const double most = std::max({read_s, p.decode_s, p.transform_s, p.rest_s});
     if (p.decode_s > 0) {
       stage = most == p.decode_s      ? "decoding"
               : most == p.transform_s ? "resizing and normalising"
-              : most == p.read_s      ? "reading files"
+              : most == read_s        ? "reading files"
                                       : "collating";
     }
     return fmt::format("{} on {:.2g} core{}", stage, p.cores, p.cores < 1.05 ? "" : "s");
@@ -198,7 +209,7 @@ class Advisor {
   // the hand-over bounds it.
   double gain_of(double sample_s) const {
     const double now = best_->rate.value / facts_.asked.devices;
-    const double then = now * facts_.probes.sample_s / std::max(sample_s, 1e-9);
+    const double then = now * (facts_.probes.sample_s - hidden_s()) / std::max(sample_s, 1e-9);
     return std::min(then, handover_bound(facts_.probes)) / now;
   }
 
@@ -211,7 +222,7 @@ class Advisor {
       add_lever(fmt::format("store the images with a short side of {:.0f} pixels ({:.0f} % of the "
                             "pixels)",
                             kStoredSide * side, 100 * part),
-                gain_of((p.read_s + p.decode_s) * part + p.transform_s + p.rest_s));
+                gain_of((p.read_s - hidden_s() + p.decode_s) * part + p.transform_s + p.rest_s));
     }
     if (p.decode_s > 0 && p.collate_s > 0)
       add_lever(
@@ -220,8 +231,9 @@ class Advisor {
                           ? fmt::format(" ({}B)", format_count(facts_.files * p.sample_bytes / 4))
                           : ""),
           gain_of(p.transform_s / 4 + p.collate_s));
-    add_lever(fmt::format("twice the cores ({:.2g})", 2 * p.cores),
-              std::min(2.0, handover_bound(p) / (best_->rate.value / facts_.asked.devices)));
+    if (p.waiting_s <= 0 || cores_limit())
+      add_lever(fmt::format("twice the cores ({:.2g})", 2 * p.cores),
+                std::min(2.0, handover_bound(p) / (best_->rate.value / facts_.asked.devices)));
     if (facts_.cold_rate)
       add_lever("storage as fast as memory, for the first epoch",
                 best_->rate.value / *facts_.cold_rate);
@@ -244,7 +256,7 @@ class Advisor {
 
   void add_notes() {
     if (demanded()) {
-      const double cores = all() * facts_.probes.sample_s;
+      const double cores = all() * core_s(facts_.probes);
       advice_.notes.push_back(fmt::format(
           "One worker makes a sample in {}: {} samples/s keep {:.2g} cores busy (predicted).",
           format_seconds(facts_.probes.sample_s), format_count(all()), cores));

@@ -53,6 +53,7 @@ Json table_json(const WorkersFacts& facts) {
 Json stages_json(const LoaderProbes& p) {
   return {{"sample_s", p.sample_s},
           {"read_s", p.read_s},
+          {"waiting_s", p.waiting_s},
           {"decode_s", p.decode_s},
           {"transform_s", p.transform_s},
           {"rest_s", p.rest_s},
@@ -140,6 +141,8 @@ std::string stages(const JsonNode& answer) {
     const double seconds = number_or(s, key, 0);
     if (seconds <= 0) continue;
     text += fmt::format("{}{} {}", separator, what, format_seconds(seconds));
+    const double waiting = key == std::string_view("read_s") ? number_or(s, "waiting_s", 0) : 0;
+    if (waiting > 0) text += fmt::format(" ({} of it waiting)", format_seconds(waiting));
     separator = ", ";
   }
   return text + fmt::format(". The loader itself: {} a sample. Batches vary by {:.0f} %.\n",

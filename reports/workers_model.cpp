@@ -15,7 +15,9 @@ namespace {
 constexpr double kNone = std::numeric_limits<double>::infinity();
 constexpr double kSharpness = 5;  // of the corner between two bounds: measured curves are round
 constexpr double kMostCores = 4096;
-constexpr int kReplayed = 2000;  // batches
+constexpr int kReplayed = 2000;      // batches
+constexpr double kStillGains = 1.5;  // from twice the threads that read
+constexpr double kWaits = 0.2;       // of a sample's time
 
 double counter(const BenchRow& row, const char* name, double otherwise = 0) {
   const auto it = row.counters.find(name);
@@ -80,6 +82,9 @@ LoaderProbes probes_from(const BenchFile& file, const std::vector<SampleLine>& s
   probes.decode_s = counter(solo, "decode_s");
   probes.transform_s = counter(solo, "transform_s");
   probes.rest_s = counter(solo, "rest_s");
+  // A core that others have part of looks like waiting too: only reading waits for storage.
+  const double waiting = probes.sample_s - counter(solo, "on_core_s", probes.sample_s);
+  if (waiting > kWaits * probes.sample_s) probes.waiting_s = std::min(waiting, probes.read_s);
   probes.file_bytes = counter(solo, "file_bytes");
   probes.pixels = counter(solo, "pixels");
   probes.sample_bytes = counter(solo, "sample_bytes");
@@ -97,6 +102,10 @@ LoaderProbes probes_from(const BenchFile& file, const std::vector<SampleLine>& s
   return probes;
 }
 
+double core_s(const LoaderProbes& probes) {
+  return std::max(probes.sample_s - probes.waiting_s, 1e-9);
+}
+
 void slow_down(LoaderProbes& probes, double more_s) {
   const double stages = probes.read_s + probes.decode_s + probes.transform_s;
   for (double& seconds : probes.batch_s) seconds *= 1 + more_s / probes.sample_s;
@@ -110,7 +119,7 @@ void slow_down(LoaderProbes& probes, double more_s) {
 double cores_bound(const LoaderProbes& probes, const LoaderDemand& asked) {
   const double own = asked.demand > 0 ? 1 : 0;  // the thread that trains
   const double each = probes.cores / asked.devices;
-  return std::max(each - own, each / 2) / probes.sample_s;
+  return std::max(each - own, each / 2) / core_s(probes);
 }
 
 double handover_bound(const LoaderProbes& probes) {
@@ -119,7 +128,12 @@ double handover_bound(const LoaderProbes& probes) {
 
 double storage_bound(const std::map<int, double>& files_per_s, int devices) {
   double most = 0;
-  for (const auto& [threads, rate] : files_per_s) most = std::max(most, rate);
+  for (const auto& [threads, rate] : files_per_s) {
+    const auto half = files_per_s.find(threads / 2);
+    const bool gains = half != files_per_s.end() && rate > kStillGains * half->second;
+    if (gains && threads == files_per_s.rbegin()->first) return kNone;
+    most = std::max(most, rate);
+  }
   return most > 0 ? most / devices : kNone;
 }
 

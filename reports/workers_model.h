@@ -20,6 +20,7 @@ struct LoaderProbes {
   double caller_s = 0;  // a sample made without workers, files in memory
   double sample_s = 0;  // by one worker; of which:
   double read_s = 0, decode_s = 0, transform_s = 0, rest_s = 0;
+  double waiting_s = 0;  // of read_s: for storage, while others may use the core
   double file_bytes = 0, pixels = 0, sample_bytes = 0;
   std::vector<double> batch_s;  // one worker's batches, one by one
   double handover_s = 0;        // of a sample that costs nothing, through the loader
@@ -28,6 +29,9 @@ struct LoaderProbes {
   std::map<int, double> warm_files_per_s, cold_files_per_s;  // by threads
   std::string cold_error;                                    // why it was not measured
 };
+
+// Of making a sample, what keeps a core busy.
+double core_s(const LoaderProbes& probes);
 
 // A slower maker of samples, such as Python: its stages take longer alike, the rest what it did.
 void slow_down(LoaderProbes& probes, double more_s);
@@ -44,7 +48,8 @@ struct LoaderDemand {
 
 // Samples/s of each device's loader. With a demand each device's own thread has a core first.
 double predicted_rate(const LoaderProbes& probes, const LoaderDemand& asked, int workers);
-// What bounds a device's loader besides its workers, samples/s; without the bound it is infinite.
+// What bounds a device's loader besides its workers, samples/s; without the bound it is infinite,
+// as of storage that still answered faster to the most threads that asked.
 double cores_bound(const LoaderProbes& probes, const LoaderDemand& asked);
 double handover_bound(const LoaderProbes& probes);
 double storage_bound(const std::map<int, double>& files_per_s, int devices);

@@ -11,6 +11,7 @@ namespace howmany {
 namespace {
 
 constexpr size_t kMostPoints = 8, kRuns = 5;
+constexpr size_t kFewRuns = 3;          // tell whether the largest number gains
 constexpr double kNoGain = 0.03;        // of the rate, from more workers
 constexpr double kNearBest = 0.98;      // of the best rate
 constexpr double kContends = 0.94;      // of the best rate: another run may tell otherwise
@@ -60,12 +61,10 @@ int predicted_choice(const WorkersFacts& facts, int most) {
 // Beyond this many nothing more is to be had by the model, with room for its error.
 int search_limit(const WorkersFacts& facts) {
   const int most = most_workers(facts.bounds);
-  const int useful = static_cast<int>(std::ceil(2 * facts.probes.cores / facts.asked.devices)) + 4;
   // Storage that answers slowly wants more workers than cores.
-  const int waiting = facts.probes.sample_s > 0 && facts.probes.read_s > facts.probes.sample_s / 2
-                          ? 4 * useful
-                          : useful;
-  return std::min(most, waiting);
+  const double each = std::max(1.0, facts.probes.sample_s / core_s(facts.probes));
+  const double useful = std::ceil(2 * facts.probes.cores * each / facts.asked.devices) + 4;
+  return static_cast<int>(std::min<double>(most, useful));
 }
 
 using Points = std::vector<const WorkersPoint*>;
@@ -78,10 +77,10 @@ Points points_that(const WorkersFacts& facts, const std::function<bool(const Wor
 }
 
 // The one with the fewest runs; nothing when each has enough.
-std::optional<int> by_turns(const Points& points) {
+std::optional<int> by_turns(const Points& points, size_t enough = kRuns) {
   const auto next = std::ranges::min_element(
       points, {}, [](const WorkersPoint* p) { return std::pair(p->runs.size(), p->workers); });
-  if (next == points.end() || (*next)->runs.size() >= kRuns) return {};
+  if (next == points.end() || (*next)->runs.size() >= enough) return {};
   return (*next)->workers;
 }
 
@@ -93,12 +92,12 @@ std::optional<int> next_wanted(const WorkersFacts& facts) {
 }
 
 // A number that nothing contends with needs no other run.
-std::optional<int> next_contender(const WorkersFacts& facts) {
+std::optional<int> next_contender(const WorkersFacts& facts, size_t enough = kRuns) {
   const double best = best_rate(facts);
   const Points contenders = points_that(facts, [&](const WorkersPoint& p) {
     return rate_of(p) >= (p.runs.size() > 1 ? kContends : kContendsOnce) * best;
   });
-  return contenders.size() > 1 ? by_turns(contenders) : std::nullopt;
+  return contenders.size() > 1 ? by_turns(contenders, enough) : std::nullopt;
 }
 
 int half_more(int workers) { return workers + std::max(1, workers / 2); }
@@ -156,6 +155,7 @@ std::optional<int> next_for_rate(const WorkersFacts& facts, int limit) {
   const double best = best_rate(facts);
   if (best <= 0) return {};
   if (const auto more = more_for_rate(facts, limit)) return more;
+  if (next_contender(facts, kFewRuns)) return {};
   int chosen = limit, too_small = -1;
   for (const WorkersPoint& p : facts.points)
     if (rate_of(p) >= kNearBest * best) chosen = std::min(chosen, p.workers);

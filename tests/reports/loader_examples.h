@@ -58,8 +58,9 @@ inline WorkersPoint example_point(const WorkersFacts& facts, int workers, double
 struct Machine {
   double cores, ceiling;
   bool soft;
+  double waits = 1;  // a sample takes so many times what it keeps a core busy
   double rate(int workers) const {
-    const double w = 500 * std::max(1, workers), c = 500 * std::min(cores, ceiling);
+    const double w = 500 / waits * std::max(1, workers), c = 500 * std::min(cores, ceiling);
     return soft ? std::pow(std::pow(w, -5) + std::pow(c, -5), -0.2) : std::min(w, c);
   }
   double best() const { return rate(64); }

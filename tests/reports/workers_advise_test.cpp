@@ -211,6 +211,28 @@ TEST(WorkersAdvice, TheLimitIsTheBoundThatIsNear) {
   EXPECT_EQ(advise_workers(facts).limit, "the thread that takes batches");
 }
 
+TEST(WorkersSearch, StorageThatAnswersSlowlyWantsMoreWorkersThanCores) {
+  WorkersFacts facts = example_facts();
+  facts.bounds.clear();
+  facts.probes.read_s = facts.probes.waiting_s = 8e-3;
+  facts.probes.caller_s = facts.probes.sample_s = 10e-3;
+  measure_on(Machine{.cores = 4, .ceiling = 4, .soft = false, .waits = 5}, facts);
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_EQ(*advice.recommended, 20);
+  EXPECT_LE(facts.points.size(), 5u);
+  EXPECT_EQ(advice.limit, "decoding on 4 cores");
+}
+
+TEST(WorkersAdvice, WhereNeitherCoresNorTheHandoverLimitWaitingDoes) {
+  WorkersFacts facts = example_facts();
+  facts.probes.read_s = facts.probes.waiting_s = 8e-3;
+  facts.probes.caller_s = facts.probes.sample_s = 10e-3;
+  facts.points = {example_point(facts, 2)};  // 1000 samples/s, of 2000 that four cores could make
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_EQ(advice.limit, "waiting for files");
+  for (const WorkersLever& lever : advice.levers) EXPECT_THAT(lever.what, Not(HasSubstr("cores")));
+}
+
 TEST(WorkersAdvice, LeversAreSortedAndAtMostThree) {
   WorkersFacts facts = example_facts();
   facts.cold_rate = 700;

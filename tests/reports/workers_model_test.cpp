@@ -64,6 +64,36 @@ TEST(WorkersModel, ProbesThatFailedAreToldByName) {
               HasSubstr("disk gone"));
 }
 
+// The probes of one worker with one number changed.
+LoaderProbes with_solo(const char* counter, double value) {
+  nlohmann::json json = nlohmann::json::parse(kLoaderProbes);
+  json["benchmarks"][0][counter] = value;
+  json["benchmarks"][0]["read_s"] = 1e-3;
+  SampleLine line;
+  line.name = "loader/probe/solo/batch:64";
+  line.seconds = {0.128};
+  return probes_from(bench_from_json(json, "probes"), {line});
+}
+
+TEST(WorkersModel, WaitingForStorageKeepsNoCoreBusy) {
+  const LoaderProbes probes = with_solo("on_core_s", 1.2e-3);
+  EXPECT_DOUBLE_EQ(probes.waiting_s, 8e-4);
+  EXPECT_DOUBLE_EQ(core_s(probes), 1.2e-3);
+  EXPECT_NEAR(predicted_rate(probes, {}, 1), 500, 5);
+  EXPECT_NEAR(predicted_rate(probes, {}, 64), 4 / 1.2e-3, 5);
+}
+
+TEST(WorkersModel, ACoreSharedWithOthersIsNotWaitingForStorage) {
+  EXPECT_DOUBLE_EQ(with_solo("on_core_s", 1.7e-3).waiting_s, 0);
+  EXPECT_DOUBLE_EQ(with_solo("on_core_s", 0.2e-3).waiting_s, 1e-3);  // no more than reading took
+}
+
+TEST(WorkersModel, StorageThatStillGainsFromMoreThreadsHasNoBoundYet) {
+  EXPECT_TRUE(std::isinf(storage_bound({{1, 430}, {2, 860}, {4, 1640}, {8, 3000}}, 1)));
+  EXPECT_DOUBLE_EQ(storage_bound({{1, 430}, {2, 860}, {4, 1000}, {8, 1100}}, 1), 1100);
+  EXPECT_DOUBLE_EQ(storage_bound({{1, 430}, {2, 860}, {4, 800}}, 2), 430);
+}
+
 TEST(WorkersModel, RateGrowsWithWorkersUpToTheCores) {
   const LoaderProbes probes = example_probes();
   const LoaderDemand asked;
