@@ -3,11 +3,13 @@
 // own launch (mpirun.cpp).
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <utility>
 
 #include "core/error.h"
 #include "parallel/comm_list.h"
 #include "parallel/comms/combine.h"
+#include "parallel/comms/mpi_all_reduce.h"
 #include "parallel/comms/mpi_group.h"
 #include "parallel/comms/mpi_types.h"
 
@@ -28,23 +30,19 @@ class Mpi : public CommEngine {
   }
 
   void all_reduce(Tensor& t, ReduceOp op) override {
-    for_each_chunk(t, [&](void* at, int n) {
-      collective({t}, [&](MPI_Request* request) {
-        return MPI_Iallreduce(MPI_IN_PLACE, at, n, type_of(t.dtype()), op_of(op), comm(), request);
-      });
-    });
+    mpi_all_reduce(*group_, t, op, scratch_, timeout());
   }
 
   void broadcast(Tensor& t, int root) override {
     for_each_chunk(t, [&](void* at, int n) {
-      collective({t}, [&](MPI_Request* request) {
+      collective({&t}, [&](MPI_Request* request) {
         return MPI_Ibcast(at, n, type_of(t.dtype()), root, comm(), request);
       });
     });
   }
 
   void all_gather(const Tensor& send, Tensor& receive) override {
-    collective({send, receive}, [&](MPI_Request* request) {
+    collective({&send, &receive}, [&](MPI_Request* request) {
       const Part part(send.dtype(), send.numel());
       return MPI_Iallgather(send.raw(), part.count, part.type, receive.mutable_raw(), part.count,
                             part.type, comm(), request);
@@ -53,7 +51,7 @@ class Mpi : public CommEngine {
 
   void reduce_scatter(const Tensor& send, Tensor& receive, ReduceOp op) override {
     if (receive.numel() > kMostElements) return reduce_scatter_large(send, receive, op);
-    collective({send, receive}, [&](MPI_Request* request) {
+    collective({&send, &receive}, [&](MPI_Request* request) {
       return MPI_Ireduce_scatter_block(send.raw(), receive.mutable_raw(),
                                        static_cast<int>(receive.numel()), type_of(send.dtype()),
                                        op_of(op), comm(), request);
@@ -61,7 +59,7 @@ class Mpi : public CommEngine {
   }
 
   void gather(const Tensor& send, Tensor& receive, int root) override {
-    collective({send, receive}, [&](MPI_Request* request) {
+    collective({&send, &receive}, [&](MPI_Request* request) {
       const Part part(send.dtype(), send.numel());
       return MPI_Igather(send.raw(), part.count, part.type,
                          rank() == root ? receive.mutable_raw() : nullptr, part.count, part.type,
@@ -70,7 +68,7 @@ class Mpi : public CommEngine {
   }
 
   void scatter(const Tensor& send, Tensor& receive, int root) override {
-    collective({send, receive}, [&](MPI_Request* request) {
+    collective({&send, &receive}, [&](MPI_Request* request) {
       const Part part(receive.dtype(), receive.numel());
       return MPI_Iscatter(rank() == root ? send.raw() : nullptr, part.count, part.type,
                           receive.mutable_raw(), part.count, part.type, root, comm(), request);
@@ -78,7 +76,7 @@ class Mpi : public CommEngine {
   }
 
   void all_to_all(const Tensor& send, Tensor& receive) override {
-    collective({send, receive}, [&](MPI_Request* request) {
+    collective({&send, &receive}, [&](MPI_Request* request) {
       const Part part(send.dtype(), send.numel() / size());
       return MPI_Ialltoall(send.raw(), part.count, part.type, receive.mutable_raw(), part.count,
                            part.type, comm(), request);
@@ -86,14 +84,14 @@ class Mpi : public CommEngine {
   }
 
   void send(const Tensor& t, int peer, int tag) override {
-    group_->message(peer, {t}, timeout(), [&](MPI_Request* request) {
+    group_->message(peer, {&t}, timeout(), [&](MPI_Request* request) {
       const Part part(t.dtype(), t.numel());
       return MPI_Isend(t.raw(), part.count, part.type, peer, tag, comm(), request);
     });
   }
 
   void receive(Tensor& t, int peer, int tag) override {
-    const MPI_Status status = group_->message(peer, {t}, timeout(), [&](MPI_Request* request) {
+    const MPI_Status status = group_->message(peer, {&t}, timeout(), [&](MPI_Request* request) {
       const Part part(t.dtype(), t.numel());
       return MPI_Irecv(t.mutable_raw(), part.count, part.type, peer, tag, comm(), request);
     });
@@ -130,8 +128,9 @@ class Mpi : public CommEngine {
  private:
   MPI_Comm comm() const { return group_->comm(); }
 
-  void collective(std::vector<Tensor> buffers, const MpiGroup::Start& start) {
-    group_->collective(std::move(buffers), timeout(), start);
+  template <typename Call>
+  void collective(MpiGroup::Buffers buffers, const Call& start) {
+    group_->collective(buffers, timeout(), std::cref(start));  // by reference: nothing to allocate
   }
 
   template <typename Call>
@@ -142,19 +141,25 @@ class Mpi : public CommEngine {
       call(data + at * width, static_cast<int>(std::min(kMostElements, t.numel() - at)));
   }
 
+  // The parts of all ranks, one after the other, in their order.
+  void add_up(void* sum, const char* parts, int64_t each, Dtype dtype, ReduceOp op) const {
+    const Combine combine = combine_of(dtype, op);
+    const int64_t bytes = each * static_cast<int64_t>(size_of(dtype));
+    combine(sum, parts, parts + bytes, static_cast<size_t>(each));
+    for (int r = 2; r < size(); ++r)
+      combine(sum, sum, parts + r * bytes, static_cast<size_t>(each));
+  }
+
   // No MPI call takes so many: the parts are exchanged and added up in rank order.
   void reduce_scatter_large(const Tensor& send, Tensor& receive, ReduceOp op) {
     Tensor parts = Tensor::empty(send.shape(), send.dtype());
     all_to_all(send, parts);
-    const Combine combine = combine_of(send.dtype(), op);
-    const auto count = static_cast<size_t>(receive.numel());
-    const auto* const part = static_cast<const char*>(std::as_const(parts).raw());
-    void* const sum = receive.mutable_raw();
-    combine(sum, part, part + receive.bytes(), count);
-    for (int r = 2; r < size(); ++r) combine(sum, sum, part + r * receive.bytes(), count);
+    add_up(receive.mutable_raw(), static_cast<const char*>(std::as_const(parts).raw()),
+           receive.numel(), send.dtype(), op);
   }
 
   const std::unique_ptr<MpiGroup> group_;
+  Tensor scratch_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// How a waiting thread polls: MPI moves data inside its calls only, so the thread asks and yields
-// in turn, which leaves the core to whoever computes there. When for a millisecond neither MPI nor
+// How a waiting thread polls: MPI moves data inside its calls only, so the thread asks without rest
+// for as long as a short message takes, then asks and yields in turn, which leaves the core to
+// whoever computes there. When for a millisecond neither MPI nor
 // anyone else had a use for the core (each turn was short), it sleeps, a little longer each time,
 // up to 0.2 ms; a message that comes then is late by at most that. MPI's own mpi_yield_when_idle
 // governs blocking calls, of which there are none here.
@@ -19,7 +20,8 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using Word = MpiProcess::Word;
 
-constexpr microseconds kBusy(3), kIdle(1000), kShortSleep(20), kLongSleep(200);
+constexpr int kAsks = 16;
+constexpr microseconds kBusy(3), kSpin(10), kIdle(1000), kShortSleep(20), kLongSleep(200);
 // How long a rank that failed waits for word from the others, to tell who is silent, and how long a
 // message may still be on its way from a peer that left.
 constexpr milliseconds kInquiry(1000), kLateMail(500);
@@ -69,43 +71,57 @@ MpiGroup::~MpiGroup() {
   if (!broken) MPI_Comm_free(&comm_);
 }
 
-void MpiGroup::collective(std::vector<Tensor> buffers, milliseconds timeout, const Start& start) {
+void MpiGroup::collective(Buffers buffers, milliseconds timeout, const Start& start) {
   ++turn_;
-  run({-1, Clock::now(), timeout}, std::move(buffers), start);
+  step(buffers, timeout, start);
   done_ = turn_;
 }
 
-MPI_Status MpiGroup::message(int peer, std::vector<Tensor> buffers, milliseconds timeout,
-                             const Start& start) {
-  return run({peer, Clock::now(), timeout}, std::move(buffers), start);
+void MpiGroup::collective(const std::function<void()>& body) {
+  ++turn_;
+  body();
+  done_ = turn_;
 }
 
-MPI_Status MpiGroup::run(Wait wait, std::vector<Tensor> buffers, const Start& start) {
-  MPI_Request request = MPI_REQUEST_NULL;
+void MpiGroup::step(Buffers buffers, milliseconds timeout, const Start& start) {
+  run({-1, Clock::now(), timeout}, buffers, start);
+}
+
+MPI_Status MpiGroup::message(int peer, Buffers buffers, milliseconds timeout, const Start& start) {
+  return run({peer, Clock::now(), timeout}, buffers, start);
+}
+
+MPI_Status MpiGroup::run(Wait wait, Buffers buffers, const Start& start) {
+  MPI_Request requests[] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   try {
     if (aborted_ || wait.start > looked_ + kFirstLook) stop_on_trouble(wait);
     {
       const auto locked = mpi_.lock();
-      check_mpi(start(&request));
+      check_mpi(start(requests));
     }
-    return poll(request, wait);
+    return poll(requests, wait);
   } catch (const EngineError& e) {
-    mpi_.abandon(std::move(buffers));
+    mpi_.abandon(buffers);
     give_up(e.peer(), e.what());
   }
 }
 
-MPI_Status MpiGroup::poll(MPI_Request& request, const Wait& wait) {
+// Several times at once: a long message moves piece by piece, one each time. The first status.
+std::optional<MPI_Status> MpiGroup::ask(MPI_Request requests[2]) {
+  const auto locked = mpi_.lock();
+  MPI_Status statuses[2];
+  for (int done = 0, times = 0; times < kAsks; ++times) {
+    check_mpi(MPI_Testall(2, requests, &done, statuses));
+    if (done != 0) return statuses[0];
+  }
+  return {};
+}
+
+MPI_Status MpiGroup::poll(MPI_Request requests[2], const Wait& wait) {
   microseconds sleep = kShortSleep;
   Clock::time_point last = wait.start, used = wait.start, look = wait.start + kBusyLook;
   for (;;) {
-    int done = 0;
-    MPI_Status status{};
-    {
-      const auto locked = mpi_.lock();
-      check_mpi(MPI_Test(&request, &done, &status));
-    }
-    if (done != 0) return status;
+    if (const auto status = ask(requests)) return *status;
     const auto now = Clock::now();
     if (now - last > kBusy) used = now;
     last = now;
@@ -115,7 +131,7 @@ MPI_Status MpiGroup::poll(MPI_Request& request, const Wait& wait) {
       look = now + kBusyLook;
     }
     if (!idle) {
-      std::this_thread::yield();
+      if (now - wait.start > kSpin) std::this_thread::yield();
       continue;
     }
     std::this_thread::sleep_for(sleep);

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +18,9 @@ namespace howmany {
 
 class MpiGroup {
  public:
-  using Start = std::function<int(MPI_Request*)>;  // called under the lock of MpiProcess
+  // Starts one or two calls, under the lock of MpiProcess.
+  using Start = std::function<int(MPI_Request requests[2])>;
+  using Buffers = std::initializer_list<const Tensor*>;
 
   // All ranks of MPI; collective. `name` is never used again.
   MpiGroup(MpiProcess& mpi, const std::string& name, std::chrono::milliseconds timeout);
@@ -30,11 +34,14 @@ class MpiGroup {
 
   MpiProcess& process() const { return mpi_; }
   MPI_Comm comm() const { return comm_; }
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(world_.size()); }
 
   // Throw EngineError. `buffers` are those that the call may touch.
-  void collective(std::vector<Tensor> buffers, std::chrono::milliseconds timeout,
-                  const Start& start);
-  MPI_Status message(int peer, std::vector<Tensor> buffers, std::chrono::milliseconds timeout,
+  void collective(Buffers buffers, std::chrono::milliseconds timeout, const Start& start);
+  void collective(const std::function<void()>& body);  // of several steps
+  void step(Buffers buffers, std::chrono::milliseconds timeout, const Start& start);
+  MPI_Status message(int peer, Buffers buffers, std::chrono::milliseconds timeout,
                      const Start& start);
   // After a call that ended, but not well: the others learn of it.
   [[noreturn]] void give_up(int peer, const std::string& why);
@@ -48,15 +55,15 @@ class MpiGroup {
     std::chrono::milliseconds timeout;
   };
 
-  MPI_Status run(Wait wait, std::vector<Tensor> buffers, const Start& start);
-  MPI_Status poll(MPI_Request& request, const Wait& wait);
+  MPI_Status run(Wait wait, Buffers buffers, const Start& start);
+  std::optional<MPI_Status> ask(MPI_Request requests[2]);
+  MPI_Status poll(MPI_Request requests[2], const Wait& wait);
   void stop_on_trouble(const Wait& wait);
   void throw_if_aborted();
   void look_for_the_dead();
   std::vector<int> silent_ranks();
   void tell(MpiProcess::Word word, std::string_view why) noexcept;
   int rank_of(int world_rank) const;
-  int size() const { return static_cast<int>(world_.size()); }
 
   MpiProcess& mpi_;
   const int rank_;

@@ -159,10 +159,10 @@ bool MpiProcess::has_ended(int r) const {
   return !exits_.empty() && access(fmt::format("{}/exit.{}", exits_, r).c_str(), F_OK) == 0;
 }
 
-void MpiProcess::abandon(std::vector<Tensor> buffers) {
+void MpiProcess::abandon(std::initializer_list<const Tensor*> buffers) {
   const auto locked = lock();
   spoiled_ = true;
-  std::ranges::move(buffers, std::back_inserter(abandoned_));
+  for (const Tensor* buffer : buffers) abandoned_.push_back(*buffer);
 }
 
 }  // namespace howmany

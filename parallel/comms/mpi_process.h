@@ -9,6 +9,7 @@
 
 #include <mpi.h>
 
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -52,7 +53,7 @@ class MpiProcess {
   bool has_ended(int r) const;
   // MPI may still write into these, so they live on; and MPI cannot be ended in good order any
   // more, which would wait for the others.
-  void abandon(std::vector<Tensor> buffers);
+  void abandon(std::initializer_list<const Tensor*> buffers);
 
  private:
   MpiProcess();
