@@ -83,8 +83,10 @@ void Reference::attention(const Tensor& qkv, Heads heads, Tensor& lse, Tensor& y
         const double log_sum = log_sum_exp(scores);
         logs[t] = static_cast<T>(log_sum);
         Doubles sums = zeros(g.size);
-        for (int64_t j = 0; j < g.keys(t); ++j)
-          for (int64_t c = 0; c < g.size; ++c) sums[c] += std::exp(scores[j] - log_sum) * v[j][c];
+        for (int64_t j = 0; j < g.keys(t); ++j) {
+          const double p = std::exp(scores[j] - log_sum);
+          for (int64_t c = 0; c < g.size; ++c) sums[c] += p * v[j][c];
+        }
         std::ranges::transform(sums, out[t], [](double s) { return static_cast<T>(s); });
       }
     });

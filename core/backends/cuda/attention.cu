@@ -5,8 +5,9 @@
 #include "core/backends/cuda/cuda.h"
 #include "core/backends/cuda/launch.cuh"
 
-// By blocks of query rows of all heads of a sample: their scores are one batch of products, become
-// probabilities in place and are multiplied again. Backward makes them once more.
+// By blocks of query rows: the scores of all heads of a sample are one batch of products, those of
+// a group of samples become probabilities at once and in place, and are multiplied again. Backward
+// makes them once more.
 namespace howmany::backends {
 namespace {
 
@@ -15,8 +16,8 @@ using cuda::block_sum;
 using cuda::OnDevice;
 using cuda::Pair;
 
-// Rows: the scores of 16 heads against 1024 keys stay in the L2 cache of a Hopper.
-constexpr int64_t kBlock = 256;
+constexpr int64_t kRows = 256;                 // of a block
+constexpr int64_t kScores = int64_t{4} << 20;  // of a group: they stay in the L2 cache of a Hopper
 
 // One matrix for each head: rows `stride` apart, heads `apart`.
 struct Matrices {
@@ -27,32 +28,28 @@ struct Matrices {
   }
 };
 
-// One sample.
-struct Sample {
-  Sample(const Tensor& qkv, Heads h, int64_t index)
-      : times(qkv.shape()[1]),
+struct Sizes {
+  Sizes(const Tensor& qkv, Heads h)
+      : samples(qkv.shape()[0]),
+        times(qkv.shape()[1]),
         width(qkv.shape()[2] / 3),
-        size(width / h.count),
         heads(h.count),
-        n(index),
+        size(width / heads),
+        group(std::clamp<int64_t>(kScores / (heads * std::min(kRows, times) * times), 1, samples)),
         causal(h.causal),
         scale(1 / std::sqrt(static_cast<float>(size))),
-        device(qkv.device().index) {}
+        device(qkv.device()) {}
 
-  Matrices part(const float* qkv, int64_t which) const {
+  // Of sample n; which: 0 q, 1 k, 2 v.
+  Matrices part(const float* qkv, int64_t n, int64_t which) const {
     return {const_cast<float*>(qkv) + (n * times * 3 + which) * width, times, size, 3 * width,
             size};
   }
-  Matrices of_y(const float* y) const {
+  Matrices of_y(const float* y, int64_t n) const {
     return {const_cast<float*>(y) + n * times * width, times, size, width, size};
   }
-  int64_t keys(int64_t end) const { return causal ? end : times; }
-  Matrices scores(Tensor& scratch, int64_t begin, int64_t end) const {
-    const int64_t rows = end - begin;
-    return {scratch.mutable_data<float>(), rows, keys(end), keys(end), rows * keys(end)};
-  }
-  Tensor scratch(Device where) const {
-    return Tensor::empty({heads, kBlock < times ? kBlock : times, times}, Dtype::f32, where);
+  Tensor scratch() const {
+    return Tensor::empty({group, heads, std::min(kRows, times), times}, Dtype::f32, device);
   }
 
   void multiply(float factor, const Matrices& a, bool transpose_a, const Matrices& b,
@@ -70,22 +67,43 @@ struct Sample {
                     .strides = {a.stride, b.stride, y.stride},
                     .batch = heads,
                     .apart = {a.apart, b.apart, y.apart}},
-                   device);
+                   device.index);
   }
 
-  int64_t times, width, size, heads, n;
+  int64_t samples, times, width, heads, size, group;
   bool causal;
   float scale;
-  int device;
+  Device device;
 };
 
-// Scores of query rows from `begin` on become probabilities, zero where masked.
-void softmax_rows(const Sample& s, const Matrices& p, int64_t begin, float* lse,
+// Query rows [begin, end) of the samples [first, first + count) against the keys they look at.
+struct Block {
+  int64_t first, count, begin, end, keys;
+  int64_t rows() const { return end - begin; }
+  // Of the group's sample g.
+  Matrices of(const Sizes& s, float* scores, int64_t g) const {
+    const int64_t each = rows() * keys;
+    return {scores + g * s.heads * each, rows(), keys, keys, each};
+  }
+};
+
+// f(block) for all blocks; those of a group from the last, which looks at every key, so that its
+// results are written before others are added to them.
+template <typename F>
+void each_block(const Sizes& s, const F& f) {
+  for (int64_t first = 0; first < s.samples; first += s.group)
+    for (int64_t end = s.times; end > 0; end = (end - 1) / kRows * kRows)
+      f(Block{first, std::min(s.group, s.samples - first), (end - 1) / kRows * kRows, end,
+              s.causal ? end : s.times});
+}
+
+// Scores become probabilities, zero where masked.
+void softmax_rows(const Sizes& s, const Block& block, float* scores, float* lse,
                   const OnDevice& on) {
-  float *const scores = p.data, *const logs = lse + s.n * s.heads * s.times;
-  const int64_t rows = p.rows, keys = p.columns, times = s.times;
+  float* const logs = lse + block.first * s.heads * s.times;
+  const int64_t rows = block.rows(), keys = block.keys, begin = block.begin, times = s.times;
   const bool causal = s.causal;
-  cuda::each_row(s.heads * rows, keys, on, [=] __device__(int64_t r) {
+  cuda::each_row(block.count * s.heads * rows, keys, on, [=] __device__(int64_t r) {
     const int64_t t = begin + r % rows, seen = causal ? t + 1 : keys;
     float* const row = scores + r * keys;
     float most = -INFINITY;
@@ -106,23 +124,23 @@ struct Backward {
 };
 
 // Scores become probabilities again, and the gradients dp of these those of the scores.
-void backward_rows(const Sample& s, const Matrices& p, const Matrices& dp, int64_t begin,
-                   const Backward& in, const OnDevice& on) {
-  float *const scores = p.data, *const gradients = dp.data;
-  const float* const logs = in.lse + s.n * s.heads * s.times;
-  const Matrices y = s.of_y(in.y), dy = s.of_y(in.dy);
-  const float *const ys = y.data, *const dys = dy.data;
-  const int64_t rows = p.rows, keys = p.columns, times = s.times, size = s.size, width = s.width;
+void backward_rows(const Sizes& s, const Block& block, float* scores, float* dp, const Backward& in,
+                   const OnDevice& on) {
+  const float* const logs = in.lse + block.first * s.heads * s.times;
+  const float *const ys = s.of_y(in.y, block.first).data, *const dys =
+                                                              s.of_y(in.dy, block.first).data;
+  const int64_t rows = block.rows(), keys = block.keys, begin = block.begin, times = s.times,
+                heads = s.heads, size = s.size, width = s.width;
   const bool causal = s.causal;
-  cuda::each_row(s.heads * rows, keys, on, [=] __device__(int64_t r) {
+  cuda::each_row(block.count * heads * rows, keys, on, [=] __device__(int64_t r) {
     const int64_t head = r / rows, t = begin + r % rows, seen = causal ? t + 1 : keys;
-    const int64_t at = t * width + head * size;
+    const int64_t at = (head / heads * times + t) * width + head % heads * size;
     Pair mine{0, 0};
     for (int64_t c = threadIdx.x; c < size; c += blockDim.x)
       mine.a += double{ys[at + c]} * dys[at + c];
     const auto carried = static_cast<float>(block_sum(mine).a);
     const float log_sum = logs[head * times + t];
-    float *const row = scores + r * keys, *const d = gradients + r * keys;
+    float *const row = scores + r * keys, *const d = dp + r * keys;
     for (int64_t j = threadIdx.x; j < keys; j += blockDim.x) {
       row[j] = j < seen ? expf(row[j] - log_sum) : 0;
       d[j] = j < seen ? row[j] * (d[j] - carried) : 0;
@@ -130,37 +148,27 @@ void backward_rows(const Sample& s, const Matrices& p, const Matrices& dp, int64
   });
 }
 
-void forward(const Sample& s, const float* qkv, Tensor& scratch, float* lse, float* y,
-             const OnDevice& on) {
-  const Matrices q = s.part(qkv, 0), k = s.part(qkv, 1), v = s.part(qkv, 2);
-  for (int64_t begin = 0; begin < s.times; begin += kBlock) {
-    const int64_t end = std::min(begin + kBlock, s.times);
-    const Matrices p = s.scores(scratch, begin, end);
-    s.multiply(s.scale, q.part(begin, end), false, k.part(0, p.columns), true, false, p);
-    softmax_rows(s, p, begin, lse, on);
-    s.multiply(1, p, false, v.part(0, p.columns), false, false, s.of_y(y).part(begin, end));
-  }
+void backward_products(const Sizes& s, const Block& block, const Backward& in, int64_t g, float* p,
+                       float* ds) {
+  const int64_t n = block.first + g;
+  const bool add = block.end < s.times;
+  const auto rows_of = [&](const Matrices& m) { return m.part(block.begin, block.end); };
+  const auto keys_of = [&](const float* qkv, int64_t which) {
+    return s.part(qkv, n, which).part(0, block.keys);
+  };
+  const Matrices mine = block.of(s, p, g), dmine = block.of(s, ds, g);
+  s.multiply(1, mine, true, rows_of(s.of_y(in.dy, n)), false, add, keys_of(in.dqkv, 2));
+  s.multiply(s.scale, dmine, true, rows_of(s.part(in.qkv, n, 0)), false, add, keys_of(in.dqkv, 1));
+  s.multiply(s.scale, dmine, false, keys_of(in.qkv, 1), false, false,
+             rows_of(s.part(in.dqkv, n, 0)));
 }
 
-// From the last block, which looks at every key, so that dk and dv are written before they are
-// added to.
-void backward(const Sample& s, const Backward& in, Tensor& scratch, Tensor& dscratch,
-              const OnDevice& on) {
-  const Matrices q = s.part(in.qkv, 0), k = s.part(in.qkv, 1), v = s.part(in.qkv, 2);
-  const Matrices dq = s.part(in.dqkv, 0), dk = s.part(in.dqkv, 1), dv = s.part(in.dqkv, 2);
-  for (int64_t end = s.times; end > 0; end = (end - 1) / kBlock * kBlock) {
-    const int64_t begin = (end - 1) / kBlock * kBlock;
-    const bool add = end < s.times;
-    const Matrices p = s.scores(scratch, begin, end), ds = s.scores(dscratch, begin, end);
-    const Matrices rows = q.part(begin, end), keys = k.part(0, p.columns);
-    const Matrices d = s.of_y(in.dy).part(begin, end);
-    s.multiply(s.scale, rows, false, keys, true, false, p);
-    s.multiply(1, d, false, v.part(0, p.columns), true, false, ds);
-    backward_rows(s, p, ds, begin, in, on);
-    s.multiply(1, p, true, d, false, add, dv.part(0, p.columns));
-    s.multiply(s.scale, ds, true, rows, false, add, dk.part(0, p.columns));
-    s.multiply(s.scale, ds, false, keys, false, false, dq.part(begin, end));
-  }
+// a's query rows times the keys of part `which` of qkv.
+void multiply_keys(const Sizes& s, const Block& block, float factor, const Matrices& a,
+                   const float* qkv, int64_t which, int64_t g, float* scores) {
+  s.multiply(factor, a.part(block.begin, block.end), false,
+             s.part(qkv, block.first + g, which).part(0, block.keys), true, false,
+             block.of(s, scores, g));
 }
 
 }  // namespace
@@ -168,22 +176,39 @@ void backward(const Sample& s, const Backward& in, Tensor& scratch, Tensor& dscr
 void Cuda::attention(const Tensor& qkv, Heads heads, Tensor& lse, Tensor& y) const {
   if (qkv.numel() == 0) return;
   const OnDevice on(qkv);
-  Tensor scratch = Sample(qkv, heads, 0).scratch(qkv.device());
-  for (int64_t n = 0; n < qkv.shape()[0]; ++n)
-    forward(Sample(qkv, heads, n), qkv.data<float>(), scratch, lse.mutable_data<float>(),
-            y.mutable_data<float>(), on);
+  const Sizes s(qkv, heads);
+  Tensor scratch = s.scratch();
+  const float* const in = qkv.data<float>();
+  float *const scores = scratch.mutable_data<float>(), *const logs = lse.mutable_data<float>(),
+               *const out = y.mutable_data<float>();
+  each_block(s, [&](const Block& block) {
+    for (int64_t g = 0; g < block.count; ++g)
+      multiply_keys(s, block, s.scale, s.part(in, block.first + g, 0), in, 1, g, scores);
+    softmax_rows(s, block, scores, logs, on);
+    for (int64_t g = 0; g < block.count; ++g)
+      s.multiply(1, block.of(s, scores, g), false,
+                 s.part(in, block.first + g, 2).part(0, block.keys), false, false,
+                 s.of_y(out, block.first + g).part(block.begin, block.end));
+  });
 }
 
 void Cuda::attention_backward(const Tensor& qkv, const Tensor& y, const Tensor& lse,
                               const Tensor& dy, Heads heads, Tensor& dqkv) const {
   if (qkv.numel() == 0) return;
   const OnDevice on(qkv);
-  const Backward all{qkv.data<float>(), y.data<float>(), lse.data<float>(), dy.data<float>(),
-                     dqkv.mutable_data<float>()};
-  const Sample any(qkv, heads, 0);
-  Tensor scratch = any.scratch(qkv.device()), dscratch = any.scratch(qkv.device());
-  for (int64_t n = 0; n < qkv.shape()[0]; ++n)
-    backward(Sample(qkv, heads, n), all, scratch, dscratch, on);
+  const Sizes s(qkv, heads);
+  Tensor scratch = s.scratch(), dscratch = s.scratch();
+  float *const p = scratch.mutable_data<float>(), *const ds = dscratch.mutable_data<float>();
+  const Backward in{qkv.data<float>(), y.data<float>(), lse.data<float>(), dy.data<float>(),
+                    dqkv.mutable_data<float>()};
+  each_block(s, [&](const Block& block) {
+    for (int64_t g = 0; g < block.count; ++g) {
+      multiply_keys(s, block, s.scale, s.part(in.qkv, block.first + g, 0), in.qkv, 1, g, p);
+      multiply_keys(s, block, 1, s.of_y(in.dy, block.first + g), in.qkv, 2, g, ds);
+    }
+    backward_rows(s, block, p, ds, in, on);
+    for (int64_t g = 0; g < block.count; ++g) backward_products(s, block, in, g, p, ds);
+  });
 }
 
 }  // namespace howmany::backends
