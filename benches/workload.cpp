@@ -38,7 +38,8 @@ void check_devices(const Workload& work) {
 }
 
 SampleSpec sample_spec(const ModelSpec& model) {
-  SampleSpec spec{.x = model.sample, .x_dtype = model.input, .vocabulary = model.vocabulary};
+  SampleSpec spec{
+      .x = model.sample, .x_dtype = model.input, .y = model.labels, .vocabulary = model.vocabulary};
   if (model.loss == Loss::mse) {
     spec.y = {model.classes};
     spec.y_dtype = Dtype::f32;

@@ -9,13 +9,18 @@ namespace {
 LossResult cross_entropy(const Tensor& y, const Tensor& labels, int64_t global_rows) {
   const char* const op = "softmax_cross_entropy";
   check::floating(op, "y", y);
-  check::rank(op, "y", y, 2);
-  check::same(op, "target", labels, {y.shape()[0]}, Dtype::i64, y.device());
-  check::below(op, "label", labels, y.shape()[1]);
+  HM_REQUIRE(y.shape().rank() >= 2, "[{}] y has shape {}, expected [N,..,K]", op, y.shape().str());
+  const auto extents = y.shape().extents();
+  const Shape labelled(extents.first(extents.size() - 1));
+  const int64_t count = labelled.numel(), classes = y.shape()[-1];
+  check::same(op, "target", labels, labelled, Dtype::i64, y.device());
+  check::below(op, "label", labels, classes);
   const Range range(Category::compute, op);
-  LossResult result{0, Tensor::empty(y.shape(), y.dtype(), y.device())};
-  result.value =
-      backend_for(y).softmax_cross_entropy(y, labels, static_cast<double>(global_rows), result.dy);
+  const double all = static_cast<double>(global_rows) * static_cast<double>(labelled.row_numel());
+  LossResult result{0, Tensor::empty({count, classes}, y.dtype(), y.device())};
+  result.value = backend_for(y).softmax_cross_entropy(y.view({count, classes}),
+                                                      labels.view({count}), all, result.dy);
+  result.dy = result.dy.view(y.shape());
   return result;
 }
 

@@ -1,5 +1,6 @@
-// Losses: value and gradient in one call. The denominator is the global batch (times outputs for
-// mse), so that sums over ranks or micro-batches are the global mean without another division.
+// Losses: value and gradient in one call. The denominator is the global batch (times labels of
+// a sample, or outputs for mse), so that sums over ranks or micro-batches are the global mean
+// without another division.
 #pragma once
 
 #include <string_view>
@@ -15,9 +16,10 @@ struct LossResult {
   Tensor dy;         // gradient of the global mean with respect to y
 };
 
-// y [N,K]; softmax_cross_entropy: target [N] i64 in [0,K); mse: target [N,K], mean over all
-// elements as torch.nn.MSELoss. global_rows is the number of samples in the global batch. Throws
-// std::invalid_argument for a label out of range.
+// softmax_cross_entropy: y [N,K] or, for a label of each token, [N,T,K]; target [N] or [N,T] i64 in
+// [0,K), mean over all labels. mse: y and target [N,K], mean over all elements as torch.nn.MSELoss.
+// global_rows is the number of samples N of the global batch. Throws std::invalid_argument for a
+// label out of range.
 LossResult compute_loss(Loss loss, const Tensor& y, const Tensor& target, int64_t global_rows);
 
 }  // namespace howmany

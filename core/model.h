@@ -17,11 +17,13 @@
 namespace howmany {
 
 // One line per model: X(name, "what it is; options with defaults").
-#define HM_MODELS(X)                                                           \
-  X(simple_net, "Linear 10->2 with MSE loss: the smallest thing that trains")  \
-  X(mlp, "linear and relu layers; sizes=1024-4096-4096-1000")                  \
-  X(resnet18, "ResNet-18 (He et al. 2015); image=224, classes=1000, width=64") \
-  X(embedding_rnn, "words to a class; vocabulary, length, width, hidden, classes")
+#define HM_MODELS(X)                                                               \
+  X(simple_net, "Linear 10->2 with MSE loss: the smallest thing that trains")      \
+  X(mlp, "linear and relu layers; sizes=1024-4096-4096-1000")                      \
+  X(resnet18, "ResNet-18 (He et al. 2015); image=224, classes=1000, width=64")     \
+  X(embedding_rnn, "words to a class; vocabulary, length, width, hidden, classes") \
+  X(gpt2,                                                                          \
+    "tokens to the next ones (GPT-2); width=256, layers=4, heads=4, length=128, vocabulary=1000")
 
 struct ModelSpec {
   std::string name;
@@ -29,7 +31,8 @@ struct ModelSpec {
   Shape sample{};  // of one input, without the batch extent: [1024], [224,224,3]
   Dtype input = Dtype::f32;
   int64_t vocabulary = 0;  // i64 inputs are ids below this
-  int64_t classes = 0;     // outputs per sample
+  int64_t classes = 0;     // outputs per sample, or per label where a sample has several
+  Shape labels = {};       // of one sample: [] a class, [1024] the token after each
   Loss loss = Loss::softmax_cross_entropy;
 };
 

@@ -17,7 +17,7 @@ namespace howmany {
 struct SampleSpec {
   Shape x = {};  // [1024], [224,224,3]
   Dtype x_dtype = Dtype::f32;
-  Shape y = {};  // [] for a class label, [2] for a regression target
+  Shape y = {};  // [] for a class label, [1024] for one of each token, [2] for a target
   Dtype y_dtype = Dtype::i64;
   int64_t vocabulary = 0;  // i64 x: ids below this
 };
@@ -38,7 +38,7 @@ class Dataset {
 
 using DatasetPtr = std::unique_ptr<Dataset>;
 
-// x [spec.x] from N(0,1), or ids below the spec's vocabulary (i64); y a class label below `classes`
+// x [spec.x] from N(0,1), or ids below the spec's vocabulary (i64); y class labels below `classes`
 // (i64), or for f32 and f64 a fixed linear map of x. Sample i is a pure function of (seed, i) and
 // costs little more than a copy.
 DatasetPtr synthetic_dataset(const SampleSpec& spec, int64_t size, int64_t classes, uint64_t seed);

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "core/data/dataset.h"
 #include "core/error.h"
@@ -63,8 +62,9 @@ class SyntheticDataset final : public Dataset {
     const T* const values = pool_.data<T>() + place;
     std::copy_n(values, inputs_, static_cast<T*>(x));
     if (!map_) {
-      const int64_t label = labels_.below(draw, classes_);
-      std::memcpy(y, &label, sizeof label);
+      const auto each = static_cast<uint64_t>(spec_.y.numel());
+      auto* const labels = static_cast<int64_t*>(y);
+      for (uint64_t k = 0; k < each; ++k) labels[k] = labels_.below(draw * each + k, classes_);
       return;
     }
     for (int64_t k = 0; k < spec_.y.numel(); ++k) {
@@ -89,7 +89,7 @@ DatasetPtr synthetic_dataset(const SampleSpec& spec, int64_t size, int64_t class
   const bool ids = spec.x_dtype == Dtype::i64 && spec.vocabulary > 0;
   HM_REQUIRE(spec.x.numel() >= 1 && (real(spec.x_dtype) || ids), "[synthetic_dataset] x {} of {}",
              spec.x.str(), name_of(spec.x_dtype));
-  const bool label = spec.y_dtype == Dtype::i64 && spec.y.numel() == 1;
+  const bool label = spec.y_dtype == Dtype::i64 && spec.y.numel() >= 1;
   HM_REQUIRE(label || (!ids && spec.y_dtype == spec.x_dtype && spec.y.numel() >= 1),
              "[synthetic_dataset] y {} of {} is neither an i64 label nor a {} target", spec.y.str(),
              name_of(spec.y_dtype), name_of(spec.x_dtype));

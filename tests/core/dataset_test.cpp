@@ -75,6 +75,20 @@ TEST_P(Synthetic, InputsAreNormalAndLabelsCoverTheClasses) {
   EXPECT_THAT(labels, ElementsAre(0, 1, 2, 3, 4, 5, 6));
 }
 
+TEST(SyntheticDataset, ASampleMayHaveALabelForEachToken) {
+  const auto data =
+      synthetic_dataset({.x = {4}, .x_dtype = Dtype::i64, .y = {4}, .vocabulary = 9}, 100, 9, 1);
+  std::set<int64_t> ids, labels;
+  for (int64_t i = 0; i < 100; ++i) {
+    std::vector<int64_t> x(4), y(4);
+    data->get(i, 0, x.data(), y.data());
+    ids.insert(x.begin(), x.end());
+    labels.insert(y.begin(), y.end());
+  }
+  EXPECT_THAT(ids, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8));
+  EXPECT_THAT(labels, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8));
+}
+
 TEST(SyntheticDataset, TargetsAreALinearMapOfTheInputs) {
   const auto data = synthetic_dataset({.x = {3}, .y = {2}, .y_dtype = Dtype::f32}, 50, 0, 9);
   const auto get = [&](int64_t i, float* x, float* y) { data->get(i, 0, x, y); };
@@ -98,7 +112,7 @@ TEST(SyntheticDataset, TargetsAreALinearMapOfTheInputs) {
 
 TEST(SyntheticDataset, RefusesSpecsItCannotDraw) {
   EXPECT_THROW(synthetic_dataset({.x = {4}, .x_dtype = Dtype::u8}, 8, 2, 0), std::invalid_argument);
-  EXPECT_THROW(synthetic_dataset({.x = {4}, .y = {2}}, 8, 2, 0), std::invalid_argument);
+  EXPECT_THROW(synthetic_dataset({.x = {4}, .y = {0}}, 8, 2, 0), std::invalid_argument);
   EXPECT_THROW(synthetic_dataset({.x = {4}}, 8, 0, 0), std::invalid_argument);
   EXPECT_THROW(synthetic_dataset({.x = {4}}, 0, 2, 0), std::invalid_argument);
 }

@@ -21,6 +21,19 @@ TEST(Loss, CrossEntropyIsPyTorchs) {
   EXPECT_TRUE(matches("cross_entropy.d", loss.dy));
 }
 
+TEST(Loss, CrossEntropyOfTokensIsTheirMean) {
+  const Tensor y = wave({2, 3, 5}, 1, 5),
+               labels = Tensor::from<int64_t>({4, 0, 2, 1, 1, 3}, {2, 3});
+  const auto loss = compute_loss(Loss::softmax_cross_entropy, y, labels, 2);
+  const auto flat = compute_loss(Loss::softmax_cross_entropy, y.view({6, 5}), labels.view({6}), 6);
+  EXPECT_NEAR(loss.value, flat.value, 1e-12);
+  EXPECT_EQ(loss.dy.shape(), y.shape());
+  for (int64_t i = 0; i < y.numel(); ++i)
+    EXPECT_NEAR(loss.dy.data<double>()[i], flat.dy.data<double>()[i], 1e-12);
+  const auto half = compute_loss(Loss::softmax_cross_entropy, y.rows(1, 2), labels.rows(1, 2), 2);
+  EXPECT_NEAR(half.dy.data<double>()[7], loss.dy.data<double>()[15 + 7], 1e-12);
+}
+
 TEST(Loss, MseIsPyTorchs) {
   const auto loss = compute_loss(Loss::mse, wave({3, 2}, 1), wave({3, 2}, 2), 3);
   EXPECT_TRUE(matches("mse.loss", loss.value));

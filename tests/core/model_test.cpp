@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
 
 #include "core/backend.h"
 #include "core/optim.h"
 #include "core/rng.h"
+#include "core/units.h"
 #include "tests/support/golden.h"
 
 namespace howmany {
@@ -33,11 +36,12 @@ const Param* find(const std::vector<Param*>& params, std::string_view name) {
 TEST(Model, EveryModelMapsABatchToItsClasses) {
   for (std::string_view name : model_names()) {
     const ModelSpec m = make_model(name);
-    std::vector<int64_t> extents{3};
-    for (int64_t e : m.sample.extents()) extents.push_back(e);
+    const Shape x = with_rows_in_front(3, m.sample), labels = with_rows_in_front(3, m.labels);
+    std::vector<int64_t> y(labels.extents().begin(), labels.extents().end());
+    y.push_back(m.classes);
     EXPECT_EQ(m.name, name);
-    EXPECT_EQ(m.layer->output_shape(Shape(extents)), (Shape{3, m.classes})) << name;
-    EXPECT_GT(m.layer->forward_flop(Shape(extents)), 0) << name;
+    EXPECT_EQ(m.layer->output_shape(x), Shape(y)) << name;
+    EXPECT_GT(m.layer->forward_flop(x), 0) << name;
   }
 }
 
@@ -68,6 +72,30 @@ TEST(Model, Resnet18CountsTheKnownWork) {
   EXPECT_NEAR(m.layer->forward_flop({1, 224, 224, 3}), 2 * 1.814e9, 0.03e9);
 }
 
+// GPT-2 (124M), and a head of its own, which is the embedding there.
+TEST(Model, Gpt2HasTheKnownSizeAndNames) {
+  const ModelSpec m = make_model("gpt2:width=768,layers=12,heads=12,length=1024,vocabulary=50257");
+  EXPECT_EQ(parameter_count(*m.layer), 124'439'808 + 768 * 50257);
+  name_params(*m.layer);
+  const std::vector<Param*> params = trainable_params(*m.layer);
+  EXPECT_EQ(params.front()->name, "wte.weight");
+  EXPECT_EQ(params.back()->name, "lm_head.weight");
+  for (const char* name :
+       {"wpe.weight", "h.0.attn.ln.weight", "h.0.attn.qkv.weight", "h.11.attn.proj.bias",
+        "h.11.mlp.fc.weight", "h.3.mlp.proj.weight", "ln_f.bias"})
+    EXPECT_NE(find(params, name), nullptr) << name;
+  EXPECT_EQ(units(*m.layer).size(), 2u + 2 * 12 + 2);
+}
+
+// Of each token 2 for each weight that multiplies, and 4 D for each token it looks at in a layer.
+TEST(Model, Gpt2CountsTheKnownWork) {
+  const ModelSpec m = make_model("gpt2:width=1024,layers=8,heads=16,length=1024");
+  const double weights = 8 * 12.0 * 1024 * 1024 + 1024 * 1000, tokens = 8 * 1024;
+  const double attention = 8 * tokens * 4 * 1024 * (1024 + 1) / 2;
+  EXPECT_NEAR(m.layer->forward_flop({8, 1024}), 2 * weights * tokens + attention,
+              2e-3 * 2 * weights * tokens);
+}
+
 TEST(Model, ReadsItsOptions) {
   const ModelSpec mlp = make_model("mlp:sizes=64-32-10");
   EXPECT_EQ(mlp.sample, (Shape{64}));
@@ -86,6 +114,7 @@ TEST(Model, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(refusal("mlp:sizes=64-x"), HasSubstr("'x' is not a positive integer"));
   EXPECT_THAT(refusal("mlp:sizes"), HasSubstr("not of the form key=value"));
   EXPECT_THAT(refusal("mlp:sizes=4-2,sizes=4-2"), HasSubstr("given twice"));
+  EXPECT_THAT(refusal("gpt2:width=10,heads=4"), HasSubstr("width 10 is no multiple of 4 heads"));
   EXPECT_THAT(refusal("resnet18:image=0"), HasSubstr("'0' is not a positive integer"));
   EXPECT_THAT(refusal("resnet18:image=99999999999999999999"), HasSubstr("not a positive integer"));
   EXPECT_THAT(refusal(""), HasSubstr("unknown model ''"));
@@ -127,41 +156,72 @@ TEST(Model, Resnet18LearnsAFewImages) {
   EXPECT_LT(losses.back(), 0.3 * losses.front());
 }
 
-// Forward, backward, three steps of SGD and inference of a narrow ResNet-18, in f64.
-TEST(Model, Resnet18TrainsAsPyTorchs) {
-  const ModelSpec m = make_model("resnet18:image=32,width=2,classes=5");
-  materialize(*m.layer, {.dtype = Dtype::f64});
+// Three steps of SGD on one batch, in f64: the losses, and the gradients of the first.
+struct Trained {
+  Tensor losses;
+  std::map<std::string, Tensor> grads;
+};
+
+Trained train_three_steps(const ModelSpec& m, const Tensor& x, const Tensor& labels) {
   const std::vector<Param*> params = trainable_params(*m.layer);
-  for (size_t i = 0; i < params.size(); ++i) {
-    golden::fill_wave(params[i]->value, static_cast<double>(i), 0.5);
-    if (params[i]->shape.rank() == 1 && i % 3 == 1)
-      for (double& v : params[i]->value.mutable_values<double>()) v += 1;
-  }
-  const Tensor x = golden::wave({3, 32, 32, 3}, 1);
-  const Tensor labels = Tensor::from<int64_t>({4, 0, 2}, {3});
   const auto optimizer = make_optimizer("sgd", {.lr = 0.05, .momentum = 0.9});
+  Trained out;
   std::vector<double> losses;
   for (int step = 0; step < 3; ++step) {
     Tape tape;
     tape.set_input(x);
-    const LossResult loss = compute_loss(m.loss, m.layer->forward(x, tape), labels, 3);
+    const LossResult loss = compute_loss(m.loss, m.layer->forward(x, tape), labels, x.shape()[0]);
     zero_grads(params);
     m.layer->backward(loss.dy, tape);
-    if (step == 0) {
-      EXPECT_TRUE(golden::matches("resnet.dconv1", find(params, "conv1.weight")->grad));
-      EXPECT_TRUE(golden::matches("resnet.ddownsample",
-                                  find(params, "layer3.0.downsample.0.weight")->grad));
-      EXPECT_TRUE(golden::matches("resnet.dbn", find(params, "layer2.1.bn2.weight")->grad));
-      EXPECT_TRUE(golden::matches("resnet.dfc", find(params, "fc.weight")->grad));
-    }
+    for (const Param* p : params) out.grads.try_emplace(p->name, p->grad.clone());
     optimizer->step(params);
     losses.push_back(loss.value);
   }
-  EXPECT_TRUE(golden::matches("resnet.losses", Tensor::from(losses, {3})));
+  out.losses = Tensor::from(losses, {3});
+  return out;
+}
+
+// Parameter i starts as wave(i), one higher where `high` says so.
+void start_as_waves(const ModelSpec& m, const std::function<bool(size_t, const Param&)>& high) {
+  materialize(*m.layer, {.dtype = Dtype::f64});
+  const std::vector<Param*> params = trainable_params(*m.layer);
+  for (size_t i = 0; i < params.size(); ++i) {
+    golden::fill_wave(params[i]->value, static_cast<double>(i), 0.5);
+    if (high(i, *params[i]))
+      for (double& v : params[i]->value.mutable_values<double>()) v += 1;
+  }
+}
+
+// Forward, backward, three steps of SGD and inference of a narrow ResNet-18.
+TEST(Model, Resnet18TrainsAsPyTorchs) {
+  const ModelSpec m = make_model("resnet18:image=32,width=2,classes=5");
+  start_as_waves(m, [](size_t i, const Param& p) { return p.shape.rank() == 1 && i % 3 == 1; });
+  const Tensor x = golden::wave({3, 32, 32, 3}, 1);
+  const Trained got = train_three_steps(m, x, Tensor::from<int64_t>({4, 0, 2}, {3}));
+  EXPECT_TRUE(golden::matches("resnet.dconv1", got.grads.at("conv1.weight")));
+  EXPECT_TRUE(golden::matches("resnet.ddownsample", got.grads.at("layer3.0.downsample.0.weight")));
+  EXPECT_TRUE(golden::matches("resnet.dbn", got.grads.at("layer2.1.bn2.weight")));
+  EXPECT_TRUE(golden::matches("resnet.dfc", got.grads.at("fc.weight")));
+  EXPECT_TRUE(golden::matches("resnet.losses", got.losses));
   const auto all = all_params(*m.layer);
   EXPECT_TRUE(golden::matches("resnet.running_var", find(all, "layer4.1.bn2.running_var")->value));
   Tape inference({.training = false});
   EXPECT_TRUE(golden::matches("resnet.eval", m.layer->forward(x, inference)));
+}
+
+TEST(Model, Gpt2TrainsAsPyTorchs) {
+  const ModelSpec m = make_model("gpt2:width=12,layers=2,heads=3,length=7,vocabulary=11");
+  start_as_waves(m, [](size_t, const Param& p) {
+    return p.name.find("ln") != std::string::npos && p.name.ends_with("weight");
+  });
+  std::vector<int64_t> ids, next;
+  for (int64_t i = 0; i < 14; ++i) {
+    ids.push_back(5 * i * i % 11);
+    next.push_back((3 * i + 1) % 11);
+  }
+  const Trained got = train_three_steps(m, Tensor::from(ids, {2, 7}), Tensor::from(next, {2, 7}));
+  for (const auto& [name, grad] : got.grads) EXPECT_TRUE(golden::matches("gpt2.d" + name, grad));
+  EXPECT_TRUE(golden::matches("gpt2.losses", got.losses));
 }
 
 }  // namespace

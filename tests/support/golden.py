@@ -7,6 +7,8 @@ Inputs are waves, sin(0.7 i + phase) over the flat row-major index, so that both
 tensor is kept as two weighted sums, which any misplaced or wrong element changes. Images are
 [N,H,W,C] and kernels [out,K,K,in] there, so they are permuted on the way in and out.
 """
+from collections import OrderedDict
+
 import torch
 import torch.nn.functional as F
 
@@ -183,10 +185,60 @@ def resnet():
     keep("resnet.eval", net(x))
 
 
+class Added(torch.nn.Module):
+    """A pre-norm part of a block: x + proj(middle(first(ln(x))))."""
+
+    def __init__(self, width, first, out, middle):
+        super().__init__()
+        nn = torch.nn
+        self.ln = nn.LayerNorm(width)
+        self.add_module(first, nn.Linear(width, out))
+        self.proj = nn.Linear(width if first == "qkv" else out, width)
+        self.first, self.middle = first, middle
+
+    def forward(self, x):
+        return x + self.proj(self.middle(getattr(self, self.first)(self.ln(x))))
+
+
+class Gpt2(torch.nn.Module):
+    def __init__(self, width, layers, heads, length, vocabulary):
+        super().__init__()
+        nn = torch.nn
+        self.wte, self.wpe = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
+        self.h = nn.Sequential(*[nn.Sequential(OrderedDict(
+            attn=Added(width, "qkv", 3 * width, lambda x: attention(x, heads)),
+            mlp=Added(width, "fc", 4 * width, F.gelu))) for _ in range(layers)])
+        self.ln_f, self.lm_head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
+
+    def forward(self, ids):
+        return self.lm_head(self.ln_f(self.h(self.wte(ids) + self.wpe.weight[:ids.shape[1]])))
+
+
+def gpt2():
+    net = Gpt2(12, 2, 3, 7, 11)
+    for i, (name, p) in enumerate(net.named_parameters()):
+        p.data = wave(p.shape, i, 0.5) + (1 if "ln" in name and name.endswith("weight") else 0)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
+    i = torch.arange(14)
+    ids, target = (5 * i * i % 11).reshape(2, 7), (3 * i + 1) % 11
+    losses = []
+    for step in range(3):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(ids).reshape(14, 11), target)
+        loss.backward()
+        if step == 0:
+            for name, p in net.named_parameters():
+                keep(f"gpt2.d{name}", p.grad)
+        optimizer.step()
+        losses.append(loss.item())
+    keep("gpt2.losses", torch.tensor(losses))
+
+
 layers()
 losses()
 optimizers()
 resnet()
+gpt2()
 print("// Made by golden.py with torch " + torch.__version__.split("+")[0] + "; not edited by hand.")
 print("""#pragma once
 

@@ -17,6 +17,8 @@ namespace howmany::testing_support {
 inline const std::string kEmbeddingRnn =
     "embedding_rnn:vocabulary=11,length=5,width=3,hidden=7,classes=4";
 
+inline const std::string kGpt2 = "gpt2:width=8,layers=1,heads=2,length=5,vocabulary=11";
+
 inline ModelSpec conv_model() {
   std::vector<LayerPtr> parts;
   parts.push_back(layers::conv2d(2, 4, {3, 1, 1}));
@@ -59,9 +61,10 @@ inline ModelSpec model_named(const std::string& name) {
   return make_model(name);
 }
 
-// Of one unit and of several, odd sizes, ids as inputs, masks that depend on the row.
+// Of one unit and of several, odd sizes, ids as inputs, masks that depend on the row, a label for
+// each token.
 inline const std::vector<std::string> kModels = {"simple_net", "mlp:sizes=13-17-9-7-5", "conv",
-                                                 "dropout", kEmbeddingRnn};
+                                                 "dropout",    kEmbeddingRnn,           kGpt2};
 
 // Even, uneven over 3 and 4, and ragged at the end.
 inline const std::vector<int64_t> kBatches = {12, 10, 12, 10, 7};
@@ -71,8 +74,9 @@ inline Batch global_batch(const ModelSpec& model, int64_t rows, int step) {
   const Shape x = with_rows_in_front(rows, model.sample);
   Batch batch;
   batch.x = model.input == Dtype::i64 ? draw.ids(x, model.vocabulary) : draw.normal(x);
-  batch.y = model.loss == Loss::mse ? draw.normal({rows, model.classes})
-                                    : draw.ids({rows}, model.classes);
+  batch.y = model.loss == Loss::mse
+                ? draw.normal({rows, model.classes})
+                : draw.ids(with_rows_in_front(rows, model.labels), model.classes);
   batch.global_rows = rows;
   return batch;
 }
