@@ -137,11 +137,11 @@ std::vector<CoreCase> conv_cases(const Conv& s) {
   return {forward, backward};
 }
 
-// An operation bound by memory: checked against the reference on the same inputs.
-CoreCase memory_case(const std::string& name, const std::function<Tensors()>& inputs, double bytes,
-                     const std::function<Tensors(Tensors&)>& run) {
-  CoreCase c{.name = name, .bytes = bytes};
-  c.make = [=]() -> std::function<void()> {
+// Checked against the reference on the same inputs.
+std::function<std::function<void()>()> checked(const std::string& name,
+                                               const std::function<Tensors()>& inputs,
+                                               const std::function<Tensors(Tensors&)>& run) {
+  return [=]() -> std::function<void()> {
     Tensors in = inputs(), same = inputs();
     const Tensors got = run(in);
     const BackendScope scope(backend_named("reference"));
@@ -153,7 +153,32 @@ CoreCase memory_case(const std::string& name, const std::function<Tensors()>& in
     }
     return [in, run]() mutable { run(in); };
   };
-  return c;
+}
+
+// An operation bound by memory.
+CoreCase memory_case(const std::string& name, const std::function<Tensors()>& inputs, double bytes,
+                     const std::function<Tensors(Tensors&)>& run) {
+  return {.name = name, .bytes = bytes, .make = checked(name, inputs, run)};
+}
+
+// Causal, and few enough rows that the reference does not keep one waiting.
+std::vector<CoreCase> attention_cases(int64_t samples, int64_t times, int64_t heads) {
+  const Shape qkv{samples, times, 3 * 64 * heads}, y{samples, times, 64 * heads};
+  const Heads how{heads, true};
+  const std::string name = fmt::format("attention/{}x{}/heads:{}x64", samples, times, heads);
+  const double flop = ops::attention_flop(qkv, how);
+  const auto forward = [=](Tensors& t) { return Tensors{ops::attention(t[0], how).y}; };
+  const auto inputs = [=] {
+    Tensors t{normal(qkv, "qkv"), normal(y, "dy")};
+    const ops::Attended out = ops::attention(t[0], how);
+    t.insert(t.end(), {out.y, out.lse});
+    return t;
+  };
+  const auto backward = [=](Tensors& t) {
+    return Tensors{ops::attention_backward(t[0], {t[2], t[3]}, t[1], how)};
+  };
+  return {{.name = name + "/forward", .flop = flop, .make = checked(name, inputs, forward)},
+          {.name = name + "/backward", .flop = 2 * flop, .make = checked(name, inputs, backward)}};
 }
 
 std::vector<CoreCase> memory_cases() {
@@ -232,6 +257,8 @@ std::vector<CoreCase> operation_cases() {
   };
   for (const auto& [k, n] : {std::pair{1024, 4096}, {4096, 4096}, {4096, 1000}})
     for (const int64_t batch : {128, 512}) add(linear_cases({batch, k, n}));
+  for (const auto& [samples, times] : {std::pair{16, 128}, {1, 1024}})
+    add(attention_cases(samples, times, 4));
   const Window same{3, 1, 1}, half{3, 2, 1}, shortcut{1, 2, 0};
   add(conv_cases({3, 64, 224, {7, 2, 3}}));  // resnet18's
   add(conv_cases({64, 64, 56, same}));

@@ -7,9 +7,18 @@
 #include "core/model.h"
 #include "core/optim.h"
 #include "core/rng.h"
+#include "core/units.h"
 
 namespace howmany::benches {
 namespace {
+
+Tensor ids(const Shape& shape, int64_t bound, const char* name) {
+  Tensor t = Tensor::empty(shape, Dtype::i64);
+  const Rng rng(1, stream_of(name));
+  uint64_t i = 0;
+  for (int64_t& id : t.mutable_values<int64_t>()) id = rng.below(i++, bound);
+  return t;
+}
 
 // A model that trains on one batch with SGD, momentum 0.9.
 class Training {
@@ -19,13 +28,10 @@ class Training {
         optimizer_(make_optimizer("sgd", {.lr = 0.01, .momentum = 0.9})) {
     materialize(*model_.layer, {});
     params_ = trainable_params(*model_.layer);
-    std::vector<int64_t> extents{batch};
-    extents.insert(extents.end(), model_.sample.extents().begin(), model_.sample.extents().end());
-    x_ = Tensor::empty(Shape(extents));
-    fill_normal(x_, 0, 1, Rng(1, stream_of("x")));
-    labels_ = Tensor::empty({batch}, Dtype::i64);
-    for (int64_t i = 0; i < batch; ++i)
-      labels_.mutable_data<int64_t>()[i] = Rng(1, stream_of("y")).below(i, model_.classes);
+    const Shape x = with_rows_in_front(batch, model_.sample);
+    x_ = model_.input == Dtype::i64 ? ids(x, model_.vocabulary, "x") : Tensor::empty(x);
+    if (model_.input != Dtype::i64) fill_normal(x_, 0, 1, Rng(1, stream_of("x")));
+    labels_ = ids(with_rows_in_front(batch, model_.labels), model_.classes, "y");
   }
 
   double forward_backward() {
@@ -68,9 +74,7 @@ class Training {
 // Forward once and backward twice, but for the gradient of the input, which nobody wants.
 double step_flop(const std::string& model, int64_t batch) {
   const ModelSpec spec = make_model(model);
-  std::vector<int64_t> extents{batch};
-  extents.insert(extents.end(), spec.sample.extents().begin(), spec.sample.extents().end());
-  const Shape x(extents);
+  const Shape x = with_rows_in_front(batch, spec.sample);
   Layer* first = spec.layer.get();
   while (!first->children().empty()) first = first->children().front().layer;
   return 3 * spec.layer->forward_flop(x) - first->forward_flop(x);
@@ -93,7 +97,8 @@ CoreCase step_case(const std::string& model, int64_t batch) {
 }  // namespace
 
 std::vector<CoreCase> step_cases() {
-  return {step_case("mlp", 128), step_case("mlp", 512), step_case("resnet18", 32)};
+  return {step_case("mlp", 128), step_case("mlp", 512), step_case("resnet18", 32),
+          step_case("gpt2", 8)};
 }
 
 }  // namespace howmany::benches

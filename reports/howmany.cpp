@@ -84,7 +84,9 @@ void add_gpus(CLI::App& app, Arguments& a) {
       ->check(CLI::PositiveNumber)
       ->excludes(weak);
   weak->check(CLI::PositiveNumber);
-  app.add_option("--data", a.data, "Folder of images to train on [synthetic data]");
+  app.add_option(
+      "--data", a.data,
+      "Files to train on: a folder of images, tokens.bin for gpt2, ... [synthetic data]");
   app.add_option("--on-bad-image", a.on_bad_image, "skip or refuse images that cannot be read")
       ->check(CLI::IsMember({"skip", "refuse"}));
   app.add_option("--workers", a.workers, "Loader workers a device")->check(CLI::Range(0, 4096));

@@ -4,6 +4,7 @@
 
 import os
 import signal
+import struct
 import subprocess
 import unittest
 
@@ -51,6 +52,23 @@ class Train(programs.TestCase):
     def test_a_ragged_last_batch_is_the_same_in_every_mode(self):
         self.same_losses("--model", "mlp:sizes=12-16-9-5", "--samples", 53, "--batch", 16,
                          "--momentum", 0.9, layers=3)
+
+    def test_tokens_of_a_file_train_a_language_model(self):
+        path = self.folder / "tokens.bin"
+        path.write_bytes(struct.pack("<481H", *[i * i % 17 for i in range(481)]))
+        model = "gpt2:width=16,layers=1,heads=2,length=12,vocabulary="
+        tokens = ("--data", path, "--batch", 8, "--epochs", 2, "--momentum", 0.9)
+        want = losses(train("--model", model + "17", *tokens))
+        self.assertLess(want[1], want[0])
+        for mode in ("ddp", "pipeline"):
+            got = losses(train("--model", model + "17", *tokens, "--mode", mode, "--backend", "local",
+                               "--devices", "cpu:0-1", "--oversubscribe"))
+            for a, b in zip(got, want, strict=True):
+                self.assertAlmostEqual(a, b, delta=2e-5, msg=mode)
+        few = train("--model", model + "13", *tokens)
+        self.assertNotEqual(few.code, 0)
+        self.assertIn("the vocabulary has 13", few.err)
+        self.assert_refused(train("--model", "embedding_rnn:length=12", *tokens), "labels of i64 [12]")
 
     def test_one_epoch_is_one_line(self):
         done = train("--epochs", 1)
