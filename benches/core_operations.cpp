@@ -4,6 +4,7 @@
 #include "benches/core_cases.h"
 #include "core/error.h"
 #include "core/ops.h"
+#include "core/profile/recorder.h"
 #include "core/rng.h"
 
 namespace howmany::benches {
@@ -248,6 +249,23 @@ std::vector<CoreCase> memory_cases() {
   return cases;
 }
 
+// What ranges cost where nobody records and where somebody does; a sample is one range. Starting
+// and stopping count, as the thread's memory does.
+std::vector<CoreCase> range_cases() {
+  constexpr int kRanges = 50'000;
+  static constexpr auto ranges = [] {
+    for (int i = 0; i < kRanges; ++i) const Range range(Category::compute, "range", 1);
+  };
+  const auto recorded = [] {
+    start_recording({.spans_per_thread = kRanges});
+    ranges();
+    const Recording seen = stop_recording();
+    HM_ENSURE(seen.spans.size() == kRanges, "[core_bench] {} ranges seen", seen.spans.size());
+  };
+  return {{.name = "range/off", .samples = kRanges, .make = [] { return ranges; }},
+          {.name = "range/recorded", .samples = kRanges, .make = [=] { return recorded; }}};
+}
+
 }  // namespace
 
 std::vector<CoreCase> operation_cases() {
@@ -259,6 +277,7 @@ std::vector<CoreCase> operation_cases() {
     for (const int64_t batch : {128, 512}) add(linear_cases({batch, k, n}));
   for (const auto& [samples, times] : {std::pair{16, 128}, {1, 1024}})
     add(attention_cases(samples, times, 4));
+  add(range_cases());
   const Window same{3, 1, 1}, half{3, 2, 1}, shortcut{1, 2, 0};
   add(conv_cases({3, 64, 224, {7, 2, 3}}));  // resnet18's
   add(conv_cases({64, 64, 56, same}));

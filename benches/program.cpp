@@ -9,6 +9,7 @@
 #include "benches/verify.h"
 #include "core/error.h"
 #include "core/names.h"
+#include "core/profile/recorder.h"
 #include "parallel/patience.h"
 
 namespace howmany::benches {
@@ -118,7 +119,9 @@ void Ranks::run_over_processes(const Workload& work, const Body& body) {
     const Device device = work.devices_of(place_.local_rank % work.ranks()).front();
     const DeviceScope on(device);  // for the threads that the group brings, too
     const std::unique_ptr<Comm> comm = worlds_.at(work.backend)->split(take_part(work) ? 0 : -1);
-    if (comm) run_rank(work, *comm, device, body);
+    if (!comm) return;
+    const TrackScope track(comm->rank(), "rank");
+    run_rank(work, *comm, device, body);
   } catch (const WrongData&) {
     throw;  // all ranks agree on it, and go on
   } catch (const std::exception& e) {

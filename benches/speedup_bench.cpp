@@ -1,7 +1,7 @@
 // What a training step costs on n devices, by model, mode and communication backend. Without flags
 // of its own it measures the default grid of this machine.
 #include <CLI/CLI.hpp>
-#include <cmath>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <mutex>
@@ -9,13 +9,9 @@
 #include <set>
 
 #include "benches/program.h"
-#include "benches/support.h"
-#include "benches/verify.h"
-#include "core/clock.h"
+#include "benches/steps.h"
 #include "core/error.h"
 #include "core/names.h"
-#include "core/storage.h"
-#include "parallel/straggler.h"
 
 namespace howmany::benches {
 namespace {
@@ -32,7 +28,7 @@ Exit codes: 0 measured, 2 bad usage or input, 3 a measurement failed (the others
 
 struct Flags {
   std::vector<std::string> models = {"mlp", "resnet18"}, modes, backends;
-  std::string devices, samples;
+  std::string devices, samples, trace;
   std::vector<int> counts;
   int64_t batch_per_device = 0, global_batch = 0;
   TimingOptions timing;
@@ -44,13 +40,6 @@ struct Case {
   std::string name;
   Workload work;
   bool strong = false;
-};
-
-struct Result {
-  Samples samples;
-  double loss = 0, flop = 0, wait_fraction = 0, peak_bytes = 0;
-  StepReport report;
-  Straggler straggler;
 };
 
 std::vector<std::string> strings(const std::vector<std::string_view>& names) {
@@ -85,6 +74,9 @@ void add_own_flags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--samples", flags.samples, "append every timed step to this file")
       ->envname("HOWMANY_SAMPLES");
+  app.add_option(
+      "--profile", flags.trace,
+      "profile some steps after the timed ones, and append them to this trace of Perfetto");
   app.add_flag("--list", flags.list, "names of the cases, one a line");
 }
 
@@ -165,63 +157,8 @@ std::vector<Case> make_cases(const Flags& flags, const Place& place) {
   return cases;
 }
 
-// The mean of the ranks' bubbles, the longest exposed communication, of `steps` steps.
-StepReport over_ranks(Comm& comm, StepReport sum, int64_t steps) {
-  Tensor bubble = Tensor::full({1}, sum.bubble / static_cast<double>(steps), Dtype::f64);
-  Tensor exposed =
-      Tensor::full({1}, sum.exposed_communication_seconds / static_cast<double>(steps), Dtype::f64);
-  comm.all_reduce(bubble);
-  comm.all_reduce(exposed, ReduceOp::max);
-  sum.bubble = bubble.item() / comm.size();
-  sum.exposed_communication_seconds = exposed.item();
-  return sum;
-}
-
-void add(StepReport& sum, const StepReport& step) {
-  sum.bubble += step.bubble;
-  sum.theoretical_bubble = step.theoretical_bubble;
-  sum.exposed_communication_seconds += step.exposed_communication_seconds;
-}
-
-// Of tensors, a device's share of what its process held at once; the largest over the ranks.
-double peak_bytes_per_device(Comm& comm, const Workload& work) {
-  const bool shared = !work.over_processes();
-  const double devices = shared ? work.count() : work.count() / work.ranks();
-  Tensor most = Tensor::full({1}, static_cast<double>(memory_use().peak) / devices, Dtype::f64);
-  comm.all_reduce(most, ReduceOp::max);
-  return most.item();
-}
-
-Result measure(const Case& c, const TimingOptions& timing, const Dataset& data, Comm& comm,
-               Device device) {
-  Trainer trainer(c.work, data, comm, device);
-  verify_first_step(c.work, data, trainer, comm, device);
-  Result result;
-  double waited = 0;
-  int64_t steps = 0;
-  std::vector<double> own;
-  reset_peak_memory();
-  result.samples = time_iterations(comm, timing, [&] {
-    const Clock::time_point start = Clock::now();
-    const Batch batch = trainer.next();
-    waited += seconds_since(start);
-    result.loss = trainer.train(batch);
-    add(result.report, trainer.mode().report());
-    own.push_back(seconds_since(start) - trainer.mode().report().waited_seconds);
-    ++steps;
-  });
-  result.straggler = find_straggler(comm, own);
-  result.report = over_ranks(comm, result.report, steps);
-  result.peak_bytes = peak_bytes_per_device(comm, c.work);
-  const double median = quantile(result.samples.seconds, 0.5);
-  result.wait_fraction = waited / static_cast<double>(steps) / median;
-  result.flop = 3 * trainer.forward_flop(c.work.global_batch);
-  if (!std::isfinite(result.loss))
-    throw WrongData(fmt::format("the loss is {} after {} steps: lower --lr", result.loss, steps));
-  return result;
-}
-
-SampleLine sample_line(const Case& c, const Result& result, const std::vector<std::string>& marks) {
+SampleLine sample_line(const Case& c, const StepTimes& result,
+                       const std::vector<std::string>& marks) {
   const Workload& work = c.work;
   return {.name = c.name,
           .samples = result.samples,
@@ -241,7 +178,8 @@ SampleLine sample_line(const Case& c, const Result& result, const std::vector<st
           .world = work.ranks()};
 }
 
-void report_case(benchmark::State& state, const Case& c, const Flags& flags, const Result& result) {
+void report_case(benchmark::State& state, const Case& c, const Flags& flags,
+                 const StepTimes& result) {
   const double median = quantile(result.samples.seconds, 0.5);
   std::map<std::string, double> counters = {
       {"samples_per_s", static_cast<double>(c.work.global_batch) / median},
@@ -252,6 +190,7 @@ void report_case(benchmark::State& state, const Case& c, const Flags& flags, con
       {"exposed_communication_s", result.report.exposed_communication_seconds},
       {"peak_bytes_per_device", result.peak_bytes},
       {"loss", result.loss}};
+  counters.insert(result.profile.begin(), result.profile.end());
   if (c.work.ranks() > 1) {
     counters["straggler_rank"] = result.straggler.rank;
     counters["straggler_extra_s"] = result.straggler.extra_seconds;
@@ -288,7 +227,7 @@ void idle(benchmark::State& state) {
 
 void run_case(benchmark::State& state, const Case& c, const Images& images, const Flags& flags,
               Ranks& ranks) {
-  Result result;
+  StepTimes result;
   try {
     DatasetPtr synthetic;  // one for all ranks of this process
     std::once_flag opened;
@@ -297,7 +236,8 @@ void run_case(benchmark::State& state, const Case& c, const Images& images, cons
         if (c.work.synthetic()) synthetic = open_dataset(c.work);
       });
       const Dataset& data = synthetic ? *synthetic : images.of(c.work);
-      Result mine = measure(c, flags.timing, data, comm, device);
+      StepTimes mine = measure_steps(c.work, flags.timing, data, comm, device,
+                                     {.file = flags.trace, .group = c.name});
       if (comm.rank() == 0) result = std::move(mine);
     });
     if (!ranks.chief()) return idle(state);
@@ -372,6 +312,8 @@ int run(int argc, char** argv) {
   HM_REQUIRE(flags.timing.max_iterations >= flags.timing.min_iterations,
              "--max-iterations {} is below --min-iterations {}", flags.timing.max_iterations,
              flags.timing.min_iterations);
+  HM_REQUIRE(flags.trace.empty() || std::ofstream(flags.trace, std::ios::app).good(),
+             "--profile: cannot write {}", flags.trace);
   configure_cpu_devices({.cores_per_device = flags.work.cores_per_device});
   const Place place = place_from_environment();
   if (place.world > 1) place_devices(flags.work, flags.devices, place);

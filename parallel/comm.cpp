@@ -9,6 +9,7 @@
 
 #include "core/names.h"
 #include "core/profile/range.h"
+#include "core/profile/recorder.h"
 #include "parallel/comm_list.h"
 
 namespace howmany {
@@ -177,7 +178,11 @@ Work Comm::start(const char* operation, int64_t bytes, Call call) {
     std::lock_guard lock(progress_->mutex);
     if (progress_->failure) progress_->failure->raise();
     progress_->queue.push_back({operation, bytes, std::move(call), state});
-    if (!progress_->thread.joinable()) progress_->thread = std::jthread([this] { work_through(); });
+    if (!progress_->thread.joinable())
+      progress_->thread = std::jthread([this, track = current_track()] {
+        const TrackScope same(track, "communication");
+        work_through();
+      });
   }
   progress_->changed.notify_all();
   return Work(std::move(state));

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/names.h"
+#include "core/profile/recorder.h"
 #include "parallel/comm_list.h"
 #include "parallel/first_failure.h"
 #include "parallel/patience.h"
@@ -72,6 +73,7 @@ void run_ranks(int world, const std::function<std::unique_ptr<Comm>(int)>& join,
                const std::function<void(Comm&)>& body) {
   Attendance ranks(world);
   const auto run = [&](int rank) {
+    const TrackScope track(rank, "rank");
     std::unique_ptr<Comm> comm;
     try {
       comm = join(rank);

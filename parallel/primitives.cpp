@@ -10,6 +10,7 @@
 #include "core/data/loader.h"
 #include "core/error.h"
 #include "core/profile/range.h"
+#include "core/profile/recorder.h"
 #include "parallel/first_failure.h"
 #include "parallel/patience.h"
 
@@ -148,7 +149,10 @@ ParallelApply::ParallelApply(std::vector<Device> devices) : state_(std::make_uni
   HM_REQUIRE(!devices.empty(), "[parallel_apply] no device given");
   state_->devices = std::move(devices);
   for (int i = 0; i < static_cast<int>(state_->devices.size()); ++i)
-    state_->threads.emplace_back([state = state_.get(), i] { state->serve(i); });
+    state_->threads.emplace_back([state = state_.get(), i, track = current_track()] {
+      const TrackScope same(track, "device");
+      state->serve(i);
+    });
 }
 
 ParallelApply::~ParallelApply() {

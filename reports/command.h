@@ -24,7 +24,7 @@ struct Arguments {
   std::optional<double> time_budget, min_efficiency;
   std::optional<int64_t> seed;
   std::optional<std::string> samples;  // a count, "1.28M"
-  bool oversubscribe = false, sync_batchnorm = false;
+  bool oversubscribe = false, sync_batchnorm = false, profile = false;
 
   std::string out, resume, path;
   std::string emit;  // "slurm": a job script on stdout, nothing else there

@@ -62,6 +62,8 @@ void add_measuring(CLI::App& app, Arguments& a) {
   app.add_option("--seed", a.seed, "Seed of data and parameters [1]");
   app.add_flag("--sync-batchnorm", a.sync_batchnorm,
                "Batch norm by the statistics of all replicas, not of each");
+  app.add_flag("--profile", a.profile,
+               "Also where a step goes, in steps after the timed ones, and trace.pftrace");
   app.add_flag("--oversubscribe", a.oversubscribe,
                "Allow more devices than cores; marked, and never recommended");
   app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]");

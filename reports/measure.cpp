@@ -47,12 +47,15 @@ std::vector<std::string> bench_arguments(const Request& request, const Configura
   return argv;
 }
 
+// With a `trace` steps after the timed ones are profiled into that file.
 std::vector<std::string> run_arguments(const Request& request, const Configuration& c,
-                                       double seconds, const BenchScratch& scratch) {
+                                       double seconds, const BenchScratch& scratch,
+                                       const std::string& trace) {
   std::vector<std::string> argv = bench_arguments(request, c);
   argv.insert(argv.end(),
               {"--budget-seconds", fmt::format("{:.3f}", seconds), "--samples", scratch.samples,
                "--benchmark_out=" + scratch.bench, "--benchmark_out_format=json"});
+  if (!trace.empty()) argv.insert(argv.end(), {"--profile", trace});
   return argv;
 }
 
@@ -181,7 +184,9 @@ class Measuring {
         fmt::format("{}, round {} of {}", describe(c), round + 1, plan_.request.rounds);
     const BenchScratch scratch(options_.folder);
     const double seconds = seconds_for_next();
-    Command command{.argv = run_arguments(plan_.request, c, seconds, scratch),
+    const bool profile = plan_.request.profile && round == 0;
+    const std::string trace = profile ? options_.folder + "/trace.pftrace" : "";
+    Command command{.argv = run_arguments(plan_.request, c, seconds, scratch, trace),
                     .timeout_seconds = seconds + options_.run_timeout};
     command.on_tick = [&] { tell(what, nullptr); };
     if (options_.verbose) {

@@ -143,7 +143,8 @@ nlohmann::ordered_json to_json(const Request& request) {
           {"time-budget", request.time_budget},
           {"seed", request.seed},
           {"oversubscribe", request.oversubscribe},
-          {"sync-batchnorm", request.sync_batchnorm}};
+          {"sync-batchnorm", request.sync_batchnorm},
+          {"profile", request.profile}};
 }
 
 Request request_from_json(const nlohmann::json& json, const std::string& source) {
@@ -168,6 +169,7 @@ Request request_from_json(const nlohmann::json& json, const std::string& source)
   request.seed = root.at("seed").integer();
   request.oversubscribe = root.at("oversubscribe").boolean();
   request.sync_batchnorm = root.at("sync-batchnorm").boolean();
+  request.profile = root.at("profile").boolean();
   check(request);
   return request;
 }

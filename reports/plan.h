@@ -33,6 +33,7 @@ struct Request {
   double time_budget = 0;  // of the whole measurement; 0: none
   int64_t seed = 1;
   bool oversubscribe = false, sync_batchnorm = false;
+  bool profile = false;  // also where a step goes, in the first round
 };
 
 struct Configuration {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "reports/format.h"
+#include "reports/step_parts.h"
 #include "reports/table.h"
 
 namespace howmany {
@@ -143,6 +144,7 @@ std::string render(const Summary& summary, const std::vector<Advice>& advice,
     add_paragraph(text, interval_note(advice[0]));
     add_paragraph(text, devices_note(summary, advice[0]));
   }
+  text += render_step_parts(summary, advice, options.folder);
   if (!options.folder.empty()) text += fmt::format("Files: {}\n", options.folder);
   return text;
 }

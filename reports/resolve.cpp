@@ -212,6 +212,7 @@ void apply(const Arguments& a, Request& request) {
   if (a.seed) request.seed = *a.seed;
   if (a.oversubscribe) request.oversubscribe = true;
   if (a.sync_batchnorm) request.sync_batchnorm = true;
+  if (a.profile) request.profile = true;
 }
 
 Request resolve(const Arguments& arguments, std::string* why) {

@@ -1,15 +1,14 @@
 #include <nvtx3/nvToolsExt.h>
 
-#include "core/profile/range.h"
+#include "core/profile/range_tool.h"
 
 namespace howmany {
 namespace {
 
 nvtxDomainHandle_t make_domain() {
   const nvtxDomainHandle_t domain = nvtxDomainCreateA("howmany");
-  const char* const names[] = {"step", "compute", "optimizer", "data", "copy", "comm"};
-  uint32_t id = 0;
-  for (const char* name : names) nvtxDomainNameCategoryA(domain, ++id, name);
+  for (uint32_t id = 1; id <= kCategories; ++id)
+    nvtxDomainNameCategoryA(domain, id, name_of(static_cast<Category>(id)));
   return domain;
 }
 
@@ -21,7 +20,7 @@ nvtxDomainHandle_t domain() {
 
 }  // namespace
 
-Range::Range(Category category, const char* name, uint64_t payload) {
+void push_to_tool(Category category, const char* name, uint64_t payload) {
   const nvtxDomainHandle_t listening = domain();
   if (!listening) return;
   nvtxEventAttributes_t event{};
@@ -35,7 +34,7 @@ Range::Range(Category category, const char* name, uint64_t payload) {
   nvtxDomainRangePushEx(listening, &event);
 }
 
-Range::~Range() {
+void pop_from_tool() {
   if (const nvtxDomainHandle_t listening = domain()) nvtxDomainRangePop(listening);
 }
 

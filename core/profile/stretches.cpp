@@ -1,0 +1,45 @@
+#include "core/profile/stretches.h"
+
+#include <algorithm>
+
+namespace howmany {
+
+Stretches united(Stretches any) {
+  std::erase_if(any, [](const Stretch& s) { return s.end <= s.begin; });
+  std::ranges::sort(any);
+  Stretches all;
+  for (const Stretch& s : any) {
+    if (all.empty() || all.back().end < s.begin)
+      all.push_back(s);
+    else
+      all.back().end = std::max(all.back().end, s.end);
+  }
+  return all;
+}
+
+Stretches without(const Stretches& all, const Stretches& gone) {
+  Stretches left;
+  auto next = gone.begin();
+  for (const Stretch& s : all) {
+    int64_t at = s.begin;
+    while (next != gone.end() && next->end <= at) ++next;
+    for (auto g = next; g != gone.end() && g->begin < s.end; ++g) {
+      if (at < g->begin) left.push_back({at, g->begin});
+      at = std::max(at, g->end);
+    }
+    if (at < s.end) left.push_back({at, s.end});
+  }
+  return left;
+}
+
+int64_t length_within(const Stretches& all, int64_t begin, int64_t end) {
+  int64_t length = 0;
+  const auto ends_before = [](const Stretch& s, int64_t t) { return s.end <= t; };
+  auto s = std::ranges::lower_bound(all, begin, {}, &Stretch::end);
+  if (s != all.end() && ends_before(*s, begin)) ++s;
+  for (; s != all.end() && s->begin < end; ++s)
+    length += std::min(s->end, end) - std::max(s->begin, begin);
+  return length;
+}
+
+}  // namespace howmany

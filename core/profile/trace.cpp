@@ -1,0 +1,193 @@
+// Written by hand, since the format needs a dozen fields of four messages, and a protobuf compiler
+// would be a dependency for that. Some 15 bytes an event: names are sent once a track, times are
+// differences, and the track is each sequence's default.
+#include "core/profile/trace.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+namespace howmany {
+namespace {
+
+// A protobuf message as its bytes.
+class Message {
+ public:
+  Message& number(uint32_t field, uint64_t value) {
+    varint(field << 3);
+    varint(value);
+    return *this;
+  }
+  Message& text(uint32_t field, std::string_view bytes) {
+    varint(field << 3 | 2);
+    varint(bytes.size());
+    bytes_ += bytes;
+    return *this;
+  }
+  Message& message(uint32_t field, const Message& inner) { return text(field, inner.bytes_); }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  void varint(uint64_t value) {
+    for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>(value | 0x80);
+    bytes_ += static_cast<char>(value);
+  }
+  std::string bytes_;
+};
+
+// Fields, as perfetto's protos/perfetto/trace/**.proto number them.
+namespace packet {
+constexpr uint32_t kClockSnapshot = 6, kTimestamp = 8, kSequence = 10, kTrackEvent = 11,
+                   kInterned = 12, kFlags = 13, kTimestampClock = 58, kDefaults = 59,
+                   kTrackDescriptor = 60;
+constexpr uint64_t kCleared = 1, kNeedsState = 2;
+}  // namespace packet
+namespace track {
+constexpr uint32_t kUuid = 1, kName = 2, kParent = 5, kChildOrder = 11, kRank = 12;
+constexpr uint64_t kExplicit = 3;
+}  // namespace track
+namespace event {
+constexpr uint32_t kCategory = 3, kAnnotation = 4, kType = 9, kName = 10, kTrack = 11;
+constexpr uint64_t kBegin = 1, kEnd = 2;
+}  // namespace event
+namespace interned {
+constexpr uint32_t kCategories = 1, kNames = 2, kAnnotationNames = 3, kId = 1, kText = 2;
+}
+namespace annotation {
+constexpr uint32_t kNameId = 1, kUint = 3;
+}
+constexpr uint64_t kBootClock = 6, kOwnClock = 64;  // a sequence's own, whose times are differences
+
+void add_packet(std::string& trace, const Message& one) {
+  trace += Message().message(1, one).bytes();
+}
+
+Message descriptor(uint64_t uuid, std::string_view name) {
+  return Message().number(track::kUuid, uuid).text(track::kName, name);
+}
+
+// One track: slices in the order of their times.
+class Track {
+ public:
+  Track(std::string& trace, uint32_t sequence, uint64_t uuid, const Message& described)
+      : trace_(trace), sequence_(sequence) {
+    const Message boot = Message().number(1, kBootClock).number(2, 0);
+    const Message own = Message().number(1, kOwnClock).number(2, 0).number(3, 1);
+    const Message defaults =
+        Message()
+            .number(packet::kTimestampClock, kOwnClock)
+            .message(packet::kTrackEvent, Message().number(event::kTrack, uuid));
+    add_packet(trace_,
+               Message()
+                   .number(packet::kSequence, sequence)
+                   .number(packet::kFlags, packet::kCleared)
+                   .message(packet::kClockSnapshot, Message().message(1, boot).message(1, own))
+                   .message(packet::kDefaults, defaults));
+    add_packet(
+        trace_,
+        Message().number(packet::kSequence, sequence).message(packet::kTrackDescriptor, described));
+  }
+
+  void begin(int64_t time, const char* category, std::string_view name, const char* unit,
+             uint64_t payload) {
+    Message fresh;
+    Message begun =
+        Message()
+            .number(event::kType, event::kBegin)
+            .number(event::kCategory, id(categories_, category, interned::kCategories, fresh))
+            .number(event::kName, id(names_, name, interned::kNames, fresh));
+    if (payload > 0)
+      begun.message(
+          event::kAnnotation,
+          Message()
+              .number(annotation::kNameId, id(units_, unit, interned::kAnnotationNames, fresh))
+              .number(annotation::kUint, payload));
+    add(time, begun, fresh);
+  }
+  void end(int64_t time) { add(time, Message().number(event::kType, event::kEnd), {}); }
+
+ private:
+  using Ids = std::map<std::string, uint64_t, std::less<>>;
+
+  // Told in `fresh` when this sequence uses it for the first time.
+  static uint64_t id(Ids& ids, std::string_view text, uint32_t field, Message& fresh) {
+    if (const auto known = ids.find(text); known != ids.end()) return known->second;
+    const uint64_t next = ids.size() + 1;
+    ids.emplace(text, next);
+    fresh.message(field, Message().number(interned::kId, next).text(interned::kText, text));
+    return next;
+  }
+
+  void add(int64_t time, const Message& what, const Message& fresh) {
+    Message one;
+    one.number(packet::kTimestamp, static_cast<uint64_t>(time - last_))
+        .number(packet::kSequence, sequence_)
+        .number(packet::kFlags, packet::kNeedsState)
+        .message(packet::kTrackEvent, what);
+    if (!fresh.bytes().empty()) one.message(packet::kInterned, fresh);
+    add_packet(trace_, one);
+    last_ = time;
+  }
+
+  std::string& trace_;
+  const uint32_t sequence_;
+  int64_t last_ = 0;
+  Ids categories_, names_, units_;
+};
+
+const char* unit_of(Category category) {
+  const bool counts_flop = category == Category::compute || category == Category::step;
+  return counts_flop ? "FLOP" : "bytes";
+}
+
+std::string name_of(const RecordedThread& thread) {
+  const std::string role =
+      thread.role.empty() ? "thread " + std::to_string(thread.id) : thread.role;
+  if (thread.track < 0) return role;
+  const std::string rank = std::to_string(thread.track);
+  return role == "rank" ? "rank " + rank : role + " of rank " + rank;
+}
+
+// Spans in order, an outer one before what it holds.
+void add_slices(Track& track, const std::vector<const Span*>& spans, int64_t origin) {
+  std::vector<int64_t> open;
+  const auto close_until = [&](int64_t time) {
+    for (; !open.empty() && open.back() <= time; open.pop_back()) track.end(open.back());
+  };
+  for (const Span* span : spans) {
+    const int64_t start = std::max<int64_t>(0, span->start - origin);
+    close_until(start);
+    track.begin(start, name_of(span->category), span->name, unit_of(span->category), span->payload);
+    open.push_back(span->end - origin);
+  }
+  close_until(INT64_MAX);
+}
+
+// Of one recording among those that may share a file.
+uint64_t first_uuid(const Recording& recording) {
+  uint64_t mixed = static_cast<uint64_t>(recording.start);
+  for (const RecordedThread& thread : recording.threads)
+    mixed = (mixed ^ static_cast<uint64_t>(thread.id)) * 0x9e3779b97f4a7c15;
+  return mixed & ~uint64_t{0xffff};
+}
+
+}  // namespace
+
+std::string perfetto_trace(const Recording& recording, const std::string& group) {
+  std::string trace;
+  const uint64_t uuid = first_uuid(recording) | 1;
+  const Message all = descriptor(uuid, group).number(track::kChildOrder, track::kExplicit);
+  add_packet(trace, Message().number(packet::kSequence, 1).message(packet::kTrackDescriptor, all));
+  std::vector<std::vector<const Span*>> threads(recording.threads.size());
+  for (const Span& span : recording.spans) threads[span.thread].push_back(&span);
+  for (uint32_t i = 0; i < threads.size(); ++i) {
+    const Message described = descriptor(uuid + i + 1, name_of(recording.threads[i]))
+                                  .number(track::kParent, uuid)
+                                  .number(track::kRank, i);
+    Track track(trace, i + 2, uuid + i + 1, described);
+    add_slices(track, threads[i], recording.start);
+  }
+  return trace;
+}
+
+}  // namespace howmany

@@ -1,0 +1,92 @@
+#include "reports/step_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "reports/format.h"
+
+namespace howmany {
+namespace {
+
+double metric(const Measurement& m, const std::string& name) {
+  const auto it = m.metrics.find(name);
+  return it == m.metrics.end() ? NAN : it->second.value;
+}
+
+bool has(const Measurement& m, const char* key, const std::string& value) {
+  const auto it = m.parameters.find(key);
+  return it != m.parameters.end() && it->second == value;
+}
+
+const Measurement* profiled(const Summary& summary, const std::string& model, const Point& p) {
+  for (const Measurement& m : summary.measurements)
+    if (has(m, "model", model) && has(m, "mode", p.mode) && has(m, "backend", p.backend) &&
+        has(m, "devices", std::to_string(p.devices)) && metric(m, "profile_step_s") > 0)
+      return &m;
+  return nullptr;
+}
+
+std::string share(const Measurement& m, const char* part) {
+  return fmt::format("{:.0f} %", 100 * metric(m, part) / metric(m, "profile_step_s"));
+}
+
+// "compute 80 %, communication 12 % (8 % more beside compute), host 8 %": what takes part.
+std::string parts(const Measurement& m) {
+  constexpr std::pair<const char*, const char*> kParts[] = {
+      {"profile_compute_s", "compute"},    {"profile_optimizer_s", "optimizer"},
+      {"profile_comm_s", "communication"}, {"profile_copy_s", "copies"},
+      {"profile_data_s", "data"},          {"profile_host_s", "none of these"}};
+  std::string text;
+  for (const auto& [name, word] : kParts) {
+    const bool hidden =
+        std::string_view(word) == "communication" && metric(m, "profile_hidden_comm_s") > 0;
+    if (!(metric(m, name) > 0) && !hidden) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, share(m, name));
+    if (hidden) text += fmt::format(" ({} more beside compute)", share(m, "profile_hidden_comm_s"));
+  }
+  return text;
+}
+
+std::string line(const Measurement& m, const Point& p) {
+  const std::string how =
+      p.mode == "single" ? "1 device" : fmt::format("{} devices, {}", p.devices, p.mode);
+  return fmt::format("  {}: {}, {}\n", how, format_seconds(metric(m, "profile_step_s")), parts(m));
+}
+
+// Of the case where it was dearest.
+std::string cost(const Summary& summary) {
+  double most = 0;
+  for (const Measurement& m : summary.measurements)
+    most = std::fmax(most, metric(m, "profile_cost_fraction"));
+  if (most == 0) return "Recording it cost too little to be seen";
+  return fmt::format("Recording it cost {:.1f} % of a step at most", 100 * most);
+}
+
+}  // namespace
+
+std::string render_step_parts(const Summary& summary, const std::vector<Advice>& advice,
+                              const std::string& folder) {
+  std::string text;
+  for (const Advice& one : advice) {
+    int most = 1;
+    for (const Point& p : one.points) most = std::max(most, p.devices);
+    std::string lines;
+    for (const Point& p : one.points) {
+      const Measurement* m = profiled(summary, one.model, p);
+      const bool shown = p.mode == "single" || (p.devices == most && most > 1);
+      if (m != nullptr && shown) lines += line(*m, p);
+    }
+    if (!lines.empty())
+      text +=
+          fmt::format("Where a step of {} goes (rank 0, medians of profiled steps):\n", one.model) +
+          lines;
+  }
+  if (text.empty()) return text;
+  text += cost(summary);
+  if (!folder.empty()) text += fmt::format("; {}/trace.pftrace opens in ui.perfetto.dev", folder);
+  return "\n" + text + ".\n";
+}
+
+}  // namespace howmany
