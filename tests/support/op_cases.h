@@ -266,6 +266,11 @@ inline constexpr Sequences kSequences[] = {{0, 3, 2, 4, 1},  {2, 1, 3, 5, 1},   
                                            {2, 33, 2, 8, 5}, {1, 64, 2, 16, 1},  {1, 65, 3, 3, 1},
                                            {2, 0, 1, 2, 1},  {1, 300, 2, 3, 0.1}};
 
+inline Tensors attend(Tensors& in, Heads heads) {
+  const ops::Attended out = ops::attention(in[0], heads);
+  return {out.y, out.lse, ops::attention_backward(in[0], out, in[1], heads)};
+}
+
 inline Cases attention_cases(Draw& draw) {
   Cases cases;
   for (const Sequences& s : kSequences)
@@ -275,12 +280,15 @@ inline Cases attention_cases(Draw& draw) {
                                    s.size, causal),
                        {draw.uniform({s.samples, s.times, 3 * width}, -s.spread, s.spread),
                         draw.normal({s.samples, s.times, width})},
-                       [=](Tensors& in) -> Tensors {
-                         const Heads heads{s.heads, causal};
-                         const ops::Attended out = ops::attention(in[0], heads);
-                         return {out.y, out.lse, ops::attention_backward(in[0], out, in[1], heads)};
+                       [=](Tensors& in) {
+                         return attend(in, {s.heads, causal});
                        }});
     }
+  Tensor lost = draw.normal({1, 65, 12});  // the last query: what it looked at has NaN gradients
+  std::fill_n(lost.mutable_data<float>() + 64 * 12, 4, NAN);
+  cases.push_back({"NaN", {lost, draw.normal({1, 65, 4})}, [](Tensors& in) {
+                     return attend(in, {2, true});
+                   }});
   return cases;
 }
 
