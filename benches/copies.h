@@ -23,8 +23,8 @@ Samples time_loopback(int64_t bytes, const TimingOptions& options);
 // By a thread on the processors of node `on`, from memory of node `from` to memory of its own.
 Samples time_numa_copy(int from, int on, int64_t bytes, const TimingOptions& options);
 
-// The copy of time_copy, and a bare one with a clock around it and nothing else, in turn: the same
-// memcpy, or a loop that copies as STREAM does.
+// The copy of time_copy, and a bare one with a clock around it and nothing else, in turn: the C
+// library's memcpy, or a loop that copies as STREAM does.
 PairedSamples time_against_memcpy(int64_t bytes, int rounds);
 PairedSamples time_against_stream(int64_t bytes, int rounds);
 

@@ -11,6 +11,7 @@
 #include "benches/core_cases.h"
 #include "benches/program.h"
 #include "benches/support.h"
+#include "core/copy.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "core/ops.h"
@@ -49,7 +50,7 @@ Rates measure_rates(int threads) {
   const double best = best_seconds(5, [&] {
     std::vector<std::jthread> team;
     for (size_t at = 0; at + part <= kBytes; at += part)
-      team.emplace_back([&, at] { std::memcpy(to.data() + at, from.data() + at, part); });
+      team.emplace_back([&, at] { copy_host(to.data() + at, from.data() + at, part); });
   });
   rates.copy_bytes_per_s = 2 * static_cast<double>(kBytes) / best;
   return rates;

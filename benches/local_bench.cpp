@@ -2,11 +2,11 @@
 // many bytes: each rank of an all_reduce reads its chunk of every buffer and writes it back to all,
 // which is the whole size once in and once out. Both alternate, so that the machine's mood hits
 // both; the counter `of_copy` is the ratio of their medians (1: as fast as copying).
-#include <cstring>
 #include <map>
 #include <vector>
 
 #include "benches/support.h"
+#include "core/copy.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "parallel/launch.h"
@@ -41,7 +41,7 @@ Pair measure(Comm& comm, int64_t bytes) {
   Pair pair;
   for (int round = 0; round < kRounds; ++round) {
     time(pair.copy,
-         [&] { std::memcpy(target.mutable_raw(), source.raw(), static_cast<size_t>(bytes)); });
+         [&] { copy_host(target.mutable_raw(), source.raw(), static_cast<size_t>(bytes)); });
     time(pair.all_reduce, [&] { comm.all_reduce(t); });
   }
   return pair;

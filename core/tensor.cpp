@@ -1,8 +1,10 @@
 #include "core/tensor.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
+#include "core/copy.h"
 #include "core/error.h"
 #include "core/gpu.h"
 #include "core/profile/range.h"
@@ -22,11 +24,18 @@ void dispatch(Dtype dtype, F&& f) {
   }
 }
 
+bool overlap(const void* a, const void* b, int64_t bytes) {
+  const auto first = reinterpret_cast<uintptr_t>(a), second = reinterpret_cast<uintptr_t>(b);
+  return std::max(first, second) - std::min(first, second) < static_cast<uintptr_t>(bytes);
+}
+
 void copy_bytes(void* to, Device to_device, const void* from, Device from_device, int64_t bytes) {
-  if (to_device.type == DeviceType::cpu && from_device.type == DeviceType::cpu)
+  if (to_device.type != DeviceType::cpu || from_device.type != DeviceType::cpu)
+    gpu::copy(to, to_device, from, from_device, bytes);
+  else if (overlap(to, from, bytes))
     std::memmove(to, from, static_cast<size_t>(bytes));
   else
-    gpu::copy(to, to_device, from, from_device, bytes);
+    copy_host(to, from, static_cast<size_t>(bytes));
 }
 
 }  // namespace

@@ -138,11 +138,10 @@ void add_others(TransferAdvice& advice, const std::vector<Measurement>& measurem
       advice.loopback_bytes_per_s = value_of(m, "bytes_per_s");
     if (const double ratio = value_of(m, "of_memcpy"); std::isfinite(ratio))
       advice.notes.push_back(fmt::format(
-          "Check of the clock: the measured copy takes {:.3f} of the time of a bare memcpy.",
-          ratio));
+          "The copy measured takes {:.3f} of the time of the C library's memcpy.", ratio));
     if (const double ratio = value_of(m, "of_stream"); std::isfinite(ratio))
       advice.notes.push_back(
-          fmt::format("memcpy takes {:.3f} of the time of a loop as STREAM's.", ratio));
+          fmt::format("It takes {:.3f} of the time of a loop as STREAM's.", ratio));
     for (const std::string& flag : m.flags)
       if (flag.starts_with("failed: ") && told.insert(flag).second)
         advice.notes.push_back(fmt::format("Failed: {}: {}.", m.name, flag.substr(8)));

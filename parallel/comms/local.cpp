@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <numeric>
 
+#include "core/copy.h"
 #include "core/device.h"
 #include "parallel/comm_list.h"
 #include "parallel/comms/combine.h"
@@ -28,7 +28,7 @@ enum Operation : uint64_t {
 constexpr int kAll = -1, kNone = -2;
 
 void copy(char* to, const char* from, int64_t bytes) {
-  std::memcpy(to, from, static_cast<size_t>(bytes));
+  copy_host(to, from, static_cast<size_t>(bytes));
 }
 
 class Local : public CommEngine {
