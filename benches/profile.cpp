@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iostream>
 
 #include "benches/support.h"
 #include "core/error.h"
+#include "core/profile/gpu_activity.h"
 #include "core/profile/step_use.h"
 #include "core/profile/trace.h"
 
@@ -22,16 +24,36 @@ TimingOptions exactly(int steps, int warmups) {
           .warmup_iterations = warmups};
 }
 
+struct Seen {
+  Recording ranges;
+  GpuActivity gpus;
+};
+
 // On rank 0 only, and over at the latest when this goes.
-class RecordingScope {
+class Watch {
  public:
-  explicit RecordingScope(bool records) : records_(records) {
-    if (records_) start_recording();
+  Watch(bool records, bool gpus) : records_(records) {
+    if (!records_) return;
+    start_recording();
+    const std::string why_not = gpus ? start_gpu_activity() : "";
+    if (!why_not.empty()) std::cerr << "GPUs are not profiled: " << why_not << "\n";
   }
-  ~RecordingScope() { stop(); }
-  RecordingScope(const RecordingScope&) = delete;
-  RecordingScope& operator=(const RecordingScope&) = delete;
-  Recording stop() { return std::exchange(records_, false) ? stop_recording() : Recording{}; }
+  ~Watch() {
+    try {
+      stop();
+    } catch (const std::exception&) {  // another is on its way
+    }
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  Seen stop() {
+    if (!std::exchange(records_, false)) return {};
+    Seen seen{stop_recording(), {}};
+    seen.gpus = stop_gpu_activity();
+    join_ranges(seen.gpus, seen.ranges);
+    return seen;
+  }
 
  private:
   bool records_;
@@ -43,9 +65,10 @@ void append(const std::string& file, const std::string& bytes) {
   HM_ENSURE(out.good(), "[profile] cannot write {}", file);
 }
 
-double median_seconds(const std::vector<StepUse>& steps, int64_t StepUse::*part) {
+template <typename Use>
+double median_seconds(const std::vector<Use>& steps, int64_t Use::*part) {
   std::vector<double> seconds;
-  for (const StepUse& step : steps) seconds.push_back(static_cast<double>(step.*part) * 1e-9);
+  for (const Use& step : steps) seconds.push_back(static_cast<double>(step.*part) * 1e-9);
   return quantile(seconds, 0.5);
 }
 
@@ -65,33 +88,49 @@ std::map<std::string, double> parts_of(const std::vector<StepUse>& steps) {
   return counters;
 }
 
+void add_gpus(std::map<std::string, double>& counters, const GpuActivity& gpus,
+              const std::vector<StepUse>& steps) {
+  if (gpus.spans.empty() && gpus.lost + gpus.refused == 0) return;
+  constexpr std::pair<const char*, int64_t GpuUse::*> kParts[] = {
+      {"profile_gpu_compute_s", &GpuUse::compute},
+      {"profile_gpu_comm_s", &GpuUse::comm},
+      {"profile_gpu_hidden_comm_s", &GpuUse::hidden_comm},
+      {"profile_gpu_copy_s", &GpuUse::copy},
+      {"profile_gpu_idle_s", &GpuUse::idle}};
+  const std::vector<GpuUse> uses = gpu_uses(gpus, steps, current_track());
+  for (const auto& [name, part] : kParts) counters[name] = median_seconds(uses, part);
+  counters["profile_gpu_lost_records"] = static_cast<double>(gpus.lost);
+  counters["profile_gpu_refused_records"] = static_cast<double>(gpus.refused);
+}
+
 double median(const Samples& samples) { return quantile(samples.seconds, 0.5); }
 
 }  // namespace
 
 std::map<std::string, double> profile_steps(Comm& comm, double step_seconds,
                                             const std::function<void()>& step,
-                                            const std::string& file, const std::string& group) {
+                                            const ProfileOptions& options) {
   const int steps = std::clamp(static_cast<int>(kSeconds / step_seconds), 3, 50);
   const auto ranged = [&] {
     const Range whole(Category::step, kStep);
     step();
   };
   const Samples before = time_iterations(comm, exactly(steps, 0), ranged);
-  RecordingScope scope(comm.rank() == 0);
-  comm.barrier();  // ranks that are threads of rank 0's process are recorded from the same step on
+  Watch watch(comm.rank() == 0, options.gpus);
+  comm.barrier();  // ranks that are threads of rank 0's process are seen from the same step on
   const Samples during = time_iterations(comm, exactly(steps, 1), ranged);
-  const Recording seen = scope.stop();
+  const Seen seen = watch.stop();
   const Samples after = time_iterations(comm, exactly(steps, 0), ranged);
   if (comm.rank() != 0) return {};
-  std::vector<StepUse> uses = step_uses(seen, kStep, current_track());
+  std::vector<StepUse> uses = step_uses(seen.ranges, kStep, current_track());
   HM_ENSURE(uses.size() > 1, "[profile] of {} steps, {} were recorded", steps, uses.size());
   uses.erase(uses.begin());  // the one to warm up
-  append(file, perfetto_trace(seen, group));
+  append(options.file, perfetto_trace(seen.ranges, options.group, seen.gpus));
   std::map<std::string, double> counters = parts_of(uses);
+  add_gpus(counters, seen.gpus, uses);
   counters["profile_cost_fraction"] = 2 * median(during) / (median(before) + median(after)) - 1;
   counters["profile_after_fraction"] = median(after) / median(before) - 1;
-  counters["profile_dropped_spans"] = static_cast<double>(seen.dropped);
+  counters["profile_dropped_spans"] = static_cast<double>(seen.ranges.dropped);
   return counters;
 }
 

@@ -236,8 +236,10 @@ void run_case(benchmark::State& state, const Case& c, const Images& images, cons
         if (c.work.synthetic()) synthetic = open_dataset(c.work);
       });
       const Dataset& data = synthetic ? *synthetic : images.of(c.work);
+      const bool gpus = std::ranges::any_of(
+          c.work.devices, [](const Device& d) { return d.type == DeviceType::cuda; });
       StepTimes mine = measure_steps(c.work, flags.timing, data, comm, device,
-                                     {.file = flags.trace, .group = c.name});
+                                     {.file = flags.trace, .group = c.name, .gpus = gpus});
       if (comm.rank() == 0) result = std::move(mine);
     });
     if (!ranks.chief()) return idle(state);

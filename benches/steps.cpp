@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "benches/profile.h"
 #include "benches/verify.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -41,7 +40,7 @@ double peak_bytes_per_device(Comm& comm, const Workload& work) {
 }  // namespace
 
 StepTimes measure_steps(const Workload& work, const TimingOptions& timing, const Dataset& data,
-                        Comm& comm, Device device, const TraceTarget& trace) {
+                        Comm& comm, Device device, const ProfileOptions& profile) {
   Trainer trainer(work, data, comm, device);
   verify_first_step(work, data, trainer, comm, device);
   StepTimes result;
@@ -66,9 +65,9 @@ StepTimes measure_steps(const Workload& work, const TimingOptions& timing, const
   result.flop = 3 * trainer.forward_flop(work.global_batch);
   if (!std::isfinite(result.loss))
     throw WrongData(fmt::format("the loss is {} after {} steps: lower --lr", result.loss, steps));
-  if (!trace.file.empty())
+  if (!profile.file.empty())
     result.profile = profile_steps(
-        comm, median, [&] { trainer.train(trainer.next()); }, trace.file, trace.group);
+        comm, median, [&] { trainer.train(trainer.next()); }, profile);
   return result;
 }
 

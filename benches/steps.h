@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "benches/profile.h"
 #include "benches/support.h"
 #include "benches/workload.h"
 #include "parallel/straggler.h"
@@ -19,12 +20,9 @@ struct StepTimes {
   std::map<std::string, double> profile;  // counters, see profile_steps; empty unless asked for
 };
 
-// Checks the first step, then times. With a `trace` some steps more are profiled and appended to
-// that file as a group of that name. Throws WrongData.
-struct TraceTarget {
-  std::string file, group;
-};
+// Checks the first step, then times; then profiles some steps more, if that has a file. Throws
+// WrongData.
 StepTimes measure_steps(const Workload& work, const TimingOptions& timing, const Dataset& data,
-                        Comm& comm, Device device, const TraceTarget& trace);
+                        Comm& comm, Device device, const ProfileOptions& profile);
 
 }  // namespace howmany::benches

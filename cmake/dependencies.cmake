@@ -37,6 +37,10 @@ if(CUDAToolkit_FOUND)
     set(NCCL_FOUND TRUE)
   endif()
   find_path(CUBLASLT_INCLUDE_DIR cublasLt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  find_path(CUPTI_INCLUDE_DIR cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS}
+    ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)
+  find_library(CUPTI_LIBRARY cupti HINTS ${CUDAToolkit_LIBRARY_DIR}
+    ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/lib64)
   find_library(CUBLASLT_LIBRARY cublasLt HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib)
 endif()
 # Kernels: for the A100 and the H100 and H200; newer ones take the last as PTX.
@@ -62,6 +66,10 @@ if(CUBLASLT_INCLUDE_DIR AND CUBLASLT_LIBRARY AND CUDAToolkit_NVCC_EXECUTABLE)
 endif()
 
 # Of howmany_parts.h.
+# The layout of CUPTI's records belongs to a major version.
+if(HM_HAVE_CUDA AND CUPTI_INCLUDE_DIR AND CUPTI_LIBRARY AND CUDAToolkit_VERSION VERSION_GREATER_EQUAL 13)
+  set(HM_HAVE_CUPTI TRUE)
+endif()
 set(HM_HAVE_ONEDNN ${dnnl_FOUND})
 set(HM_HAVE_GLOO ${Gloo_FOUND})
 set(HM_HAVE_MPI ${MPI_CXX_FOUND})

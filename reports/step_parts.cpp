@@ -28,23 +28,24 @@ const Measurement* profiled(const Summary& summary, const std::string& model, co
   return nullptr;
 }
 
-std::string share(const Measurement& m, const char* part) {
+std::string share(const Measurement& m, const std::string& part) {
   return fmt::format("{:.0f} %", 100 * metric(m, part) / metric(m, "profile_step_s"));
 }
 
-// "compute 80 %, communication 12 % (8 % more beside compute), host 8 %": what takes part.
-std::string parts(const Measurement& m) {
+// "compute 80 %, communication 12 % (8 % more beside compute), none of these 8 %": what takes part.
+// `of`: "profile_", or "profile_gpu_".
+std::string parts(const Measurement& m, const std::string& of) {
   constexpr std::pair<const char*, const char*> kParts[] = {
-      {"profile_compute_s", "compute"},    {"profile_optimizer_s", "optimizer"},
-      {"profile_comm_s", "communication"}, {"profile_copy_s", "copies"},
-      {"profile_data_s", "data"},          {"profile_host_s", "none of these"}};
+      {"compute_s", "compute"}, {"optimizer_s", "optimizer"}, {"comm_s", "communication"},
+      {"copy_s", "copies"},     {"data_s", "data"},           {"host_s", "none of these"},
+      {"idle_s", "idle"}};
   std::string text;
   for (const auto& [name, word] : kParts) {
-    const bool hidden =
-        std::string_view(word) == "communication" && metric(m, "profile_hidden_comm_s") > 0;
-    if (!(metric(m, name) > 0) && !hidden) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, share(m, name));
-    if (hidden) text += fmt::format(" ({} more beside compute)", share(m, "profile_hidden_comm_s"));
+    const bool talks = std::string_view(word) == "communication";
+    const bool hidden = talks && metric(m, of + "hidden_comm_s") > 0;
+    if (!(metric(m, of + name) > 0) && !hidden) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, share(m, of + name));
+    if (hidden) text += fmt::format(" ({} more beside compute)", share(m, of + "hidden_comm_s"));
   }
   return text;
 }
@@ -52,7 +53,9 @@ std::string parts(const Measurement& m) {
 std::string line(const Measurement& m, const Point& p) {
   const std::string how =
       p.mode == "single" ? "1 device" : fmt::format("{} devices, {}", p.devices, p.mode);
-  return fmt::format("  {}: {}, {}\n", how, format_seconds(metric(m, "profile_step_s")), parts(m));
+  const std::string gpu = parts(m, "profile_gpu_");
+  return fmt::format("  {}: {}, {}\n{}", how, format_seconds(metric(m, "profile_step_s")),
+                     parts(m, "profile_"), gpu.empty() ? "" : "    the GPU: " + gpu + "\n");
 }
 
 // Of the case where it was dearest.

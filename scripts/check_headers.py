@@ -54,8 +54,11 @@ def main():
     compiler, flags = flags_of(entries)
     shown = set(shown_by_the_build(entries, root))
     headers = sorted(h for folder in FOLDERS for h in (root / folder).rglob("*.h") if h not in shown)
-    if "#define HM_HAVE_CUDA" not in (build / "generated/howmany_parts.h").read_text():
+    parts = (build / "generated/howmany_parts.h").read_text()
+    if "#define HM_HAVE_CUDA" not in parts:
         headers = [h for h in headers if not needs_cuda(h)]
+    if "#define HM_HAVE_CUPTI" not in parts:
+        headers = [h for h in headers if h.name != "cupti_records.h"]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         failed = [r for r in pool.map(lambda h: check(compiler, flags, h), headers) if r[1]]
     for header, _, text in failed:

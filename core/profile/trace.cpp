@@ -3,7 +3,10 @@
 // differences, and the track is each sequence's default.
 #include "core/profile/trace.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <string_view>
 
@@ -171,21 +174,80 @@ uint64_t first_uuid(const Recording& recording) {
   return mixed & ~uint64_t{0xffff};
 }
 
+// What ran on one stream; another of its lanes has what ran at the same time.
+struct Lane {
+  std::string name;
+  std::vector<const GpuSpan*> spans;
+};
+
+std::vector<Lane> lanes_of(const GpuActivity& gpus) {
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<const GpuSpan*>> streams;
+  for (const GpuSpan& span : gpus.spans) streams[{span.device, span.stream}].push_back(&span);
+  std::vector<Lane> all;
+  for (auto& [where, spans] : streams) {
+    std::ranges::sort(spans, {}, &GpuSpan::start);
+    std::vector<Lane> lanes;
+    for (const GpuSpan* span : spans) {
+      auto lane = std::ranges::find_if(
+          lanes, [&](const Lane& l) { return l.spans.back()->end <= span->start; });
+      if (lane == lanes.end()) {
+        const std::string name = fmt::format("cuda:{} stream {}", where.first, where.second);
+        lane = lanes.insert(lanes.end(), {name, {}});
+      }
+      lane->spans.push_back(span);
+    }
+    std::ranges::move(lanes, std::back_inserter(all));
+  }
+  return all;
+}
+
+void add_slices(Track& track, const Lane& lane, int64_t origin) {
+  for (const GpuSpan* span : lane.spans) {
+    const char* const kind = span->kind == GpuSpan::Kind::kernel ? "kernel" : "copy";
+    const char* const category = span->category == Category::step ? kind : name_of(span->category);
+    const int64_t start = std::max<int64_t>(0, span->start - origin);
+    track.begin(start, category, span->name, "bytes", span->bytes);
+    track.end(std::max(start, span->end - origin));
+  }
+}
+
+// The tracks of one group, numbered as they come.
+class Group {
+ public:
+  Group(std::string& trace, uint64_t uuid, const std::string& name) : trace_(trace), uuid_(uuid) {
+    const Message all = descriptor(uuid, name).number(track::kChildOrder, track::kExplicit);
+    add_packet(trace,
+               Message().number(packet::kSequence, 1).message(packet::kTrackDescriptor, all));
+  }
+  Track next(const std::string& name) {
+    ++tracks_;
+    const Message described = descriptor(uuid_ + tracks_, name)
+                                  .number(track::kParent, uuid_)
+                                  .number(track::kRank, tracks_);
+    return {trace_, tracks_ + 1, uuid_ + tracks_, described};
+  }
+
+ private:
+  std::string& trace_;
+  const uint64_t uuid_;
+  uint32_t tracks_ = 0;
+};
+
 }  // namespace
 
-std::string perfetto_trace(const Recording& recording, const std::string& group) {
+std::string perfetto_trace(const Recording& recording, const std::string& group,
+                           const GpuActivity& gpus) {
   std::string trace;
-  const uint64_t uuid = first_uuid(recording) | 1;
-  const Message all = descriptor(uuid, group).number(track::kChildOrder, track::kExplicit);
-  add_packet(trace, Message().number(packet::kSequence, 1).message(packet::kTrackDescriptor, all));
+  Group tracks(trace, first_uuid(recording) | 1, group);
   std::vector<std::vector<const Span*>> threads(recording.threads.size());
   for (const Span& span : recording.spans) threads[span.thread].push_back(&span);
-  for (uint32_t i = 0; i < threads.size(); ++i) {
-    const Message described = descriptor(uuid + i + 1, name_of(recording.threads[i]))
-                                  .number(track::kParent, uuid)
-                                  .number(track::kRank, i);
-    Track track(trace, i + 2, uuid + i + 1, described);
+  for (size_t i = 0; i < threads.size(); ++i) {
+    Track track = tracks.next(name_of(recording.threads[i]));
     add_slices(track, threads[i], recording.start);
+  }
+  for (const Lane& lane : lanes_of(gpus)) {
+    Track track = tracks.next(lane.name);
+    add_slices(track, lane, recording.start);
   }
   return trace;
 }

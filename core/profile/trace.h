@@ -8,10 +8,12 @@
 
 #include <string>
 
+#include "core/profile/gpu_activity.h"
 #include "core/profile/recorder.h"
 
 namespace howmany {
 
-std::string perfetto_trace(const Recording& recording, const std::string& group);
+std::string perfetto_trace(const Recording& recording, const std::string& group,
+                           const GpuActivity& gpus = {});
 
 }  // namespace howmany

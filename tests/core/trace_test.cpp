@@ -191,6 +191,34 @@ TEST(Trace, JoinedFilesKeepTheirTracksApart) {
   for (size_t i = 0; i < 5; ++i) EXPECT_EQ(seen.slices[i].start, seen.slices[i + 5].start);
 }
 
+TEST(Trace, HasATrackForEachStreamAndAnotherForWhatOverlapsThere) {
+  GpuActivity gpus;
+  const auto add = [&](const char* name, uint32_t stream, int64_t start, int64_t end,
+                       Category category = Category::step) {
+    gpus.spans.push_back({.name = name,
+                          .device = 1,
+                          .stream = stream,
+                          .start = start + 1000,
+                          .end = end + 1000,
+                          .category = category});
+  };
+  add("late", 7, 200, 300, Category::comm);
+  add("early", 7, 100, 200);
+  add("beside", 7, 150, 250);
+  add("other", 8, 150, 250);
+  Recording none;
+  none.start = 1000;
+  const Viewer seen(perfetto_trace(none, "gpu", gpus));
+  std::vector<std::string> told;
+  for (const Slice& s : seen.slices)
+    told.push_back(s.track + ": " + s.category + " " + s.name + " " + std::to_string(s.start) +
+                   " " + std::to_string(s.end));
+  EXPECT_THAT(told, testing::ElementsAre("cuda:1 stream 7: kernel early 100 200",
+                                         "cuda:1 stream 7: comm late 200 300",
+                                         "cuda:1 stream 7: kernel beside 150 250",
+                                         "cuda:1 stream 8: kernel other 150 250"));
+}
+
 TEST(Trace, OfNothingIsAGroupWithoutTracks) {
   const Viewer seen(perfetto_trace({}, "nothing"));
   EXPECT_EQ(seen.tracks.size(), 1u);

@@ -62,6 +62,18 @@ TEST(StepParts, CommunicationThatIsHiddenWhollyIsStillTold) {
   EXPECT_THAT(told.text(), HasSubstr("communication 0 % (25 % more beside compute)"));
 }
 
+TEST(StepParts, OfAGpuHaveALineOfTheirOwn) {
+  Told told;
+  told.point("single", 1,
+             {{"step_s", 0.01},
+              {"compute_s", 0.01},
+              {"gpu_compute_s", 0.007},
+              {"gpu_copy_s", 0.001},
+              {"gpu_idle_s", 0.002}});
+  EXPECT_THAT(told.text(), HasSubstr("  1 device: 10 ms, compute 100 %\n"
+                                     "    the GPU: compute 70 %, copies 10 %, idle 20 %\n"));
+}
+
 TEST(StepParts, OfASummaryWithoutProfilesAreNothing) {
   Told told;
   told.point("single", 1, {});

@@ -1,0 +1,270 @@
+// A session with CUPTI: it owns the subscription or does nothing, so that it is never mixed with
+// another tool's; buffers that CUPTI holds are never freed; no call to CUPTI is made under a lock
+// that its callbacks take; and at the end it is detached, because what stays enabled goes on
+// costing 10 to 20 % of a step.
+#include <cupti.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "core/error.h"
+#include "core/gpu.h"
+#include "core/profile/cupti_records.h"
+
+namespace howmany {
+namespace {
+
+#define HM_CUPTI_CALLS(X)           \
+  X(cuptiGetVersion)                \
+  X(cuptiGetResultString)           \
+  X(cuptiGetTimestamp)              \
+  X(cuptiSubscribe_v2)              \
+  X(cuptiUnsubscribe)               \
+  X(cuptiEnableDomain)              \
+  X(cuptiFinalize)                  \
+  X(cuptiSetThreadIdType)           \
+  X(cuptiActivityRegisterCallbacks) \
+  X(cuptiActivityEnable)            \
+  X(cuptiActivityDisable)           \
+  X(cuptiActivityFlushAll)          \
+  X(cuptiActivityGetNextRecord)     \
+  X(cuptiActivityGetNumDroppedRecords)
+
+struct Library {
+#define X(name) decltype(&::name) name = nullptr;
+  HM_CUPTI_CALLS(X)
+#undef X
+};
+
+// The calls of a launch tell its thread and time; OVERHEAD and others would only be passed over.
+constexpr CUpti_ActivityKind kKinds[] = {
+    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+    CUPTI_ACTIVITY_KIND_MEMCPY2,           CUPTI_ACTIVITY_KIND_MEMSET,
+    CUPTI_ACTIVITY_KIND_RUNTIME,           CUPTI_ACTIVITY_KIND_DRIVER};
+constexpr size_t kBufferBytes = size_t{4} << 20, kBuffers = 64, kAlignment = 8;
+
+// HM_CUPTI_LIBRARY: where it was when this was built, for hosts whose loader does not know it.
+void* open_library() {
+  const std::string name = "libcupti.so." + std::to_string(CUPTI_API_VERSION / 10'000);
+  for (const char* const file : {name.c_str(), HM_CUPTI_LIBRARY})
+    if (void* const library = dlopen(file, RTLD_NOW | RTLD_LOCAL)) return library;
+  throw Error(fmt::format("{}: {}", name, dlerror()));
+}
+
+Library load() {
+  void* const library = open_library();  // stays open: its threads may outlive any session
+  Library cupti;
+#define X(call)                                                               \
+  cupti.call = reinterpret_cast<decltype(cupti.call)>(dlsym(library, #call)); \
+  HM_ENSURE(cupti.call != nullptr, "libcupti has no {}", #call);
+  HM_CUPTI_CALLS(X)
+#undef X
+  uint32_t version = 0;  // records of another major version are laid out otherwise
+  HM_ENSURE(cupti.cuptiGetVersion(&version) == CUPTI_SUCCESS &&
+                version / 10'000 == CUPTI_API_VERSION / 10'000,
+            "libcupti is of version {}, built for {}", version, CUPTI_API_VERSION);
+  return cupti;
+}
+
+const Library& library() {
+  static const Library cupti = load();
+  return cupti;
+}
+
+void check(CUptiResult result, const char* what) {
+  if (result == CUPTI_SUCCESS) return;
+  const char* why = "unknown error";
+  library().cuptiGetResultString(result, &why);
+  throw Error(fmt::format("{}: {}", what, why));
+}
+
+// What CUPTI fills. A buffer belongs to it from the request until it is handed back full.
+class Buffers {
+ public:
+  struct Full {
+    CUcontext context;
+    uint32_t stream;
+    uint8_t* bytes;
+    size_t size;
+  };
+
+  // Null when there are no more: CUPTI then drops records, and counts them.
+  uint8_t* take() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty() && made_ < kBuffers) {
+      auto* const fresh = static_cast<uint8_t*>(std::aligned_alloc(kAlignment, kBufferBytes));
+      if (fresh == nullptr) return nullptr;
+      ++made_;
+      return fresh;
+    }
+    if (free_.empty()) return nullptr;
+    uint8_t* const bytes = free_.back();
+    free_.pop_back();
+    return bytes;
+  }
+  void keep(const Full& full) {
+    const std::lock_guard lock(mutex_);
+    full_.push_back(full);
+  }
+  std::vector<Full> full() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(full_, {});
+  }
+  void give_back(uint8_t* bytes) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(bytes);
+  }
+
+ private:
+  std::mutex mutex_;
+  size_t made_ = 0;
+  std::vector<uint8_t*> free_;
+  std::vector<Full> full_;
+};
+
+Buffers& buffers() {  // never destroyed: CUPTI may hand back late
+  static auto* const only = new Buffers;
+  return *only;
+}
+
+void CUPTIAPI on_request(uint8_t** buffer, size_t* size, size_t* most_records) {
+  *buffer = buffers().take();
+  *size = *buffer == nullptr ? 0 : kBufferBytes;
+  *most_records = 0;  // as many as fit
+}
+
+void CUPTIAPI on_complete(CUcontext context, uint32_t stream, uint8_t* buffer, size_t,
+                          size_t valid) {
+  if (buffer != nullptr) buffers().keep({context, stream, buffer, valid});
+}
+
+std::atomic<bool> detach_wanted = false;
+
+// As CUPTI wants to be detached: by a thread that leaves a call to CUDA.
+void CUPTIAPI on_call(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void* data) {
+  const auto* const call = static_cast<const CUpti_CallbackData*>(data);
+  if (call->callbackSite == CUPTI_API_EXIT && detach_wanted.exchange(false))
+    library().cuptiFinalize();
+}
+
+ClockPair read_clocks() {
+  ClockPair best;
+  int64_t nearest = INT64_MAX;
+  for (int i = 0; i < 5; ++i) {
+    uint64_t theirs = 0;
+    const int64_t before = profile_clock_ns();
+    check(library().cuptiGetTimestamp(&theirs), "cuptiGetTimestamp");
+    const int64_t took = profile_clock_ns() - before;
+    if (took < nearest) best = {static_cast<int64_t>(theirs), before + took / 2};
+    nearest = std::min(nearest, took);
+  }
+  return best;
+}
+
+struct Session {
+  CUpti_SubscriberHandle subscriber = nullptr;
+  ClockPair start;
+};
+Session* session = nullptr;
+
+void subscribe(Session& own) {
+  char other[CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN] = "";
+  CUpti_SubscriberParams who{.structSize = CUpti_SubscriberParams_STRUCT_SIZE,
+                             .subscriberName = "howmany",
+                             .oldSubscriberName = other,
+                             .oldSubscriberSize = sizeof other};
+  const CUptiResult result = library().cuptiSubscribe_v2(&own.subscriber, on_call, nullptr, &who);
+  HM_ENSURE(result != CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED,
+            "another tool watches the GPUs: {}", *other ? other : "it does not say which");
+  check(result, "cuptiSubscribe");
+}
+
+void enable(Session& own) {
+  check(library().cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM),
+        "cuptiSetThreadIdType");
+  check(library().cuptiActivityRegisterCallbacks(on_request, on_complete),
+        "cuptiActivityRegisterCallbacks");
+  own.start = read_clocks();
+  for (const CUpti_ActivityKind kind : kKinds)
+    check(library().cuptiActivityEnable(kind), "cuptiActivityEnable");
+}
+
+void synchronize_all() {
+  for (int i = 0; i < gpu::count(); ++i) gpu::synchronize(i);
+}
+
+// Whatever happened before.
+void detach(Session& own) noexcept {
+  try {
+    for (const CUpti_ActivityKind kind : kKinds) library().cuptiActivityDisable(kind);
+    detach_wanted = true;
+    library().cuptiEnableDomain(1, own.subscriber, CUPTI_CB_DOMAIN_RUNTIME_API);
+    gpu::synchronize(0);
+  } catch (const std::exception&) {  // the GPU is lost, which others will tell
+  }
+  if (detach_wanted.exchange(false)) library().cuptiUnsubscribe(own.subscriber);
+}
+
+size_t dropped(CUcontext context, uint32_t stream) {
+  size_t count = 0;
+  library().cuptiActivityGetNumDroppedRecords(context, stream, &count);
+  return count;
+}
+
+void collect(GpuActivity& to) {
+  std::set<std::pair<CUcontext, uint32_t>> queues = {{nullptr, 0}};
+  for (const Buffers::Full& full : buffers().full()) {
+    queues.insert({full.context, full.stream});
+    CUpti_Activity* record = nullptr;
+    while (full.size > 0 &&
+           library().cuptiActivityGetNextRecord(full.bytes, full.size, &record) == CUPTI_SUCCESS)
+      add_record(*record, to);
+    buffers().give_back(full.bytes);
+  }
+  for (const auto& [context, stream] : queues)
+    to.lost += static_cast<int64_t>(dropped(context, stream));
+}
+
+}  // namespace
+
+std::string start_gpu_activity() try {
+  if (gpu::count() == 0) return gpu::unavailable();
+  HM_ENSURE(session == nullptr, "GPUs are watched already");
+  Session own;
+  subscribe(own);
+  try {
+    enable(own);
+  } catch (const std::exception&) {
+    detach(own);
+    throw;
+  }
+  session = new Session(own);
+  return "";
+} catch (const std::exception& error) {
+  return error.what();
+}
+
+GpuActivity stop_gpu_activity() {
+  GpuActivity seen;
+  const std::unique_ptr<Session> own(std::exchange(session, nullptr));
+  if (!own) return seen;
+  try {
+    for (const CUpti_ActivityKind kind : kKinds) library().cuptiActivityDisable(kind);
+    synchronize_all();
+    check(library().cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlush");
+    collect(seen);
+    use_our_clock(seen, own->start, read_clocks());
+  } catch (const std::exception&) {
+    detach(*own);
+    throw;
+  }
+  detach(*own);
+  return seen;
+}
+
+}  // namespace howmany

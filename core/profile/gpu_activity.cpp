@@ -1,0 +1,83 @@
+#include "core/profile/gpu_activity.h"
+
+#include <algorithm>
+#include <span>
+#include <unordered_map>
+
+#include "core/profile/stretches.h"
+
+namespace howmany {
+namespace {
+
+// Spans of one thread, an outer one before what it holds.
+Category innermost_at(std::span<const Span> spans, int64_t time) {
+  auto after = std::ranges::upper_bound(spans, time, {}, &Span::start);
+  while (after != spans.begin()) {
+    const Span& span = *--after;
+    if (span.category != Category::step && time < span.end) return span.category;
+  }
+  return Category::step;
+}
+
+struct Thread {
+  int track = -1;
+  std::span<const Span> spans;
+};
+
+std::unordered_map<int64_t, Thread> threads_of(const Recording& ranges) {
+  std::unordered_map<int64_t, Thread> threads;
+  for (auto first = ranges.spans.begin(); first != ranges.spans.end();) {
+    const auto last = std::find_if(first, ranges.spans.end(),
+                                   [&](const Span& s) { return s.thread != first->thread; });
+    const RecordedThread& who = ranges.threads[first->thread];
+    threads[who.id] = {who.track, {first, last}};
+    first = last;
+  }
+  return threads;
+}
+
+GpuUse use_of(const StepUse& step, const Stretches& compute, const Stretches& comm,
+              const Stretches& copy, const Stretches& all_comm) {
+  const int64_t end = step.start + step.total;
+  const auto within = [&](const Stretches& set) { return length_within(set, step.start, end); };
+  GpuUse use{.compute = within(compute), .comm = within(comm), .copy = within(copy)};
+  use.hidden_comm = within(all_comm) - use.comm;
+  use.idle = step.total - use.compute - use.comm - use.copy;
+  return use;
+}
+
+}  // namespace
+
+void join_ranges(GpuActivity& activity, const Recording& ranges) {
+  const auto threads = threads_of(ranges);
+  std::unordered_map<uint32_t, const LaunchCall*> calls;
+  for (const LaunchCall& call : activity.calls) calls.emplace(call.correlation, &call);
+  for (GpuSpan& span : activity.spans) {
+    const auto call = calls.find(span.correlation);
+    if (call == calls.end()) continue;
+    const auto thread = threads.find(call->second->thread);
+    if (thread == threads.end()) continue;
+    span.track = thread->second.track;
+    span.category = innermost_at(thread->second.spans, call->second->start);
+  }
+}
+
+std::vector<GpuUse> gpu_uses(const GpuActivity& activity, const std::vector<StepUse>& steps,
+                             int track) {
+  Stretches compute, comm, copy;
+  for (const GpuSpan& span : activity.spans) {
+    if (span.track != track) continue;
+    const bool talks = span.category == Category::comm;
+    const bool computes = span.kind == GpuSpan::Kind::kernel;
+    (talks ? comm : computes ? compute : copy).push_back({span.start, span.end});
+  }
+  compute = united(std::move(compute));
+  comm = united(std::move(comm));
+  const Stretches exposed = without(comm, compute);
+  copy = without(without(united(std::move(copy)), compute), comm);
+  std::vector<GpuUse> uses;
+  for (const StepUse& step : steps) uses.push_back(use_of(step, compute, exposed, copy, comm));
+  return uses;
+}
+
+}  // namespace howmany
