@@ -118,17 +118,30 @@ void Ranks::run_over_processes(const Workload& work, const Body& body) {
   try {
     const Device device = work.devices_of(place_.local_rank % work.ranks()).front();
     const DeviceScope on(device);  // for the threads that the group brings, too
-    const std::unique_ptr<Comm> comm = worlds_.at(work.backend)->split(take_part(work) ? 0 : -1);
-    if (!comm) return;
+    Comm* const comm = group_for(work);
+    if (comm == nullptr) return;
     const TrackScope track(comm->rank(), "rank");
     run_rank(work, *comm, device, body);
   } catch (const WrongData&) {
     throw;  // all ranks agree on it, and go on
   } catch (const std::exception& e) {
     failure_ = e.what();
+    group_.reset();
     for (const auto& [backend, world] : worlds_) world->abort(failure_);
     throw;
   }
+}
+
+// Of workloads that follow each other on as many devices it is the same: to connect anew takes
+// longer than most measurements. What decides is the same in every process. Nothing for one without
+// a part.
+Comm* Ranks::group_for(const Workload& work) {
+  std::string of = fmt::format("{} {} {}", work.backend, work.ranks(), work.count());
+  if (of != group_of_) {
+    group_ = worlds_.at(work.backend)->split(take_part(work) ? 0 : -1);
+    group_of_ = std::move(of);
+  }
+  return group_.get();
 }
 
 }  // namespace howmany::benches

@@ -55,10 +55,12 @@ class Ranks {
 
  private:
   void run_over_processes(const Workload& work, const Body& body);
+  Comm* group_for(const Workload& work);
 
   Place place_;
   std::map<std::string, std::unique_ptr<Comm>> worlds_;  // by backend
-  std::string failure_;
+  std::unique_ptr<Comm> group_;                          // the last workload's
+  std::string group_of_, failure_;
 };
 
 }  // namespace howmany::benches

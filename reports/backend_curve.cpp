@@ -9,7 +9,8 @@
 namespace howmany {
 namespace {
 
-constexpr size_t kMostPieces = 3, kLeastPoints = 3;
+// Protocols (eager, rendezvous) and caches change every few powers of two.
+constexpr size_t kMostPieces = 6, kLeastPoints = 2;
 constexpr double kGoodEnough = 0.02;  // root mean square relative error
 constexpr double kWorthAPiece = 0.5;  // a further piece must leave at most this share of the error
 
@@ -45,26 +46,34 @@ struct Split {
   std::vector<size_t> starts;  // of the pieces
 };
 
-// The best way to cut the first `end` points into `pieces`.
-Split best_split(std::span<const CurvePoint> points, size_t pieces) {
-  if (pieces == 1) return {fit_line(points).cost, {0}};
-  Split best;
-  for (size_t start = kLeastPoints * (pieces - 1); start + kLeastPoints <= points.size(); ++start) {
-    Split split = best_split(points.first(start), pieces - 1);
-    split.cost += fit_line(points.subspan(start)).cost;
-    split.starts.push_back(start);
-    if (split.cost < best.cost) best = std::move(split);
-  }
+// The best ways to cut the first points, by their number, into one piece more than `fewer` do.
+std::vector<Split> one_piece_more(std::span<const CurvePoint> points,
+                                  const std::vector<Split>& fewer) {
+  std::vector<Split> best(points.size() + 1);
+  for (size_t end = 0; end <= points.size(); ++end)
+    for (size_t start = kLeastPoints; start + kLeastPoints <= end; ++start) {
+      const double cost = fewer[start].cost + fit_line(points.subspan(start, end - start)).cost;
+      if (!(cost < best[end].cost)) continue;
+      best[end] = {cost, fewer[start].starts};
+      best[end].starts.push_back(start);
+    }
   return best;
 }
 
+std::vector<Split> one_piece(std::span<const CurvePoint> points) {
+  std::vector<Split> whole(points.size() + 1);
+  for (size_t end = 1; end <= points.size(); ++end)
+    whole[end] = {fit_line(points.first(end)).cost, {0}};
+  return whole;
+}
+
 Split cheapest_split(std::span<const CurvePoint> points) {
-  Split best = best_split(points, 1);
+  std::vector<Split> splits = one_piece(points);
+  Split best = splits.back();
   const double good = kGoodEnough * kGoodEnough * static_cast<double>(points.size());
   for (size_t pieces = 2; pieces <= kMostPieces && best.cost > good; ++pieces) {
-    if (points.size() < pieces * kLeastPoints) break;
-    Split next = best_split(points, pieces);
-    if (next.cost <= kWorthAPiece * best.cost) best = std::move(next);
+    splits = one_piece_more(points, splits);
+    if (splits.back().cost <= kWorthAPiece * best.cost) best = splits.back();
   }
   return best;
 }

@@ -1,5 +1,5 @@
 // How the time of one collective grows with its size: what was measured, a line through it (latency
-// plus bytes over bandwidth, in up to three pieces, since caches and protocols change with size),
+// plus bytes over bandwidth, in up to six pieces, since caches and protocols change with size),
 // and where one backend overtakes another. Values only; not tied to any thread.
 //
 //   AlphaBeta fit = fit_alpha_beta(points);   // minimises the relative error
