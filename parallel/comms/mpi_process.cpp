@@ -57,6 +57,16 @@ std::string library_version() {
   return all.substr(0, all.find_first_of(",\n"));
 }
 
+// Open MPI over TCP: else the receiver asks for each piece of a message above 64 KiB, and what asks
+// waits behind the data that travels the other way: an all_reduce then gets half of a link. Whoever
+// set these knows better.
+void prefer_pushing_over_tcp() {
+  constexpr const char* kMostAtOnce = "1048576";
+  ::setenv("OMPI_MCA_btl_tcp_flags", "send", 0);
+  for (const char* name : {"eager_limit", "rndv_eager_limit", "max_send_size"})
+    ::setenv(fmt::format("OMPI_MCA_btl_tcp_{}", name).c_str(), kMostAtOnce, 0);
+}
+
 }  // namespace
 
 void check_mpi(int code) {
@@ -80,6 +90,7 @@ MpiProcess::MpiProcess() {
     spoiled_ = true;  // whoever started it ends it
   } else {
     require_launcher();
+    prefer_pushing_over_tcp();
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level_);
   }
   if (level_ < MPI_THREAD_SERIALIZED)
