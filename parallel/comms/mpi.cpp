@@ -9,12 +9,14 @@
 #include "core/error.h"
 #include "parallel/comm_list.h"
 #include "parallel/comms/combine.h"
-#include "parallel/comms/mpi_all_reduce.h"
 #include "parallel/comms/mpi_group.h"
+#include "parallel/comms/mpi_messages.h"
 #include "parallel/comms/mpi_types.h"
 
 namespace howmany {
 namespace {
+
+constexpr int64_t kLong = 16 << 10;  // bytes of a message whose latency matters little
 
 class Mpi : public CommEngine {
  public:
@@ -42,6 +44,8 @@ class Mpi : public CommEngine {
   }
 
   void all_gather(const Tensor& send, Tensor& receive) override {
+    if (size() == 2 || send.bytes() >= kLong)
+      return mpi_all_gather(*group_, send, receive, timeout());
     collective({&send, &receive}, [&](MPI_Request* request) {
       const Part part(send.dtype(), send.numel());
       return MPI_Iallgather(send.raw(), part.count, part.type, receive.mutable_raw(), part.count,

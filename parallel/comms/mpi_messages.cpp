@@ -1,0 +1,146 @@
+#include "parallel/comms/mpi_messages.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+
+#include "core/copy.h"
+#include "parallel/comms/combine.h"
+#include "parallel/comms/mpi_types.h"
+
+namespace howmany {
+namespace {
+
+// Bytes from which a ring, of more messages but shorter ones, is faster.
+constexpr int64_t kRing = 16 << 10;
+// Bytes of a part, so that it is still in the cache when it is added to.
+constexpr int64_t kPart = 512 << 10;
+
+struct Piece {
+  char* at;
+  int64_t elements;
+};
+
+// Sends one piece while it receives another; ranks wrap around.
+class Exchange {
+ public:
+  Exchange(MpiGroup& group, Dtype dtype, std::chrono::milliseconds timeout)
+      : group_(group), dtype_(dtype), timeout_(timeout) {}
+
+  int rank() const { return group_.rank(); }
+  int size() const { return group_.size(); }
+  int wrapped(int rank) const { return (rank + 2 * size()) % size(); }
+
+  void operator()(MpiGroup::Buffers buffers, const Piece& mine, int to, const Piece& theirs,
+                  int from) const {
+    const int tag = group_.process().most_tag() - 1;
+    const auto start = [&](MPI_Request* requests) {
+      const Part in(dtype_, theirs.elements), out(dtype_, mine.elements);
+      const int code =
+          MPI_Irecv(theirs.at, in.count, in.type, wrapped(from), tag, group_.comm(), &requests[0]);
+      if (code != MPI_SUCCESS) return code;
+      return MPI_Isend(mine.at, out.count, out.type, wrapped(to), tag, group_.comm(), &requests[1]);
+    };
+    group_.step(buffers, timeout_, std::cref(start));
+  }
+
+ private:
+  MpiGroup& group_;
+  const Dtype dtype_;
+  const std::chrono::milliseconds timeout_;
+};
+
+class AllReduce {
+ public:
+  AllReduce(const Exchange& exchange, Tensor& t, ReduceOp op, Tensor& scratch)
+      : exchange_(exchange),
+        t_(t),
+        scratch_(scratch),
+        combine_(combine_of(t.dtype(), op)),
+        width_(static_cast<int64_t>(size_of(t.dtype()))),
+        data_(static_cast<char*>(t.mutable_raw())) {}
+
+  void run() {
+    const bool doubles = std::has_single_bit(static_cast<unsigned>(size()));
+    if (doubles && t_.bytes() < kRing) return double_up();
+    const int64_t n = t_.numel(), most = size() * kPart / width_;
+    for (int64_t begin = 0; begin < n; begin += most)
+      go_round({data_ + begin * width_, std::min(n - begin, most)});
+  }
+
+ private:
+  int rank() const { return exchange_.rank(); }
+  int size() const { return exchange_.size(); }
+
+  void double_up() {
+    const Piece all{data_, t_.numel()}, theirs = room_for(all);
+    for (int bit = 1; bit < size(); bit *= 2) {
+      exchange_({&t_, &scratch_}, all, rank() ^ bit, theirs, rank() ^ bit);
+      add(all, theirs.at);
+    }
+  }
+
+  // Each part is added up on its way round, and goes round once more when it is whole.
+  void go_round(const Piece& whole) {
+    const auto part = [&](int of) { return part_of(whole, exchange_.wrapped(of)); };
+    const Piece room = room_for(part(size() - 1));
+    for (int step = 0; step + 1 < size(); ++step) {
+      const Piece next = part(rank() - step - 1);
+      exchange_({&t_, &scratch_}, part(rank() - step), rank() + 1, {room.at, next.elements},
+                rank() - 1);
+      add(next, room.at);
+    }
+    for (int step = 0; step + 1 < size(); ++step)
+      exchange_({&t_}, part(rank() + 1 - step), rank() + 1, part(rank() - step), rank() - 1);
+  }
+
+  void add(const Piece& to, const char* more) const {
+    combine_(to.at, to.at, more, static_cast<size_t>(to.elements));
+  }
+
+  // None is larger than the last.
+  Piece part_of(const Piece& whole, int i) const {
+    const int64_t each = whole.elements / size(), begin = i * each;
+    return {whole.at + begin * width_, i + 1 == size() ? whole.elements - begin : each};
+  }
+
+  Piece room_for(const Piece& part) {
+    const int64_t bytes = part.elements * width_;
+    if (scratch_.bytes() < bytes) scratch_ = Tensor::empty({bytes}, Dtype::u8);
+    return {static_cast<char*>(scratch_.mutable_raw()), part.elements};
+  }
+
+  const Exchange& exchange_;
+  Tensor &t_, &scratch_;
+  const Combine combine_;
+  const int64_t width_;
+  char* const data_;
+};
+
+void gather_round(const Exchange& exchange, const Tensor& send, Tensor& receive) {
+  const int rank = exchange.rank();
+  const auto part = [&](int of) {
+    char* const all = static_cast<char*>(receive.mutable_raw());
+    return Piece{all + exchange.wrapped(of) * send.bytes(), send.numel()};
+  };
+  if (part(rank).at != send.raw())
+    copy_host(part(rank).at, send.raw(), static_cast<size_t>(send.bytes()));
+  for (int step = 0; step + 1 < exchange.size(); ++step)
+    exchange({&receive}, part(rank - step), rank + 1, part(rank - step - 1), rank - 1);
+}
+
+}  // namespace
+
+void mpi_all_reduce(MpiGroup& group, Tensor& t, ReduceOp op, Tensor& scratch,
+                    std::chrono::milliseconds timeout) {
+  const Exchange exchange(group, t.dtype(), timeout);
+  group.collective([&] { AllReduce(exchange, t, op, scratch).run(); });
+}
+
+void mpi_all_gather(MpiGroup& group, const Tensor& send, Tensor& receive,
+                    std::chrono::milliseconds timeout) {
+  const Exchange exchange(group, send.dtype(), timeout);
+  group.collective([&] { gather_round(exchange, send, receive); });
+}
+
+}  // namespace howmany
