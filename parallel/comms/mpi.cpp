@@ -16,8 +16,6 @@
 namespace howmany {
 namespace {
 
-constexpr int64_t kLong = 16 << 10;  // bytes of a message whose latency matters little
-
 class Mpi : public CommEngine {
  public:
   // No group: alone, which needs no MPI at all.
@@ -44,7 +42,7 @@ class Mpi : public CommEngine {
   }
 
   void all_gather(const Tensor& send, Tensor& receive) override {
-    if (size() == 2 || send.bytes() >= kLong)
+    if (size() == 2 || send.bytes() >= kRing)
       return mpi_all_gather(*group_, send, receive, timeout());
     collective({&send, &receive}, [&](MPI_Request* request) {
       const Part part(send.dtype(), send.numel());

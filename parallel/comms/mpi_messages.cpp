@@ -11,8 +11,6 @@
 namespace howmany {
 namespace {
 
-// Bytes from which a ring, of more messages but shorter ones, is faster.
-constexpr int64_t kRing = 16 << 10;
 // Bytes of a part, so that it is still in the cache when it is added to.
 constexpr int64_t kPart = 512 << 10;
 

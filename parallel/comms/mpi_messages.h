@@ -11,6 +11,9 @@
 
 namespace howmany {
 
+// Bytes from which a ring, of more messages but shorter ones, is faster.
+constexpr int64_t kRing = 16 << 10;
+
 // `scratch` is for this alone and grows as needed; it is given to keep it from call to call.
 void mpi_all_reduce(MpiGroup& group, Tensor& t, ReduceOp op, Tensor& scratch,
                     std::chrono::milliseconds timeout);

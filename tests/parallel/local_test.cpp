@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <ctime>
 #include <random>
 
+#include "core/clock.h"
 #include "parallel/launch.h"
 
 namespace howmany {
@@ -67,14 +67,9 @@ TEST(Local, WaitsWithoutBurningItsCore) {
       return;
     }
     comm.set_timeout(std::chrono::milliseconds(500));
-    const auto cpu_seconds = [] {
-      timespec now{};
-      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-      return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-    };
-    const double before = cpu_seconds();
+    const double before = thread_seconds();
     EXPECT_THROW(comm.barrier(), CommError);
-    EXPECT_LT(cpu_seconds() - before, 0.25) << "of half a second of waiting";
+    EXPECT_LT(thread_seconds() - before, 0.25) << "of half a second of waiting";
   });
 }
 
