@@ -243,7 +243,8 @@ std::vector<CoreCase> memory_cases() {
       },
       5.0 * 4 * 4096 * 4096,
       [](Tensors& t) {
-        backend_for(t[0]).sgd(t[0], t[1], t[2], {1e-4, 0.9, 0, 0, false, false});
+        SgdParam w{t[0], t[1], t[2]};
+        backend_for(t[0]).sgd({&w, 1}, {.lr = 1e-4, .momentum = 0.9});
         return Tensors{t[0], t[2]};
       }));
   return cases;

@@ -94,11 +94,71 @@ CoreCase step_case(const std::string& model, int64_t batch) {
   return c;
 }
 
+// All parameters of a model and gradients that were drawn for them.
+class Update {
+ public:
+  Update(const std::string& rule, const std::string& model)
+      : model_(make_model(model)), optimizer_(make_optimizer(rule, {.lr = 1e-3, .momentum = 0.9})) {
+    materialize(*model_.layer, {});
+    params_ = trainable_params(*model_.layer);
+    for (Param* p : params_) {
+      fill_normal(p->grad, 0, 1, Rng(1, stream_of(p->name)));
+      p->has_grad = true;
+    }
+  }
+  void step() { optimizer_->step(params_); }
+
+  void check_against(const Update& other) const {
+    for (size_t i = 0; i < params_.size(); ++i) {
+      const auto got = params_[i]->value.values<float>(),
+                 want = other.params_[i]->value.values<float>();
+      for (size_t k = 0; k < got.size(); ++k)
+        HM_ENSURE(std::abs(got[k] - want[k]) < 1e-6f + 1e-5f * std::abs(want[k]),
+                  "[core_bench] {}[{}] became {}, expected {}", params_[i]->name, k, got[k],
+                  want[k]);
+    }
+  }
+
+ private:
+  ModelSpec model_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::vector<Param*> params_;
+};
+
+// The optimizer alone. A rule of two states reads and writes these and the value, and reads the
+// gradient.
+CoreCase update_case(const std::string& rule, const std::string& model) {
+  const auto parameters = static_cast<double>(parameter_count(*make_model(model).layer));
+  CoreCase c;
+  c.name = fmt::format("update/{}/{}", rule, model);
+  c.bytes = parameters * 4 * (rule == "sgd" ? 5 : 7);
+  c.parameters = parameters;
+  c.make = [rule, model]() -> std::function<void()> {
+    const auto update = std::make_shared<Update>(rule, model);
+    Update plain(rule, model);
+    for (int step = 0; step < 2; ++step) {
+      update->step();
+      const BackendScope scope(backend_named("reference"));
+      plain.step();
+    }
+    update->check_against(plain);
+    return [update] { update->step(); };
+  };
+  return c;
+}
+
 }  // namespace
 
 std::vector<CoreCase> step_cases() {
-  return {step_case("mlp", 128), step_case("mlp", 512), step_case("resnet18", 32),
-          step_case("gpt2", 8)};
+  return {step_case("mlp", 128),
+          step_case("mlp", 512),
+          step_case("resnet18", 32),
+          step_case("gpt2", 8),
+          update_case("sgd", "simple_net"),
+          update_case("sgd", "mlp"),
+          update_case("sgd", "resnet18"),
+          update_case("adamw", "resnet18"),
+          update_case("adamw", "gpt2")};
 }
 
 }  // namespace howmany::benches

@@ -138,9 +138,8 @@ void Backend::matmul(const Tensor&, bool, const Tensor&, bool, bool, Tensor&) co
                                                                     double, Tensor&) const
     HM_UNSUPPORTED("softmax_cross_entropy") double Backend::mse(const Tensor&, const Tensor&,
                                                                 double, Tensor&) const
-    HM_UNSUPPORTED("mse") void Backend::sgd(Tensor&, const Tensor&, Tensor&, const SgdArgs&) const
-    HM_UNSUPPORTED("sgd") void Backend::adam(Tensor&, const Tensor&, Tensor&, Tensor&,
-                                             const AdamArgs&) const
+    HM_UNSUPPORTED("mse") void Backend::sgd(std::span<SgdParam>, const SgdArgs&) const
+    HM_UNSUPPORTED("sgd") void Backend::adam(std::span<AdamParam>, const AdamArgs&) const
     HM_UNSUPPORTED("adam") void Backend::axpy(double, const Tensor&, Tensor&) const
     HM_UNSUPPORTED("axpy")
 #undef HM_UNSUPPORTED

@@ -8,11 +8,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/tensor.h"
+#include "core/update.h"
 
 namespace howmany {
 
@@ -53,16 +55,6 @@ struct BatchNormBackward {
 struct DropoutKey {
   uint64_t seed = 0, stream = 0;
   int64_t first_element = 0;
-};
-
-struct SgdArgs {  // torch.optim.SGD's rule and names
-  double lr, momentum, dampening, weight_decay;
-  bool nesterov, first_step;
-};
-struct AdamArgs {  // torch.optim.Adam's rule; decoupled weight decay is AdamW's
-  double lr, beta1, beta2, epsilon, weight_decay;
-  bool decoupled;
-  int64_t step;  // 1 for the first
 };
 
 class Backend {
@@ -152,9 +144,9 @@ class Backend {
   // sum of (y - target)^2 / denominator
   virtual double mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const;
 
-  virtual void sgd(Tensor& value, const Tensor& grad, Tensor& velocity, const SgdArgs& args) const;
-  virtual void adam(Tensor& value, const Tensor& grad, Tensor& m, Tensor& v,
-                    const AdamArgs& args) const;
+  // All parameters lie on one device.
+  virtual void sgd(std::span<SgdParam> params, const SgdArgs& args) const;
+  virtual void adam(std::span<AdamParam> params, const AdamArgs& args) const;
   virtual void axpy(double alpha, const Tensor& x, Tensor& y) const;  // y += alpha x
 };
 

@@ -5,6 +5,41 @@
 
 // Losses and optimizer rules.
 namespace howmany::backends {
+namespace {
+
+template <typename T>
+void sgd_step(SgdParam& p, const SgdArgs& args) {
+  T* w = p.value.mutable_data<T>();
+  T* v = args.momentum != 0 ? p.velocity.mutable_data<T>() : nullptr;
+  const T* g = p.grad.data<T>();
+  for (int64_t i = 0; i < p.value.numel(); ++i) {
+    double d = g[i] + args.weight_decay * w[i];
+    if (v != nullptr) {
+      v[i] = static_cast<T>(p.first_step ? d : args.momentum * v[i] + (1 - args.dampening) * d);
+      d = args.nesterov ? d + args.momentum * v[i] : double{v[i]};
+    }
+    w[i] = static_cast<T>(w[i] - args.lr * d);
+  }
+}
+
+template <typename T>
+void adam_step(AdamParam& p, const AdamArgs& args) {
+  const double step = static_cast<double>(p.step);
+  const double correction1 = 1 - std::pow(args.beta1, step);
+  const double correction2 = 1 - std::pow(args.beta2, step);
+  T *w = p.value.mutable_data<T>(), *ms = p.m.mutable_data<T>(), *vs = p.v.mutable_data<T>();
+  const T* gs = p.grad.data<T>();
+  for (int64_t i = 0; i < p.value.numel(); ++i) {
+    const double decayed = args.decoupled ? w[i] * (1 - args.lr * args.weight_decay) : w[i];
+    const double g = args.decoupled ? gs[i] : gs[i] + args.weight_decay * w[i];
+    ms[i] = static_cast<T>(args.beta1 * ms[i] + (1 - args.beta1) * g);
+    vs[i] = static_cast<T>(args.beta2 * vs[i] + (1 - args.beta2) * g * g);
+    const double root = std::sqrt(vs[i] / correction2) + args.epsilon;
+    w[i] = static_cast<T>(decayed - args.lr * (ms[i] / correction1) / root);
+  }
+}
+
+}  // namespace
 
 double Reference::softmax_cross_entropy(const Tensor& logits, const Tensor& labels,
                                         double denominator, Tensor& dlogits) const {
@@ -41,41 +76,12 @@ double Reference::mse(const Tensor& y, const Tensor& target, double denominator,
   return loss;
 }
 
-void Reference::sgd(Tensor& value, const Tensor& grad, Tensor& velocity,
-                    const SgdArgs& args) const {
-  by_type(value, [&]<typename T>(T) {
-    T* w = value.mutable_data<T>();
-    T* v = args.momentum != 0 ? velocity.mutable_data<T>() : nullptr;
-    const T* g = grad.data<T>();
-    for (int64_t i = 0; i < value.numel(); ++i) {
-      double d = g[i] + args.weight_decay * w[i];
-      if (v != nullptr) {
-        v[i] =
-            static_cast<T>(args.first_step ? d : args.momentum * v[i] + (1 - args.dampening) * d);
-        d = args.nesterov ? d + args.momentum * v[i] : double{v[i]};
-      }
-      w[i] = static_cast<T>(w[i] - args.lr * d);
-    }
-  });
+void Reference::sgd(std::span<SgdParam> params, const SgdArgs& args) const {
+  for (SgdParam& p : params) by_type(p.value, [&]<typename T>(T) { sgd_step<T>(p, args); });
 }
 
-void Reference::adam(Tensor& value, const Tensor& grad, Tensor& m, Tensor& v,
-                     const AdamArgs& args) const {
-  const double step = static_cast<double>(args.step);
-  const double correction1 = 1 - std::pow(args.beta1, step);
-  const double correction2 = 1 - std::pow(args.beta2, step);
-  by_type(value, [&]<typename T>(T) {
-    T *w = value.mutable_data<T>(), *ms = m.mutable_data<T>(), *vs = v.mutable_data<T>();
-    const T* gs = grad.data<T>();
-    for (int64_t i = 0; i < value.numel(); ++i) {
-      const double decayed = args.decoupled ? w[i] * (1 - args.lr * args.weight_decay) : w[i];
-      const double g = args.decoupled ? gs[i] : gs[i] + args.weight_decay * w[i];
-      ms[i] = static_cast<T>(args.beta1 * ms[i] + (1 - args.beta1) * g);
-      vs[i] = static_cast<T>(args.beta2 * vs[i] + (1 - args.beta2) * g * g);
-      const double root = std::sqrt(vs[i] / correction2) + args.epsilon;
-      w[i] = static_cast<T>(decayed - args.lr * (ms[i] / correction1) / root);
-    }
-  });
+void Reference::adam(std::span<AdamParam> params, const AdamArgs& args) const {
+  for (AdamParam& p : params) by_type(p.value, [&]<typename T>(T) { adam_step<T>(p, args); });
 }
 
 }  // namespace howmany::backends

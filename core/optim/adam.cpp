@@ -1,7 +1,7 @@
 #include <unordered_map>
 
-#include "core/backend.h"
 #include "core/optim.h"
+#include "core/optim/by_device.h"
 #include "core/profile/range.h"
 
 namespace howmany::optim {
@@ -13,8 +13,13 @@ class Adam final : public Optimizer {
 
   void step(std::span<Param* const> params) override {
     const Range range(Category::optimizer, decoupled_ ? "adamw" : "adam");
+    std::vector<AdamParam> items;
     for (Param* p : params)
-      if (p->has_grad) update(*p);
+      if (p->has_grad) items.push_back(item_of(*p));
+    const OptimOptions& o = options_;
+    const AdamArgs args{o.lr, o.beta1, o.beta2, o.epsilon, o.weight_decay, decoupled_};
+    by_device(std::move(items),
+              [&](const Backend& backend, std::span<AdamParam> some) { backend.adam(some, args); });
   }
 
  private:
@@ -23,17 +28,13 @@ class Adam final : public Optimizer {
     int64_t step = 0;
   };
 
-  void update(Param& p) {
+  AdamParam item_of(Param& p) {
     State& s = state_[&p];
     if (s.step == 0) {
       s.m = Tensor::zeros(p.shape, p.value.dtype(), p.value.device());
       s.v = Tensor::zeros(p.shape, p.value.dtype(), p.value.device());
     }
-    ++s.step;
-    const OptimOptions& o = options_;
-    backend_for(p.value).adam(
-        p.value, p.grad, s.m, s.v,
-        {o.lr, o.beta1, o.beta2, o.epsilon, o.weight_decay, decoupled_, s.step});
+    return {p.value, p.grad, s.m, s.v, ++s.step};
   }
 
   bool decoupled_;

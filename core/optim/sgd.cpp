@@ -1,7 +1,7 @@
 #include <unordered_map>
 
-#include "core/backend.h"
 #include "core/optim.h"
+#include "core/optim/by_device.h"
 #include "core/profile/range.h"
 
 namespace howmany::optim {
@@ -13,18 +13,21 @@ class Sgd final : public Optimizer {
 
   void step(std::span<Param* const> params) override {
     const Range range(Category::optimizer, "sgd");
+    std::vector<SgdParam> items;
     for (Param* p : params)
-      if (p->has_grad) update(*p);
+      if (p->has_grad) items.push_back(item_of(*p));
+    const OptimOptions& o = options_;
+    const SgdArgs args{o.lr, o.momentum, o.dampening, o.weight_decay, o.nesterov};
+    by_device(std::move(items),
+              [&](const Backend& backend, std::span<SgdParam> some) { backend.sgd(some, args); });
   }
 
  private:
-  void update(Param& p) {
+  SgdParam item_of(Param& p) {
     const auto [found, first] = velocity_.try_emplace(&p);
     if (first && options_.momentum != 0)
       found->second = Tensor::zeros(p.shape, p.value.dtype(), p.value.device());
-    const OptimOptions& o = options_;
-    backend_for(p.value).sgd(p.value, p.grad, found->second,
-                             {o.lr, o.momentum, o.dampening, o.weight_decay, o.nesterov, first});
+    return {p.value, p.grad, found->second, first};
   }
 
   std::unordered_map<const Param*, Tensor> velocity_;

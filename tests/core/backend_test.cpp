@@ -155,6 +155,24 @@ TEST_P(ABackend, ServesThreadsThatShareWeights) {
   }
 }
 
+TEST_P(ABackend, UpdatesManyParametersAsItDoesEachAlone) {
+  using testing_support::adam_params;
+  Draw draw(fresh_seed());
+  Tensors all, each;
+  for (const Tensor& t : testing_support::adam_inputs(draw, {1000, 0, 33, 40'000, 7})) {
+    all.push_back(at_home(t.clone()));
+    each.push_back(at_home(t.clone()));
+  }
+  std::vector<AdamParam> together = adam_params(all, 3), alone = adam_params(each, 3);
+  const AdamArgs args{.lr = 0.01, .weight_decay = 0.1};
+  backend().adam(together, args);
+  for (AdamParam& p : alone) backend().adam({&p, 1}, args);
+  for (size_t i = 0; i < all.size(); ++i)
+    EXPECT_EQ(testing_support::doubles(all[i]), testing_support::doubles(each[i])) << i;
+  backend().adam({}, args);  // nothing to do
+  backend().sgd({}, {.lr = 1});
+}
+
 TEST(Backend, IsFoundByNameOrTheNearestIsSuggested) {
   EXPECT_EQ(backend_named("reference").name(), "reference");
   try {

@@ -66,6 +66,22 @@ TEST(Optim, KeepsStatePerParameterAndSkipsThoseWithoutGradient) {
   EXPECT_FLOAT_EQ(b.value.data<float>()[1], 0);      // its first step
 }
 
+TEST(Optim, UpdatesParametersOnSeveralDevicesAndOfSeveralTypes) {
+  const auto optimizer = make_optimizer("adam", {.lr = 0.5});
+  std::vector<Param> params;
+  for (const Device device : {Device{}, Device{DeviceType::cpu, 1}, Device{}})
+    for (const Dtype dtype : {Dtype::f32, Dtype::f64}) {
+      params.push_back(make_param(Tensor::full({3}, 1, dtype, device)));
+      params.back().grad = Tensor::full({3}, 1, dtype, device);
+    }
+  std::vector<Param*> pointers;
+  for (Param& p : params) pointers.push_back(&p);
+  optimizer->step({});
+  optimizer->step(pointers);
+  for (const Param& p : params)
+    EXPECT_NEAR(p.value.rows(2, 3).item(), 0.5, 1e-6) << p.value.device().str();
+}
+
 TEST(Optim, FollowsAChangedLearningRate) {
   Param a = make_param(Tensor::full({1}, 1));
   a.grad = Tensor::full({1}, 1);

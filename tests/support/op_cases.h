@@ -353,29 +353,57 @@ inline Cases loss_cases(Draw& draw) {
   return cases;
 }
 
+// Parameters of these sizes, in one call; `first` is the first's step, and they take turns.
+using Counts = std::vector<int64_t>;
+inline std::vector<SgdParam> sgd_params(const Tensors& in, bool momentum, bool first) {
+  std::vector<SgdParam> params;
+  for (size_t i = 0; i < in.size(); i += 3, first = !first)
+    params.push_back({in[i], in[i + 1], momentum ? in[i + 2] : Tensor(), first});
+  return params;
+}
+inline std::vector<AdamParam> adam_params(const Tensors& in, int64_t step) {
+  std::vector<AdamParam> params;
+  for (size_t i = 0; i < in.size(); i += 4, ++step)
+    params.push_back({in[i], in[i + 1], in[i + 2], in[i + 3], step});
+  return params;
+}
+inline Tensors sgd_inputs(Draw& draw, const Counts& counts) {
+  Tensors in;
+  for (int64_t n : counts)
+    for (double low : {1.0, -0.5, 1.0}) in.push_back(draw.uniform({n}, low, low + 1));
+  return in;
+}
+inline Tensors adam_inputs(Draw& draw, const Counts& counts) {
+  Tensors in;
+  for (int64_t n : counts)
+    for (double low : {1.0, -0.5, 1.0, 0.01}) in.push_back(draw.uniform({n}, low, low + 1));
+  return in;
+}
+// Alone, several, and more than one launch of a GPU takes; some longer than a block's share.
+inline const Counts kUpdates[] = {{0},           {1}, {3}, {17}, {1000, 0, 5, 16'384, 4097, 1},
+                                  Counts(200, 7)};
+
 inline Cases optimizer_cases(Draw& draw) {
   Cases cases;
-  for (int64_t n : {0, 1, 3, 17, 1000}) {
+  for (const Counts& counts : kUpdates) {
+    const std::string sizes = fmt::format("{} from {}", counts.size(), counts[0]);
     for (int flags = 0; flags < 8; ++flags) {
       const bool first = flags & 1, momentum = flags & 2, nesterov = (flags & 4) && momentum;
-      const SgdArgs args{0.1, momentum ? 0.9 : 0, nesterov ? 0 : 0.2, 0.01, nesterov, first};
-      cases.push_back(
-          {fmt::format("sgd {} flags {}", n, flags),
-           {draw.uniform({n}, 1, 2), draw.uniform({n}, -0.5, 0.5), draw.uniform({n}, 1, 2)},
-           [=](Tensors& in) -> Tensors {
-             Tensor velocity = momentum ? in[2] : Tensor();
-             backend_for(in[0]).sgd(in[0], in[1], velocity, args);
-             return {in[0], in[1], in[2]};
-           }});
+      const SgdArgs args{0.1, momentum ? 0.9 : 0, nesterov ? 0 : 0.2, 0.01, nesterov};
+      cases.push_back({fmt::format("sgd {} flags {}", sizes, flags), sgd_inputs(draw, counts),
+                       [=](Tensors& in) -> Tensors {
+                         std::vector<SgdParam> params = sgd_params(in, momentum, first);
+                         backend_for(in[0]).sgd(params, args);
+                         return in;
+                       }});
     }
     for (int flags = 0; flags < 4; ++flags) {
       const bool decoupled = flags & 1, first = flags & 2;
-      const AdamArgs args{0.01, 0.9, 0.999, 1e-8, 0.1, decoupled, first ? 1 : 100};
-      cases.push_back({fmt::format("adam {} flags {}", n, flags),
-                       {draw.uniform({n}, 1, 2), draw.uniform({n}, -0.5, 0.5),
-                        draw.uniform({n}, 1, 2), draw.uniform({n}, 0.01, 1)},
+      const AdamArgs args{0.01, 0.9, 0.999, 1e-8, 0.1, decoupled};
+      cases.push_back({fmt::format("adam {} flags {}", sizes, flags), adam_inputs(draw, counts),
                        [=](Tensors& in) -> Tensors {
-                         backend_for(in[0]).adam(in[0], in[1], in[2], in[3], args);
+                         std::vector<AdamParam> params = adam_params(in, first ? 1 : 100);
+                         backend_for(in[0]).adam(params, args);
                          return in;
                        }});
     }

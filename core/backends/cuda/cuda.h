@@ -75,9 +75,10 @@ class Cuda final : public Backend {
   double softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double denominator,
                                Tensor& dlogits) const override;
   double mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const override;
-  void sgd(Tensor& value, const Tensor& grad, Tensor& velocity, const SgdArgs& args) const override;
-  void adam(Tensor& value, const Tensor& grad, Tensor& m, Tensor& v,
-            const AdamArgs& args) const override;
+
+  // update.cu
+  void sgd(std::span<SgdParam> params, const SgdArgs& args) const override;
+  void adam(std::span<AdamParam> params, const AdamArgs& args) const override;
 };
 
 }  // namespace howmany::backends

@@ -1,9 +1,7 @@
-#include <cmath>
-
 #include "core/backends/cuda/cuda.h"
 #include "core/backends/cuda/launch.cuh"
 
-// Losses and optimizer rules. A loss is summed in a fixed order, and the host waits for it.
+// Losses. A loss is summed in a fixed order, and the host waits for it.
 namespace howmany::backends {
 namespace {
 
@@ -76,42 +74,6 @@ double Cuda::mse(const Tensor& y, const Tensor& target, double denominator, Tens
     if (threadIdx.x == 0) loss[s] = sum;
   });
   return total(losses, on);
-}
-
-void Cuda::sgd(Tensor& value, const Tensor& grad, Tensor& velocity, const SgdArgs& args) const {
-  const OnDevice on(value);
-  float* const w = value.mutable_data<float>();
-  float* const v = args.momentum != 0 ? velocity.mutable_data<float>() : nullptr;
-  const float* const g = grad.data<float>();
-  const SgdArgs a = args;
-  each(value.numel(), on, [=] __device__(int64_t i) {
-    double d = g[i] + a.weight_decay * w[i];
-    if (v != nullptr) {
-      v[i] = static_cast<float>(a.first_step ? d : a.momentum * v[i] + (1 - a.dampening) * d);
-      d = a.nesterov ? d + a.momentum * v[i] : double{v[i]};
-    }
-    w[i] = static_cast<float>(w[i] - a.lr * d);
-  });
-}
-
-void Cuda::adam(Tensor& value, const Tensor& grad, Tensor& m, Tensor& v,
-                const AdamArgs& args) const {
-  const OnDevice on(value);
-  const auto step = static_cast<double>(args.step);
-  const double correction1 = 1 - std::pow(args.beta1, step);
-  const double correction2 = 1 - std::pow(args.beta2, step);
-  float *const w = value.mutable_data<float>(), *const ms = m.mutable_data<float>(),
-               *const vs = v.mutable_data<float>();
-  const float* const gs = grad.data<float>();
-  const AdamArgs a = args;
-  each(value.numel(), on, [=] __device__(int64_t i) {
-    const double decayed = a.decoupled ? w[i] * (1 - a.lr * a.weight_decay) : w[i];
-    const double g = a.decoupled ? gs[i] : gs[i] + a.weight_decay * w[i];
-    ms[i] = static_cast<float>(a.beta1 * ms[i] + (1 - a.beta1) * g);
-    vs[i] = static_cast<float>(a.beta2 * vs[i] + (1 - a.beta2) * g * g);
-    const double root = sqrt(vs[i] / correction2) + a.epsilon;
-    w[i] = static_cast<float>(decayed - a.lr * (ms[i] / correction1) / root);
-  });
 }
 
 }  // namespace howmany::backends

@@ -64,9 +64,8 @@ class OneDnn : public Backend {
                                Tensor& dlogits) const override;
   double mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const override;
 
-  void sgd(Tensor& value, const Tensor& grad, Tensor& velocity, const SgdArgs& args) const override;
-  void adam(Tensor& value, const Tensor& grad, Tensor& m, Tensor& v,
-            const AdamArgs& args) const override;
+  void sgd(std::span<SgdParam> params, const SgdArgs& args) const override;
+  void adam(std::span<AdamParam> params, const AdamArgs& args) const override;
   void axpy(double alpha, const Tensor& x, Tensor& y) const override;
 };
 

@@ -1,0 +1,46 @@
+// What the rules of core/update.h come to for kernels in f32: scalars worked out in double and
+// rounded once. Private to core/backends.
+#pragma once
+
+#include <cmath>
+
+#include "core/update.h"
+
+namespace howmany::backends {
+
+// d = grad + weight_decay w; v = kept v + fresh d; w -= lr (nesterov ? d + momentum v : v), and
+// without a velocity w -= lr d.
+struct SgdScalars {
+  explicit SgdScalars(const SgdArgs& a)
+      : lr(static_cast<float>(a.lr)),
+        momentum(static_cast<float>(a.momentum)),
+        fresh(static_cast<float>(1 - a.dampening)),
+        weight_decay(static_cast<float>(a.weight_decay)),
+        nesterov(a.nesterov) {}
+  float lr, momentum, fresh, weight_decay;
+  bool nesterov;
+};
+
+// g = grad + weight_decay w; m = beta1 m + rest1 g; v = beta2 v + rest2 g g;
+// w = keep w - size m / (sqrt(v) inv_root + epsilon), with AdamSize's size and inv_root.
+struct AdamScalars {
+  explicit AdamScalars(const AdamArgs& a)
+      : beta1(static_cast<float>(a.beta1)),
+        rest1(static_cast<float>(1 - a.beta1)),
+        beta2(static_cast<float>(a.beta2)),
+        rest2(static_cast<float>(1 - a.beta2)),
+        epsilon(static_cast<float>(a.epsilon)),
+        keep(static_cast<float>(a.decoupled ? 1 - a.lr * a.weight_decay : 1)),
+        weight_decay(static_cast<float>(a.decoupled ? 0 : a.weight_decay)) {}
+  float beta1, rest1, beta2, rest2, epsilon, keep, weight_decay;
+};
+
+struct AdamSize {  // of a parameter's step: the corrections of its moments
+  AdamSize(const AdamArgs& a, int64_t step)
+      : size(static_cast<float>(a.lr / (1 - std::pow(a.beta1, static_cast<double>(step))))),
+        inv_root(
+            static_cast<float>(1 / std::sqrt(1 - std::pow(a.beta2, static_cast<double>(step))))) {}
+  float size, inv_root;
+};
+
+}  // namespace howmany::backends
