@@ -176,12 +176,26 @@ inline Cases elementwise_cases(Draw& draw) {
 
 inline const Shape kNormShapes[] = {{0, 3}, {17, 3}, {17, 33}, {2, 3, 5, 17}, {3, 4, 4, 16}};
 
+// Far from zero for their spread, as what follows a relu or an embedding may be: sums of squares
+// would cancel.
+inline Tensor far_from_zero(Draw& draw, const Shape& shape) {
+  return draw.uniform(shape, 300, 302);
+}
+
 inline BatchNormState state_of(Tensors& in, size_t at) {
   return {.running_mean = in[at], .running_var = in[at + 1]};
 }
 
 inline Cases batchnorm_cases(Draw& draw) {
   Cases cases;
+  cases.push_back({"far from zero",
+                   {far_from_zero(draw, {5, 3, 3, 17}), draw.normal({17}), draw.normal({17}),
+                    draw.normal({17}), draw.uniform({17}, 0.5, 2)},
+                   [](Tensors& in) -> Tensors {
+                     BatchNormState state = state_of(in, 3);
+                     const auto out = ops::batchnorm(in[0], in[1], in[2], Activation::none, state);
+                     return {out.y, out.mean, out.inv_std, in[3], in[4]};
+                   }});
   for (const Shape& x : kNormShapes)
     for (Activation act : kFused) {
       const Shape c{x[-1]};
@@ -240,6 +254,12 @@ inline Cases batchnorm_backward_cases(Draw& draw) {
 
 inline Cases layernorm_cases(Draw& draw) {
   Cases cases;
+  cases.push_back({"far from zero",
+                   {far_from_zero(draw, {17, 333}), draw.normal({333}), draw.normal({333})},
+                   [](Tensors& in) -> Tensors {
+                     const auto out = ops::layernorm(in[0], in[1], in[2], 1e-5);
+                     return {out.y, out.mean, out.inv_std};
+                   }});
   for (const Shape& x : kNormShapes)
     for (bool accumulate : {false, true}) {
       const Shape c{x[-1]};

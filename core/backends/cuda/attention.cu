@@ -111,10 +111,10 @@ void softmax_rows(const Sizes& s, const Block& block, float* scores, float* lse,
     const float top = block_max(most);
     Pair mine{0, 0};
     for (int64_t j = threadIdx.x; j < seen; j += blockDim.x) mine.a += expf(row[j] - top);
-    const double sum = block_sum(mine).a;
+    const float sum = block_sum(mine).a, share = 1 / sum;
     for (int64_t j = threadIdx.x; j < keys; j += blockDim.x)
-      row[j] = j < seen ? static_cast<float>(expf(row[j] - top) / sum) : 0;
-    if (threadIdx.x == 0) logs[r / rows * times + t] = static_cast<float>(top + log(sum));
+      row[j] = j < seen ? expf(row[j] - top) * share : 0;
+    if (threadIdx.x == 0) logs[r / rows * times + t] = top + logf(sum);
   });
 }
 
@@ -136,9 +136,8 @@ void backward_rows(const Sizes& s, const Block& block, float* scores, float* dp,
     const int64_t head = r / rows, t = begin + r % rows, seen = causal ? t + 1 : keys;
     const int64_t at = (head / heads * times + t) * width + head % heads * size;
     Pair mine{0, 0};
-    for (int64_t c = threadIdx.x; c < size; c += blockDim.x)
-      mine.a += double{ys[at + c]} * dys[at + c];
-    const auto carried = static_cast<float>(block_sum(mine).a);
+    for (int64_t c = threadIdx.x; c < size; c += blockDim.x) mine.a += ys[at + c] * dys[at + c];
+    const float carried = block_sum(mine).a;
     const float log_sum = logs[head * times + t];
     float *const row = scores + r * keys, *const d = dp + r * keys;
     for (int64_t j = threadIdx.x; j < keys; j += blockDim.x) {

@@ -2,55 +2,95 @@
 #include "core/backends/cuda/cuda.h"
 #include "core/backends/cuda/math.cuh"
 
-// Over the columns of x [rows, channels]. Statistics are doubles until they are stored.
+// Over the columns of x [rows, channels]. What there is one of a channel is double until it is
+// stored; what there is one of an element is f32.
 namespace howmany::backends {
 namespace {
 
 using cuda::each;
 using cuda::OnDevice;
 using cuda::Pair;
+using cuda::Sums;
 
 int64_t row_count(const Tensor& x, int64_t width) { return width == 0 ? 0 : x.numel() / width; }
 
-// g(channel, mean, biased variance), in two passes as the reference.
+// g(channel, mean, biased variance), in two passes as the reference; the second mends what rounding
+// left of the mean (Chan, Golub and LeVeque 1983).
 template <typename G>
 void moments(const Tensor& x, int64_t channels, const OnDevice& on, G g) {
   const int64_t rows = row_count(x, channels);
   const float* const xs = x.data<float>();
-  Tensor kept = Tensor::empty({channels}, Dtype::f64, x.device());
-  double* const means = kept.mutable_data<double>();
+  Tensor kept = Tensor::empty({channels}, Dtype::f32, x.device());
+  float* const means = kept.mutable_data<float>();
   const double n = rows > 0 ? static_cast<double>(rows) : 1;
   cuda::reduce_columns(
       rows, channels, x.device(), on,
       [=] __device__(int64_t r, int64_t c) {
         return Pair{xs[r * channels + c], 0};
       },
-      [=] __device__(int64_t c, Pair sum) { means[c] = sum.a / n; });
+      [=] __device__(int64_t c, Sums sum) { means[c] = static_cast<float>(sum.a / n); });
   cuda::reduce_columns(
       rows, channels, x.device(), on,
       [=] __device__(int64_t r, int64_t c) {
-        const double off = xs[r * channels + c] - means[c];
-        return Pair{off * off, 0};
+        const float off = xs[r * channels + c] - means[c];
+        return Pair{off * off, off};
       },
-      [=] __device__(int64_t c, Pair sum) { g(c, means[c], sum.a / n); });
+      [=] __device__(int64_t c, Sums sum) {
+        const double rest = sum.b / n;
+        g(c, means[c] + rest, sum.a / n - rest * rest);
+      });
 }
 
 __device__ void move_towards(float& running, double target, double momentum) {
   running = static_cast<float>((1 - momentum) * running + momentum * target);
 }
 
-// Statistics of the batch become those of the layer; `exact` [2, C] holds mean and inverse
-// deviation in double for what follows.
+// act(factor (x - centre) + shift) in f32, of a channel each; what the centre lost when it was
+// rounded is in the shift.
+struct Line {
+  Line(const Tensor& like, int64_t channels)
+      : room(Tensor::empty({3, channels}, Dtype::f32, like.device())),
+        centre(room.mutable_data<float>()),
+        factor(centre + channels),
+        shift(factor + channels) {}
+  struct Put {
+    const float *scales, *shifts;
+    float *centre, *factor, *shift;
+    __device__ void operator()(int64_t c, double mean, double inv) const {
+      centre[c] = static_cast<float>(mean);
+      factor[c] = static_cast<float>(inv * scales[c]);
+      shift[c] = static_cast<float>(shifts[c] - (mean - centre[c]) * inv * scales[c]);
+    }
+  };
+  Put put(const Tensor& scales, const Tensor& shifts) const {
+    return {scales.data<float>(), shifts.data<float>(), centre, factor, shift};
+  }
+  void apply(const Tensor& x, Activation act, Tensor& y, const OnDevice& on) const {
+    const float *const xs = x.data<float>(), *const at = centre, *const by = factor,
+                       *const plus = shift;
+    float* const ys = y.mutable_data<float>();
+    const int64_t channels = room.shape()[1];
+    each(x.numel(), on, [=] __device__(int64_t i) {
+      const int64_t c = i % channels;
+      ys[i] = cuda::activate((xs[i] - at[c]) * by[c] + plus[c], act);
+    });
+  }
+
+  Tensor room;
+  float *centre, *factor, *shift;
+};
+
+// Statistics of the batch become those of the layer.
 struct Settle {
   float *mean, *inv_std, *running_mean, *running_var;
-  double* exact;
-  int64_t channels, rows;
+  Line::Put put;
+  int64_t rows;
   double momentum, epsilon;
   __device__ void operator()(int64_t c, double m, double variance) const {
-    exact[c] = m;
-    exact[channels + c] = 1 / sqrt(variance + epsilon);
+    const double inv = 1 / sqrt(variance + epsilon);
+    put(c, m, inv);
     mean[c] = static_cast<float>(m);
-    inv_std[c] = static_cast<float>(exact[channels + c]);
+    inv_std[c] = static_cast<float>(inv);
     if (rows < 2) return;  // nothing was seen
     const auto n = static_cast<double>(rows);
     move_towards(running_mean[c], m, momentum);
@@ -68,13 +108,10 @@ struct Terms {
         inv_std(in.inv_std.data<float>()),
         channels(in.scale.numel()),
         act(in.act) {}
-  __device__ double dz(int64_t i) const {
+  __device__ float dz(int64_t i) const {
     return y == nullptr ? dy[i] : dy[i] * cuda::activation_slope(y[i], act);
   }
-  __device__ double xhat(int64_t i) const {
-    const int64_t c = i % channels;
-    return (double{x[i]} - mean[c]) * inv_std[c];
-  }
+  __device__ float xhat(int64_t i, int64_t c) const { return (x[i] - mean[c]) * inv_std[c]; }
 
   const float *x, *dy, *y, *mean, *inv_std;
   int64_t channels;
@@ -87,26 +124,17 @@ void Cuda::batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift, 
                      BatchNormState& state, Tensor& mean, Tensor& inv_std, Tensor& y) const {
   const OnDevice on(x);
   const int64_t channels = scale.numel();
-  Tensor kept = Tensor::empty({2, channels}, Dtype::f64, x.device());
-  double* const exact = kept.mutable_data<double>();
+  const Line line(x, channels);
   const Settle settle{mean.mutable_data<float>(),
                       inv_std.mutable_data<float>(),
                       state.running_mean.mutable_data<float>(),
                       state.running_var.mutable_data<float>(),
-                      exact,
-                      channels,
+                      line.put(scale, shift),
                       row_count(x, channels),
                       state.momentum,
                       state.epsilon};
   moments(x, channels, on, settle);
-  const float *const xs = x.data<float>(), *const scales = scale.data<float>(),
-                     *const shifts = shift.data<float>();
-  float* const ys = y.mutable_data<float>();
-  each(x.numel(), on, [=] __device__(int64_t i) {
-    const int64_t c = i % channels;
-    const double z = (xs[i] - exact[c]) * exact[channels + c] * scales[c] + shifts[c];
-    ys[i] = cuda::activate(static_cast<float>(z), act);
-  });
+  line.apply(x, act, y, on);
 }
 
 void Cuda::batchnorm_inference(const Tensor& x, const Tensor& scale, const Tensor& shift,
@@ -114,17 +142,13 @@ void Cuda::batchnorm_inference(const Tensor& x, const Tensor& scale, const Tenso
   const OnDevice on(x);
   const int64_t channels = scale.numel();
   const double epsilon = state.epsilon;
-  const float *const xs = x.data<float>(), *const scales = scale.data<float>(),
-                     *const shifts = shift.data<float>();
+  const Line line(x, channels);
+  const Line::Put put = line.put(scale, shift);
   const float *const means = state.running_mean.data<float>(), *const variances =
                                                                    state.running_var.data<float>();
-  float* const ys = y.mutable_data<float>();
-  each(x.numel(), on, [=] __device__(int64_t i) {
-    const int64_t c = i % channels;
-    const double inv = 1 / sqrt(variances[c] + epsilon);
-    const double z = (double{xs[i]} - means[c]) * inv * scales[c] + shifts[c];
-    ys[i] = cuda::activate(static_cast<float>(z), act);
-  });
+  each(channels, on,
+       [=] __device__(int64_t c) { put(c, means[c], 1 / sqrt(variances[c] + epsilon)); });
+  line.apply(x, act, y, on);
 }
 
 void Cuda::batchnorm_moments(const Tensor& x, Tensor& mean, Tensor& variance) const {
@@ -145,10 +169,10 @@ void Cuda::batchnorm_backward_sums(const BatchNormBackward& in, Tensor& dots, Te
       row_count(in.x, terms.channels), terms.channels, in.x.device(), on,
       [=] __device__(int64_t r, int64_t c) {
         const int64_t i = r * terms.channels + c;
-        const double dz = terms.dz(i);
-        return Pair{dz * terms.xhat(i), dz};
+        const float dz = terms.dz(i);
+        return Pair{dz * terms.xhat(i, c), dz};
       },
-      [=] __device__(int64_t c, Pair total) {
+      [=] __device__(int64_t c, Sums total) {
         dot[c] = static_cast<float>(total.a);
         sum[c] = static_cast<float>(total.b);
       });
@@ -161,10 +185,11 @@ void Cuda::batchnorm_backward_input(const BatchNormBackward& in, const Tensor& d
   const float *const dot = dots.data<float>(), *const sum = sums.data<float>(),
                      *const scales = in.scale.data<float>();
   float* const out = dx.mutable_data<float>();
+  const auto share = static_cast<float>(1 / rows);
   each(in.x.numel(), on, [=] __device__(int64_t i) {
     const int64_t c = i % terms.channels;
-    const double slope = double{terms.inv_std[c]} * scales[c];
-    out[i] = static_cast<float>(slope * (terms.dz(i) - (sum[c] + terms.xhat(i) * dot[c]) / rows));
+    const float slope = terms.inv_std[c] * scales[c];
+    out[i] = slope * (terms.dz(i) - (sum[c] + terms.xhat(i, c) * dot[c]) * share);
   });
 }
 

@@ -156,7 +156,7 @@ void Cuda::conv2d_backward(const Tensor& x, const Tensor& w, const Tensor& dy, W
       [=] __device__(int64_t row, int64_t o) {
         return Pair{d[row * out + o], 0};
       },
-      [=] __device__(int64_t o, Pair sum) { slot.put(o, sum.a); });
+      [=] __device__(int64_t o, cuda::Sums sum) { slot.put(o, sum.a); });
 }
 
 }  // namespace howmany::backends

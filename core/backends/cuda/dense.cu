@@ -57,7 +57,7 @@ void Cuda::linear_backward(const Tensor& x, const Tensor& w, const Tensor& kept,
       [=] __device__(int64_t n, int64_t o) {
         return Pair{d[n * out + o], 0};
       },
-      [=] __device__(int64_t o, Pair sum) { slot.put(o, sum.a); });
+      [=] __device__(int64_t o, cuda::Sums sum) { slot.put(o, sum.a); });
 }
 
 void Cuda::embedding(const Tensor& ids, const Tensor& table, Tensor& y) const {

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "core/backends/cuda/cuda.h"
 #include "core/backends/cuda/launch.cuh"
 #include "core/backends/cuda/math.cuh"
@@ -37,12 +39,13 @@ void Cuda::dropout(const Tensor& x, double p, DropoutKey key, Tensor& y) const {
   const OnDevice on(x);
   const float* const in = x.data<float>();
   float* const out = y.mutable_data<float>();
-  const double bound = p * 0x1p32;
+  const auto bound = static_cast<uint64_t>(std::ceil(p * 0x1p32));  // bits below p 2^32 drop
+  const auto kept = static_cast<float>(1 / (1 - p));
   each(x.numel(), on, [=] __device__(int64_t i) {
     const auto element = static_cast<uint64_t>(key.first_element + i);
     const auto block = Rng(key.seed, key.stream).bits4(element / 4);
     const bool drop = block[element % 4] < bound;
-    out[i] = drop ? 0.0f : static_cast<float>(in[i] / (1 - p));
+    out[i] = drop ? 0.0f : in[i] * kept;
   });
 }
 
@@ -50,8 +53,8 @@ void Cuda::axpy(double alpha, const Tensor& x, Tensor& y) const {
   const OnDevice on(y);
   const float* const in = x.data<float>();
   float* const out = y.mutable_data<float>();
-  each(x.numel(), on,
-       [=] __device__(int64_t i) { out[i] = static_cast<float>(out[i] + alpha * in[i]); });
+  const auto factor = static_cast<float>(alpha);
+  each(x.numel(), on, [=] __device__(int64_t i) { out[i] += factor * in[i]; });
 }
 
 }  // namespace howmany::backends

@@ -60,19 +60,19 @@ struct Pool {
 
 // dx[i] = factor * sum of dy over the windows that see i and for which `counts`.
 template <typename Counts>
-void gather_windows(const Pool& pool, const Tensor& dy, Tensor& dx, double factor, Counts counts) {
+void gather_windows(const Pool& pool, const Tensor& dy, Tensor& dx, float factor, Counts counts) {
   const OnDevice on(dy);
   const float* const d = dy.data<float>();
   float* const out = dx.mutable_data<float>();
   each(dx.numel(), on, [=] __device__(int64_t i) {
     const Pool::Place p = pool.in_x(i);
-    double sum = 0;
+    float sum = 0;
     for (int64_t y = pool.first_window(p.y); y < pool.last_window(p.y, pool.out_height); ++y)
       for (int64_t x = pool.first_window(p.x); x < pool.last_window(p.x, pool.out_width); ++x) {
         const int64_t at = pool.at_y(p.n, y, x, p.c);
         if (counts(at, p)) sum += d[at];
       }
-    out[i] = static_cast<float>(factor * sum);
+    out[i] = factor * sum;
   });
 }
 
@@ -87,6 +87,10 @@ struct IsChosen {
     return chosen[at] == p.y * width + p.x;
   }
 };
+
+float share_of(Window window) {
+  return static_cast<float>(1 / static_cast<double>(window.size * window.size));
+}
 
 }  // namespace
 
@@ -120,21 +124,20 @@ void Cuda::max_pool_backward(const Tensor& chosen, const Tensor& dy, Window wind
 void Cuda::avg_pool(const Tensor& x, Window window, Tensor& y) const {
   const OnDevice on(x);
   const Pool pool(x.shape(), y.shape(), window);
-  const double share = 1 / static_cast<double>(window.size * window.size);
+  const float share = share_of(window);
   const float* const xs = x.data<float>();
   float* const ys = y.mutable_data<float>();
   each(y.numel(), on, [=] __device__(int64_t i) {
     const Pool::Place p = pool.in_y(i);
-    double sum = 0;
+    float sum = 0;
     pool.each_tap(p, [&](int64_t iy, int64_t ix) { sum += xs[pool.at_x(p.n, iy, ix, p.c)]; });
-    ys[i] = static_cast<float>(share * sum);
+    ys[i] = share * sum;
   });
 }
 
 void Cuda::avg_pool_backward(const Tensor& dy, Window window, Tensor& dx) const {
   const Pool pool(dx.shape(), dy.shape(), window);
-  const double share = 1 / static_cast<double>(window.size * window.size);
-  gather_windows(pool, dy, dx, share, Always{});
+  gather_windows(pool, dy, dx, share_of(window), Always{});
 }
 
 }  // namespace howmany::backends

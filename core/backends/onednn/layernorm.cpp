@@ -9,16 +9,24 @@ namespace {
 HM_SIMD void normalize_row(const float* __restrict x, const float* __restrict scale,
                            const float* __restrict shift, double epsilon, int64_t width,
                            float* mean, float* inv_std, float* __restrict y) {
-  float sum = 0, square = 0;
+  float sum = 0, left = 0, square = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t c = 0; c < width; ++c) sum += x[c];
   const float m = sum / static_cast<float>(width);
-#pragma omp simd reduction(+ : square)
-  for (int64_t c = 0; c < width; ++c) square += (x[c] - m) * (x[c] - m);
-  const double variance = static_cast<double>(square) / static_cast<double>(width);
+#pragma omp simd reduction(+ : left, square)
+  for (int64_t c = 0; c < width; ++c) {
+    const float off = x[c] - m;
+    left += off;
+    square += off * off;
+  }
+  // What rounding left of the mean comes off again: the corrected two-pass algorithm of Chan,
+  // Golub and LeVeque (1983).
+  const float rest = left / static_cast<float>(width);
+  const double variance = static_cast<double>(square) / static_cast<double>(width) -
+                          static_cast<double>(rest) * static_cast<double>(rest);
   const auto inv = static_cast<float>(1 / std::sqrt(variance + epsilon));
-  for (int64_t c = 0; c < width; ++c) y[c] = (x[c] - m) * inv * scale[c] + shift[c];
-  *mean = m;
+  for (int64_t c = 0; c < width; ++c) y[c] = (x[c] - m - rest) * inv * scale[c] + shift[c];
+  *mean = m + rest;
   *inv_std = inv;
 }
 
