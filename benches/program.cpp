@@ -33,6 +33,7 @@ std::string how_it_ended(const RankExit& end) {
 void run_rank(const Workload& work, Comm& comm, Device device, const Ranks::Body& body) {
   const DeviceScope on(device);
   const KernelScope kernels(work.kernels);
+  const PrecisionScope precision(work.precision);
   const std::chrono::milliseconds time(static_cast<int64_t>(work.timeout_seconds * 1e3));
   comm.set_timeout(time);
   set_patience(time);

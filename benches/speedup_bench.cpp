@@ -22,6 +22,7 @@ constexpr const char* kExamples = R"(Examples:
   speedup_bench --model mlp --mode single,ddp --devices cpu:0,cpu:1 --batch-per-device 512
   speedup_bench --mode model,pipeline:micro_batches=8,schedule=gpipe,hybrid --backend local
   speedup_bench --model resnet18 --mode ddp --backend gloo --device-count 1,2 --global-batch 32
+  speedup_bench --model resnet18 --mode ddp --devices cuda:0,cuda:1 --precision bf16
   speedup_bench --benchmark_filter=data_parallel --benchmark_out=speedup.json
 Flags of Google Benchmark (--benchmark_...) work as usual.
 Exit codes: 0 measured, 2 bad usage or input, 3 a measurement failed (the others are kept).)";
@@ -97,6 +98,8 @@ Case make_case(const Flags& flags, const std::string& model, const std::string& 
   c.work.global_batch = c.strong ? flags.global_batch : each * n;
   c.name = fmt::format("speedup/{}/{}/backend:{}/devices:{}/batch:{}/scaling:{}", mode, model,
                        backend, n, (c.work.global_batch + n - 1) / n, c.strong ? "strong" : "weak");
+  if (c.work.precision != Precision::f32)  // the names of f32 are as old as the bench
+    c.name += fmt::format("/precision:{}", name_of(c.work.precision));
   return c;
 }
 
@@ -160,22 +163,26 @@ std::vector<Case> make_cases(const Flags& flags, const Place& place) {
 SampleLine sample_line(const Case& c, const StepTimes& result,
                        const std::vector<std::string>& marks) {
   const Workload& work = c.work;
-  return {.name = c.name,
-          .samples = result.samples,
-          .flags = marks,
-          .parameters = {{"mode", work.mode},
-                         {"model", work.model},
-                         {"backend", work.backend},
-                         {"devices", std::to_string(work.count())},
-                         {"batch_per_device",
-                          std::to_string((work.global_batch + work.count() - 1) / work.count())},
-                         {"global_batch", std::to_string(work.global_batch)},
-                         {"scaling", c.strong ? "strong" : "weak"},
-                         {"kernels", work.kernels.empty()
-                                         ? std::string(backend_for(Tensor::empty({1})).name())
-                                         : work.kernels},
-                         {"cores_per_device", std::to_string(work.cores_per_device)}},
-          .world = work.ranks()};
+  return {
+      .name = c.name,
+      .samples = result.samples,
+      .flags = marks,
+      .parameters = {{"mode", work.mode},
+                     {"model", work.model},
+                     {"backend", work.backend},
+                     {"devices", std::to_string(work.count())},
+                     {"batch_per_device",
+                      std::to_string((work.global_batch + work.count() - 1) / work.count())},
+                     {"global_batch", std::to_string(work.global_batch)},
+                     {"scaling", c.strong ? "strong" : "weak"},
+                     {"kernels",
+                      work.kernels.empty()
+                          ? std::string(
+                                backend_for(Tensor::empty({1}, Dtype::f32, work.devices[0])).name())
+                          : work.kernels},
+                     {"precision", std::string(name_of(work.precision))},
+                     {"cores_per_device", std::to_string(work.cores_per_device)}},
+      .world = work.ranks()};
 }
 
 void report_case(benchmark::State& state, const Case& c, const Flags& flags,

@@ -21,6 +21,7 @@ constexpr const char* kExamples = R"(Examples:
   howmany train --mode ddp --devices cpu:0,cpu:1       the same losses, computed by two ranks
   howmany train --mode ddp --backend gloo              ... in processes of their own
   howmany train --model resnet18:image=64 --data photos --batch 16 --lr 0.01 --json
+  howmany train --model mlp --devices cuda:0 --precision bf16
 Prints the mean loss of every epoch. Ctrl-C ends after the running step and keeps what was printed.
 Exit codes: 0 done, 2 bad usage or input, 3 a rank or the data failed, 130 ended by Ctrl-C.)";
 
@@ -132,11 +133,17 @@ nlohmann::ordered_json summary(const Flags& flags, const std::vector<Epoch>& epo
   const Workload& work = flags.work;
   std::vector<std::string> devices;
   for (const Device& device : work.devices) devices.push_back(device.str());
-  nlohmann::ordered_json json = {
-      {"schema", "howmany.train/1"},       {"model", work.model}, {"mode", work.mode},
-      {"backend", work.backend},           {"devices", devices},  {"data", work.data},
-      {"global_batch", work.global_batch}, {"seed", work.seed},   {"interrupted", stopped},
-      {"epochs", nlohmann::json::array()}};
+  nlohmann::ordered_json json = {{"schema", "howmany.train/1"},
+                                 {"model", work.model},
+                                 {"mode", work.mode},
+                                 {"backend", work.backend},
+                                 {"devices", devices},
+                                 {"data", work.data},
+                                 {"global_batch", work.global_batch},
+                                 {"seed", work.seed},
+                                 {"interrupted", stopped},
+                                 {"precision", name_of(work.precision)},
+                                 {"epochs", nlohmann::json::array()}};
   for (const Epoch& epoch : epochs)
     json["epochs"].push_back(
         {{"mean_loss", epoch.mean_loss}, {"samples", epoch.samples}, {"seconds", epoch.seconds}});

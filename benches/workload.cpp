@@ -131,6 +131,11 @@ void add_flags(CLI::App& app, Workload& work) {
       ->transform(CLI::CheckedTransformer(on_bad));
   app.add_option("--kernels", work.kernels,
                  "reference, onednn or cuda (default: the best built in)");
+  app.add_option_function<std::string>(
+         "--precision", [&](const std::string& name) { work.precision = precision_named(name); },
+         "of what matrix products read on GPUs: " +
+             fmt::format("{}", fmt::join(precision_names(), ", ")))
+      ->default_str("f32");
   app.add_option("--optimizer", work.optimizer, "sgd, adam or adamw")->capture_default_str();
   app.add_option("--lr", work.optim.lr, "learning rate")->capture_default_str();
   app.add_option("--momentum", work.optim.momentum, "of sgd")->capture_default_str();
@@ -167,6 +172,7 @@ void check(const Workload& work) {
   make_optimizer(work.optimizer, work.optim);
   check_devices(work);
   if (!work.kernels.empty()) check_kernels(work);
+  check_precision(work.precision, work.devices);
   HM_REQUIRE(work.count() == 1 || traits.over_ranks || traits.over_devices,
              "mode {} uses one device, not {}", work.mode, work.count());
   work.ranks();

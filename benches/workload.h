@@ -11,6 +11,7 @@
 #include "core/data/dataset.h"
 #include "core/data/loader.h"
 #include "core/optim.h"
+#include "core/precision.h"
 #include "parallel/launch.h"
 #include "parallel/mode.h"
 
@@ -29,6 +30,7 @@ struct Workload {
   OnBadImage on_bad = OnBadImage::refuse;
   int workers = -1;     // of the loader in each rank; -1: two for files, none for synthetic data
   std::string kernels;  // empty: the best built in
+  Precision precision = Precision::f32;
   std::string optimizer = "sgd";
   OptimOptions optim;
   GradSyncOptions sync;
@@ -51,8 +53,9 @@ struct Workload {
   std::vector<Device> devices_together() const;
 };
 
-// The flags both programs take: --data, --workers, --on-bad-image, --kernels, --optimizer and its
-// numbers, --seed, --sync, --bucket-bytes, --sync-batchnorm, --cores-per-device, --timeout,
+// The flags both programs take: --data, --workers, --on-bad-image, --kernels, --precision,
+// --optimizer and its numbers, --seed, --sync, --bucket-bytes, --sync-batchnorm,
+// --cores-per-device, --timeout,
 // --oversubscribe.
 void add_flags(CLI::App& app, Workload& work);
 // Throws std::invalid_argument: unknown names (the nearest suggested), devices that are not there

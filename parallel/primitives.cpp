@@ -9,6 +9,7 @@
 #include "core/backend.h"
 #include "core/data/loader.h"
 #include "core/error.h"
+#include "core/precision.h"
 #include "core/profile/range.h"
 #include "core/profile/recorder.h"
 #include "parallel/first_failure.h"
@@ -95,6 +96,7 @@ struct ParallelApply::State {
   std::condition_variable wake, ended;
   const std::function<void(int)>* body = nullptr;
   const Backend* kernels = nullptr;
+  Precision precision = Precision::f32;
   int count = 0;    // threads that take part in this round
   int running = 0;  // ... and have not ended
   int64_t round = 0;
@@ -111,6 +113,7 @@ struct ParallelApply::State {
 void ParallelApply::State::run_one(int index) {
   try {
     const BackendScope as_caller(*kernels);
+    const PrecisionScope read_as_caller(precision);
     (*body)(index);
   } catch (...) {
     failure.keep(std::current_exception());
@@ -171,6 +174,7 @@ void ParallelApply::operator()(int count, const std::function<void(int)>& body) 
   std::unique_lock lock(state_->mutex);
   state_->body = &body;
   state_->kernels = &backend_for(Tensor::empty({1}, Dtype::f32, state_->devices[0]));
+  state_->precision = current_precision();
   state_->count = state_->running = count;
   state_->failure.forget();
   state_->at_work.assign(static_cast<size_t>(count), true);

@@ -26,7 +26,8 @@ std::vector<Tensor> scatter(const Tensor& x, std::span<const Device> devices);
 Tensor gather(std::span<const Tensor> parts, Device home);
 
 // body(i) on a thread bound to devices[i] for every i < count, at once; rethrows the first failure
-// when all ended. The threads are kept between calls and compute with the caller's kernels. One
+// when all ended. The threads are kept between calls and compute with the caller's kernels and in
+// its precision. One
 // that has not ended patience() after the first ends the process (patience.h).
 class ParallelApply {
  public:

@@ -20,7 +20,7 @@ struct Arguments {
   std::vector<std::string> models, modes, backends, devices;
   std::optional<int64_t> batch_per_device, global_batch;
   std::optional<int> cores_per_device, workers, rounds;
-  std::optional<std::string> kernels, data, on_bad_image, preset;
+  std::optional<std::string> kernels, precision, data, on_bad_image, preset;
   std::optional<double> time_budget, min_efficiency;
   std::optional<int64_t> seed;
   std::optional<std::string> samples;  // a count, "1.28M"

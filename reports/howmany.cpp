@@ -53,6 +53,8 @@ void add_measuring(CLI::App& app, Arguments& a) {
   app.add_option("--cores-per-device", a.cores_per_device, "Cores of a cpu device")
       ->check(CLI::Range(1, 4096));
   app.add_option("--kernels", a.kernels, "Kernel backend of the devices");
+  app.add_option("--precision", a.precision,
+                 "What matrix products read on GPUs: f32, tf32 or bf16; sums are f32 [f32]");
   app.add_option("--rounds", a.rounds, "Times everything is measured, in fresh processes [3]")
       ->check(CLI::Range(1, 1000));
   app.add_option("--time-budget", a.time_budget, "Seconds for the whole measurement")
@@ -101,6 +103,7 @@ void add_gpus(CLI::App& app, Arguments& a) {
       "  howmany gpus --mode all --devices cpu:0,cpu:1                    # which division is "
       "best?\n"
       "  howmany gpus --model resnet18 --global-batch 256 --samples 90M   # strong scaling\n"
+      "  howmany gpus --model resnet18 --devices cuda:0,cuda:1 --precision bf16\n"
       "  howmany gpus --resume X                                          # after Ctrl-C");
 }
 

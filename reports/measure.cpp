@@ -39,6 +39,7 @@ std::vector<std::string> bench_arguments(const Request& request, const Configura
   add(weak ? "--batch-per-device" : "--global-batch", std::to_string(c.batch));
   add("--seed", std::to_string(request.seed));
   add("--kernels", request.kernels);
+  if (request.precision != "f32") add("--precision", request.precision);
   add("--data", request.data);
   add("--on-bad-image", request.on_bad_image);
   add("--workers", request.workers < 0 ? "" : std::to_string(request.workers));
@@ -60,9 +61,10 @@ std::vector<std::string> run_arguments(const Request& request, const Configurati
 }
 
 std::string run_name(const Request& request, const Configuration& c) {
-  return fmt::format("speedup/{}/{}/backend:{}/devices:{}/batch:{}/scaling:{}", c.mode, c.model,
+  return fmt::format("speedup/{}/{}/backend:{}/devices:{}/batch:{}/scaling:{}{}", c.mode, c.model,
                      c.backend, c.devices, (global_batch(request, c) + c.devices - 1) / c.devices,
-                     request.scaling == Scaling::kWeak ? "weak" : "strong");
+                     request.scaling == Scaling::kWeak ? "weak" : "strong",
+                     request.precision == "f32" ? "" : "/precision:" + request.precision);
 }
 
 // The shape Google Benchmark gives a run that failed.

@@ -8,6 +8,7 @@
 #include "reports/files.h"
 #include "reports/json.h"
 #include "reports/record.h"
+#include "reports/suggest.h"
 
 namespace howmany {
 namespace {
@@ -37,6 +38,18 @@ void refuse_repeats(const std::vector<std::string>& devices) {
   std::set<std::string> seen;
   for (const std::string& device : devices) {
     refuse_if(!seen.insert(device).second, fmt::format("--devices names {} twice", device));
+  }
+}
+
+void refuse_precision(const Request& request) {
+  const std::vector<std::string> known = {"f32", "tf32", "bf16"};
+  refuse_if(std::find(known.begin(), known.end(), request.precision) == known.end(),
+            fmt::format("unknown precision \"{}\"{}; there are f32, tf32 and bf16",
+                        request.precision, did_you_mean(request.precision, known)));
+  if (request.precision == "f32") return;
+  for (const std::string& device : request.devices) {
+    refuse_if(!device.starts_with("cuda"),
+              fmt::format("precision {} needs a GPU, and {} is none", request.precision, device));
   }
 }
 
@@ -107,6 +120,7 @@ void check(const Request& request) {
   refuse_if(request.devices.empty(), "no device given");
   refuse_if(request.counts.empty(), "no device count to measure");
   refuse_repeats(request.devices);
+  refuse_precision(request);
   refuse_if(request.rounds < 1, "--rounds must be at least 1");
   const int most = *std::max_element(request.counts.begin(), request.counts.end());
   refuse_if(most > static_cast<int>(request.devices.size()),
@@ -135,6 +149,7 @@ nlohmann::ordered_json to_json(const Request& request) {
           {"scaling", request.scaling == Scaling::kWeak ? "weak" : "strong"},
           {"cores-per-device", request.cores_per_device},
           {"kernels", request.kernels},
+          {"precision", request.precision},
           {"data", request.data},
           {"on-bad-image", request.on_bad_image},
           {"workers", request.workers},
@@ -160,6 +175,7 @@ Request request_from_json(const nlohmann::json& json, const std::string& source)
   request.cores_per_device =
       static_cast<int>(root.at("cores-per-device").integer_between(1, kMostDevices));
   request.kernels = root.at("kernels").string();
+  request.precision = root.at("precision").string();
   request.data = root.at("data").string();
   request.on_bad_image = root.at("on-bad-image").string();
   request.workers = static_cast<int>(root.at("workers").integer_between(-1, kMostDevices));

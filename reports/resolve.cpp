@@ -204,6 +204,7 @@ void apply(const Arguments& a, Request& request) {
   if (!a.devices.empty()) request.devices = expanded(a.devices);
   if (a.cores_per_device) request.cores_per_device = *a.cores_per_device;
   if (a.kernels) request.kernels = *a.kernels;
+  if (a.precision) request.precision = *a.precision;
   if (a.data) request.data = *a.data == "synthetic" ? "" : *a.data;
   if (a.on_bad_image) request.on_bad_image = *a.on_bad_image;
   if (a.workers) request.workers = *a.workers;

@@ -52,6 +52,7 @@ std::map<std::string, std::string> parameters(const Request& request, const Conf
   if (request.scaling == Scaling::kWeak) all["batch_per_device"] = std::to_string(c.batch);
   if (request.sync_batchnorm) all["sync_batchnorm"] = "1";
   if (!request.kernels.empty()) all["kernels"] = request.kernels;
+  if (request.precision != "f32") all["precision"] = request.precision;
   if (!request.data.empty()) all["data"] = request.data;
   if (request.workers >= 0) all["workers"] = std::to_string(request.workers);
   return all;

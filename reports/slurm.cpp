@@ -71,6 +71,7 @@ std::string command(const Job& job) {
   if (!job.cuda) text += fmt::format(" --cores-per-device {}", request.cores_per_device);
   if (!request.data.empty()) text += " --data " + word(request.data);
   if (request.workers >= 0) text += fmt::format(" --workers {}", request.workers);
+  if (request.precision != "f32") text += " --precision " + request.precision;
   return text;
 }
 

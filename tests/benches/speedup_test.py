@@ -62,7 +62,8 @@ class Speedup(programs.TestCase):
         self.assertEqual(line["parameters"] | {"kernels": ""},
                          {"mode": "single", "model": "mlp:sizes=16-32-4", "backend": "local",
                           "devices": "1", "batch_per_device": "8", "global_batch": "8",
-                          "scaling": "weak", "kernels": "", "cores_per_device": "1"})
+                          "scaling": "weak", "kernels": "", "cores_per_device": "1",
+                          "precision": "f32"})
 
     def test_every_mode_and_backend_runs_on_one_to_three_devices(self):
         _, rows, lines = self.measure("--device-count", "1,2,3", "--oversubscribe", small=LAYERS)

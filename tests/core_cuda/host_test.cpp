@@ -54,7 +54,7 @@ TEST(Product, PromisesNoMoreAlignmentThanThereIs) {
   EXPECT_EQ(at(0x1010), 16u);
   EXPECT_EQ(at(0x1004), 4u);
   EXPECT_EQ(at(0), 256u);                                                   // nothing there
-  EXPECT_EQ(alignment_of(reinterpret_cast<const void*>(0x1000), 12), 16u);  // a batch, 48 bytes on
+  EXPECT_EQ(alignment_of(reinterpret_cast<const void*>(0x1000), 48), 16u);  // a batch
 }
 
 TEST(Product, KeepsAlgorithmsOfDifferentProblemsApart) {
@@ -70,10 +70,13 @@ TEST(Product, KeepsAlgorithmsOfDifferentProblemsApart) {
   Product apart = p, batched = p;
   apart.strides.a = 64;
   batched.batch = 2;
-  for (const Product& other : {longer, turned, added, biased, apart, batched})
+  Product half = p, short_ = p;
+  half.inputs = Precision::bf16;
+  short_.inputs = Precision::tf32;
+  for (const Product& other : {longer, turned, added, biased, apart, batched, half, short_})
     keys.insert(key_of(other, 0));
   keys.insert(key_of(p, 1));
-  EXPECT_EQ(keys.size(), 8u);
+  EXPECT_EQ(keys.size(), 10u);
 }
 
 TEST(Grid, HasAThreadForEachElementUpToItsMost) {

@@ -21,8 +21,14 @@ class Usage(programs.TestCase):
     def test_unknown_names_suggest_the_nearest(self):
         for flag, wrong, meant in (("--model", "resent18", "resnet18"), ("--mode", "dpp", "ddp"),
                                    ("--backend", "locl", "local"),
-                                   ("--kernels", "referense", "reference")):
+                                   ("--kernels", "referense", "reference"),
+                                   ("--precision", "bf61", "bf16")):
             self.refused_by_all((flag, wrong), wrong, meant)
+
+    def test_precisions_that_cpus_do_not_have(self):
+        for precision in ("tf32", "bf16"):
+            self.refused_by_all(("--devices", "cpu:0", "--precision", precision),
+                                f"precision {precision} needs a GPU", "cpu:0")
 
     def test_unknown_flags_suggest_the_nearest(self):
         self.refused_by_all(("--modle", "mlp"), "--modle", "--model")

@@ -84,6 +84,9 @@ TEST(Plan, RefusesWhatCannotBeMeasured) {
   EXPECT_THAT(changed([](Request& r) { r.counts = {3}; }), HasSubstr("3 devices are asked for"));
   EXPECT_THAT(changed([](Request& r) { r.devices = {"cpu:0", "cpu:0"}; }), HasSubstr("twice"));
   EXPECT_THAT(changed([](Request& r) { r.rounds = 0; }), HasSubstr("--rounds"));
+  EXPECT_THAT(changed([](Request& r) { r.precision = "bf61"; }), HasSubstr("did you mean bf16"));
+  EXPECT_THAT(changed([](Request& r) { r.precision = "bf16"; }),
+              HasSubstr("precision bf16 needs a GPU, and cpu:0 is none"));
   EXPECT_THAT(changed([](Request& r) { r.workloads[0].batch = 0; }), HasSubstr("at least 1"));
   EXPECT_THAT(changed([](Request& r) {
                 r.scaling = Scaling::kStrong;
@@ -100,6 +103,8 @@ TEST(Plan, ReadsBackWhatItWrote) {
   plan.request.time_budget = 12.5;
   plan.request.scaling = Scaling::kStrong;
   plan.request.oversubscribe = true;
+  plan.request.devices = {"cuda:0", "cuda:1"};
+  plan.request.precision = "tf32";
   write_plan(folder / "plan.json", plan);
   const Plan back = read_plan(folder / "plan.json");
   EXPECT_EQ(to_json(back.request), to_json(plan.request));

@@ -1,8 +1,12 @@
 // cuBLASLt's product and epilogues as its manual says them, in plain loops over the fake GPUs'
-// memory: column-major, D = epilogue(op(A) op(B) + beta C). Dimensions that do not fit are refused,
-// and so are pointers less aligned than the preference promised. See fake_cuda.cpp.
+// memory: column-major, D = epilogue(op(A) op(B) + beta C), A and B in f32, read as they are or
+// rounded to tf32, or in bf16, D in f32. Dimensions and types that do not fit are refused, and so
+// are pointers less aligned than the preference promised. See fake_cuda.cpp.
 #include <cublasLt.h>
 
+#include <bit>
+#include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <string_view>
 
@@ -12,12 +16,14 @@ extern "C" void hm_fake_gpu_leave();
 namespace {
 
 struct Layout {
+  cudaDataType type;
   uint64_t rows, columns;
   int64_t ld;
   int32_t batch = 1;
   int64_t apart = 0;
 };
 struct Description {
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const float* bias = nullptr;
@@ -43,9 +49,33 @@ void put(T& field, const void* value) {
 
 bool aligned(const void* p, uint32_t bytes) { return reinterpret_cast<uintptr_t>(p) % bytes == 0; }
 
-float element(const float* m, const Layout& layout, cublasOperation_t op, uint64_t i, uint64_t j) {
+// To the nearest of 11 significand bits.
+float to_tf32(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  return std::isfinite(value) ? std::bit_cast<float>((bits + 0x1000) & ~0x1fffU) : value;
+}
+
+float element(const char* m, const Layout& layout, const Description& what, cublasOperation_t op,
+              uint64_t i, uint64_t j) {
   const uint64_t row = op == CUBLAS_OP_N ? i : j, column = op == CUBLAS_OP_N ? j : i;
-  return m[row + column * static_cast<uint64_t>(layout.ld)];
+  const uint64_t at = row + column * static_cast<uint64_t>(layout.ld);
+  if (layout.type == CUDA_R_16BF) {
+    uint16_t half = 0;
+    std::memcpy(&half, m + at * sizeof half, sizeof half);
+    return std::bit_cast<float>(uint32_t{half} << 16);
+  }
+  float value = 0;
+  std::memcpy(&value, m + at * sizeof value, sizeof value);
+  return what.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? to_tf32(value) : value;
+}
+
+int64_t size_of(const Layout& layout) { return layout.type == CUDA_R_16BF ? 2 : 4; }
+
+bool types_fit(const Description& what, const Layout& a, const Layout& b, const Layout& d) {
+  const bool halves = a.type == CUDA_R_16BF;
+  return a.type == b.type && d.type == CUDA_R_32F &&
+         (what.compute == CUBLAS_COMPUTE_32F ||
+          (what.compute == CUBLAS_COMPUTE_32F_FAST_TF32 && !halves));
 }
 
 float finished(double sum, const Description& d, uint64_t row) {
@@ -55,9 +85,9 @@ float finished(double sum, const Description& d, uint64_t row) {
 
 struct OneProduct {
   const Description& what;
-  const float* a;
+  const char* a;
   const Layout& la;
-  const float* b;
+  const char* b;
   const Layout& lb;
   const float* c;
   float* d;
@@ -72,7 +102,8 @@ void multiply(const OneProduct& p) {
       const uint64_t at = i + j * static_cast<uint64_t>(p.ld.ld);
       double sum = 0;
       for (uint64_t l = 0; l < p.k; ++l)
-        sum += double{element(p.a, p.la, p.what.a, i, l)} * element(p.b, p.lb, p.what.b, l, j);
+        sum += double{element(p.a, p.la, p.what, p.what.a, i, l)} *
+               element(p.b, p.lb, p.what, p.what.b, l, j);
       sum *= double{p.factor};
       if (p.kept != 0) sum += double{p.kept * p.c[at]};
       p.d[at] = finished(sum, p.what, i);
@@ -87,9 +118,9 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) { return make(handle, ne
 size_t cublasLtGetVersion() { return 130'001; }
 const char* cublasLtGetStatusString(cublasStatus_t) { return "the fake cuBLASLt refuses"; }
 
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* made, cublasComputeType_t,
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* made, cublasComputeType_t compute,
                                         cudaDataType_t) {
-  return make(made, new Description);
+  return make(made, new Description{.compute = compute});
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t made) {
   delete &as<Description>(made);
@@ -106,11 +137,11 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t made,
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaDataType, uint64_t rows,
-                                          uint64_t columns, int64_t ld) {
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaDataType type,
+                                          uint64_t rows, uint64_t columns, int64_t ld) {
   if (rows == 0 || columns == 0 || ld < static_cast<int64_t>(rows))
     return CUBLAS_STATUS_INVALID_VALUE;
-  return make(made, new Layout{rows, columns, ld});
+  return make(made, new Layout{type, rows, columns, ld});
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t made) {
   delete &as<Layout>(made);
@@ -171,10 +202,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
       (plain_b ? lb.columns : lb.rows) != ld.columns || la.batch != ld.batch ||
       lb.batch != ld.batch)
     return CUBLAS_STATUS_INVALID_VALUE;
+  if (!types_fit(what, la, lb, ld)) return CUBLAS_STATUS_NOT_SUPPORTED;
   const float factor = *static_cast<const float*>(alpha), kept = *static_cast<const float*>(beta);
   for (int64_t i = 0; i < ld.batch; ++i) {
-    const auto* const first = static_cast<const float*>(a) + i * la.apart;
-    const auto* const second = static_cast<const float*>(b) + i * lb.apart;
+    const auto* const first = static_cast<const char*>(a) + i * la.apart * size_of(la);
+    const auto* const second = static_cast<const char*>(b) + i * lb.apart * size_of(lb);
     const auto* const added = static_cast<const float*>(c) + i * ld.apart;
     auto* const result = static_cast<float*>(d) + i * ld.apart;
     if (!aligned(first, promised.a) || !aligned(second, promised.b) || !aligned(result, promised.d))

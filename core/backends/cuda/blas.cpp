@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <string_view>
 
+#include "core/backends/cuda/cast.h"
 #include "core/backends/cuda/runtime.h"
 #include "core/error.h"
 
@@ -77,9 +76,10 @@ auto owned(T* made, Destroy destroy) {
   return std::unique_ptr<T, Destroy>(made, destroy);
 }
 
-auto layout_of(const Stored& s) {
+auto layout_of(const Stored& s, Precision kept = Precision::f32) {
   cublasLtMatrixLayout_t made = nullptr;
-  check(library().cublasLtMatrixLayoutCreate(&made, CUDA_R_32F, static_cast<uint64_t>(s.rows),
+  const cudaDataType type = kept == Precision::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+  check(library().cublasLtMatrixLayoutCreate(&made, type, static_cast<uint64_t>(s.rows),
                                              static_cast<uint64_t>(s.columns), s.ld),
         "matrix layout");
   auto layout = owned(made, library().cublasLtMatrixLayoutDestroy);
@@ -96,8 +96,9 @@ auto layout_of(const Stored& s) {
 
 auto description_of(const Product& p) {
   cublasLtMatmulDesc_t made = nullptr;
+  const bool tf32 = p.inputs == Precision::tf32;
   check(library().cublasLtMatmulDescCreate(
-            &made, tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+            &made, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
         "matmul description");
   auto description = owned(made, library().cublasLtMatmulDescDestroy);
   const auto set = [&](cublasLtMatmulDescAttributes_t which, const auto& value) {
@@ -148,8 +149,8 @@ PerDevice& per_device(int device) {
 struct Call {
   explicit Call(const Product& p)
       : description(description_of(p)),
-        a(layout_of(first_of(p))),
-        b(layout_of(second_of(p))),
+        a(layout_of(first_of(p), p.inputs)),
+        b(layout_of(second_of(p), p.inputs)),
         y(layout_of(result_of(p))) {}
   decltype(description_of(Product{})) description;
   decltype(layout_of(Stored{})) a, b, y;
@@ -176,6 +177,36 @@ cublasLtMatmulAlgo_t algorithm_for(const Call& call, const ProblemKey& key,
   const auto found = known->find(key);
   if (found != known->end()) return found->second;
   return known->emplace(key, ask(call, key, handle)).first->second;
+}
+
+void multiply_as_it_lies(const Product& p, int device, const OnDevice& on) {
+  const PerDevice& own = per_device(device);
+  const Call call(p);
+  const cublasLtMatmulAlgo_t algorithm = algorithm_for(call, key_of(p, device), own.handle);
+  const float beta = p.accumulate ? 1 : 0;
+  check(library().cublasLtMatmul(own.handle, call.description.get(), &p.factor, p.b, call.a.get(),
+                                 p.a, call.b.get(), &beta, p.y, call.y.get(), p.y, call.y.get(),
+                                 &algorithm, own.workspace, kWorkspace, on.stream()),
+        "matmul");
+}
+
+// The copies are the stream's to keep until the product is done, as all memory of the pool.
+void multiply_halves(Product p, int device, const OnDevice& on) {
+  const auto copy = [&](const void*& data, int64_t rows, int64_t columns, int64_t& stride,
+                        int64_t& apart) {
+    Half half = half_of({static_cast<const float*>(data), rows, columns,
+                         stride > 0 ? stride : columns, p.batch, apart},
+                        {DeviceType::cuda, device}, on);
+    data = half.room.raw();
+    stride = half.stride;
+    apart = half.apart;
+    return half;
+  };
+  const Half a =
+      copy(p.a, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.strides.a, p.apart.a);
+  const Half b =
+      copy(p.b, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.strides.b, p.apart.b);
+  multiply_as_it_lies(p, device, on);
 }
 
 // The sum of no products.
@@ -218,14 +249,15 @@ cublasLtEpilogue_t epilogue_of(const Product& p) {
 }
 
 uint32_t alignment_of(const void* p, int64_t apart) {
-  const auto address =
-      reinterpret_cast<uintptr_t>(p) | static_cast<uintptr_t>(apart) * sizeof(float);
+  const auto address = reinterpret_cast<uintptr_t>(p) | static_cast<uintptr_t>(apart);
   return address == 0
              ? kBestAlignment
              : std::min(kBestAlignment, uint32_t{1} << std::min(std::countr_zero(address), 8));
 }
 
 ProblemKey key_of(const Product& p, int device) {
+  constexpr int64_t kF32 = sizeof(float);
+  const int64_t input = p.inputs == Precision::bf16 ? 2 : kF32;
   return {device,
           p.m,
           p.n,
@@ -234,35 +266,26 @@ ProblemKey key_of(const Product& p, int device) {
           p.transpose_b,
           p.accumulate,
           epilogue_of(p),
-          alignment_of(p.a, p.apart.a),
-          alignment_of(p.b, p.apart.b),
-          alignment_of(p.y, p.apart.y),
+          alignment_of(p.a, input * p.apart.a),
+          alignment_of(p.b, input * p.apart.b),
+          alignment_of(p.y, kF32 * p.apart.y),
           alignment_of(p.bias),
           p.strides,
           p.batch,
-          p.apart};
+          p.apart,
+          p.inputs};
 }
 
 void multiply(const Product& p, int device) {
   if (p.m == 0 || p.n == 0) return;
   const OnDevice on(device);
   if (p.k == 0) return nothing(p, on);
-  const PerDevice& own = per_device(device);
-  const Call call(p);
-  const cublasLtMatmulAlgo_t algorithm = algorithm_for(call, key_of(p, device), own.handle);
-  const float beta = p.accumulate ? 1 : 0;
-  check(library().cublasLtMatmul(own.handle, call.description.get(), &p.factor, p.b, call.a.get(),
-                                 p.a, call.b.get(), &beta, p.y, call.y.get(), p.y, call.y.get(),
-                                 &algorithm, own.workspace, kWorkspace, on.stream()),
-        "matmul");
-}
-
-bool tf32() {
-  static const bool asked = [] {
-    const char* const text = std::getenv("HOWMANY_CUDA_TF32");
-    return text != nullptr && std::string_view(text) == "1";
-  }();
-  return asked;
+  Product read = p;
+  read.inputs = current_precision();
+  if (read.inputs == Precision::bf16)
+    multiply_halves(read, device, on);
+  else
+    multiply_as_it_lies(read, device, on);
 }
 
 std::string blas_version() {

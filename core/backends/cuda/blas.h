@@ -1,7 +1,7 @@
 // Matrix products by cuBLASLt, opened at run time as NCCL is, so that programs start where it is
 // not. Bias and relu ride in the product's epilogue. The algorithm for each problem is the first of
-// cuBLASLt's heuristics, asked once. f32 throughout, or through tf32 where HOWMANY_CUDA_TF32=1 says
-// so. Thread-safe. Private to core/backends/cuda.
+// cuBLASLt's heuristics, asked once. Sums and results are f32; the inputs are read in the precision
+// of the calling thread. Thread-safe. Private to core/backends/cuda.
 #pragma once
 
 #include <cublasLt.h>
@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/backend.h"
+#include "core/precision.h"
 
 namespace howmany::cuda {
 
@@ -22,8 +22,8 @@ struct Each {  // of a product's matrices
 // y [m,n] (+)= factor op(a) [m,k] op(b) [k,n], all row-major. Of `batch` matrices the next lies
 // `apart` elements on.
 struct Product {
-  const float* a = nullptr;
-  const float* b = nullptr;
+  const void* a = nullptr;
+  const void* b = nullptr;
   float* y = nullptr;
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false, accumulate = false;
@@ -33,6 +33,7 @@ struct Product {
   Each strides = {};  // from row to row; 0: dense
   int64_t batch = 1;
   Each apart = {};
+  Precision inputs = Precision::f32;  // bf16: a and b lie there so; else they are f32
 };
 
 // cuBLASLt thinks in columns: y^T [n,m] = op(b)^T op(a)^T, so b is its first matrix.
@@ -56,15 +57,16 @@ struct ProblemKey {
   Each strides;
   int64_t batch;
   Each apart;
+  Precision inputs;
   auto operator<=>(const ProblemKey&) const = default;
 };
-// In bytes, at most 256, of all matrices `apart` elements from each other.
+// In bytes, at most 256, of all matrices `apart` bytes from each other.
 uint32_t alignment_of(const void* p, int64_t apart = 0);
 ProblemKey key_of(const Product& p, int device);
 
+// a and b are f32, and are read in the thread's precision.
 void multiply(const Product& p, int device);
 
-bool tf32();                 // asked for by the environment
 std::string blas_version();  // "cuBLASLt 13.0.2"; throws Error when it cannot be opened
 
 }  // namespace howmany::cuda

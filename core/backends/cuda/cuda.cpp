@@ -20,8 +20,8 @@ std::unique_ptr<Backend> cuda() { return std::make_unique<Cuda>(); }
 
 std::string Cuda::version() const {
   const int runtime = CUDART_VERSION;
-  std::string text = fmt::format("{}, CUDA {}.{}{}", cuda::blas_version(), runtime / 1000,
-                                 runtime % 1000 / 10, cuda::tf32() ? ", tf32" : "");
+  std::string text =
+      fmt::format("{}, CUDA {}.{}", cuda::blas_version(), runtime / 1000, runtime % 1000 / 10);
   return gpu::count() > 0 ? text + ", " + gpu_name(0) : text;
 }
 

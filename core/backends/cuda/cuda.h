@@ -1,4 +1,5 @@
-// GPUs by cuBLASLt and own kernels, in f32. An operation is asked for and returns; what it writes
+// GPUs by cuBLASLt and own kernels, in f32; matrix products read their inputs in the thread's
+// precision (core/precision.h). An operation is asked for and returns; what it writes
 // is there for whatever is asked of the same GPU next. Only the losses, which give a number to the
 // host, wait. Convolutions are matrix products over columns that a kernel lays out. Private to
 // core/backends/cuda.

@@ -1,0 +1,45 @@
+#include "core/precision.h"
+
+#include "core/error.h"
+#include "core/names.h"
+
+namespace howmany {
+namespace {
+
+thread_local Precision chosen = Precision::f32;
+
+}  // namespace
+
+std::vector<std::string_view> precision_names() {
+  return {
+#define X(name, what) #name,
+      HM_PRECISIONS(X)
+#undef X
+  };
+}
+
+std::string_view name_of(Precision precision) {
+  return precision_names()[static_cast<size_t>(precision)];
+}
+
+Precision precision_named(std::string_view name) {
+#define X(id, what) \
+  if (name == #id) return Precision::id;
+  HM_PRECISIONS(X)
+#undef X
+  throw std::invalid_argument(unknown_name("precision", name, precision_names()));
+}
+
+void check_precision(Precision precision, std::span<const Device> devices) {
+  if (precision == Precision::f32) return;
+  for (const Device& device : devices)
+    HM_REQUIRE(device.type == DeviceType::cuda, "precision {} needs a GPU, and {} is none",
+               name_of(precision), device.str());
+}
+
+Precision current_precision() { return chosen; }
+
+PrecisionScope::PrecisionScope(Precision precision) : outer_(chosen) { chosen = precision; }
+PrecisionScope::~PrecisionScope() { chosen = outer_; }
+
+}  // namespace howmany

@@ -1,0 +1,60 @@
+// How matrix products on GPUs read their f32 inputs: as they are, or rounded to a shorter format
+// that the tensor cores multiply many times as fast. Sums and results are f32 all the same, and so
+// are parameters, gradients and activations. CPUs know f32 alone. A choice holds for the calling
+// thread, and for those that compute for it (parallel_apply's).
+//
+//   check_precision(Precision::bf16, devices);
+//   const PrecisionScope how(Precision::bf16);  // of this thread, until it ends
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/device.h"
+
+namespace howmany {
+
+// X(name, "what an input keeps"): significand bits, of 24, and the range of f32.
+#define HM_PRECISIONS(X)                    \
+  X(f32, "all 24 bits of its significand")  \
+  X(tf32, "11 bits: no copy, tensor cores") \
+  X(bf16, "8 bits: copied, tensor cores at twice that rate")
+
+enum class Precision {
+#define X(name, what) name,
+  HM_PRECISIONS(X)
+#undef X
+};
+
+std::string_view name_of(Precision precision);
+std::vector<std::string_view> precision_names();
+// These throw std::invalid_argument: for an unknown name, the nearest suggested; for a device that
+// cannot, before anything ran.
+Precision precision_named(std::string_view name);
+void check_precision(Precision precision, std::span<const Device> devices);
+
+Precision current_precision();  // of the calling thread; f32 unless chosen
+
+class PrecisionScope {
+ public:
+  explicit PrecisionScope(Precision precision);
+  ~PrecisionScope();
+  PrecisionScope(const PrecisionScope&) = delete;
+  PrecisionScope& operator=(const PrecisionScope&) = delete;
+
+ private:
+  Precision outer_;
+};
+
+// The upper half of an f32, rounded to the nearest, ties to even; a NaN stays one.
+constexpr uint16_t to_bf16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  if ((bits & 0x7fff'ffff) > 0x7f80'0000) return static_cast<uint16_t>(bits >> 16 | 0x40);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+constexpr float from_bf16(uint16_t half) { return std::bit_cast<float>(uint32_t{half} << 16); }
+
+}  // namespace howmany
