@@ -3,7 +3,6 @@
 // that its callbacks take; and at the end it is detached, because what stays enabled goes on
 // costing 10 to 20 % of a step.
 #include <cupti.h>
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +14,7 @@
 #include "core/error.h"
 #include "core/gpu.h"
 #include "core/profile/cupti_records.h"
+#include "core/shared_library.h"
 
 namespace howmany {
 namespace {
@@ -35,11 +35,23 @@ namespace {
   X(cuptiActivityGetNextRecord)     \
   X(cuptiActivityGetNumDroppedRecords)
 
-struct Library {
-#define X(name) decltype(&::name) name = nullptr;
-  HM_CUPTI_CALLS(X)
-#undef X
+struct Library : SharedLibrary {
+  // Records of another major version are laid out otherwise.
+  Library()
+      : SharedLibrary("libcupti.so." + std::to_string(CUPTI_API_VERSION / 10'000),
+                      HM_CUPTI_LIBRARY) {
+    uint32_t version = 0;
+    HM_ENSURE(cuptiGetVersion(&version) == CUPTI_SUCCESS &&
+                  version / 10'000 == CUPTI_API_VERSION / 10'000,
+              "libcupti is of version {}, built for {}", version, CUPTI_API_VERSION);
+  }
+  HM_CUPTI_CALLS(HM_LIBRARY_CALL)
 };
+
+const Library& library() {
+  static const Library cupti;
+  return cupti;
+}
 
 // The calls of a launch tell its thread and time; OVERHEAD and others would only be passed over.
 constexpr CUpti_ActivityKind kKinds[] = {
@@ -47,34 +59,6 @@ constexpr CUpti_ActivityKind kKinds[] = {
     CUPTI_ACTIVITY_KIND_MEMCPY2,           CUPTI_ACTIVITY_KIND_MEMSET,
     CUPTI_ACTIVITY_KIND_RUNTIME,           CUPTI_ACTIVITY_KIND_DRIVER};
 constexpr size_t kBufferBytes = size_t{4} << 20, kBuffers = 64, kAlignment = 8;
-
-// HM_CUPTI_LIBRARY: where it was when this was built, for hosts whose loader does not know it.
-void* open_library() {
-  const std::string name = "libcupti.so." + std::to_string(CUPTI_API_VERSION / 10'000);
-  for (const char* const file : {name.c_str(), HM_CUPTI_LIBRARY})
-    if (void* const library = dlopen(file, RTLD_NOW | RTLD_LOCAL)) return library;
-  throw Error(fmt::format("{}: {}", name, dlerror()));
-}
-
-Library load() {
-  void* const library = open_library();  // stays open: its threads may outlive any session
-  Library cupti;
-#define X(call)                                                               \
-  cupti.call = reinterpret_cast<decltype(cupti.call)>(dlsym(library, #call)); \
-  HM_ENSURE(cupti.call != nullptr, "libcupti has no {}", #call);
-  HM_CUPTI_CALLS(X)
-#undef X
-  uint32_t version = 0;  // records of another major version are laid out otherwise
-  HM_ENSURE(cupti.cuptiGetVersion(&version) == CUPTI_SUCCESS &&
-                version / 10'000 == CUPTI_API_VERSION / 10'000,
-            "libcupti is of version {}, built for {}", version, CUPTI_API_VERSION);
-  return cupti;
-}
-
-const Library& library() {
-  static const Library cupti = load();
-  return cupti;
-}
 
 void check(CUptiResult result, const char* what) {
   if (result == CUPTI_SUCCESS) return;

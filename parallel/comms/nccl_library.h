@@ -5,6 +5,8 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include "core/shared_library.h"
+
 namespace howmany {
 
 #define HM_NCCL_CALLS(X)    \
@@ -19,13 +21,12 @@ namespace howmany {
   X(ncclBroadcast)          \
   X(ncclAllGather) X(ncclReduceScatter) X(ncclSend) X(ncclRecv) X(ncclGroupStart) X(ncclGroupEnd)
 
-struct NcclLibrary {
-  // Throws EngineError when the library cannot be opened.
+struct NcclLibrary : SharedLibrary {
+  // Throws Error when the library cannot be opened.
   static const NcclLibrary& get();
 
-#define X(name) decltype(&::name) name = nullptr;
-  HM_NCCL_CALLS(X)
-#undef X
+  NcclLibrary();
+  HM_NCCL_CALLS(HM_LIBRARY_CALL)
 };
 
 // Throw EngineError. Not ready yet (ncclInProgress) is no error.

@@ -1,7 +1,5 @@
 #include "core/backends/cuda/blas.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -12,6 +10,7 @@
 #include "core/backends/cuda/cast.h"
 #include "core/backends/cuda/runtime.h"
 #include "core/error.h"
+#include "core/shared_library.h"
 
 namespace howmany::cuda {
 namespace {
@@ -32,38 +31,19 @@ namespace {
   X(cublasLtMatmulAlgoGetHeuristic)       \
   X(cublasLtMatmul)
 
-struct Library {
-#define X(name) decltype(&::name) name = nullptr;
-  HM_CUBLASLT_CALLS(X)
-#undef X
+struct Library : SharedLibrary {
+  Library()
+      : SharedLibrary("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR), HM_CUBLASLT_LIBRARY) {}
+  HM_CUBLASLT_CALLS(HM_LIBRARY_CALL)
 };
+
+const Library& library() {
+  static const Library lt;
+  return lt;
+}
 
 constexpr size_t kWorkspace = size_t{32} << 20;  // as NVIDIA advises for Hopper
 constexpr uint32_t kBestAlignment = 256;
-
-// HM_CUBLASLT_LIBRARY: where it was when this was built, for hosts whose loader does not know it.
-void* open_library() {
-  const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
-  for (const char* const file : {name.c_str(), HM_CUBLASLT_LIBRARY})
-    if (void* const library = dlopen(file, RTLD_NOW | RTLD_LOCAL)) return library;
-  throw Error(fmt::format("[cuda] {}: {}", name, dlerror()));
-}
-
-Library load() {
-  void* const library = open_library();  // stays open
-  Library lt;
-#define X(call)                                                         \
-  lt.call = reinterpret_cast<decltype(lt.call)>(dlsym(library, #call)); \
-  HM_ENSURE(lt.call != nullptr, "[cuda] libcublasLt has no {}", #call);
-  HM_CUBLASLT_CALLS(X)
-#undef X
-  return lt;
-}
-
-const Library& library() {
-  static const Library lt = load();
-  return lt;
-}
 
 void check(cublasStatus_t status, const char* what) {
   HM_ENSURE(status == CUBLAS_STATUS_SUCCESS, "[cuda] {}: {}", what,
