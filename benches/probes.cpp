@@ -55,7 +55,8 @@ Proof probe_kernels(std::string_view name) {
 }
 
 Proof probe_comm(std::string_view name) {
-  if (!comm_traits(name).threads) return probe_in_processes(name);
+  const CommTraits traits = comm_traits(name);
+  if (!traits.threads || traits.gpus) return probe_in_processes(name);
   launch_threads(2, add_up, name);
   return {"two ranks met and agreed", {}};
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "core/device.h"
@@ -28,6 +29,9 @@ void copy(void* to, Device to_device, const void* from, Device from_device, int6
 void zero(void* to, int index, int64_t bytes);
 
 void synchronize(int index);  // all that was asked for is done
+// The cudaEvent_t of that moment, for streams of libraries that must begin behind what was asked of
+// the device until now, and behind nothing later.
+std::shared_ptr<void> mark(int index);
 MemoryUse memory_use(int index);
 void release_cached_memory(int index);
 

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/gpu.h"
 #include "core/names.h"
 #include "core/profile/range.h"
 #include "core/profile/recorder.h"
@@ -78,14 +79,15 @@ bool Work::ready() const {
   return state_->done;
 }
 
-struct Comm::Progress {
-  struct Task {
-    const char* operation;
-    int64_t bytes;
-    Call call;
-    std::shared_ptr<Work::State> state;
-  };
+struct Comm::Task {
+  const char* operation;
+  int64_t bytes;
+  Call call;
+  std::shared_ptr<void> mark;  // see CommEngine::set_mark
+  std::shared_ptr<Work::State> state = nullptr;
+};
 
+struct Comm::Progress {
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Task> queue;
@@ -122,6 +124,8 @@ std::string_view Comm::backend() const { return engine_->name(); }
 
 std::map<std::string, std::string> Comm::details() const { return engine_->details(); }
 
+Device Comm::home() const { return engine_->home(); }
+
 bool Comm::failed() const {
   std::lock_guard lock(progress_->mutex);
   return progress_->failure != nullptr;
@@ -143,21 +147,28 @@ void Comm::abort(std::string_view why) {
   engine_->abort(why);
 }
 
-std::unique_ptr<Comm::Failure> Comm::attempt(const char* operation, int64_t bytes,
-                                             const Call& call) {
+// Where the device stands now, not when the comm thread comes to it: by then it was asked for more.
+Comm::Task Comm::task(const char* operation, int64_t bytes, Call call) const {
+  const Device home = engine_->home();
+  return {operation, bytes, std::move(call),
+          home.type == DeviceType::cuda ? gpu::mark(home.index) : nullptr};
+}
+
+std::unique_ptr<Comm::Failure> Comm::attempt(const Task& task) {
   {
     std::lock_guard lock(progress_->mutex);
     if (progress_->failure) return std::make_unique<Failure>(*progress_->failure);
   }
-  Range range(Category::comm, operation, static_cast<uint64_t>(bytes));
+  Range range(Category::comm, task.operation, static_cast<uint64_t>(task.bytes));
   const auto start = std::chrono::steady_clock::now();
   const auto failure = [&](std::vector<int> peers, const char* why) {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    return keep(Failure(*engine_, operation, std::move(peers), elapsed.count(), why));
+    return keep(Failure(*engine_, task.operation, std::move(peers), elapsed.count(), why));
   };
   try {
     engine_->set_timeout(timeout_);
-    call();
+    engine_->set_mark(task.mark);
+    task.call();
     return nullptr;
   } catch (const EngineError& e) {
     return failure(e.peers(), e.what());
@@ -169,15 +180,17 @@ std::unique_ptr<Comm::Failure> Comm::attempt(const char* operation, int64_t byte
 
 void Comm::run(const char* operation, int64_t bytes, const Call& call) {
   if (!progress_->idle()) return start(operation, bytes, call).wait();
-  if (const auto failure = attempt(operation, bytes, call)) failure->raise();
+  if (const auto failure = attempt(task(operation, bytes, call))) failure->raise();
 }
 
 Work Comm::start(const char* operation, int64_t bytes, Call call) {
   auto state = std::make_shared<Work::State>();
+  Task mine = task(operation, bytes, std::move(call));
+  mine.state = state;
   {
     std::lock_guard lock(progress_->mutex);
     if (progress_->failure) progress_->failure->raise();
-    progress_->queue.push_back({operation, bytes, std::move(call), state});
+    progress_->queue.push_back(std::move(mine));
     if (!progress_->thread.joinable())
       progress_->thread = std::jthread([this, track = current_track()] {
         const TrackScope same(track, "communication");
@@ -194,11 +207,11 @@ void Comm::work_through() {
   for (;;) {
     p.changed.wait(lock, [&p] { return p.stopping || !p.queue.empty(); });
     if (p.queue.empty()) return;
-    Progress::Task task = std::move(p.queue.front());
+    Task task = std::move(p.queue.front());
     p.queue.pop_front();
     p.busy = true;
     lock.unlock();
-    auto failure = attempt(task.operation, task.bytes, task.call);
+    auto failure = attempt(task);
     task.call = nullptr;  // lets go of the buffer before the waiter goes on
     lock.lock();
     p.busy = false;
@@ -222,9 +235,12 @@ CommTraits comm_traits(std::string_view name) {
   throw std::invalid_argument(unknown_name("backend", name, comm_names()));
 }
 
-std::vector<std::string_view> thread_comm_names() {
+std::vector<std::string_view> thread_comm_names(int ranks) {
   std::vector<std::string_view> names = comm_names();
-  std::erase_if(names, [](std::string_view name) { return !comm_traits(name).threads; });
+  std::erase_if(names, [&](std::string_view name) {
+    const CommTraits traits = comm_traits(name);
+    return !traits.threads || (traits.gpus && ranks > gpu::count());
+  });
   return names;
 }
 

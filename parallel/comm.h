@@ -1,6 +1,8 @@
 // A Comm is an ordered group of ranks. Every rank calls the same collectives in the same order with
-// the same sizes and dtypes; size 1 is a valid no-op. Tensors are on the CPU, contiguous, of any
-// dtype the op allows. Every call has a timeout; after a failure the Comm is poisoned and every
+// the same sizes and dtypes; size 1 is a valid no-op. Tensors are of any dtype the op allows, on
+// any device: nccl works on the memory of its rank's GPU, behind what that GPU was asked for before
+// the call and beside what it is asked for later; what lies elsewhere is copied, as is all that is
+// on GPUs with the others. Every call has a timeout; after a failure the Comm is poisoned and every
 // later call throws the first error. One thread per rank issues calls; asynchronous ones run on the
 // Comm's own thread, in order. send and receive tensors of one call must not overlap.
 //
@@ -44,9 +46,9 @@ class CommError : public Error {
   int rank_, peer_;
 };
 
-// A started collective. wait() returns when the buffer is ready or throws the failure; the
-// operation's own timeout bounds it. Dropping a Work without waiting is a bug, but safe once the
-// Comm is gone.
+// A started collective. wait() returns when the buffer is ready, on a GPU too, or throws the
+// failure; the operation's own timeout bounds it. Dropping a Work without waiting is a bug, but
+// safe once the Comm is gone.
 class [[nodiscard]] Work {
  public:
   Work() = default;  // already done
@@ -76,6 +78,8 @@ class Comm {
   std::string_view backend() const;
   // What the engine learned about itself: MPI's "version", "thread_level", "cuda_aware", ...
   std::map<std::string, std::string> details() const;
+  // Where the engine works, so that what is there is not copied: nccl's GPU, else the CPU.
+  Device home() const;
   void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }  // default 30 s
   std::chrono::milliseconds timeout() const { return timeout_; }
 
@@ -112,13 +116,15 @@ class Comm {
 
  private:
   struct Failure;
+  struct Task;      // a call, and how it is told of
   struct Progress;  // the comm thread, its queue, the first failure
   friend class Work;
   using Call = std::function<void()>;
 
   void run(const char* operation, int64_t bytes, const Call& call);
   Work start(const char* operation, int64_t bytes, Call call);
-  std::unique_ptr<Failure> attempt(const char* operation, int64_t bytes, const Call& call);
+  std::unique_ptr<Failure> attempt(const Task& task);
+  Task task(const char* operation, int64_t bytes, Call call) const;
   std::unique_ptr<Failure> keep(Failure failure);
   void check_not_failed() const;
   void check(const char* operation, const Tensor& t) const;
@@ -135,7 +141,8 @@ class Comm {
 };
 
 std::vector<std::string_view> comm_names();
-std::vector<std::string_view> thread_comm_names();  // those whose ranks may be threads
+// Those whose ranks may be so many threads here.
+std::vector<std::string_view> thread_comm_names(int ranks);
 // Throws std::invalid_argument for an unknown name.
 CommTraits comm_traits(std::string_view name);
 

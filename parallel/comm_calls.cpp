@@ -15,31 +15,27 @@ bool overlap(const Tensor& a, const Tensor& b) {
   return first < second + b.bytes() && second < first + a.bytes();
 }
 
-// Engines work on memory of the host, so what is on a GPU goes through a copy there.
-bool on_gpu(const Tensor& t) { return t.device().type == DeviceType::cuda; }
-Tensor to_host(const Tensor& t) { return on_gpu(t) ? t.to(Device{}) : t; }
-
 // Where results land, before they go back to `t`. `used`: what is there counts.
 class Landing {
  public:
-  Landing(const Tensor& t, bool used) : t_(t), host_(used ? to_host(t) : room(t)) {}
-  Tensor& host() { return host_; }
+  Landing(CommEngine& engine, const Tensor& t, bool used)
+      : t_(t),
+        there_(is_home(engine, t) ? t
+               : used             ? at_home(engine, t)
+                                  : room_for(engine, t)) {}
+  Tensor& there() { return there_; }
   void back() {
-    if (on_gpu(t_)) t_.copy_from(host_);
+    if (!there_.shares_storage_with(t_)) t_.copy_from(there_);
   }
 
  private:
-  static Tensor room(const Tensor& t) {
-    return on_gpu(t) ? Tensor::empty(t.shape(), t.dtype()) : t;
-  }
-
-  Tensor t_, host_;
+  Tensor t_, there_;
 };
 
 template <typename Body>
-void landed(const Tensor& t, bool used, Body body) {
-  Landing landing(t, used);
-  body(landing.host());
+void landed(CommEngine& engine, const Tensor& t, bool used, Body body) {
+  Landing landing(engine, t, used);
+  body(landing.there());
   landing.back();
 }
 
@@ -69,7 +65,7 @@ void Comm::all_reduce(Tensor t, ReduceOp op) {
   check("all_reduce", t);
   if (size_ == 1 || t.numel() == 0) return check_not_failed();
   run("all_reduce", t.bytes(),
-      [&] { landed(t, true, [&](Tensor& h) { engine_->all_reduce(h, op); }); });
+      [&] { landed(*engine_, t, true, [&](Tensor& there) { engine_->all_reduce(there, op); }); });
 }
 
 Work Comm::all_reduce_async(Tensor t, ReduceOp op) {
@@ -77,7 +73,7 @@ Work Comm::all_reduce_async(Tensor t, ReduceOp op) {
   if (size_ == 1 || t.numel() == 0) return check_not_failed(), Work();
   const int64_t bytes = t.bytes();
   return start("all_reduce", bytes, [this, t = std::move(t), op] {
-    landed(t, true, [&](Tensor& h) { engine_->all_reduce(h, op); });
+    landed(*engine_, t, true, [&](Tensor& there) { engine_->all_reduce(there, op); });
   });
 }
 
@@ -86,7 +82,7 @@ void Comm::broadcast(Tensor t, int root) {
   check_rank("broadcast", "root", root);
   if (size_ == 1 || t.numel() == 0) return check_not_failed();
   run("broadcast", t.bytes(),
-      [&] { landed(t, true, [&](Tensor& h) { engine_->broadcast(h, root); }); });
+      [&] { landed(*engine_, t, true, [&](Tensor& there) { engine_->broadcast(there, root); }); });
 }
 
 void Comm::all_gather(const Tensor& send, Tensor receive) {
@@ -94,8 +90,10 @@ void Comm::all_gather(const Tensor& send, Tensor receive) {
   check_not_failed();
   if (size_ == 1) return receive.view(send.shape()).copy_from(send);
   if (send.numel() == 0) return;
-  run("all_gather", receive.bytes(),
-      [&] { landed(receive, false, [&](Tensor& h) { engine_->all_gather(to_host(send), h); }); });
+  run("all_gather", receive.bytes(), [&] {
+    landed(*engine_, receive, false,
+           [&](Tensor& there) { engine_->all_gather(at_home(*engine_, send), there); });
+  });
 }
 
 void Comm::reduce_scatter(const Tensor& send, Tensor receive, ReduceOp op) {
@@ -104,7 +102,8 @@ void Comm::reduce_scatter(const Tensor& send, Tensor receive, ReduceOp op) {
   if (size_ == 1) return receive.copy_from(send);
   if (receive.numel() == 0) return;
   run("reduce_scatter", send.bytes(), [&] {
-    landed(receive, false, [&](Tensor& h) { engine_->reduce_scatter(to_host(send), h, op); });
+    landed(*engine_, receive, false,
+           [&](Tensor& there) { engine_->reduce_scatter(at_home(*engine_, send), there, op); });
   });
 }
 
@@ -116,8 +115,9 @@ void Comm::gather(const Tensor& send, Tensor receive, int root) {
   if (size_ == 1) return receive.copy_from(send);
   if (send.numel() == 0) return;
   run("gather", send.bytes() * size_, [&] {
-    if (rank_ != root) return engine_->gather(to_host(send), receive, root);
-    landed(receive, false, [&](Tensor& h) { engine_->gather(to_host(send), h, root); });
+    if (rank_ != root) return engine_->gather(at_home(*engine_, send), receive, root);
+    landed(*engine_, receive, false,
+           [&](Tensor& there) { engine_->gather(at_home(*engine_, send), there, root); });
   });
 }
 
@@ -129,8 +129,9 @@ void Comm::scatter(const Tensor& send, Tensor receive, int root) {
   if (size_ == 1) return receive.copy_from(send);
   if (receive.numel() == 0) return;
   run("scatter", receive.bytes() * size_, [&] {
-    landed(receive, false,
-           [&](Tensor& h) { engine_->scatter(rank_ == root ? to_host(send) : send, h, root); });
+    landed(*engine_, receive, false, [&](Tensor& there) {
+      engine_->scatter(rank_ == root ? at_home(*engine_, send) : send, there, root);
+    });
   });
 }
 
@@ -146,8 +147,10 @@ void Comm::all_to_all(const Tensor& send, Tensor receive) {
   check_not_failed();
   if (size_ == 1) return receive.copy_from(send);
   if (send.numel() == 0) return;
-  run("all_to_all", send.bytes(),
-      [&] { landed(receive, false, [&](Tensor& h) { engine_->all_to_all(to_host(send), h); }); });
+  run("all_to_all", send.bytes(), [&] {
+    landed(*engine_, receive, false,
+           [&](Tensor& there) { engine_->all_to_all(at_home(*engine_, send), there); });
+  });
 }
 
 void Comm::check_peer(const char* operation, const Tensor& t, int peer) const {
@@ -159,14 +162,15 @@ void Comm::check_peer(const char* operation, const Tensor& t, int peer) const {
 void Comm::send(const Tensor& t, int peer, int tag) {
   check_peer("send", t, peer);
   if (t.numel() == 0) return check_not_failed();
-  run("send", t.bytes(), [&] { engine_->send(to_host(t), peer, tag); });
+  run("send", t.bytes(), [&] { engine_->send(at_home(*engine_, t), peer, tag); });
 }
 
 void Comm::receive(Tensor t, int peer, int tag) {
   check_peer("receive", t, peer);
   if (t.numel() == 0) return check_not_failed();
-  run("receive", t.bytes(),
-      [&] { landed(t, false, [&](Tensor& h) { engine_->receive(h, peer, tag); }); });
+  run("receive", t.bytes(), [&] {
+    landed(*engine_, t, false, [&](Tensor& there) { engine_->receive(there, peer, tag); });
+  });
 }
 
 Work Comm::send_async(Tensor t, int peer, int tag) {
@@ -174,7 +178,7 @@ Work Comm::send_async(Tensor t, int peer, int tag) {
   if (t.numel() == 0) return check_not_failed(), Work();
   const int64_t bytes = t.bytes();
   return start("send", bytes,
-               [=, this, t = std::move(t)] { engine_->send(to_host(t), peer, tag); });
+               [=, this, t = std::move(t)] { engine_->send(at_home(*engine_, t), peer, tag); });
 }
 
 Work Comm::receive_async(Tensor t, int peer, int tag) {
@@ -182,7 +186,7 @@ Work Comm::receive_async(Tensor t, int peer, int tag) {
   if (t.numel() == 0) return check_not_failed(), Work();
   const int64_t bytes = t.bytes();
   return start("receive", bytes, [=, this, t = std::move(t)] {
-    landed(t, false, [&](Tensor& h) { engine_->receive(h, peer, tag); });
+    landed(*engine_, t, false, [&](Tensor& there) { engine_->receive(there, peer, tag); });
   });
 }
 

@@ -20,8 +20,9 @@
 #define HM_COMMS_MPI(X)
 #endif
 #if HM_HAVE_NCCL
-#define HM_COMMS_NCCL(X) \
-  X(nccl, "NCCL between GPUs, one a rank", CommTraits{.processes = true, .gpus = true})
+#define HM_COMMS_NCCL(X)                   \
+  X(nccl, "NCCL between GPUs, one a rank", \
+    CommTraits{.threads = true, .processes = true, .gpus = true})
 #else
 #define HM_COMMS_NCCL(X)
 #endif

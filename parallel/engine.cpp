@@ -2,7 +2,20 @@
 
 #include <numeric>
 
+#include "core/gpu.h"
+
 namespace howmany {
+namespace {
+
+bool is_gpu(Device device) { return device.type == DeviceType::cuda; }
+
+// The device was asked for the copy, or for its room, after the call was.
+Tensor marked(CommEngine& engine, Tensor t) {
+  if (is_gpu(engine.home())) engine.set_mark(gpu::mark(engine.home().index));
+  return t;
+}
+
+}  // namespace
 
 Roster Roster::of(const std::vector<int>& members) const {
   Roster some{.world = world, .ranks = {}};
@@ -16,6 +29,19 @@ Roster Roster::of(const std::vector<int>& members) const {
 CommEngine::CommEngine(int rank, int size) : rank_(rank), size_(size) {
   roster_ = {.world = size, .ranks = std::vector<int>(static_cast<size_t>(size))};
   std::iota(roster_.ranks.begin(), roster_.ranks.end(), 0);
+}
+
+bool is_home(const CommEngine& engine, const Tensor& t) {
+  const Device home = engine.home();
+  return is_gpu(home) ? t.device() == home : !is_gpu(t.device());
+}
+
+Tensor at_home(CommEngine& engine, const Tensor& t) {
+  return is_home(engine, t) ? t : marked(engine, t.to(engine.home()));
+}
+
+Tensor room_for(CommEngine& engine, const Tensor& t) {
+  return marked(engine, Tensor::empty(t.shape(), t.dtype(), engine.home()));
 }
 
 }  // namespace howmany

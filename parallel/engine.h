@@ -55,6 +55,12 @@ class CommEngine {
   void set_roster(Roster roster) { roster_ = std::move(roster); }
   const Roster& roster() const { return roster_; }  // a world on unknown hosts, unless set
 
+  // Where the tensors of calls are: Comm copies those that are elsewhere, there and back.
+  virtual Device home() const { return {}; }
+  // Of home() where that is a GPU: what the next call begins behind (see gpu::mark). What the
+  // device is asked for later goes on beside the call.
+  void set_mark(std::shared_ptr<void> mark) { mark_ = std::move(mark); }
+
   virtual void all_reduce(Tensor& t, ReduceOp op) = 0;
   virtual void broadcast(Tensor& t, int root) = 0;
   virtual void all_gather(const Tensor& send, Tensor& receive) = 0;
@@ -74,12 +80,20 @@ class CommEngine {
 
  protected:
   std::chrono::milliseconds timeout() const { return timeout_; }
+  const std::shared_ptr<void>& mark() const { return mark_; }
 
  private:
   const int rank_, size_;
   std::chrono::milliseconds timeout_{30'000};
   Roster roster_;
+  std::shared_ptr<void> mark_;
 };
+
+// `t` itself where it is at the engine's home (whichever cores of it, on the CPU), else a copy or
+// room for it there, which the next call then waits for.
+bool is_home(const CommEngine& engine, const Tensor& t);
+Tensor at_home(CommEngine& engine, const Tensor& t);
+Tensor room_for(CommEngine& engine, const Tensor& t);
 
 namespace comms {
 

@@ -119,8 +119,10 @@ Tensor introduction(const Place& place) {
 }
 
 void introduce(CommEngine& engine, const Place& place) {
-  Tensor all = Tensor::zeros({place.world * static_cast<int64_t>(kIntroduction)}, Dtype::u8);
-  engine.all_gather(introduction(place), all);
+  const Tensor mine = at_home(engine, introduction(place));
+  Tensor there = room_for(engine, Tensor::empty({place.world, mine.numel()}, Dtype::u8));
+  engine.all_gather(mine, there);
+  const Tensor all = there.to(Device{});
   Roster roster = engine.roster();
   std::vector<std::string> programs;
   for (int r = 0; r < place.world; ++r) {

@@ -39,7 +39,7 @@ def flags_of(entries):
 
 
 def needs_cuda(header):
-    return "backends/cuda/" in header.as_posix() or header.name == "gpu_on_host.h"
+    return "backends/cuda/" in header.as_posix() or header.name in ("gpu_on_host.h", "fake_gpu.h")
 
 
 def check(compiler, flags, header):

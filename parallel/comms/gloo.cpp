@@ -12,14 +12,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
-#include <optional>
-#include <thread>
 #include <utility>
 
 #include "parallel/comm_list.h"
 #include "parallel/comms/combine.h"
 #include "parallel/comms/gloo_device.h"
-#include "parallel/comms/gloo_rendezvous.h"
+#include "parallel/comms/gloo_last_words.h"
 
 namespace howmany {
 namespace {
@@ -27,8 +25,6 @@ namespace {
 using Milliseconds = std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-// How long a rank that failed waits for word from the others, to tell who is silent.
-constexpr Milliseconds kInquiry(1000);
 // Apart from the slots of gloo's own collectives, whose top byte ends at 8.
 constexpr uint64_t kMessages = uint64_t{0x10} << 56;
 
@@ -50,7 +46,10 @@ class Gloo : public CommEngine {
  public:
   Gloo(int rank, int size, std::shared_ptr<Rendezvous> rendezvous, std::string prefix,
        Milliseconds timeout)
-      : CommEngine(rank, size), rendezvous_(std::move(rendezvous)), prefix_(std::move(prefix)) {
+      : CommEngine(rank, size),
+        rendezvous_(std::move(rendezvous)),
+        prefix_(std::move(prefix)),
+        words_(rendezvous_, prefix_, rank, size) {
     set_timeout(timeout);
     if (size > 1) connect();
   }
@@ -161,14 +160,13 @@ class Gloo : public CommEngine {
   // A group has a transport of its own, which stays on the cores that its ranks are bound to now.
   std::unique_ptr<CommEngine> split(const std::vector<int>& members, int index,
                                     const std::string& id) override {
-    return std::make_unique<Gloo>(index, static_cast<int>(members.size()), rendezvous_, key(id),
-                                  timeout());
+    return std::make_unique<Gloo>(index, static_cast<int>(members.size()), rendezvous_,
+                                  prefix_ + "/" + id, timeout());
   }
 
   void abort(std::string_view why) noexcept override {
     if (!context_) return;
-    leave_word("abort", fmt::format("{} {}", rank(), why));
-    leave_word(fmt::format("failed/{}", rank()), "aborted");
+    words_.abort(why);
     close();
   }
 
@@ -191,7 +189,7 @@ class Gloo : public CommEngine {
   // Who never came to the rendezvous.
   int absent() {
     for (int r = 0; r < size(); ++r)
-      if (!heard(std::to_string(r))) return r;
+      if (!words_.heard(std::to_string(r))) return r;
     return -1;
   }
 
@@ -204,51 +202,11 @@ class Gloo : public CommEngine {
     }
   }
 
-  // gloo tells what broke, seldom who broke it: a failure spreads by closed connections. So each
-  // rank that fails leaves word first, and the silent one is the cause.
+  // A failure spreads by closed connections.
   [[noreturn]] void fail(const std::string& what) {
-    rendezvous_->set_deadline(Clock::now() + kInquiry);
-    leave_word(fmt::format("failed/{}", rank()), what);
+    words_.fail(what);
     close();
-    if (const auto culprit = aborted()) throw *culprit;
-    std::vector<int> silent;
-    for (const auto until = Clock::now() + kInquiry; Clock::now() < until;) {
-      silent.clear();
-      for (int r = 0; r < size(); ++r)
-        if (r != rank() && !heard(fmt::format("failed/{}", r))) silent.push_back(r);
-      if (silent.empty()) break;
-      std::this_thread::sleep_for(Milliseconds(10));
-    }
-    if (const auto culprit = aborted()) throw *culprit;
-    throw EngineError(silent, silent.empty() ? what : "failed: " + what);
-  }
-
-  std::optional<EngineError> aborted() {
-    if (!heard("abort")) return {};
-    try {
-      const std::vector<char> word = rendezvous_->get(key("abort"));
-      const std::string text(word.begin(), word.end());
-      return EngineError(std::atoi(text.c_str()),
-                         "failed: " + text.substr(std::min(text.find(' ') + 1, text.size())));
-    } catch (const std::exception&) {
-      return {};  // being written, or rank 0 is gone with it
-    }
-  }
-
-  bool heard(const std::string& word) {
-    try {
-      return rendezvous_->has(key(word));
-    } catch (const std::exception&) {
-      return false;
-    }
-  }
-
-  void leave_word(const std::string& where, const std::string& text) noexcept {
-    try {
-      rendezvous_->set(key(where), {text.begin(), text.end()});
-    } catch (const std::exception&) {
-      // Somebody was first, or rank 0 is gone with it: the closed connections tell.
-    }
+    throw words_.verdict(what);
   }
 
   // Ends every operation, here and on the peers: in gloo a wait that times out closes all pairs.
@@ -270,10 +228,9 @@ class Gloo : public CommEngine {
     }
   }
 
-  std::string key(const std::string& name) const { return prefix_ + "/" + name; }
-
   const std::shared_ptr<Rendezvous> rendezvous_;
   const std::string prefix_;
+  LastWords words_;
   std::shared_ptr<::gloo::Context> context_;
 };
 

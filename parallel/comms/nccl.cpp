@@ -1,16 +1,20 @@
-// NCCL between GPUs, one per rank: the device of a rank is its local rank. Tensors are on the CPU,
-// so each call copies through pinned host memory to the device and back, and that is part of what
-// it costs. The communicator is nonblocking: every call is polled, with the stream and NCCL's own
-// error state, so that a peer that died or hangs ends it within the timeout, by ncclCommAbort.
-// NCCL knows no tags: messages between two ranks are received in the order sent.
+// NCCL between GPUs, one per rank: the device of a rank is its local rank. Calls run on that GPU's
+// memory, on a stream of their own beside compute: it waits for the mark that compute made when the
+// call was asked for. The communicator is nonblocking: every call is polled, with the stream and
+// NCCL's own error state, until it is done, so that a peer that died or hangs ends it within the
+// timeout, by ncclCommAbort; whoever waits for the Work therefore needs no stream's help. NCCL
+// knows no tags: messages between two ranks are received in the order sent.
 #include <atomic>
 #include <cstring>
 #include <functional>
+#include <mutex>
+#include <numeric>
+#include <optional>
 #include <thread>
 
 #include "core/error.h"
 #include "parallel/comm_list.h"
-#include "parallel/comms/gloo_rendezvous.h"
+#include "parallel/comms/gloo_last_words.h"
 #include "parallel/comms/nccl_library.h"
 
 namespace howmany {
@@ -20,6 +24,8 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLook(200);  // between looks for word from a peer that gave up
+// A short call is watched closely; in a long one the looks would disturb who asks the GPU for more.
+constexpr std::chrono::microseconds kBusy(1000), kNap(20);
 
 ncclDataType_t type_for(float) { return ncclFloat32; }
 ncclDataType_t type_for(double) { return ncclFloat64; }
@@ -44,48 +50,33 @@ ncclRedOp_t op_of(ReduceOp op) {
 }
 
 size_t count_of(const Tensor& t) { return static_cast<size_t>(t.numel()); }
-size_t bytes_of(const Tensor& t) { return static_cast<size_t>(t.bytes()); }
-
-// Memory on the device with pinned memory of the host beside it; grows, never shrinks.
-class Staging {
+// Makes a device current for the thread, which may be Comm's own, and its former one at the end.
+class OnGpu {
  public:
-  Staging() = default;
-  ~Staging() { release(); }
-  Staging(const Staging&) = delete;
-  Staging& operator=(const Staging&) = delete;
-
-  char* device(size_t bytes) {
-    reserve(bytes);
-    return static_cast<char*>(device_);
+  explicit OnGpu(int device) {
+    check_cuda(cudaGetDevice(&before_));
+    check_cuda(cudaSetDevice(device));
   }
-  void load(const Tensor& t, cudaStream_t stream) {
-    reserve(bytes_of(t));
-    std::memcpy(host_, t.raw(), bytes_of(t));
-    check_cuda(cudaMemcpyAsync(device_, host_, bytes_of(t), cudaMemcpyHostToDevice, stream));
-  }
-  void fetch(size_t bytes, cudaStream_t stream) {
-    check_cuda(cudaMemcpyAsync(host_, device_, bytes, cudaMemcpyDeviceToHost, stream));
-  }
-  void store(Tensor& t) const { std::memcpy(t.mutable_raw(), host_, bytes_of(t)); }
+  ~OnGpu() { cudaSetDevice(before_); }
+  OnGpu(const OnGpu&) = delete;
+  OnGpu& operator=(const OnGpu&) = delete;
 
  private:
-  void reserve(size_t bytes) {
-    if (bytes <= size_) return;
-    release();
-    check_cuda(cudaMalloc(&device_, bytes));
-    check_cuda(cudaMallocHost(&host_, bytes));
-    size_ = bytes;
-  }
-  void release() {
-    cudaFree(device_);
-    cudaFreeHost(host_);
-    device_ = host_ = nullptr;
-    size_ = 0;
-  }
-
-  void *device_ = nullptr, *host_ = nullptr;
-  size_t size_ = 0;
+  int before_ = 0;
 };
+
+bool done(cudaError_t state) {
+  if (state == cudaErrorNotReady) return cudaGetLastError(), false;
+  check_cuda(state);
+  return true;
+}
+
+void keep_for_good(const std::vector<Tensor>& tensors) {
+  static std::mutex mutex;
+  static auto* const kept = new std::vector<Tensor>;
+  const std::lock_guard lock(mutex);
+  kept->insert(kept->end(), tensors.begin(), tensors.end());
+}
 
 class Nccl : public CommEngine {
  public:
@@ -97,20 +88,22 @@ class Nccl : public CommEngine {
         device_(device),
         rendezvous_(std::move(rendezvous)),
         path_(std::move(path)),
+        words_(std::in_place, rendezvous_, path_, rank, size),
         nccl_(&NcclLibrary::get()) {
     set_timeout(timeout);
-    check_cuda(cudaSetDevice(device_));
+    const OnGpu on(device_);
     check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     const ncclUniqueId id = exchange_id();
-    guarded([&] {
+    guarded({}, [&] {
       check_nccl(nccl_->ncclCommInitRankConfig(&comm_, size, id, rank, &config));
-      settle();
+      settle(everybody());
     });
   }
   ~Nccl() override {
-    if (comm_ != nullptr) nccl_->ncclCommAbort(comm_);  // never waits for the others
+    if (words_) words_->leave();
+    if (comm_ != nullptr) part_from_the_others();
     if (stream_ != nullptr) cudaStreamDestroy(stream_);
   }
 
@@ -121,71 +114,70 @@ class Nccl : public CommEngine {
     nccl_->ncclGetVersion(&version);
     return {
         {"version", fmt::format("{}.{}.{}", version / 10'000, version / 100 % 100, version % 100)},
-        {"staging", "through pinned host memory"}};
+        {"staging", "none on the rank's GPU; other tensors are copied there and back"}};
+  }
+  Device home() const override {
+    return nccl_ == nullptr ? Device{} : Device{DeviceType::cuda, device_};
   }
 
   void all_reduce(Tensor& t, ReduceOp op) override {
-    run(&t, &t, [&](char* in, char* out) {
-      return nccl_->ncclAllReduce(in, out, count_of(t), type_of(t), op_of(op), comm_, stream_);
+    run({t}, [&] {
+      return nccl_->ncclAllReduce(t.raw(), t.mutable_raw(), count_of(t), type_of(t), op_of(op),
+                                  comm_, stream_);
     });
   }
   void broadcast(Tensor& t, int root) override {
-    run(&t, &t, [&](char* in, char* out) {
-      return nccl_->ncclBroadcast(in, out, count_of(t), type_of(t), root, comm_, stream_);
+    run({t}, [&] {
+      return nccl_->ncclBroadcast(t.raw(), t.mutable_raw(), count_of(t), type_of(t), root, comm_,
+                                  stream_);
     });
   }
   void all_gather(const Tensor& send, Tensor& receive) override {
-    run(&send, &receive, [&](char* in, char* out) {
-      return nccl_->ncclAllGather(in, out, count_of(send), type_of(send), comm_, stream_);
+    run({send, receive}, [&] {
+      return nccl_->ncclAllGather(send.raw(), receive.mutable_raw(), count_of(send), type_of(send),
+                                  comm_, stream_);
     });
   }
   void reduce_scatter(const Tensor& send, Tensor& receive, ReduceOp op) override {
-    run(&send, &receive, [&](char* in, char* out) {
-      return nccl_->ncclReduceScatter(in, out, count_of(receive), type_of(send), op_of(op), comm_,
-                                      stream_);
+    run({send, receive}, [&] {
+      return nccl_->ncclReduceScatter(send.raw(), receive.mutable_raw(), count_of(receive),
+                                      type_of(send), op_of(op), comm_, stream_);
     });
   }
   void gather(const Tensor& send, Tensor& receive, int root) override {
-    const bool is_root = rank() == root;
-    run(&send, is_root ? &receive : nullptr, [&](char* in, char* out) {
+    run({send, receive}, [&] {
       return in_group([&] {
-        send_to(root, in, send);
-        for (int r = 0; r < size() && is_root; ++r) receive_from(r, part(out, r, send), send);
+        send_to(root, send);
+        for (int r = 0; r < size() && rank() == root; ++r) receive_from(r, part(receive, r));
       });
     });
   }
   void scatter(const Tensor& send, Tensor& receive, int root) override {
-    const bool is_root = rank() == root;
-    run(is_root ? &send : nullptr, &receive, [&](char* in, char* out) {
+    run({send, receive}, [&] {
       return in_group([&] {
-        receive_from(root, out, receive);
-        for (int r = 0; r < size() && is_root; ++r) send_to(r, part(in, r, receive), receive);
+        receive_from(root, receive);
+        for (int r = 0; r < size() && rank() == root; ++r) send_to(r, part(send, r));
       });
     });
   }
   void all_to_all(const Tensor& send, Tensor& receive) override {
-    const Tensor one = send.view({send.numel()}).rows(0, send.numel() / size());
-    run(&send, &receive, [&](char* in, char* out) {
+    run({send, receive}, [&] {
       return in_group([&] {
         for (int r = 0; r < size(); ++r) {
-          send_to(r, part(in, r, one), one);
-          receive_from(r, part(out, r, one), one);
+          send_to(r, part(send, r));
+          receive_from(r, part(receive, r));
         }
       });
     });
   }
   void send(const Tensor& t, int peer, int) override {
-    run(&t, nullptr, [&](char* in, char*) {
-      return nccl_->ncclSend(in, count_of(t), type_of(t), peer, comm_, stream_);
-    });
+    run({t}, [&] { return in_group([&] { send_to(peer, t); }); }, {peer});
   }
   void receive(Tensor& t, int peer, int) override {
-    run(nullptr, &t, [&](char*, char* out) {
-      return nccl_->ncclRecv(out, count_of(t), type_of(t), peer, comm_, stream_);
-    });
+    run({t}, [&] { return in_group([&] { receive_from(peer, t); }); }, {peer});
   }
   void barrier() override {
-    Tensor token = Tensor::zeros({1});
+    Tensor token = room_for(*this, Tensor::empty({1}));
     all_reduce(token, ReduceOp::sum);
   }
 
@@ -199,70 +191,106 @@ class Nccl : public CommEngine {
   void abort(std::string_view why) noexcept override {
     if (size() == 1) return;
     aborted_ = true;  // whoever waits ends the communicator
-    leave_word(why);
+    words_->abort(why);
   }
 
  private:
-  // in, out: device memory with `send` in it and for `receive`.
-  using Call = std::function<ncclResult_t(char* in, char* out)>;
-
-  void run(const Tensor* send, Tensor* receive, const Call& call) {
-    guarded([&] {
-      check_cuda(cudaSetDevice(device_));  // of this thread, which may be Comm's own
-      if (send != nullptr) in_.load(*send, stream_);
-      char* const in = send != nullptr ? in_.device(0) : nullptr;
-      char* const out = receive != nullptr ? out_.device(bytes_of(*receive)) : nullptr;
-      check_nccl(call(in, out));
-      settle();
-      if (receive != nullptr) out_.fetch(bytes_of(*receive), stream_);
-      wait_until([this] {
-        const cudaError_t state = cudaStreamQuery(stream_);
-        if (state != cudaErrorNotReady) check_cuda(state);
-        return state == cudaSuccess;
-      });
-      if (receive != nullptr) out_.store(*receive);
+  // touched: the tensors whose memory the call works on; peers: without whom it cannot end.
+  void run(const std::vector<Tensor>& touched, const std::function<ncclResult_t()>& call,
+           const std::vector<int>& peers) {
+    guarded(touched, [&] {
+      const OnGpu on(device_);
+      check_cuda(cudaStreamWaitEvent(stream_, marked(), 0));
+      check_nccl(call());
+      settle(peers);
+      wait_until(peers, [this] { return done(cudaStreamQuery(stream_)); });
     });
   }
+  void run(const std::vector<Tensor>& touched, const std::function<ncclResult_t()>& call) {
+    run(touched, call, everybody());
+  }
+  std::vector<int> everybody() const {
+    std::vector<int> ranks(static_cast<size_t>(size()));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return ranks;
+  }
+
+  cudaEvent_t marked() const { return static_cast<cudaEvent_t>(mark().get()); }
 
   // Until a nonblocking call has been taken in.
-  void settle() {
-    wait_until([this] {
-      ncclResult_t state = ncclSuccess;
-      check_nccl(nccl_->ncclCommGetAsyncError(comm_, &state));
-      check_nccl(state);
-      return state != ncclInProgress;
-    });
+  void settle(const std::vector<int>& peers) {
+    wait_until(peers, [this] { return !in_progress(); });
   }
 
+  bool in_progress() const {
+    ncclResult_t state = ncclSuccess;
+    check_nccl(nccl_->ncclCommGetAsyncError(comm_, &state));
+    check_nccl(state);
+    return state == ncclInProgress;
+  }
+
+  // The peers have as long as the timeout from when this rank's own GPU came to the call.
   template <typename Done>
-  void wait_until(Done done) {
-    const auto start = Clock::now();
-    auto next_look = start + kLook;
-    while (!done()) {
-      ncclResult_t state = ncclSuccess;
-      check_nccl(nccl_->ncclCommGetAsyncError(comm_, &state));
-      check_nccl(state);
+  void wait_until(const std::vector<int>& peers, Done is_done) {
+    auto start = Clock::now(), next_look = start + kLook;
+    bool begun = mark() == nullptr;
+    std::optional<int> left;
+    while (!is_done()) {
+      in_progress();  // throws what went wrong meanwhile
       if (aborted_) throw EngineError(-1, "aborted");
       const auto now = Clock::now();
+      if (!begun) {
+        start = now;
+        begun = done(cudaEventQuery(marked()));
+      }
       if (now - start > timeout()) throw EngineError(-1, "nothing came");
       if (now > next_look) {
         next_look = now + kLook;
-        look_for_word();
+        if (const std::string why = words_->first_failure(); !why.empty())
+          throw EngineError(-1, why);
+        if (left) throw EngineError(*left, "left");
+        left = words_->heard_leave(peers);  // perhaps with this call done
       }
-      std::this_thread::yield();
+      if (now - start < kBusy)
+        std::this_thread::yield();
+      else
+        std::this_thread::sleep_for(kNap);
     }
   }
 
   // What fails ends the communicator, here and, by the word left, on the peers.
   template <typename Body>
-  void guarded(Body body) {
+  void guarded(const std::vector<Tensor>& touched, Body body) {
     try {
       body();
     } catch (const EngineError& e) {
-      leave_word(e.what());
+      words_->fail(e.what());
       if (comm_ != nullptr) nccl_->ncclCommAbort(comm_);
       comm_ = nullptr;
-      throw;
+      keep_from_the_pool(touched);
+      if (e.peer() >= 0) throw;
+      throw words_->verdict(e.what());
+    }
+  }
+
+  // The others may still be reading what the last call sent them; they have moments for it.
+  void part_from_the_others() noexcept {
+    try {
+      const auto end = Clock::now() + kLook;
+      check_nccl(nccl_->ncclCommFinalize(comm_));
+      while (in_progress() && Clock::now() < end) std::this_thread::sleep_for(kNap);
+    } catch (const std::exception&) {  // broken by others, which they will tell
+    }
+    nccl_->ncclCommAbort(comm_);  // never waits for the others
+  }
+
+  // An aborted call leaves its memory within moments; if not, nobody gets that memory any more.
+  void keep_from_the_pool(const std::vector<Tensor>& touched) {
+    const auto end = Clock::now() + kLook;
+    while (cudaStreamQuery(stream_) == cudaErrorNotReady) {
+      cudaGetLastError();
+      if (Clock::now() > end) return keep_for_good(touched);
+      std::this_thread::sleep_for(kNap);
     }
   }
 
@@ -272,14 +300,16 @@ class Nccl : public CommEngine {
     body();
     return nccl_->ncclGroupEnd();
   }
-  void send_to(int r, const char* from, const Tensor& like) {
-    check_nccl(nccl_->ncclSend(from, count_of(like), type_of(like), r, comm_, stream_));
+  void send_to(int r, const Tensor& t) {
+    check_nccl(nccl_->ncclSend(t.raw(), count_of(t), type_of(t), r, comm_, stream_));
   }
-  void receive_from(int r, char* to, const Tensor& like) {
-    check_nccl(nccl_->ncclRecv(to, count_of(like), type_of(like), r, comm_, stream_));
+  void receive_from(int r, Tensor t) {
+    check_nccl(nccl_->ncclRecv(t.mutable_raw(), count_of(t), type_of(t), r, comm_, stream_));
   }
-  static char* part(char* all, int r, const Tensor& one) {
-    return all + static_cast<size_t>(r) * bytes_of(one);
+  // Of rank r, where `all` has one for each.
+  Tensor part(const Tensor& all, int r) const {
+    const int64_t count = all.numel() / size();
+    return all.flat(r * count, (r + 1) * count);
   }
 
   ncclUniqueId exchange_id() {
@@ -295,35 +325,13 @@ class Nccl : public CommEngine {
     return id;
   }
 
-  void leave_word(std::string_view why) noexcept {
-    try {
-      const std::string text = fmt::format("{} {}", rank(), why);
-      rendezvous_->set(path_ + "/failed", {text.begin(), text.end()});
-    } catch (const std::exception&) {
-      // Somebody was first, or rank 0 is gone with it: then the timeout tells.
-    }
-  }
-
-  void look_for_word() {
-    std::string text;
-    try {
-      if (!rendezvous_->has(path_ + "/failed")) return;
-      const std::vector<char> word = rendezvous_->get(path_ + "/failed");
-      text.assign(word.begin(), word.end());
-    } catch (const std::exception&) {
-      return;
-    }
-    throw EngineError(std::atoi(text.c_str()),
-                      "failed: " + text.substr(std::min(text.find(' ') + 1, text.size())));
-  }
-
   const int device_ = 0;
   const std::shared_ptr<Rendezvous> rendezvous_;
   const std::string path_;  // of this group among the keys of the rendezvous
+  std::optional<LastWords> words_;
   const NcclLibrary* const nccl_ = nullptr;
   ncclComm_t comm_ = nullptr;
   cudaStream_t stream_ = nullptr;
-  Staging in_, out_;
   std::atomic<bool> aborted_ = false;
 };
 

@@ -14,7 +14,7 @@ namespace howmany {
   X(ncclCommInitRankConfig) \
   X(ncclCommGetAsyncError)  \
   X(ncclCommAbort)          \
-  X(ncclCommDestroy)        \
+  X(ncclCommFinalize)       \
   X(ncclGetErrorString)     \
   X(ncclGetVersion)         \
   X(ncclAllReduce)          \

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <thread>
 
+#include "core/gpu.h"
 #include "tests/support/comm_claims.h"
 
 namespace howmany {
@@ -22,8 +23,8 @@ void PrintTo(const Group& g, std::ostream* out) { *out << g.backend << "/" << g.
 
 std::vector<Group> groups(std::vector<int> worlds) {
   std::vector<Group> all;
-  for (const std::string_view backend : thread_comm_names())
-    for (const int world : worlds) all.push_back({backend, world});
+  for (const int world : worlds)
+    for (const std::string_view backend : thread_comm_names(world)) all.push_back({backend, world});
   return all;
 }
 
@@ -56,6 +57,17 @@ INSTANTIATE_TEST_SUITE_P(All, EveryCommWithPeers, ::testing::ValuesIn(groups({2,
                          name_of_group);
 
 TEST_P(EveryComm, MovesEveryDtypeAndSize) { run(check_every_dtype_and_size); }
+
+TEST_P(EveryComm, MovesWhatIsOnGpus) {
+  if (gpu::count() < world()) GTEST_SKIP() << gpu::count() << " GPUs are here";
+  run([](Comm& comm) { check_on(comm, {DeviceType::cuda, comm.rank()}); });
+}
+
+// As ranks with several GPUs have them.
+TEST_P(EveryComm, MovesWhatIsOnGpusOfOthers) {
+  if (gpu::count() < 2 || gpu::count() < world()) GTEST_SKIP() << gpu::count() << " GPUs are here";
+  run([](Comm& comm) { check_on(comm, {DeviceType::cuda, (comm.rank() + 1) % gpu::count()}); });
+}
 
 TEST_P(EveryComm, ReducesToTheSameBitsOnEveryRank) { run(check_same_bits); }
 

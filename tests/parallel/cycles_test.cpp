@@ -50,7 +50,7 @@ void make_worlds(std::string_view backend, int count) {
 }
 
 class Cycles : public ::testing::TestWithParam<std::string_view> {};
-INSTANTIATE_TEST_SUITE_P(All, Cycles, ::testing::ValuesIn(thread_comm_names()),
+INSTANTIATE_TEST_SUITE_P(All, Cycles, ::testing::ValuesIn(thread_comm_names(4)),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST_P(Cycles, AThousandWorldsLeaveNothingBehind) {

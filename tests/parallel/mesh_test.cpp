@@ -22,7 +22,7 @@ double sum_over(Comm& comm, double mine) {
 }
 
 TEST(Mesh, AnAxisIsTheRanksThatDifferInItAlone) {
-  for (const std::string_view backend : thread_comm_names())
+  for (const std::string_view backend : thread_comm_names(6))
     launch_threads(
         6,
         [](Comm& world) {

@@ -76,7 +76,7 @@ std::vector<Variation> variations(TextsOf texts) {
   const auto add_mode = [&](const std::string& mode, int world) {
     const ModeTraits traits = mode_traits(mode);
     if (world > 1 && !traits.over_ranks && !traits.over_devices) return;
-    for (const std::string_view comm : thread_comm_names()) {
+    for (const std::string_view comm : thread_comm_names(std::max(2, world))) {
       if (!traits.over_ranks && comm != "local") continue;
       const auto add = [&](std::string_view kernels, Dtype dtype) {
         all.push_back({mode, std::string(comm), world, std::string(kernels), dtype});

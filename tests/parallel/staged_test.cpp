@@ -95,7 +95,7 @@ Ends ends_when_a_stage_throws(const std::string& mode_text, std::string_view bac
 }
 
 TEST(Staged, AStageThatThrowsEndsEveryRankBeforeTheTimeout) {
-  for (const std::string_view backend : thread_comm_names())
+  for (const std::string_view backend : thread_comm_names(4))
     for (const char* mode : kModes) {
       SCOPED_TRACE(fmt::format("{} over {}", mode, backend));
       const auto start = std::chrono::steady_clock::now();
@@ -219,7 +219,7 @@ TEST(Recompute, MovesRunningStatisticsOnce) {
 }
 
 TEST(AsyncMessages, BothDirectionsOfAPairAreInFlightAtOnce) {
-  for (const std::string_view backend : thread_comm_names())
+  for (const std::string_view backend : thread_comm_names(2))
     launch_threads(
         2,
         [](Comm& comm) {

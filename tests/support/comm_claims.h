@@ -27,7 +27,8 @@ Tensor filled(int64_t n, const At& at) {
 }
 
 template <typename T, typename At>
-void expect_values(const Tensor& t, const At& at) {
+void expect_values(const Tensor& where_it_is, const At& at) {
+  const Tensor t = where_it_is.to(Device{});
   const T* const p = t.data<T>();
   for (int64_t i = 0; i < t.numel(); ++i)
     if (p[i] != static_cast<T>(at(i)))
@@ -46,42 +47,42 @@ int reduced(ReduceOp op, int world, const OfRank& of_rank) {
 }
 
 template <typename T>
-void check_collectives(Comm& comm, int64_t n) {
+void check_collectives(Comm& comm, int64_t n, Device on = {}) {
   const int world = comm.size(), rank = comm.rank();
   const auto mine = [&](int64_t i) { return value(rank, i); };
   for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max, ReduceOp::min}) {
     const auto expected = [&](int64_t i) {
       return reduced(op, world, [&](int r) { return value(r, i); });
     };
-    Tensor t = filled<T>(n, mine);
+    Tensor t = filled<T>(n, mine).to(on);
     comm.all_reduce(t, op);
     expect_values<T>(t, expected);
 
-    Tensor part = Tensor::zeros({n}, dtype_of<T>());
-    comm.reduce_scatter(filled<T>(n * world, mine), part, op);
+    Tensor part = Tensor::zeros({n}, dtype_of<T>(), on);
+    comm.reduce_scatter(filled<T>(n * world, mine).to(on), part, op);
     expect_values<T>(part, [&](int64_t i) { return expected(rank * n + i); });
   }
-  const Tensor part = filled<T>(n, mine), whole = filled<T>(n * world, mine);
+  const Tensor part = filled<T>(n, mine).to(on), whole = filled<T>(n * world, mine).to(on);
   const auto of_every_rank = [&](int64_t i) { return value(static_cast<int>(i / n), i % n); };
-  Tensor all = Tensor::zeros({world, n}, dtype_of<T>());
+  Tensor all = Tensor::zeros({world, n}, dtype_of<T>(), on);
   comm.all_gather(part, all);
   expect_values<T>(all, of_every_rank);
 
-  Tensor exchanged = Tensor::zeros({world, n}, dtype_of<T>());
+  Tensor exchanged = Tensor::zeros({world, n}, dtype_of<T>(), on);
   comm.all_to_all(whole, exchanged);
   expect_values<T>(exchanged,
                    [&](int64_t i) { return value(static_cast<int>(i / n), rank * n + i % n); });
 
   for (int root = 0; root < world; ++root) {
-    Tensor t = filled<T>(n, mine);
+    Tensor t = filled<T>(n, mine).to(on);
     comm.broadcast(t, root);
     expect_values<T>(t, [&](int64_t i) { return value(root, i); });
 
-    Tensor gathered = rank == root ? Tensor::zeros({world, n}, dtype_of<T>()) : Tensor();
+    Tensor gathered = rank == root ? Tensor::zeros({world, n}, dtype_of<T>(), on) : Tensor();
     comm.gather(part, gathered, root);
     if (rank == root) expect_values<T>(gathered, of_every_rank);
 
-    Tensor scattered = Tensor::zeros({n}, dtype_of<T>());
+    Tensor scattered = Tensor::zeros({n}, dtype_of<T>(), on);
     comm.scatter(rank == root ? whole : Tensor(), scattered, root);
     expect_values<T>(scattered, [&](int64_t i) { return value(root, rank * n + i); });
   }
@@ -94,6 +95,26 @@ inline void check_every_dtype_and_size(Comm& comm) {
 #undef X
   }
   check_collectives<float>(comm, 300'007);
+  comm.barrier();
+}
+
+// Everything that moves bytes, where they are on a device.
+inline void check_on(Comm& comm, Device device) {
+  for (const int64_t n : {0, 1, 5, 4099}) {
+#define X(name, type) check_collectives<type>(comm, n, device);
+    HM_DTYPES(X)
+#undef X
+  }
+  Tensor t = Tensor::full({1000}, comm.rank() + 1, Dtype::f32, device);
+  if (comm.rank() == 0 && comm.size() > 1) comm.send(t, 1);
+  if (comm.rank() == 1) {
+    comm.receive(t, 0);
+    EXPECT_EQ(t.rows(999, 1000).item(), 1);
+  }
+  Work work = comm.all_reduce_async(t);
+  work.wait();
+  const int without_second = comm.size() * (comm.size() + 1) / 2 - (comm.size() > 1 ? 1 : 0);
+  EXPECT_EQ(t.rows(0, 1).item(), without_second);
   comm.barrier();
 }
 

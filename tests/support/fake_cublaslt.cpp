@@ -10,8 +10,7 @@
 #include <cstring>
 #include <string_view>
 
-extern "C" void hm_fake_gpu_enter();
-extern "C" void hm_fake_gpu_leave();
+#include "tests/support/fake_gpu.h"
 
 namespace {
 
@@ -47,6 +46,11 @@ void put(T& field, const void* value) {
   std::memcpy(static_cast<void*>(&field), value, sizeof field);
 }
 
+template <typename T>
+T* opened(T* memory) {
+  return static_cast<T*>(hm_fake_gpu_open(memory));
+}
+
 bool aligned(const void* p, uint32_t bytes) { return reinterpret_cast<uintptr_t>(p) % bytes == 0; }
 
 // To the nearest of 11 significand bits.
@@ -79,7 +83,7 @@ bool types_fit(const Description& what, const Layout& a, const Layout& b, const 
 }
 
 float finished(double sum, const Description& d, uint64_t row) {
-  const auto value = static_cast<float>(sum + ((d.epilogue & 4) != 0 ? d.bias[row] : 0));
+  const auto value = static_cast<float>(sum + ((d.epilogue & 4) != 0 ? opened(d.bias)[row] : 0));
   return (d.epilogue & 2) != 0 && value < 0 ? 0 : value;
 }
 
@@ -191,7 +195,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
                               const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
                               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
                               cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t d_layout,
-                              const cublasLtMatmulAlgo_t* algorithm, void*, size_t, cudaStream_t) {
+                              const cublasLtMatmulAlgo_t* algorithm, void*, size_t,
+                              cudaStream_t stream) {
+  hm_fake_gpu_wait(stream);
   const auto& what = as<Description>(description);
   const auto &la = as<Layout>(a_layout), &lb = as<Layout>(b_layout), &ld = as<Layout>(d_layout);
   Alignments promised;
@@ -211,9 +217,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
     auto* const result = static_cast<float*>(d) + i * ld.apart;
     if (!aligned(first, promised.a) || !aligned(second, promised.b) || !aligned(result, promised.d))
       return CUBLAS_STATUS_NOT_SUPPORTED;
-    hm_fake_gpu_enter();
-    multiply({what, first, la, second, lb, added, result, ld, k, factor, kept});
-    hm_fake_gpu_leave();
+    multiply({what, opened(first), la, opened(second), lb, opened(added), opened(result), ld, k,
+              factor, kept});
   }
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/backends/cuda/grid.h"
+#include "tests/support/fake_gpu.h"
 
 #undef __shared__
 #define __shared__ static  // of the one block that runs
@@ -59,7 +60,8 @@ void run_thread(unsigned thread, unsigned blocks, std::barrier<>* barrier, const
 constexpr bool meets(std::string_view kernel) { return kernel == "each_row_kernel"; }
 
 template <bool kMeets, typename Body>
-void run_kernel(cuda::Grid grid, const Body& body) {
+void run_kernel(cuda::Grid grid, cudaStream_t stream, const Body& body) {
+  hm_fake_gpu_wait(stream);
   const OnFakeGpu on;
   const unsigned blocks = std::min(grid.blocks, kMostBlocks);
   if constexpr (kMeets) {
@@ -74,7 +76,6 @@ void run_kernel(cuda::Grid grid, const Body& body) {
 
 }  // namespace howmany::testing_support
 
-#define HM_LAUNCH(kernel, grid, stream, ...)                                              \
-  (void)(stream),                                                                         \
-      ::howmany::testing_support::run_kernel<::howmany::testing_support::meets(#kernel)>( \
-          grid, [&] { kernel(__VA_ARGS__); })
+#define HM_LAUNCH(kernel, grid, stream, ...)                                          \
+  ::howmany::testing_support::run_kernel<::howmany::testing_support::meets(#kernel)>( \
+      grid, stream, [&] { kernel(__VA_ARGS__); })

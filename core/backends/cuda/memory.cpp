@@ -79,17 +79,10 @@ void to_host(void* to, const void* from, int index, size_t bytes) {
   check(cudaStreamSynchronize(on.stream()), "copy to host");
 }
 
-// The event lives on after cudaEventDestroy until what waits for it has passed.
 void wait_for(int waiting, int index) {
-  cudaEvent_t event = nullptr;
-  {
-    const OnDevice on(index);
-    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "event");
-    check(cudaEventRecord(event, on.stream()), "event");
-  }
+  const std::shared_ptr<void> mark = gpu::mark(index);
   const OnDevice on(waiting);
-  check(cudaStreamWaitEvent(on.stream(), event, 0), "event");
-  check(cudaEventDestroy(event), "event");
+  check(cudaStreamWaitEvent(on.stream(), static_cast<cudaEvent_t>(mark.get()), 0), "event");
 }
 
 // After what the source was asked for; and nothing later overwrites it before it is read.
@@ -156,6 +149,16 @@ void zero(void* to, int index, int64_t bytes) {
 void synchronize(int index) {
   const cuda::OnDevice on(index);
   cuda::check(cudaStreamSynchronize(on.stream()), "synchronize");
+}
+
+// The event lives on after cudaEventDestroy until what waits for it has passed.
+std::shared_ptr<void> mark(int index) {
+  const cuda::OnDevice on(index);
+  cudaEvent_t event = nullptr;
+  cuda::check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "event");
+  std::shared_ptr<void> owned(event, [](cudaEvent_t made) { cudaEventDestroy(made); });
+  cuda::check(cudaEventRecord(event, on.stream()), "event");
+  return owned;
 }
 
 MemoryUse memory_use(int index) {

@@ -1,0 +1,246 @@
+// How nccl's calls stand to what their GPUs are asked for, and how they end: with the fake libnccl
+// on fake GPUs, whose streams can be held up.
+// timeout: 120
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <barrier>
+#include <latch>
+#include <thread>
+
+#include "core/backends/cuda/runtime.h"
+#include "core/gpu.h"
+#include "parallel/grad_sync.h"
+#include "parallel/launch.h"
+#include "tests/support/fake_gpu.h"
+#include "tests/support/fake_nccl.h"
+
+namespace howmany {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+Device gpu_of(const Comm& comm) { return {DeviceType::cuda, comm.rank()}; }
+
+FakeNccl& fake() {
+  static auto* const told = [] {
+    void* const library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+    void* const found = library ? dlsym(library, "hm_fake_nccl") : nullptr;
+    return found ? reinterpret_cast<FakeNccl* (*)()>(found)() : nullptr;
+  }();
+  return *told;
+}
+
+// Within a time that only a broken program needs.
+template <typename Condition>
+bool comes(const Condition& condition) {
+  for (const auto end = std::chrono::steady_clock::now() + 20s; !condition();) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+// Work of a GPU's compute stream that lasts until the gate is opened, and then writes to a tensor.
+class Gate {
+ public:
+  Gate(int device, Tensor target, float value)
+      : stream_(cuda::stream_of(device)), target_(std::move(target)), value_(value) {
+    hm_fake_gpu_queue(
+        stream_, [](void* gate) { return static_cast<Gate*>(gate)->pass(); }, this);
+  }
+  ~Gate() {
+    open();
+    hm_fake_gpu_wait(stream_);
+  }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+  void open() { open_ = true; }
+
+ private:
+  bool pass() {
+    if (!open_) return false;
+    std::fill_n(static_cast<float*>(hm_fake_gpu_open(target_.raw())), target_.numel(), value_);
+    return true;
+  }
+
+  const cudaStream_t stream_;
+  Tensor target_;
+  const float value_;
+  std::atomic<bool> open_ = false;
+};
+
+class NcclOnStreams : public testing::Test {
+ protected:
+  void SetUp() override { fake().asked = fake().done = fake().refused = fake().async_error = 0; }
+  void TearDown() override {
+    fake().async_error = 0;
+    EXPECT_EQ(fake().refused, 0) << "the real one would crash";
+  }
+  // The calls that connect() makes for itself are not counted.
+  static void run(int world, const std::function<void(Comm&)>& body) {
+    std::barrier met(world, []() noexcept { fake().asked = fake().done = 0; });
+    launch_threads(
+        world,
+        [&](Comm& comm) {
+          comm.barrier();
+          met.arrive_and_wait();
+          body(comm);
+        },
+        "nccl");
+  }
+};
+
+TEST_F(NcclOnStreams, ACallBeginsBehindWhatItsGpuWasAskedForBefore) {
+  run(2, [](Comm& comm) {
+    Tensor t = Tensor::zeros({1000}, Dtype::f32, gpu_of(comm));
+    Work work;
+    {
+      Gate gate(comm.rank(), t, static_cast<float>(comm.rank() + 1));
+      work = comm.all_reduce_async(t);
+      EXPECT_TRUE(comes([] { return fake().asked == 2; }));
+      EXPECT_EQ(fake().done, 0);
+      EXPECT_FALSE(work.ready());
+    }
+    work.wait();
+    EXPECT_EQ(t.rows(999, 1000).item(), 3);
+  });
+}
+
+TEST_F(NcclOnStreams, ACallGoesOnBesideWhatItsGpuIsAskedForLater) {
+  run(2, [](Comm& comm) {
+    const auto make = [&] { return Tensor::zeros({1000}, Dtype::f32, gpu_of(comm)); };
+    Tensor first = make(), second = make(), later = make();
+    Gate before(comm.rank(), first, 1);
+    std::vector<Work> works;
+    works.push_back(comm.all_reduce_async(first));
+    // It waits its turn on the thread of the Comm, and must not wait for what comes meanwhile.
+    works.push_back(comm.all_reduce_async(second));
+    Gate after(comm.rank(), later, 7);
+    before.open();
+    EXPECT_TRUE(comes([&] { return works[1].ready(); }));
+    after.open();
+    for (Work& work : works) work.wait();
+    EXPECT_EQ(first.rows(0, 1).item(), 2);
+  });
+}
+
+TEST_F(NcclOnStreams, MemoryOfATensorThatWasLetGoIsNobodysBeforeTheCallIsDone) {
+  std::latch looked(1);
+  run(2, [&](Comm& comm) {
+    const int64_t before = gpu::memory_use(comm.rank()).in_use;
+    Tensor t = Tensor::zeros({1000}, Dtype::f32, gpu_of(comm));
+    if (comm.rank() == 1) {
+      looked.wait();
+      return comm.all_reduce(t);
+    }
+    const void* const memory = t.raw();
+    Work work = comm.all_reduce_async(std::move(t));
+    t = Tensor();
+    EXPECT_NE(Tensor::zeros({1000}, Dtype::f32, gpu_of(comm)).raw(), memory);
+    looked.count_down();
+    work.wait();
+    EXPECT_EQ(gpu::memory_use(comm.rank()).in_use, before);
+  });
+}
+
+TEST_F(NcclOnStreams, GradientsAreSummedWhereTheyAre) {
+  run(4, [](Comm& comm) {
+    const auto grad = [&] {
+      return Param{.name = "w",
+                   .shape = {300},
+                   .value = Tensor::zeros({300}, Dtype::f32, gpu_of(comm)),
+                   .grad = Tensor::full({300}, comm.rank() + 1, Dtype::f32, gpu_of(comm)),
+                   .has_grad = true};
+    };
+    Param a = grad(), b = grad();
+    Param* const params[] = {&a, &b};
+    const auto sync =
+        make_grad_sync(comm, params, {.bucket_bytes = 1000, .first_bucket_bytes = 1000});
+    sync->ready(b);
+    sync->ready(a);
+    EXPECT_EQ(sync->finish(comm.rank()), 6);
+    EXPECT_EQ(a.grad.rows(299, 300).item(), 10);
+    EXPECT_EQ(b.grad.rows(0, 1).item(), 10);
+  });
+  EXPECT_EQ(fake().done, 4 * 2) << "of two buckets";
+}
+
+std::string failure_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const CommError& e) {
+    return e.what();
+  }
+  return "no CommError";
+}
+
+TEST_F(NcclOnStreams, ARankThatNeverComesIsNamedAndItsPeersGpusAreFree) {
+  std::latch gave_up(2);
+  run(3, [&](Comm& comm) {
+    comm.set_timeout(300ms);
+    if (comm.rank() == 1) return gave_up.wait();
+    Tensor t = Tensor::full({1000}, 1, Dtype::f32, gpu_of(comm));
+    EXPECT_THAT(failure_of([&] { comm.all_reduce(t); }),
+                AllOf(HasSubstr("[all_reduce]"), HasSubstr("(nccl): peer 1 failed: nothing came")));
+    gave_up.count_down();
+    EXPECT_EQ(Tensor::full({1}, 2, Dtype::f32, gpu_of(comm)).item(), 2);
+  });
+}
+
+// As when one rank comes with another shape: nobody is silent.
+TEST_F(NcclOnStreams, CallsThatDoNotFitTogetherEndByTheTimeout) {
+  run(2, [](Comm& comm) {
+    comm.set_timeout(300ms);
+    Tensor t = Tensor::full({1000 + comm.rank()}, 1, Dtype::f32, gpu_of(comm));
+    EXPECT_THAT(failure_of([&] { comm.all_reduce(t); }), HasSubstr("nothing came"));
+  });
+}
+
+TEST_F(NcclOnStreams, TheTimeoutIsForThePeersNotForWhatTheOwnGpuStillDoes) {
+  run(2, [](Comm& comm) {
+    comm.set_timeout(400ms);
+    Tensor t = Tensor::zeros({10}, Dtype::f32, gpu_of(comm));
+    Gate gate(comm.rank(), t, 1);
+    Work work = comm.all_reduce_async(t);
+    std::this_thread::sleep_for(600ms);
+    EXPECT_FALSE(work.ready());
+    gate.open();
+    work.wait();
+    EXPECT_EQ(t.rows(0, 1).item(), 2);
+  });
+}
+
+TEST_F(NcclOnStreams, WhatTheLibraryReportsMeanwhileEndsTheCallOnEveryRank) {
+  run(3, [](Comm& comm) {
+    Tensor t = Tensor::zeros({10}, Dtype::f32, gpu_of(comm));
+    Gate gate(comm.rank(), t, 1);
+    Work work = comm.all_reduce_async(t);
+    EXPECT_TRUE(comes([] { return fake().asked == 3; }));
+    fake().async_error = kFakeRemoteError;
+    EXPECT_THAT(failure_of([&] { work.wait(); }), HasSubstr("a remote error of the fake NCCL"));
+    EXPECT_TRUE(comm.failed());
+  });
+}
+
+TEST_F(NcclOnStreams, AGroupOfRanksWorksBesideTheWhole) {
+  run(4, [](Comm& comm) {
+    const auto half = comm.split(comm.rank() % 2);
+    Tensor t = Tensor::full({10}, comm.rank(), Dtype::f32, gpu_of(comm)), u = t.clone();
+    Work whole = comm.all_reduce_async(t);
+    half->all_reduce(u);
+    whole.wait();
+    EXPECT_EQ(t.rows(0, 1).item(), 6);
+    EXPECT_EQ(u.rows(0, 1).item(), comm.rank() % 2 == 0 ? 2 : 4);
+  });
+}
+
+TEST_F(NcclOnStreams, SaysThatNothingIsStaged) {
+  run(2, [](Comm& comm) { EXPECT_THAT(comm.details().at("staging"), HasSubstr("none")); });
+}
+
+}  // namespace
+}  // namespace howmany

@@ -1,0 +1,26 @@
+// What the fake libraries, and tests that look behind them, ask the fake GPUs of fake_cuda.cpp.
+// Thread-safe.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+extern "C" {
+
+// Opens the GPUs' memory to the host, for one thread at a time.
+void hm_fake_gpu_enter();
+void hm_fake_gpu_leave();
+// That memory at an address where it is always open; null for memory of the host.
+void* hm_fake_gpu_open(const void* memory);
+
+// Until all that the stream was asked is done.
+void hm_fake_gpu_wait(cudaStream_t stream);
+int hm_fake_gpu_of(cudaStream_t stream);
+// Behind what the stream was asked before: done(with) is called, under the GPUs' lock and any
+// number of times, until it says so.
+void hm_fake_gpu_queue(cudaStream_t stream, bool (*done)(void*), void* with);
+
+// The GPU in whose allocated memory all those bytes are; -1: none.
+int hm_fake_gpu_holding(const void* begin, size_t bytes);
+}
