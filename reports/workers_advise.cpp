@@ -40,7 +40,7 @@ class Advisor {
     std::sort(points_.begin(), points_.end(),
               [](auto* a, auto* b) { return a->workers < b->workers; });
     for (const WorkersPoint* p : points_)
-      if (best_ == nullptr || p->rate.value > best_->rate.value) best_ = p;
+      if (best_ == nullptr || sure_rate(*p) > sure_rate(*best_)) best_ = p;
   }
 
   WorkersAdvice advise() {
@@ -118,9 +118,11 @@ class Advisor {
 
   const WorkersPoint& first_near_best() const {
     for (const WorkersPoint* p : points_)
-      if (p->rate.value >= kNearBest * best_->rate.value) return *p;
+      if (sure_rate(*p) >= kNearBest * sure_rate(*best_)) return *p;
     return *best_;
   }
+
+  double sure_rate(const WorkersPoint& p) const { return howmany::sure_rate(p, facts_.points); }
 
   void for_rate() {
     const WorkersPoint& chosen = first_near_best();

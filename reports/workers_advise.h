@@ -29,6 +29,10 @@ struct WorkersPoint {
 // of itself (the stall, waiting, memory) stays the first one's.
 void add_run(std::vector<WorkersPoint>& points, WorkersPoint run);
 
+// Samples/s, less what luck may have added to so few runs: by one standard error, from how far the
+// runs of the points differ. By it numbers are chosen; of points with one run each it is the rate.
+double sure_rate(const WorkersPoint& point, const std::vector<WorkersPoint>& points);
+
 struct WorkersFacts {
   LoaderDemand asked;
   std::string demand_from;  // "--samples-per-second", "resnet18 here"; empty: no demand

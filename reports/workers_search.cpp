@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "reports/backend_rounds.h"
+#include "reports/statistics.h"
 #include "reports/workers_advise.h"
 
 namespace howmany {
@@ -41,6 +42,29 @@ double best_rate(const WorkersFacts& facts) {
   double best = 0;
   for (const WorkersPoint& p : facts.points) best = std::max(best, rate_of(p));
   return best;
+}
+
+double sure_rate(const WorkersFacts& facts, const WorkersPoint& p) {
+  return p.error.empty() ? howmany::sure_rate(p, facts.points) : 0;
+}
+
+double best_sure_rate(const WorkersFacts& facts) {
+  double best = 0;
+  for (const WorkersPoint& p : facts.points) best = std::max(best, sure_rate(facts, p));
+  return best;
+}
+
+// Of the logarithm of a run, over all points that ran more than once.
+double spread_of_runs(const std::vector<WorkersPoint>& points) {
+  double squares = 0;
+  size_t degrees = 0;
+  for (const WorkersPoint& p : points) {
+    std::vector<double> logs;
+    for (const double run : p.runs) logs.push_back(std::log(run));
+    for (const double value : logs) squares += std::pow(value - mean(logs), 2);
+    degrees += logs.empty() ? 0 : logs.size() - 1;
+  }
+  return degrees > 0 ? std::sqrt(squares / static_cast<double>(degrees)) : 0;
 }
 
 // The fewest that the model takes for enough (none, where a sample costs less than handing it
@@ -152,13 +176,13 @@ std::optional<int> more_for_rate(const WorkersFacts& facts, int limit) {
 
 // Beyond the first number near the best: one more that does not gain, one fewer that loses.
 std::optional<int> next_for_rate(const WorkersFacts& facts, int limit) {
-  const double best = best_rate(facts);
+  const double best = best_sure_rate(facts);
   if (best <= 0) return {};
   if (const auto more = more_for_rate(facts, limit)) return more;
   if (next_contender(facts, kFewRuns)) return {};
   int chosen = limit, too_small = -1;
   for (const WorkersPoint& p : facts.points)
-    if (rate_of(p) >= kNearBest * best) chosen = std::min(chosen, p.workers);
+    if (sure_rate(facts, p) >= kNearBest * best) chosen = std::min(chosen, p.workers);
   for (const WorkersPoint& p : facts.points)
     if (p.workers < chosen) too_small = std::max(too_small, p.workers);
   if (chosen - too_small <= 1) return {};
@@ -191,6 +215,12 @@ void add_run(std::vector<WorkersPoint>& points, WorkersPoint run) {
   if (run.runs.empty()) return;
   point->runs.push_back(run.rate.value);
   point->rate = metric_over_rounds(point->runs, run.rate.unit);
+}
+
+double sure_rate(const WorkersPoint& point, const std::vector<WorkersPoint>& points) {
+  if (!std::isfinite(point.rate.value)) return 0;
+  const auto runs = static_cast<double>(std::max<size_t>(1, point.runs.size()));
+  return point.rate.value * std::exp(-spread_of_runs(points) / std::sqrt(runs));
 }
 
 std::optional<int> next_trial(const WorkersFacts& facts) {

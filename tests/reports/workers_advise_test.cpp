@@ -179,6 +179,24 @@ TEST(WorkersAdvice, ANumberThatMayBeMuchFasterLeavesDoubt) {
   EXPECT_THAT(advice.notes, Contains(HasSubstr("5 workers may load up to 2.60 k samples/s")));
 }
 
+TEST(WorkersAdvice, OneLuckyRunDoesNotBeatRunsThatDifferAsMuch) {
+  WorkersFacts facts = example_facts();
+  const auto ran = [&](int workers, double rate) {
+    WorkersPoint run;
+    run.workers = workers;
+    run.rate = {rate, "1/s", {}, {}, 20, "iterations"};
+    add_run(facts.points, run);
+  };
+  for (const double rate : {930.0, 1000.0, 1070.0}) ran(2, rate);
+  ran(4, 1050);
+  EXPECT_EQ(*advise_workers(facts).recommended, 2);
+  ran(6, 1300);
+  EXPECT_EQ(*advise_workers(facts).recommended, 6) << "more than luck";
+  for (const double rate : {1040.0, 1060.0}) ran(4, rate);
+  facts.points.pop_back();
+  EXPECT_EQ(*advise_workers(facts).recommended, 4) << "three such runs are not luck";
+}
+
 TEST(WorkersAdvice, WithNothingLargerMeasuredIsUncertain) {
   WorkersFacts facts = example_facts();
   facts.points = {example_point(facts, 0), example_point(facts, 2)};
