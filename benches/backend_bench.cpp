@@ -155,16 +155,18 @@ struct Run {
   const BackendFlags& flags;
   Ranks& ranks;
   Schedule& schedule;
-  bool wrong_data = false;
+  bool settled = false, wrong_data = false;
 };
 
 void run_case(benchmark::State& state, const BackendCase& c, Run& run) {
   Outcome outcome;
   try {
     run.ranks.run(c.work, [&](Comm& comm, Device) {
+      if (!run.settled) settle(comm);
       Outcome mine = measure(c, comm, run.schedule);
       if (comm.rank() == 0) outcome = std::move(mine);
     });
+    run.settled = true;
     if (!run.ranks.chief()) return report_nothing(state, "");
     if (!outcome.skipped.empty()) return report_nothing(state, outcome.skipped);
     if (c.op == "overlap") return report_overlap(state, c, outcome.overlap);

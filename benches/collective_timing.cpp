@@ -10,10 +10,12 @@
 namespace howmany::benches {
 namespace {
 
-constexpr int kBlock = 3;         // iterations of one look at whether warm-up is over
-constexpr int kMostBlocks = 8;    // a machine that never settles is measured as it is
-constexpr double kSteady = 0.95;  // warm when a block is not faster than this share of the last
-constexpr int kLeast = 7;         // fewer than six cannot bound a median
+constexpr int kBlock = 3;            // iterations of one look at whether warm-up is over
+constexpr double kWarmUp = 0.05;     // of a case's time, at least, where a call is that short
+constexpr double kMostWarmUp = 0.2;  // a machine that never settles is measured as it is
+constexpr double kSettle = 0.03;     // seconds of calls after which threads have found their cores
+constexpr double kSteady = 0.95;     // warm when a block is not faster than this share of the last
+constexpr int kLeast = 7;            // fewer than six cannot bound a median
 constexpr double kChainSeconds = 2e-3;
 
 double agreed(Comm& comm, double mine) {
@@ -27,16 +29,18 @@ struct Warm {
   double wall_seconds = 0;  // of one iteration, barrier and agreement included
 };
 
-Warm warm_up(Comm& comm, const std::function<void()>& body, double budget) {
-  const TimingOptions block{
-      .min_iterations = kBlock, .max_iterations = kBlock, .warmup_iterations = 0};
+// The first look is at one call, which is all that there is time for where a call is long.
+Warm warm_up(Comm& comm, const std::function<void()>& body, double seconds) {
   const auto start = Clock::now();
   double last = std::numeric_limits<double>::infinity();
-  for (int blocks = 1;; ++blocks) {
-    const double now = quantile(time_iterations(comm, block, body).seconds, 0.5);
+  for (int calls = 0, block = 1;; block = kBlock) {
+    const TimingOptions options{
+        .min_iterations = block, .max_iterations = block, .warmup_iterations = 0};
+    const double now = quantile(time_iterations(comm, options, body).seconds, 0.5);
     const double wall = agreed(comm, seconds_since(start));
-    if (now > kSteady * last || wall > budget || blocks == kMostBlocks)
-      return {now, wall / (blocks * kBlock)};
+    calls += block;
+    const bool steady = now > kSteady * last && wall > kWarmUp * seconds;
+    if (steady || wall > kMostWarmUp * seconds) return {now, wall / calls};
     last = now;
   }
 }
@@ -79,6 +83,15 @@ double median(const std::vector<double>& values) { return quantile(values, 0.5);
 
 }  // namespace
 
+void settle(Comm& comm) {
+  Tensor token = Tensor::zeros({1});
+  const TimingOptions until{.budget_seconds = kSettle,
+                            .target_half_width = 0,
+                            .max_iterations = std::numeric_limits<int>::max(),
+                            .warmup_iterations = 0};
+  time_iterations(comm, until, [&] { comm.all_reduce(token); });
+}
+
 CollectiveTimes time_collective(Comm& comm, Collective& op, double seconds) {
   op.fill(0);
   op.run();
@@ -86,13 +99,15 @@ CollectiveTimes time_collective(Comm& comm, Collective& op, double seconds) {
   op.fill_for_timing(1);
   CollectiveTimes times;
   const Warm warm = warm_up(
-      comm, [&] { op.run(); }, seconds / 5);
+      comm, [&] { op.run(); }, seconds);
   times.isolated = time_isolated(comm, op, warm, seconds / 2);
   time_chains(comm, op, warm, seconds / 4, times);
   op.check(1);
-  op.fill(2);
-  op.run();
-  op.check(2);
+  if (op.timed_zeros()) {
+    op.fill(2);
+    op.run();
+    op.check(2);
+  }
   if (!op.round_trip()) return times;
   halve(times.isolated);
   halve(times.pipelined);

@@ -15,6 +15,9 @@ struct CollectiveTimes {
   int chain = 0;      // calls in one chain
 };
 
+// Calls before the first case: a thread that was just started is slow for a while. Collective.
+void settle(Comm& comm);
+
 // Checks the data, warms up until steady, times for about `seconds` of wall clock, and checks the
 // data that the timed calls left. Throws WrongData on every rank.
 CollectiveTimes time_collective(Comm& comm, Collective& op, double seconds);

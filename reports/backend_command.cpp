@@ -6,8 +6,10 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <span>
 
 #include "reports/backend_format.h"
 #include "reports/backend_rounds.h"
@@ -22,6 +24,8 @@ namespace howmany {
 namespace {
 
 constexpr double kCeilingSeconds = 3;
+constexpr double kReserve =
+    4;  // of the budget, to look at the machine and for calls that take long
 constexpr double kBeyondBudget = 120;
 
 struct BackendArguments {
@@ -100,8 +104,8 @@ void check_arguments(const BackendArguments& a, const std::string& devices,
 
 class BackendMeasuring {
  public:
-  BackendMeasuring(const BackendArguments& a, std::string folder, int rounds)
-      : a_(a), folder_(std::move(folder)), rounds_(rounds) {}
+  BackendMeasuring(const BackendArguments& a, std::string folder)
+      : a_(a), folder_(std::move(folder)), time_(a.time_budget - kReserve) {}
 
   void ceilings() {
     tell("this machine's own ceilings", kCeilingSeconds);
@@ -112,14 +116,16 @@ class BackendMeasuring {
         0);
   }
 
-  void backend(const std::string& name, const std::string& devices, double seconds, int round) {
-    const bool many = rounds_ > 1;
-    tell(many ? fmt::format("{} (round {} of {})", name, round + 1, rounds_) : name, seconds);
-    run({.program = "backend_bench",
-         .folder = folder_,
-         .arguments = bench_arguments(a_, devices, name, seconds),
-         .timeout_seconds = 3 * seconds + kBeyondBudget},
-        round);
+  // By turns, so that what changes meanwhile on the machine meets every backend.
+  void rounds(const std::vector<std::string>& backends, const std::string& devices, int rounds) {
+    rounds_ = rounds;
+    std::vector<std::string> left;
+    for (int round = 0; round < rounds; ++round)
+      left.insert(left.end(), backends.begin(), backends.end());
+    for (size_t done = 0; done < left.size(); ++done)
+      backend(left[done], devices,
+              time_.seconds_each(seconds_since_start(), std::span(left).subspan(done)),
+              static_cast<int>(done / backends.size()));
   }
 
   std::vector<Measurement> table() const {
@@ -133,6 +139,20 @@ class BackendMeasuring {
   std::vector<SuiteRun> runs;
 
  private:
+  void backend(const std::string& name, const std::string& devices, double seconds, int round) {
+    tell(rounds_ > 1 ? fmt::format("{} (round {} of {})", name, round + 1, rounds_) : name,
+         seconds);
+    const double start = seconds_since_start();
+    run({.program = "backend_bench",
+         .folder = folder_,
+         .arguments = bench_arguments(a_, devices, name, seconds),
+         .timeout_seconds = 3 * seconds + kBeyondBudget},
+        round);
+    time_.took(name, seconds_since_start() - start, seconds);
+  }
+  double seconds_since_start() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
   void tell(const std::string& what, double seconds) const {
     if (a_.output.quiet || interrupted()) return;
     fmt::print(stderr, "measuring {}, about {:.0f} s\n", what, seconds);
@@ -148,7 +168,9 @@ class BackendMeasuring {
 
   const BackendArguments& a_;
   const std::string folder_;
-  const int rounds_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  RoundTime time_;
+  int rounds_ = 1;
 };
 
 nlohmann::json request_of(const BackendArguments& a, const std::string& devices,
@@ -166,14 +188,11 @@ int run_backend(const BackendArguments& a) {
   check_arguments(a, devices, chosen.backends);
   const std::string folder = result_folder(a.output.out);
   catch_interrupts();
-  const RoundPlan plan = plan_rounds(a.time_budget - kCeilingSeconds,
-                                     static_cast<int>(chosen.backends.size()), a.rounds);
-  BackendMeasuring measuring(a, folder, plan.rounds);
+  BackendMeasuring measuring(a, folder);
   measuring.ceilings();
-  // By turns, so that what changes meanwhile on the machine meets every backend.
-  for (int round = 0; round < plan.rounds; ++round)
-    for (const std::string& name : chosen.backends)
-      measuring.backend(name, devices, plan.seconds, round);
+  measuring.rounds(chosen.backends, devices,
+                   plan_rounds(a.time_budget - kCeilingSeconds,
+                               static_cast<int>(chosen.backends.size()), a.rounds));
 
   Summary summary;
   for (const SuiteRun& run : measuring.runs)

@@ -11,9 +11,9 @@
 namespace howmany {
 namespace {
 
-constexpr double kStartSeconds = 1.4;  // of a bench and its ranks, and to end
-constexpr double kRoundSeconds = 4;    // below, too little is measured in one
-constexpr double kLeastSeconds = 1;    // for one backend
+constexpr double kBesideSeconds = 1.4;  // to start a bench and its ranks, and to end
+constexpr double kRoundSeconds = 4;     // below, too little is measured in one
+constexpr double kLeastSeconds = 1;     // for one backend
 constexpr int kFewest = 3, kMost = 5;
 
 using Cell = std::vector<const Measurement*>;
@@ -66,11 +66,22 @@ std::vector<Measurement> over_rounds(const std::vector<std::vector<Measurement>>
   return merged;
 }
 
-RoundPlan plan_rounds(double budget, int backends, std::optional<int> asked) {
-  const double each = budget / backends;
-  const int room = static_cast<int>(each / (kStartSeconds + kRoundSeconds));
-  const int rounds = asked.value_or(room < kFewest ? 1 : std::min(room, kMost));
-  return {rounds, std::max(kLeastSeconds, each / rounds - kStartSeconds)};
+int plan_rounds(double budget, int backends, std::optional<int> asked) {
+  const int room = static_cast<int>(budget / backends / (kBesideSeconds + kRoundSeconds));
+  return asked.value_or(room < kFewest ? 1 : std::min(room, kMost));
+}
+
+double RoundTime::seconds_each(double now, std::span<const std::string> runs) const {
+  double left = budget_ - now;
+  for (const std::string& backend : runs) {
+    const auto beside = beside_.find(backend);
+    left -= beside == beside_.end() ? kBesideSeconds : beside->second;
+  }
+  return std::max(kLeastSeconds, left / static_cast<double>(runs.size()));
+}
+
+void RoundTime::took(const std::string& backend, double seconds, double measuring) {
+  beside_[backend] = std::max(0.0, seconds - measuring);
 }
 
 }  // namespace howmany

@@ -3,7 +3,9 @@
 // Values only; not tied to any thread.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,12 +21,22 @@ std::vector<Measurement> over_rounds(const std::vector<std::vector<Measurement>>
 // Of the values of several rounds: as over_rounds makes them. One value has no interval.
 Metric metric_over_rounds(const std::vector<double>& values, const std::string& unit);
 
-struct RoundPlan {
-  int rounds = 1;
-  double seconds = 0;  // for one backend in one round, its start not counted
-};
 // As many rounds as are asked for, else as `budget` seconds have room for; fewer than three would
 // say nothing of spread, so then there is one.
-RoundPlan plan_rounds(double budget, int backends, std::optional<int> asked = {});
+int plan_rounds(double budget, int backends, std::optional<int> asked = {});
+
+// How long each of the runs that are left may measure: they share what is left of the budget but
+// for what a run of that backend took last time beside measuring, such as to start.
+class RoundTime {
+ public:
+  explicit RoundTime(double budget) : budget_(budget) {}
+  // At `now` seconds since the start; `runs` are the backends of those left.
+  double seconds_each(double now, std::span<const std::string> runs) const;
+  void took(const std::string& backend, double seconds, double measuring);
+
+ private:
+  const double budget_;
+  std::map<std::string, double> beside_;
+};
 
 }  // namespace howmany

@@ -262,12 +262,21 @@ TEST(Rounds, KeepEqualBucketsOfAModelApart) {
 }
 
 TEST(Rounds, AreAsManyAsThereIsTimeFor) {
-  EXPECT_EQ(plan_rounds(600, 3).rounds, 5);
-  EXPECT_EQ(plan_rounds(57, 3).rounds, 3);
-  EXPECT_EQ(plan_rounds(30, 3).rounds, 1);
-  EXPECT_DOUBLE_EQ(plan_rounds(30, 3).seconds, 8.6);
-  EXPECT_EQ(plan_rounds(1, 3, 7).rounds, 7);
-  EXPECT_GT(plan_rounds(1, 3, 7).seconds, 0);
+  EXPECT_EQ(plan_rounds(600, 3), 5);
+  EXPECT_EQ(plan_rounds(57, 3), 3);
+  EXPECT_EQ(plan_rounds(30, 3), 1);
+  EXPECT_EQ(plan_rounds(1, 3, 7), 7);
+}
+
+TEST(Rounds, RunsShareWhatIsLeftBesideTheirStarts) {
+  RoundTime time(60);
+  const std::vector<std::string> runs = {"local", "mpi", "local", "mpi"};
+  const double first = time.seconds_each(0, runs);
+  EXPECT_LT(first, 15);
+  time.took("local", first + 0.5, first);
+  time.took("mpi", first + 2.5, first);
+  EXPECT_DOUBLE_EQ(time.seconds_each(2 * first + 3, std::span(runs).subspan(2)), 27 - first);
+  EXPECT_GT(time.seconds_each(100, runs), 0);
 }
 
 TEST(References, SpeakOnlyOfTheirOwnHardware) {
