@@ -138,13 +138,7 @@ Probed probe_solo(const LoaderData& data, int64_t batch, double budget_s) {
     call_s += seconds_since(start);
     on_core_s += thread_seconds() - core_start;
   });
-  StageTimes stages = data.stages();
-  stages.samples -= before.samples;
-  stages.file_bytes -= before.file_bytes;
-  stages.pixels -= before.pixels;
-  stages.read_s -= before.read_s;
-  stages.decode_s -= before.decode_s;
-  stages.transform_s -= before.transform_s;
+  const StageTimes stages = data.stages() - before;
   const double sample_s = mean(probed.samples.seconds) / static_cast<double>(batch);
   probed.counters = {{"samples_per_s", 1 / sample_s},
                      {"sample_s", sample_s},

@@ -56,16 +56,6 @@ double student_t(size_t degrees) {
   return degrees > kT.size() ? 2.0 : kT[degrees - 1];
 }
 
-// The stages between two looks.
-StageTimes difference(const StageTimes& after, const StageTimes& before) {
-  return {.samples = after.samples - before.samples,
-          .file_bytes = after.file_bytes - before.file_bytes,
-          .pixels = after.pixels - before.pixels,
-          .read_s = after.read_s - before.read_s,
-          .decode_s = after.decode_s - before.decode_s,
-          .transform_s = after.transform_s - before.transform_s};
-}
-
 // One measurement. Ranks are threads that meet twice a batch; in between rank 0 keeps the times and
 // decides when it is enough.
 class Running {
@@ -170,7 +160,7 @@ class Running {
     if (enough_) {
       memory_ = resident_bytes();
       cpu_ = cpu_seconds() - cpu_;
-      stages_ = difference(data_.stages(), stages_);
+      stages_ = data_.stages() - stages_;
     }
   }
 

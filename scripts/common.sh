@@ -34,17 +34,30 @@ install_missing() {
     die "Could not install: $names. Install them by hand, then add --no-install."
 }
 
-# build PRESET: quiet unless it fails, or a terminal watches.
+# How far a build is, by its log, every 30 s until the shell that asked ends.
+tell_progress() {
+  local seconds=0
+  while sleep 1 && kill -0 $$ 2>/dev/null; do
+    ((++seconds % 30)) || say "  $(grep -o '^\[[0-9]*/[0-9]*\]' "$1" | tail -n 1) of the build after $seconds s"
+  done
+}
+
+# build PRESET: quiet but for how far it is, unless it fails or a terminal watches.
 build() {
-  local preset=$1 log="$root/build/$1.log"
+  local preset=$1 log="$root/build/$1.log" watcher built
   mkdir -p "$root/build"
   say "Building preset $preset in build/$preset (log: build/$preset.log)"
   (cd "$root" && cmake --preset "$preset") >"$log" 2>&1 ||
     { tail -n 30 "$log" >&2; die "Configuring failed; the whole log is $log"; }
   if [ -t 2 ]; then
     (cd "$root" && cmake --build --preset "$preset") 2>&1 | tee -a "$log" >&2
+    built=${PIPESTATUS[0]}
   else
+    tell_progress "$log" &
+    watcher=$!
     (cd "$root" && cmake --build --preset "$preset") >>"$log" 2>&1
+    built=$?
+    kill "$watcher" 2>/dev/null
   fi
-  [ "${PIPESTATUS[0]}" = 0 ] || { grep -E -A5 'error|FAILED' "$log" | head -n 60 >&2; die "Building failed; the whole log is $log"; }
+  [ "$built" = 0 ] || { grep -E -A5 'error|FAILED' "$log" | head -n 60 >&2; die "Building failed; the whole log is $log"; }
 }

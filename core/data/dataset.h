@@ -69,6 +69,7 @@ struct StageTimes {
   int64_t samples = 0, file_bytes = 0, pixels = 0;  // pixels as stored
   double read_s = 0, decode_s = 0, transform_s = 0;
 };
+StageTimes operator-(const StageTimes& after, const StageTimes& before);
 
 class ImageDataset : public Dataset {
  public:

@@ -94,6 +94,15 @@ void ImageSamples::make(int64_t index, const Rng& rng, float* x) const {
   add(tally_.pixels, size.width * size.height);
 }
 
+StageTimes operator-(const StageTimes& after, const StageTimes& before) {
+  return {.samples = after.samples - before.samples,
+          .file_bytes = after.file_bytes - before.file_bytes,
+          .pixels = after.pixels - before.pixels,
+          .read_s = after.read_s - before.read_s,
+          .decode_s = after.decode_s - before.decode_s,
+          .transform_s = after.transform_s - before.transform_s};
+}
+
 StageTimes ImageSamples::stages() const {
   const auto seconds = [](const std::atomic<int64_t>& ns) {
     return static_cast<double>(ns.load()) * 1e-9;

@@ -20,7 +20,7 @@ class Position final : public Layer {
 
   Tensor forward(const Tensor& x, Tape& tape) override {
     const Shape shape = output_shape(x.shape());
-    const Tensor places = places_of(shape, x.device());
+    const Tensor places = places_for(shape, x.device());
     if (tape.training()) {
       tape.used(table());
       tape.push(places);
@@ -44,6 +44,13 @@ class Position final : public Layer {
   std::span<Param> own_params() override { return params_; }
 
  private:
+  // Made once for a device: on a GPU a step would wait for the copy.
+  Tensor places_for(const Shape& x, Device device) {
+    const bool fit = places_ && places_.device() == device && places_.shape()[0] >= x[0] &&
+                     places_.shape()[1] == x[1];
+    if (!fit) places_ = places_of(x, device);
+    return places_.rows(0, x[0]);
+  }
   static Tensor places_of(const Shape& x, Device device) {
     Tensor places = Tensor::empty({x[0], x[1]}, Dtype::i64);
     int64_t i = 0;
@@ -54,6 +61,7 @@ class Position final : public Layer {
 
   int64_t length_, width_;
   std::array<Param, 1> params_;
+  Tensor places_;
 };
 
 }  // namespace
