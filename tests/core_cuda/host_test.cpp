@@ -109,6 +109,21 @@ TEST(Grid, ColumnStretchesCoverEveryRowOnce) {
     }
 }
 
+TEST(Divisor, DividesAsDivisionDoes) {
+  constexpr int64_t kSmall = int64_t{1} << 31;
+  for (const int64_t by : {int64_t{1}, int64_t{2}, int64_t{3}, int64_t{7}, int64_t{64},
+                           int64_t{641}, int64_t{12'345'679}, kSmall - 1, kSmall, 5 * kSmall}) {
+    const Divisor divisor(by);
+    for (const int64_t near : {int64_t{0}, by, 3 * by, kSmall - 1, kSmall, 1'000'003 * kSmall})
+      for (const int64_t n : {near - 1, near, near + 1}) {
+        if (n < 0) continue;
+        EXPECT_EQ(divisor(n), n / by) << n << " / " << by;
+        EXPECT_EQ(divisor.rest(n), n % by) << n << " % " << by;
+      }
+    for (int64_t n = kSmall - 1; n > 0; n -= n / 1000 + 1) ASSERT_EQ(divisor(n), n / by) << n;
+  }
+}
+
 TEST(Staging, HasFewSizes) {
   EXPECT_EQ(staged_size(0), 4096u);
   EXPECT_EQ(staged_size(4096), 4096u);

@@ -69,9 +69,9 @@ struct Line {
     const float *const xs = x.data<float>(), *const at = centre, *const by = factor,
                        *const plus = shift;
     float* const ys = y.mutable_data<float>();
-    const int64_t channels = room.shape()[1];
+    const cuda::Divisor channels(room.shape()[1]);
     each(x.numel(), on, [=] __device__(int64_t i) {
-      const int64_t c = i % channels;
+      const int64_t c = channels.rest(i);
       ys[i] = cuda::activate((xs[i] - at[c]) * by[c] + plus[c], act);
     });
   }
@@ -186,8 +186,9 @@ void Cuda::batchnorm_backward_input(const BatchNormBackward& in, const Tensor& d
                      *const scales = in.scale.data<float>();
   float* const out = dx.mutable_data<float>();
   const auto share = static_cast<float>(1 / rows);
+  const cuda::Divisor channels(terms.channels);
   each(in.x.numel(), on, [=] __device__(int64_t i) {
-    const int64_t c = i % terms.channels;
+    const int64_t c = channels.rest(i);
     const float slope = terms.inv_std[c] * scales[c];
     out[i] = slope * (terms.dz(i) - (sum[c] + terms.xhat(i, c) * dot[c]) * share);
   });

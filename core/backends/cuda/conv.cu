@@ -10,6 +10,7 @@
 namespace howmany::backends {
 namespace {
 
+using cuda::Divisor;
 using cuda::each;
 using cuda::OnDevice;
 using cuda::Pair;
@@ -37,16 +38,19 @@ struct Conv {
   Window window;
 };
 
+int64_t size_of(Window w) { return w.size * w.size; }
+
 void fill_columns(const Conv& conv, const float* x, int64_t images, float* columns,
                   const OnDevice& on) {
+  const Divisor channels(conv.channels), size(conv.window.size), taps(size_of(conv.window)),
+      out_width(conv.out_width), out_height(conv.out_height);
   each(images * conv.pixels() * conv.depth(), on, [=] __device__(int64_t i) {
     const Window w = conv.window;
-    const int64_t c = i % conv.channels, tap = i / conv.channels % (w.size * w.size);
-    const int64_t row = i / (conv.channels * w.size * w.size);
-    const int64_t ox = row % conv.out_width, oy = row / conv.out_width % conv.out_height;
-    const int64_t n = row / (conv.out_width * conv.out_height);
-    const int64_t iy = oy * w.stride - w.padding + tap / w.size;
-    const int64_t ix = ox * w.stride - w.padding + tap % w.size;
+    const int64_t c = channels.rest(i), row_tap = channels(i), tap = taps.rest(row_tap);
+    const int64_t row = taps(row_tap), line = out_width(row);
+    const int64_t ox = out_width.rest(row), oy = out_height.rest(line), n = out_height(line);
+    const int64_t iy = oy * w.stride - w.padding + size(tap);
+    const int64_t ix = ox * w.stride - w.padding + size.rest(tap);
     const bool inside = iy >= 0 && iy < conv.height && ix >= 0 && ix < conv.width;
     const int64_t at = ((n * conv.height + iy) * conv.width + ix) * conv.channels + c;
     columns[i] = inside ? x[at] : 0;
@@ -56,19 +60,22 @@ void fill_columns(const Conv& conv, const float* x, int64_t images, float* colum
 // Each element of dx gathers from the windows that see it: no two threads write one place.
 void sum_columns(const Conv& conv, const float* columns, int64_t images, float* dx,
                  const OnDevice& on) {
+  const Divisor channels(conv.channels), width(conv.width), height(conv.height),
+      stride(conv.window.stride);
   each(images * conv.height * conv.width * conv.channels, on, [=] __device__(int64_t i) {
     const Window w = conv.window;
-    const int64_t c = i % conv.channels, ix = i / conv.channels % conv.width;
-    const int64_t iy = i / (conv.channels * conv.width) % conv.height;
-    const int64_t n = i / (conv.channels * conv.width * conv.height);
+    const int64_t c = channels.rest(i), pixel = channels(i), line = width(pixel);
+    const int64_t ix = width.rest(pixel), iy = height.rest(line), n = height(line);
     float sum = 0;
-    for (int64_t tap = 0; tap < w.size * w.size; ++tap) {
-      const int64_t y = iy + w.padding - tap / w.size, x = ix + w.padding - tap % w.size;
-      const int64_t oy = y / w.stride, ox = x / w.stride;
-      if (y < 0 || x < 0 || y % w.stride != 0 || x % w.stride != 0) continue;
-      if (oy >= conv.out_height || ox >= conv.out_width) continue;
-      const int64_t row = (n * conv.out_height + oy) * conv.out_width + ox;
-      sum += columns[(row * w.size * w.size + tap) * conv.channels + c];
+    for (int64_t down = 0; down < w.size; ++down) {
+      const int64_t y = iy + w.padding - down, oy = y < 0 ? -1 : stride(y);
+      if (y < 0 || oy * w.stride != y || oy >= conv.out_height) continue;
+      for (int64_t right = 0; right < w.size; ++right) {
+        const int64_t x = ix + w.padding - right, ox = x < 0 ? -1 : stride(x);
+        if (x < 0 || ox * w.stride != x || ox >= conv.out_width) continue;
+        const int64_t row = (n * conv.out_height + oy) * conv.out_width + ox;
+        sum += columns[((row * w.size + down) * w.size + right) * conv.channels + c];
+      }
     }
     dx[i] = sum;
   });

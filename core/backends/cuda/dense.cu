@@ -62,24 +62,27 @@ void Cuda::linear_backward(const Tensor& x, const Tensor& w, const Tensor& kept,
 
 void Cuda::embedding(const Tensor& ids, const Tensor& table, Tensor& y) const {
   const OnDevice on(table);
+  const cuda::Divisor by_width(table.shape()[1]);
   const int64_t width = table.shape()[1];
   const int64_t* const id = ids.data<int64_t>();
   const float* const rows = table.data<float>();
   float* const out = y.mutable_data<float>();
   each(y.numel(), on,
-       [=] __device__(int64_t i) { out[i] = rows[id[i / width] * width + i % width]; });
+       [=] __device__(int64_t i) { out[i] = rows[id[by_width(i)] * width + by_width.rest(i)]; });
 }
 
 // Repeated ids meet in atomic additions, whose order differs from run to run.
 void Cuda::embedding_backward(const Tensor& ids, const Tensor& dy, GradOut& dtable) const {
   if (!dtable.accumulate) dtable.value.zero();
   const OnDevice on(dy);
+  const cuda::Divisor by_width(dtable.value.shape()[1]);
   const int64_t width = dtable.value.shape()[1];
   const int64_t* const id = ids.data<int64_t>();
   const float* const d = dy.data<float>();
   float* const sums = dtable.value.mutable_data<float>();
-  each(dy.numel(), on,
-       [=] __device__(int64_t i) { atomicAdd(&sums[id[i / width] * width + i % width], d[i]); });
+  each(dy.numel(), on, [=] __device__(int64_t i) {
+    atomicAdd(&sums[id[by_width(i)] * width + by_width.rest(i)], d[i]);
+  });
 }
 
 }  // namespace howmany::backends

@@ -1,5 +1,5 @@
-// Launch configurations: plain arithmetic, tested without a GPU. Threads of a block are a power of
-// two, which the sums over a block need. Private to core/backends/cuda.
+// Launch configurations and divisions: plain arithmetic, tested without a GPU. Threads of a block
+// are a power of two, which the sums over a block need. Private to core/backends/cuda.
 #pragma once
 
 #include <algorithm>
@@ -41,5 +41,29 @@ constexpr ColumnPlan plan_columns(int64_t rows, int64_t columns) {
   const int64_t chunk = (rows + wanted - 1) / wanted;
   return {chunk, (rows + chunk - 1) / chunk};
 }
+
+// Divides indices, which are not negative, by what the host knows: GPUs have no instruction for it,
+// and a 64-bit division takes about as long as the memory of an element. Below 2^31 it is a product
+// with 2^p / divisor rounded up (Granlund and Montgomery 1994); above, a division after all.
+class Divisor {
+ public:
+  constexpr Divisor(int64_t by)  // NOLINT: an extent is a divisor
+      : by_(by),
+        shift_(31 + static_cast<int>(std::bit_width(static_cast<uint64_t>(by > 0 ? by - 1 : 0)))),
+        factor_(by > 0 && by < kSmall ? ((uint64_t{1} << shift_) + static_cast<uint64_t>(by) - 1) /
+                                            static_cast<uint64_t>(by)
+                                      : 0) {}
+  constexpr int64_t operator()(int64_t n) const {
+    if (n >= kSmall || factor_ == 0) return n / by_;
+    return static_cast<int64_t>(static_cast<uint64_t>(n) * factor_ >> shift_);
+  }
+  constexpr int64_t rest(int64_t n) const { return n - (*this)(n)*by_; }
+
+ private:
+  static constexpr int64_t kSmall = int64_t{1} << 31;
+  int64_t by_;
+  int shift_;
+  uint64_t factor_;
+};
 
 }  // namespace howmany::cuda

@@ -12,13 +12,24 @@ using cuda::OnDevice;
 // Where a window of y [N,H',W',C] lies on x [N,H,W,C], and which windows see an element of x.
 struct Pool {
   Pool(const Shape& x, const Shape& y, Window at)
-      : height(x[1]), width(x[2]), channels(x[3]), out_height(y[1]), out_width(y[2]), window(at) {}
+      : height(x[1]),
+        width(x[2]),
+        channels(x[3]),
+        out_height(y[1]),
+        out_width(y[2]),
+        window(at),
+        by_channels(channels),
+        by_stride(at.stride),
+        x_lines(width),
+        x_images(height),
+        y_lines(out_width),
+        y_images(out_height) {}
 
   struct Place {
     int64_t n, y, x, c;
   };
-  __device__ Place in_x(int64_t i) const { return place(i, height, width); }
-  __device__ Place in_y(int64_t i) const { return place(i, out_height, out_width); }
+  __device__ Place in_x(int64_t i) const { return place(i, x_lines, x_images); }
+  __device__ Place in_y(int64_t i) const { return place(i, y_lines, y_images); }
   __device__ int64_t at_x(int64_t n, int64_t y, int64_t x, int64_t c) const {
     return ((n * height + y) * width + x) * channels + c;
   }
@@ -43,19 +54,20 @@ struct Pool {
   // Windows [first, last) along an axis that see `in`.
   __device__ int64_t first_window(int64_t in) const {
     const int64_t past = in + window.padding - window.size;
-    return past < 0 ? 0 : past / window.stride + 1;
+    return past < 0 ? 0 : by_stride(past) + 1;
   }
   __device__ int64_t last_window(int64_t in, int64_t windows) const {
-    const int64_t last = (in + window.padding) / window.stride + 1;
+    const int64_t last = by_stride(in + window.padding) + 1;
     return last < windows ? last : windows;
   }
-  __device__ Place place(int64_t i, int64_t rows, int64_t columns) const {
-    const int64_t pixel = i / channels;
-    return {pixel / (rows * columns), pixel / columns % rows, pixel % columns, i % channels};
+  __device__ Place place(int64_t i, cuda::Divisor lines, cuda::Divisor images) const {
+    const int64_t pixel = by_channels(i), line = lines(pixel);
+    return {images(line), images.rest(line), lines.rest(pixel), by_channels.rest(i)};
   }
 
   int64_t height, width, channels, out_height, out_width;
   Window window;
+  cuda::Divisor by_channels, by_stride, x_lines, x_images, y_lines, y_images;
 };
 
 // dx[i] = factor * sum of dy over the windows that see i and for which `counts`.
