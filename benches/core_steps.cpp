@@ -41,7 +41,7 @@ class Training {
         compute_loss(model_.loss, model_.layer->forward(x_, tape), labels_, x_.shape()[0]);
     zero_grads(params_);
     model_.layer->backward(loss.dy, tape);
-    return loss.value;
+    return loss.value();
   }
   void step() {
     forward_backward();

@@ -134,9 +134,9 @@ void Backend::matmul(const Tensor&, bool, const Tensor&, bool, bool, Tensor&) co
                                                                  GradOut&) const
     HM_UNSUPPORTED("embedding_backward") void Backend::dropout(const Tensor&, double, DropoutKey,
                                                                Tensor&) const
-    HM_UNSUPPORTED("dropout") double Backend::softmax_cross_entropy(const Tensor&, const Tensor&,
+    HM_UNSUPPORTED("dropout") Tensor Backend::softmax_cross_entropy(const Tensor&, const Tensor&,
                                                                     double, Tensor&) const
-    HM_UNSUPPORTED("softmax_cross_entropy") double Backend::mse(const Tensor&, const Tensor&,
+    HM_UNSUPPORTED("softmax_cross_entropy") Tensor Backend::mse(const Tensor&, const Tensor&,
                                                                 double, Tensor&) const
     HM_UNSUPPORTED("mse") void Backend::sgd(std::span<SgdParam>, const SgdArgs&) const
     HM_UNSUPPORTED("sgd") void Backend::adam(std::span<AdamParam>, const AdamArgs&) const

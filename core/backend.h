@@ -137,12 +137,12 @@ class Backend {
   // y = x * keep / (1 - p); its backward is itself on dy
   virtual void dropout(const Tensor& x, double p, DropoutKey key, Tensor& y) const;
 
-  // logits [N,K], labels [N] i64 -> sum over rows of -log softmax[label] / denominator; dlogits is
-  // its gradient
-  virtual double softmax_cross_entropy(const Tensor& logits, const Tensor& labels,
+  // logits [N,K], labels [N] i64 -> f64 [1] on their device, the sum over rows of
+  // -log softmax[label] / denominator; dlogits is its gradient
+  virtual Tensor softmax_cross_entropy(const Tensor& logits, const Tensor& labels,
                                        double denominator, Tensor& dlogits) const;
   // sum of (y - target)^2 / denominator
-  virtual double mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const;
+  virtual Tensor mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const;
 
   // All parameters lie on one device.
   virtual void sgd(std::span<SgdParam> params, const SgdArgs& args) const;

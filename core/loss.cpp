@@ -17,8 +17,8 @@ LossResult cross_entropy(const Tensor& y, const Tensor& labels, int64_t global_r
   check::below(op, "label", labels, classes);
   const Range range(Category::compute, op);
   const double all = static_cast<double>(global_rows) * static_cast<double>(labelled.row_numel());
-  LossResult result{0, Tensor::empty({count, classes}, y.dtype(), y.device())};
-  result.value = backend_for(y).softmax_cross_entropy(y.view({count, classes}),
+  LossResult result{.dy = Tensor::empty({count, classes}, y.dtype(), y.device())};
+  result.total = backend_for(y).softmax_cross_entropy(y.view({count, classes}),
                                                       labels.view({count}), all, result.dy);
   result.dy = result.dy.view(y.shape());
   return result;
@@ -29,9 +29,9 @@ LossResult squared_error(const Tensor& y, const Tensor& target, int64_t global_r
   check::rank("mse", "y", y, 2);
   check::alike("mse", "target", target, y);
   const Range range(Category::compute, "mse");
-  LossResult result{0, Tensor::empty(y.shape(), y.dtype(), y.device())};
+  LossResult result{.dy = Tensor::empty(y.shape(), y.dtype(), y.device())};
   const double values = static_cast<double>(global_rows) * static_cast<double>(y.shape()[1]);
-  result.value = backend_for(y).mse(y, target, values, result.dy);
+  result.total = backend_for(y).mse(y, target, values, result.dy);
   return result;
 }
 

@@ -1,6 +1,7 @@
-// Losses: value and gradient in one call. The denominator is the global batch (times labels of
-// a sample, or outputs for mse), so that sums over ranks or micro-batches are the global mean
-// without another division.
+// Losses: value and gradient in one call. The value stays on the device until it is asked for, so
+// that nobody waits for a GPU before its backward has been asked for, too. The denominator is the
+// global batch (times labels of a sample, or outputs for mse), so that sums over ranks or
+// micro-batches are the global mean without another division.
 #pragma once
 
 #include <string_view>
@@ -12,8 +13,9 @@ namespace howmany {
 enum class Loss { softmax_cross_entropy, mse };
 
 struct LossResult {
-  double value = 0;  // this part's share of the global mean
-  Tensor dy;         // gradient of the global mean with respect to y
+  Tensor total{};  // f64 [1] on y's device: this part's share of the global mean
+  Tensor dy{};     // gradient of the global mean with respect to y
+  double value() const { return total.item(); }  // waits for the device
 };
 
 // softmax_cross_entropy: y [N,K] or, for a label of each token, [N,T,K]; target [N] or [N,T] i64 in

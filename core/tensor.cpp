@@ -7,6 +7,7 @@
 #include "core/copy.h"
 #include "core/error.h"
 #include "core/gpu.h"
+#include "core/id_range.h"
 #include "core/profile/range.h"
 #include "core/storage.h"
 
@@ -147,6 +148,8 @@ Tensor Tensor::to(Device device) const {
   if (device == device_) return *this;
   Tensor t = empty(shape_, dtype_, device);
   t.copy_from(*this);
+  const bool sent = device_.type == DeviceType::cpu && device.type == DeviceType::cuda;
+  if (sent && dtype_ == Dtype::i64) remember_range(t, *this);
   return t;
 }
 

@@ -72,7 +72,11 @@ class Stage::Run {
     waited_ += seconds_since(start);
   }
 
-  double loss() const { return loss_; }
+  double loss() const {
+    double sum = 0;
+    for (const Tensor& loss : losses_) sum += loss.item();
+    return sum;
+  }
   double waited() const { return waited_; }
 
  private:
@@ -121,7 +125,7 @@ class Stage::Run {
     const Tensor y = apply(flight, false);
     if (stage_.last()) {
       LossResult loss = compute_loss(stage_.loss_, y, rows_of(mine_.y, flight), mine_.global_rows);
-      loss_ += loss.value;
+      losses_.push_back(std::move(loss.total));
       flight.dy = std::move(loss.dy);
     } else {
       links_.to_next->send(y);
@@ -155,7 +159,8 @@ class Stage::Run {
   const bool defers_;
   DeferredGrads later_;
   Expected inputs_, gradients_;
-  double loss_ = 0, waited_ = 0;
+  std::vector<Tensor> losses_;  // of the micro-batches
+  double waited_ = 0;
 };
 
 Stage::Stage(const ModelSpec& model, const StageOptions& options, StageLinks links)

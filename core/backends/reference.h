@@ -65,9 +65,9 @@ class Reference final : public Backend {
                           Heads heads, Tensor& dqkv) const override;
 
   // reference_train.cpp
-  double softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double denominator,
+  Tensor softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double denominator,
                                Tensor& dlogits) const override;
-  double mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const override;
+  Tensor mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const override;
   void sgd(std::span<SgdParam> params, const SgdArgs& args) const override;
   void adam(std::span<AdamParam> params, const AdamArgs& args) const override;
 };

@@ -41,7 +41,7 @@ void adam_step(AdamParam& p, const AdamArgs& args) {
 
 }  // namespace
 
-double Reference::softmax_cross_entropy(const Tensor& logits, const Tensor& labels,
+Tensor Reference::softmax_cross_entropy(const Tensor& logits, const Tensor& labels,
                                         double denominator, Tensor& dlogits) const {
   const int64_t rows = logits.shape()[0], classes = logits.shape()[1];
   const int64_t* label = labels.data<int64_t>();
@@ -59,10 +59,10 @@ double Reference::softmax_cross_entropy(const Tensor& logits, const Tensor& labe
             static_cast<T>((std::exp(row[k] - top) / sum - (k == label[n] ? 1 : 0)) / denominator);
     }
   });
-  return loss;
+  return Tensor::full({1}, loss, Dtype::f64, logits.device());
 }
 
-double Reference::mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const {
+Tensor Reference::mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const {
   double loss = 0;
   by_type(y, [&]<typename T>(T) {
     const T *ys = y.data<T>(), *targets = target.data<T>();
@@ -73,7 +73,7 @@ double Reference::mse(const Tensor& y, const Tensor& target, double denominator,
       out[i] = static_cast<T>(2 * off / denominator);
     }
   });
-  return loss;
+  return Tensor::full({1}, loss, Dtype::f64, y.device());
 }
 
 void Reference::sgd(std::span<SgdParam> params, const SgdArgs& args) const {

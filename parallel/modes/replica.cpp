@@ -38,7 +38,7 @@ double Replica::step(const Batch& batch, const Tape::Hook& on_final) {
   const Range range(Category::step, "backward", 2 * flop);
   tape.on_final(on_final);
   model_.layer->backward(loss.dy, tape);
-  return loss.value;
+  return loss.value();
 }
 
 std::map<std::string, Tensor> Replica::values() const {

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 TEST(Loss, CrossEntropyIsPyTorchs) {
   const Tensor labels = Tensor::from<int64_t>({4, 0, 2}, {3});
   const auto loss = compute_loss(Loss::softmax_cross_entropy, wave({3, 5}, 1, 5), labels, 3);
-  EXPECT_TRUE(matches("cross_entropy.loss", loss.value));
+  EXPECT_TRUE(matches("cross_entropy.loss", loss.value()));
   EXPECT_TRUE(matches("cross_entropy.d", loss.dy));
 }
 
@@ -26,7 +26,7 @@ TEST(Loss, CrossEntropyOfTokensIsTheirMean) {
                labels = Tensor::from<int64_t>({4, 0, 2, 1, 1, 3}, {2, 3});
   const auto loss = compute_loss(Loss::softmax_cross_entropy, y, labels, 2);
   const auto flat = compute_loss(Loss::softmax_cross_entropy, y.view({6, 5}), labels.view({6}), 6);
-  EXPECT_NEAR(loss.value, flat.value, 1e-12);
+  EXPECT_NEAR(loss.value(), flat.value(), 1e-12);
   EXPECT_EQ(loss.dy.shape(), y.shape());
   for (int64_t i = 0; i < y.numel(); ++i)
     EXPECT_NEAR(loss.dy.data<double>()[i], flat.dy.data<double>()[i], 1e-12);
@@ -36,17 +36,17 @@ TEST(Loss, CrossEntropyOfTokensIsTheirMean) {
 
 TEST(Loss, MseIsPyTorchs) {
   const auto loss = compute_loss(Loss::mse, wave({3, 2}, 1), wave({3, 2}, 2), 3);
-  EXPECT_TRUE(matches("mse.loss", loss.value));
+  EXPECT_TRUE(matches("mse.loss", loss.value()));
   EXPECT_TRUE(matches("mse.d", loss.dy));
 }
 
 TEST(Loss, PartsOfABatchSumToTheWhole) {
   const Tensor y = wave({5, 3}, 1), labels = Tensor::from<int64_t>({0, 2, 1, 1, 0}, {5});
-  const double whole = compute_loss(Loss::softmax_cross_entropy, y, labels, 5).value;
+  const double whole = compute_loss(Loss::softmax_cross_entropy, y, labels, 5).value();
   double sum = 0;
   for (const auto& [begin, end] : {std::pair{0, 2}, {2, 2}, {2, 5}})
     sum += compute_loss(Loss::softmax_cross_entropy, y.rows(begin, end), labels.rows(begin, end), 5)
-               .value;
+               .value();
   EXPECT_NEAR(sum, whole, 1e-12);
 }
 
@@ -54,7 +54,7 @@ TEST(Loss, SurvivesLargeLogits) {
   const Tensor y = Tensor::from<float>({1000, -1000, 0, 3e38f, -3e38f, 0}, {2, 3});
   const auto loss =
       compute_loss(Loss::softmax_cross_entropy, y, Tensor::from<int64_t>({0, 0}, {2}), 2);
-  EXPECT_EQ(loss.value, 0);
+  EXPECT_EQ(loss.value(), 0);
   for (float d : loss.dy.values<float>()) EXPECT_EQ(d, 0);
 }
 

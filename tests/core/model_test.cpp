@@ -150,7 +150,7 @@ TEST(Model, Resnet18LearnsAFewImages) {
     EXPECT_FALSE(m.layer->backward(loss.dy, tape));
     EXPECT_TRUE(tape.empty());
     optimizer->step(params);
-    losses.push_back(loss.value);
+    losses.push_back(loss.value());
   }
   EXPECT_NEAR(losses.front(), std::log(3.0), 0.8);
   EXPECT_LT(losses.back(), 0.3 * losses.front());
@@ -175,7 +175,7 @@ Trained train_three_steps(const ModelSpec& m, const Tensor& x, const Tensor& lab
     m.layer->backward(loss.dy, tape);
     for (const Param* p : params) out.grads.try_emplace(p->name, p->grad.clone());
     optimizer->step(params);
-    losses.push_back(loss.value);
+    losses.push_back(loss.value());
   }
   out.losses = Tensor::from(losses, {3});
   return out;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "core/backends/cuda/blas.h"
@@ -10,6 +11,10 @@
 #include "core/backends/cuda/runtime.h"
 #include "core/backends/cuda/staging.h"
 #include "core/gpu.h"
+#include "core/model.h"
+#include "core/optim.h"
+
+extern "C" __attribute__((weak)) int hm_fake_gpu_waits();  // tests/support/fake_cuda.cpp
 
 namespace howmany::cuda {
 namespace {
@@ -144,6 +149,39 @@ TEST(Staging, TakesABlockAgainWhenItsCopyIsDone) {
   EXPECT_EQ(again.host, first.host);
   EXPECT_EQ(staging.held(), 0u);
   for (const Staging::Block& block : {second, larger, again}) staging.give(block, on.stream());
+}
+
+TEST(Step, WaitsForTheGpuOnlyWhenItsLossIsAskedFor) {
+  if (&hm_fake_gpu_waits == nullptr) GTEST_SKIP() << "waits are counted on imitated GPUs";
+  const Device device{DeviceType::cuda, 0};
+  const ModelSpec model = make_model("gpt2:width=8,layers=1,heads=2,length=5,vocabulary=11");
+  materialize(*model.layer, {.device = device});
+  const std::vector<Param*> params = trainable_params(*model.layer);
+  const auto optimizer = make_optimizer("adamw", {.lr = 0.01});
+  const Tensor words = Tensor::from<int64_t>({1, 2, 3, 4, 10, 0, 9, 8, 7, 6}, {2, 5});
+  int before = hm_fake_gpu_waits();
+  const Tensor x = words.to(device), labels = words.to(device);
+  Tape tape;
+  tape.set_input(x);
+  const LossResult loss = compute_loss(model.loss, model.layer->forward(x, tape), labels, 2);
+  model.layer->backward(loss.dy, tape);
+  optimizer->step(params);
+  EXPECT_EQ(hm_fake_gpu_waits(), before);
+  EXPECT_NEAR(loss.value(), std::log(11.0), 1);
+  EXPECT_EQ(hm_fake_gpu_waits(), before + 1);
+}
+
+TEST(Step, RefusesLabelsOutOfRangeOnAGpuAsElsewhere) {
+  if (gpu::count() == 0) GTEST_SKIP() << gpu::unavailable();
+  const Device device{DeviceType::cuda, 0};
+  const Tensor y = Tensor::zeros({2, 3}, Dtype::f32, device);
+  Tensor labels = Tensor::from<int64_t>({0, 3}, {2}).to(device);
+  const auto loss = [&] { compute_loss(Loss::softmax_cross_entropy, y, labels, 2); };
+  EXPECT_THROW(loss(), std::invalid_argument);
+  labels.copy_from(Tensor::from<int64_t>({0, 2}, {2}));  // what was known before no longer counts
+  EXPECT_NO_THROW(loss());
+  labels.copy_from(Tensor::from<int64_t>({0, -1}, {2}));
+  EXPECT_THROW(loss(), std::invalid_argument);
 }
 
 TEST(OnDevice, NestsAndRestores) {

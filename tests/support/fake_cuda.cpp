@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
@@ -189,9 +190,12 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   const std::lock_guard lock(fake::arena().mutex);
   return *stream = reinterpret_cast<cudaStream_t>(&all->emplace_back()), cudaSuccess;
 }
+static std::atomic<int> waits = 0;
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  ++waits;
   return fake::wait_for(stream), cudaSuccess;
 }
+int hm_fake_gpu_waits() { return waits; }
 cudaError_t cudaStreamQuery(cudaStream_t stream) { return fake::state(fake::of(stream).idle()); }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {

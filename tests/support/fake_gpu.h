@@ -11,6 +11,7 @@ extern "C" {
 // Opens the GPUs' memory to the host, for one thread at a time.
 void hm_fake_gpu_enter();
 void hm_fake_gpu_leave();
+int hm_fake_gpu_waits();  // how often the host waited for a stream
 // That memory at an address where it is always open; null for memory of the host.
 void* hm_fake_gpu_open(const void* memory);
 

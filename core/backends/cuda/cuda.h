@@ -1,8 +1,7 @@
 // GPUs by cuBLASLt and own kernels, in f32; matrix products read their inputs in the thread's
 // precision (core/precision.h). An operation is asked for and returns; what it writes
-// is there for whatever is asked of the same GPU next. Only the losses, which give a number to the
-// host, wait. Convolutions are matrix products over columns that a kernel lays out. Private to
-// core/backends/cuda.
+// is there for whatever is asked of the same GPU next. Convolutions are matrix products over
+// columns that a kernel lays out. Private to core/backends/cuda.
 #pragma once
 
 #include "core/backend.h"
@@ -73,9 +72,9 @@ class Cuda final : public Backend {
   void avg_pool_backward(const Tensor& dy, Window window, Tensor& dx) const override;
 
   // train.cu
-  double softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double denominator,
+  Tensor softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double denominator,
                                Tensor& dlogits) const override;
-  double mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const override;
+  Tensor mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const override;
 
   // update.cu
   void sgd(std::span<SgdParam> params, const SgdArgs& args) const override;

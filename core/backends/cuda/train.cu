@@ -1,8 +1,7 @@
 #include "core/backends/cuda/columns.cuh"
 #include "core/backends/cuda/cuda.h"
 
-// Losses. A loss is summed in a fixed order, the sums of blocks in double, and the host waits for
-// it.
+// Losses. A loss is summed in a fixed order, the sums of blocks in double.
 namespace howmany::backends {
 namespace {
 
@@ -14,7 +13,7 @@ using cuda::Pair;
 
 constexpr int64_t kStretch = 4096;  // elements that a block sums
 
-double total(const Tensor& parts, double denominator, const OnDevice& on) {
+Tensor total(const Tensor& parts, double denominator, const OnDevice& on) {
   Tensor sum = Tensor::empty({1}, Dtype::f64, parts.device());
   const float* const in = parts.data<float>();
   double* const out = sum.mutable_data<double>();
@@ -24,12 +23,12 @@ double total(const Tensor& parts, double denominator, const OnDevice& on) {
         return Pair{in[i], 0};
       },
       [=] __device__(int64_t, cuda::Sums all) { *out = all.a / denominator; });
-  return sum.item();
+  return sum;
 }
 
 }  // namespace
 
-double Cuda::softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double denominator,
+Tensor Cuda::softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double denominator,
                                    Tensor& dlogits) const {
   const OnDevice on(logits);
   const int64_t rows = logits.shape()[0], classes = logits.shape()[1];
@@ -53,7 +52,7 @@ double Cuda::softmax_cross_entropy(const Tensor& logits, const Tensor& labels, d
   return total(losses, denominator, on);
 }
 
-double Cuda::mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const {
+Tensor Cuda::mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const {
   const OnDevice on(y);
   const int64_t n = y.numel(), stretches = (n + kStretch - 1) / kStretch;
   Tensor losses = Tensor::empty({stretches}, Dtype::f32, y.device());

@@ -35,14 +35,18 @@ HM_SIMD double squared_error(const float* __restrict y, const float* __restrict 
   return loss;
 }
 
+Tensor loss_of(double value, const Tensor& like) {
+  return Tensor::full({1}, value, Dtype::f64, like.device());
+}
+
 }  // namespace
 
 // The softmax is left in dlogits. Its largest value, at logit z, gives the log of the sum of
 // exponentials as z - log(value): exact, since that value is never below 1 / classes.
-double OneDnn::softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double denominator,
+Tensor OneDnn::softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double denominator,
                                      Tensor& dlogits) const {
   const int64_t rows = logits.shape()[0], classes = logits.shape()[1];
-  if (logits.numel() == 0) return 0;
+  if (logits.numel() == 0) return loss_of(0, logits);
   cached<Softmax>(SoftmaxKey{rows, classes, omp_get_max_threads()})
       .kernel.run({{DNNL_ARG_SRC, logits.raw()}, {DNNL_ARG_DST, dlogits.mutable_raw()}});
   const auto factor = static_cast<float>(1 / denominator);
@@ -57,14 +61,14 @@ double OneDnn::softmax_cross_entropy(const Tensor& logits, const Tensor& labels,
     d[label[row]] -= 1;
     for (int64_t k = 0; k < classes; ++k) d[k] *= factor;
   }
-  return loss;
+  return loss_of(loss, logits);
 }
 
-double OneDnn::mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const {
+Tensor OneDnn::mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const {
   const auto factor = static_cast<float>(2 / denominator);
-  return squared_error(y.data<float>(), target.data<float>(), factor, y.numel(),
-                       dy.mutable_data<float>()) /
-         denominator;
+  const double sum = squared_error(y.data<float>(), target.data<float>(), factor, y.numel(),
+                                   dy.mutable_data<float>());
+  return loss_of(sum / denominator, y);
 }
 
 }  // namespace howmany::onednn

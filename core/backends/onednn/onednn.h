@@ -60,9 +60,9 @@ class OneDnn : public Backend {
   void embedding_backward(const Tensor& ids, const Tensor& dy, GradOut& dtable) const override;
   void dropout(const Tensor& x, double p, DropoutKey key, Tensor& y) const override;
 
-  double softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double denominator,
+  Tensor softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double denominator,
                                Tensor& dlogits) const override;
-  double mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const override;
+  Tensor mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const override;
 
   void sgd(std::span<SgdParam> params, const SgdArgs& args) const override;
   void adam(std::span<AdamParam> params, const AdamArgs& args) const override;
