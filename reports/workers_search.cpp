@@ -15,6 +15,7 @@ constexpr size_t kMostPoints = 8, kRuns = 5;
 constexpr size_t kFewRuns = 3;          // tell whether the largest number gains
 constexpr double kNoGain = 0.03;        // of the rate, from more workers
 constexpr double kNearBest = 0.98;      // of the best rate
+constexpr double kUsualSpread = 0.03;   // of runs of one number
 constexpr double kContends = 0.94;      // of the best rate: another run may tell otherwise
 constexpr double kContendsOnce = 0.85;  // the same of a number that ran only once
 // Of the best predicted rate. The model rounds its corners: as many workers as cores make 0.87.
@@ -54,17 +55,18 @@ double best_sure_rate(const WorkersFacts& facts) {
   return best;
 }
 
-// Of the logarithm of a run, over all points that ran more than once.
+// Of the logarithm of a run, over all points that ran more than once; what is usual counts as one
+// more run.
 double spread_of_runs(const std::vector<WorkersPoint>& points) {
-  double squares = 0;
-  size_t degrees = 0;
+  double squares = kUsualSpread * kUsualSpread;
+  size_t degrees = 1;
   for (const WorkersPoint& p : points) {
     std::vector<double> logs;
     for (const double run : p.runs) logs.push_back(std::log(run));
     for (const double value : logs) squares += std::pow(value - mean(logs), 2);
     degrees += logs.empty() ? 0 : logs.size() - 1;
   }
-  return degrees > 0 ? std::sqrt(squares / static_cast<double>(degrees)) : 0;
+  return std::sqrt(squares / static_cast<double>(degrees));
 }
 
 // The fewest that the model takes for enough (none, where a sample costs less than handing it
@@ -182,7 +184,7 @@ std::optional<int> next_for_rate(const WorkersFacts& facts, int limit) {
   if (next_contender(facts, kFewRuns)) return {};
   int chosen = limit, too_small = -1;
   for (const WorkersPoint& p : facts.points)
-    if (sure_rate(facts, p) >= kNearBest * best) chosen = std::min(chosen, p.workers);
+    if (rate_of(p) >= kNearBest * best) chosen = std::min(chosen, p.workers);
   for (const WorkersPoint& p : facts.points)
     if (p.workers < chosen) too_small = std::max(too_small, p.workers);
   if (chosen - too_small <= 1) return {};
