@@ -4,6 +4,7 @@
 
 #include "core/profile/range_tool.h"
 #include "core/profile/recorder_hooks.h"
+#include "core/profile/ticks.h"
 
 namespace howmany {
 
@@ -21,7 +22,7 @@ Range::Range(Category category, const char* name, uint64_t payload) {
   name_ = name;
   payload_ = payload;
   category_ = category;
-  start_ = profile_clock_ns();
+  start_ = ticks();
 }
 
 Range::~Range() {
@@ -29,7 +30,7 @@ Range::~Range() {
     keep_span(recording_, {.name = name_,
                            .payload = payload_,
                            .start = start_,
-                           .end = profile_clock_ns(),
+                           .end = ticks(),
                            .category = category_});
   pop_from_tool();
 }

@@ -7,9 +7,11 @@
 #include <ctime>
 #include <memory>
 #include <mutex>
+#include <span>
 
 #include "core/error.h"
 #include "core/profile/recorder_hooks.h"
+#include "core/profile/ticks.h"
 
 namespace howmany {
 
@@ -29,11 +31,27 @@ struct Lane {
   std::atomic<int64_t> begun = 0, dropped = 0;
 };
 
+// Both clocks at one moment.
+struct Moment {
+  int64_t ticks = 0, ns = 0;
+};
+
+Moment now() {
+  Moment best;
+  int64_t nearest = INT64_MAX;
+  for (int i = 0; i < 5; ++i) {
+    const int64_t before = ticks(), ns = profile_clock_ns(), took = ticks() - before;
+    if (took < nearest) best = {before + took / 2, ns};
+    nearest = std::min(nearest, took);
+  }
+  return best;
+}
+
 struct Recorder {
   std::mutex mutex;
   uint64_t last = 0;  // number of the latest recording
   RecorderOptions options;
-  int64_t start = 0;
+  Moment start;
   std::vector<std::shared_ptr<Lane>> lanes;
 };
 
@@ -42,23 +60,28 @@ Recorder& recorder() {  // never destroyed: threads may still end ranges while t
   return *only;
 }
 
+// Nothing of it needs an end, so that a look at it is one instruction.
 struct Mine {
-  uint64_t recording = 0;      // that `lane` is of
-  std::shared_ptr<Lane> lane;  // shared, as either may outlive the other
+  uint64_t recording = 0;  // that `lane` is of
+  Lane* lane = nullptr;
   int track = -1;
   const char* role = "";
 };
-thread_local Mine mine;
+constinit thread_local Mine mine;
+thread_local std::shared_ptr<Lane>
+    my_lane;  // shared, as thread and recording may outlive the other
 
 // A lane holds the memory it may need from the start, so that no page is taken while steps run.
 void join_recording(uint64_t recording) {
   Recorder& r = recorder();
   const std::lock_guard lock(r.mutex);
   mine.recording = recording;
-  mine.lane = nullptr;
-  if (running_recording != recording) return;
-  const RecordedThread who{gettid(), mine.track, mine.role};
-  mine.lane = r.lanes.emplace_back(std::make_shared<Lane>(who, r.options.spans_per_thread));
+  my_lane = nullptr;
+  if (running_recording == recording) {
+    const RecordedThread who{gettid(), mine.track, mine.role};
+    my_lane = r.lanes.emplace_back(std::make_shared<Lane>(who, r.options.spans_per_thread));
+  }
+  mine.lane = my_lane.get();
 }
 
 // The child has this thread only, and its lane would be nobody's.
@@ -67,18 +90,47 @@ void record_nothing_in_children() {
   HM_ENSURE(registered == 0, "[profile] pthread_atfork: error {}", registered);
 }
 
-void add_spans(Recording& all, const Lane& lane) {
+// The moments are some 10 ns wide; no span is outside the recording for that.
+class OurClock {
+ public:
+  OurClock(Moment start, Moment end) : start_(start), end_(end) {
+    const auto theirs = static_cast<double>(end.ticks - start.ticks);
+    rate_ = theirs > 0 ? static_cast<double>(end.ns - start.ns) / theirs : 1;
+  }
+  int64_t operator()(int64_t at) const {
+    const auto since = static_cast<int64_t>(static_cast<double>(at - start_.ticks) * rate_);
+    return std::clamp(start_.ns + since, start_.ns, end_.ns);
+  }
+
+ private:
+  Moment start_, end_;
+  double rate_;
+};
+
+bool comes_first(const Span& a, const Span& b) {
+  return a.start != b.start ? a.start < b.start : a.end > b.end;
+}
+
+// Spans were kept as they ended. Those that hold none are in order already; of two with the same
+// times, what ended last is the outer one.
+void put_in_order(std::vector<Span>::iterator first, std::vector<Span>::iterator last) {
+  const auto not_before = [](const Span& a, const Span& b) { return !comes_first(a, b); };
+  if (std::adjacent_find(first, last, not_before) == last) return;
+  std::reverse(first, last);
+  std::stable_sort(first, last, comes_first);
+}
+
+void add_spans(Recording& all, const Lane& lane, const OurClock& ours) {
   const auto thread = static_cast<uint32_t>(all.threads.size());
   const size_t size = lane.size.load(std::memory_order_acquire);
   const auto first = static_cast<ptrdiff_t>(all.spans.size());
-  // What ends last comes first, so that of two with the same times the outer one stays first.
-  for (size_t i = size; i > 0; --i) {
-    all.spans.push_back(lane.spans[i - 1]);
-    all.spans.back().thread = thread;
+  all.spans.insert(all.spans.end(), lane.spans.get(), lane.spans.get() + size);
+  put_in_order(all.spans.begin() + first, all.spans.end());  // by ticks, which differ the most
+  for (Span& span : std::span(all.spans).subspan(static_cast<size_t>(first))) {
+    span.start = ours(span.start);
+    span.end = ours(span.end);
+    span.thread = thread;
   }
-  std::stable_sort(all.spans.begin() + first, all.spans.end(), [](const Span& a, const Span& b) {
-    return a.start != b.start ? a.start < b.start : a.end > b.end;
-  });
   const int64_t dropped = lane.dropped.load();
   all.threads.push_back(lane.thread);
   all.dropped += dropped;
@@ -95,7 +147,7 @@ int64_t profile_clock_ns() {
 
 bool enter_recording(uint64_t recording) {
   if (mine.recording != recording) join_recording(recording);
-  if (!mine.lane) return false;
+  if (mine.lane == nullptr) return false;
   // One writer: no read-modify-write is needed.
   std::atomic<int64_t>& begun = mine.lane->begun;
   begun.store(begun.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -103,7 +155,7 @@ bool enter_recording(uint64_t recording) {
 }
 
 void keep_span(uint64_t recording, const Span& span) {
-  if (mine.recording != recording || !mine.lane) return;
+  if (mine.recording != recording || mine.lane == nullptr) return;
   Lane& lane = *mine.lane;
   const size_t at = lane.size.load(std::memory_order_relaxed);
   if (at == lane.capacity) {
@@ -120,7 +172,7 @@ void start_recording(const RecorderOptions& options) {
   const std::lock_guard lock(r.mutex);
   HM_REQUIRE(running_recording == 0, "[profile] a recording is running already");
   r.options = options;
-  r.start = profile_clock_ns();
+  r.start = now();
   running_recording = ++r.last;
 }
 
@@ -129,8 +181,9 @@ Recording stop_recording() {
   const std::lock_guard lock(r.mutex);
   if (running_recording == 0) return {};
   running_recording = 0;
-  Recording all{.start = r.start, .end = profile_clock_ns()};
-  for (const auto& lane : r.lanes) add_spans(all, *lane);
+  const Moment end = now();
+  Recording all{.start = r.start.ns, .end = end.ns};
+  for (const auto& lane : r.lanes) add_spans(all, *lane, OurClock(r.start, end));
   r.lanes.clear();
   return all;
 }

@@ -12,7 +12,7 @@ extern std::atomic<uint64_t> running_recording;
 
 // Whether this thread records there; call as a range begins.
 bool enter_recording(uint64_t recording);
-// Nothing when that recording is no more.
+// Its times are ticks(). Nothing when that recording is no more.
 void keep_span(uint64_t recording, const Span& span);
 
 }  // namespace howmany
