@@ -30,6 +30,8 @@ namespace {
   X(cuptiSetThreadIdType)           \
   X(cuptiActivityRegisterCallbacks) \
   X(cuptiActivityEnable)            \
+  X(cuptiActivityEnableRuntimeApi)  \
+  X(cuptiActivityEnableDriverApi)   \
   X(cuptiActivityDisable)           \
   X(cuptiActivityFlushAll)          \
   X(cuptiActivityGetNextRecord)     \
@@ -53,11 +55,27 @@ const Library& library() {
   return cupti;
 }
 
-// The calls of a launch tell its thread and time; OVERHEAD and others would only be passed over.
-constexpr CUpti_ActivityKind kKinds[] = {
-    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
-    CUPTI_ACTIVITY_KIND_MEMCPY2,           CUPTI_ACTIVITY_KIND_MEMSET,
-    CUPTI_ACTIVITY_KIND_RUNTIME,           CUPTI_ACTIVITY_KIND_DRIVER};
+constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                                         CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
+                                         CUPTI_ACTIVITY_KIND_MEMSET};
+
+// The calls that put work on a GPU tell its thread and time. A record of each other call (a look at
+// an event, say, of which a wait makes thousands) would cost as much and be passed over. The
+// driver's are those of NCCL; and of libraries whose own runtime is not seen.
+#define HM_RUNTIME(name) CUPTI_RUNTIME_TRACE_CBID_##name
+constexpr CUpti_CallbackId kRuntimeCalls[] = {
+    HM_RUNTIME(cudaLaunchKernel_v7000),    HM_RUNTIME(cudaLaunchKernelExC_v11060),
+    HM_RUNTIME(__cudaLaunchKernel_v13000), HM_RUNTIME(cudaLaunchCooperativeKernel_v9000),
+    HM_RUNTIME(cudaGraphLaunch_v10000),    HM_RUNTIME(cudaMemcpy_v3020),
+    HM_RUNTIME(cudaMemcpyAsync_v3020),     HM_RUNTIME(cudaMemcpyPeerAsync_v4000),
+    HM_RUNTIME(cudaMemset_v3020),          HM_RUNTIME(cudaMemsetAsync_v3020)};
+#define HM_DRIVER(name) CUPTI_DRIVER_TRACE_CBID_##name
+constexpr CUpti_CallbackId kDriverCalls[] = {
+    HM_DRIVER(cuLaunchKernel),       HM_DRIVER(cuLaunchKernelEx),
+    HM_DRIVER(cuGraphLaunch),        HM_DRIVER(cuMemcpyAsync),
+    HM_DRIVER(cuMemcpyHtoDAsync_v2), HM_DRIVER(cuMemcpyDtoHAsync_v2),
+    HM_DRIVER(cuMemcpyDtoDAsync_v2), HM_DRIVER(cuMemcpyPeerAsync),
+    HM_DRIVER(cuMemsetD8Async),      HM_DRIVER(cuMemsetD32Async)};
 constexpr size_t kBufferBytes = size_t{4} << 20, kBuffers = 64, kAlignment = 8;
 
 void check(CUptiResult result, const char* what) {
@@ -168,6 +186,22 @@ void subscribe(Session& own) {
   check(result, "cuptiSubscribe");
 }
 
+CUptiResult tell_of_calls(bool on) {
+  CUptiResult result = CUPTI_SUCCESS;
+  const auto keep = [&](CUptiResult next) { result = std::max(result, next); };
+  for (const CUpti_CallbackId call : kRuntimeCalls)
+    keep(library().cuptiActivityEnableRuntimeApi(call, on));
+  for (const CUpti_CallbackId call : kDriverCalls)
+    keep(library().cuptiActivityEnableDriverApi(call, on));
+  return result;
+}
+
+// What is not on is no error.
+void disable() {
+  for (const CUpti_ActivityKind kind : kKinds) library().cuptiActivityDisable(kind);
+  tell_of_calls(false);
+}
+
 void enable(Session& own) {
   check(library().cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM),
         "cuptiSetThreadIdType");
@@ -176,6 +210,7 @@ void enable(Session& own) {
   own.start = read_clocks();
   for (const CUpti_ActivityKind kind : kKinds)
     check(library().cuptiActivityEnable(kind), "cuptiActivityEnable");
+  check(tell_of_calls(true), "cuptiActivityEnableRuntimeApi");
 }
 
 void synchronize_all() {
@@ -185,7 +220,7 @@ void synchronize_all() {
 // Whatever happened before.
 void detach(Session& own) noexcept {
   try {
-    for (const CUpti_ActivityKind kind : kKinds) library().cuptiActivityDisable(kind);
+    disable();
     detach_wanted = true;
     library().cuptiEnableDomain(1, own.subscriber, CUPTI_CB_DOMAIN_RUNTIME_API);
     gpu::synchronize(0);
@@ -238,7 +273,7 @@ GpuActivity stop_gpu_activity() {
   const std::unique_ptr<Session> own(std::exchange(session, nullptr));
   if (!own) return seen;
   try {
-    for (const CUpti_ActivityKind kind : kKinds) library().cuptiActivityDisable(kind);
+    disable();
     synchronize_all();
     check(library().cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlush");
     collect(seen);

@@ -46,6 +46,20 @@ GpuUse use_of(const StepUse& step, const Stretches& compute, const Stretches& co
   return use;
 }
 
+// NCCL launches from threads of its own, which have no ranges: what it does is known by its name,
+// and whose it is by the GPU.
+void adopt_nccl(std::vector<GpuSpan>& spans) {
+  std::unordered_map<uint32_t, int> track_of;
+  for (const GpuSpan& span : spans)
+    if (span.track >= 0) track_of.emplace(span.device, span.track);
+  for (GpuSpan& span : spans) {
+    if (span.track >= 0 || !span.name.starts_with("nccl")) continue;
+    span.category = Category::comm;
+    if (const auto found = track_of.find(span.device); found != track_of.end())
+      span.track = found->second;
+  }
+}
+
 }  // namespace
 
 void join_ranges(GpuActivity& activity, const Recording& ranges) {
@@ -60,6 +74,7 @@ void join_ranges(GpuActivity& activity, const Recording& ranges) {
     span.track = thread->second.track;
     span.category = innermost_at(thread->second.spans, call->second->start);
   }
+  adopt_nccl(activity.spans);
 }
 
 std::vector<GpuUse> gpu_uses(const GpuActivity& activity, const std::vector<StepUse>& steps,

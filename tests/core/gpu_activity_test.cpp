@@ -51,6 +51,19 @@ TEST(GpuActivity, BelongsToTheRankWhoseThreadLaunchedIt) {
   EXPECT_EQ(launched_by(300, 550).track, -1) << "of a thread that had no ranges";
 }
 
+TEST(GpuActivity, OfNcclIsCommunicationOfWhoeverUsesThatGpu) {
+  GpuActivity activity;
+  activity.calls = {{.correlation = 1, .thread = 200, .start = 5}};
+  activity.spans = {{.name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)",
+                     .device = 3,
+                     .correlation = 9},
+                    {.name = "howmany::kernel()", .device = 3, .correlation = 1}};
+  join_ranges(activity, ranges());
+  EXPECT_EQ(activity.spans[0].category, Category::comm);
+  EXPECT_EQ(activity.spans[0].track, 1);
+  EXPECT_EQ(activity.spans[1].category, Category::optimizer);
+}
+
 TEST(GpuActivity, OfAnUnknownCallBelongsToNobody) {
   GpuActivity activity;
   activity.spans = {{.correlation = 7}};

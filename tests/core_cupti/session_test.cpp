@@ -108,6 +108,17 @@ TEST_F(Session, LeavesNothingBehindAndMayBeginAgain) {
   }
 }
 
+TEST_F(Session, OfTheCallsOnlyThoseThatPutWorkOnAGpuAreRecorded) {
+  cupti_->calls_cuda = false;  // so that nothing but what was asked for takes them away
+  ASSERT_EQ(start_gpu_activity(), "");
+  EXPECT_GT(cupti_->runtime_calls, 0);
+  EXPECT_GT(cupti_->driver_calls, 0);
+  EXPECT_LT(cupti_->runtime_calls + cupti_->driver_calls, 30);
+  stop_gpu_activity();
+  EXPECT_EQ(cupti_->runtime_calls, 0);
+  EXPECT_EQ(cupti_->driver_calls, 0);
+}
+
 TEST_F(Session, UnsubscribesWhereNoCallToCudaComesToDetach) {
   cupti_->calls_cuda = false;
   ASSERT_EQ(start_gpu_activity(), "");

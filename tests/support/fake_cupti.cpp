@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@ struct State {
   FakeCupti told;
   std::vector<std::string> records;
   std::vector<Buffer> late;
+  std::set<CUpti_CallbackId> runtime_calls, driver_calls;
   CUpti_BuffersCallbackRequestFunc request = nullptr;
   CUpti_BuffersCallbackCompleteFunc complete = nullptr;
   CUpti_CallbackFunc on_call = nullptr;
@@ -46,6 +48,15 @@ size_t size_of(CUpti_ActivityKind kind) {
 void hand_over(const Buffer& buffer) {
   --state().told.buffers_out;
   state().complete(nullptr, 0, buffer.bytes, buffer.size, buffer.used);
+}
+
+CUptiResult tell_of(CUpti_CallbackId call, bool on, std::set<CUpti_CallbackId>& calls, int& count) {
+  if (on)
+    calls.insert(call);
+  else
+    calls.erase(call);
+  count = static_cast<int>(calls.size());
+  return CUPTI_SUCCESS;
 }
 
 // Small buffers, so that several are needed.
@@ -131,7 +142,9 @@ CUptiResult cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHandle,
 CUptiResult cuptiFinalize() {
   FakeCupti& told = state().told;
   ++told.finalized;
-  told.subscribed = told.kinds_enabled = 0;
+  state().runtime_calls.clear();
+  state().driver_calls.clear();
+  told.subscribed = told.kinds_enabled = told.runtime_calls = told.driver_calls = 0;
   return CUPTI_SUCCESS;
 }
 
@@ -149,8 +162,22 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requ
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
   if (state().told.refuse_enable && kind == CUPTI_ACTIVITY_KIND_MEMSET)
     return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
+  if (kind == CUPTI_ACTIVITY_KIND_RUNTIME || kind == CUPTI_ACTIVITY_KIND_DRIVER)
+    return CUPTI_ERROR_NOT_SUPPORTED;  // every call there is, which would cost much of a step
   ++state().told.kinds_enabled;
   return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId call, uint8_t enable) {
+  if (call == CUPTI_RUNTIME_TRACE_CBID_INVALID || call >= CUPTI_RUNTIME_TRACE_CBID_SIZE)
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  return tell_of(call, enable != 0, state().runtime_calls, state().told.runtime_calls);
+}
+
+CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId call, uint8_t enable) {
+  if (call == CUPTI_DRIVER_TRACE_CBID_INVALID || call >= CUPTI_DRIVER_TRACE_CBID_SIZE)
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  return tell_of(call, enable != 0, state().driver_calls, state().told.driver_calls);
 }
 
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind) {

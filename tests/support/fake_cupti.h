@@ -12,6 +12,7 @@ struct FakeCupti {
   size_t dropped = 0;          // records, told once
   // Asked.
   int subscribed = 0, finalized = 0, kinds_enabled = 0;
+  int runtime_calls = 0, driver_calls = 0;                 // whose records were asked for
   int buffers_out = 0;                                     // requested and not completed
   bool forced = false;                                     // the last flush
   void (*add)(const void* record, size_t size) = nullptr;  // for the next flush
