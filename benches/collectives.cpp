@@ -52,6 +52,15 @@ std::optional<WrongElement> compare(const Tensor& t, int64_t begin, int64_t coun
   return {};
 }
 
+// body writes all of t, or of what is then copied there.
+template <typename Body>
+void on_host(Tensor& t, const Body& body) {
+  if (t.device().type == DeviceType::cpu) return body(t);
+  Tensor host = Tensor::empty(t.shape(), t.dtype());
+  body(host);
+  t.copy_from(host);
+}
+
 template <typename Body>
 auto with_type(Dtype dtype, const Body& body) {
   switch (dtype) {
@@ -104,10 +113,10 @@ Collective::Collective(std::string_view op, Dtype dtype, int64_t bytes, Comm& co
   period_ = std::max(2, std::min(61, 250 / n));
   if (period_ % 7 == 0) --period_;
   const bool sends_whole = op == "reduce_scatter" || op == "scatter" || op == "all_to_all";
-  send_ = Tensor::empty({sends_whole ? part_ * n : part_}, dtype);
+  send_ = Tensor::empty({sends_whole ? part_ * n : part_}, dtype, comm.home());
   if (one_buffer(op)) return;
   const bool receives_whole = op == "all_gather" || op == "gather" || op == "all_to_all";
-  receive_ = Tensor::empty({receives_whole ? part_ * n : part_}, dtype);
+  receive_ = Tensor::empty({receives_whole ? part_ * n : part_}, dtype, comm.home());
 }
 
 double Collective::sent(int rank, int64_t index, int round) const {
@@ -124,9 +133,12 @@ void Collective::fill(int round) {
   zeros_ = false;
   with_type(send_.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    write<T>(
-        send_, 0, send_.numel(), [&](int64_t i) { return sent(comm_.rank(), i, round); }, period_);
-    if (receive_) std::ranges::fill(receive_.mutable_values<T>(), T{251});
+    on_host(send_, [&](Tensor& t) {
+      write<T>(
+          t, 0, t.numel(), [&](int64_t i) { return sent(comm_.rank(), i, round); }, period_);
+    });
+    if (receive_)
+      on_host(receive_, [](Tensor& t) { std::ranges::fill(t.mutable_values<T>(), T{251}); });
   });
 }
 
@@ -162,7 +174,7 @@ bool Collective::receives() const {
 
 std::optional<WrongElement> Collective::first_wrong(int round) const {
   if (!receives()) return {};
-  const Tensor& seen = receive_ ? receive_ : send_;
+  const Tensor seen = (receive_ ? receive_ : send_).to(Device{});
   const int64_t mine = comm_.rank() * part_;
   const auto part = [&](int from, const Values& values) {
     return with_type(seen.dtype(), [&](auto zero) {

@@ -1,6 +1,7 @@
 // The collectives as backend_bench times them: buffers with a pattern whose sums are exact in every
-// dtype, the call itself, and a check of every element. Bytes and bus factors are those of
-// nccl-tests, so that figures can be compared. One object per rank, one thread each.
+// dtype, where the Comm's engine works, the call itself, and a check of every element. Bytes and
+// bus factors are those of nccl-tests, so that figures can be compared. One object per rank, one
+// thread each.
 //
 //   Collective op("all_reduce", Dtype::f32, 1 << 20, comm);
 //   op.fill(0); op.run(); op.check(0);   // throws WrongData, the same on every rank
