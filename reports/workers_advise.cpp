@@ -118,7 +118,7 @@ class Advisor {
 
   const WorkersPoint& first_near_best() const {
     for (const WorkersPoint* p : points_)
-      if (p->rate.value >= kNearBest * sure_rate(*best_)) return *p;
+      if (sure_rate(*p) >= kNearBest * sure_rate(*best_)) return *p;
     return *best_;
   }
 

@@ -30,8 +30,7 @@ struct WorkersPoint {
 void add_run(std::vector<WorkersPoint>& points, WorkersPoint run);
 
 // Samples/s, less what luck may have added to so few runs: by one standard error, from how far the
-// runs of the points differ, and as single ones are known to. The best is chosen by it, and more
-// workers have to beat fewer by more.
+// runs of the points differ and as single ones are known to. Numbers are compared by it.
 double sure_rate(const WorkersPoint& point, const std::vector<WorkersPoint>& points);
 
 struct WorkersFacts {

@@ -184,7 +184,7 @@ std::optional<int> next_for_rate(const WorkersFacts& facts, int limit) {
   if (next_contender(facts, kFewRuns)) return {};
   int chosen = limit, too_small = -1;
   for (const WorkersPoint& p : facts.points)
-    if (rate_of(p) >= kNearBest * best) chosen = std::min(chosen, p.workers);
+    if (sure_rate(facts, p) >= kNearBest * best) chosen = std::min(chosen, p.workers);
   for (const WorkersPoint& p : facts.points)
     if (p.workers < chosen) too_small = std::max(too_small, p.workers);
   if (chosen - too_small <= 1) return {};

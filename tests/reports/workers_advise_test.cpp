@@ -188,7 +188,7 @@ TEST(WorkersAdvice, OneLuckyRunDoesNotBeatRunsThatDifferAsMuch) {
     add_run(facts.points, run);
   };
   for (const double rate : {930.0, 1000.0, 1070.0}) ran(2, rate);
-  ran(4, 1050);
+  ran(4, 1040);
   EXPECT_EQ(*advise_workers(facts).recommended, 2);
   ran(6, 1300);
   EXPECT_EQ(*advise_workers(facts).recommended, 6) << "more than luck";
