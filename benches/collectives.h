@@ -52,7 +52,6 @@ class Collective {
   void fill(int round);
   // Values that any number of calls leaves as they are: zeros for all_reduce, else fill(round).
   void fill_for_timing(int round);
-  bool timed_zeros() const { return zeros_; }  // whose check says little
   void run();
   // Of this rank, after fill(round) and one run(), or fill_for_timing(round) and any number.
   std::optional<WrongElement> first_wrong(int round) const;

@@ -63,8 +63,10 @@ double spread_of_runs(const std::vector<WorkersPoint>& points) {
   for (const WorkersPoint& p : points) {
     std::vector<double> logs;
     for (const double run : p.runs) logs.push_back(std::log(run));
-    for (const double value : logs) squares += std::pow(value - mean(logs), 2);
-    degrees += logs.empty() ? 0 : logs.size() - 1;
+    if (logs.size() < 2) continue;
+    const double middle = mean(logs);
+    for (const double value : logs) squares += std::pow(value - middle, 2);
+    degrees += logs.size() - 1;
   }
   return std::sqrt(squares / static_cast<double>(degrees));
 }

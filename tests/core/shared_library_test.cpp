@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "tests/support/message_of.h"
 
 namespace howmany {
 namespace {
@@ -19,15 +20,6 @@ struct Math : SharedLibrary {
   HM_MATH_CALLS(HM_LIBRARY_CALL)
 };
 
-std::string refusal(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing was refused";
-}
-
 TEST(SharedLibrary, ItsCallsAreMembersOfTheirOwnTypes) {
   const Math math("libm.so.6");
   EXPECT_EQ(math.hypot(3, 4), 5);
@@ -39,15 +31,17 @@ TEST(SharedLibrary, IsTakenFromWhereItWasBuiltWithWhenTheLoaderDoesNotKnowIt) {
 }
 
 TEST(SharedLibrary, ThatIsNowhereIsRefusedWithAllThatWasTried) {
-  EXPECT_THAT(refusal([] { Math("libhm_nowhere.so.1", "/hm/libhm.so"); }),
+  EXPECT_THAT(message_of<Error>([] { Math("libhm_nowhere.so.1", "/hm/libhm.so"); }),
               AllOf(HasSubstr("libhm_nowhere.so.1: "), HasSubstr("; /hm/libhm.so: ")));
   // An empty name would be this program.
-  EXPECT_THAT(refusal([] { Math("libhm_nowhere.so.1", ""); }), HasSubstr("libhm_nowhere.so.1: "));
+  EXPECT_THAT(message_of<Error>([] { Math("libhm_nowhere.so.1", ""); }),
+              HasSubstr("libhm_nowhere.so.1: "));
 }
 
 TEST(SharedLibrary, SaysWhichCallItLacks) {
   const SharedLibrary math("libm.so.6");
-  EXPECT_EQ(refusal([&] { math.find<void (*)()>("hm_solve"); }), "libm.so.6 has no hm_solve");
+  EXPECT_EQ(message_of<Error>([&] { math.find<void (*)()>("hm_solve"); }),
+            "libm.so.6 has no hm_solve");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "core/gpu.h"
 #include "tests/support/comm_claims.h"
+#include "tests/support/message_of.h"
 
 namespace howmany {
 namespace {
@@ -38,16 +39,6 @@ class EveryComm : public ::testing::TestWithParam<Group> {
   int world() const { return GetParam().world; }
   void run(const std::function<void(Comm&)>& body) {
     launch_threads(world(), body, GetParam().backend);
-  }
-  // The text of the CommError that body ends with.
-  static std::string failure_of(const std::function<void()>& body) {
-    try {
-      body();
-    } catch (const CommError& e) {
-      return e.what();
-    }
-    ADD_FAILURE() << "no CommError";
-    return "";
   }
 };
 INSTANTIATE_TEST_SUITE_P(All, EveryComm, ::testing::ValuesIn(groups({1, 2, 3, 4})), name_of_group);
@@ -91,13 +82,14 @@ TEST_P(EveryCommWithPeers, FailsOnEveryRankWhenOneNeverArrives) {
     std::string text;
     Tensor t = Tensor::full({1000}, 1);
     if (comm.rank() != absent) {
-      text = failure_of([&] { comm.all_reduce(t); });
+      text = message_of<CommError>([&] { comm.all_reduce(t); });
       EXPECT_THAT(text, HasSubstr("[all_reduce]"));
       EXPECT_THAT(text, HasSubstr(fmt::format("rank {} of {}", comm.rank(), world())));
       EXPECT_THAT(text, HasSubstr(fmt::format("peer {} ", absent)));
       EXPECT_TRUE(comm.failed());
-      EXPECT_EQ(failure_of([&] { comm.barrier(); }), text) << "the first error is the one kept";
-      EXPECT_EQ(failure_of([&] { comm.all_reduce_async(t).wait(); }), text);
+      EXPECT_EQ(message_of<CommError>([&] { comm.barrier(); }), text)
+          << "the first error is the one kept";
+      EXPECT_EQ(message_of<CommError>([&] { comm.all_reduce_async(t).wait(); }), text);
     }
     // It stays until all others gave up, without talking to them through the Comm.
     finished_.fetch_add(1);
@@ -113,7 +105,7 @@ TEST_P(EveryCommWithPeers, FailsAtOnceWhenAPeerThrows) {
     run([&](Comm& comm) {
       if (comm.rank() == 1) throw std::runtime_error("rank 1 is out of luck");
       Tensor t = Tensor::full({1000}, 1);
-      const std::string text = failure_of([&] { comm.all_reduce(t); });
+      const std::string text = message_of<CommError>([&] { comm.all_reduce(t); });
       EXPECT_THAT(text, HasSubstr("peer 1 failed: rank 1 is"));
       ++told;
     });
@@ -129,7 +121,7 @@ TEST_P(EveryCommWithPeers, FailsAtOnceWhenAPeerHasLeft) {
   const auto start = std::chrono::steady_clock::now();
   run([&](Comm& comm) {
     if (comm.rank() == 1) return comm.barrier();
-    const std::string text = failure_of([&] {
+    const std::string text = message_of<CommError>([&] {
       for (;;) comm.barrier();
     });
     EXPECT_THAT(text, HasSubstr("peer 1 "));

@@ -16,6 +16,7 @@
 #include "parallel/launch.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_nccl.h"
+#include "tests/support/message_of.h"
 
 namespace howmany {
 namespace {
@@ -169,22 +170,13 @@ TEST_F(NcclOnStreams, GradientsAreSummedWhereTheyAre) {
   EXPECT_EQ(fake().done, 4 * 2) << "of two buckets";
 }
 
-std::string failure_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const CommError& e) {
-    return e.what();
-  }
-  return "no CommError";
-}
-
 TEST_F(NcclOnStreams, ARankThatNeverComesIsNamedAndItsPeersGpusAreFree) {
   std::latch gave_up(2);
   run(3, [&](Comm& comm) {
     comm.set_timeout(300ms);
     if (comm.rank() == 1) return gave_up.wait();
     Tensor t = Tensor::full({1000}, 1, Dtype::f32, gpu_of(comm));
-    EXPECT_THAT(failure_of([&] { comm.all_reduce(t); }),
+    EXPECT_THAT(message_of<CommError>([&] { comm.all_reduce(t); }),
                 AllOf(HasSubstr("[all_reduce]"), HasSubstr("(nccl): peer 1 failed: nothing came")));
     gave_up.count_down();
     EXPECT_EQ(Tensor::full({1}, 2, Dtype::f32, gpu_of(comm)).item(), 2);
@@ -196,7 +188,7 @@ TEST_F(NcclOnStreams, CallsThatDoNotFitTogetherEndByTheTimeout) {
   run(2, [](Comm& comm) {
     comm.set_timeout(300ms);
     Tensor t = Tensor::full({1000 + comm.rank()}, 1, Dtype::f32, gpu_of(comm));
-    EXPECT_THAT(failure_of([&] { comm.all_reduce(t); }), HasSubstr("nothing came"));
+    EXPECT_THAT(message_of<CommError>([&] { comm.all_reduce(t); }), HasSubstr("nothing came"));
   });
 }
 
@@ -221,7 +213,8 @@ TEST_F(NcclOnStreams, WhatTheLibraryReportsMeanwhileEndsTheCallOnEveryRank) {
     Work work = comm.all_reduce_async(t);
     EXPECT_TRUE(comes([] { return fake().asked == 3; }));
     fake().async_error = kFakeRemoteError;
-    EXPECT_THAT(failure_of([&] { work.wait(); }), HasSubstr("a remote error of the fake NCCL"));
+    EXPECT_THAT(message_of<CommError>([&] { work.wait(); }),
+                HasSubstr("a remote error of the fake NCCL"));
     EXPECT_TRUE(comm.failed());
   });
 }

@@ -1,0 +1,24 @@
+// What a body that has to fail says; a body that does not fails the test. Thread-safe as gtest is.
+//
+//   EXPECT_THAT(message_of<CommError>([&] { comm.barrier(); }), HasSubstr("rank 2"));
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+namespace howmany {
+
+template <typename Thrown>
+std::string message_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Thrown& e) {
+    return e.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return "";
+}
+
+}  // namespace howmany
