@@ -41,6 +41,10 @@ void add_own_flags(CLI::App& app, BackendFlags& flags) {
   app.add_option("--budget-seconds", flags.budget_seconds, "wall clock for all cases")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_option("--least-calls", flags.least_calls,
+                 "timed calls of a case, however long one takes; below 7 without an interval")
+      ->check(CLI::Range(1, 5000))
+      ->capture_default_str();
   app.add_option("--samples", flags.samples, "append every timed call to this file")
       ->envname("HOWMANY_SAMPLES");
   app.add_flag("--no-overlap", flags.no_overlap, "leave out the all_reduce beside matrix products");
@@ -75,7 +79,7 @@ double allowance(const BackendCase& c, Comm& comm, Schedule& schedule, Outcome& 
   return told.item();
 }
 
-Outcome measure(const BackendCase& c, Comm& comm, Schedule& schedule) {
+Outcome measure(const BackendCase& c, Comm& comm, Schedule& schedule, int least_calls) {
   Outcome outcome;
   const double seconds = allowance(c, comm, schedule, outcome);
   if (seconds < 0) return outcome;
@@ -84,7 +88,7 @@ Outcome measure(const BackendCase& c, Comm& comm, Schedule& schedule) {
     return outcome;
   }
   Collective op(c.op, c.dtype, c.bytes, comm);
-  outcome.times = time_collective(comm, op, seconds);
+  outcome.times = time_collective(comm, op, seconds, least_calls);
   if (comm.rank() == 0) schedule.took(c, quantile(outcome.times.isolated.seconds, 0.5));
   return outcome;
 }
@@ -163,7 +167,7 @@ void run_case(benchmark::State& state, const BackendCase& c, Run& run) {
   try {
     run.ranks.run(c.work, [&](Comm& comm, Device) {
       if (!run.settled) settle(comm);
-      Outcome mine = measure(c, comm, run.schedule);
+      Outcome mine = measure(c, comm, run.schedule, run.flags.least_calls);
       if (comm.rank() == 0) outcome = std::move(mine);
     });
     run.settled = true;
@@ -182,7 +186,7 @@ int run_cases(const std::vector<BackendCase>& cases, const BackendFlags& flags, 
               std::vector<std::string> google, const char* program) {
   const std::string between = process_backend(cases);
   Ranks ranks(place, {between.empty() ? std::string(comm_names().back()) : between});
-  Schedule schedule(cases, flags.budget_seconds);
+  Schedule schedule(cases, flags.budget_seconds, flags.least_calls);
   Run run{flags, ranks, schedule};
   for (const BackendCase& c : cases)
     benchmark::RegisterBenchmark(c.name.c_str(),

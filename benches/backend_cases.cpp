@@ -157,7 +157,8 @@ std::string too_large(const BackendCase& c) {
   return fmt::format("buffers of {:.1f} GB in {:.1f} GB of free memory", need / 1e9, free / 1e9);
 }
 
-Schedule::Schedule(const std::vector<BackendCase>& cases, double seconds) : seconds_(seconds) {
+Schedule::Schedule(const std::vector<BackendCase>& cases, double seconds, int least_calls)
+    : seconds_(seconds), calls_(calls_at_least(least_calls)) {
   for (const BackendCase& c : cases) left_ += weight(c);
 }
 
@@ -165,7 +166,7 @@ double Schedule::take(const BackendCase& c) {
   const double remaining = seconds_ - elapsed();
   const double share = std::max(0.0, remaining) * weight(c) / left_;
   left_ -= weight(c);
-  needed_ = 12 * expected(c);
+  needed_ = calls_ * expected(c);
   const bool fits = needed_ <= std::max(4 * share, 0.5);
   return fits && (remaining > 0 || needed_ < kAlwaysSeconds) ? std::max(share, 2e-3) : -1;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "benches/collective_timing.h"
 #include "benches/workload.h"
 
 namespace howmany::benches {
@@ -19,6 +20,7 @@ struct BackendFlags {
   std::string dtype = "f32";
   int64_t min_bytes = 4, max_bytes = 64 << 20, factor = 4;
   double budget_seconds = 30;
+  int least_calls = kCallsForAnInterval;
   Workload work;
   bool list = false, no_overlap = false;
 };
@@ -49,7 +51,8 @@ std::string too_large(const BackendCase& c);
 // Deals out the time of a run: larger messages get more.
 class Schedule {
  public:
-  Schedule(const std::vector<BackendCase>& cases, double seconds);
+  Schedule(const std::vector<BackendCase>& cases, double seconds,
+           int least_calls = kCallsForAnInterval);
   // Seconds for the next case, below 0 when it does not fit into what is left.
   double take(const BackendCase& c);
   // What the last case was taken to need, from the size measured before it; 0: not known.
@@ -62,6 +65,7 @@ class Schedule {
 
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double seconds_, left_ = 0, needed_ = 0;
+  int calls_;
   std::map<std::string, std::pair<int64_t, double>> last_;
 };
 

@@ -15,7 +15,6 @@ constexpr double kWarmUp = 0.05;     // of a case's time, at least, where a call
 constexpr double kMostWarmUp = 0.2;  // a machine that never settles is measured as it is
 constexpr double kSettle = 0.03;     // seconds of calls after which threads have found their cores
 constexpr double kSteady = 0.95;     // warm when a block is not faster than this share of the last
-constexpr int kLeast = 7;            // fewer than six cannot bound a median
 constexpr double kChainSeconds = 2e-3;
 
 double agreed(Comm& comm, double mine) {
@@ -49,11 +48,11 @@ int count_within(double seconds, double each, int least, int most) {
   return static_cast<int>(std::clamp(seconds / std::max(each, 1e-9), 1.0 * least, 1.0 * most));
 }
 
-Samples time_isolated(Comm& comm, Collective& op, const Warm& warm, double seconds) {
+Samples time_isolated(Comm& comm, Collective& op, const Warm& warm, double seconds, int least) {
   const TimingOptions options{
       .budget_seconds = std::numeric_limits<double>::infinity(),
-      .min_iterations = kLeast,
-      .max_iterations = count_within(seconds, warm.wall_seconds, kLeast, 5000),
+      .min_iterations = least,
+      .max_iterations = count_within(seconds, warm.wall_seconds, least, 5000),
       .warmup_iterations = 0};
   return time_iterations(comm, options, [&] { op.run(); });
 }
@@ -92,7 +91,7 @@ void settle(Comm& comm) {
   time_iterations(comm, until, [&] { comm.all_reduce(token); });
 }
 
-CollectiveTimes time_collective(Comm& comm, Collective& op, double seconds) {
+CollectiveTimes time_collective(Comm& comm, Collective& op, double seconds, int least) {
   op.fill(0);
   op.run();
   op.check(0);
@@ -100,7 +99,7 @@ CollectiveTimes time_collective(Comm& comm, Collective& op, double seconds) {
   CollectiveTimes times;
   const Warm warm = warm_up(
       comm, [&] { op.run(); }, seconds);
-  times.isolated = time_isolated(comm, op, warm, seconds / 2);
+  times.isolated = time_isolated(comm, op, warm, seconds / 2, least);
   time_chains(comm, op, warm, seconds / 4, times);
   op.check(1);
   op.fill(2);  // whose pattern no earlier call left there

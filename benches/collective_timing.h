@@ -18,9 +18,14 @@ struct CollectiveTimes {
 // Calls before the first case: a thread that was just started is slow for a while. Collective.
 void settle(Comm& comm);
 
-// Checks the data, warms up until steady, times for about `seconds` of wall clock, and checks the
-// data that the timed calls left. Throws WrongData on every rank.
-CollectiveTimes time_collective(Comm& comm, Collective& op, double seconds);
+constexpr int kCallsForAnInterval = 7;  // fewer than six cannot bound a median
+
+// Checks the data, warms up until steady, times for about `seconds` of wall clock but no fewer than
+// `least` calls, and checks the data that the timed calls left. Throws WrongData on every rank.
+CollectiveTimes time_collective(Comm& comm, Collective& op, double seconds,
+                                int least = kCallsForAnInterval);
+// Calls of the longest case there is time for, checks and warm-up included.
+constexpr int calls_at_least(int least) { return least + 5; }
 
 struct OverlapTimes {
   double comm_alone = 0, comm_beside = 0;  // seconds of one all_reduce

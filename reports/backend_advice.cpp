@@ -35,6 +35,16 @@ Contest& contest_of(std::vector<Contest>& contests, const Measurement& m) {
   return contests.back();
 }
 
+// How an all_reduce and matrix products at the same time compare with one after the other.
+std::string both_at_once(const Measurement& m) {
+  const double comm = value_of(m, "comm_alone_s"), gemm = value_of(m, "gemm_alone_s");
+  const double hidden = value_of(m, "hidden_fraction");  // of the shorter
+  if (hidden >= 0)
+    return fmt::format("running both at once hides {:.0f} % of the shorter", 100 * hidden);
+  return fmt::format("both at once take {:.0f} % longer than one after the other",
+                     -100 * hidden * std::min(comm, gemm) / (comm + gemm));
+}
+
 Curve& curve_of(Contest& contest, const std::string& backend) {
   for (NamedCurve& named : contest.curves)
     if (named.backend == backend) return named.curve;
@@ -256,10 +266,9 @@ class Writer {
       const double gemm = value_of(m, "gemm_beside_s") / value_of(m, "gemm_alone_s");
       if (!std::isfinite(comm) || !std::isfinite(gemm)) continue;
       advice_.notes.push_back(fmt::format(
-          "{}: an all_reduce of {} beside matrix products takes {} as long as alone, and the "
-          "products {}; running both at once hides {:.0f} % of the shorter.",
-          backend_of(m), format_bytes(number_of(m, "bytes")), fmt::format("{:.2f}x", comm),
-          fmt::format("{:.2f}x", gemm), 100 * value_of(m, "hidden_fraction")));
+          "{}: an all_reduce of {} beside matrix products takes {:.2f}x as long as alone, and the "
+          "products {:.2f}x; {}.",
+          backend_of(m), format_bytes(number_of(m, "bytes")), comm, gemm, both_at_once(m)));
     }
   }
 

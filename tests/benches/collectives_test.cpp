@@ -93,6 +93,16 @@ TEST(CollectiveTiming, LeavesSamplesOfBothKindsOnRightData) {
   });
 }
 
+TEST(CollectiveTiming, TimesAsManyCallsAsAskedHoweverLittleTimeThereIs) {
+  launch_threads(2, [&](Comm& comm) {
+    for (const int least : {3, kCallsForAnInterval}) {
+      Collective op("all_reduce", Dtype::f32, 1 << 20, comm);
+      EXPECT_EQ(time_collective(comm, op, 1e-9, least).isolated.seconds.size(),
+                static_cast<size_t>(least));
+    }
+  });
+}
+
 BackendFlags flags_for(std::vector<std::string> backends) {
   BackendFlags flags;
   flags.backends = std::move(backends);

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "reports/backend_command.h"
 #include "reports/backend_format.h"
@@ -175,6 +177,25 @@ TEST(BackendAdvice, JudgesOnlyNcclOnAGpuThatTheTableKnows) {
   ASSERT_EQ(advice.references.size(), 1u);
   EXPECT_EQ(advice.references[0].verdict, "low");
   EXPECT_THAT(advice.notes, Contains(HasSubstr("ml-engineering")));
+}
+
+Measurement overlap(double comm, double gemm, double both) {
+  Measurement m = cell("overlap", "gloo", 4 * kMiB, both);
+  const double hidden = (comm + gemm - both) / std::min(comm, gemm);
+  for (const auto& [name, value] : {std::pair{"comm_alone_s", comm},
+                                    {"gemm_alone_s", gemm},
+                                    {"comm_beside_s", both},
+                                    {"gemm_beside_s", gemm},
+                                    {"hidden_fraction", hidden}})
+    m.metrics[name] = {value, "s", {}, {}, 1, "iterations"};
+  return m;
+}
+
+TEST(BackendAdvice, SaysWhetherAnAllReduceHidesBesideMatrixProducts) {
+  EXPECT_THAT(advise_backend({overlap(2e-3, 6e-3, 7e-3)}).notes,
+              Contains(HasSubstr("hides 50 % of the shorter")));
+  EXPECT_THAT(advise_backend({overlap(2e-3, 6e-3, 10e-3)}).notes,
+              Contains(HasSubstr("both at once take 25 % longer than one after the other")));
 }
 
 TEST(BackendAdvice, JsonHoldsNoNumberThatIsNone) {
