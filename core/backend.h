@@ -51,10 +51,15 @@ struct BatchNormBackward {
   Activation act;
 };
 
-// Element e is dropped when Rng(seed, stream).bits(first_element + e) < p 2^32, on every backend.
+// Element e is dropped when Rng(drawn(), stream).bits(first_element + e) < p 2^32, on every
+// backend.
 struct DropoutKey {
   uint64_t seed = 0, stream = 0;
   int64_t first_element = 0;
+  // Beside x, what counts instead of seed: for a step that a GPU is asked for again as a whole.
+  const uint64_t* seed_at = nullptr;
+
+  constexpr uint64_t drawn() const { return seed_at != nullptr ? *seed_at : seed; }
 };
 
 class Backend {

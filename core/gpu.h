@@ -8,10 +8,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "core/device.h"
+#include "core/dtype.h"
 #include "core/storage.h"
 
 namespace howmany::gpu {
@@ -34,5 +36,52 @@ void synchronize(int index);  // all that was asked for is done
 std::shared_ptr<void> mark(int index);
 MemoryUse memory_use(int index);
 void release_cached_memory(int index);
+
+// Elements of one type become another's, as static_cast has it, both on the device.
+void convert(void* to, Dtype to_dtype, const void* from, Dtype from_dtype, int64_t count,
+             int index);
+
+// When all is done that was asked of the device before this was made.
+class Moment {
+ public:
+  explicit Moment(int index);
+  void wait() const;                                  // the host, for nothing asked for later
+  double seconds_since(const Moment& earlier) const;  // by the device's clock; waits
+
+ private:
+  std::shared_ptr<void> event_;
+};
+
+// A copy to the host that is asked for now and waited for later.
+class Fetch {
+ public:
+  Fetch(const void* from, int64_t bytes, int index);
+  const void* wait() const;  // the bytes, which stay as long as this; any number of times
+
+ private:
+  struct Block;
+  std::shared_ptr<const Block> block_;
+};
+
+// What `ask` asks of a device on this thread, kept to be asked for again as a whole. Nothing is
+// done yet, and each launch works on the same memory: what `ask` touches lives as long as the
+// graph, what it took from the pool is the graph's and written anew by each launch. What does not
+// repeat throws within `ask`, and so out of here: waiting, copies from or to the host, work of
+// other devices. The device then goes on as if nothing had been asked. What is made once and kept,
+// by libraries as by us, has to be there before: run `ask` once or twice first.
+class Graph {
+ public:
+  Graph(int index, const std::function<void()>& ask);
+  void launch();  // behind what the device was asked for before
+
+ private:
+  struct Kept;
+  std::shared_ptr<Kept> kept_;
+};
+// Whether this thread is within such an `ask`: what is worked out there must not be kept for other
+// steps, nor taken from what they kept.
+bool capturing();
+// For as long as the graph that this thread captures, if `data` is not the graph's own already.
+void keep_for_graph(std::shared_ptr<const void> owner, const void* data);
 
 }  // namespace howmany::gpu

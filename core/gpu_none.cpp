@@ -18,5 +18,19 @@ void synchronize(int) { refuse(); }
 std::shared_ptr<void> mark(int) { refuse(); }
 MemoryUse memory_use(int) { return {}; }
 void release_cached_memory(int) {}
+void convert(void*, Dtype, const void*, Dtype, int64_t, int) { refuse(); }
+
+struct Fetch::Block {};
+Moment::Moment(int) { refuse(); }
+void Moment::wait() const { refuse(); }
+double Moment::seconds_since(const Moment&) const { refuse(); }
+Fetch::Fetch(const void*, int64_t, int) { refuse(); }
+const void* Fetch::wait() const { refuse(); }
+
+struct Graph::Kept {};
+Graph::Graph(int, const std::function<void()>&) { refuse(); }
+void Graph::launch() { refuse(); }
+bool capturing() { return false; }
+void keep_for_graph(std::shared_ptr<const void>, const void*) {}
 
 }  // namespace howmany::gpu

@@ -16,7 +16,11 @@ void remember_range(const Tensor& sent, const Tensor& host) {
   const auto values = host.values<int64_t>();
   if (values.empty()) return;
   const auto [least, most] = std::ranges::minmax(values);
-  sent.set_attachment(std::make_shared<Kept>(Kept{{least, most}, sent.version()}));
+  remember_range(sent, IdRange{least, most});
+}
+
+void remember_range(const Tensor& ids, IdRange range) {
+  ids.set_attachment(std::make_shared<Kept>(Kept{range, ids.version()}));
 }
 
 std::optional<IdRange> known_range(const Tensor& ids) {

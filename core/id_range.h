@@ -18,6 +18,8 @@ struct IdRange {
 
 // `sent` is a whole i64 tensor on a GPU, a copy of `host`.
 void remember_range(const Tensor& sent, const Tensor& host);
+// As whoever writes into the tensor promises, from now on and until it is written otherwise.
+void remember_range(const Tensor& ids, IdRange range);
 // That of the tensor it begins with, unless it was written since; nothing where none is known.
 std::optional<IdRange> known_range(const Tensor& ids);
 

@@ -24,6 +24,18 @@ void Tape::push_shape(const Shape& shape) {
 
 Shape Tape::pop_shape() { return Shape(pop().values<int64_t>()); }
 
+DropoutKey Tape::draw(uint64_t stream, int64_t row_numel) {
+  drew_ = true;
+  const uint64_t seed = options_.seed_at != nullptr ? 0 : step_seed(options_.seed, options_.step);
+  return {seed, stream, options_.first_row * row_numel, options_.seed_at};
+}
+
+uint64_t step_seed(uint64_t seed, int64_t step) {
+  const uint64_t high = Rng(seed).bits(2 * static_cast<uint64_t>(step));
+  const uint64_t low = Rng(seed).bits(2 * static_cast<uint64_t>(step) + 1);
+  return high << 32 | low;
+}
+
 void Tape::done(Param& param) {
   param.has_grad = true;
   HM_ASSERT(uses_[&param] > 0);

@@ -47,7 +47,10 @@ struct TapeOptions {
   bool again = false;    // a forward seen before (recompute): running statistics stay as they are
   uint64_t seed = 0;     // with step and first_row: dropout draws the same values at any world size
   int64_t step = 0;
-  int64_t first_row = 0;                // place of this tape's first sample in the global batch
+  int64_t first_row = 0;  // place of this tape's first sample in the global batch
+  // On the model's device, the step_seed() of a step whose number is not known yet; null: `step`
+  // is.
+  const uint64_t* seed_at = nullptr;
   SumOverReplicas sum_statistics = {};  // of batch norm; null: each replica has its own
   DeferredGrads* later = nullptr;       // where weight gradients wait; null: they do not
 };
@@ -65,6 +68,10 @@ class Tape {
   void push_shape(const Shape& shape);  // for layers whose backward needs no more of x
   Shape pop_shape();
   bool empty() const { return stack_.empty(); }
+
+  // What a layer draws by that stands in this stream, for rows of so many elements.
+  DropoutKey draw(uint64_t stream, int64_t row_numel);
+  bool drew() const { return drew_; }
 
   // The model's input: no gradient for it is computed.
   void set_input(const Tensor& x) { input_ = x; }
@@ -84,7 +91,11 @@ class Tape {
   Tensor input_;
   Hook hook_;
   std::map<Param*, int> uses_;
+  bool drew_ = false;
 };
+
+// Each step of a seed is a seed of its own.
+uint64_t step_seed(uint64_t seed, int64_t step);
 
 class Layer {
  public:

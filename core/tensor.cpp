@@ -98,6 +98,8 @@ void Tensor::check_host() const {
 
 const void* Tensor::raw() const {
   HM_REQUIRE(storage_ != nullptr, "[tensor] empty handle read");
+  if (device_.type == DeviceType::cuda && gpu::capturing())
+    gpu::keep_for_graph(storage_, storage_->data());
   return static_cast<const char*>(storage_->data()) +
          offset_ * static_cast<int64_t>(size_of(dtype_));
 }
@@ -155,8 +157,11 @@ Tensor Tensor::to(Device device) const {
 
 Tensor Tensor::to(Dtype dtype) const {
   if (dtype == dtype_) return *this;
-  if (device_.type == DeviceType::cuda) return to(Device{}).to(dtype).to(device_);
   Tensor t = empty(shape_, dtype, device_);
+  if (device_.type == DeviceType::cuda) {
+    gpu::convert(t.mutable_raw(), dtype, raw(), dtype_, numel_, device_.index);
+    return t;
+  }
   dispatch(dtype_, [&](auto from) {
     dispatch(dtype, [&](auto to) {
       using From = decltype(from);

@@ -67,7 +67,7 @@ void Reference::add(const Tensor& a, const Tensor& b, Activation act, Tensor& y)
 }
 
 void Reference::dropout(const Tensor& x, double p, DropoutKey key, Tensor& y) const {
-  const Rng rng(key.seed, key.stream);
+  const Rng rng(key.drawn(), key.stream);
   by_type(x, [&]<typename T>(T) {
     const T* in = x.data<T>();
     T* out = y.mutable_data<T>();

@@ -36,13 +36,8 @@ class Dropout final : public Layer {
 
  private:
   bool masks(const Tape& tape) const { return tape.training() && p_ > 0; }
-
-  DropoutKey key(const Tape& tape, const Shape& x) const {
-    const TapeOptions& o = tape.options();
-    // Each step is a seed of its own.
-    const uint64_t high = Rng(o.seed).bits(2 * static_cast<uint64_t>(o.step));
-    const uint64_t low = Rng(o.seed).bits(2 * static_cast<uint64_t>(o.step) + 1);
-    return {high << 32 | low, stream_.value_or(0), o.first_row * x.row_numel()};
+  DropoutKey key(Tape& tape, const Shape& x) const {
+    return tape.draw(stream_.value_or(0), x.row_numel());
   }
 
   double p_;

@@ -27,9 +27,9 @@ class Rnn final : public Layer {
   Tensor forward(const Tensor& x, Tape& tape) override {
     output_shape(x.shape());
     const int64_t rows = x.shape()[0], times = x.shape()[1];
-    const Tensor ids = time_major(rows, times, x.device());
     const Tensor inputs =
-        ops::embedding(ids, x.view({rows * times, in_})).view({times * rows, in_});
+        ops::embedding(time_major(rows, times, x.device()), x.view({rows * times, in_}))
+            .view({times * rows, in_});
     const Tensor driven = ops::linear(inputs, w_ih().value, b_ih().value, Activation::none);
     Tensor h = Tensor::zeros({rows, hidden_}, x.dtype(), x.device());
     if (tape.training()) tape.push(h);
@@ -81,15 +81,21 @@ class Rnn final : public Layer {
 
  private:
   // Element [t,n] is the row of x [N T,in] that holds sample n at time t.
-  static Tensor time_major(int64_t rows, int64_t times, Device device) {
+  // Made once for a device: on a GPU each step would copy it there.
+  const Tensor& time_major(int64_t rows, int64_t times, Device device) {
+    if (!order_ || order_.device() != device || !(order_.shape() == Shape{times, rows}))
+      order_ = time_major_on_host(rows, times).to(device);
+    return order_;
+  }
+  static Tensor time_major_on_host(int64_t rows, int64_t times) {
     Tensor ids = Tensor::empty({times, rows}, Dtype::i64);
     int64_t* id = ids.mutable_data<int64_t>();
     for (int64_t t = 0; t < times; ++t)
       for (int64_t n = 0; n < rows; ++n) *id++ = n * times + t;
-    return ids.to(device);
+    return ids;
   }
 
-  Tensor sample_major(const Tensor& dx, int64_t rows, int64_t times) const {
+  Tensor sample_major(const Tensor& dx, int64_t rows, int64_t times) {
     Tensor whole = Tensor::empty({rows * times, in_}, dx.dtype(), dx.device());
     ops::embedding_backward(time_major(rows, times, dx.device()), dx, {whole, false});
     return whole.view({rows, times, in_});
@@ -102,6 +108,7 @@ class Rnn final : public Layer {
 
   int64_t in_, hidden_;
   std::array<Param, 4> params_;
+  Tensor order_;  // of time_major
 };
 
 }  // namespace

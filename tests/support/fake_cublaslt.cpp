@@ -197,7 +197,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
                               cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t d_layout,
                               const cublasLtMatmulAlgo_t* algorithm, void*, size_t,
                               cudaStream_t stream) {
-  hm_fake_gpu_wait(stream);
   const auto& what = as<Description>(description);
   const auto &la = as<Layout>(a_layout), &lb = as<Layout>(b_layout), &ld = as<Layout>(d_layout);
   Alignments promised;
@@ -217,8 +216,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
     auto* const result = static_cast<float*>(d) + i * ld.apart;
     if (!aligned(first, promised.a) || !aligned(second, promised.b) || !aligned(result, promised.d))
       return CUBLAS_STATUS_NOT_SUPPORTED;
-    multiply({what, opened(first), la, opened(second), lb, opened(added), opened(result), ld, k,
-              factor, kept});
+    hm_fake_gpu_do(stream, [=, what = what, la = la, lb = lb, ld = ld] {
+      multiply({what, opened(first), la, opened(second), lb, opened(added), opened(result), ld, k,
+                factor, kept});
+    });
   }
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -1,5 +1,7 @@
 // A CUDA runtime of four GPUs that are memory of the host, linked before the real one: work is done
-// when it is asked for, but behind what others let a stream wait for (hm_fake_gpu_queue, events).
+// when it is asked for, but behind what others let a stream wait for (hm_fake_gpu_queue, events):
+// then the host goes on, as it does beside a GPU. A stream that captures does nothing: its work
+// becomes that of a graph, and what a capture forbids spoils it.
 // Device memory is closed to the host but while a copy or a kernel runs, so that whoever reads a
 // GPU's tensor on the host crashes here as well. See gpu_on_host.h.
 #include <cuda_runtime_api.h>
@@ -9,11 +11,13 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -57,7 +61,7 @@ thread_local cudaError_t last = cudaSuccess;
 
 cudaError_t fail(cudaError_t error) { return last = error; }
 
-cudaError_t allocate(void** block, size_t bytes) {
+cudaError_t allocate(void** block, size_t bytes, int device) {
   Arena& a = arena();
   const std::lock_guard lock(a.mutex);
   const size_t size = std::bit_ceil(bytes < 256 ? size_t{256} : bytes);
@@ -70,9 +74,9 @@ cudaError_t allocate(void** block, size_t bytes) {
   *block = kept.back();
   kept.pop_back();
   a.live[*block] = size;
-  a.owner[*block] = current;
-  a.in_use[current] += size;
-  a.peak[current] = std::max(a.peak[current], a.in_use[current]);
+  a.owner[*block] = device;
+  a.in_use[device] += size;
+  a.peak[device] = std::max(a.peak[device], a.in_use[device]);
   return cudaSuccess;
 }
 
@@ -87,9 +91,30 @@ cudaError_t release(void* block) {
   return cudaSuccess;
 }
 
+using Node = std::function<void()>;
+struct Graph {
+  std::vector<Node> nodes;
+};
+
+struct Capture {
+  Graph graph;
+  std::thread::id by = std::this_thread::get_id();
+  bool spoilt = false;
+};
+thread_local Capture* mine = nullptr;  // that this thread began
+thread_local cudaStreamCaptureMode strictness = cudaStreamCaptureModeThreadLocal;
+
+// Calls that a thread must not make beside its own capture, if that is not a relaxed one.
+cudaError_t unsafe() {
+  if (mine == nullptr || strictness == cudaStreamCaptureModeRelaxed) return cudaSuccess;
+  mine->spoilt = true;
+  return fail(cudaErrorStreamCaptureUnsupported);
+}
+
 // What it was asked and has not done; an item says when it has been.
 struct Stream {
   int device = current;
+  Capture* capture = nullptr;
   std::deque<std::function<bool()>> queue;
   uint64_t asked = 0, done = 0;
   bool looking = false;  // an item asks another stream, whose item asks this one
@@ -119,13 +144,53 @@ struct Stream {
   }
 };
 
-using Event = std::function<bool()>;
+// Whether what was asked before it is done, and when that was.
+struct Event {
+  std::function<bool()> done = [] { return true; };
+  std::shared_ptr<std::chrono::steady_clock::time_point> when;
+  bool captured = false;
+};
 
 Stream& of(cudaStream_t stream) { return *reinterpret_cast<Stream*>(stream); }
 Event& of(cudaEvent_t event) { return *reinterpret_cast<Event*>(event); }
 
+// Not within a capture.
+cudaError_t refuse(Stream& stream) {
+  if (stream.capture == nullptr) return cudaSuccess;
+  stream.capture->spoilt = true;
+  return fail(cudaErrorStreamCaptureUnsupported);
+}
+
 void wait_for(cudaStream_t stream) {
+  if (refuse(of(stream)) != cudaSuccess) return;
   while (!of(stream).idle()) std::this_thread::yield();
+}
+
+// Done now where nothing is before it; part of the graph where the stream captures.
+cudaError_t perform(Stream& stream, Node work) {
+  if (stream.capture != nullptr) {
+    if (stream.capture->spoilt) return fail(cudaErrorStreamCaptureInvalidated);
+    stream.capture->graph.nodes.push_back(std::move(work));
+    return cudaSuccess;
+  }
+  const std::lock_guard lock(arena().mutex);
+  if (stream.idle())
+    work();
+  else
+    stream.ask([work = std::move(work)] { return work(), true; });
+  return cudaSuccess;
+}
+
+std::map<void*, size_t>& pinned() {  // under the arena's mutex
+  static auto* const blocks = new std::map<void*, size_t>;
+  return *blocks;
+}
+bool is_pinned(const void* p) {
+  const std::lock_guard lock(arena().mutex);
+  const auto after = pinned().upper_bound(const_cast<void*>(p));
+  if (after == pinned().begin()) return false;
+  const auto& [block, size] = *std::prev(after);
+  return p < static_cast<char*>(block) + size;
 }
 
 cudaError_t state(bool done) { return done ? cudaSuccess : cudaErrorNotReady; }
@@ -138,6 +203,10 @@ OnFakeGpu::~OnFakeGpu() { hm_fake_gpu_leave(); }
 }  // namespace howmany::testing_support
 
 namespace fake = howmany::testing_support;
+
+int hm_fake_gpu_do(cudaStream_t stream, std::function<void()> work) {
+  return fake::perform(fake::of(stream), std::move(work));
+}
 
 extern "C" {
 
@@ -192,22 +261,52 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
 }
 static std::atomic<int> waits = 0;
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (const cudaError_t error = fake::refuse(fake::of(stream)); error != cudaSuccess) return error;
   ++waits;
   return fake::wait_for(stream), cudaSuccess;
 }
 int hm_fake_gpu_waits() { return waits; }
-cudaError_t cudaStreamQuery(cudaStream_t stream) { return fake::state(fake::of(stream).idle()); }
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (const cudaError_t error = fake::refuse(fake::of(stream)); error != cudaSuccess) return error;
+  return fake::state(fake::of(stream).idle());
+}
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
+// A captured event would draw this stream into the capture: nobody here does.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  return fake::of(stream).ask(fake::of(event)), cudaSuccess;
+  if (const cudaError_t error = fake::refuse(fake::of(stream)); error != cudaSuccess) return error;
+  if (fake::of(event).captured) return fake::fail(cudaErrorStreamCaptureIsolation);
+  return fake::of(stream).ask(fake::of(event).done), cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  return *event = reinterpret_cast<cudaEvent_t>(new fake::Event([] { return true; })), cudaSuccess;
+  return *event = reinterpret_cast<cudaEvent_t>(new fake::Event), cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return fake::of(event) = fake::of(stream).finished(), cudaSuccess;
+  fake::Event& e = fake::of(event);
+  e.captured = fake::of(stream).capture != nullptr;
+  if (e.captured) return cudaSuccess;
+  e.when = std::make_shared<std::chrono::steady_clock::time_point>();
+  fake::of(stream).ask([when = e.when] { return *when = std::chrono::steady_clock::now(), true; });
+  e.done = fake::of(stream).finished();
+  return e.done(), cudaSuccess;
 }
-cudaError_t cudaEventQuery(cudaEvent_t event) { return fake::state(fake::of(event)()); }
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (fake::of(event).captured) return fake::fail(cudaErrorCapturedEvent);
+  if (const cudaError_t error = fake::unsafe(); error != cudaSuccess) return error;
+  return fake::state(fake::of(event).done());
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (fake::of(event).captured) return fake::fail(cudaErrorCapturedEvent);
+  if (const cudaError_t error = fake::unsafe(); error != cudaSuccess) return error;
+  for (++waits; !fake::of(event).done();) std::this_thread::yield();
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  const auto &first = fake::of(begin), &last = fake::of(end);
+  if (!first.when || !last.when) return fake::fail(cudaErrorInvalidResourceHandle);
+  if (!first.done() || !last.done()) return fake::fail(cudaErrorNotReady);
+  const std::chrono::duration<float, std::milli> took = *last.when - *first.when;
+  return *milliseconds = took.count(), cudaSuccess;
+}
 cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete &fake::of(event), cudaSuccess; }
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
@@ -225,19 +324,32 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t, const cudaMemAccessDesc*, size_t
   return cudaSuccess;
 }
 
-cudaError_t cudaMallocAsync(void** block, size_t bytes, cudaStream_t) {
-  return fake::allocate(block, bytes);
+// The real one makes nodes of what a capturing stream is asked for; nobody here relies on these.
+cudaError_t cudaMallocAsync(void** block, size_t bytes, cudaStream_t stream) {
+  if (const cudaError_t error = fake::refuse(fake::of(stream)); error != cudaSuccess) return error;
+  return fake::allocate(block, bytes, fake::of(stream).device);
 }
-cudaError_t cudaMalloc(void** block, size_t bytes) { return fake::allocate(block, bytes); }
+cudaError_t cudaMalloc(void** block, size_t bytes) {
+  if (const cudaError_t error = fake::unsafe(); error != cudaSuccess) return error;
+  return fake::allocate(block, bytes, fake::current);
+}
 cudaError_t cudaFreeAsync(void* block, cudaStream_t stream) {
+  if (const cudaError_t error = fake::refuse(fake::of(stream)); error != cudaSuccess) return error;
   if (fake::of(stream).idle()) return fake::release(block);
   return fake::of(stream).ask([block] { return fake::release(block), true; }), cudaSuccess;
 }
 cudaError_t cudaFree(void* block) { return block == nullptr ? cudaSuccess : fake::release(block); }
 cudaError_t cudaMallocHost(void** block, size_t bytes) {
-  return *block = std::malloc(bytes), cudaSuccess;
+  if (const cudaError_t error = fake::unsafe(); error != cudaSuccess) return error;
+  const std::lock_guard lock(fake::arena().mutex);
+  fake::pinned()[*block = std::malloc(bytes)] = bytes;
+  return cudaSuccess;
 }
-cudaError_t cudaFreeHost(void* block) { return std::free(block), cudaSuccess; }
+cudaError_t cudaFreeHost(void* block) {
+  const std::lock_guard lock(fake::arena().mutex);
+  fake::pinned().erase(block);
+  return std::free(block), cudaSuccess;
+}
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
@@ -245,10 +357,15 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   const bool from_gpu = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
   if (fake::arena().holds(to) != to_gpu || fake::arena().holds(from) != from_gpu)
     return fake::fail(cudaErrorInvalidValue);
-  fake::wait_for(stream);
-  std::memmove(to_gpu ? fake::arena().opened(to) : to, from_gpu ? fake::arena().opened(from) : from,
-               bytes);
-  return cudaSuccess;
+  const bool staged = (!to_gpu && !fake::is_pinned(to)) || (!from_gpu && !fake::is_pinned(from));
+  if (staged) {
+    if (const cudaError_t error = fake::refuse(fake::of(stream)); error != cudaSuccess)
+      return error;
+    fake::wait_for(stream);
+  }
+  void* const target = to_gpu ? fake::arena().opened(to) : to;
+  const void* const source = from_gpu ? fake::arena().opened(from) : from;
+  return fake::perform(fake::of(stream), [=] { std::memmove(target, source, bytes); });
 }
 cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes,
                                 cudaStream_t stream) {
@@ -256,9 +373,47 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t byt
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
   if (!fake::arena().holds(to)) return fake::fail(cudaErrorInvalidValue);
-  fake::wait_for(stream);
-  std::memset(fake::arena().opened(to), value, bytes);
+  return fake::perform(fake::of(stream),
+                       [=, to = fake::arena().opened(to)] { std::memset(to, value, bytes); });
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  if (fake::of(stream).capture != nullptr || fake::mine != nullptr)
+    return fake::fail(cudaErrorIllegalState);
+  fake::mine = fake::of(stream).capture = new fake::Capture;
+  return fake::strictness = mode, cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  fake::Capture* const capture = fake::of(stream).capture;
+  *graph = nullptr;
+  if (capture == nullptr) return fake::fail(cudaErrorIllegalState);
+  if (capture != fake::mine) return fake::fail(cudaErrorStreamCaptureWrongThread);
+  fake::mine = fake::of(stream).capture = nullptr;
+  const std::unique_ptr<fake::Capture> over(capture);
+  if (over->spoilt) return fake::fail(cudaErrorStreamCaptureInvalidated);
+  *graph = reinterpret_cast<cudaGraph_t>(new fake::Graph(std::move(over->graph)));
   return cudaSuccess;
+}
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  return std::swap(*mode, fake::strictness), cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
+  auto* const work =
+      new std::shared_ptr(std::make_shared<fake::Graph>(*reinterpret_cast<fake::Graph*>(graph)));
+  return *made = reinterpret_cast<cudaGraphExec_t>(work), cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  return delete reinterpret_cast<fake::Graph*>(graph), cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t made, cudaStream_t stream) {
+  if (const cudaError_t error = fake::refuse(fake::of(stream)); error != cudaSuccess) return error;
+  const auto work = *reinterpret_cast<std::shared_ptr<fake::Graph>*>(made);
+  return fake::perform(fake::of(stream), [work] {
+    for (const fake::Node& node : work->nodes) node();
+  });
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t made) {
+  return delete reinterpret_cast<std::shared_ptr<fake::Graph>*>(made), cudaSuccess;
 }
 
 }  // extern "C"

@@ -5,6 +5,11 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <functional>
+
+// Work of a stream: done now, behind what the stream still has to do, or kept for the graph that it
+// captures. Whatever it reads but the GPUs' memory must be its own. Returns a cudaError_t.
+int hm_fake_gpu_do(cudaStream_t stream, std::function<void()> work);
 
 extern "C" {
 
@@ -15,7 +20,7 @@ int hm_fake_gpu_waits();  // how often the host waited for a stream
 // That memory at an address where it is always open; null for memory of the host.
 void* hm_fake_gpu_open(const void* memory);
 
-// Until all that the stream was asked is done.
+// Until all that the stream was asked is done; spoils a capture.
 void hm_fake_gpu_wait(cudaStream_t stream);
 int hm_fake_gpu_of(cudaStream_t stream);
 // Behind what the stream was asked before: done(with) is called, under the GPUs' lock and any

@@ -61,21 +61,22 @@ constexpr bool meets(std::string_view kernel) { return kernel == "each_row_kerne
 
 template <bool kMeets, typename Body>
 void run_kernel(cuda::Grid grid, cudaStream_t stream, const Body& body) {
-  hm_fake_gpu_wait(stream);
-  const OnFakeGpu on;
   const unsigned blocks = std::min(grid.blocks, kMostBlocks);
-  if constexpr (kMeets) {
-    std::barrier<> barrier(kBlock);
-    std::vector<std::jthread> threads;
-    for (unsigned t = 0; t < kBlock; ++t)
-      threads.emplace_back([&, t] { run_thread(t, blocks, &barrier, body); });
-  } else {
-    for (unsigned t = 0; t < kBlock; ++t) run_thread(t, blocks, nullptr, body);
-  }
+  hm_fake_gpu_do(stream, [=] {
+    const OnFakeGpu on;
+    if constexpr (kMeets) {
+      std::barrier<> barrier(kBlock);
+      std::vector<std::jthread> threads;
+      for (unsigned t = 0; t < kBlock; ++t)
+        threads.emplace_back([&, t] { run_thread(t, blocks, &barrier, body); });
+    } else {
+      for (unsigned t = 0; t < kBlock; ++t) run_thread(t, blocks, nullptr, body);
+    }
+  });
 }
 
 }  // namespace howmany::testing_support
 
 #define HM_LAUNCH(kernel, grid, stream, ...)                                          \
   ::howmany::testing_support::run_kernel<::howmany::testing_support::meets(#kernel)>( \
-      grid, stream, [&] { kernel(__VA_ARGS__); })
+      grid, stream, [=] { kernel(__VA_ARGS__); })

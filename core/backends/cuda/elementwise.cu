@@ -43,7 +43,7 @@ void Cuda::dropout(const Tensor& x, double p, DropoutKey key, Tensor& y) const {
   const auto kept = static_cast<float>(1 / (1 - p));
   each(x.numel(), on, [=] __device__(int64_t i) {
     const auto element = static_cast<uint64_t>(key.first_element + i);
-    const auto block = Rng(key.seed, key.stream).bits4(element / 4);
+    const auto block = Rng(key.drawn(), key.stream).bits4(element / 4);
     const bool drop = block[element % 4] < bound;
     out[i] = drop ? 0.0f : in[i] * kept;
   });

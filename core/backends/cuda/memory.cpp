@@ -4,6 +4,7 @@
 #include <cstring>
 #include <ranges>
 
+#include "core/backends/cuda/capture.h"
 #include "core/backends/cuda/runtime.h"
 #include "core/backends/cuda/staging.h"
 #include "core/error.h"
@@ -52,15 +53,16 @@ size_t Staging::held() const {
   return blocks_.size();
 }
 
-namespace {
-
-// One for each device, because an event belongs to one. Leaked, as the pools of memory are.
+// Leaked, as the pools of memory are.
 Staging& staging(int index) {
   static auto* const all = new std::array<Staging, 64>;
   return all->at(static_cast<size_t>(index));
 }
 
+namespace {
+
 void to_gpu(void* to, int index, const void* from, size_t bytes) {
+  refuse_in_capture("a copy from the host");
   const OnDevice on(index);
   if (bytes > kMostStaged) {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, on.stream()), "copy to device");
@@ -74,6 +76,7 @@ void to_gpu(void* to, int index, const void* from, size_t bytes) {
 }
 
 void to_host(void* to, const void* from, int index, size_t bytes) {
+  refuse_in_capture("a copy to the host");
   const OnDevice on(index);
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, on.stream()), "copy to host");
   check(cudaStreamSynchronize(on.stream()), "copy to host");
@@ -104,19 +107,21 @@ int64_t attribute(int index, cudaMemPoolAttr which) {
   return static_cast<int64_t>(value);
 }
 
+void trim(int index) {
+  check(cudaStreamSynchronize(stream_of(index)), "synchronize");
+  check(cudaMemPoolTrimTo(pool_of(index), 0), "memory pool");
+}
+
 }  // namespace
-}  // namespace cuda
 
-namespace gpu {
-
-void* allocate(int64_t bytes, int index) {
-  const cuda::OnDevice on(index);
-  const auto size = static_cast<size_t>(bytes);
+void* take_from_pool(size_t bytes, int index) {
+  const CurrentDevice current(index);
+  const Relaxed relaxed;
   void* block = nullptr;
-  if (cudaMallocAsync(&block, size, on.stream()) == cudaSuccess) return block;
+  if (cudaMallocAsync(&block, bytes, stream_of(index)) == cudaSuccess) return block;
   cudaGetLastError();
-  release_cached_memory(index);  // blocks of other sizes may be what is in the way
-  const cudaError_t error = cudaMallocAsync(&block, size, on.stream());
+  trim(index);  // blocks of other sizes may be what is in the way
+  const cudaError_t error = cudaMallocAsync(&block, bytes, stream_of(index));
   if (error == cudaSuccess) return block;
   cudaGetLastError();
   throw Error(
@@ -124,14 +129,30 @@ void* allocate(int64_t bytes, int index) {
 }
 
 // At the end of the process the runtime may be gone before the last tensor, and the memory with it.
-void release(void* block, int index) noexcept {
+void give_to_pool(void* block, int index) noexcept {
   try {
-    const cuda::OnDevice on(index);
-    cudaFreeAsync(block, on.stream());
+    const CurrentDevice current(index);
+    const Relaxed relaxed;
+    cudaFreeAsync(block, stream_of(index));
     cudaGetLastError();
   } catch (const std::exception&) {
     // Gone with its runtime.
   }
+}
+
+}  // namespace cuda
+
+namespace gpu {
+
+void* allocate(int64_t bytes, int index) {
+  const auto size = static_cast<size_t>(bytes);
+  cuda::Capture* const capture = cuda::current_capture;
+  if (capture != nullptr && capture->index == index) return capture->memory.take(size);
+  return cuda::take_from_pool(size, index);
+}
+
+void release(void* block, int index) noexcept {
+  if (!cuda::give_to_graph(block)) cuda::give_to_pool(block, index);
 }
 
 void copy(void* to, Device to_device, const void* from, Device from_device, int64_t bytes) {
@@ -147,18 +168,9 @@ void zero(void* to, int index, int64_t bytes) {
 }
 
 void synchronize(int index) {
+  cuda::refuse_in_capture("waiting");
   const cuda::OnDevice on(index);
   cuda::check(cudaStreamSynchronize(on.stream()), "synchronize");
-}
-
-// The event lives on after cudaEventDestroy until what waits for it has passed.
-std::shared_ptr<void> mark(int index) {
-  const cuda::OnDevice on(index);
-  cudaEvent_t event = nullptr;
-  cuda::check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "event");
-  std::shared_ptr<void> owned(event, [](cudaEvent_t made) { cudaEventDestroy(made); });
-  cuda::check(cudaEventRecord(event, on.stream()), "event");
-  return owned;
 }
 
 MemoryUse memory_use(int index) {
@@ -168,10 +180,7 @@ MemoryUse memory_use(int index) {
           .peak = cuda::attribute(index, cudaMemPoolAttrUsedMemHigh)};
 }
 
-void release_cached_memory(int index) {
-  synchronize(index);
-  cuda::check(cudaMemPoolTrimTo(cuda::pool_of(index), 0), "memory pool");
-}
+void release_cached_memory(int index) { cuda::trim(index); }
 
 }  // namespace gpu
 }  // namespace howmany

@@ -4,6 +4,7 @@
 #include <array>
 #include <mutex>
 
+#include "core/backends/cuda/capture.h"
 #include "core/error.h"
 #include "core/gpu.h"
 
@@ -93,21 +94,28 @@ void check(cudaError_t error, const char* what) {
 cudaStream_t stream_of(int index) { return made(index).stream; }
 cudaMemPool_t pool_of(int index) { return made(index).pool; }
 
-OnDevice::OnDevice(int index) {
+CurrentDevice::CurrentDevice(int index) {
   // Before the first cudaSetDevice a thread is on device 0; asking makes no context.
   check(cudaGetDevice(&before_), "get device");
-  stream_ = stream_of(index);
+  made(index);
   int now = -1;
   check(cudaGetDevice(&now), "get device");  // made() may have moved it
   if (now != index) check(cudaSetDevice(index), "set device");
   changed_ = before_ != index;
 }
 
-OnDevice::OnDevice(const Tensor& t) : OnDevice(gpu_index(t)) {}
-
-OnDevice::~OnDevice() {
+CurrentDevice::~CurrentDevice() {
   if (changed_) cudaSetDevice(before_);
 }
+
+OnDevice::OnDevice(int index) : current_(index), stream_(stream_of(index)) {
+  const Capture* const capture = current_capture;
+  if (capture == nullptr) return;
+  if (capture->index != index) refuse_in_capture("work of another device");
+  stream_ = capture->stream;
+}
+
+OnDevice::OnDevice(const Tensor& t) : OnDevice(gpu_index(t)) {}
 
 }  // namespace cuda
 

@@ -20,20 +20,35 @@ void check(cudaError_t error, const char* what);
 cudaStream_t stream_of(int index);
 cudaMemPool_t pool_of(int index);
 
-// Makes a device current for the calling thread, which has its former one back at the end.
-class OnDevice {
- public:
-  explicit OnDevice(int index);
-  explicit OnDevice(const Tensor& t);  // throws std::invalid_argument when it is not on a GPU
-  ~OnDevice();
-  OnDevice(const OnDevice&) = delete;
-  OnDevice& operator=(const OnDevice&) = delete;
+// Blocks of the pool, of the stream's order; take throws Error when there is no more. Also within a
+// capture, of which they are no part.
+void* take_from_pool(size_t bytes, int index);
+void give_to_pool(void* block, int index) noexcept;
 
-  cudaStream_t stream() const { return stream_; }
+// Makes a device current for the calling thread, which has its former one back at the end.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(int index);
+  ~CurrentDevice();
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
 
  private:
   int before_ = -1;
   bool changed_ = false;
+};
+
+// ... to ask it for work. Within a capture (capture.h) stream() is that of the capture, and another
+// device is refused.
+class OnDevice {
+ public:
+  explicit OnDevice(int index);
+  explicit OnDevice(const Tensor& t);  // throws std::invalid_argument when it is not on a GPU
+
+  cudaStream_t stream() const { return stream_; }
+
+ private:
+  CurrentDevice current_;
   cudaStream_t stream_ = nullptr;
 };
 

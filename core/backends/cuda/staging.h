@@ -39,4 +39,7 @@ class Staging {
   std::vector<Block> blocks_;  // oldest first
 };
 
+// Those of a device, because an event belongs to one.
+Staging& staging(int index);
+
 }  // namespace howmany::cuda

@@ -126,7 +126,7 @@ void OneDnn::axpy(double alpha, const Tensor& x, Tensor& y) const {
 // A chunk of values at a time: Philox gives them by fours, and the first and last four of a range
 // may be used in part.
 void OneDnn::dropout(const Tensor& x, double p, DropoutKey key, Tensor& y) const {
-  const Rng rng(key.seed, key.stream);
+  const Rng rng(key.drawn(), key.stream);
   const auto limit = static_cast<uint64_t>(std::ceil(p * 0x1p32));
   const auto scale = static_cast<float>(1 / (1 - p));
   const float* in = x.data<float>();

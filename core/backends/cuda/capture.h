@@ -1,0 +1,41 @@
+// What this thread captures into a graph, see gpu::Graph: a stream of its own, so that what other
+// threads ask of the device meanwhile is done and no part of it. Private to core/backends/cuda.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <set>
+
+#include "core/backends/cuda/graph_memory.h"
+
+namespace howmany::cuda {
+
+struct Capture {
+  int index;
+  GraphMemory& memory;
+  cudaStream_t stream = nullptr;
+  std::set<std::shared_ptr<const void>> touched = {};  // of the pool; the graph keeps it
+};
+
+inline thread_local Capture* current_capture = nullptr;
+
+// Throws Error within a capture: "[gpu] a graph cannot keep a copy from the host".
+void refuse_in_capture(const char* what);
+
+// Calls that other threads' captures would not mind, nor does ours: they are about no stream of it.
+class Relaxed {
+ public:
+  Relaxed() { exchange(); }
+  ~Relaxed() { exchange(); }
+  Relaxed(const Relaxed&) = delete;
+  Relaxed& operator=(const Relaxed&) = delete;
+
+ private:
+  void exchange() {
+    if (current_capture != nullptr) cudaThreadExchangeStreamCaptureMode(&mode_);
+  }
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+}  // namespace howmany::cuda

@@ -1,0 +1,74 @@
+#include "core/backends/cuda/capture.h"
+#include "core/backends/cuda/runtime.h"
+#include "core/backends/cuda/staging.h"
+#include "core/gpu.h"
+
+namespace howmany::gpu {
+namespace {
+
+cudaEvent_t event_of(const std::shared_ptr<void>& owned) {
+  return static_cast<cudaEvent_t>(owned.get());
+}
+
+// The event lives on after cudaEventDestroy until what waits for it has passed.
+std::shared_ptr<void> recorded(int index, unsigned flags) {
+  cuda::refuse_in_capture("a moment");
+  const cuda::OnDevice on(index);
+  cudaEvent_t event = nullptr;
+  cuda::check(cudaEventCreateWithFlags(&event, flags), "event");
+  std::shared_ptr<void> owned(event, [](cudaEvent_t made) { cudaEventDestroy(made); });
+  cuda::check(cudaEventRecord(event, on.stream()), "event");
+  return owned;
+}
+
+}  // namespace
+
+std::shared_ptr<void> mark(int index) { return recorded(index, cudaEventDisableTiming); }
+
+Moment::Moment(int index) : event_(recorded(index, cudaEventDefault)) {}
+
+void Moment::wait() const { cuda::check(cudaEventSynchronize(event_of(event_)), "event"); }
+
+double Moment::seconds_since(const Moment& earlier) const {
+  earlier.wait();
+  wait();
+  float milliseconds = 0;
+  cuda::check(cudaEventElapsedTime(&milliseconds, event_of(earlier.event_), event_of(event_)),
+              "time between events");
+  return static_cast<double>(milliseconds) * 1e-3;
+}
+
+// A pinned block. It goes back behind what the device was asked for meanwhile, its copy included.
+struct Fetch::Block {
+  Block(const void* from, int64_t bytes, int index)
+      : at(index), staged(cuda::staging(index).take(static_cast<size_t>(bytes))) {
+    const cuda::OnDevice on(at);
+    cuda::check(cudaMemcpyAsync(staged.host, from, static_cast<size_t>(bytes),
+                                cudaMemcpyDeviceToHost, on.stream()),
+                "copy to host");
+    cuda::check(cudaEventRecord(staged.done, on.stream()), "event");
+  }
+  ~Block() {
+    try {
+      cuda::staging(at).give(staged, cuda::OnDevice(at).stream());
+    } catch (const std::exception&) {
+      // Gone with its runtime.
+    }
+  }
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  const int at;
+  const cuda::Staging::Block staged;
+};
+
+Fetch::Fetch(const void* from, int64_t bytes, int index)
+    : block_((cuda::refuse_in_capture("a copy to the host"),
+              std::make_shared<const Block>(from, bytes, index))) {}
+
+const void* Fetch::wait() const {
+  cuda::check(cudaEventSynchronize(block_->staged.done), "copy to host");
+  return block_->staged.host;
+}
+
+}  // namespace howmany::gpu
