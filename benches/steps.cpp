@@ -1,5 +1,6 @@
 #include "benches/steps.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "benches/verify.h"
@@ -37,6 +38,15 @@ double peak_bytes_per_device(Comm& comm, const Workload& work) {
   return most.item();
 }
 
+// Of a rank's devices the first is the GPU on which its step ends.
+Samples time_steps(const Workload& work, Comm& comm, const TimingOptions& timing, Device device,
+                   const std::function<void()>& step) {
+  const bool gpus =
+      std::ranges::all_of(work.devices, [](const Device& d) { return d.type == DeviceType::cuda; });
+  if (gpus) return time_on_gpu(comm, timing, device.index, step);
+  return time_iterations(comm, timing, step);
+}
+
 }  // namespace
 
 StepTimes measure_steps(const Workload& work, const TimingOptions& timing, const Dataset& data,
@@ -48,15 +58,19 @@ StepTimes measure_steps(const Workload& work, const TimingOptions& timing, const
   int64_t steps = 0;
   std::vector<double> own;
   reset_peak_memory();
-  result.samples = time_iterations(comm, timing, [&] {
+  StepLoss last;
+  result.samples = time_steps(work, comm, timing, device, [&] {
     const Clock::time_point start = Clock::now();
     const Batch batch = trainer.next();
     waited += seconds_since(start);
-    result.loss = trainer.train(batch);
+    StepLoss next = trainer.train(batch);
+    last.value();
+    last = std::move(next);
     add(result.report, trainer.mode().report());
     own.push_back(seconds_since(start) - trainer.mode().report().waited_seconds);
     ++steps;
   });
+  result.loss = last.value();
   result.straggler = find_straggler(comm, own);
   result.report = over_ranks(comm, result.report, steps);
   result.peak_bytes = peak_bytes_per_device(comm, work);
@@ -67,7 +81,7 @@ StepTimes measure_steps(const Workload& work, const TimingOptions& timing, const
     throw WrongData(fmt::format("the loss is {} after {} steps: lower --lr", result.loss, steps));
   if (!profile.file.empty())
     result.profile = profile_steps(
-        comm, median, [&] { trainer.train(trainer.next()); }, profile);
+        comm, median, [&] { trainer.train(trainer.next()).value(); }, profile);
   return result;
 }
 

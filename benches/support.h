@@ -42,6 +42,12 @@ struct Samples {
 Samples time_iterations(Comm& comm, const TimingOptions& options,
                         const std::function<void()>& body);
 
+// As time_iterations, of steps that a GPU works through behind the host, which is at most one step
+// ahead of it: a step lasts from the end of the one before to its own, by the GPU's clock, whatever
+// it did meanwhile. Collective.
+Samples time_on_gpu(Comm& comm, const TimingOptions& options, int gpu,
+                    const std::function<void()>& step);
+
 struct PairedSamples {
   Samples ours, bare;
   std::vector<double> ratios;  // ours / bare, of neighbours

@@ -6,6 +6,7 @@
 #include "benches/support.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/gpu.h"
 
 namespace howmany::benches {
 namespace {
@@ -27,30 +28,70 @@ void take_maxima(Comm& comm, std::vector<double>& seconds) {
   std::ranges::copy_n(most.data<double>(), most.numel(), seconds.begin());
 }
 
+// Of so many steps. The first one fills the GPU's queue and is not counted.
+std::vector<double> device_seconds(int gpu, size_t steps, const std::function<void()>& step) {
+  std::vector<gpu::Moment> ends;
+  for (size_t i = 0; i <= steps; ++i) {
+    step();
+    ends.emplace_back(gpu);
+    if (i > 0) ends[i - 1].wait();
+  }
+  std::vector<double> seconds;
+  for (size_t i = 1; i < ends.size(); ++i) seconds.push_back(ends[i].seconds_since(ends[i - 1]));
+  return seconds;
+}
+
 bool tight(const std::vector<double>& seconds, double target_half_width) {
   const Interval interval = median_interval(seconds);
   return (interval.high - interval.low) / 2 <= target_half_width * quantile(seconds, 0.5);
+}
+
+// The interval is looked at rarely: it sorts.
+size_t next_after(size_t look) { return look + std::max<size_t>(1, look / 8); }
+
+void check(const TimingOptions& options) {
+  HM_REQUIRE(options.min_iterations >= 1 && options.max_iterations >= options.min_iterations,
+             "[time] iterations between {} and {}", options.min_iterations, options.max_iterations);
 }
 
 }  // namespace
 
 Samples time_iterations(Comm& comm, const TimingOptions& options,
                         const std::function<void()>& body) {
-  HM_REQUIRE(options.min_iterations >= 1 && options.max_iterations >= options.min_iterations,
-             "[time] iterations between {} and {}", options.min_iterations, options.max_iterations);
+  check(options);
   for (int i = 0; i < options.warmup_iterations; ++i) time_once(comm, body);
   Samples samples;
   double spent = 0;
-  size_t next_look = 6;  // the interval is looked at rarely: it sorts
+  size_t next_look = 6;
   for (int i = 0; i < options.max_iterations; ++i) {
     samples.seconds.push_back(time_once(comm, body));
     spent += samples.seconds.back();
     if (i + 1 < options.min_iterations) continue;
     if (samples.seconds.size() >= next_look) {
       samples.converged = tight(samples.seconds, options.target_half_width);
-      next_look = samples.seconds.size() + std::max<size_t>(1, samples.seconds.size() / 8);
+      next_look = next_after(samples.seconds.size());
     }
     if (samples.converged || spent >= options.budget_seconds) break;
+  }
+  return samples;
+}
+
+Samples time_on_gpu(Comm& comm, const TimingOptions& options, int gpu,
+                    const std::function<void()>& step) {
+  check(options);
+  for (int i = 0; i < options.warmup_iterations; ++i) step();
+  Samples samples;
+  std::vector<double>& all = samples.seconds;
+  // Between looks the ranks do not meet but by the steps themselves.
+  size_t next_look = static_cast<size_t>(options.min_iterations);
+  const auto most = static_cast<size_t>(options.max_iterations);
+  while (all.size() < most && !samples.converged) {
+    std::vector<double> some = device_seconds(gpu, next_look - all.size(), step);
+    take_maxima(comm, some);
+    all.insert(all.end(), some.begin(), some.end());
+    samples.converged = all.size() >= 6 && tight(all, options.target_half_width);
+    if (std::accumulate(all.begin(), all.end(), 0.0) >= options.budget_seconds) break;
+    next_look = std::min(most, next_after(all.size()));
   }
   return samples;
 }

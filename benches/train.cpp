@@ -76,6 +76,34 @@ bool agree_to_stop(Comm& comm) {
   return wanted.item() != 0;
 }
 
+// Of an epoch's steps, each read when the next step was asked for, so that a GPU never stands still
+// for it and the host is one step ahead at most.
+class Losses {
+ public:
+  void add(StepLoss next, int64_t rows) {
+    read();
+    next_ = std::move(next);
+    rows_ = static_cast<double>(rows);
+  }
+  double sum() {  // over samples
+    read();
+    rows_ = 0;
+    return sum_;
+  }
+  std::optional<double> latest() const { return latest_; }
+
+ private:
+  void read() {
+    if (rows_ == 0) return;
+    latest_ = next_.value();
+    sum_ += *latest_ * rows_;
+  }
+
+  StepLoss next_;
+  double rows_ = 0, sum_ = 0;
+  std::optional<double> latest_;
+};
+
 class Training {
  public:
   Training(const Flags& flags, const Dataset& data, Comm& comm, Device device)
@@ -103,23 +131,25 @@ class Training {
   Epoch run_epoch(int number) {
     const auto start = Clock::now();
     Epoch epoch;
-    double sum = 0;
+    Losses losses;
     trainer_.loader().start_epoch(number);
     while (!stopped_) {
       const std::optional<Batch> batch = trainer_.loader().next();
       if (!batch) break;
-      const double loss = trainer_.train(*batch);
-      sum += loss * static_cast<double>(batch->global_rows);
+      losses.add(trainer_.train(*batch), batch->global_rows);
       epoch.samples += batch->global_rows;
-      epoch.seconds = seconds_since(start);
       stopped_ = agree_to_stop(comm_);
-      progress_.show(
-          fmt::format("epoch {} of {}: {} samples, loss {:.4f}, {:.1f} s, {:.0f} samples/s",
-                      number + 1, flags_.epochs, epoch.samples, loss, epoch.seconds,
-                      static_cast<double>(epoch.samples) / epoch.seconds));
+      if (losses.latest()) show(number, epoch.samples, *losses.latest(), seconds_since(start));
     }
-    epoch.mean_loss = sum / static_cast<double>(epoch.samples);
+    epoch.mean_loss = losses.sum() / static_cast<double>(epoch.samples);
+    epoch.seconds = seconds_since(start);
     return epoch;
+  }
+
+  void show(int number, int64_t samples, double loss, double seconds) {
+    progress_.show(fmt::format(
+        "epoch {} of {}: {} samples, loss {:.4f}, {:.1f} s, {:.0f} samples/s", number + 1,
+        flags_.epochs, samples, loss, seconds, static_cast<double>(samples) / seconds));
   }
 
   const Flags& flags_;
@@ -196,7 +226,9 @@ int run(int argc, char** argv) {
   CLI::App app("One plain training run of any model, mode and data.", "howmany train");
   app.footer(kExamples);
   app.add_option("--model", work.model, "name or name:key=value,...")->capture_default_str();
-  app.add_option("--mode", work.mode, fmt::format("{}", fmt::join(mode_names(), ", ")))
+  app.add_option("--mode", work.mode,
+                 fmt::format("{}; single:graph=on asks a GPU for a step by one call",
+                             fmt::join(mode_names(), ", ")))
       ->capture_default_str();
   app.add_option("--backend", work.backend, "between ranks; local: threads of one process; auto")
       ->capture_default_str();

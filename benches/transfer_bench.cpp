@@ -160,7 +160,7 @@ class Cases {
     launch_threads(1, [&](Comm& comm) {
       const DeviceScope on(work.devices[0]);
       Trainer trainer(work, *data, comm, work.devices[0]);
-      samples = time_iterations(comm, options, [&] { trainer.train(trainer.next()); });
+      samples = time_iterations(comm, options, [&] { trainer.train(trainer.next()).value(); });
     });
     return samples;
   }

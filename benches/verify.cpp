@@ -56,7 +56,7 @@ std::string compare_kernels(const Workload& work, const Batch& global, Device de
   Batch few = rows_of(global, 0, rows);
   few.global_rows = rows;
   const std::unique_ptr<Mode> chosen = single(work, device);
-  const double loss = chosen->step(few);
+  const double loss = chosen->step(few).value();
   const KernelScope plain("reference");
   const Device beside = device.type == DeviceType::cpu ? device : Device{};
   return difference(expected_step(work, few, {0, rows}, beside), loss, chosen->params(),
@@ -87,9 +87,10 @@ std::string examine(const Workload& work, const Dataset& data, Trainer& trainer,
   const bool threads = work.mode == "data_parallel";
   const int shares = work.sync_batchnorm ? 1 : threads ? work.count() : mode.share().count;
   const int micro_batches = work.sync_batchnorm ? 1 : mode.micro_batches(global.global_rows);
-  const std::string wrong = difference(
-      expected_step(work, global, cuts_of(global.global_rows, shares, micro_batches), device), loss,
-      mode.params(), tolerance_of(work.precision).single);
+  const std::string wrong =
+      difference(expected_step(work, global, cuts_of(global.global_rows, shares, micro_batches),
+                               device, mode.warm_ups()),
+                 loss, mode.params(), tolerance_of(work.precision).single);
   if (!wrong.empty()) return fmt::format("{} differs from single: {}", work.mode, wrong);
   if (work.count() > 1 || !affordable(trainer)) return "";
   const std::string odd = compare_kernels(work, global, device);
@@ -110,13 +111,15 @@ std::vector<int64_t> cuts_of(int64_t rows, int shares, int micro_batches) {
 }
 
 StepResult expected_step(const Workload& work, const Batch& global,
-                         const std::vector<int64_t>& cuts, Device device) {
+                         const std::vector<int64_t>& cuts, Device device, int earlier) {
   StepResult sum;
   for (size_t i = 0; i + 1 < cuts.size(); ++i) {
     if (cuts[i] == cuts[i + 1]) continue;
     // A new one for each: dropout goes by the number of the step.
     const std::unique_ptr<Mode> mode = single(work, device);
-    sum.loss += mode->step(rows_of(global, cuts[i], cuts[i + 1]));
+    const Batch rows = rows_of(global, cuts[i], cuts[i + 1]);
+    for (int step = 0; step < earlier; ++step) mode->step(rows);
+    sum.loss += mode->step(rows).value();
     for (const Param* p : mode->params()) {
       const auto [slot, fresh] = sum.grads.emplace(p->name, p->grad);
       if (!fresh) ops::axpy(1, p->grad, slot->second);
@@ -146,7 +149,9 @@ std::string difference(const StepResult& expected, double loss, std::span<Param*
 void verify_first_step(const Workload& work, const Dataset& data, Trainer& trainer, Comm& comm,
                        Device device) {
   const auto start = std::chrono::steady_clock::now();
-  const double loss = trainer.mode().step(trainer.next());
+  const Batch first = trainer.next();
+  for (int step = 0; step < trainer.mode().warm_ups(); ++step) trainer.mode().step(first);
+  const double loss = trainer.mode().step(first).value();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   const std::chrono::milliseconds usual = comm.timeout();
   comm.set_timeout(patience(took.count(), comm.size()));

@@ -173,6 +173,7 @@ void check(const Workload& work) {
   check_devices(work);
   if (!work.kernels.empty()) check_kernels(work);
   check_precision(work.precision, work.devices);
+  check_mode(work.mode, work.devices);
   HM_REQUIRE(work.count() == 1 || traits.over_ranks || traits.over_devices,
              "mode {} uses one device, not {}", work.mode, work.count());
   work.ranks();
@@ -268,8 +269,8 @@ Batch Trainer::next() {
   return std::move(*batch);
 }
 
-double Trainer::train(const Batch& batch) {
-  const double loss = mode_->step(batch);
+StepLoss Trainer::train(const Batch& batch) {
+  StepLoss loss = mode_->step(batch);
   optimizer_->step(mode_->params());
   return loss;
 }

@@ -87,7 +87,9 @@ class Trainer {
 
   // This rank's rows of the next batch; a new epoch starts at the end of one.
   Batch next();
-  double train(const Batch& batch);  // mode and optimizer; returns the loss
+  // Mode and optimizer. Who reads each loss one step late keeps a GPU busy, and is at most one step
+  // ahead of it.
+  StepLoss train(const Batch& batch);
   Mode& mode() { return *mode_; }
   Loader& loader() { return *loader_; }
   double forward_flop(int64_t rows) const;

@@ -19,9 +19,9 @@ class Alone : public GradSync {
  public:
   explicit Alone(std::span<Param* const> params) : params_(params.begin(), params.end()) {}
   void ready(Param&) override {}
-  double finish(double loss) override {
+  StepLoss finish(const Tensor& loss) override {
     for (Param* p : params_) fill_missing(*p);
-    return loss;
+    return StepLoss(loss);
   }
 
  private:
@@ -42,15 +42,15 @@ class Inline : public GradSync {
     comm_.all_reduce(param.grad);
   }
 
-  double finish(double loss) override {
+  StepLoss finish(const Tensor& loss) override {
     for (auto entry = params_.rbegin(); entry != params_.rend(); ++entry) {
       fill_missing(*entry->first);
       if (!entry->second) comm_.all_reduce(entry->first->grad);
       entry->second = false;
     }
-    Tensor sum = Tensor::from<double>({loss}, {1});
+    const Tensor sum = loss.clone();
     comm_.all_reduce(sum);
-    return sum.item();
+    return StepLoss(sum);
   }
 
  private:
@@ -80,16 +80,16 @@ class Bucketed : public GradSync {
     while (next_ + 1 < buckets_.size() && buckets_[next_].missing == 0) launch();
   }
 
-  double finish(double loss) override {
+  StepLoss finish(const Tensor& loss) override {
     for (Bucket& bucket : buckets_)
       for (Slot& slot : bucket.slots) fill_missing(*slot.param);
     Tensor& last = buckets_.back().flat;
     Tensor loss_slot = last.flat(last.numel() - 1, last.numel());
-    loss_slot.copy_from(Tensor::full({1}, loss, last.dtype()));
+    loss_slot.copy_from(loss.to(last.dtype()).to(last.device()));
     while (next_ < buckets_.size()) launch();
     for (Work& work : works_) work.wait();
     restart();
-    return loss_slot.item();
+    return StepLoss(loss_slot);
   }
 
  private:

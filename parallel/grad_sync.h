@@ -11,6 +11,7 @@
 
 #include "core/layer.h"
 #include "parallel/comm.h"
+#include "parallel/step_loss.h"
 
 namespace howmany {
 
@@ -24,9 +25,9 @@ class GradSync {
  public:
   virtual ~GradSync() = default;
   virtual void ready(Param& param) = 0;
-  // Waits for everything, gives parameters that got no gradient a zero one, and returns `loss`
-  // summed over the group (it rides in the last bucket).
-  virtual double finish(double loss) = 0;
+  // Waits for everything, gives parameters that got no gradient a zero one, and returns `loss`,
+  // f64 [1] on any device, summed over the group: it rides in the last bucket.
+  virtual StepLoss finish(const Tensor& loss) = 0;
 };
 
 // Buckets are filled in reverse parameter order and gradients become views into them, so nothing is

@@ -40,6 +40,11 @@ std::vector<std::string_view> words(std::string_view text) {
   return list;
 }
 
+bool parse_switch(const std::string& key, const std::string& text) {
+  HM_REQUIRE(text == "on" || text == "off", "[mode] {}: '{}' is neither on nor off", key, text);
+  return text == "on";
+}
+
 bool parse_flag(const std::string& key, const std::string& text) {
   HM_REQUIRE(text == "0" || text == "1", "[mode] {}: '{}' is neither 0 nor 1", key, text);
   return text == "1";
@@ -59,6 +64,7 @@ void read_option(const std::string& key, const std::string& text, ModeOptions& o
     options.across = text;
   }
   if (key == "micro_batches") options.micro_batches = number();
+  if (key == "graph") options.graph = parse_switch(key, text);
   if (key == "recompute") options.recompute = parse_flag(key, text);
   if (key == "schedule") {
     make_schedule(text, {});
@@ -72,6 +78,13 @@ const Entry& parse(std::string_view text, ModeOptions& options) {
   allow_options("mode", name, given, words(entry.options));
   for (const auto& [key, value] : given) read_option(key, value, options);
   return entry;
+}
+
+void check_graph(const Entry& entry, const ModeOptions& options,
+                 const std::vector<Device>& devices) {
+  const Device home = devices.empty() ? Device{} : devices[0];
+  HM_REQUIRE(!options.graph || home.type == DeviceType::cuda,
+             "[{}] graph=on captures the steps of a GPU, and {} is none", entry.name, home.str());
 }
 
 }  // namespace
@@ -95,6 +108,12 @@ ModeTraits mode_traits(std::string_view text) {
   return traits;
 }
 
+void check_mode(std::string_view text, const std::vector<Device>& devices) {
+  ModeOptions options;
+  const Entry& entry = parse(text, options);
+  check_graph(entry, options, devices);
+}
+
 int ranks_of(std::string_view text, int devices) {
   ModeOptions options;
   const Entry& entry = parse(text, options);
@@ -113,6 +132,7 @@ std::unique_ptr<Mode> make_mode(std::string_view text, ModeArgs args) {
              "[{}] runs over ranks and was given no comm", entry.name);
   HM_REQUIRE(mode_traits(text).over_devices || args.devices.size() <= 1,
              "[{}] uses one device in each rank, was given {}", entry.name, args.devices.size());
+  check_graph(entry, args.options, args.devices);
   return entry.make(std::move(args));
 }
 

@@ -5,8 +5,9 @@
 // own DeviceScope pays for the binding once.
 //
 //   auto mode = make_mode("ddp", {.model = make_model("mlp"), .comm = &comm, .devices = {device}});
-//   double loss = mode->step(batch);          // batch: the rows mode->share() owns
+//   StepLoss loss = mode->step(batch);        // batch: the rows mode->share() owns
 //   optimizer->step(mode->params());
+//   loss.value();                             // waits for a GPU: best asked for a step late
 #pragma once
 
 #include <map>
@@ -19,6 +20,7 @@
 #include "core/model.h"
 #include "parallel/comm.h"
 #include "parallel/grad_sync.h"
+#include "parallel/step_loss.h"
 
 namespace howmany {
 
@@ -29,7 +31,7 @@ struct ModeTraits {
 
 // X(name, "what is divided", traits, "options of the mode text")
 #define HM_MODES(X)                                                                         \
-  X(single, "nothing: one device trains", ModeTraits{}, "")                                 \
+  X(single, "nothing: one device trains", ModeTraits{}, "graph")                            \
   X(data_parallel, "the batch, over threads of one process (torch DataParallel)",           \
     ModeTraits{.over_devices = true}, "")                                                   \
   X(ddp, "the batch, over ranks with overlapped all-reduce (torch DDP)",                    \
@@ -47,6 +49,7 @@ struct ModeOptions {
   int micro_batches = 0;          // 0: the mode's own default
   std::string schedule = "1f1b";  // see schedule.h
   bool recompute = false;         // forward again before backward instead of keeping activations
+  bool graph = false;             // a GPU's step is captured once and then asked for as a whole
   int stages =
       0;  // of hybrid, each replica's; 0: the smallest number above 1 that divides the world
   std::string across = "pipeline";  // hybrid: stages are ranks; or "model": devices of each rank
@@ -79,7 +82,9 @@ class Mode {
   virtual Share share() const { return {}; }
   // Into how many parts of its rows it cuts each rank's share of a batch.
   virtual int micro_batches(int64_t) const { return 1; }
-  virtual double step(const Batch& mine) = 0;
+  virtual StepLoss step(const Batch& mine) = 0;
+  // How many steps of one shape of batch it takes before it does them as it will all later ones.
+  virtual int warm_ups() const { return 0; }
   // The parameters whose gradients are here after step(), for the optimizer.
   virtual std::vector<Param*> params() = 0;
   // Copies of all parameters and buffers by path on rank 0 (elsewhere empty). Collective.
@@ -91,6 +96,8 @@ std::vector<std::string_view> mode_names();
 // `text` is a name or "name:key=value,...". These throw std::invalid_argument for an unknown name
 // or option, with the nearest suggested, and for arguments the mode cannot use.
 ModeTraits mode_traits(std::string_view text);
+// ... and for what these devices of a rank cannot do.
+void check_mode(std::string_view text, const std::vector<Device>& devices);
 // How many ranks share `devices` devices evenly: all, one, or for hybrid:across=model in between.
 int ranks_of(std::string_view text, int devices);
 // The smallest number above 1 that divides `world`; 1 for 1.

@@ -12,7 +12,7 @@ class DataParallelMode : public Mode {
   explicit DataParallelMode(ModeArgs args)
       : replica_(wrapped(args), home(args), args.dtype, args.seed) {}
 
-  double step(const Batch& mine) override { return replica_.step(mine); }
+  StepLoss step(const Batch& mine) override { return StepLoss(replica_.step(mine)); }
   std::vector<Param*> params() override { return replica_.params(); }
   std::map<std::string, Tensor> gather() override { return replica_.values(); }
 

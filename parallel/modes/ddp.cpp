@@ -21,18 +21,19 @@ class Ddp : public Mode {
 
   Share share() const override { return {comm_.rank(), comm_.size()}; }
 
-  double step(const Batch& mine) override {
+  StepLoss step(const Batch& mine) override {
     // All ranks see the same number, so all refuse before any of them waits for another.
     HM_REQUIRE(mine.global_rows >= comm_.size(),
                "[ddp] a global batch of {} rows over {} ranks leaves some without a row",
                mine.global_rows, comm_.size());
-    double waited = 0, loss = 0;
+    double waited = 0;
+    StepLoss loss;
     const auto timed = [&](const auto& exchange) {
       const Clock::time_point start = Clock::now();
       exchange();
       waited += seconds_since(start);
     };
-    const double part = replica_.step(mine, [&](Param& p) { timed([&] { sync_->ready(p); }); });
+    const Tensor part = replica_.step(mine, [&](Param& p) { timed([&] { sync_->ready(p); }); });
     timed([&] { loss = sync_->finish(part); });
     report_ = {.exposed_communication_seconds = waited, .waited_seconds = waited};
     return loss;

@@ -12,33 +12,45 @@ Replica::Replica(ModelSpec model, Device device, Dtype dtype, uint64_t seed)
   params_ = trainable_params(*model_.layer);
 }
 
-double Replica::step(const Batch& batch, const Tape::Hook& on_final) {
+uint64_t Replica::step_flop(const Shape& x) {
+  if (!(x == flop_shape_)) {
+    forward_flop_ = model_.layer->forward_flop(x);
+    flop_shape_ = x;
+  }
+  return 3 * static_cast<uint64_t>(forward_flop_);
+}
+
+Tensor Replica::step(const Batch& batch, const Tape::Hook& on_final) {
   check_batch(batch);
   const DeviceScope on(device_);
-  const Tensor x = placed(batch.x, dtype_, device_), target = placed(batch.y, dtype_, device_);
-  if (!(x.shape() == flop_shape_)) {
-    forward_flop_ = model_.layer->forward_flop(x.shape());
-    flop_shape_ = x.shape();
-  }
-  const auto flop = static_cast<uint64_t>(forward_flop_);
-  const Range whole(Category::step, "step", 3 * flop);
+  const StepInput in{placed(batch.x, dtype_, device_), placed(batch.y, dtype_, device_),
+                     batch.global_rows, batch.first_row};
+  const Range whole(Category::step, "step", step_flop(in.x.shape()));
+  StepOutcome outcome = run(in, on_final);
+  ++step_;
+  return outcome.loss;
+}
+
+StepOutcome Replica::run(const StepInput& in, const Tape::Hook& on_final) {
+  const uint64_t flop = step_flop(in.x.shape()) / 3;
   zero_grads(params_);
   Tape tape({.training = true,
              .seed = seed_,
-             .step = step_++,
-             .first_row = batch.first_row,
+             .step = step_,
+             .first_row = in.first_row,
+             .seed_at = in.seed_at,
              .sum_statistics = sum_statistics_});
-  tape.set_input(x);
+  tape.set_input(in.x);
   LossResult loss;
   {
     const Range range(Category::step, "forward", flop);
-    const Tensor y = model_.layer->forward(x, tape);
-    loss = compute_loss(model_.loss, y, target, batch.global_rows);
+    const Tensor y = model_.layer->forward(in.x, tape);
+    loss = compute_loss(model_.loss, y, in.target, in.global_rows);
   }
   const Range range(Category::step, "backward", 2 * flop);
   tape.on_final(on_final);
   model_.layer->backward(loss.dy, tape);
-  return loss.value();
+  return {std::move(loss.total), tape.drew()};
 }
 
 std::map<std::string, Tensor> Replica::values() const {

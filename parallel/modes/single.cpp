@@ -1,5 +1,6 @@
 #include "parallel/mode.h"
 #include "parallel/modes/replica.h"
+#include "parallel/modes/step_graph.h"
 
 namespace howmany {
 namespace {
@@ -8,14 +9,20 @@ class Single : public Mode {
  public:
   explicit Single(ModeArgs args)
       : replica_(std::move(args.model), args.devices.empty() ? Device{} : args.devices[0],
-                 args.dtype, args.seed) {}
+                 args.dtype, args.seed) {
+    if (args.options.graph) graph_.emplace(replica_);
+  }
 
-  double step(const Batch& mine) override { return replica_.step(mine); }
+  StepLoss step(const Batch& mine) override {
+    return graph_ ? graph_->step(mine) : StepLoss(replica_.step(mine));
+  }
+  int warm_ups() const override { return graph_ ? StepGraph::kWarmUps : 0; }
   std::vector<Param*> params() override { return replica_.params(); }
   std::map<std::string, Tensor> gather() override { return replica_.values(); }
 
  private:
   Replica replica_;
+  std::optional<StepGraph> graph_;
 };
 
 }  // namespace

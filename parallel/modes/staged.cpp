@@ -81,7 +81,7 @@ class Staged : public Mode {
     return static_cast<int>(std::min<int64_t>(micro_batches_, global_rows / shape().data));
   }
 
-  double step(const Batch& mine) override {
+  StepLoss step(const Batch& mine) override {
     check_batch(mine);
     // All ranks see the same number, so all refuse before any of them waits for another.
     HM_REQUIRE(mine.global_rows >= shape().data,
@@ -204,7 +204,7 @@ class Staged : public Mode {
     const auto ready = [&](Param& p) { syncs_[i]->ready(p); };
     const double loss = stages_[i]->step(mine, micro_batches, ready);
     const Clock::time_point start = Clock::now();
-    const double sum = syncs_[i]->finish(loss);
+    const double sum = syncs_[i]->finish(Tensor::full({1}, loss, Dtype::f64)).value();
     return {.loss = sum, .exposed = seconds_since(start)};
   }
 

@@ -100,7 +100,7 @@ class Difference : public ::testing::Test {
     const Batch batch = *loader.next();
     expected_ = expected_step(work_, batch, cuts_of(7, 2, 1), {});
     mode_ = make_mode("single", {.model = make_model(work_.model), .seed = work_.seed});
-    loss_ = mode_->step(batch);
+    loss_ = mode_->step(batch).value();
   }
 
   const Workload work_ = small("single", 1);

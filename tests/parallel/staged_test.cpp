@@ -134,7 +134,7 @@ TEST(Staged, ABatchTooSmallIsRefusedOnEveryRankAndTheModeGoesOn) {
     const ModelSpec model = bombed_model();
     Batch one = global_batch(model, 1, 0);
     EXPECT_THROW(mode->step(one), std::invalid_argument);
-    EXPECT_GT(mode->step(share_of_batch(model, *mode)), 0);
+    EXPECT_GT(mode->step(share_of_batch(model, *mode)).value(), 0);
   });
 }
 

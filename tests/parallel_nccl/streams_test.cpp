@@ -163,7 +163,8 @@ TEST_F(NcclOnStreams, GradientsAreSummedWhereTheyAre) {
         make_grad_sync(comm, params, {.bucket_bytes = 1000, .first_bucket_bytes = 1000});
     sync->ready(b);
     sync->ready(a);
-    EXPECT_EQ(sync->finish(comm.rank()), 6);
+    const Tensor loss = Tensor::full({1}, comm.rank(), Dtype::f64, gpu_of(comm));
+    EXPECT_EQ(sync->finish(loss).value(), 6);
     EXPECT_EQ(a.grad.rows(299, 300).item(), 10);
     EXPECT_EQ(b.grad.rows(0, 1).item(), 10);
   });

@@ -97,8 +97,9 @@ inline Curve train(Mode& mode, const std::string& model_name) {
   Curve run;
   for (size_t step = 0; step < kBatches.size(); ++step) {
     const Batch whole = global_batch(model, kBatches[step], static_cast<int>(step));
-    run.losses.push_back(mode.step(rows_of(whole, mode.share())));
+    const StepLoss loss = mode.step(rows_of(whole, mode.share()));
     optimizer->step(mode.params());
+    run.losses.push_back(loss.value());
   }
   run.values = mode.gather();
   return run;

@@ -1,0 +1,87 @@
+#include "parallel/modes/step_graph.h"
+
+#include "core/check.h"
+#include "core/error.h"
+#include "core/id_range.h"
+#include "core/profile/range.h"
+#include "parallel/batch.h"
+
+namespace howmany {
+namespace {
+
+// The range that the graph's own checks see is all that the model may see: what a batch really has
+// is checked before.
+void fill_from(const Tensor& source, Tensor& t, const char* what, int64_t bound) {
+  const bool ids = t.dtype() == Dtype::i64;
+  if (ids) check::below("step", what, source, bound);
+  t.copy_from(source.to(t.dtype()));
+  if (ids) remember_range(t, IdRange{0, bound - 1});
+}
+
+}  // namespace
+
+StepLoss StepGraph::step(const Batch& batch) {
+  check_batch(batch);
+  const Kind kind{batch.x.shape(), batch.y.shape(), batch.global_rows, batch.first_row,
+                  current_precision()};
+  const DeviceScope on(replica_.device());
+  if (!captured_ || !(captured_->kind == kind)) {
+    seen_ = kind == latest_ ? seen_ + 1 : 1;
+    latest_ = kind;
+    if (seen_ <= kWarmUps) return StepLoss(replica_.step(batch));
+    make_room(kind, batch);
+  }
+  seen_ = 0;
+  fill(batch);
+  if (!captured_->graph) capture();
+  return launch();
+}
+
+void StepGraph::make_room(const Kind& kind, const Batch& batch) {
+  captured_.reset();  // its memory may serve the new one
+  const auto room = [&](const Tensor& t) {
+    const Dtype dtype = t.dtype() == Dtype::i64 ? Dtype::i64 : replica_.dtype();
+    return Tensor::empty(t.shape(), dtype, replica_.device());
+  };
+  const Tensor seed = Tensor::empty({1}, Dtype::i64, replica_.device());
+  const auto* const seed_at = static_cast<const uint64_t*>(seed.raw());
+  const StepInput in{room(batch.x), room(batch.y), kind.global_rows, kind.first_row, seed_at};
+  captured_.emplace(Captured{.kind = kind, .in = in, .seed = seed});
+}
+
+void StepGraph::capture() {
+  const Range range(Category::step, "capture");
+  Captured& now = *captured_;
+  try {
+    now.graph.emplace(replica_.device().index, [&] { now.out = replica_.run(now.in); });
+  } catch (const Error& e) {
+    throw Error(fmt::format("[single] graph=on: {} cannot be captured: {}", replica_.model().name,
+                            e.what()));
+  }
+  for (Param* p : replica_.params())
+    if (p->has_grad) now.params.push_back(p);
+}
+
+void StepGraph::fill(const Batch& batch) {
+  const ModelSpec& model = replica_.model();
+  fill_from(batch.x, captured_->in.x, "id", model.vocabulary);
+  fill_from(batch.y, captured_->in.target, "label", model.classes);
+}
+
+// A replay is one range: those of its operations were of the capture.
+StepLoss StepGraph::launch() {
+  Captured& now = *captured_;
+  const uint64_t flop = replica_.step_flop(now.in.x.shape());
+  const Range whole(Category::step, "step", flop);
+  const uint64_t seed = replica_.count_step();
+  if (now.out.drew) now.seed.copy_from(Tensor::from<int64_t>({static_cast<int64_t>(seed)}, {1}));
+  {
+    const Range range(Category::compute, "graph", flop);
+    now.graph->launch();
+  }
+  zero_grads(replica_.params());
+  for (Param* p : now.params) p->has_grad = true;
+  return StepLoss(now.out.loss);
+}
+
+}  // namespace howmany

@@ -1,0 +1,55 @@
+// The steps of a Replica on a GPU as one graph (see gpu::Graph), so that the host asks for a step
+// by one call. The graph is of one shape of batch: the first steps of a shape run as ever, so that
+// all is there that is made once, and so do batches of another shape, like the last of an epoch,
+// which the graph outlasts. Batches are copied into tensors of its own; what changes from step to
+// step is there too, in the GPU's memory. The optimizer's numbers change as well, so it stays
+// outside. Capturing does nothing to the model; when it fails step() throws why, each time. One
+// thread.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "core/gpu.h"
+#include "core/precision.h"
+#include "parallel/modes/replica.h"
+
+namespace howmany {
+
+class StepGraph {
+ public:
+  static constexpr int kWarmUps = 2;
+
+  // The replica, on a GPU, outlives this.
+  explicit StepGraph(Replica& replica) : replica_(replica) {}
+  StepLoss step(const Batch& batch);
+
+ private:
+  // What is fixed within a graph.
+  struct Kind {
+    Shape x, y;
+    int64_t global_rows = 0, first_row = 0;
+    Precision precision = Precision::f32;
+    bool operator==(const Kind&) const = default;
+  };
+  struct Captured {
+    Kind kind;
+    StepInput in;
+    Tensor seed;
+    StepOutcome out{};
+    std::vector<Param*> params{};       // that get a gradient
+    std::optional<gpu::Graph> graph{};  // made by the first step
+  };
+
+  void make_room(const Kind& kind, const Batch& batch);
+  void fill(const Batch& batch);
+  void capture();
+  StepLoss launch();
+
+  Replica& replica_;
+  std::optional<Captured> captured_;
+  Kind latest_;   // of the steps since the last launch
+  int seen_ = 0;  // of that kind in a row
+};
+
+}  // namespace howmany

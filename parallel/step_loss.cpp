@@ -1,0 +1,23 @@
+#include "parallel/step_loss.h"
+
+#include "core/error.h"
+
+namespace howmany {
+
+StepLoss::StepLoss(const Tensor& total) : dtype_(total.dtype()) {
+  HM_REQUIRE(total && total.numel() == 1 && (dtype_ == Dtype::f32 || dtype_ == Dtype::f64),
+             "[step] a loss of {} {}", name_of(dtype_), total.shape().str());
+  if (total.device().type == DeviceType::cpu)
+    known_ = total.item();
+  else
+    coming_.emplace(total.raw(), total.bytes(), total.device().index);
+}
+
+double StepLoss::value() const {
+  if (!coming_) return known_;
+  const void* const bytes = coming_->wait();
+  return dtype_ == Dtype::f32 ? static_cast<double>(*static_cast<const float*>(bytes))
+                              : *static_cast<const double*>(bytes);
+}
+
+}  // namespace howmany

@@ -1,0 +1,31 @@
+// The loss of a training step, which may still be on its way from a GPU: asking for it waits for
+// that step, and for nothing that was asked for later, so that who asks a step late never stops the
+// GPU. Values: copies are of one loss. One thread.
+//
+//   StepLoss loss = mode->step(batch);
+//   optimizer->step(mode->params());
+//   print(loss.value());
+#pragma once
+
+#include <optional>
+
+#include "core/gpu.h"
+#include "core/tensor.h"
+
+namespace howmany {
+
+class StepLoss {
+ public:
+  StepLoss(double known = 0) : known_(known) {}
+  // f32 or f64 [1], on any device; its memory may be written again by whatever is asked for later.
+  explicit StepLoss(const Tensor& total);
+
+  double value() const;  // waits, where it is not known yet; any number of times
+
+ private:
+  double known_ = 0;
+  Dtype dtype_ = Dtype::f64;
+  std::optional<gpu::Fetch> coming_;
+};
+
+}  // namespace howmany
