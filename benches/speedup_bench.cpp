@@ -8,9 +8,11 @@
 #include <regex>
 #include <set>
 
+#include "benches/graph_gain.h"
 #include "benches/program.h"
 #include "benches/steps.h"
 #include "core/error.h"
+#include "core/gpu.h"
 #include "core/names.h"
 
 namespace howmany::benches {
@@ -23,6 +25,8 @@ constexpr const char* kExamples = R"(Examples:
   speedup_bench --mode model,pipeline:micro_batches=8,schedule=gpipe,hybrid --backend local
   speedup_bench --model resnet18 --mode ddp --backend gloo --device-count 1,2 --global-batch 32
   speedup_bench --model resnet18 --mode ddp --devices cuda:0,cuda:1 --precision bf16
+  speedup_bench --model resnet18 --mode single,single:graph=on --devices cuda:0
+  speedup_bench --model mlp --graph-gain                 what the captured step gains on the first GPU
   speedup_bench --benchmark_filter=data_parallel --benchmark_out=speedup.json
 Flags of Google Benchmark (--benchmark_...) work as usual.
 Exit codes: 0 measured, 2 bad usage or input, 3 a measurement failed (the others are kept).)";
@@ -34,7 +38,7 @@ struct Flags {
   int64_t batch_per_device = 0, global_batch = 0;
   TimingOptions timing;
   Workload work;  // what all cases share
-  bool list = false;
+  bool list = false, graph_gain = false;
 };
 
 struct Case {
@@ -78,6 +82,8 @@ void add_own_flags(CLI::App& app, Flags& flags) {
   app.add_option(
       "--profile", flags.trace,
       "profile some steps after the timed ones, and append them to this trace of Perfetto");
+  app.add_flag("--graph-gain", flags.graph_gain,
+               "instead: single:graph=on against graph=off on one GPU, in turn");
   app.add_flag("--list", flags.list, "names of the cases, one a line");
 }
 
@@ -292,6 +298,13 @@ void refuse_interleaving(const std::vector<std::string>& google) {
                "{}: ranks would not run the same case at the same time", argument);
 }
 
+int run_registered(std::vector<std::string> google, const char* program, bool quiet) {
+  google.insert(google.begin(), program);
+  std::vector<char*> arguments;
+  for (std::string& argument : google) arguments.push_back(argument.data());
+  return run_benchmarks(static_cast<int>(arguments.size()), arguments.data(), quiet);
+}
+
 int run_cases(const std::vector<Case>& cases, const Images& images, const Flags& flags,
               const Place& place, std::vector<std::string> google, const char* program) {
   Ranks ranks(place, process_backends(cases, google));
@@ -302,10 +315,24 @@ int run_cases(const std::vector<Case>& cases, const Images& images, const Flags&
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond);
   add_context({{"world", std::to_string(place.world)}, {"launcher", place.launcher}});
-  google.insert(google.begin(), program);
-  std::vector<char*> arguments;
-  for (std::string& argument : google) arguments.push_back(argument.data());
-  return run_benchmarks(static_cast<int>(arguments.size()), arguments.data(), !ranks.chief());
+  return run_registered(std::move(google), program, !ranks.chief());
+}
+
+int run_graph_gain(const Flags& flags, const std::vector<std::string>& google,
+                   const char* program) {
+  if (gpu::count() == 0) {
+    std::cerr << fmt::format("{}: --graph-gain is skipped: {}\n", kName, gpu::unavailable());
+    return 0;
+  }
+  const Device first =
+      flags.devices.empty() ? Device{DeviceType::cuda, 0} : parse_devices(flags.devices).at(0);
+  std::vector<Workload> works;
+  for (const std::string& model : flags.models)
+    works.push_back(make_case(flags, model, "single:graph=on", "local", {first}).work);
+  for (const Workload& work : works) check(work);
+  for (const Workload& work : works) register_graph_gain(work);
+  add_context();
+  return run_registered(google, program, false);
 }
 
 int run(int argc, char** argv) {
@@ -325,6 +352,7 @@ int run(int argc, char** argv) {
              "--profile: cannot write {}", flags.trace);
   configure_cpu_devices({.cores_per_device = flags.work.cores_per_device});
   const Place place = place_from_environment();
+  if (flags.graph_gain) return run_graph_gain(flags, google, argv[0]);
   if (place.world > 1) place_devices(flags.work, flags.devices, place);
   const std::vector<Case> cases = make_cases(flags, place);
   const int processes = processes_needed(cases, google);

@@ -146,6 +146,8 @@ class Speedup(programs.TestCase):
                 (("--backend", "lokal"), ("lokal", "local")),
                 (("--devices", "cpu:x"), ("cpu:x",)),
                 (("--devices", "cuda:0"), ("cuda:0",)),
+                (("--mode", "single:graph=maybe"), ("graph", "maybe")),
+                (("--mode", "single:graph=on", "--devices", "cpu:0"), ("graph=on", "cpu:0")),
                 (("--batch-per-devise", 3), ("--batch-per-device",)),
                 (("--mode", "ddp", "--devices", "cpu:0,cpu:1", "--global-batch", 1), ("1", "2 devices")),
                 (("--device-count", 3, "--devices", "cpu:0,cpu:1"), ("3", "2")),
@@ -153,6 +155,11 @@ class Speedup(programs.TestCase):
                 (("--benchmark_filter=nothing_has_this_name",), ("nothing_has_this_name",)),
                 (("--benchmark_out=/nowhere/out.json", "--mode", "single"), ("/nowhere/out.json",))):
             self.assert_refused(speedup(*arguments), *words)
+
+    def test_the_gain_of_a_graph_is_of_gpus_and_says_where_there_are_none(self):
+        done = speedup(*SMALL, "--graph-gain", CUDA_VISIBLE_DEVICES="")
+        self.assertEqual((done.code, done.out), (0, ""), done)
+        self.assertIn("--graph-gain is skipped: ", done.err)
 
     def test_random_interleaving_over_processes_is_refused(self):
         if not has_gloo():
