@@ -24,7 +24,7 @@ void add_mode(std::vector<Configuration>& all, const Request& request, const Wor
   for (const std::string& backend : over_ranks ? request.backends : local) {
     for (const int count : request.counts) {
       const Configuration next{workload.model, mode, backend, count, workload.batch, over_ranks};
-      if (mode == "single" && count > 1) continue;
+      if (mode.substr(0, mode.find(':')) == "single" && count > 1) continue;
       if (std::find(all.begin(), all.end(), next) == all.end()) all.push_back(next);
     }
   }

@@ -59,6 +59,16 @@ TEST(Plan, ModesThatOneProcessDrivesAreMeasuredOverNoBackend) {
                           "mlp, pipeline:micro_batches=8,schedule=gpipe over local, 2 devices"));
 }
 
+TEST(Plan, HasOneDeviceForSingleWhateverItsOptions) {
+  Request request = example_request();
+  request.workloads = {{"mlp", 64}};
+  request.modes = request.one_process = {"single:graph=on"};
+  request.counts = {1, 2};
+  std::vector<std::string> told;
+  for (const Configuration& c : configurations(request)) told.push_back(describe(c));
+  EXPECT_THAT(told, ElementsAre("mlp, single, 1 device", "mlp, single:graph=on, 1 device"));
+}
+
 TEST(Plan, TurnsTheOrderOfEveryOtherRound) {
   EXPECT_THAT(order_of_round(3, 0), ElementsAre(0, 1, 2));
   EXPECT_THAT(order_of_round(3, 1), ElementsAre(2, 1, 0));

@@ -216,10 +216,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
     auto* const result = static_cast<float*>(d) + i * ld.apart;
     if (!aligned(first, promised.a) || !aligned(second, promised.b) || !aligned(result, promised.d))
       return CUBLAS_STATUS_NOT_SUPPORTED;
-    hm_fake_gpu_do(stream, [=, what = what, la = la, lb = lb, ld = ld] {
+    const int refused = hm_fake_gpu_do(stream, [=, what = what, la = la, lb = lb, ld = ld] {
       multiply({what, opened(first), la, opened(second), lb, opened(added), opened(result), ld, k,
                 factor, kept});
     });
+    if (refused != 0) return CUBLAS_STATUS_EXECUTION_FAILED;
   }
   return CUBLAS_STATUS_SUCCESS;
 }
