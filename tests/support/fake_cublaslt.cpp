@@ -1,15 +1,18 @@
 // cuBLASLt's product and epilogues as its manual says them, in plain loops over the fake GPUs'
 // memory: column-major, D = epilogue(op(A) op(B) + beta C), A and B in f32, read as they are or
 // rounded to tf32, or in bf16, D in f32. Dimensions and types that do not fit are refused, and so
-// are pointers less aligned than the preference promised. See fake_cuda.cpp.
+// are pointers less aligned than the preference promised. Heuristics offer several algorithms, all
+// exact, that differ in how long they take on the GPU's clock; some refuse. See fake_cuda.cpp.
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
 
+#include "tests/support/fake_cublaslt.h"
 #include "tests/support/fake_gpu.h"
 
 namespace {
@@ -30,9 +33,17 @@ struct Description {
 struct Alignments {
   uint32_t a = 256, b = 256, c = 256, d = 256;
 };
+struct Algorithm {
+  Alignments promised;
+  int index = 0;
+};
+static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
+
+howmany::FakeCublasLt told;
 
 template <typename Handle, typename T>
 cublasStatus_t make(Handle* handle, T* made) {
+  ++told.made;
   *handle = reinterpret_cast<Handle>(made);
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -118,6 +129,8 @@ void multiply(const OneProduct& p) {
 
 extern "C" {
 
+howmany::FakeCublasLt* hm_fake_cublaslt() { return &told; }
+
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) { return make(handle, new int); }
 size_t cublasLtGetVersion() { return 130'001; }
 const char* cublasLtGetStatusString(cublasStatus_t) { return "the fake cuBLASLt refuses"; }
@@ -183,11 +196,16 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t m
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatmulPreference_t preference, int,
+                                              cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t results[],
                                               int* found) {
-  std::memcpy(&results[0].algo, preference, sizeof(Alignments));
-  *found = 1;
+  ++told.heuristics;
+  *found = std::min(wanted, static_cast<int>(told.algorithms.size()));
+  for (int i = 0; i < *found; ++i) {
+    const Algorithm one{as<Alignments>(preference), i};
+    std::memcpy(&results[i].algo, &one, sizeof one);
+    results[i].state = CUBLAS_STATUS_SUCCESS;
+  }
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -199,15 +217,18 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
                               cudaStream_t stream) {
   const auto& what = as<Description>(description);
   const auto &la = as<Layout>(a_layout), &lb = as<Layout>(b_layout), &ld = as<Layout>(d_layout);
-  Alignments promised;
-  put(promised, algorithm);
+  Algorithm how;
+  put(how, algorithm);
+  const Alignments& promised = how.promised;
   const bool plain_a = what.a == CUBLAS_OP_N, plain_b = what.b == CUBLAS_OP_N;
   const uint64_t k = plain_a ? la.columns : la.rows;
   if ((plain_a ? la.rows : la.columns) != ld.rows || (plain_b ? lb.rows : lb.columns) != k ||
       (plain_b ? lb.columns : lb.rows) != ld.columns || la.batch != ld.batch ||
       lb.batch != ld.batch)
     return CUBLAS_STATUS_INVALID_VALUE;
-  if (!types_fit(what, la, lb, ld)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  howmany::FakeAlgorithm& chosen = told.algorithms.at(static_cast<size_t>(how.index));
+  ++chosen.runs;
+  if (!types_fit(what, la, lb, ld) || chosen.seconds < 0) return CUBLAS_STATUS_NOT_SUPPORTED;
   const float factor = *static_cast<const float*>(alpha), kept = *static_cast<const float*>(beta);
   for (int64_t i = 0; i < ld.batch; ++i) {
     const auto* const first = static_cast<const char*>(a) + i * la.apart * size_of(la);
@@ -222,6 +243,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
     });
     if (refused != 0) return CUBLAS_STATUS_EXECUTION_FAILED;
   }
+  const double seconds = chosen.seconds;
+  hm_fake_gpu_do(stream, [=] { hm_fake_gpu_spend(stream, seconds); });
   return CUBLAS_STATUS_SUCCESS;
 }
 

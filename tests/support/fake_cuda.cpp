@@ -117,7 +117,8 @@ struct Stream {
   Capture* capture = nullptr;
   std::deque<std::function<bool()>> queue;
   uint64_t asked = 0, done = 0;
-  bool looking = false;  // an item asks another stream, whose item asks this one
+  std::chrono::duration<double> spent{};  // more than it took: hm_fake_gpu_spend
+  bool looking = false;                   // an item asks another stream, whose item asks this one
 
   bool idle() {
     const std::lock_guard lock(arena().mutex);
@@ -144,10 +145,12 @@ struct Stream {
   }
 };
 
+using Moment = std::chrono::time_point<std::chrono::steady_clock, std::chrono::duration<double>>;
+
 // Whether what was asked before it is done, and when that was.
 struct Event {
   std::function<bool()> done = [] { return true; };
-  std::shared_ptr<std::chrono::steady_clock::time_point> when;
+  std::shared_ptr<Moment> when;
   bool captured = false;
 };
 
@@ -223,6 +226,10 @@ void* hm_fake_gpu_open(const void* memory) {
   return fake::arena().holds(memory) ? fake::arena().opened(memory) : nullptr;
 }
 void hm_fake_gpu_wait(cudaStream_t stream) { fake::wait_for(stream); }
+void hm_fake_gpu_spend(cudaStream_t stream, double seconds) {
+  const std::lock_guard lock(fake::arena().mutex);
+  fake::of(stream).spent += std::chrono::duration<double>(seconds);
+}
 int hm_fake_gpu_of(cudaStream_t stream) { return fake::of(stream).device; }
 void hm_fake_gpu_queue(cudaStream_t stream, bool (*done)(void*), void* with) {
   fake::of(stream).ask([=] { return done(with); });
@@ -284,8 +291,10 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   fake::Event& e = fake::of(event);
   e.captured = fake::of(stream).capture != nullptr;
   if (e.captured) return cudaSuccess;
-  e.when = std::make_shared<std::chrono::steady_clock::time_point>();
-  fake::of(stream).ask([when = e.when] { return *when = std::chrono::steady_clock::now(), true; });
+  e.when = std::make_shared<fake::Moment>();
+  fake::of(stream).ask([when = e.when, &own = fake::of(stream)] {
+    return *when = std::chrono::steady_clock::now() + own.spent, true;
+  });
   e.done = fake::of(stream).finished();
   return e.done(), cudaSuccess;
 }

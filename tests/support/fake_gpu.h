@@ -20,6 +20,9 @@ int hm_fake_gpu_waits();  // how often the host waited for a stream
 // That memory at an address where it is always open; null for memory of the host.
 void* hm_fake_gpu_open(const void* memory);
 
+// The stream's work took that much longer by the GPU's clock, as events tell it.
+void hm_fake_gpu_spend(cudaStream_t stream, double seconds);
+
 // Until all that the stream was asked is done; spoils a capture.
 void hm_fake_gpu_wait(cudaStream_t stream);
 int hm_fake_gpu_of(cudaStream_t stream);

@@ -1,7 +1,7 @@
-// Matrix products by cuBLASLt, opened at run time as NCCL is, so that programs start where it is
-// not. Bias and relu ride in the product's epilogue. The algorithm for each problem is the first of
-// cuBLASLt's heuristics, asked once. Sums and results are f32; the inputs are read in the precision
-// of the calling thread. Thread-safe. Private to core/backends/cuda.
+// Matrix products by cuBLASLt. Bias and relu ride in the product's epilogue; what a kind of product
+// needs is made once and kept, its algorithm measured (problem.h). Sums and results are f32; the
+// inputs are read in the precision of the calling thread. Thread-safe. Private to
+// core/backends/cuda.
 #pragma once
 
 #include <cublasLt.h>
