@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <fstream>
 #include <iostream>
+#include <limits>
 
 #include "benches/support.h"
+#include "benches/trace_parts.h"
 #include "core/error.h"
 #include "core/profile/gpu_activity.h"
 #include "core/profile/step_use.h"
@@ -14,7 +16,8 @@ namespace howmany::benches {
 namespace {
 
 constexpr const char* kStep = "iteration";
-constexpr double kSeconds = 0.5;  // of steps in each third
+constexpr double kSeconds = 0.5;                  // of steps in each third
+constexpr size_t kMostTrace = size_t{256} << 20;  // bytes, of all ranks together
 
 TimingOptions exactly(int steps, int warmups) {
   return {.budget_seconds = 1e9,
@@ -29,7 +32,7 @@ struct Seen {
   GpuActivity gpus;
 };
 
-// On rank 0 only, and over at the latest when this goes.
+// Over at the latest when this goes.
 class Watch {
  public:
   Watch(bool records, bool gpus) : records_(records) {
@@ -63,6 +66,38 @@ void append(const std::string& file, const std::string& bytes) {
   std::ofstream out(file, std::ios::app | std::ios::binary);
   out << bytes << std::flush;
   HM_ENSURE(out.good(), "[profile] cannot write {}", file);
+}
+
+// In so many bytes; if need be without what began later. `left_out` counts that.
+std::string trace_within(size_t most, Seen& seen, const TracePart& part, int64_t& left_out) {
+  std::string bytes = perfetto_trace(seen.ranges, part, seen.gpus);
+  for (int64_t kept = seen.ranges.end - seen.ranges.start; bytes.size() > most && kept > 0;) {
+    kept /= 2;
+    const auto late = [&](const auto& span) { return span.start >= seen.ranges.start + kept; };
+    left_out += static_cast<int64_t>(std::erase_if(seen.ranges.spans, late));
+    left_out += static_cast<int64_t>(std::erase_if(seen.gpus.spans, late));
+    bytes = perfetto_trace(seen.ranges, part, seen.gpus);
+  }
+  return bytes;
+}
+
+// Of all processes; returns what there was no room for.
+int64_t write_trace(Comm& comm, Seen& seen, bool records, const ClockOffset& clock,
+                    const ProfileOptions& options) {
+  constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  const int64_t first = least_of(comm, records ? seen.ranges.start - clock.ahead : kNever);
+  const TracePart part{
+      .group = options.group,
+      .id = static_cast<uint64_t>(first),
+      .part = comm.rank(),
+      .origin = first + clock.ahead,
+      .note = clock.within > 0 ? fmt::format(" (clock matched to {} us)", clock.within / 1000 + 1)
+                               : ""};
+  int64_t missing = seen.ranges.dropped;
+  const size_t share = kMostTrace / static_cast<size_t>(comm.size());
+  const std::string bytes = records ? trace_within(share, seen, part, missing) : "";
+  bring_to_rank_0(comm, bytes, [&](const std::string& one) { append(options.file, one); });
+  return sum_of(comm, missing);
 }
 
 template <typename Use>
@@ -115,22 +150,25 @@ std::map<std::string, double> profile_steps(Comm& comm, double step_seconds,
     const Range whole(Category::step, kStep);
     step();
   };
+  const bool records = leads_process(comm);
   const Samples before = time_iterations(comm, exactly(steps, 0), ranged);
-  Watch watch(comm.rank() == 0, options.gpus);
-  comm.barrier();  // ranks that are threads of rank 0's process are seen from the same step on
+  Watch watch(records, options.gpus);
+  const ClockOffset clock = clock_offset(comm);  // all record from the same step on
   const Samples during = time_iterations(comm, exactly(steps, 1), ranged);
-  const Seen seen = watch.stop();
+  Seen seen = watch.stop();
   const Samples after = time_iterations(comm, exactly(steps, 0), ranged);
-  if (comm.rank() != 0) return {};
   std::vector<StepUse> uses = step_uses(seen.ranges, kStep, current_track());
-  HM_ENSURE(uses.size() > 1, "[profile] of {} steps, {} were recorded", steps, uses.size());
-  uses.erase(uses.begin());  // the one to warm up
-  append(options.file, perfetto_trace(seen.ranges, options.group, seen.gpus));
-  std::map<std::string, double> counters = parts_of(uses);
-  add_gpus(counters, seen.gpus, uses);
-  counters["profile_cost_fraction"] = 2 * median(during) / (median(before) + median(after)) - 1;
-  counters["profile_after_fraction"] = median(after) / median(before) - 1;
-  counters["profile_dropped_spans"] = static_cast<double>(seen.ranges.dropped);
+  std::map<std::string, double> counters;
+  if (comm.rank() == 0) {
+    HM_ENSURE(uses.size() > 1, "[profile] of {} steps, {} were recorded", steps, uses.size());
+    uses.erase(uses.begin());  // the one to warm up
+    counters = parts_of(uses);
+    add_gpus(counters, seen.gpus, uses);
+    counters["profile_cost_fraction"] = 2 * median(during) / (median(before) + median(after)) - 1;
+    counters["profile_after_fraction"] = median(after) / median(before) - 1;
+  }
+  const int64_t missing = write_trace(comm, seen, records, clock, options);
+  if (comm.rank() == 0) counters["profile_dropped_spans"] = static_cast<double>(missing);
   return counters;
 }
 

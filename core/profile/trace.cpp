@@ -59,6 +59,7 @@ constexpr uint32_t kCategories = 1, kNames = 2, kAnnotationNames = 3, kId = 1, k
 namespace annotation {
 constexpr uint32_t kNameId = 1, kUint = 3;
 }
+constexpr uint64_t kMix = 0x9e3779b97f4a7c15;       // spreads numbers over 64 bits
 constexpr uint64_t kBootClock = 6, kOwnClock = 64;  // a sequence's own, whose times are differences
 
 void add_packet(std::string& trace, const Message& one) {
@@ -167,17 +168,18 @@ void add_slices(Track& track, const std::vector<const Span*>& spans, int64_t ori
 }
 
 // Of one recording among those that may share a file.
-uint64_t first_uuid(const Recording& recording) {
+uint64_t made_up_id(const Recording& recording) {
   uint64_t mixed = static_cast<uint64_t>(recording.start);
   for (const RecordedThread& thread : recording.threads)
-    mixed = (mixed ^ static_cast<uint64_t>(thread.id)) * 0x9e3779b97f4a7c15;
-  return mixed & ~uint64_t{0xffff};
+    mixed = (mixed ^ static_cast<uint64_t>(thread.id)) * kMix;
+  return mixed;
 }
 
 // What ran on one stream; another of its lanes has what ran at the same time.
 struct Lane {
   std::string name;
   std::vector<const GpuSpan*> spans;
+  int rank() const { return spans.front()->track; }
 };
 
 std::vector<Lane> lanes_of(const GpuActivity& gpus) {
@@ -211,43 +213,65 @@ void add_slices(Track& track, const Lane& lane, int64_t origin) {
   }
 }
 
-// The tracks of one group, numbered as they come.
+// The tracks of one part of a group, numbered as they come, the threads' first.
 class Group {
  public:
-  Group(std::string& trace, uint64_t uuid, const std::string& name) : trace_(trace), uuid_(uuid) {
-    const Message all = descriptor(uuid, name).number(track::kChildOrder, track::kExplicit);
-    add_packet(trace,
-               Message().number(packet::kSequence, 1).message(packet::kTrackDescriptor, all));
+  Group(std::string& trace, const Recording& recording, const TracePart& part)
+      : trace_(trace),
+        uuid_(((part.id != 0 ? part.id : made_up_id(recording)) * kMix & ~uint64_t{UINT32_MAX}) |
+              1),
+        first_(static_cast<uint64_t>(part.part) * kMostTracks) {
+    for (size_t i = 0; i < recording.threads.size(); ++i)
+      if (leads(recording.threads[i])) ranks_[recording.threads[i].track] = uuid_ + first_ + i + 1;
+    if (part.part == 0)
+      add_packet(trace, Message()
+                            .number(packet::kSequence, 1)
+                            .message(packet::kTrackDescriptor, parent(uuid_, part.group)));
   }
-  Track next(const std::string& name) {
-    ++tracks_;
-    const Message described = descriptor(uuid_ + tracks_, name)
-                                  .number(track::kParent, uuid_)
-                                  .number(track::kRank, tracks_);
-    return {trace_, tracks_ + 1, uuid_ + tracks_, described};
+  static bool leads(const RecordedThread& thread) {
+    return thread.track >= 0 && thread.role == "rank";
+  }
+  // Under the track of the rank, if that has one.
+  Track next(const std::string& name, int rank) {
+    const uint64_t uuid = uuid_ + first_ + ++tracks_;
+    const auto above = ranks_.find(rank);
+    const bool own = above == ranks_.end() || above->second == uuid;
+    const Message described = parent(uuid, name)
+                                  .number(track::kParent, own ? uuid_ : above->second)
+                                  .number(track::kRank, first_ + tracks_);
+    return {trace_, tracks_ + 1, uuid, described};
   }
 
  private:
+  static constexpr uint64_t kMostTracks = 4096;
+  static Message parent(uint64_t uuid, const std::string& name) {
+    return descriptor(uuid, name).number(track::kChildOrder, track::kExplicit);
+  }
+
   std::string& trace_;
-  const uint64_t uuid_;
+  const uint64_t uuid_, first_;
+  std::map<int, uint64_t> ranks_;
   uint32_t tracks_ = 0;
 };
 
 }  // namespace
 
-std::string perfetto_trace(const Recording& recording, const std::string& group,
+std::string perfetto_trace(const Recording& recording, const TracePart& part,
                            const GpuActivity& gpus) {
   std::string trace;
-  Group tracks(trace, first_uuid(recording) | 1, group);
+  Group tracks(trace, recording, part);
+  const int64_t origin = part.origin != 0 ? part.origin : recording.start;
   std::vector<std::vector<const Span*>> threads(recording.threads.size());
   for (const Span& span : recording.spans) threads[span.thread].push_back(&span);
   for (size_t i = 0; i < threads.size(); ++i) {
-    Track track = tracks.next(name_of(recording.threads[i]));
-    add_slices(track, threads[i], recording.start);
+    const RecordedThread& thread = recording.threads[i];
+    Track track =
+        tracks.next(name_of(thread) + (Group::leads(thread) ? part.note : ""), thread.track);
+    add_slices(track, threads[i], origin);
   }
   for (const Lane& lane : lanes_of(gpus)) {
-    Track track = tracks.next(lane.name);
-    add_slices(track, lane, recording.start);
+    Track track = tracks.next(lane.name, lane.rank());
+    add_slices(track, lane, origin);
   }
   return trace;
 }

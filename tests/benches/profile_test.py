@@ -86,10 +86,12 @@ class Profile(programs.TestCase):
         self.assertIn("all_reduce", self.names("slices"))
 
     @unittest.skipUnless(HAS_GLOO, "gloo was not built or cannot be used here")
-    def test_of_ranks_that_are_processes_it_is_rank_0(self):
+    def test_ranks_that_are_processes_are_all_in_the_trace(self):
         (row,) = self.measure("--mode", "ddp", "--backend", "gloo", "--device-count", 2, "--profile", self.trace)
         self.check_parts(row)
-        self.assertEqual(self.names("tracks"), [row["name"], "rank 0", "communication of rank 0"])
+        self.assertEqual(self.names("tracks"), [row["name"], "rank 0", "communication of rank 0", "rank 1",
+                                                "communication of rank 1"])
+        self.assertEqual(self.names("slices").count("iteration"), 2, "once for each rank's track")
 
     def test_threads_of_replicas_count_for_the_one_rank(self):
         (row,) = self.measure("--mode", "data_parallel", "--device-count", 2, "--profile", self.trace)

@@ -146,7 +146,7 @@ Recording example() {
 }
 
 TEST(Trace, HasEverySpanOnTheTrackOfItsThread) {
-  const Viewer seen(perfetto_trace(example(), "ddp/mlp"));
+  const Viewer seen(perfetto_trace(example(), {"ddp/mlp"}));
   ASSERT_EQ(seen.slices.size(), 5u);
   const auto check = [&](size_t i, const char* track, const char* category, const char* name,
                          int64_t start, int64_t end, uint64_t payload, size_t depth) {
@@ -167,7 +167,7 @@ TEST(Trace, HasEverySpanOnTheTrackOfItsThread) {
 }
 
 TEST(Trace, GroupsItsTracksUnderTheNameGiven) {
-  const Viewer seen(perfetto_trace(example(), "ddp/mlp"));
+  const Viewer seen(perfetto_trace(example(), {"ddp/mlp"}));
   std::vector<std::string> groups, tracks;
   for (const auto& [uuid, track] : seen.tracks) {
     if (track.second == 0)
@@ -177,7 +177,7 @@ TEST(Trace, GroupsItsTracksUnderTheNameGiven) {
   }
   EXPECT_THAT(groups, testing::ElementsAre("ddp/mlp"));
   EXPECT_THAT(tracks,
-              testing::UnorderedElementsAre("ddp/mlp: rank 0", "ddp/mlp: communication of rank 0",
+              testing::UnorderedElementsAre("ddp/mlp: rank 0", "rank 0: communication of rank 0",
                                             "ddp/mlp: thread 43"));
 }
 
@@ -185,10 +185,32 @@ TEST(Trace, JoinedFilesKeepTheirTracksApart) {
   Recording later = example();
   later.start += 50;
   for (Span& span : later.spans) span.start += 50, span.end += 50;
-  const Viewer seen(perfetto_trace(example(), "first") + perfetto_trace(later, "second"));
+  const Viewer seen(perfetto_trace(example(), {"first"}) + perfetto_trace(later, {"second"}));
   EXPECT_EQ(seen.tracks.size(), 8u);
   ASSERT_EQ(seen.slices.size(), 10u);
   for (size_t i = 0; i < 5; ++i) EXPECT_EQ(seen.slices[i].start, seen.slices[i + 5].start);
+}
+
+// As of a process for each rank, whose clocks differ.
+TEST(Trace, PartsOfAGroupShareItsNameAndItsTime) {
+  Recording second = example();
+  const int64_t ahead = 1'000'000'000;
+  second.start += ahead + 30;
+  for (Span& span : second.spans) span.start += ahead + 30, span.end += ahead + 30;
+  for (RecordedThread& thread : second.threads) thread.track = 1;
+  const int64_t origin = example().start;
+  const std::string first = perfetto_trace(example(), {"ddp", 5, 0, origin});
+  const Viewer seen(first + perfetto_trace(second, {"ddp", 5, 1, origin + ahead, " (to 3 us)"}));
+  std::vector<std::string> tracks;
+  for (const auto& [uuid, track] : seen.tracks)
+    tracks.push_back((track.second == 0 ? "" : seen.tracks.at(track.second).first + ": ") +
+                     track.first);
+  EXPECT_THAT(tracks, testing::UnorderedElementsAre(
+                          "ddp", "ddp: rank 0", "rank 0: communication of rank 0", "ddp: thread 43",
+                          "ddp: rank 1 (to 3 us)", "rank 1 (to 3 us): communication of rank 1",
+                          "rank 1 (to 3 us): thread 43 of rank 1"));
+  ASSERT_EQ(seen.slices.size(), 10u);
+  for (size_t i = 0; i < 5; ++i) EXPECT_EQ(seen.slices[i].start + 30, seen.slices[i + 5].start);
 }
 
 TEST(Trace, HasATrackForEachStreamAndAnotherForWhatOverlapsThere) {
@@ -206,9 +228,10 @@ TEST(Trace, HasATrackForEachStreamAndAnotherForWhatOverlapsThere) {
   add("early", 7, 100, 200);
   add("beside", 7, 150, 250);
   add("other", 8, 150, 250);
+  gpus.spans.back().track = 0;  // of which nothing else was recorded
   Recording none;
   none.start = 1000;
-  const Viewer seen(perfetto_trace(none, "gpu", gpus));
+  const Viewer seen(perfetto_trace(none, {"gpu"}, gpus));
   std::vector<std::string> told;
   for (const Slice& s : seen.slices)
     told.push_back(s.track + ": " + s.category + " " + s.name + " " + std::to_string(s.start) +
@@ -220,7 +243,7 @@ TEST(Trace, HasATrackForEachStreamAndAnotherForWhatOverlapsThere) {
 }
 
 TEST(Trace, OfNothingIsAGroupWithoutTracks) {
-  const Viewer seen(perfetto_trace({}, "nothing"));
+  const Viewer seen(perfetto_trace({}, {"nothing"}));
   EXPECT_EQ(seen.tracks.size(), 1u);
   EXPECT_THAT(seen.slices, testing::IsEmpty());
 }
@@ -243,7 +266,7 @@ TEST(Trace, EverySliceOfARandomTimelineEndsWhenItsSpanDidInAFewBytes) {
   Recording r;
   r.threads = {{.id = 1}};
   nest(r, random, 0, 1'000'000, 4);
-  const std::string trace = perfetto_trace(r, "random");
+  const std::string trace = perfetto_trace(r, {"random"});
   const Viewer seen(trace);
   ASSERT_EQ(seen.slices.size(), r.spans.size());
   ASSERT_GT(r.spans.size(), 1000u);
