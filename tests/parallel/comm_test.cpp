@@ -8,13 +8,18 @@
 #include <thread>
 
 #include "core/gpu.h"
+#include "core/ops.h"
+#include "core/precision.h"
 #include "tests/support/comm_claims.h"
 #include "tests/support/message_of.h"
+#include "tests/support/tensors.h"
 
 namespace howmany {
 namespace {
 
 using ::testing::HasSubstr;
+using testing_support::close;
+using testing_support::Draw;
 
 struct Group {
   std::string_view backend;
@@ -58,6 +63,26 @@ TEST_P(EveryComm, MovesWhatIsOnGpus) {
 TEST_P(EveryComm, MovesWhatIsOnGpusOfOthers) {
   if (gpu::count() < 2 || gpu::count() < world()) GTEST_SKIP() << gpu::count() << " GPUs are here";
   run([](Comm& comm) { check_on(comm, {DeviceType::cuda, (comm.rank() + 1) % gpu::count()}); });
+}
+
+// Of weights a copy in bf16 is kept beside them.
+TEST_P(EveryComm, WritesToGpusAreReadByTheNextProduct) {
+  if (gpu::count() < world()) GTEST_SKIP() << gpu::count() << " GPUs are here";
+  run([](Comm& comm) {
+    const PrecisionScope scope(Precision::bf16);
+    const Device gpu{DeviceType::cuda, comm.rank()};
+    Draw draw(static_cast<uint64_t>(comm.rank()));
+    const Tensor x = draw.normal({3, 16}).to(gpu);
+    Tensor w = draw.normal({16, 8}).to(gpu);
+    const auto check = [&] {
+      EXPECT_TRUE(close(ops::matmul(x, w), ops::matmul(x.clone(), w.clone()), 0));
+    };
+    check();
+    comm.broadcast(w, 0);
+    check();
+    comm.all_reduce(w);
+    check();
+  });
 }
 
 TEST_P(EveryComm, ReducesToTheSameBitsOnEveryRank) { run(check_same_bits); }

@@ -273,6 +273,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return fake::wait_for(stream), cudaSuccess;
 }
 int hm_fake_gpu_waits() { return waits; }
+static std::atomic<int> kernels = 0;
+void hm_fake_gpu_launched() { ++kernels; }
+int hm_fake_gpu_kernels() { return kernels; }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   if (const cudaError_t error = fake::refuse(fake::of(stream)); error != cudaSuccess) return error;
   return fake::state(fake::of(stream).idle());

@@ -16,7 +16,9 @@ extern "C" {
 // Opens the GPUs' memory to the host, for one thread at a time.
 void hm_fake_gpu_enter();
 void hm_fake_gpu_leave();
-int hm_fake_gpu_waits();  // how often the host waited for a stream
+void hm_fake_gpu_launched();
+int hm_fake_gpu_kernels();  // how many were launched; products are none
+int hm_fake_gpu_waits();    // how often the host waited for a stream
 // That memory at an address where it is always open; null for memory of the host.
 void* hm_fake_gpu_open(const void* memory);
 

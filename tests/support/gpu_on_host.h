@@ -61,6 +61,7 @@ constexpr bool meets(std::string_view kernel) { return kernel == "each_row_kerne
 
 template <bool kMeets, typename Body>
 void run_kernel(cuda::Grid grid, cudaStream_t stream, const Body& body) {
+  hm_fake_gpu_launched();
   const unsigned blocks = std::min(grid.blocks, kMostBlocks);
   hm_fake_gpu_do(stream, [=] {
     const OnFakeGpu on;

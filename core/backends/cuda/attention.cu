@@ -23,9 +23,11 @@ constexpr int64_t kScores = int64_t{4} << 20;  // of a group: they stay in the L
 struct Matrices {
   float* data;
   int64_t rows, columns, stride, apart;
+  const Tensor* whole = nullptr;  // that they are part of
   Matrices part(int64_t begin, int64_t end) const {
-    return {data + begin * stride, end - begin, columns, stride, apart};
+    return {data + begin * stride, end - begin, columns, stride, apart, whole};
   }
+  Matrices of(const Tensor& tensor) const { return {data, rows, columns, stride, apart, &tensor}; }
 };
 
 struct Sizes {
@@ -48,14 +50,18 @@ struct Sizes {
   Matrices of_y(const float* y, int64_t n) const {
     return {const_cast<float*>(y) + n * times * width, times, size, width, size};
   }
+  Matrices part(const Tensor& qkv, int64_t n, int64_t which) const {
+    return part(qkv.data<float>(), n, which).of(qkv);
+  }
+  Matrices of_y(const Tensor& y, int64_t n) const { return of_y(y.data<float>(), n).of(y); }
   Tensor scratch() const {
     return Tensor::empty({group, heads, std::min(kRows, times), times}, Dtype::f32, device);
   }
 
   void multiply(float factor, const Matrices& a, bool transpose_a, const Matrices& b,
                 bool transpose_b, bool accumulate, const Matrices& y) const {
-    cuda::multiply({.a = a.data,
-                    .b = b.data,
+    cuda::multiply({.a = {a.data, a.whole},
+                    .b = {b.data, b.whole},
                     .y = y.data,
                     .m = y.rows,
                     .n = y.columns,
@@ -119,14 +125,14 @@ void softmax_rows(const Sizes& s, const Block& block, float* scores, float* lse,
 }
 
 struct Backward {
-  const float *qkv, *y, *lse, *dy;
+  const Tensor &qkv, &y, &lse, &dy;
   float* dqkv;
 };
 
 // Scores become probabilities again, and the gradients dp of these those of the scores.
 void backward_rows(const Sizes& s, const Block& block, float* scores, float* dp, const Backward& in,
                    const OnDevice& on) {
-  const float* const logs = in.lse + block.first * s.heads * s.times;
+  const float* const logs = in.lse.data<float>() + block.first * s.heads * s.times;
   const float *const ys = s.of_y(in.y, block.first).data, *const dys =
                                                               s.of_y(in.dy, block.first).data;
   const int64_t rows = block.rows(), keys = block.keys, begin = block.begin, times = s.times,
@@ -152,7 +158,7 @@ void backward_products(const Sizes& s, const Block& block, const Backward& in, i
   const int64_t n = block.first + g;
   const bool add = block.end < s.times;
   const auto rows_of = [&](const Matrices& m) { return m.part(block.begin, block.end); };
-  const auto keys_of = [&](const float* qkv, int64_t which) {
+  const auto keys_of = [&](const auto& qkv, int64_t which) {
     return s.part(qkv, n, which).part(0, block.keys);
   };
   const Matrices mine = block.of(s, p, g), dmine = block.of(s, ds, g);
@@ -164,7 +170,7 @@ void backward_products(const Sizes& s, const Block& block, const Backward& in, i
 
 // a's query rows times the keys of part `which` of qkv.
 void multiply_keys(const Sizes& s, const Block& block, float factor, const Matrices& a,
-                   const float* qkv, int64_t which, int64_t g, float* scores) {
+                   const Tensor& qkv, int64_t which, int64_t g, float* scores) {
   s.multiply(factor, a.part(block.begin, block.end), false,
              s.part(qkv, block.first + g, which).part(0, block.keys), true, false,
              block.of(s, scores, g));
@@ -177,16 +183,15 @@ void Cuda::attention(const Tensor& qkv, Heads heads, Tensor& lse, Tensor& y) con
   const OnDevice on(qkv);
   const Sizes s(qkv, heads);
   Tensor scratch = s.scratch();
-  const float* const in = qkv.data<float>();
   float *const scores = scratch.mutable_data<float>(), *const logs = lse.mutable_data<float>(),
                *const out = y.mutable_data<float>();
   each_block(s, [&](const Block& block) {
     for (int64_t g = 0; g < block.count; ++g)
-      multiply_keys(s, block, s.scale, s.part(in, block.first + g, 0), in, 1, g, scores);
+      multiply_keys(s, block, s.scale, s.part(qkv, block.first + g, 0), qkv, 1, g, scores);
     softmax_rows(s, block, scores, logs, on);
     for (int64_t g = 0; g < block.count; ++g)
       s.multiply(1, block.of(s, scores, g), false,
-                 s.part(in, block.first + g, 2).part(0, block.keys), false, false,
+                 s.part(qkv, block.first + g, 2).part(0, block.keys), false, false,
                  s.of_y(out, block.first + g).part(block.begin, block.end));
   });
 }
@@ -198,8 +203,7 @@ void Cuda::attention_backward(const Tensor& qkv, const Tensor& y, const Tensor& 
   const Sizes s(qkv, heads);
   Tensor scratch = s.scratch(), dscratch = s.scratch();
   float *const p = scratch.mutable_data<float>(), *const ds = dscratch.mutable_data<float>();
-  const Backward in{qkv.data<float>(), y.data<float>(), lse.data<float>(), dy.data<float>(),
-                    dqkv.mutable_data<float>()};
+  const Backward in{qkv, y, lse, dy, dqkv.mutable_data<float>()};
   each_block(s, [&](const Block& block) {
     for (int64_t g = 0; g < block.count; ++g) {
       multiply_keys(s, block, s.scale, s.part(in.qkv, block.first + g, 0), in.qkv, 1, g, p);

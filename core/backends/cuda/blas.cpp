@@ -6,8 +6,8 @@
 #include <map>
 #include <mutex>
 
-#include "core/backends/cuda/cast.h"
 #include "core/backends/cuda/cublaslt.h"
+#include "core/backends/cuda/halves.h"
 #include "core/backends/cuda/problem.h"
 #include "core/backends/cuda/runtime.h"
 #include "core/error.h"
@@ -46,12 +46,12 @@ void multiply_as_it_lies(const Product& p, int device, const OnDevice& on) {
 
 // The copies are the stream's to keep until the product is done, as all memory of the pool.
 void multiply_halves(Product p, int device, const OnDevice& on) {
-  const auto copy = [&](const void*& data, int64_t rows, int64_t columns, int64_t& stride,
+  const auto copy = [&](Operand& of, int64_t rows, int64_t columns, int64_t& stride,
                         int64_t& apart) {
-    Half half = half_of({static_cast<const float*>(data), rows, columns,
+    Half half = half_of({static_cast<const float*>(of.data), rows, columns,
                          stride > 0 ? stride : columns, p.batch, apart},
-                        {DeviceType::cuda, device}, on);
-    data = half.room.raw();
+                        of.whole, {DeviceType::cuda, device}, on);
+    of.data = half.data;
     stride = half.stride;
     apart = half.apart;
     return half;
@@ -120,8 +120,8 @@ ProblemKey key_of(const Product& p, int device) {
           p.transpose_b,
           p.accumulate,
           epilogue_of(p),
-          alignment_of(p.a, input * p.apart.a),
-          alignment_of(p.b, input * p.apart.b),
+          alignment_of(p.a.data, input * p.apart.a),
+          alignment_of(p.b.data, input * p.apart.b),
           alignment_of(p.y, kF32 * p.apart.y),
           alignment_of(p.bias),
           p.strides,

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/precision.h"
+#include "core/tensor.h"
 
 namespace howmany::cuda {
 
@@ -19,11 +20,22 @@ struct Each {  // of a product's matrices
   auto operator<=>(const Each&) const = default;
 };
 
+// A matrix of f32, and the tensor that it is part of, with which a copy in another format stays
+// (halves.h); null: none does. That tensor is not kept.
+struct Operand {
+  Operand() = default;
+  Operand(const Tensor& t) : Operand(t.data<float>(), &t) {}  // NOLINT: a tensor is a matrix
+  Operand(const float* at, const Tensor* part_of = nullptr)   // NOLINT
+      : data(at), whole(part_of) {}
+
+  const void* data = nullptr;
+  const Tensor* whole = nullptr;
+};
+
 // y [m,n] (+)= factor op(a) [m,k] op(b) [k,n], all row-major. Of `batch` matrices the next lies
 // `apart` elements on.
 struct Product {
-  const void* a = nullptr;
-  const void* b = nullptr;
+  Operand a{}, b{};
   float* y = nullptr;
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false, accumulate = false;

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstdint>
 #include <memory>
 #include <set>
 
@@ -14,6 +15,7 @@ namespace howmany::cuda {
 struct Capture {
   int index;
   GraphMemory& memory;
+  uint64_t epoch;
   cudaStream_t stream = nullptr;
   std::set<std::shared_ptr<const void>> touched = {};  // of the pool; the graph keeps it
 };
@@ -22,6 +24,10 @@ inline thread_local Capture* current_capture = nullptr;
 
 // Throws Error within a capture: "[gpu] a graph cannot keep a copy from the host".
 void refuse_in_capture(const char* what);
+
+// Graphs write past the versions of tensors: what was worked out of their values is good within one
+// epoch. A capture is one of its own, and outside of them each launch begins another.
+uint64_t epoch();
 
 // Calls that other threads' captures would not mind, nor does ours: they are about no stream of it.
 class Relaxed {

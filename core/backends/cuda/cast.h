@@ -1,12 +1,10 @@
-// Copies of matrices in bf16, for products that read their inputs so. What is asked for is done in
-// the stream's order, like all else. Private to core/backends/cuda.
+// Matrices rounded to bf16, for products that read their inputs so: the kernels. What is kept of
+// them is in halves.h. Private to core/backends/cuda.
 #pragma once
 
 #include <cstdint>
 
 #include "core/backends/cuda/runtime.h"
-#include "core/precision.h"
-#include "core/tensor.h"
 
 namespace howmany::cuda {
 
@@ -15,13 +13,7 @@ struct Matrix {  // `batch` of them, the next `apart` elements on; rows `stride`
   int64_t rows = 0, columns = 0, stride = 0, batch = 1, apart = 0;
 };
 
-// Rows begin at 16 bytes, as the fast algorithms want.
-constexpr int64_t kPad = 8;
-
-struct Half {
-  Tensor room;  // of as many bytes
-  int64_t stride = 0, apart = 0;
-};
-Half half_of(const Matrix& m, Device device, const OnDevice& on);
+// One after the other, rows `stride` apart.
+void cast_to_halves(const Matrix& m, uint16_t* to, int64_t stride, const OnDevice& on);
 
 }  // namespace howmany::cuda

@@ -95,10 +95,10 @@ Tensor room_for_columns(const Conv& conv, const Tensor& x) {
 }
 
 // The columns of these images: x itself where that is all they are.
-const float* columns_of(const Conv& conv, const Tensor& x, int64_t first, int64_t images,
-                        Tensor& room, const OnDevice& on) {
+cuda::Operand columns_of(const Conv& conv, const Tensor& x, int64_t first, int64_t images,
+                         Tensor& room, const OnDevice& on) {
   const float* const from = x.data<float>() + first * x.shape().row_numel();
-  if (conv.plain()) return from;
+  if (conv.plain()) return {from, &x};
   fill_columns(conv, from, images, room.mutable_data<float>(), on);
   return room.data<float>();
 }
@@ -113,7 +113,7 @@ void Cuda::conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, Window w
   float* const ys = y.mutable_data<float>();
   for_images(conv, [&](int64_t first, int64_t images) {
     cuda::multiply({.a = columns_of(conv, x, first, images, room, on),
-                    .b = w.data<float>(),
+                    .b = w,
                     .y = ys + first * y.shape().row_numel(),
                     .m = images * conv.pixels(),
                     .n = conv.out,
@@ -131,7 +131,7 @@ void Cuda::conv2d_backward(const Tensor& x, const Tensor& w, const Tensor& dy, W
   Tensor room = room_for_columns(conv, x);
   if (dw.value && conv.images == 0 && !dw.accumulate) dw.value.zero();
   for_images(conv, [&](int64_t first, int64_t images) {
-    const float* const dys = dy.data<float>() + first * dy.shape().row_numel();
+    const cuda::Operand dys(dy.data<float>() + first * dy.shape().row_numel(), &dy);
     const int64_t rows = images * conv.pixels();
     if (dw.value)
       cuda::multiply({.a = dys,
@@ -146,7 +146,7 @@ void Cuda::conv2d_backward(const Tensor& x, const Tensor& w, const Tensor& dy, W
     if (!dx) return;
     float* const to = dx.mutable_data<float>() + first * x.shape().row_numel();
     cuda::multiply({.a = dys,
-                    .b = w.data<float>(),
+                    .b = w,
                     .y = conv.plain() ? to : room.mutable_data<float>(),
                     .m = rows,
                     .n = conv.depth(),

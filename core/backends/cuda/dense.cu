@@ -10,8 +10,8 @@ using cuda::Pair;
 
 void Cuda::matmul(const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b,
                   bool accumulate, Tensor& y) const {
-  cuda::multiply({.a = a.data<float>(),
-                  .b = b.data<float>(),
+  cuda::multiply({.a = a,
+                  .b = b,
                   .y = y.mutable_data<float>(),
                   .m = y.shape()[0],
                   .n = y.shape()[1],
@@ -25,8 +25,8 @@ void Cuda::matmul(const Tensor& a, bool transpose_a, const Tensor& b, bool trans
 // Relu fuses. cuBLASLt's gelu is the tanh form, not ours; tanh it has none.
 void Cuda::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation act,
                   Tensor& y) const {
-  cuda::multiply({.a = x.data<float>(),
-                  .b = w.data<float>(),
+  cuda::multiply({.a = x,
+                  .b = w,
                   .y = y.mutable_data<float>(),
                   .m = x.shape()[0],
                   .n = w.shape()[0],

@@ -1,4 +1,7 @@
 #include "core/backends/cuda/capture.h"
+
+#include <atomic>
+
 #include "core/backends/cuda/runtime.h"
 #include "core/error.h"
 #include "core/gpu.h"
@@ -7,9 +10,11 @@ namespace howmany {
 namespace cuda {
 namespace {
 
+std::atomic<uint64_t> epochs = 1, epoch_outside = 1;  // how many began; which is on
+
 class Capturing {
  public:
-  Capturing(int index, GraphMemory& memory) : on_(index), now_{index, memory} {
+  Capturing(int index, GraphMemory& memory) : on_(index), now_{index, memory, ++epochs} {
     check(cudaStreamCreateWithFlags(&now_.stream, cudaStreamNonBlocking), "stream");
     const cudaError_t error = cudaStreamBeginCapture(now_.stream, cudaStreamCaptureModeThreadLocal);
     if (error != cudaSuccess) cudaStreamDestroy(now_.stream);
@@ -50,6 +55,10 @@ class Capturing {
 
 }  // namespace
 
+uint64_t epoch() {
+  return current_capture != nullptr ? current_capture->epoch : epoch_outside.load();
+}
+
 void refuse_in_capture(const char* what) {
   if (current_capture != nullptr) throw Error(fmt::format("[gpu] a graph cannot keep {}", what));
 }
@@ -87,6 +96,7 @@ void Graph::launch() {
   cuda::refuse_in_capture("another graph");
   const cuda::OnDevice on(kept_->index);
   cuda::check(cudaGraphLaunch(kept_->made, on.stream()), "graph");
+  cuda::epoch_outside = ++cuda::epochs;
 }
 
 bool capturing() { return cuda::current_capture != nullptr; }

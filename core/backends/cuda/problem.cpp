@@ -128,8 +128,8 @@ bool Problem::run(const Product& p, const cublasLtMatmulAlgo_t& algorithm,
                   const OnDevice& on) const {
   const float beta = p.accumulate ? 1 : 0;
   const cublasStatus_t status = cublaslt().cublasLtMatmul(
-      room_.handle, description_.get(), &p.factor, p.b, a_.get(), p.a, b_.get(), &beta, p.y,
-      y_.get(), p.y, y_.get(), &algorithm, room_.workspace, kWorkspace, on.stream());
+      room_.handle, description_.get(), &p.factor, p.b.data, a_.get(), p.a.data, b_.get(), &beta,
+      p.y, y_.get(), p.y, y_.get(), &algorithm, room_.workspace, kWorkspace, on.stream());
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
   check(status, "matmul");
   return true;

@@ -1,8 +1,10 @@
 #include <algorithm>
 
 #include "core/backends/cuda/cuda.h"
+#include "core/backends/cuda/halves.h"
 #include "core/backends/cuda/launch.cuh"
 #include "core/backends/update_f32.h"
+#include "core/precision.h"
 
 // Optimizer rules over many parameters by one kernel. Which parameters rides in the kernel's own
 // arguments, as in PyTorch's multi_tensor_apply, so nothing is copied before it starts. In f32: the
@@ -15,16 +17,22 @@ using cuda::OnDevice;
 // A chunk is a block's work at a time; kMost parameters and the rule's scalars fit into the 4 KB of
 // arguments that every GPU and driver takes.
 constexpr int64_t kChunk = 4096;
-constexpr int kMost = 70;
+constexpr int kMost = 62;
 
 struct Entry {
   float* value;
   const float* grad;
   float *state, *state2;  // velocity; or m and v
+  uint16_t* half;         // the value's copy in bf16, where one is kept
   int64_t count;
   int32_t first_chunk;
   float kept, fresh;  // sgd: of velocity and gradient; adam: size and inv_root
 };
+
+__device__ inline void put(const Entry& e, int64_t i, float value) {
+  e.value[i] = value;
+  if (e.half != nullptr) e.half[i] = to_bf16(value);
+}
 
 struct Table {
   // The entry whose chunk it is: the last that starts at it or before.
@@ -72,6 +80,7 @@ void update_all(std::span<Param> params, EntryOf entry_of, Rule rule) {
     if (table.count == kMost) launch();
     Entry e = entry_of(p);
     e.value = p.value.template mutable_data<float>();
+    e.half = cuda::kept_half_of(p.value);
     e.grad = p.grad.template data<float>();
     e.count = p.value.numel();
     e.first_chunk = table.chunks;
@@ -99,7 +108,7 @@ void Cuda::sgd(std::span<SgdParam> params, const SgdArgs& args) const {
       e.state[i] = v;
       d = s.nesterov ? d + s.momentum * v : v;
     }
-    e.value[i] -= s.lr * d;
+    put(e, i, e.value[i] - s.lr * d);
   });
 }
 
@@ -120,7 +129,7 @@ void Cuda::adam(std::span<AdamParam> params, const AdamArgs& args) const {
     const float v = s.beta2 * e.state2[i] + s.rest2 * g * g;
     e.state[i] = m;
     e.state2[i] = v;
-    e.value[i] = s.keep * e.value[i] - e.kept * m / (sqrtf(v) * e.fresh + s.epsilon);
+    put(e, i, s.keep * e.value[i] - e.kept * m / (sqrtf(v) * e.fresh + s.epsilon));
   });
 }
 

@@ -1,0 +1,107 @@
+#include "core/backends/cuda/halves.h"
+
+#include <memory>
+#include <mutex>
+
+#include "core/backends/cuda/capture.h"
+
+namespace howmany::cuda {
+namespace {
+
+int64_t padded(int64_t columns) { return (columns + kPad - 1) / kPad * kPad; }
+
+Tensor room_for(int64_t elements, Device device) {
+  return Tensor::empty({elements, 2}, Dtype::u8, device);
+}
+
+// How elements lie in a copy: one after the other, or rows of so many padded.
+struct Rows {
+  explicit Rows(int64_t stride) : row(stride % kPad == 0 ? 0 : stride), to(padded(row)) {}
+  int64_t position(int64_t element) const {
+    return row == 0 ? element : element / row * to + element % row;
+  }
+  // Whether the matrix keeps its rows and their distance there.
+  bool suit(const Matrix& m, int64_t first, int64_t all) const {
+    return row == 0 || (all % row == 0 && first % row + m.columns <= row &&
+                        (m.batch == 1 || m.apart % row == 0));
+  }
+  int64_t row, to;
+};
+
+// Of a tensor, or of the first part of it that somebody asked for.
+class Kept {
+ public:
+  Half half_of(const Matrix& m, const Tensor& whole, Rows rows, const OnDevice& on) {
+    const Stamp now{whole.version(), epoch()};
+    const std::lock_guard lock(mutex_);
+    const bool good = stamp_ == now && row_ == rows.row && elements_ >= whole.numel();
+    if (!good) make(whole, rows, on);
+    stamp_ = now;
+    const int64_t first = m.data - whole.data<float>();
+    const auto* const halves = static_cast<const uint16_t*>(room_.raw());
+    return {room_, halves + rows.position(first), rows.row == 0 ? m.stride : rows.to,
+            rows.position(m.apart)};
+  }
+
+  uint16_t* written_with(const Tensor& whole) {
+    const std::lock_guard lock(mutex_);
+    if (row_ != 0 || elements_ != whole.numel()) return nullptr;
+    stamp_ = {whole.version(), epoch()};
+    return static_cast<uint16_t*>(room_.mutable_raw());
+  }
+
+ private:
+  struct Stamp {
+    uint64_t version = 0, epoch = 0;
+    bool operator==(const Stamp&) const = default;
+  };
+
+  // Into the memory it had, if that is enough: what reads it was asked for before.
+  void make(const Tensor& whole, Rows rows, const OnDevice& on) {
+    const int64_t elements = rows.position(whole.numel());
+    stamp_ = {};
+    if (!room_ || room_.bytes() < 2 * elements) room_ = room_for(elements, whole.device());
+    const int64_t columns = rows.row == 0 ? whole.numel() : rows.row;
+    cast_to_halves({whole.data<float>(), whole.numel() / columns, columns, columns},
+                   static_cast<uint16_t*>(room_.mutable_raw()), rows.row == 0 ? columns : rows.to,
+                   on);
+    row_ = rows.row;
+    elements_ = whole.numel();
+  }
+
+  std::mutex mutex_;
+  Tensor room_;
+  int64_t row_ = 0, elements_ = 0;
+  Stamp stamp_;
+};
+
+std::shared_ptr<Kept> kept_of(const Tensor& whole) {
+  auto kept = std::static_pointer_cast<Kept>(whole.attachment());
+  if (kept) return kept;
+  kept = std::make_shared<Kept>();
+  whole.set_attachment(kept);
+  return kept;
+}
+
+Half fresh(const Matrix& m, Device device, const OnDevice& on) {
+  const int64_t stride = padded(m.columns);
+  Tensor room = room_for(m.batch * m.rows * stride, device);
+  cast_to_halves(m, static_cast<uint16_t*>(room.mutable_raw()), stride, on);
+  return {room, room.raw(), stride, m.rows * stride};
+}
+
+}  // namespace
+
+Half half_of(const Matrix& m, const Tensor* whole, Device device, const OnDevice& on) {
+  const Rows rows(m.stride);
+  if (whole == nullptr || !rows.suit(m, m.data - whole->data<float>(), whole->numel()))
+    return fresh(m, device, on);
+  return kept_of(*whole)->half_of(m, *whole, rows, on);
+}
+
+uint16_t* kept_half_of(const Tensor& changed) {
+  const auto kept = std::static_pointer_cast<Kept>(changed.attachment());
+  return kept ? kept->written_with(changed) : nullptr;
+}
+
+}  // namespace howmany::cuda

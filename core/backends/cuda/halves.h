@@ -1,0 +1,33 @@
+// Copies in bf16 of what products read. A tensor's copy stays with its storage until its values
+// change (Tensor::version), so that an activation or a gradient is cast once for all products of
+// it, and a weight once a step, or not at all where the optimizer writes both. That is 2 bytes an
+// element beside the 4: of weights for good, of all else as long as it lives.
+// Within the capture of a graph only copies made there count, which are made whenever it runs, and
+// those made before the launch of a graph do not count after it (epoch, capture.h).
+// All is done in the stream's order. Thread-safe. Private to core/backends/cuda.
+#pragma once
+
+#include <cstdint>
+
+#include "core/backends/cuda/cast.h"
+#include "core/tensor.h"
+
+namespace howmany::cuda {
+
+// Rows begin at 16 bytes, as the fast algorithms want.
+constexpr int64_t kPad = 8;
+
+struct Half {
+  Tensor room;  // keeps the data until what reads it was asked for
+  const void* data = nullptr;
+  int64_t stride = 0, apart = 0;  // elements
+};
+
+// `whole` is the tensor that m is part of; null: unknown, and the copy is made anew.
+Half half_of(const Matrix& m, const Tensor* whole, Device device, const OnDevice& on);
+
+// For a kernel that writes all of `changed`, marked as changed before, and its copy with it: where
+// that is, element by element. It is good from now on. Null where none is kept.
+uint16_t* kept_half_of(const Tensor& changed);
+
+}  // namespace howmany::cuda
