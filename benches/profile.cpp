@@ -68,19 +68,6 @@ void append(const std::string& file, const std::string& bytes) {
   HM_ENSURE(out.good(), "[profile] cannot write {}", file);
 }
 
-// In so many bytes; if need be without what began later. `left_out` counts that.
-std::string trace_within(size_t most, Seen& seen, const TracePart& part, int64_t& left_out) {
-  std::string bytes = perfetto_trace(seen.ranges, part, seen.gpus);
-  for (int64_t kept = seen.ranges.end - seen.ranges.start; bytes.size() > most && kept > 0;) {
-    kept /= 2;
-    const auto late = [&](const auto& span) { return span.start >= seen.ranges.start + kept; };
-    left_out += static_cast<int64_t>(std::erase_if(seen.ranges.spans, late));
-    left_out += static_cast<int64_t>(std::erase_if(seen.gpus.spans, late));
-    bytes = perfetto_trace(seen.ranges, part, seen.gpus);
-  }
-  return bytes;
-}
-
 // Of all processes; returns what there was no room for.
 int64_t write_trace(Comm& comm, Seen& seen, bool records, const ClockOffset& clock,
                     const ProfileOptions& options) {
@@ -93,11 +80,15 @@ int64_t write_trace(Comm& comm, Seen& seen, bool records, const ClockOffset& clo
       .origin = first + clock.ahead,
       .note = clock.within > 0 ? fmt::format(" (clock matched to {} us)", clock.within / 1000 + 1)
                                : ""};
-  int64_t missing = seen.ranges.dropped;
+  const auto spans = [&] {
+    return static_cast<int64_t>(seen.ranges.spans.size() + seen.gpus.spans.size());
+  };
+  const int64_t recorded = spans() + seen.ranges.dropped;
   const size_t share = kMostTrace / static_cast<size_t>(comm.size());
-  const std::string bytes = records ? trace_within(share, seen, part, missing) : "";
+  const std::string bytes =
+      records ? perfetto_trace_within(share, seen.ranges, part, seen.gpus) : "";
   bring_to_rank_0(comm, bytes, [&](const std::string& one) { append(options.file, one); });
-  return sum_of(comm, missing);
+  return sum_of(comm, recorded - spans());
 }
 
 template <typename Use>

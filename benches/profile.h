@@ -23,8 +23,8 @@ struct ProfileOptions {
 // the records that were lost or refused; of all ranks profile_dropped_spans, what there was no room
 // for. Rank 0 appends to the file the ranges of every rank and thread and what their GPUs did: 256
 // MiB at most, ranks keeping their first steps where that is too little. GPUs that cannot be
-// watched become a line on stderr. Collective. Throws Error when the file cannot be written; when a
-// rank is lost, what the ranks before it recorded is there.
+// watched become a line on stderr. Collective. Throws Error when the file cannot be written; what
+// was written before a rank is lost stays.
 std::map<std::string, double> profile_steps(Comm& comm, double step_seconds,
                                             const std::function<void()>& step,
                                             const ProfileOptions& options);

@@ -26,8 +26,8 @@ bool leads_process(Comm& comm);
 int64_t least_of(Comm& comm, int64_t value);
 int64_t sum_of(Comm& comm, int64_t value);
 
-// take(bytes) on rank 0 for each rank that has some, in the order of ranks, and as they come: if a
-// rank is lost meanwhile, those before it are there.
+// take(bytes) on rank 0 for each rank that has some, in the order of ranks and as they come: what
+// was taken before a rank is lost stays.
 void bring_to_rank_0(Comm& comm, const std::string& bytes,
                      const std::function<void(const std::string&)>& take);
 

@@ -276,4 +276,17 @@ std::string perfetto_trace(const Recording& recording, const TracePart& part,
   return trace;
 }
 
+std::string perfetto_trace_within(size_t bytes, Recording& recording, const TracePart& part,
+                                  GpuActivity& gpus) {
+  std::string trace = perfetto_trace(recording, part, gpus);
+  for (int64_t kept = recording.end - recording.start; trace.size() > bytes && kept > 0;) {
+    kept /= 2;
+    const auto late = [&](const auto& span) { return span.start >= recording.start + kept; };
+    std::erase_if(recording.spans, late);
+    std::erase_if(gpus.spans, late);
+    trace = perfetto_trace(recording, part, gpus);
+  }
+  return trace;
+}
+
 }  // namespace howmany

@@ -24,5 +24,8 @@ struct TracePart {
 
 std::string perfetto_trace(const Recording& recording, const TracePart& part,
                            const GpuActivity& gpus = {});
+// In so many bytes, more than names alone take: takes what began latest out of both until it fits.
+std::string perfetto_trace_within(size_t bytes, Recording& recording, const TracePart& part,
+                                  GpuActivity& gpus);
 
 }  // namespace howmany

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <latch>
 #include <random>
 
 #include "parallel/launch.h"
@@ -58,14 +59,18 @@ TEST(BringToRank0, KeepsTheOrderOfRanksAndEveryByte) {
 
 TEST(BringToRank0, HasWhatCameBeforeARankWasLost) {
   std::vector<std::string> got;
+  std::latch came(2);
   const std::string why = message_of<std::exception>([&] {
     launch_threads(3, [&](Comm& comm) {
       if (comm.rank() == 2) {  // has said how much it has
         comm.all_gather(Tensor::from<int64_t>({1000}, {1}), Tensor::empty({3}, Dtype::i64));
+        came.wait();
         throw Error("rank 2 is lost");
       }
-      bring_to_rank_0(comm, "rank " + std::to_string(comm.rank()),
-                      [&](const std::string& one) { got.push_back(one); });
+      bring_to_rank_0(comm, "rank " + std::to_string(comm.rank()), [&](const std::string& one) {
+        got.push_back(one);
+        came.count_down();
+      });
     });
   });
   EXPECT_THAT(why, testing::HasSubstr("rank 2"));

@@ -8,6 +8,8 @@
 #include <random>
 #include <string_view>
 
+#include "tests/support/tensors.h"
+
 namespace howmany {
 namespace {
 
@@ -276,6 +278,28 @@ TEST(Trace, EverySliceOfARandomTimelineEndsWhenItsSpanDidInAFewBytes) {
     EXPECT_EQ(seen.slices[i].name, r.spans[i].name);
   }
   EXPECT_LE(trace.size(), 2 * 25 * r.spans.size()) << "25 bytes for a begin or an end";
+}
+
+TEST(Trace, ThatMustBeShortKeepsWhatBeganFirst) {
+  std::mt19937 random(testing_support::fresh_seed());
+  Recording r;
+  r.threads = {{.id = 1}};
+  r.end = 1'000'000;
+  nest(r, random, 0, r.end, 4);
+  GpuActivity gpus;
+  for (int64_t at = 0; at < r.end; at += 1000)
+    gpus.spans.push_back({.name = "k", .start = at, .end = at + 10});
+  const size_t whole = perfetto_trace(r, {"whole"}, gpus).size(), spans = r.spans.size();
+  EXPECT_EQ(perfetto_trace_within(whole, r, {"whole"}, gpus).size(), whole);
+  const std::string half = perfetto_trace_within(whole - 1, r, {"whole"}, gpus);
+  EXPECT_LT(half.size(), whole);
+  EXPECT_GT(r.spans.size(), spans / 4);
+  EXPECT_EQ(Viewer(half).slices.size(), r.spans.size() + gpus.spans.size());
+  for (const Span& span : r.spans) EXPECT_LT(span.start, r.end / 2);
+  EXPECT_EQ(gpus.spans.size(), 500u);
+  const std::string names = perfetto_trace_within(1, r, {"whole"}, gpus);
+  EXPECT_EQ(r.spans.size() + gpus.spans.size(), 0u);
+  EXPECT_EQ(Viewer(names).tracks.size(), 2u);
 }
 
 }  // namespace
