@@ -78,8 +78,8 @@ class Graph {
   struct Kept;
   std::shared_ptr<Kept> kept_;
 };
-// Whether this thread is within such an `ask`: what is worked out there must not be kept for other
-// steps, nor taken from what they kept.
+// Whether this thread is within such an `ask`. What is worked out there from values that change
+// must not be kept for other steps, nor taken from what they kept: each launch has to work it out.
 bool capturing();
 // For as long as the graph that this thread captures, if `data` is not the graph's own already.
 void keep_for_graph(std::shared_ptr<const void> owner, const void* data);

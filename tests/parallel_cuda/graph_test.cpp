@@ -7,6 +7,7 @@
 #include "core/gpu.h"
 #include "core/layers.h"
 #include "core/precision.h"
+#include "core/profile/recorder.h"
 #include "parallel/modes/step_graph.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/message_of.h"
@@ -106,6 +107,16 @@ TEST(StepGraph, IsAskedForWithoutWaiting) {
   const StepLoss loss = trained.step();
   EXPECT_EQ(hm_fake_gpu_waits(), before);
   EXPECT_GT(loss.value(), 0);
+}
+
+TEST(StepGraph, IsOneRangeWhereTheOperationsOfAStepWere) {
+  Trained trained("single:graph=on");
+  trained.warm_up();
+  start_recording();
+  trained.step();
+  std::vector<std::string> names;
+  for (const Span& span : stop_recording().spans) names.emplace_back(span.name);
+  EXPECT_THAT(names, testing::ElementsAre("copy", "copy", "step", "graph", "sgd"));
 }
 
 TEST(StepGraph, NeedsNoMoreMemoryHoweverOftenItIsLaunched) {
