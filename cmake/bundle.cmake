@@ -22,6 +22,18 @@ install(TARGETS ${hm_selftests} RUNTIME_DEPENDENCY_SET hm_libraries DESTINATION 
 # The C library must fit the kernel and the loader there; the driver's libraries must fit the driver.
 install(RUNTIME_DEPENDENCY_SET hm_libraries DESTINATION lib
   PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|resolv|util|anl|nsl)\\.so" "^libcuda\\." "^libnvidia-")
+# NVIDIA's libraries are opened at run time, under these names and in this folder first (the programs' RPATH); cuDNN opens
+# its own parts and NVRTC, beside itself.
+option(HM_BUNDLE_CUDA "Carry cuBLASLt, cuDNN, NVRTC and NCCL, 1.4 GB, for clusters that lack them" OFF)
+if(HM_BUNDLE_CUDA)
+  foreach(library IN ITEMS ${CUBLASLT_LIBRARY} ${CUDNN_LIBRARY} ${NCCL_LIBRARY})
+    cmake_path(GET library PARENT_PATH folder)
+    cmake_path(GET library STEM name)
+    file(GLOB found ${folder}/${name}.so.[0-9]* ${folder}/${name}_*.so.[0-9]* ${folder}/libnvrtc.so.[0-9]*
+      ${folder}/libnvrtc-builtins.so.[0-9]*)
+    install(FILES ${found} DESTINATION lib)
+  endforeach()
+endif()
 install(FILES LICENSE README.md DESTINATION share/doc/howmany)
 
 set(CPACK_GENERATOR TGZ)

@@ -1,6 +1,6 @@
 # Everything comes from the distribution's packages (scripts/packages.txt) or the CUDA Toolkit; nothing is downloaded.
 # Required: fmt, nlohmann-json, CLI11, hwloc, libjpeg-turbo, libpng, libarchive, Google Benchmark, GoogleTest, OpenMP.
-# Optional parts add or omit a file: oneDNN, Gloo, MPI, NCCL, NVTX, CUDA.
+# Optional parts add or omit a file: oneDNN, Gloo, MPI, NCCL, NVTX, CUDA, cuDNN.
 
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
@@ -37,6 +37,13 @@ if(CUDAToolkit_FOUND)
     set(NCCL_FOUND TRUE)
   endif()
   find_path(CUBLASLT_INCLUDE_DIR cublasLt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  find_path(CUDNN_INCLUDE_DIR cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS})  # of 9 and later
+  find_library(CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib)
+  foreach(what CUDNN_INCLUDE_DIR CUDNN_LIBRARY)  # the library is opened at run time: the loader may know one there
+    if(NOT ${what})
+      set(${what} "")
+    endif()
+  endforeach()
   find_path(CUPTI_INCLUDE_DIR cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS}
     ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)
   find_library(CUPTI_LIBRARY cupti HINTS ${CUDAToolkit_LIBRARY_DIR}
@@ -70,6 +77,15 @@ endif()
 if(HM_HAVE_CUDA AND CUPTI_INCLUDE_DIR AND CUPTI_LIBRARY AND CUDAToolkit_VERSION VERSION_GREATER_EQUAL 13)
   set(HM_HAVE_CUPTI TRUE)
 endif()
+if(HM_HAVE_CUDA AND CUDNN_INCLUDE_DIR)
+  set(CUDNN_FOUND TRUE)
+endif()
+set(HM_HAVE_CUDNN ${CUDNN_FOUND})
+if(HM_HAVE_CUDNN)  # of core/backends/cuda
+  set(HM_CUDA_EXCLUDED "/dnn_none.cpp$")
+else()
+  set(HM_CUDA_EXCLUDED "/dnn(_(api|plan|graphs|attention.*))?.cpp$")
+endif()
 set(HM_HAVE_ONEDNN ${dnnl_FOUND})
 set(HM_HAVE_GLOO ${Gloo_FOUND})
 set(HM_HAVE_MPI ${MPI_CXX_FOUND})
@@ -78,7 +94,7 @@ if(NCCL_FOUND AND Gloo_FOUND)
 endif()
 
 function(hm_print_summary)
-  foreach(part dnnl Gloo MPI CUDAToolkit NCCL)
+  foreach(part dnnl Gloo MPI CUDAToolkit NCCL CUDNN)
     if(${part}_FOUND)
       message(STATUS "howmany: ${part} ${${part}_VERSION}")
     else()

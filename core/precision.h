@@ -1,8 +1,9 @@
 // How matrix products on GPUs read their f32 inputs: as they are, or rounded to a shorter format
-// that the tensor cores multiply many times as fast. Sums and results are f32 all the same, and so
-// are parameters, gradients and activations; bf16 keeps a copy beside what products read, 2 bytes
-// an element more, as long as its values stay. CPUs know f32 alone. A choice holds for the calling
-// thread, and for those that compute for it (parallel_apply's).
+// that the tensor cores multiply many times as fast. Sums and results are f32 all the same (but
+// attention's in bf16, which cuDNN rounds as well), and so are parameters, gradients and
+// activations; bf16 keeps a copy beside what products read, 2 bytes an element more, as long as its
+// values stay. CPUs know f32 alone. A choice holds for the calling thread, and for those that
+// compute for it (parallel_apply's).
 //
 //   check_precision(Precision::bf16, devices);
 //   const PrecisionScope how(Precision::bf16);  // of this thread, until it ends

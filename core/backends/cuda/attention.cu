@@ -3,11 +3,12 @@
 
 #include "core/backends/cuda/blas.h"
 #include "core/backends/cuda/cuda.h"
+#include "core/backends/cuda/dnn.h"
 #include "core/backends/cuda/launch.cuh"
 
-// By blocks of query rows: the scores of all heads of a sample are one batch of products, those of
-// a group of samples become probabilities at once and in place, and are multiplied again. Backward
-// makes them once more.
+// By cuDNN, or by blocks of query rows: the scores of all heads of a sample are one batch of
+// products, those of a group of samples become probabilities at once and in place, and are
+// multiplied again. Backward makes them once more.
 namespace howmany::backends {
 namespace {
 
@@ -54,6 +55,7 @@ struct Sizes {
     return part(qkv.data<float>(), n, which).of(qkv);
   }
   Matrices of_y(const Tensor& y, int64_t n) const { return of_y(y.data<float>(), n).of(y); }
+  cuda::Attention problem() const { return {samples, times, heads, size, causal}; }
   Tensor scratch() const {
     return Tensor::empty({group, heads, std::min(kRows, times), times}, Dtype::f32, device);
   }
@@ -182,9 +184,10 @@ void Cuda::attention(const Tensor& qkv, Heads heads, Tensor& lse, Tensor& y) con
   if (qkv.numel() == 0) return;
   const OnDevice on(qkv);
   const Sizes s(qkv, heads);
+  float *const logs = lse.mutable_data<float>(), *const out = y.mutable_data<float>();
+  if (cuda::dnn_attention(s.problem(), qkv, logs, out, on)) return;
   Tensor scratch = s.scratch();
-  float *const scores = scratch.mutable_data<float>(), *const logs = lse.mutable_data<float>(),
-               *const out = y.mutable_data<float>();
+  float* const scores = scratch.mutable_data<float>();
   each_block(s, [&](const Block& block) {
     for (int64_t g = 0; g < block.count; ++g)
       multiply_keys(s, block, s.scale, s.part(qkv, block.first + g, 0), qkv, 1, g, scores);
@@ -201,9 +204,11 @@ void Cuda::attention_backward(const Tensor& qkv, const Tensor& y, const Tensor& 
   if (qkv.numel() == 0) return;
   const OnDevice on(qkv);
   const Sizes s(qkv, heads);
+  const Backward in{qkv, y, lse, dy, dqkv.mutable_data<float>()};
+  const float* const logs = lse.data<float>();
+  if (cuda::dnn_attention_backward(s.problem(), qkv, y, logs, dy, in.dqkv, on)) return;
   Tensor scratch = s.scratch(), dscratch = s.scratch();
   float *const p = scratch.mutable_data<float>(), *const ds = dscratch.mutable_data<float>();
-  const Backward in{qkv, y, lse, dy, dqkv.mutable_data<float>()};
   each_block(s, [&](const Block& block) {
     for (int64_t g = 0; g < block.count; ++g) {
       multiply_keys(s, block, s.scale, s.part(in.qkv, block.first + g, 0), in.qkv, 1, g, p);

@@ -24,4 +24,8 @@ void cast_to_halves(const Matrix& m, uint16_t* to, int64_t stride, const OnDevic
   });
 }
 
+void cast_from_halves(const uint16_t* halves, int64_t count, float* to, const OnDevice& on) {
+  each(count, on, [=] __device__(int64_t i) { to[i] = from_bf16(halves[i]); });
+}
+
 }  // namespace howmany::cuda

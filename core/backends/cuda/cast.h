@@ -16,4 +16,7 @@ struct Matrix {  // `batch` of them, the next `apart` elements on; rows `stride`
 // One after the other, rows `stride` apart.
 void cast_to_halves(const Matrix& m, uint16_t* to, int64_t stride, const OnDevice& on);
 
+// f32 of so many in bf16.
+void cast_from_halves(const uint16_t* halves, int64_t count, float* to, const OnDevice& on);
+
 }  // namespace howmany::cuda

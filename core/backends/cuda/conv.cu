@@ -3,10 +3,11 @@
 #include "core/backends/cuda/blas.h"
 #include "core/backends/cuda/columns.cuh"
 #include "core/backends/cuda/cuda.h"
+#include "core/backends/cuda/dnn.h"
 
-// A convolution is a product with the columns of x: row (n, oy, ox) of [rows, taps C] holds what
-// the window there sees, zeros where that is padding. Images are taken a few at a time, so that
-// their columns fit.
+// By cuDNN, or as a product with the columns of x: row (n, oy, ox) of [rows, taps C] holds what the
+// window there sees, zeros where that is padding. Images are taken a few at a time, so that their
+// columns fit. Where x is its own columns the product is all there is to do, and cuDNN not asked.
 namespace howmany::backends {
 namespace {
 
@@ -17,25 +18,16 @@ using cuda::Pair;
 
 constexpr int64_t kMostColumns = int64_t{64} << 20;  // elements: 256 MiB
 
-struct Conv {
+struct Conv : cuda::Convolution {
   Conv(const Tensor& x, const Tensor& w, const Shape& y, Window at)
-      : images(x.shape()[0]),
-        height(x.shape()[1]),
-        width(x.shape()[2]),
-        channels(x.shape()[3]),
-        out(w.shape()[0]),
-        out_height(y[1]),
-        out_width(y[2]),
-        window(at) {}
+      : Convolution{x.shape()[0], x.shape()[1], x.shape()[2], x.shape()[3],
+                    w.shape()[0], y[1],         y[2],         at} {}
   int64_t pixels() const { return out_height * out_width; }  // of an image of y
   int64_t depth() const { return window.size * window.size * channels; }
   bool plain() const { return window.size == 1 && window.stride == 1 && window.padding == 0; }
   int64_t images_at_once() const {
     return std::clamp<int64_t>(kMostColumns / std::max<int64_t>(pixels() * depth(), 1), 1, images);
   }
-
-  int64_t images, height, width, channels, out, out_height, out_width;
-  Window window;
 };
 
 int64_t size_of(Window w) { return w.size * w.size; }
@@ -103,37 +95,48 @@ cuda::Operand columns_of(const Conv& conv, const Tensor& x, int64_t first, int64
   return room.data<float>();
 }
 
-}  // namespace
-
-void Cuda::conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, Window window,
-                  Tensor& y) const {
-  const OnDevice on(x);
-  const Conv conv(x, w, y.shape(), window);
-  Tensor room = room_for_columns(conv, x);
+void add_to_rows(const float* bias, Tensor& y, const OnDevice& on) {
   float* const ys = y.mutable_data<float>();
-  for_images(conv, [&](int64_t first, int64_t images) {
-    cuda::multiply({.a = columns_of(conv, x, first, images, room, on),
-                    .b = w,
-                    .y = ys + first * y.shape().row_numel(),
-                    .m = images * conv.pixels(),
-                    .n = conv.out,
-                    .k = conv.depth(),
-                    .transpose_b = true,
-                    .bias = bias ? bias.data<float>() : nullptr},
-                   x.device().index);
-  });
+  const Divisor columns(y.shape()[-1]);
+  each(y.numel(), on, [=] __device__(int64_t i) { ys[i] += bias[columns.rest(i)]; });
 }
 
-void Cuda::conv2d_backward(const Tensor& x, const Tensor& w, const Tensor& dy, Window window,
-                           Tensor& dx, GradOut& dw, GradOut& dbias) const {
-  const OnDevice on(x);
-  const Conv conv(x, w, dy.shape(), window);
+// The bias rides along where an engine takes it.
+bool forward_by_dnn(const Conv& conv, const Tensor& x, const Tensor& w, const float* bias,
+                    Tensor& y, const OnDevice& on) {
+  if (conv.plain()) return false;
+  if (cuda::dnn_forward(conv, x, w, bias, y, on)) return true;
+  if (bias == nullptr || !cuda::dnn_forward(conv, x, w, nullptr, y, on)) return false;
+  add_to_rows(bias, y, on);
+  return true;
+}
+
+// What is still to be computed of a convolution's gradients.
+struct Wanted {
+  bool dx, dw;
+};
+
+// To be added to, dw is made apart: engines are tried on what they write.
+Wanted backward_by_dnn(const Cuda& backend, const Conv& conv, const Tensor& x, const Tensor& w,
+                       const Tensor& dy, Tensor& dx, GradOut& dw, const OnDevice& on) {
+  Wanted left{static_cast<bool>(dx), static_cast<bool>(dw.value)};
+  if (conv.plain()) return left;
+  if (left.dw) {
+    Tensor made = dw.accumulate ? Tensor::empty(w.shape(), w.dtype(), w.device()) : dw.value;
+    left.dw = !cuda::dnn_backward_filter(conv, x, dy, made, on);
+    if (!left.dw && dw.accumulate) backend.axpy(1, made, dw.value);
+  }
+  if (left.dx) left.dx = !cuda::dnn_backward_data(conv, w, dy, dx, on);
+  return left;
+}
+
+void backward_by_columns(const Conv& conv, const Tensor& x, const Tensor& w, const Tensor& dy,
+                         Wanted wanted, Tensor& dx, GradOut& dw, const OnDevice& on) {
   Tensor room = room_for_columns(conv, x);
-  if (dw.value && conv.images == 0 && !dw.accumulate) dw.value.zero();
   for_images(conv, [&](int64_t first, int64_t images) {
     const cuda::Operand dys(dy.data<float>() + first * dy.shape().row_numel(), &dy);
     const int64_t rows = images * conv.pixels();
-    if (dw.value)
+    if (wanted.dw)
       cuda::multiply({.a = dys,
                       .b = columns_of(conv, x, first, images, room, on),
                       .y = dw.value.mutable_data<float>(),
@@ -143,7 +146,7 @@ void Cuda::conv2d_backward(const Tensor& x, const Tensor& w, const Tensor& dy, W
                       .transpose_a = true,
                       .accumulate = dw.accumulate || first > 0},
                      x.device().index);
-    if (!dx) return;
+    if (!wanted.dx) return;
     float* const to = dx.mutable_data<float>() + first * x.shape().row_numel();
     cuda::multiply({.a = dys,
                     .b = w,
@@ -154,6 +157,38 @@ void Cuda::conv2d_backward(const Tensor& x, const Tensor& w, const Tensor& dy, W
                    x.device().index);
     if (!conv.plain()) sum_columns(conv, room.data<float>(), images, to, on);
   });
+}
+
+}  // namespace
+
+void Cuda::conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, Window window,
+                  Tensor& y) const {
+  const OnDevice on(x);
+  const Conv conv(x, w, y.shape(), window);
+  const float* const shift = bias ? bias.data<float>() : nullptr;
+  if (forward_by_dnn(conv, x, w, shift, y, on)) return;
+  Tensor room = room_for_columns(conv, x);
+  float* const ys = y.mutable_data<float>();
+  for_images(conv, [&](int64_t first, int64_t images) {
+    cuda::multiply({.a = columns_of(conv, x, first, images, room, on),
+                    .b = w,
+                    .y = ys + first * y.shape().row_numel(),
+                    .m = images * conv.pixels(),
+                    .n = conv.out,
+                    .k = conv.depth(),
+                    .transpose_b = true,
+                    .bias = shift},
+                   x.device().index);
+  });
+}
+
+void Cuda::conv2d_backward(const Tensor& x, const Tensor& w, const Tensor& dy, Window window,
+                           Tensor& dx, GradOut& dw, GradOut& dbias) const {
+  const OnDevice on(x);
+  const Conv conv(x, w, dy.shape(), window);
+  if (dw.value && conv.images == 0 && !dw.accumulate) dw.value.zero();
+  const Wanted left = backward_by_dnn(*this, conv, x, w, dy, dx, dw, on);
+  if (left.dx || left.dw) backward_by_columns(conv, x, w, dy, left, dx, dw, on);
   if (!dbias.value) return;
   const int64_t out = conv.out;
   const float* const d = dy.data<float>();

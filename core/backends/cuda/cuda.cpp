@@ -1,6 +1,7 @@
 #include "core/backends/cuda/cuda.h"
 
 #include "core/backends/cuda/blas.h"
+#include "core/backends/cuda/dnn.h"
 #include "core/backends/cuda/runtime.h"
 #include "core/error.h"
 #include "core/gpu.h"
@@ -20,8 +21,8 @@ std::unique_ptr<Backend> cuda() { return std::make_unique<Cuda>(); }
 
 std::string Cuda::version() const {
   const int runtime = CUDART_VERSION;
-  std::string text =
-      fmt::format("{}, CUDA {}.{}", cuda::blas_version(), runtime / 1000, runtime % 1000 / 10);
+  std::string text = fmt::format("{}, {}, CUDA {}.{}", cuda::blas_version(), cuda::dnn_version(),
+                                 runtime / 1000, runtime % 1000 / 10);
   return gpu::count() > 0 ? text + ", " + gpu_name(0) : text;
 }
 

@@ -1,7 +1,6 @@
-// GPUs by cuBLASLt and own kernels, in f32; matrix products read their inputs in the thread's
-// precision (core/precision.h). An operation is asked for and returns; what it writes
-// is there for whatever is asked of the same GPU next. Convolutions are matrix products over
-// columns that a kernel lays out. Private to core/backends/cuda.
+// GPUs by cuBLASLt, cuDNN and own kernels, in f32; products and convolutions read their inputs in
+// the thread's precision (core/precision.h). An operation is asked for and returns; what it writes
+// is there for whatever is asked of the same GPU next. Private to core/backends/cuda.
 #pragma once
 
 #include "core/backend.h"
