@@ -1,8 +1,8 @@
 // The memory of GPUs as the rest of core needs it, so that nothing else knows CUDA. A build without
 // CUDA has gpu_none.cpp in its place: then there are no GPUs, and a word says why. All work of a
-// GPU goes through one stream, in the order it was asked for by the threads of the process;
-// whatever a thread sees as done by another (a lock, a join) is therefore also before its own work
-// there. Thread-safe.
+// GPU but that of a Stream goes through one stream, in the order it was asked for by the threads of
+// the process; whatever a thread sees as done by another (a lock, a join) is therefore also before
+// its own work there. Thread-safe.
 //
 //   if (gpu::count() > 0) Tensor x = Tensor::zeros({2}, Dtype::f32, Device::parse("cuda:0"));
 #pragma once
@@ -83,5 +83,34 @@ class Graph {
 bool capturing();
 // For as long as the graph that this thread captures, if `data` is not the graph's own already.
 void keep_for_graph(std::shared_ptr<const void> owner, const void* data);
+
+void wait_for(int index, const std::shared_ptr<void>& mark);  // the device does, the host does not
+void finish(const std::shared_ptr<void>& mark);               // returns when the moment has come
+
+// Page-locked memory of the host, from which a Stream copies while the host goes on.
+void* allocate_pinned(int64_t bytes, int index);
+void release_pinned(void* block, int index) noexcept;
+
+// Work of a device beside what else it is asked for: done in the order that this was asked for it.
+// Of memory from allocate() what was asked of the device until then has to be finish()ed first.
+// Thread-safe for different streams.
+class Stream {
+ public:
+  explicit Stream(int index);
+  ~Stream();  // when all is done
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  void copy_in(void* to, const void* from, int64_t bytes);  // `from`, of the host, stays until then
+  std::shared_ptr<void> mark() const;
+  void finish() const;
+
+  int index() const { return index_; }
+  void* raw() const { return raw_; }  // the cudaStream_t
+
+ private:
+  int index_;
+  void* raw_ = nullptr;
+};
 
 }  // namespace howmany::gpu

@@ -1,5 +1,6 @@
 #include "core/error.h"
 #include "core/gpu.h"
+#include "core/gpu_images.h"
 
 namespace howmany::gpu {
 namespace {
@@ -32,5 +33,26 @@ Graph::Graph(int, const std::function<void()>&) { refuse(); }
 void Graph::launch() { refuse(); }
 bool capturing() { return false; }
 void keep_for_graph(std::shared_ptr<const void>, const void*) {}
+
+void wait_for(int, const std::shared_ptr<void>&) { refuse(); }
+void finish(const std::shared_ptr<void>&) { refuse(); }
+void* allocate_pinned(int64_t, int) { refuse(); }
+void release_pinned(void*, int) noexcept {}
+Stream::Stream(int index) : index_(index) { refuse(); }
+Stream::~Stream() = default;
+void Stream::copy_in(void*, const void*, int64_t) { refuse(); }
+std::shared_ptr<void> Stream::mark() const { refuse(); }
+void Stream::finish() const { refuse(); }
+
+std::string no_image_decoder() { return unavailable(); }
+struct ImageDecoder::Lane {};
+ImageDecoder::ImageDecoder(int) { refuse(); }
+ImageDecoder::~ImageDecoder() = default;
+bool ImageDecoder::decode(std::vector<uint8_t>&, const image::Size&, const image::Resampler&, bool,
+                          float*) {
+  refuse();
+}
+void ImageDecoder::put(const std::vector<float>&, float*) { refuse(); }
+void ImageDecoder::finish() {}
 
 }  // namespace howmany::gpu

@@ -16,7 +16,7 @@ namespace howmany {
 class Storage {
  public:
   Storage(int64_t bytes, Device device);
-  // Somebody else's memory on the CPU, kept for as long as this lives.
+  // Somebody else's memory, kept for as long as this lives.
   Storage(std::shared_ptr<void> memory, int64_t bytes);
   ~Storage();
   Storage(const Storage&) = delete;

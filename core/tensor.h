@@ -27,7 +27,7 @@ class Tensor {
   static Tensor zeros(const Shape& shape, Dtype dtype = Dtype::f32, Device device = {});
   static Tensor full(const Shape& shape, double value, Dtype dtype = Dtype::f32,
                      Device device = {});
-  // Over CPU memory of somebody else's, aligned for the dtype, kept as long as it is used.
+  // Over somebody else's memory of that device, aligned for the dtype, kept as long as it is used.
   static Tensor over(std::shared_ptr<void> memory, const Shape& shape, Dtype dtype,
                      Device device = {});
   template <typename T>

@@ -6,6 +6,9 @@
 
 #include "core/data/sampler.h"
 #include "core/error.h"
+#include "core/gpu.h"
+#include "core/gpu_images.h"
+#include "core/id_range.h"
 #include "core/profile/range.h"
 #include "core/rng.h"
 
@@ -14,6 +17,7 @@ namespace {
 
 constexpr int kMostWorkers = 1024;
 constexpr int64_t kMostInFlight = 1024;  // of processes: what their pipes hold
+constexpr int64_t kAlignment = 256;      // of labels behind samples: what kernels ask for
 
 Shape batch_shape(int64_t rows, const Shape& sample) {
   std::vector<int64_t> extents{rows};
@@ -27,7 +31,8 @@ int64_t count_batches(int64_t size, const LoaderOptions& options) {
   return size / options.global_batch + (keeps_last ? 1 : 0);
 }
 
-void check(int64_t size, const LoaderOptions& o) {
+void check(const Dataset& dataset, const LoaderOptions& o) {
+  const int64_t size = dataset.size();
   HM_REQUIRE(o.global_batch >= 1, "[loader] global batch {}", o.global_batch);
   HM_REQUIRE(o.workers >= 0 && o.prefetch >= 1, "[loader] {} workers, prefetch {}", o.workers,
              o.prefetch);
@@ -35,6 +40,11 @@ void check(int64_t size, const LoaderOptions& o) {
   HM_REQUIRE(o.in_order || o.share.count == 1,
              "[loader] batches in any order are for one loader: {} ranks would differ",
              o.share.count);
+  check_decode(o.decode, o.device);
+  HM_REQUIRE(o.decode == Decode::cpu || o.as == WorkersAs::threads,
+             "[loader] a GPU decodes for workers that are threads, not processes");
+  HM_REQUIRE(o.decode == Decode::cpu || dataset.has_images(),
+             "[loader] nothing for nvJPEG to decode in {}", dataset.describe());
   HM_REQUIRE(o.timeout_seconds >= 0, "[loader] timeout {} s", o.timeout_seconds);
   HM_REQUIRE(o.as == WorkersAs::threads || int64_t{o.workers} * o.prefetch <= kMostInFlight,
              "[loader] {} batches ahead for each of {} processes: more than {} in all", o.prefetch,
@@ -53,10 +63,7 @@ class ByCaller final : public BatchSource {
   explicit ByCaller(const BatchMaker& maker) : maker_(maker) {}
   void start(int64_t epoch) override { epoch_ = maker_.epoch(epoch); }
   Batch take(int64_t batch) override {
-    Batch made = maker_.empty(batch);
-    maker_.fill(epoch_, batch, static_cast<std::byte*>(made.x.mutable_raw()),
-                static_cast<std::byte*>(made.y.mutable_raw()), at_, [] { return false; });
-    return made;
+    return maker_.make(epoch_, batch, at_, [] { return false; });
   }
 
  private:
@@ -67,12 +74,31 @@ class ByCaller final : public BatchSource {
 
 }  // namespace
 
+void check_decode(Decode decode, Device device) {
+  if (decode == Decode::cpu) return;
+  HM_REQUIRE(device.type == DeviceType::cuda,
+             "nvJPEG decodes on the GPU that gets the batches, not for {}: give a cuda device, or "
+             "decode on the cpu",
+             device.str());
+  const std::string why = device.index < gpu::count() ? gpu::no_image_decoder()
+                          : gpu::count() == 0         ? gpu::unavailable()
+                                                      : device.str() + " is not here";
+  HM_REQUIRE(why.empty(), "nvJPEG cannot be used, decode on the cpu: {}", why);
+}
+
 BatchMaker::BatchMaker(const Dataset& dataset, const LoaderOptions& options)
     : dataset_(dataset), options_(options), spec_(dataset.spec()), size_(dataset.size()) {
-  check(size_, options_);
+  check(dataset, options_);
   batches_ = count_batches(size_, options_);
   x_bytes_ = spec_.x.numel() * static_cast<int64_t>(size_of(spec_.x_dtype));
   y_bytes_ = spec_.y.numel() * static_cast<int64_t>(size_of(spec_.y_dtype));
+  if (options.device.type != DeviceType::cuda) return;
+  if (options.decode == Decode::cpu) {
+    pinned_ = Blocks::pinned(options.device.index, block_bytes());
+  } else {
+    on_gpu_ = Blocks::on_gpu(options.device.index, block_bytes());
+    decoders_ = Decoders::on_gpu(options.device.index);
+  }
 }
 
 Epoch BatchMaker::epoch(int64_t number) const {
@@ -101,7 +127,21 @@ Device BatchMaker::device() const {
   return options_.device.type == DeviceType::cpu ? options_.device : Device{};
 }
 
+int64_t BatchMaker::y_in_block() const {
+  return (rows(0) * x_bytes_ + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+int64_t BatchMaker::block_bytes() const { return y_in_block() + rows(0) * y_bytes_; }
+
+Batch BatchMaker::in(int64_t batch, std::shared_ptr<void> block, Device device) const {
+  std::shared_ptr<void> y(block, static_cast<std::byte*>(block.get()) + y_in_block());
+  return {Tensor::over(std::move(block), batch_shape(rows(batch), spec_.x), spec_.x_dtype, device),
+          Tensor::over(std::move(y), batch_shape(rows(batch), spec_.y), spec_.y_dtype, device),
+          global_rows(batch), first_row(batch), batch};
+}
+
 Batch BatchMaker::empty(int64_t batch) const {
+  if (pinned_) return in(batch, pinned_->take(), device());
   return {Tensor::empty(batch_shape(rows(batch), spec_.x), spec_.x_dtype, device()),
           Tensor::empty(batch_shape(rows(batch), spec_.y), spec_.y_dtype, device()),
           global_rows(batch), first_row(batch), batch};
@@ -120,8 +160,33 @@ Batch BatchMaker::copy_of(int64_t batch, const void* x, const void* y) const {
   return made;
 }
 
+Batch BatchMaker::make(const Epoch& epoch, int64_t batch, std::atomic<int64_t>& at,
+                       const std::function<bool()>& abandoned) const {
+  if (decoders_) return decoded(epoch, batch, at, abandoned);
+  Batch made = empty(batch);
+  fill(epoch, batch, static_cast<std::byte*>(made.x.mutable_raw()),
+       static_cast<std::byte*>(made.y.mutable_raw()), at, abandoned);
+  return made;
+}
+
+// The labels follow the samples, by the stream that computes.
+Batch BatchMaker::decoded(const Epoch& epoch, int64_t batch, std::atomic<int64_t>& at,
+                          const std::function<bool()>& abandoned) const {
+  Batch made = in(batch, on_gpu_->take(), options_.device);
+  Tensor labels = Tensor::empty(made.y.shape(), made.y.dtype());
+  const std::shared_ptr<gpu::ImageDecoder> decoder = decoders_->take();
+  if (!fill(epoch, batch, static_cast<std::byte*>(made.x.mutable_raw()),
+            static_cast<std::byte*>(labels.mutable_raw()), at, abandoned, decoder.get()))
+    return made;
+  decoder->finish();
+  made.y.copy_from(labels);
+  if (labels.dtype() == Dtype::i64) remember_range(made.y, labels);
+  return made;
+}
+
 bool BatchMaker::fill(const Epoch& epoch, int64_t batch, std::byte* x, std::byte* y,
-                      std::atomic<int64_t>& at, const std::function<bool()>& abandoned) const {
+                      std::atomic<int64_t>& at, const std::function<bool()>& abandoned,
+                      gpu::ImageDecoder* decoder) const {
   const int64_t first = batch * options_.global_batch + first_row(batch), count = rows(batch);
   const Range range(Category::data, "load batch",
                     static_cast<uint64_t>(count * (x_bytes_ + y_bytes_)));
@@ -130,7 +195,10 @@ bool BatchMaker::fill(const Epoch& epoch, int64_t batch, std::byte* x, std::byte
     const int64_t sample = epoch.order[static_cast<size_t>(first + row)];
     at.store(sample, std::memory_order_relaxed);
     try {
-      dataset_.get(sample, epoch.key, x, y);
+      if (decoder == nullptr)
+        dataset_.get(sample, epoch.key, x, y);
+      else
+        dataset_.get_on_gpu(*decoder, sample, epoch.key, x, y);
     } catch (const Error& error) {
       const std::string name = name_of(sample), text = error.what();
       if (text.find(name) != std::string::npos) throw;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,9 @@
 #include "core/tensor.h"
 
 namespace howmany {
+namespace gpu {
+class ImageDecoder;
+}
 
 // What a dataset yields per sample.
 struct SampleSpec {
@@ -31,6 +35,12 @@ class Dataset {
   // random augmentation, drawn from (key, index) alone. Throws Error naming the file when a sample
   // cannot be had.
   virtual void get(int64_t index, uint64_t key, void* x, void* y) const = 0;
+  // Whether samples are images in files, so that a GPU may make them: get_on_gpu() is get() with x
+  // in its memory, where the sample is when the decoder has finish()ed.
+  virtual bool has_images() const { return false; }
+  virtual void get_on_gpu(gpu::ImageDecoder&, int64_t, uint64_t, void* /*x*/, void* /*y*/) const {
+    throw std::invalid_argument("[data] no images to decode in " + describe());
+  }
   virtual std::string describe() const = 0;
   // What to call a sample in a message: the file it comes from, when it does.
   virtual std::string name_of(int64_t index) const { return "sample " + std::to_string(index); }
@@ -67,6 +77,7 @@ struct BadImage {
 // Where samples spent their time so far, summed over all threads.
 struct StageTimes {
   int64_t samples = 0, file_bytes = 0, pixels = 0;  // pixels as stored
+  int64_t on_gpu = 0;                               // samples that a GPU decoded
   double read_s = 0, decode_s = 0, transform_s = 0;
 };
 StageTimes operator-(const StageTimes& after, const StageTimes& before);

@@ -13,6 +13,14 @@ bool starts_with(std::span<const uint8_t> bytes, std::span<const uint8_t> magic)
   return bytes.size() >= magic.size() && std::ranges::equal(bytes.first(magic.size()), magic);
 }
 
+constexpr size_t kTail = 64;  // some writers append a few bytes of their own
+constexpr std::array<uint8_t, 2> kJpegEnd = {0xff, 0xd9};
+constexpr std::array<uint8_t, 4> kPngEnd = {'I', 'E', 'N', 'D'};
+
+bool contains(std::span<const uint8_t> bytes, std::span<const uint8_t> wanted) {
+  return !std::ranges::search(bytes, wanted).empty();
+}
+
 constexpr size_t kKeptBytes = 64 << 20;
 
 }  // namespace
@@ -21,6 +29,11 @@ void fit(std::vector<uint8_t>& buffer, int64_t bytes) {
   const auto wanted = static_cast<size_t>(bytes);
   if (buffer.capacity() > kKeptBytes && wanted <= kKeptBytes) buffer = {};
   buffer.resize(wanted);
+}
+
+bool ends_as_image(std::span<const uint8_t> bytes) {
+  const auto tail = bytes.last(std::min(kTail, bytes.size()));
+  return contains(tail, kJpegEnd) || contains(tail, kPngEnd);
 }
 
 Size AnyDecoder::open(std::span<const uint8_t> bytes, int64_t max_pixels) {

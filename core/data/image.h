@@ -38,6 +38,9 @@ class Truncated : public Error {
 // Sizes a reused buffer, giving back what one unusually large image had needed.
 void fit(std::vector<uint8_t>& buffer, int64_t bytes);
 
+// Whether the last bytes of a file hold the mark that ends an image.
+bool ends_as_image(std::span<const uint8_t> bytes);
+
 // Every failure is an Error whose text is the reason alone ("CMYK JPEG is not supported").
 class Decoder {
  public:
@@ -49,6 +52,8 @@ class Decoder {
   // max_shrink(). `wanted` lies within ceil(size / shrink). Once per open().
   virtual Pixels decode(int shrink, const Region& wanted) = 0;
   virtual int max_shrink() const = 0;
+  // What is open is a baseline JPEG of 8 bits, YCbCr or grey: what every decoder of JPEGs takes.
+  virtual bool plain_jpeg() const { return false; }
 };
 
 std::unique_ptr<Decoder> make_jpeg_decoder();
@@ -61,6 +66,7 @@ class AnyDecoder {
   Size open(std::span<const uint8_t> bytes, int64_t max_pixels);
   Pixels decode(int shrink, const Region& wanted) { return opened_->decode(shrink, wanted); }
   int max_shrink() const { return opened_->max_shrink(); }
+  bool plain_jpeg() const { return opened_->plain_jpeg(); }
 
  private:
   std::unique_ptr<Decoder> jpeg_ = make_jpeg_decoder(), png_ = make_png_decoder();

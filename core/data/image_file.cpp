@@ -15,8 +15,6 @@ namespace {
 constexpr int64_t kFirstRead = 4096;  // holds most headers
 constexpr int64_t kReadGrowth = 16;
 constexpr int64_t kTail = 64;
-constexpr std::array<uint8_t, 2> kJpegEnd = {0xff, 0xd9};
-constexpr std::array<uint8_t, 4> kPngEnd = {'I', 'E', 'N', 'D'};
 
 class File {
  public:
@@ -56,10 +54,6 @@ class File {
   int fd_;
 };
 
-bool contains(std::span<const uint8_t> bytes, std::span<const uint8_t> wanted) {
-  return std::search(bytes.begin(), bytes.end(), wanted.begin(), wanted.end()) != bytes.end();
-}
-
 }  // namespace
 
 void read_file(const std::string& path, int64_t max_pixels, std::vector<uint8_t>& bytes) {
@@ -91,7 +85,7 @@ void FileCheck::operator()(const std::string& path) {
   std::array<uint8_t, kTail> buffer;
   const auto tail = std::span(buffer).first(static_cast<size_t>(std::min(kTail, total)));
   file.read(total - static_cast<int64_t>(tail.size()), tail);
-  if (contains(tail, kJpegEnd) || contains(tail, kPngEnd)) return;
+  if (ends_as_image(tail)) return;
   fit(bytes_, total);
   file.read(0, bytes_);
   decoder_.open(bytes_, max_pixels_);

@@ -7,6 +7,7 @@
 #include "core/data/image.h"
 #include "core/data/transform.h"
 #include "core/error.h"
+#include "core/gpu_images.h"
 
 namespace howmany {
 namespace {
@@ -29,29 +30,40 @@ class Laps {
   Clock::time_point last_ = Clock::now();
 };
 
-// What a thread reuses from sample to sample.
-struct Scratch {
-  std::string path;
-  std::vector<uint8_t> bytes;
-  image::AnyDecoder decoder;
-  image::Resampler resampler;
-};
-
 void add(std::atomic<int64_t>& total, int64_t value) {
   total.fetch_add(value, std::memory_order_relaxed);
 }
 
 }  // namespace
 
+// What a thread reuses from sample to sample.
+struct ImageSamples::Scratch {
+  std::string path;
+  std::vector<uint8_t> bytes;
+  image::AnyDecoder decoder;
+  image::Resampler resampler;
+  std::vector<float> sample;  // for a GPU that could not make it
+  Laps laps;
+};
+
 ImageSamples::ImageSamples(const ImageFolderOptions& options) : options_(options) {}
 
 void ImageSamples::get(int64_t index, uint64_t key, void* x, void* y) const {
+  get(index, key, Target{static_cast<float*>(x), nullptr}, y);
+}
+
+void ImageSamples::get_on_gpu(gpu::ImageDecoder& decoder, int64_t index, uint64_t key, void* x,
+                              void* y) const {
+  get(index, key, Target{static_cast<float*>(x), &decoder}, y);
+}
+
+void ImageSamples::get(int64_t index, uint64_t key, const Target& to, void* y) const {
   HM_REQUIRE(index >= 0 && index < size(), "[images] sample {} of {}", index, size());
   const Rng rng(key, static_cast<uint64_t>(index));
   const int64_t candidates = std::min(size(), kReplacements);
   for (int64_t tried = 0; tried < candidates; ++tried) {
     const int64_t candidate = (index + tried) % size();
-    if (!load(candidate, rng, static_cast<float*>(x))) continue;
+    if (!load(candidate, rng, to)) continue;
     const int64_t label = label_of(candidate);
     std::memcpy(y, &label, sizeof label);
     return;
@@ -60,11 +72,12 @@ void ImageSamples::get(int64_t index, uint64_t key, void* x, void* y) const {
       fmt::format("[images] {}: none of {} images in a row can be decoded", origin(), candidates));
 }
 
-bool ImageSamples::load(int64_t index, const Rng& rng, float* x) const {
+bool ImageSamples::load(int64_t index, const Rng& rng, const Target& to) const {
   try {
-    make(index, rng, x);
+    make(index, rng, to);
     return true;
   } catch (const Error& error) {
+    if (to.decoder != nullptr) to.decoder->finish();  // throws when it is the GPU that fails
     const std::string name = name_of(index);
     if (options_.on_bad == OnBadImage::refuse)
       throw Error(fmt::format("[images] {}: {}", name, error.what()));
@@ -74,30 +87,53 @@ bool ImageSamples::load(int64_t index, const Rng& rng, float* x) const {
   }
 }
 
-void ImageSamples::make(int64_t index, const Rng& rng, float* x) const {
+void ImageSamples::make(int64_t index, const Rng& rng, const Target& to) const {
   thread_local Scratch scratch;
-  auto& [path, bytes, decoder, resampler] = scratch;
-  Laps laps;
-  read(index, path, bytes);
-  laps.lap(tally_.read_ns);
-  const image::Size size = decoder.open(bytes, options_.max_pixels);
+  scratch.laps = {};
+  read(index, scratch.path, scratch.bytes);
+  const auto file_bytes = static_cast<int64_t>(scratch.bytes.size());
+  scratch.laps.lap(tally_.read_ns);
+  const image::Size size = scratch.decoder.open(scratch.bytes, options_.max_pixels);
   const auto window = options_.train ? image::random_resized_crop(size, rng)
                                      : image::resized_centre_crop(size, options_.size);
-  const int shrink = image::shrink_for(window, options_.size, decoder.max_shrink());
-  const auto wanted = resampler.plan(window, options_.size, shrink);
-  const image::Pixels pixels = decoder.decode(shrink, wanted);
-  laps.lap(tally_.decode_ns);
-  resampler.run(pixels, options_.normalize, x);
-  laps.lap(tally_.transform_ns);
+  if (to.decoder == nullptr) {
+    make_here(window, scratch, to.x);
+  } else if (!make_on_gpu(window, size, scratch, to)) {
+    scratch.sample.resize(static_cast<size_t>(spec().x.numel()));
+    make_here(window, scratch, scratch.sample.data());
+    to.decoder->put(scratch.sample, to.x);
+  }
   add(tally_.samples, 1);
-  add(tally_.file_bytes, static_cast<int64_t>(bytes.size()));
+  add(tally_.file_bytes, file_bytes);
   add(tally_.pixels, size.width * size.height);
+}
+
+// A file without an end is the host's, since nvJPEG may invent the rest of it.
+bool ImageSamples::make_on_gpu(const image::Window& window, const image::Size& size,
+                               Scratch& scratch, const Target& to) const {
+  if (!scratch.decoder.plain_jpeg() || !image::ends_as_image(scratch.bytes)) return false;
+  scratch.resampler.plan(window, options_.size, 1);
+  const bool made =
+      to.decoder->decode(scratch.bytes, size, scratch.resampler, options_.normalize, to.x);
+  scratch.laps.lap(tally_.decode_ns);
+  add(tally_.on_gpu, made ? 1 : 0);
+  return made;
+}
+
+void ImageSamples::make_here(const image::Window& window, Scratch& scratch, float* x) const {
+  const int shrink = image::shrink_for(window, options_.size, scratch.decoder.max_shrink());
+  const auto wanted = scratch.resampler.plan(window, options_.size, shrink);
+  const image::Pixels pixels = scratch.decoder.decode(shrink, wanted);
+  scratch.laps.lap(tally_.decode_ns);
+  scratch.resampler.run(pixels, options_.normalize, x);
+  scratch.laps.lap(tally_.transform_ns);
 }
 
 StageTimes operator-(const StageTimes& after, const StageTimes& before) {
   return {.samples = after.samples - before.samples,
           .file_bytes = after.file_bytes - before.file_bytes,
           .pixels = after.pixels - before.pixels,
+          .on_gpu = after.on_gpu - before.on_gpu,
           .read_s = after.read_s - before.read_s,
           .decode_s = after.decode_s - before.decode_s,
           .transform_s = after.transform_s - before.transform_s};
@@ -110,6 +146,7 @@ StageTimes ImageSamples::stages() const {
   return {.samples = tally_.samples,
           .file_bytes = tally_.file_bytes,
           .pixels = tally_.pixels,
+          .on_gpu = tally_.on_gpu,
           .read_s = seconds(tally_.read_ns),
           .decode_s = seconds(tally_.decode_ns),
           .transform_s = seconds(tally_.transform_ns)};

@@ -24,7 +24,7 @@ class Stopwatch {
   Clock::time_point start_ = Clock::now();
 };
 
-std::unique_ptr<BatchSource> make_source(const BatchMaker& maker) {
+std::unique_ptr<BatchSource> make_host_source(const BatchMaker& maker) {
   if (maker.options().workers == 0) return batches_by_caller(maker);
   switch (maker.options().as) {
     case WorkersAs::threads:
@@ -35,6 +35,13 @@ std::unique_ptr<BatchSource> make_source(const BatchMaker& maker) {
       return batches_as_pytorch(maker);
   }
   throw std::invalid_argument("[loader] workers of no kind");
+}
+
+std::unique_ptr<BatchSource> make_source(const BatchMaker& maker) {
+  auto source = make_host_source(maker);
+  const bool there = maker.options().decode == Decode::nvjpeg;
+  if (there || maker.options().device.type == DeviceType::cpu) return source;
+  return batches_to_gpu(maker, std::move(source));
 }
 
 }  // namespace
@@ -78,10 +85,7 @@ std::optional<Batch> Loader::next() {
   }
   Range range(Category::data, "data wait");
   Stopwatch stopwatch(s.waited);
-  Batch batch = s.source->take(s.taken++);
-  batch.x = batch.x.to(s.maker.options().device);
-  batch.y = batch.y.to(s.maker.options().device);
-  return batch;
+  return s.source->take(s.taken++);
 }
 
 std::vector<std::string> Loader::notes() const {

@@ -40,6 +40,11 @@ struct Batch {
 // Pytorch is processes as torch.utils.data.DataLoader has them: what that costs, to measure it.
 enum class WorkersAs { threads, processes, pytorch };
 
+// Who makes samples of images in files: the workers, or a GPU that they feed with the bytes. A GPU
+// makes nearly the same: it resamples the whole image, where the host has JPEGs reduced in
+// decoding.
+enum class Decode { cpu, nvjpeg };
+
 // What a worker is told when it starts. The seed is a pure function of the loader's and the index.
 struct WorkerInfo {
   int index = 0, count = 0;
@@ -56,19 +61,27 @@ struct LoaderOptions {
   bool drop_last = false;
   uint64_t seed = 0;
   Share share = {};
-  Device device = {};  // where batches end up
+  // Where batches end up. On a GPU, the next is copied there beside the work on the one at hand;
+  // its memory serves again when that was dropped, so that two are there as long as one is held.
+  Device device = {};
   WorkersAs as = WorkersAs::threads;
+  // Nvjpeg wants a GPU as the device, that has all batches kept ready, and threads as workers.
+  Decode decode = Decode::cpu;
   double timeout_seconds = 0;  // of waiting for a batch; 0: none
   // Else batches come as they are finished, so that a slow one holds up no other: the same batches
   // in any order. Only for a loader that is the only one, since ranks would differ.
   bool in_order = true;
   bool persistent_workers = true;  // else each epoch starts workers anew and ends them
-  // Page-locked batches, for copies to a GPU; where there is none it changes nothing: see notes().
+  // Page-locked batches, as those on their way to a GPU are anyway; only `pytorch` has a choice, as
+  // there. Where batches stay on the CPU it changes nothing: see notes().
   bool pin_memory = false;
   // Runs first in every worker, thread or process; never when there are 0 workers. What it throws
   // is an Error of the next next(), and the end.
   std::function<void(const WorkerInfo&)> worker_init = {};
 };
+
+// Throws std::invalid_argument that says what to do where that cannot be.
+void check_decode(Decode decode, Device device);
 
 class Loader {
  public:

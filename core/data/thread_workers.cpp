@@ -74,11 +74,8 @@ void Shared::replace(std::shared_ptr<Pass> next) {
 
 // An abandoned batch ends early, unfinished.
 Batch Shared::make(const Pass& from, int64_t batch, size_t worker) {
-  Batch made = maker.empty(batch);
-  maker.fill(from.epoch, batch, static_cast<std::byte*>(made.x.mutable_raw()),
-             static_cast<std::byte*>(made.y.mutable_raw()), at[worker],
-             [&] { return from.abandoned.load(std::memory_order_relaxed); });
-  return made;
+  return maker.make(from.epoch, batch, at[worker],
+                    [&] { return from.abandoned.load(std::memory_order_relaxed); });
 }
 
 void Shared::init(size_t worker) {

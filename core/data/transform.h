@@ -3,6 +3,7 @@
 // Resampler per thread; the functions are pure.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -37,12 +38,24 @@ struct Taps {
   void plan(double from, double extent, int64_t low, int64_t high, int64_t size);
 };
 
+// Of the three channels of bytes, by a product and a sum.
+struct Scaling {
+  std::array<float, 3> scale, shift;
+};
+// To ImageNet's mean 0 and deviation 1 when `normalize`, else to [0, 1].
+Scaling scaling(bool normalize);
+
 class Resampler {
  public:
   // The pixels of the image reduced by `shrink` that run() will read.
   Region plan(const Window& window, int64_t size, int shrink);
-  // out [size,size,3]; to ImageNet's mean 0 and deviation 1 when `normalize`, else to [0, 1].
+  // out [size,size,3].
   void run(const Pixels& pixels, bool normalize, float* out);
+
+  // As planned, for others that do what run() does.
+  const Taps& across() const { return across_; }
+  const Taps& down() const { return down_; }
+  bool flip() const { return flip_; }
 
  private:
   void blend_rows(const Pixels& pixels, int64_t row);

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "core/gpu.h"
 
 namespace howmany {
 namespace {
@@ -227,6 +228,16 @@ TEST(Loader, BatchesAreOnTheirDevice) {
     EXPECT_EQ(batch->y.device(), Device::parse("cpu:1"));
     EXPECT_EQ(batch->x.shape(), Shape({2, 2}));
     EXPECT_EQ(batch->y.shape(), Shape({2}));
+  }
+}
+
+TEST(Loader, RefusesAGpuThatIsNotThere) {
+  const Numbers data(8);
+  try {
+    Loader loader(data, {.device = {DeviceType::cuda, gpu::count()}});
+    FAIL() << "made";
+  } catch (const std::invalid_argument& e) {
+    EXPECT_THAT(e.what(), HasSubstr(fmt::format("cuda:{}", gpu::count())));
   }
 }
 

@@ -1,7 +1,8 @@
 // A CUDA runtime of four GPUs that are memory of the host, linked before the real one: work is done
 // when it is asked for, but behind what others let a stream wait for (hm_fake_gpu_queue, events):
 // then the host goes on, as it does beside a GPU. A stream that captures does nothing: its work
-// becomes that of a graph, and what a capture forbids spoils it.
+// becomes that of a graph, and what a capture forbids spoils it. Where hm_fake_gpu_lazy() says so,
+// copies from page-locked memory are done only when somebody waits for them.
 // Device memory is closed to the host but while a copy or a kernel runs, so that whoever reads a
 // GPU's tensor on the host crashes here as well. See gpu_on_host.h.
 #include <cuda_runtime_api.h>
@@ -276,6 +277,14 @@ int hm_fake_gpu_waits() { return waits; }
 static std::atomic<int> kernels = 0;
 void hm_fake_gpu_launched() { ++kernels; }
 int hm_fake_gpu_kernels() { return kernels; }
+static std::atomic<bool> lazy = false;
+void hm_fake_gpu_lazy(bool copies) { lazy = copies; }
+int64_t hm_fake_gpu_pinned() {
+  const std::lock_guard lock(fake::arena().mutex);
+  int64_t bytes = 0;
+  for (const auto& [block, size] : fake::pinned()) bytes += static_cast<int64_t>(size);
+  return bytes;
+}
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   if (const cudaError_t error = fake::refuse(fake::of(stream)); error != cudaSuccess) return error;
   return fake::state(fake::of(stream).idle());
@@ -299,7 +308,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     return *when = std::chrono::steady_clock::now() + own.spent, true;
   });
   e.done = fake::of(stream).finished();
-  return e.done(), cudaSuccess;
+  if (!lazy) e.done();
+  return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (fake::of(event).captured) return fake::fail(cudaErrorCapturedEvent);
@@ -377,6 +387,10 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   }
   void* const target = to_gpu ? fake::arena().opened(to) : to;
   const void* const source = from_gpu ? fake::arena().opened(from) : from;
+  if (lazy && kind == cudaMemcpyHostToDevice && !staged && fake::of(stream).capture == nullptr) {
+    fake::of(stream).ask([=] { return std::memcpy(target, source, bytes), true; });
+    return cudaSuccess;
+  }
   return fake::perform(fake::of(stream), [=] { std::memmove(target, source, bytes); });
 }
 cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes,

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 
 // Work of a stream: done now, behind what the stream still has to do, or kept for the graph that it
@@ -17,8 +18,11 @@ extern "C" {
 void hm_fake_gpu_enter();
 void hm_fake_gpu_leave();
 void hm_fake_gpu_launched();
-int hm_fake_gpu_kernels();  // how many were launched; products are none
-int hm_fake_gpu_waits();    // how often the host waited for a stream
+int hm_fake_gpu_kernels();     // how many were launched; products are none
+int hm_fake_gpu_waits();       // how often the host waited for a stream or event
+int64_t hm_fake_gpu_pinned();  // bytes of page-locked memory
+// From now on copies from page-locked memory wait until somebody waits for them.
+void hm_fake_gpu_lazy(bool copies);
 // That memory at an address where it is always open; null for memory of the host.
 void* hm_fake_gpu_open(const void* memory);
 

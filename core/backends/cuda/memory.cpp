@@ -82,15 +82,9 @@ void to_host(void* to, const void* from, int index, size_t bytes) {
   check(cudaStreamSynchronize(on.stream()), "copy to host");
 }
 
-void wait_for(int waiting, int index) {
-  const std::shared_ptr<void> mark = gpu::mark(index);
-  const OnDevice on(waiting);
-  check(cudaStreamWaitEvent(on.stream(), static_cast<cudaEvent_t>(mark.get()), 0), "event");
-}
-
 // After what the source was asked for; and nothing later overwrites it before it is read.
 void between(void* to, int to_index, const void* from, int from_index, size_t bytes) {
-  if (to_index != from_index) wait_for(to_index, from_index);
+  if (to_index != from_index) gpu::wait_for(to_index, gpu::mark(from_index));
   {
     const OnDevice on(to_index);
     check(to_index == from_index
@@ -98,7 +92,7 @@ void between(void* to, int to_index, const void* from, int from_index, size_t by
               : cudaMemcpyPeerAsync(to, to_index, from, from_index, bytes, on.stream()),
           "copy between devices");
   }
-  if (to_index != from_index) wait_for(from_index, to_index);
+  if (to_index != from_index) gpu::wait_for(from_index, gpu::mark(to_index));
 }
 
 int64_t attribute(int index, cudaMemPoolAttr which) {

@@ -23,7 +23,10 @@ std::shared_ptr<void> recorded(int index, unsigned flags) {
 
 }  // namespace
 
-std::shared_ptr<void> mark(int index) { return recorded(index, cudaEventDisableTiming); }
+// The host that waits for one sleeps: it feeds the device, and others need its core.
+std::shared_ptr<void> mark(int index) {
+  return recorded(index, cudaEventDisableTiming | cudaEventBlockingSync);
+}
 
 Moment::Moment(int index) : event_(recorded(index, cudaEventDefault)) {}
 

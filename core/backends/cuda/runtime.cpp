@@ -115,6 +115,8 @@ OnDevice::OnDevice(int index) : current_(index), stream_(stream_of(index)) {
   stream_ = capture->stream;
 }
 
+OnDevice::OnDevice(int index, cudaStream_t stream) : current_(index), stream_(stream) {}
+
 OnDevice::OnDevice(const Tensor& t) : OnDevice(gpu_index(t)) {}
 
 }  // namespace cuda

@@ -43,7 +43,8 @@ class CurrentDevice {
 class OnDevice {
  public:
   explicit OnDevice(int index);
-  explicit OnDevice(const Tensor& t);  // throws std::invalid_argument when it is not on a GPU
+  OnDevice(int index, cudaStream_t stream);  // for work on another stream of it
+  explicit OnDevice(const Tensor& t);        // throws std::invalid_argument when it is not on a GPU
 
   cudaStream_t stream() const { return stream_; }
 

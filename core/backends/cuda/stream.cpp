@@ -1,0 +1,80 @@
+#include <utility>
+
+#include "core/backends/cuda/runtime.h"
+#include "core/gpu.h"
+
+namespace howmany::gpu {
+namespace {
+
+cudaStream_t as_stream(void* raw) { return static_cast<cudaStream_t>(raw); }
+cudaEvent_t as_event(const std::shared_ptr<void>& mark) {
+  return static_cast<cudaEvent_t>(mark.get());
+}
+
+}  // namespace
+
+void wait_for(int index, const std::shared_ptr<void>& mark) {
+  const cuda::OnDevice on(index);
+  cuda::check(cudaStreamWaitEvent(on.stream(), as_event(mark), 0), "event");
+}
+
+void finish(const std::shared_ptr<void>& mark) {
+  cuda::check(cudaEventSynchronize(as_event(mark)), "event");
+}
+
+void* allocate_pinned(int64_t bytes, int index) {
+  const cuda::CurrentDevice on(index);
+  void* block = nullptr;
+  cuda::check(cudaMallocHost(&block, static_cast<size_t>(bytes)), "pinned memory");
+  return block;
+}
+
+void release_pinned(void* block, int index) noexcept {
+  try {
+    const cuda::CurrentDevice on(index);
+    cudaFreeHost(block);
+    cudaGetLastError();
+  } catch (const std::exception&) {
+    // Gone with its runtime.
+  }
+}
+
+Stream::Stream(int index) : index_(index) {
+  const cuda::CurrentDevice on(index);
+  cudaStream_t stream = nullptr;
+  cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+  raw_ = stream;
+}
+
+Stream::~Stream() {
+  try {
+    const cuda::CurrentDevice on(index_);
+    cudaStreamSynchronize(as_stream(raw_));
+    cudaStreamDestroy(as_stream(raw_));
+    cudaGetLastError();
+  } catch (const std::exception&) {
+    // Gone with its runtime.
+  }
+}
+
+void Stream::copy_in(void* to, const void* from, int64_t bytes) {
+  if (bytes == 0) return;
+  const cuda::CurrentDevice on(index_);
+  cuda::check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice,
+                              as_stream(raw_)),
+              "copy to device");
+}
+
+std::shared_ptr<void> Stream::mark() const {
+  const cuda::CurrentDevice on(index_);
+  cudaEvent_t event = nullptr;
+  cuda::check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync),
+              "event");
+  std::shared_ptr<void> owned(event, [](cudaEvent_t made) { cudaEventDestroy(made); });
+  cuda::check(cudaEventRecord(event, as_stream(raw_)), "event");
+  return owned;
+}
+
+void Stream::finish() const { gpu::finish(mark()); }
+
+}  // namespace howmany::gpu
