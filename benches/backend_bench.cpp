@@ -147,14 +147,6 @@ void report_overlap(benchmark::State& state, const BackendCase& c, const Overlap
   state.counters["hidden_fraction"] = times.hidden;
 }
 
-// What is left out, or measured by another rank, still has a row.
-void report_nothing(benchmark::State& state, const std::string& why) {
-  while (state.KeepRunning()) state.SetIterationTime(1);
-  if (why.empty()) return;
-  state.counters["skipped"] = 1;
-  state.SetLabel("skipped: " + why);
-}
-
 struct Run {
   const BackendFlags& flags;
   Ranks& ranks;

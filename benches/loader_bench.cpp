@@ -1,6 +1,6 @@
 // How fast batches come, by the number of loader workers, and where the time goes.
 //   loader/<data>/workers:N/batch:B/prefetch:P/as:threads[/ranks:R][/demand:D][/pin:on]
-//     [/order:any][/cache:cold]
+//     [/order:any][/cache:cold][/to:cuda:0][/decode:nvjpeg]
 //   loader/probe/{solo,worker,handover,collate,read,cores}/...   with --probe, instead
 // Seconds of a row are those of a batch (mean); samples are means of consecutive batches, or single
 // batches of solo. latency_* are the consumer's waits for a batch.
@@ -15,9 +15,11 @@
 #include "benches/loader_run.h"
 #include "benches/program.h"
 #include "benches/support.h"
+#include "benches/workload.h"
 #include "core/cpu_limits.h"
 #include "core/data/formats.h"
 #include "core/error.h"
+#include "core/gpu.h"
 
 namespace howmany::benches {
 namespace {
@@ -44,6 +46,7 @@ struct Flags {
   std::vector<int64_t> batches = {64};
   std::vector<int> prefetch = {2};
   std::string cache = "warm", samples;
+  std::vector<Device> to = {Device{}};
   bool probe = false, limits = false, any_order = false;
 };
 
@@ -68,6 +71,10 @@ void add_flags(CLI::App& app, Flags& flags) {
                  "workers are threads, processes, or what PyTorch's DataLoader does (pytorch)")
       ->transform(CLI::CheckedTransformer(kKinds));
   app.add_flag("--pin-memory", flags.run.pin_memory, "page-locked batches, for a GPU");
+  app.add_option_function<std::string>(
+      "--to", [&](const std::string& list) { flags.to = parse_devices(list); },
+      "devices that the batches are for, cpu:0 or cpu:0,cuda:0 (each a case)");
+  add_decode(app, flags.run.decode);
   app.add_flag("--any-order", flags.any_order, "take batches as they are finished (one rank)");
   app.add_option("--timeout", flags.run.timeout_s, "seconds after which a batch counts as hung")
       ->check(CLI::NonNegativeNumber);
@@ -104,7 +111,13 @@ struct Case {
   std::string name;
   std::function<Probed()> measure;
   std::map<std::string, std::string> parameters = {};
+  std::string skipped = {};  // why
 };
+
+std::string why_not(Device to) {
+  if (to.type == DeviceType::cpu || to.index < gpu::count()) return "";
+  return gpu::count() == 0 ? gpu::unavailable() : fmt::format("there are {} GPUs", gpu::count());
+}
 
 double or_zero(const std::vector<double>& values, double q) {
   return values.empty() ? 0 : quantile(values, q);
@@ -135,6 +148,8 @@ Probed as_probed(const LoaderResult& result, const LoaderRun& run) {
   probed.counters["read_s"] = result.stages.read_s / n;
   probed.counters["decode_s"] = result.stages.decode_s / n;
   probed.counters["transform_s"] = result.stages.transform_s / n;
+  if (run.decode == Decode::nvjpeg)
+    probed.counters["decoded_by_gpu"] = static_cast<double>(result.stages.on_gpu) / n;
   return probed;
 }
 
@@ -147,30 +162,37 @@ Case run_case(const LoaderData& data, LoaderRun run) {
   if (run.pin_memory) name += "/pin:on";
   if (!run.in_order) name += "/order:any";
   if (run.cold) name += "/cache:cold";
-  return {name,
-          [&data, run] { return as_probed(run_loader(data, run), run); },
-          {{"data", data.name()},
-           {"workers", std::to_string(run.workers)},
-           {"batch", std::to_string(run.batch)},
-           {"prefetch", std::to_string(run.prefetch)},
-           {"as", as},
-           {"ranks", std::to_string(run.ranks)},
-           {"cache", run.cold ? "cold" : "warm"}}};
+  if (run.to != Device{}) name += "/to:" + run.to.str();
+  if (run.decode == Decode::nvjpeg) name += "/decode:nvjpeg";
+  Case c{name, [&data, run] { return as_probed(run_loader(data, run), run); }};
+  c.parameters = {{"data", data.name()},
+                  {"workers", std::to_string(run.workers)},
+                  {"batch", std::to_string(run.batch)},
+                  {"prefetch", std::to_string(run.prefetch)},
+                  {"as", as},
+                  {"ranks", std::to_string(run.ranks)},
+                  {"cache", run.cold ? "cold" : "warm"}};
+  if (run.to != Device{}) c.parameters["to"] = run.to.str();
+  if (run.decode == Decode::nvjpeg) c.parameters["decode"] = "nvjpeg";
+  c.skipped = why_not(run.to);
+  return c;
 }
 
 std::vector<Case> run_cases(const LoaderData& data, const Flags& flags) {
   std::vector<Case> cases;
   for (const int workers : flags.workers)
     for (const int64_t batch : flags.batches)
-      for (const int prefetch : flags.prefetch) {
-        LoaderRun run = flags.run;
-        run.workers = workers;
-        run.batch = batch;
-        run.prefetch = prefetch;
-        run.cold = flags.cache == "cold";
-        run.in_order = !flags.any_order;
-        cases.push_back(run_case(data, run));
-      }
+      for (const int prefetch : flags.prefetch)
+        for (const Device to : flags.to) {
+          LoaderRun run = flags.run;
+          run.workers = workers;
+          run.batch = batch;
+          run.prefetch = prefetch;
+          run.to = to;
+          run.cold = flags.cache == "cold";
+          run.in_order = !flags.any_order;
+          cases.push_back(run_case(data, run));
+        }
   return cases;
 }
 
@@ -207,6 +229,7 @@ std::vector<Case> probe_cases(const LoaderData& data, const Flags& flags) {
 }
 
 void run_case(benchmark::State& state, const Case& c, const std::string& samples) {
+  if (!c.skipped.empty()) return report_nothing(state, c.skipped);
   try {
     const Probed probed = c.measure();
     report(state, probed.samples, probed.counters);
@@ -244,6 +267,7 @@ int run(int argc, char** argv) {
   words.insert(words.begin(), argv[0]);
   std::vector<char*> rest;
   for (std::string& word : words) rest.push_back(word.data());
+  for (const Device to : flags.to) check_decode(flags.run.decode, to);
   const LoaderData data(flags.data);
   HM_REQUIRE(flags.cache == "warm" || !data.files().empty(), "--cache cold: {} is in no file",
              flags.data.data);

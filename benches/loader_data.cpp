@@ -67,6 +67,12 @@ class Slower final : public Dataset {
     inner_->get(index, key, x, y);
     burn(more_);
   }
+  bool has_images() const override { return inner_->has_images(); }
+  void get_on_gpu(gpu::ImageDecoder& decoder, int64_t index, uint64_t key, void* x,
+                  void* y) const override {
+    inner_->get_on_gpu(decoder, index, key, x, y);
+    burn(more_);
+  }
   std::string describe() const override {
     return fmt::format("{}, each {} us more", inner_->describe(), more_.count());
   }
@@ -84,6 +90,11 @@ class Endless final : public Dataset {
   SampleSpec spec() const override { return inner_.spec(); }
   void get(int64_t index, uint64_t key, void* x, void* y) const override {
     inner_.get(index % inner_.size(), key, x, y);
+  }
+  bool has_images() const override { return inner_.has_images(); }
+  void get_on_gpu(gpu::ImageDecoder& decoder, int64_t index, uint64_t key, void* x,
+                  void* y) const override {
+    inner_.get_on_gpu(decoder, index % inner_.size(), key, x, y);
   }
   std::string describe() const override { return inner_.describe() + ", over and over"; }
   std::string name_of(int64_t index) const override {

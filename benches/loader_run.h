@@ -20,6 +20,8 @@ struct LoaderRun {
   uint64_t seed = 1;
   WorkersAs as = WorkersAs::threads;
   bool in_order = true, pin_memory = false;
+  Device to = {};  // where the consumers want them
+  Decode decode = Decode::cpu;
   double timeout_s = 60;  // of waiting for a batch
   double start_s = 0;     // of arithmetic before a worker's first batch, as Python's imports
 };

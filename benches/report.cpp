@@ -141,6 +141,13 @@ void report(benchmark::State& state, const Samples& samples,
   state.counters["samples"] = static_cast<double>(seconds.size());
 }
 
+void report_nothing(benchmark::State& state, const std::string& why) {
+  while (state.KeepRunning()) state.SetIterationTime(1);
+  if (why.empty()) return;
+  state.counters["skipped"] = 1;
+  state.SetLabel("skipped: " + why);
+}
+
 void append_samples(const std::string& path, const SampleLine& line) {
   if (path.empty()) return;
   const nlohmann::ordered_json json = {{"name", line.name},

@@ -72,6 +72,8 @@ double quantile(std::vector<double> samples, double q);
 // their unit in the name: samples_per_s, flop_per_s.
 void report(benchmark::State& state, const Samples& samples,
             const std::map<std::string, double>& counters);
+// What is left out because of `why`, or (empty) measured by another rank, has a row still.
+void report_nothing(benchmark::State& state, const std::string& why);
 
 struct SampleLine {
   std::string name;  // as Google Benchmark reports it

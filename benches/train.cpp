@@ -196,6 +196,17 @@ void note_replaced(const Dataset& data) {
                            bad.size(), bad[0].path, bad[0].why);
 }
 
+// What nvJPEG was asked for and did not take.
+void note_decoded(const Workload& work, const Dataset& data) {
+  const auto* images = dynamic_cast<const ImageDataset*>(&data);
+  if (images == nullptr || work.decode == Decode::cpu) return;
+  const StageTimes stages = images->stages();
+  if (stages.on_gpu == stages.samples) return;
+  std::cerr << fmt::format(
+      "{}: {} of {} images decoded by the CPU: nvJPEG gets whole baseline JPEGs, YCbCr or grey\n",
+      kName, stages.samples - stages.on_gpu, stages.samples);
+}
+
 int train(const Flags& flags, const Place& place) {
   DatasetPtr data;  // one for all ranks of this process
   std::once_flag opened;
@@ -212,6 +223,7 @@ int train(const Flags& flags, const Place& place) {
     stopped = training.stopped();
   });
   if (data) note_replaced(*data);
+  if (data) note_decoded(flags.work, *data);
   if (flags.json && ranks.chief()) std::cout << summary(flags, epochs, stopped).dump(2) << "\n";
   if (stopped && ranks.chief()) std::cerr << kName << ": ended by a signal\n";
   return stop_wanted ? kInterrupted : 0;

@@ -169,12 +169,6 @@ class Cases {
   std::vector<Case> cases_;
 };
 
-void skip(benchmark::State& state, const std::string& why) {
-  while (state.KeepRunning()) state.SetIterationTime(1);
-  state.counters["skipped"] = 1;
-  state.SetLabel("skipped: " + why);
-}
-
 // Half of what is free, for a source and a target.
 std::string too_large(double bytes) {
   const double free = describe_memory()["available_bytes"].get<double>();
@@ -185,7 +179,7 @@ std::string too_large(double bytes) {
 void run_case(benchmark::State& state, const Case& c, const Flags& flags, double seconds,
               bool& wrong) {
   const std::string why = c.skipped.empty() ? too_large(c.bytes) : c.skipped;
-  if (!why.empty()) return skip(state, why);
+  if (!why.empty()) return report_nothing(state, why);
   try {
     const Samples samples = c.measure({.budget_seconds = seconds, .max_iterations = 5000});
     const double median = quantile(samples.seconds, 0.5);

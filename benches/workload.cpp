@@ -129,6 +129,7 @@ void add_flags(CLI::App& app, Workload& work) {
       ->check(CLI::Range(0, 1024));
   app.add_option("--on-bad-image", work.on_bad, "skip or refuse images that cannot be read")
       ->transform(CLI::CheckedTransformer(on_bad));
+  add_decode(app, work.decode);
   app.add_option("--kernels", work.kernels,
                  "reference, onednn or cuda (default: the best built in)");
   app.add_option_function<std::string>(
@@ -157,6 +158,12 @@ void add_flags(CLI::App& app, Workload& work) {
   app.add_flag("--oversubscribe", work.oversubscribe, "allow devices that share cores");
 }
 
+void add_decode(CLI::App& app, Decode& decode) {
+  const std::map<std::string, Decode> all = {{"cpu", Decode::cpu}, {"nvjpeg", Decode::nvjpeg}};
+  app.add_option("--decode", decode, "who decodes JPEGs: cpu, the workers; nvjpeg, the GPU")
+      ->transform(CLI::CheckedTransformer(all));
+}
+
 void check_kernels(const Workload& work) {
   require_known("kernels", work.kernels, backend_names());
   const DeviceType type = backend_named(work.kernels).device_type();
@@ -174,6 +181,7 @@ void check(const Workload& work) {
   if (!work.kernels.empty()) check_kernels(work);
   check_precision(work.precision, work.devices);
   check_mode(work.mode, work.devices);
+  for (const Device& device : work.devices) check_decode(work.decode, device);
   HM_REQUIRE(work.count() == 1 || traits.over_ranks || traits.over_devices,
              "mode {} uses one device, not {}", work.mode, work.count());
   work.ranks();
@@ -236,7 +244,8 @@ LoaderOptions loader_options(const Workload& work, Share share, Device device) {
                                         : 2,
           .seed = work.seed,
           .share = share,
-          .device = device};
+          .device = device,
+          .decode = work.decode};
 }
 
 Trainer::Trainer(const Workload& work, const Dataset& data, Comm& comm, Device device)

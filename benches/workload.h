@@ -28,7 +28,8 @@ struct Workload {
   std::string data = "synthetic";  // or what open_data opens
   int64_t samples = 0;             // of a synthetic set
   OnBadImage on_bad = OnBadImage::refuse;
-  int workers = -1;     // of the loader in each rank; -1: two for files, none for synthetic data
+  int workers = -1;  // of the loader in each rank; -1: two for files, none for synthetic data
+  Decode decode = Decode::cpu;
   std::string kernels;  // empty: the best built in
   Precision precision = Precision::f32;
   std::string optimizer = "sgd";
@@ -53,7 +54,8 @@ struct Workload {
   std::vector<Device> devices_together() const;
 };
 
-// The flags both programs take: --data, --workers, --on-bad-image, --kernels, --precision,
+// The flags both programs take: --data, --workers, --on-bad-image, --decode, --kernels,
+// --precision,
 // --optimizer and its numbers, --seed, --sync, --bucket-bytes, --sync-batchnorm,
 // --cores-per-device, --timeout,
 // --oversubscribe.
@@ -104,6 +106,9 @@ class Trainer {
   bool keep_;
   std::optional<Batch> kept_;
 };
+
+// --decode cpu or nvjpeg.
+void add_decode(CLI::App& app, Decode& decode);
 
 // The options of the loader that feeds `share` of this workload.
 LoaderOptions loader_options(const Workload& work, Share share, Device device);

@@ -41,6 +41,13 @@ class Loader(programs.TestCase):
         self.assertIn("/ranks:2/demand:1000", row["name"])
         self.assertTrue(0 <= row["stall_fraction"] <= 1)
 
+    def test_batches_for_a_gpu_that_is_not_here_are_skipped_with_a_word(self):
+        here, there = self.rows(*SMALL, "--workers", 1, "--to", "cpu:0,cuda:63")
+        self.assertGreater(here["samples_per_s"], 0)
+        self.assertTrue(there["name"].endswith("/to:cuda:63"))
+        self.assertEqual(there["skipped"], 1)
+        self.assertRegex(there["label"], "skipped: .*(GPU|CUDA)")
+
     def test_the_probes_tell_every_stage(self):
         rows = {r["name"]: r for r in self.rows(*SMALL, "--probe")}
         for name in ("solo/batch:4", "handover/workers:1/batch:4", "collate/batch:4",
@@ -96,6 +103,8 @@ class Loader(programs.TestCase):
         self.assert_refused(bench("--data", "cost:soon"), "cost:soon")
         self.assert_refused(bench("--data", "null", "--cache", "cold"), "cold")
         self.assert_refused(bench("--batch", "0"), "--batch")
+        self.assert_refused(bench("--decode", "nvjpeg"), "nvJPEG", "cuda device")
+        self.assert_refused(bench("--to", "cuda:63", "--decode", "nvjpeg"), "nvJPEG", "decode on the cpu")
         self.assert_refused(bench("--wokers", "1"), "--wokers", "--workers")
         empty = self.folder / "empty"
         (empty / "cat").mkdir(parents=True)
