@@ -15,14 +15,15 @@
 
 namespace howmany::gpu {
 
-// Why none can be: no GPU, or no nvJPEG. Empty when they can. Never throws.
-std::string no_image_decoder();
+// Why none can be by that GPU: it is not there, or no nvJPEG is, or that cannot start. Empty when
+// they can. Never throws.
+std::string no_image_decoder(int index);
 
 // One thread. While the GPU is at an image the host reads the next: what is asked for is there
 // after finish().
 class ImageDecoder {
  public:
-  // Throws Error where no_image_decoder() says why, or when nvJPEG cannot start.
+  // Throws Error where no_image_decoder() says why.
   explicit ImageDecoder(int index);
   ~ImageDecoder();  // when all is done
   ImageDecoder(const ImageDecoder&) = delete;

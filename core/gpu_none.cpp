@@ -44,7 +44,7 @@ void Stream::copy_in(void*, const void*, int64_t) { refuse(); }
 std::shared_ptr<void> Stream::mark() const { refuse(); }
 void Stream::finish() const { refuse(); }
 
-std::string no_image_decoder() { return unavailable(); }
+std::string no_image_decoder(int) { return unavailable(); }
 struct ImageDecoder::Lane {};
 ImageDecoder::ImageDecoder(int) { refuse(); }
 ImageDecoder::~ImageDecoder() = default;

@@ -6,7 +6,6 @@
 
 #include "core/data/sampler.h"
 #include "core/error.h"
-#include "core/gpu.h"
 #include "core/gpu_images.h"
 #include "core/id_range.h"
 #include "core/profile/range.h"
@@ -80,9 +79,7 @@ void check_decode(Decode decode, Device device) {
              "nvJPEG decodes on the GPU that gets the batches, not for {}: give a cuda device, or "
              "decode on the cpu",
              device.str());
-  const std::string why = device.index < gpu::count() ? gpu::no_image_decoder()
-                          : gpu::count() == 0         ? gpu::unavailable()
-                                                      : device.str() + " is not here";
+  const std::string why = gpu::no_image_decoder(device.index);
   HM_REQUIRE(why.empty(), "nvJPEG cannot be used, decode on the cpu: {}", why);
 }
 

@@ -117,7 +117,7 @@ float largest_difference(const std::vector<float>& a, const std::vector<float>& 
 class Nvjpeg : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
-    const std::string why = gpu::no_image_decoder();
+    const std::string why = gpu::no_image_decoder(gpu_.index);
     if (!why.empty()) GTEST_SKIP() << why;
     if (fake()) misused_ = fake()->misused;
   }

@@ -23,7 +23,7 @@ Nvjpeg open_nvjpeg() {
     } catch (const Error& e) {
       why += (why.empty() ? "" : "; ") + std::string(e.what());
     }
-  throw Error("no nvJPEG: " + why);
+  throw Error("no nvJPEG on LD_LIBRARY_PATH, as PyPI's nvidia-nvjpeg has it: " + why);
 }
 
 // One for each GPU, never ended, as that of cuBLASLt.
@@ -33,13 +33,13 @@ NvjpegHandle handle_of(int index) {
     NvjpegHandle handle = nullptr;
   };
   static auto* const all = new std::array<PerDevice, 64>;
+  const OnDevice on(index);  // throws when it is not there
   PerDevice& one = all->at(static_cast<size_t>(index));
   std::call_once(one.once, [&] {
-    const OnDevice on(index);
     const NvjpegStatus status = nvjpeg().create_ex(kNvjpegDefaultBackend, nullptr, nullptr,
                                                    kNvjpegInterpolate, &one.handle);
-    HM_ENSURE(status == NvjpegStatus::success, "[nvjpeg] it cannot start on cuda:{}: status {}",
-              index, static_cast<int>(status));
+    HM_ENSURE(status == NvjpegStatus::success, "nvJPEG cannot start on cuda:{}: status {}", index,
+              static_cast<int>(status));
   });
   return one.handle;
 }
@@ -120,10 +120,10 @@ const Nvjpeg& nvjpeg() {
 
 namespace gpu {
 
-std::string no_image_decoder() {
+std::string no_image_decoder(int index) {
   if (count() == 0) return unavailable();
   try {
-    cuda::nvjpeg();
+    cuda::handle_of(index);
     return "";
   } catch (const std::exception& e) {
     return e.what();
@@ -135,7 +135,7 @@ struct ImageDecoder::Lane {
   explicit Lane(int index) : handle(cuda::handle_of(index)), stream(index) {
     const cuda::OnDevice on(index);
     const auto status = cuda::nvjpeg().state_create(handle, &state);
-    HM_ENSURE(status == cuda::NvjpegStatus::success, "[nvjpeg] no state on cuda:{}: status {}",
+    HM_ENSURE(status == cuda::NvjpegStatus::success, "nvJPEG has no state on cuda:{}: status {}",
               index, static_cast<int>(status));
   }
   ~Lane() {
