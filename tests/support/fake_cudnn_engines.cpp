@@ -110,6 +110,32 @@ void each(const Index& extents, const std::function<void(const Index&)>& f) {
   }
 }
 
+size_t count(const Tensor& t) {
+  return static_cast<size_t>(
+      std::accumulate(t.extents.begin(), t.extents.end(), int64_t{1}, std::multiplies()));
+}
+
+// Every place of y with every weight and the place of x that it is given there: where they lie in
+// the order of their extents.
+template <typename F>
+void each_pair(const ConvolutionOf& c, const F& f) {
+  const Index &x = c.x.extents, &w = c.w.extents, &y = c.y.extents;
+  const auto source = [&](size_t d, int64_t to, int64_t tap) {
+    const int64_t from = to * c.stride[d] - c.padding[d] + tap * c.dilation[d];
+    return from < x[d + 2] ? from : -1;
+  };
+  each({y[0], y[1], y[2], y[3], w[2]}, [&](const Index& at) {
+    const int64_t n = at[0], o = at[1], down = source(0, at[2], at[4]);
+    if (down < 0) return;
+    for (int64_t i = 0; i < w[1]; ++i)
+      for (int64_t tap = 0; tap < w[3]; ++tap)
+        if (const int64_t right = source(1, at[3], tap); right >= 0)
+          f(static_cast<size_t>(((n * x[1] + i) * x[2] + down) * x[3] + right),
+            static_cast<size_t>(((o * w[1] + i) * w[2] + at[4]) * w[3] + tap),
+            static_cast<size_t>(((n * y[1] + o) * y[2] + at[2]) * y[3] + at[3]));
+  });
+}
+
 Tensor tensor(const Object& o, cudnnBackendAttributeName_t name) { return Tensor(o.object(name)); }
 
 // Of the pass that o is: its attribute.
@@ -313,32 +339,34 @@ void Run::write(const Tensor& t, const Index& at, double value, Values& inside) 
     std::memcpy(to + place * 2, &half, 2);
 }
 
-// Every pair of an image's place and a weight adds to one place of the result.
+std::vector<double> Run::all_of(const Tensor& t, const Values& inside, Reading value) const {
+  std::vector<double> all;
+  each(t.extents, [&](const Index& at) { all.push_back((this->*value)(t, at, inside)); });
+  return all;
+}
+
 void Run::convolve(const OperationOf& op, Values& inside) const {
   const ConvolutionOf c(*op.made);
-  std::map<Index, double> sums;
   const bool filter = is_filter(op.made->type), data = is_data(op.made->type);
-  each(op.result.extents, [&](const Index& at) { sums[at] = 0; });
-  each(c.y.extents, [&](const Index& y) {
-    each(c.w.extents, [&](const Index& w) {
-      if (w[0] != y[1]) return;
-      Index x{y[0], w[1], 0, 0};
-      for (size_t d : {0, 1}) {
-        x[d + 2] = y[d + 2] * c.stride[d] - c.padding[d] + w[d + 2] * c.dilation[d];
-        if (x[d + 2] < 0 || x[d + 2] >= c.x.extents[d + 2]) return;
-      }
-      if (filter)
-        sums[w] += input(c.x, x, inside) * input(c.y, y, inside);
-      else if (data)
-        sums[x] += input(c.w, w, inside) * input(c.y, y, inside);
-      else
-        sums[y] += input(c.x, x, inside) * input(c.w, w, inside);
-    });
+  const auto values = [&](const Tensor& t, bool is_result) {
+    return is_result ? std::vector<double>(count(t)) : all_of(t, inside, &Run::input);
+  };
+  std::vector<double> x = values(c.x, data), w = values(c.w, filter),
+                      y = values(c.y, !data && !filter);
+  std::vector<double>& sums = filter ? w : data ? x : y;
+  each_pair(c, [&](size_t at_x, size_t at_w, size_t at_y) {
+    if (filter)
+      w[at_w] += x[at_x] * y[at_y];
+    else if (data)
+      x[at_x] += w[at_w] * y[at_y];
+    else
+      y[at_y] += x[at_x] * w[at_w];
   });
-  for (const auto& [at, sum] : sums) {
+  size_t next = 0;
+  each(op.result.extents, [&](const Index& at) {
     const double kept = c.beta != 0 ? c.beta * read(op.result, at, inside) : 0;
-    write(op.result, at, c.alpha * sum + kept, inside);
-  }
+    write(op.result, at, c.alpha * sums[next++] + kept, inside);
+  });
 }
 
 void Run::pointwise(const OperationOf& op, Values& inside) const {
@@ -355,11 +383,17 @@ void Run::pointwise(const OperationOf& op, Values& inside) const {
 }
 
 void Run::multiply(const OperationOf& op, Values& inside) const {
-  const Tensor &a = op.inputs[0], &b = op.inputs[1];
-  each(op.result.extents, [&](const Index& at) {
+  const Tensor& t = op.inputs[0];
+  const std::vector<double> a = all_of(t, inside, &Run::read),
+                            b = all_of(op.inputs[1], inside, &Run::read);
+  const Index& y = op.result.extents;
+  const auto rows = y[2], columns = y[3], inner = t.extents[3];
+  each(y, [&](const Index& at) {
+    const int64_t matrix = at[0] * y[1] + at[1];
     double sum = 0;
-    for (int64_t k = 0; k < a.extents[3]; ++k)
-      sum += read(a, {at[0], at[1], at[2], k}, inside) * read(b, {at[0], at[1], k, at[3]}, inside);
+    for (int64_t k = 0; k < inner; ++k)
+      sum += a[static_cast<size_t>((matrix * rows + at[2]) * inner + k)] *
+             b[static_cast<size_t>((matrix * inner + k) * columns + at[3])];
     write(op.result, at, sum, inside);
   });
 }

@@ -28,6 +28,8 @@ class Run {
   using Values = std::map<int64_t, std::vector<double>>;  // of tensors inside, by their id
   double read(const Tensor& t, const Index& at, const Values& inside) const;
   double input(const Tensor& t, const Index& at, const Values& inside) const;  // as engines round
+  using Reading = double (Run::*)(const Tensor&, const Index&, const Values&) const;
+  std::vector<double> all_of(const Tensor& t, const Values& inside, Reading value) const;
   void write(const Tensor& t, const Index& at, double value, Values& inside) const;
   void convolve(const OperationOf& op, Values& inside) const;
   void pointwise(const OperationOf& op, Values& inside) const;
