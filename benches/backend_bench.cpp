@@ -188,10 +188,7 @@ int run_cases(const std::vector<BackendCase>& cases, const BackendFlags& flags, 
         ->Unit(benchmark::kMicrosecond);
   add_context({{"world", std::to_string(place.world)}, {"launcher", place.launcher}});
   google.insert(google.begin(), program);
-  std::vector<char*> arguments;
-  for (std::string& argument : google) arguments.push_back(argument.data());
-  const int code =
-      run_benchmarks(static_cast<int>(arguments.size()), arguments.data(), !ranks.chief());
+  const int code = run_benchmarks(std::move(google), !ranks.chief());
   return run.wrong_data ? 1 : code;
 }
 

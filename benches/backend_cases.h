@@ -51,8 +51,7 @@ std::string too_large(const BackendCase& c);
 // Deals out the time of a run: larger messages get more.
 class Schedule {
  public:
-  Schedule(const std::vector<BackendCase>& cases, double seconds,
-           int least_calls = kCallsForAnInterval);
+  Schedule(const std::vector<BackendCase>& cases, double seconds, int least_calls);
   // Seconds for the next case, below 0 when it does not fit into what is left.
   double take(const BackendCase& c);
   // What the last case was taken to need, from the size measured before it; 0: not known.

@@ -24,7 +24,7 @@ constexpr int kCallsForAnInterval = 7;  // fewer than six cannot bound a median
 // `least` calls, and checks the data that the timed calls left. Throws WrongData on every rank.
 CollectiveTimes time_collective(Comm& comm, Collective& op, double seconds,
                                 int least = kCallsForAnInterval);
-// Calls of the longest case there is time for, checks and warm-up included.
+// For how many calls a case of so few must have time: with what checks, warm-up and filling take.
 constexpr int calls_at_least(int least) { return least + 5; }
 
 struct OverlapTimes {

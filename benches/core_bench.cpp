@@ -130,14 +130,12 @@ int run(int argc, char** argv) {
   app.add_option("--samples", options.samples, "Append every sample to this file, a line each");
   std::vector<std::string> words = parse(app, argc, argv);
   words.insert(words.begin(), argv[0]);
-  std::vector<char*> rest;
-  for (std::string& word : words) rest.push_back(word.data());
 
   std::map<std::string, std::string> context;
   for (const int threads : std::set<int>{1, cpu_limits().usable})
     add_benchmarks(threads, options, context);
   add_context(context);
-  return run_benchmarks(static_cast<int>(rest.size()), rest.data());
+  return run_benchmarks(std::move(words));
 }
 
 }  // namespace

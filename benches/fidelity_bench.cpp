@@ -128,13 +128,11 @@ int run(int argc, char** argv) {
   Ranks ranks(place, {flags.backend});
   add_context({{"world", std::to_string(place.world)}, {"launcher", place.launcher}});
   google.insert(google.begin(), argv[0]);
-  std::vector<char*> arguments;
-  for (std::string& argument : google) arguments.push_back(argument.data());
   int code = 0;
   ranks.run(work, [&](Comm& comm, Device) {
     std::vector<BareLoop> loops = bare_loops(flags.backend, comm);
     add_cases(flags, comm, loops);
-    code = run_benchmarks(static_cast<int>(arguments.size()), arguments.data(), !ranks.chief());
+    code = run_benchmarks(google, !ranks.chief());
     comm.barrier();  // before the bare loops end
   });
   return code;

@@ -1,5 +1,10 @@
 #include "benches/graph_gain.h"
 
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <utility>
+
 #include "benches/verify.h"
 #include "core/error.h"
 #include "core/gpu.h"
@@ -7,8 +12,6 @@
 
 namespace howmany::benches {
 namespace {
-
-constexpr int kWarmUpRounds = 3;
 
 Trainer verified(Workload& work, const std::string& mode, const Dataset& data, Comm& alone) {
   work.mode = mode;
@@ -55,19 +58,14 @@ GraphGain measure_graph_gain(Workload work, const Dataset& data, Comm& alone,
   const int gpu = work.devices[0].index;
   Trainer plain = verified(work, "single:graph=off", data, alone);
   Trainer captured = verified(work, "single:graph=on", data, alone);
+  Turns all = in_turn(
+      options.rounds, [&] { return seconds_of(captured, gpu, options.together); },
+      [&] { return seconds_of(plain, gpu, options.together); });
   GraphGain found;
+  found.captured = std::move(all.ours);
+  found.plain = std::move(all.theirs);
   std::vector<double> gains;
-  // Neither always follows the other.
-  for (int round = -kWarmUpRounds; round < options.rounds; ++round) {
-    const bool first = round % 2 == 0;
-    const double before = first ? seconds_of(captured, gpu, options.together) : 0;
-    const double theirs = seconds_of(plain, gpu, options.together);
-    const double ours = first ? before : seconds_of(captured, gpu, options.together);
-    if (round < 0) continue;
-    found.captured.push_back(ours);
-    found.plain.push_back(theirs);
-    gains.push_back(theirs / ours);
-  }
+  std::ranges::transform(found.plain, found.captured, std::back_inserter(gains), std::divides());
   found.gain = quantile(gains, 0.5);
   found.interval = median_interval(std::move(gains));
   return found;

@@ -265,8 +265,6 @@ int run(int argc, char** argv) {
     return 0;
   }
   words.insert(words.begin(), argv[0]);
-  std::vector<char*> rest;
-  for (std::string& word : words) rest.push_back(word.data());
   for (const Device to : flags.to) check_decode(flags.run.decode, to);
   const LoaderData data(flags.data);
   HM_REQUIRE(flags.cache == "warm" || !data.files().empty(), "--cache cold: {} is in no file",
@@ -284,7 +282,7 @@ int run(int argc, char** argv) {
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond);
   add_context(context(data));
-  return run_benchmarks(static_cast<int>(rest.size()), rest.data());
+  return run_benchmarks(std::move(words));
 }
 
 }  // namespace

@@ -129,6 +129,16 @@ void add_gpus(std::map<std::string, double>& counters, const GpuActivity& gpus,
   counters["profile_gpu_refused_records"] = static_cast<double>(gpus.refused);
 }
 
+// Of this rank's steps but the one to warm up; empty when there are no others.
+std::map<std::string, double> parts_of(const Seen& seen) {
+  std::vector<StepUse> uses = step_uses(seen.ranges, kStep, current_track());
+  if (uses.size() < 2) return {};
+  uses.erase(uses.begin());
+  std::map<std::string, double> counters = parts_of(uses);
+  add_gpus(counters, seen.gpus, uses);
+  return counters;
+}
+
 double median(const Samples& samples) { return quantile(samples.seconds, 0.5); }
 
 }  // namespace
@@ -148,18 +158,14 @@ std::map<std::string, double> profile_steps(Comm& comm, double step_seconds,
   const Samples during = time_iterations(comm, exactly(steps, 1), ranged);
   Seen seen = watch.stop();
   const Samples after = time_iterations(comm, exactly(steps, 0), ranged);
-  std::vector<StepUse> uses = step_uses(seen.ranges, kStep, current_track());
-  std::map<std::string, double> counters;
-  if (comm.rank() == 0) {
-    HM_ENSURE(uses.size() > 1, "[profile] of {} steps, {} were recorded", steps, uses.size());
-    uses.erase(uses.begin());  // the one to warm up
-    counters = parts_of(uses);
-    add_gpus(counters, seen.gpus, uses);
-    counters["profile_cost_fraction"] = 2 * median(during) / (median(before) + median(after)) - 1;
-    counters["profile_after_fraction"] = median(after) / median(before) - 1;
-  }
-  const int64_t missing = write_trace(comm, seen, records, clock, options);
-  if (comm.rank() == 0) counters["profile_dropped_spans"] = static_cast<double>(missing);
+  std::map<std::string, double> counters = parts_of(seen);
+  const int64_t missing =
+      write_trace(comm, seen, records, clock, options);  // takes what is too much
+  if (comm.rank() != 0) return {};
+  HM_ENSURE(!counters.empty(), "[profile] none of {} steps was recorded", steps);
+  counters["profile_cost_fraction"] = 2 * median(during) / (median(before) + median(after)) - 1;
+  counters["profile_after_fraction"] = median(after) / median(before) - 1;
+  counters["profile_dropped_spans"] = static_cast<double>(missing);
   return counters;
 }
 

@@ -180,4 +180,10 @@ int run_benchmarks(int argc, char** argv, bool quiet) {
   return ran == 0 ? 2 : display.failed() ? 3 : 0;
 }
 
+int run_benchmarks(std::vector<std::string> arguments, bool quiet) {
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  return run_benchmarks(static_cast<int>(argv.size()), argv.data(), quiet);
+}
+
 }  // namespace howmany::benches

@@ -298,13 +298,6 @@ void refuse_interleaving(const std::vector<std::string>& google) {
                "{}: ranks would not run the same case at the same time", argument);
 }
 
-int run_registered(std::vector<std::string> google, const char* program, bool quiet) {
-  google.insert(google.begin(), program);
-  std::vector<char*> arguments;
-  for (std::string& argument : google) arguments.push_back(argument.data());
-  return run_benchmarks(static_cast<int>(arguments.size()), arguments.data(), quiet);
-}
-
 int run_cases(const std::vector<Case>& cases, const Images& images, const Flags& flags,
               const Place& place, std::vector<std::string> google, const char* program) {
   Ranks ranks(place, process_backends(cases, google));
@@ -315,11 +308,11 @@ int run_cases(const std::vector<Case>& cases, const Images& images, const Flags&
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond);
   add_context({{"world", std::to_string(place.world)}, {"launcher", place.launcher}});
-  return run_registered(std::move(google), program, !ranks.chief());
+  google.insert(google.begin(), program);
+  return run_benchmarks(std::move(google), !ranks.chief());
 }
 
-int run_graph_gain(const Flags& flags, const std::vector<std::string>& google,
-                   const char* program) {
+int run_graph_gain(const Flags& flags, std::vector<std::string> google, const char* program) {
   if (gpu::count() == 0) {
     std::cerr << fmt::format("{}: --graph-gain is skipped: {}\n", kName, gpu::unavailable());
     return 0;
@@ -332,7 +325,8 @@ int run_graph_gain(const Flags& flags, const std::vector<std::string>& google,
   for (const Workload& work : works) check(work);
   for (const Workload& work : works) register_graph_gain(work);
   add_context();
-  return run_registered(google, program, false);
+  google.insert(google.begin(), program);
+  return run_benchmarks(std::move(google));
 }
 
 int run(int argc, char** argv) {

@@ -52,9 +52,15 @@ struct PairedSamples {
   Samples ours, bare;
   std::vector<double> ratios;  // ours / bare, of neighbours
 };
+// Of each round what `ours` and `theirs` return, after a few rounds to warm up; neither always
+// follows the other, because what one leaves in the caches helps the next.
+struct Turns {
+  std::vector<double> ours, theirs;
+};
+Turns in_turn(int rounds, const std::function<double()>& ours,
+              const std::function<double()>& theirs);
 // body() as time_iterations times it, and `bare`, which returns the seconds that it timed by
-// itself, in turn; neither always follows the other, because what one leaves in the caches helps
-// the next. Collective.
+// itself, in turn. Collective.
 PairedSamples time_in_turn(Comm& comm, int rounds, const std::function<void()>& body,
                            const std::function<double()>& bare);
 
@@ -90,5 +96,6 @@ void append_samples(const std::string& path, const SampleLine& line);
 // it had. A `quiet` process (any rank but 0) prints and writes nothing. Returns 0; 2 for an unknown
 // flag or a filter that matches nothing; 3 when a benchmark ended in an error.
 int run_benchmarks(int argc, char** argv, bool quiet = false);
+int run_benchmarks(std::vector<std::string> arguments, bool quiet = false);  // the program's first
 
 }  // namespace howmany::benches

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "benches/support.h"
 #include "core/clock.h"
@@ -11,7 +12,7 @@
 namespace howmany::benches {
 namespace {
 
-constexpr int kWarmUpPairs = 4;
+constexpr int kWarmUpRounds = 4;
 
 double time_once(Comm& comm, const std::function<void()>& body) {
   comm.barrier();
@@ -96,18 +97,28 @@ Samples time_on_gpu(Comm& comm, const TimingOptions& options, int gpu,
   return samples;
 }
 
+Turns in_turn(int rounds, const std::function<double()>& ours,
+              const std::function<double()>& theirs) {
+  Turns all;
+  for (int round = -kWarmUpRounds; round < rounds; ++round) {
+    const bool first = round % 2 == 0;
+    const double before = first ? ours() : 0;
+    const double other = theirs();
+    const double own = first ? before : ours();
+    if (round < 0) continue;
+    all.ours.push_back(own);
+    all.theirs.push_back(other);
+  }
+  return all;
+}
+
 PairedSamples time_in_turn(Comm& comm, int rounds, const std::function<void()>& body,
                            const std::function<double()>& bare) {
+  Turns all = in_turn(
+      rounds, [&] { return time_once(comm, body); }, bare);
   PairedSamples pairs;
-  for (int round = -kWarmUpPairs; round < rounds; ++round) {
-    const bool first = round % 2 == 0;
-    const double before = first ? time_once(comm, body) : 0;
-    const double theirs = bare();
-    const double ours = first ? before : time_once(comm, body);
-    if (round < 0) continue;
-    pairs.ours.seconds.push_back(ours);
-    pairs.bare.seconds.push_back(theirs);
-  }
+  pairs.ours.seconds = std::move(all.ours);
+  pairs.bare.seconds = std::move(all.theirs);
   take_maxima(comm, pairs.bare.seconds);
   for (size_t i = 0; i < pairs.ours.seconds.size(); ++i)
     pairs.ratios.push_back(pairs.ours.seconds[i] / pairs.bare.seconds[i]);

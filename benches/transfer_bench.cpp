@@ -258,9 +258,7 @@ int run(int argc, char** argv) {
           [&](benchmark::State& s) { run_fidelity(s, against, time_pair, wrong); });
   add_context();
   google.insert(google.begin(), argv[0]);
-  std::vector<char*> arguments;
-  for (std::string& argument : google) arguments.push_back(argument.data());
-  const int code = run_benchmarks(static_cast<int>(arguments.size()), arguments.data());
+  const int code = run_benchmarks(std::move(google));
   return wrong ? 1 : code;
 }
 

@@ -55,10 +55,8 @@ struct Workload {
 };
 
 // The flags both programs take: --data, --workers, --on-bad-image, --decode, --kernels,
-// --precision,
-// --optimizer and its numbers, --seed, --sync, --bucket-bytes, --sync-batchnorm,
-// --cores-per-device, --timeout,
-// --oversubscribe.
+// --precision, --optimizer and its numbers, --seed, --sync, --bucket-bytes, --sync-batchnorm,
+// --cores-per-device, --timeout, --oversubscribe.
 void add_flags(CLI::App& app, Workload& work);
 // Throws std::invalid_argument: unknown names (the nearest suggested), devices that are not there
 // or too many, a batch smaller than the devices.

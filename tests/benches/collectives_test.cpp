@@ -148,7 +148,7 @@ TEST(Schedule, LeavesOutWhatCannotFit) {
   std::vector<BackendCase> cases(2);
   cases[0] = {"a", "all_reduce", "", {}, Dtype::f32, 1000};
   cases[1] = {"b", "all_reduce", "", {}, Dtype::f32, 1'000'000};
-  Schedule schedule(cases, 1);
+  Schedule schedule(cases, 1, kCallsForAnInterval);
   EXPECT_GT(schedule.take(cases[0]), 0);
   schedule.took(cases[0], 1);  // so the next takes a thousand seconds
   EXPECT_LT(schedule.take(cases[1]), 0);

@@ -99,7 +99,7 @@ class Interrupt(programs.TestCase):
                       for m in self.summary()["measurements"]}
         kept = by_devices["single/simple_net", "1"]
         self.assertGreater(kept["metrics"]["median_s"]["value"], 0)
-        self.assertNotRegex(" ".join(kept["flags"]), "failed|skipped")  # a busy machine may not converge
+        self.assertLessEqual(set(kept["flags"]), {"not converged"})  # as on a busy machine
         failed = by_devices[f"{mode}/simple_net", "2"]["flags"]
         self.assertRegex(" ".join(failed), r"failed: .*rank 1 of 2 was ended by signal 9 \(SIGKILL")
 

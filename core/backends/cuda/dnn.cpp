@@ -49,7 +49,7 @@ struct Call {
 // A copy stays with its tensor; what it is in must last until the engine was asked.
 const void* as_read(const Tensor& t, Half& kept, const OnDevice& on) {
   if (current_precision() != Precision::bf16) return t.raw();
-  kept = half_of({.data = t.data<float>(), .rows = 1, .columns = t.numel()}, &t, t.device(), on);
+  kept = half_of(t, on);
   return kept.data;
 }
 

@@ -34,14 +34,6 @@ void* part(const void* halves, const Attention& s, int64_t which) {
 
 int64_t count(const Attention& s) { return s.samples * s.times * s.heads * s.size; }
 
-// Stays with its tensor; must last until the engine was asked.
-Half halves_of(const Tensor& t, const OnDevice& on) {
-  return half_of({.data = t.data<float>(), .rows = 1, .columns = t.numel()}, &t, t.device(), on);
-}
-Tensor room_for(int64_t halves, Device device) {
-  return Tensor::empty({halves, 2}, Dtype::u8, device);
-}
-
 void widen(const Tensor& halves, float* to, const OnDevice& on) {
   cast_from_halves(static_cast<const uint16_t*>(halves.raw()), halves.shape()[0], to, on);
 }
@@ -52,11 +44,11 @@ bool dnn_attention(const Attention& s, const Tensor& qkv, float* lse, float* y,
                    const OnDevice& on) {
   if (!can(s)) return false;
   Values values(s);
-  Half in;
+  Half in;  // which must last until the engine was asked
   Tensor out;
   const auto places = [&] {
-    in = halves_of(qkv, on);
-    out = room_for(count(s), qkv.device());
+    in = half_of(qkv, on);
+    out = room_for_halves(count(s), qkv.device());
     dnn::Places all{part(in.data, s, 0), part(in.data, s, 1), part(in.data, s, 2), &values.scale};
     if (s.causal) all.push_back(&values.masked);
     all.insert(all.end(), {lse, out.mutable_raw()});
@@ -75,11 +67,11 @@ bool dnn_attention_backward(const Attention& s, const Tensor& qkv, const Tensor&
   Half in, result, gradient;
   Tensor carried, out;
   const auto places = [&] {
-    in = halves_of(qkv, on);
-    result = halves_of(y, on);
-    gradient = halves_of(dy, on);
+    in = half_of(qkv, on);
+    result = half_of(y, on);
+    gradient = half_of(dy, on);
     carried = Tensor::empty({s.samples * s.heads * s.times}, Dtype::f32, qkv.device());
-    out = room_for(3 * count(s), qkv.device());
+    out = room_for_halves(3 * count(s), qkv.device());
     dnn::Places all{part(in.data, s, 0), part(in.data, s, 1), part(in.data, s, 2)};
     all.insert(all.end(), {const_cast<void*>(result.data), const_cast<void*>(gradient.data),
                            const_cast<float*>(lse), &values.one, &values.scale});

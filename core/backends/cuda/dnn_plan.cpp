@@ -124,25 +124,16 @@ void execute(const Engine& engine, const Graph& graph, const Places& places, Dev
   of_device(device.index).execute(engine, pack, on);
 }
 
-struct Event {
-  Event() { cuda::check(cudaEventCreateWithFlags(&event, cudaEventDefault), "event"); }
-  ~Event() { cudaEventDestroy(event); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-  cudaEvent_t event = nullptr;
-};
-
 // Milliseconds; infinite when it fails.
 template <typename Run>
 float time_of(const Run& run, const OnDevice& on) try {
-  const Event begin, end;
   run();
-  cuda::check(cudaEventRecord(begin.event, on.stream()), "event");
+  const auto begin = recorded(on.stream(), cudaEventDefault);
   for (int i = 0; i < kRuns; ++i) run();
-  cuda::check(cudaEventRecord(end.event, on.stream()), "event");
-  cuda::check(cudaEventSynchronize(end.event), "event");
+  const auto end = recorded(on.stream(), cudaEventDefault);
+  cuda::check(cudaEventSynchronize(end.get()), "event");
   float time = 0;
-  cuda::check(cudaEventElapsedTime(&time, begin.event, end.event), "event");
+  cuda::check(cudaEventElapsedTime(&time, begin.get(), end.get()), "event");
   return time;
 } catch (const Error&) {
   return std::numeric_limits<float>::infinity();

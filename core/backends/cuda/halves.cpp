@@ -10,10 +10,6 @@ namespace {
 
 int64_t padded(int64_t columns) { return (columns + kPad - 1) / kPad * kPad; }
 
-Tensor room_for(int64_t elements, Device device) {
-  return Tensor::empty({elements, 2}, Dtype::u8, device);
-}
-
 // How elements lie in a copy: one after the other, or rows of so many padded.
 struct Rows {
   explicit Rows(int64_t stride) : row(stride % kPad == 0 ? 0 : stride), to(padded(row)) {}
@@ -60,7 +56,7 @@ class Kept {
   void make(const Tensor& whole, Rows rows, const OnDevice& on) {
     const int64_t elements = rows.position(whole.numel());
     stamp_ = {};
-    if (!room_ || room_.bytes() < 2 * elements) room_ = room_for(elements, whole.device());
+    if (!room_ || room_.bytes() < 2 * elements) room_ = room_for_halves(elements, whole.device());
     const int64_t columns = rows.row == 0 ? whole.numel() : rows.row;
     cast_to_halves({whole.data<float>(), whole.numel() / columns, columns, columns},
                    static_cast<uint16_t*>(room_.mutable_raw()), rows.row == 0 ? columns : rows.to,
@@ -85,18 +81,26 @@ std::shared_ptr<Kept> kept_of(const Tensor& whole) {
 
 Half fresh(const Matrix& m, Device device, const OnDevice& on) {
   const int64_t stride = padded(m.columns);
-  Tensor room = room_for(m.batch * m.rows * stride, device);
+  Tensor room = room_for_halves(m.batch * m.rows * stride, device);
   cast_to_halves(m, static_cast<uint16_t*>(room.mutable_raw()), stride, on);
   return {room, room.raw(), stride, m.rows * stride};
 }
 
 }  // namespace
 
+Tensor room_for_halves(int64_t elements, Device device) {
+  return Tensor::empty({elements, 2}, Dtype::u8, device);
+}
+
 Half half_of(const Matrix& m, const Tensor* whole, Device device, const OnDevice& on) {
   const Rows rows(m.stride);
   if (whole == nullptr || !rows.suit(m, m.data - whole->data<float>(), whole->numel()))
     return fresh(m, device, on);
   return kept_of(*whole)->half_of(m, *whole, rows, on);
+}
+
+Half half_of(const Tensor& t, const OnDevice& on) {
+  return half_of({.data = t.data<float>(), .rows = 1, .columns = t.numel()}, &t, t.device(), on);
 }
 
 uint16_t* kept_half_of(const Tensor& changed) {

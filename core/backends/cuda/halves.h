@@ -26,6 +26,11 @@ struct Half {
 // `whole` is the tensor that m is part of; null: unknown, and the copy is made anew.
 Half half_of(const Matrix& m, const Tensor* whole, Device device, const OnDevice& on);
 
+// The elements of t as they lie.
+Half half_of(const Tensor& t, const OnDevice& on);
+// Memory for so many.
+Tensor room_for_halves(int64_t elements, Device device);
+
 // For a kernel that writes all of `changed`, marked as changed before, and its copy with it: where
 // that is, element by element. It is good from now on. Null where none is kept.
 uint16_t* kept_half_of(const Tensor& changed);

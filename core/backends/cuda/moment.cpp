@@ -10,15 +10,9 @@ cudaEvent_t event_of(const std::shared_ptr<void>& owned) {
   return static_cast<cudaEvent_t>(owned.get());
 }
 
-// The event lives on after cudaEventDestroy until what waits for it has passed.
 std::shared_ptr<void> recorded(int index, unsigned flags) {
   cuda::refuse_in_capture("a moment");
-  const cuda::OnDevice on(index);
-  cudaEvent_t event = nullptr;
-  cuda::check(cudaEventCreateWithFlags(&event, flags), "event");
-  std::shared_ptr<void> owned(event, [](cudaEvent_t made) { cudaEventDestroy(made); });
-  cuda::check(cudaEventRecord(event, on.stream()), "event");
-  return owned;
+  return cuda::recorded(cuda::OnDevice(index).stream(), flags);
 }
 
 }  // namespace

@@ -25,18 +25,9 @@ auto preference_of(const ProblemKey& key) {
   return preference;
 }
 
-auto marked(cudaStream_t stream) {
-  cudaEvent_t event = nullptr;
-  check(cudaEventCreateWithFlags(&event, cudaEventDefault), "event");
-  auto mark = owned(event, cudaEventDestroy);
-  check(cudaEventRecord(event, stream), "event");
-  return mark;
-}
-using Mark = decltype(marked(nullptr));
-
 struct Trial {
   cublasLtMatmulAlgo_t algorithm;
-  std::vector<Mark> marks;  // before, between and after its runs
+  std::vector<std::shared_ptr<CUevent_st>> marks;  // before, between and after its runs
 };
 
 float least_time(const Trial& trial) {
@@ -150,10 +141,10 @@ void Problem::measure(Product p, const OnDevice& on) {
   for (const cublasLtMatmulAlgo_t& algorithm : algorithms_) {
     if (!run(p, algorithm, on)) continue;  // and its kernel is loaded
     Trial& trial = trials.emplace_back(algorithm);
-    trial.marks.push_back(marked(on.stream()));
+    trial.marks.push_back(recorded(on.stream(), cudaEventDefault));
     for (int i = 0; i < kTimes; ++i) {
       run(p, algorithm, on);
-      trial.marks.push_back(marked(on.stream()));
+      trial.marks.push_back(recorded(on.stream(), cudaEventDefault));
     }
   }
   if (trials.empty()) return;

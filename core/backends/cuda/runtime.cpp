@@ -91,6 +91,14 @@ void check(cudaError_t error, const char* what) {
       fmt::format("[cuda] {}: {} ({})", what, cudaGetErrorString(error), cudaGetErrorName(error)));
 }
 
+std::shared_ptr<CUevent_st> recorded(cudaStream_t stream, unsigned flags) {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, flags), "event");
+  std::shared_ptr<CUevent_st> owned(event, [](cudaEvent_t made) { cudaEventDestroy(made); });
+  check(cudaEventRecord(event, stream), "event");
+  return owned;
+}
+
 cudaStream_t stream_of(int index) { return made(index).stream; }
 cudaMemPool_t pool_of(int index) { return made(index).pool; }
 

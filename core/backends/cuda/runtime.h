@@ -8,6 +8,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <memory>
+
 #include "core/device.h"
 #include "core/tensor.h"
 
@@ -15,6 +17,9 @@ namespace howmany::cuda {
 
 // Throws Error with what failed and why.
 void check(cudaError_t error, const char* what);
+
+// A new event, recorded now. It lives on after cudaEventDestroy until what waits for it has passed.
+std::shared_ptr<CUevent_st> recorded(cudaStream_t stream, unsigned flags);
 
 // Of the device, made on first use and never ended: tensors may outlive every owner.
 cudaStream_t stream_of(int index);

@@ -67,12 +67,7 @@ void Stream::copy_in(void* to, const void* from, int64_t bytes) {
 
 std::shared_ptr<void> Stream::mark() const {
   const cuda::CurrentDevice on(index_);
-  cudaEvent_t event = nullptr;
-  cuda::check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync),
-              "event");
-  std::shared_ptr<void> owned(event, [](cudaEvent_t made) { cudaEventDestroy(made); });
-  cuda::check(cudaEventRecord(event, as_stream(raw_)), "event");
-  return owned;
+  return cuda::recorded(as_stream(raw_), cudaEventDisableTiming | cudaEventBlockingSync);
 }
 
 void Stream::finish() const { gpu::finish(mark()); }
