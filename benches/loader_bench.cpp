@@ -1,13 +1,15 @@
 // How fast batches come, by the number of loader workers, and where the time goes.
 //   loader/<data>/workers:N/batch:B/prefetch:P/as:threads[/ranks:R][/demand:D][/pin:on]
-//     [/order:any][/cache:cold][/to:cuda:0][/decode:nvjpeg]
+//     [/order:any][/cache:cold][/to:cuda:0][/decode:nvjpeg][/in_turn:on]
 //   loader/probe/{solo,worker,handover,collate,read,cores}/...   with --probe, instead
-// Seconds of a row are those of a batch (mean); samples are means of consecutive batches, or single
-// batches of solo. latency_* are the consumer's waits for a batch.
+// Seconds of a row are those of a batch (mean); samples are means of consecutive batches, of one
+// stretch each with --in-turn, or single batches of solo. latency_* are the consumer's waits for a
+// batch.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <memory>
 #include <set>
 
 #include "benches/loader_limits.h"
@@ -27,6 +29,7 @@ namespace {
 constexpr const char* kExamples =
     "Examples:\n"
     "  loader_bench --data photos --workers 0,1,2,4\n"
+    "  loader_bench --data photos --workers 2,3,4 --in-turn --budget-seconds 10\n"
     "  loader_bench --data photos --workers 2 --samples-per-second 900   # how long does it "
     "stall?\n"
     "  loader_bench --data synthetic --probe";
@@ -47,7 +50,7 @@ struct Flags {
   std::vector<int> prefetch = {2};
   std::string cache = "warm", samples;
   std::vector<Device> to = {Device{}};
-  bool probe = false, limits = false, any_order = false;
+  bool probe = false, limits = false, any_order = false, in_turn = false;
 };
 
 void add_flags(CLI::App& app, Flags& flags) {
@@ -91,7 +94,11 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--height", flags.data.height, "of a painted JPEG")->check(CLI::Range(8, 20'000));
   app.add_option("--cache", flags.cache, "warm, or cold: pages dropped, every file read once")
       ->check(CLI::IsMember({"warm", "cold"}));
-  app.add_option("--budget-seconds", flags.run.budget_s, "of timed batches, each case")
+  app.add_flag("--in-turn", flags.in_turn,
+               "all loaders at once, a short stretch of each in turn: for a machine whose speed "
+               "changes");
+  app.add_option("--budget-seconds", flags.run.budget_s,
+                 "of timed batches, each case; with --in-turn of everything a case needs")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--seed", flags.run.seed, "of the order");
@@ -134,8 +141,8 @@ Probed as_probed(const LoaderResult& result, const LoaderRun& run) {
                      {"latency_max_s", or_zero(result.waits, 1)},
                      {"first_batch_s", result.first_batch_s},
                      {"batches", static_cast<double>(result.batches)},
-                     {"cpu_s_per_sample", result.cpu_s_per_sample},
-                     {"bytes_per_worker", result.bytes_per_worker}};
+                     {"cpu_s_per_sample", result.cpu_s_per_sample}};
+  if (result.bytes_per_worker >= 0) probed.counters["bytes_per_worker"] = result.bytes_per_worker;
   if (half < 1) probed.counters["samples_per_s_half_width"] = half * result.samples_per_s;
   if (run.demand > 0) {
     probed.counters["stall_fraction"] = result.stall_fraction;
@@ -178,8 +185,8 @@ Case run_case(const LoaderData& data, LoaderRun run) {
   return c;
 }
 
-std::vector<Case> run_cases(const LoaderData& data, const Flags& flags) {
-  std::vector<Case> cases;
+std::vector<LoaderRun> runs_of(const Flags& flags) {
+  std::vector<LoaderRun> runs;
   for (const int workers : flags.workers)
     for (const int64_t batch : flags.batches)
       for (const int prefetch : flags.prefetch)
@@ -191,8 +198,32 @@ std::vector<Case> run_cases(const LoaderData& data, const Flags& flags) {
           run.to = to;
           run.cold = flags.cache == "cold";
           run.in_order = !flags.any_order;
-          cases.push_back(run_case(data, run));
+          runs.push_back(run);
         }
+  return runs;
+}
+
+// All are measured when the first is asked for.
+void take_turns(const LoaderData& data, const std::vector<LoaderRun>& runs,
+                std::vector<Case>& cases) {
+  const auto all = std::make_shared<std::vector<LoaderOutcome>>();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    cases[i].name += "/in_turn:on";
+    cases[i].measure = [&data, runs, all, i] {
+      if (all->empty())
+        *all = run_in_turn(data, runs, runs[0].budget_s * static_cast<double>(runs.size()));
+      const LoaderOutcome& outcome = all->at(i);
+      HM_ENSURE(outcome.error.empty(), "{}", outcome.error);
+      return as_probed(outcome.result, runs[i]);
+    };
+  }
+}
+
+std::vector<Case> run_cases(const LoaderData& data, const Flags& flags) {
+  const std::vector<LoaderRun> runs = runs_of(flags);
+  std::vector<Case> cases;
+  for (const LoaderRun& run : runs) cases.push_back(run_case(data, run));
+  if (flags.in_turn) take_turns(data, runs, cases);
   return cases;
 }
 
@@ -269,6 +300,7 @@ int run(int argc, char** argv) {
   const LoaderData data(flags.data);
   HM_REQUIRE(flags.cache == "warm" || !data.files().empty(), "--cache cold: {} is in no file",
              flags.data.data);
+  HM_REQUIRE(!flags.in_turn || flags.cache == "warm", "--in-turn is for --cache warm");
   HM_REQUIRE(!flags.any_order || flags.run.ranks == 1, "--any-order is for one rank, not {}",
              flags.run.ranks);
   if (flags.run.pin_memory)

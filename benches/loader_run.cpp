@@ -26,6 +26,7 @@ namespace {
 constexpr size_t kBlocks = 20, kFewestBlocks = 8;
 constexpr double kTight = 0.01;  // relative half width at which a run may end early
 constexpr double kColdEnough = 0.02;
+constexpr double kFillMore = 1.2;  // than the workers need to make batches ahead, as they just did
 
 double cpu_seconds() {
   rusage use{};
@@ -65,7 +66,8 @@ class Running {
         run_(run),
         set_(run.cold ? data.samples() : data.endless()),
         step_s_(run.demand > 0 ? static_cast<double>(run.batch) / run.demand : 0),
-        drop_(run.cold ? 0 : static_cast<size_t>(std::max(1, run.workers * run.prefetch))),
+        ahead_(static_cast<size_t>(run.workers) * static_cast<size_t>(run.prefetch)),
+        drop_(run.cold ? 0 : std::max<size_t>(1, ahead_)),
         waits_(static_cast<size_t>(run.ranks)),
         meet_(run.ranks) {}
 
@@ -141,38 +143,62 @@ class Running {
     const Clock::time_point start = Clock::now();
     spin_until(start +
                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(step_s_)));
-    if (rank == 0) spun_ += seconds_since(start);
+    if (rank == 0 && timing_) spun_ += seconds_since(start);
   }
 
   void note_arrival(bool more) {
-    if (seen_++ == 0) result_.first_batch_s = seconds_since(start_);
-    if (seen_ > drop_ + 1) {
+    if (result_.first_batch_s == 0) result_.first_batch_s = seconds_since(start_);
+    if (++seen_ > drop_ + 1) {
       times_.push_back(seconds_since(last_));
       result_.waits.push_back(*std::ranges::max_element(waits_));
     }
-    if (seen_ == drop_ + 1) {  // what was made ahead has been taken
-      timing_ = Clock::now();
-      cpu_ = cpu_seconds();
-      spun_ = 0;
-      stages_ = data_.stages();
-    }
+    if (seen_ == drop_ + 1) begin_timing();  // what was made ahead has been taken
     last_ = Clock::now();
-    enough_ = !more || (timing_ != Clock::time_point{} && done());
     if (!more && !times_.empty()) times_.pop_back(), result_.waits.pop_back();
-    if (enough_) {
-      memory_ = resident_bytes();
-      cpu_ = cpu_seconds() - cpu_;
-      stages_ = data_.stages() - stages_;
-    }
+    if (more && !(timing_ && done())) return;
+    end_timing();
+    enough_ = !more || !run_.next_stretch || !next_stretch();
+  }
+
+  void begin_timing() {
+    timing_ = Clock::now();
+    begun_ = times_.size();
+    cpu_ -= cpu_seconds();
+    stages_ = data_.stages() - result_.stages;
+  }
+
+  void end_timing() {
+    if (memory_ == 0) memory_ = resident_bytes();  // later others have grown
+    if (!timing_) return;
+    timing_.reset();
+    cpu_ += cpu_seconds();
+    result_.stages = data_.stages() - stages_;
+  }
+
+  // The first batches of the next one are those made ahead and those that workers then begin at
+  // once: neither tells how fast they come.
+  bool next_stretch() {
+    stretches_.push_back(block_means(times_since(begun_), 1).at(0));
+    std::this_thread::sleep_for(
+        std::chrono::duration<double>(kFillMore * static_cast<double>(ahead_) * stretches_.back()));
+    if (!run_.next_stretch()) return false;
+    seen_ = 0;
+    drop_ = run_.workers == 0 ? 0 : ahead_ + round() - 1;
+    return true;
+  }
+
+  std::vector<double> times_since(size_t first) const {
+    return {times_.begin() + static_cast<std::ptrdiff_t>(first), times_.end()};
   }
 
   bool done() {
-    const double spent = seconds_since(timing_);
-    const bool whole_rounds = times_.size() % round() == 0 && times_.size() >= 2 * round();
-    if (run_.cold || times_.size() < kFewestBlocks || !whole_rounds)
-      return spent > 4 * run_.budget_s;
+    const double spent = seconds_since(*timing_);
+    const size_t timed = times_.size() - begun_;
+    const bool whole_rounds = timed % round() == 0 && timed >= 2 * round();
+    if (run_.next_stretch) return whole_rounds && spent >= run_.budget_s;
+    if (run_.cold || timed < kFewestBlocks || !whole_rounds) return spent > 4 * run_.budget_s;
     if (spent >= run_.budget_s) return true;
-    if (spent < run_.budget_s / 3 || times_.size() % (16 * round()) != 0) return false;
+    if (spent < run_.budget_s / 3 || timed % (16 * round()) != 0) return false;
     result_.blocks.converged = relative_half_width(blocks()) < kTight;
     return result_.blocks.converged;
   }
@@ -188,7 +214,9 @@ class Running {
   void finish() {
     HM_ENSURE(!times_.empty(), "[loader_bench] {} batches are too few to time", seen_);
     result_.batches = static_cast<int64_t>(times_.size());
-    result_.blocks.seconds = times_.size() >= 2 ? blocks() : times_;
+    result_.blocks.seconds = run_.next_stretch    ? stretches_
+                             : times_.size() >= 2 ? blocks()
+                                                  : times_;
     const double total = std::accumulate(times_.begin(), times_.end(), 0.0);
     const auto samples = static_cast<double>(result_.batches * run_.batch * run_.ranks);
     result_.samples_per_s = samples / total;
@@ -198,20 +226,21 @@ class Running {
     result_.stall_half_width = half_width(block_means(result_.waits, stretches)) *
                                static_cast<double>(times_.size()) / total;
     result_.cpu_s_per_sample = std::max(0.0, cpu_ - spun_ * run_.ranks) / samples;
-    result_.stages = stages_;
   }
 
   const LoaderData& data_;
   const LoaderRun& run_;
   const Dataset& set_;
   const double step_s_;
-  const size_t drop_;
+  const size_t ahead_;  // batches made before they are asked for
+  size_t drop_;         // batches of this stretch that are not timed
   LoaderResult result_;
-  std::vector<double> waits_, times_;
-  size_t seen_ = 0;
+  std::vector<double> waits_, times_, stretches_;
+  size_t seen_ = 0, begun_ = 0;  // batches of this stretch; timed before it
   double memory_ = 0, cpu_ = 0, spun_ = 0;
-  Clock::time_point start_, timing_{}, last_;
-  StageTimes stages_;
+  Clock::time_point start_, last_;
+  std::optional<Clock::time_point> timing_;
+  StageTimes stages_;  // what they would be had only the timed ones been
   bool enough_ = false;
   std::atomic<bool> failed_ = false;
   std::exception_ptr error_;

@@ -3,6 +3,8 @@
 // training. Call from one thread.
 #pragma once
 
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "benches/loader_data.h"
@@ -24,10 +26,13 @@ struct LoaderRun {
   Decode decode = Decode::cpu;
   double timeout_s = 60;  // of waiting for a batch
   double start_s = 0;     // of arithmetic before a worker's first batch, as Python's imports
+  // When given, budget_s is that of a stretch: called after each, with the workers idle; returns
+  // whether, and when, another begins.
+  std::function<bool()> next_stretch = {};
 };
 
 struct LoaderResult {
-  Samples blocks;               // seconds a batch, means of consecutive batches
+  Samples blocks;               // seconds a batch, means of consecutive batches or of stretches
   std::vector<double> waits;    // of the slowest rank for each batch, after the first window
   int64_t batches = 0;          // timed, of each rank
   double samples_per_s = 0;     // of all ranks together
@@ -41,6 +46,16 @@ struct LoaderResult {
 };
 
 LoaderResult run_loader(const LoaderData& data, const LoaderRun& run);
+
+struct LoaderOutcome {
+  LoaderResult result;
+  std::string error;  // it failed; the others went on
+};
+// Several loaders alive at once and a stretch of each in turn, for `seconds` in all: the speed of a
+// shared machine wanders from second to second, and so is the same for all. As many stretches of
+// each, at least three.
+std::vector<LoaderOutcome> run_in_turn(const LoaderData& data, const std::vector<LoaderRun>& runs,
+                                       double seconds);
 
 // Means of `count` equal stretches of consecutive values, the rest of the division left out.
 std::vector<double> block_means(const std::vector<double>& values, size_t count);

@@ -40,9 +40,6 @@ struct LoaderResults {
   bool interrupted = false, out_of_time = false;
 };
 
-// A row of loader_bench as a measurement: what stands before the first "word:" is the case, the
-// rest are parameters; the rate's interval comes from the samples.
-Measurement measurement_of(const BenchRow& row, const std::vector<SampleLine>& samples);
 // "auto" is empty. Throws InputError for what is no list of numbers from 0 to 1024.
 std::vector<int> workers_from(const std::string& text);
 

@@ -122,7 +122,7 @@ class Advisor {
     return *best_;
   }
 
-  double sure_rate(const WorkersPoint& p) const { return howmany::sure_rate(p, facts_.points); }
+  double sure_rate(const WorkersPoint& p) const { return howmany::sure_rate(p, facts_); }
 
   void for_rate() {
     const WorkersPoint& chosen = first_near_best();

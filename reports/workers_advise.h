@@ -3,6 +3,7 @@
 // is measured next and are told as predictions. Values only; not tied to any thread.
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -15,23 +16,16 @@
 
 namespace howmany {
 
-// One number of workers, measured in one run or more; rates are of all devices together.
+// One number of workers, measured alone or in turn with others; rates are of all devices together.
 struct WorkersPoint {
   int workers = 0;
-  Metric rate;                  // samples/s as fast as batches come: the median of its runs
-  std::vector<double> runs;     // samples/s of each
+  Metric rate;  // samples/s as fast as batches come
+  // Samples/s of the rounds it took part in, without what the machine's speed did meanwhile.
+  std::vector<double> runs;
   std::optional<Metric> stall;  // share of the time waiting, when training at the demand
   double wait_p95_s = 0, wait_p99_s = 0, first_batch_s = 0, bytes_per_worker = 0;
   std::string error;  // it failed, if only once
 };
-
-// Keeps a run: of a new number as it is, else with the runs of that number. What a single run tells
-// of itself (the stall, waiting, memory) stays the first one's.
-void add_run(std::vector<WorkersPoint>& points, WorkersPoint run);
-
-// Samples/s, less what luck may have added to so few runs: by one standard error, from how far the
-// runs of the points differ and as single ones are known to. Numbers are compared by it.
-double sure_rate(const WorkersPoint& point, const std::vector<WorkersPoint>& points);
 
 struct WorkersFacts {
   LoaderDemand asked;
@@ -42,16 +36,30 @@ struct WorkersFacts {
   LoaderProbes probes;
   std::vector<WorkerBound> bounds;
   std::vector<WorkersPoint> points;
+  // Samples/s by workers of stretches taken in turn, a round after the other.
+  std::vector<std::map<int, double>> rounds;
   std::optional<double> cold_rate;  // samples/s of all devices, files not in memory
   int cold_workers = 0;
   double files = 0;   // in the folder; 0: none
   PythonCost python;  // part of the probes and points when it was measured
 };
 
-// The number of workers to measure next; nothing when the answer is decided. First the predicted
-// one, then the neighbour that decides: fewer while it suffices, more while it gains. Then, by
-// turns, again those that may be the best: runs differ by more than such numbers do.
-std::optional<int> next_trial(const WorkersFacts& facts);
+// Keeps rounds and makes `runs` and rates of all there are: the logarithm of a stretch is that of
+// its number, plus the machine's speed in its round, plus luck; by medians, as in Tukey's median
+// polish. Points that took part in none are told at the speed that the machine now has. Throws
+// std::invalid_argument for a number without a point or a rate that is not above 0.
+void add_rounds(WorkersFacts& facts, const std::vector<std::map<int, double>>& rounds);
+
+// Samples/s, less what luck may have added to so few runs: by one standard error, from how far the
+// runs of the points differ and as single ones are known to. Numbers are compared by it.
+double sure_rate(const WorkersPoint& point, const WorkersFacts& facts);
+
+// The numbers of workers to measure next: one, or several in turn; none when the answer is decided.
+// First the predicted one, then the neighbour that decides: fewer while it suffices, more while it
+// gains. Then those that may be the best, until it is told. Without a demand each is measured in
+// turn with the best so far: the speed of a shared machine differs from one second to the next by
+// more than such numbers do.
+std::vector<int> next_trials(const WorkersFacts& facts);
 
 struct WorkersLever {
   std::string what;

@@ -22,7 +22,7 @@ Json optional(const std::optional<double>& value) { return value ? finite(*value
 Json row_json(const WorkersFacts& facts, const WorkersPoint& p) {
   const double devices = facts.asked.devices;
   Json row = {{"workers", p.workers},
-              {"runs", p.runs.size()},
+              {"runs", std::max<size_t>(1, p.runs.size())},
               {"samples_per_s", p.error.empty() ? finite(p.rate.value) : Json()},
               {"samples_per_s_low", optional(p.rate.low)},
               {"samples_per_s_high", optional(p.rate.high)},
@@ -203,9 +203,11 @@ std::string render_workers(const nlohmann::json& answer, const std::string& sour
   text += "\n" + curve(root, color) + "\n" + wrapped(stages(root), kWidth, 2) + levers(root);
   return text + "\n" + bounds(root, color) +
          wrapped(
-             "Intervals: 95 %. Of several runs: where the median of as many new ones is to be "
-             "expected. Of one run, and of the stall: from stretches of it, which cannot see "
-             "what differs between runs.",
+             "Intervals: 95 %. Of several runs, taken in turn with those of the other numbers: "
+             "where "
+             "the median of as many new ones is to be expected as the numbers compare, whatever "
+             "the machine's speed does meanwhile. Of one run, and of the stall: from stretches of "
+             "it, which cannot see what differs between runs.",
              kWidth, 2) +
          "\n";
 }

@@ -15,6 +15,7 @@
 #include "reports/workers.h"
 #include "reports/workers_check.h"
 #include "reports/workers_demand.h"
+#include "reports/workers_rows.h"
 
 namespace howmany {
 namespace {

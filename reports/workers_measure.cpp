@@ -14,6 +14,7 @@
 #include "reports/scratch.h"
 #include "reports/statistics.h"
 #include "reports/workers.h"
+#include "reports/workers_rows.h"
 
 namespace howmany {
 namespace {
@@ -23,83 +24,14 @@ using Clock = std::chrono::steady_clock;
 constexpr double kRunTimeout = 120;  // beyond the timed seconds
 constexpr double kExpectedTrials = 5;
 constexpr double kLeastSeconds = 0.4, kMostSeconds = 5;  // of timed batches in one run
-// Of one run without a demand, as a share of the budget: shorter ones differ by more than their
-// number makes good.
-constexpr double kShare = 0.08, kMostOfMany = 1.5;
-constexpr double kColdSeconds = 1;  // left for files not in memory
-
-double counter(const BenchRow& row, const char* name, double otherwise = 0) {
-  const auto it = row.counters.find(name);
-  return it == row.counters.end() ? otherwise : it->second;
-}
-
-std::string unit_of(const std::string& counter) {
-  if (counter.ends_with("_fraction")) return "ratio";
-  if (counter.ends_with("bytes_per_s")) return "B/s";
-  if (counter.ends_with("_per_s")) return "1/s";
-  if (counter.ends_with("_s") || counter == "cpu_s_per_sample") return "s";
-  return counter.find("bytes") != std::string::npos ? "bytes" : "";
-}
-
-// The rate of what takes `seconds` a batch, of `each` samples.
-Metric rate_of(const std::vector<double>& seconds, double each) {
-  Metric rate{each / mean(seconds), "1/s", {}, {}, static_cast<int64_t>(seconds.size()),
-              "iterations"};
-  const auto interval = mean_interval(seconds);
-  if (interval && interval->low > 0) {
-    rate.low = each / interval->high;
-    rate.high = each / interval->low;
-  }
-  return rate;
-}
-
-// The last of that name. A row's name may go on where Google Benchmark adds to it, and so does the
-// name of a paced run.
-const SampleLine* line_of(const std::vector<SampleLine>& samples, const std::string& name) {
-  const SampleLine* found = nullptr;
-  for (const SampleLine& line : samples)
-    if (name.starts_with(line.name) && !line.seconds.empty() &&
-        (found == nullptr || line.name.size() >= found->name.size()))
-      found = &line;
-  return found;
-}
-
-Metric with_half_width(const BenchRow& row, const char* name, const char* unit) {
-  Metric metric{counter(row, name), unit, {}, {}, 1, "iterations"};
-  const double half = counter(row, (std::string(name) + "_half_width").c_str(), NAN);
-  if (!std::isfinite(half)) return metric;
-  metric.low = std::max(0.0, metric.value - half);
-  metric.high = std::min(1.0, metric.value + half);
-  return metric;
-}
+// Of one run without a demand, as a share of the budget: it is the first, and turns tell the rest.
+constexpr double kShare = 0.04, kMostAlone = 1, kShareOfNew = 0.3;
+constexpr double kLeastTurns = 1.5;  // seconds of each number
+constexpr double kStart = 1;         // seconds of a program beside what it times
+constexpr double kColdSeconds = 1;   // left for files not in memory
+constexpr const char* kTooMuch = "loader_bench told more than was asked";
 
 }  // namespace
-
-Measurement measurement_of(const BenchRow& row, const std::vector<SampleLine>& samples) {
-  Measurement m{"loader", "", {}, {}, {}};
-  std::string rest = row.name.substr(std::min(row.name.find('/') + 1, row.name.size()));
-  for (size_t part = 0; !rest.empty(); ++part) {
-    const size_t end = std::min(rest.find('/'), rest.size());
-    const std::string word = rest.substr(0, end);
-    const size_t colon = part == 0 ? std::string::npos : word.find(':');
-    if (colon != std::string::npos)
-      m.parameters[word.substr(0, colon)] = word.substr(colon + 1);
-    else
-      m.name += (m.name.empty() ? "" : "/") + word;
-    rest.erase(0, end + 1);
-  }
-  if (!row.error.empty()) m.flags.push_back("failed: " + row.error);
-  for (const auto& [name, value] : row.counters)
-    if (!name.ends_with("_half_width") && name != "samples")
-      m.metrics[name] = {value, unit_of(name), {}, {}, 1, "runs"};
-  const SampleLine* line = line_of(samples, row.name);
-  const auto rate = row.counters.find("samples_per_s");
-  if (line != nullptr && rate != row.counters.end())
-    m.metrics["samples_per_s"] = rate_of(line->seconds, rate->second * mean(line->seconds));
-  if (row.counters.contains("stall_fraction"))
-    m.metrics["stall_fraction"] = with_half_width(row, "stall_fraction", "ratio");
-  return m;
-}
 
 struct LoaderMeasuring::State {
   WorkersArguments arguments;
@@ -147,13 +79,14 @@ struct LoaderMeasuring::State {
     return all;
   }
 
-  // Runs the bench and keeps what it told. A row that failed is kept as such; nothing is returned
-  // when the bench died or was interrupted.
-  std::vector<BenchRow> run(const std::vector<std::string>& more, double seconds,
-                            std::string& why) {
+  // Runs the bench, `seconds` for each case, and keeps what it told. A row that failed is kept as
+  // such; nothing is returned when the bench died or was interrupted.
+  std::vector<BenchRow> run(const std::vector<std::string>& more, double seconds, std::string& why,
+                            size_t cases = 1) {
     const BenchScratch scratch(folder);
+    const double timed = seconds * static_cast<double>(cases);
     Command command{.argv = argv(more, seconds, scratch),
-                    .timeout_seconds = 10 * seconds + kRunTimeout};
+                    .timeout_seconds = 10 * timed + kRunTimeout};
     command.on_stderr = [this, line = std::string()](std::string_view text) mutable {
       if (arguments.verbose) return fmt::print(stderr, "{}", text);
       for (const char c : text) {
@@ -164,7 +97,7 @@ struct LoaderMeasuring::State {
     const Ended ended = run_command(command);
     if (ended.how == Ended::How::kInterrupted) results.interrupted = true;
     if (ended.how == Ended::How::kExited && ended.code == 2) throw InputError(ended.last_line());
-    overhead = std::max(0.0, ended.seconds - seconds);
+    overhead = std::max(0.0, ended.seconds - timed);
     std::vector<BenchRow> rows = read(scratch, why);
     if (rows.empty() && why.empty()) why = "loader_bench " + ended.describe();
     return rows;
@@ -201,48 +134,56 @@ struct LoaderMeasuring::State {
                dump_json({{"context", results.context}, {"benchmarks", rows}}));
   }
 
-  double short_seconds() const {
-    return std::clamp(kShare * arguments.time_budget, kLeastSeconds, kMostOfMany);
-  }
-
-  // With a demand each number is measured once, free and paced, and for longer.
-  double seconds_for_trial(const WorkersFacts& facts, bool again) const {
-    const bool paced = facts.asked.demand > 0 && !again;
-    const double trials = !facts.wanted.empty() ? static_cast<double>(facts.wanted.size())
-                          : paced               ? kExpectedTrials
-                                                : 1;
+  // With a demand each number is measured free and paced, and for longer.
+  double seconds_for_trial(const WorkersFacts& facts) const {
+    const bool paced = facts.asked.demand > 0;
+    const double trials =
+        !facts.wanted.empty() ? static_cast<double>(facts.wanted.size()) : kExpectedTrials;
     const double still = std::max(1.0, trials - static_cast<double>(facts.points.size()));
-    const double room = left() / (paced ? 2 * still + 1 : still) - overhead;
-    return std::clamp(room, kLeastSeconds, paced ? kMostSeconds : short_seconds());
+    const double room = left() / ((paced ? 2 : 1) * still + 1) - overhead;
+    const double alone = std::clamp(kShare * arguments.time_budget, kLeastSeconds, kMostAlone);
+    return std::clamp(room, kLeastSeconds, paced ? kMostSeconds : alone);
   }
 
-  bool will_measure_cold(const WorkersFacts& facts) const {
-    return results.context.contains("loader_format") && facts.probes.cold_error.empty();
+  double cold_seconds(const WorkersFacts& facts) const {
+    const bool will = results.context.contains("loader_format") && facts.probes.cold_error.empty();
+    return will ? kColdSeconds + overhead : 0;
   }
 
-  // What is measured again only makes surer: whole runs, and the cold epoch comes first.
-  bool has_time(const WorkersFacts& facts, bool again) const {
-    const double cold = will_measure_cold(facts) ? kColdSeconds + overhead : 0;
-    const double needed = again ? short_seconds() + cold : kLeastSeconds;
-    return facts.points.empty() || left() >= overhead + needed;
+  bool has_time(const WorkersFacts& facts) const {
+    return facts.points.empty() || left() >= overhead + kLeastSeconds;
   }
 
-  WorkersPoint measure(const WorkersFacts& facts, int workers, bool again) {
+  std::vector<std::string> options(const WorkersFacts& facts,
+                                   const std::vector<int>& workers) const {
+    return {"--workers", fmt::format("{}", fmt::join(workers, ",")),
+            "--ranks",   std::to_string(facts.asked.devices),
+            "--as",      facts.as};
+  }
+
+  WorkersPoint point_of(const BenchRow& row, int workers) const {
     WorkersPoint point;
     point.workers = workers;
-    const double seconds = seconds_for_trial(facts, again);
-    std::vector<std::string> more = {"--workers", std::to_string(workers),
-                                     "--ranks",   std::to_string(facts.asked.devices),
-                                     "--as",      facts.as};
-    const std::vector<BenchRow> free = run(more, seconds, point.error);
-    if (!take(free, point)) return point;
-    const BenchRow& row = free[0];
+    point.error = row.error;
+    if (!point.error.empty()) return point;
     point.wait_p95_s = counter(row, "latency_p95_s");
     point.wait_p99_s = counter(row, "latency_p99_s");
     point.first_batch_s = counter(row, "first_batch_s");
     point.bytes_per_worker = counter(row, "bytes_per_worker");
     point.rate = measurement_of(row, results.samples).metrics["samples_per_s"];
-    if (!(facts.asked.demand > 0) || again || results.interrupted) return point;
+    return point;
+  }
+
+  WorkersPoint measure(const WorkersFacts& facts, int workers) {
+    const double seconds = seconds_for_trial(facts);
+    std::vector<std::string> more = options(facts, {workers});
+    std::string why;
+    const std::vector<BenchRow> free = run(more, seconds, why);
+    WorkersPoint point;
+    point.workers = workers;
+    point.error = why;
+    if (take(free, point)) point = point_of(free[0], workers);
+    if (!(facts.asked.demand > 0) || !point.error.empty() || results.interrupted) return point;
     more.insert(more.end(), {"--samples-per-second", fmt::format("{:.6g}", facts.asked.demand)});
     const std::vector<BenchRow> paced = run(more, seconds, point.error);
     if (!take(paced, point)) return point;
@@ -252,10 +193,93 @@ struct LoaderMeasuring::State {
     return point;
   }
 
+  // Returns whether it was decided and measured.
+  bool measure_alone(WorkersFacts& facts, int workers) {
+    results.out_of_time = !has_time(facts);
+    if (results.out_of_time) return false;
+    WorkersPoint point = measure(facts, workers);
+    if (results.interrupted) return false;
+    const std::string stall =
+        point.stall ? fmt::format(", {:.1f} % stall", 100 * point.stall->value) : "";
+    tell(point.error.empty() ? fmt::format("{} workers: {} samples/s{} ({} left)", workers,
+                                           format_count(point.rate.value), stall, time_left())
+                             : fmt::format("{} workers: failed: {}", workers, point.error));
+    facts.points.push_back(std::move(point));
+    return true;
+  }
+
+  std::string time_left() const { return format_seconds(std::max(0.0, std::round(left()))); }
+
+  bool measure_in_turn(WorkersFacts& facts, const std::vector<int>& numbers) {
+    const double each = seconds_in_turn(facts, numbers);
+    if (each < kLeastTurns && !facts.points.empty()) return false;
+    std::vector<std::string> more = options(facts, numbers);
+    more.push_back("--in-turn");
+    std::string why;
+    const std::vector<BenchRow> rows = run(more, std::max(each, kLeastTurns), why, numbers.size());
+    if (!rows.empty() || results.interrupted) return !results.interrupted && add(facts, rows);
+    tell("in turn: failed: " + why);
+    return measure_each_alone(facts, numbers);
+  }
+
+  // Those of which nothing is known: one of them brought the program down.
+  bool measure_each_alone(WorkersFacts& facts, const std::vector<int>& numbers) {
+    bool any = false;
+    for (const int workers : numbers)
+      if (std::ranges::count(facts.points, workers, &WorkersPoint::workers) == 0)
+        any = measure_alone(facts, workers) || any;
+    return any;
+  }
+
+  // What is new takes a share of the time that is left, and the rest makes sure.
+  double seconds_in_turn(const WorkersFacts& facts, const std::vector<int>& numbers) const {
+    const bool known = std::ranges::all_of(numbers, [&](int workers) {
+      const auto point = std::ranges::find(facts.points, workers, &WorkersPoint::workers);
+      return point != facts.points.end() && !point->runs.empty();
+    });
+    const double room = left() - cold_seconds(facts) - kStart;
+    const double least = kLeastTurns * static_cast<double>(numbers.size());
+    const double part = known || !facts.wanted.empty() ? room : kShareOfNew * room;
+    return std::min(std::max(least, part), room) / static_cast<double>(numbers.size());
+  }
+
+  // Returns whether anything was.
+  bool add(WorkersFacts& facts, const std::vector<BenchRow>& rows) {
+    std::vector<std::map<int, double>> rounds;
+    std::vector<int> numbers;
+    for (const BenchRow& row : rows) {
+      numbers.push_back(std::stoi(measurement_of(row, {}).parameters.at("workers")));
+      add(facts, row, numbers.back(), rounds);
+    }
+    add_rounds(facts, rounds);
+    std::string told;
+    for (const WorkersPoint& p : facts.points)
+      if (std::ranges::count(numbers, p.workers) > 0)
+        told += fmt::format("{}{} workers {}", told.empty() ? "" : ", ", p.workers,
+                            p.error.empty() ? format_count(p.rate.value) : "failed: " + p.error);
+    if (!rows.empty()) tell(fmt::format("in turn: {} samples/s ({} left)", told, time_left()));
+    return !rounds.empty();
+  }
+
+  void add(WorkersFacts& facts, const BenchRow& row, int workers,
+           std::vector<std::map<int, double>>& rounds) const {
+    const auto known = std::ranges::find(facts.points, workers, &WorkersPoint::workers);
+    if (known == facts.points.end())
+      facts.points.push_back(point_of(row, workers));
+    else if (known->error.empty())
+      known->error = row.error;
+    const SampleLine* line = line_of(results.samples, row.name);
+    if (!row.error.empty() || line == nullptr) return;
+    const double samples = static_cast<double>(facts.asked.batch) * facts.asked.devices;
+    rounds.resize(std::max(rounds.size(), line->seconds.size()));
+    for (size_t r = 0; r < line->seconds.size(); ++r)
+      rounds[r][workers] = samples / line->seconds[r];
+  }
+
   static bool take(const std::vector<BenchRow>& rows, WorkersPoint& point) {
     if (rows.size() == 1 && rows[0].error.empty()) return true;
     if (rows.size() == 1) point.error = rows[0].error;
-    if (rows.size() > 1) point.error = "loader_bench told more than was asked";
+    if (rows.size() > 1) point.error = kTooMuch;
     return false;
   }
 };
@@ -309,27 +333,16 @@ void LoaderMeasuring::add_python(WorkersFacts& facts, PythonCost cost) {
 
 void LoaderMeasuring::measure_points(WorkersFacts& facts) {
   State& s = *state_;
-  while (const auto workers = next_trial(facts)) {
-    const bool again = std::ranges::count(facts.points, *workers, &WorkersPoint::workers) > 0;
-    if (!s.has_time(facts, again)) {
-      s.results.out_of_time = !again;
-      return;
-    }
-    WorkersPoint point = s.measure(facts, *workers, again);
-    if (s.results.interrupted) return;
-    const std::string stall =
-        point.stall ? fmt::format(", {:.1f} % stall", 100 * point.stall->value) : "";
-    s.tell(point.error.empty() ? fmt::format("{} workers: {} samples/s{} ({} left)", *workers,
-                                             format_count(point.rate.value), stall,
-                                             format_seconds(std::max(0.0, std::round(s.left()))))
-                               : fmt::format("{} workers: failed: {}", *workers, point.error));
-    add_run(facts.points, std::move(point));
+  for (bool more = true; more;) {
+    const std::vector<int> next = next_trials(facts);
+    if (next.empty()) return;
+    more = next.size() == 1 ? s.measure_alone(facts, next[0]) : s.measure_in_turn(facts, next);
   }
 }
 
 void LoaderMeasuring::measure_cold(WorkersFacts& facts, int workers) {
   State& s = *state_;
-  if (!s.will_measure_cold(facts) || s.left() < kColdSeconds) return;
+  if (s.cold_seconds(facts) == 0 || s.left() < kColdSeconds) return;
   std::string why;
   const std::vector<BenchRow> rows =
       s.run({"--workers", std::to_string(workers), "--ranks", std::to_string(facts.asked.devices),

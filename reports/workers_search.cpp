@@ -1,23 +1,18 @@
-// Which number of workers to measure next.
+// Which numbers of workers to measure next.
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <utility>
 
-#include "reports/backend_rounds.h"
-#include "reports/statistics.h"
 #include "reports/workers_advise.h"
 
 namespace howmany {
 namespace {
 
-constexpr size_t kMostPoints = 8, kRuns = 5;
-constexpr size_t kFewRuns = 3;          // tell whether the largest number gains
-constexpr double kNoGain = 0.03;        // of the rate, from more workers
-constexpr double kNearBest = 0.98;      // of the best rate
-constexpr double kUsualSpread = 0.03;   // of runs of one number
-constexpr double kContends = 0.94;      // of the best rate: another run may tell otherwise
-constexpr double kContendsOnce = 0.85;  // the same of a number that ran only once
+constexpr size_t kMostPoints = 8, kMostTurns = 40;
+constexpr size_t kFewTurns = 5;     // tell whether the largest number gains
+constexpr double kNoGain = 0.03;    // of the rate, from more workers
+constexpr double kNearBest = 0.98;  // of the best rate
+constexpr double kContends = 0.8;   // of the best rate, of a number that was measured alone
 // Of the best predicted rate. The model rounds its corners: as many workers as cores make 0.87.
 constexpr double kPredictedKnee = 0.85, kPredictedNear = 0.95;
 
@@ -46,29 +41,13 @@ double best_rate(const WorkersFacts& facts) {
 }
 
 double sure_rate(const WorkersFacts& facts, const WorkersPoint& p) {
-  return p.error.empty() ? howmany::sure_rate(p, facts.points) : 0;
+  return p.error.empty() ? howmany::sure_rate(p, facts) : 0;
 }
 
 double best_sure_rate(const WorkersFacts& facts) {
   double best = 0;
   for (const WorkersPoint& p : facts.points) best = std::max(best, sure_rate(facts, p));
   return best;
-}
-
-// Of the logarithm of a run, over all points that ran more than once; what is usual counts as one
-// more run.
-double spread_of_runs(const std::vector<WorkersPoint>& points) {
-  double squares = kUsualSpread * kUsualSpread;
-  size_t degrees = 1;
-  for (const WorkersPoint& p : points) {
-    std::vector<double> logs;
-    for (const double run : p.runs) logs.push_back(std::log(run));
-    if (logs.size() < 2) continue;
-    const double middle = mean(logs);
-    for (const double value : logs) squares += std::pow(value - middle, 2);
-    degrees += logs.size() - 1;
-  }
-  return std::sqrt(squares / static_cast<double>(degrees));
 }
 
 // The fewest that the model takes for enough (none, where a sample costs less than handing it
@@ -95,37 +74,38 @@ int search_limit(const WorkersFacts& facts) {
   return static_cast<int>(std::min<double>(most, useful));
 }
 
-using Points = std::vector<const WorkersPoint*>;
+// Whether it may suffice, as far as what was measured can tell.
+bool contends(const WorkersFacts& facts, const WorkersPoint& p) {
+  if (!(rate_of(p) > 0)) return false;
+  if (!facts.wanted.empty()) return true;
+  if (p.runs.empty()) return rate_of(p) >= kContends * best_rate(facts);
+  const double luck = rate_of(p) / sure_rate(facts, p);
+  return rate_of(p) * luck * luck >= kNearBest * best_rate(facts);
+}
 
-Points points_that(const WorkersFacts& facts, const std::function<bool(const WorkersPoint&)>& are) {
-  Points points;
+// The fastest first, as many as there is room for at once.
+std::vector<int> with_room(const WorkersFacts& facts, std::vector<const WorkersPoint*> points) {
+  std::ranges::stable_sort(points, std::greater(), [](const auto* p) { return rate_of(*p); });
+  std::vector<int> chosen;
+  int left = most_workers(facts.bounds);
+  for (const WorkersPoint* p : points) {
+    if (p->workers > left) continue;
+    left -= p->workers;
+    chosen.push_back(p->workers);
+  }
+  return chosen;
+}
+
+// Those that may be the best; none when each has enough runs, or one is left.
+std::vector<int> contenders(const WorkersFacts& facts, size_t enough) {
+  std::vector<const WorkersPoint*> all;
   for (const WorkersPoint& p : facts.points)
-    if (rate_of(p) > 0 && are(p)) points.push_back(&p);
-  return points;
-}
-
-// The one with the fewest runs; nothing when each has enough.
-std::optional<int> by_turns(const Points& points, size_t enough = kRuns) {
-  const auto next = std::ranges::min_element(
-      points, {}, [](const WorkersPoint* p) { return std::pair(p->runs.size(), p->workers); });
-  if (next == points.end() || (*next)->runs.size() >= enough) return {};
-  return (*next)->workers;
-}
-
-std::optional<int> next_wanted(const WorkersFacts& facts) {
-  for (const int w : facts.wanted)
-    if (!measured(facts, w)) return w;
-  if (facts.asked.demand > 0) return {};
-  return by_turns(points_that(facts, [](const auto&) { return true; }));
-}
-
-// A number that nothing contends with needs no other run.
-std::optional<int> next_contender(const WorkersFacts& facts, size_t enough = kRuns) {
-  const double best = best_rate(facts);
-  const Points contenders = points_that(facts, [&](const WorkersPoint& p) {
-    return rate_of(p) >= (p.runs.size() > 1 ? kContends : kContendsOnce) * best;
-  });
-  return contenders.size() > 1 ? by_turns(contenders, enough) : std::nullopt;
+    if (contends(facts, p)) all.push_back(&p);
+  std::vector<int> chosen = with_room(facts, all);
+  const bool told =
+      std::ranges::all_of(chosen, [&](int w) { return point_at(facts, w)->runs.size() >= enough; });
+  std::ranges::sort(chosen);
+  return told || chosen.size() < 2 ? std::vector<int>() : chosen;
 }
 
 int half_more(int workers) { return workers + std::max(1, workers / 2); }
@@ -181,9 +161,8 @@ std::optional<int> more_for_rate(const WorkersFacts& facts, int limit) {
 // Beyond the first number near the best: one more that does not gain, one fewer that loses.
 std::optional<int> next_for_rate(const WorkersFacts& facts, int limit) {
   const double best = best_sure_rate(facts);
-  if (best <= 0) return {};
+  if (best <= 0 || !contenders(facts, kFewTurns).empty()) return {};
   if (const auto more = more_for_rate(facts, limit)) return more;
-  if (next_contender(facts, kFewRuns)) return {};
   int chosen = limit, too_small = -1;
   for (const WorkersPoint& p : facts.points)
     if (sure_rate(facts, p) >= kNearBest * best) chosen = std::min(chosen, p.workers);
@@ -209,28 +188,34 @@ std::optional<int> next_new(const WorkersFacts& facts) {
   return is_new() ? next : std::nullopt;
 }
 
+// With the best so far, where both have room.
+std::vector<int> with_best(const WorkersFacts& facts, int next) {
+  const auto best = std::ranges::max_element(facts.points, {}, rate_of);
+  if (facts.asked.demand > 0 || best == facts.points.end() || !(rate_of(*best) > 0)) return {next};
+  if (best->workers + next > most_workers(facts.bounds)) return {next};
+  return {std::min(next, best->workers), std::max(next, best->workers)};
+}
+
+// What was asked for, together where there is room.
+std::vector<int> next_wanted(const WorkersFacts& facts) {
+  std::vector<int> next;
+  int left = most_workers(facts.bounds);
+  for (const int w : facts.wanted) {
+    if (measured(facts, w) || (!next.empty() && (facts.asked.demand > 0 || w > left))) continue;
+    next.push_back(w);
+    left -= w;
+  }
+  return next;
+}
+
 }  // namespace
 
-void add_run(std::vector<WorkersPoint>& points, WorkersPoint run) {
-  if (run.error.empty() && std::isfinite(run.rate.value)) run.runs = {run.rate.value};
-  const auto point = std::ranges::find(points, run.workers, &WorkersPoint::workers);
-  if (point == points.end()) return points.push_back(std::move(run));
-  if (point->error.empty()) point->error = run.error;
-  if (run.runs.empty()) return;
-  point->runs.push_back(run.rate.value);
-  point->rate = metric_over_rounds(point->runs, run.rate.unit);
-}
-
-double sure_rate(const WorkersPoint& point, const std::vector<WorkersPoint>& points) {
-  if (!std::isfinite(point.rate.value)) return 0;
-  const auto runs = static_cast<double>(std::max<size_t>(1, point.runs.size()));
-  return point.rate.value * std::exp(-spread_of_runs(points) / std::sqrt(runs));
-}
-
-std::optional<int> next_trial(const WorkersFacts& facts) {
-  if (!facts.wanted.empty()) return next_wanted(facts);
-  if (const auto next = next_new(facts)) return next;
-  return fed(facts) ? std::nullopt : next_contender(facts);
+std::vector<int> next_trials(const WorkersFacts& facts) {
+  if (const auto next = next_wanted(facts); !next.empty()) return next;
+  if (facts.wanted.empty())
+    if (const auto next = next_new(facts)) return with_best(facts, *next);
+  const bool paced = facts.asked.demand > 0 && !facts.wanted.empty();
+  return paced || fed(facts) ? std::vector<int>() : contenders(facts, kMostTurns);
 }
 
 }  // namespace howmany

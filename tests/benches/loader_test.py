@@ -85,6 +85,15 @@ class Loader(programs.TestCase):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         self.assertEqual([line["parameters"]["workers"] for line in lines], ["1", "2"])
 
+    def test_in_turn_every_number_has_as_many_stretches(self):
+        path = self.folder / "samples"
+        rows = self.rows(*SMALL, "--workers", "0,2", "--in-turn", "--samples", path)
+        for row in rows:
+            self.assertTrue(row["name"].endswith("/as:threads/in_turn:on"))
+            self.assertGreater(row["samples_per_s"], 0)
+        stretches = [json.loads(line)["seconds"] for line in path.read_text().splitlines()]
+        self.assertEqual([len(of) for of in stretches], [3, 3])
+
     def test_the_limits_are_json(self):
         limits = bench("--limits").json()
         self.assertGreater(limits["cores"], 0)
@@ -102,6 +111,7 @@ class Loader(programs.TestCase):
         self.assert_refused(bench("--data", self.folder / "none"), "none", "does not exist")
         self.assert_refused(bench("--data", "cost:soon"), "cost:soon")
         self.assert_refused(bench("--data", "null", "--cache", "cold"), "cold")
+        self.assert_refused(bench("--in-turn", "--cache", "cold"), "--in-turn", "warm")
         self.assert_refused(bench("--batch", "0"), "--batch")
         self.assert_refused(bench("--decode", "nvjpeg"), "nvJPEG", "cuda device")
         self.assert_refused(bench("--to", "cuda:63", "--decode", "nvjpeg"), "nvJPEG", "decode on the cpu")

@@ -2,6 +2,7 @@
 // InputError, or everything that reads them copes.
 #include "reports/json.h"
 #include "reports/workers.h"
+#include "reports/workers_rows.h"
 #include "tests/reports/loader_examples.h"
 #include "tests/support/fuzz_driver.h"
 

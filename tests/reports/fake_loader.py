@@ -37,8 +37,9 @@ def probes(a):
             row("loader/probe/read/threads:1/cache:cold", files_per_s=1e3)]
 
 
-def run(a):
-    workers, batch = int(a["workers"]), int(a["batch"])
+def run(a, workers):
+    """The row and the seconds of a batch, of a stretch each in turn."""
+    batch = int(a["batch"])
     rate = RATE * min(max(workers, 1), CORES)
     name = f"loader/painted/workers:{workers}/batch:{batch}/prefetch:{a['prefetch']}/as:threads"
     counters = {"samples_per_s": rate, "latency_p95_s": 0.01, "latency_p99_s": 0.02, "first_batch_s": 0.1,
@@ -51,7 +52,15 @@ def run(a):
     if a.get("cache") == "cold":
         name += "/cache:cold"
         counters["samples_per_s"] = rate / 2
-    return [row(name, **counters)], batch / rate
+    if "in-turn" in a:
+        name += "/in_turn:on"
+    stretches = [0.99, 1, 1.01, 1] * (2 if "in-turn" in a else 1)
+    return row(name, **counters), [batch / rate * f for f in stretches]
+
+
+def fail(row, how):
+    if how == "error":
+        row |= {"error_occurred": True, "error_message": "sample 7 is gone"}
 
 
 def misbehave(how):
@@ -70,7 +79,9 @@ def misbehave(how):
 def main():
     a = arguments(sys.argv[1:])
     what = "limits" if "limits" in a else "probe" if "probe" in a else a["workers"]
-    how = json.loads(os.environ.get("FAKE_FAIL", "{}")).get(what, "")
+    fails = json.loads(os.environ.get("FAKE_FAIL", "{}"))
+    numbers = what.split(",")
+    how = next((fails[n] for n in numbers if n in fails), "")
     if "FAKE_LOG" in os.environ and what != "limits":
         with open(os.environ["FAKE_LOG"], "a") as log:
             log.write(json.dumps(a | {"what": what}) + "\n")
@@ -78,18 +89,18 @@ def main():
     if what == "limits":
         print("not json" if how == "garbage" else json.dumps(limits()))
         return
-    rows, seconds = (probes(a), int(a["batch"]) / RATE) if what == "probe" else run(a)
-    if how == "error":
-        rows[0] |= {"error_occurred": True, "error_message": "sample 7 is gone"}
+    told = [(r, [int(a["batch"]) / RATE]) for r in probes(a)] if what == "probe" else [run(a, int(n)) for n in numbers]
+    for n, (r, _) in zip(numbers, told):
+        fail(r, fails.get(n))
     with open(a["benchmark_out"], "w") as out:
         if how == "garbage":
             out.write('{"context": {}, "benchmarks": [')
             return
         json.dump({"context": {"commit": "abc", "loader_files": "1000", "loader_format": "image_folder"},
-                   "benchmarks": rows}, out)
+                   "benchmarks": [r for r, _ in told]}, out)
     with open(a["samples"], "a") as out:
-        for r in rows:
-            out.write(json.dumps({"name": r["name"], "seconds": [seconds * f for f in (0.99, 1, 1.01, 1)]}) + "\n")
+        for r, seconds in told:
+            out.write(json.dumps({"name": r["name"], "seconds": seconds}) + "\n")
 
 
 if __name__ == "__main__":

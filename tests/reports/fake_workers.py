@@ -25,7 +25,8 @@ class FakeLoader(programs.TestCase):
         return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
 
     def trials(self):
-        return [int(run["workers"]) for run in self.started()
+        """The numbers of each run as fast as batches come: one, or several in turn."""
+        return [tuple(map(int, run["workers"].split(","))) for run in self.started()
                 if "workers" in run and "samples-per-second" not in run and run.get("cache") != "cold"]
 
     def answer(self):

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -89,41 +90,70 @@ inline WorkersFacts example_facts(double demand = 0, int devices = 1) {
   return facts;
 }
 
-// The n-th run of each number is off by the same noise in each call.
-inline double noise(uint64_t seed, int workers, size_t run, double sd) {
+// A factor of that standard deviation, the same in each call.
+inline double noise(uint64_t seed, int what, size_t run, double sd) {
   if (!(sd > 0)) return 1;
-  std::mt19937_64 random(seed * 1000003 + static_cast<uint64_t>(workers) * 1009 + run);
-  return std::normal_distribution<double>(1, sd)(random);
+  std::mt19937_64 random(seed * 1000003 + static_cast<uint64_t>(what) * 1009 + run);
+  return std::exp(std::normal_distribution<double>(0, sd)(random));
 }
 
-// Measures until the search has decided; returns the order of trials.
-inline std::vector<int> measure_on(const Machine& machine, WorkersFacts& facts, double sd = 0,
-                                   uint64_t seed = 0) {
-  std::vector<int> order;
+// What was measured, in order: a number alone or several in turn.
+using Order = std::vector<std::vector<int>>;
+
+inline int largest_of(const Order& order) {
+  int largest = 0;
+  for (const auto& numbers : order) largest = std::max(largest, std::ranges::max(numbers));
+  return largest;
+}
+
+constexpr size_t kRoundsAtOnce = 10;
+
+// Measures until the search has decided: `alone` makes a point, `in_turn` a rate in that round.
+template <typename Alone, typename InTurn>
+Order until_decided(WorkersFacts& facts, const Alone& alone, const InTurn& in_turn) {
+  Order order;
+  for (size_t round = 0; order.size() <= 50; round += kRoundsAtOnce) {
+    const std::vector<int> next = next_trials(facts);
+    if (next.empty()) break;
+    order.push_back(next);
+    if (next.size() == 1) facts.points.push_back(alone(next[0], round));
+    if (next.size() == 1) continue;
+    std::vector<std::map<int, double>> rounds(kRoundsAtOnce);
+    for (const int workers : next) {
+      if (std::ranges::count(facts.points, workers, &WorkersPoint::workers) == 0)
+        facts.points.push_back(alone(workers, round));
+      for (size_t r = 0; r < kRoundsAtOnce; ++r) rounds[r][workers] = in_turn(workers, round + r);
+    }
+    add_rounds(facts, rounds);
+  }
+  return order;
+}
+
+// Each run has luck of its own; what happens to the machine from one moment to the next is worse.
+constexpr double kWander = 4;
+
+inline Order measure_on(const Machine& machine, WorkersFacts& facts, double sd = 0,
+                        uint64_t seed = 0) {
   const double demand = facts.asked.demand;
   facts.probes.cores = machine.cores;
-  while (const auto next = next_trial(facts)) {
-    WorkersPoint p = example_point(facts, *next);
-    const auto again = static_cast<size_t>(std::count(order.begin(), order.end(), *next));
-    const double rate = machine.rate(*next) * noise(seed, *next, again, sd);
-    p.rate = example_metric(rate, 1);
-    if (demand > 0) p.stall->value = *next == 0 ? 0.5 : std::max(0.0, 1 - rate / demand);
-    add_run(facts.points, p);
-    order.push_back(*next);
-    if (order.size() > 50) break;
-  }
-  return order;
+  const auto rate = [&](int workers, size_t moment) {
+    return machine.rate(workers) * noise(seed, workers, moment, sd) *
+           noise(seed, 1 << 20, moment, kWander * sd);
+  };
+  const auto alone = [&](int workers, size_t moment) {
+    WorkersPoint p = example_point(facts, workers);
+    p.rate = example_metric(rate(workers, moment), 1);
+    if (demand > 0) p.stall->value = workers == 0 ? 0.5 : std::max(0.0, 1 - p.rate.value / demand);
+    return p;
+  };
+  return until_decided(facts, alone, rate);
 }
 
-// Measures on the made-up machine until the search has decided; returns the order of trials.
-inline std::vector<int> search(WorkersFacts& facts, double cores = 4) {
-  std::vector<int> order;
-  while (const auto next = next_trial(facts)) {
-    order.push_back(*next);
-    add_run(facts.points, example_point(facts, *next, cores));
-    if (order.size() > 50) break;
-  }
-  return order;
+// On the machine of those cores.
+inline Order search(WorkersFacts& facts, double cores = 4) {
+  const auto point = [&](int workers, size_t) { return example_point(facts, workers, cores); };
+  return until_decided(facts, point,
+                       [&](int workers, size_t r) { return point(workers, r).rate.value; });
 }
 
 }  // namespace howmany

@@ -14,6 +14,7 @@ namespace howmany {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -21,12 +22,13 @@ using ::testing::StartsWith;
 TEST(WorkersSearch, BeginsWithThePredictionAndEndsBesideIt) {
   for (const double demand : {100.0, 700.0, 900.0, 1300.0}) {
     WorkersFacts facts = example_facts(demand);
-    const std::vector<int> order = search(facts);
+    const Order order = search(facts);
     EXPECT_LE(order.size(), 4u) << demand;
     const int need = static_cast<int>(std::ceil(demand / 500));
     EXPECT_EQ(*advise_workers(facts).recommended, need) << demand;
-    EXPECT_THAT(order, Contains(need - 1)) << "one fewer does not suffice: measured, not assumed";
-    EXPECT_EQ(std::set<int>(order.begin(), order.end()).size(), order.size());
+    EXPECT_THAT(order, Contains(ElementsAre(need - 1)))
+        << "one fewer does not suffice: measured, not assumed";
+    EXPECT_EQ(std::set(order.begin(), order.end()).size(), order.size()) << "each once";
   }
 }
 
@@ -34,7 +36,7 @@ TEST(WorkersSearch, BeginsWithoutWorkersWhereHandingASampleOverCostsMoreThanMaki
   WorkersFacts facts = example_facts();
   facts.probes.caller_s = facts.probes.sample_s = 1e-6;
   facts.probes.handover_s = 8e-6;
-  EXPECT_EQ(next_trial(facts), 0);
+  EXPECT_THAT(next_trials(facts), ElementsAre(0));
 }
 
 TEST(WorkersSearch, FindsTheKneeWithoutADemand) {
@@ -49,7 +51,8 @@ TEST(WorkersSearch, FindsTheKneeWithoutADemand) {
 TEST(WorkersSearch, AWrongPredictionIsCorrectedByMeasuring) {
   WorkersFacts facts = example_facts(1300);
   facts.probes.cores = 1;  // the model believes in one core; there are four
-  EXPECT_LE(search(facts).size(), 8u);
+  search(facts);
+  EXPECT_LE(facts.points.size(), 8u);
   EXPECT_EQ(*advise_workers(facts).recommended, 3);
   facts = example_facts(450);
   facts.probes.sample_s /= 8;  // and here in workers too fast
@@ -73,30 +76,32 @@ TEST(WorkersSearch, NeverBeyondAHardBound) {
   for (const double demand : {0.0, 1900.0}) {
     WorkersFacts facts = example_facts(demand);
     facts.bounds.push_back({"/dev/shm (PyTorch)", 2, true, "64 MB free"});
-    for (const int w : search(facts)) EXPECT_LE(w, 2);
+    EXPECT_LE(largest_of(search(facts)), 2);
   }
   WorkersFacts none = example_facts();
   none.bounds.push_back({"/dev/shm (PyTorch)", 0, true, "1 MB free"});
-  EXPECT_EQ(search(none), std::vector<int>{0});
+  EXPECT_EQ(search(none), (Order{{0}}));
 }
 
-TEST(WorkersSearch, MeasuresWhatWasAskedForByTurnsAndNothingElse) {
+TEST(WorkersSearch, MeasuresWhatWasAskedForInTurnAndNothingElse) {
   WorkersFacts facts = example_facts();
   facts.wanted = {0, 3, 1};
-  EXPECT_EQ(search(facts), (std::vector<int>{0, 3, 1, 0, 1, 3, 0, 1, 3, 0, 1, 3, 0, 1, 3}));
+  EXPECT_EQ(search(facts), (Order{{0, 3, 1}, {0, 1, 3}, {0, 1, 3}, {0, 1, 3}}));
+  for (const WorkersPoint& p : facts.points) EXPECT_EQ(p.runs.size(), 40u);
   facts = example_facts(900);
   facts.wanted = {0, 3, 1};
-  EXPECT_EQ(search(facts), (std::vector<int>{0, 3, 1})) << "with a demand once, free and paced";
+  EXPECT_EQ(search(facts), (Order{{0}, {3}, {1}})) << "with a demand once, free and paced";
 }
 
 TEST(WorkersSearch, EndsWhenEverythingFails) {
   WorkersFacts facts = example_facts(900);
   int trials = 0;
-  while (const auto next = next_trial(facts)) {
+  for (auto next = next_trials(facts); !next.empty(); next = next_trials(facts)) {
+    ASSERT_EQ(next.size(), 1u) << "what failed takes no turns";
     WorkersPoint p;
-    p.workers = *next;
+    p.workers = next[0];
     p.error = "no more threads";
-    add_run(facts.points, p);
+    facts.points.push_back(p);
     ASSERT_LT(++trials, 20);
   }
   const WorkersAdvice advice = advise_workers(facts);
@@ -181,20 +186,14 @@ TEST(WorkersAdvice, ANumberThatMayBeMuchFasterLeavesDoubt) {
 
 TEST(WorkersAdvice, OneLuckyRunDoesNotBeatRunsThatDifferAsMuch) {
   WorkersFacts facts = example_facts();
-  const auto ran = [&](int workers, double rate) {
-    WorkersPoint run;
-    run.workers = workers;
-    run.rate = {rate, "1/s", {}, {}, 20, "iterations"};
-    add_run(facts.points, run);
-  };
-  for (const double rate : {930.0, 1000.0, 1070.0}) ran(2, rate);
-  ran(4, 1040);
+  for (const int workers : {1, 2, 4}) facts.points.push_back(example_point(facts, workers));
+  add_rounds(facts, {{{1, 500}, {2, 930}}, {{1, 510}, {2, 1000}}, {{1, 490}, {2, 1070}}});
+  facts.points[2].rate = example_metric(1040, 5);
   EXPECT_EQ(*advise_workers(facts).recommended, 2);
-  ran(6, 1300);
-  EXPECT_EQ(*advise_workers(facts).recommended, 6) << "more than luck";
-  facts.points.pop_back();
-  for (const double rate : {1060.0, 1070.0, 1080.0}) ran(4, rate);
-  EXPECT_EQ(*advise_workers(facts).recommended, 4) << "four such runs are not luck";
+  facts.points[2].rate = example_metric(1300, 5);
+  EXPECT_EQ(*advise_workers(facts).recommended, 4) << "more than luck";
+  add_rounds(facts, {{{2, 930}, {4, 1000}}, {{2, 1000}, {4, 1070}}, {{2, 1070}, {4, 1140}}});
+  EXPECT_EQ(*advise_workers(facts).recommended, 4) << "in each round it was faster";
 }
 
 TEST(WorkersAdvice, WithNothingLargerMeasuredIsUncertain) {

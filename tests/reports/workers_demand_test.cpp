@@ -8,6 +8,7 @@
 #include "reports/json.h"
 #include "reports/record.h"
 #include "reports/workers.h"
+#include "reports/workers_rows.h"
 #include "tests/reports/examples.h"
 #include "tests/reports/folder.h"
 

@@ -1,9 +1,12 @@
 // Where runs of one number differ by more than good numbers do: what is measured again, and how
 // often the answer is right all the same.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <stdexcept>
 
 #include "reports/workers_advise.h"
 #include "tests/reports/loader_examples.h"
@@ -11,7 +14,11 @@
 namespace howmany {
 namespace {
 
-constexpr uint64_t kSeeds = 100;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Not;
+
+constexpr uint64_t kSeeds = 40;
 
 WorkersPoint run_of(int workers, double rate) {
   WorkersPoint p;
@@ -22,99 +29,94 @@ WorkersPoint run_of(int workers, double rate) {
 
 WorkersFacts facts_with(const std::map<int, double>& rates) {
   WorkersFacts facts = example_facts();
-  for (const auto& [workers, rate] : rates) add_run(facts.points, run_of(workers, rate));
+  for (const auto& [workers, rate] : rates) facts.points.push_back(run_of(workers, rate));
   return facts;
 }
 
-TEST(WorkersRuns, ArePooledIntoTheMedianWithAnIntervalOfTheRuns) {
-  std::vector<WorkersPoint> points;
-  add_run(points, run_of(2, 1000));
-  ASSERT_EQ(points.size(), 1u);
-  EXPECT_EQ(*points[0].rate.low, 995) << "one run has its own interval";
-  add_run(points, run_of(2, 900));
-  add_run(points, run_of(3, 700));
-  add_run(points, run_of(2, 980));
-  ASSERT_EQ(points.size(), 2u);
-  EXPECT_EQ(points[0].runs, (std::vector<double>{1000, 900, 980}));
-  EXPECT_EQ(points[0].rate.value, 980);
-  EXPECT_EQ(points[0].rate.n, 3);
-  EXPECT_LT(*points[0].rate.low, 900);
-  EXPECT_GT(*points[0].rate.high, 1000);
+TEST(WorkersTurns, WhatAllOfARoundSufferedIsTakenOffEach) {
+  WorkersFacts facts = facts_with({{2, 1000}, {3, 1100}, {9, 123}});
+  add_rounds(facts, {{{2, 500}, {3, 550}}, {{2, 250}, {3, 275}}, {{2, 1000}, {3, 1100}}});
+  for (const double run : facts.points[0].runs) EXPECT_NEAR(run, 500, 1e-6);
+  for (const double run : facts.points[1].runs) EXPECT_NEAR(run, 550, 1e-6);
+  EXPECT_NEAR(facts.points[1].rate.value, 550, 1e-6);
+  EXPECT_EQ(facts.points[1].rate.n, 3);
+  EXPECT_NEAR(facts.points[2].rate.value, 61.5, 1e-6) << "alone: at the speed that is now";
 }
 
-TEST(WorkersRuns, ANumberThatFailsOnceHasFailed) {
-  std::vector<WorkersPoint> points;
-  add_run(points, run_of(2, 1000));
-  WorkersPoint failed;
-  failed.workers = 2;
-  failed.error = "a worker died";
-  add_run(points, failed);
-  ASSERT_EQ(points.size(), 1u);
-  EXPECT_EQ(points[0].error, "a worker died");
-  EXPECT_EQ(points[0].rate.value, 1000);
+TEST(WorkersTurns, NumbersThatNeverMetAreComparedByOneThatBothDid) {
+  WorkersFacts facts = facts_with({{2, 1}, {3, 1}, {4, 1}});
+  add_rounds(facts, {{{2, 1000}, {3, 900}}, {{2, 2000}, {3, 1800}}});
+  add_rounds(facts, {{{3, 90}, {4, 180}}, {{3, 45}, {4, 90}}});
+  EXPECT_NEAR(facts.points[2].rate.value / facts.points[0].rate.value, 1.8, 1e-6);
 }
 
-size_t runs_of(const std::vector<int>& order, int workers) {
-  return static_cast<size_t>(std::ranges::count(order, workers));
+TEST(WorkersTurns, OneStretchThatWasDisturbedChangesLittle) {
+  WorkersFacts facts = facts_with({{2, 1}, {3, 1}, {4, 1}});
+  std::vector<std::map<int, double>> rounds(9, {{2, 1000}, {3, 1100}, {4, 1050}});
+  rounds[4][3] = 100;
+  add_rounds(facts, rounds);
+  EXPECT_NEAR(facts.points[1].rate.value / facts.points[0].rate.value, 1.1, 1e-6);
 }
 
-TEST(WorkersRuns, ContendersTakeTurnsUntilEachHasFive) {
+TEST(WorkersTurns, OfUnknownNumbersOrWithoutARateAreRefused) {
+  WorkersFacts facts = facts_with({{2, 1}, {3, 1}});
+  EXPECT_THROW(add_rounds(facts, {{{5, 1}}}), std::invalid_argument);
+  EXPECT_THROW(add_rounds(facts, {{{2, 0}}}), std::invalid_argument);
+  EXPECT_THROW(add_rounds(facts, {{{2, std::nan("")}}}), std::invalid_argument);
+  EXPECT_TRUE(facts.rounds.empty());
+}
+
+TEST(WorkersTurns, AreTakenByThoseThatMayBeTheBest) {
+  WorkersFacts facts = facts_with({{1, 500}, {2, 1000}, {3, 850}, {4, 700}});
+  EXPECT_THAT(next_trials(facts), ElementsAre(2, 3)) << "one run tells little";
+  add_rounds(facts, std::vector(10, std::map<int, double>{{2, 1000}, {3, 850}}));
+  EXPECT_THAT(next_trials(facts), ElementsAre()) << "now it is told";
+}
+
+TEST(WorkersTurns, ANewNumberTakesThemWithTheBestSoFar) {
+  WorkersFacts facts = facts_with({{2, 1000}});
+  EXPECT_THAT(next_trials(facts), ElementsAre(2, 3));
+  facts.bounds.push_back({"/dev/shm (PyTorch)", 4, true, "200 MB free"});
+  EXPECT_THAT(next_trials(facts), ElementsAre(3)) << "not room for both";
+}
+
+TEST(WorkersTurns, GoOnUntilEachHasForty) {
   WorkersFacts facts = example_facts();
-  const std::vector<int> order = measure_on({2, 2, false}, facts);
-  EXPECT_EQ(runs_of(order, 1), 1u) << "half as fast: once is enough";
-  std::map<int, size_t> runs;
-  for (const int workers : order) {
-    ++runs[workers];
-    EXPECT_LE(runs[2], std::max<size_t>(2, runs[3] + 1));
-    EXPECT_LE(runs[3], runs[2]);
-  }
-  EXPECT_EQ(runs[2], 5u);
-  EXPECT_EQ(runs[3], 5u);
+  const Order order = measure_on({2, 2, false}, facts);
+  EXPECT_THAT(order, Contains(ElementsAre(2, 3)));
+  for (const WorkersPoint& p : facts.points)
+    EXPECT_GE(p.runs.size(), p.workers == 1 ? 10u : 40u) << p.workers;
+  EXPECT_EQ(facts.points.back().workers, 1);
+  EXPECT_EQ(facts.points.back().runs.size(), 10u) << "half as fast: told soon";
 }
 
-TEST(WorkersRuns, ANumberWithoutContendersIsNotRepeated) {
-  WorkersFacts facts = facts_with({{1, 500}, {2, 1000}, {3, 800}});
-  EXPECT_EQ(next_trial(facts), std::nullopt);
+TEST(WorkersTurns, AreForAsManyAsThereIsRoomForAtOnce) {
+  WorkersFacts facts = facts_with({{2, 1000}, {3, 990}, {4, 980}});
+  facts.bounds = {{"/dev/shm (PyTorch)", 6, true, "200 MB free"}};
+  EXPECT_THAT(next_trials(facts), ElementsAre(2, 3));
+  facts.bounds[0].most = 4;
+  EXPECT_THAT(next_trials(facts), Not(Contains(3)));
 }
 
-TEST(WorkersRuns, ANumberThatRanOnceContendsFromFurtherBelow) {
-  WorkersFacts facts = facts_with({{1, 500}, {2, 1000}, {3, 880}});
-  EXPECT_EQ(next_trial(facts), 2);
-  add_run(facts.points, run_of(2, 1000));
-  EXPECT_EQ(next_trial(facts), 3);
-  add_run(facts.points, run_of(3, 880));
-  EXPECT_EQ(next_trial(facts), std::nullopt) << "now it is told";
-}
-
-TEST(WorkersRuns, ADemandFarAwayDoesNotJumpBeyondTheCores) {
+TEST(WorkersTurns, ADemandFarAwayDoesNotJumpBeyondTheCores) {
   WorkersFacts facts = example_facts(90000);
-  EXPECT_LE(std::ranges::max(measure_on({2, 2, false}, facts)), 3);
+  EXPECT_LE(largest_of(measure_on({2, 2, false}, facts)), 3);
   facts = example_facts(90000);
-  EXPECT_LE(std::ranges::max(measure_on({8, 8, false}, facts)), 13) << "half more";
+  EXPECT_LE(largest_of(measure_on({8, 8, false}, facts)), 13) << "half more";
 }
 
-TEST(WorkersRuns, AContenderThatFallsBehindIsMeasuredNoMore) {
-  WorkersFacts facts = facts_with({{1, 500}, {2, 1000}, {3, 1000}});
-  EXPECT_EQ(next_trial(facts), 2);
-  add_run(facts.points, run_of(2, 1000));
-  EXPECT_EQ(next_trial(facts), 3);
-  add_run(facts.points, run_of(3, 800));
-  EXPECT_EQ(next_trial(facts), std::nullopt) << "900 of 1000";
-}
-
-TEST(WorkersRuns, FromNoWorkersTheSearchGoesToAsManyAsCores) {
-  WorkersFacts facts = example_facts();
-  add_run(facts.points, run_of(0, 500));
-  EXPECT_EQ(next_trial(facts), 4);
+TEST(WorkersTurns, FromNoWorkersTheSearchGoesToAsManyAsCores) {
+  WorkersFacts facts = facts_with({{0, 500}});
+  EXPECT_THAT(next_trials(facts), ElementsAre(0, 4));
   facts.probes.cores = 1;
-  EXPECT_EQ(next_trial(facts), 2) << "one never tells whether more pay";
+  EXPECT_THAT(next_trials(facts), ElementsAre(0, 2)) << "one never tells whether more pay";
 }
 
-TEST(WorkersRuns, ADemandThatNothingMeetsIsAnsweredByTheBestOfManyRuns) {
+TEST(WorkersTurns, ADemandThatNothingMeetsIsAnsweredByTheBestOfManyRuns) {
   WorkersFacts facts = example_facts(9000);
-  const std::vector<int> order = measure_on({2, 2, false}, facts);
+  measure_on({2, 2, false}, facts);
   EXPECT_EQ(*advise_workers(facts).recommended, 2);
-  EXPECT_EQ(runs_of(order, 2), 5u);
+  EXPECT_GE(std::ranges::find(facts.points, 2, &WorkersPoint::workers)->runs.size(), 40u);
 }
 
 struct Shares {
@@ -130,13 +132,13 @@ Shares shares_of(const std::vector<Machine>& all, double sd) {
   for (const Machine& machine : all)
     for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
       WorkersFacts facts = example_facts();
-      const std::vector<int> order = measure_on(machine, facts, sd, seed);
+      const Order order = measure_on(machine, facts, sd, seed);
       const int chosen = *advise_workers(facts).recommended;
       s.near += each * (machine.rate(chosen) >= 0.98 * machine.best());
       s.close += each * (machine.rate(chosen) >= 0.96 * machine.best());
       s.few += each * (chosen <= machine.needed() + 1);
       s.most_runs = std::max(s.most_runs, order.size());
-      s.most_workers = std::max(s.most_workers, std::ranges::max(order));
+      s.most_workers = std::max(s.most_workers, largest_of(order));
     }
   return s;
 }
@@ -175,8 +177,7 @@ TEST(WorkersNoise, TheNumberOfRunsStaysBounded) {
 
 TEST(WorkersNoise, AFlatCurveIsNotClimbed) {
   WorkersFacts facts = example_facts();
-  const std::vector<int> order = measure_on({1, 1, false}, facts);
-  EXPECT_LE(std::ranges::max(order), 2);
+  EXPECT_LE(largest_of(measure_on({1, 1, false}, facts)), 2);
   EXPECT_EQ(*advise_workers(facts).recommended, 0);
   EXPECT_LE(shares_of({{1, 1, false}}, kLong).most_workers, 4) << "nor with noise";
 }

@@ -1,0 +1,121 @@
+// What rounds of turns tell of each number of workers.
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "reports/backend_rounds.h"
+#include "reports/statistics.h"
+#include "reports/workers_advise.h"
+
+namespace howmany {
+namespace {
+
+constexpr double kUsualSpread = 0.03;  // of runs of one number
+constexpr int kPolishes = 10;
+
+using Round = std::map<int, double>;
+
+// Logarithms: log(stretch) = number's + round's + luck.
+class Polish {
+ public:
+  explicit Polish(const std::vector<Round>& rounds) : rounds_(rounds) {
+    for (const Round& round : rounds) begin(round);
+    for (int i = 0; i < kPolishes; ++i) {
+      fit_numbers();
+      for (size_t r = 0; r < rounds.size(); ++r) of_round_[r] = speed_in(rounds[r]);
+    }
+    usual_ = median(of_round_);
+  }
+
+  // Samples/s of each round of that number, as in a usual round.
+  std::vector<double> runs(int workers) const {
+    std::vector<double> all;
+    for (size_t r = 0; r < rounds_.size(); ++r)
+      if (const auto it = rounds_[r].find(workers); it != rounds_[r].end())
+        all.push_back(it->second * std::exp(usual_ - of_round_[r]));
+    return all;
+  }
+
+ private:
+  // By the numbers that rounds before had; those that are new are taken as this one tells.
+  void begin(const Round& round) {
+    of_round_.push_back(speed_in(round));
+    for (const auto& [workers, rate] : round)
+      of_number_.try_emplace(workers, std::log(rate) - of_round_.back());
+  }
+
+  double speed_in(const Round& round) const {
+    std::vector<double> left;
+    for (const auto& [workers, rate] : round)
+      if (const auto number = of_number_.find(workers); number != of_number_.end())
+        left.push_back(std::log(rate) - number->second);
+    return left.empty() ? 0 : median(left);
+  }
+
+  void fit_numbers() {
+    std::map<int, std::vector<double>> left;
+    for (size_t r = 0; r < rounds_.size(); ++r)
+      for (const auto& [workers, rate] : rounds_[r])
+        left[workers].push_back(std::log(rate) - of_round_[r]);
+    for (const auto& [workers, values] : left) of_number_[workers] = median(values);
+  }
+
+  const std::vector<Round>& rounds_;
+  std::vector<double> of_round_;
+  std::map<int, double> of_number_;
+  double usual_ = 0;
+};
+
+void check(const WorkersFacts& facts, const Round& round) {
+  for (const auto& [workers, rate] : round)
+    if (!(rate > 0) || std::ranges::count(facts.points, workers, &WorkersPoint::workers) == 0)
+      throw std::invalid_argument("a round of no known number of workers, or of no rate");
+}
+
+void scale(Metric& rate, double by) {
+  rate.value *= by;
+  if (rate.low) *rate.low *= by;
+  if (rate.high) *rate.high *= by;
+}
+
+// Of the logarithm of a run, over all rounds; what is usual counts as one more. Numbers and rounds
+// are fitted, and so less is left to tell.
+double spread_of_runs(const WorkersFacts& facts) {
+  double squares = kUsualSpread * kUsualSpread,
+         degrees = 2 - static_cast<double>(facts.rounds.size());
+  for (const WorkersPoint& p : facts.points) {
+    if (p.runs.empty()) continue;
+    const double middle = std::log(median(p.runs));
+    for (const double run : p.runs) squares += std::pow(std::log(run) - middle, 2);
+    degrees += static_cast<double>(p.runs.size()) - 1;
+  }
+  return std::sqrt(squares / std::max(1.0, degrees));
+}
+
+}  // namespace
+
+void add_rounds(WorkersFacts& facts, const std::vector<std::map<int, double>>& rounds) {
+  for (const Round& round : rounds) check(facts, round);
+  std::erase_if(facts.rounds, [](const Round& round) { return round.empty(); });
+  facts.rounds.insert(facts.rounds.end(), rounds.begin(), rounds.end());
+  if (facts.rounds.empty()) return;
+  const Polish polish(facts.rounds);
+  std::vector<double> faster;  // than when they were measured before, logarithms
+  for (WorkersPoint& p : facts.points) {
+    const double before = p.rate.value;
+    p.runs = polish.runs(p.workers);
+    if (p.runs.empty()) continue;
+    p.rate = metric_over_rounds(p.runs, "1/s");
+    if (before > 0) faster.push_back(std::log(p.rate.value / before));
+  }
+  for (WorkersPoint& p : facts.points)
+    if (p.runs.empty() && !faster.empty()) scale(p.rate, std::exp(mean(faster)));
+}
+
+double sure_rate(const WorkersPoint& point, const WorkersFacts& facts) {
+  if (!std::isfinite(point.rate.value)) return 0;
+  const auto runs = static_cast<double>(std::max<size_t>(1, point.runs.size()));
+  return point.rate.value * std::exp(-spread_of_runs(facts) / std::sqrt(runs));
+}
+
+}  // namespace howmany
