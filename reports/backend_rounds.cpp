@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "reports/backend_run.h"
@@ -35,6 +37,18 @@ Measurement merge(const Cell& cell) {
     if (!values.empty()) metric = metric_over_rounds(values, metric.unit);
   }
   return merged;
+}
+
+// The least that each can have when all that need more have that.
+double level(std::vector<double> needs, double left) {
+  std::ranges::sort(needs, std::greater<>());
+  auto sharing = static_cast<double>(needs.size());
+  for (const double most : needs) {
+    if (most <= left / sharing) break;
+    left -= most;
+    if (--sharing == 0) break;
+  }
+  return sharing > 0 ? left / sharing : 0;
 }
 
 }  // namespace
@@ -71,17 +85,43 @@ int plan_rounds(double budget, int backends, std::optional<int> asked) {
   return asked.value_or(room < kFewest ? 1 : std::min(room, kMost));
 }
 
-double RoundTime::seconds_each(double now, std::span<const std::string> runs) const {
+double RoundTime::left(double now, std::span<const std::string> runs) const {
   double left = budget_ - now;
   for (const std::string& backend : runs) {
-    const auto beside = beside_.find(backend);
-    left -= beside == beside_.end() ? kBesideSeconds : beside->second;
+    const auto last = last_.find(backend);
+    left -= last == last_.end() ? kBesideSeconds
+                                : std::max(0.0, last->second.seconds - last->second.measuring);
   }
-  return std::max(kLeastSeconds, left / static_cast<double>(runs.size()));
+  return left;
 }
 
-void RoundTime::took(const std::string& backend, double seconds, double measuring) {
-  beside_[backend] = std::max(0.0, seconds - measuring);
+double RoundTime::seconds_next(double now, std::span<const std::string> runs) const {
+  const double left = this->left(now, runs);
+  if (left <= kLeastSeconds) return kLeastSeconds;
+  std::vector<double> needs;
+  for (const std::string& backend : runs) {
+    const auto last = last_.find(backend);
+    needs.push_back(last == last_.end() ? left / static_cast<double>(runs.size())
+                                        : last->second.needs);
+  }
+  const bool enough = std::accumulate(needs.begin(), needs.end(), 0.0) <= left;
+  const double dealt =
+      enough ? std::max(needs.front(), level(needs, left)) : scarce(runs, needs, left);
+  return std::max(kLeastSeconds, dealt);
+}
+
+double RoundTime::scarce(std::span<const std::string> runs, const std::vector<double>& needs,
+                         double left) const {
+  std::set<std::string> had = whole_;
+  double owed = 0, others = 0;
+  for (size_t i = 0; i < runs.size(); ++i) (had.insert(runs[i]).second ? owed : others) += needs[i];
+  if (!whole_.contains(runs.front())) return needs.front() * std::min(1.0, left / owed);
+  return needs.front() * std::max(0.0, left - owed) / others;
+}
+
+void RoundTime::took(const std::string& backend, const Run& run) {
+  last_[backend] = run;
+  if (run.whole) whole_.insert(backend);
 }
 
 }  // namespace howmany
