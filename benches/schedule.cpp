@@ -9,7 +9,9 @@ namespace {
 
 constexpr double kAlwaysSeconds = 0.02;  // what takes no longer is measured in any case
 constexpr double kLeastSeconds = 2e-3;
-constexpr int64_t kFar = 64;  // times as large, the time of a message says nothing
+constexpr double kOwn = 0.5;          // of its share by weight, whatever the later cases may need
+constexpr double kBeyond = 0.1;       // of the time of all: not for so little is a case left out
+constexpr int64_t kSmall = 64 << 10;  // bytes: what is smaller takes about as long as a single byte
 
 using Costs = std::map<int64_t, CaseCost>;
 
@@ -20,7 +22,8 @@ double weight(const BackendCase& c) {
 std::string key(const BackendCase& c) { return c.op + c.work.backend; }
 
 CaseCost scaled(const Costs::value_type& seen, int64_t bytes) {
-  const double ratio = static_cast<double>(bytes) / static_cast<double>(seen.first);
+  const double ratio = static_cast<double>(std::max(bytes, kSmall)) /
+                       static_cast<double>(std::max(seen.first, kSmall));
   return {seen.second.fixed * ratio, seen.second.call * ratio};
 }
 
@@ -65,15 +68,21 @@ std::optional<Deal> Schedule::take(const BackendCase& c) {
   const double left = seconds_ - now_();
   const CaseCost cost = expected(c);
   const std::vector<CaseCost> others = later();
-  const bool fits = cost.of(1) + sum_below(others, cost.of(1)) <= left;
+  const bool fits = cost.of(1) + sum_below(others, cost.of(1)) <= left + kBeyond * seconds_;
   if (!fits && cost.of(1) >= kAlwaysSeconds) return {};
   const Fitting rest = fitting(others, left - cost.of(1), calls_);
   const bool usual = cost.of(calls_) <= std::max(left - rest.briefly, kAlwaysSeconds);
   const int calls = usual ? calls_ : 1;
-  double weights = 0;
-  for (size_t i = at; i < cases_.size(); ++i) weights += weight(cases_[i]);
-  const double spare = std::max(0.0, left - cost.of(calls) - rest.usually);
-  return Deal{std::max(kLeastSeconds, cost.of(calls) + spare * weight(c) / weights), calls};
+  const double share = weight(c) / weight_from(at);
+  const double spare = left - cost.of(calls) - rest.usually;
+  const double dealt = cost.of(calls) + std::max(0.0, spare) * share;
+  return Deal{std::max({kLeastSeconds, dealt, kOwn * left * share}), calls};
+}
+
+double Schedule::weight_from(size_t at) const {
+  double sum = 0;
+  for (; at < cases_.size(); ++at) sum += weight(cases_[at]);
+  return sum;
 }
 
 void Schedule::took(const BackendCase& c, const CaseCost& cost) { seen_[key(c)][c.bytes] = cost; }
@@ -91,17 +100,9 @@ CaseCost Schedule::expected(const BackendCase& c) const {
   return {std::min(cost.fixed, other.fixed), std::min(cost.call, other.call)};
 }
 
-bool Schedule::guessed_from_far(const BackendCase& c) const {
-  const auto found = seen_.find(key(c));
-  if (found == seen_.end()) return true;
-  const auto above = found->second.upper_bound(c.bytes);
-  return above != found->second.begin() && c.bytes / std::prev(above)->first > kFar;
-}
-
 std::vector<CaseCost> Schedule::later() const {
   std::vector<CaseCost> costs;
-  for (size_t i = next_; i < cases_.size(); ++i)
-    if (!guessed_from_far(cases_[i])) costs.push_back(expected(cases_[i]));
+  for (size_t i = next_; i < cases_.size(); ++i) costs.push_back(expected(cases_[i]));
   std::ranges::sort(costs, {}, [](const CaseCost& cost) { return cost.of(1); });
   return costs;
 }

@@ -31,8 +31,8 @@ class Schedule {
   CaseCost expected(const BackendCase& c) const;
 
  private:
-  bool guessed_from_far(const BackendCase& c) const;
-  std::vector<CaseCost> later() const;
+  double weight_from(size_t at) const;
+  std::vector<CaseCost> later() const;  // the shortest first
 
   const std::vector<BackendCase>& cases_;
   const double seconds_;

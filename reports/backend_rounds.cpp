@@ -16,6 +16,7 @@ namespace {
 constexpr double kBesideSeconds = 1.4;  // to start a bench and its ranks, and to end
 constexpr double kRoundSeconds = 4;     // below, too little is measured in one
 constexpr double kLeastSeconds = 1;     // for one backend
+constexpr double kMostToOwed = 0.75;    // of what is left, where the others need it too
 constexpr int kFewest = 3, kMost = 5;
 
 using Cell = std::vector<const Measurement*>;
@@ -39,16 +40,32 @@ Measurement merge(const Cell& cell) {
   return merged;
 }
 
-// The least that each can have when all that need more have that.
-double level(std::vector<double> needs, double left) {
-  std::ranges::sort(needs, std::greater<>());
+double sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+// What each has of `left` that has not what it needs: all the same, after those taken in this order
+// have that, while it is `better` for the rest that they do.
+template <typename Better>
+double level(std::vector<double> needs, double left, Better better) {
+  std::ranges::sort(needs, better);
   auto sharing = static_cast<double>(needs.size());
-  for (const double most : needs) {
-    if (most <= left / sharing) break;
-    left -= most;
+  for (const double need : needs) {
+    if (!better(need, left / sharing)) break;
+    left -= need;
     if (--sharing == 0) break;
   }
   return sharing > 0 ? left / sharing : 0;
+}
+
+// Of all, where there is enough: none has less than this.
+double lowest(const std::vector<double>& needs, double left) {
+  return level(needs, left, std::greater<>());
+}
+
+// Where there is not: none has more than this.
+double highest(const std::vector<double>& needs, double left) {
+  return level(needs, left, std::less<>());
 }
 
 }  // namespace
@@ -104,19 +121,22 @@ double RoundTime::seconds_next(double now, std::span<const std::string> runs) co
     needs.push_back(last == last_.end() ? left / static_cast<double>(runs.size())
                                         : last->second.needs);
   }
-  const bool enough = std::accumulate(needs.begin(), needs.end(), 0.0) <= left;
+  const bool enough = sum(needs) <= left;
   const double dealt =
-      enough ? std::max(needs.front(), level(needs, left)) : scarce(runs, needs, left);
+      enough ? std::max(needs.front(), lowest(needs, left)) : scarce(runs, needs, left);
   return std::max(kLeastSeconds, dealt);
 }
 
 double RoundTime::scarce(std::span<const std::string> runs, const std::vector<double>& needs,
                          double left) const {
   std::set<std::string> had = whole_;
-  double owed = 0, others = 0;
-  for (size_t i = 0; i < runs.size(); ++i) (had.insert(runs[i]).second ? owed : others) += needs[i];
-  if (!whole_.contains(runs.front())) return needs.front() * std::min(1.0, left / owed);
-  return needs.front() * std::max(0.0, left - owed) / others;
+  std::vector<double> owed, others;
+  for (size_t i = 0; i < runs.size(); ++i)
+    (had.insert(runs[i]).second ? owed : others).push_back(needs[i]);
+  const double first = std::min(sum(owed), std::max(kMostToOwed * left, left - sum(others)));
+  const double most =
+      whole_.contains(runs.front()) ? highest(others, left - first) : highest(owed, first);
+  return std::min(needs.front(), most);
 }
 
 void RoundTime::took(const std::string& backend, const Run& run) {

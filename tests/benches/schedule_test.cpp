@@ -23,11 +23,12 @@ std::vector<BackendCase> all_cases() {
 // what it was dealt, but no less than it costs.
 class Host {
  public:
-  explicit Host(unsigned seed) : random_(seed) {}
+  explicit Host(unsigned seed)
+      : random_(seed), latency_(std::uniform_real_distribution(1e-6, 500e-6)(random_)) {}
 
   CaseCost cost(const BackendCase& c) {
     if (!rates_.contains(c.op)) rates_[c.op] = std::uniform_real_distribution(0.5e9, 4e9)(random_);
-    const double call = 20e-6 + static_cast<double>(c.bytes) / rates_[c.op];
+    const double call = latency_ + static_cast<double>(c.bytes) / rates_[c.op];
     return {3 * call, call};
   }
   double sum(const std::vector<BackendCase>& cases, int calls) {
@@ -56,6 +57,7 @@ class Host {
 
  private:
   std::mt19937 random_;
+  const double latency_;
   std::map<std::string, double> rates_;
   double now_ = 0;
 };
@@ -72,48 +74,49 @@ class ScheduleOnAHost : public ::testing::Test {
   const std::vector<BackendCase> cases_ = all_cases();
 };
 
-TEST_F(ScheduleOnAHost, MeasureEveryCaseWithAllItsCallsInTwiceTheTimeThatTheyNeed) {
+TEST_F(ScheduleOnAHost, MeasuresEveryCaseWithAllItsCallsInTwiceTheTimeThatTheyNeed) {
   const double seconds = 2 * host_.sum(cases_, kCalls);
   EXPECT_EQ(with_calls(host_.measure(cases_, seconds), kCalls), std::ssize(cases_));
-  EXPECT_NEAR(host_.now() / seconds, 1, 0.1);
+  EXPECT_NEAR(host_.now() / seconds, 1, 0.15);
 }
 
-TEST_F(ScheduleOnAHost, MeasureEveryCaseWithFewerCallsBeforeOneIsLeftOut) {
+TEST_F(ScheduleOnAHost, MeasuresEveryCaseWithFewerCallsBeforeOneIsLeftOut) {
   const double seconds = host_.sum(cases_, kCalls);
   const std::vector<Deal> deals = host_.measure(cases_, seconds);
   EXPECT_EQ(with_calls(deals, 0), 0);
   EXPECT_GT(with_calls(deals, 1), 0);
   EXPECT_GT(with_calls(deals, kCalls), with_calls(deals, 1));
-  EXPECT_NEAR(host_.now() / seconds, 1, 0.1);
+  EXPECT_NEAR(host_.now() / seconds, 1, 0.15);
 }
 
-TEST_F(ScheduleOnAHost, LeaveOutTheLongestWhereThereIsNoTimeForOneCallOfEach) {
+TEST_F(ScheduleOnAHost, LeavesOutTheLongestWhereThereIsNoTimeForOneCallOfEach) {
   const std::vector<Deal> deals = host_.measure(cases_, 0.5 * host_.sum(cases_, 1));
-  double left_out = std::numeric_limits<double>::infinity(), measured = 0;
+  double left_out = 0, measured = 0;
   for (size_t i = 0; i < cases_.size(); ++i)
-    if (cases_[i].bytes == cases_.back().bytes)
-      deals[i].calls == 0 ? left_out = std::min(left_out, host_.cost(cases_[i]).call)
-                          : measured = std::max(measured, host_.cost(cases_[i]).call);
-  EXPECT_GT(with_calls(deals, 0), 0);
-  EXPECT_LT(with_calls(deals, 0), std::ssize(cases_) / 6);
-  EXPECT_LT(measured, left_out) << "of the largest size";
+    (deals[i].calls == 0 ? left_out : measured) += host_.cost(cases_[i]).call;
+  const auto out = static_cast<double>(with_calls(deals, 0));
+  const auto all = static_cast<double>(cases_.size());
+  EXPECT_GT(out, 0);
+  EXPECT_LT(out, all / 6);
+  EXPECT_GT(left_out / out, 5 * measured / (all - out)) << "on average";
 }
 
-TEST_F(ScheduleOnAHost, LeaveNothingOutBecauseOneCaseWasDisturbed) {
-  const auto disturbed =
-      std::ranges::find_if(cases_, [](const BackendCase& c) { return c.bytes == 4 << 20; });
-  ASSERT_NE(disturbed, cases_.end());
-  EXPECT_EQ(with_calls(host_.measure(cases_, 1.5 * host_.sum(cases_, kCalls), &*disturbed), 0), 0);
+TEST_F(ScheduleOnAHost, LeavesNothingOutBecauseOneCaseWasDisturbed) {
+  const double seconds = 1.5 * host_.sum(cases_, kCalls);
+  for (const BackendCase& c : cases_) {
+    if (c.bytes > 4 << 20) continue;  // which may really take what the others need
+    EXPECT_EQ(with_calls(host_.measure(cases_, seconds, &c), 0), 0) << c.name;
+  }
 }
 
 TEST(Schedule, LeavesOutWhatCannotFit) {
   std::vector<BackendCase> cases(2);
-  cases[0] = {"a", "all_reduce", "", {}, Dtype::f32, 1000};
-  cases[1] = {"b", "all_reduce", "", {}, Dtype::f32, 1'000'000};
+  cases[0] = {"a", "all_reduce", "", {}, Dtype::f32, 64 << 10};
+  cases[1] = {"b", "all_reduce", "", {}, Dtype::f32, 64 << 20};
   Schedule schedule(cases, 10, kCalls, [] { return 0; });
   EXPECT_EQ(schedule.take(cases[0]).value().calls, kCalls);
   schedule.took(cases[0], {.fixed = 1, .call = 2});
-  EXPECT_DOUBLE_EQ(schedule.expected(cases[1]).of(1), 3000);
+  EXPECT_DOUBLE_EQ(schedule.expected(cases[1]).of(1), 3072);
   EXPECT_FALSE(schedule.take(cases[1]));
 }
 

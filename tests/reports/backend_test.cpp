@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "reports/backend_command.h"
@@ -324,15 +323,22 @@ TEST(RoundTime, ASlowBackendHasWhatAFastOneDoesNotNeed) {
 }
 
 TEST(RoundTime, WhatLeftCasesOutHasOneWholeRunBeforeTheOthersHaveAnother) {
-  const auto all = dealt(13, {{"gloo", {.needs = 10, .whole = false}}, {"local", {.needs = 2}}},
+  const auto all = dealt(16, {{"gloo", {.needs = 10, .whole = false}}, {"local", {.needs = 2}}},
                          {"local", "gloo", "local", "gloo"});
-  EXPECT_NEAR(all[1], 10, 1e-9);
-  EXPECT_NEAR(std::accumulate(all.begin(), all.end(), 0.0), 13, 2);  // no run below a second
+  EXPECT_THAT(all, ::testing::ElementsAre(2, 10, 2, 2));
 }
 
-TEST(RoundTime, WhatIsTooLittleForAllIsSharedByNeed) {
+TEST(RoundTime, WhatNeedsLeastHasItWhereThereIsTooLittleForAll) {
   const auto all = dealt(12, {{"gloo", {.needs = 20}}, {"local", {.needs = 4}}}, {"local", "gloo"});
-  EXPECT_THAT(all, ::testing::ElementsAre(2, 10));
+  EXPECT_THAT(all, ::testing::ElementsAre(4, 8));
+}
+
+TEST(RoundTime, ABackendThatCannotBeWholeLeavesTheOthersAQuarter) {
+  RoundTime time(40);
+  time.took("gloo", {.needs = 1e6, .whole = false});
+  time.took("local", {.needs = 5});
+  EXPECT_DOUBLE_EQ(time.seconds_next(0, std::vector<std::string>{"gloo", "local", "gloo"}), 30);
+  EXPECT_DOUBLE_EQ(time.seconds_next(0, std::vector<std::string>{"local", "gloo", "gloo"}), 5);
 }
 
 TEST(TimeNeeded, IsTheSumOverRowsAndWasNotHadWhereOneWasLeftOut) {
