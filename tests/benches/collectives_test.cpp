@@ -103,7 +103,7 @@ TEST(CollectiveTiming, TimesAsManyCallsAsAskedHoweverLittleTimeThereIs) {
   });
 }
 
-TEST(CollectiveTiming, OneCallIsTimedWithoutMoreThanTheCheckedOnesWhereThereIsNoTimeForOthers) {
+TEST(CollectiveTiming, OneCallIsTimedWhereOneIsAskedForAndThereIsNoTimeForMore) {
   launch_threads(2, [&](Comm& comm) {
     Collective op("all_gather", Dtype::f32, 1 << 20, comm);
     const CollectiveTimes times = time_collective(comm, op, 1e-9, 1);

@@ -120,6 +120,22 @@ TEST(Schedule, LeavesOutWhatCannotFit) {
   EXPECT_FALSE(schedule.take(cases[1]));
 }
 
+TEST(Schedule, LeavesOutTheLongerForTheSakeOfAShorterThatIsLater) {
+  const int64_t small = 64 << 10, large = 640 << 10;
+  std::vector<BackendCase> cases(4);
+  cases[0] = {"a", "all_reduce", "", {}, Dtype::f32, small};
+  cases[1] = {"b", "broadcast", "", {}, Dtype::f32, small};
+  cases[2] = {"c", "all_reduce", "", {}, Dtype::f32, large};
+  cases[3] = {"d", "broadcast", "", {}, Dtype::f32, large};
+  Schedule schedule(cases, 8.9, kCalls, [] { return 0; });
+  EXPECT_TRUE(schedule.take(cases[0]));
+  EXPECT_TRUE(schedule.take(cases[1]));
+  schedule.took(cases[0], {.fixed = 0.5, .call = 0.4});
+  schedule.took(cases[1], {.fixed = 0.05, .call = 0.05});
+  EXPECT_FALSE(schedule.take(cases[2])) << "nine seconds, and one for the other";
+  EXPECT_TRUE(schedule.take(cases[3]));
+}
+
 TEST(Schedule, MeasuresWhatTakesNoTimeEvenWhenNoneIsLeft) {
   std::vector<BackendCase> cases(2);
   cases[0] = {"a", "all_reduce", "", {}, Dtype::f32, 1000};
