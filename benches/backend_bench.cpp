@@ -6,6 +6,7 @@
 #include "benches/backend_cases.h"
 #include "benches/collective_timing.h"
 #include "benches/program.h"
+#include "benches/schedule.h"
 #include "benches/verify.h"
 #include "core/error.h"
 
@@ -41,8 +42,10 @@ void add_own_flags(CLI::App& app, BackendFlags& flags) {
   app.add_option("--budget-seconds", flags.budget_seconds, "wall clock for all cases")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--least-calls", flags.least_calls,
-                 "timed calls of a case, however long one takes; below 7 without an interval")
+  app.add_option(
+         "--least-calls", flags.least_calls,
+         "timed calls of a case, however long one takes, but one where else a case would be "
+         "left out; below 7 without an interval")
       ->check(CLI::Range(1, 5000))
       ->capture_default_str();
   app.add_option("--samples", flags.samples, "append every timed call to this file")
@@ -59,37 +62,43 @@ struct Outcome {
   CollectiveTimes times;
   OverlapTimes overlap;
   std::string skipped;
+  double needs = 0;  // seconds, with as many calls as are asked for; 0: not known
 };
 
-// Rank 0 decides, as only its process keeps the schedule; all go along.
-double allowance(const BackendCase& c, Comm& comm, Schedule& schedule, Outcome& outcome) {
-  double seconds = 0;
+// Rank 0 decides, as only its process keeps the schedule; all go along. No calls: left out.
+Deal agreed_deal(const BackendCase& c, Comm& comm, Schedule& schedule, Outcome& outcome) {
+  Deal deal;
   if (comm.rank() == 0) {
     outcome.skipped = too_large(c);
-    if (outcome.skipped.empty()) {
-      seconds = schedule.take(c);
-      if (seconds < 0)
-        outcome.skipped = fmt::format("no time left for about {:.2g} s", schedule.needed());
-    } else {
-      seconds = -1;
-    }
+    if (outcome.skipped.empty()) deal = schedule.take(c).value_or(Deal{});
   }
-  Tensor told = Tensor::full({1}, seconds, Dtype::f64);
+  Tensor told = Tensor::from<double>({deal.seconds, static_cast<double>(deal.calls)}, {2});
   comm.broadcast(told, 0);
-  return told.item();
+  return {told.data<double>()[0], static_cast<int>(told.data<double>()[1])};
+}
+
+void leave_out(const BackendCase& c, const Schedule& schedule, int least_calls, Outcome& outcome) {
+  if (!outcome.skipped.empty()) return;
+  const CaseCost cost = schedule.expected(c);
+  outcome.skipped = fmt::format("no time left for about {:.2g} s", cost.of(1));
+  outcome.needs = cost.of(least_calls);
 }
 
 Outcome measure(const BackendCase& c, Comm& comm, Schedule& schedule, int least_calls) {
   Outcome outcome;
-  const double seconds = allowance(c, comm, schedule, outcome);
-  if (seconds < 0) return outcome;
+  const Deal deal = agreed_deal(c, comm, schedule, outcome);
+  if (deal.calls == 0) {
+    if (comm.rank() == 0) leave_out(c, schedule, least_calls, outcome);
+    return outcome;
+  }
   if (c.op == "overlap") {
-    outcome.overlap = time_overlap(comm, c.bytes, seconds);
+    outcome.overlap = time_overlap(comm, c.bytes, deal.seconds);
     return outcome;
   }
   Collective op(c.op, c.dtype, c.bytes, comm);
-  outcome.times = time_collective(comm, op, seconds, least_calls);
-  if (comm.rank() == 0) schedule.took(c, quantile(outcome.times.isolated.seconds, 0.5));
+  outcome.times = time_collective(comm, op, deal.seconds, deal.calls);
+  outcome.needs = outcome.times.cost.of(least_calls);
+  if (comm.rank() == 0) schedule.took(c, outcome.times.cost);
   return outcome;
 }
 
@@ -164,6 +173,7 @@ void run_case(benchmark::State& state, const BackendCase& c, Run& run) {
     });
     run.settled = true;
     if (!run.ranks.chief()) return report_nothing(state, "");
+    if (outcome.needs > 0) state.counters["needs_s"] = outcome.needs;
     if (!outcome.skipped.empty()) return report_nothing(state, outcome.skipped);
     if (c.op == "overlap") return report_overlap(state, c, outcome.overlap);
     report_collective(state, c, outcome.times);

@@ -101,14 +101,6 @@ class Cases {
   std::vector<BackendCase> cases_;
 };
 
-constexpr double kAlwaysSeconds = 0.02;  // what takes no longer is measured in any case
-
-double weight(const BackendCase& c) {
-  return 1 + std::min(static_cast<double>(c.bytes), 64e6) / 4e6;
-}
-
-std::string key(const BackendCase& c) { return c.op + c.work.backend; }
-
 }  // namespace
 
 std::vector<BackendCase> backend_cases(const BackendFlags& flags, const Place& place) {
@@ -155,35 +147,6 @@ std::string too_large(const BackendCase& c) {
       static_cast<double>(buffer_bytes(c.op, c.bytes, c.work.count())) * c.work.count() * 2;
   if (need <= free / 2) return "";
   return fmt::format("buffers of {:.1f} GB in {:.1f} GB of free memory", need / 1e9, free / 1e9);
-}
-
-Schedule::Schedule(const std::vector<BackendCase>& cases, double seconds, int least_calls)
-    : seconds_(seconds), calls_(calls_at_least(least_calls)) {
-  for (const BackendCase& c : cases) left_ += weight(c);
-}
-
-double Schedule::take(const BackendCase& c) {
-  const double remaining = seconds_ - elapsed();
-  const double share = std::max(0.0, remaining) * weight(c) / left_;
-  left_ -= weight(c);
-  needed_ = calls_ * expected(c);
-  const bool fits = needed_ <= std::max(4 * share, 0.5);
-  return fits && (remaining > 0 || needed_ < kAlwaysSeconds) ? std::max(share, 2e-3) : -1;
-}
-
-void Schedule::took(const BackendCase& c, double seconds_per_call) {
-  last_[key(c)] = {c.bytes, seconds_per_call};
-}
-
-double Schedule::elapsed() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-}
-
-double Schedule::expected(const BackendCase& c) const {
-  const auto last = last_.find(key(c));
-  if (last == last_.end()) return 0;
-  const auto [bytes, seconds] = last->second;
-  return seconds * std::max(1.0, static_cast<double>(c.bytes) / static_cast<double>(bytes));
 }
 
 }  // namespace howmany::benches

@@ -1,11 +1,8 @@
-// The cases of backend_bench: which operation, backend, ranks and size, in which order, and how
-// long each may take. Values only, but for Schedule, which one thread uses.
+// The cases of backend_bench: which operation, backend, ranks and size, in which order. Values
+// only.
 #pragma once
 
-#include <chrono>
-#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "benches/collective_timing.h"
@@ -47,25 +44,5 @@ int processes_needed(const std::vector<BackendCase>& cases);
 // Why the buffers do not fit into half of the free memory, so that measuring does not push the
 // machine into swapping; empty when they do.
 std::string too_large(const BackendCase& c);
-
-// Deals out the time of a run: larger messages get more.
-class Schedule {
- public:
-  Schedule(const std::vector<BackendCase>& cases, double seconds, int least_calls);
-  // Seconds for the next case, below 0 when it does not fit into what is left.
-  double take(const BackendCase& c);
-  // What the last case was taken to need, from the size measured before it; 0: not known.
-  double needed() const { return needed_; }
-  void took(const BackendCase& c, double seconds_per_call);
-
- private:
-  double elapsed() const;
-  double expected(const BackendCase& c) const;
-
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  double seconds_, left_ = 0, needed_ = 0;
-  int calls_;
-  std::map<std::string, std::pair<int64_t, double>> last_;
-};
 
 }  // namespace howmany::benches

@@ -44,6 +44,11 @@ Warm warm_up(Comm& comm, const std::function<void()>& body, double seconds) {
   }
 }
 
+double one_call(Comm& comm, const std::function<void()>& body) {
+  const TimingOptions once{.min_iterations = 1, .max_iterations = 1, .warmup_iterations = 0};
+  return time_iterations(comm, once, body).seconds.front();
+}
+
 int count_within(double seconds, double each, int least, int most) {
   return static_cast<int>(std::clamp(seconds / std::max(each, 1e-9), 1.0 * least, 1.0 * most));
 }
@@ -92,14 +97,19 @@ void settle(Comm& comm) {
 }
 
 CollectiveTimes time_collective(Comm& comm, Collective& op, double seconds, int least) {
+  const auto run = [&] { op.run(); };
+  const auto start = Clock::now();
   op.fill(0);
-  op.run();
+  const double first = one_call(comm, run);
   op.check(0);
   op.fill_for_timing(1);
   CollectiveTimes times;
-  const Warm warm = warm_up(
-      comm, [&] { op.run(); }, seconds);
+  times.cost.fixed = 2 * agreed(comm, seconds_since(start));  // afterwards as before
+  seconds = std::max(0.0, seconds - times.cost.fixed);
+  const bool brief = least == 1 && first > seconds / 2;
+  const Warm warm = brief ? Warm{first, first} : warm_up(comm, run, seconds);
   times.isolated = time_isolated(comm, op, warm, seconds / 2, least);
+  times.cost.call = median(times.isolated.seconds);
   time_chains(comm, op, warm, seconds / 4, times);
   op.check(1);
   op.fill(2);  // whose pattern no earlier call left there

@@ -8,11 +8,19 @@
 
 namespace howmany::benches {
 
+// Seconds that a case takes at the least.
+struct CaseCost {
+  double fixed = 0;  // to fill and to check, with the calls that are checked
+  double call = 0;   // each of those that are timed; where there are several, one more warms up
+  double of(int calls) const { return fixed + call * (calls > 1 ? calls + 1 : 1); }
+};
+
 struct CollectiveTimes {
   Samples isolated;   // a barrier before each call: what one call costs
   Samples pipelined;  // per call of a chain without barriers between: what a flow of them costs;
                       // empty when there was no time for it
   int chain = 0;      // calls in one chain
+  CaseCost cost;      // the same on every rank
 };
 
 // Calls before the first case: a thread that was just started is slow for a while. Collective.
@@ -20,12 +28,12 @@ void settle(Comm& comm);
 
 constexpr int kCallsForAnInterval = 7;  // fewer than six cannot bound a median
 
-// Checks the data, warms up until steady, times for about `seconds` of wall clock but no fewer than
-// `least` calls, and checks the data that the timed calls left. Throws WrongData on every rank.
+// Checks the data, warms up until steady, times calls, no fewer than `least`, and checks the data
+// that they left and one more call: all in about `seconds` of wall clock. Where that is too little
+// and `least` is one, the call that was checked is all that warms up. Throws WrongData on every
+// rank.
 CollectiveTimes time_collective(Comm& comm, Collective& op, double seconds,
                                 int least = kCallsForAnInterval);
-// For how many calls a case of so few must have time: with what checks, warm-up and filling take.
-constexpr int calls_at_least(int least) { return least + 5; }
 
 struct OverlapTimes {
   double comm_alone = 0, comm_beside = 0;  // seconds of one all_reduce

@@ -127,7 +127,7 @@ class BackendMeasuring {
       left.insert(left.end(), backends.begin(), backends.end());
     for (size_t done = 0; done < left.size(); ++done)
       backend(left[done], devices,
-              time_.seconds_each(seconds_since_start(), std::span(left).subspan(done)),
+              time_.seconds_next(seconds_since_start(), std::span(left).subspan(done)),
               static_cast<int>(done / backends.size()));
   }
 
@@ -151,7 +151,12 @@ class BackendMeasuring {
          .arguments = bench_arguments(a_, devices, name, seconds, rounds_),
          .timeout_seconds = 3 * seconds + kBeyondBudget},
         round);
-    time_.took(name, seconds_since_start() - start, seconds);
+    if (interrupted()) return;
+    const TimeNeeded needed = time_needed(runs.back());
+    time_.took(name, {.seconds = seconds_since_start() - start,
+                      .measuring = seconds,
+                      .needs = needed.seconds,
+                      .whole = needed.had});
   }
   double seconds_since_start() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();

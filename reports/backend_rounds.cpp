@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "reports/backend_run.h"
@@ -14,6 +16,7 @@ namespace {
 constexpr double kBesideSeconds = 1.4;  // to start a bench and its ranks, and to end
 constexpr double kRoundSeconds = 4;     // below, too little is measured in one
 constexpr double kLeastSeconds = 1;     // for one backend
+constexpr double kMostToOwed = 0.75;    // of what is left, where the others need it too
 constexpr int kFewest = 3, kMost = 5;
 
 using Cell = std::vector<const Measurement*>;
@@ -35,6 +38,34 @@ Measurement merge(const Cell& cell) {
     if (!values.empty()) metric = metric_over_rounds(values, metric.unit);
   }
   return merged;
+}
+
+double sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+// What each has of `left` that has not what it needs: all the same, after those taken in this order
+// have that, while it is `better` for the rest that they do.
+template <typename Better>
+double level(std::vector<double> needs, double left, Better better) {
+  std::ranges::sort(needs, better);
+  auto sharing = static_cast<double>(needs.size());
+  for (const double need : needs) {
+    if (!better(need, left / sharing)) break;
+    left -= need;
+    if (--sharing == 0) break;
+  }
+  return sharing > 0 ? left / sharing : 0;
+}
+
+// Of all, where there is enough: none has less than this.
+double lowest(const std::vector<double>& needs, double left) {
+  return level(needs, left, std::greater<>());
+}
+
+// Where there is not: none has more than this.
+double highest(const std::vector<double>& needs, double left) {
+  return level(needs, left, std::less<>());
 }
 
 }  // namespace
@@ -71,17 +102,46 @@ int plan_rounds(double budget, int backends, std::optional<int> asked) {
   return asked.value_or(room < kFewest ? 1 : std::min(room, kMost));
 }
 
-double RoundTime::seconds_each(double now, std::span<const std::string> runs) const {
+double RoundTime::left(double now, std::span<const std::string> runs) const {
   double left = budget_ - now;
   for (const std::string& backend : runs) {
-    const auto beside = beside_.find(backend);
-    left -= beside == beside_.end() ? kBesideSeconds : beside->second;
+    const auto last = last_.find(backend);
+    left -= last == last_.end() ? kBesideSeconds
+                                : std::max(0.0, last->second.seconds - last->second.measuring);
   }
-  return std::max(kLeastSeconds, left / static_cast<double>(runs.size()));
+  return left;
 }
 
-void RoundTime::took(const std::string& backend, double seconds, double measuring) {
-  beside_[backend] = std::max(0.0, seconds - measuring);
+double RoundTime::seconds_next(double now, std::span<const std::string> runs) const {
+  const double left = this->left(now, runs);
+  if (left <= kLeastSeconds) return kLeastSeconds;
+  std::vector<double> needs;
+  for (const std::string& backend : runs) {
+    const auto last = last_.find(backend);
+    needs.push_back(last == last_.end() ? left / static_cast<double>(runs.size())
+                                        : last->second.needs);
+  }
+  const bool enough = sum(needs) <= left;
+  const double dealt =
+      enough ? std::max(needs.front(), lowest(needs, left)) : scarce(runs, needs, left);
+  return std::max(kLeastSeconds, dealt);
+}
+
+double RoundTime::scarce(std::span<const std::string> runs, const std::vector<double>& needs,
+                         double left) const {
+  std::set<std::string> had = whole_;
+  std::vector<double> owed, others;
+  for (size_t i = 0; i < runs.size(); ++i)
+    (had.insert(runs[i]).second ? owed : others).push_back(needs[i]);
+  const double first = std::min(sum(owed), std::max(kMostToOwed * left, left - sum(others)));
+  const double most =
+      whole_.contains(runs.front()) ? highest(others, left - first) : highest(owed, first);
+  return std::min(needs.front(), most);
+}
+
+void RoundTime::took(const std::string& backend, const Run& run) {
+  last_[backend] = run;
+  if (run.whole) whole_.insert(backend);
 }
 
 }  // namespace howmany

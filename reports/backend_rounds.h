@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,18 +26,30 @@ Metric metric_over_rounds(const std::vector<double>& values, const std::string& 
 // say nothing of spread, so then there is one.
 int plan_rounds(double budget, int backends, std::optional<int> asked = {});
 
-// How long each of the runs that are left may measure: they share what is left of the budget but
-// for what a run of that backend took last time beside measuring, such as to start.
+// How long each of the runs that are left may measure, of what is left of the budget but for what a
+// run of that backend took last time beside measuring, such as to start. All have the same, but
+// none less than it needs, so that a slow backend has what a fast one does not need. Where that is
+// more than is left, a backend that left cases out has what it needs for one whole run first.
 class RoundTime {
  public:
+  struct Run {
+    double seconds = 0, measuring = 0;  // of wall clock, and of that, as was dealt out
+    double needs = 0;                   // for all its cases, as far as it knows
+    bool whole = true;                  // it left none out for want of time
+  };
   explicit RoundTime(double budget) : budget_(budget) {}
-  // At `now` seconds since the start; `runs` are the backends of those left.
-  double seconds_each(double now, std::span<const std::string> runs) const;
-  void took(const std::string& backend, double seconds, double measuring);
+  // For the first of `runs`, the backends of those left, at `now` seconds since the start.
+  double seconds_next(double now, std::span<const std::string> runs) const;
+  void took(const std::string& backend, const Run& run);
 
  private:
+  double left(double now, std::span<const std::string> runs) const;
+  double scarce(std::span<const std::string> runs, const std::vector<double>& needs,
+                double left) const;
+
   const double budget_;
-  std::map<std::string, double> beside_;
+  std::map<std::string, Run> last_;
+  std::set<std::string> whole_;  // those that have had a whole run
 };
 
 }  // namespace howmany

@@ -18,6 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kNeeds = "needs_s";
+
 void read_files(const BenchScratch& scratch, SuiteRun& run) {
   try {
     if (fs::exists(scratch.bench) && fs::file_size(scratch.bench) > 0)
@@ -94,7 +96,8 @@ Measurement measurement_of(const SuiteRun& run, const BenchRow& row) {
   if (!row.error.empty()) m.flags = {"failed: " + row.error};
   if (!row.error.empty() || row.counters.contains("skipped")) return m;
   for (const auto& [name, value] : row.counters)
-    if (name != "samples") m.metrics[name] = {value, unit_of(name), {}, {}, 0, ""};
+    if (name != "samples" && name != kNeeds)
+      m.metrics[name] = {value, unit_of(name), {}, {}, 0, ""};
   add_interval(m, samples_of(run, row.name, "isolated"), "median_s", "");
   add_interval(m, samples_of(run, row.name, "pipelined"), "pipelined_s", "pipelined_");
   return m;
@@ -128,6 +131,17 @@ std::vector<Measurement> measurements_of(const SuiteRun& run) {
   std::vector<Measurement> all;
   for (const BenchRow& row : run.file.rows) all.push_back(measurement_of(run, row));
   return all;
+}
+
+TimeNeeded time_needed(const SuiteRun& run) {
+  TimeNeeded needed{.had = run.problem.empty()};
+  for (const BenchRow& row : run.file.rows) {
+    const auto needs = row.counters.find(kNeeds);
+    if (needs == row.counters.end()) continue;
+    needed.seconds += needs->second;
+    needed.had = needed.had && !row.counters.contains("skipped");
+  }
+  return needed;
 }
 
 bool has_failed(const Measurement& m) {

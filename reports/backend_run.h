@@ -38,6 +38,13 @@ SuiteRun run_suite(const SuiteCommand& command);
 // from its samples, and the flags "failed: <why>" and "skipped: <why>".
 std::vector<Measurement> measurements_of(const SuiteRun& run);
 
+// What the rows of a bench say of the time that they need.
+struct TimeNeeded {
+  double seconds = 0;  // with as many calls of each case as were asked for
+  bool had = true;     // no case was left out for want of it
+};
+TimeNeeded time_needed(const SuiteRun& run);
+
 bool has_wrong_data(const std::vector<Measurement>& measurements);
 bool has_failed(const Measurement& m);
 // Why it was skipped; empty when it was not.

@@ -103,6 +103,18 @@ TEST(CollectiveTiming, TimesAsManyCallsAsAskedHoweverLittleTimeThereIs) {
   });
 }
 
+TEST(CollectiveTiming, OneCallIsTimedWhereOneIsAskedForAndThereIsNoTimeForMore) {
+  launch_threads(2, [&](Comm& comm) {
+    Collective op("all_gather", Dtype::f32, 1 << 20, comm);
+    const CollectiveTimes times = time_collective(comm, op, 1e-9, 1);
+    EXPECT_EQ(times.isolated.seconds.size(), 1u);
+    EXPECT_TRUE(times.pipelined.seconds.empty());
+    EXPECT_DOUBLE_EQ(times.cost.call, times.isolated.seconds[0]);
+    EXPECT_GT(times.cost.fixed, 0);
+    EXPECT_NO_THROW(op.check(2));
+  });
+}
+
 BackendFlags flags_for(std::vector<std::string> backends) {
   BackendFlags flags;
   flags.backends = std::move(backends);
@@ -142,17 +154,6 @@ TEST(BackendCases, BucketsHoldAllGradientsAndTheLoss) {
   EXPECT_LE(sum, 4 * parameter_count(*model.layer) + 64 * 200);
   EXPECT_GT(buckets.size(), 1u);
   EXPECT_EQ(bucket_bytes("simple_net").size(), 1u);
-}
-
-TEST(Schedule, LeavesOutWhatCannotFit) {
-  std::vector<BackendCase> cases(2);
-  cases[0] = {"a", "all_reduce", "", {}, Dtype::f32, 1000};
-  cases[1] = {"b", "all_reduce", "", {}, Dtype::f32, 1'000'000};
-  Schedule schedule(cases, 1, kCallsForAnInterval);
-  EXPECT_GT(schedule.take(cases[0]), 0);
-  schedule.took(cases[0], 1);  // so the next takes a thousand seconds
-  EXPECT_LT(schedule.take(cases[1]), 0);
-  EXPECT_NEAR(schedule.needed(), 12'000, 1);
 }
 
 TEST(Copies, ArriveAndTakeTime) {

@@ -289,15 +289,73 @@ TEST(Rounds, AreAsManyAsThereIsTimeFor) {
   EXPECT_EQ(plan_rounds(1, 3, 7), 7);
 }
 
-TEST(Rounds, RunsShareWhatIsLeftBesideTheirStarts) {
+TEST(RoundTime, RunsShareWhatIsLeftBesideTheirStarts) {
   RoundTime time(60);
   const std::vector<std::string> runs = {"local", "mpi", "local", "mpi"};
-  const double first = time.seconds_each(0, runs);
+  const double first = time.seconds_next(0, runs);
   EXPECT_LT(first, 15);
-  time.took("local", first + 0.5, first);
-  time.took("mpi", first + 2.5, first);
-  EXPECT_DOUBLE_EQ(time.seconds_each(2 * first + 3, std::span(runs).subspan(2)), 27 - first);
-  EXPECT_GT(time.seconds_each(100, runs), 0);
+  time.took("local", {.seconds = first + 0.5, .measuring = first});
+  time.took("mpi", {.seconds = first + 2.5, .measuring = first});
+  EXPECT_DOUBLE_EQ(time.seconds_next(2 * first + 3, std::span(runs).subspan(2)), 27 - first);
+  EXPECT_GT(time.seconds_next(100, runs), 0);
+}
+
+// What each of `runs` is dealt when all take just that, after a round that told the needs.
+std::vector<double> dealt(double left, const std::map<std::string, RoundTime::Run>& told,
+                          const std::vector<std::string>& runs) {
+  RoundTime time(left);
+  for (const auto& [backend, run] : told) time.took(backend, run);
+  std::vector<double> all;
+  double now = 0;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    all.push_back(time.seconds_next(now, std::span(runs).subspan(i)));
+    now += all.back();
+    time.took(runs[i],
+              {.needs = told.at(runs[i]).needs, .whole = all.back() >= told.at(runs[i]).needs});
+  }
+  return all;
+}
+
+TEST(RoundTime, ASlowBackendHasWhatAFastOneDoesNotNeed) {
+  const auto all = dealt(24, {{"gloo", {.needs = 8}}, {"local", {.needs = 1}}},
+                         {"local", "gloo", "local", "gloo"});
+  EXPECT_THAT(all, ::testing::ElementsAre(4, 8, 4, 8));
+}
+
+TEST(RoundTime, WhatLeftCasesOutHasOneWholeRunBeforeTheOthersHaveAnother) {
+  const auto all = dealt(16, {{"gloo", {.needs = 10, .whole = false}}, {"local", {.needs = 2}}},
+                         {"local", "gloo", "local", "gloo"});
+  EXPECT_THAT(all, ::testing::ElementsAre(2, 10, 2, 2));
+}
+
+TEST(RoundTime, WhatNeedsLeastHasItWhereThereIsTooLittleForAll) {
+  const auto all = dealt(12, {{"gloo", {.needs = 20}}, {"local", {.needs = 4}}}, {"local", "gloo"});
+  EXPECT_THAT(all, ::testing::ElementsAre(4, 8));
+}
+
+TEST(RoundTime, ABackendThatCannotBeWholeLeavesTheOthersAQuarter) {
+  RoundTime time(40);
+  time.took("gloo", {.needs = 1e6, .whole = false});
+  time.took("local", {.needs = 5});
+  EXPECT_DOUBLE_EQ(time.seconds_next(0, std::vector<std::string>{"gloo", "local", "gloo"}), 30);
+  EXPECT_DOUBLE_EQ(time.seconds_next(0, std::vector<std::string>{"local", "gloo", "gloo"}), 5);
+}
+
+TEST(TimeNeeded, IsTheSumOverRowsAndWasNotHadWhereOneWasLeftOut) {
+  const auto row = [](std::map<std::string, double> counters) {
+    BenchRow made;
+    made.name = "backend/all_reduce/gloo/bytes:4";
+    made.counters = std::move(counters);
+    return made;
+  };
+  SuiteRun run;
+  run.file.rows = {row({{"median_s", 1}, {"needs_s", 3}}), row({{"skipped", 1}})};
+  EXPECT_DOUBLE_EQ(time_needed(run).seconds, 3);
+  EXPECT_TRUE(time_needed(run).had) << "what does not fit into memory needs no time";
+  EXPECT_FALSE(measurements_of(run).at(0).metrics.contains("needs_s"));
+  run.file.rows.push_back(row({{"skipped", 1}, {"needs_s", 4}}));
+  EXPECT_DOUBLE_EQ(time_needed(run).seconds, 7);
+  EXPECT_FALSE(time_needed(run).had);
 }
 
 TEST(References, SpeakOnlyOfTheirOwnHardware) {
