@@ -129,7 +129,7 @@ OverlapTimes time_overlap(Comm& comm, int64_t bytes, double seconds) {
   const TimingOptions few{.min_iterations = 7, .max_iterations = 7};
   OverlapTimes times;
   times.comm_alone =
-      median(time_iterations(comm, few, [&] { comm.all_reduce_async(buffer).wait(); }).seconds);
+      median(time_iterations(comm, few, [&] { comm.all_reduce_async(buffer).finish(); }).seconds);
   const double one = median(time_iterations(comm, few, multiply).seconds);
   times.gemms = count_within(times.comm_alone, one, 1, 100'000);
   times.gemm_alone = median(time_iterations(comm, few, [&] {
@@ -150,7 +150,7 @@ OverlapTimes time_overlap(Comm& comm, int64_t bytes, double seconds) {
       if (done == 0 && work.ready()) done = seconds_since(start);
     }
     gemm_beside.push_back(seconds_since(start));
-    work.wait();
+    work.finish();
     comm_beside.push_back(done > 0 ? done : seconds_since(start));
   });
   times.comm_beside = agreed(comm, median(comm_beside));

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "benches/program.h"
 #include "core/clock.h"
@@ -69,12 +70,25 @@ class Progress {
   Clock::time_point last_{};
 };
 
-// Whether any rank was told to stop: all end after the same step.
-bool agree_to_stop(Comm& comm) {
-  Tensor wanted = Tensor::full({1}, stop_wanted ? 1 : 0);
-  comm.all_reduce(wanted, ReduceOp::max);
-  return wanted.item() != 0;
-}
+// Whether any rank was told to stop: all end after the same step. A GPU's answer is read a step
+// late, as its loss is, so that it never stands still for it.
+class Agreement {
+ public:
+  bool to_stop(Comm& comm) {
+    const StepLoss before = std::exchange(answer_, ask(comm));
+    return (comm.home().type == DeviceType::cuda ? before : answer_).value() != 0;
+  }
+
+ private:
+  static StepLoss ask(Comm& comm) {
+    const Tensor wanted = Tensor::full({1}, stop_wanted ? 1 : 0, Dtype::f32, comm.home());
+    Work work = comm.all_reduce_async(wanted, ReduceOp::max);
+    work.wait();
+    return StepLoss(wanted, work);
+  }
+
+  StepLoss answer_;
+};
 
 // Of an epoch's steps, each read when the next step was asked for, so that a GPU never stands still
 // for it and the host is one step ahead at most.
@@ -138,7 +152,7 @@ class Training {
       if (!batch) break;
       losses.add(trainer_.train(*batch), batch->global_rows);
       epoch.samples += batch->global_rows;
-      stopped_ = agree_to_stop(comm_);
+      stopped_ = agreement_.to_stop(comm_);
       if (losses.latest()) show(number, epoch.samples, *losses.latest(), seconds_since(start));
     }
     epoch.mean_loss = losses.sum() / static_cast<double>(epoch.samples);
@@ -156,6 +170,7 @@ class Training {
   Comm& comm_;
   Trainer trainer_;
   Progress progress_;
+  Agreement agreement_;
   bool stopped_ = false;
 };
 

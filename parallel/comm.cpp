@@ -2,10 +2,12 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "core/gpu.h"
 #include "core/names.h"
@@ -14,6 +16,14 @@
 #include "parallel/comm_list.h"
 
 namespace howmany {
+namespace {
+
+// Nobody waits for what is in flight but who reads a loss, and each look is felt by who asks the
+// GPU for more.
+constexpr std::chrono::microseconds kBetweenLooks(50);
+
+}  // namespace
+
 CommError::CommError(std::string_view operation, int rank, int size, std::string_view backend,
                      int peer, std::string_view host, double elapsed_seconds, std::string_view why)
     : Error(fmt::format("[{}] rank {} of {} ({}): {}{}{} after {:.1f} s", operation, rank, size,
@@ -55,22 +65,43 @@ struct Comm::Failure {
 struct Work::State {
   std::mutex mutex;
   std::condition_variable changed;
-  bool done = false;
+  bool asked = false, done = false;
+  std::atomic<bool> waited = false;
+  int gpu = 0;
+  std::shared_ptr<void> end;  // on that GPU, once it was asked for and is not done
   std::unique_ptr<Comm::Failure> failure;
 
+  void fly(int index, std::shared_ptr<void> mark) {
+    std::lock_guard lock(mutex);
+    gpu = index;
+    end = std::move(mark);
+    asked = true;
+    changed.notify_all();
+  }
   void finish(std::unique_ptr<Comm::Failure> how) {
     std::lock_guard lock(mutex);
     failure = std::move(how);
-    done = true;
+    end = nullptr;
+    asked = done = true;
     changed.notify_all();
+  }
+  // Returns what its GPU still has to wait for.
+  std::shared_ptr<void> wait(const bool& stage) {
+    std::unique_lock lock(mutex);
+    waited = true;
+    changed.wait(lock, [&] { return stage; });
+    if (failure) failure->raise();
+    return end;
   }
 };
 
 void Work::wait() {
   if (!state_) return;
-  std::unique_lock lock(state_->mutex);
-  state_->changed.wait(lock, [this] { return state_->done; });
-  if (state_->failure) state_->failure->raise();
+  if (const auto end = state_->wait(state_->asked)) gpu::wait_for(state_->gpu, end);
+}
+
+void Work::finish() const {
+  if (state_) state_->wait(state_->done);
 }
 
 bool Work::ready() const {
@@ -85,20 +116,27 @@ struct Comm::Task {
   Call call;
   std::shared_ptr<void> mark;  // see CommEngine::set_mark
   std::shared_ptr<Work::State> state = nullptr;
+  std::chrono::steady_clock::time_point start = {};
+  int64_t number = 0;  // of CommEngine::asked()
 };
 
 struct Comm::Progress {
   std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<Task> queue;
+  std::condition_variable changed, rests;
+  std::deque<Task> queue, in_flight;
   bool busy = false;
   bool stopping = false;
   std::unique_ptr<Failure> failure;
   std::jthread thread;  // started by the first asynchronous call, so that it inherits its affinity
 
+  bool resting() const { return queue.empty() && !busy && in_flight.empty(); }
   bool idle() {
     std::lock_guard lock(mutex);
-    return queue.empty() && !busy;
+    return resting();
+  }
+  bool abandoned() const {
+    return busy || !queue.empty() ||
+           std::ranges::any_of(in_flight, [](const Task& t) { return !t.state->waited; });
   }
 };
 
@@ -109,13 +147,13 @@ Comm::Comm(std::unique_ptr<CommEngine> engine)
       progress_(std::make_unique<Progress>()) {}
 
 Comm::~Comm() {
-  bool busy = false;
+  bool abandoned = false;
   {
     std::lock_guard lock(progress_->mutex);
     progress_->stopping = true;
-    busy = progress_->busy || !progress_->queue.empty();
+    abandoned = progress_->abandoned();
   }
-  if (busy) abort("left while an operation was running");
+  if (abandoned) abort("left while an operation was running");
   progress_->changed.notify_all();
   if (progress_->thread.joinable()) progress_->thread.join();
 }
@@ -154,21 +192,13 @@ Comm::Task Comm::task(const char* operation, int64_t bytes, Call call) const {
           home.type == DeviceType::cuda ? gpu::mark(home.index) : nullptr};
 }
 
-std::unique_ptr<Comm::Failure> Comm::attempt(const Task& task) {
-  {
-    std::lock_guard lock(progress_->mutex);
-    if (progress_->failure) return std::make_unique<Failure>(*progress_->failure);
-  }
-  Range range(Category::comm, task.operation, static_cast<uint64_t>(task.bytes));
-  const auto start = std::chrono::steady_clock::now();
+std::unique_ptr<Comm::Failure> Comm::guarded(const Task& task, const Call& body) {
   const auto failure = [&](std::vector<int> peers, const char* why) {
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - task.start;
     return keep(Failure(*engine_, task.operation, std::move(peers), elapsed.count(), why));
   };
   try {
-    engine_->set_timeout(timeout_);
-    engine_->set_mark(task.mark);
-    task.call();
+    body();
     return nullptr;
   } catch (const EngineError& e) {
     return failure(e.peers(), e.what());
@@ -178,9 +208,25 @@ std::unique_ptr<Comm::Failure> Comm::attempt(const Task& task) {
   }
 }
 
+std::unique_ptr<Comm::Failure> Comm::attempt(Task& task) {
+  {
+    std::lock_guard lock(progress_->mutex);
+    if (progress_->failure) return std::make_unique<Failure>(*progress_->failure);
+  }
+  Range range(Category::comm, task.operation, static_cast<uint64_t>(task.bytes));
+  task.start = std::chrono::steady_clock::now();
+  return guarded(task, [&] {
+    engine_->set_timeout(timeout_);
+    engine_->set_mark(task.mark);
+    task.call();
+    if (!task.state) engine_->finish();
+  });
+}
+
 void Comm::run(const char* operation, int64_t bytes, const Call& call) {
-  if (!progress_->idle()) return start(operation, bytes, call).wait();
-  if (const auto failure = attempt(task(operation, bytes, call))) failure->raise();
+  if (!progress_->idle()) return start(operation, bytes, call).finish();
+  Task mine = task(operation, bytes, call);
+  if (const auto failure = attempt(mine)) failure->raise();
 }
 
 Work Comm::start(const char* operation, int64_t bytes, Call call) {
@@ -201,22 +247,79 @@ Work Comm::start(const char* operation, int64_t bytes, Call call) {
   return Work(std::move(state));
 }
 
+void Comm::finish() {
+  Progress& p = *progress_;
+  std::unique_lock lock(p.mutex);
+  p.rests.wait(lock, [&p] { return p.resting(); });
+  if (p.failure) p.failure->raise();
+}
+
 void Comm::work_through() {
   Progress& p = *progress_;
   std::unique_lock lock(p.mutex);
   for (;;) {
-    p.changed.wait(lock, [&p] { return p.stopping || !p.queue.empty(); });
-    if (p.queue.empty()) return;
-    Task task = std::move(p.queue.front());
-    p.queue.pop_front();
-    p.busy = true;
-    lock.unlock();
-    auto failure = attempt(task);
-    task.call = nullptr;  // lets go of the buffer before the waiter goes on
-    lock.lock();
-    p.busy = false;
-    task.state->finish(std::move(failure));
+    if (p.in_flight.empty())
+      p.changed.wait(lock, [&p] { return p.stopping || !p.queue.empty(); });
+    else
+      p.changed.wait_for(lock, kBetweenLooks, [&p] { return !p.queue.empty(); });
+    if (p.resting()) return;
+    if (!p.queue.empty()) ask(lock);
+    if (!p.in_flight.empty()) look(lock);
+    if (p.resting()) p.rests.notify_all();
   }
+}
+
+// For what is next in the queue.
+void Comm::ask(std::unique_lock<std::mutex>& lock) {
+  Progress& p = *progress_;
+  Task task = std::move(p.queue.front());
+  p.queue.pop_front();
+  p.busy = true;
+  lock.unlock();
+  auto failure = attempt(task);
+  task.call = nullptr;  // lets go of the buffer before the waiter goes on
+  if (failure) ground(failure->why);
+  task.number = engine_->asked();
+  const auto end = engine_->end();
+  lock.lock();
+  p.busy = false;
+  if (failure) end_all(*failure);
+  if (!end) land(task.number);
+  if (failure || !end) return task.state->finish(std::move(failure));
+  task.state->fly(engine_->home().index, end);
+  p.in_flight.push_back(std::move(task));
+}
+
+// At what is in flight: nobody else does.
+void Comm::look(std::unique_lock<std::mutex>& lock) {
+  Progress& p = *progress_;
+  int64_t over = 0;
+  lock.unlock();
+  const auto failure = guarded(p.in_flight.front(), [&] { over = engine_->look(); });
+  lock.lock();
+  land(over);
+  if (failure) end_all(*failure);
+}
+
+// What failed beside them need not have ended those in flight.
+void Comm::ground(std::string_view why) {
+  if (!engine_->end()) return;
+  engine_->abort(why);
+  try {
+    engine_->finish();
+  } catch (const EngineError&) {
+  }
+}
+
+void Comm::land(int64_t over) {
+  std::deque<Task>& flying = progress_->in_flight;
+  for (; !flying.empty() && flying.front().number <= over; flying.pop_front())
+    flying.front().state->finish(nullptr);
+}
+
+void Comm::end_all(const Failure& failure) {
+  for (const Task& task : std::exchange(progress_->in_flight, {}))
+    task.state->finish(std::make_unique<Failure>(failure));
 }
 
 std::vector<std::string_view> comm_names() {

@@ -4,11 +4,14 @@
 // the call and beside what it is asked for later; what lies elsewhere is copied, as is all that is
 // on GPUs with the others. Every call has a timeout; after a failure the Comm is poisoned and every
 // later call throws the first error. One thread per rank issues calls; asynchronous ones run on the
-// Comm's own thread, in order. send and receive tensors of one call must not overlap.
+// Comm's own thread, in order, which also watches those that are in flight on a GPU. send and
+// receive tensors of one call must not overlap. Calls that are not asynchronous return when they
+// are over.
 //
 //   comm.all_reduce(grad);                              // sum, in place
 //   Work work = comm.all_reduce_async(bucket);          // bucket is not ours until...
-//   work.wait();
+//   work.wait();                                        // nor the host's, on a GPU, until...
+//   work.finish();
 #pragma once
 
 #include <atomic>
@@ -16,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,14 +50,20 @@ class CommError : public Error {
   int rank_, peer_;
 };
 
-// A started collective. wait() returns when the buffer is ready, on a GPU too, or throws the
-// failure; the operation's own timeout bounds it. Dropping a Work without waiting is a bug, but
-// safe once the Comm is gone.
+// A started collective. wait() returns when the buffer is ready for whatever its device is asked
+// for from then on: on nccl's own GPU that is as soon as the call has been asked of it, and the GPU
+// waits instead of the host, with all that it is asked for later: of which no other rank may need
+// anything for its part in the call. finish() returns when the call is over. Both throw the
+// failure, the operation's own timeout bounds it. A call that fails in flight, after wait(), leaves
+// nothing in the buffer, and the GPU goes on with that: whoever brings to the host what came of it
+// asks finish() first, of this or a later call, as StepLoss does. Dropping a Work without waiting
+// is a bug, but safe once the Comm is gone. Copies are of one call.
 class [[nodiscard]] Work {
  public:
   Work() = default;  // already done
   void wait();
-  bool ready() const;
+  void finish() const;
+  bool ready() const;  // over
 
  private:
   friend class Comm;
@@ -68,7 +78,8 @@ class CommEngine;  // what carries the bytes: engine.h
 class Comm {
  public:
   explicit Comm(std::unique_ptr<CommEngine> engine);
-  // Never communicates. Peers that still wait for this rank fail at once.
+  // Asks nothing of the peers: those that still wait for this rank fail at once. What is in flight
+  // on a GPU after its Work::wait() is over then, or failed within its timeout.
   ~Comm();
   Comm(const Comm&) = delete;
   Comm& operator=(const Comm&) = delete;
@@ -105,6 +116,7 @@ class Comm {
   Work send_async(Tensor t, int peer, int tag = 0);
   Work receive_async(Tensor t, int peer, int tag = 0);
   void barrier();
+  void finish();  // returns when all is over that was started, as each Work's finish() does
 
   // Collective. Ranks with the same color form a group, ordered by (key, rank); color < 0: in none,
   // returns null.
@@ -117,13 +129,14 @@ class Comm {
  private:
   struct Failure;
   struct Task;      // a call, and how it is told of
-  struct Progress;  // the comm thread, its queue, the first failure
+  struct Progress;  // the comm thread, its queue, what is in flight, the first failure
   friend class Work;
   using Call = std::function<void()>;
 
   void run(const char* operation, int64_t bytes, const Call& call);
   Work start(const char* operation, int64_t bytes, Call call);
-  std::unique_ptr<Failure> attempt(const Task& task);
+  std::unique_ptr<Failure> attempt(Task& task);
+  std::unique_ptr<Failure> guarded(const Task& task, const Call& body);
   Task task(const char* operation, int64_t bytes, Call call) const;
   std::unique_ptr<Failure> keep(Failure failure);
   void check_not_failed() const;
@@ -132,6 +145,11 @@ class Comm {
   void check_rank(const char* operation, const char* role, int rank) const;
   void check_peer(const char* operation, const Tensor& t, int peer) const;
   void work_through();
+  void ask(std::unique_lock<std::mutex>& lock);
+  void look(std::unique_lock<std::mutex>& lock);
+  void ground(std::string_view why);
+  void land(int64_t over);
+  void end_all(const Failure& failure);
 
   std::unique_ptr<CommEngine> engine_;
   const int rank_, size_;

@@ -24,8 +24,10 @@ class Landing {
                : used             ? at_home(engine, t)
                                   : room_for(engine, t)) {}
   Tensor& there() { return there_; }
-  void back() {
-    if (!there_.shares_storage_with(t_)) t_.copy_from(there_);
+  void back(CommEngine& engine) {
+    if (there_.shares_storage_with(t_)) return;
+    engine.finish();
+    t_.copy_from(there_);
   }
 
  private:
@@ -36,7 +38,7 @@ template <typename Body>
 void landed(CommEngine& engine, const Tensor& t, bool used, Body body) {
   Landing landing(engine, t, used);
   body(landing.there());
-  landing.back();
+  landing.back(engine);
 }
 
 }  // namespace

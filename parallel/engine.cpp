@@ -1,6 +1,7 @@
 #include "parallel/engine.h"
 
 #include <numeric>
+#include <thread>
 
 #include "core/gpu.h"
 
@@ -8,6 +9,12 @@ namespace howmany {
 namespace {
 
 bool is_gpu(Device device) { return device.type == DeviceType::cuda; }
+
+// Asking for memory and copying may wait for the device, which may wait for what is in flight, for
+// ever if nobody looks at that.
+void make_way(CommEngine& engine) {
+  if (is_gpu(engine.home())) engine.finish();
+}
 
 // The device was asked for the copy, or for its room, after the call was.
 Tensor marked(CommEngine& engine, Tensor t) {
@@ -31,16 +38,32 @@ CommEngine::CommEngine(int rank, int size) : rank_(rank), size_(size) {
   std::iota(roster_.ranks.begin(), roster_.ranks.end(), 0);
 }
 
+void CommEngine::finish() {
+  const auto start = std::chrono::steady_clock::now();
+  while (look() < asked()) rest(start);
+}
+
+void rest(std::chrono::steady_clock::time_point start) {
+  constexpr std::chrono::microseconds kBusy(1000), kNap(20);
+  if (std::chrono::steady_clock::now() - start < kBusy)
+    std::this_thread::yield();
+  else
+    std::this_thread::sleep_for(kNap);
+}
+
 bool is_home(const CommEngine& engine, const Tensor& t) {
   const Device home = engine.home();
   return is_gpu(home) ? t.device() == home : !is_gpu(t.device());
 }
 
 Tensor at_home(CommEngine& engine, const Tensor& t) {
-  return is_home(engine, t) ? t : marked(engine, t.to(engine.home()));
+  if (is_home(engine, t)) return t;
+  make_way(engine);
+  return marked(engine, t.to(engine.home()));
 }
 
 Tensor room_for(CommEngine& engine, const Tensor& t) {
+  make_way(engine);
   return marked(engine, Tensor::empty(t.shape(), t.dtype(), engine.home()));
 }
 

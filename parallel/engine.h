@@ -1,6 +1,8 @@
 // What carries a Comm's bytes. Comm has checked the arguments, skips size 1 and empty tensors, and
-// runs one call at a time; abort() alone may come from another thread meanwhile. An engine is one
-// file in parallel/comms plus its line in comm.h; nobody else includes this.
+// makes one call at a time; abort() alone may come from another thread meanwhile. A call is over
+// when it returns; one on the memory of a GPU may only have been asked of it by then, and is in
+// flight until look() says otherwise. An engine is one file in parallel/comms plus its line in
+// comm.h; nobody else includes this.
 #pragma once
 
 #include <map>
@@ -75,8 +77,18 @@ class CommEngine {
   // members[index]; called by the members only. `id` is the same for them and never used again.
   virtual std::unique_ptr<CommEngine> split(const std::vector<int>& members, int index,
                                             const std::string& id) = 0;
-  // Every call here and on the peers, running or later, ends with an EngineError. Does not block.
+  // Every call here and on the peers, running or later, ends with an EngineError, as does look()
+  // while something is in flight. Does not block.
   virtual void abort(std::string_view why) noexcept = 0;
+
+  // How many calls were asked of a GPU, and the mark that stands behind them there; null when
+  // nothing is in flight. Their tensors are kept until they are over.
+  virtual int64_t asked() const { return 0; }
+  virtual std::shared_ptr<void> end() const { return nullptr; }
+  // How many of these are over. Throws, as a call would, what went wrong with those in flight: then
+  // none is any more, and what they worked on holds nothing. Does not block, unless it throws.
+  virtual int64_t look() { return 0; }
+  void finish();  // looks until nothing is in flight
 
  protected:
   std::chrono::milliseconds timeout() const { return timeout_; }
@@ -90,10 +102,14 @@ class CommEngine {
 };
 
 // `t` itself where it is at the engine's home (whichever cores of it, on the CPU), else a copy or
-// room for it there, which the next call then waits for.
+// room for it there, which the next call then waits for. These wait for what is in flight.
 bool is_home(const CommEngine& engine, const Tensor& t);
 Tensor at_home(CommEngine& engine, const Tensor& t);
 Tensor room_for(CommEngine& engine, const Tensor& t);
+
+// Between looks at what began then: a short call is watched closely; in a long one the looks would
+// disturb who asks the GPU for more.
+void rest(std::chrono::steady_clock::time_point start);
 
 namespace comms {
 

@@ -62,7 +62,7 @@ class Inline : public GradSync {
 class Bucketed : public GradSync {
  public:
   Bucketed(Comm& comm, std::span<Param* const> params, const GradSyncOptions& options)
-      : comm_(comm) {
+      : comm_(comm), host_waits_(options.host_waits) {
     plan(params, options);
     for (Bucket& bucket : buckets_) adopt(bucket, &bucket == &buckets_.back());
   }
@@ -87,9 +87,10 @@ class Bucketed : public GradSync {
     Tensor loss_slot = last.flat(last.numel() - 1, last.numel());
     loss_slot.copy_from(loss.to(last.dtype()).to(last.device()));
     while (next_ < buckets_.size()) launch();
-    for (Work& work : works_) work.wait();
+    for (Work& work : works_) host_waits_ ? work.finish() : work.wait();
+    StepLoss sum(loss_slot, works_.back());
     restart();
-    return StepLoss(loss_slot);
+    return sum;
   }
 
  private:
@@ -152,6 +153,7 @@ class Bucketed : public GradSync {
   }
 
   Comm& comm_;
+  const bool host_waits_;
   std::vector<Bucket> buckets_;  // in the order they are launched
   std::map<const Param*, Place> place_;
   std::vector<Work> works_;

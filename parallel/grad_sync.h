@@ -19,14 +19,16 @@ struct GradSyncOptions {
   bool bucketed = true;  // false: one all_reduce per parameter, in ready(), on the calling thread
   int64_t bucket_bytes = 25 << 20;  // torch DDP's defaults
   int64_t first_bucket_bytes = 1 << 20;
+  bool host_waits = false;  // in finish(), as Work::finish() does
 };
 
 class GradSync {
  public:
   virtual ~GradSync() = default;
   virtual void ready(Param& param) = 0;
-  // Waits for everything, gives parameters that got no gradient a zero one, and returns `loss`,
-  // f64 [1] on any device, summed over the group: it rides in the last bucket.
+  // Waits for everything, as Work::wait() does unless told otherwise, gives parameters that got no
+  // gradient a zero one, and returns `loss`, f64 [1] on any device, summed over the group: it rides
+  // in the last bucket.
   virtual StepLoss finish(const Tensor& loss) = 0;
 };
 

@@ -122,6 +122,7 @@ void introduce(CommEngine& engine, const Place& place) {
   const Tensor mine = at_home(engine, introduction(place));
   Tensor there = room_for(engine, Tensor::empty({place.world, mine.numel()}, Dtype::u8));
   engine.all_gather(mine, there);
+  engine.finish();
   const Tensor all = there.to(Device{});
   Roster roster = engine.roster();
   std::vector<std::string> programs;

@@ -44,7 +44,7 @@ class CommLink : public Link {
   void wait_for_oldest() {
     Work work = std::move(sent_.front());
     sent_.pop_front();
-    work.wait();
+    work.finish();
   }
 
   std::deque<Work> sent_;

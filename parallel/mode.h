@@ -67,7 +67,8 @@ struct ModeArgs {
   ModeOptions options = {};
 };
 
-// Where the time of the last step went that no device computed in; this rank's view.
+// Where the time of the last step went that no device computed in; this rank's view. A GPU that
+// waits in the host's stead (ddp over nccl) tells of the step before, whose end is waited for.
 struct StepReport {
   double bubble = 0;              // share of the step its devices stood waiting for other stages
   double theoretical_bubble = 0;  // (p-1)/(m+p-1) of what ran

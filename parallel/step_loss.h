@@ -1,6 +1,7 @@
 // The loss of a training step, which may still be on its way from a GPU: asking for it waits for
 // that step, and for nothing that was asked for later, so that who asks a step late never stops the
-// GPU. Values: copies are of one loss. One thread.
+// GPU. It throws what failed in the communication that the loss came of, like CommError. Values:
+// copies are of one loss. One thread.
 //
 //   StepLoss loss = mode->step(batch);
 //   optimizer->step(mode->params());
@@ -11,6 +12,7 @@
 
 #include "core/gpu.h"
 #include "core/tensor.h"
+#include "parallel/comm.h"
 
 namespace howmany {
 
@@ -18,7 +20,8 @@ class StepLoss {
  public:
   StepLoss(double known = 0) : known_(known) {}
   // f32 or f64 [1], on any device; its memory may be written again by whatever is asked for later.
-  explicit StepLoss(const Tensor& total);
+  // after: the last call that it came of, which has been waited for.
+  explicit StepLoss(const Tensor& total, Work after = {});
 
   double value() const;  // waits, where it is not known yet; any number of times
 
@@ -26,6 +29,7 @@ class StepLoss {
   double known_ = 0;
   Dtype dtype_ = Dtype::f64;
   std::optional<gpu::Fetch> coming_;
+  Work after_;
 };
 
 }  // namespace howmany

@@ -1,11 +1,13 @@
 // NCCL between GPUs, one per rank: the device of a rank is its local rank. Calls run on that GPU's
 // memory, on a stream of their own beside compute: it waits for the mark that compute made when the
-// call was asked for. The communicator is nonblocking: every call is polled, with the stream and
-// NCCL's own error state, until it is done, so that a peer that died or hangs ends it within the
-// timeout, by ncclCommAbort; whoever waits for the Work therefore needs no stream's help. NCCL
-// knows no tags: messages between two ranks are received in the order sent.
+// call was asked for, and the host for none of them. The communicator is nonblocking: a call
+// returns once NCCL has taken it in, and the oldest in flight is looked at, with NCCL's own error
+// state, until it is over, so that a peer that died or hangs ends it within the timeout, by
+// ncclCommAbort; then streams that wait for it go on, with nothing in its memory. NCCL knows no
+// tags: messages between two ranks are received in the order sent.
 #include <atomic>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <numeric>
@@ -24,8 +26,6 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLook(200);  // between looks for word from a peer that gave up
-// A short call is watched closely; in a long one the looks would disturb who asks the GPU for more.
-constexpr std::chrono::microseconds kBusy(1000), kNap(20);
 
 ncclDataType_t type_for(float) { return ncclFloat32; }
 ncclDataType_t type_for(double) { return ncclFloat64; }
@@ -71,11 +71,39 @@ bool done(cudaError_t state) {
   return true;
 }
 
-void keep_for_good(const std::vector<Tensor>& tensors) {
+using Mark = std::shared_ptr<void>;
+cudaEvent_t event_of(const Mark& mark) { return static_cast<cudaEvent_t>(mark.get()); }
+
+Mark marked(cudaStream_t stream) {
+  cudaEvent_t event = nullptr;
+  check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  Mark mark(event, [](void* made) { cudaEventDestroy(static_cast<cudaEvent_t>(made)); });
+  check_cuda(cudaEventRecord(event, stream));
+  return mark;
+}
+
+// How long a call has been waited for, and what was heard meanwhile.
+struct Watch {
+  Clock::time_point start = Clock::now(), next_look = start + kLook;
+  bool begun = false;  // this rank's own GPU has come to it
+  std::optional<int> left = {};
+};
+
+// A call that was asked of the GPU.
+struct Flight {
+  std::vector<Tensor> touched;  // whose memory it works on
+  std::vector<int> peers;       // without whom it cannot end
+  milliseconds timeout;
+  Mark begin = nullptr, end = nullptr;  // no end yet: NCCL has not taken it in
+  Watch watch = {};
+};
+
+void keep_for_good(const std::deque<Flight>& flights) {
   static std::mutex mutex;
   static auto* const kept = new std::vector<Tensor>;
   const std::lock_guard lock(mutex);
-  kept->insert(kept->end(), tensors.begin(), tensors.end());
+  for (const Flight& one : flights)
+    kept->insert(kept->end(), one.touched.begin(), one.touched.end());
 }
 
 class Nccl : public CommEngine {
@@ -96,9 +124,11 @@ class Nccl : public CommEngine {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     const ncclUniqueId id = exchange_id();
-    guarded({}, [&] {
+    guarded([&] {
       check_nccl(nccl_->ncclCommInitRankConfig(&comm_, size, id, rank, &config));
-      settle(everybody());
+      flights_.push_back({.touched = {}, .peers = everybody(), .timeout = timeout});
+      settle();
+      flights_.clear();
     });
   }
   ~Nccl() override {
@@ -190,24 +220,32 @@ class Nccl : public CommEngine {
 
   void abort(std::string_view why) noexcept override {
     if (size() == 1) return;
-    aborted_ = true;  // whoever waits ends the communicator
+    aborted_ = true;  // whoever looks ends the communicator
     words_->abort(why);
   }
 
+  int64_t asked() const override { return asked_; }
+  Mark end() const override { return flights_.empty() ? nullptr : flights_.back().end; }
+  int64_t look() override {
+    if (!flights_.empty()) guarded([this] { land(); });
+    return asked_ - std::ssize(flights_);
+  }
+
  private:
-  // touched: the tensors whose memory the call works on; peers: without whom it cannot end.
-  void run(const std::vector<Tensor>& touched, const std::function<ncclResult_t()>& call,
-           const std::vector<int>& peers) {
-    guarded(touched, [&] {
+  void run(std::vector<Tensor> touched, const std::function<ncclResult_t()>& call,
+           std::vector<int> peers) {
+    guarded([&] {
+      flights_.push_back({std::move(touched), std::move(peers), timeout(), mark()});
       const OnGpu on(device_);
-      check_cuda(cudaStreamWaitEvent(stream_, marked(), 0));
+      check_cuda(cudaStreamWaitEvent(stream_, event_of(mark()), 0));
       check_nccl(call());
-      settle(peers);
-      wait_until(peers, [this] { return done(cudaStreamQuery(stream_)); });
+      settle();
+      flights_.back().end = marked(stream_);  // only now it is on the stream
+      ++asked_;
     });
   }
-  void run(const std::vector<Tensor>& touched, const std::function<ncclResult_t()>& call) {
-    run(touched, call, everybody());
+  void run(std::vector<Tensor> touched, const std::function<ncclResult_t()>& call) {
+    run(std::move(touched), call, everybody());
   }
   std::vector<int> everybody() const {
     std::vector<int> ranks(static_cast<size_t>(size()));
@@ -215,11 +253,9 @@ class Nccl : public CommEngine {
     return ranks;
   }
 
-  cudaEvent_t marked() const { return static_cast<cudaEvent_t>(mark().get()); }
-
   // Until a nonblocking call has been taken in.
-  void settle(const std::vector<int>& peers) {
-    wait_until(peers, [this] { return !in_progress(); });
+  void settle() {
+    for (const auto start = Clock::now(); in_progress(); rest(start)) land();
   }
 
   bool in_progress() const {
@@ -229,45 +265,46 @@ class Nccl : public CommEngine {
     return state == ncclInProgress;
   }
 
-  // The peers have as long as the timeout from when this rank's own GPU came to the call.
-  template <typename Done>
-  void wait_until(const std::vector<int>& peers, Done is_done) {
-    auto start = Clock::now(), next_look = start + kLook;
-    bool begun = mark() == nullptr;
-    std::optional<int> left;
-    while (!is_done()) {
-      in_progress();  // throws what went wrong meanwhile
-      if (aborted_) throw EngineError(-1, "aborted");
-      const auto now = Clock::now();
-      if (!begun) {
-        start = now;
-        begun = done(cudaEventQuery(marked()));
-      }
-      if (now - start > timeout()) throw EngineError(-1, "nothing came");
-      if (now > next_look) {
-        next_look = now + kLook;
-        if (const std::string why = words_->first_failure(); !why.empty())
-          throw EngineError(-1, why);
-        if (left) throw EngineError(*left, "left");
-        left = words_->heard_leave(peers);  // perhaps with this call done
-      }
-      if (now - start < kBusy)
-        std::this_thread::yield();
-      else
-        std::this_thread::sleep_for(kNap);
+  // Lets go of what is over. The time of a call begins when those before it are.
+  void land() {
+    while (!flights_.empty()) {
+      const Mark& end = flights_.front().end;
+      const bool over = end && done(cudaEventQuery(event_of(end)));
+      in_progress();  // throws what went wrong meanwhile, also with what looks over
+      if (!over) return watch(flights_.front());
+      flights_.pop_front();
+      if (!flights_.empty()) flights_.front().watch = {};
     }
   }
 
-  // What fails ends the communicator, here and, by the word left, on the peers.
+  // Throws when it is no use to wait any more. The peers have as long as the timeout from when this
+  // rank's own GPU came to the call.
+  void watch(Flight& one) {
+    if (aborted_) throw EngineError(-1, "aborted");
+    Watch& w = one.watch;
+    const auto now = Clock::now();
+    if (!w.begun) {
+      w.start = now;
+      w.begun = one.begin == nullptr || done(cudaEventQuery(event_of(one.begin)));
+    }
+    if (now - w.start > one.timeout) throw EngineError(-1, "nothing came");
+    if (now <= w.next_look) return;
+    w.next_look = now + kLook;
+    if (const std::string why = words_->first_failure(); !why.empty()) throw EngineError(-1, why);
+    if (w.left) throw EngineError(*w.left, "left");
+    w.left = words_->heard_leave(one.peers);  // perhaps with this call done
+  }
+
+  // What fails ends the communicator and all in flight, here and, by the word left, on the peers.
   template <typename Body>
-  void guarded(const std::vector<Tensor>& touched, Body body) {
+  void guarded(Body body) {
     try {
       body();
     } catch (const EngineError& e) {
       words_->fail(e.what());
       if (comm_ != nullptr) nccl_->ncclCommAbort(comm_);
       comm_ = nullptr;
-      keep_from_the_pool(touched);
+      keep_from_the_pool();
       if (e.peer() >= 0) throw;
       throw words_->verdict(e.what());
     }
@@ -278,19 +315,20 @@ class Nccl : public CommEngine {
     try {
       const auto end = Clock::now() + kLook;
       check_nccl(nccl_->ncclCommFinalize(comm_));
-      while (in_progress() && Clock::now() < end) std::this_thread::sleep_for(kNap);
+      while (in_progress() && Clock::now() < end) rest({});
     } catch (const std::exception&) {  // broken by others, which they will tell
     }
     nccl_->ncclCommAbort(comm_);  // never waits for the others
   }
 
-  // An aborted call leaves its memory within moments; if not, nobody gets that memory any more.
-  void keep_from_the_pool(const std::vector<Tensor>& touched) {
+  // Aborted calls leave their memory within moments; if not, nobody gets that memory any more.
+  void keep_from_the_pool() {
+    const std::deque<Flight> ended = std::exchange(flights_, {});
     const auto end = Clock::now() + kLook;
     while (cudaStreamQuery(stream_) == cudaErrorNotReady) {
       cudaGetLastError();
-      if (Clock::now() > end) return keep_for_good(touched);
-      std::this_thread::sleep_for(kNap);
+      if (Clock::now() > end) return keep_for_good(ended);
+      rest({});
     }
   }
 
@@ -332,6 +370,8 @@ class Nccl : public CommEngine {
   const NcclLibrary* const nccl_ = nullptr;
   ncclComm_t comm_ = nullptr;
   cudaStream_t stream_ = nullptr;
+  std::deque<Flight> flights_;  // in the order they were asked for, of which there are
+  int64_t asked_ = 0;
   std::atomic<bool> aborted_ = false;
 };
 

@@ -1,5 +1,9 @@
+#include <deque>
+#include <functional>
+
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/gpu.h"
 #include "parallel/mode.h"
 #include "parallel/modes/replica.h"
 
@@ -16,6 +20,8 @@ class Ddp : public Mode {
                  args.dtype, args.seed) {
     follow_rank_0(args.seed);
     sync_ = make_grad_sync(comm_, replica_.params(), args.sync);
+    gpu_waits_ = comm_.size() > 1 && args.sync.bucketed && replica_.device() == comm_.home() &&
+                 comm_.home().type == DeviceType::cuda;
     if (args.sync_batchnorm && comm_.size() > 1) share_statistics();
   }
 
@@ -34,16 +40,23 @@ class Ddp : public Mode {
       waited += seconds_since(start);
     };
     const Tensor part = replica_.step(mine, [&](Param& p) { timed([&] { sync_->ready(p); }); });
-    timed([&] { loss = sync_->finish(part); });
-    report_ = {.exposed_communication_seconds = waited, .waited_seconds = waited};
+    const auto finish = [&] { loss = sync_->finish(part); };
+    timed([&] { gpu_waits_ ? stall(finish) : finish(); });
+    host_waited_ = waited;
     return loss;
   }
 
-  StepReport report() const override { return report_; }
+  StepReport report() const override {
+    double waited = host_waited_;
+    if (gpu_waits_)
+      waited = stalls_.size() < 2 ? 0 : stalls_[0].end.seconds_since(stalls_[0].begin);
+    return {.exposed_communication_seconds = waited, .waited_seconds = waited};
+  }
 
   std::vector<Param*> params() override { return replica_.params(); }
 
   std::map<std::string, Tensor> gather() override {
+    comm_.finish();  // what failed in flight is in the parameters
     return comm_.rank() == 0 ? replica_.values() : std::map<std::string, Tensor>{};
   }
 
@@ -52,6 +65,15 @@ class Ddp : public Mode {
   void share_statistics() {
     statistics_ = comm_.split(0, comm_.rank());
     replica_.set_sum_statistics([this](Tensor t) { statistics_->all_reduce(std::move(t)); });
+  }
+
+  // What the device stands still for while it is at `exchange`, which the host only asks for.
+  void stall(const std::function<void()>& exchange) {
+    const int gpu = replica_.device().index;
+    const gpu::Moment begin(gpu);
+    exchange();
+    stalls_.push_back({begin, gpu::Moment(gpu)});
+    if (stalls_.size() > 2) stalls_.pop_front();
   }
 
   void follow_rank_0(uint64_t seed) {
@@ -65,7 +87,12 @@ class Ddp : public Mode {
   Replica replica_;
   std::unique_ptr<GradSync> sync_;
   std::unique_ptr<Comm> statistics_;
-  StepReport report_;
+  struct Stall {
+    gpu::Moment begin, end;
+  };
+  bool gpu_waits_ = false;    // and not the host
+  std::deque<Stall> stalls_;  // of the last two steps, where it does
+  double host_waited_ = 0;    // in the last one, where it does not
 };
 
 }  // namespace

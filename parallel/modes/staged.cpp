@@ -171,9 +171,11 @@ class Staged : public Mode {
   // A Comm for each stage of this rank: their threads do not wait for each other.
   void make_syncs(const ModeArgs& args) {
     if (shape().data == 1) return;
+    GradSyncOptions options = args.sync;
+    options.host_waits = true;  // stages of other ranks may need the GPU that would wait instead
     for (const auto& stage : stages_) {
       data_.push_back(mesh_->data().split(0, at().data));
-      syncs_.push_back(make_grad_sync(*data_.back(), stage->params(), args.sync));
+      syncs_.push_back(make_grad_sync(*data_.back(), stage->params(), options));
     }
   }
 

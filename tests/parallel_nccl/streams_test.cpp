@@ -1,99 +1,23 @@
 // How nccl's calls stand to what their GPUs are asked for, and how they end: with the fake libnccl
 // on fake GPUs, whose streams can be held up.
 // timeout: 120
-#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <barrier>
 #include <latch>
 #include <thread>
 
-#include "core/backends/cuda/runtime.h"
 #include "core/gpu.h"
 #include "parallel/grad_sync.h"
-#include "parallel/launch.h"
-#include "tests/support/fake_gpu.h"
-#include "tests/support/fake_nccl.h"
 #include "tests/support/message_of.h"
+#include "tests/support/nccl_ranks.h"
 
 namespace howmany {
 namespace {
 
 using namespace std::chrono_literals;
+using namespace testing_support;
 using testing::HasSubstr;
-
-Device gpu_of(const Comm& comm) { return {DeviceType::cuda, comm.rank()}; }
-
-FakeNccl& fake() {
-  static auto* const told = [] {
-    void* const library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-    void* const found = library ? dlsym(library, "hm_fake_nccl") : nullptr;
-    return found ? reinterpret_cast<FakeNccl* (*)()>(found)() : nullptr;
-  }();
-  return *told;
-}
-
-// Within a time that only a broken program needs.
-template <typename Condition>
-bool comes(const Condition& condition) {
-  for (const auto end = std::chrono::steady_clock::now() + 20s; !condition();) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
-
-// Work of a GPU's compute stream that lasts until the gate is opened, and then writes to a tensor.
-class Gate {
- public:
-  Gate(int device, Tensor target, float value)
-      : stream_(cuda::stream_of(device)), target_(std::move(target)), value_(value) {
-    hm_fake_gpu_queue(
-        stream_, [](void* gate) { return static_cast<Gate*>(gate)->pass(); }, this);
-  }
-  ~Gate() {
-    open();
-    hm_fake_gpu_wait(stream_);
-  }
-  Gate(const Gate&) = delete;
-  Gate& operator=(const Gate&) = delete;
-  void open() { open_ = true; }
-
- private:
-  bool pass() {
-    if (!open_) return false;
-    std::fill_n(static_cast<float*>(hm_fake_gpu_open(target_.raw())), target_.numel(), value_);
-    return true;
-  }
-
-  const cudaStream_t stream_;
-  Tensor target_;
-  const float value_;
-  std::atomic<bool> open_ = false;
-};
-
-class NcclOnStreams : public testing::Test {
- protected:
-  void SetUp() override { fake().asked = fake().done = fake().refused = fake().async_error = 0; }
-  void TearDown() override {
-    fake().async_error = 0;
-    EXPECT_EQ(fake().refused, 0) << "the real one would crash";
-  }
-  // The calls that connect() makes for itself are not counted.
-  static void run(int world, const std::function<void(Comm&)>& body) {
-    std::barrier met(world, []() noexcept { fake().asked = fake().done = 0; });
-    launch_threads(
-        world,
-        [&](Comm& comm) {
-          comm.barrier();
-          met.arrive_and_wait();
-          body(comm);
-        },
-        "nccl");
-  }
-};
 
 TEST_F(NcclOnStreams, ACallBeginsBehindWhatItsGpuWasAskedForBefore) {
   run(2, [](Comm& comm) {
@@ -143,7 +67,7 @@ TEST_F(NcclOnStreams, MemoryOfATensorThatWasLetGoIsNobodysBeforeTheCallIsDone) {
     t = Tensor();
     EXPECT_NE(Tensor::zeros({1000}, Dtype::f32, gpu_of(comm)).raw(), memory);
     looked.count_down();
-    work.wait();
+    work.finish();
     EXPECT_EQ(gpu::memory_use(comm.rank()).in_use, before);
   });
 }
@@ -214,7 +138,7 @@ TEST_F(NcclOnStreams, WhatTheLibraryReportsMeanwhileEndsTheCallOnEveryRank) {
     Work work = comm.all_reduce_async(t);
     EXPECT_TRUE(comes([] { return fake().asked == 3; }));
     fake().async_error = kFakeRemoteError;
-    EXPECT_THAT(message_of<CommError>([&] { work.wait(); }),
+    EXPECT_THAT(message_of<CommError>([&] { work.finish(); }),
                 HasSubstr("a remote error of the fake NCCL"));
     EXPECT_TRUE(comm.failed());
   });
