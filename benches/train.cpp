@@ -7,11 +7,11 @@
 #include <iostream>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "benches/program.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "parallel/agreement.h"
 
 namespace howmany::benches {
 namespace {
@@ -68,26 +68,6 @@ class Progress {
  private:
   bool shown_, dirty_ = false;
   Clock::time_point last_{};
-};
-
-// Whether any rank was told to stop: all end after the same step. A GPU's answer is read a step
-// late, as its loss is, so that it never stands still for it.
-class Agreement {
- public:
-  bool to_stop(Comm& comm) {
-    const StepLoss before = std::exchange(answer_, ask(comm));
-    return (comm.home().type == DeviceType::cuda ? before : answer_).value() != 0;
-  }
-
- private:
-  static StepLoss ask(Comm& comm) {
-    const Tensor wanted = Tensor::full({1}, stop_wanted ? 1 : 0, Dtype::f32, comm.home());
-    Work work = comm.all_reduce_async(wanted, ReduceOp::max);
-    work.wait();
-    return StepLoss(wanted, work);
-  }
-
-  StepLoss answer_;
 };
 
 // Of an epoch's steps, each read when the next step was asked for, so that a GPU never stands still
@@ -152,7 +132,7 @@ class Training {
       if (!batch) break;
       losses.add(trainer_.train(*batch), batch->global_rows);
       epoch.samples += batch->global_rows;
-      stopped_ = agreement_.to_stop(comm_);
+      stopped_ = agreement_.any(stop_wanted);  // all end after the same step
       if (losses.latest()) show(number, epoch.samples, *losses.latest(), seconds_since(start));
     }
     epoch.mean_loss = losses.sum() / static_cast<double>(epoch.samples);
@@ -170,7 +150,7 @@ class Training {
   Comm& comm_;
   Trainer trainer_;
   Progress progress_;
-  Agreement agreement_;
+  Agreement agreement_{comm_};
   bool stopped_ = false;
 };
 

@@ -51,13 +51,13 @@ class CommError : public Error {
 };
 
 // A started collective. wait() returns when the buffer is ready for whatever its device is asked
-// for from then on: on nccl's own GPU that is as soon as the call has been asked of it, and the GPU
-// waits instead of the host, with all that it is asked for later: of which no other rank may need
-// anything for its part in the call. finish() returns when the call is over. Both throw the
-// failure, the operation's own timeout bounds it. A call that fails in flight, after wait(), leaves
-// nothing in the buffer, and the GPU goes on with that: whoever brings to the host what came of it
-// asks finish() first, of this or a later call, as StepLoss does. Dropping a Work without waiting
-// is a bug, but safe once the Comm is gone. Copies are of one call.
+// for from then on. On nccl's own GPU that is once the call has been asked of it: the GPU waits
+// instead of the host, and so does all that it is asked for later, none of which another rank may
+// need for its part in the call. finish() returns when the call is over. Both throw the failure;
+// the operation's own timeout bounds it. A call that fails in flight leaves nothing in its buffer,
+// and the GPU that waited goes on with that: whoever reads on the host what came of it asks
+// finish() first, of this or a later call, as StepLoss does. Dropping a Work without waiting is a
+// bug, but safe once the Comm is gone. Copies are of one call.
 class [[nodiscard]] Work {
  public:
   Work() = default;  // already done

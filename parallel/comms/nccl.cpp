@@ -265,7 +265,7 @@ class Nccl : public CommEngine {
     return state == ncclInProgress;
   }
 
-  // Lets go of what is over. The time of a call begins when those before it are.
+  // Lets go of what is over, and watches the call behind it, whose time begins now.
   void land() {
     while (!flights_.empty()) {
       const Mark& end = flights_.front().end;
@@ -273,7 +273,6 @@ class Nccl : public CommEngine {
       in_progress();  // throws what went wrong meanwhile, also with what looks over
       if (!over) return watch(flights_.front());
       flights_.pop_front();
-      if (!flights_.empty()) flights_.front().watch = {};
     }
   }
 

@@ -7,6 +7,7 @@
 #include <latch>
 
 #include "core/gpu.h"
+#include "parallel/agreement.h"
 #include "tests/support/message_of.h"
 #include "tests/support/nccl_ranks.h"
 #include "tests/support/training.h"
@@ -239,6 +240,19 @@ TEST_F(InFlight, AStepOfDdpOverNcclDoesNotWaitForTheGpu) {
         EXPECT_EQ(got[step].value(), want[step]) << model << " step " << step;
     });
   }
+}
+
+TEST_F(InFlight, AgreeingOverNcclDoesNotWaitForTheGpuThatIsAtTheStep) {
+  run(2, [](Comm& comm) {
+    Agreement agreement(comm);
+    EXPECT_FALSE(agreement.any(true)) << "the answer to the question before";
+    {
+      Gate gate(comm.rank(), ones(comm), 1);
+      EXPECT_TRUE(agreement.any(comm.rank() == 1));
+    }
+    EXPECT_TRUE(agreement.any(false));
+    EXPECT_FALSE(agreement.any(false));
+  });
 }
 
 TEST_F(InFlight, TheParametersOfAFailedStepAreNotHandedOut) {

@@ -1,0 +1,18 @@
+#include "parallel/agreement.h"
+
+#include <utility>
+
+namespace howmany {
+
+bool Agreement::any(bool mine) {
+  Tensor wanted = Tensor::full({1}, mine ? 1 : 0, Dtype::f32, comm_.home());
+  if (comm_.home().type == DeviceType::cpu) {
+    comm_.all_reduce(wanted, ReduceOp::max);
+    return wanted.item() != 0;
+  }
+  Work work = comm_.all_reduce_async(wanted, ReduceOp::max);
+  work.wait();
+  return std::exchange(answer_, StepLoss(wanted, work)).value() != 0;
+}
+
+}  // namespace howmany
