@@ -65,9 +65,11 @@ TEST_F(NcclOnStreams, MemoryOfATensorThatWasLetGoIsNobodysBeforeTheCallIsDone) {
     const void* const memory = t.raw();
     Work work = comm.all_reduce_async(std::move(t));
     t = Tensor();
+    work.wait();  // then the call alone keeps it
     EXPECT_NE(Tensor::zeros({1000}, Dtype::f32, gpu_of(comm)).raw(), memory);
     looked.count_down();
     work.finish();
+    gpu::synchronize(comm.rank());
     EXPECT_EQ(gpu::memory_use(comm.rank()).in_use, before);
   });
 }
