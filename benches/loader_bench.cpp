@@ -94,9 +94,10 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--height", flags.data.height, "of a painted JPEG")->check(CLI::Range(8, 20'000));
   app.add_option("--cache", flags.cache, "warm, or cold: pages dropped, every file read once")
       ->check(CLI::IsMember({"warm", "cold"}));
-  app.add_flag("--in-turn", flags.in_turn,
-               "all loaders at once, a short stretch of each in turn: for a machine whose speed "
-               "changes");
+  app.add_flag(
+      "--in-turn", flags.in_turn,
+      "loaders side by side, a tenth of a second of each in turn: for a machine whose speed "
+      "changes");
   app.add_option("--budget-seconds", flags.run.budget_s,
                  "of timed batches, each case; with --in-turn of everything a case needs")
       ->check(CLI::PositiveNumber)
@@ -286,6 +287,12 @@ std::map<std::string, std::string> context(const LoaderData& data) {
   return told;
 }
 
+void refuse_turns(const Flags& flags) {
+  const bool on_cpu = flags.to == std::vector{Device{}} && !flags.run.pin_memory;
+  HM_REQUIRE(!flags.in_turn || (flags.cache == "warm" && flags.run.demand == 0 && on_cpu),
+             "--in-turn is for --cache warm on CPUs, without a demand");
+}
+
 int run(int argc, char** argv) {
   Flags flags;
   CLI::App app("Times how fast batches come, by the number of loader workers.", "loader_bench");
@@ -300,7 +307,7 @@ int run(int argc, char** argv) {
   const LoaderData data(flags.data);
   HM_REQUIRE(flags.cache == "warm" || !data.files().empty(), "--cache cold: {} is in no file",
              flags.data.data);
-  HM_REQUIRE(!flags.in_turn || flags.cache == "warm", "--in-turn is for --cache warm");
+  refuse_turns(flags);
   HM_REQUIRE(!flags.any_order || flags.run.ranks == 1, "--any-order is for one rank, not {}",
              flags.run.ranks);
   if (flags.run.pin_memory)

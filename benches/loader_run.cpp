@@ -26,7 +26,6 @@ namespace {
 constexpr size_t kBlocks = 20, kFewestBlocks = 8;
 constexpr double kTight = 0.01;  // relative half width at which a run may end early
 constexpr double kColdEnough = 0.02;
-constexpr double kFillMore = 1.2;  // than the workers need to make batches ahead, as they just did
 
 double cpu_seconds() {
   rusage use{};
@@ -57,6 +56,24 @@ double student_t(size_t degrees) {
   return degrees > kT.size() ? 2.0 : kT[degrees - 1];
 }
 
+// Tells how many samples were made, by whichever process.
+class Counted : public Dataset {
+ public:
+  Counted(const Dataset& set, std::atomic<int64_t>* made) : set_(set), made_(made) {}
+  int64_t size() const override { return set_.size(); }
+  SampleSpec spec() const override { return set_.spec(); }
+  void get(int64_t index, uint64_t key, void* x, void* y) const override {
+    set_.get(index, key, x, y);
+    made_->fetch_add(1, std::memory_order_relaxed);
+  }
+  std::string describe() const override { return set_.describe(); }
+  std::string name_of(int64_t index) const override { return set_.name_of(index); }
+
+ private:
+  const Dataset& set_;
+  std::atomic<int64_t>* const made_;
+};
+
 // One measurement. Ranks are threads that meet twice a batch; in between rank 0 keeps the times and
 // decides when it is enough.
 class Running {
@@ -64,16 +81,18 @@ class Running {
   Running(const LoaderData& data, const LoaderRun& run)
       : data_(data),
         run_(run),
-        set_(run.cold ? data.samples() : data.endless()),
+        counted_(data.endless(), run.made),
+        set_(run.cold   ? data.samples()
+             : run.made ? counted_
+                        : data.endless()),
         step_s_(run.demand > 0 ? static_cast<double>(run.batch) / run.demand : 0),
-        ahead_(static_cast<size_t>(run.workers) * static_cast<size_t>(run.prefetch)),
-        drop_(run.cold ? 0 : std::max<size_t>(1, ahead_)),
+        drop_(run.cold ? 0 : static_cast<size_t>(std::max(1, run.workers * run.prefetch))),
         waits_(static_cast<size_t>(run.ranks)),
         meet_(run.ranks) {}
 
   LoaderResult measure() {
     prepare_cache();
-    const double memory = resident_bytes();
+    memory_ = -resident_bytes();
     start_ = Clock::now();
     {
       std::vector<std::jthread> others;
@@ -82,9 +101,7 @@ class Running {
       consume(0);
     }
     if (error_) std::rethrow_exception(error_);
-    const int threads = std::max(1, run_.workers) * run_.ranks;
-    result_.bytes_per_worker = std::max(0.0, (memory_ - memory) / threads);
-    finish();
+    if (!measured_) finish();
     return std::move(result_);
   }
 
@@ -143,62 +160,47 @@ class Running {
     const Clock::time_point start = Clock::now();
     spin_until(start +
                std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(step_s_)));
-    if (rank == 0 && timing_) spun_ += seconds_since(start);
+    if (rank == 0) spun_ += seconds_since(start);
   }
 
   void note_arrival(bool more) {
-    if (result_.first_batch_s == 0) result_.first_batch_s = seconds_since(start_);
-    if (++seen_ > drop_ + 1) {
+    if (measured_) {
+      enough_ = !more || !run_.goes_on(result_);
+      return;
+    }
+    if (seen_++ == 0) result_.first_batch_s = seconds_since(start_);
+    if (seen_ > drop_ + 1) {
       times_.push_back(seconds_since(last_));
       result_.waits.push_back(*std::ranges::max_element(waits_));
     }
-    if (seen_ == drop_ + 1) begin_timing();  // what was made ahead has been taken
+    if (seen_ == drop_ + 1) {  // what was made ahead has been taken
+      timing_ = Clock::now();
+      cpu_ = cpu_seconds();
+      spun_ = 0;
+      stages_ = data_.stages();
+    }
     last_ = Clock::now();
+    enough_ = !more || (timing_ != Clock::time_point{} && done());
     if (!more && !times_.empty()) times_.pop_back(), result_.waits.pop_back();
-    if (more && !(timing_ && done())) return;
-    end_timing();
-    enough_ = !more || !run_.next_stretch || !next_stretch();
-  }
-
-  void begin_timing() {
-    timing_ = Clock::now();
-    begun_ = times_.size();
-    cpu_ -= cpu_seconds();
-    stages_ = data_.stages() - result_.stages;
-  }
-
-  void end_timing() {
-    if (memory_ == 0) memory_ = resident_bytes();  // later others have grown
-    if (!timing_) return;
-    timing_.reset();
-    cpu_ += cpu_seconds();
-    result_.stages = data_.stages() - stages_;
-  }
-
-  // The first batches of the next one are those made ahead and those that workers then begin at
-  // once: neither tells how fast they come.
-  bool next_stretch() {
-    stretches_.push_back(block_means(times_since(begun_), 1).at(0));
-    std::this_thread::sleep_for(
-        std::chrono::duration<double>(kFillMore * static_cast<double>(ahead_) * stretches_.back()));
-    if (!run_.next_stretch()) return false;
-    seen_ = 0;
-    drop_ = run_.workers == 0 ? 0 : ahead_ + round() - 1;
-    return true;
-  }
-
-  std::vector<double> times_since(size_t first) const {
-    return {times_.begin() + static_cast<std::ptrdiff_t>(first), times_.end()};
+    if (enough_) {
+      memory_ += resident_bytes();
+      cpu_ = cpu_seconds() - cpu_;
+      stages_ = data_.stages() - stages_;
+    }
+    if (enough_ && more && run_.goes_on) {
+      finish();
+      measured_ = true;
+      enough_ = !run_.goes_on(result_);
+    }
   }
 
   bool done() {
-    const double spent = seconds_since(*timing_);
-    const size_t timed = times_.size() - begun_;
-    const bool whole_rounds = timed % round() == 0 && timed >= 2 * round();
-    if (run_.next_stretch) return whole_rounds && spent >= run_.budget_s;
-    if (run_.cold || timed < kFewestBlocks || !whole_rounds) return spent > 4 * run_.budget_s;
+    const double spent = seconds_since(timing_);
+    const bool whole_rounds = times_.size() % round() == 0 && times_.size() >= 2 * round();
+    if (run_.cold || times_.size() < kFewestBlocks || !whole_rounds)
+      return spent > 4 * run_.budget_s;
     if (spent >= run_.budget_s) return true;
-    if (spent < run_.budget_s / 3 || timed % (16 * round()) != 0) return false;
+    if (spent < run_.budget_s / 3 || times_.size() % (16 * round()) != 0) return false;
     result_.blocks.converged = relative_half_width(blocks()) < kTight;
     return result_.blocks.converged;
   }
@@ -212,11 +214,10 @@ class Running {
   }
 
   void finish() {
+    result_.bytes_per_worker = std::max(0.0, memory_ / (std::max(1, run_.workers) * run_.ranks));
     HM_ENSURE(!times_.empty(), "[loader_bench] {} batches are too few to time", seen_);
     result_.batches = static_cast<int64_t>(times_.size());
-    result_.blocks.seconds = run_.next_stretch    ? stretches_
-                             : times_.size() >= 2 ? blocks()
-                                                  : times_;
+    result_.blocks.seconds = times_.size() >= 2 ? blocks() : times_;
     const double total = std::accumulate(times_.begin(), times_.end(), 0.0);
     const auto samples = static_cast<double>(result_.batches * run_.batch * run_.ranks);
     result_.samples_per_s = samples / total;
@@ -226,22 +227,23 @@ class Running {
     result_.stall_half_width = half_width(block_means(result_.waits, stretches)) *
                                static_cast<double>(times_.size()) / total;
     result_.cpu_s_per_sample = std::max(0.0, cpu_ - spun_ * run_.ranks) / samples;
+    result_.stages = stages_;
   }
 
   const LoaderData& data_;
   const LoaderRun& run_;
+  const Counted counted_;
   const Dataset& set_;
   const double step_s_;
-  const size_t ahead_;  // batches made before they are asked for
-  size_t drop_;         // batches of this stretch that are not timed
+  const size_t drop_;
   LoaderResult result_;
-  std::vector<double> waits_, times_, stretches_;
-  size_t seen_ = 0, begun_ = 0;  // batches of this stretch; timed before it
-  double memory_ = 0, cpu_ = 0, spun_ = 0;
-  Clock::time_point start_, last_;
-  std::optional<Clock::time_point> timing_;
-  StageTimes stages_;  // what they would be had only the timed ones been
-  bool enough_ = false;
+  std::vector<double> waits_, times_;
+  size_t seen_ = 0;
+  double memory_ = 0;  // bytes that were added
+  double cpu_ = 0, spun_ = 0;
+  Clock::time_point start_, timing_{}, last_;
+  StageTimes stages_;
+  bool enough_ = false, measured_ = false;
   std::atomic<bool> failed_ = false;
   std::exception_ptr error_;
   std::barrier<> meet_;

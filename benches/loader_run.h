@@ -3,6 +3,7 @@
 // training. Call from one thread.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "core/data/loader.h"
 
 namespace howmany::benches {
+
+struct LoaderResult;
 
 struct LoaderRun {
   int workers = 1, prefetch = 2, ranks = 1;
@@ -26,13 +29,14 @@ struct LoaderRun {
   Decode decode = Decode::cpu;
   double timeout_s = 60;  // of waiting for a batch
   double start_s = 0;     // of arithmetic before a worker's first batch, as Python's imports
-  // When given, budget_s is that of a stretch: called after each, with the workers idle; returns
-  // whether, and when, another begins.
-  std::function<bool()> next_stretch = {};
+  // Called at the end of the measurement, and after every batch from then on while it returns true;
+  // those are not measured.
+  std::function<bool(const LoaderResult&)> goes_on = {};
+  std::atomic<int64_t>* made = nullptr;  // counts samples, in memory that worker processes share
 };
 
 struct LoaderResult {
-  Samples blocks;               // seconds a batch, means of consecutive batches or of stretches
+  Samples blocks;               // seconds a batch, means of consecutive batches
   std::vector<double> waits;    // of the slowest rank for each batch, after the first window
   int64_t batches = 0;          // timed, of each rank
   double samples_per_s = 0;     // of all ranks together
@@ -48,12 +52,14 @@ struct LoaderResult {
 LoaderResult run_loader(const LoaderData& data, const LoaderRun& run);
 
 struct LoaderOutcome {
-  LoaderResult result;
-  std::string error;  // it failed; the others went on
+  LoaderResult result;  // all but the rate and the blocks of a short measurement before
+  std::string error;    // it failed; the others went on
 };
-// Several loaders alive at once and a stretch of each in turn, for `seconds` in all: the speed of a
-// shared machine wanders from second to second, and so is the same for all. As many stretches of
-// each, at least three.
+// Several loaders side by side, each in processes of its own that are stopped and go on, for
+// `seconds` in all: only one runs at any moment, for a stretch of a tenth of a second (a second
+// where a quota deals the cores out), there and back. What a shared machine does meanwhile it does
+// to all. As many stretches of each, at least three. For CPUs, without a demand, warm; no other
+// thread may run.
 std::vector<LoaderOutcome> run_in_turn(const LoaderData& data, const std::vector<LoaderRun>& runs,
                                        double seconds);
 

@@ -1,76 +1,175 @@
-// Whose turn it is among loaders that are alive at once.
+// Loaders side by side, of which only one runs at any moment: each is a process that is stopped and
+// goes on with its workers, in the middle of whatever they do, so that nothing of one falls into
+// the time of another and nothing is begun anew. What they make meanwhile is counted in memory that
+// is shared with them.
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <condition_variable>
-#include <functional>
-#include <mutex>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <new>
 #include <thread>
 
 #include "benches/loader_run.h"
 #include "core/clock.h"
 #include "core/cpu_limits.h"
+#include "core/error.h"
 
 namespace howmany::benches {
 namespace {
 
 constexpr int kFewestRounds = 3;
-constexpr double kStretch = 0.2;
+constexpr double kAlone = 0.2;  // seconds of the loader's own measurement, undisturbed
+constexpr double kStretch = 0.1;
 // A quota is dealt out by the tenth of a second: what fits into a few such periods is luck.
 constexpr double kStretchOfQuota = 1;
+constexpr int64_t kFewestSamples = 4;  // of each worker in a stretch
+constexpr double kLook = 1e-3, kEnding = 10;
 
-// There and back, so that none always follows the same other. One that has ended must leave.
-class Rota {
+struct Shared {
+  std::atomic<int64_t> made{0};
+  std::atomic<bool> measured{false}, enough{false};
+  LoaderResult result;  // without what has memory of its own
+  std::array<double, 1024> waits{};
+  int64_t waits_told = 0;
+  std::array<char, 1000> error{};
+};
+
+struct Unmap {
+  void operator()(Shared* shared) const { ::munmap(shared, sizeof(Shared)); }
+};
+
+std::unique_ptr<Shared, Unmap> shared_memory() {
+  void* at =
+      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  HM_ENSURE(at != MAP_FAILED, "[loader_bench] no memory to share: {}", std::strerror(errno));
+  return std::unique_ptr<Shared, Unmap>(new (at) Shared);
+}
+
+void tell(const LoaderResult& result, Shared& shared) {
+  shared.waits_told = std::min(std::ssize(result.waits), std::ssize(shared.waits));
+  std::copy_n(result.waits.begin(), shared.waits_told, shared.waits.begin());
+  LoaderResult& told = shared.result;
+  told.batches = result.batches;
+  told.first_batch_s = result.first_batch_s;
+  told.cpu_s_per_sample = result.cpu_s_per_sample;
+  told.bytes_per_worker = result.bytes_per_worker;
+  told.resident_before = result.resident_before;
+  told.stages = result.stages;
+}
+
+void run_until_enough(const LoaderData& data, LoaderRun run, Shared& shared) try {
+  run.budget_s = kAlone;
+  run.made = &shared.made;
+  run.goes_on = [&](const LoaderResult& result) {
+    if (!shared.measured) tell(result, shared);
+    shared.measured = true;
+    return !shared.enough;
+  };
+  run_loader(data, run);
+} catch (const std::exception& error) {
+  std::strncpy(shared.error.data(), error.what(), shared.error.size() - 1);
+}
+
+// A loader in a process group of its own, which ends with it.
+class Loading {
  public:
-  Rota(size_t runs, double seconds) : there_(runs, true), seconds_(seconds) {}
+  Loading(const LoaderData& data, const LoaderRun& run) : run_(run), shared_(shared_memory()) {
+    const pid_t parent = ::getpid();
+    pid_ = ::fork();
+    HM_ENSURE(pid_ >= 0, "[loader_bench] no process: {}", std::strerror(errno));
+    if (pid_ > 0) return;
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() == parent) run_until_enough(data, run, *shared_);
+    ::_exit(0);
+  }
+  ~Loading() {
+    shared_->enough = true;
+    signal(SIGCONT);
+    const auto start = Clock::now();
+    while (running() && seconds_since(start) < kEnding) sleep_for(kLook);
+    if (running()) kill();
+  }
+  Loading(const Loading&) = delete;
+  Loading& operator=(const Loading&) = delete;
 
-  void wait_for(size_t run) {
-    std::unique_lock lock(mutex_);
-    turns_.wait(lock, [&] { return at_ == run; });
+  // Until it has measured itself; then it stands still.
+  void begin() {
+    while (!shared_->measured && running()) sleep_for(kLook);
+    signal(SIGSTOP);
   }
 
-  // To the next one; returns in the run's next turn whether there is time for a stretch.
-  bool pass(size_t run) {
-    {
-      const std::lock_guard lock(mutex_);
-      step();
-    }
-    wait_for(run);
-    return !over_;
+  // Notes what a batch takes in a stretch.
+  void go(double seconds) {
+    const int64_t before = shared_->made;
+    const int64_t fewest = kFewestSamples * std::max(1, run_.workers) * run_.ranks;
+    const auto start = Clock::now();
+    signal(SIGCONT);
+    do sleep_for(seconds);
+    while (shared_->made - before < fewest && seconds_since(start) < run_.timeout_s && running());
+    signal(SIGSTOP);
+    const double spent = seconds_since(start);
+    const int64_t made = shared_->made - before;
+    if (made == 0) return kill();
+    stretches_.push_back(spent * samples() / static_cast<double>(made));
   }
 
-  void leave(size_t run) {
-    const std::lock_guard lock(mutex_);
-    there_[run] = false;
-    if (std::ranges::any_of(there_, std::identity())) step();
+  LoaderOutcome outcome() {
+    if (!running()) return {{}, why()};
+    LoaderOutcome outcome{shared_->result, {}};
+    LoaderResult& result = outcome.result;
+    result.waits.assign(shared_->waits.begin(), shared_->waits.begin() + shared_->waits_told);
+    result.blocks.seconds = stretches_;
+    result.samples_per_s = samples() / block_means(stretches_, 1).at(0);
+    return outcome;
+  }
+
+  bool running() {
+    if (pid_ > 0 && ::waitpid(pid_, &status_, WNOHANG) == pid_) pid_ = -1;
+    return pid_ > 0;
   }
 
  private:
-  void step() {
-    do {
-      const bool at_an_end = forward_ ? at_ + 1 == there_.size() : at_ == 0;
-      if (at_an_end)
-        turn_round();
-      else
-        at_ += forward_ ? 1 : -1;
-    } while (!there_[at_]);
-    turns_.notify_all();
+  static void sleep_for(double seconds) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   }
 
-  void turn_round() {
-    forward_ = !forward_;
-    const double now = seconds_since(start_);
-    over_ = over_ || (++rounds_ >= kFewestRounds && 2 * now - round_began_ > seconds_);
-    round_began_ = now;
+  // By its number until it has made the group its own.
+  void signal(int which) {
+    if (running() && ::kill(-pid_, which) != 0) ::kill(pid_, which);
   }
 
-  std::mutex mutex_;
-  std::condition_variable turns_;
-  std::vector<bool> there_;
-  size_t at_ = 0;
-  bool forward_ = true, over_ = false;
-  int rounds_ = 0;
-  const double seconds_;
-  const Clock::time_point start_ = Clock::now();
-  double round_began_ = 0;  // seconds from the start
+  void kill() {
+    signal(SIGKILL);
+    if (pid_ > 0) ::waitpid(pid_, &status_, 0);
+    pid_ = -1;
+  }
+
+  double samples() const { return static_cast<double>(run_.batch * run_.ranks); }
+
+  std::string why() const {
+    if (shared_->error[0] != 0) return shared_->error.data();
+    if (WIFSIGNALED(status_) && WTERMSIG(status_) == SIGKILL)
+      return fmt::format("the loader was killed, or made no sample in {:.0f} s", run_.timeout_s);
+    return WIFSIGNALED(status_) ? fmt::format("signal {} ended the loader", WTERMSIG(status_))
+                                : "the loader ended by itself";
+  }
+
+  const LoaderRun run_;
+  std::unique_ptr<Shared, Unmap> shared_;
+  pid_t pid_ = -1;
+  int status_ = 0;
+  std::vector<double> stretches_;  // seconds of a batch
 };
 
 double stretch_seconds() {
@@ -82,29 +181,24 @@ double stretch_seconds() {
   return std::ranges::any_of(cpu_limits().limits, binds) ? kStretchOfQuota : kStretch;
 }
 
-LoaderOutcome outcome_of(const LoaderData& data, const LoaderRun& run) try {
-  return {run_loader(data, run), {}};
-} catch (const std::exception& error) {
-  return {{}, error.what()};
-}
-
 }  // namespace
 
 std::vector<LoaderOutcome> run_in_turn(const LoaderData& data, const std::vector<LoaderRun>& runs,
                                        double seconds) {
-  std::vector<LoaderOutcome> outcomes(runs.size());
-  Rota rota(runs.size(), seconds);
-  std::vector<std::jthread> threads;
-  for (size_t i = 0; i < runs.size(); ++i)
-    threads.emplace_back([&, i] {
-      LoaderRun run = runs[i];
-      run.budget_s = stretch_seconds();
-      run.next_stretch = [&rota, i] { return rota.pass(i); };
-      rota.wait_for(i);
-      outcomes[i] = outcome_of(data, run);
-      rota.leave(i);
-    });
-  threads.clear();
+  const auto start = Clock::now();
+  std::deque<Loading> all;
+  for (const LoaderRun& run : runs) all.emplace_back(data, run).begin();
+  double round = 0;  // seconds of the last one
+  for (int done = 0; done < kFewestRounds || seconds_since(start) + round < seconds; ++done) {
+    const auto began = Clock::now();
+    // There and back, so that none always follows the same other.
+    for (size_t i = 0; i < all.size(); ++i)
+      if (Loading& one = all[done % 2 == 0 ? i : all.size() - 1 - i]; one.running())
+        one.go(stretch_seconds());
+    round = seconds_since(began);
+  }
+  std::vector<LoaderOutcome> outcomes;
+  for (Loading& one : all) outcomes.push_back(one.outcome());
   return outcomes;
 }
 

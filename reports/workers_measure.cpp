@@ -25,10 +25,10 @@ constexpr double kRunTimeout = 120;  // beyond the timed seconds
 constexpr double kExpectedTrials = 5;
 constexpr double kLeastSeconds = 0.4, kMostSeconds = 5;  // of timed batches in one run
 // Of one run without a demand, as a share of the budget: it is the first, and turns tell the rest.
-constexpr double kShare = 0.04, kMostAlone = 1, kShareOfNew = 0.3;
-constexpr double kLeastTurns = 1.5;  // seconds of each number
-constexpr double kStart = 1;         // seconds of a program beside what it times
-constexpr double kColdSeconds = 1;   // left for files not in memory
+constexpr double kShare = 0.04, kMostAlone = 1, kShareOfNew = 0.2;
+constexpr double kLeastTurns = 1;   // seconds of each number
+constexpr double kStart = 0.5;      // seconds of a program beside what it times
+constexpr double kColdSeconds = 1;  // left for files not in memory
 constexpr const char* kTooMuch = "loader_bench told more than was asked";
 
 }  // namespace

@@ -8,8 +8,8 @@
 namespace howmany {
 namespace {
 
-constexpr size_t kMostPoints = 8, kMostTurns = 40;
-constexpr size_t kFewTurns = 5;     // tell whether the largest number gains
+constexpr size_t kMostPoints = 8, kMostTurns = 200;
+constexpr size_t kFewTurns = 10;    // tell whether the largest number gains
 constexpr double kNoGain = 0.03;    // of the rate, from more workers
 constexpr double kNearBest = 0.98;  // of the best rate
 constexpr double kContends = 0.8;   // of the best rate, of a number that was measured alone

@@ -1,8 +1,11 @@
 # labels: process
 # timeout: 120
 """loader_bench as a user runs it."""
+import contextlib
 import json
 import pathlib
+import subprocess
+import time
 
 import images
 import programs
@@ -13,6 +16,14 @@ SMALL = ("--images", 24, "--width", 64, "--height", 48, "--image-size", 32, "--b
 
 def bench(*arguments, **environment):
     return programs.run("loader_bench", *arguments, **environment)
+
+
+def states_of_children(pid):
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has just ended
+            state, parent = path.read_text().rpartition(")")[2].split()[:2]
+            if int(parent) == pid:
+                yield state
 
 
 class Loader(programs.TestCase):
@@ -94,6 +105,18 @@ class Loader(programs.TestCase):
         stretches = [json.loads(line)["seconds"] for line in path.read_text().splitlines()]
         self.assertEqual([len(of) for of in stretches], [3, 3])
 
+    def test_in_turn_all_but_one_stand_still(self):
+        with subprocess.Popen([str(programs.BIN / "loader_bench"), "--data", "cost:1000", "--workers", "0,1,2", "--in-turn",
+                               "--budget-seconds", "2"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as bench_:
+            seen = []
+            while bench_.poll() is None:
+                seen.append(sorted(states_of_children(bench_.pid)))
+                time.sleep(0.01)
+        self.assertEqual(bench_.returncode, 0)
+        together = [states for states in seen if len(states) == 3 and "Z" not in states]
+        stopped = [states.count("T") for states in together]  # of a moment that is some reads long
+        self.assertGreater(sum(n >= 2 for n in stopped), len(stopped) / 2, together)
+
     def test_the_limits_are_json(self):
         limits = bench("--limits").json()
         self.assertGreater(limits["cores"], 0)
@@ -111,7 +134,8 @@ class Loader(programs.TestCase):
         self.assert_refused(bench("--data", self.folder / "none"), "none", "does not exist")
         self.assert_refused(bench("--data", "cost:soon"), "cost:soon")
         self.assert_refused(bench("--data", "null", "--cache", "cold"), "cold")
-        self.assert_refused(bench("--in-turn", "--cache", "cold"), "--in-turn", "warm")
+        for more in (("--cache", "cold"), ("--samples-per-second", 9), ("--to", "cuda:0")):
+            self.assert_refused(bench("--in-turn", *more), "--in-turn", "warm", "CPUs", "demand")
         self.assert_refused(bench("--batch", "0"), "--batch")
         self.assert_refused(bench("--decode", "nvjpeg"), "nvJPEG", "cuda device")
         self.assert_refused(bench("--to", "cuda:63", "--decode", "nvjpeg"), "nvJPEG", "decode on the cpu")

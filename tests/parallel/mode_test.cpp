@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 
 #include "core/backend.h"
@@ -23,6 +24,8 @@ constexpr double kToleranceF32 = 2e-5, kToleranceF64 = 1e-12;
 // format's: some of these, out of 2^11 and 2^8.
 constexpr double kToleranceTf32 = 2e-3, kToleranceBf16 = 2e-2;
 constexpr uint64_t kSeed = 5;
+// Kernels of several threads on an imitated GPU take their time on a machine that others use.
+constexpr std::chrono::minutes kPatience(5);
 
 struct Variation {
   std::string mode, comm;  // mode: with options
@@ -122,6 +125,7 @@ Curve run_mode(const Variation& v, const std::string& model) {
   std::mutex mutex;
   const int ranks = ranks_of(v.mode, v.world);
   const auto run = [&](Comm& comm) {
+    comm.set_timeout(kPatience);
     const BackendScope kernels(backend_named(v.kernels));
     const PrecisionScope precision(v.precision);
     const auto mode = make_mode(v.mode, {.model = model_named(model),

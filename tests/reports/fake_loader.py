@@ -54,7 +54,7 @@ def run(a, workers):
         counters["samples_per_s"] = rate / 2
     if "in-turn" in a:
         name += "/in_turn:on"
-    stretches = [0.99, 1, 1.01, 1] * (2 if "in-turn" in a else 1)
+    stretches = [0.99, 1, 1.01, 1] * (10 if "in-turn" in a else 1)
     return row(name, **counters), [batch / rate * f for f in stretches]
 
 

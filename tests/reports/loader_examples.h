@@ -106,7 +106,7 @@ inline int largest_of(const Order& order) {
   return largest;
 }
 
-constexpr size_t kRoundsAtOnce = 10;
+constexpr size_t kRoundsAtOnce = 50;
 
 // Measures until the search has decided: `alone` makes a point, `in_turn` a rate in that round.
 template <typename Alone, typename InTurn>

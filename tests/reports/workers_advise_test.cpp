@@ -87,7 +87,7 @@ TEST(WorkersSearch, MeasuresWhatWasAskedForInTurnAndNothingElse) {
   WorkersFacts facts = example_facts();
   facts.wanted = {0, 3, 1};
   EXPECT_EQ(search(facts), (Order{{0, 3, 1}, {0, 1, 3}, {0, 1, 3}, {0, 1, 3}}));
-  for (const WorkersPoint& p : facts.points) EXPECT_EQ(p.runs.size(), 40u);
+  for (const WorkersPoint& p : facts.points) EXPECT_EQ(p.runs.size(), 200u);
   facts = example_facts(900);
   facts.wanted = {0, 3, 1};
   EXPECT_EQ(search(facts), (Order{{0}, {3}, {1}})) << "with a demand once, free and paced";

@@ -80,14 +80,14 @@ TEST(WorkersTurns, ANewNumberTakesThemWithTheBestSoFar) {
   EXPECT_THAT(next_trials(facts), ElementsAre(3)) << "not room for both";
 }
 
-TEST(WorkersTurns, GoOnUntilEachHasForty) {
+TEST(WorkersTurns, GoOnUntilEachHasTwoHundred) {
   WorkersFacts facts = example_facts();
   const Order order = measure_on({2, 2, false}, facts);
   EXPECT_THAT(order, Contains(ElementsAre(2, 3)));
   for (const WorkersPoint& p : facts.points)
-    EXPECT_GE(p.runs.size(), p.workers == 1 ? 10u : 40u) << p.workers;
+    EXPECT_GE(p.runs.size(), p.workers == 1 ? 50u : 200u) << p.workers;
   EXPECT_EQ(facts.points.back().workers, 1);
-  EXPECT_EQ(facts.points.back().runs.size(), 10u) << "half as fast: told soon";
+  EXPECT_EQ(facts.points.back().runs.size(), 50u) << "half as fast: told soon";
 }
 
 TEST(WorkersTurns, AreForAsManyAsThereIsRoomForAtOnce) {
@@ -116,7 +116,7 @@ TEST(WorkersTurns, ADemandThatNothingMeetsIsAnsweredByTheBestOfManyRuns) {
   WorkersFacts facts = example_facts(9000);
   measure_on({2, 2, false}, facts);
   EXPECT_EQ(*advise_workers(facts).recommended, 2);
-  EXPECT_GE(std::ranges::find(facts.points, 2, &WorkersPoint::workers)->runs.size(), 40u);
+  EXPECT_GE(std::ranges::find(facts.points, 2, &WorkersPoint::workers)->runs.size(), 200u);
 }
 
 struct Shares {

@@ -37,7 +37,7 @@ class Answer(FakeLoader):
         self.assertEqual(self.answer()["recommended"], 4)
         runs = {r["workers"]: r["runs"] for r in self.answer()["table"]}
         self.assertEqual(sorted(runs), [3, 4, 6])
-        self.assertTrue(all(runs[w] >= 40 for w in (4, 6)) and runs[3] < 40, runs)
+        self.assertTrue(all(runs[w] >= 200 for w in (4, 6)) and runs[3] < 200, runs)
         self.assertEqual(self.trials()[0], (4,))
         self.assertTrue(all(len(numbers) > 1 for numbers in self.trials()[1:]), self.trials())
         self.assertIn("No demand was given", done.out)
@@ -78,7 +78,7 @@ class Answer(FakeLoader):
         with open(self.out / "summary.csv", newline="") as file:
             told = list(csv.DictReader(file))
         self.assertEqual(len(told), sum(len(m["metrics"]) for m in summary["measurements"]))
-        self.assertEqual([(r["workers"], r["runs"]) for r in self.answer()["table"]], [(0, 40), (1, 40), (2, 40)])
+        self.assertEqual([(r["workers"], r["runs"]) for r in self.answer()["table"]], [(0, 200), (1, 200), (2, 200)])
         self.assertEqual(self.trials(), 5 * [(0, 1, 2)])
 
     def test_the_summary_holds_to_the_schema(self):
