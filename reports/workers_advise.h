@@ -38,6 +38,7 @@ struct WorkersFacts {
   std::vector<WorkersPoint> points;
   // Samples/s by workers of stretches taken in turn, a round after the other.
   std::vector<std::map<int, double>> rounds;
+  double spread = 0.03;             // of a run's logarithm: as is usual, then as the rounds tell
   std::optional<double> cold_rate;  // samples/s of all devices, files not in memory
   int cold_workers = 0;
   double files = 0;   // in the folder; 0: none

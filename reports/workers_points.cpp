@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
 #include "reports/backend_rounds.h"
 #include "reports/statistics.h"
@@ -11,7 +12,8 @@ namespace howmany {
 namespace {
 
 constexpr double kUsualSpread = 0.03;  // of runs of one number
-constexpr int kPolishes = 10;
+constexpr int kPolishes = 20;
+constexpr double kSmooth = 1e-6;
 
 using Round = std::map<int, double>;
 
@@ -20,10 +22,8 @@ class Polish {
  public:
   explicit Polish(const std::vector<Round>& rounds) : rounds_(rounds) {
     for (const Round& round : rounds) begin(round);
-    for (int i = 0; i < kPolishes; ++i) {
-      fit_numbers();
+    for (int i = 0; i < kPolishes && fit_numbers() > kSmooth; ++i)
       for (size_t r = 0; r < rounds.size(); ++r) of_round_[r] = speed_in(rounds[r]);
-    }
     usual_ = median(of_round_);
   }
 
@@ -52,12 +52,18 @@ class Polish {
     return left.empty() ? 0 : median(left);
   }
 
-  void fit_numbers() {
+  // Returns by how much one changed at most.
+  double fit_numbers() {
     std::map<int, std::vector<double>> left;
     for (size_t r = 0; r < rounds_.size(); ++r)
       for (const auto& [workers, rate] : rounds_[r])
         left[workers].push_back(std::log(rate) - of_round_[r]);
-    for (const auto& [workers, values] : left) of_number_[workers] = median(values);
+    double most = 0;
+    for (const auto& [workers, values] : left) {
+      const double before = std::exchange(of_number_[workers], median(values));
+      most = std::max(most, std::abs(of_number_[workers] - before));
+    }
+    return most;
   }
 
   const std::vector<Round>& rounds_;
@@ -110,12 +116,13 @@ void add_rounds(WorkersFacts& facts, const std::vector<std::map<int, double>>& r
   }
   for (WorkersPoint& p : facts.points)
     if (p.runs.empty() && !faster.empty()) scale(p.rate, std::exp(mean(faster)));
+  facts.spread = spread_of_runs(facts);
 }
 
 double sure_rate(const WorkersPoint& point, const WorkersFacts& facts) {
   if (!std::isfinite(point.rate.value)) return 0;
   const auto runs = static_cast<double>(std::max<size_t>(1, point.runs.size()));
-  return point.rate.value * std::exp(-spread_of_runs(facts) / std::sqrt(runs));
+  return point.rate.value * std::exp(-facts.spread / std::sqrt(runs));
 }
 
 }  // namespace howmany

@@ -18,7 +18,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Not;
 
-constexpr uint64_t kSeeds = 40;
+constexpr uint64_t kSeeds = 6;
 
 WorkersPoint run_of(int workers, double rate) {
   WorkersPoint p;
