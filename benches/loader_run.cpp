@@ -151,6 +151,7 @@ class Running {
     if (rank == 0) note_arrival(more);
     meet_.arrive_and_wait();
     if (failed_ || enough_) return false;
+    if (!more) loader.start_epoch(1);  // some more of the same
     if (step_s_ > 0) train(rank);
     return true;
   }
@@ -165,7 +166,7 @@ class Running {
 
   void note_arrival(bool more) {
     if (measured_) {
-      enough_ = !more || !run_.goes_on(result_);
+      enough_ = !run_.goes_on(result_);
       return;
     }
     if (seen_++ == 0) result_.first_batch_s = seconds_since(start_);
@@ -187,7 +188,7 @@ class Running {
       cpu_ = cpu_seconds() - cpu_;
       stages_ = data_.stages() - stages_;
     }
-    if (enough_ && more && run_.goes_on) {
+    if (enough_ && run_.goes_on) {
       finish();
       measured_ = true;
       enough_ = !run_.goes_on(result_);

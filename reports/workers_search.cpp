@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMostPoints = 8, kMostTurns = 200;
 constexpr size_t kFewTurns = 10;    // tell whether the largest number gains
-constexpr double kNoGain = 0.03;    // of the rate, from more workers
+constexpr double kNoGain = 0.015;   // of the rate, from more workers
 constexpr double kNearBest = 0.98;  // of the best rate
 constexpr double kContends = 0.8;   // of the best rate, of a number that was measured alone
 // Of the best predicted rate. The model rounds its corners: as many workers as cores make 0.87.

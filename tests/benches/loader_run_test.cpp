@@ -122,6 +122,17 @@ TEST(LoadersInTurn, EachHasAsManyStretchesWhateverItsWorkersAre) {
   }
 }
 
+TEST(LoadersInTurn, GoOnWhenAllSamplesWereTaken) {
+  const LoaderData data({.data = "null", .size = 4});
+  std::vector<LoaderRun> runs(2, brief());
+  runs[0].workers = 0;
+  for (LoaderRun& run : runs) run.batch = data.endless().size() / 4;
+  for (const LoaderOutcome& outcome : run_in_turn(data, runs, 0.1)) {
+    EXPECT_EQ(outcome.error, "");
+    EXPECT_EQ(outcome.result.blocks.seconds.size(), 3u);
+  }
+}
+
 TEST(LoadersInTurn, OneThatFailsSaysWhyAndTheOthersGoOn) {
   const LoaderData data({.data = "cost:200", .size = 4});
   std::vector<LoaderRun> runs(3, brief());

@@ -196,6 +196,19 @@ TEST(WorkersAdvice, OneLuckyRunDoesNotBeatRunsThatDifferAsMuch) {
   EXPECT_EQ(*advise_workers(facts).recommended, 4) << "in each round it was faster";
 }
 
+TEST(WorkersAdvice, WhileFewRoundsTellMoreWorkersHaveToBeShownToPay) {
+  const auto advised = [](size_t repeats) {
+    WorkersFacts facts = example_facts();
+    for (const int workers : {0, 2}) facts.points.push_back(example_point(facts, workers));
+    const std::vector<std::map<int, double>> some{
+        {{0, 560}, {2, 640}}, {{0, 604}, {2, 636}}, {{0, 640}, {2, 620}}};
+    for (size_t i = 0; i < repeats; ++i) add_rounds(facts, some);
+    return *advise_workers(facts).recommended;
+  };
+  EXPECT_EQ(advised(1), 0) << "5 % more, by three rounds that differ by as much";
+  EXPECT_EQ(advised(20), 2);
+}
+
 TEST(WorkersAdvice, WithNothingLargerMeasuredIsUncertain) {
   WorkersFacts facts = example_facts();
   facts.points = {example_point(facts, 0), example_point(facts, 2)};
