@@ -188,13 +188,14 @@ std::vector<LoaderOutcome> run_in_turn(const LoaderData& data, const std::vector
   const auto start = Clock::now();
   std::deque<Loading> all;
   for (const LoaderRun& run : runs) all.emplace_back(data, run).begin();
+  const double stretch = stretch_seconds();
   double round = 0;  // seconds of the last one
   for (int done = 0; done < kFewestRounds || seconds_since(start) + round < seconds; ++done) {
     const auto began = Clock::now();
     // There and back, so that none always follows the same other.
     for (size_t i = 0; i < all.size(); ++i)
       if (Loading& one = all[done % 2 == 0 ? i : all.size() - 1 - i]; one.running())
-        one.go(stretch_seconds());
+        one.go(stretch);
     round = seconds_since(began);
   }
   std::vector<LoaderOutcome> outcomes;

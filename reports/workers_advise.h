@@ -38,17 +38,22 @@ struct WorkersFacts {
   std::vector<WorkersPoint> points;
   // Samples/s by workers of stretches taken in turn, a round after the other.
   std::vector<std::map<int, double>> rounds;
-  double spread = 0.03;             // of a run's logarithm: as is usual, then as the rounds tell
+  static constexpr double kUsualSpread = 0.03;
+  double spread = kUsualSpread;     // of a run's logarithm: as is usual, then as the rounds tell
   std::optional<double> cold_rate;  // samples/s of all devices, files not in memory
   int cold_workers = 0;
   double files = 0;   // in the folder; 0: none
   PythonCost python;  // part of the probes and points when it was measured
 };
 
+// The point of that number of workers; null when it was not measured.
+const WorkersPoint* point_at(const WorkersFacts& facts, int workers);
+WorkersPoint* point_at(WorkersFacts& facts, int workers);
+
 // Keeps rounds and makes `runs` and rates of all there are: the logarithm of a stretch is that of
 // its number, plus the machine's speed in its round, plus luck; by medians, as in Tukey's median
 // polish. Points that took part in none are told at the speed that the machine now has. Throws
-// std::invalid_argument for a number without a point or a rate that is not above 0.
+// std::invalid_argument for an empty round, a number without a point or a rate that is not above 0.
 void add_rounds(WorkersFacts& facts, const std::vector<std::map<int, double>>& rounds);
 
 // Samples/s, less what luck may have added to so few runs: by one standard error, from how far the

@@ -226,16 +226,15 @@ struct LoaderMeasuring::State {
   bool measure_each_alone(WorkersFacts& facts, const std::vector<int>& numbers) {
     bool any = false;
     for (const int workers : numbers)
-      if (std::ranges::count(facts.points, workers, &WorkersPoint::workers) == 0)
-        any = measure_alone(facts, workers) || any;
+      if (point_at(facts, workers) == nullptr) any = measure_alone(facts, workers) || any;
     return any;
   }
 
   // What is new takes a share of the time that is left, and the rest makes sure.
   double seconds_in_turn(const WorkersFacts& facts, const std::vector<int>& numbers) const {
     const bool known = std::ranges::all_of(numbers, [&](int workers) {
-      const auto point = std::ranges::find(facts.points, workers, &WorkersPoint::workers);
-      return point != facts.points.end() && !point->runs.empty();
+      const WorkersPoint* point = point_at(facts, workers);
+      return point != nullptr && !point->runs.empty();
     });
     const double room = left() - cold_seconds(facts) - kStart;
     const double least = kLeastTurns * static_cast<double>(numbers.size());
@@ -263,8 +262,8 @@ struct LoaderMeasuring::State {
 
   void add(WorkersFacts& facts, const BenchRow& row, int workers,
            std::vector<std::map<int, double>>& rounds) const {
-    const auto known = std::ranges::find(facts.points, workers, &WorkersPoint::workers);
-    if (known == facts.points.end())
+    WorkersPoint* known = point_at(facts, workers);
+    if (known == nullptr)
       facts.points.push_back(point_of(row, workers));
     else if (known->error.empty())
       known->error = row.error;

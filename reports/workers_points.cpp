@@ -11,7 +11,6 @@
 namespace howmany {
 namespace {
 
-constexpr double kUsualSpread = 0.03;  // of runs of one number
 constexpr int kPolishes = 20;
 constexpr double kSmooth = 1e-6;
 
@@ -73,8 +72,9 @@ class Polish {
 };
 
 void check(const WorkersFacts& facts, const Round& round) {
+  if (round.empty()) throw std::invalid_argument("a round without stretches");
   for (const auto& [workers, rate] : round)
-    if (!(rate > 0) || std::ranges::count(facts.points, workers, &WorkersPoint::workers) == 0)
+    if (!(rate > 0) || point_at(facts, workers) == nullptr)
       throw std::invalid_argument("a round of no known number of workers, or of no rate");
 }
 
@@ -87,7 +87,7 @@ void scale(Metric& rate, double by) {
 // Of the logarithm of a run, over all rounds; what is usual counts as one more. Numbers and rounds
 // are fitted, and so less is left to tell.
 double spread_of_runs(const WorkersFacts& facts) {
-  double squares = kUsualSpread * kUsualSpread,
+  double squares = std::pow(WorkersFacts::kUsualSpread, 2),
          degrees = 2 - static_cast<double>(facts.rounds.size());
   for (const WorkersPoint& p : facts.points) {
     if (p.runs.empty()) continue;
@@ -100,9 +100,17 @@ double spread_of_runs(const WorkersFacts& facts) {
 
 }  // namespace
 
+const WorkersPoint* point_at(const WorkersFacts& facts, int workers) {
+  const auto it = std::ranges::find(facts.points, workers, &WorkersPoint::workers);
+  return it == facts.points.end() ? nullptr : &*it;
+}
+
+WorkersPoint* point_at(WorkersFacts& facts, int workers) {
+  return const_cast<WorkersPoint*>(point_at(std::as_const(facts), workers));
+}
+
 void add_rounds(WorkersFacts& facts, const std::vector<std::map<int, double>>& rounds) {
   for (const Round& round : rounds) check(facts, round);
-  std::erase_if(facts.rounds, [](const Round& round) { return round.empty(); });
   facts.rounds.insert(facts.rounds.end(), rounds.begin(), rounds.end());
   if (facts.rounds.empty()) return;
   const Polish polish(facts.rounds);

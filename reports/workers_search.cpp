@@ -16,12 +16,6 @@ constexpr double kContends = 0.8;   // of the best rate, of a number that was me
 // Of the best predicted rate. The model rounds its corners: as many workers as cores make 0.87.
 constexpr double kPredictedKnee = 0.85, kPredictedNear = 0.95;
 
-const WorkersPoint* point_at(const WorkersFacts& facts, int workers) {
-  const auto it = std::find_if(facts.points.begin(), facts.points.end(),
-                               [&](const WorkersPoint& p) { return p.workers == workers; });
-  return it == facts.points.end() ? nullptr : &*it;
-}
-
 bool measured(const WorkersFacts& facts, int workers) {
   return point_at(facts, workers) != nullptr;
 }
@@ -83,24 +77,26 @@ bool contends(const WorkersFacts& facts, const WorkersPoint& p) {
   return rate_of(p) * luck * luck >= kNearBest * best_rate(facts);
 }
 
-// The fastest first, as many as there is room for at once.
-std::vector<int> with_room(const WorkersFacts& facts, std::vector<const WorkersPoint*> points) {
-  std::ranges::stable_sort(points, std::greater(), [](const auto* p) { return rate_of(*p); });
+// As many as there is room for at once, the first in any case.
+std::vector<int> with_room(const WorkersFacts& facts, const std::vector<int>& numbers) {
   std::vector<int> chosen;
   int left = most_workers(facts.bounds);
-  for (const WorkersPoint* p : points) {
-    if (p->workers > left) continue;
-    left -= p->workers;
-    chosen.push_back(p->workers);
+  for (const int w : numbers) {
+    if (!chosen.empty() && w > left) continue;
+    left -= w;
+    chosen.push_back(w);
   }
   return chosen;
 }
 
-// Those that may be the best; none when each has enough runs, or one is left.
+// Those that may be the best, the fastest before others; none when each has enough runs, or one is
+// left.
 std::vector<int> contenders(const WorkersFacts& facts, size_t enough) {
-  std::vector<const WorkersPoint*> all;
+  std::vector<int> all;
   for (const WorkersPoint& p : facts.points)
-    if (contends(facts, p)) all.push_back(&p);
+    if (contends(facts, p)) all.push_back(p.workers);
+  std::ranges::stable_sort(all, std::greater(),
+                           [&](int w) { return rate_of(*point_at(facts, w)); });
   std::vector<int> chosen = with_room(facts, all);
   const bool told =
       std::ranges::all_of(chosen, [&](int w) { return point_at(facts, w)->runs.size() >= enough; });
@@ -192,20 +188,18 @@ std::optional<int> next_new(const WorkersFacts& facts) {
 std::vector<int> with_best(const WorkersFacts& facts, int next) {
   const auto best = std::ranges::max_element(facts.points, {}, rate_of);
   if (facts.asked.demand > 0 || best == facts.points.end() || !(rate_of(*best) > 0)) return {next};
-  if (best->workers + next > most_workers(facts.bounds)) return {next};
-  return {std::min(next, best->workers), std::max(next, best->workers)};
+  std::vector<int> both = with_room(facts, {next, best->workers});
+  std::ranges::sort(both);
+  return both;
 }
 
-// What was asked for, together where there is room.
+// What was asked for, together where that makes sense and there is room.
 std::vector<int> next_wanted(const WorkersFacts& facts) {
   std::vector<int> next;
-  int left = most_workers(facts.bounds);
-  for (const int w : facts.wanted) {
-    if (measured(facts, w) || (!next.empty() && (facts.asked.demand > 0 || w > left))) continue;
-    next.push_back(w);
-    left -= w;
-  }
-  return next;
+  for (const int w : facts.wanted)
+    if (!measured(facts, w)) next.push_back(w);
+  if (facts.asked.demand > 0 && next.size() > 1) next.resize(1);
+  return with_room(facts, next);
 }
 
 }  // namespace

@@ -32,6 +32,22 @@ std::vector<Work> several(Comm& comm, const Tensor& t, int count = 3) {
   return works;
 }
 
+// What rank 0 of two meets when rank 1 takes no part in its calls.
+class BesideAPeerThatIsLate : public InFlight {
+ protected:
+  template <typename Begin>
+  void meet(const Begin& begin) {
+    std::latch gave_up(1);
+    run(2, [&](Comm& comm) {
+      comm.set_timeout(300ms);
+      if (comm.rank() == 1) return gave_up.wait();
+      Tensor t = ones(comm);
+      begin(comm, t, several(comm, t));
+      gave_up.count_down();
+    });
+  }
+};
+
 TEST_F(InFlight, WhatTheGpuIsAskedForAfterWaitSeesTheSum) {
   std::latch asked(1);
   run(2, [&](Comm& comm) {
@@ -97,33 +113,21 @@ TEST_F(InFlight, AllFailWithARankThatDies) {
   });
 }
 
-TEST_F(InFlight, ARankThatIsTooLateIsNamedByAllAndByTheLoss) {
-  std::latch gave_up(1);
-  run(2, [&](Comm& comm) {
-    comm.set_timeout(300ms);
-    if (comm.rank() == 1) return gave_up.wait();
-    Tensor t = ones(comm);
-    const std::vector<Work> works = several(comm, t);
+TEST_F(BesideAPeerThatIsLate, ARankThatIsTooLateIsNamedByAllAndByTheLoss) {
+  meet([](Comm& comm, Tensor& t, const std::vector<Work>& works) {
     const StepLoss loss(Tensor::full({1}, 1, Dtype::f32, gpu_of(comm)), works.back());
     const auto late = AllOf(HasSubstr("[all_reduce]"), HasSubstr("peer 1 failed: nothing came"));
     EXPECT_THAT(message_of<CommError>([&] { loss.value(); }), late);
     for (const Work& work : works) EXPECT_THAT(message_of<CommError>([&] { work.finish(); }), late);
     EXPECT_THAT(message_of<CommError>([&] { comm.finish(); }), late);
     EXPECT_THAT(message_of<CommError>([&] { comm.all_reduce_async(t).wait(); }), late);
-    gave_up.count_down();
   });
 }
 
-TEST_F(InFlight, AHostThatReadsWhatWillNeverComeIsLetGoByTheTimeout) {
-  std::latch gave_up(1);
-  run(2, [&](Comm& comm) {
-    comm.set_timeout(300ms);
-    if (comm.rank() == 1) return gave_up.wait();
-    Tensor t = ones(comm);
-    const std::vector<Work> works = several(comm, t);
+TEST_F(BesideAPeerThatIsLate, AHostThatReadsWhatWillNeverComeIsLetGoByTheTimeout) {
+  meet([](Comm&, Tensor& t, const std::vector<Work>& works) {
     t.rows(0, 1).item();  // of no call: nobody may trust it
     EXPECT_THROW(works[0].finish(), CommError);
-    gave_up.count_down();
   });
 }
 
@@ -141,18 +145,13 @@ TEST_F(InFlight, TheTimeoutIsOfEachCallAlone) {
 }
 
 // Its copy has no room on the GPU, which would be made once the GPU stood still.
-TEST_F(InFlight, ATensorOfTheHostIsNotCopiedBeforeTheyAreOver) {
-  std::latch gave_up(1);
-  run(2, [&](Comm& comm) {
-    comm.set_timeout(300ms);
-    if (comm.rank() == 1) return gave_up.wait();
-    Tensor t = ones(comm), huge = Tensor::empty({int64_t{1} << 28});
-    const std::vector<Work> works = several(comm, t);
+TEST_F(BesideAPeerThatIsLate, ATensorOfTheHostIsNotCopiedBeforeTheyAreOver) {
+  meet([](Comm& comm, Tensor&, const std::vector<Work>& works) {
+    Tensor huge = Tensor::empty({int64_t{1} << 28});
     Work last = comm.all_reduce_async(huge);
     EXPECT_THAT(message_of<CommError>([&] { last.wait(); }), HasSubstr("peer 1 failed: nothing"));
     EXPECT_THROW(works[0].finish(), CommError);
     EXPECT_EQ(ones(comm).rows(0, 1).item(), 1) << "the GPU goes on";
-    gave_up.count_down();
   });
 }
 

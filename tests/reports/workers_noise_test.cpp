@@ -60,6 +60,7 @@ TEST(WorkersTurns, OneStretchThatWasDisturbedChangesLittle) {
 
 TEST(WorkersTurns, OfUnknownNumbersOrWithoutARateAreRefused) {
   WorkersFacts facts = facts_with({{2, 1}, {3, 1}});
+  EXPECT_THROW(add_rounds(facts, {std::map<int, double>{}}), std::invalid_argument);
   EXPECT_THROW(add_rounds(facts, {{{5, 1}}}), std::invalid_argument);
   EXPECT_THROW(add_rounds(facts, {{{2, 0}}}), std::invalid_argument);
   EXPECT_THROW(add_rounds(facts, {{{2, std::nan("")}}}), std::invalid_argument);
