@@ -3,6 +3,7 @@
 // usage or input (thrown as InputError), 3 a measurement failed or was interrupted.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,7 +21,8 @@ struct Arguments {
   std::vector<std::string> models, modes, backends, devices;
   std::optional<int64_t> batch_per_device, global_batch;
   std::optional<int> cores_per_device, workers, rounds;
-  std::optional<std::string> kernels, precision, data, on_bad_image, preset;
+  std::optional<std::string> preset;
+  std::map<std::string, std::optional<std::string>> passed;  // by their names
   std::optional<double> time_budget, min_efficiency;
   std::optional<int64_t> seed;
   std::optional<std::string> samples;  // a count, "1.28M"

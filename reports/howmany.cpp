@@ -43,6 +43,12 @@ void add_output(CLI::App& app, Arguments& a) {
   app.add_flag("--no-color", a.no_color, "No colour, as NO_COLOR in the environment");
 }
 
+void add_passed(CLI::App& app, Arguments& a, bool of_files) {
+  for (const PassedOption& option : passed_options())
+    if (option.of_files == of_files)
+      app.add_option(fmt::format("--{}", option.name), a.passed[option.name], option.help);
+}
+
 void add_measuring(CLI::App& app, Arguments& a) {
   add_list(app, "--devices", a.devices,
            "Devices in order, cuda:0,cuda:1 or cpu:0,cpu:1 [GPUs, else slices of the cores]");
@@ -52,9 +58,7 @@ void add_measuring(CLI::App& app, Arguments& a) {
            "Communication between ranks; auto chooses and says why [auto]");
   app.add_option("--cores-per-device", a.cores_per_device, "Cores of a cpu device")
       ->check(CLI::Range(1, 4096));
-  app.add_option("--kernels", a.kernels, "Kernel backend of the devices");
-  app.add_option("--precision", a.precision,
-                 "What matrix products read on GPUs: f32, tf32 or bf16; sums are f32 [f32]");
+  add_passed(app, a, false);
   app.add_option("--rounds", a.rounds, "Times everything is measured, in fresh processes [3]")
       ->check(CLI::Range(1, 1000));
   app.add_option("--time-budget", a.time_budget, "Seconds for the whole measurement")
@@ -88,11 +92,7 @@ void add_gpus(CLI::App& app, Arguments& a) {
       ->check(CLI::PositiveNumber)
       ->excludes(weak);
   weak->check(CLI::PositiveNumber);
-  app.add_option(
-      "--data", a.data,
-      "Files to train on: a folder of images, tokens.bin for gpt2, ... [synthetic data]");
-  app.add_option("--on-bad-image", a.on_bad_image, "skip or refuse images that cannot be read")
-      ->check(CLI::IsMember({"skip", "refuse"}));
+  add_passed(app, a, true);
   app.add_option("--workers", a.workers, "Loader workers a device")->check(CLI::Range(0, 4096));
   add_measuring(app, a);
   add_output(app, a);

@@ -38,10 +38,8 @@ std::vector<std::string> bench_arguments(const Request& request, const Configura
   add("--cores-per-device", std::to_string(request.cores_per_device));
   add(weak ? "--batch-per-device" : "--global-batch", std::to_string(c.batch));
   add("--seed", std::to_string(request.seed));
-  add("--kernels", request.kernels);
-  if (request.precision != "f32") add("--precision", request.precision);
-  add("--data", request.data);
-  add("--on-bad-image", request.on_bad_image);
+  for (const auto& [name, word] : request.passed.given())
+    argv.insert(argv.end(), {"--" + name, word});
   add("--workers", request.workers < 0 ? "" : std::to_string(request.workers));
   if (request.sync_batchnorm) argv.emplace_back("--sync-batchnorm");
   if (request.oversubscribe) argv.emplace_back("--oversubscribe");
@@ -61,10 +59,11 @@ std::vector<std::string> run_arguments(const Request& request, const Configurati
 }
 
 std::string run_name(const Request& request, const Configuration& c) {
+  const std::string& precision = request.passed["precision"];
   return fmt::format("speedup/{}/{}/backend:{}/devices:{}/batch:{}/scaling:{}{}", c.mode, c.model,
                      c.backend, c.devices, (global_batch(request, c) + c.devices - 1) / c.devices,
                      request.scaling == Scaling::kWeak ? "weak" : "strong",
-                     request.precision == "f32" ? "" : "/precision:" + request.precision);
+                     precision.empty() ? "" : "/precision:" + precision);
 }
 
 // The shape Google Benchmark gives a run that failed.

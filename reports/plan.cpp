@@ -8,7 +8,6 @@
 #include "reports/files.h"
 #include "reports/json.h"
 #include "reports/record.h"
-#include "reports/suggest.h"
 
 namespace howmany {
 namespace {
@@ -41,16 +40,12 @@ void refuse_repeats(const std::vector<std::string>& devices) {
   }
 }
 
-void refuse_precision(const Request& request) {
-  const std::vector<std::string> known = {"f32", "tf32", "bf16"};
-  refuse_if(std::find(known.begin(), known.end(), request.precision) == known.end(),
-            fmt::format("unknown precision \"{}\"{}; there are f32, tf32 and bf16",
-                        request.precision, did_you_mean(request.precision, known)));
-  if (request.precision == "f32") return;
-  for (const std::string& device : request.devices) {
-    refuse_if(!device.starts_with("cuda"),
-              fmt::format("precision {} needs a GPU, and {} is none", request.precision, device));
-  }
+// An option that came after the plan was written is not given in it.
+Passed passed_from(const JsonNode& root) {
+  Passed passed;
+  for (const PassedOption& option : passed_options())
+    if (const auto word = root.find(option.name)) passed.set(option.name, word->string());
+  return passed;
 }
 
 double non_negative(const JsonNode& node) {
@@ -120,7 +115,7 @@ void check(const Request& request) {
   refuse_if(request.devices.empty(), "no device given");
   refuse_if(request.counts.empty(), "no device count to measure");
   refuse_repeats(request.devices);
-  refuse_precision(request);
+  request.passed.check(request.devices);
   refuse_if(request.rounds < 1, "--rounds must be at least 1");
   const int most = *std::max_element(request.counts.begin(), request.counts.end());
   refuse_if(most > static_cast<int>(request.devices.size()),
@@ -140,26 +135,24 @@ nlohmann::ordered_json to_json(const Request& request) {
   for (const Workload& workload : request.workloads) {
     workloads.push_back({{"model", workload.model}, {"batch", workload.batch}});
   }
-  return {{"workloads", workloads},
-          {"mode", request.modes},
-          {"one-process", request.one_process},
-          {"backend", request.backends},
-          {"devices", request.devices},
-          {"counts", request.counts},
-          {"scaling", request.scaling == Scaling::kWeak ? "weak" : "strong"},
-          {"cores-per-device", request.cores_per_device},
-          {"kernels", request.kernels},
-          {"precision", request.precision},
-          {"data", request.data},
-          {"on-bad-image", request.on_bad_image},
-          {"workers", request.workers},
-          {"rounds", request.rounds},
-          {"run-seconds", request.run_seconds},
-          {"time-budget", request.time_budget},
-          {"seed", request.seed},
-          {"oversubscribe", request.oversubscribe},
-          {"sync-batchnorm", request.sync_batchnorm},
-          {"profile", request.profile}};
+  nlohmann::ordered_json all = {{"workloads", workloads},
+                                {"mode", request.modes},
+                                {"one-process", request.one_process},
+                                {"backend", request.backends},
+                                {"devices", request.devices},
+                                {"counts", request.counts},
+                                {"scaling", request.scaling == Scaling::kWeak ? "weak" : "strong"},
+                                {"cores-per-device", request.cores_per_device},
+                                {"workers", request.workers},
+                                {"rounds", request.rounds},
+                                {"run-seconds", request.run_seconds},
+                                {"time-budget", request.time_budget},
+                                {"seed", request.seed},
+                                {"oversubscribe", request.oversubscribe},
+                                {"sync-batchnorm", request.sync_batchnorm},
+                                {"profile", request.profile}};
+  for (const auto& [name, word] : request.passed.given()) all[name] = word;
+  return all;
 }
 
 Request request_from_json(const nlohmann::json& json, const std::string& source) {
@@ -174,10 +167,7 @@ Request request_from_json(const nlohmann::json& json, const std::string& source)
   request.scaling = scaling_from(root.at("scaling"));
   request.cores_per_device =
       static_cast<int>(root.at("cores-per-device").integer_between(1, kMostDevices));
-  request.kernels = root.at("kernels").string();
-  request.precision = root.at("precision").string();
-  request.data = root.at("data").string();
-  request.on_bad_image = root.at("on-bad-image").string();
+  request.passed = passed_from(root);
   request.workers = static_cast<int>(root.at("workers").integer_between(-1, kMostDevices));
   request.rounds = static_cast<int>(root.at("rounds").integer_between(1, kMostRounds));
   request.run_seconds = non_negative(root.at("run-seconds"));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reports/efficiency.h"
+#include "reports/passed.h"
 
 namespace howmany {
 
@@ -26,9 +27,8 @@ struct Request {
   std::vector<int> counts;
   Scaling scaling = Scaling::kWeak;
   int cores_per_device = 1;
-  std::string kernels, data, on_bad_image;
-  std::string precision = "f32";  // of what matrix products read on GPUs
-  int workers = -1;               // -1: the bench's own default
+  Passed passed;
+  int workers = -1;  // -1: the bench's own default
   int rounds = 3;
   double run_seconds = 3;  // timed iterations of one run
   double time_budget = 0;  // of the whole measurement; 0: none

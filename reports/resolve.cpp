@@ -169,7 +169,8 @@ void refuse_unknown_names(const Machine& machine, const Request& request) {
     refuse_unknown("mode", name_of(mode), machine.modes);
   }
   for (const std::string& name : request.backends) refuse_unknown("backend", name, machine.comms);
-  if (!request.kernels.empty()) refuse_unknown("kernels", request.kernels, machine.kernels);
+  const std::string& kernels = request.passed["kernels"];
+  if (!kernels.empty()) refuse_unknown("kernels", kernels, machine.kernels);
 }
 
 void refuse_oversubscription(const Machine& machine, const Request& request) {
@@ -203,10 +204,8 @@ void apply(const Arguments& a, Request& request) {
   if (!a.backends.empty()) request.backends = a.backends;
   if (!a.devices.empty()) request.devices = expanded(a.devices);
   if (a.cores_per_device) request.cores_per_device = *a.cores_per_device;
-  if (a.kernels) request.kernels = *a.kernels;
-  if (a.precision) request.precision = *a.precision;
-  if (a.data) request.data = *a.data == "synthetic" ? "" : *a.data;
-  if (a.on_bad_image) request.on_bad_image = *a.on_bad_image;
+  for (const auto& [name, word] : a.passed)
+    if (word) request.passed.set(name, *word);
   if (a.workers) request.workers = *a.workers;
   if (a.rounds) request.rounds = *a.rounds;
   if (a.time_budget) request.time_budget = *a.time_budget;

@@ -51,9 +51,11 @@ std::map<std::string, std::string> parameters(const Request& request, const Conf
       {"cores_per_device", std::to_string(request.cores_per_device)}};
   if (request.scaling == Scaling::kWeak) all["batch_per_device"] = std::to_string(c.batch);
   if (request.sync_batchnorm) all["sync_batchnorm"] = "1";
-  if (!request.kernels.empty()) all["kernels"] = request.kernels;
-  if (request.precision != "f32") all["precision"] = request.precision;
-  if (!request.data.empty()) all["data"] = request.data;
+  for (const auto& [name, word] : request.passed.given()) {
+    std::string key = name;
+    std::ranges::replace(key, '-', '_');
+    all[key] = word;
+  }
   if (request.workers >= 0) all["workers"] = std::to_string(request.workers);
   return all;
 }

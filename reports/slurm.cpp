@@ -69,9 +69,9 @@ std::string command(const Job& job) {
                         job.devices > 1 ? fmt::format("-{}", job.devices - 1) : "");
   if (job.tasks > 1) text += " --backend " + job.advice.backend;
   if (!job.cuda) text += fmt::format(" --cores-per-device {}", request.cores_per_device);
-  if (!request.data.empty()) text += " --data " + word(request.data);
   if (request.workers >= 0) text += fmt::format(" --workers {}", request.workers);
-  if (request.precision != "f32") text += " --precision " + request.precision;
+  for (const auto& [name, value] : request.passed.given())
+    text += fmt::format(" --{} {}", name, word(value));
   return text;
 }
 

@@ -94,8 +94,9 @@ TEST(Plan, RefusesWhatCannotBeMeasured) {
   EXPECT_THAT(changed([](Request& r) { r.counts = {3}; }), HasSubstr("3 devices are asked for"));
   EXPECT_THAT(changed([](Request& r) { r.devices = {"cpu:0", "cpu:0"}; }), HasSubstr("twice"));
   EXPECT_THAT(changed([](Request& r) { r.rounds = 0; }), HasSubstr("--rounds"));
-  EXPECT_THAT(changed([](Request& r) { r.precision = "bf61"; }), HasSubstr("did you mean bf16"));
-  EXPECT_THAT(changed([](Request& r) { r.precision = "bf16"; }),
+  EXPECT_THAT(changed([](Request& r) { r.passed.set("precision", "bf61"); }),
+              HasSubstr("did you mean bf16"));
+  EXPECT_THAT(changed([](Request& r) { r.passed.set("precision", "bf16"); }),
               HasSubstr("precision bf16 needs a GPU, and cpu:0 is none"));
   EXPECT_THAT(changed([](Request& r) { r.workloads[0].batch = 0; }), HasSubstr("at least 1"));
   EXPECT_THAT(changed([](Request& r) {
@@ -108,17 +109,32 @@ TEST(Plan, RefusesWhatCannotBeMeasured) {
 TEST(Plan, ReadsBackWhatItWrote) {
   const TemporaryFolder folder;
   Plan plan{example_request(), {{"cpu", "x"}}};
-  plan.request.data = "photos";
+  plan.request.passed.set("data", "photos");
   plan.request.workers = 3;
   plan.request.time_budget = 12.5;
   plan.request.scaling = Scaling::kStrong;
   plan.request.oversubscribe = true;
   plan.request.devices = {"cuda:0", "cuda:1"};
-  plan.request.precision = "tf32";
+  plan.request.passed.set("precision", "tf32");
   write_plan(folder / "plan.json", plan);
   const Plan back = read_plan(folder / "plan.json");
   EXPECT_EQ(to_json(back.request), to_json(plan.request));
   EXPECT_EQ(back.machine, plan.machine);
+}
+
+TEST(Plan, OfBeforeAnOptionCameHasItNotGiven) {
+  nlohmann::json old = to_json(example_request());
+  for (const PassedOption& option : passed_options()) old.erase(option.name);
+  EXPECT_TRUE(request_from_json(old, "plan.json").passed.given().empty());
+}
+
+TEST(Plan, TheUsualWordOfAnOptionIsTheSameAsNone) {
+  Passed passed;
+  passed.set("decode", "nvjpeg");
+  passed.set("precision", "tf32");
+  passed.set("precision", "f32");
+  EXPECT_EQ(passed.given(), (std::map<std::string, std::string>{{"decode", "nvjpeg"}}));
+  EXPECT_EQ(passed["precision"], "");
 }
 
 TEST(Plan, AppliesOnlyWhatWasGiven) {
