@@ -20,8 +20,8 @@
 #include <thread>
 
 #include "benches/loader_run.h"
+#include "benches/quota_clock.h"
 #include "core/clock.h"
-#include "core/cpu_limits.h"
 #include "core/error.h"
 
 namespace howmany::benches {
@@ -30,10 +30,33 @@ namespace {
 constexpr int kFewestRounds = 3;
 constexpr double kAlone = 0.2;  // seconds of the loader's own measurement, undisturbed
 constexpr double kStretch = 0.1;
-// A quota is dealt out by the tenth of a second: what fits into a few such periods is luck.
+// Under a quota: so many whole periods, or so many seconds where the kernel does not tell of them.
+constexpr int64_t kPeriods = 5;
 constexpr double kStretchOfQuota = 1;
 constexpr int64_t kFewestSamples = 4;  // of each worker in a stretch
 constexpr double kLook = 1e-3, kEnding = 10;
+
+void sleep_for(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+// How long a loader runs in its turn.
+class Stretch {
+ public:
+  // Lets a loader that goes on run until it may be timed.
+  void begin() const {
+    if (quota_.binds()) quota_.wait(1, kStretchOfQuota);
+  }
+  void pass() const {
+    if (!quota_.binds()) return sleep_for(kStretch);
+    const auto start = Clock::now();
+    if (!quota_.wait(kPeriods, kStretchOfQuota))
+      sleep_for(std::max(0.0, kStretchOfQuota - seconds_since(start)));
+  }
+
+ private:
+  QuotaClock quota_;
+};
 
 struct Shared {
   std::atomic<int64_t> made{0};
@@ -110,12 +133,13 @@ class Loading {
   }
 
   // Notes what a batch takes in a stretch.
-  void go(double seconds) {
+  void go(const Stretch& stretch) {
+    signal(SIGCONT);
+    stretch.begin();
     const int64_t before = shared_->made;
     const int64_t fewest = kFewestSamples * std::max(1, run_.workers) * run_.ranks;
     const auto start = Clock::now();
-    signal(SIGCONT);
-    do sleep_for(seconds);
+    do stretch.pass();
     while (shared_->made - before < fewest && seconds_since(start) < run_.timeout_s && running());
     signal(SIGSTOP);
     const double spent = seconds_since(start);
@@ -140,10 +164,6 @@ class Loading {
   }
 
  private:
-  static void sleep_for(double seconds) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-  }
-
   // By its number until it has made the group its own.
   void signal(int which) {
     if (running() && ::kill(-pid_, which) != 0) ::kill(pid_, which);
@@ -172,15 +192,6 @@ class Loading {
   std::vector<double> stretches_;  // seconds of a batch
 };
 
-double stretch_seconds() {
-  const auto cores = static_cast<double>(cpu_limits().allowed.size());
-  const auto binds = [&](const CpuLimit& limit) {
-    const bool quota = limit.source == "cgroup v2 cpu.max" || limit.source == "cgroup v1 quota";
-    return quota && limit.cpus < cores;
-  };
-  return std::ranges::any_of(cpu_limits().limits, binds) ? kStretchOfQuota : kStretch;
-}
-
 }  // namespace
 
 std::vector<LoaderOutcome> run_in_turn(const LoaderData& data, const std::vector<LoaderRun>& runs,
@@ -188,7 +199,7 @@ std::vector<LoaderOutcome> run_in_turn(const LoaderData& data, const std::vector
   const auto start = Clock::now();
   std::deque<Loading> all;
   for (const LoaderRun& run : runs) all.emplace_back(data, run).begin();
-  const double stretch = stretch_seconds();
+  const Stretch stretch;
   double round = 0;  // seconds of the last one
   for (int done = 0; done < kFewestRounds || seconds_since(start) + round < seconds; ++done) {
     const auto began = Clock::now();

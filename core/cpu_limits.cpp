@@ -121,14 +121,16 @@ std::optional<CpuLimit> quota_of(const std::string& root, const CgroupDir& dir) 
     std::istringstream(read_line(root + path).value_or("")) >> quota >> period;
     const auto cpus = ratio(quota, period);
     if (!cpus) return {};
-    return CpuLimit{"cgroup v2 cpu.max", *cpus, fmt::format("{}: {} {}", path, quota, period)};
+    return CpuLimit{"cgroup v2 cpu.max", *cpus, fmt::format("{}: {} {}", path, quota, period),
+                    dir.path};
   }
   const std::string path = dir.path + "/cpu.cfs_quota_us";
   const std::string quota = read_line(root + path).value_or("");
   const std::string period = read_line(root + dir.path + "/cpu.cfs_period_us").value_or("");
   const auto cpus = ratio(quota, period);
   if (!cpus) return {};
-  return CpuLimit{"cgroup v1 quota", *cpus, fmt::format("{}: {} of {}", path, quota, period)};
+  return CpuLimit{"cgroup v1 quota", *cpus, fmt::format("{}: {} of {}", path, quota, period),
+                  dir.path};
 }
 
 void quota_limits(const std::string& root, std::vector<CpuLimit>& limits) {

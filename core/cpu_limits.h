@@ -14,9 +14,10 @@ namespace howmany {
 
 // One limit on the cores this process may use, as found.
 struct CpuLimit {
-  std::string source;  // "affinity mask", "cgroup v2 cpu.max", "SLURM_CPUS_PER_TASK", ...
-  double cpus = 0;     // how many it allows
-  std::string detail;  // where it was read, e.g. "/sys/fs/cgroup/cpu.max: 150000 100000"
+  std::string source;      // "affinity mask", "cgroup v2 cpu.max", "SLURM_CPUS_PER_TASK", ...
+  double cpus = 0;         // how many it allows
+  std::string detail;      // where it was read, e.g. "/sys/fs/cgroup/cpu.max: 150000 100000"
+  std::string group = {};  // of a quota: the control group's folder, "/sys/fs/cgroup"
 };
 
 struct CpuLimits {

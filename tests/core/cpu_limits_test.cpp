@@ -81,6 +81,7 @@ TEST_F(FakeMachine, V2QuotaIsTheLeastOnTheWayToTheRoot) {
   EXPECT_THAT(limits.limits, SizeIs(3));
   EXPECT_EQ(limits.because,
             "3 cores: cgroup v2 cpu.max (/sys/fs/cgroup/user.slice/job/cpu.max: 350000 100000)");
+  EXPECT_EQ(limits.limits[1].group, "/sys/fs/cgroup/user.slice/job");
   EXPECT_THAT(limits.allowed, SizeIs(8)) << "a quota forbids no core";
 }
 

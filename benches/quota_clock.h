@@ -1,0 +1,32 @@
+// A quota deals the cores out anew at the beginning of each period, mostly of a tenth of a second;
+// a process that has used its share up stands still until then. So a time that begins and ends
+// within periods is of luck. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/cpu_limits.h"
+
+namespace howmany::benches {
+
+class QuotaClock {
+ public:
+  // Of the quota that binds most, when one allows fewer cores than the rest does. `root` stands
+  // before its folder.
+  explicit QuotaClock(const std::vector<CpuLimit>& limits = cpu_limits().limits,
+                      const std::string& root = "");
+
+  bool binds() const { return !file_.empty(); }
+  // Periods so far; nothing when the kernel does not tell. It counts on only while cores are used.
+  std::optional<int64_t> periods() const;
+  // Until so many more have begun. False when they have not in `seconds`.
+  bool wait(int64_t more, double seconds) const;
+
+ private:
+  std::string file_;  // cpu.stat
+};
+
+}  // namespace howmany::benches
