@@ -104,8 +104,11 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--seed", flags.run.seed, "of the order");
   app.add_option("--samples", flags.samples, "append every sample to this file, a line each");
-  app.add_option("--more-us", flags.data.more_us,
+  app.add_option("--more-us", flags.run.more_us,
                  "microseconds of arithmetic added to each sample: what Python takes longer")
+      ->check(CLI::Range(0, 60'000'000));
+  app.add_option("--more-alone-us", flags.run.more_alone_us,
+                 "the same where there are no workers [--more-us]")
       ->check(CLI::Range(0, 60'000'000));
   app.add_option("--worker-start", flags.run.start_s,
                  "seconds of arithmetic before a worker's first batch: what Python imports")

@@ -56,33 +56,6 @@ class CostlyDataset final : public NullDataset {
   std::chrono::microseconds cost_;
 };
 
-// What another makes, taking longer.
-class Slower final : public Dataset {
- public:
-  Slower(DatasetPtr inner, std::chrono::microseconds more)
-      : inner_(std::move(inner)), more_(more) {}
-  int64_t size() const override { return inner_->size(); }
-  SampleSpec spec() const override { return inner_->spec(); }
-  void get(int64_t index, uint64_t key, void* x, void* y) const override {
-    inner_->get(index, key, x, y);
-    burn(more_);
-  }
-  bool has_images() const override { return inner_->has_images(); }
-  void get_on_gpu(gpu::ImageDecoder& decoder, int64_t index, uint64_t key, void* x,
-                  void* y) const override {
-    inner_->get_on_gpu(decoder, index, key, x, y);
-    burn(more_);
-  }
-  std::string describe() const override {
-    return fmt::format("{}, each {} us more", inner_->describe(), more_.count());
-  }
-  std::string name_of(int64_t index) const override { return inner_->name_of(index); }
-
- private:
-  const DatasetPtr inner_;
-  const std::chrono::microseconds more_;
-};
-
 class Endless final : public Dataset {
  public:
   explicit Endless(const Dataset& inner) : inner_(inner) {}
@@ -203,9 +176,6 @@ LoaderData::LoaderData(const LoaderDataOptions& options) {
     open(options.data, options);
     name_ = a_file_each() ? "images" : format_;
   }
-  if (options.more_us > 0)
-    samples_ =
-        std::make_unique<Slower>(std::move(samples_), std::chrono::microseconds(options.more_us));
   endless_ = std::make_unique<Endless>(*samples_);
 }
 

@@ -18,7 +18,6 @@ struct LoaderDataOptions {
   int64_t sequence = 1024;         // tokens of a sample
   int64_t most = 1024;             // files looked at, evenly drawn
   int64_t images = 256, width = 500, height = 375;  // of painted JPEGs
-  int64_t more_us = 0;  // of arithmetic for each sample beside making it, as Python has
 };
 
 class LoaderData {

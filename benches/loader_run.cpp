@@ -56,21 +56,36 @@ double student_t(size_t degrees) {
   return degrees > kT.size() ? 2.0 : kT[degrees - 1];
 }
 
-// Tells how many samples were made, by whichever process.
-class Counted : public Dataset {
+// Takes longer, as Python does, and tells how many samples were made, by whichever process.
+class Watched final : public Dataset {
  public:
-  Counted(const Dataset& set, std::atomic<int64_t>* made) : set_(set), made_(made) {}
+  Watched(const Dataset& set, const LoaderRun& run)
+      : set_(set),
+        more_(run.workers == 0 ? run.more_alone_us.value_or(run.more_us) : run.more_us),
+        made_(run.made) {}
   int64_t size() const override { return set_.size(); }
   SampleSpec spec() const override { return set_.spec(); }
   void get(int64_t index, uint64_t key, void* x, void* y) const override {
     set_.get(index, key, x, y);
-    made_->fetch_add(1, std::memory_order_relaxed);
+    done();
+  }
+  bool has_images() const override { return set_.has_images(); }
+  void get_on_gpu(gpu::ImageDecoder& decoder, int64_t index, uint64_t key, void* x,
+                  void* y) const override {
+    set_.get_on_gpu(decoder, index, key, x, y);
+    done();
   }
   std::string describe() const override { return set_.describe(); }
   std::string name_of(int64_t index) const override { return set_.name_of(index); }
 
  private:
+  void done() const {
+    if (more_.count() > 0) burn(more_);
+    if (made_ != nullptr) made_->fetch_add(1, std::memory_order_relaxed);
+  }
+
   const Dataset& set_;
+  const std::chrono::microseconds more_;
   std::atomic<int64_t>* const made_;
 };
 
@@ -81,10 +96,7 @@ class Running {
   Running(const LoaderData& data, const LoaderRun& run)
       : data_(data),
         run_(run),
-        counted_(data.endless(), run.made),
-        set_(run.cold   ? data.samples()
-             : run.made ? counted_
-                        : data.endless()),
+        set_(run.cold ? data.samples() : data.endless(), run),
         step_s_(run.demand > 0 ? static_cast<double>(run.batch) / run.demand : 0),
         drop_(run.cold ? 0 : static_cast<size_t>(std::max(1, run.workers * run.prefetch))),
         waits_(static_cast<size_t>(run.ranks)),
@@ -233,8 +245,7 @@ class Running {
 
   const LoaderData& data_;
   const LoaderRun& run_;
-  const Counted counted_;
-  const Dataset& set_;
+  const Watched set_;
   const double step_s_;
   const size_t drop_;
   LoaderResult result_;

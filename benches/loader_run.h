@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,10 @@ struct LoaderRun {
   Decode decode = Decode::cpu;
   double timeout_s = 60;  // of waiting for a batch
   double start_s = 0;     // of arithmetic before a worker's first batch, as Python's imports
+  // Microseconds of arithmetic for each sample beside making it, as Python has; without workers, so
+  // many others.
+  int64_t more_us = 0;
+  std::optional<int64_t> more_alone_us = {};
   // Called at the end of the measurement, and after every batch from then on while it returns true;
   // those are not measured.
   std::function<bool(const LoaderResult&)> goes_on = {};

@@ -27,6 +27,8 @@ struct WorkersPoint {
   std::string error;  // it failed, if only once
 };
 
+constexpr size_t kFewTurns = 10;  // rounds that tell whether another number of workers gains
+
 struct WorkersFacts {
   LoaderDemand asked;
   std::string demand_from;  // "--samples-per-second", "resnet18 here"; empty: no demand

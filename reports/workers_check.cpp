@@ -147,7 +147,7 @@ class Order(torch.utils.data.Sampler):
 
 
 def rate_of(data, workers, seconds):
-    """Mean samples/s, and half the width of its 95 % interval, from ten stretches."""
+    """Mean samples/s, and half the width of its 95 % interval, from ten stretches; None: too few batches."""
     more = {"prefetch_factor": PREFETCH, "persistent_workers": True} if workers else {}
     loader = DataLoader(data, batch_size=BATCH, num_workers=workers, sampler=Order(len(data.files)),
                         pin_memory=torch.cuda.is_available(), **more)
@@ -155,15 +155,16 @@ def rate_of(data, workers, seconds):
     for _ in range(max(1, workers * PREFETCH)):  # what was made ahead
         next(batches)
     start = last = time.perf_counter()
-    while last - start < seconds or len(times) < 20:
+    while last - start < seconds or (len(times) < 20 and last - start < 5 * seconds):
         next(batches)
         now = time.perf_counter()
         times.append(now - last)
         last = now
     del batches, loader
-    each = len(times) // 10
+    each, mean = len(times) // 10, statistics.mean(times)
+    if each == 0:
+        return BATCH / mean, None
     blocks = [statistics.mean(times[i * each:(i + 1) * each]) for i in range(10)]
-    mean = statistics.mean(times)
     return BATCH / mean, 2.26 * statistics.stdev(blocks) / math.sqrt(10) / mean * BATCH / mean
 
 
@@ -194,7 +195,8 @@ def main():
     print(f"torch {torch.__version__}, samples by {a.how}")
     for row in rows:
         told = f"  howmany {row['howmany']:9.1f}  ratio {row['ratio']:.2f}" if row["howmany"] else ""
-        print(f"{row['workers']:4} workers {row['samples_per_s']:9.1f} samples/s +- {row['half_width']:.1f}{told}")
+        half = "" if row["half_width"] is None else f" +- {row['half_width']:.1f}"
+        print(f"{row['workers']:4} workers {row['samples_per_s']:9.1f} samples/s{half}{told}")
     print(f"fastest here: {done['best']} workers")
 
 

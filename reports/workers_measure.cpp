@@ -230,11 +230,11 @@ struct LoaderMeasuring::State {
     return any;
   }
 
-  // What is new takes a share of the time that is left, and the rest makes sure.
+  // What few rounds tell of takes a share of the time that is left, and the rest makes sure.
   double seconds_in_turn(const WorkersFacts& facts, const std::vector<int>& numbers) const {
     const bool known = std::ranges::all_of(numbers, [&](int workers) {
       const WorkersPoint* point = point_at(facts, workers);
-      return point != nullptr && !point->runs.empty();
+      return point != nullptr && point->runs.size() >= kFewTurns;
     });
     const double room = left() - cold_seconds(facts) - kStart;
     const double least = kLeastTurns * static_cast<double>(numbers.size());
@@ -316,6 +316,14 @@ void LoaderMeasuring::probe(WorkersFacts& facts) {
     facts.files = std::atof(files->get<std::string>().c_str());
 }
 
+// Without samples of its own, what a batch takes to a worker and back.
+static void add_more(PythonCost& python, const WorkersFacts& facts) {
+  python.more_s = python.sample_s > 0 ? std::max(0.0, python.sample_s - facts.probes.sample_s)
+                                      : python.batch_s / static_cast<double>(facts.asked.batch);
+  if (python.alone_s > 0)
+    python.more_alone_s = std::max(0.0, python.alone_s - facts.probes.caller_s);
+}
+
 void LoaderMeasuring::add_python(WorkersFacts& facts, PythonCost cost) {
   facts.python = std::move(cost);
   if (!facts.python.measured()) {
@@ -323,11 +331,11 @@ void LoaderMeasuring::add_python(WorkersFacts& facts, PythonCost cost) {
     return;
   }
   PythonCost& python = facts.python;
-  python.more_s = python.sample_s > 0 ? std::max(0.0, python.sample_s - facts.probes.sample_s)
-                                      : python.batch_s / static_cast<double>(facts.asked.batch);
-  slow_down(facts.probes, python.more_s);
-  state_->python = {"--more-us", fmt::format("{:.0f}", 1e6 * python.more_s), "--worker-start",
-                    fmt::format("{:.3f}", python.worker_start_s())};
+  add_more(python, facts);
+  slow_down(facts.probes, python.more_s, python.more_alone_s);
+  state_->python = {"--more-us",       fmt::format("{:.0f}", 1e6 * python.more_s),
+                    "--more-alone-us", fmt::format("{:.0f}", 1e6 * python.more_alone_s),
+                    "--worker-start",  fmt::format("{:.3f}", python.worker_start_s())};
 }
 
 void LoaderMeasuring::measure_points(WorkersFacts& facts) {

@@ -106,14 +106,14 @@ double core_s(const LoaderProbes& probes) {
   return std::max(probes.sample_s - probes.waiting_s, 1e-9);
 }
 
-void slow_down(LoaderProbes& probes, double more_s) {
+void slow_down(LoaderProbes& probes, double more_s, double more_alone_s) {
   const double stages = probes.read_s + probes.decode_s + probes.transform_s;
   for (double& seconds : probes.batch_s) seconds *= 1 + more_s / probes.sample_s;
   for (double* stage : {&probes.read_s, &probes.decode_s, &probes.transform_s})
     if (stages > 0) *stage *= 1 + more_s / stages;
   if (!(stages > 0)) probes.rest_s += more_s;
   probes.sample_s += more_s;
-  probes.caller_s += more_s;
+  probes.caller_s += more_alone_s;
 }
 
 double cores_bound(const LoaderProbes& probes, const LoaderDemand& asked) {

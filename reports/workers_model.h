@@ -34,7 +34,8 @@ struct LoaderProbes {
 double core_s(const LoaderProbes& probes);
 
 // A slower maker of samples, such as Python: its stages take longer alike, the rest what it did.
-void slow_down(LoaderProbes& probes, double more_s);
+// Without workers it takes `more_alone_s` longer.
+void slow_down(LoaderProbes& probes, double more_s, double more_alone_s);
 
 // Throws InputError when the probes of one worker or of the hand-over failed.
 LoaderProbes probes_from(const BenchFile& file, const std::vector<SampleLine>& samples);

@@ -103,7 +103,8 @@ void add_sample_cost(PythonCost& cost, const nlohmann::json& check) {
   const JsonNode root(check, "the check script");
   for (const JsonNode& row : root.at("rows").items()) {
     const double rate = row.at("samples_per_s").number();
-    if (rate > 0) cost.sample_s = 1 / rate;
+    double& seconds = row.at("workers").number() > 0 ? cost.sample_s : cost.alone_s;
+    if (rate > 0) seconds = 1 / rate;
   }
   cost.how = root.at("how").string();
 }
@@ -117,7 +118,7 @@ PythonCost measure_python(const std::string& python, const std::string& method,
     write_text(probe, kProbe);
     cost = python_cost_from(answer_of({program, probe}, kProbeTimeout), method);
     if (!check.empty() && cost.version.find("torch") != std::string::npos)
-      add_sample_cost(cost, answer_of({program, "-W", "ignore", check, "--workers", "1", "--json",
+      add_sample_cost(cost, answer_of({program, "-W", "ignore", check, "--workers", "0,1", "--json",
                                        "--seconds", kSampleSeconds},
                                       kCheckTimeout));
   } catch (const InputError& error) {
@@ -130,9 +131,11 @@ PythonCost measure_python(const std::string& python, const std::string& method,
 nlohmann::ordered_json to_json(const PythonCost& cost) {
   nlohmann::ordered_json starts = nlohmann::ordered_json::object();
   for (const auto& [method, seconds] : cost.start_s) starts[method] = seconds;
-  return {{"version", cost.version}, {"why_not", cost.why_not}, {"start_method", cost.method},
-          {"start_s", starts},       {"batch_s", cost.batch_s}, {"sample_s", cost.sample_s},
-          {"how", cost.how},         {"more_s", cost.more_s}};
+  return {{"version", cost.version},     {"why_not", cost.why_not},
+          {"start_method", cost.method}, {"start_s", starts},
+          {"batch_s", cost.batch_s},     {"sample_s", cost.sample_s},
+          {"alone_s", cost.alone_s},     {"how", cost.how},
+          {"more_s", cost.more_s},       {"more_alone_s", cost.more_alone_s}};
 }
 
 }  // namespace howmany

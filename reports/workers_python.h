@@ -1,8 +1,8 @@
 // What Python itself costs a PyTorch DataLoader here, measured with the user's own interpreter by a
 // small program of its standard library: starting a worker by fork, forkserver and spawn, and
-// handing over a batch. Where torch can be imported its DataLoader runs too, with one worker on the
-// files at hand: what more workers do is then measured by emulation. One thread; children are ended
-// with us.
+// handing over a batch. Where torch can be imported its DataLoader runs too, without and with one
+// worker, on the files at hand: what more workers do is then measured by emulation. One thread;
+// children are ended with us.
 #pragma once
 
 #include <map>
@@ -12,13 +12,15 @@
 namespace howmany {
 
 struct PythonCost {
-  std::string version;  // "3.11.7 with torch 2.13.0"; empty: not measured
-  std::string why_not;  // told then
-  double batch_s = 0;   // a batch of two tensors to a worker and back, no samples in it
-  double sample_s = 0;  // by one worker, all that its DataLoader does; 0: not measured
-  std::string how;      // "torchvision": what makes that sample
-  double more_s = 0;    // a sample takes so much longer than this program's
-  std::string method;   // by which workers are started, "fork"
+  std::string version;      // "3.11.7 with torch 2.13.0"; empty: not measured
+  std::string why_not;      // told then
+  double batch_s = 0;       // a batch of two tensors to a worker and back, no samples in it
+  double sample_s = 0;      // by one worker, all that its DataLoader does; 0: not measured
+  double alone_s = 0;       // the same without workers
+  std::string how;          // "torchvision": what makes that sample
+  double more_s = 0;        // a sample takes so much longer than this program's
+  double more_alone_s = 0;  // and without workers
+  std::string method;       // by which workers are started, "fork"
   std::map<std::string, double> start_s;  // a worker, by method; torch imported where it is there
 
   bool measured() const { return !version.empty(); }

@@ -9,10 +9,10 @@ namespace howmany {
 namespace {
 
 constexpr size_t kMostPoints = 8, kMostTurns = 200;
-constexpr size_t kFewTurns = 10;    // tell whether the largest number gains
-constexpr double kNoGain = 0.015;   // of the rate, from more workers
-constexpr double kNearBest = 0.98;  // of the best rate
-constexpr double kContends = 0.8;   // of the best rate, of a number that was measured alone
+constexpr double kNoGain = 0.015;    // of the rate, from more workers
+constexpr double kNearBest = 0.98;   // of the best rate
+constexpr double kContends = 0.8;    // of the best rate, of a number that was measured alone
+constexpr double kFewContend = 0.9;  // and of one in few rounds
 // Of the best predicted rate. The model rounds its corners: as many workers as cores make 0.87.
 constexpr double kPredictedKnee = 0.85, kPredictedNear = 0.95;
 
@@ -73,6 +73,8 @@ bool contends(const WorkersFacts& facts, const WorkersPoint& p) {
   if (!(rate_of(p) > 0)) return false;
   if (!facts.wanted.empty()) return true;
   if (p.runs.empty()) return rate_of(p) >= kContends * best_rate(facts);
+  // In these a loader may have had a bad place in memory all the time.
+  if (p.runs.size() < kFewTurns && rate_of(p) >= kFewContend * best_rate(facts)) return true;
   const double luck = rate_of(p) / sure_rate(facts, p);
   return rate_of(p) * luck * luck >= kNearBest * best_rate(facts);
 }

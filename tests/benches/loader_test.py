@@ -81,6 +81,11 @@ class Loader(programs.TestCase):
         self.assertLess(row["samples_per_s"], 201)
         self.assertGreater(row["first_batch_s"], 0.2)
 
+    def test_samples_can_be_made_slower_otherwise_without_workers(self):
+        slow, alone = self.rows(*SMALL, "--workers", "1,0", "--more-us", 5000, "--more-alone-us", 20000)
+        self.assertLess(slow["samples_per_s"], 201)
+        self.assertLess(alone["samples_per_s"], 50.1)
+
     def test_a_folder_of_the_users_own_bad_files_counted(self):
         images.write_folder(self.folder / "data")
         (self.folder / "data" / "cat" / "bad name\n.png").write_bytes(b"no image")

@@ -31,10 +31,11 @@ TEST(WorkersPython, TorchIsPartOfTheVersion) {
   EXPECT_EQ(python_cost_from(probe("2.13.0"), "").version, "3.11.2 with torch 2.13.0");
 }
 
-TEST(WorkersPython, ASampleTakesWhatTheCheckScriptMeasured) {
+TEST(WorkersPython, ASampleTakesWhatTheCheckScriptMeasuredWithAWorkerAndWithout) {
   PythonCost cost = python_cost_from(probe("2.13.0"), "");
-  add_sample_cost(
-      cost, nlohmann::json::parse(R"({"how": "torchvision", "rows": [{"samples_per_s": 400}]})"));
+  add_sample_cost(cost, nlohmann::json::parse(R"({"how": "torchvision", "rows": [
+      {"workers": 0, "samples_per_s": 500}, {"workers": 1, "samples_per_s": 400}]})"));
+  EXPECT_DOUBLE_EQ(cost.alone_s, 2e-3);
   EXPECT_DOUBLE_EQ(cost.sample_s, 2.5e-3);
   EXPECT_EQ(cost.how, "torchvision");
 }
