@@ -1,18 +1,21 @@
 // Runs the kernels' own text on the host, included before anything else by the compiler's command
-// line: a block is kBlock threads that meet at a barrier, and its threads go on to the next one.
-// What this proves is the arithmetic, the indices and that threads wait where they must; not that a
-// GPU does the same. Beside it stand fake_cuda.cpp and fake_cublaslt.cpp.
+// line: a block is kBlock threads, each run until it waits for the others, and its threads go on to
+// the next block. What this proves is the arithmetic, the indices and that threads wait where they
+// must; not that a GPU does the same. Beside it stand fake_cuda.cpp and fake_cublaslt.cpp.
 #pragma once
 
 #include <cuda_runtime_api.h>
 #include <math.h>
+#include <ucontext.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
-#include <barrier>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
 #include <string_view>
-#include <thread>
-#include <vector>
 
 #include "core/backends/cuda/grid.h"
 #include "tests/support/fake_gpu.h"
@@ -30,7 +33,6 @@ struct OnFakeGpu {
 
 inline constexpr unsigned kBlock = 4;       // a power of two, as kernels want
 inline constexpr unsigned kMostBlocks = 3;  // a kernel is right for any grid
-inline thread_local std::barrier<>* block_barrier = nullptr;
 
 }  // namespace howmany::testing_support
 
@@ -39,25 +41,78 @@ struct FakeIndex {
 };
 inline thread_local FakeIndex threadIdx, blockIdx, blockDim, gridDim;
 
-inline void __syncthreads() { howmany::testing_support::block_barrier->arrive_and_wait(); }
+namespace howmany::testing_support {
+
+// The threads of a block, which take turns on this one: who forgot to wait for the others reads
+// what they have not written yet, every time.
+class Block {
+ public:
+  explicit Block(const std::function<void()>& body) : body_(body) {
+    for (Thread& thread : threads_) {
+      getcontext(&thread.context);
+      thread.context.uc_stack = {thread.stack.get(), 0, kStack};
+      thread.context.uc_link = &caller_;
+      makecontext(
+          &thread.context, [] { running_->body_(), running_->ended_++; }, 0);
+    }
+  }
+
+  void run() {
+    running_ = this;
+    while (ended_ == 0)
+      for (now_ = 0; now_ < kBlock; ++now_) {
+        if (ended_ > 0 && ended_ < now_) fail();
+        threadIdx = {now_};
+        swapcontext(&caller_, &threads_[now_].context);
+      }
+    if (ended_ < kBlock) fail();
+    running_ = nullptr;
+  }
+
+  static void meet() {
+    if (running_ == nullptr) fail();
+    swapcontext(&running_->threads_[running_->now_].context, &running_->caller_);
+  }
+
+ private:
+  static constexpr size_t kStack = 64 << 10;
+  struct Thread {
+    ucontext_t context;
+    std::unique_ptr<char[]> stack = std::make_unique_for_overwrite<char[]>(kStack);
+  };
+
+  [[noreturn]] static void fail() {
+    std::fputs("a thread waits for others of its block that have ended or do not wait\n", stderr);
+    std::abort();
+  }
+
+  static inline thread_local Block* running_ = nullptr;
+
+  const std::function<void()>& body_;
+  ucontext_t caller_;
+  std::array<Thread, kBlock> threads_;
+  unsigned now_ = 0, ended_ = 0;
+};
+
+}  // namespace howmany::testing_support
+
+inline void __syncthreads() { howmany::testing_support::Block::meet(); }
 inline float atomicAdd(float* to, float value) { return std::atomic_ref(*to).fetch_add(value); }
 
 namespace howmany::testing_support {
 
-template <typename Body>
-void run_thread(unsigned thread, unsigned blocks, std::barrier<>* barrier, const Body& body) {
-  block_barrier = barrier;
-  threadIdx = {thread};
-  blockDim = {kBlock};
-  gridDim = {blocks};
-  for (unsigned block = 0; block < blocks; ++block) {
-    blockIdx = {block};
-    body();
+// Kernels whose threads meet; any other would not find the ones it waits for.
+constexpr bool meets(std::string_view kernel) { return kernel == "each_row_kernel"; }
+
+template <bool kMeets, typename Body>
+void run_block(const Body& body) {
+  if constexpr (kMeets) {
+    const std::function<void()> thread = body;
+    Block(thread).run();
+  } else {
+    for (threadIdx = {0}; threadIdx.x < kBlock; ++threadIdx.x) body();
   }
 }
-
-// Kernels whose threads meet run in as many threads; any other would fall over its null barrier.
-constexpr bool meets(std::string_view kernel) { return kernel == "each_row_kernel"; }
 
 template <bool kMeets, typename Body>
 void run_kernel(cuda::Grid grid, cudaStream_t stream, const Body& body) {
@@ -65,14 +120,9 @@ void run_kernel(cuda::Grid grid, cudaStream_t stream, const Body& body) {
   const unsigned blocks = std::min(grid.blocks, kMostBlocks);
   hm_fake_gpu_do(stream, [=] {
     const OnFakeGpu on;
-    if constexpr (kMeets) {
-      std::barrier<> barrier(kBlock);
-      std::vector<std::jthread> threads;
-      for (unsigned t = 0; t < kBlock; ++t)
-        threads.emplace_back([&, t] { run_thread(t, blocks, &barrier, body); });
-    } else {
-      for (unsigned t = 0; t < kBlock; ++t) run_thread(t, blocks, nullptr, body);
-    }
+    blockDim = {kBlock};
+    gridDim = {blocks};
+    for (blockIdx = {0}; blockIdx.x < blocks; ++blockIdx.x) run_block<kMeets>(body);
   });
 }
 
