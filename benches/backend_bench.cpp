@@ -32,7 +32,7 @@ void add_own_flags(CLI::App& app, BackendFlags& flags) {
   app.add_option("--device-count", flags.counts, "measure on the first n of the devices, each n")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  app.add_option("--dtype", flags.dtype, "f32, f64, i32, i64 or u8")->capture_default_str();
+  app.add_option("--dtype", flags.dtype, "f32, f64, i32, i64, u8 or bf16")->capture_default_str();
   app.add_option("--min-bytes", flags.min_bytes)->check(CLI::Range(1L, 1L << 40));
   app.add_option("--max-bytes", flags.max_bytes, "as far as memory and time allow")
       ->check(CLI::Range(1L, 1L << 40));

@@ -9,12 +9,11 @@
 //   const PrecisionScope how(Precision::bf16);  // of this thread, until it ends
 #pragma once
 
-#include <bit>
-#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "core/bf16.h"
 #include "core/device.h"
 
 namespace howmany {
@@ -50,13 +49,5 @@ class PrecisionScope {
  private:
   Precision outer_;
 };
-
-// The upper half of an f32, rounded to the nearest, ties to even; a NaN stays one.
-constexpr uint16_t to_bf16(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  if ((bits & 0x7fff'ffff) > 0x7f80'0000) return static_cast<uint16_t>(bits >> 16 | 0x40);
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-constexpr float from_bf16(uint16_t half) { return std::bit_cast<float>(uint32_t{half} << 16); }
 
 }  // namespace howmany

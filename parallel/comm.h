@@ -35,7 +35,7 @@ struct CommTraits {
   bool gpus = false;       // each rank needs a GPU of its own
 };
 
-enum class ReduceOp { sum, max, min };
+enum class ReduceOp { sum, max, min };  // bf16 is added in f32 and rounded each time
 
 class CommError : public Error {
  public:

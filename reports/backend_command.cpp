@@ -269,7 +269,7 @@ void add_backend_command(CLI::App& app, int& code) {
   sub->add_option("--min-bytes", a->min_bytes, "Smallest message, 1024 or 1K [4]");
   sub->add_option("--max-bytes", a->max_bytes, "Largest, as far as memory and time allow [64M]");
   sub->add_option("--size-factor", a->size_factor, "From one size to the next [4]");
-  sub->add_option("--dtype", a->dtype, "f32, f64, i32, i64 or u8 [f32]");
+  sub->add_option("--dtype", a->dtype, "f32, f64, i32, i64, u8 or bf16 [f32]");
   sub->add_option("--model", a->models, "Also its gradient buckets, which then decide")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -52,7 +52,8 @@ class Mpi : public CommEngine {
   }
 
   void reduce_scatter(const Tensor& send, Tensor& receive, ReduceOp op) override {
-    if (receive.numel() > kMostElements) return reduce_scatter_large(send, receive, op);
+    if (receive.numel() > kMostElements || send.dtype() == Dtype::bf16)
+      return reduce_scatter_ourselves(send, receive, op);
     collective({&send, &receive}, [&](MPI_Request* request) {
       return MPI_Ireduce_scatter_block(send.raw(), receive.mutable_raw(),
                                        static_cast<int>(receive.numel()), type_of(send.dtype()),
@@ -152,8 +153,8 @@ class Mpi : public CommEngine {
       combine(sum, sum, parts + r * bytes, static_cast<size_t>(each));
   }
 
-  // No MPI call takes so many: the parts are exchanged and added up in rank order.
-  void reduce_scatter_large(const Tensor& send, Tensor& receive, ReduceOp op) {
+  // No MPI call takes so many, or knows bf16: the parts are exchanged and added up in rank order.
+  void reduce_scatter_ourselves(const Tensor& send, Tensor& receive, ReduceOp op) {
     Tensor parts = Tensor::empty(send.shape(), send.dtype());
     all_to_all(send, parts);
     add_up(receive.mutable_raw(), static_cast<const char*>(std::as_const(parts).raw()),

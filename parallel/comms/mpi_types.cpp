@@ -8,6 +8,7 @@ MPI_Datatype type_for(double) { return MPI_DOUBLE; }
 MPI_Datatype type_for(int32_t) { return MPI_INT32_T; }
 MPI_Datatype type_for(int64_t) { return MPI_INT64_T; }
 MPI_Datatype type_for(uint8_t) { return MPI_UINT8_T; }
+MPI_Datatype type_for(Bf16) { return MPI_UINT16_T; }  // moved; MPI cannot add it up
 
 }  // namespace
 

@@ -32,6 +32,7 @@ ncclDataType_t type_for(double) { return ncclFloat64; }
 ncclDataType_t type_for(int32_t) { return ncclInt32; }
 ncclDataType_t type_for(int64_t) { return ncclInt64; }
 ncclDataType_t type_for(uint8_t) { return ncclUint8; }
+ncclDataType_t type_for(Bf16) { return ncclBfloat16; }
 
 ncclDataType_t type_of(const Tensor& t) {
   switch (t.dtype()) {

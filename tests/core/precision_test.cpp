@@ -8,6 +8,9 @@
 #include <stdexcept>
 #include <thread>
 
+#include "core/bf16.h"
+#include "core/tensor.h"
+
 namespace howmany {
 namespace {
 
@@ -67,6 +70,18 @@ TEST(Precision, RoundsToTheNearestBf16) {
   EXPECT_EQ(from_bf16(to_bf16(std::numeric_limits<float>::infinity())),
             std::numeric_limits<float>::infinity());
   EXPECT_TRUE(std::signbit(from_bf16(to_bf16(-0.0f))));
+}
+
+TEST(Bf16, IsAnElementTypeLikeOthers) {
+  const Tensor t = Tensor::from<float>({1.00390625f, -3, 1e30f, 0}, {4}).to(Dtype::bf16);
+  EXPECT_EQ(t.bytes(), 8);
+  EXPECT_EQ(name_of(t.dtype()), "bf16");
+  const std::vector<Bf16> values(t.values<Bf16>().begin(), t.values<Bf16>().end());
+  EXPECT_EQ(values[0], 1.0f);  // a tie, to the even one
+  EXPECT_EQ(values[1], -3.0f);
+  EXPECT_EQ(t.to(Dtype::f64).values<double>()[2], double{from_bf16(to_bf16(1e30f))});
+  EXPECT_EQ(t.rows(1, 2).to(Dtype::i32).item(), -3);
+  EXPECT_EQ(Tensor::full({1}, 0.1, Dtype::bf16).item(), double{from_bf16(to_bf16(0.1f))});
 }
 
 TEST(Precision, KeepsWhatIsNotANumber) {

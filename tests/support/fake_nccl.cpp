@@ -18,6 +18,7 @@
 #include <tuple>
 #include <vector>
 
+#include "core/bf16.h"
 #include "tests/support/fake_gpu.h"
 
 namespace {
@@ -77,6 +78,8 @@ size_t width(ncclDataType_t type) {
   switch (type) {
     case ncclUint8:
       return 1;
+    case ncclBfloat16:
+      return 2;
     case ncclFloat64:
     case ncclInt64:
       return 8;
@@ -115,6 +118,8 @@ std::vector<char> reduced(const Meeting& m, size_t begin, size_t count, const Te
       return reduced<int32_t>(m, begin, count, terms.with);
     case ncclUint8:
       return reduced<uint8_t>(m, begin, count, terms.with);
+    case ncclBfloat16:
+      return reduced<howmany::Bf16>(m, begin, count, terms.with);
     default:
       return reduced<float>(m, begin, count, terms.with);
   }
