@@ -134,8 +134,7 @@ void add_flags(CLI::App& app, Workload& work) {
                  "reference, onednn or cuda (default: the best built in)");
   app.add_option_function<std::string>(
          "--precision", [&](const std::string& name) { work.precision = precision_named(name); },
-         "of what matrix products read on GPUs: " +
-             fmt::format("{}", fmt::join(precision_names(), ", ")))
+         "how GPUs compute: " + fmt::format("{}", fmt::join(precision_names(), ", ")))
       ->default_str("f32");
   app.add_option("--optimizer", work.optimizer, "sgd, adam or adamw")->capture_default_str();
   app.add_option("--lr", work.optim.lr, "learning rate")->capture_default_str();

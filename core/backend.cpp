@@ -28,7 +28,8 @@ thread_local const Backend* chosen_backend = nullptr;
 const Backend& best_backend(DeviceType device, Dtype dtype) {
   const Backends& list = all_backends();
   const auto found = std::find_if(list.rbegin(), list.rend(), [&](const auto& b) {
-    return b->device_type() == device && (b->supports(dtype) || b->name() == "reference");
+    return b->device_type() == device &&
+           (b->supports(dtype) || (b->name() == "reference" && dtype != Dtype::bf16));
   });
   HM_REQUIRE(found != list.rend(), "[backend] none built in computes {} on {} devices",
              name_of(dtype), device == DeviceType::cpu ? "cpu" : "cuda");

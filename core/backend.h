@@ -1,6 +1,8 @@
 // The kernels of one device type. Stateless towards the caller and thread-safe: a call runs in the
 // calling thread on its device slice (see DeviceScope). Arguments were checked by ops.h, which is
-// what layers call; outputs are allocated. A backend overrides what it supports; the rest says
+// what layers call; outputs are allocated. Activations and their gradients have one type, which is
+// f32, f64 or bf16; beside bf16 the rest is f32. A backend overrides what it supports; the rest
+// says
 // "[name] op is not supported". `reference` is the oracle for all. Legend of shapes: N batch, T
 // time, H W C rows, columns and channels of an image (images are [N,H,W,C], row-major).
 #pragma once
@@ -71,7 +73,7 @@ class Backend {
   virtual DeviceType device_type() const = 0;
   // Why nothing can be computed here (no GPU); empty when it can.
   virtual std::string unavailable() const { return ""; }
-  virtual bool supports(Dtype dtype) const = 0;
+  virtual bool supports(Dtype dtype) const = 0;  // of activations
 
   // y [M,N] = op(a) op(b), op transposing when asked; adds to y when accumulate.
   virtual void matmul(const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b,
@@ -146,7 +148,7 @@ class Backend {
   // -log softmax[label] / denominator; dlogits is its gradient
   virtual Tensor softmax_cross_entropy(const Tensor& logits, const Tensor& labels,
                                        double denominator, Tensor& dlogits) const;
-  // sum of (y - target)^2 / denominator
+  // sum of (y - target)^2 / denominator; targets beside y in bf16 are f32
   virtual Tensor mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const;
 
   // All parameters lie on one device.

@@ -14,7 +14,7 @@
 #define HM_BACKENDS_ONEDNN(X)
 #endif
 #if HM_HAVE_CUDA
-#define HM_BACKENDS_CUDA(X) X(cuda, "cuBLASLt and own kernels on NVIDIA GPUs, f32")
+#define HM_BACKENDS_CUDA(X) X(cuda, "cuBLASLt and own kernels on NVIDIA GPUs, f32 and bf16")
 #else
 #define HM_BACKENDS_CUDA(X)
 #endif

@@ -33,15 +33,22 @@ inline void alike(const char* op, const char* what, const Tensor& t, const Tenso
   shape(op, what, t, like.shape(), like);
 }
 
-// A gradient may be absent.
+// A parameter or statistic of this shape stands beside the activation `like`.
+inline void beside(const char* op, const char* what, const Tensor& t, const Shape& wanted,
+                   const Tensor& like) {
+  same(op, what, t, wanted, howmany::beside(like.dtype()), like.device());
+}
+
+// The gradient of such a parameter; it may be absent.
 inline void grad(const char* op, const char* what, const GradOut& g, const Shape& wanted,
                  const Tensor& like) {
-  if (g.value) shape(op, what, g.value, wanted, like);
+  if (g.value) beside(op, what, g.value, wanted, like);
 }
 
 inline void floating(const char* op, const char* what, const Tensor& t) {
   HM_REQUIRE(t, "[{}] {} is an empty handle", op, what);
-  HM_REQUIRE(t.dtype() == Dtype::f32 || t.dtype() == Dtype::f64,
+  const bool half = t.dtype() == Dtype::bf16 && t.device().type == DeviceType::cuda;
+  HM_REQUIRE(t.dtype() == Dtype::f32 || t.dtype() == Dtype::f64 || half,
              "[{}] {} is {}, expected f32 or f64", op, what, name_of(t.dtype()));
 }
 

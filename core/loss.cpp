@@ -1,13 +1,15 @@
 #include "core/loss.h"
 
 #include "core/check.h"
+#include "core/ops.h"
 #include "core/profile/range.h"
 
 namespace howmany {
 namespace {
 
-LossResult cross_entropy(const Tensor& y, const Tensor& labels, int64_t global_rows) {
+LossResult cross_entropy(const Tensor& output, const Tensor& labels, int64_t global_rows) {
   const char* const op = "softmax_cross_entropy";
+  const Tensor y = ops::stored(output);
   check::floating(op, "y", y);
   HM_REQUIRE(y.shape().rank() >= 2, "[{}] y has shape {}, expected [N,..,K]", op, y.shape().str());
   const auto extents = y.shape().extents();
@@ -24,10 +26,11 @@ LossResult cross_entropy(const Tensor& y, const Tensor& labels, int64_t global_r
   return result;
 }
 
-LossResult squared_error(const Tensor& y, const Tensor& target, int64_t global_rows) {
+LossResult squared_error(const Tensor& output, const Tensor& target, int64_t global_rows) {
+  const Tensor y = ops::stored(output);
   check::floating("mse", "y", y);
   check::rank("mse", "y", y, 2);
-  check::alike("mse", "target", target, y);
+  check::beside("mse", "target", target, y.shape(), y);
   const Range range(Category::compute, "mse");
   LossResult result{.dy = Tensor::empty(y.shape(), y.dtype(), y.device())};
   const double values = static_cast<double>(global_rows) * static_cast<double>(y.shape()[1]);

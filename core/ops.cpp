@@ -1,6 +1,7 @@
 #include "core/ops.h"
 
 #include "core/check.h"
+#include "core/precision.h"
 #include "core/profile/range.h"
 
 namespace howmany::ops {
@@ -10,6 +11,9 @@ Tensor like(const Tensor& x, const Shape& shape) {
   return Tensor::empty(shape, x.dtype(), x.device());
 }
 Tensor like(const Tensor& x) { return like(x, x.shape()); }
+Tensor like_beside(const Tensor& x, const Shape& shape) {
+  return Tensor::empty(shape, beside(x.dtype()), x.device());
+}
 
 Range compute(const char* name, double flop) {
   return {Category::compute, name, static_cast<uint64_t>(flop)};
@@ -27,10 +31,14 @@ void check_linear(const char* op, const Tensor& x, const Tensor& w) {
   check::rank(op, "w", w, 2);
   HM_REQUIRE(x.shape()[1] == w.shape()[1], "[{}] inner sizes differ: x {}, w {}", op,
              x.shape().str(), w.shape().str());
-  check::shape(op, "w", w, w.shape(), x);
+  check::beside(op, "w", w, w.shape(), x);
 }
 
 }  // namespace
+
+Tensor stored(const Tensor& activation) {
+  return activation.to(stored_dtype(activation.dtype(), activation.device()));
+}
 
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose_b) {
   check::floating("matmul", "a", a);
@@ -47,19 +55,22 @@ Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a, bool transpose
   return y;
 }
 
-Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation act) {
+Tensor linear(const Tensor& input, const Tensor& w, const Tensor& bias, Activation act) {
+  const Tensor x = stored(input);
   check_linear("linear", x, w);
   const int64_t rows = x.shape()[0], out = w.shape()[0];
-  if (bias) check::shape("linear", "bias", bias, {out}, x);
+  if (bias) check::beside("linear", "bias", bias, {out}, x);
   const Range range = compute("linear", 2 * product({rows, out, w.shape()[1]}));
   Tensor y = like(x, {rows, out});
   backend_for(x).linear(x, w, bias, act, y);
   return y;
 }
 
-Tensor linear_backward(const Tensor& x, const Tensor& w, const Tensor& kept, const Tensor& dy,
-                       Activation act, bool want_dx, GradOut dw, GradOut dbias) {
+Tensor linear_backward(const Tensor& input, const Tensor& w, const Tensor& seen,
+                       const Tensor& gradient, Activation act, bool want_dx, GradOut dw,
+                       GradOut dbias) {
   const char* const op = "linear_backward";
+  const Tensor x = stored(input), kept = stored(seen), dy = stored(gradient);
   check_linear(op, x, w);
   const Shape y{x.shape()[0], w.shape()[0]};
   check::shape(op, "dy", dy, y, x);
@@ -72,7 +83,8 @@ Tensor linear_backward(const Tensor& x, const Tensor& w, const Tensor& kept, con
   return dx;
 }
 
-Tensor activation(const Tensor& x, Activation act) {
+Tensor activation(const Tensor& input, Activation act) {
+  const Tensor x = stored(input);
   check::floating("activation", "x", x);
   const Range range = compute("activation", static_cast<double>(x.numel()));
   Tensor y = like(x);
@@ -80,7 +92,8 @@ Tensor activation(const Tensor& x, Activation act) {
   return y;
 }
 
-Tensor activation_backward(const Tensor& kept, const Tensor& dy, Activation act) {
+Tensor activation_backward(const Tensor& seen, const Tensor& gradient, Activation act) {
+  const Tensor kept = stored(seen), dy = stored(gradient);
   check::floating("activation_backward", "dy", dy);
   check::alike("activation_backward", "kept", kept, dy);
   const Range range = compute("activation_backward", static_cast<double>(dy.numel()));
@@ -89,7 +102,8 @@ Tensor activation_backward(const Tensor& kept, const Tensor& dy, Activation act)
   return dx;
 }
 
-Tensor add(const Tensor& a, const Tensor& b, Activation act) {
+Tensor add(const Tensor& left, const Tensor& right, Activation act) {
+  const Tensor a = stored(left), b = stored(right);
   check::floating("add", "a", a);
   check::alike("add", "b", b, a);
   HM_REQUIRE(act != Activation::gelu, "[add] gelu does not fuse with a sum");
@@ -99,25 +113,28 @@ Tensor add(const Tensor& a, const Tensor& b, Activation act) {
   return y;
 }
 
-Normalized layernorm(const Tensor& x, const Tensor& scale, const Tensor& shift, double epsilon) {
+Normalized layernorm(const Tensor& input, const Tensor& scale, const Tensor& shift,
+                     double epsilon) {
+  const Tensor x = stored(input);
   check::floating("layernorm", "x", x);
   HM_REQUIRE(x.shape().rank() >= 1, "[layernorm] x is a scalar");
   const Shape width{x.shape()[-1]};
-  check::shape("layernorm", "scale", scale, width, x);
-  check::shape("layernorm", "shift", shift, width, x);
+  check::beside("layernorm", "scale", scale, width, x);
+  check::beside("layernorm", "shift", shift, width, x);
   const Range range = compute("layernorm", 8 * static_cast<double>(x.numel()));
   const Shape rows{width[0] == 0 ? 0 : x.numel() / width[0]};
-  Normalized out{like(x), like(x, rows), like(x, rows)};
+  Normalized out{like(x), like_beside(x, rows), like_beside(x, rows)};
   backend_for(x).layernorm(x, scale, shift, epsilon, out.mean, out.inv_std, out.y);
   return out;
 }
 
-Tensor layernorm_backward(const Tensor& x, const Tensor& scale, const Normalized& forward,
-                          const Tensor& dy, GradOut dscale, GradOut dshift) {
+Tensor layernorm_backward(const Tensor& input, const Tensor& scale, const Normalized& forward,
+                          const Tensor& gradient, GradOut dscale, GradOut dshift) {
   const char* const op = "layernorm_backward";
+  const Tensor x = stored(input), dy = stored(gradient);
   check::floating(op, "x", x);
   check::alike(op, "dy", dy, x);
-  check::shape(op, "scale", scale, {x.shape()[-1]}, x);
+  check::beside(op, "scale", scale, {x.shape()[-1]}, x);
   check::alike(op, "inv_std", forward.inv_std, forward.mean);
   check::grad(op, "dscale", dscale, scale.shape(), x);
   check::grad(op, "dshift", dshift, scale.shape(), x);
@@ -136,27 +153,30 @@ Tensor embedding(const Tensor& ids, const Tensor& table) {
   std::vector<int64_t> extents(ids.shape().extents().begin(), ids.shape().extents().end());
   extents.push_back(table.shape()[1]);
   const Range range = compute("embedding", 0);
-  Tensor y = like(table, Shape(extents));
+  Tensor y =
+      Tensor::empty(Shape(extents), stored_dtype(table.dtype(), table.device()), table.device());
   backend_for(table).embedding(ids, table, y);
   return y;
 }
 
-void embedding_backward(const Tensor& ids, const Tensor& dy, GradOut dtable) {
+void embedding_backward(const Tensor& ids, const Tensor& gradient, GradOut dtable) {
   const char* const op = "embedding_backward";
+  const Tensor dy = stored(gradient);
   check::floating(op, "dy", dy);
   check::floating(op, "dtable", dtable.value);
   check::rank(op, "dtable", dtable.value, 2);
   check::below(op, "id", ids, dtable.value.shape()[0]);
-  HM_REQUIRE(
-      dy.numel() == ids.numel() * dtable.value.shape()[1] && dy.dtype() == dtable.value.dtype(),
-      "[{}] dy {} {} does not fit ids {} and dtable {} {}", op, name_of(dy.dtype()),
-      dy.shape().str(), ids.shape().str(), name_of(dtable.value.dtype()),
-      dtable.value.shape().str());
+  HM_REQUIRE(dy.numel() == ids.numel() * dtable.value.shape()[1] &&
+                 beside(dy.dtype()) == dtable.value.dtype(),
+             "[{}] dy {} {} does not fit ids {} and dtable {} {}", op, name_of(dy.dtype()),
+             dy.shape().str(), ids.shape().str(), name_of(dtable.value.dtype()),
+             dtable.value.shape().str());
   const Range range = compute(op, static_cast<double>(dy.numel()));
   backend_for(dy).embedding_backward(ids, dy, dtable);
 }
 
-Tensor dropout(const Tensor& x, double p, DropoutKey key) {
+Tensor dropout(const Tensor& input, double p, DropoutKey key) {
+  const Tensor x = stored(input);
   check::floating("dropout", "x", x);
   HM_REQUIRE(p >= 0 && p < 1, "[dropout] p is {}, expected 0 <= p < 1", p);
   const Range range = compute("dropout", static_cast<double>(x.numel()));

@@ -1,6 +1,7 @@
 // Checked tensor functions: they refuse bad shapes (std::invalid_argument, before any side effect),
 // allocate the result, name the NVTX range and call the backend of the first argument. Forward and
-// backward stand side by side. Shapes and meaning are those of backend.h. Thread-safe as long as
+// backward stand side by side. Shapes and meaning are those of backend.h. Activations and their
+// gradients come out as stored() has them, and go in either so or in f32. Thread-safe as long as
 // outputs are not shared.
 #pragma once
 
@@ -8,6 +9,12 @@
 
 namespace howmany::ops {
 
+// An activation, or the gradient of one, in the type that the thread's precision stores it in there
+// (stored_dtype): this handle or a rounded copy. A batch that is stored so once is not rounded by
+// each operation that reads it.
+Tensor stored(const Tensor& activation);
+
+// Of matrices as they are: the result has their type.
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a = false, bool transpose_b = false);
 
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation act);

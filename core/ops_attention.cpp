@@ -31,26 +31,28 @@ double attention_flop(const Shape& qkv, Heads heads) {
   return 4 * static_cast<double>(qkv[0]) * pairs * static_cast<double>(qkv[2] / 3);
 }
 
-Attended attention(const Tensor& qkv, Heads heads) {
+Attended attention(const Tensor& input, Heads heads) {
+  const Tensor qkv = stored(input);
   const Shape y = check_qkv("attention", qkv, heads);
   const Range range = compute("attention", attention_flop(qkv.shape(), heads));
   Attended out{Tensor::empty(y, qkv.dtype(), qkv.device()),
-               Tensor::empty(lse_shape(y, heads), qkv.dtype(), qkv.device())};
+               Tensor::empty(lse_shape(y, heads), beside(qkv.dtype()), qkv.device())};
   backend_for(qkv).attention(qkv, heads, out.lse, out.y);
   return out;
 }
 
 // What is computed a second time does not count.
-Tensor attention_backward(const Tensor& qkv, const Attended& forward, const Tensor& dy,
+Tensor attention_backward(const Tensor& input, const Attended& forward, const Tensor& gradient,
                           Heads heads) {
   const char* const op = "attention_backward";
-  const Shape y = check_qkv(op, qkv, heads);
-  check::shape(op, "y", forward.y, y, qkv);
-  check::shape(op, "lse", forward.lse, lse_shape(y, heads), qkv);
-  check::shape(op, "dy", dy, y, qkv);
+  const Tensor qkv = stored(input), y = stored(forward.y), dy = stored(gradient);
+  const Shape shape = check_qkv(op, qkv, heads);
+  check::shape(op, "y", y, shape, qkv);
+  check::beside(op, "lse", forward.lse, lse_shape(shape, heads), qkv);
+  check::shape(op, "dy", dy, shape, qkv);
   const Range range = compute(op, 2 * attention_flop(qkv.shape(), heads));
   Tensor dqkv = Tensor::empty(qkv.shape(), qkv.dtype(), qkv.device());
-  backend_for(qkv).attention_backward(qkv, forward.y, forward.lse, dy, heads, dqkv);
+  backend_for(qkv).attention_backward(qkv, y, forward.lse, dy, heads, dqkv);
   return dqkv;
 }
 

@@ -11,6 +11,10 @@ Tensor like(const Tensor& x, const Shape& shape) {
   return Tensor::empty(shape, x.dtype(), x.device());
 }
 
+Tensor like_beside(const Tensor& x, const Shape& shape) {
+  return Tensor::empty(shape, beside(x.dtype()), x.device());
+}
+
 Range compute(const char* name, double flop) {
   return {Category::compute, name, static_cast<uint64_t>(flop)};
 }
@@ -22,8 +26,8 @@ Shape check_batchnorm(const char* op, const Tensor& x, const Tensor& scale, cons
   HM_REQUIRE(act == Activation::none || act == Activation::relu, "[{}] {} does not fuse with it",
              op, name_of(act));
   const Shape channels{x.shape()[-1]};
-  check::shape(op, "scale", scale, channels, x);
-  check::shape(op, "shift", shift, channels, x);
+  check::beside(op, "scale", scale, channels, x);
+  check::beside(op, "shift", shift, channels, x);
   return channels;
 }
 
@@ -64,7 +68,7 @@ Summed over_replicas(std::vector<double> a, const std::vector<double>& b, double
 
 // Mean and biased variance of all replicas' rows; as torch.nn.SyncBatchNorm.
 Summed moments_over_replicas(const Tensor& x, const Shape& channels, const SumOverReplicas& sum) {
-  Tensor mean = like(x, channels), variance = like(x, channels);
+  Tensor mean = like_beside(x, channels), variance = like_beside(x, channels);
   backend_for(x).batchnorm_moments(x, mean, variance);
   std::vector<double> first = read(mean), second = read(variance);
   const auto rows = static_cast<double>(row_count(x));
@@ -97,8 +101,9 @@ Normalized batchnorm_over_replicas(const Tensor& x, const Tensor& scale, const T
   HM_REQUIRE(all.rows != 1,
              "[batchnorm] one value per channel on all replicas together: training "
              "needs more to normalise by");
-  Normalized out{like(x, x.shape()), like(x, channels), like(x, channels)};
-  BatchNormState seen{like(x, channels), like(x, channels), state.momentum, state.epsilon};
+  Normalized out{like(x, x.shape()), like_beside(x, channels), like_beside(x, channels)};
+  BatchNormState seen{like_beside(x, channels), like_beside(x, channels), state.momentum,
+                      state.epsilon};
   write(all.a, seen.running_mean);
   write(all.b, seen.running_var);
   write(all.a, out.mean);
@@ -122,9 +127,10 @@ void store(const Tensor& gradient, GradOut& to) {
 
 }  // namespace
 
-Normalized batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift, Activation act,
+Normalized batchnorm(const Tensor& input, const Tensor& scale, const Tensor& shift, Activation act,
                      BatchNormState& state, const SumOverReplicas& sum) {
   const char* const op = "batchnorm";
+  const Tensor x = stored(input);
   const Shape channels = check_batchnorm(op, x, scale, shift, act);
   check_state(op, state, scale);
   const Range range = compute(op, 8 * static_cast<double>(x.numel()));
@@ -132,14 +138,15 @@ Normalized batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift, 
   HM_REQUIRE(x.numel() != channels[0] || x.numel() == 0,
              "[batchnorm] x {} has one value per channel: training needs more to normalise by",
              x.shape().str());
-  Normalized out{like(x, x.shape()), like(x, channels), like(x, channels)};
+  Normalized out{like(x, x.shape()), like_beside(x, channels), like_beside(x, channels)};
   backend_for(x).batchnorm(x, scale, shift, act, state, out.mean, out.inv_std, out.y);
   return out;
 }
 
-Tensor batchnorm_inference(const Tensor& x, const Tensor& scale, const Tensor& shift,
+Tensor batchnorm_inference(const Tensor& input, const Tensor& scale, const Tensor& shift,
                            Activation act, const BatchNormState& state) {
   const char* const op = "batchnorm_inference";
+  const Tensor x = stored(input);
   check_batchnorm(op, x, scale, shift, act);
   check_state(op, state, scale);
   const Range range = compute(op, 2 * static_cast<double>(x.numel()));
@@ -150,20 +157,21 @@ Tensor batchnorm_inference(const Tensor& x, const Tensor& scale, const Tensor& s
 
 // Gradients of scale and shift are those of this replica's rows, for whoever sums gradients; dx
 // needs the sums of all.
-Tensor batchnorm_backward(const Tensor& x, const Tensor& scale, const Tensor& shift,
-                          const Normalized& forward, const Tensor& dy, Activation act,
+Tensor batchnorm_backward(const Tensor& input, const Tensor& scale, const Tensor& shift,
+                          const Normalized& forward, const Tensor& gradient, Activation act,
                           GradOut dscale, GradOut dshift, const SumOverReplicas& sum) {
   const char* const op = "batchnorm_backward";
+  const Tensor x = stored(input), y = stored(forward.y), dy = stored(gradient);
   const Shape channels = check_batchnorm(op, x, scale, shift, act);
   check::alike(op, "dy", dy, x);
-  if (act == Activation::relu) check::alike(op, "y", forward.y, x);
+  if (act == Activation::relu) check::alike(op, "y", y, x);
   check::alike(op, "mean", forward.mean, scale);
   check::alike(op, "inv_std", forward.inv_std, scale);
   check::grad(op, "dscale", dscale, scale.shape(), x);
   check::grad(op, "dshift", dshift, scale.shape(), x);
   const Range range = compute(op, 12 * static_cast<double>(x.numel()));
-  const BatchNormBackward in{x, scale, shift, forward.y, dy, forward.mean, forward.inv_std, act};
-  Tensor dots = like(x, channels), sums = like(x, channels), dx = like(x, x.shape());
+  const BatchNormBackward in{x, scale, shift, y, dy, forward.mean, forward.inv_std, act};
+  Tensor dots = like_beside(x, channels), sums = like_beside(x, channels), dx = like(x, x.shape());
   backend_for(x).batchnorm_backward_sums(in, dots, sums);
   store(dots, dscale);
   store(sums, dshift);

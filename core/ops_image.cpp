@@ -33,7 +33,7 @@ Shape check_conv2d(const char* op, const Tensor& x, const Tensor& w, Window wind
   check::floating(op, "x", x);
   check::rank(op, "x", x, 4);
   check::rank(op, "w", w, 4);
-  check::shape(op, "w", w, {w.shape()[0], window.size, window.size, x.shape()[3]}, x);
+  check::beside(op, "w", w, {w.shape()[0], window.size, window.size, x.shape()[3]}, x);
   return window_shape(op, x.shape(), w.shape()[0], window);
 }
 
@@ -54,18 +54,20 @@ Shape conv2d_shape(const Shape& x, int64_t out_channels, Window window) {
   return window_shape("conv2d", x, out_channels, window);
 }
 
-Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, Window window) {
+Tensor conv2d(const Tensor& input, const Tensor& w, const Tensor& bias, Window window) {
+  const Tensor x = stored(input);
   const Shape shape = check_conv2d("conv2d", x, w, window);
-  if (bias) check::shape("conv2d", "bias", bias, {w.shape()[0]}, x);
+  if (bias) check::beside("conv2d", "bias", bias, {w.shape()[0]}, x);
   const Range range = compute("conv2d", conv2d_flop(shape, w.shape()));
   Tensor y = like(x, shape);
   backend_for(x).conv2d(x, w, bias, window, y);
   return y;
 }
 
-Tensor conv2d_backward(const Tensor& x, const Tensor& w, const Tensor& dy, Window window,
+Tensor conv2d_backward(const Tensor& input, const Tensor& w, const Tensor& gradient, Window window,
                        bool want_dx, GradOut dw, GradOut dbias) {
   const char* const op = "conv2d_backward";
+  const Tensor x = stored(input), dy = stored(gradient);
   const Shape shape = check_conv2d(op, x, w, window);
   check::shape(op, "dy", dy, shape, x);
   check::grad(op, "dw", dw, w.shape(), x);
@@ -76,7 +78,8 @@ Tensor conv2d_backward(const Tensor& x, const Tensor& w, const Tensor& dy, Windo
   return dx;
 }
 
-Pooled max_pool(const Tensor& x, Window window) {
+Pooled max_pool(const Tensor& input, Window window) {
+  const Tensor x = stored(input);
   check::floating("max_pool", "x", x);
   const Shape shape = pool_shape("max_pool", x.shape(), window);
   const Range range = compute("max_pool", static_cast<double>(x.numel()));
@@ -85,8 +88,10 @@ Pooled max_pool(const Tensor& x, Window window) {
   return out;
 }
 
-Tensor max_pool_backward(const Tensor& chosen, const Tensor& dy, Window window, const Shape& x) {
+Tensor max_pool_backward(const Tensor& chosen, const Tensor& gradient, Window window,
+                         const Shape& x) {
   const char* const op = "max_pool_backward";
+  const Tensor dy = stored(gradient);
   check::floating(op, "dy", dy);
   check::shape(op, "dy", dy, pool_shape(op, x, window), dy);
   check::same(op, "chosen", chosen, dy.shape(), Dtype::i32, dy.device());
@@ -96,7 +101,8 @@ Tensor max_pool_backward(const Tensor& chosen, const Tensor& dy, Window window, 
   return dx;
 }
 
-Tensor avg_pool(const Tensor& x, Window window) {
+Tensor avg_pool(const Tensor& input, Window window) {
+  const Tensor x = stored(input);
   check::floating("avg_pool", "x", x);
   const Shape shape = pool_shape("avg_pool", x.shape(), window);
   const Range range = compute("avg_pool", static_cast<double>(x.numel()));
@@ -105,8 +111,9 @@ Tensor avg_pool(const Tensor& x, Window window) {
   return y;
 }
 
-Tensor avg_pool_backward(const Tensor& dy, Window window, const Shape& x) {
+Tensor avg_pool_backward(const Tensor& gradient, Window window, const Shape& x) {
   const char* const op = "avg_pool_backward";
+  const Tensor dy = stored(gradient);
   check::floating(op, "dy", dy);
   check::shape(op, "dy", dy, pool_shape(op, x, window), dy);
   const Range range = compute(op, static_cast<double>(x.numel()));

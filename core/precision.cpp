@@ -39,6 +39,11 @@ void check_precision(Precision precision, std::span<const Device> devices) {
 
 Precision current_precision() { return chosen; }
 
+Dtype stored_dtype(Dtype dtype, Device device) {
+  const bool shorter = chosen == Precision::bf16 && device.type == DeviceType::cuda;
+  return shorter && dtype == Dtype::f32 ? Dtype::bf16 : dtype;
+}
+
 PrecisionScope::PrecisionScope(Precision precision) : outer_(chosen) { chosen = precision; }
 PrecisionScope::~PrecisionScope() { chosen = outer_; }
 

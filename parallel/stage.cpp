@@ -2,6 +2,8 @@
 
 #include "core/clock.h"
 #include "core/deferred_grads.h"
+#include "core/ops.h"
+#include "core/precision.h"
 #include "core/profile/range.h"
 #include "parallel/batch.h"
 
@@ -82,13 +84,15 @@ class Stage::Run {
  private:
   void expect_input() {
     if (stage_.first() || !inputs_.more()) return;
-    links_.from_previous->expect(input_shape(flights_[inputs_.next()]), options_.dtype);
+    links_.from_previous->expect(input_shape(flights_[inputs_.next()]), sent());
   }
   void expect_gradient() {
     if (stage_.last() || !gradients_.more()) return;
     const Shape x = input_shape(flights_[gradients_.next()]);
-    links_.from_next->expect(stage_.layer_->output_shape(x), options_.dtype);
+    links_.from_next->expect(stage_.layer_->output_shape(x), sent());
   }
+  // What stages send each other, all on devices of one type.
+  Dtype sent() const { return stored_dtype(options_.dtype, options_.device); }
   Shape input_shape(const Flight& flight) const {
     const Shape batch = with_rows_in_front(flight.end - flight.begin, stage_.sample_);
     return stage_.before_->output_shape(batch);
@@ -119,7 +123,8 @@ class Stage::Run {
   }
 
   void forward(Flight& flight) {
-    flight.x = stage_.first() ? rows_of(mine_.x, flight) : receive(*links_.from_previous);
+    flight.x =
+        stage_.first() ? ops::stored(rows_of(mine_.x, flight)) : receive(*links_.from_previous);
     expect_input();
     const Range range(Category::step, "forward");
     const Tensor y = apply(flight, false);

@@ -19,7 +19,7 @@ constexpr PassedOption kOptions[] = {
      "Who decodes JPEGs: cpu, the loader's workers; nvjpeg, the GPU [cpu]"},
     {"kernels", "", "", false, false, "Kernel backend of the devices"},
     {"precision", "f32", "f32,tf32,bf16", true, false,
-     "What matrix products read on GPUs: f32, tf32 or bf16; sums are f32 [f32]"},
+     "How GPUs compute: f32, tf32 (products), bf16 (activations too); sums are f32 [f32]"},
 };
 
 const PassedOption& option_of(std::string_view name) {

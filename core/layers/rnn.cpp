@@ -31,7 +31,7 @@ class Rnn final : public Layer {
         ops::embedding(time_major(rows, times, x.device()), x.view({rows * times, in_}))
             .view({times * rows, in_});
     const Tensor driven = ops::linear(inputs, w_ih().value, b_ih().value, Activation::none);
-    Tensor h = Tensor::zeros({rows, hidden_}, x.dtype(), x.device());
+    Tensor h = Tensor::zeros({rows, hidden_}, driven.dtype(), x.device());
     if (tape.training()) tape.push(h);
     for (int64_t t = 0; t < times; ++t) {
       const Tensor carried = ops::linear(h, w_hh().value, b_hh().value, Activation::none);
@@ -96,9 +96,9 @@ class Rnn final : public Layer {
   }
 
   Tensor sample_major(const Tensor& dx, int64_t rows, int64_t times) {
-    Tensor whole = Tensor::empty({rows * times, in_}, dx.dtype(), dx.device());
+    Tensor whole = Tensor::empty({rows * times, in_}, beside(dx.dtype()), dx.device());
     ops::embedding_backward(time_major(rows, times, dx.device()), dx, {whole, false});
-    return whole.view({rows, times, in_});
+    return whole.to(dx.dtype()).view({rows, times, in_});
   }
 
   Param& w_ih() { return params_[0]; }

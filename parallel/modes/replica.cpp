@@ -1,5 +1,6 @@
 #include "parallel/modes/replica.h"
 
+#include "core/ops.h"
 #include "core/profile/range.h"
 #include "parallel/batch.h"
 
@@ -40,11 +41,12 @@ StepOutcome Replica::run(const StepInput& in, const Tape::Hook& on_final) {
              .first_row = in.first_row,
              .seed_at = in.seed_at,
              .sum_statistics = sum_statistics_});
-  tape.set_input(in.x);
+  const Tensor x = ops::stored(in.x);
+  tape.set_input(x);
   LossResult loss;
   {
     const Range range(Category::step, "forward", flop);
-    const Tensor y = model_.layer->forward(in.x, tape);
+    const Tensor y = model_.layer->forward(x, tape);
     loss = compute_loss(model_.loss, y, in.target, in.global_rows);
   }
   const Range range(Category::step, "backward", 2 * flop);

@@ -12,6 +12,7 @@
 #include <thread>
 #include <tuple>
 
+#include "core/bf16.h"
 #include "core/error.h"
 #include "core/ops.h"
 #include "core/precision.h"
@@ -94,25 +95,34 @@ INSTANTIATE_TEST_SUITE_P(, EveryBackend,
                          });
 
 // Inputs that are short already lose nothing, so the products are those of f32; only what is
-// worked out before a product (a gradient past an activation, a softmax) is rounded there.
+// worked out before a product (a gradient past an activation, a softmax) is rounded there, and what
+// is stored in bf16: once, or twice where a result passes through memory before its bias or its
+// activation.
 struct Shortened {
   Precision precision;
   Family family;
-  double tolerance;
+  double tolerance;   // of results in f32
+  double stored = 0;  // of those in bf16; 0: there are none
 };
 constexpr double kOfBf16 = 2e-2, kOfTf32 = 2e-3;
+constexpr double kRounded = 0x1p-8 + kTolerance;  // to the nearest of 8 bits
 const Family& family_named(std::string_view name) {
   return *std::ranges::find(kFamilies, name, &Family::name);
 }
 std::vector<Shortened> shortened() {
   std::vector<Shortened> all;
-  for (const auto& [precision, loose] :
-       {std::pair{Precision::bf16, kOfBf16}, {Precision::tf32, kOfTf32}}) {
-    for (const char* exact : {"matmul", "linear", "conv2d", "conv2d_backward"})
-      all.push_back({precision, family_named(exact), kTolerance});
-    for (const char* rounded : {"linear_backward", "attention"})
-      all.push_back({precision, family_named(rounded), loose});
+  for (const char* exact : {"matmul", "linear", "conv2d", "conv2d_backward"})
+    all.push_back({Precision::tf32, family_named(exact), kTolerance});
+  for (const char* rounded : {"linear_backward", "attention"}) {
+    all.push_back({Precision::tf32, family_named(rounded), kOfTf32});
+    all.push_back({Precision::bf16, family_named(rounded), kOfBf16, kOfBf16});
   }
+  all.push_back({Precision::bf16, family_named("matmul"), kTolerance});
+  for (const char* twice : {"linear", "conv2d"})
+    all.push_back({Precision::bf16, family_named(twice), kTolerance, 2 * kRounded});
+  for (const char* once : {"conv2d_backward", "elementwise", "batchnorm", "batchnorm_backward",
+                           "layernorm", "pool", "embedding", "loss"})
+    all.push_back({Precision::bf16, family_named(once), kTolerance, kRounded});
   return all;
 }
 
@@ -130,6 +140,7 @@ class ShorterInputs : public testing::TestWithParam<Shortened> {
     if (std::ranges::find(names, "cuda") == names.end()) GTEST_SKIP() << "cuda is not built in";
     skip_unless_available(backend_named("cuda"));
   }
+  size_t stored_ = 0;  // results in bf16
 };
 
 TEST_P(ShorterInputs, GiveTheReferencesResults) {
@@ -142,9 +153,14 @@ TEST_P(ShorterInputs, GiveTheReferencesResults) {
     const Tensors want = run(c, backend_named("reference"), Dtype::f64);
     const PrecisionScope precision(GetParam().precision);
     const Tensors got = run(c, backend_named("cuda"), Dtype::f32);
-    for (size_t i = 0; i < want.size(); ++i)
-      EXPECT_TRUE(close(got[i], want[i], GetParam().tolerance)) << "output " << i;
+    for (size_t i = 0; i < want.size(); ++i) {
+      const bool half = got[i].dtype() == Dtype::bf16;
+      const double tolerance = half ? GetParam().stored : GetParam().tolerance;
+      EXPECT_TRUE(close(got[i], want[i], tolerance)) << "output " << i;
+      stored_ += half ? 1 : 0;
+    }
   }
+  EXPECT_EQ(stored_ > 0, GetParam().stored > 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(, ShorterInputs, testing::ValuesIn(shortened()), [](const auto& instance) {
@@ -263,6 +279,19 @@ TEST(Backend, ScopeChoosesForThisThreadAndEnds) {
   }
   EXPECT_EQ(backend_for(x).name(), otherwise);
   EXPECT_EQ(backend_for(precise).name(), "reference");
+}
+
+TEST(Backend, ComputesInBf16OnGpusAlone) {
+  for (const std::string_view name : backend_names())
+    EXPECT_EQ(backend_named(name).supports(Dtype::bf16), name == "cuda");
+  const Tensor x = Tensor::zeros({2, 3}, Dtype::bf16);
+  try {
+    ops::activation(x, Activation::relu);
+    FAIL() << "ran";
+  } catch (const std::invalid_argument& e) {
+    EXPECT_STREQ(e.what(), "[activation] x is bf16, expected f32 or f64");
+  }
+  EXPECT_THROW(backend_for(x), std::invalid_argument);
 }
 
 TEST(Backend, SaysWhatItDoesNotSupport) {

@@ -42,11 +42,12 @@ TEST(Product, TellsRowsThatLieApartAndBatches) {
 }
 
 TEST(Product, ChoosesTheEpilogueThatSavesAPass) {
-  const float bias = 0;
+  const float value = 0;
+  const Operand bias(&value, Dtype::f32);
   EXPECT_EQ(epilogue_of({}), CUBLASLT_EPILOGUE_DEFAULT);
-  EXPECT_EQ(epilogue_of({.bias = &bias}), CUBLASLT_EPILOGUE_BIAS);
+  EXPECT_EQ(epilogue_of({.bias = bias}), CUBLASLT_EPILOGUE_BIAS);
   EXPECT_EQ(epilogue_of({.relu = true}), CUBLASLT_EPILOGUE_RELU);
-  EXPECT_EQ(epilogue_of({.bias = &bias, .relu = true}), CUBLASLT_EPILOGUE_RELU_BIAS);
+  EXPECT_EQ(epilogue_of({.bias = bias, .relu = true}), CUBLASLT_EPILOGUE_RELU_BIAS);
 }
 
 TEST(Product, PromisesNoMoreAlignmentThanThereIs) {
@@ -71,17 +72,19 @@ TEST(Product, KeepsAlgorithmsOfDifferentProblemsApart) {
   longer.m = 4;
   turned.transpose_a = true;
   added.accumulate = true;
-  biased.bias = &value;
+  biased.bias = {&value, Dtype::f32};
   Product apart = p, batched = p;
   apart.strides.a = 64;
   batched.batch = 2;
   Product half = p, short_ = p;
   half.inputs = Precision::bf16;
   short_.inputs = Precision::tf32;
-  for (const Product& other : {longer, turned, added, biased, apart, batched, half, short_})
+  Product stored = half;
+  stored.y.dtype = Dtype::bf16;
+  for (const Product& other : {longer, turned, added, biased, apart, batched, half, short_, stored})
     keys.insert(key_of(other, 0));
   keys.insert(key_of(p, 1));
-  EXPECT_EQ(keys.size(), 10u);
+  EXPECT_EQ(keys.size(), 11u);
 }
 
 TEST(Grid, HasAThreadForEachElementUpToItsMost) {

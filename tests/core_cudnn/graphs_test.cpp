@@ -61,20 +61,22 @@ std::vector<ConvolutionProblem> problems() {
   std::vector<ConvolutionProblem> all;
   for (const Convolution& sizes : kSizes)
     for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_filter})
-      for (const bool halves : {false, true})
+      for (const auto& [halves, half_result] :
+           {std::pair{false, false}, {true, false}, {true, true}})
         for (const bool bias : {false, true})
           for (const int64_t alignment : {4, 16})
             if (!bias || pass == Pass::forward)
-              all.push_back({pass, sizes, halves, bias, {16, 16, alignment}, alignment});
+              all.push_back(
+                  {pass, sizes, halves, half_result, bias, {16, 16, alignment}, alignment});
   return all;
 }
 
 std::string name_of(const ConvolutionProblem& p) {
   const Convolution& s = p.sizes;
-  return fmt::format("pass {} of {}x{}x{}x{} -> {}, window {}/{}/{}, halves {} bias {} aligned {}",
-                     static_cast<int>(p.pass), s.images, s.height, s.width, s.channels, s.out,
-                     s.window.size, s.window.stride, s.window.padding, p.halves, p.bias,
-                     p.alignments[2]);
+  return fmt::format(
+      "pass {} of {}x{}x{}x{} -> {}, window {}/{}/{}, halves {} to {} bias {} aligned {}",
+      static_cast<int>(p.pass), s.images, s.height, s.width, s.channels, s.out, s.window.size,
+      s.window.stride, s.window.padding, p.halves, p.half_result, p.bias, p.alignments[2]);
 }
 
 TEST_F(TheLibrary, TakesEveryGraphOfAConvolution) {

@@ -206,8 +206,10 @@ std::vector<Variation> precise_variations() {
   if (std::ranges::find(names, "cuda") == names.end()) return all;
   for (const Precision precision : {Precision::tf32, Precision::bf16})
     for (const std::string_view mode : mode_names())
-      all.push_back(
-          {std::string(mode), "local", mode == "single" ? 1 : 2, "cuda", Dtype::f32, precision});
+      for (const std::string& text : texts_of(mode))
+        if (text == mode ||
+            precision == Precision::bf16)  // whose activations are bf16 on their way
+          all.push_back({text, "local", mode == "single" ? 1 : 2, "cuda", Dtype::f32, precision});
   return all;
 }
 

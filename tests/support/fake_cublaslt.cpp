@@ -1,7 +1,8 @@
 // cuBLASLt's product and epilogues as its manual says them, in plain loops over the fake GPUs'
 // memory: column-major, D = epilogue(op(A) op(B) + beta C), A and B in f32, read as they are or
-// rounded to tf32, or in bf16, D in f32. Dimensions and types that do not fit are refused, and so
-// are pointers less aligned than the preference promised. Heuristics offer several algorithms, all
+// rounded to tf32, and D too; or in bf16, and D in bf16 or f32; the bias is of D's type. Dimensions
+// and types that do not fit are refused, and so are pointers less aligned than the preference
+// promised. Heuristics offer several algorithms, all
 // exact, that differ in how long they take on the GPU's clock; some refuse. See fake_cuda.cpp.
 #include <cublasLt.h>
 
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/bf16.h"
 #include "tests/support/fake_cublaslt.h"
 #include "tests/support/fake_gpu.h"
 
@@ -28,7 +30,8 @@ struct Description {
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const float* bias = nullptr;
+  const void* bias = nullptr;
+  int32_t bias_type = -1;  // D's
 };
 struct Alignments {
   uint32_t a = 256, b = 256, c = 256, d = 256;
@@ -70,17 +73,28 @@ float to_tf32(float value) {
   return std::isfinite(value) ? std::bit_cast<float>((bits + 0x1000) & ~0x1fffU) : value;
 }
 
+float value_at(const char* m, cudaDataType type, uint64_t at) {
+  if (type == CUDA_R_16BF) {
+    howmany::Bf16 half;
+    std::memcpy(&half, m + at * sizeof half, sizeof half);
+    return half;
+  }
+  float value = 0;
+  std::memcpy(&value, m + at * sizeof value, sizeof value);
+  return value;
+}
+
+void put_at(char* m, cudaDataType type, uint64_t at, float value) {
+  if (type != CUDA_R_16BF) std::memcpy(m + at * sizeof value, &value, sizeof value);
+  const howmany::Bf16 half(value);
+  if (type == CUDA_R_16BF) std::memcpy(m + at * sizeof half, &half, sizeof half);
+}
+
 float element(const char* m, const Layout& layout, const Description& what, cublasOperation_t op,
               uint64_t i, uint64_t j) {
   const uint64_t row = op == CUBLAS_OP_N ? i : j, column = op == CUBLAS_OP_N ? j : i;
   const uint64_t at = row + column * static_cast<uint64_t>(layout.ld);
-  if (layout.type == CUDA_R_16BF) {
-    uint16_t half = 0;
-    std::memcpy(&half, m + at * sizeof half, sizeof half);
-    return std::bit_cast<float>(uint32_t{half} << 16);
-  }
-  float value = 0;
-  std::memcpy(&value, m + at * sizeof value, sizeof value);
+  const float value = value_at(m, layout.type, at);
   return what.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? to_tf32(value) : value;
 }
 
@@ -88,13 +102,16 @@ int64_t size_of(const Layout& layout) { return layout.type == CUDA_R_16BF ? 2 : 
 
 bool types_fit(const Description& what, const Layout& a, const Layout& b, const Layout& d) {
   const bool halves = a.type == CUDA_R_16BF;
-  return a.type == b.type && d.type == CUDA_R_32F &&
+  return a.type == b.type && (d.type == CUDA_R_32F || halves) &&
+         (what.bias_type == -1 || what.bias_type == static_cast<int32_t>(d.type)) &&
          (what.compute == CUBLAS_COMPUTE_32F ||
           (what.compute == CUBLAS_COMPUTE_32F_FAST_TF32 && !halves));
 }
 
-float finished(double sum, const Description& d, uint64_t row) {
-  const auto value = static_cast<float>(sum + ((d.epilogue & 4) != 0 ? opened(d.bias)[row] : 0));
+float finished(double sum, const Description& d, cudaDataType type, uint64_t row) {
+  const bool biased = (d.epilogue & 4) != 0;
+  const auto* const bias = biased ? static_cast<const char*>(opened(d.bias)) : nullptr;
+  const auto value = static_cast<float>(sum + (biased ? value_at(bias, type, row) : 0));
   return (d.epilogue & 2) != 0 && value < 0 ? 0 : value;
 }
 
@@ -104,8 +121,8 @@ struct OneProduct {
   const Layout& la;
   const char* b;
   const Layout& lb;
-  const float* c;
-  float* d;
+  const char* c;
+  char* d;
   const Layout& ld;
   uint64_t k;
   float factor, kept;
@@ -120,8 +137,8 @@ void multiply(const OneProduct& p) {
         sum += double{element(p.a, p.la, p.what, p.what.a, i, l)} *
                element(p.b, p.lb, p.what, p.what.b, l, j);
       sum *= double{p.factor};
-      if (p.kept != 0) sum += double{p.kept * p.c[at]};
-      p.d[at] = finished(sum, p.what, i);
+      if (p.kept != 0) sum += double{p.kept * value_at(p.c, p.ld.type, at)};
+      put_at(p.d, p.ld.type, at, finished(sum, p.what, p.ld.type, i));
     }
 }
 
@@ -151,6 +168,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t made,
   if (which == CUBLASLT_MATMUL_DESC_TRANSB) put(d.b, value);
   if (which == CUBLASLT_MATMUL_DESC_EPILOGUE) put(d.epilogue, value);
   if (which == CUBLASLT_MATMUL_DESC_BIAS_POINTER) put(d.bias, value);
+  if (which == CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE) put(d.bias_type, value);
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -212,7 +230,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description, const void* alpha,
                               const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
                               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
-                              cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t d_layout,
+                              cublasLtMatrixLayout_t c_layout, void* d,
+                              cublasLtMatrixLayout_t d_layout,
                               const cublasLtMatmulAlgo_t* algorithm, void*, size_t,
                               cudaStream_t stream) {
   const auto& what = as<Description>(description);
@@ -228,13 +247,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
     return CUBLAS_STATUS_INVALID_VALUE;
   howmany::FakeAlgorithm& chosen = told.algorithms.at(static_cast<size_t>(how.index));
   ++chosen.runs;
-  if (!types_fit(what, la, lb, ld) || chosen.seconds < 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!types_fit(what, la, lb, ld) || as<Layout>(c_layout).type != ld.type || chosen.seconds < 0)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   const float factor = *static_cast<const float*>(alpha), kept = *static_cast<const float*>(beta);
   for (int64_t i = 0; i < ld.batch; ++i) {
     const auto* const first = static_cast<const char*>(a) + i * la.apart * size_of(la);
     const auto* const second = static_cast<const char*>(b) + i * lb.apart * size_of(lb);
-    const auto* const added = static_cast<const float*>(c) + i * ld.apart;
-    auto* const result = static_cast<float*>(d) + i * ld.apart;
+    const auto* const added = static_cast<const char*>(c) + i * ld.apart * size_of(ld);
+    auto* const result = static_cast<char*>(d) + i * ld.apart * size_of(ld);
     if (!aligned(first, promised.a) || !aligned(second, promised.b) || !aligned(result, promised.d))
       return CUBLAS_STATUS_NOT_SUPPORTED;
     const int refused = hm_fake_gpu_do(stream, [=, what = what, la = la, lb = lb, ld = ld] {

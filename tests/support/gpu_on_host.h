@@ -20,6 +20,7 @@
 #include "core/backends/cuda/grid.h"
 #include "tests/support/fake_gpu.h"
 
+#define HM_UNROLL
 #undef __shared__
 #define __shared__ static  // of the one block that runs
 

@@ -174,7 +174,9 @@ inline Cases elementwise_cases(Draw& draw) {
   return cases;
 }
 
-inline const Shape kNormShapes[] = {{0, 3}, {17, 3}, {17, 33}, {2, 3, 5, 17}, {3, 4, 4, 16}};
+// Some have sums of many stretches, some channels that are taken several at a time.
+inline const Shape kNormShapes[] = {{0, 3},        {17, 3},       {17, 33},
+                                    {2, 3, 5, 17}, {3, 4, 4, 16}, {1300, 8}};
 
 // Far from zero for their spread, as what follows a relu or an embedding may be: sums of squares
 // would cancel.
@@ -357,16 +359,17 @@ inline Cases loss_cases(Draw& draw) {
     cases.push_back({fmt::format("softmax_cross_entropy {}", rows),
                      {draw.uniform({rows, 33}, 197, 203), draw.ids({rows}, 33)},
                      [](Tensors& in) -> Tensors {
-                       Tensor d = Tensor::empty(in[0].shape(), in[0].dtype(), in[0].device());
-                       const Tensor loss =
-                           backend_for(in[0]).softmax_cross_entropy(in[0], in[1], 7, d);
+                       const Tensor y = ops::stored(in[0]);
+                       Tensor d = Tensor::empty(y.shape(), y.dtype(), y.device());
+                       const Tensor loss = backend_for(y).softmax_cross_entropy(y, in[1], 7, d);
                        return {loss, d};
                      }});
     cases.push_back({fmt::format("mse {}", rows),
                      {draw.normal({rows, 17}), draw.normal({rows, 17})},
                      [](Tensors& in) -> Tensors {
-                       Tensor d = Tensor::empty(in[0].shape(), in[0].dtype(), in[0].device());
-                       const Tensor loss = backend_for(in[0]).mse(in[0], in[1], 7, d);
+                       const Tensor y = ops::stored(in[0]);
+                       Tensor d = Tensor::empty(y.shape(), y.dtype(), y.device());
+                       const Tensor loss = backend_for(y).mse(y, in[1], 7, d);
                        return {loss, d};
                      }});
   }

@@ -2,9 +2,10 @@
 #include <cmath>
 
 #include "core/backends/cuda/blas.h"
+#include "core/backends/cuda/cast.h"
 #include "core/backends/cuda/cuda.h"
 #include "core/backends/cuda/dnn.h"
-#include "core/backends/cuda/launch.cuh"
+#include "core/backends/cuda/pack.cuh"
 
 // By cuDNN, or by blocks of query rows: the scores of all heads of a sample are one batch of
 // products, those of a group of samples become probabilities at once and in place, and are
@@ -20,15 +21,22 @@ using cuda::Pair;
 constexpr int64_t kRows = 256;                 // of a block
 constexpr int64_t kScores = int64_t{4} << 20;  // of a group: they stay in the L2 cache of a Hopper
 
-// One matrix for each head: rows `stride` apart, heads `apart`.
+// One matrix for each head: rows `stride` apart, heads `apart`; in f32 or bf16.
 struct Matrices {
-  float* data;
+  void* data;
+  Dtype dtype;
   int64_t rows, columns, stride, apart;
   const Tensor* whole = nullptr;  // that they are part of
-  Matrices part(int64_t begin, int64_t end) const {
-    return {data + begin * stride, end - begin, columns, stride, apart, whole};
+  Matrices from(int64_t element) const {
+    Matrices m = *this;
+    m.data = static_cast<char*>(data) + element * static_cast<int64_t>(size_of(dtype));
+    return m;
   }
-  Matrices of(const Tensor& tensor) const { return {data, rows, columns, stride, apart, &tensor}; }
+  Matrices part(int64_t begin, int64_t end) const {
+    Matrices m = from(begin * stride);
+    m.rows = end - begin;
+    return m;
+  }
 };
 
 struct Sizes {
@@ -44,17 +52,12 @@ struct Sizes {
         device(qkv.device()) {}
 
   // Of sample n; which: 0 q, 1 k, 2 v.
-  Matrices part(const float* qkv, int64_t n, int64_t which) const {
-    return {const_cast<float*>(qkv) + (n * times * 3 + which) * width, times, size, 3 * width,
-            size};
-  }
-  Matrices of_y(const float* y, int64_t n) const {
-    return {const_cast<float*>(y) + n * times * width, times, size, width, size};
-  }
   Matrices part(const Tensor& qkv, int64_t n, int64_t which) const {
-    return part(qkv.data<float>(), n, which).of(qkv);
+    return all_of(qkv, 3 * width).from((n * times * 3 + which) * width);
   }
-  Matrices of_y(const Tensor& y, int64_t n) const { return of_y(y.data<float>(), n).of(y); }
+  Matrices of_y(const Tensor& y, int64_t n) const {
+    return all_of(y, width).from(n * times * width);
+  }
   cuda::Attention problem() const { return {samples, times, heads, size, causal}; }
   Tensor scratch() const {
     return Tensor::empty({group, heads, std::min(kRows, times), times}, Dtype::f32, device);
@@ -62,9 +65,9 @@ struct Sizes {
 
   void multiply(float factor, const Matrices& a, bool transpose_a, const Matrices& b,
                 bool transpose_b, bool accumulate, const Matrices& y) const {
-    cuda::multiply({.a = {a.data, a.whole},
-                    .b = {b.data, b.whole},
-                    .y = y.data,
+    cuda::multiply({.a = {a.data, a.dtype, a.whole},
+                    .b = {b.data, b.dtype, b.whole},
+                    .y = {y.data, y.dtype},
                     .m = y.rows,
                     .n = y.columns,
                     .k = transpose_a ? a.rows : a.columns,
@@ -76,6 +79,10 @@ struct Sizes {
                     .batch = heads,
                     .apart = {a.apart, b.apart, y.apart}},
                    device.index);
+  }
+
+  Matrices all_of(const Tensor& t, int64_t stride) const {
+    return {const_cast<void*>(t.raw()), t.dtype(), times, size, stride, size, &t};
   }
 
   int64_t samples, times, width, heads, size, group;
@@ -91,7 +98,7 @@ struct Block {
   // Of the group's sample g.
   Matrices of(const Sizes& s, float* scores, int64_t g) const {
     const int64_t each = rows() * keys;
-    return {scores + g * s.heads * each, rows(), keys, keys, each};
+    return {scores + g * s.heads * each, Dtype::f32, rows(), keys, keys, each};
   }
 };
 
@@ -127,16 +134,16 @@ void softmax_rows(const Sizes& s, const Block& block, float* scores, float* lse,
 }
 
 struct Backward {
-  const Tensor &qkv, &y, &lse, &dy;
-  float* dqkv;
+  const Tensor &qkv, &y, &lse, &dy, &dqkv;
 };
 
 // Scores become probabilities again, and the gradients dp of these those of the scores.
+template <typename T>
 void backward_rows(const Sizes& s, const Block& block, float* scores, float* dp, const Backward& in,
                    const OnDevice& on) {
   const float* const logs = in.lse.data<float>() + block.first * s.heads * s.times;
-  const float *const ys = s.of_y(in.y, block.first).data, *const dys =
-                                                              s.of_y(in.dy, block.first).data;
+  const int64_t first = block.first * s.times * s.width;
+  const T *const ys = in.y.data<T>() + first, *const dys = in.dy.data<T>() + first;
   const int64_t rows = block.rows(), keys = block.keys, begin = block.begin, times = s.times,
                 heads = s.heads, size = s.size, width = s.width;
   const bool causal = s.causal;
@@ -144,7 +151,8 @@ void backward_rows(const Sizes& s, const Block& block, float* scores, float* dp,
     const int64_t head = r / rows, t = begin + r % rows, seen = causal ? t + 1 : keys;
     const int64_t at = (head / heads * times + t) * width + head % heads * size;
     Pair mine{0, 0};
-    for (int64_t c = threadIdx.x; c < size; c += blockDim.x) mine.a += ys[at + c] * dys[at + c];
+    for (int64_t c = threadIdx.x; c < size; c += blockDim.x)
+      mine.a += static_cast<float>(ys[at + c]) * static_cast<float>(dys[at + c]);
     const float carried = block_sum(mine).a;
     const float log_sum = logs[head * times + t];
     float *const row = scores + r * keys, *const d = dp + r * keys;
@@ -160,7 +168,7 @@ void backward_products(const Sizes& s, const Block& block, const Backward& in, i
   const int64_t n = block.first + g;
   const bool add = block.end < s.times;
   const auto rows_of = [&](const Matrices& m) { return m.part(block.begin, block.end); };
-  const auto keys_of = [&](const auto& qkv, int64_t which) {
+  const auto keys_of = [&](const Tensor& qkv, int64_t which) {
     return s.part(qkv, n, which).part(0, block.keys);
   };
   const Matrices mine = block.of(s, p, g), dmine = block.of(s, ds, g);
@@ -184,8 +192,9 @@ void Cuda::attention(const Tensor& qkv, Heads heads, Tensor& lse, Tensor& y) con
   if (qkv.numel() == 0) return;
   const OnDevice on(qkv);
   const Sizes s(qkv, heads);
-  float *const logs = lse.mutable_data<float>(), *const out = y.mutable_data<float>();
-  if (cuda::dnn_attention(s.problem(), qkv, logs, out, on)) return;
+  if (cuda::dnn_attention(s.problem(), qkv, lse, y, on)) return;
+  float* const logs = lse.mutable_data<float>();
+  y.mutable_raw();  // written by its parts
   Tensor scratch = s.scratch();
   float* const scores = scratch.mutable_data<float>();
   each_block(s, [&](const Block& block) {
@@ -195,7 +204,7 @@ void Cuda::attention(const Tensor& qkv, Heads heads, Tensor& lse, Tensor& y) con
     for (int64_t g = 0; g < block.count; ++g)
       s.multiply(1, block.of(s, scores, g), false,
                  s.part(qkv, block.first + g, 2).part(0, block.keys), false, false,
-                 s.of_y(out, block.first + g).part(block.begin, block.end));
+                 s.of_y(y, block.first + g).part(block.begin, block.end));
   });
 }
 
@@ -204,9 +213,12 @@ void Cuda::attention_backward(const Tensor& qkv, const Tensor& y, const Tensor& 
   if (qkv.numel() == 0) return;
   const OnDevice on(qkv);
   const Sizes s(qkv, heads);
-  const Backward in{qkv, y, lse, dy, dqkv.mutable_data<float>()};
-  const float* const logs = lse.data<float>();
-  if (cuda::dnn_attention_backward(s.problem(), qkv, y, logs, dy, in.dqkv, on)) return;
+  if (cuda::dnn_attention_backward(s.problem(), qkv, y, lse, dy, dqkv, on)) return;
+  // What blocks add up is rounded when they all have.
+  const bool rounds = dqkv.dtype() == Dtype::bf16;
+  Tensor sums = rounds ? Tensor::empty(dqkv.shape(), Dtype::f32, dqkv.device()) : dqkv;
+  sums.mutable_raw();  // written by its parts
+  const Backward in{qkv, y, lse, dy, sums};
   Tensor scratch = s.scratch(), dscratch = s.scratch();
   float *const p = scratch.mutable_data<float>(), *const ds = dscratch.mutable_data<float>();
   each_block(s, [&](const Block& block) {
@@ -214,9 +226,13 @@ void Cuda::attention_backward(const Tensor& qkv, const Tensor& y, const Tensor& 
       multiply_keys(s, block, s.scale, s.part(in.qkv, block.first + g, 0), in.qkv, 1, g, p);
       multiply_keys(s, block, 1, s.of_y(in.dy, block.first + g), in.qkv, 2, g, ds);
     }
-    backward_rows(s, block, p, ds, in, on);
+    cuda::by_element(dy.dtype(),
+                     [&](auto e) { backward_rows<decltype(e)>(s, block, p, ds, in, on); });
     for (int64_t g = 0; g < block.count; ++g) backward_products(s, block, in, g, p, ds);
   });
+  if (rounds)
+    cuda::cast_to_halves({.data = sums.raw(), .rows = 1, .columns = sums.numel()},
+                         dqkv.mutable_data<Bf16>(), 0, on);
 }
 
 }  // namespace howmany::backends

@@ -1,45 +1,61 @@
 #include "core/backends/cuda/columns.cuh"
 #include "core/backends/cuda/cuda.h"
-#include "core/backends/cuda/math.cuh"
 
 // cuDNN's would save one of four passes over memory, forward, and has no statistics over replicas.
 // Over the columns of x [rows, channels]. What there is one of a channel is double until it is
-// stored; what there is one of an element is f32.
+// stored, in f32; what there is one of an element is f32 until it is stored as x is.
 namespace howmany::backends {
 namespace {
 
-using cuda::each;
+using cuda::by_16;
+using cuda::by_element;
+using cuda::each_lane;
+using cuda::each_pack;
+using cuda::Floats;
+using cuda::kLanes;
+using cuda::Lanes;
+using cuda::load;
 using cuda::OnDevice;
 using cuda::Pair;
+using cuda::store;
 using cuda::Sums;
 
 int64_t row_count(const Tensor& x, int64_t width) { return width == 0 ? 0 : x.numel() / width; }
 
 // g(channel, mean, biased variance), in two passes as the reference; the second mends what rounding
 // left of the mean (Chan, Golub and LeVeque 1983).
-template <typename G>
-void moments(const Tensor& x, int64_t channels, const OnDevice& on, G g) {
+template <typename T, typename G>
+void moments_of(const Tensor& x, int64_t channels, const OnDevice& on, G g) {
   const int64_t rows = row_count(x, channels);
-  const float* const xs = x.data<float>();
+  const T* const xs = x.data<T>();
   Tensor kept = Tensor::empty({channels}, Dtype::f32, x.device());
   float* const means = kept.mutable_data<float>();
   const double n = rows > 0 ? static_cast<double>(rows) : 1;
-  cuda::reduce_columns(
-      rows, channels, x.device(), on,
-      [=] __device__(int64_t r, int64_t c) {
-        return Pair{xs[r * channels + c], 0};
+  cuda::reduce_columns<kLanes<T>>(
+      rows, channels, by_16(xs), x.device(), on,
+      [=] __device__(int64_t r, int64_t c, auto lanes) {
+        const auto v = load(xs + r * channels + c, lanes);
+        return each_lane(lanes, [&](int l) { return Pair{v.at[l], 0}; });
       },
       [=] __device__(int64_t c, Sums sum) { means[c] = static_cast<float>(sum.a / n); });
-  cuda::reduce_columns(
-      rows, channels, x.device(), on,
-      [=] __device__(int64_t r, int64_t c) {
-        const float off = xs[r * channels + c] - means[c];
-        return Pair{off * off, off};
+  cuda::reduce_columns<kLanes<T>>(
+      rows, channels, by_16(xs), x.device(), on,
+      [=] __device__(int64_t r, int64_t c, auto lanes) {
+        const auto v = load(xs + r * channels + c, lanes), mean = load(means + c, lanes);
+        return each_lane(lanes, [&](int l) {
+          const float off = v.at[l] - mean.at[l];
+          return Pair{off * off, off};
+        });
       },
       [=] __device__(int64_t c, Sums sum) {
         const double rest = sum.b / n;
         g(c, means[c] + rest, sum.a / n - rest * rest);
       });
+}
+
+template <typename G>
+void moments(const Tensor& x, int64_t channels, const OnDevice& on, const G& g) {
+  by_element(x.dtype(), [&](auto e) { moments_of<decltype(e)>(x, channels, on, g); });
 }
 
 __device__ void move_towards(float& running, double target, double momentum) {
@@ -66,20 +82,38 @@ struct Line {
   Put put(const Tensor& scales, const Tensor& shifts) const {
     return {scales.data<float>(), shifts.data<float>(), centre, factor, shift};
   }
-  void apply(const Tensor& x, Activation act, Tensor& y, const OnDevice& on) const {
-    const float *const xs = x.data<float>(), *const at = centre, *const by = factor,
-                       *const plus = shift;
-    float* const ys = y.mutable_data<float>();
-    const cuda::Divisor channels(room.shape()[1]);
-    each(x.numel(), on, [=] __device__(int64_t i) {
-      const int64_t c = channels.rest(i);
-      ys[i] = cuda::activate((xs[i] - at[c]) * by[c] + plus[c], act);
-    });
-  }
 
   Tensor room;
   float *centre, *factor, *shift;
 };
+
+// A pack has as many channels side by side as elements.
+bool packs(int64_t channels, int lanes) { return channels % lanes == 0; }
+
+template <typename T>
+void apply(const Line& line, const Tensor& x, Activation act, Tensor& y, const OnDevice& on) {
+  const T* const xs = x.data<T>();
+  const float *const at = line.centre, *const by = line.factor, *const plus = line.shift;
+  T* const ys = y.mutable_data<T>();
+  const int64_t count = line.room.shape()[1];
+  const cuda::Divisor channels(count);
+  const bool relu = act == Activation::relu;
+  each_pack<kLanes<T>>(x.numel(), by_16(xs, ys) && packs(count, kLanes<T>), on,
+                       [=] __device__(int64_t i, auto lanes) {
+                         const int64_t c = channels.rest(i);
+                         const auto v = load(xs + i, lanes), centre = load(at + c, lanes),
+                                    factor = load(by + c, lanes), shift = load(plus + c, lanes);
+                         store(ys + i, each_lane(lanes, [&](int l) {
+                                 const float z =
+                                     (v.at[l] - centre.at[l]) * factor.at[l] + shift.at[l];
+                                 return relu && z < 0 ? 0.0f : z;  // a NaN stays one
+                               }));
+                       });
+}
+
+void apply(const Line& line, const Tensor& x, Activation act, Tensor& y, const OnDevice& on) {
+  by_element(x.dtype(), [&](auto e) { apply<decltype(e)>(line, x, act, y, on); });
+}
 
 // Statistics of the batch become those of the layer.
 struct Settle {
@@ -99,25 +133,76 @@ struct Settle {
   }
 };
 
-// dz and xhat at [row, channel] of what the backward starts from.
+// dz and xhat from element i on, of channels from c on, of what the backward starts from.
+template <typename T>
 struct Terms {
   explicit Terms(const BatchNormBackward& in)
-      : x(in.x.data<float>()),
-        dy(in.dy.data<float>()),
-        y(in.act == Activation::none ? nullptr : in.y.data<float>()),
+      : x(in.x.data<T>()),
+        dy(in.dy.data<T>()),
+        y(in.act == Activation::none ? nullptr : in.y.data<T>()),
         mean(in.mean.data<float>()),
         inv_std(in.inv_std.data<float>()),
-        channels(in.scale.numel()),
-        act(in.act) {}
-  __device__ float dz(int64_t i) const {
-    return y == nullptr ? dy[i] : dy[i] * cuda::activation_slope(y[i], act);
+        channels(in.scale.numel()) {}
+  bool together() const { return by_16(x, dy, y, mean, inv_std) && packs(channels, kLanes<T>); }
+  template <int kCount>
+  __device__ Floats<kCount> dz(int64_t i, Lanes<kCount> lanes) const {
+    const auto d = load(dy + i, lanes);
+    if (y == nullptr) return d;
+    const auto kept = load(y + i, lanes);
+    return each_lane(lanes, [&](int l) { return kept.at[l] > 0 ? d.at[l] : d.at[l] * 0; });
   }
-  __device__ float xhat(int64_t i, int64_t c) const { return (x[i] - mean[c]) * inv_std[c]; }
+  template <int kCount>
+  __device__ Floats<kCount> xhat(int64_t i, int64_t c, Lanes<kCount> lanes) const {
+    const auto v = load(x + i, lanes), m = load(mean + c, lanes), inv = load(inv_std + c, lanes);
+    return each_lane(lanes, [&](int l) { return (v.at[l] - m.at[l]) * inv.at[l]; });
+  }
 
-  const float *x, *dy, *y, *mean, *inv_std;
+  const T *x, *dy, *y;
+  const float *mean, *inv_std;
   int64_t channels;
-  Activation act;
 };
+
+template <typename T>
+void backward_sums(const BatchNormBackward& in, Tensor& dots, Tensor& sums) {
+  const OnDevice on(in.x);
+  const Terms<T> terms(in);
+  float *const dot = dots.mutable_data<float>(), *const sum = sums.mutable_data<float>();
+  cuda::reduce_columns<kLanes<T>>(
+      row_count(in.x, terms.channels), terms.channels, terms.together(), in.x.device(), on,
+      [=] __device__(int64_t r, int64_t c, auto lanes) {
+        const int64_t i = r * terms.channels + c;
+        const auto dz = terms.dz(i, lanes), xhat = terms.xhat(i, c, lanes);
+        return each_lane(lanes, [&](int l) { return Pair{dz.at[l] * xhat.at[l], dz.at[l]}; });
+      },
+      [=] __device__(int64_t c, Sums total) {
+        dot[c] = static_cast<float>(total.a);
+        sum[c] = static_cast<float>(total.b);
+      });
+}
+
+template <typename T>
+void backward_input(const BatchNormBackward& in, const Tensor& dots, const Tensor& sums,
+                    double rows, Tensor& dx) {
+  const OnDevice on(in.x);
+  const Terms<T> terms(in);
+  const float *const dot = dots.data<float>(), *const sum = sums.data<float>(),
+                     *const scales = in.scale.data<float>();
+  T* const out = dx.mutable_data<T>();
+  const auto share = static_cast<float>(1 / rows);
+  const cuda::Divisor channels(terms.channels);
+  each_pack<kLanes<T>>(
+      in.x.numel(), terms.together() && by_16(dot, sum, scales, out), on,
+      [=] __device__(int64_t i, auto lanes) {
+        const int64_t c = channels.rest(i);
+        const auto dz = terms.dz(i, lanes), xhat = terms.xhat(i, c, lanes),
+                   inv = load(terms.inv_std + c, lanes), scale = load(scales + c, lanes),
+                   s = load(sum + c, lanes), d = load(dot + c, lanes);
+        store(out + i, each_lane(lanes, [&](int l) {
+                const float slope = inv.at[l] * scale.at[l];
+                return slope * (dz.at[l] - (s.at[l] + xhat.at[l] * d.at[l]) * share);
+              }));
+      });
+}
 
 }  // namespace
 
@@ -135,7 +220,7 @@ void Cuda::batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift, 
                       state.momentum,
                       state.epsilon};
   moments(x, channels, on, settle);
-  line.apply(x, act, y, on);
+  apply(line, x, act, y, on);
 }
 
 void Cuda::batchnorm_inference(const Tensor& x, const Tensor& scale, const Tensor& shift,
@@ -147,9 +232,9 @@ void Cuda::batchnorm_inference(const Tensor& x, const Tensor& scale, const Tenso
   const Line::Put put = line.put(scale, shift);
   const float *const means = state.running_mean.data<float>(), *const variances =
                                                                    state.running_var.data<float>();
-  each(channels, on,
-       [=] __device__(int64_t c) { put(c, means[c], 1 / sqrt(variances[c] + epsilon)); });
-  line.apply(x, act, y, on);
+  cuda::each(channels, on,
+             [=] __device__(int64_t c) { put(c, means[c], 1 / sqrt(variances[c] + epsilon)); });
+  apply(line, x, act, y, on);
 }
 
 void Cuda::batchnorm_moments(const Tensor& x, Tensor& mean, Tensor& variance) const {
@@ -163,36 +248,12 @@ void Cuda::batchnorm_moments(const Tensor& x, Tensor& mean, Tensor& variance) co
 }
 
 void Cuda::batchnorm_backward_sums(const BatchNormBackward& in, Tensor& dots, Tensor& sums) const {
-  const OnDevice on(in.x);
-  const Terms terms(in);
-  float *const dot = dots.mutable_data<float>(), *const sum = sums.mutable_data<float>();
-  cuda::reduce_columns(
-      row_count(in.x, terms.channels), terms.channels, in.x.device(), on,
-      [=] __device__(int64_t r, int64_t c) {
-        const int64_t i = r * terms.channels + c;
-        const float dz = terms.dz(i);
-        return Pair{dz * terms.xhat(i, c), dz};
-      },
-      [=] __device__(int64_t c, Sums total) {
-        dot[c] = static_cast<float>(total.a);
-        sum[c] = static_cast<float>(total.b);
-      });
+  by_element(in.x.dtype(), [&](auto e) { backward_sums<decltype(e)>(in, dots, sums); });
 }
 
 void Cuda::batchnorm_backward_input(const BatchNormBackward& in, const Tensor& dots,
                                     const Tensor& sums, double rows, Tensor& dx) const {
-  const OnDevice on(in.x);
-  const Terms terms(in);
-  const float *const dot = dots.data<float>(), *const sum = sums.data<float>(),
-                     *const scales = in.scale.data<float>();
-  float* const out = dx.mutable_data<float>();
-  const auto share = static_cast<float>(1 / rows);
-  const cuda::Divisor channels(terms.channels);
-  each(in.x.numel(), on, [=] __device__(int64_t i) {
-    const int64_t c = channels.rest(i);
-    const float slope = terms.inv_std[c] * scales[c];
-    out[i] = slope * (terms.dz(i) - (sum[c] + terms.xhat(i, c) * dot[c]) * share);
-  });
+  by_element(in.x.dtype(), [&](auto e) { backward_input<decltype(e)>(in, dots, sums, rows, dx); });
 }
 
 }  // namespace howmany::backends

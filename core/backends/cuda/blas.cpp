@@ -48,9 +48,9 @@ void multiply_as_it_lies(const Product& p, int device, const OnDevice& on) {
 void multiply_halves(Product p, int device, const OnDevice& on) {
   const auto copy = [&](Operand& of, int64_t rows, int64_t columns, int64_t& stride,
                         int64_t& apart) {
-    Half half = half_of({static_cast<const float*>(of.data), rows, columns,
-                         stride > 0 ? stride : columns, p.batch, apart},
-                        of.whole, {DeviceType::cuda, device}, on);
+    Half half =
+        half_of({of.data, rows, columns, stride > 0 ? stride : columns, p.batch, apart, of.dtype},
+                of.whole, {DeviceType::cuda, device}, on);
     of.data = half.data;
     stride = half.stride;
     apart = half.apart;
@@ -60,15 +60,26 @@ void multiply_halves(Product p, int device, const OnDevice& on) {
       copy(p.a, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.strides.a, p.apart.a);
   const Half b =
       copy(p.b, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.strides.b, p.apart.b);
+  Half bias;
+  if (p.bias.data != nullptr && p.y.dtype == Dtype::bf16) {
+    bias = half_of({.data = p.bias.data, .rows = 1, .columns = p.n, .dtype = p.bias.dtype},
+                   p.bias.whole, {DeviceType::cuda, device}, on);
+    p.bias.data = bias.data;
+  }
   multiply_as_it_lies(p, device, on);
 }
 
 // The sum of no products.
 void nothing(const Product& p, const OnDevice& on) {
-  HM_REQUIRE(p.bias == nullptr && p.batch == 1 && p.strides.y == 0,
+  HM_REQUIRE(p.bias.data == nullptr && p.batch == 1 && p.strides.y == 0,
              "[cuda] a bias, a batch or rows apart with nothing to add: inner size 0");
-  const auto bytes = static_cast<size_t>(p.m * p.n) * sizeof(float);
-  if (!p.accumulate) check(cudaMemsetAsync(p.y, 0, bytes, on.stream()), "matmul");
+  const auto bytes = static_cast<size_t>(p.m * p.n) * size_of(p.y.dtype);
+  if (!p.accumulate) check(cudaMemsetAsync(p.y.data, 0, bytes, on.stream()), "matmul");
+}
+
+bool reads_halves(const Product& p) {
+  const auto half = [](const auto& m) { return m.dtype == Dtype::bf16; };
+  return half(p.a) || half(p.b) || half(p.y);
 }
 
 }  // namespace
@@ -98,7 +109,7 @@ Stored result_of(const Product& p) {
 }
 
 cublasLtEpilogue_t epilogue_of(const Product& p) {
-  if (p.bias == nullptr) return p.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
+  if (p.bias.data == nullptr) return p.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
   return p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
 }
 
@@ -110,8 +121,7 @@ uint32_t alignment_of(const void* p, int64_t apart) {
 }
 
 ProblemKey key_of(const Product& p, int device) {
-  constexpr int64_t kF32 = sizeof(float);
-  const int64_t input = p.inputs == Precision::bf16 ? 2 : kF32;
+  const int64_t input = p.inputs == Precision::bf16 ? 2 : 4;
   return {device,
           p.m,
           p.n,
@@ -122,12 +132,13 @@ ProblemKey key_of(const Product& p, int device) {
           epilogue_of(p),
           alignment_of(p.a.data, input * p.apart.a),
           alignment_of(p.b.data, input * p.apart.b),
-          alignment_of(p.y, kF32 * p.apart.y),
-          alignment_of(p.bias),
+          alignment_of(p.y.data, static_cast<int64_t>(size_of(p.y.dtype)) * p.apart.y),
+          alignment_of(p.bias.data),
           p.strides,
           p.batch,
           p.apart,
-          p.inputs};
+          p.inputs,
+          p.y.dtype};
 }
 
 void multiply(const Product& p, int device) {
@@ -135,7 +146,7 @@ void multiply(const Product& p, int device) {
   const OnDevice on(device);
   if (p.k == 0) return nothing(p, on);
   Product read = p;
-  read.inputs = current_precision();
+  read.inputs = reads_halves(p) ? Precision::bf16 : current_precision();
   if (read.inputs == Precision::bf16)
     multiply_halves(read, device, on);
   else

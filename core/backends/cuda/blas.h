@@ -1,7 +1,7 @@
 // Matrix products by cuBLASLt. Bias and relu ride in the product's epilogue; what a kind of product
-// needs is made once and kept, its algorithm measured (problem.h). Sums and results are f32; the
-// inputs are read in the precision of the calling thread. Thread-safe. Private to
-// core/backends/cuda.
+// needs is made once and kept, its algorithm measured (problem.h). Sums are f32, results f32 or
+// bf16; the inputs are read in the precision of the calling thread, and where a matrix is stored in
+// bf16 in that. Thread-safe. Private to core/backends/cuda.
 #pragma once
 
 #include <cublasLt.h>
@@ -20,32 +20,42 @@ struct Each {  // of a product's matrices
   auto operator<=>(const Each&) const = default;
 };
 
-// A matrix of f32, and the tensor that it is part of, with which a copy in another format stays
-// (halves.h); null: none does. That tensor is not kept.
+// A matrix, and the tensor that it is part of, with which a copy in bf16 stays (halves.h); null:
+// none does. That tensor is not kept.
 struct Operand {
   Operand() = default;
-  Operand(const Tensor& t) : Operand(t.data<float>(), &t) {}  // NOLINT: a tensor is a matrix
-  Operand(const float* at, const Tensor* part_of = nullptr)   // NOLINT
-      : data(at), whole(part_of) {}
+  Operand(const Tensor& t) : Operand(t.raw(), t.dtype(), &t) {}  // NOLINT: a tensor is a matrix
+  Operand(const void* at, Dtype as, const Tensor* part_of = nullptr)
+      : data(at), dtype(as), whole(part_of) {}
 
   const void* data = nullptr;
+  Dtype dtype = Dtype::f32;  // or bf16
   const Tensor* whole = nullptr;
+};
+
+struct Result {
+  Result() = default;
+  Result(Tensor& t) : Result(t.mutable_raw(), t.dtype()) {}  // NOLINT
+  Result(void* at, Dtype as) : data(at), dtype(as) {}
+
+  void* data = nullptr;
+  Dtype dtype = Dtype::f32;  // or bf16
 };
 
 // y [m,n] (+)= factor op(a) [m,k] op(b) [k,n], all row-major. Of `batch` matrices the next lies
 // `apart` elements on.
 struct Product {
   Operand a{}, b{};
-  float* y = nullptr;
+  Result y{};
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false, accumulate = false;
-  const float* bias = nullptr;  // [n], added to each row
+  Operand bias{};  // [n], of y's type when cuBLASLt sees it; added to each row where there is one
   bool relu = false;
   float factor = 1;
   Each strides = {};  // from row to row; 0: dense
   int64_t batch = 1;
   Each apart = {};
-  Precision inputs = Precision::f32;  // bf16: a and b lie there so; else they are f32
+  Precision inputs = Precision::f32;  // as cuBLASLt reads a and b; bf16: they lie there so
 };
 
 // cuBLASLt thinks in columns: y^T [n,m] = op(b)^T op(a)^T, so b is its first matrix.
@@ -70,13 +80,14 @@ struct ProblemKey {
   int64_t batch;
   Each apart;
   Precision inputs;
+  Dtype result;
   auto operator<=>(const ProblemKey&) const = default;
 };
 // In bytes, at most 256, of all matrices `apart` bytes from each other.
 uint32_t alignment_of(const void* p, int64_t apart = 0);
 ProblemKey key_of(const Product& p, int device);
 
-// a and b are f32, and are read in the thread's precision.
+// `inputs` is chosen here.
 void multiply(const Product& p, int device);
 
 std::string blas_version();  // "cuBLASLt 13.0.2"; throws Error when it cannot be opened

@@ -1,6 +1,6 @@
 #include "core/backends/cuda/cast.h"
-#include "core/backends/cuda/launch.cuh"
-#include "core/precision.h"
+
+#include "core/backends/cuda/pack.cuh"
 
 namespace howmany::cuda {
 namespace {
@@ -10,22 +10,25 @@ bool dense(const Matrix& m, int64_t stride) {
   return rows && (m.batch == 1 || m.apart == m.rows * stride);
 }
 
-}  // namespace
-
-void cast_to_halves(const Matrix& m, uint16_t* to, int64_t stride, const OnDevice& on) {
-  const float* const from = m.data;
+template <typename T>
+void cast(const Matrix& m, Bf16* to, int64_t stride, const OnDevice& on) {
+  const T* const from = static_cast<const T*>(m.data);
   const int64_t rows = m.rows, columns = m.columns, before = m.stride, apart = m.apart;
   if (dense(m, stride))
-    return each(m.batch * rows * columns, on,
-                [=] __device__(int64_t i) { to[i] = to_bf16(from[i]); });
+    return each_pack<kLanes<Bf16>>(
+        m.batch * rows * columns, by_16(from, to), on,
+        [=] __device__(int64_t i, auto lanes) { store(to + i, load(from + i, lanes)); });
   each_row(m.batch * rows, columns, on, [=] __device__(int64_t r) {
-    const float* const in = from + r / rows * apart + r % rows * before;
-    for (int64_t c = threadIdx.x; c < columns; c += blockDim.x) to[r * stride + c] = to_bf16(in[c]);
+    const T* const in = from + r / rows * apart + r % rows * before;
+    for (int64_t c = threadIdx.x; c < columns; c += blockDim.x)
+      to[r * stride + c] = rounded<Bf16>(static_cast<float>(in[c]));
   });
 }
 
-void cast_from_halves(const uint16_t* halves, int64_t count, float* to, const OnDevice& on) {
-  each(count, on, [=] __device__(int64_t i) { to[i] = from_bf16(halves[i]); });
+}  // namespace
+
+void cast_to_halves(const Matrix& m, Bf16* to, int64_t stride, const OnDevice& on) {
+  by_element(m.dtype, [&](auto e) { cast<decltype(e)>(m, to, stride, on); });
 }
 
 }  // namespace howmany::cuda

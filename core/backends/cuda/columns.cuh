@@ -1,12 +1,12 @@
 // Sums over the rows of [rows, columns], for bias gradients and norms: every thread sums a stretch
-// of one column (neighbours read neighbours), then one thread a column sums the stretches. A
-// stretch may have thousands of rows: kRowBlock at a time are summed in f32, and these sums in
-// double, as on CPUs. The order is fixed, so the result is the same each time. For .cu files,
-// private to core/backends/cuda.
+// of a few columns (neighbours read neighbours), then one thread a column sums the stretches, in
+// two goes where they are many. A stretch may have thousands of rows: kRowBlock at a time are
+// summed in f32, and these sums in double, as on CPUs. The order is fixed, so the result is the
+// same each time. For .cu files, private to core/backends/cuda.
 #pragma once
 
 #include "core/backend.h"
-#include "core/backends/cuda/launch.cuh"
+#include "core/backends/cuda/pack.cuh"
 
 namespace howmany::cuda {
 
@@ -22,31 +22,54 @@ inline Slot slot_of(GradOut& g) {
   return {g.value ? g.value.mutable_data<float>() : nullptr, g.accumulate};
 }
 
-constexpr int64_t kRowBlock = 32;
+constexpr int64_t kRowBlock = 32, kFewChunks = 64;
 
 struct Sums {
   double a, b;
+  __device__ void add(Sums more) {
+    a += more.a;
+    b += more.b;
+  }
 };
+template <int kCount>
+using Pairs = Pack<Pair, kCount>;
 
-template <typename F>
+template <int kWide, typename F>
 __global__ void column_partials(F f, int64_t rows, int64_t columns, ColumnPlan plan, Sums* out) {
-  for (int64_t i = first_element(); i < plan.chunks * columns; i += element_stride()) {
-    const int64_t begin = i / columns * plan.chunk;
+  const int64_t packs = columns / kWide;
+  for (int64_t i = first_element(); i < plan.chunks * packs; i += element_stride()) {
+    const int64_t chunk = i / packs, column = i % packs * kWide, begin = chunk * plan.chunk;
     const int64_t end = begin + plan.chunk < rows ? begin + plan.chunk : rows;
-    const int64_t column = i % columns;
-    Sums sum{0, 0};
+    Pack<Sums, kWide> sum{};
     for (int64_t first = begin; first < end; first += kRowBlock) {
       const int64_t last = first + kRowBlock < end ? first + kRowBlock : end;
-      Pair some{0, 0};
+      Pairs<kWide> some{};
       for (int64_t row = first; row < last; ++row) {
-        const Pair term = f(row, column);
-        some.a += term.a;
-        some.b += term.b;
+        const Pairs<kWide> term = f(row, column, Lanes<kWide>{});
+        HM_UNROLL
+        for (int l = 0; l < kWide; ++l) {
+          some.at[l].a += term.at[l].a;
+          some.at[l].b += term.at[l].b;
+        }
       }
-      sum.a += some.a;
-      sum.b += some.b;
+      HM_UNROLL
+      for (int l = 0; l < kWide; ++l) sum.at[l].add({some.at[l].a, some.at[l].b});
     }
-    out[i] = sum;
+    HM_UNROLL
+    for (int l = 0; l < kWide; ++l) out[chunk * columns + column + l] = sum.at[l];
+  }
+}
+
+// Of `chunks` sums of each column every kFewChunks become one.
+template <typename Sum>
+__global__ void fewer_partials(const Sum* from, int64_t chunks, int64_t columns, Sum* to) {
+  const int64_t left = (chunks + kFewChunks - 1) / kFewChunks;
+  for (int64_t i = first_element(); i < left * columns; i += element_stride()) {
+    const int64_t begin = i / columns * kFewChunks;
+    const int64_t end = begin + kFewChunks < chunks ? begin + kFewChunks : chunks;
+    Sum sum{0, 0};
+    for (int64_t k = begin; k < end; ++k) sum.add(from[k * columns + i % columns]);
+    to[i] = sum;
   }
 }
 
@@ -54,24 +77,41 @@ template <typename G>
 __global__ void column_totals(G g, int64_t columns, int64_t chunks, const Sums* partial) {
   for (int64_t c = first_element(); c < columns; c += element_stride()) {
     Sums sum{0, 0};
-    for (int64_t k = 0; k < chunks; ++k) {
-      sum.a += partial[k * columns + c].a;
-      sum.b += partial[k * columns + c].b;
-    }
+    for (int64_t k = 0; k < chunks; ++k) sum.add(partial[k * columns + c]);
     g(c, sum);
   }
 }
 
-// g(column, sum over rows of f(row, column)) for every column.
-template <typename F, typename G>
-void reduce_columns(int64_t rows, int64_t columns, Device device, const OnDevice& on, F f, G g) {
+// g(column, sum over rows of f(row, column, lanes)) for every column; f's are Pairs of columns side
+// by side, several where all that it reads there lies `together`, which takes columns by kWide.
+template <int kWide, typename F, typename G>
+void reduce_columns(int64_t rows, int64_t columns, bool together, Device device, const OnDevice& on,
+                    F f, G g) {
   if (columns == 0) return;
-  const ColumnPlan plan = plan_columns(rows, columns);
-  Tensor partial = Tensor::empty({plan.chunks, columns, 2}, Dtype::f64, device);
-  auto* const sums = static_cast<Sums*>(partial.mutable_raw());
-  HM_LAUNCH(column_partials, grid_for_elements(plan.chunks * columns), on.stream(), f, rows,
-            columns, plan, sums);
-  HM_LAUNCH(column_totals, grid_for_elements(columns), on.stream(), g, columns, plan.chunks, sums);
+  const bool packs = together && columns % kWide == 0;
+  const ColumnPlan plan = plan_columns(rows, packs ? columns / kWide : columns);
+  const auto room = [&](int64_t chunks) {
+    return Tensor::empty({chunks, columns, 2}, Dtype::f64, device);
+  };
+  Tensor partial = room(plan.chunks), fewer;
+  auto* sums = static_cast<Sums*>(partial.mutable_raw());
+  int64_t chunks = plan.chunks;
+  if (packs)
+    HM_LAUNCH(column_partials<kWide>, grid_for_elements(chunks * columns / kWide), on.stream(), f,
+              rows, columns, plan, sums);
+  else
+    HM_LAUNCH(column_partials<1>, grid_for_elements(chunks * columns), on.stream(), f, rows,
+              columns, plan, sums);
+  if (chunks > kFewChunks) {
+    const int64_t left = (chunks + kFewChunks - 1) / kFewChunks;
+    fewer = room(left);
+    auto* const to = static_cast<Sums*>(fewer.mutable_raw());
+    HM_LAUNCH(fewer_partials, grid_for_elements(left * columns), on.stream(), sums, chunks, columns,
+              to);
+    sums = to;
+    chunks = left;
+  }
+  HM_LAUNCH(column_totals, grid_for_elements(columns), on.stream(), g, columns, chunks, sums);
   check(cudaGetLastError(), "column sums");
 }
 

@@ -1,22 +1,25 @@
 #include <algorithm>
+#include <utility>
 
+#include "core/backends/cuda/bias.h"
 #include "core/backends/cuda/blas.h"
-#include "core/backends/cuda/columns.cuh"
 #include "core/backends/cuda/cuda.h"
 #include "core/backends/cuda/dnn.h"
+#include "core/backends/cuda/halves.h"
+#include "core/backends/cuda/pack.cuh"
 
 // By cuDNN, or as a product with the columns of x: row (n, oy, ox) of [rows, taps C] holds what the
 // window there sees, zeros where that is padding. Images are taken a few at a time, so that their
-// columns fit. Where x is its own columns the product is all there is to do, and cuDNN not asked.
+// columns fit; they are stored as x is, rows of bf16 as products want them, and their gradients in
+// f32. Where x is its own columns the product is all there is to do, and cuDNN not asked.
 namespace howmany::backends {
 namespace {
 
 using cuda::Divisor;
 using cuda::each;
 using cuda::OnDevice;
-using cuda::Pair;
 
-constexpr int64_t kMostColumns = int64_t{64} << 20;  // elements: 256 MiB
+constexpr int64_t kMostColumns = int64_t{64} << 20;  // elements: 256 MiB of f32
 
 struct Conv : cuda::Convolution {
   Conv(const Tensor& x, const Tensor& w, const Shape& y, Window at)
@@ -24,6 +27,10 @@ struct Conv : cuda::Convolution {
                     w.shape()[0], y[1],         y[2],         at} {}
   int64_t pixels() const { return out_height * out_width; }  // of an image of y
   int64_t depth() const { return window.size * window.size * channels; }
+  int64_t row_stride(Dtype columns) const {
+    if (plain() || columns != Dtype::bf16) return depth();
+    return (depth() + cuda::kPad - 1) / cuda::kPad * cuda::kPad;
+  }
   bool plain() const { return window.size == 1 && window.stride == 1 && window.padding == 0; }
   int64_t images_at_once() const {
     return std::clamp<int64_t>(kMostColumns / std::max<int64_t>(pixels() * depth(), 1), 1, images);
@@ -32,10 +39,11 @@ struct Conv : cuda::Convolution {
 
 int64_t size_of(Window w) { return w.size * w.size; }
 
-void fill_columns(const Conv& conv, const float* x, int64_t images, float* columns,
-                  const OnDevice& on) {
+template <typename T>
+void fill_columns(const Conv& conv, const T* x, int64_t images, T* columns, const OnDevice& on) {
   const Divisor channels(conv.channels), size(conv.window.size), taps(size_of(conv.window)),
       out_width(conv.out_width), out_height(conv.out_height);
+  const int64_t padding = conv.row_stride(dtype_of<T>()) - conv.depth();
   each(images * conv.pixels() * conv.depth(), on, [=] __device__(int64_t i) {
     const Window w = conv.window;
     const int64_t c = channels.rest(i), row_tap = channels(i), tap = taps.rest(row_tap);
@@ -45,12 +53,13 @@ void fill_columns(const Conv& conv, const float* x, int64_t images, float* colum
     const int64_t ix = ox * w.stride - w.padding + size.rest(tap);
     const bool inside = iy >= 0 && iy < conv.height && ix >= 0 && ix < conv.width;
     const int64_t at = ((n * conv.height + iy) * conv.width + ix) * conv.channels + c;
-    columns[i] = inside ? x[at] : 0;
+    columns[i + row * padding] = inside ? x[at] : T{};
   });
 }
 
 // Each element of dx gathers from the windows that see it: no two threads write one place.
-void sum_columns(const Conv& conv, const float* columns, int64_t images, float* dx,
+template <typename T>
+void sum_columns(const Conv& conv, const float* columns, int64_t images, T* dx,
                  const OnDevice& on) {
   const Divisor channels(conv.channels), width(conv.width), height(conv.height),
       stride(conv.window.stride);
@@ -69,7 +78,7 @@ void sum_columns(const Conv& conv, const float* columns, int64_t images, float* 
         sum += columns[((row * w.size + down) * w.size + right) * conv.channels + c];
       }
     }
-    dx[i] = sum;
+    dx[i] = cuda::rounded<T>(sum);
   });
 }
 
@@ -80,25 +89,42 @@ void for_images(const Conv& conv, F f) {
     f(first, std::min(conv.images_at_once(), conv.images - first));
 }
 
-Tensor room_for_columns(const Conv& conv, const Tensor& x) {
+Tensor room_for_columns(const Conv& conv, Dtype dtype, Device device) {
   if (conv.plain() || conv.images == 0) return {};
-  return Tensor::empty({conv.images_at_once() * conv.pixels(), conv.depth()}, x.dtype(),
-                       x.device());
+  return Tensor::empty({conv.images_at_once() * conv.pixels(), conv.row_stride(dtype)}, dtype,
+                       device);
+}
+
+// Images from the first on.
+int64_t bytes_before(const Tensor& x, int64_t first) {
+  return first * x.shape().row_numel() * static_cast<int64_t>(size_of(x.dtype()));
+}
+cuda::Operand read_from(const Tensor& x, int64_t first) {
+  return {static_cast<const char*>(x.raw()) + bytes_before(x, first), x.dtype(), &x};
+}
+cuda::Result write_from(Tensor& y, int64_t first) {
+  return {static_cast<char*>(y.mutable_raw()) + bytes_before(y, first), y.dtype()};
 }
 
 // The columns of these images: x itself where that is all they are.
 cuda::Operand columns_of(const Conv& conv, const Tensor& x, int64_t first, int64_t images,
                          Tensor& room, const OnDevice& on) {
-  const float* const from = x.data<float>() + first * x.shape().row_numel();
-  if (conv.plain()) return {from, &x};
-  fill_columns(conv, from, images, room.mutable_data<float>(), on);
-  return room.data<float>();
+  const cuda::Operand from = read_from(x, first);
+  if (conv.plain()) return from;
+  cuda::by_element(x.dtype(), [&](auto e) {
+    using T = decltype(e);
+    fill_columns(conv, static_cast<const T*>(from.data), images, room.mutable_data<T>(), on);
+  });
+  return {room.raw(), room.dtype()};
 }
 
+template <typename T>
 void add_to_rows(const float* bias, Tensor& y, const OnDevice& on) {
-  float* const ys = y.mutable_data<float>();
+  T* const ys = y.mutable_data<T>();
   const Divisor columns(y.shape()[-1]);
-  each(y.numel(), on, [=] __device__(int64_t i) { ys[i] += bias[columns.rest(i)]; });
+  each(y.numel(), on, [=] __device__(int64_t i) {
+    ys[i] = cuda::rounded<T>(static_cast<float>(ys[i]) + bias[columns.rest(i)]);
+  });
 }
 
 // The bias rides along where an engine takes it.
@@ -107,7 +133,7 @@ bool forward_by_dnn(const Conv& conv, const Tensor& x, const Tensor& w, const fl
   if (conv.plain()) return false;
   if (cuda::dnn_forward(conv, x, w, bias, y, on)) return true;
   if (bias == nullptr || !cuda::dnn_forward(conv, x, w, nullptr, y, on)) return false;
-  add_to_rows(bias, y, on);
+  cuda::by_element(y.dtype(), [&](auto e) { add_to_rows<decltype(e)>(bias, y, on); });
   return true;
 }
 
@@ -132,30 +158,36 @@ Wanted backward_by_dnn(const Cuda& backend, const Conv& conv, const Tensor& x, c
 
 void backward_by_columns(const Conv& conv, const Tensor& x, const Tensor& w, const Tensor& dy,
                          Wanted wanted, Tensor& dx, GradOut& dw, const OnDevice& on) {
-  Tensor room = room_for_columns(conv, x);
+  Tensor room, droom;
+  if (wanted.dw) room = room_for_columns(conv, x.dtype(), x.device());
+  if (wanted.dx) droom = room_for_columns(conv, Dtype::f32, x.device());
   for_images(conv, [&](int64_t first, int64_t images) {
-    const cuda::Operand dys(dy.data<float>() + first * dy.shape().row_numel(), &dy);
+    const cuda::Operand dys = read_from(dy, first);
     const int64_t rows = images * conv.pixels();
     if (wanted.dw)
       cuda::multiply({.a = dys,
                       .b = columns_of(conv, x, first, images, room, on),
-                      .y = dw.value.mutable_data<float>(),
+                      .y = dw.value,
                       .m = conv.out,
                       .n = conv.depth(),
                       .k = rows,
                       .transpose_a = true,
-                      .accumulate = dw.accumulate || first > 0},
+                      .accumulate = dw.accumulate || first > 0,
+                      .strides = {.b = conv.row_stride(x.dtype())}},
                      x.device().index);
     if (!wanted.dx) return;
-    float* const to = dx.mutable_data<float>() + first * x.shape().row_numel();
     cuda::multiply({.a = dys,
                     .b = w,
-                    .y = conv.plain() ? to : room.mutable_data<float>(),
+                    .y = conv.plain() ? write_from(dx, first) : cuda::Result(droom),
                     .m = rows,
                     .n = conv.depth(),
                     .k = conv.out},
                    x.device().index);
-    if (!conv.plain()) sum_columns(conv, room.data<float>(), images, to, on);
+    if (!conv.plain())
+      cuda::by_element(dx.dtype(), [&](auto e) {
+        auto* const to = static_cast<decltype(e)*>(write_from(dx, first).data);
+        sum_columns(conv, std::as_const(droom).data<float>(), images, to, on);
+      });
   });
 }
 
@@ -167,17 +199,17 @@ void Cuda::conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, Window w
   const Conv conv(x, w, y.shape(), window);
   const float* const shift = bias ? bias.data<float>() : nullptr;
   if (forward_by_dnn(conv, x, w, shift, y, on)) return;
-  Tensor room = room_for_columns(conv, x);
-  float* const ys = y.mutable_data<float>();
+  Tensor room = room_for_columns(conv, x.dtype(), x.device());
   for_images(conv, [&](int64_t first, int64_t images) {
     cuda::multiply({.a = columns_of(conv, x, first, images, room, on),
                     .b = w,
-                    .y = ys + first * y.shape().row_numel(),
+                    .y = write_from(y, first),
                     .m = images * conv.pixels(),
                     .n = conv.out,
                     .k = conv.depth(),
                     .transpose_b = true,
-                    .bias = shift},
+                    .bias = bias ? cuda::Operand(bias) : cuda::Operand(),
+                    .strides = {.a = conv.row_stride(x.dtype())}},
                    x.device().index);
   });
 }
@@ -189,16 +221,7 @@ void Cuda::conv2d_backward(const Tensor& x, const Tensor& w, const Tensor& dy, W
   if (dw.value && conv.images == 0 && !dw.accumulate) dw.value.zero();
   const Wanted left = backward_by_dnn(*this, conv, x, w, dy, dx, dw, on);
   if (left.dx || left.dw) backward_by_columns(conv, x, w, dy, left, dx, dw, on);
-  if (!dbias.value) return;
-  const int64_t out = conv.out;
-  const float* const d = dy.data<float>();
-  const cuda::Slot slot = cuda::slot_of(dbias);
-  cuda::reduce_columns(
-      conv.images * conv.pixels(), out, x.device(), on,
-      [=] __device__(int64_t row, int64_t o) {
-        return Pair{d[row * out + o], 0};
-      },
-      [=] __device__(int64_t o, cuda::Sums sum) { slot.put(o, sum.a); });
+  cuda::bias_gradient(dy, dbias, on);
 }
 
 }  // namespace howmany::backends

@@ -1,5 +1,6 @@
-// GPUs by cuBLASLt, cuDNN and own kernels, in f32; products and convolutions read their inputs in
-// the thread's precision (core/precision.h). An operation is asked for and returns; what it writes
+// GPUs by cuBLASLt, cuDNN and own kernels, of activations in f32 or bf16; parameters, statistics
+// and sums are f32. Products and convolutions read f32 inputs in the thread's precision
+// (core/precision.h). An operation is asked for and returns; what it writes
 // is there for whatever is asked of the same GPU next. Private to core/backends/cuda.
 #pragma once
 
@@ -14,7 +15,7 @@ class Cuda final : public Backend {
   std::string version() const override;
   DeviceType device_type() const override { return DeviceType::cuda; }
   std::string unavailable() const override;
-  bool supports(Dtype dtype) const override { return dtype == Dtype::f32; }
+  bool supports(Dtype dtype) const override { return dtype == Dtype::f32 || dtype == Dtype::bf16; }
 
   // dense.cu
   void matmul(const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b, bool accumulate,

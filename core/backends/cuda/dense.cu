@@ -1,18 +1,58 @@
+#include "core/backends/cuda/bias.h"
 #include "core/backends/cuda/blas.h"
-#include "core/backends/cuda/columns.cuh"
 #include "core/backends/cuda/cuda.h"
+#include "core/backends/cuda/pack.cuh"
 
 namespace howmany::backends {
 
-using cuda::each;
+namespace {
+
+using cuda::by_16;
+using cuda::each_pack;
+using cuda::kLanes;
+using cuda::load;
 using cuda::OnDevice;
-using cuda::Pair;
+
+// Rows may be parameters and y stored shorter, or both be activations.
+template <typename Row, typename T>
+void take_rows(const Tensor& ids, const Tensor& table, Tensor& y) {
+  const OnDevice on(table);
+  const int64_t width = table.shape()[1];
+  const cuda::Divisor by_width(width);
+  const int64_t* const id = ids.data<int64_t>();
+  const Row* const rows = table.data<Row>();
+  T* const out = y.mutable_data<T>();
+  const bool together = width % kLanes<T> == 0 && by_16(rows, out);
+  each_pack<kLanes<T>>(y.numel(), together, on, [=] __device__(int64_t i, auto lanes) {
+    cuda::store(out + i, load(rows + id[by_width(i)] * width + by_width.rest(i), lanes));
+  });
+}
+
+// Repeated ids meet in atomic additions, whose order differs from run to run.
+template <typename T>
+void add_rows(const Tensor& ids, const Tensor& dy, Tensor& dtable) {
+  const OnDevice on(dy);
+  const int64_t width = dtable.shape()[1];
+  const cuda::Divisor by_width(width);
+  const int64_t* const id = ids.data<int64_t>();
+  const T* const d = dy.data<T>();
+  float* const sums = dtable.mutable_data<float>();
+  const bool together = width % kLanes<T> == 0 && by_16(d);
+  each_pack<kLanes<T>>(dy.numel(), together, on, [=] __device__(int64_t i, auto lanes) {
+    const auto v = load(d + i, lanes);
+    float* const row = sums + id[by_width(i)] * width + by_width.rest(i);
+    HM_UNROLL
+    for (int l = 0; l < lanes.count; ++l) atomicAdd(row + l, v.at[l]);
+  });
+}
+
+}  // namespace
 
 void Cuda::matmul(const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b,
                   bool accumulate, Tensor& y) const {
   cuda::multiply({.a = a,
                   .b = b,
-                  .y = y.mutable_data<float>(),
+                  .y = y,
                   .m = y.shape()[0],
                   .n = y.shape()[1],
                   .k = a.shape()[transpose_a ? 0 : 1],
@@ -27,12 +67,12 @@ void Cuda::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activati
                   Tensor& y) const {
   cuda::multiply({.a = x,
                   .b = w,
-                  .y = y.mutable_data<float>(),
+                  .y = y,
                   .m = x.shape()[0],
                   .n = w.shape()[0],
                   .k = w.shape()[1],
                   .transpose_b = true,
-                  .bias = bias ? bias.data<float>() : nullptr,
+                  .bias = bias ? cuda::Operand(bias) : cuda::Operand(),
                   .relu = act == Activation::relu},
                  x.device().index);
   if (act == Activation::gelu || act == Activation::tanh) activation(y, act, y);
@@ -47,42 +87,20 @@ void Cuda::linear_backward(const Tensor& x, const Tensor& w, const Tensor& kept,
   }
   if (dx) matmul(dz, false, w, false, false, dx);
   if (dw.value) matmul(dz, true, x, false, dw.accumulate, dw.value);
-  if (!dbias.value) return;
-  const OnDevice on(dy);
-  const int64_t rows = dy.shape()[0], out = dy.shape()[1];
-  const float* const d = dz.data<float>();
-  const cuda::Slot slot = cuda::slot_of(dbias);
-  cuda::reduce_columns(
-      rows, out, dy.device(), on,
-      [=] __device__(int64_t n, int64_t o) {
-        return Pair{d[n * out + o], 0};
-      },
-      [=] __device__(int64_t o, cuda::Sums sum) { slot.put(o, sum.a); });
+  cuda::bias_gradient(dz, dbias, OnDevice(dy));
 }
 
 void Cuda::embedding(const Tensor& ids, const Tensor& table, Tensor& y) const {
-  const OnDevice on(table);
-  const cuda::Divisor by_width(table.shape()[1]);
-  const int64_t width = table.shape()[1];
-  const int64_t* const id = ids.data<int64_t>();
-  const float* const rows = table.data<float>();
-  float* const out = y.mutable_data<float>();
-  each(y.numel(), on,
-       [=] __device__(int64_t i) { out[i] = rows[id[by_width(i)] * width + by_width.rest(i)]; });
+  if (table.dtype() == y.dtype())
+    cuda::by_element(y.dtype(),
+                     [&](auto e) { take_rows<decltype(e), decltype(e)>(ids, table, y); });
+  else
+    take_rows<float, Bf16>(ids, table, y);
 }
 
-// Repeated ids meet in atomic additions, whose order differs from run to run.
 void Cuda::embedding_backward(const Tensor& ids, const Tensor& dy, GradOut& dtable) const {
   if (!dtable.accumulate) dtable.value.zero();
-  const OnDevice on(dy);
-  const cuda::Divisor by_width(dtable.value.shape()[1]);
-  const int64_t width = dtable.value.shape()[1];
-  const int64_t* const id = ids.data<int64_t>();
-  const float* const d = dy.data<float>();
-  float* const sums = dtable.value.mutable_data<float>();
-  each(dy.numel(), on, [=] __device__(int64_t i) {
-    atomicAdd(&sums[id[by_width(i)] * width + by_width.rest(i)], d[i]);
-  });
+  cuda::by_element(dy.dtype(), [&](auto e) { add_rows<decltype(e)>(ids, dy, dtable.value); });
 }
 
 }  // namespace howmany::backends

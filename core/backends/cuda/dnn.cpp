@@ -36,7 +36,8 @@ std::vector<int64_t> key_of(const ConvolutionProblem& p, Precision precision) {
           p.alignments[0],
           p.alignments[1],
           p.alignments[2],
-          p.bias ? p.bias_alignment : 0};
+          p.bias ? p.bias_alignment : 0,
+          p.half_result ? 1 : 0};
 }
 
 struct Call {
@@ -46,26 +47,37 @@ struct Call {
   Tensor* result;
 };
 
+bool is_half(const Tensor& t) { return t.dtype() == Dtype::bf16; }
+
+// Of the operation as a whole.
+Precision precision_of(const Call& call) {
+  const bool half = is_half(*call.inputs[0]) || is_half(*call.inputs[1]) || is_half(*call.result);
+  return half ? Precision::bf16 : current_precision();
+}
+
 // A copy stays with its tensor; what it is in must last until the engine was asked.
-const void* as_read(const Tensor& t, Half& kept, const OnDevice& on) {
-  if (current_precision() != Precision::bf16) return t.raw();
+const void* as_read(const Tensor& t, bool halves, Half& kept, const OnDevice& on) {
+  if (!halves) return t.raw();
   kept = half_of(t, on);
   return kept.data;
 }
 
 bool compute(const Convolution& sizes, const Call& call, const OnDevice& on) {
   if (!dnn_is_opened() || sizes.images == 0) return false;
-  const Precision precision = current_precision();
-  ConvolutionProblem problem{call.pass, sizes, precision == Precision::bf16, call.bias != nullptr};
-  if (!problem.halves)
-    for (size_t i : {0, 1}) problem.alignments[i] = aligned(call.inputs[i]->raw());
-  float* const result = call.result->mutable_data<float>();
+  const Precision precision = precision_of(call);
+  ConvolutionProblem problem{call.pass, sizes, precision == Precision::bf16, is_half(*call.result),
+                             call.bias != nullptr};
+  for (size_t i : {0, 1})  // copies are aligned
+    if (!problem.halves || is_half(*call.inputs[i]))
+      problem.alignments[i] = aligned(call.inputs[i]->raw());
+  void* const result = call.result->mutable_raw();
   problem.alignments[2] = aligned(result);
   problem.bias_alignment = aligned(call.bias);
   std::array<Half, 2> kept;
   const auto places = [&] {
     dnn::Places all;
-    for (size_t i : {0, 1}) all.push_back(const_cast<void*>(as_read(*call.inputs[i], kept[i], on)));
+    for (size_t i : {0, 1})
+      all.push_back(const_cast<void*>(as_read(*call.inputs[i], problem.halves, kept[i], on)));
     if (problem.bias) all.push_back(const_cast<float*>(call.bias));
     all.push_back(result);
     return all;

@@ -1,9 +1,9 @@
 // Convolutions and attention by cuDNN, opened at run time: where it is not, or has no engine for a
 // problem, the caller goes its own way. The engine of a problem is the fastest of the first few
-// that cuDNN advises, each tried once on the problem's own data. Sums and results are f32; inputs
-// are read in the precision of the calling thread, and in f32 no tensor core rounds them. An engine
-// gives the same result each time, but the next run may choose another. Thread-safe.
-// Private to core/backends/cuda.
+// that cuDNN advises, each tried once on the problem's own data. Sums are f32, results f32 or bf16;
+// inputs are read in the precision of the calling thread, and where a tensor is stored in bf16 in
+// that; in f32 no tensor core rounds them. An engine gives the same result each time, but the next
+// run may choose another. Thread-safe. Private to core/backends/cuda.
 #pragma once
 
 #include <cstdint>
@@ -33,12 +33,11 @@ struct Attention {  // qkv [N,T,3 heads size], as in core/backend.h
   bool causal;
 };
 
-// In Precision::bf16 only: probabilities and results are rounded to bf16 as well. lse is f32. False
-// as above.
-bool dnn_attention(const Attention& sizes, const Tensor& qkv, float* lse, float* y,
+// Of tensors in bf16 only: probabilities are rounded to bf16 as well. lse is f32. False as above.
+bool dnn_attention(const Attention& sizes, const Tensor& qkv, Tensor& lse, Tensor& y,
                    const OnDevice& on);
 bool dnn_attention_backward(const Attention& sizes, const Tensor& qkv, const Tensor& y,
-                            const float* lse, const Tensor& dy, float* dqkv, const OnDevice& on);
+                            const Tensor& lse, const Tensor& dy, Tensor& dqkv, const OnDevice& on);
 
 bool dnn_is_opened();
 std::string dnn_version();  // "cuDNN 9.19.0", or "no cuDNN"

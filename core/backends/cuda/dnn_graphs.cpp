@@ -78,7 +78,7 @@ std::array<Operand, 3> operands_of(const ConvolutionProblem& p) {
   std::array<Operand, 3> all = p.pass == Pass::forward         ? std::array{x, w, y}
                                : p.pass == Pass::backward_data ? std::array{w, y, x}
                                                                : std::array{x, y, w};
-  all[2].type = CUDNN_DATA_FLOAT;
+  all[2].type = p.half_result ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
   for (size_t i = 0; i < all.size(); ++i) all[i].alignment = p.alignments[i];
   return all;
 }
@@ -87,11 +87,12 @@ Graph graph_of(const ConvolutionProblem& p) {
   const std::array<Operand, 3> all = operands_of(p);
   Graph graph;
   const Descriptor &a = graph.tensor(all[0]), &b = graph.tensor(all[1]);
-  if (!p.halves && !p.bias) {
+  if (p.halves == p.half_result && !p.bias) {
     add_convolution(graph, p, a, b, graph.tensor(all[2]));
     return graph;
   }
   Operand summed = all[2];
+  summed.type = CUDNN_DATA_FLOAT;
   summed.inside = true;
   const Descriptor& sum = graph.tensor(summed);
   add_convolution(graph, p, a, b, sum);

@@ -11,13 +11,12 @@ namespace howmany::cuda::dnn {
 enum class Pass { forward, backward_data, backward_filter };
 
 // Tensors in memory, in their order: forward x, w, y; backward_data w, dy, dx; backward_filter x,
-// dy, dw; with a bias [out], always f32, it stands before the result. Inputs are f32 or, of
-// Precision::bf16, bf16; the result is f32, which only a graph with a second operation can have of
-// bf16 inputs.
+// dy, dw; with a bias [out], always f32, it stands before the result. Inputs are f32 or, halves,
+// bf16; of these the result is bf16 or f32, which only a graph with a second operation can have.
 struct ConvolutionProblem {
   Pass pass;
   Convolution sizes;
-  bool halves = false, bias = false;
+  bool halves = false, half_result = false, bias = false;
   std::array<int64_t, 3> alignments{16, 16, 16};  // of the inputs and the result, in bytes
   int64_t bias_alignment = 16;
 };

@@ -15,11 +15,11 @@ bool dnn_backward_filter(const Convolution&, const Tensor&, const Tensor&, Tenso
   return false;
 }
 
-bool dnn_attention(const Attention&, const Tensor&, float*, float*, const OnDevice&) {
+bool dnn_attention(const Attention&, const Tensor&, Tensor&, Tensor&, const OnDevice&) {
   return false;
 }
-bool dnn_attention_backward(const Attention&, const Tensor&, const Tensor&, const float*,
-                            const Tensor&, float*, const OnDevice&) {
+bool dnn_attention_backward(const Attention&, const Tensor&, const Tensor&, const Tensor&,
+                            const Tensor&, Tensor&, const OnDevice&) {
   return false;
 }
 

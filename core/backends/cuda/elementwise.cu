@@ -1,60 +1,110 @@
 #include <cmath>
 
 #include "core/backends/cuda/cuda.h"
-#include "core/backends/cuda/launch.cuh"
 #include "core/backends/cuda/math.cuh"
+#include "core/backends/cuda/pack.cuh"
 #include "core/rng.h"
 
 namespace howmany::backends {
+namespace {
 
-using cuda::each;
+using cuda::by_16;
+using cuda::by_element;
+using cuda::each_lane;
+using cuda::each_pack;
+using cuda::kLanes;
+using cuda::load;
 using cuda::OnDevice;
+using cuda::store;
+
+template <typename T>
+void activate(const Tensor& x, Activation act, Tensor& y) {
+  const OnDevice on(x);
+  const T* const in = x.data<T>();
+  T* const out = y.mutable_data<T>();
+  each_pack<kLanes<T>>(x.numel(), by_16(in, out), on, [=] __device__(int64_t i, auto lanes) {
+    const auto v = load(in + i, lanes);
+    store(out + i, each_lane(lanes, [&](int l) { return cuda::activate(v.at[l], act); }));
+  });
+}
+
+template <typename T>
+void slope(const Tensor& kept, const Tensor& dy, Activation act, Tensor& dx) {
+  const OnDevice on(dy);
+  const T *const k = kept.data<T>(), *const d = dy.data<T>();
+  T* const out = dx.mutable_data<T>();
+  each_pack<kLanes<T>>(dy.numel(), by_16(k, d, out), on, [=] __device__(int64_t i, auto lanes) {
+    const auto at = load(k + i, lanes), dv = load(d + i, lanes);
+    store(out + i, each_lane(lanes, [&](int l) {
+            return dv.at[l] * cuda::activation_slope(at.at[l], act);
+          }));
+  });
+}
+
+template <typename T>
+void join(const Tensor& a, const Tensor& b, Activation act, Tensor& y) {
+  const OnDevice on(a);
+  const T *const left = a.data<T>(), *const right = b.data<T>();
+  T* const out = y.mutable_data<T>();
+  each_pack<kLanes<T>>(
+      a.numel(), by_16(left, right, out), on, [=] __device__(int64_t i, auto lanes) {
+        const auto u = load(left + i, lanes), v = load(right + i, lanes);
+        store(out + i,
+              each_lane(lanes, [&](int l) { return cuda::activate(u.at[l] + v.at[l], act); }));
+      });
+}
+
+// The bits are those of core/rng.h itself, compiled for the device.
+template <typename T>
+void drop(const Tensor& x, double p, DropoutKey key, Tensor& y) {
+  const OnDevice on(x);
+  const T* const in = x.data<T>();
+  T* const out = y.mutable_data<T>();
+  const auto bound = static_cast<uint64_t>(std::ceil(p * 0x1p32));  // bits below p 2^32 drop
+  const auto kept = static_cast<float>(1 / (1 - p));
+  each_pack<kLanes<T>>(x.numel(), by_16(in, out), on, [=] __device__(int64_t i, auto lanes) {
+    const auto v = load(in + i, lanes);
+    store(out + i, each_lane(lanes, [&](int l) {
+            const auto element = static_cast<uint64_t>(key.first_element + i + l);
+            const auto block = Rng(key.drawn(), key.stream).bits4(element / 4);
+            return block[element % 4] < bound ? 0.0f : v.at[l] * kept;
+          }));
+  });
+}
+
+template <typename T>
+void add_to(double alpha, const Tensor& x, Tensor& y) {
+  const OnDevice on(y);
+  const T* const in = x.data<T>();
+  T* const out = y.mutable_data<T>();
+  const auto factor = static_cast<float>(alpha);
+  each_pack<kLanes<T>>(x.numel(), by_16(in, out), on, [=] __device__(int64_t i, auto lanes) {
+    const auto v = load(in + i, lanes), sum = load(out + i, lanes);
+    store(out + i, each_lane(lanes, [&](int l) { return sum.at[l] + factor * v.at[l]; }));
+  });
+}
+
+}  // namespace
 
 void Cuda::activation(const Tensor& x, Activation act, Tensor& y) const {
-  const OnDevice on(x);
-  const float* const in = x.data<float>();
-  float* const out = y.mutable_data<float>();
-  each(x.numel(), on, [=] __device__(int64_t i) { out[i] = cuda::activate(in[i], act); });
+  by_element(x.dtype(), [&](auto e) { activate<decltype(e)>(x, act, y); });
 }
 
 void Cuda::activation_backward(const Tensor& kept, const Tensor& dy, Activation act,
                                Tensor& dx) const {
-  const OnDevice on(dy);
-  const float *const k = kept.data<float>(), *const d = dy.data<float>();
-  float* const out = dx.mutable_data<float>();
-  each(dy.numel(), on,
-       [=] __device__(int64_t i) { out[i] = d[i] * cuda::activation_slope(k[i], act); });
+  by_element(dy.dtype(), [&](auto e) { slope<decltype(e)>(kept, dy, act, dx); });
 }
 
 void Cuda::add(const Tensor& a, const Tensor& b, Activation act, Tensor& y) const {
-  const OnDevice on(a);
-  const float *const left = a.data<float>(), *const right = b.data<float>();
-  float* const out = y.mutable_data<float>();
-  each(a.numel(), on,
-       [=] __device__(int64_t i) { out[i] = cuda::activate(left[i] + right[i], act); });
+  by_element(a.dtype(), [&](auto e) { join<decltype(e)>(a, b, act, y); });
 }
 
-// The bits are those of core/rng.h itself, compiled for the device.
 void Cuda::dropout(const Tensor& x, double p, DropoutKey key, Tensor& y) const {
-  const OnDevice on(x);
-  const float* const in = x.data<float>();
-  float* const out = y.mutable_data<float>();
-  const auto bound = static_cast<uint64_t>(std::ceil(p * 0x1p32));  // bits below p 2^32 drop
-  const auto kept = static_cast<float>(1 / (1 - p));
-  each(x.numel(), on, [=] __device__(int64_t i) {
-    const auto element = static_cast<uint64_t>(key.first_element + i);
-    const auto block = Rng(key.drawn(), key.stream).bits4(element / 4);
-    const bool drop = block[element % 4] < bound;
-    out[i] = drop ? 0.0f : in[i] * kept;
-  });
+  by_element(x.dtype(), [&](auto e) { drop<decltype(e)>(x, p, key, y); });
 }
 
 void Cuda::axpy(double alpha, const Tensor& x, Tensor& y) const {
-  const OnDevice on(y);
-  const float* const in = x.data<float>();
-  float* const out = y.mutable_data<float>();
-  const auto factor = static_cast<float>(alpha);
-  each(x.numel(), on, [=] __device__(int64_t i) { out[i] += factor * in[i]; });
+  by_element(y.dtype(), [&](auto e) { add_to<decltype(e)>(alpha, x, y); });
 }
 
 }  // namespace howmany::backends

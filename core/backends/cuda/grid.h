@@ -28,16 +28,17 @@ constexpr Grid grid_for_rows(int64_t rows, int64_t width) {
           std::min(std::bit_ceil(wanted), kMostThreads)};
 }
 
-// Columns of [rows, columns] are summed in `chunks` stretches of `chunk` rows: enough threads for
-// the GPU, few enough partial sums.
+// Columns of [rows, columns], or packs of them, are summed in `chunks` stretches of `chunk` rows:
+// enough threads for the GPU, few enough partial sums.
 struct ColumnPlan {
   int64_t chunk = 0, chunks = 1;
 };
 
 constexpr ColumnPlan plan_columns(int64_t rows, int64_t columns) {
-  constexpr int64_t kThreads = 1 << 16, kMostChunks = 512;
+  constexpr int64_t kThreads = 1 << 16, kMostChunks = 4096, kLeastRows = 16;
   if (rows <= 1 || columns == 0) return {rows, 1};
-  const int64_t wanted = std::clamp<int64_t>(kThreads / columns, 1, std::min(rows, kMostChunks));
+  const int64_t most = std::clamp<int64_t>(rows / kLeastRows, 1, kMostChunks);
+  const int64_t wanted = std::clamp<int64_t>(kThreads / columns, 1, most);
   const int64_t chunk = (rows + wanted - 1) / wanted;
   return {chunk, (rows + chunk - 1) / chunk};
 }

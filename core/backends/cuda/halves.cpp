@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "core/backends/cuda/capture.h"
 
@@ -9,6 +10,15 @@ namespace howmany::cuda {
 namespace {
 
 int64_t padded(int64_t columns) { return (columns + kPad - 1) / kPad * kPad; }
+
+int64_t place_in(const Tensor& whole, const Matrix& m) {
+  const auto bytes = static_cast<const char*>(m.data) - static_cast<const char*>(whole.raw());
+  return bytes / static_cast<int64_t>(size_of(whole.dtype()));
+}
+
+Tensor room_for(int64_t elements, Device device) {
+  return Tensor::empty({elements}, Dtype::bf16, device);
+}
 
 // How elements lie in a copy: one after the other, or rows of so many padded.
 struct Rows {
@@ -33,17 +43,16 @@ class Kept {
     const bool good = stamp_ == now && row_ == rows.row && elements_ >= whole.numel();
     if (!good) make(whole, rows, on);
     stamp_ = now;
-    const int64_t first = m.data - whole.data<float>();
-    const auto* const halves = static_cast<const uint16_t*>(room_.raw());
-    return {room_, halves + rows.position(first), rows.row == 0 ? m.stride : rows.to,
+    const Bf16* const halves = std::as_const(room_).data<Bf16>();
+    return {room_, halves + rows.position(place_in(whole, m)), rows.row == 0 ? m.stride : rows.to,
             rows.position(m.apart)};
   }
 
-  uint16_t* written_with(const Tensor& whole) {
+  Bf16* written_with(const Tensor& whole) {
     const std::lock_guard lock(mutex_);
     if (row_ != 0 || elements_ != whole.numel()) return nullptr;
     stamp_ = {whole.version(), epoch()};
-    return static_cast<uint16_t*>(room_.mutable_raw());
+    return room_.mutable_data<Bf16>();
   }
 
  private:
@@ -56,11 +65,14 @@ class Kept {
   void make(const Tensor& whole, Rows rows, const OnDevice& on) {
     const int64_t elements = rows.position(whole.numel());
     stamp_ = {};
-    if (!room_ || room_.bytes() < 2 * elements) room_ = room_for_halves(elements, whole.device());
+    if (!room_ || room_.numel() < elements) room_ = room_for(elements, whole.device());
     const int64_t columns = rows.row == 0 ? whole.numel() : rows.row;
-    cast_to_halves({whole.data<float>(), whole.numel() / columns, columns, columns},
-                   static_cast<uint16_t*>(room_.mutable_raw()), rows.row == 0 ? columns : rows.to,
-                   on);
+    cast_to_halves({.data = whole.raw(),
+                    .rows = whole.numel() / columns,
+                    .columns = columns,
+                    .stride = columns,
+                    .dtype = whole.dtype()},
+                   room_.mutable_data<Bf16>(), rows.row == 0 ? columns : rows.to, on);
     row_ = rows.row;
     elements_ = whole.numel();
   }
@@ -81,29 +93,28 @@ std::shared_ptr<Kept> kept_of(const Tensor& whole) {
 
 Half fresh(const Matrix& m, Device device, const OnDevice& on) {
   const int64_t stride = padded(m.columns);
-  Tensor room = room_for_halves(m.batch * m.rows * stride, device);
-  cast_to_halves(m, static_cast<uint16_t*>(room.mutable_raw()), stride, on);
+  Tensor room = room_for(m.batch * m.rows * stride, device);
+  cast_to_halves(m, room.mutable_data<Bf16>(), stride, on);
   return {room, room.raw(), stride, m.rows * stride};
 }
 
 }  // namespace
 
-Tensor room_for_halves(int64_t elements, Device device) {
-  return Tensor::empty({elements, 2}, Dtype::u8, device);
-}
-
 Half half_of(const Matrix& m, const Tensor* whole, Device device, const OnDevice& on) {
   const Rows rows(m.stride);
-  if (whole == nullptr || !rows.suit(m, m.data - whole->data<float>(), whole->numel()))
+  if (m.dtype == Dtype::bf16 && rows.row == 0)
+    return {whole == nullptr ? Tensor() : *whole, m.data, m.stride, m.apart};
+  if (whole == nullptr || !rows.suit(m, place_in(*whole, m), whole->numel()))
     return fresh(m, device, on);
   return kept_of(*whole)->half_of(m, *whole, rows, on);
 }
 
 Half half_of(const Tensor& t, const OnDevice& on) {
-  return half_of({.data = t.data<float>(), .rows = 1, .columns = t.numel()}, &t, t.device(), on);
+  return half_of({.data = t.raw(), .rows = 1, .columns = t.numel(), .dtype = t.dtype()}, &t,
+                 t.device(), on);
 }
 
-uint16_t* kept_half_of(const Tensor& changed) {
+Bf16* kept_half_of(const Tensor& changed) {
   const auto kept = std::static_pointer_cast<Kept>(changed.attachment());
   return kept ? kept->written_with(changed) : nullptr;
 }

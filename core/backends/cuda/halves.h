@@ -1,7 +1,8 @@
-// Copies in bf16 of what products read. A tensor's copy stays with its storage until its values
-// change (Tensor::version), so that an activation or a gradient is cast once for all products of
-// it, and a weight once a step, or not at all where the optimizer writes both. That is 2 bytes an
-// element beside the 4: of weights for good, of all else as long as it lives.
+// What products read in bf16: tensors that are stored so, as they lie, and copies of others, which
+// are f32 or have rows that must be padded. A tensor's copy stays with its storage until its values
+// change (Tensor::version), so that it is made once for all products of it, and of a weight once a
+// step, or not at all where the optimizer writes both. That is 2 bytes an element beside those of
+// the tensor: of weights for good, of all else as long as it lives.
 // Within the capture of a graph only copies made there count, which are made whenever it runs, and
 // those made before the launch of a graph do not count after it (epoch, capture.h).
 // All is done in the stream's order. Thread-safe. Private to core/backends/cuda.
@@ -28,11 +29,9 @@ Half half_of(const Matrix& m, const Tensor* whole, Device device, const OnDevice
 
 // The elements of t as they lie.
 Half half_of(const Tensor& t, const OnDevice& on);
-// Memory for so many.
-Tensor room_for_halves(int64_t elements, Device device);
 
 // For a kernel that writes all of `changed`, marked as changed before, and its copy with it: where
 // that is, element by element. It is good from now on. Null where none is kept.
-uint16_t* kept_half_of(const Tensor& changed);
+Bf16* kept_half_of(const Tensor& changed);
 
 }  // namespace howmany::cuda

@@ -1,13 +1,21 @@
 #include "core/backends/cuda/cuda.h"
-#include "core/backends/cuda/launch.cuh"
+#include "core/backends/cuda/pack.cuh"
 
-// Every thread has one element of what is written and gathers what it needs: nothing is added to
-// from two sides, so results are the same each time.
+// Every thread has one element of what is written, or a few channels side by side, and gathers what
+// it needs: nothing is added to from two sides, so results are the same each time.
 namespace howmany::backends {
 namespace {
 
-using cuda::each;
+using cuda::by_16;
+using cuda::by_element;
+using cuda::each_lane;
+using cuda::each_pack;
+using cuda::Floats;
+using cuda::kLanes;
+using cuda::Lanes;
+using cuda::load;
 using cuda::OnDevice;
+using cuda::store;
 
 // Where a window of y [N,H',W',C] lies on x [N,H,W,C], and which windows see an element of x.
 struct Pool {
@@ -70,35 +78,93 @@ struct Pool {
   cuda::Divisor by_channels, by_stride, x_lines, x_images, y_lines, y_images;
 };
 
-// dx[i] = factor * sum of dy over the windows that see i and for which `counts`.
-template <typename Counts>
+// dx[i] = factor * sum of dy over the windows that see i, of each what `counts` of it for i.
+template <typename T, typename Counts>
 void gather_windows(const Pool& pool, const Tensor& dy, Tensor& dx, float factor, Counts counts) {
   const OnDevice on(dy);
-  const float* const d = dy.data<float>();
-  float* const out = dx.mutable_data<float>();
-  each(dx.numel(), on, [=] __device__(int64_t i) {
+  const T* const d = dy.data<T>();
+  T* const out = dx.mutable_data<T>();
+  const bool together = pool.channels % kLanes<T> == 0 && by_16(d, out) && counts.by_16();
+  each_pack<kLanes<T>>(dx.numel(), together, on, [=] __device__(int64_t i, auto lanes) {
     const Pool::Place p = pool.in_x(i);
-    float sum = 0;
+    auto sum = each_lane(lanes, [](int) { return 0.0f; });
     for (int64_t y = pool.first_window(p.y); y < pool.last_window(p.y, pool.out_height); ++y)
       for (int64_t x = pool.first_window(p.x); x < pool.last_window(p.x, pool.out_width); ++x) {
         const int64_t at = pool.at_y(p.n, y, x, p.c);
-        if (counts(at, p)) sum += d[at];
+        const auto more = counts(load(d + at, lanes), at, p, lanes);
+        sum = each_lane(lanes, [&](int l) { return sum.at[l] + more.at[l]; });
       }
-    out[i] = factor * sum;
+    store(out + i, each_lane(lanes, [&](int l) { return factor * sum.at[l]; }));
   });
 }
 
-struct Always {
-  __device__ bool operator()(int64_t, const Pool::Place&) const { return true; }
-};
-
-struct IsChosen {
-  const int32_t* chosen;
-  int64_t width;
-  __device__ bool operator()(int64_t at, const Pool::Place& p) const {
-    return chosen[at] == p.y * width + p.x;
+struct All {
+  bool by_16() const { return true; }
+  template <int kCount>
+  __device__ Floats<kCount> operator()(Floats<kCount> d, int64_t, const Pool::Place&,
+                                       Lanes<kCount>) const {
+    return d;
   }
 };
+
+struct OfChosen {
+  const int32_t* chosen;
+  int64_t width;
+  bool by_16() const { return cuda::by_16(chosen); }
+  template <int kCount>
+  __device__ Floats<kCount> operator()(Floats<kCount> d, int64_t at, const Pool::Place& p,
+                                       Lanes<kCount> lanes) const {
+    const auto winner = cuda::read(chosen + at, lanes);
+    const int64_t here = p.y * width + p.x;
+    return each_lane(lanes, [&](int l) { return winner.at[l] == here ? d.at[l] : 0.0f; });
+  }
+};
+
+template <typename T>
+void choose(const Tensor& x, Window window, Tensor& chosen, Tensor& y) {
+  const OnDevice on(x);
+  const Pool pool(x.shape(), y.shape(), window);
+  const T* const xs = x.data<T>();
+  T* const ys = y.mutable_data<T>();
+  int32_t* const winners = chosen.mutable_data<int32_t>();
+  const bool together = pool.channels % kLanes<T> == 0 && by_16(xs, ys, winners);
+  each_pack<kLanes<T>>(y.numel(), together, on, [=] __device__(int64_t i, auto lanes) {
+    const Pool::Place p = pool.in_y(i);
+    auto winner = each_lane(lanes, [](int) { return int32_t{-1}; });
+    auto best = each_lane(lanes, [](int) { return 0.0f; });
+    pool.each_tap(p, [&](int64_t iy, int64_t ix) {
+      const auto value = load(xs + pool.at_x(p.n, iy, ix, p.c), lanes);
+      const auto here = static_cast<int32_t>(iy * pool.width + ix);
+      HM_UNROLL
+      for (int l = 0; l < lanes.count; ++l) {
+        const float v = value.at[l];
+        if (winner.at[l] >= 0 && !(v > best.at[l]) && !isnan(v)) continue;
+        best.at[l] = v;
+        winner.at[l] = here;
+      }
+    });
+    store(ys + i, best);
+    cuda::write(winners + i, winner);
+  });
+}
+
+template <typename T>
+void average(const Tensor& x, Window window, float share, Tensor& y) {
+  const OnDevice on(x);
+  const Pool pool(x.shape(), y.shape(), window);
+  const T* const xs = x.data<T>();
+  T* const ys = y.mutable_data<T>();
+  const bool together = pool.channels % kLanes<T> == 0 && by_16(xs, ys);
+  each_pack<kLanes<T>>(y.numel(), together, on, [=] __device__(int64_t i, auto lanes) {
+    const Pool::Place p = pool.in_y(i);
+    auto sum = each_lane(lanes, [](int) { return 0.0f; });
+    pool.each_tap(p, [&](int64_t iy, int64_t ix) {
+      const auto value = load(xs + pool.at_x(p.n, iy, ix, p.c), lanes);
+      sum = each_lane(lanes, [&](int l) { return sum.at[l] + value.at[l]; });
+    });
+    store(ys + i, each_lane(lanes, [&](int l) { return share * sum.at[l]; }));
+  });
+}
 
 float share_of(Window window) {
   return static_cast<float>(1 / static_cast<double>(window.size * window.size));
@@ -107,49 +173,24 @@ float share_of(Window window) {
 }  // namespace
 
 void Cuda::max_pool(const Tensor& x, Window window, Tensor& chosen, Tensor& y) const {
-  const OnDevice on(x);
-  const Pool pool(x.shape(), y.shape(), window);
-  const float* const xs = x.data<float>();
-  float* const ys = y.mutable_data<float>();
-  int32_t* const winners = chosen.mutable_data<int32_t>();
-  each(y.numel(), on, [=] __device__(int64_t i) {
-    const Pool::Place p = pool.in_y(i);
-    int32_t winner = -1;
-    float best = 0;
-    pool.each_tap(p, [&](int64_t iy, int64_t ix) {
-      const float value = xs[pool.at_x(p.n, iy, ix, p.c)];
-      if (winner >= 0 && !(value > best) && !isnan(value)) return;
-      best = value;
-      winner = static_cast<int32_t>(iy * pool.width + ix);
-    });
-    ys[i] = best;
-    winners[i] = winner;
-  });
+  by_element(x.dtype(), [&](auto e) { choose<decltype(e)>(x, window, chosen, y); });
 }
 
 void Cuda::max_pool_backward(const Tensor& chosen, const Tensor& dy, Window window,
                              Tensor& dx) const {
   const Pool pool(dx.shape(), dy.shape(), window);
-  gather_windows(pool, dy, dx, 1, IsChosen{chosen.data<int32_t>(), pool.width});
+  const OfChosen counts{chosen.data<int32_t>(), pool.width};
+  by_element(dy.dtype(), [&](auto e) { gather_windows<decltype(e)>(pool, dy, dx, 1, counts); });
 }
 
 void Cuda::avg_pool(const Tensor& x, Window window, Tensor& y) const {
-  const OnDevice on(x);
-  const Pool pool(x.shape(), y.shape(), window);
-  const float share = share_of(window);
-  const float* const xs = x.data<float>();
-  float* const ys = y.mutable_data<float>();
-  each(y.numel(), on, [=] __device__(int64_t i) {
-    const Pool::Place p = pool.in_y(i);
-    float sum = 0;
-    pool.each_tap(p, [&](int64_t iy, int64_t ix) { sum += xs[pool.at_x(p.n, iy, ix, p.c)]; });
-    ys[i] = share * sum;
-  });
+  by_element(x.dtype(), [&](auto e) { average<decltype(e)>(x, window, share_of(window), y); });
 }
 
 void Cuda::avg_pool_backward(const Tensor& dy, Window window, Tensor& dx) const {
   const Pool pool(dx.shape(), dy.shape(), window);
-  gather_windows(pool, dy, dx, share_of(window), Always{});
+  by_element(dy.dtype(),
+             [&](auto e) { gather_windows<decltype(e)>(pool, dy, dx, share_of(window), All{}); });
 }
 
 }  // namespace howmany::backends

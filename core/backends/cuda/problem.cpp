@@ -40,13 +40,17 @@ float least_time(const Trial& trial) {
   return least;
 }
 
+cudaDataType type_of(Dtype dtype) { return dtype == Dtype::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
+
+Dtype inputs_of(const Product& p) { return p.inputs == Precision::bf16 ? Dtype::bf16 : Dtype::f32; }
+
 // As the product's result lies, with zeros: what is added to stays finite. Empty where memory is
 // short of a second result.
 Tensor scratch_for(const Product& p, int device) {
   const Stored y = result_of(p);
   const int64_t elements = (y.batch - 1) * y.apart + (y.columns - 1) * y.ld + y.rows;
   try {
-    return Tensor::zeros({elements}, Dtype::f32, {DeviceType::cuda, device});
+    return Tensor::zeros({elements}, p.y.dtype, {DeviceType::cuda, device});
   } catch (const Error&) {
     return {};
   }
@@ -54,10 +58,9 @@ Tensor scratch_for(const Product& p, int device) {
 
 }  // namespace
 
-Problem::Layout Problem::layout_of(const Stored& s, Precision kept) {
+Problem::Layout Problem::layout_of(const Stored& s, Dtype kept) {
   cublasLtMatrixLayout_t made = nullptr;
-  const cudaDataType type = kept == Precision::bf16 ? CUDA_R_16BF : CUDA_R_32F;
-  check(cublaslt().cublasLtMatrixLayoutCreate(&made, type, static_cast<uint64_t>(s.rows),
+  check(cublaslt().cublasLtMatrixLayoutCreate(&made, type_of(kept), static_cast<uint64_t>(s.rows),
                                               static_cast<uint64_t>(s.columns), s.ld),
         "matrix layout");
   auto layout = owned(made, cublaslt().cublasLtMatrixLayoutDestroy);
@@ -86,7 +89,9 @@ Problem::Description Problem::description_of(const Product& p) {
   set(CUBLASLT_MATMUL_DESC_TRANSA, first_of(p).operation);
   set(CUBLASLT_MATMUL_DESC_TRANSB, second_of(p).operation);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p));
-  if (p.bias != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
+  if (p.bias.data == nullptr) return description;
+  set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias.data);
+  set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(p.y.dtype));
   return description;
 }
 
@@ -94,9 +99,9 @@ Problem::Problem(const Product& p, const ProblemKey& key, const LtRoom& room)
     : device_(key.device),
       room_(room),
       description_(description_of(p)),
-      a_(layout_of(first_of(p), p.inputs)),
-      b_(layout_of(second_of(p), p.inputs)),
-      y_(layout_of(result_of(p), Precision::f32)),
+      a_(layout_of(first_of(p), inputs_of(p))),
+      b_(layout_of(second_of(p), inputs_of(p))),
+      y_(layout_of(result_of(p), p.y.dtype)),
       algorithms_(ask(key)) {}
 
 std::vector<cublasLtMatmulAlgo_t> Problem::ask(const ProblemKey& key) const {
@@ -120,7 +125,7 @@ bool Problem::run(const Product& p, const cublasLtMatmulAlgo_t& algorithm,
   const float beta = p.accumulate ? 1 : 0;
   const cublasStatus_t status = cublaslt().cublasLtMatmul(
       room_.handle, description_.get(), &p.factor, p.b.data, a_.get(), p.a.data, b_.get(), &beta,
-      p.y, y_.get(), p.y, y_.get(), &algorithm, room_.workspace, kWorkspace, on.stream());
+      p.y.data, y_.get(), p.y.data, y_.get(), &algorithm, room_.workspace, kWorkspace, on.stream());
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
   check(status, "matmul");
   return true;
@@ -136,7 +141,7 @@ void Problem::measure(Product p, const OnDevice& on) {
   measured_ = true;
   Tensor scratch = scratch_for(p, device_);
   if (!scratch) return;
-  p.y = scratch.mutable_data<float>();
+  p.y = scratch;
   std::vector<Trial> trials;
   for (const cublasLtMatmulAlgo_t& algorithm : algorithms_) {
     if (!run(p, algorithm, on)) continue;  // and its kernel is loaded
@@ -156,9 +161,10 @@ void Problem::measure(Product p, const OnDevice& on) {
 
 void Problem::multiply(const Product& p, const OnDevice& on) {
   const std::lock_guard lock(mutex_);
-  if (p.bias != nullptr)
-    check(cublaslt().cublasLtMatmulDescSetAttribute(
-              description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p.bias, sizeof p.bias),
+  if (p.bias.data != nullptr)
+    check(cublaslt().cublasLtMatmulDescSetAttribute(description_.get(),
+                                                    CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p.bias.data,
+                                                    sizeof p.bias.data),
           "matmul attribute");
   ++calls_;
   if (worth_measuring(p)) measure(p, on);

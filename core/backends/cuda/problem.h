@@ -34,7 +34,7 @@ class Problem {
   using Layout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t,
                                  decltype(CublasLt::cublasLtMatrixLayoutDestroy)>;
   static Description description_of(const Product& p);
-  static Layout layout_of(const Stored& s, Precision kept);
+  static Layout layout_of(const Stored& s, Dtype kept);
 
   std::vector<cublasLtMatmulAlgo_t> ask(const ProblemKey& key) const;
   bool worth_measuring(const Product& p) const;

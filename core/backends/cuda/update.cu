@@ -4,7 +4,7 @@
 #include "core/backends/cuda/halves.h"
 #include "core/backends/cuda/launch.cuh"
 #include "core/backends/update_f32.h"
-#include "core/precision.h"
+#include "core/bf16.h"
 
 // Optimizer rules over many parameters by one kernel. Which parameters rides in the kernel's own
 // arguments, as in PyTorch's multi_tensor_apply, so nothing is copied before it starts. In f32: the
@@ -23,7 +23,7 @@ struct Entry {
   float* value;
   const float* grad;
   float *state, *state2;  // velocity; or m and v
-  uint16_t* half;         // the value's copy in bf16, where one is kept
+  Bf16* half;             // the value's copy in bf16, where one is kept
   int64_t count;
   int32_t first_chunk;
   float kept, fresh;  // sgd: of velocity and gradient; adam: size and inv_root
@@ -31,7 +31,7 @@ struct Entry {
 
 __device__ inline void put(const Entry& e, int64_t i, float value) {
   e.value[i] = value;
-  if (e.half != nullptr) e.half[i] = to_bf16(value);
+  if (e.half != nullptr) e.half[i] = Bf16(value);
 }
 
 struct Table {
