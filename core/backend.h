@@ -2,9 +2,8 @@
 // calling thread on its device slice (see DeviceScope). Arguments were checked by ops.h, which is
 // what layers call; outputs are allocated. Activations and their gradients have one type, which is
 // f32, f64 or bf16; beside bf16 the rest is f32. A backend overrides what it supports; the rest
-// says
-// "[name] op is not supported". `reference` is the oracle for all. Legend of shapes: N batch, T
-// time, H W C rows, columns and channels of an image (images are [N,H,W,C], row-major).
+// says "[name] op is not supported". `reference` is the oracle for all. Legend of shapes: N batch,
+// T time, H W C rows, columns and channels of an image (images are [N,H,W,C], row-major).
 #pragma once
 
 #include <functional>
