@@ -17,8 +17,9 @@ Dtype dtype_named(const std::string& name) {
   if (name == #type) return Dtype::type;
   HM_DTYPES(X)
 #undef X
-  throw std::invalid_argument(
-      unknown_name("dtype", name, {"f32", "f64", "i32", "i64", "u8", "bf16"}));
+#define X(type, _) #type,
+  throw std::invalid_argument(unknown_name("dtype", name, {HM_DTYPES(X)}));
+#undef X
 }
 
 // Powers of the factor, and odd sizes between, on which a fit of the others can be judged.

@@ -278,10 +278,11 @@ void run_case(benchmark::State& state, const Case& c, const std::string& samples
   }
 }
 
-std::map<std::string, std::string> context(const LoaderData& data) {
+std::map<std::string, std::string> context(const LoaderData& data, const LoaderRun& run) {
   std::map<std::string, std::string> told = {
       {"loader_data", data.samples().describe()},
       {"loader_sample_bytes", std::to_string(data.sample_bytes())}};
+  if (run.more_us > 0) told["loader_more_us"] = std::to_string(run.more_us);
   if (!data.format().empty()) told["loader_format"] = data.format();
   if (!data.a_file_each()) return told;
   told["loader_files"] = std::to_string(data.listed());
@@ -323,7 +324,7 @@ int run(int argc, char** argv) {
         ->Iterations(1)
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond);
-  add_context(context(data));
+  add_context(context(data, flags.run));
   return run_benchmarks(std::move(words));
 }
 

@@ -1,6 +1,5 @@
 #include "benches/quota_clock.h"
 
-#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <thread>
@@ -14,9 +13,13 @@ constexpr std::chrono::milliseconds kLook(1);
 
 }  // namespace
 
-QuotaClock::QuotaClock(const std::vector<CpuLimit>& limits, const std::string& root) {
-  const auto least = std::ranges::min_element(limits, {}, &CpuLimit::cpus);
-  if (least != limits.end() && !least->group.empty()) file_ = root + least->group + "/cpu.stat";
+QuotaClock::QuotaClock(const CpuLimits& limits, const std::string& root) {
+  auto least = static_cast<double>(limits.allowed.size());
+  for (const CpuLimit& limit : limits.limits) {
+    if (limit.group.empty() || limit.cpus >= least) continue;
+    least = limit.cpus;
+    file_ = root + limit.group + "/cpu.stat";
+  }
 }
 
 std::optional<int64_t> QuotaClock::periods() const {

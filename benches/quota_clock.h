@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "core/cpu_limits.h"
 
@@ -14,10 +13,9 @@ namespace howmany::benches {
 
 class QuotaClock {
  public:
-  // Of the quota that binds most, when one allows fewer cores than the rest does. `root` stands
+  // Of the smallest quota, when it allows fewer cores than there are to run on. `root` stands
   // before its folder.
-  explicit QuotaClock(const std::vector<CpuLimit>& limits = cpu_limits().limits,
-                      const std::string& root = "");
+  explicit QuotaClock(const CpuLimits& limits = cpu_limits(), const std::string& root = "");
 
   bool binds() const { return !file_.empty(); }
   // Periods so far; nothing when the kernel does not tell. It counts on only while cores are used.

@@ -80,6 +80,7 @@ class Loader(programs.TestCase):
         row, = self.rows(*SMALL, "--workers", 1, "--more-us", 5000, "--worker-start", 0.2)
         self.assertLess(row["samples_per_s"], 201)
         self.assertGreater(row["first_batch_s"], 0.2)
+        self.assertEqual(json.loads(self.out.read_text())["context"]["loader_more_us"], "5000")
 
     def test_samples_can_be_made_slower_otherwise_without_workers(self):
         slow, alone = self.rows(*SMALL, "--workers", "1,0", "--more-us", 5000, "--more-alone-us", 20000)

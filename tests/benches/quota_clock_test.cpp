@@ -25,27 +25,32 @@ class UnderAQuota : public testing::Test {
 
   const std::string root_ =
       testing::TempDir() + "howmany-quota-clock-" + std::to_string(::getpid());
-  const CpuLimit affinity_{"affinity mask", 2, "", ""},
-      quota_{"cgroup v1 quota", 1.5, "", "/jobs/7"};
+  static CpuLimits of(std::vector<int> cores, std::vector<CpuLimit> limits) {
+    CpuLimits all;
+    all.allowed = std::move(cores);
+    all.limits = std::move(limits);
+    return all;
+  }
+  const CpuLimit quota_{"cgroup v1 quota", 1.5, "", "/jobs/7"},
+      larger_{"cgroup v1 quota", 1.8, "", "/jobs"}, slurm_{"SLURM_CPUS_PER_TASK", 1, "", ""};
 };
 
-TEST_F(UnderAQuota, ItsPeriodsAreCounted) {
-  const QuotaClock clock({affinity_, quota_}, root_);
+TEST_F(UnderAQuota, ThePeriodsOfTheSmallestAreCounted) {
+  const QuotaClock clock(of({0, 1}, {larger_, quota_}), root_);
   ASSERT_TRUE(clock.binds());
   EXPECT_EQ(clock.periods(), 40);
   tell(41);
   EXPECT_EQ(clock.periods(), 41);
 }
 
-TEST_F(UnderAQuota, AnotherLimitMayBindMore) {
-  const CpuLimit one{"affinity mask", 1, "", ""};
-  EXPECT_FALSE(QuotaClock({one, quota_}, root_).binds());
-  EXPECT_FALSE(QuotaClock({affinity_}, root_).binds());
-  EXPECT_FALSE(QuotaClock({}, root_).binds());
+TEST_F(UnderAQuota, ItBindsWhereThereAreMoreCoresWhateverWasPromisedBeside) {
+  EXPECT_TRUE(QuotaClock(of({0, 1}, {slurm_, quota_}), root_).binds());
+  EXPECT_FALSE(QuotaClock(of({0}, {quota_}), root_).binds());
+  EXPECT_FALSE(QuotaClock(of({0, 1}, {slurm_}), root_).binds());
 }
 
 TEST_F(UnderAQuota, AWaitEndsWithTheLastOfItsPeriods) {
-  const QuotaClock clock({quota_}, root_);
+  const QuotaClock clock(of({0, 1}, {quota_}), root_);
   std::jthread dealing([&] {
     for (int64_t now = 41; now <= 43; ++now) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -57,10 +62,10 @@ TEST_F(UnderAQuota, AWaitEndsWithTheLastOfItsPeriods) {
 }
 
 TEST_F(UnderAQuota, AKernelThatDoesNotTellIsNotWaitedFor) {
-  const QuotaClock clock({quota_}, root_ + "/elsewhere");
+  const QuotaClock clock(of({0, 1}, {quota_}), root_ + "/elsewhere");
   EXPECT_EQ(clock.periods(), std::nullopt);
   EXPECT_FALSE(clock.wait(1, 60));
-  EXPECT_FALSE(QuotaClock({quota_}, root_).wait(1, 0.01)) << "nobody used a core";
+  EXPECT_FALSE(QuotaClock(of({0, 1}, {quota_}), root_).wait(1, 0.01)) << "nobody used a core";
 }
 
 }  // namespace

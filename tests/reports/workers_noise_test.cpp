@@ -74,6 +74,15 @@ TEST(WorkersTurns, AreTakenByThoseThatMayBeTheBest) {
   EXPECT_THAT(next_trials(facts), ElementsAre()) << "now it is told";
 }
 
+TEST(WorkersTurns, FewDoNotRuleANumberOut) {
+  const std::map<int, double> round{{2, 1000}, {3, 930}};
+  WorkersFacts facts = facts_with({{1, 500}, {2, 1000}, {3, 930}});
+  add_rounds(facts, std::vector(9, round));
+  EXPECT_THAT(next_trials(facts), ElementsAre(2, 3)) << "always alike, but of one start each";
+  add_rounds(facts, {round});
+  EXPECT_THAT(next_trials(facts), ElementsAre());
+}
+
 TEST(WorkersTurns, ANewNumberTakesThemWithTheBestSoFar) {
   WorkersFacts facts = facts_with({{2, 1000}});
   EXPECT_THAT(next_trials(facts), ElementsAre(2, 3));
