@@ -1,5 +1,7 @@
 #include "benches/loader_probes.h"
 
+#include <sys/resource.h>
+
 #include <atomic>
 #include <cstring>
 #include <functional>
@@ -30,6 +32,13 @@ Samples time_alone(double budget_s, int fewest, const std::function<void()>& bod
     if (samples.seconds.size() >= 2 && spent > 4 * budget_s) break;
   }
   return samples;
+}
+
+// By the calling thread, to wait: not what the system or a quota took from it.
+int64_t times_core_was_let_go() {
+  rusage use{};
+  ::getrusage(RUSAGE_THREAD, &use);
+  return use.ru_nvcsw;
 }
 
 double mean(const std::vector<double>& values) {
@@ -129,13 +138,16 @@ Probed probe_solo(const LoaderData& data, int64_t batch, double budget_s) {
   loader.start_epoch(0);
   loader.next();
   const StageTimes before = data.stages();
+  const int64_t let_go = times_core_was_let_go();
   Probed probed;
   double call_s = 0, on_core_s = 0;
+  int64_t calls = 0;
   probed.samples = time_alone(budget_s, 6, [&] {
     const Clock::time_point start = Clock::now();
     const double core_start = thread_seconds();
     loader.next();
     call_s += seconds_since(start);
+    ++calls;
     on_core_s += thread_seconds() - core_start;
   });
   const StageTimes stages = data.stages() - before;
@@ -143,6 +155,8 @@ Probed probe_solo(const LoaderData& data, int64_t batch, double budget_s) {
   probed.counters = {{"samples_per_s", 1 / sample_s},
                      {"sample_s", sample_s},
                      {"on_core_s", sample_s * on_core_s / call_s},
+                     {"lets_go_of_core", static_cast<double>(times_core_was_let_go() - let_go) /
+                                             static_cast<double>(calls * batch)},
                      {"sample_bytes", static_cast<double>(data.sample_bytes())}};
   add_stages(stages, call_s, sample_s, probed.counters);
   return probed;

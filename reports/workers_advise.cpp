@@ -12,7 +12,6 @@ namespace howmany {
 namespace {
 
 constexpr double kNearBest = 0.98;  // of the best rate: more workers are not worth it
-constexpr double kFewRounds = 10;   // tell little
 constexpr double kBinding = 1.2;    // a bound this near the best rate is what limits
 constexpr double kIdle = 1.5;       // with the cores' bound this far, they wait
 constexpr double kUneven = 0.3;     // coefficient of variation of batches
@@ -123,11 +122,10 @@ class Advisor {
     return *best_;
   }
 
-  // As long as few rounds tell, more workers have to be shown to pay: by a standard error.
+  // More workers have to be shown to pay, by a standard error: mostly they do a lot, or not at all.
   double doubt(const WorkersPoint& p) const {
     const auto rounds = static_cast<double>(std::min(p.runs.size(), best_->runs.size()));
-    const bool few = rounds >= 2 && rounds < kFewRounds;
-    return few ? std::exp(facts_.spread * std::sqrt(2 / rounds)) : 1;
+    return rounds >= 2 ? std::exp(facts_.spread * std::sqrt(2 / rounds)) : 1;
   }
 
   double sure_rate(const WorkersPoint& p) const { return howmany::sure_rate(p, facts_); }

@@ -69,6 +69,10 @@ double sure_rate(const WorkersPoint& point, const WorkersFacts& facts);
 // more than such numbers do.
 std::vector<int> next_trials(const WorkersFacts& facts);
 
+// Seconds for each of these in their next turns, of so many that are left for all. Numbers of which
+// few rounds tell take what these take, or a share where that is more; the rest makes sure.
+double seconds_in_turn(const WorkersFacts& facts, const std::vector<int>& numbers, double left);
+
 struct WorkersLever {
   std::string what;
   double gain = 1;  // of the samples/s, predicted

@@ -101,6 +101,10 @@ std::vector<WorkerBound> worker_bounds(const LoaderLimits& limits, const LoaderD
   return bounds;
 }
 
+double usable_cores(double measured, const LoaderLimits& limits) {
+  return limits.cores < 1 ? 1 : std::min(measured, limits.cores);
+}
+
 int most_workers(const std::vector<WorkerBound>& bounds) {
   int most = static_cast<int>(kMostWorkers);
   for (const WorkerBound& bound : bounds)

@@ -37,5 +37,8 @@ std::vector<WorkerBound> worker_bounds(const LoaderLimits& limits, const LoaderD
                                        double sample_bytes);
 // The least of the hard ones, at least 0, at most 1024.
 int most_workers(const std::vector<WorkerBound>& bounds);
+// Of the cores that were measured, no more than may be used: where a quota deals them out, what is
+// measured within a period of it is any number. All of less than a core is one thread's worth.
+double usable_cores(double measured, const LoaderLimits& limits);
 
 }  // namespace howmany

@@ -165,6 +165,7 @@ int run_workers(const WorkersArguments& a) {
   WorkersFacts facts = facts_from(a, folder);
   measuring.probe(facts);
   if (measuring.results().interrupted) return kFailed;
+  facts.probes.cores = usable_cores(facts.probes.cores, limits);
   add_python(a, folder, facts, measuring);
   facts.bounds = worker_bounds(limits, facts.asked, facts.probes.sample_bytes);
   measuring.measure_points(facts);

@@ -25,7 +25,7 @@ constexpr double kRunTimeout = 120;  // beyond the timed seconds
 constexpr double kExpectedTrials = 5;
 constexpr double kLeastSeconds = 0.4, kMostSeconds = 5;  // of timed batches in one run
 // Of one run without a demand, as a share of the budget: it is the first, and turns tell the rest.
-constexpr double kShare = 0.04, kMostAlone = 1, kShareOfNew = 0.2;
+constexpr double kShare = 0.04, kMostAlone = 1;
 constexpr double kLeastTurns = 1;   // seconds of each number
 constexpr double kStart = 0.5;      // seconds of a program beside what it times
 constexpr double kColdSeconds = 1;  // left for files not in memory
@@ -211,7 +211,7 @@ struct LoaderMeasuring::State {
   std::string time_left() const { return format_seconds(std::max(0.0, std::round(left()))); }
 
   bool measure_in_turn(WorkersFacts& facts, const std::vector<int>& numbers) {
-    const double each = seconds_in_turn(facts, numbers);
+    const double each = seconds_in_turn(facts, numbers, left() - cold_seconds(facts) - kStart);
     if (each < kLeastTurns && !facts.points.empty()) return false;
     std::vector<std::string> more = options(facts, numbers);
     more.push_back("--in-turn");
@@ -228,18 +228,6 @@ struct LoaderMeasuring::State {
     for (const int workers : numbers)
       if (point_at(facts, workers) == nullptr) any = measure_alone(facts, workers) || any;
     return any;
-  }
-
-  // What few rounds tell of takes a share of the time that is left, and the rest makes sure.
-  double seconds_in_turn(const WorkersFacts& facts, const std::vector<int>& numbers) const {
-    const bool known = std::ranges::all_of(numbers, [&](int workers) {
-      const WorkersPoint* point = point_at(facts, workers);
-      return point != nullptr && point->runs.size() >= kFewTurns;
-    });
-    const double room = left() - cold_seconds(facts) - kStart;
-    const double least = kLeastTurns * static_cast<double>(numbers.size());
-    const double part = known || !facts.wanted.empty() ? room : kShareOfNew * room;
-    return std::min(std::max(least, part), room) / static_cast<double>(numbers.size());
   }
 
   // Returns whether anything was.

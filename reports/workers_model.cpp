@@ -17,6 +17,7 @@ constexpr double kSharpness = 5;  // of the corner between two bounds: measured 
 constexpr double kMostCores = 4096;
 constexpr int kReplayed = 2000;      // batches
 constexpr double kStillGains = 1.5;  // from twice the threads that read
+constexpr double kLetsGo = 0.5;      // times a sample
 constexpr double kWaits = 0.2;       // of a sample's time
 
 double counter(const BenchRow& row, const char* name, double otherwise = 0) {
@@ -82,9 +83,12 @@ LoaderProbes probes_from(const BenchFile& file, const std::vector<SampleLine>& s
   probes.decode_s = counter(solo, "decode_s");
   probes.transform_s = counter(solo, "transform_s");
   probes.rest_s = counter(solo, "rest_s");
-  // A core that others have part of looks like waiting too: only reading waits for storage.
+  // A core that others have part of, or a quota takes away, looks like waiting too: only reading
+  // waits for storage, and lets go of the core.
   const double waiting = probes.sample_s - counter(solo, "on_core_s", probes.sample_s);
-  if (waiting > kWaits * probes.sample_s) probes.waiting_s = std::min(waiting, probes.read_s);
+  const bool lets_go = counter(solo, "lets_go_of_core", 1) > kLetsGo;
+  if (lets_go && waiting > kWaits * probes.sample_s)
+    probes.waiting_s = std::min(waiting, probes.read_s);
   probes.file_bytes = counter(solo, "file_bytes");
   probes.pixels = counter(solo, "pixels");
   probes.sample_bytes = counter(solo, "sample_bytes");

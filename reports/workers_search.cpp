@@ -9,10 +9,12 @@ namespace howmany {
 namespace {
 
 constexpr size_t kMostPoints = 8, kMostTurns = 200;
-constexpr double kNoGain = 0.015;    // of the rate, from more workers
-constexpr double kNearBest = 0.98;   // of the best rate
-constexpr double kContends = 0.8;    // of the best rate, of a number that was measured alone
-constexpr double kFewContend = 0.9;  // and of one in few rounds
+constexpr double kShareOfNew = 0.2;     // of the time that is left
+constexpr double kFewRoundsTake = 1.6;  // seconds of a loader, with its start
+constexpr double kNoGain = 0.015;       // of the rate, from more workers
+constexpr double kNearBest = 0.98;      // of the best rate
+constexpr double kContends = 0.8;       // of the best rate, of a number that was measured alone
+constexpr double kFewContend = 0.9;     // and of one in few rounds
 // Of the best predicted rate. The model rounds its corners: as many workers as cores make 0.87.
 constexpr double kPredictedKnee = 0.85, kPredictedNear = 0.95;
 
@@ -212,6 +214,16 @@ std::vector<int> next_trials(const WorkersFacts& facts) {
     if (const auto next = next_new(facts)) return with_best(facts, *next);
   const bool paced = facts.asked.demand > 0 && !facts.wanted.empty();
   return paced || fed(facts) ? std::vector<int>() : contenders(facts, kMostTurns);
+}
+
+double seconds_in_turn(const WorkersFacts& facts, const std::vector<int>& numbers, double left) {
+  const auto count = static_cast<double>(numbers.size());
+  const bool known = std::ranges::all_of(numbers, [&](int workers) {
+    const WorkersPoint* point = point_at(facts, workers);
+    return point != nullptr && point->runs.size() >= kFewTurns;
+  });
+  if (known || !facts.wanted.empty()) return left / count;
+  return std::min(left, std::max(kShareOfNew * left, kFewRoundsTake * count)) / count;
 }
 
 }  // namespace howmany

@@ -59,6 +59,17 @@ TEST(WorkerBounds, CoresBoundSoftlyAndAreShared) {
   EXPECT_EQ(bound(worker_bounds(half, {}, kSample), "cores").most, 1);
 }
 
+TEST(WorkerBounds, NoMoreCoresAreUsedThanTheQuotaHas) {
+  LoaderLimits limits = roomy();
+  EXPECT_EQ(usable_cores(7.6, limits), 7.6);
+  limits.cores = 1.5;
+  EXPECT_EQ(usable_cores(4.1, limits), 1.5);
+  EXPECT_EQ(usable_cores(0.9, limits), 0.9);
+  limits.cores = 0.5;
+  EXPECT_EQ(usable_cores(8, limits), 1) << "one thread has all of it";
+  EXPECT_EQ(usable_cores(0.2, limits), 1);
+}
+
 TEST(WorkerBounds, DescriptorsMemoryAndProcessesBound) {
   LoaderLimits limits = roomy();
   limits.descriptors = 100;

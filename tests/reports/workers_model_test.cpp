@@ -65,9 +65,10 @@ TEST(WorkersModel, ProbesThatFailedAreToldByName) {
 }
 
 // The probes of one worker with one number changed.
-LoaderProbes with_solo(const char* counter, double value) {
+LoaderProbes with_solo(const char* counter, double value, double lets_go = 1.2) {
   nlohmann::json json = nlohmann::json::parse(kLoaderProbes);
   json["benchmarks"][0][counter] = value;
+  json["benchmarks"][0]["lets_go_of_core"] = lets_go;
   json["benchmarks"][0]["read_s"] = 1e-3;
   SampleLine line;
   line.name = "loader/probe/solo/batch:64";
@@ -86,6 +87,11 @@ TEST(WorkersModel, WaitingForStorageKeepsNoCoreBusy) {
 TEST(WorkersModel, ACoreSharedWithOthersIsNotWaitingForStorage) {
   EXPECT_DOUBLE_EQ(with_solo("on_core_s", 1.7e-3).waiting_s, 0);
   EXPECT_DOUBLE_EQ(with_solo("on_core_s", 0.2e-3).waiting_s, 1e-3);  // no more than reading took
+}
+
+TEST(WorkersModel, ACoreThatAQuotaTakesAwayIsNotWaitingForStorage) {
+  EXPECT_DOUBLE_EQ(with_solo("on_core_s", 1e-3, 0.2).waiting_s, 0);
+  EXPECT_DOUBLE_EQ(with_solo("on_core_s", 1e-3, 0.9).waiting_s, 1e-3);
 }
 
 TEST(WorkersModel, StorageThatStillGainsFromMoreThreadsHasNoBoundYet) {

@@ -83,6 +83,18 @@ TEST(WorkersTurns, FewDoNotRuleANumberOut) {
   EXPECT_THAT(next_trials(facts), ElementsAre());
 }
 
+TEST(WorkersTurns, OfNumbersThatAreNewLeaveTimeToMakeSure) {
+  WorkersFacts facts = facts_with({{2, 1000}, {3, 930}});
+  EXPECT_DOUBLE_EQ(seconds_in_turn(facts, {2, 3}, 60), 6) << "a fifth, each its half";
+  EXPECT_DOUBLE_EQ(seconds_in_turn(facts, {2, 3}, 8), 1.6) << "ten rounds and a start";
+  EXPECT_DOUBLE_EQ(seconds_in_turn(facts, {2, 3}, 2), 1) << "there is no more";
+  add_rounds(facts, std::vector(10, std::map<int, double>{{2, 1000}, {3, 930}}));
+  EXPECT_DOUBLE_EQ(seconds_in_turn(facts, {2, 3}, 8), 4) << "now they are known";
+  EXPECT_DOUBLE_EQ(seconds_in_turn(facts, {2, 4}, 8), 1.6) << "one is not";
+  facts.wanted = {2, 4};
+  EXPECT_DOUBLE_EQ(seconds_in_turn(facts, {2, 4}, 8), 4) << "nothing else is to be measured";
+}
+
 TEST(WorkersTurns, ANewNumberTakesThemWithTheBestSoFar) {
   WorkersFacts facts = facts_with({{2, 1000}});
   EXPECT_THAT(next_trials(facts), ElementsAre(2, 3));
