@@ -55,7 +55,8 @@ void add_own_flags(CLI::App& app, BackendFlags& flags) {
   app.add_option("--timeout", flags.work.timeout_seconds, "seconds a rank waits for the others")
       ->check(CLI::Range(0.1, 86'400.0));
   app.add_option("--cores-per-device", flags.work.cores_per_device)->check(CLI::PositiveNumber);
-  app.add_flag("--oversubscribe", flags.work.oversubscribe, "allow devices that share cores");
+  app.add_flag("--oversubscribe", flags.work.oversubscribe,
+               "allow devices that share cores, and ranks that share a GPU");
 }
 
 struct Outcome {
@@ -102,17 +103,12 @@ Outcome measure(const BackendCase& c, Comm& comm, Schedule& schedule, int least_
   return outcome;
 }
 
-std::vector<std::string> marks_of(const BackendCase& c) {
-  return oversubscribed(c.work.devices_together()) ? std::vector<std::string>{"oversubscribed"}
-                                                   : std::vector<std::string>{};
-}
-
 void keep_samples(const BackendCase& c, const BackendFlags& flags, const CollectiveTimes& times) {
   const auto append = [&](const Samples& samples, const char* timing) {
     if (samples.seconds.empty()) return;
     append_samples(flags.samples, {.name = c.name,
                                    .samples = samples,
-                                   .flags = marks_of(c),
+                                   .flags = marks_of(c.work),
                                    .parameters = {{"op", c.op},
                                                   {"backend", c.work.backend},
                                                   {"dtype", std::string(name_of(c.dtype))},
@@ -141,7 +137,7 @@ void report_collective(benchmark::State& state, const BackendCase& c,
     if (factor) counters["pipelined_busbw_bytes_per_s"] = *factor * bytes / each;
   }
   report(state, times.isolated, counters);
-  std::vector<std::string> words = marks_of(c);
+  std::vector<std::string> words = marks_of(c.work);
   if (!factor) words.push_back("busbw is not defined for one rank");
   state.SetLabel(fmt::format("{}", fmt::join(words, "; ")));
 }

@@ -1,8 +1,12 @@
 // Operations and whole training steps against their floor: FLOP over the machine's own GEMM rate,
-// or bytes over its copy rate, both measured first with the same cores. A convolution counts the
-// multiplications of its direct form, so Winograd's may come out above 1.
+// or bytes over its copy rate, both measured first with the same cores, or on the same GPU. A
+// convolution counts the multiplications of its direct form, so Winograd's may come out above 1.
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <set>
@@ -14,7 +18,10 @@
 #include "core/copy.h"
 #include "core/device.h"
 #include "core/error.h"
+#include "core/gpu.h"
 #include "core/ops.h"
+#include "core/precision.h"
+#include "core/rng.h"
 
 namespace howmany::benches {
 namespace {
@@ -35,14 +42,17 @@ struct Rates {
   double gemm_flop_per_s = 0, copy_bytes_per_s = 0;
 };
 
+void keep_best(Rates& rates, double flop, double seconds) {
+  rates.gemm_flop_per_s = std::max(rates.gemm_flop_per_s, flop / seconds);
+}
+double flop_of(int64_t n) { return 2 * static_cast<double>(n * n) * static_cast<double>(n); }
+
 // The best of square products, and of a copy far larger than the caches (bytes read plus written).
-Rates measure_rates(int threads) {
+Rates measure_cpu(int threads) {
   Rates rates;
   for (const int64_t n : {1024, 2048}) {
     const Tensor a = Tensor::full({n, n}, 0.5), b = Tensor::full({n, n}, 0.25);
-    const double flop = 2 * static_cast<double>(n * n) * static_cast<double>(n);
-    const double best = best_seconds(8, [&] { ops::matmul(a, b); });
-    rates.gemm_flop_per_s = std::max(rates.gemm_flop_per_s, flop / best);
+    keep_best(rates, flop_of(n), best_seconds(8, [&] { ops::matmul(a, b); }));
   }
   constexpr size_t kBytes = size_t{256} << 20;
   std::vector<char> from(kBytes, 1), to(kBytes);
@@ -53,6 +63,38 @@ Rates measure_rates(int threads) {
       team.emplace_back([&, at] { copy_host(to.data() + at, from.data() + at, part); });
   });
   rates.copy_bytes_per_s = 2 * static_cast<double>(kBytes) / best;
+  return rates;
+}
+
+// Seconds of one of so many, asked for together, by the GPU's clock.
+double seconds_on_gpu(int gpu, int together, const std::function<void()>& body) {
+  const gpu::Moment begin(gpu);
+  for (int i = 0; i < together; ++i) body();
+  return gpu::Moment(gpu).seconds_since(begin) / together;
+}
+
+// The same on a GPU, products as layers ask for them, in the thread's precision: of drawn values,
+// since a chip's clock depends on what it multiplies.
+Rates measure_gpu(Device device) {
+  Rates rates;
+  constexpr int kTimes = 8, kTogether = 5;
+  const auto best = [&](const std::function<void()>& body) {
+    double least = std::numeric_limits<double>::max();
+    body();
+    for (int i = 0; i < kTimes; ++i)
+      least = std::min(least, seconds_on_gpu(device.index, kTogether, body));
+    return least;
+  };
+  for (const int64_t n : {4096, 8192}) {
+    Tensor drawn = Tensor::empty({n, n});
+    fill_normal(drawn, 0, 1, Rng(1));
+    const Tensor w = drawn.to(device), x = ops::stored(w);
+    keep_best(rates, flop_of(n), best([&] { ops::linear(x, w, {}, Activation::none); }));
+  }
+  constexpr int64_t kBytes = int64_t{1} << 30;
+  const Tensor from = Tensor::zeros({kBytes}, Dtype::u8, device);
+  Tensor to = Tensor::zeros({kBytes}, Dtype::u8, device);
+  rates.copy_bytes_per_s = 2 * static_cast<double>(kBytes) / best([&] { to.copy_from(from); });
   return rates;
 }
 
@@ -75,22 +117,44 @@ std::map<std::string, double> counters(const CoreCase& c, const Rates& rates, do
 
 struct Options {
   TimingOptions timing;
-  std::string samples;
+  std::string samples, device;
+  Precision precision = Precision::f32;
 };
 
-// One case on one set of cores.
+// Short work of a GPU is asked for several times together, so that the host stays ahead of it.
+Samples time_case(Comm& alone, const TimingOptions& options, Device device,
+                  const std::function<void()>& body) {
+  if (device.type == DeviceType::cpu) return time_iterations(alone, options, body);
+  constexpr double kLeast = 1e-3;
+  const double once = seconds_on_gpu(device.index, 10, body);
+  const int together = std::clamp(static_cast<int>(std::ceil(kLeast / once)), 1, 1000);
+  Samples samples = time_on_gpu(alone, options, device.index, [&] {
+    for (int i = 0; i < together; ++i) body();
+  });
+  for (double& seconds : samples.seconds) seconds /= together;
+  return samples;
+}
+
+// One case on one set of cores, or one GPU.
 struct Run {
   CoreCase what;
-  int threads = 1;
+  Device device;
+  int threads = 1;  // of a CPU device
   Rates rates;
   Options options;
 
-  std::string name() const { return fmt::format("core/{}/threads:{}", what.name, threads); }
+  std::string name() const {
+    if (device.type == DeviceType::cpu)
+      return fmt::format("core/{}/threads:{}", what.name, threads);
+    return fmt::format("core/{}/device:{}/precision:{}", what.name, device.str(),
+                       name_of(options.precision));
+  }
   void operator()(benchmark::State& state) const try {
     configure_cpu_devices({.cores_per_device = threads});
     launch_threads(1, [&](Comm& alone) {
-      const DeviceScope on(Device{});
-      const Samples samples = time_iterations(alone, options.timing, what.make());
+      const DeviceScope on(device);
+      const PrecisionScope precision(options.precision);
+      const Samples samples = time_case(alone, options.timing, device, what.make());
       report(state, samples, counters(what, rates, quantile(samples.seconds, 0.5)));
       SampleLine line;
       line.name = name();
@@ -102,23 +166,41 @@ struct Run {
   }
 };
 
-void add_benchmarks(int threads, const Options& options,
+void add_benchmarks(Device device, int threads, const Options& options,
                     std::map<std::string, std::string>& context) {
+  const bool on_cpu = device.type == DeviceType::cpu;
   configure_cpu_devices({.cores_per_device = threads});
-  Rates rates;
-  {
-    const DeviceScope on(Device{});
-    rates = measure_rates(threads);
-  }
-  const std::string suffix = fmt::format("_threads_{}", threads);
+  const DeviceScope on(device);
+  const PrecisionScope precision(options.precision);
+  const Rates rates = on_cpu ? measure_cpu(threads) : measure_gpu(device);
+  const std::string suffix =
+      on_cpu ? fmt::format("_threads_{}", threads) : fmt::format("_{}", name_of(options.precision));
   context["gemm_flop_per_s" + suffix] = fmt::format("{:.4g}", rates.gemm_flop_per_s);
   context["copy_bytes_per_s" + suffix] = fmt::format("{:.4g}", rates.copy_bytes_per_s);
-  for (const auto& cases : {step_cases(), operation_cases()})
+  const CorePlace place = place_on(device);
+  for (const auto& cases : {step_cases(place), operation_cases(place)})
     for (const CoreCase& c : cases) {
-      const Run run{c, threads, rates, options};
+      const Run run{c, device, threads, rates, options};
       benchmark::RegisterBenchmark(run.name().c_str(), run)->Iterations(1)->UseManualTime();
     }
 }
+
+void add_gpu(const Options& options, std::map<std::string, std::string>& context) {
+  const Device device = Device::parse(options.device);
+  HM_REQUIRE(device.type == DeviceType::cuda,
+             "--device is a GPU, like cuda:0; {} is measured without", device.str());
+  HM_REQUIRE(device.index<gpu::count(), "--device {}: {}", device.str(), gpu::count()> 0
+                 ? fmt::format("{} GPUs are here", gpu::count())
+                 : gpu::unavailable());
+  check_precision(options.precision, {&device, 1});
+  add_benchmarks(device, cpu_limits().usable, options, context);
+}
+
+constexpr const char* kExamples = R"(Examples:
+  core_bench                                              this CPU, by one core and by all
+  core_bench --benchmark_filter=step/resnet18             one of its training steps
+  core_bench --device cuda:0 --precision bf16             a GPU, against its own rates in bf16
+Exit codes: 0 measured, 2 bad usage, 3 a measurement failed (the others are kept).)";
 
 int run(int argc, char** argv) {
   Options options;
@@ -128,12 +210,21 @@ int run(int argc, char** argv) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--samples", options.samples, "Append every sample to this file, a line each");
+  app.add_option("--device", options.device, "A GPU, cuda:0 (default: CPU cores, one and all)");
+  app.add_option_function<std::string>(
+         "--precision", [&](const std::string& name) { options.precision = precision_named(name); },
+         fmt::format("Of a GPU: {}", fmt::join(precision_names(), ", ")))
+      ->default_str("f32");
+  app.footer(kExamples);
   std::vector<std::string> words = parse(app, argc, argv);
   words.insert(words.begin(), argv[0]);
 
   std::map<std::string, std::string> context;
+  const Device cpu;
+  check_precision(options.device.empty() ? options.precision : Precision::f32, {&cpu, 1});
+  if (!options.device.empty()) add_gpu(options, context);
   for (const int threads : std::set<int>{1, cpu_limits().usable})
-    add_benchmarks(threads, options, context);
+    if (options.device.empty()) add_benchmarks(cpu, threads, options, context);
   add_context(context);
   return run_benchmarks(std::move(words));
 }

@@ -1,38 +1,15 @@
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "benches/core_cases.h"
+#include "benches/core_check.h"
 #include "core/error.h"
 #include "core/ops.h"
 #include "core/profile/recorder.h"
-#include "core/rng.h"
 
 namespace howmany::benches {
 namespace {
-
-using Tensors = std::vector<Tensor>;
-
-Tensor normal(const Shape& shape, const char* name) {
-  Tensor t = Tensor::empty(shape);
-  fill_normal(t, 0, 1, Rng(1, stream_of(name)));
-  return t;
-}
-
-double dot(const Tensor& a, const Tensor& b) {
-  double sum = 0;
-  for (int64_t i = 0; i < a.numel(); ++i)
-    sum += static_cast<double>(a.data<float>()[i]) * static_cast<double>(b.data<float>()[i]);
-  return sum;
-}
-
-double rms(const Tensor& t) {
-  return std::sqrt(dot(t, t) / static_cast<double>(std::max<int64_t>(t.numel(), 1)));
-}
-
-void expect_close(const std::string& what, double got, double want, double tolerance) {
-  HM_ENSURE(std::abs(got - want) <= tolerance, "[core_bench] {} is {}, expected {} within {}", what,
-            got, want, tolerance);
-}
 
 // y [M,N] = x [M,K] w^T, with and without what a linear layer adds; w [N,K].
 struct Linear {
@@ -42,7 +19,8 @@ struct Linear {
 };
 
 // A few elements of y against their sums.
-void check_linear(const Tensor& x, const Tensor& w, const Tensor& y) {
+void check_linear(const Tensor& input, const Tensor& weights, const Tensor& result) {
+  const Tensor x = on_host(input), w = on_host(weights), y = on_host(result);
   const int64_t k = x.shape()[1], n = y.shape()[1];
   for (int64_t at = 0; at < y.numel(); at += y.numel() / 61 + 1) {
     double sum = 0;
@@ -61,19 +39,19 @@ void check_adjoint(const Tensor& y, const Tensor& x, const Tensor& dx, const Ten
   expect_close("w . dw", dot(w, dw), want, 1e-4 * want);
 }
 
-std::vector<CoreCase> linear_cases(const Linear& s) {
+std::vector<CoreCase> linear_cases(const Linear& s, Device device) {
   CoreCase forward{.name = s.name() + "/forward", .flop = s.flop()};
-  forward.make = [s]() -> std::function<void()> {
-    const Tensor x = normal({s.m, s.k}, "x"), w = normal({s.n, s.k}, "w"),
-                 bias = Tensor::zeros({s.n});
+  forward.make = [s, device]() -> std::function<void()> {
+    const Tensor x = activation({s.m, s.k}, "x", device), w = normal({s.n, s.k}, "w", device),
+                 bias = Tensor::zeros({s.n}, Dtype::f32, device);
     check_linear(x, w, ops::linear(x, w, bias, Activation::relu));
     return [=] { ops::linear(x, w, bias, Activation::relu); };
   };
   CoreCase backward{.name = s.name() + "/backward", .flop = 2 * s.flop()};
-  backward.make = [s]() -> std::function<void()> {
-    const Tensor x = normal({s.m, s.k}, "x"), w = normal({s.n, s.k}, "w");
+  backward.make = [s, device]() -> std::function<void()> {
+    const Tensor x = activation({s.m, s.k}, "x", device), w = normal({s.n, s.k}, "w", device);
     const Tensor y = ops::linear(x, w, {}, Activation::relu);
-    const Tensor dw = Tensor::empty(w.shape()), dbias = Tensor::empty({s.n});
+    const Tensor dw = room(w), dbias = Tensor::empty({s.n}, Dtype::f32, device);
     const auto run = [=] {
       return ops::linear_backward(x, w, y, y, Activation::relu, true, {dw}, {dbias});
     };
@@ -87,7 +65,7 @@ std::vector<CoreCase> linear_cases(const Linear& s) {
 struct Conv {
   int64_t in, out, image;
   Window window;
-  int64_t batch = 32;
+  int64_t batch;
   Shape x() const { return {batch, image, image, in}; }
   Shape w() const { return {out, window.size, window.size, in}; }
   std::string name() const {
@@ -116,20 +94,24 @@ double conv_element(const Tensor& x, const Tensor& w, Window window, const Shape
   return sum;
 }
 
-std::vector<CoreCase> conv_cases(const Conv& s) {
+void check_conv(const Tensor& input, const Tensor& weights, Window window, const Tensor& result) {
+  const Tensor x = on_host(input), w = on_host(weights), y = on_host(result);
+  for (int64_t at = 0; at < y.numel(); at += y.numel() / 61 + 1)
+    expect_close("conv2d", y.data<float>()[at], conv_element(x, w, window, y.shape(), at),
+                 2e-4 * std::sqrt(w.shape().row_numel()));
+}
+
+std::vector<CoreCase> conv_cases(const Conv& s, Device device) {
   CoreCase forward{.name = s.name() + "/forward", .flop = s.flop()};
-  forward.make = [s]() -> std::function<void()> {
-    const Tensor x = normal(s.x(), "x"), w = normal(s.w(), "w");
-    const Tensor y = ops::conv2d(x, w, {}, s.window);
-    for (int64_t at = 0; at < y.numel(); at += y.numel() / 61 + 1)
-      expect_close("conv2d", y.data<float>()[at], conv_element(x, w, s.window, y.shape(), at),
-                   2e-4 * std::sqrt(s.w().row_numel()));
+  forward.make = [s, device]() -> std::function<void()> {
+    const Tensor x = activation(s.x(), "x", device), w = normal(s.w(), "w", device);
+    check_conv(x, w, s.window, ops::conv2d(x, w, {}, s.window));
     return [=] { ops::conv2d(x, w, {}, s.window); };
   };
   CoreCase backward{.name = s.name() + "/backward", .flop = 2 * s.flop()};
-  backward.make = [s]() -> std::function<void()> {
-    const Tensor x = normal(s.x(), "x"), w = normal(s.w(), "w");
-    const Tensor y = ops::conv2d(x, w, {}, s.window), dw = Tensor::empty(w.shape());
+  backward.make = [s, device]() -> std::function<void()> {
+    const Tensor x = activation(s.x(), "x", device), w = normal(s.w(), "w", device);
+    const Tensor y = ops::conv2d(x, w, {}, s.window), dw = room(w);
     const auto run = [=] { return ops::conv2d_backward(x, w, y, s.window, true, {dw}, {}); };
     const Tensor dx = run();
     check_adjoint(y, x, dx, w, dw);
@@ -138,39 +120,16 @@ std::vector<CoreCase> conv_cases(const Conv& s) {
   return {forward, backward};
 }
 
-// Checked against the reference on the same inputs.
-std::function<std::function<void()>()> checked(const std::string& name,
-                                               const std::function<Tensors()>& inputs,
-                                               const std::function<Tensors(Tensors&)>& run) {
-  return [=]() -> std::function<void()> {
-    Tensors in = inputs(), same = inputs();
-    const Tensors got = run(in);
-    const BackendScope scope(backend_named("reference"));
-    const Tensors want = run(same);
-    for (size_t i = 0; i < got.size(); ++i) {
-      Tensor off = got[i].clone();
-      ops::axpy(-1, want[i], off);
-      expect_close(name, rms(off), 0, 1e-4 * rms(want[i]));
-    }
-    return [in, run]() mutable { run(in); };
-  };
-}
-
-// An operation bound by memory.
-CoreCase memory_case(const std::string& name, const std::function<Tensors()>& inputs, double bytes,
-                     const std::function<Tensors(Tensors&)>& run) {
-  return {.name = name, .bytes = bytes, .make = checked(name, inputs, run)};
-}
-
-// Causal, and few enough rows that the reference does not keep one waiting.
-std::vector<CoreCase> attention_cases(int64_t samples, int64_t times, int64_t heads) {
+// Causal, and few enough rows that the check does not keep one waiting.
+std::vector<CoreCase> attention_cases(int64_t samples, int64_t times, const CorePlace& place) {
+  const int64_t heads = place.heads;
   const Shape qkv{samples, times, 3 * 64 * heads}, y{samples, times, 64 * heads};
   const Heads how{heads, true};
   const std::string name = fmt::format("attention/{}x{}/heads:{}x64", samples, times, heads);
   const double flop = ops::attention_flop(qkv, how);
   const auto forward = [=](Tensors& t) { return Tensors{ops::attention(t[0], how).y}; };
-  const auto inputs = [=] {
-    Tensors t{normal(qkv, "qkv"), normal(y, "dy")};
+  const auto inputs = [=](Device device) {
+    Tensors t{activation(qkv, "qkv", device), activation(y, "dy", device)};
     const ops::Attended out = ops::attention(t[0], how);
     t.insert(t.end(), {out.y, out.lse});
     return t;
@@ -178,76 +137,12 @@ std::vector<CoreCase> attention_cases(int64_t samples, int64_t times, int64_t he
   const auto backward = [=](Tensors& t) {
     return Tensors{ops::attention_backward(t[0], {t[2], t[3]}, t[1], how)};
   };
-  return {{.name = name + "/forward", .flop = flop, .make = checked(name, inputs, forward)},
-          {.name = name + "/backward", .flop = 2 * flop, .make = checked(name, inputs, backward)}};
-}
-
-std::vector<CoreCase> memory_cases() {
-  const Shape image{32, 56, 56, 64}, channels{64}, rows{4096, 1024}, width{1024};
-  const double size = 4 * static_cast<double>(image.numel());
-  const double text = 4 * static_cast<double>(rows.numel());
-  const auto norm = [=] {
-    return Tensors{normal(image, "x"),        normal(image, "dy"),     normal(channels, "scale"),
-                   normal(channels, "shift"), Tensor::zeros(channels), Tensor::full(channels, 1)};
-  };
-  const auto batchnorm = [](Tensors& t) {
-    BatchNormState state{.running_mean = t[4], .running_var = t[5]};
-    return ops::batchnorm(t[0], t[2], t[3], Activation::relu, state);
-  };
-  std::vector<CoreCase> cases;
-  cases.push_back(memory_case("batchnorm_relu/32x56x56x64/forward", norm, 2 * size,
-                              [=](Tensors& t) { return Tensors{batchnorm(t).y}; }));
-  cases.push_back(memory_case(
-      "batchnorm_relu/32x56x56x64/backward",
-      [=] {
-        Tensors t = norm();
-        const ops::Normalized n = batchnorm(t);
-        t.insert(t.end(), {n.y, n.mean, n.inv_std});
-        return t;
-      },
-      3 * size,
-      [](Tensors& t) {
-        const Tensor dscale = Tensor::empty(t[2].shape()), dshift = Tensor::empty(t[2].shape());
-        return Tensors{ops::batchnorm_backward(t[0], t[2], t[3], {t[6], t[7], t[8]}, t[1],
-                                               Activation::relu, {dscale}, {dshift})};
-      }));
-  const auto two = [=] { return Tensors{normal(image, "a"), normal(image, "b")}; };
-  cases.push_back(memory_case("add_relu/32x56x56x64", two, 3 * size, [](Tensors& t) {
-    return Tensors{ops::add(t[0], t[1], Activation::relu)};
-  }));
-  cases.push_back(memory_case("relu/32x56x56x64/backward", two, 3 * size, [](Tensors& t) {
-    return Tensors{ops::activation_backward(t[0], t[1], Activation::relu)};
-  }));
-  cases.push_back(memory_case(
-      "gelu/4096x1024/forward", [=] { return Tensors{normal(rows, "x")}; }, 2 * text,
-      [](Tensors& t) { return Tensors{ops::activation(t[0], Activation::gelu)}; }));
-  cases.push_back(memory_case(
-      "layernorm/4096x1024/forward",
-      [=] {
-        return Tensors{normal(rows, "x"), normal(width, "scale"), normal(width, "shift")};
-      },
-      2 * text, [](Tensors& t) { return Tensors{ops::layernorm(t[0], t[1], t[2], 1e-5).y}; }));
-  cases.push_back(memory_case(
-      "dropout/4096x1024", [=] { return Tensors{normal(rows, "x")}; }, 2 * text,
-      [](Tensors& t) { return Tensors{ops::dropout(t[0], 0.1, {.seed = 1})}; }));
-  const Window window{3, 2, 1};
-  const double pooled = size / 4 * 2;  // y and the winners
-  cases.push_back(memory_case(
-      "max_pool/32x56x56x64-3x3/stride:2/forward", [=] { return Tensors{normal(image, "x")}; },
-      size + pooled, [=](Tensors& t) { return Tensors{ops::max_pool(t[0], window).y}; }));
-  cases.push_back(memory_case(
-      "sgd/4096x4096",
-      [] {
-        const Shape w{4096, 4096};
-        return Tensors{normal(w, "w"), normal(w, "g"), normal(w, "v")};
-      },
-      5.0 * 4 * 4096 * 4096,
-      [](Tensors& t) {
-        SgdParam w{t[0], t[1], t[2]};
-        backend_for(t[0]).sgd({&w, 1}, {.lr = 1e-4, .momentum = 0.9});
-        return Tensors{t[0], t[2]};
-      }));
-  return cases;
+  return {{.name = name + "/forward",
+           .flop = flop,
+           .make = checked(name, place.device, inputs, forward)},
+          {.name = name + "/backward",
+           .flop = 2 * flop,
+           .make = checked(name, place.device, inputs, backward)}};
 }
 
 // What ranges cost where nobody records and where somebody does; a sample is one range. Starting
@@ -269,24 +164,43 @@ std::vector<CoreCase> range_cases() {
 
 }  // namespace
 
-std::vector<CoreCase> operation_cases() {
-  std::vector<CoreCase> cases = memory_cases();
+CorePlace place_on(Device device) {
+  CorePlace place;
+  place.device = device;
+  if (device.type == DeviceType::cpu) return place;
+  place.image = {256, 56, 56, 64};
+  place.rows = {1 << 15, 1024};
+  place.parameters = 8192;
+  place.linear_batches = {8192};
+  place.conv_batch = 256;
+  place.attended = {{8, 1024}};
+  place.heads = 16;
+  const std::string stack = "gpt2:width=1024,layers=8,heads=16,length=1024";
+  place.steps = {{"mlp", 512}, {"mlp", 8192}, {"resnet18", 256}, {stack, 8}};
+  place.updates = {{"sgd", "resnet18"}, {"adamw", "resnet18"}, {"adamw", stack}};
+  return place;
+}
+
+std::vector<CoreCase> operation_cases(const CorePlace& place) {
+  std::vector<CoreCase> cases = memory_cases(place);
   const auto add = [&](std::vector<CoreCase> more) {
     std::ranges::move(more, std::back_inserter(cases));
   };
   for (const auto& [k, n] : {std::pair{1024, 4096}, {4096, 4096}, {4096, 1000}})
-    for (const int64_t batch : {128, 512}) add(linear_cases({batch, k, n}));
-  for (const auto& [samples, times] : {std::pair{16, 128}, {1, 1024}})
-    add(attention_cases(samples, times, 4));
-  add(range_cases());
+    for (const int64_t batch : place.linear_batches) add(linear_cases({batch, k, n}, place.device));
+  for (const auto& [samples, times] : place.attended) add(attention_cases(samples, times, place));
+  if (place.device.type == DeviceType::cpu) add(range_cases());
+  const auto conv = [&](int64_t in, int64_t out, int64_t image, Window window) {
+    add(conv_cases({in, out, image, window, place.conv_batch}, place.device));
+  };
   const Window same{3, 1, 1}, half{3, 2, 1}, shortcut{1, 2, 0};
-  add(conv_cases({3, 64, 224, {7, 2, 3}}));  // resnet18's
-  add(conv_cases({64, 64, 56, same}));
+  conv(3, 64, 224, {7, 2, 3});  // resnet18's
+  conv(64, 64, 56, same);
   for (const int64_t in : {64, 128, 256}) {
     const int64_t image = 56 * 64 / in;
-    add(conv_cases({in, 2 * in, image, half}));
-    add(conv_cases({in, 2 * in, image, shortcut}));
-    add(conv_cases({2 * in, 2 * in, image / 2, same}));
+    conv(in, 2 * in, image, half);
+    conv(in, 2 * in, image, shortcut);
+    conv(2 * in, 2 * in, image / 2, same);
   }
   return cases;
 }

@@ -61,10 +61,10 @@ struct LoaderOutcome {
   std::string error;    // it failed; the others went on
 };
 // Several loaders side by side, each in processes of its own that are stopped and go on, for
-// `seconds` in all: only one runs at any moment, for a stretch of a tenth of a second (a second
-// where a quota deals the cores out), there and back. What a shared machine does meanwhile it does
-// to all. As many stretches of each, at least three. For CPUs, without a demand, warm; no other
-// thread may run.
+// `seconds` in all: only one runs at any moment, for a stretch of a tenth of a second (two periods
+// of a quota that deals the cores out), there and back. What a shared machine does meanwhile it
+// does to all. As many stretches of each, at least three. For CPUs, without a demand, warm; no
+// other thread may run.
 std::vector<LoaderOutcome> run_in_turn(const LoaderData& data, const std::vector<LoaderRun>& runs,
                                        double seconds);
 

@@ -31,8 +31,8 @@ constexpr int kFewestRounds = 3;
 constexpr double kAlone = 0.2;  // seconds of the loader's own measurement, undisturbed
 constexpr double kStretch = 0.1;
 // Under a quota: so many whole periods, or so many seconds where the kernel does not tell of them.
-constexpr int64_t kPeriods = 5;
-constexpr double kStretchOfQuota = 1;
+constexpr int64_t kPeriods = 2;
+constexpr double kStretchOfQuota = 1, kJustNow = 2e-3;
 constexpr int64_t kFewestSamples = 4;  // of each worker in a stretch
 constexpr double kLook = 1e-3, kEnding = 10;
 
@@ -43,19 +43,21 @@ void sleep_for(double seconds) {
 // How long a loader runs in its turn.
 class Stretch {
  public:
-  // Lets a loader that goes on run until it may be timed.
-  void begin() const {
-    if (quota_.binds()) quota_.wait(1, kStretchOfQuota);
+  // Lets a loader that goes on run until it may be timed: where a period ended just now, at once.
+  void begin() {
+    if (quota_.binds() && seconds_since(ended_) > kJustNow) quota_.wait(1, kStretchOfQuota);
   }
-  void pass() const {
+  void pass() {
     if (!quota_.binds()) return sleep_for(kStretch);
     const auto start = Clock::now();
     if (!quota_.wait(kPeriods, kStretchOfQuota))
-      sleep_for(std::max(0.0, kStretchOfQuota - seconds_since(start)));
+      return sleep_for(std::max(0.0, kStretchOfQuota - seconds_since(start)));
+    ended_ = Clock::now();
   }
 
  private:
   QuotaClock quota_;
+  Clock::time_point ended_;  // the period before
 };
 
 struct Shared {
@@ -133,7 +135,7 @@ class Loading {
   }
 
   // Notes what a batch takes in a stretch.
-  void go(const Stretch& stretch) {
+  void go(Stretch& stretch) {
     signal(SIGCONT);
     stretch.begin();
     const int64_t before = shared_->made;
@@ -199,7 +201,7 @@ std::vector<LoaderOutcome> run_in_turn(const LoaderData& data, const std::vector
   const auto start = Clock::now();
   std::deque<Loading> all;
   for (const LoaderRun& run : runs) all.emplace_back(data, run).begin();
-  const Stretch stretch;
+  Stretch stretch;
   double round = 0;  // seconds of the last one
   for (int done = 0; done < kFewestRounds || seconds_since(start) + round < seconds; ++done) {
     const auto began = Clock::now();

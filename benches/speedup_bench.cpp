@@ -26,6 +26,7 @@ constexpr const char* kExamples = R"(Examples:
   speedup_bench --model resnet18 --mode ddp --backend gloo --device-count 1,2 --global-batch 32
   speedup_bench --model resnet18 --mode ddp --devices cuda:0,cuda:1 --precision bf16
   speedup_bench --model resnet18 --mode single,single:graph=on --devices cuda:0
+  speedup_bench --model resnet18 --mode ddp,ddp:graph=on --backend nccl --devices cuda:0,cuda:1
   speedup_bench --model mlp --graph-gain                 what the captured step gains on the first GPU
   speedup_bench --benchmark_filter=data_parallel --benchmark_out=speedup.json
 Flags of Google Benchmark (--benchmark_...) work as usual.
@@ -209,8 +210,7 @@ void report_case(benchmark::State& state, const Case& c, const Flags& flags,
     counters["straggler_extra_s"] = result.straggler.extra_seconds;
   }
   report(state, result.samples, counters);
-  std::vector<std::string> marks;
-  if (oversubscribed(c.work.devices_together())) marks.push_back("oversubscribed");
+  const std::vector<std::string> marks = marks_of(c.work);
   state.SetLabel(fmt::format("{}", fmt::join(marks, " ")));
   append_samples(flags.samples, sample_line(c, result, marks));
 }

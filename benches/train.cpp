@@ -11,6 +11,8 @@
 #include "benches/program.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/gpu.h"
+#include "core/storage.h"
 #include "parallel/agreement.h"
 
 namespace howmany::benches {
@@ -35,7 +37,7 @@ struct Flags {
 
 struct Epoch {
   double mean_loss = 0, seconds = 0;
-  int64_t samples = 0;
+  int64_t samples = 0, bytes = 0;  // of tensors on rank 0's device, at its end
 };
 
 std::atomic<bool> stop_wanted = false;
@@ -103,6 +105,7 @@ class Training {
   Training(const Flags& flags, const Dataset& data, Comm& comm, Device device)
       : flags_(flags),
         comm_(comm),
+        device_(device),
         trainer_(flags.work, data, comm, device),
         progress_(comm.rank() == 0 && !flags.json) {}
 
@@ -137,6 +140,8 @@ class Training {
     }
     epoch.mean_loss = losses.sum() / static_cast<double>(epoch.samples);
     epoch.seconds = seconds_since(start);
+    const bool on_cpu = device_.type == DeviceType::cpu;
+    epoch.bytes = (on_cpu ? memory_use() : gpu::memory_use(device_.index)).in_use;
     return epoch;
   }
 
@@ -148,6 +153,7 @@ class Training {
 
   const Flags& flags_;
   Comm& comm_;
+  const Device device_;
   Trainer trainer_;
   Progress progress_;
   Agreement agreement_{comm_};
@@ -170,8 +176,10 @@ nlohmann::ordered_json summary(const Flags& flags, const std::vector<Epoch>& epo
                                  {"precision", name_of(work.precision)},
                                  {"epochs", nlohmann::json::array()}};
   for (const Epoch& epoch : epochs)
-    json["epochs"].push_back(
-        {{"mean_loss", epoch.mean_loss}, {"samples", epoch.samples}, {"seconds", epoch.seconds}});
+    json["epochs"].push_back({{"mean_loss", epoch.mean_loss},
+                              {"samples", epoch.samples},
+                              {"seconds", epoch.seconds},
+                              {"bytes_in_use", epoch.bytes}});
   return json;
 }
 
@@ -234,7 +242,7 @@ int run(int argc, char** argv) {
   app.footer(kExamples);
   app.add_option("--model", work.model, "name or name:key=value,...")->capture_default_str();
   app.add_option("--mode", work.mode,
-                 fmt::format("{}; single:graph=on asks a GPU for a step by one call",
+                 fmt::format("{}; single:graph=on and ddp:graph=on capture a GPU's step",
                              fmt::join(mode_names(), ", ")))
       ->capture_default_str();
   app.add_option("--backend", work.backend, "between ranks; local: threads of one process; auto")

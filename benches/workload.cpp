@@ -26,6 +26,9 @@ void check_devices(const Workload& work) {
   HM_REQUIRE(!work.devices.empty(), "no device given");
   for (const Device& device : work.devices) Tensor::empty({1}, Dtype::f32, device);
   const std::vector<Device> together = work.devices_together();
+  HM_REQUIRE(
+      !share_gpus(together) || work.oversubscribe,
+      "a GPU is listed twice: pass --oversubscribe for a rehearsal, in which ranks share it");
   const bool shared =
       oversubscribed(together) || std::ranges::any_of(together, [](const Device& device) {
         return device.type == DeviceType::cpu && device.index >= cpu_device_count();
@@ -154,7 +157,8 @@ void add_flags(CLI::App& app, Workload& work) {
   app.add_option("--timeout", work.timeout_seconds, "seconds a rank waits for the others")
       ->check(CLI::Range(0.1, 86'400.0))
       ->capture_default_str();
-  app.add_flag("--oversubscribe", work.oversubscribe, "allow devices that share cores");
+  app.add_flag("--oversubscribe", work.oversubscribe,
+               "allow devices that share cores, and ranks that share a GPU");
 }
 
 void add_decode(CLI::App& app, Decode& decode) {
@@ -214,6 +218,13 @@ void place_devices(Workload& work, const std::string& list, const Place& place) 
                                                             : rank});
 }
 
+std::vector<std::string> marks_of(const Workload& work) {
+  std::vector<std::string> marks;
+  if (oversubscribed(work.devices_together())) marks.emplace_back("oversubscribed");
+  if (share_gpus(work.devices_together())) marks.emplace_back("rehearsal");
+  return marks;
+}
+
 Choice choose_backend(const Workload& work, const Place& place) {
   if (!mode_traits(work.mode).over_ranks) return {"local", work.mode + " has one rank"};
   if (place.world == 1 && work.count() == 1) return {"local", "one device has nobody to talk to"};
@@ -253,12 +264,10 @@ Trainer::Trainer(const Workload& work, const Dataset& data, Comm& comm, Device d
   shape_ = model.layer->clone();
   sample_ = model.sample;
   const bool one = !mode_traits(work.mode).over_devices;
-  const auto place = std::ranges::find(work.devices, device) - work.devices.begin();
-  const int rank = static_cast<int>(place) * work.ranks() / work.count();
   mode_ = make_mode(work.mode, {.model = std::move(model),
                                 .seed = work.seed,
                                 .comm = &comm,
-                                .devices = one ? std::vector{device} : work.devices_of(rank),
+                                .devices = one ? std::vector{device} : work.devices_of(comm.rank()),
                                 .sync = work.sync,
                                 .sync_batchnorm = work.sync_batchnorm});
   optimizer_ = make_optimizer(work.optimizer, work.optim);

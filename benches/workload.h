@@ -69,6 +69,8 @@ std::vector<Device> devices_from(const std::string& list, int count);
 // The devices of a workload over the ranks of `place`, one each: as given, or the cpu devices of
 // each host by local rank, or those to which Slurm bound the tasks.
 void place_devices(Workload& work, const std::string& list, const Place& place);
+// What its results are marked with: "oversubscribed", and "rehearsal" where ranks share a GPU.
+std::vector<std::string> marks_of(const Workload& work);
 // What `auto` stands for, and why: "gloo".
 struct Choice {
   std::string name, because;

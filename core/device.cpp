@@ -64,8 +64,9 @@ std::vector<Device> parse_devices(std::string_view list) {
   for (size_t begin = 0; begin <= list.size();) {
     const size_t end = std::min(list.find(',', begin), list.size());
     for (const Device& device : parse_range(list.substr(begin, end - begin))) {
-      HM_REQUIRE(seen.insert(device).second, "[device] {} is listed twice in '{}'", device.str(),
-                 list);
+      const bool is_new = seen.insert(device).second;
+      HM_REQUIRE(is_new || device.type == DeviceType::cuda, "[device] {} is listed twice in '{}'",
+                 device.str(), list);
       devices.push_back(device);
     }
     begin = end + 1;
@@ -98,8 +99,15 @@ std::vector<int> cpu_slice(int index) {
 
 bool oversubscribed(const std::vector<Device>& devices) {
   std::set<int> used;
-  return std::any_of(devices.begin(), devices.end(), [&](const Device& device) {
-    return device.type == DeviceType::cpu && !used.insert(first_core(device.index)).second;
+  return share_gpus(devices) || std::ranges::any_of(devices, [&](const Device& device) {
+           return device.type == DeviceType::cpu && !used.insert(first_core(device.index)).second;
+         });
+}
+
+bool share_gpus(const std::vector<Device>& devices) {
+  std::set<int> used;
+  return std::ranges::any_of(devices, [&](const Device& device) {
+    return device.type == DeviceType::cuda && !used.insert(device.index).second;
   });
 }
 

@@ -30,7 +30,7 @@ struct Device {
   auto operator<=>(const Device&) const = default;
 };
 
-// "cpu:0,cpu:1" or "cpu:0-3"; duplicates are an error.
+// "cpu:0,cpu:1" or "cpu:0-3"; duplicates are an error, but of a GPU, which ranks may share.
 std::vector<Device> parse_devices(std::string_view list);
 
 struct CpuDevices {
@@ -48,8 +48,9 @@ int cpu_device_count();  // how many disjoint slices exist: usable / cores_per_d
 int cores_per_device();
 // OS cpu ids of slice `index`; indices past cpu_device_count() wrap around (oversubscribed).
 std::vector<int> cpu_slice(int index);
-// True when some cpu device stands on cores that another one of the list uses too.
+// True when some of the list stand on the same cores or are the same GPU; the latter: only that.
 bool oversubscribed(const std::vector<Device>& devices);
+bool share_gpus(const std::vector<Device>& devices);
 
 // Binds the calling thread to a device until destroyed: core affinity and OpenMP team size for cpu,
 // nothing for cuda. Nesting restores the outer binding; binding again to the same device is free.

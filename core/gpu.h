@@ -83,6 +83,9 @@ class Graph {
 bool capturing();
 // For as long as the graph that this thread captures, if `data` is not the graph's own already.
 void keep_for_graph(std::shared_ptr<const void> owner, const void* data);
+// What no graph holds, like an exchange with other ranks, is called now or, within such an `ask`,
+// by each launch, between what was asked before it and what was asked after.
+void outside_graph(std::function<void()> call);
 
 void wait_for(int index, const std::shared_ptr<void>& mark);  // the device does, the host does not
 void finish(const std::shared_ptr<void>& mark);               // returns when the moment has come

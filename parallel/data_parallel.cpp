@@ -182,7 +182,8 @@ class DataParallel : public Layer {
 
 LayerPtr data_parallel(LayerPtr module, std::vector<Device> devices, bool sync_batchnorm) {
   HM_REQUIRE(module != nullptr, "[data_parallel] no module");
-  HM_REQUIRE(std::set(devices.begin(), devices.end()).size() == devices.size(),
+  const std::set different(devices.begin(), devices.end());
+  HM_REQUIRE(different.size() == devices.size() || share_gpus(devices),
              "[data_parallel] a device is given twice");
   if (devices.size() < 2) return module;
   return std::make_unique<DataParallel>(std::move(module), std::move(devices), sync_batchnorm);

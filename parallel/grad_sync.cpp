@@ -19,6 +19,7 @@ class Alone : public GradSync {
  public:
   explicit Alone(std::span<Param* const> params) : params_(params.begin(), params.end()) {}
   void ready(Param&) override {}
+  size_t exchanges(std::span<Param* const>) const override { return 0; }
   StepLoss finish(const Tensor& loss) override {
     for (Param* p : params_) fill_missing(*p);
     return StepLoss(loss);
@@ -41,6 +42,7 @@ class Inline : public GradSync {
     found->second = true;
     comm_.all_reduce(param.grad);
   }
+  size_t exchanges(std::span<Param* const> ready) const override { return ready.size(); }
 
   StepLoss finish(const Tensor& loss) override {
     for (auto entry = params_.rbegin(); entry != params_.rend(); ++entry) {
@@ -68,16 +70,23 @@ class Bucketed : public GradSync {
   }
 
   void ready(Param& param) override {
-    const auto found = place_.find(&param);
-    HM_REQUIRE(found != place_.end(), "[grad_sync] {} is not synchronised here", param.name);
-    Slot& slot = *found->second.slot;
-    HM_REQUIRE(!slot.ready, "[grad_sync] {} is ready twice", param.name);
-    HM_REQUIRE(param.grad.shares_storage_with(found->second.bucket->flat),
+    const auto& [bucket, slot] = place_of(param);
+    HM_REQUIRE(!slot->ready, "[grad_sync] {} is ready twice", param.name);
+    HM_REQUIRE(param.grad.shares_storage_with(bucket->flat),
                "[grad_sync] the gradient of {} was replaced", param.name);
-    slot.ready = true;
-    --found->second.bucket->missing;
+    slot->ready = true;
+    --bucket->missing;
     // The last bucket waits for the loss.
     while (next_ + 1 < buckets_.size() && buckets_[next_].missing == 0) launch();
+  }
+
+  size_t exchanges(std::span<Param* const> ready) const override {
+    std::map<const Bucket*, size_t> filled;
+    for (const Param* param : ready) ++filled[place_of(*param).bucket];
+    size_t whole = 0;
+    while (whole + 1 < buckets_.size() && filled[&buckets_[whole]] == buckets_[whole].slots.size())
+      ++whole;
+    return whole;
   }
 
   StepLoss finish(const Tensor& loss) override {
@@ -109,6 +118,12 @@ class Bucketed : public GradSync {
     Bucket* bucket;
     Slot* slot;
   };
+
+  const Place& place_of(const Param& param) const {
+    const auto found = place_.find(&param);
+    HM_REQUIRE(found != place_.end(), "[grad_sync] {} is not synchronised here", param.name);
+    return found->second;
+  }
 
   // Slots start at cache lines, as tensors of their own do.
   static int64_t aligned(int64_t numel) { return (numel + 15) / 16 * 16; }

@@ -26,6 +26,8 @@ class GradSync {
  public:
   virtual ~GradSync() = default;
   virtual void ready(Param& param) = 0;
+  // How many exchanges these set off, when they are the first to be ready.
+  virtual size_t exchanges(std::span<Param* const> ready) const = 0;
   // Waits for everything, as Work::wait() does unless told otherwise, gives parameters that got no
   // gradient a zero one, and returns `loss`, f64 [1] on any device, summed over the group: it rides
   // in the last bucket.

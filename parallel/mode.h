@@ -35,7 +35,7 @@ struct ModeTraits {
   X(data_parallel, "the batch, over threads of one process (torch DataParallel)",           \
     ModeTraits{.over_devices = true}, "")                                                   \
   X(ddp, "the batch, over ranks with overlapped all-reduce (torch DDP)",                    \
-    ModeTraits{.over_ranks = true}, "")                                                     \
+    ModeTraits{.over_ranks = true}, "graph")                                                \
   X(model, "the layers, over the devices of one process", ModeTraits{.over_devices = true}, \
     "placement micro_batches schedule recompute")                                           \
   X(pipeline, "the layers, over ranks, in micro-batches", ModeTraits{.over_ranks = true},   \

@@ -279,6 +279,9 @@ class Writer {
         if (flag.starts_with("failed: ") && told.insert(flag).second)
           advice_.notes.push_back(fmt::format("Failed: {} of {}: {}.", m.name,
                                               format_bytes(number_of(m, "bytes")), flag.substr(8)));
+        if (flag == "rehearsal" && told.insert(flag).second)
+          advice_.notes.push_back(
+              "Ranks shared a GPU: a rehearsal, which tells nothing of several.");
         if (flag == "oversubscribed" && told.insert(flag).second)
           advice_.notes.push_back(
               "Ranks shared cores (oversubscribed): real ranks would do better.");

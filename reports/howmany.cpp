@@ -70,8 +70,9 @@ void add_measuring(CLI::App& app, Arguments& a) {
                "Batch norm by the statistics of all replicas, not of each");
   app.add_flag("--profile", a.profile,
                "Also where a step goes, in steps after the timed ones, and trace.pftrace");
-  app.add_flag("--oversubscribe", a.oversubscribe,
-               "Allow more devices than cores; marked, and never recommended");
+  app.add_flag(
+      "--oversubscribe", a.oversubscribe,
+      "Allow more devices than cores, or a GPU listed twice; marked, and never recommended");
   app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]");
   app.add_option("--resume", a.resume, "Folder of an earlier run to go on with")->excludes("--out");
   app.add_flag("--quiet", a.quiet, "No progress on stderr");

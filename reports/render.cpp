@@ -21,6 +21,7 @@ bool has_flag(const Point& point, std::string_view start) {
 
 std::string note(const Point& point) {
   if (has_flag(point, "failed")) return "failed";
+  if (has_flag(point, "rehearsal")) return "rehearsal";
   if (has_flag(point, "oversubscribed")) return "oversubscribed";
   for (const std::string& flag : point.flags) {
     if (flag.ends_with(" rounds")) return flag;

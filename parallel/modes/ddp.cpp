@@ -1,11 +1,13 @@
 #include <deque>
 #include <functional>
+#include <optional>
 
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/gpu.h"
 #include "parallel/mode.h"
 #include "parallel/modes/replica.h"
+#include "parallel/modes/step_graph.h"
 
 namespace howmany {
 namespace {
@@ -23,6 +25,10 @@ class Ddp : public Mode {
     gpu_waits_ = comm_.size() > 1 && args.sync.bucketed && replica_.device() == comm_.home() &&
                  comm_.home().type == DeviceType::cuda;
     if (args.sync_batchnorm && comm_.size() > 1) share_statistics();
+    ready_ = [this](Param& p) { timed([&] { sync_->ready(p); }); };
+    if (args.options.graph)
+      graph_.emplace(replica_,
+                     Exchanges{ready_, [this](auto final) { return sync_->exchanges(final); }});
   }
 
   Share share() const override { return {comm_.rank(), comm_.size()}; }
@@ -32,19 +38,14 @@ class Ddp : public Mode {
     HM_REQUIRE(mine.global_rows >= comm_.size(),
                "[ddp] a global batch of {} rows over {} ranks leaves some without a row",
                mine.global_rows, comm_.size());
-    double waited = 0;
+    host_waited_ = 0;
+    const Tensor part = graph_ ? graph_->step(mine) : replica_.step(mine, ready_);
     StepLoss loss;
-    const auto timed = [&](const auto& exchange) {
-      const Clock::time_point start = Clock::now();
-      exchange();
-      waited += seconds_since(start);
-    };
-    const Tensor part = replica_.step(mine, [&](Param& p) { timed([&] { sync_->ready(p); }); });
     const auto finish = [&] { loss = sync_->finish(part); };
     timed([&] { gpu_waits_ ? stall(finish) : finish(); });
-    host_waited_ = waited;
     return loss;
   }
+  int warm_ups() const override { return graph_ ? StepGraph::kWarmUps : 0; }
 
   StepReport report() const override {
     double waited = host_waited_;
@@ -67,6 +68,12 @@ class Ddp : public Mode {
     replica_.set_sum_statistics([this](Tensor t) { statistics_->all_reduce(std::move(t)); });
   }
 
+  void timed(const std::function<void()>& exchange) {
+    const Clock::time_point start = Clock::now();
+    exchange();
+    host_waited_ += seconds_since(start);
+  }
+
   // What the device stands still for while it is at `exchange`, which the host only asks for.
   void stall(const std::function<void()>& exchange) {
     const int gpu = replica_.device().index;
@@ -87,6 +94,8 @@ class Ddp : public Mode {
   Replica replica_;
   std::unique_ptr<GradSync> sync_;
   std::unique_ptr<Comm> statistics_;
+  Tape::Hook ready_;  // gives gradients to the exchange
+  std::optional<StepGraph> graph_;
   struct Stall {
     gpu::Moment begin, end;
   };

@@ -14,7 +14,7 @@ class Single : public Mode {
   }
 
   StepLoss step(const Batch& mine) override {
-    return graph_ ? graph_->step(mine) : StepLoss(replica_.step(mine));
+    return StepLoss(graph_ ? graph_->step(mine) : replica_.step(mine));
   }
   int warm_ups() const override { return graph_ ? StepGraph::kWarmUps : 0; }
   std::vector<Param*> params() override { return replica_.params(); }

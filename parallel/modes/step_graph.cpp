@@ -18,9 +18,35 @@ void fill_from(const Tensor& source, Tensor& t, const char* what, int64_t bound)
   if (ids) remember_range(t, IdRange{0, bound - 1});
 }
 
+// Cuts the graph that is captured where final gradients set off an exchange.
+class Cuts {
+ public:
+  explicit Cuts(const Exchanges& exchanges) : exchanges_(exchanges) {}
+
+  void operator()(Param& param) {
+    final_.push_back(&param);
+    const size_t set_off = exchanges_.set_off(final_);
+    if (set_off == cuts_) return;
+    cuts_ = set_off;
+    const auto rest = final_.begin() + std::exchange(told_, std::ssize(final_));
+    gpu::outside_graph([ready = exchanges_.ready, some = std::vector(rest, final_.end())] {
+      for (Param* p : some) {
+        p->has_grad = true;
+        ready(*p);
+      }
+    });
+  }
+
+ private:
+  const Exchanges& exchanges_;
+  std::vector<Param*> final_;
+  size_t cuts_ = 0;
+  std::ptrdiff_t told_ = 0;
+};
+
 }  // namespace
 
-StepLoss StepGraph::step(const Batch& batch) {
+Tensor StepGraph::step(const Batch& batch) {
   check_batch(batch);
   const Kind kind{batch.x.shape(), batch.y.shape(), batch.global_rows, batch.first_row,
                   current_precision()};
@@ -28,7 +54,7 @@ StepLoss StepGraph::step(const Batch& batch) {
   if (!captured_ || !(captured_->kind == kind)) {
     seen_ = kind == latest_ ? seen_ + 1 : 1;
     latest_ = kind;
-    if (seen_ <= kWarmUps) return StepLoss(replica_.step(batch));
+    if (seen_ <= kWarmUps) return replica_.step(batch, exchanges_.ready);
     make_room(kind, batch);
   }
   seen_ = 0;
@@ -53,10 +79,13 @@ void StepGraph::capture() {
   const Range range(Category::step, "capture");
   Captured& now = *captured_;
   try {
-    now.graph.emplace(replica_.device().index, [&] { now.out = replica_.run(now.in); });
+    now.graph.emplace(replica_.device().index, [&] {
+      Cuts cuts(exchanges_);
+      now.out = replica_.run(now.in, std::ref(cuts));
+    });
   } catch (const Error& e) {
-    throw Error(fmt::format("[single] graph=on: {} cannot be captured: {}", replica_.model().name,
-                            e.what()));
+    throw Error(
+        fmt::format("[mode] graph=on: {} cannot be captured: {}", replica_.model().name, e.what()));
   }
   for (Param* p : replica_.params())
     if (p->has_grad) now.params.push_back(p);
@@ -69,19 +98,19 @@ void StepGraph::fill(const Batch& batch) {
 }
 
 // A replay is one range: those of its operations were of the capture.
-StepLoss StepGraph::launch() {
+Tensor StepGraph::launch() {
   Captured& now = *captured_;
   const uint64_t flop = replica_.step_flop(now.in.x.shape());
   const Range whole(Category::step, "step", flop);
   const uint64_t seed = replica_.count_step();
   if (now.out.drew) now.seed.copy_from(Tensor::from<int64_t>({static_cast<int64_t>(seed)}, {1}));
+  zero_grads(replica_.params());
   {
     const Range range(Category::compute, "graph", flop);
     now.graph->launch();
   }
-  zero_grads(replica_.params());
   for (Param* p : now.params) p->has_grad = true;
-  return StepLoss(now.out.loss);
+  return now.out.loss;
 }
 
 }  // namespace howmany

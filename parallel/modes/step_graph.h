@@ -3,11 +3,13 @@
 // all is there that is made once, and so do batches of another shape, like the last of an epoch,
 // which the graph outlasts. Batches are copied into tensors of its own; what changes from step to
 // step is there too, in the GPU's memory. The optimizer's numbers change as well, so it stays
-// outside. Capturing does nothing to the model; when it fails step() throws why, each time. One
-// thread.
+// outside, and so do exchanges with other ranks: the graph is cut where gradients set one off.
+// Capturing does nothing to the model; when it fails step() throws why, each time. One thread.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/gpu.h"
@@ -16,13 +18,22 @@
 
 namespace howmany {
 
+// Of gradients, while a step runs.
+struct Exchanges {
+  Tape::Hook ready = [](Param&) {};  // called as each becomes final
+  // How many are set off by the first that do.
+  std::function<size_t(std::span<Param* const>)> set_off = [](auto) { return size_t{0}; };
+};
+
 class StepGraph {
  public:
   static constexpr int kWarmUps = 2;
 
   // The replica, on a GPU, outlives this.
-  explicit StepGraph(Replica& replica) : replica_(replica) {}
-  StepLoss step(const Batch& batch);
+  explicit StepGraph(Replica& replica, Exchanges exchanges = {})
+      : replica_(replica), exchanges_(std::move(exchanges)) {}
+  // As Replica::step(); the next step writes the loss anew.
+  Tensor step(const Batch& batch);
 
  private:
   // What is fixed within a graph.
@@ -44,9 +55,10 @@ class StepGraph {
   void make_room(const Kind& kind, const Batch& batch);
   void fill(const Batch& batch);
   void capture();
-  StepLoss launch();
+  Tensor launch();
 
   Replica& replica_;
+  const Exchanges exchanges_;
   std::optional<Captured> captured_;
   Kind latest_;   // of the steps since the last launch
   int seen_ = 0;  // of that kind in a row

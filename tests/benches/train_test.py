@@ -84,6 +84,12 @@ class Train(programs.TestCase):
         self.assertEqual((told["mode"], told["devices"]), ("ddp", ["cpu:0"]))
         self.assertFalse(told["interrupted"])
 
+    def test_memory_does_not_grow_over_epochs(self):
+        epochs = train("--json", "--epochs", 12, "--optimizer", "adamw").json()["epochs"]
+        bytes_in_use = [epoch["bytes_in_use"] for epoch in epochs]
+        self.assertGreater(bytes_in_use[0], 0)
+        self.assertLessEqual(max(bytes_in_use), bytes_in_use[1])
+
     def test_bad_usage_is_one_line_and_2(self):
         self.assert_refused(train("--mode", "dpp"), "dpp", "ddp")
         self.assert_refused(train("--model", "mpl"), "mpl", "mlp")

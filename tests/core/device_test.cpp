@@ -57,6 +57,7 @@ TEST(Device, ListsAndRangesExpand) {
 TEST(Device, ListsRefuseDuplicatesAndNonsense) {
   EXPECT_THAT([] { parse_devices("cpu:0-2,cpu:1"); },
               ThrowsMessage<std::invalid_argument>(HasSubstr("cpu:1 is listed twice")));
+  EXPECT_EQ(parse_devices("cuda:0,cuda:0").size(), 2u) << "ranks may share a GPU";
   for (const char* text : {"", "cpu:0,", ",cpu:0", "cpu:3-1", "cpu:0-", "cpu-3", "cpu:0-99999999",
                            "cpu:0--1", "cpu:0-1-2"})
     EXPECT_THROW(parse_devices(text), std::invalid_argument) << text;
@@ -68,6 +69,13 @@ TEST(CpuDevices, SlicesAreDisjointAndWrapAround) {
     for (const int core : cpu_slice(k)) EXPECT_TRUE(all.insert(core).second) << "core " << core;
   EXPECT_EQ(cpu_slice(cpu_device_count()), cpu_slice(0));
   EXPECT_THROW(cpu_slice(-1), std::invalid_argument);
+}
+
+TEST(Device, AGpuListedAgainIsSharedAndOversubscribed) {
+  EXPECT_TRUE(share_gpus(parse_devices("cuda:1,cpu:0,cuda:1")));
+  EXPECT_TRUE(oversubscribed(parse_devices("cuda:1,cuda:1")));
+  EXPECT_FALSE(share_gpus(parse_devices("cuda:0,cuda:1,cpu:1")));
+  EXPECT_FALSE(oversubscribed(parse_devices("cuda:0,cuda:1,cpu:0")));
 }
 
 TEST(CpuDevices, OversubscribedOnlyWhenTwoShareCores) {

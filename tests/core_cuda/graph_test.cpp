@@ -210,6 +210,66 @@ TEST_F(AGraph, MultipliesAgainByWhatIsThereThen) {
   }
 }
 
+TEST_F(AGraph, IsCutWhereSomethingIsCalledOutside) {
+  Tensor sum = of(0);
+  std::vector<double> seen;
+  gpu::Graph graph(0, [&] {
+    ops::axpy(1, one_, sum);
+    gpu::outside_graph([&] {
+      EXPECT_FALSE(gpu::capturing());
+      seen.push_back(first(sum));
+      ops::axpy(10, one_, sum);
+    });
+    EXPECT_TRUE(gpu::capturing());
+    gpu::outside_graph([&] { seen.push_back(-1); });
+    ops::axpy(1, one_, sum);
+  });
+  EXPECT_TRUE(seen.empty());
+  EXPECT_EQ(first(sum), 0);
+  for (int launch = 0; launch < 2; ++launch) graph.launch();
+  EXPECT_THAT(seen, testing::ElementsAre(1, -1, 13, -1));
+  EXPECT_EQ(first(sum), 24);
+}
+
+TEST_F(AGraph, HasTheSameMemoryBeforeAndAfterACut) {
+  const int64_t before = gpu::memory_use(0).in_use;
+  {
+    Tensor sum = of(0);
+    gpu::Graph graph(0, [&] {
+      Tensor t = ops::add(one_, one_);
+      gpu::outside_graph([this, t]() mutable { ops::axpy(1, one_, t); });
+      sum.copy_from(ops::add(t, one_));
+    });
+    const std::vector<Tensor> others = {of(0), of(0), of(0)};
+    for (int launch = 0; launch < 2; ++launch) graph.launch();
+    EXPECT_EQ(first(sum), 4);
+  }
+  EXPECT_EQ(gpu::memory_use(0).in_use, before);
+}
+
+TEST_F(AGraph, StopsAtACallThatThrowsAndMayBeLaunchedAgain) {
+  Tensor sum = of(0);
+  bool fails = true;
+  gpu::Graph graph(0, [&] {
+    ops::axpy(1, one_, sum);
+    gpu::outside_graph([&] {
+      if (fails) throw std::out_of_range("of luck");
+    });
+    ops::axpy(1, one_, sum);
+  });
+  EXPECT_THROW(graph.launch(), std::out_of_range);
+  EXPECT_EQ(first(sum), 1);
+  fails = false;
+  graph.launch();
+  EXPECT_EQ(first(sum), 3);
+}
+
+TEST(OutsideAGraph, WhatIsCalledWhereNoneIsCapturedIsCalledAtOnce) {
+  bool called = false;
+  gpu::outside_graph([&] { called = true; });
+  EXPECT_TRUE(called);
+}
+
 class AGraphsMemory : public AGraph {};
 
 TEST_F(AGraphsMemory, JoinsWhatComesBackAndGivesTheSmallestThatFits) {

@@ -125,6 +125,33 @@ TEST(GradSync, SumsOverEveryBackend) {
         backend);
 }
 
+TEST(GradSync, TellsHowManyExchangesReadyGradientsSetOff) {
+  launch_threads(2, [](Comm& comm) {
+    auto params = make_params({{64}, {64}, {64}, {64}});
+    Param *const a = &params[0], *const b = &params[1], *const c = &params[2],
+                 *const d = &params[3];
+    const auto of = [](const GradSync& sync, const std::vector<Param*>& ready) {
+      return sync.exchanges(ready);
+    };
+    const auto one_by_one = make_grad_sync(comm, pointers(params), {.bucketed = false});
+    EXPECT_EQ(of(*one_by_one, {d, b}), 2);
+    const auto sync =
+        make_grad_sync(comm, pointers(params), {.bucket_bytes = 512, .first_bucket_bytes = 256});
+    EXPECT_EQ(of(*sync, {}), 0);
+    EXPECT_EQ(of(*sync, {d}), 1);
+    EXPECT_EQ(of(*sync, {c, b}), 0) << "the first bucket goes first";
+    EXPECT_EQ(of(*sync, {d, c}), 1);
+    EXPECT_EQ(of(*sync, {d, c, b}), 2);
+    EXPECT_EQ(of(*sync, {d, c, b, a}), 2) << "the last waits for the loss";
+    auto others = make_params({{64}});
+    EXPECT_THROW(of(*sync, pointers(others)), std::invalid_argument);
+  });
+  launch_threads(1, [](Comm& alone) {
+    auto params = make_params({{64}});
+    EXPECT_EQ(make_grad_sync(alone, pointers(params), {})->exchanges(pointers(params)), 0);
+  });
+}
+
 TEST(GradSync, KeepsGradientsThatAreThereAlready) {
   launch_threads(2, [](Comm& comm) {
     auto params = make_params({{4}, {5}});

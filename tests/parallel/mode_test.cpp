@@ -33,12 +33,14 @@ struct Variation {
   std::string kernels;
   Dtype dtype;
   Precision precision = Precision::f32;
+  bool one_gpu = false;  // that all share
 };
 
 std::string str(const Variation& v) {
   std::string text =
       fmt::format("{}_{}_{}_{}_{}", v.mode, v.comm, v.world, v.kernels, name_of(v.dtype));
   if (v.precision != Precision::f32) text += fmt::format("_{}", name_of(v.precision));
+  if (v.one_gpu) text += "_shared";
   for (char& c : text)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   return text;
@@ -115,7 +117,8 @@ bool chosen(const Variation& v, const std::string& model) {
 std::vector<Device> devices_of(int rank, int ranks, const Variation& v) {
   const int world = v.world;
   std::vector<Device> all = cpus(world);
-  for (Device& device : all) device.type = backend_named(v.kernels).device_type();
+  for (Device& device : all)
+    device = {backend_named(v.kernels).device_type(), v.one_gpu ? 0 : device.index};
   const int each = world / ranks;
   return {all.begin() + rank * each, all.begin() + (rank + 1) * each};
 }
@@ -151,7 +154,8 @@ class Law : public ::testing::TestWithParam<Variation> {
     const Backend& kernels = backend_named(GetParam().kernels);
     const std::string why = kernels.unavailable();
     if (!why.empty()) GTEST_SKIP() << kernels.name() << ": " << why;
-    if (kernels.device_type() == DeviceType::cuda && GetParam().world > gpu::count())
+    const int gpus = GetParam().one_gpu ? 1 : GetParam().world;
+    if (kernels.device_type() == DeviceType::cuda && gpus > gpu::count())
       GTEST_SKIP() << gpu::count() << " GPUs are here";
   }
 };
@@ -196,6 +200,37 @@ class LawOfBatchNorm : public Law {};
 TEST_P(LawOfBatchNorm, SynchronisedItIsThatOfSingle) { expect_as_single(GetParam(), "batchnorm"); }
 
 INSTANTIATE_TEST_SUITE_P(Modes, LawOfBatchNorm, ::testing::ValuesIn(variations(batchnorm_texts_of)),
+                         name_of_variation);
+
+// A rehearsal: so every mode can be shown to be right where there is one GPU.
+std::vector<Variation> variations_on_one_gpu() {
+  std::vector<Variation> all;
+  const std::vector<std::string_view> names = backend_names();
+  if (std::ranges::find(names, "cuda") == names.end()) return all;
+  for (const std::string_view mode : mode_names())
+    for (const std::string& text : texts_of(mode))
+      for (const std::string_view comm : thread_comm_names(2)) {
+        const bool other = comm != "local" && (text != mode || !mode_traits(mode).over_ranks);
+        if (mode == "single" || comm == "nccl" || other) continue;
+        all.push_back({.mode = text,
+                       .comm = std::string(comm),
+                       .world = 2,
+                       .kernels = "cuda",
+                       .dtype = Dtype::f32,
+                       .one_gpu = true});
+      }
+  return all;
+}
+
+class LawOnOneGpu : public Law {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LawOnOneGpu);  // built without cuda
+
+TEST_P(LawOnOneGpu, RanksThatShareItTrainAsSingle) {
+  for (const std::string model : {"mlp:sizes=13-17-9-7-5", "dropout"})
+    expect_as_single(GetParam(), model);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, LawOnOneGpu, ::testing::ValuesIn(variations_on_one_gpu()),
                          name_of_variation);
 
 // Precision is the thread's: modes that compute on threads of their own must hand it on, or their

@@ -1,13 +1,17 @@
-// single:graph=on against the same steps asked for one by one, on imitated GPUs.
+// graph=on against the same steps asked for one by one, on imitated GPUs.
 // timeout: 300
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
 
 #include "core/error.h"
 #include "core/gpu.h"
 #include "core/layers.h"
 #include "core/precision.h"
 #include "core/profile/recorder.h"
+#include "parallel/launch.h"
 #include "parallel/modes/step_graph.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/message_of.h"
@@ -76,6 +80,43 @@ std::vector<std::string> models() {
 INSTANTIATE_TEST_SUITE_P(Models, AGraphOf, testing::ValuesIn(models()), [](const auto& model) {
   return model.param.substr(0, model.param.find(':'));
 });
+
+// Of rank 0. Buckets are small, so that gradients are exchanged all along.
+Curve trained_over_ranks(const std::string& text, const std::string& model, std::string_view comm,
+                         bool bucketed, const std::vector<int64_t>& rows) {
+  Curve curve;
+  launch_threads(
+      2,
+      [&](Comm& ranks) {
+        const auto mode = make_mode(text, {.model = model_named(model),
+                                           .seed = 5,
+                                           .comm = &ranks,
+                                           .devices = {{DeviceType::cuda, ranks.rank()}},
+                                           .sync = {bucketed, 300, 300}});
+        const auto optimizer = make_optimizer("adamw", {.lr = 0.01});
+        Curve mine;
+        for (size_t step = 0; step < rows.size(); ++step) {
+          const Batch whole = global_batch(model_named(model), rows[step], static_cast<int>(step));
+          const StepLoss loss = mode->step(rows_of(whole, mode->share()));
+          optimizer->step(mode->params());
+          mine.losses.push_back(loss.value());
+        }
+        mine.values = mode->gather();
+        if (ranks.rank() == 0) curve = std::move(mine);
+      },
+      comm);
+  return curve;
+}
+
+TEST_P(AGraphOf, AStepOverRanksTrainsAsTheirStepsDo) {
+  const std::vector<int64_t> rows = {6, 6, 6, 6, 4, 6, 6};
+  const Curve want = trained_over_ranks("ddp", GetParam(), "local", true, rows);
+  for (const std::string_view comm : thread_comm_names(2)) {
+    SCOPED_TRACE(comm);
+    expect_same(trained_over_ranks("ddp:graph=on", GetParam(), comm, true, rows), want);
+  }
+  expect_same(trained_over_ranks("ddp:graph=on", GetParam(), "local", false, rows), want);
+}
 
 // A model with its optimizer and one batch.
 class Trained {
@@ -199,13 +240,61 @@ TEST(StepGraph, ThatCannotBeSaysWhyAndChangesNothing) {
   EXPECT_GT(mode->step(global_batch(peeking_model(), 5, 0)).value(), 0) << "not captured yet";
 }
 
+std::string layer_of(const Param& param) { return param.name.substr(0, param.name.rfind('.')); }
+
+TEST(StepGraph, StopsWhereGradientsSetOffAnExchangeWithTheRestYetToBeAskedFor) {
+  constexpr double kBefore = 123;
+  Replica replica(model_named(kMlp), kGpu, Dtype::f32, 5);
+  std::vector<const Param*> final;
+  bool looks = false;
+  const auto look = [&](const Param& latest) {
+    EXPECT_TRUE(latest.has_grad);
+    for (const Param* p : replica.params()) {
+      const bool is_final = std::ranges::any_of(  // or another of its layer, which are together
+          final, [&](const Param* done) { return layer_of(*done) == layer_of(*p); });
+      const double first = p->grad.flat(0, 1).item();
+      EXPECT_EQ(first != kBefore, is_final) << p->name << " when " << latest.name << " was";
+    }
+  };
+  const auto ready = [&](Param& param) {
+    final.push_back(&param);
+    if (looks) look(param);
+  };
+  StepGraph graph(replica, {.ready = ready, .set_off = [](auto all) { return all.size(); }});
+  const Batch batch = global_batch(model_named(kMlp), 6, 0);
+  for (int step = 0; step <= StepGraph::kWarmUps; ++step) graph.step(batch);
+  const auto count = static_cast<ptrdiff_t>(replica.params().size());
+  const std::vector<const Param*> plain(final.begin(), final.begin() + count);
+  for (Param* p : replica.params()) p->grad.copy_from(Tensor::full(p->shape, kBefore));
+  final.clear();
+  looks = true;
+  graph.step(batch);
+  EXPECT_EQ(final, plain) << "in the order of a step that is not captured";
+}
+
+TEST(StepGraph, ThatCannotBeFailsOnEachRank) {
+  std::atomic<int> failed = 0;
+  launch_threads(2, [&](Comm& comm) {
+    const auto mode = make_mode(
+        "ddp:graph=on",
+        {.model = peeking_model(), .comm = &comm, .devices = {{DeviceType::cuda, comm.rank()}}});
+    const Batch batch = rows_of(global_batch(peeking_model(), 6, 0), mode->share());
+    for (int step = 0; step < mode->warm_ups(); ++step) mode->step(batch);
+    EXPECT_THAT(message_of<Error>([&] { mode->step(batch); }), HasSubstr("graph=on"));
+    ++failed;
+    const Batch other = rows_of(global_batch(peeking_model(), 4, 0), mode->share());
+    EXPECT_GT(mode->step(other).value(), 0) << "not captured yet";
+  });
+  EXPECT_EQ(failed, 2);
+}
+
 TEST(StepGraph, IsForGpus) {
   EXPECT_THAT(message_of<std::invalid_argument>(
                   [] { make_mode("single:graph=on", {.model = model_named(kMlp)}); }),
               AllOf(HasSubstr("graph=on"), HasSubstr("cpu:0")));
   EXPECT_NO_THROW(make_mode("single:graph=off", {.model = model_named(kMlp)}));
   EXPECT_THROW(mode_traits("single:graph=perhaps"), std::invalid_argument);
-  EXPECT_THROW(mode_traits("ddp:graph=on"), std::invalid_argument);
+  EXPECT_THROW(mode_traits("pipeline:graph=on"), std::invalid_argument);
 }
 
 }  // namespace

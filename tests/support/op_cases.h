@@ -184,12 +184,32 @@ inline Tensor far_from_zero(Draw& draw, const Shape& shape) {
   return draw.uniform(shape, 300, 302);
 }
 
+// Channels whose first row is far from all others, which are alike in the last channel.
+inline Tensor first_far_off(Draw& draw, const Shape& shape) {
+  Tensor x = draw.normal(shape);
+  const int64_t channels = shape[-1];
+  const std::span<float> values = x.mutable_values<float>();
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    if (i % channels == channels - 1) values[static_cast<size_t>(i)] = 2.5f;
+    if (i < channels) values[static_cast<size_t>(i)] = 1e4f;
+  }
+  return x;
+}
+
 inline BatchNormState state_of(Tensors& in, size_t at) {
   return {.running_mean = in[at], .running_var = in[at + 1]};
 }
 
 inline Cases batchnorm_cases(Draw& draw) {
   Cases cases;
+  cases.push_back({"the first far off",
+                   {first_far_off(draw, {1300, 8}), draw.normal({8}), draw.normal({8}),
+                    draw.normal({8}), draw.uniform({8}, 0.5, 2)},
+                   [](Tensors& in) -> Tensors {
+                     BatchNormState state = state_of(in, 3);
+                     const auto out = ops::batchnorm(in[0], in[1], in[2], Activation::none, state);
+                     return {out.y, out.mean, out.inv_std, in[3], in[4]};
+                   }});
   cases.push_back({"far from zero",
                    {far_from_zero(draw, {5, 3, 3, 17}), draw.normal({17}), draw.normal({17}),
                     draw.normal({17}), draw.uniform({17}, 0.5, 2)},

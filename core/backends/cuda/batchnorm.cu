@@ -1,9 +1,9 @@
 #include "core/backends/cuda/columns.cuh"
 #include "core/backends/cuda/cuda.h"
 
-// cuDNN's would save one of four passes over memory, forward, and has no statistics over replicas.
-// Over the columns of x [rows, channels]. What there is one of a channel is double until it is
-// stored, in f32; what there is one of an element is f32 until it is stored as x is.
+// Over the columns of x [rows, channels]; cuDNN's has no statistics over replicas. What there is
+// one of a channel is double until it is stored, in f32; what there is one of an element is f32
+// until it is stored as x is.
 namespace howmany::backends {
 namespace {
 
@@ -17,40 +17,53 @@ using cuda::Lanes;
 using cuda::load;
 using cuda::OnDevice;
 using cuda::Pair;
+using cuda::Pairs;
 using cuda::store;
 using cuda::Sums;
 
 int64_t row_count(const Tensor& x, int64_t width) { return width == 0 ? 0 : x.numel() / width; }
 
-// g(channel, mean, biased variance), in two passes as the reference; the second mends what rounding
-// left of the mean (Chan, Golub and LeVeque 1983).
+// Squares and values, of a block of rows less its first, which loses nothing in f32; of the blocks
+// less the first of all, in double: the sums of Chan, Golub and LeVeque 1983, in one pass.
+template <typename T>
+struct Spread {
+  const T* x;
+  int64_t channels;
+
+  template <int kWide>
+  __device__ Pairs<kWide> term(int64_t row, int64_t first, int64_t c, Lanes<kWide> lanes) const {
+    const auto v = load(x + row * channels + c, lanes),
+               from = load(x + first * channels + c, lanes);
+    return each_lane(lanes, [&](int l) {
+      const float off = v.at[l] - from.at[l];
+      return Pair{off * off, off};
+    });
+  }
+  template <int kWide>
+  __device__ auto close(const Pairs<kWide>& sums, int64_t first, int64_t rows, int64_t c,
+                        Lanes<kWide> lanes) const {
+    const auto from = load(x + first * channels + c, lanes), origin = load(x + c, lanes);
+    return each_lane(lanes, [&](int l) {
+      const double n = static_cast<double>(rows), off = sums.at[l].b,
+                   shift = static_cast<double>(from.at[l]) - origin.at[l];
+      return Sums{sums.at[l].a + shift * (2 * off + n * shift), off + n * shift};
+    });
+  }
+};
+
+// g(channel, mean, biased variance)
 template <typename T, typename G>
 void moments_of(const Tensor& x, int64_t channels, const OnDevice& on, G g) {
   const int64_t rows = row_count(x, channels);
   const T* const xs = x.data<T>();
-  Tensor kept = Tensor::empty({channels}, Dtype::f32, x.device());
-  float* const means = kept.mutable_data<float>();
-  const double n = rows > 0 ? static_cast<double>(rows) : 1;
-  cuda::reduce_columns<kLanes<T>>(
-      rows, channels, by_16(xs), x.device(), on,
-      [=] __device__(int64_t r, int64_t c, auto lanes) {
-        const auto v = load(xs + r * channels + c, lanes);
-        return each_lane(lanes, [&](int l) { return Pair{v.at[l], 0}; });
-      },
-      [=] __device__(int64_t c, Sums sum) { means[c] = static_cast<float>(sum.a / n); });
-  cuda::reduce_columns<kLanes<T>>(
-      rows, channels, by_16(xs), x.device(), on,
-      [=] __device__(int64_t r, int64_t c, auto lanes) {
-        const auto v = load(xs + r * channels + c, lanes), mean = load(means + c, lanes);
-        return each_lane(lanes, [&](int l) {
-          const float off = v.at[l] - mean.at[l];
-          return Pair{off * off, off};
-        });
-      },
-      [=] __device__(int64_t c, Sums sum) {
-        const double rest = sum.b / n;
-        g(c, means[c] + rest, sum.a / n - rest * rest);
-      });
+  cuda::reduce_blocks<kLanes<T>>(rows, channels, by_16(xs), x.device(), on, Spread<T>{xs, channels},
+                                 [=] __device__(int64_t c, Sums sum) {
+                                   if (rows == 0) return g(c, 0, 0);
+                                   const double n = static_cast<double>(rows), off = sum.b / n,
+                                                variance = sum.a / n - off * off;
+                                   g(c, static_cast<double>(static_cast<float>(xs[c])) + off,
+                                     variance < 0 ? 0 : variance);
+                                 });
 }
 
 template <typename G>

@@ -5,12 +5,23 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
+#include <vector>
 
 #include "core/backends/cuda/graph_memory.h"
 
 namespace howmany::cuda {
+
+struct DestroyGraph {
+  void operator()(cudaGraphExec_t made) const { cudaGraphExecDestroy(made); }  // when it is done
+};
+// A launch asks for the graph and then calls.
+struct Piece {
+  std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, DestroyGraph> graph;
+  std::function<void()> then;
+};
 
 struct Capture {
   int index;
@@ -18,6 +29,7 @@ struct Capture {
   uint64_t epoch;
   cudaStream_t stream = nullptr;
   std::set<std::shared_ptr<const void>> touched = {};  // of the pool; the graph keeps it
+  std::vector<Piece> pieces = {};
 };
 
 inline thread_local Capture* current_capture = nullptr;

@@ -34,6 +34,20 @@ struct Sums {
 template <int kCount>
 using Pairs = Pack<Pair, kCount>;
 
+template <typename F>
+struct Plain {  // terms whose sums over a block of rows are what is wanted
+  F f;
+  template <int kWide>
+  __device__ Pairs<kWide> term(int64_t row, int64_t, int64_t column, Lanes<kWide> lanes) const {
+    return f(row, column, lanes);
+  }
+  template <int kWide>
+  __device__ Pack<Sums, kWide> close(const Pairs<kWide>& some, int64_t, int64_t, int64_t,
+                                     Lanes<kWide> lanes) const {
+    return each_lane(lanes, [&](int l) { return Sums{some.at[l].a, some.at[l].b}; });
+  }
+};
+
 template <int kWide, typename F>
 __global__ void column_partials(F f, int64_t rows, int64_t columns, ColumnPlan plan, Sums* out) {
   const int64_t packs = columns / kWide;
@@ -45,15 +59,16 @@ __global__ void column_partials(F f, int64_t rows, int64_t columns, ColumnPlan p
       const int64_t last = first + kRowBlock < end ? first + kRowBlock : end;
       Pairs<kWide> some{};
       for (int64_t row = first; row < last; ++row) {
-        const Pairs<kWide> term = f(row, column, Lanes<kWide>{});
+        const Pairs<kWide> term = f.term(row, first, column, Lanes<kWide>{});
         HM_UNROLL
         for (int l = 0; l < kWide; ++l) {
           some.at[l].a += term.at[l].a;
           some.at[l].b += term.at[l].b;
         }
       }
+      const Pack<Sums, kWide> block = f.close(some, first, last - first, column, Lanes<kWide>{});
       HM_UNROLL
-      for (int l = 0; l < kWide; ++l) sum.at[l].add({some.at[l].a, some.at[l].b});
+      for (int l = 0; l < kWide; ++l) sum.at[l].add(block.at[l]);
     }
     HM_UNROLL
     for (int l = 0; l < kWide; ++l) out[chunk * columns + column + l] = sum.at[l];
@@ -82,11 +97,13 @@ __global__ void column_totals(G g, int64_t columns, int64_t chunks, const Sums* 
   }
 }
 
-// g(column, sum over rows of f(row, column, lanes)) for every column; f's are Pairs of columns side
-// by side, several where all that it reads there lies `together`, which takes columns by kWide.
+// g(column, sum over blocks of rows of f.close()) for every column: f.term(row, first, column,
+// lanes) are Pairs of columns side by side, several where all that it reads there lies `together`,
+// which takes columns by kWide; f.close(their sums, first, rows, column, lanes) ends the block that
+// begins with row `first`.
 template <int kWide, typename F, typename G>
-void reduce_columns(int64_t rows, int64_t columns, bool together, Device device, const OnDevice& on,
-                    F f, G g) {
+void reduce_blocks(int64_t rows, int64_t columns, bool together, Device device, const OnDevice& on,
+                   F f, G g) {
   if (columns == 0) return;
   const bool packs = together && columns % kWide == 0;
   const ColumnPlan plan = plan_columns(rows, packs ? columns / kWide : columns);
@@ -113,6 +130,13 @@ void reduce_columns(int64_t rows, int64_t columns, bool together, Device device,
   }
   HM_LAUNCH(column_totals, grid_for_elements(columns), on.stream(), g, columns, chunks, sums);
   check(cudaGetLastError(), "column sums");
+}
+
+// The same of the sum over rows of f(row, column, lanes).
+template <int kWide, typename F, typename G>
+void reduce_columns(int64_t rows, int64_t columns, bool together, Device device, const OnDevice& on,
+                    F f, G g) {
+  reduce_blocks<kWide>(rows, columns, together, device, on, Plain<F>{f}, g);
 }
 
 }  // namespace howmany::cuda

@@ -12,18 +12,38 @@ namespace {
 
 std::atomic<uint64_t> epochs = 1, epoch_outside = 1;  // how many began; which is on
 
+cudaError_t begin(Capture& now) {
+  const cudaError_t error = cudaStreamBeginCapture(now.stream, cudaStreamCaptureModeThreadLocal);
+  if (error == cudaSuccess) current_capture = &now;
+  return error;
+}
+
+cudaError_t stop(Capture& now, cudaGraph_t* graph) {
+  current_capture = nullptr;
+  return cudaStreamEndCapture(now.stream, graph);
+}
+
+void end(Capture& now, std::function<void()> then) {
+  cudaGraph_t graph = nullptr;
+  check(stop(now, &graph), "capture");
+  cudaGraphExec_t made = nullptr;
+  const cudaError_t error = cudaGraphInstantiate(&made, graph, 0);
+  cudaGraphDestroy(graph);
+  check(error, "graph");
+  now.pieces.push_back({decltype(Piece::graph)(made), std::move(then)});
+}
+
 class Capturing {
  public:
   Capturing(int index, GraphMemory& memory) : on_(index), now_{index, memory, ++epochs} {
     check(cudaStreamCreateWithFlags(&now_.stream, cudaStreamNonBlocking), "stream");
-    const cudaError_t error = cudaStreamBeginCapture(now_.stream, cudaStreamCaptureModeThreadLocal);
+    const cudaError_t error = begin(now_);
     if (error != cudaSuccess) cudaStreamDestroy(now_.stream);
     check(error, "capture");
-    current_capture = &now_;
   }
   ~Capturing() {
     if (cudaGraph_t rest = nullptr; current_capture == &now_) {
-      stop(&rest);
+      stop(now_, &rest);
       if (rest != nullptr) cudaGraphDestroy(rest);
       cudaGetLastError();  // why it failed was told
     }
@@ -32,23 +52,9 @@ class Capturing {
   Capturing(const Capturing&) = delete;
   Capturing& operator=(const Capturing&) = delete;
 
-  cudaGraphExec_t end() {
-    cudaGraph_t graph = nullptr;
-    check(stop(&graph), "capture");
-    cudaGraphExec_t made = nullptr;
-    const cudaError_t error = cudaGraphInstantiate(&made, graph, 0);
-    cudaGraphDestroy(graph);
-    check(error, "graph");
-    return made;
-  }
   Capture& now() { return now_; }
 
  private:
-  cudaError_t stop(cudaGraph_t* graph) {
-    current_capture = nullptr;
-    return cudaStreamEndCapture(now_.stream, graph);
-  }
-
   const OnDevice on_;
   Capture now_;
 };
@@ -71,7 +77,7 @@ namespace gpu {
 struct Graph::Kept {
   explicit Kept(int device) : index(device), memory(cuda::make_graph_memory(device)) {}
   ~Kept() {
-    if (made != nullptr) cudaGraphExecDestroy(made);  // one in flight goes when it is done
+    pieces.clear();
     cuda::drop(*memory);
   }
   Kept(const Kept&) = delete;
@@ -80,7 +86,7 @@ struct Graph::Kept {
   const int index;
   const std::shared_ptr<cuda::GraphMemory> memory;
   std::set<std::shared_ptr<const void>> touched;
-  cudaGraphExec_t made = nullptr;
+  std::vector<cuda::Piece> pieces;
 };
 
 Graph::Graph(int index, const std::function<void()>& ask) {
@@ -88,15 +94,28 @@ Graph::Graph(int index, const std::function<void()>& ask) {
   kept_ = std::make_shared<Kept>(index);
   cuda::Capturing capturing(index, *kept_->memory);
   ask();
-  kept_->made = capturing.end();
+  cuda::end(capturing.now(), [] {});
+  kept_->pieces = std::move(capturing.now().pieces);
   kept_->touched = std::move(capturing.now().touched);
 }
 
 void Graph::launch() {
   cuda::refuse_in_capture("another graph");
-  const cuda::OnDevice on(kept_->index);
-  cuda::check(cudaGraphLaunch(kept_->made, on.stream()), "graph");
-  cuda::epoch_outside = ++cuda::epochs;
+  for (const cuda::Piece& piece : kept_->pieces) {
+    {
+      const cuda::OnDevice on(kept_->index);
+      cuda::check(cudaGraphLaunch(piece.graph.get(), on.stream()), "graph");
+      cuda::epoch_outside = ++cuda::epochs;
+    }
+    piece.then();
+  }
+}
+
+void outside_graph(std::function<void()> call) {
+  if (cuda::current_capture == nullptr) return call();
+  cuda::Capture& now = *cuda::current_capture;
+  cuda::end(now, std::move(call));
+  cuda::check(cuda::begin(now), "capture");
 }
 
 bool capturing() { return cuda::current_capture != nullptr; }

@@ -1,0 +1,124 @@
+"""The models of core/models as PyTorch has them, and a step of training them."""
+
+
+def residual_block(nn, inputs, outputs, stride):
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+            self.bn1 = nn.BatchNorm2d(outputs)
+            self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+            self.bn2 = nn.BatchNorm2d(outputs)
+            self.relu = nn.ReLU(inplace=True)
+            self.downsample = None
+            if stride != 1 or inputs != outputs:
+                self.downsample = nn.Sequential(
+                    nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+        def forward(self, x):
+            y = self.relu(self.bn1(self.conv1(x)))
+            y = self.bn2(self.conv2(y))
+            return self.relu(y + (x if self.downsample is None else self.downsample(x)))
+
+    return Block()
+
+
+def added(torch, width, first, out, middle):
+    nn = torch.nn
+
+    class Added(nn.Module):
+        """A pre-norm part of a block: x + proj(middle(first(ln(x))))."""
+
+        def __init__(self):
+            super().__init__()
+            self.ln, self.first = nn.LayerNorm(width), nn.Linear(width, first)
+            self.proj = nn.Linear(out, width)
+
+        def forward(self, x):
+            return x + self.proj(middle(self.first(self.ln(x))))
+
+    return Added()
+
+
+def gpt2_model(torch, width=256, layers=4, heads=4, length=128, vocabulary=1000):
+    """The defaults of core/models/gpt2.cpp."""
+    nn, functional = torch.nn, torch.nn.functional
+
+    def attention(qkv):
+        n, times, _ = qkv.shape
+        q, k, v = (t.view(n, times, heads, -1).transpose(1, 2) for t in qkv.split(width, -1))
+        y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return y.transpose(1, 2).reshape(n, times, width)
+
+    class Embeddings(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.wte, self.wpe = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
+
+        def forward(self, ids):
+            return self.wte(ids) + self.wpe.weight[:ids.shape[1]]
+
+    blocks = [part for _ in range(layers)
+              for part in (added(torch, width, 3 * width, width, attention),
+                           added(torch, width, 4 * width, 4 * width, functional.gelu))]
+    return nn.Sequential(Embeddings(), *blocks, nn.LayerNorm(width),
+                         nn.Linear(width, vocabulary, bias=False))
+
+
+def numbers_of(name):
+    """width=1024 and so on, of gpt2:width=1024,..."""
+    _, _, options = name.partition(":")
+    return {key: int(value) for key, value in (one.split("=") for one in options.split(",") if one)}
+
+
+def torch_model(torch, name):
+    nn = torch.nn
+    if name.startswith("gpt2"):
+        return gpt2_model(torch, **numbers_of(name))
+    if name == "mlp":
+        return nn.Sequential(nn.Linear(1024, 4096), nn.ReLU(), nn.Linear(4096, 4096), nn.ReLU(),
+                             nn.Linear(4096, 1000))
+    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True),
+              nn.MaxPool2d(3, 2, 1)]
+    inputs = 64
+    for outputs, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
+        layers += [residual_block(nn, inputs, outputs, stride),
+                   residual_block(nn, outputs, outputs, 1)]
+        inputs = outputs
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000))
+
+
+class TorchStep:
+    """One step of training with SGD, momentum 0.9. how: eager, or the mode of torch.compile. With
+    precision bf16 parameters stay f32 and autocast does the rest; f32 is without tf32."""
+
+    def __init__(self, torch, name, batch, layout, device="cpu", precision="f32", how="eager"):
+        self.functional = torch.nn.functional
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
+        self.autocast = lambda: torch.autocast(torch.device(device).type, torch.bfloat16,
+                                               enabled=precision == "bf16")
+        shape = (batch, 1024) if name == "mlp" else (batch, 3, 224, 224)
+        labels = torch.randint(0, 1000, (batch,))
+        if name.startswith("gpt2"):
+            x, labels = torch.randint(0, 1000, (2, batch, numbers_of(name).get("length", 128)))
+        else:
+            x = torch.randn(shape)
+        self.model = torch_model(torch, name).to(device)
+        self.x, self.labels = x.to(device), labels.to(device)
+        if layout == "channels_last":
+            self.model = self.model.to(memory_format=torch.channels_last)
+            self.x = self.x.to(memory_format=torch.channels_last)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9)
+        self.run = self.model if how == "eager" else torch.compile(self.model, mode=how)
+
+    def distribute(self, torch):
+        self.run = self.model = torch.nn.parallel.DistributedDataParallel(self.model)
+        return self
+
+    def __call__(self):
+        self.optimizer.zero_grad()
+        with self.autocast():
+            y = self.run(self.x)
+            loss = self.functional.cross_entropy(y.view(-1, y.shape[-1]), self.labels.view(-1))
+        loss.backward()
+        self.optimizer.step()
