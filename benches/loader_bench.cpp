@@ -55,7 +55,8 @@ struct Flags {
 
 void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--data", flags.data.data,
-                 "synthetic: painted JPEGs; null; cost:MICROSECONDS; " + data_formats_help())
+                 "synthetic: painted JPEGs; null; cost:MICROSECONDS; wait:MICROSECONDS; " +
+                     data_formats_help())
       ->capture_default_str();
   app.add_option("--workers", flags.workers, "numbers of workers of each rank")
       ->delimiter(',')

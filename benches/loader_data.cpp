@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <thread>
 
 #include "core/clock.h"
 #include "core/data/formats.h"
@@ -40,20 +41,25 @@ class NullDataset : public Dataset {
   int64_t size_;
 };
 
-// Busy for a set time, then writes the sample once.
+// Writes the sample once, and is busy or waits for a set time.
 class CostlyDataset final : public NullDataset {
  public:
-  CostlyDataset(const SampleSpec& spec, int64_t size, std::chrono::microseconds cost)
-      : NullDataset(spec, size), bytes_(static_cast<size_t>(spec.x.numel()) * 4), cost_(cost) {}
+  using Spend = void (*)(std::chrono::microseconds);
+  CostlyDataset(const SampleSpec& spec, std::chrono::microseconds cost, Spend spend)
+      : NullDataset(spec, kEndless),
+        bytes_(static_cast<size_t>(spec.x.numel()) * 4),
+        cost_(cost),
+        spend_(spend) {}
   void get(int64_t, uint64_t, void* x, void* y) const override {
     std::memset(x, 0, bytes_);
     std::memset(y, 0, sizeof(int64_t));
-    burn(cost_);
+    spend_(cost_);
   }
 
  private:
   size_t bytes_;
   std::chrono::microseconds cost_;
+  Spend spend_;
 };
 
 class Endless final : public Dataset {
@@ -148,7 +154,7 @@ std::chrono::microseconds cost_of(const std::string& data) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   HM_REQUIRE(error == std::errc{} && end == digits.data() + digits.size() && value >= 0 &&
                  value <= 60'000'000,
-             "--data {}: expected cost:MICROSECONDS", data);
+             "--data {}: expected {}MICROSECONDS", data, data.substr(0, 5));
   return std::chrono::microseconds(value);
 }
 
@@ -161,7 +167,11 @@ LoaderData::LoaderData(const LoaderDataOptions& options) {
     samples_ = null_dataset(spec, kEndless);
   } else if (options.data.starts_with("cost:")) {
     name_ = options.data;
-    samples_ = std::make_unique<CostlyDataset>(spec, kEndless, cost_of(options.data));
+    samples_ = std::make_unique<CostlyDataset>(spec, cost_of(options.data), burn);
+  } else if (options.data.starts_with("wait:")) {
+    name_ = options.data;
+    samples_ = std::make_unique<CostlyDataset>(
+        spec, cost_of(options.data), [](auto cost) { std::this_thread::sleep_for(cost); });
   } else if (options.data == "synthetic") {
     name_ = "painted";
     painted_ = temporary_folder();

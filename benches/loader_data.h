@@ -13,7 +13,8 @@ namespace howmany::benches {
 
 struct LoaderDataOptions {
   std::string data = "synthetic";  // what open_data opens; "synthetic": painted JPEGs; "null";
-                                   // "cost:200": 200 us of arithmetic a sample
+                                   // "cost:200": 200 us of arithmetic a sample;
+                                   // "wait:200": of waiting, as for storage
   int64_t size = 224;              // image samples are [size,size,3] f32
   int64_t sequence = 1024;         // tokens of a sample
   int64_t most = 1024;             // files looked at, evenly drawn

@@ -34,7 +34,7 @@ constexpr double kStretch = 0.1;
 constexpr int64_t kPeriods = 2;
 constexpr double kStretchOfQuota = 1, kJustNow = 2e-3;
 constexpr int64_t kFewestSamples = 4;  // of each worker in a stretch
-constexpr double kLook = 1e-3, kEnding = 10;
+constexpr double kLook = 1e-3, kMostBegun = 1, kEnding = 10;
 
 void sleep_for(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
@@ -43,9 +43,12 @@ void sleep_for(double seconds) {
 // How long a loader runs in its turn.
 class Stretch {
  public:
-  // Lets a loader that goes on run until it may be timed: where a period ended just now, at once.
-  void begin() {
-    if (quota_.binds() && seconds_since(ended_) > kJustNow) quota_.wait(1, kStretchOfQuota);
+  // Lets a loader that goes on run until it may be timed: under a quota from the end of a period,
+  // else from when all that it had begun before is made, since waits went on while it stood still.
+  template <typename Made>
+  void begin(const Made& all_made) {
+    if (!quota_.binds()) return look_until(all_made);
+    if (seconds_since(ended_) > kJustNow) quota_.wait(1, kStretchOfQuota);
   }
   void pass() {
     if (!quota_.binds()) return sleep_for(kStretch);
@@ -56,6 +59,12 @@ class Stretch {
   }
 
  private:
+  template <typename Condition>
+  static void look_until(const Condition& met) {
+    for (const auto start = Clock::now(); !met() && seconds_since(start) < kMostBegun;)
+      sleep_for(kLook);
+  }
+
   QuotaClock quota_;
   Clock::time_point ended_;  // the period before
 };
@@ -136,10 +145,11 @@ class Loading {
 
   // Notes what a batch takes in a stretch.
   void go(Stretch& stretch) {
+    const int64_t begun = std::max(1, run_.workers) * run_.ranks;
+    const int64_t stood_at = shared_->made, fewest = kFewestSamples * begun;
     signal(SIGCONT);
-    stretch.begin();
+    stretch.begin([&] { return shared_->made - stood_at >= begun; });
     const int64_t before = shared_->made;
-    const int64_t fewest = kFewestSamples * std::max(1, run_.workers) * run_.ranks;
     const auto start = Clock::now();
     do stretch.pass();
     while (shared_->made - before < fewest && seconds_since(start) < run_.timeout_s && running());

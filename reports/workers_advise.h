@@ -44,8 +44,9 @@ struct WorkersFacts {
   double spread = kUsualSpread;     // of a run's logarithm: as is usual, then as the rounds tell
   std::optional<double> cold_rate;  // samples/s of all devices, files not in memory
   int cold_workers = 0;
-  double files = 0;   // in the folder; 0: none
-  PythonCost python;  // part of the probes and points when it was measured
+  double start_s = 0.4;  // of a loader, as the last one took
+  double files = 0;      // in the folder; 0: none
+  PythonCost python;     // part of the probes and points when it was measured
 };
 
 // The point of that number of workers; null when it was not measured.

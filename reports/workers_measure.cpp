@@ -199,6 +199,7 @@ struct LoaderMeasuring::State {
     if (results.out_of_time) return false;
     WorkersPoint point = measure(facts, workers);
     if (results.interrupted) return false;
+    facts.start_s = overhead;
     const std::string stall =
         point.stall ? fmt::format(", {:.1f} % stall", 100 * point.stall->value) : "";
     tell(point.error.empty() ? fmt::format("{} workers: {} samples/s{} ({} left)", workers,

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMostPoints = 8, kMostTurns = 200;
 constexpr double kShareOfNew = 0.2;     // of the time that is left
-constexpr double kFewRoundsTake = 1.6;  // seconds of a loader, with its start
+constexpr double kFewRoundsTake = 1.2;  // seconds of a loader, beside its start
 constexpr double kNoGain = 0.015;       // of the rate, from more workers
 constexpr double kNearBest = 0.98;      // of the best rate
 constexpr double kContends = 0.8;       // of the best rate, of a number that was measured alone
@@ -223,7 +223,8 @@ double seconds_in_turn(const WorkersFacts& facts, const std::vector<int>& number
     return point != nullptr && point->runs.size() >= kFewTurns;
   });
   if (known || !facts.wanted.empty()) return left / count;
-  return std::min(left, std::max(kShareOfNew * left, kFewRoundsTake * count)) / count;
+  return std::min(left, std::max(kShareOfNew * left, (kFewRoundsTake + facts.start_s) * count)) /
+         count;
 }
 
 }  // namespace howmany

@@ -161,6 +161,7 @@ inline Cases elementwise_cases(Draw& draw) {
     cases.push_back(
         {fmt::format("dropout {}", rows), {draw.normal(shape)}, [](Tensors& in) -> Tensors {
            return {ops::dropout(in[0], 0.3, {7, uint64_t{5} << 33, 1'000'001}),
+                   ops::dropout(in[0], 0.3, {7, uint64_t{5} << 33, 1'000'000}),
                    ops::dropout(in[0], 0, {})};
          }});
   }

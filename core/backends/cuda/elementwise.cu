@@ -62,14 +62,20 @@ void drop(const Tensor& x, double p, DropoutKey key, Tensor& y) {
   T* const out = y.mutable_data<T>();
   const auto bound = static_cast<uint64_t>(std::ceil(p * 0x1p32));  // bits below p 2^32 drop
   const auto kept = static_cast<float>(1 / (1 - p));
-  each_pack<kLanes<T>>(x.numel(), by_16(in, out), on, [=] __device__(int64_t i, auto lanes) {
-    const auto v = load(in + i, lanes);
-    store(out + i, each_lane(lanes, [&](int l) {
-            const auto element = static_cast<uint64_t>(key.first_element + i + l);
-            const auto block = Rng(key.drawn(), key.stream).bits4(element / 4);
-            return block[element % 4] < bound ? 0.0f : v.at[l] * kept;
-          }));
-  });
+  const bool blocks = key.first_element % 4 == 0;  // each pack begins with one
+  each_pack<kLanes<T>>(
+      x.numel(), by_16(in, out) && blocks, on, [=] __device__(int64_t i, auto lanes) {
+        const auto v = load(in + i, lanes);
+        const Rng rng(key.drawn(), key.stream);
+        std::array<uint32_t, 4> bits{};
+        store(out + i, each_lane(lanes, [&](int l) {
+                const auto element = static_cast<uint64_t>(key.first_element + i + l);
+                if (l % 4 == 0) bits = rng.bits4(element / 4);
+                const auto at =
+                    decltype(lanes)::count == 1 ? element % 4 : static_cast<uint64_t>(l % 4);
+                return bits[at] < bound ? 0.0f : v.at[l] * kept;
+              }));
+      });
 }
 
 template <typename T>
