@@ -71,7 +71,8 @@ double sure_rate(const WorkersPoint& point, const WorkersFacts& facts);
 std::vector<int> next_trials(const WorkersFacts& facts);
 
 // Seconds for each of these in their next turns, of so many that are left for all. Numbers of which
-// few rounds tell take what these take, or a share where that is more; the rest makes sure.
+// few rounds tell take what these take, or a share where that is more, and the rest makes sure; all
+// where there is not enough for both.
 double seconds_in_turn(const WorkersFacts& facts, const std::vector<int>& numbers, double left);
 
 struct WorkersLever {

@@ -222,9 +222,9 @@ double seconds_in_turn(const WorkersFacts& facts, const std::vector<int>& number
     const WorkersPoint* point = point_at(facts, workers);
     return point != nullptr && point->runs.size() >= kFewTurns;
   });
-  if (known || !facts.wanted.empty()) return left / count;
-  return std::min(left, std::max(kShareOfNew * left, (kFewRoundsTake + facts.start_s) * count)) /
-         count;
+  const double part = std::max(kShareOfNew * left, (kFewRoundsTake + facts.start_s) * count);
+  const bool enough_for_more = left >= 2 * part;
+  return (known || !facts.wanted.empty() || !enough_for_more ? left : part) / count;
 }
 
 }  // namespace howmany

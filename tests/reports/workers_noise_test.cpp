@@ -87,7 +87,10 @@ TEST(WorkersTurns, OfNumbersThatAreNewLeaveTimeToMakeSure) {
   WorkersFacts facts = facts_with({{2, 1000}, {3, 930}});
   EXPECT_DOUBLE_EQ(seconds_in_turn(facts, {2, 3}, 60), 6) << "a fifth, each its half";
   EXPECT_DOUBLE_EQ(seconds_in_turn(facts, {2, 3}, 8), 1.6) << "ten rounds and a start";
-  EXPECT_DOUBLE_EQ(seconds_in_turn(facts, {2, 3}, 2), 1) << "there is no more";
+  EXPECT_DOUBLE_EQ(seconds_in_turn(facts, {2, 3}, 5), 2.5) << "what is left is not enough for more";
+  facts.start_s = 1;
+  EXPECT_DOUBLE_EQ(seconds_in_turn(facts, {2, 3}, 9), 2.2) << "a loader starts slowly";
+  facts.start_s = 0.4;
   add_rounds(facts, std::vector(10, std::map<int, double>{{2, 1000}, {3, 930}}));
   EXPECT_DOUBLE_EQ(seconds_in_turn(facts, {2, 3}, 8), 4) << "now they are known";
   EXPECT_DOUBLE_EQ(seconds_in_turn(facts, {2, 4}, 8), 1.6) << "one is not";
