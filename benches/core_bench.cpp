@@ -189,11 +189,19 @@ void add_gpu(const Options& options, std::map<std::string, std::string>& context
   const Device device = Device::parse(options.device);
   HM_REQUIRE(device.type == DeviceType::cuda,
              "--device is a GPU, like cuda:0; {} is measured without", device.str());
-  HM_REQUIRE(device.index<gpu::count(), "--device {}: {}", device.str(), gpu::count()> 0
-                 ? fmt::format("{} GPUs are here", gpu::count())
+  const int here = gpu::count();
+  HM_REQUIRE(device.index<here, "--device {}: {}", device.str(), here> 0
+                 ? fmt::format("{} GPUs are here", here)
                  : gpu::unavailable());
   check_precision(options.precision, {&device, 1});
   add_benchmarks(device, cpu_limits().usable, options, context);
+}
+
+void add_cpu(const Options& options, std::map<std::string, std::string>& context) {
+  const Device cpu;
+  check_precision(options.precision, {&cpu, 1});
+  for (const int threads : std::set<int>{1, cpu_limits().usable})
+    add_benchmarks(cpu, threads, options, context);
 }
 
 constexpr const char* kExamples = R"(Examples:
@@ -220,11 +228,7 @@ int run(int argc, char** argv) {
   words.insert(words.begin(), argv[0]);
 
   std::map<std::string, std::string> context;
-  const Device cpu;
-  check_precision(options.device.empty() ? options.precision : Precision::f32, {&cpu, 1});
-  if (!options.device.empty()) add_gpu(options, context);
-  for (const int threads : std::set<int>{1, cpu_limits().usable})
-    if (options.device.empty()) add_benchmarks(cpu, threads, options, context);
+  options.device.empty() ? add_cpu(options, context) : add_gpu(options, context);
   add_context(context);
   return run_benchmarks(std::move(words));
 }
