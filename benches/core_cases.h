@@ -27,6 +27,7 @@ struct CorePlace {
   Device device{};
   Shape image{32, 56, 56, 64}, rows{4096, 1024};
   int64_t parameters = 4096;  // a square of so many each way
+  std::vector<std::pair<int64_t, int64_t>> linears{{1024, 4096}, {4096, 4096}, {4096, 1000}};
   std::vector<int64_t> linear_batches{128, 512};
   int64_t conv_batch = 32;
   std::vector<std::pair<int64_t, int64_t>> attended{{16, 128}, {1, 1024}};  // samples, times

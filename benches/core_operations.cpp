@@ -186,7 +186,7 @@ std::vector<CoreCase> operation_cases(const CorePlace& place) {
   const auto add = [&](std::vector<CoreCase> more) {
     std::ranges::move(more, std::back_inserter(cases));
   };
-  for (const auto& [k, n] : {std::pair{1024, 4096}, {4096, 4096}, {4096, 1000}})
+  for (const auto& [k, n] : place.linears)
     for (const int64_t batch : place.linear_batches) add(linear_cases({batch, k, n}, place.device));
   for (const auto& [samples, times] : place.attended) add(attention_cases(samples, times, place));
   if (place.device.type == DeviceType::cpu) add(range_cases());
