@@ -190,9 +190,9 @@ void add_gpu(const Options& options, std::map<std::string, std::string>& context
   HM_REQUIRE(device.type == DeviceType::cuda,
              "--device is a GPU, like cuda:0; {} is measured without", device.str());
   const int here = gpu::count();
-  HM_REQUIRE(device.index<here, "--device {}: {}", device.str(), here> 0
-                 ? fmt::format("{} GPUs are here", here)
-                 : gpu::unavailable());
+  const bool is_here = device.index < here;
+  HM_REQUIRE(is_here, "--device {}: {}", device.str(),
+             here == 0 ? gpu::unavailable() : fmt::format("{} GPUs are here", here));
   check_precision(options.precision, {&device, 1});
   add_benchmarks(device, cpu_limits().usable, options, context);
 }

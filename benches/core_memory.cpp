@@ -43,6 +43,16 @@ class MemoryCases {
            static_cast<double>(shape.numel());
   }
 
+  // What a backward starts from: the inputs, and what the forward made of them.
+  static Inputs after(const Inputs& inputs, std::function<ops::Normalized(Tensors&)> forward) {
+    return [=](Device on) {
+      Tensors t = inputs(on);
+      const ops::Normalized n = forward(t);
+      t.insert(t.end(), {n.y, n.mean, n.inv_std});
+      return t;
+    };
+  }
+
   void add_batchnorm() {
     const auto inputs = [x = image_, c = channels_](Device on) {
       return Tensors{activation(x, "x", on), activation(x, "dy", on), normal(c, "scale", on),
@@ -55,13 +65,7 @@ class MemoryCases {
     const std::string name = "batchnorm_relu/" + dims(image_);
     const double size = stored_bytes(image_);
     add(name + "/forward", inputs, 2 * size, [=](Tensors& t) { return Tensors{forward(t).y}; });
-    const auto more = [=](Device on) {
-      Tensors t = inputs(on);
-      const ops::Normalized n = forward(t);
-      t.insert(t.end(), {n.y, n.mean, n.inv_std});
-      return t;
-    };
-    add(name + "/backward", more, 3 * size, [](Tensors& t) {
+    add(name + "/backward", after(inputs, forward), 3 * size, [](Tensors& t) {
       return Tensors{ops::batchnorm_backward(t[0], t[2], t[3], {t[6], t[7], t[8]}, t[1],
                                              Activation::relu, {room(t[2])}, {room(t[2])})};
     });
@@ -92,13 +96,7 @@ class MemoryCases {
     const std::string name = "layernorm/" + dims(rows_);
     add(name + "/forward", inputs, 2 * stored_bytes(rows_),
         [=](Tensors& t) { return Tensors{forward(t).y}; });
-    const auto more = [=](Device on) {
-      Tensors t = inputs(on);
-      const ops::Normalized n = forward(t);
-      t.insert(t.end(), {n.y, n.mean, n.inv_std});
-      return t;
-    };
-    add(name + "/backward", more, 3 * stored_bytes(rows_), [](Tensors& t) {
+    add(name + "/backward", after(inputs, forward), 3 * stored_bytes(rows_), [](Tensors& t) {
       return Tensors{ops::layernorm_backward(t[0], t[1], {t[4], t[5], t[6]}, t[3], {room(t[1])},
                                              {room(t[1])})};
     });

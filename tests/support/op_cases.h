@@ -203,22 +203,19 @@ inline BatchNormState state_of(Tensors& in, size_t at) {
 
 inline Cases batchnorm_cases(Draw& draw) {
   Cases cases;
-  cases.push_back({"the first far off",
-                   {first_far_off(draw, {1300, 8}), draw.normal({8}), draw.normal({8}),
-                    draw.normal({8}), draw.uniform({8}, 0.5, 2)},
-                   [](Tensors& in) -> Tensors {
-                     BatchNormState state = state_of(in, 3);
-                     const auto out = ops::batchnorm(in[0], in[1], in[2], Activation::none, state);
-                     return {out.y, out.mean, out.inv_std, in[3], in[4]};
-                   }});
-  cases.push_back({"far from zero",
-                   {far_from_zero(draw, {5, 3, 3, 17}), draw.normal({17}), draw.normal({17}),
-                    draw.normal({17}), draw.uniform({17}, 0.5, 2)},
-                   [](Tensors& in) -> Tensors {
-                     BatchNormState state = state_of(in, 3);
-                     const auto out = ops::batchnorm(in[0], in[1], in[2], Activation::none, state);
-                     return {out.y, out.mean, out.inv_std, in[3], in[4]};
-                   }});
+  const auto add = [&](const char* name, const Tensor& x) {
+    const Shape c{x.shape()[-1]};
+    cases.push_back({name,
+                     {x, draw.normal(c), draw.normal(c), draw.normal(c), draw.uniform(c, 0.5, 2)},
+                     [](Tensors& in) -> Tensors {
+                       BatchNormState state = state_of(in, 3);
+                       const auto out =
+                           ops::batchnorm(in[0], in[1], in[2], Activation::none, state);
+                       return {out.y, out.mean, out.inv_std, in[3], in[4]};
+                     }});
+  };
+  add("the first far off", first_far_off(draw, {1300, 8}));
+  add("far from zero", far_from_zero(draw, {5, 3, 3, 17}));
   for (const Shape& x : kNormShapes)
     for (Activation act : kFused) {
       const Shape c{x[-1]};
