@@ -6,7 +6,6 @@
 // T time, H W C rows, columns and channels of an image (images are [N,H,W,C], row-major).
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,54 +13,11 @@
 #include <string_view>
 #include <vector>
 
+#include "core/op_args.h"
 #include "core/tensor.h"
 #include "core/update.h"
 
 namespace howmany {
-
-enum class Activation { none, relu, gelu, tanh };  // gelu: the exact (erf) form, torch.nn.GELU()
-std::string_view name_of(Activation act);
-
-// A parameter gradient being written: overwritten, or added to when `accumulate`. May be absent (no
-// bias).
-struct GradOut {
-  Tensor value;
-  bool accumulate = false;
-};
-
-struct Window {  // square kernels, as every model here uses them
-  int64_t size = 1, stride = 1, padding = 0;
-};
-
-struct Heads {
-  int64_t count = 1;
-  bool causal = true;  // row t looks at rows 0..t, not at those after it
-};
-
-// Adds up an f64 tensor on the host over the replicas of a model, in place. Collective.
-using SumOverReplicas = std::function<void(Tensor)>;
-
-struct BatchNormState {
-  Tensor running_mean{}, running_var{};  // [C], updated in training
-  double momentum = 0.1, epsilon = 1e-5;
-};
-
-// What the backward of batch norm starts from; dz is dy past the activation.
-struct BatchNormBackward {
-  const Tensor &x, &scale, &shift, &y, &dy, &mean, &inv_std;
-  Activation act;
-};
-
-// Element e is dropped when Rng(drawn(), stream).bits(first_element + e) < p 2^32, on every
-// backend.
-struct DropoutKey {
-  uint64_t seed = 0, stream = 0;
-  int64_t first_element = 0;
-  // Beside x, what counts instead of seed: for a step that a GPU is asked for again as a whole.
-  const uint64_t* seed_at = nullptr;
-
-  constexpr uint64_t drawn() const { return seed_at != nullptr ? *seed_at : seed; }
-};
 
 class Backend {
  public:
@@ -113,6 +69,17 @@ class Backend {
                                        Tensor& sums) const;
   virtual void batchnorm_backward_input(const BatchNormBackward& in, const Tensor& dots,
                                         const Tensor& sums, double rows, Tensor& dx) const;
+  // What replicas sum is f64 [2C+1], so that what their squares differ in does not drown: of `rows`
+  // rows the first and second moment times them, or the backward's sums; then the rows. Of what was
+  // summed come mean, biased variance and inv_std, the running ones move as above; or the means of
+  // the backward's sums. Backends of CPUs need not have these.
+  virtual void batchnorm_send_moments(const Tensor& mean, const Tensor& variance, double rows,
+                                      Tensor& message) const;
+  virtual void batchnorm_receive_moments(const Tensor& message, BatchNormState& state, Tensor& mean,
+                                         Tensor& variance, Tensor& inv_std) const;
+  virtual void batchnorm_send_sums(const Tensor& dots, const Tensor& sums, double rows,
+                                   Tensor& message) const;
+  virtual void batchnorm_receive_sums(const Tensor& message, Tensor& dots, Tensor& sums) const;
   // Over the last extent; mean and inv_std [rows]
   virtual void layernorm(const Tensor& x, const Tensor& scale, const Tensor& shift, double epsilon,
                          Tensor& mean, Tensor& inv_std, Tensor& y) const;

@@ -1,6 +1,5 @@
-#include <cmath>
-
 #include "core/check.h"
+#include "core/gpu.h"
 #include "core/ops.h"
 #include "core/profile/range.h"
 
@@ -38,82 +37,39 @@ void check_state(const char* op, const BatchNormState& state, const Tensor& scal
 
 int64_t row_count(const Tensor& x) { return x.shape()[-1] == 0 ? 0 : x.numel() / x.shape()[-1]; }
 
-// One number per channel, in double where the processor reads it, and back.
-std::vector<double> read(const Tensor& t) {
-  const Tensor host = t.to(Device{}).to(Dtype::f64);
-  return {host.values<double>().begin(), host.values<double>().end()};
-}
-void write(const std::vector<double>& values, Tensor& t) {
-  t.copy_from(Tensor::from(values, t.shape()).to(t.dtype()));
+// What a graph is captured of does it anew each time, between its pieces.
+void sum_over_replicas(const Tensor& message, const SumOverReplicas& sum) {
+  gpu::outside_graph([message, sum] { sum(message); });
 }
 
-// Sums `a`, `b` and the number of rows over the replicas, in one message of doubles: what the
-// replicas' sums of squares differ in must not drown.
-struct Summed {
-  std::vector<double> a, b;
-  double rows = 0;
-};
-Summed over_replicas(std::vector<double> a, const std::vector<double>& b, double rows,
-                     const SumOverReplicas& sum) {
-  const size_t n = a.size();
-  a.insert(a.end(), b.begin(), b.end());
-  a.push_back(rows);
-  Tensor message = Tensor::from(a, {static_cast<int64_t>(a.size())});
-  sum(message);
-  const std::span<const double> all = message.values<double>();
-  return {{all.begin(), all.begin() + static_cast<ptrdiff_t>(n)},
-          {all.begin() + static_cast<ptrdiff_t>(n), all.end() - 1},
-          all.back()};
+Tensor message_of(const Tensor& x, const Shape& channels) {
+  return Tensor::empty({2 * channels[0] + 1}, Dtype::f64, x.device());
+}
+
+// A replica with more rows need not look, which on a GPU would make the host wait for it.
+void check_rows(const Tensor& x, const Tensor& message) {
+  if (row_count(x) >= 2) return;
+  const Tensor host = message.to(Device{});
+  HM_REQUIRE(host.values<double>().back() != 1,
+             "[batchnorm] one value per channel on all replicas together: training "
+             "needs more to normalise by");
 }
 
 // Mean and biased variance of all replicas' rows; as torch.nn.SyncBatchNorm.
-Summed moments_over_replicas(const Tensor& x, const Shape& channels, const SumOverReplicas& sum) {
-  Tensor mean = like_beside(x, channels), variance = like_beside(x, channels);
-  backend_for(x).batchnorm_moments(x, mean, variance);
-  std::vector<double> first = read(mean), second = read(variance);
-  const auto rows = static_cast<double>(row_count(x));
-  for (size_t c = 0; c < first.size(); ++c) {
-    second[c] = rows * (second[c] + first[c] * first[c]);
-    first[c] *= rows;
-  }
-  Summed all = over_replicas(std::move(first), second, rows, sum);
-  const double n = std::max(all.rows, 1.0);
-  for (size_t c = 0; c < all.a.size(); ++c) {
-    all.a[c] /= n;
-    all.b[c] = std::max(0.0, all.b[c] / n - all.a[c] * all.a[c]);
-  }
-  return all;
-}
-
-void move_towards(Tensor running, const std::vector<double>& targets, double factor,
-                  double momentum) {
-  std::vector<double> values = read(running);
-  for (size_t c = 0; c < values.size(); ++c)
-    values[c] = (1 - momentum) * values[c] + momentum * factor * targets[c];
-  write(values, running);
-}
-
 Normalized batchnorm_over_replicas(const Tensor& x, const Tensor& scale, const Tensor& shift,
                                    Activation act, BatchNormState& state,
                                    const SumOverReplicas& sum) {
   const Shape channels{x.shape()[-1]};
-  const Summed all = moments_over_replicas(x, channels, sum);
-  HM_REQUIRE(all.rows != 1,
-             "[batchnorm] one value per channel on all replicas together: training "
-             "needs more to normalise by");
+  const Backend& backend = backend_for(x);
   Normalized out{like(x, x.shape()), like_beside(x, channels), like_beside(x, channels)};
-  BatchNormState seen{like_beside(x, channels), like_beside(x, channels), state.momentum,
-                      state.epsilon};
-  write(all.a, seen.running_mean);
-  write(all.b, seen.running_var);
-  write(all.a, out.mean);
-  std::vector<double> inv_std = all.b;
-  for (double& v : inv_std) v = 1 / std::sqrt(v + state.epsilon);
-  write(inv_std, out.inv_std);
-  backend_for(x).batchnorm_inference(x, scale, shift, act, seen, out.y);
-  if (all.rows < 2) return out;
-  move_towards(state.running_mean, all.a, 1, state.momentum);
-  move_towards(state.running_var, all.b, all.rows / (all.rows - 1), state.momentum);
+  Tensor variance = like_beside(x, channels), message = message_of(x, channels);
+  backend.batchnorm_moments(x, out.mean, variance);
+  backend.batchnorm_send_moments(out.mean, variance, static_cast<double>(row_count(x)), message);
+  sum_over_replicas(message, sum);
+  check_rows(x, message);
+  backend.batchnorm_receive_moments(message, state, out.mean, variance, out.inv_std);
+  const BatchNormState seen{out.mean, variance, state.momentum, state.epsilon};
+  backend.batchnorm_inference(x, scale, shift, act, seen, out.y);
   return out;
 }
 
@@ -177,10 +133,11 @@ Tensor batchnorm_backward(const Tensor& input, const Tensor& scale, const Tensor
   store(sums, dshift);
   auto rows = static_cast<double>(row_count(x));
   if (sum) {
-    const Summed all = over_replicas(read(dots), read(sums), rows, sum);
-    write(all.a, dots);
-    write(all.b, sums);
-    rows = all.rows;
+    Tensor message = message_of(x, channels);
+    backend_for(x).batchnorm_send_sums(dots, sums, rows, message);
+    sum_over_replicas(message, sum);
+    backend_for(x).batchnorm_receive_sums(message, dots, sums);
+    rows = 1;  // means are over all of them
   }
   backend_for(x).batchnorm_backward_input(in, dots, sums, rows, dx);
   return dx;

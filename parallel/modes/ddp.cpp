@@ -57,7 +57,8 @@ class Ddp : public Mode {
   std::vector<Param*> params() override { return replica_.params(); }
 
   std::map<std::string, Tensor> gather() override {
-    comm_.finish();  // what failed in flight is in the parameters
+    for (Comm* used : {&comm_, statistics_.get()})
+      if (used != nullptr) used->finish();  // what failed in flight is in the parameters
     return comm_.rank() == 0 ? replica_.values() : std::map<std::string, Tensor>{};
   }
 
@@ -65,7 +66,10 @@ class Ddp : public Mode {
   // A Comm of their own: they do not queue behind the gradients that are on their way.
   void share_statistics() {
     statistics_ = comm_.split(0, comm_.rank());
-    replica_.set_sum_statistics([this](Tensor t) { statistics_->all_reduce(std::move(t)); });
+    replica_.set_sum_statistics([this](Tensor t) {
+      gpu_waits_ ? statistics_->all_reduce_async(std::move(t)).wait()
+                 : statistics_->all_reduce(std::move(t));
+    });
   }
 
   void timed(const std::function<void()>& exchange) {

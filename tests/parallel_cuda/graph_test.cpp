@@ -83,7 +83,8 @@ INSTANTIATE_TEST_SUITE_P(Models, AGraphOf, testing::ValuesIn(models()), [](const
 
 // Of rank 0. Buckets are small, so that gradients are exchanged all along.
 Curve trained_over_ranks(const std::string& text, const std::string& model, std::string_view comm,
-                         bool bucketed, const std::vector<int64_t>& rows) {
+                         bool bucketed, const std::vector<int64_t>& rows,
+                         bool sync_batchnorm = false) {
   Curve curve;
   launch_threads(
       2,
@@ -92,7 +93,8 @@ Curve trained_over_ranks(const std::string& text, const std::string& model, std:
                                            .seed = 5,
                                            .comm = &ranks,
                                            .devices = {{DeviceType::cuda, ranks.rank()}},
-                                           .sync = {bucketed, 300, 300}});
+                                           .sync = {bucketed, 300, 300},
+                                           .sync_batchnorm = sync_batchnorm});
         const auto optimizer = make_optimizer("adamw", {.lr = 0.01});
         Curve mine;
         for (size_t step = 0; step < rows.size(); ++step) {
@@ -116,6 +118,28 @@ TEST_P(AGraphOf, AStepOverRanksTrainsAsTheirStepsDo) {
     expect_same(trained_over_ranks("ddp:graph=on", GetParam(), comm, true, rows), want);
   }
   expect_same(trained_over_ranks("ddp:graph=on", GetParam(), "local", false, rows), want);
+}
+
+// Statistics of all rows are what one device with all of them has.
+TEST(AGraphOverRanks, SharesTheStatisticsOfBatchNorm) {
+  const std::vector<int64_t> rows = {6, 6, 6, 6, 5, 6, 6};
+  const Curve alone = trained("single", "batchnorm", rows),
+              want = trained_over_ranks("ddp", "batchnorm", "local", true, rows, true);
+  for (size_t step = 0; step < rows.size(); ++step)
+    EXPECT_NEAR(want.losses[step], alone.losses[step], 1e-5) << "step " << step;
+  for (const std::string_view comm : thread_comm_names(2)) {
+    SCOPED_TRACE(comm);
+    for (const bool bucketed : {true, false})
+      expect_same(trained_over_ranks("ddp:graph=on", "batchnorm", comm, bucketed, rows, true),
+                  want);
+  }
+}
+
+TEST(AGraphOverRanks, OfOneRowEachIsNotCapturedWithTheirStatistics) {
+  EXPECT_THAT(message_of<Error>([] {
+                trained_over_ranks("ddp:graph=on", "batchnorm", "local", true, {2, 2, 2, 2}, true);
+              }),
+              HasSubstr("graph"));
 }
 
 // A model with its optimizer and one batch.

@@ -260,6 +260,75 @@ void Cuda::batchnorm_moments(const Tensor& x, Tensor& mean, Tensor& variance) co
   });
 }
 
+// Messages between replicas: batchnorm_send_moments and so on.
+void Cuda::batchnorm_send_moments(const Tensor& mean, const Tensor& variance, double rows,
+                                  Tensor& message) const {
+  const OnDevice on(mean);
+  const int64_t channels = mean.numel();
+  const float *const means = mean.data<float>(), *const variances = variance.data<float>();
+  double* const to = message.mutable_data<double>();
+  cuda::each(channels + 1, on, [=] __device__(int64_t c) {
+    if (c == channels) {
+      to[2 * channels] = rows;
+      return;
+    }
+    const double m = means[c];
+    to[c] = rows * m;
+    to[channels + c] = rows * (variances[c] + m * m);
+  });
+}
+
+void Cuda::batchnorm_receive_moments(const Tensor& message, BatchNormState& state, Tensor& mean,
+                                     Tensor& variance, Tensor& inv_std) const {
+  const OnDevice on(mean);
+  const int64_t channels = mean.numel();
+  const double* const from = message.data<double>();
+  float *const means = mean.mutable_data<float>(),
+               *const variances = variance.mutable_data<float>(),
+               *const invs = inv_std.mutable_data<float>();
+  float *const running_mean = state.running_mean.mutable_data<float>(),
+               *const running_var = state.running_var.mutable_data<float>();
+  const double momentum = state.momentum, epsilon = state.epsilon;
+  cuda::each(channels, on, [=] __device__(int64_t c) {
+    const double rows = from[2 * channels], n = rows > 0 ? rows : 1, m = from[c] / n,
+                 spread = from[channels + c] / n - m * m, v = spread < 0 ? 0 : spread;
+    means[c] = static_cast<float>(m);
+    variances[c] = static_cast<float>(v);
+    invs[c] = static_cast<float>(1 / sqrt(v + epsilon));
+    if (rows < 2) return;  // nothing was seen
+    move_towards(running_mean[c], m, momentum);
+    move_towards(running_var[c], v * rows / (rows - 1), momentum);
+  });
+}
+
+void Cuda::batchnorm_send_sums(const Tensor& dots, const Tensor& sums, double rows,
+                               Tensor& message) const {
+  const OnDevice on(dots);
+  const int64_t channels = dots.numel();
+  const float *const dot = dots.data<float>(), *const sum = sums.data<float>();
+  double* const to = message.mutable_data<double>();
+  cuda::each(channels + 1, on, [=] __device__(int64_t c) {
+    if (c == channels) {
+      to[2 * channels] = rows;
+      return;
+    }
+    to[c] = dot[c];
+    to[channels + c] = sum[c];
+  });
+}
+
+void Cuda::batchnorm_receive_sums(const Tensor& message, Tensor& dots, Tensor& sums) const {
+  const OnDevice on(dots);
+  const int64_t channels = dots.numel();
+  const double* const from = message.data<double>();
+  float *const dot = dots.mutable_data<float>(), *const sum = sums.mutable_data<float>();
+  cuda::each(channels, on, [=] __device__(int64_t c) {
+    const double rows = from[2 * channels], n = rows > 0 ? rows : 1;
+    dot[c] = static_cast<float>(from[c] / n);
+    sum[c] = static_cast<float>(from[channels + c] / n);
+  });
+}
+
 void Cuda::batchnorm_backward_sums(const BatchNormBackward& in, Tensor& dots, Tensor& sums) const {
   by_element(in.x.dtype(), [&](auto e) { backward_sums<decltype(e)>(in, dots, sums); });
 }

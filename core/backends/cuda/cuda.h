@@ -51,6 +51,13 @@ class Cuda final : public Backend {
                                Tensor& sums) const override;
   void batchnorm_backward_input(const BatchNormBackward& in, const Tensor& dots, const Tensor& sums,
                                 double rows, Tensor& dx) const override;
+  void batchnorm_send_moments(const Tensor& mean, const Tensor& variance, double rows,
+                              Tensor& message) const override;
+  void batchnorm_receive_moments(const Tensor& message, BatchNormState& state, Tensor& mean,
+                                 Tensor& variance, Tensor& inv_std) const override;
+  void batchnorm_send_sums(const Tensor& dots, const Tensor& sums, double rows,
+                           Tensor& message) const override;
+  void batchnorm_receive_sums(const Tensor& message, Tensor& dots, Tensor& sums) const override;
 
   // layernorm.cu
   void layernorm(const Tensor& x, const Tensor& scale, const Tensor& shift, double epsilon,
