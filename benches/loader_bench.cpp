@@ -111,6 +111,11 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--more-alone-us", flags.run.more_alone_us,
                  "the same where there are no workers [--more-us]")
       ->check(CLI::Range(0, 60'000'000));
+  app.add_option("--more-crowded-us", flags.run.more_crowded_us,
+                 "the same where there are as many workers as --crowded, growing from half as many")
+      ->check(CLI::Range(0, 60'000'000));
+  app.add_option("--crowded", flags.run.crowded, "workers of --more-crowded-us, of all ranks")
+      ->check(CLI::Range(2, 1 << 20));
   app.add_option("--worker-start", flags.run.start_s,
                  "seconds of arithmetic before a worker's first batch: what Python imports")
       ->check(CLI::Range(0.0, 600.0));
@@ -154,6 +159,8 @@ Probed as_probed(const LoaderResult& result, const LoaderRun& run) {
     if (std::isfinite(result.stall_half_width))
       probed.counters["stall_fraction_half_width"] = result.stall_half_width;
   }
+  probed.busy_cores = result.busy_cores;
+  if (!result.busy_cores.empty()) probed.counters["busy_cores"] = quantile(result.busy_cores, 0.5);
   if (result.resident_before >= 0) probed.counters["resident_before"] = result.resident_before;
   if (result.stages.samples == 0) return probed;
   const auto n = static_cast<double>(result.stages.samples);
@@ -272,6 +279,7 @@ void run_case(benchmark::State& state, const Case& c, const std::string& samples
     SampleLine line;
     line.name = c.name;
     line.samples = probed.samples;
+    line.busy_cores = probed.busy_cores;
     line.parameters = c.parameters;
     append_samples(samples, line);
   } catch (const std::exception& e) {

@@ -15,6 +15,7 @@ namespace howmany::benches {
 struct Probed {
   Samples samples;
   std::map<std::string, double> counters;
+  std::vector<double> busy_cores;  // as in LoaderResult
 };
 
 // A batch made in the calling thread: seconds of each, and of a sample reading, decoding,

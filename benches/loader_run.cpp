@@ -60,9 +60,7 @@ double student_t(size_t degrees) {
 class Watched final : public Dataset {
  public:
   Watched(const Dataset& set, const LoaderRun& run)
-      : set_(set),
-        more_(run.workers == 0 ? run.more_alone_us.value_or(run.more_us) : run.more_us),
-        made_(run.made) {}
+      : set_(set), more_(more_us(run)), made_(run.made) {}
   int64_t size() const override { return set_.size(); }
   SampleSpec spec() const override { return set_.spec(); }
   void get(int64_t index, uint64_t key, void* x, void* y) const override {
@@ -79,6 +77,14 @@ class Watched final : public Dataset {
   std::string name_of(int64_t index) const override { return set_.name_of(index); }
 
  private:
+  static int64_t more_us(const LoaderRun& run) {
+    if (run.workers == 0) return run.more_alone_us.value_or(run.more_us);
+    const double half = run.crowded / 2.0;
+    const double share = std::clamp((run.workers * run.ranks - half) / half, 0.0, 1.0);
+    const int64_t crowded = run.more_crowded_us.value_or(run.more_us);
+    return run.more_us + std::llround(share * static_cast<double>(crowded - run.more_us));
+  }
+
   void done() const {
     if (more_.count() > 0) burn(more_);
     if (made_ != nullptr) made_->fetch_add(1, std::memory_order_relaxed);

@@ -34,6 +34,10 @@ struct LoaderRun {
   // many others.
   int64_t more_us = 0;
   std::optional<int64_t> more_alone_us = {};
+  // Of that many workers and more, who take the cores' caches from each other; it grows from half
+  // as many on.
+  std::optional<int64_t> more_crowded_us = {};
+  int crowded = 2;
   // Called at the end of the measurement, and after every batch from then on while it returns true;
   // those are not measured.
   std::function<bool(const LoaderResult&)> goes_on = {};
@@ -41,16 +45,17 @@ struct LoaderRun {
 };
 
 struct LoaderResult {
-  Samples blocks;               // seconds a batch, means of consecutive batches
-  std::vector<double> waits;    // of the slowest rank for each batch, after the first window
-  int64_t batches = 0;          // timed, of each rank
-  double samples_per_s = 0;     // of all ranks together
-  double stall_fraction = 0;    // of the time, waiting for a batch
-  double stall_half_width = 0;  // of its 95 % interval
-  double first_batch_s = 0;     // from making the loader to its first batch
-  double cpu_s_per_sample = 0;  // of the whole process, without a paced consumer's own
-  double bytes_per_worker = 0;  // growth of the process's resident memory
-  double resident_before = -1;  // share of the files' pages in memory; -1: not told
+  Samples blocks;                  // seconds a batch, means of consecutive batches
+  std::vector<double> waits;       // of the slowest rank for each batch, after the first window
+  int64_t batches = 0;             // timed, of each rank
+  double samples_per_s = 0;        // of all ranks together
+  double stall_fraction = 0;       // of the time, waiting for a batch
+  double stall_half_width = 0;     // of its 95 % interval
+  double first_batch_s = 0;        // from making the loader to its first batch
+  double cpu_s_per_sample = 0;     // of the whole process, without a paced consumer's own
+  double bytes_per_worker = 0;     // growth of the process's resident memory
+  std::vector<double> busy_cores;  // in turn: kept busy by its loader in each stretch
+  double resident_before = -1;     // share of the files' pages in memory; -1: not told
   StageTimes stages;
 };
 

@@ -14,7 +14,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <deque>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <new>
 #include <thread>
@@ -35,6 +38,25 @@ constexpr int64_t kPeriods = 2;
 constexpr double kStretchOfQuota = 1, kJustNow = 2e-3;
 constexpr int64_t kFewestSamples = 4;  // of each worker in a stretch
 constexpr double kLook = 1e-3, kMostBegun = 1, kEnding = 10;
+
+// Of a process and its threads; 0 when it is gone.
+double cpu_seconds_of(pid_t pid) {
+  clockid_t clock = 0;
+  timespec used{};
+  if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return 0;
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
+std::vector<pid_t> with_children(pid_t pid) {
+  std::vector<pid_t> all = {pid};
+  std::error_code gone;
+  for (const auto& task :
+       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), gone)) {
+    std::ifstream children(task.path() / "children");
+    for (pid_t child = 0; children >> child;) all.push_back(child);
+  }
+  return all;
+}
 
 void sleep_for(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
@@ -141,6 +163,7 @@ class Loading {
   void begin() {
     while (!shared_->measured && running()) sleep_for(kLook);
     signal(SIGSTOP);
+    processes_ = with_children(pid_);
   }
 
   // Notes what a batch takes in a stretch.
@@ -149,6 +172,7 @@ class Loading {
     const int64_t stood_at = shared_->made, fewest = kFewestSamples * begun;
     signal(SIGCONT);
     stretch.begin([&] { return shared_->made - stood_at >= begun; });
+    const double used = cpu_seconds();
     const int64_t before = shared_->made;
     const auto start = Clock::now();
     do stretch.pass();
@@ -158,6 +182,7 @@ class Loading {
     const int64_t made = shared_->made - before;
     if (made == 0) return kill();
     stretches_.push_back(spent * samples() / static_cast<double>(made));
+    busy_.push_back(std::max(0.0, cpu_seconds() - used) / spent);
   }
 
   LoaderOutcome outcome() {
@@ -167,6 +192,7 @@ class Loading {
     result.waits.assign(shared_->waits.begin(), shared_->waits.begin() + shared_->waits_told);
     result.blocks.seconds = stretches_;
     result.samples_per_s = samples() / block_means(stretches_, 1).at(0);
+    result.busy_cores = busy_;
     return outcome;
   }
 
@@ -187,6 +213,12 @@ class Loading {
     pid_ = -1;
   }
 
+  double cpu_seconds() const {
+    double seconds = 0;
+    for (const pid_t process : processes_) seconds += cpu_seconds_of(process);
+    return seconds;
+  }
+
   double samples() const { return static_cast<double>(run_.batch * run_.ranks); }
 
   std::string why() const {
@@ -202,6 +234,8 @@ class Loading {
   pid_t pid_ = -1;
   int status_ = 0;
   std::vector<double> stretches_;  // seconds of a batch
+  std::vector<double> busy_;       // cores, in each
+  std::vector<pid_t> processes_;   // the loader, and those that work for it
 };
 
 }  // namespace

@@ -150,12 +150,13 @@ void report_nothing(benchmark::State& state, const std::string& why) {
 
 void append_samples(const std::string& path, const SampleLine& line) {
   if (path.empty()) return;
-  const nlohmann::ordered_json json = {{"name", line.name},
-                                       {"seconds", line.samples.seconds},
-                                       {"converged", line.samples.converged},
-                                       {"flags", line.flags},
-                                       {"parameters", line.parameters},
-                                       {"world", line.world}};
+  nlohmann::ordered_json json = {{"name", line.name},
+                                 {"seconds", line.samples.seconds},
+                                 {"converged", line.samples.converged},
+                                 {"flags", line.flags},
+                                 {"parameters", line.parameters},
+                                 {"world", line.world}};
+  if (!line.busy_cores.empty()) json["busy_cores"] = line.busy_cores;
   std::ofstream file(path, std::ios::app);
   file << json.dump() + "\n" << std::flush;
   HM_ENSURE(file.good(), "[samples] cannot write {}", path);

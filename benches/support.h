@@ -87,6 +87,7 @@ struct SampleLine {
   std::vector<std::string> flags;                 // "oversubscribed"
   std::map<std::string, std::string> parameters;  // mode, model, devices, ...
   int world = 1;
+  std::vector<double> busy_cores = {};  // in each sample's time, where that was looked at
 };
 // Appends one line of JSON to `path`; nothing when it is empty. Throws Error when it cannot.
 void append_samples(const std::string& path, const SampleLine& line);

@@ -7,14 +7,16 @@
 
 #include "reports/format.h"
 #include "reports/json.h"
+#include "reports/statistics.h"
 
 namespace howmany {
 namespace {
 
 constexpr double kNearBest = 0.98;  // of the best rate: more workers are not worth it
-constexpr double kBinding = 1.2;    // a bound this near the best rate is what limits
-constexpr double kIdle = 1.5;       // with the cores' bound this far, they wait
-constexpr double kUneven = 0.3;     // coefficient of variation of batches
+constexpr double kSurelyNear = 0.9825;
+constexpr double kBinding = 1.2;  // a bound this near the best rate is what limits
+constexpr double kIdle = 1.5;     // with the cores' bound this far, they wait
+constexpr double kUneven = 0.3;   // coefficient of variation of batches
 constexpr double kNoticeable = 1.05;
 constexpr size_t kLevers = 3;
 // Of a photo stored as small as training needs it, against a side of the sample.
@@ -118,17 +120,27 @@ class Advisor {
 
   const WorkersPoint& first_near_best() const {
     for (const WorkersPoint* p : points_)
-      if (sure_rate(*p) * doubt(*p) >= kNearBest * sure_rate(*best_)) return *p;
+      if (enough(*p)) return *p;
     return *best_;
+  }
+
+  // Busy cores tell neighbours apart: there is nothing to doubt, and what is wanted need not be
+  // missed by a little.
+  bool enough(const WorkersPoint& p) const {
+    const double best = sure_rate(*best_);
+    if (by_cores(p)) return compared_rate(facts_, p).value >= kSurelyNear * best;
+    return sure_rate(p) * doubt(p) >= kNearBest * best;
   }
 
   // More workers have to be shown to pay, by a standard error: mostly they do a lot, or not at all.
   double doubt(const WorkersPoint& p) const {
-    const auto rounds = static_cast<double>(std::min(p.runs.size(), best_->runs.size()));
-    return rounds >= 2 ? std::exp(facts_.spread * std::sqrt(2 / rounds)) : 1;
+    if (std::min(p.runs.size(), best_->runs.size()) < 2) return 1;
+    const double less_sure =
+        std::max(compared_rate(facts_, p).error, compared_rate(facts_, *best_).error);
+    return std::exp(less_sure * std::sqrt(2));
   }
 
-  double sure_rate(const WorkersPoint& p) const { return howmany::sure_rate(p, facts_); }
+  double sure_rate(const WorkersPoint& p) const { return compared_rate(facts_, p).sure(); }
 
   void for_rate() {
     const WorkersPoint& chosen = first_near_best();
@@ -142,6 +154,11 @@ class Advisor {
         more ? fmt::format(", and {} give {}", more->workers, gain_text(*more, chosen)) : "",
         advice_.limit);
     if (more == nullptr) add_unmeasured(chosen);
+    if (by_cores(chosen) && &chosen != best_)
+      advice_.notes.push_back(fmt::format(
+          "Samples wait for storage: numbers are compared by the cores that they keep busy, {:.3g} "
+          "by {} and {:.3g} by {}, which luck changes less than samples/s.",
+          median(chosen.busy), workers(chosen.workers), median(best_->busy), best_->workers));
     add_doubt(chosen);
     advice_.notes.push_back(fmt::format(
         "No demand was given (--samples-per-second, --model or --from): {} feed any training that "
@@ -162,17 +179,26 @@ class Advisor {
         fmt::format("Uncertain: more than {} were not measured.", workers(chosen.workers)));
   }
 
+  bool by_cores(const WorkersPoint& p) const {
+    return facts_.probes.waiting_s > 0 && !p.busy.empty() && !best_->busy.empty();
+  }
+
   // Another number may be faster, as far as its runs can tell.
   void add_doubt(const WorkersPoint& chosen) {
     const WorkersPoint* rival = nullptr;
     for (const WorkersPoint* p : points_)
-      if (p != &chosen && (!rival || high_of(p->rate) > high_of(rival->rate))) rival = p;
-    if (!rival || high_of(rival->rate) <= kNoticeable * chosen.rate.value) return;
+      if (p != &chosen && (!rival || most_of(*p) > most_of(*rival))) rival = p;
+    if (!rival || most_of(*rival) <= kNoticeable * chosen.rate.value) return;
     advice_.certain = false;
     advice_.notes.push_back(fmt::format(
         "Uncertain: by its 95 % interval {} may load up to {} samples/s; measure longer with "
         "--time-budget.",
-        workers(rival->workers), format_count(high_of(rival->rate))));
+        workers(rival->workers), format_count(most_of(*rival))));
+  }
+
+  double most_of(const WorkersPoint& p) const {
+    const ComparedRate compared = compared_rate(facts_, p);
+    return by_cores(p) ? compared.value * std::exp(2 * compared.error) : high_of(p.rate);
   }
 
   static std::string gain_text(const WorkersPoint& more, const WorkersPoint& than) {
@@ -292,6 +318,10 @@ class Advisor {
       advice_.notes.push_back(
           "Measured with processes that hand over batches as PyTorch's do and this program's "
           "decoder; Python adds its own cost for each sample.");
+    if (python.sample_s > 0 && python.crowded_s > kNoticeable * python.sample_s)
+      advice_.notes.push_back(
+          fmt::format("With {} of its workers a sample takes {} more of a core; measured as such.",
+                      python.crowded, percent(python.crowded_s / python.sample_s - 1)));
     if (!python.measured()) return;
     std::string starts;
     for (const auto& [method, seconds] : python.start_s)

@@ -22,6 +22,7 @@ struct WorkersPoint {
   Metric rate;  // samples/s as fast as batches come
   // Samples/s of the rounds it took part in, without what the machine's speed did meanwhile.
   std::vector<double> runs;
+  std::vector<double> busy;     // cores kept busy in rounds, likewise; empty: not told
   std::optional<Metric> stall;  // share of the time waiting, when training at the demand
   double wait_p95_s = 0, wait_p99_s = 0, first_batch_s = 0, bytes_per_worker = 0;
   std::string error;  // it failed, if only once
@@ -39,9 +40,12 @@ struct WorkersFacts {
   std::vector<WorkerBound> bounds;
   std::vector<WorkersPoint> points;
   // Samples/s by workers of stretches taken in turn, a round after the other.
-  std::vector<std::map<int, double>> rounds;
+  using Round = std::map<int, double>;
+  std::vector<Round> rounds;
+  std::vector<Round> busy;  // cores, in those that tell
   static constexpr double kUsualSpread = 0.03;
-  double spread = kUsualSpread;     // of a run's logarithm: as is usual, then as the rounds tell
+  double spread = kUsualSpread;  // of a run's logarithm: as is usual, then as the rounds tell
+  double spread_of_busy = kUsualSpread;
   std::optional<double> cold_rate;  // samples/s of all devices, files not in memory
   int cold_workers = 0;
   double start_s = 0.4;  // of a loader, as the last one took
@@ -53,15 +57,24 @@ struct WorkersFacts {
 const WorkersPoint* point_at(const WorkersFacts& facts, int workers);
 WorkersPoint* point_at(WorkersFacts& facts, int workers);
 
-// Keeps rounds and makes `runs` and rates of all there are: the logarithm of a stretch is that of
-// its number, plus the machine's speed in its round, plus luck; by medians, as in Tukey's median
-// polish. Points that took part in none are told at the speed that the machine now has. Throws
-// std::invalid_argument for an empty round, a number without a point or a rate that is not above 0.
-void add_rounds(WorkersFacts& facts, const std::vector<std::map<int, double>>& rounds);
+// Keeps rounds and makes `runs`, `busy` and rates of all there are: the logarithm of a stretch is
+// that of its number, plus the machine's speed in its round, plus luck; by medians, as in Tukey's
+// median polish. Points that took part in none are told at the speed that the machine now has.
+// Throws std::invalid_argument for an empty round, a number without a point or a rate that is not
+// above 0.
+void add_rounds(WorkersFacts& facts, const std::vector<WorkersFacts::Round>& rounds,
+                const std::vector<WorkersFacts::Round>& busy = {});
 
-// Samples/s, less what luck may have added to so few runs: by one standard error, from how far the
-// runs of the points differ and as single ones are known to. Numbers are compared by it.
-double sure_rate(const WorkersPoint& point, const WorkersFacts& facts);
+// As numbers are compared: samples/s and a standard error, of the logarithm.
+struct ComparedRate {
+  double value = 0, error = 0;
+  double sure() const;  // less what luck may have added
+};
+// By the median of the runs, with an error from how far those of all points differ and as single
+// ones are known to. Where samples wait for storage, by the cores that are kept busy: these do not
+// change with how fast the machine is from one moment to the next, and what a sample takes of a
+// core changes evenly with the number of workers. 0 for a point that failed.
+ComparedRate compared_rate(const WorkersFacts& facts, const WorkersPoint& point);
 
 // The numbers of workers to measure next: one, or several in turn; none when the answer is decided.
 // First the predicted one, then the neighbour that decides: fewer while it suffices, more while it

@@ -7,6 +7,7 @@
 
 #include "reports/format.h"
 #include "reports/json.h"
+#include "reports/statistics.h"
 #include "reports/table.h"
 #include "reports/workers_advise.h"
 
@@ -26,6 +27,7 @@ Json row_json(const WorkersFacts& facts, const WorkersPoint& p) {
               {"samples_per_s", p.error.empty() ? finite(p.rate.value) : Json()},
               {"samples_per_s_low", optional(p.rate.low)},
               {"samples_per_s_high", optional(p.rate.high)},
+              {"busy_cores", p.busy.empty() ? Json() : finite(median(p.busy))},
               {"samples_per_s_predicted",
                finite(devices * predicted_rate(facts.probes, facts.asked, p.workers))},
               {"stall_fraction", p.stall ? finite(p.stall->value) : Json()},

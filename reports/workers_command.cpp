@@ -125,7 +125,8 @@ void add_python(const WorkersArguments& a, const std::string& folder, WorkersFac
   if (!a.quiet) fmt::print(stderr, "asking {} what Python itself costs\n", a.python);
   const std::string check = checkable(a.data) ? folder + "/check.py" : "";
   if (!check.empty()) write_check(a, facts, check);
-  measuring.add_python(facts, measure_python(a.python, a.start_method, check, folder));
+  measuring.add_python(facts,
+                       measure_python(a.python, a.start_method, check, folder, facts.probes.cores));
   if (!check.empty()) std::filesystem::remove(check);
 }
 

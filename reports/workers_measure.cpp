@@ -233,13 +233,14 @@ struct LoaderMeasuring::State {
 
   // Returns whether anything was.
   bool add(WorkersFacts& facts, const std::vector<BenchRow>& rows) {
-    std::vector<std::map<int, double>> rounds;
+    std::vector<WorkersFacts::Round> rounds, busy;
     std::vector<int> numbers;
     for (const BenchRow& row : rows) {
       numbers.push_back(std::stoi(measurement_of(row, {}).parameters.at("workers")));
-      add(facts, row, numbers.back(), rounds);
+      add(facts, row, numbers.back(), rounds, busy);
     }
-    add_rounds(facts, rounds);
+    std::erase_if(busy, [](const auto& round) { return round.empty(); });
+    add_rounds(facts, rounds, busy);
     std::string told;
     for (const WorkersPoint& p : facts.points)
       if (std::ranges::count(numbers, p.workers) > 0)
@@ -250,7 +251,7 @@ struct LoaderMeasuring::State {
   }
 
   void add(WorkersFacts& facts, const BenchRow& row, int workers,
-           std::vector<std::map<int, double>>& rounds) const {
+           std::vector<WorkersFacts::Round>& rounds, std::vector<WorkersFacts::Round>& busy) const {
     WorkersPoint* known = point_at(facts, workers);
     if (known == nullptr)
       facts.points.push_back(point_of(row, workers));
@@ -260,8 +261,11 @@ struct LoaderMeasuring::State {
     if (!row.error.empty() || line == nullptr) return;
     const double samples = static_cast<double>(facts.asked.batch) * facts.asked.devices;
     rounds.resize(std::max(rounds.size(), line->seconds.size()));
+    busy.resize(rounds.size());
     for (size_t r = 0; r < line->seconds.size(); ++r)
       rounds[r][workers] = samples / line->seconds[r];
+    for (size_t r = 0; r < line->busy_cores.size(); ++r)
+      if (line->busy_cores[r] > 0) busy[r][workers] = line->busy_cores[r];
   }
 
   static bool take(const std::vector<BenchRow>& rows, WorkersPoint& point) {
@@ -311,6 +315,7 @@ static void add_more(PythonCost& python, const WorkersFacts& facts) {
                                       : python.batch_s / static_cast<double>(facts.asked.batch);
   if (python.alone_s > 0)
     python.more_alone_s = std::max(0.0, python.alone_s - facts.probes.caller_s);
+  python.more_crowded_s = std::max(python.more_s, python.crowded_s - facts.probes.sample_s);
 }
 
 void LoaderMeasuring::add_python(WorkersFacts& facts, PythonCost cost) {
@@ -325,6 +330,10 @@ void LoaderMeasuring::add_python(WorkersFacts& facts, PythonCost cost) {
   state_->python = {"--more-us",       fmt::format("{:.0f}", 1e6 * python.more_s),
                     "--more-alone-us", fmt::format("{:.0f}", 1e6 * python.more_alone_s),
                     "--worker-start",  fmt::format("{:.3f}", python.worker_start_s())};
+  if (python.crowded > 0)
+    state_->python.insert(state_->python.end(),
+                          {"--crowded", std::to_string(python.crowded), "--more-crowded-us",
+                           fmt::format("{:.0f}", 1e6 * python.more_crowded_s)});
 }
 
 void LoaderMeasuring::measure_points(WorkersFacts& facts) {

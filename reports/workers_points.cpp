@@ -14,7 +14,7 @@ namespace {
 constexpr int kPolishes = 20;
 constexpr double kSmooth = 1e-6;
 
-using Round = std::map<int, double>;
+using Round = WorkersFacts::Round;
 
 // Logarithms: log(stretch) = number's + round's + luck.
 class Polish {
@@ -23,7 +23,7 @@ class Polish {
     for (const Round& round : rounds) begin(round);
     for (int i = 0; i < kPolishes && fit_numbers() > kSmooth; ++i)
       for (size_t r = 0; r < rounds.size(); ++r) of_round_[r] = speed_in(rounds[r]);
-    usual_ = median(of_round_);
+    if (!rounds.empty()) usual_ = median(of_round_);
   }
 
   // Samples/s of each round of that number, as in a usual round.
@@ -86,14 +86,15 @@ void scale(Metric& rate, double by) {
 
 // Of the logarithm of a run, over all rounds; what is usual counts as one more. Numbers and rounds
 // are fitted, and so less is left to tell.
-double spread_of_runs(const WorkersFacts& facts) {
+double spread_of(const WorkersFacts& facts, size_t rounds,
+                 std::vector<double> WorkersPoint::*runs) {
   double squares = std::pow(WorkersFacts::kUsualSpread, 2),
-         degrees = 2 - static_cast<double>(facts.rounds.size());
+         degrees = 2 - static_cast<double>(rounds);
   for (const WorkersPoint& p : facts.points) {
-    if (p.runs.empty()) continue;
-    const double middle = std::log(median(p.runs));
-    for (const double run : p.runs) squares += std::pow(std::log(run) - middle, 2);
-    degrees += static_cast<double>(p.runs.size()) - 1;
+    if ((p.*runs).empty()) continue;
+    const double middle = std::log(median(p.*runs));
+    for (const double run : p.*runs) squares += std::pow(std::log(run) - middle, 2);
+    degrees += static_cast<double>((p.*runs).size()) - 1;
   }
   return std::sqrt(squares / std::max(1.0, degrees));
 }
@@ -109,28 +110,27 @@ WorkersPoint* point_at(WorkersFacts& facts, int workers) {
   return const_cast<WorkersPoint*>(point_at(std::as_const(facts), workers));
 }
 
-void add_rounds(WorkersFacts& facts, const std::vector<std::map<int, double>>& rounds) {
-  for (const Round& round : rounds) check(facts, round);
+void add_rounds(WorkersFacts& facts, const std::vector<Round>& rounds,
+                const std::vector<Round>& busy) {
+  for (const auto* all : {&rounds, &busy})
+    for (const Round& round : *all) check(facts, round);
   facts.rounds.insert(facts.rounds.end(), rounds.begin(), rounds.end());
+  facts.busy.insert(facts.busy.end(), busy.begin(), busy.end());
   if (facts.rounds.empty()) return;
-  const Polish polish(facts.rounds);
+  const Polish polish(facts.rounds), polish_busy(facts.busy);
   std::vector<double> faster;  // than when they were measured before, logarithms
   for (WorkersPoint& p : facts.points) {
     const double before = p.rate.value;
     p.runs = polish.runs(p.workers);
+    p.busy = polish_busy.runs(p.workers);
     if (p.runs.empty()) continue;
     p.rate = metric_over_rounds(p.runs, "1/s");
     if (before > 0) faster.push_back(std::log(p.rate.value / before));
   }
   for (WorkersPoint& p : facts.points)
     if (p.runs.empty() && !faster.empty()) scale(p.rate, std::exp(mean(faster)));
-  facts.spread = spread_of_runs(facts);
-}
-
-double sure_rate(const WorkersPoint& point, const WorkersFacts& facts) {
-  if (!std::isfinite(point.rate.value)) return 0;
-  const auto runs = static_cast<double>(std::max<size_t>(1, point.runs.size()));
-  return point.rate.value * std::exp(-facts.spread / std::sqrt(runs));
+  facts.spread = spread_of(facts, facts.rounds.size(), &WorkersPoint::runs);
+  facts.spread_of_busy = spread_of(facts, facts.busy.size(), &WorkersPoint::busy);
 }
 
 }  // namespace howmany

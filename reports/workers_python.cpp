@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 
@@ -15,6 +16,7 @@ namespace howmany {
 namespace {
 
 constexpr double kProbeTimeout = 60, kCheckTimeout = 90;
+constexpr int64_t kMostCrowded = 16;
 constexpr const char* kSampleSeconds = "1.5";
 
 // A batch crosses as PyTorch's does: a queue each way, and two descriptors that are fetched.
@@ -76,6 +78,12 @@ std::string found_in_path(const std::string& program) {
   return "";
 }
 
+// Many cores would take long to crowd.
+std::string counts(double cores) {
+  const int64_t crowded = 2 * std::max<int64_t>(1, std::llround(cores));
+  return crowded <= kMostCrowded ? fmt::format("0,1,{}", crowded) : "0,1";
+}
+
 }  // namespace
 
 double PythonCost::worker_start_s() const {
@@ -99,18 +107,23 @@ PythonCost python_cost_from(const nlohmann::json& probe, const std::string& meth
   return cost;
 }
 
-void add_sample_cost(PythonCost& cost, const nlohmann::json& check) {
+void add_sample_cost(PythonCost& cost, const nlohmann::json& check, double cores) {
   const JsonNode root(check, "the check script");
   for (const JsonNode& row : root.at("rows").items()) {
     const double rate = row.at("samples_per_s").number();
-    double& seconds = row.at("workers").number() > 0 ? cost.sample_s : cost.alone_s;
-    if (rate > 0) seconds = 1 / rate;
+    const auto workers = row.at("workers").integer_between(0, kMostCrowded);
+    if (!(rate > 0)) continue;
+    if (workers == 0) cost.alone_s = 1 / rate;
+    if (workers == 1) cost.sample_s = 1 / rate;
+    if (workers <= 1) continue;
+    cost.crowded = static_cast<int>(workers);
+    cost.crowded_s = cores / rate;
   }
   cost.how = root.at("how").string();
 }
 
 PythonCost measure_python(const std::string& python, const std::string& method,
-                          const std::string& check, const std::string& folder) {
+                          const std::string& check, const std::string& folder, double cores) {
   const std::string program = found_in_path(python), probe = folder + "/python-probe.py";
   PythonCost cost;
   try {
@@ -118,9 +131,11 @@ PythonCost measure_python(const std::string& python, const std::string& method,
     write_text(probe, kProbe);
     cost = python_cost_from(answer_of({program, probe}, kProbeTimeout), method);
     if (!check.empty() && cost.version.find("torch") != std::string::npos)
-      add_sample_cost(cost, answer_of({program, "-W", "ignore", check, "--workers", "0,1", "--json",
-                                       "--seconds", kSampleSeconds},
-                                      kCheckTimeout));
+      add_sample_cost(cost,
+                      answer_of({program, "-W", "ignore", check, "--workers", counts(cores),
+                                 "--json", "--seconds", kSampleSeconds},
+                                kCheckTimeout),
+                      cores);
   } catch (const InputError& error) {
     cost.why_not = error.what();
   }
@@ -131,11 +146,19 @@ PythonCost measure_python(const std::string& python, const std::string& method,
 nlohmann::ordered_json to_json(const PythonCost& cost) {
   nlohmann::ordered_json starts = nlohmann::ordered_json::object();
   for (const auto& [method, seconds] : cost.start_s) starts[method] = seconds;
-  return {{"version", cost.version},     {"why_not", cost.why_not},
-          {"start_method", cost.method}, {"start_s", starts},
-          {"batch_s", cost.batch_s},     {"sample_s", cost.sample_s},
-          {"alone_s", cost.alone_s},     {"how", cost.how},
-          {"more_s", cost.more_s},       {"more_alone_s", cost.more_alone_s}};
+  return {{"version", cost.version},
+          {"why_not", cost.why_not},
+          {"start_method", cost.method},
+          {"start_s", starts},
+          {"batch_s", cost.batch_s},
+          {"sample_s", cost.sample_s},
+          {"alone_s", cost.alone_s},
+          {"how", cost.how},
+          {"crowded", cost.crowded},
+          {"crowded_s", cost.crowded_s},
+          {"more_s", cost.more_s},
+          {"more_alone_s", cost.more_alone_s},
+          {"more_crowded_s", cost.more_crowded_s}};
 }
 
 }  // namespace howmany

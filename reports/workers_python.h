@@ -17,10 +17,13 @@ struct PythonCost {
   double batch_s = 0;       // a batch of two tensors to a worker and back, no samples in it
   double sample_s = 0;      // by one worker, all that its DataLoader does; 0: not measured
   double alone_s = 0;       // the same without workers
+  int crowded = 0;          // twice as many workers as cores; 0: not measured
+  double crowded_s = 0;     // of a core for a sample by so many
   std::string how;          // "torchvision": what makes that sample
   double more_s = 0;        // a sample takes so much longer than this program's
   double more_alone_s = 0;  // and without workers
-  std::string method;       // by which workers are started, "fork"
+  double more_crowded_s = 0;
+  std::string method;                     // by which workers are started, "fork"
   std::map<std::string, double> start_s;  // a worker, by method; torch imported where it is there
 
   bool measured() const { return !version.empty(); }
@@ -28,13 +31,14 @@ struct PythonCost {
 };
 
 // `method` empty: as that Python starts processes by itself. `check` is the script of check_script,
-// empty without files to make samples of. Never throws for what Python does: why_not tells it.
+// empty without files to make samples of; `cores` are those that workers share. Never throws for
+// what Python does: why_not tells it.
 PythonCost measure_python(const std::string& python, const std::string& method,
-                          const std::string& check, const std::string& folder);
+                          const std::string& check, const std::string& folder, double cores);
 
 // From what the two programs print. Throws InputError when it is something else.
 PythonCost python_cost_from(const nlohmann::json& probe, const std::string& method);
-void add_sample_cost(PythonCost& cost, const nlohmann::json& check);
+void add_sample_cost(PythonCost& cost, const nlohmann::json& check, double cores);
 
 nlohmann::ordered_json to_json(const PythonCost& cost);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 
 #include "reports/workers_advise.h"
 
@@ -9,7 +10,9 @@ namespace howmany {
 namespace {
 
 constexpr size_t kMostPoints = 8, kMostTurns = 200;
-constexpr double kShareOfNew = 0.2;     // of the time that is left
+constexpr double kShareOfNew = 0.2;  // of the time that is left
+constexpr double kShareOfLadder = 0.4;
+constexpr size_t kLadder = 4;
 constexpr double kFewRoundsTake = 1.2;  // seconds of a loader, beside its start
 constexpr double kNoGain = 0.015;       // of the rate, from more workers
 constexpr double kNearBest = 0.98;      // of the best rate
@@ -26,18 +29,18 @@ bool feeds(const WorkersFacts& facts, const WorkersPoint& p) {
   return p.error.empty() && p.stall && p.stall->value <= facts.most_stall;
 }
 
-double rate_of(const WorkersPoint& p) {
-  return p.error.empty() && std::isfinite(p.rate.value) ? p.rate.value : 0;
+double rate_of(const WorkersFacts& facts, const WorkersPoint& p) {
+  return compared_rate(facts, p).value;
 }
 
 double best_rate(const WorkersFacts& facts) {
   double best = 0;
-  for (const WorkersPoint& p : facts.points) best = std::max(best, rate_of(p));
+  for (const WorkersPoint& p : facts.points) best = std::max(best, rate_of(facts, p));
   return best;
 }
 
 double sure_rate(const WorkersFacts& facts, const WorkersPoint& p) {
-  return p.error.empty() ? howmany::sure_rate(p, facts) : 0;
+  return compared_rate(facts, p).sure();
 }
 
 double best_sure_rate(const WorkersFacts& facts) {
@@ -70,15 +73,21 @@ int search_limit(const WorkersFacts& facts) {
   return static_cast<int>(std::min<double>(most, useful));
 }
 
+// Loaders that wait for storage have many workers and start slowly: those that tell where the curve
+// bends start together, once.
+bool by_ladder(const WorkersFacts& facts) {
+  return facts.probes.waiting_s > 0 && !(facts.asked.demand > 0) && facts.wanted.empty();
+}
+
 // Whether it may suffice, as far as what was measured can tell.
 bool contends(const WorkersFacts& facts, const WorkersPoint& p) {
-  if (!(rate_of(p) > 0)) return false;
+  if (!(rate_of(facts, p) > 0)) return false;
   if (!facts.wanted.empty()) return true;
-  if (p.runs.empty()) return rate_of(p) >= kContends * best_rate(facts);
+  if (p.runs.empty()) return rate_of(facts, p) >= kContends * best_rate(facts);
   // In these a loader may have had a bad place in memory all the time.
-  if (p.runs.size() < kFewTurns && rate_of(p) >= kFewContend * best_rate(facts)) return true;
-  const double luck = rate_of(p) / sure_rate(facts, p);
-  return rate_of(p) * luck * luck >= kNearBest * best_rate(facts);
+  if (p.runs.size() < kFewTurns && rate_of(facts, p) >= kFewContend * best_rate(facts)) return true;
+  const double luck = rate_of(facts, p) / sure_rate(facts, p);
+  return rate_of(facts, p) * luck * luck >= kNearBest * best_rate(facts);
 }
 
 // As many as there is room for at once, the first in any case.
@@ -100,7 +109,7 @@ std::vector<int> contenders(const WorkersFacts& facts, size_t enough) {
   for (const WorkersPoint& p : facts.points)
     if (contends(facts, p)) all.push_back(p.workers);
   std::ranges::stable_sort(all, std::greater(),
-                           [&](int w) { return rate_of(*point_at(facts, w)); });
+                           [&](int w) { return rate_of(facts, *point_at(facts, w)); });
   std::vector<int> chosen = with_room(facts, all);
   const bool told =
       std::ranges::all_of(chosen, [&](int w) { return point_at(facts, w)->runs.size() >= enough; });
@@ -131,7 +140,8 @@ std::optional<int> next_for_demand(const WorkersFacts& facts, int limit) {
   for (const WorkersPoint& p : facts.points)
     if (!feeds(facts, p) && p.workers < fewest) too_small = std::max(too_small, p.workers);
   const WorkersPoint* last = point_at(facts, fewest <= limit ? fewest : too_small);
-  const double pointed_to = wanted * std::max(1, last->workers) / std::max(rate_of(*last), 1e-9);
+  const double pointed_to =
+      wanted * std::max(1, last->workers) / std::max(rate_of(facts, *last), 1e-9);
   if (fewest <= limit) {
     if (fewest - too_small <= 1) return {};
     return between(too_small, fewest, pointed_to);
@@ -139,7 +149,8 @@ std::optional<int> next_for_demand(const WorkersFacts& facts, int limit) {
   if (too_small >= limit) return {};
   for (const WorkersPoint& p : facts.points) {
     const bool fewer = p.workers < too_small && p.workers > 0;
-    if (fewer && rate_of(*last) < (1 + kNoGain) * rate_of(p)) return {};  // it gains no more
+    if (fewer && rate_of(facts, *last) < (1 + kNoGain) * rate_of(facts, p))
+      return {};  // it gains no more
   }
   const int farthest = std::min(limit, std::max(half_more(too_small), cores_of_each(facts)));
   return std::clamp(static_cast<int>(std::ceil(std::min(pointed_to, 1e6))), too_small + 1,
@@ -151,11 +162,22 @@ std::optional<int> more_for_rate(const WorkersFacts& facts, int limit) {
   const WorkersPoint& largest = *std::ranges::max_element(facts.points, {}, &WorkersPoint::workers);
   double fewer = 0;
   for (const WorkersPoint& p : facts.points)
-    if (p.workers < largest.workers) fewer = std::max(fewer, rate_of(p));
+    if (p.workers < largest.workers) fewer = std::max(fewer, rate_of(facts, p));
   const int most = largest.workers;
   const bool first = facts.points.size() == 1 || most == 1;
-  if (most >= limit || !(first || rate_of(largest) >= (1 + kNoGain) * fewer)) return {};
+  if (most >= limit || !(first || rate_of(facts, largest) >= (1 + kNoGain) * fewer)) return {};
   return std::min(limit, most > 0 ? half_more(most) : cores_of_each(facts));
+}
+
+// The number that makes so many samples/s: by the rate of one worker, or, since workers that wait
+// for storage gain less and less, on the line between the measured ones.
+double pointed_to(const WorkersFacts& facts, int fewer, int more, double wanted) {
+  const double by_one = wanted / facts.asked.devices * facts.probes.sample_s;
+  const WorkersPoint *low = point_at(facts, fewer), *high = point_at(facts, more);
+  if (facts.probes.waiting_s <= 0 || by_one > fewer || low == nullptr || high == nullptr)
+    return by_one;
+  const double from = sure_rate(facts, *low), to = sure_rate(facts, *high);
+  return fewer + (wanted - from) / (to - from) * (more - fewer);
 }
 
 // Beyond the first number near the best: one more that does not gain, one fewer that loses.
@@ -169,7 +191,7 @@ std::optional<int> next_for_rate(const WorkersFacts& facts, int limit) {
   for (const WorkersPoint& p : facts.points)
     if (p.workers < chosen) too_small = std::max(too_small, p.workers);
   if (chosen - too_small <= 1) return {};
-  return between(too_small, chosen, kNearBest * best / facts.asked.devices * facts.probes.sample_s);
+  return between(too_small, chosen, pointed_to(facts, too_small, chosen, kNearBest * best));
 }
 
 bool fed(const WorkersFacts& facts) {
@@ -188,13 +210,28 @@ std::optional<int> next_new(const WorkersFacts& facts) {
   return is_new() ? next : std::nullopt;
 }
 
-// With the best so far, where both have room.
+std::vector<int> ladder(const WorkersFacts& facts) {
+  const int limit = search_limit(facts);
+  std::vector<int> numbers = {std::max(1, predicted_choice(facts, limit))};
+  while (numbers.size() < kLadder && numbers.back() < limit)
+    numbers.push_back(std::min(limit, half_more(numbers.back())));
+  return with_room(facts, numbers);
+}
+
+// With the best so far, where both have room; on a ladder with all that have more.
 std::vector<int> with_best(const WorkersFacts& facts, int next) {
-  const auto best = std::ranges::max_element(facts.points, {}, rate_of);
-  if (facts.asked.demand > 0 || best == facts.points.end() || !(rate_of(*best) > 0)) return {next};
-  std::vector<int> both = with_room(facts, {next, best->workers});
-  std::ranges::sort(both);
-  return both;
+  const auto best = std::ranges::max_element(
+      facts.points, {}, [&](const WorkersPoint& p) { return rate_of(facts, p); });
+  if (facts.asked.demand > 0 || best == facts.points.end() || !(rate_of(facts, *best) > 0))
+    return {next};
+  std::set<int> beside = {best->workers};
+  for (const WorkersPoint& p : facts.points)
+    if (by_ladder(facts) && p.workers > next) beside.insert(p.workers);
+  std::vector<int> all = {next};
+  all.insert(all.end(), beside.begin(), beside.end());
+  all = with_room(facts, all);
+  std::ranges::sort(all);
+  return all;
 }
 
 // What was asked for, together where that makes sense and there is room.
@@ -210,6 +247,7 @@ std::vector<int> next_wanted(const WorkersFacts& facts) {
 
 std::vector<int> next_trials(const WorkersFacts& facts) {
   if (const auto next = next_wanted(facts); !next.empty()) return next;
+  if (by_ladder(facts) && facts.points.empty()) return ladder(facts);
   if (facts.wanted.empty())
     if (const auto next = next_new(facts)) return with_best(facts, *next);
   const bool paced = facts.asked.demand > 0 && !facts.wanted.empty();
@@ -222,7 +260,8 @@ double seconds_in_turn(const WorkersFacts& facts, const std::vector<int>& number
     const WorkersPoint* point = point_at(facts, workers);
     return point != nullptr && point->runs.size() >= kFewTurns;
   });
-  const double part = std::max(kShareOfNew * left, (kFewRoundsTake + facts.start_s) * count);
+  const double share = by_ladder(facts) ? kShareOfLadder : kShareOfNew;
+  const double part = std::max(share * left, (kFewRoundsTake + facts.start_s) * count);
   const bool enough_for_more = left >= 2 * part;
   return (known || !facts.wanted.empty() || !enough_for_more ? left : part) / count;
 }

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <thread>
 
 #include "benches/loader_limits.h"
 #include "benches/loader_probes.h"
@@ -135,6 +136,25 @@ TEST(LoadersInTurn, WhatWasWaitedForMeanwhileIsNotCounted) {
     EXPECT_EQ(all[i].error, "");
     EXPECT_GT(all[i].result.samples_per_s, 0);
     EXPECT_LE(all[i].result.samples_per_s, 1.03 * runs[i].workers / 60e-3);
+  }
+}
+
+TEST(LoadersInTurn, TellWhatTheyKeepBusyAlsoOfTheirProcesses) {
+  const auto busy = [](const char* data, WorkersAs as) {
+    LoaderRun run = brief();
+    run.workers = 2;
+    run.as = as;
+    const LoaderData loaded({.data = data, .size = 32});
+    const LoaderResult result = run_in_turn(loaded, {run}, 0.1).at(0).result;
+    EXPECT_EQ(result.busy_cores.size(), result.blocks.seconds.size());
+    return quantile(result.busy_cores, 0.5);
+  };
+  const double most = std::thread::hardware_concurrency() + 0.5;
+  for (const WorkersAs as : {WorkersAs::threads, WorkersAs::processes, WorkersAs::pytorch}) {
+    const double waiting = busy("wait:5000", as), working = busy("cost:5000", as);
+    EXPECT_GT(waiting, 0) << static_cast<int>(as);
+    EXPECT_GT(working, 2 * waiting) << static_cast<int>(as);
+    EXPECT_LT(working, most) << static_cast<int>(as);
   }
 }
 

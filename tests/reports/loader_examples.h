@@ -108,9 +108,11 @@ inline int largest_of(const Order& order) {
 
 constexpr size_t kRoundsAtOnce = 50;
 
-// Measures until the search has decided: `alone` makes a point, `in_turn` a rate in that round.
-template <typename Alone, typename InTurn>
-Order until_decided(WorkersFacts& facts, const Alone& alone, const InTurn& in_turn) {
+// Measures until the search has decided: `alone` makes a point, `in_turn` a rate in that round,
+// `busy` the cores that were kept busy in it, 0 when that is not told.
+template <typename Alone, typename InTurn, typename Busy>
+Order until_decided(WorkersFacts& facts, const Alone& alone, const InTurn& in_turn,
+                    const Busy& busy) {
   Order order;
   for (size_t round = 0; order.size() <= 50; round += kRoundsAtOnce) {
     const std::vector<int> next = next_trials(facts);
@@ -118,19 +120,25 @@ Order until_decided(WorkersFacts& facts, const Alone& alone, const InTurn& in_tu
     order.push_back(next);
     if (next.size() == 1) facts.points.push_back(alone(next[0], round));
     if (next.size() == 1) continue;
-    std::vector<std::map<int, double>> rounds(kRoundsAtOnce);
+    std::vector<WorkersFacts::Round> rounds(kRoundsAtOnce), cores(kRoundsAtOnce);
     for (const int workers : next) {
       if (std::ranges::count(facts.points, workers, &WorkersPoint::workers) == 0)
         facts.points.push_back(alone(workers, round));
-      for (size_t r = 0; r < kRoundsAtOnce; ++r) rounds[r][workers] = in_turn(workers, round + r);
+      for (size_t r = 0; r < kRoundsAtOnce; ++r) {
+        rounds[r][workers] = in_turn(workers, round + r);
+        if (const double all = busy(workers, round + r); all > 0) cores[r][workers] = all;
+      }
     }
-    add_rounds(facts, rounds);
+    std::erase_if(cores, [](const auto& told) { return told.empty(); });
+    add_rounds(facts, rounds, cores);
   }
   return order;
 }
 
 // Each run has luck of its own; what happens to the machine from one moment to the next is worse.
 constexpr double kWander = 4;
+// Cores are kept busy all the same.
+constexpr double kOfBusy = 0.25;
 
 inline Order measure_on(const Machine& machine, WorkersFacts& facts, double sd = 0,
                         uint64_t seed = 0) {
@@ -146,14 +154,18 @@ inline Order measure_on(const Machine& machine, WorkersFacts& facts, double sd =
     if (demand > 0) p.stall->value = workers == 0 ? 0.5 : std::max(0.0, 1 - p.rate.value / demand);
     return p;
   };
-  return until_decided(facts, alone, rate);
+  const auto busy = [&](int workers, size_t moment) {
+    return machine.rate(workers) / 500 * noise(seed, -workers, moment, kOfBusy * sd);
+  };
+  return until_decided(facts, alone, rate, busy);
 }
 
 // On the machine of those cores.
 inline Order search(WorkersFacts& facts, double cores = 4) {
   const auto point = [&](int workers, size_t) { return example_point(facts, workers, cores); };
-  return until_decided(facts, point,
-                       [&](int workers, size_t r) { return point(workers, r).rate.value; });
+  return until_decided(
+      facts, point, [&](int workers, size_t r) { return point(workers, r).rate.value; },
+      [](int, size_t) { return 0.0; });
 }
 
 }  // namespace howmany

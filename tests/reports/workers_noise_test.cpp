@@ -144,6 +144,42 @@ TEST(WorkersTurns, ADemandThatNothingMeetsIsAnsweredByTheBestOfManyRuns) {
   EXPECT_GE(std::ranges::find(facts.points, 2, &WorkersPoint::workers)->runs.size(), 200u);
 }
 
+// Two numbers that keep cores as busy, of which one had luck; samples wait for storage.
+WorkersFacts facts_of_luck(double waiting_s, size_t rounds) {
+  WorkersFacts facts = facts_with({{8, 1}, {12, 1}});
+  facts.probes.waiting_s = waiting_s;
+  add_rounds(facts, std::vector(rounds, WorkersFacts::Round{{8, 1000}, {12, 900}}),
+             std::vector(rounds, WorkersFacts::Round{{8, 1.9}, {12, 1.9}}));
+  return facts;
+}
+
+double compared_ratio(const WorkersFacts& facts) {
+  return compared_rate(facts, facts.points[1]).value / compared_rate(facts, facts.points[0]).value;
+}
+
+TEST(WorkersCompare, ByBusyCoresWhereSamplesWaitForStorage) {
+  EXPECT_NEAR(compared_ratio(facts_of_luck(2e-3, 12)), 1, 0.03);
+  EXPECT_DOUBLE_EQ(compared_ratio(facts_of_luck(0, 12)), 0.9);
+}
+
+TEST(WorkersCompare, WhatIsSeenOftenIsThatTheCostOfASampleGrows) {
+  EXPECT_NEAR(compared_ratio(facts_of_luck(2e-3, 20000)), 0.9, 0.01);
+}
+
+TEST(WorkersCompare, WhatDisturbsTheCoresOfARoundIsTakenOffEach) {
+  WorkersFacts facts = facts_of_luck(2e-3, 12);
+  add_rounds(facts, std::vector(5, WorkersFacts::Round{{12, 900}}),
+             std::vector(5, WorkersFacts::Round{{8, 0.95}, {12, 0.95}}));
+  for (const WorkersPoint& p : facts.points)
+    for (const double busy : p.busy) EXPECT_NEAR(busy, 1.9, 1e-6) << p.workers;
+}
+
+TEST(WorkersCompare, AFailedNumberIsNone) {
+  WorkersFacts facts = facts_of_luck(2e-3, 12);
+  facts.points[0].error = "signal 9";
+  EXPECT_EQ(compared_rate(facts, facts.points[0]).value, 0);
+}
+
 struct Shares {
   double near = 0, close = 0;  // within 2 and 4 % of the best
   double few = 0;              // one more than needed or less
@@ -193,6 +229,34 @@ TEST(WorkersNoise, SeldomMoreThanOneWorkerTooMany) {
   EXPECT_GE(shares_of(those(4, true), kLong).few, 0.95);
   EXPECT_GE(shares_of(those(4, false), kShort).few, 0.85);
   EXPECT_GE(shares_of(those(4, true), kShort).few, 0.85);
+}
+
+// Each sample waits for storage four times as long as it keeps one of two cores busy.
+Shares shares_of_waiting(double sd, bool told_of_cores) {
+  Shares s;
+  const Machine machine{.cores = 2, .ceiling = 2, .soft = true, .waits = 5};
+  constexpr int kMany = 40;
+  for (uint64_t seed = 1; seed <= kMany; ++seed) {
+    WorkersFacts facts = example_facts();
+    facts.bounds.clear();
+    facts.probes.read_s = 8e-3;
+    facts.probes.caller_s = facts.probes.sample_s = 10e-3;
+    if (told_of_cores) facts.probes.waiting_s = 8e-3;
+    measure_on(machine, facts, sd, seed);
+    const int chosen = *advise_workers(facts).recommended;
+    s.near += (machine.rate(chosen) >= 0.98 * machine.best()) / double{kMany};
+    s.close += (machine.rate(chosen) >= 0.96 * machine.best()) / double{kMany};
+    s.few += (chosen <= machine.needed() + 1) / double{kMany};
+  }
+  return s;
+}
+
+TEST(WorkersNoise, WhereSamplesWaitForStorageTheBusyCoresTellHowManyWorkersDo) {
+  const Shares told = shares_of_waiting(0.06, true), not_told = shares_of_waiting(0.06, false);
+  EXPECT_GE(told.close, 0.98);
+  EXPECT_GE(told.near, 0.7);
+  EXPECT_GE(told.few, 0.9);
+  EXPECT_LE(not_told.close, 0.5);
 }
 
 TEST(WorkersNoise, TheNumberOfRunsStaysBounded) {

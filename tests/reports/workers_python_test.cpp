@@ -31,21 +31,25 @@ TEST(WorkersPython, TorchIsPartOfTheVersion) {
   EXPECT_EQ(python_cost_from(probe("2.13.0"), "").version, "3.11.2 with torch 2.13.0");
 }
 
-TEST(WorkersPython, ASampleTakesWhatTheCheckScriptMeasuredWithAWorkerAndWithout) {
+TEST(WorkersPython, ASampleTakesWhatTheCheckScriptMeasuredWithWorkersAndWithout) {
   PythonCost cost = python_cost_from(probe("2.13.0"), "");
   add_sample_cost(cost, nlohmann::json::parse(R"({"how": "torchvision", "rows": [
-      {"workers": 0, "samples_per_s": 500}, {"workers": 1, "samples_per_s": 400}]})"));
+      {"workers": 0, "samples_per_s": 500}, {"workers": 1, "samples_per_s": 400},
+      {"workers": 4, "samples_per_s": 600}]})"),
+                  1.5);
   EXPECT_DOUBLE_EQ(cost.alone_s, 2e-3);
   EXPECT_DOUBLE_EQ(cost.sample_s, 2.5e-3);
   EXPECT_EQ(cost.how, "torchvision");
+  EXPECT_EQ(cost.crowded, 4);
+  EXPECT_DOUBLE_EQ(cost.crowded_s, 2.5e-3) << "of one of one and a half cores";
 }
 
 TEST(WorkersPython, WhatIsNoPythonIsToldAndNotThrown) {
-  const PythonCost none = measure_python("/nowhere/python3", "", "", ::testing::TempDir());
+  const PythonCost none = measure_python("/nowhere/python3", "", "", ::testing::TempDir(), 2);
   EXPECT_FALSE(none.measured());
   EXPECT_THAT(none.why_not, HasSubstr("/nowhere/python3"));
-  EXPECT_FALSE(measure_python("no-such-python", "", "", ::testing::TempDir()).measured());
-  const PythonCost silent = measure_python("/bin/true", "", "", ::testing::TempDir());
+  EXPECT_FALSE(measure_python("no-such-python", "", "", ::testing::TempDir(), 2).measured());
+  const PythonCost silent = measure_python("/bin/true", "", "", ::testing::TempDir(), 2);
   EXPECT_FALSE(silent.measured());
   EXPECT_THAT(silent.why_not, HasSubstr("/bin/true"));
 }
