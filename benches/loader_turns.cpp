@@ -164,6 +164,8 @@ class Loading {
     while (!shared_->measured && running()) sleep_for(kLook);
     signal(SIGSTOP);
     processes_ = with_children(pid_);
+    if (run_.as != WorkersAs::threads && std::ssize(processes_) <= run_.workers * run_.ranks)
+      processes_.clear();  // the system does not tell of them
   }
 
   // Notes what a batch takes in a stretch.
@@ -182,7 +184,7 @@ class Loading {
     const int64_t made = shared_->made - before;
     if (made == 0) return kill();
     stretches_.push_back(spent * samples() / static_cast<double>(made));
-    busy_.push_back(std::max(0.0, cpu_seconds() - used) / spent);
+    if (!processes_.empty()) busy_.push_back(std::max(0.0, cpu_seconds() - used) / spent);
   }
 
   LoaderOutcome outcome() {
@@ -192,7 +194,7 @@ class Loading {
     result.waits.assign(shared_->waits.begin(), shared_->waits.begin() + shared_->waits_told);
     result.blocks.seconds = stretches_;
     result.samples_per_s = samples() / block_means(stretches_, 1).at(0);
-    result.busy_cores = busy_;
+    if (busy_.size() == stretches_.size()) result.busy_cores = busy_;
     return outcome;
   }
 

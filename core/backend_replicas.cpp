@@ -1,5 +1,9 @@
 // What backends of CPUs do between replicas: few numbers, so plain loops in double.
+#include <algorithm>
 #include <cmath>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "core/backend.h"
 

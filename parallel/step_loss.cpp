@@ -5,7 +5,7 @@
 namespace howmany {
 
 StepLoss::StepLoss(const Tensor& total, Work after)
-    : dtype_(total.dtype()), after_(std::move(after)) {
+    : dtype_(total.dtype()), after_{std::move(after)} {
   HM_REQUIRE(total && total.numel() == 1 && (dtype_ == Dtype::f32 || dtype_ == Dtype::f64),
              "[step] a loss of {} {}", name_of(dtype_), total.shape().str());
   if (total.device().type == DeviceType::cpu)
@@ -16,7 +16,7 @@ StepLoss::StepLoss(const Tensor& total, Work after)
 
 double StepLoss::value() const {
   if (!coming_) return known_;
-  after_.finish();  // a GPU also goes on when it failed
+  for (const Work& call : after_) call.finish();  // a GPU also goes on when one failed
   const void* const bytes = coming_->wait();
   return dtype_ == Dtype::f32 ? static_cast<double>(*static_cast<const float*>(bytes))
                               : *static_cast<const double*>(bytes);

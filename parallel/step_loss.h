@@ -9,6 +9,8 @@
 #pragma once
 
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "core/gpu.h"
 #include "core/tensor.h"
@@ -20,8 +22,9 @@ class StepLoss {
  public:
   StepLoss(double known = 0) : known_(known) {}
   // f32 or f64 [1], on any device; its memory may be written again by whatever is asked for later.
-  // after: the last call that it came of, which has been waited for.
+  // after: the last call of a Comm that it came of, which has been waited for.
   explicit StepLoss(const Tensor& total, Work after = {});
+  void add(Work after) { after_.push_back(std::move(after)); }  // it came of this call as well
 
   double value() const;  // waits, where it is not known yet; any number of times
 
@@ -29,7 +32,7 @@ class StepLoss {
   double known_ = 0;
   Dtype dtype_ = Dtype::f64;
   std::optional<gpu::Fetch> coming_;
-  Work after_;
+  std::vector<Work> after_;
 };
 
 }  // namespace howmany

@@ -13,10 +13,9 @@ namespace howmany {
 namespace {
 
 constexpr double kNearBest = 0.98;  // of the best rate: more workers are not worth it
-constexpr double kSurelyNear = 0.9825;
-constexpr double kBinding = 1.2;  // a bound this near the best rate is what limits
-constexpr double kIdle = 1.5;     // with the cores' bound this far, they wait
-constexpr double kUneven = 0.3;   // coefficient of variation of batches
+constexpr double kBinding = 1.2;    // a bound this near the best rate is what limits
+constexpr double kIdle = 1.5;       // with the cores' bound this far, they wait
+constexpr double kUneven = 0.3;     // coefficient of variation of batches
 constexpr double kNoticeable = 1.05;
 constexpr size_t kLevers = 3;
 // Of a photo stored as small as training needs it, against a side of the sample.
@@ -124,12 +123,10 @@ class Advisor {
     return *best_;
   }
 
-  // Busy cores tell neighbours apart: there is nothing to doubt, and what is wanted need not be
-  // missed by a little.
   bool enough(const WorkersPoint& p) const {
     const double best = sure_rate(*best_);
-    if (by_cores(p)) return compared_rate(facts_, p).value >= kSurelyNear * best;
-    return sure_rate(p) * doubt(p) >= kNearBest * best;
+    return told_by_cores(facts_) ? suffices_by_cores(facts_, p, best)
+                                 : sure_rate(p) * doubt(p) >= kNearBest * best;
   }
 
   // More workers have to be shown to pay, by a standard error: mostly they do a lot, or not at all.
@@ -154,11 +151,7 @@ class Advisor {
         more ? fmt::format(", and {} give {}", more->workers, gain_text(*more, chosen)) : "",
         advice_.limit);
     if (more == nullptr) add_unmeasured(chosen);
-    if (by_cores(chosen) && &chosen != best_)
-      advice_.notes.push_back(fmt::format(
-          "Samples wait for storage: numbers are compared by the cores that they keep busy, {:.3g} "
-          "by {} and {:.3g} by {}, which luck changes less than samples/s.",
-          median(chosen.busy), workers(chosen.workers), median(best_->busy), best_->workers));
+    if (told_by_cores(facts_)) add_cores();
     add_doubt(chosen);
     advice_.notes.push_back(fmt::format(
         "No demand was given (--samples-per-second, --model or --from): {} feed any training that "
@@ -179,8 +172,16 @@ class Advisor {
         fmt::format("Uncertain: more than {} were not measured.", workers(chosen.workers)));
   }
 
-  bool by_cores(const WorkersPoint& p) const {
-    return facts_.probes.waiting_s > 0 && !p.busy.empty() && !best_->busy.empty();
+  void add_cores() {
+    std::string told;
+    for (const WorkersPoint* p : points_)
+      if (!p->busy.empty())
+        told += fmt::format("{}{:.3g} by {}", told.empty() ? "" : ", ", median(p->busy),
+                            told.empty() ? workers(p->workers) : std::to_string(p->workers));
+    advice_.notes.push_back(fmt::format(
+        "Samples wait for storage: numbers are compared by the cores that they keep busy ({}), "
+        "which luck changes less than the samples/s of the table.",
+        told));
   }
 
   // Another number may be faster, as far as its runs can tell.
@@ -188,7 +189,7 @@ class Advisor {
     const WorkersPoint* rival = nullptr;
     for (const WorkersPoint* p : points_)
       if (p != &chosen && (!rival || most_of(*p) > most_of(*rival))) rival = p;
-    if (!rival || most_of(*rival) <= kNoticeable * chosen.rate.value) return;
+    if (!rival || most_of(*rival) <= kNoticeable * compared_rate(facts_, chosen).value) return;
     advice_.certain = false;
     advice_.notes.push_back(fmt::format(
         "Uncertain: by its 95 % interval {} may load up to {} samples/s; measure longer with "
@@ -198,11 +199,11 @@ class Advisor {
 
   double most_of(const WorkersPoint& p) const {
     const ComparedRate compared = compared_rate(facts_, p);
-    return by_cores(p) ? compared.value * std::exp(2 * compared.error) : high_of(p.rate);
+    return told_by_cores(facts_) ? compared.value * std::exp(2 * compared.error) : high_of(p.rate);
   }
 
-  static std::string gain_text(const WorkersPoint& more, const WorkersPoint& than) {
-    const double gain = more.rate.value / than.rate.value - 1;
+  std::string gain_text(const WorkersPoint& more, const WorkersPoint& than) const {
+    const double gain = compared_rate(facts_, more).value / compared_rate(facts_, than).value - 1;
     return gain < 0 ? percent(-gain) + " less" : percent(gain) + " more";
   }
 

@@ -73,14 +73,20 @@ struct ComparedRate {
 // By the median of the runs, with an error from how far those of all points differ and as single
 // ones are known to. Where samples wait for storage, by the cores that are kept busy: these do not
 // change with how fast the machine is from one moment to the next, and what a sample takes of a
-// core changes evenly with the number of workers. 0 for a point that failed.
+// core changes evenly with the number of workers; unless rates plainly tell otherwise. 0 for a
+// point that failed.
 ComparedRate compared_rate(const WorkersFacts& facts, const WorkersPoint& point);
+bool told_by_cores(const WorkersFacts& facts);
+// Then: whether it makes 98 % of the best sure rate. A little more is asked for: so precisely told,
+// the number that makes as much, and not the one before it, is taken as often as can be.
+bool suffices_by_cores(const WorkersFacts& facts, const WorkersPoint& point, double best);
 
 // The numbers of workers to measure next: one, or several in turn; none when the answer is decided.
-// First the predicted one, then the neighbour that decides: fewer while it suffices, more while it
-// gains. Then those that may be the best, until it is told. Without a demand each is measured in
-// turn with the best so far: the speed of a shared machine differs from one second to the next by
-// more than such numbers do.
+// First the predicted one (where samples wait for storage, several up to twice as many and more,
+// whose loaders start slowly, at once), then the neighbour that decides: fewer while it suffices,
+// more while it gains. Then those that may be the best, until it is told. Without a demand each is
+// measured in turn with the best so far: the speed of a shared machine differs from one second to
+// the next by more than such numbers do.
 std::vector<int> next_trials(const WorkersFacts& facts);
 
 // Seconds for each of these in their next turns, of so many that are left for all. Numbers of which

@@ -2,7 +2,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 
 #include "reports/backend_rounds.h"
@@ -21,6 +23,7 @@ namespace howmany {
 namespace {
 
 constexpr int64_t kMostWorkersAsked = 1024;
+constexpr int kMostCrowded = 16;
 constexpr double kDemandSeconds = 3;  // of training steps for --model
 
 void refuse_two_demands(const WorkersArguments& a) {
@@ -118,6 +121,12 @@ void emit_check(const WorkersArguments& a, const WorkersFacts& facts) {
   if (!a.quiet) fmt::print(stderr, "check the advice with PyTorch: python3 {}\n", a.emit_check);
 }
 
+// Twice as many workers as cores, where there is room for them; many would take long to start.
+int crowd(const WorkersFacts& facts) {
+  const auto workers = static_cast<int>(2 * std::max(1.0, std::round(facts.probes.cores)));
+  return workers <= std::min(kMostCrowded, most_workers(facts.bounds)) ? workers : 0;
+}
+
 // With class folders, the script that checks the advice tells before what a sample takes.
 void add_python(const WorkersArguments& a, const std::string& folder, WorkersFacts& facts,
                 LoaderMeasuring& measuring) {
@@ -125,8 +134,8 @@ void add_python(const WorkersArguments& a, const std::string& folder, WorkersFac
   if (!a.quiet) fmt::print(stderr, "asking {} what Python itself costs\n", a.python);
   const std::string check = checkable(a.data) ? folder + "/check.py" : "";
   if (!check.empty()) write_check(a, facts, check);
-  measuring.add_python(facts,
-                       measure_python(a.python, a.start_method, check, folder, facts.probes.cores));
+  measuring.add_python(facts, measure_python(a.python, a.start_method, check, folder,
+                                             facts.probes.cores, crowd(facts)));
   if (!check.empty()) std::filesystem::remove(check);
 }
 
@@ -167,8 +176,8 @@ int run_workers(const WorkersArguments& a) {
   measuring.probe(facts);
   if (measuring.results().interrupted) return kFailed;
   facts.probes.cores = usable_cores(facts.probes.cores, limits);
-  add_python(a, folder, facts, measuring);
   facts.bounds = worker_bounds(limits, facts.asked, facts.probes.sample_bytes);
+  add_python(a, folder, facts, measuring);
   measuring.measure_points(facts);
   const WorkersAdvice first = advise_workers(facts);
   if (first.recommended && !measuring.results().interrupted)

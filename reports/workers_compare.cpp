@@ -9,8 +9,10 @@ namespace howmany {
 namespace {
 
 constexpr double kUsualSlope = 5e-4;  // of what a sample takes of a core, by one worker more
+constexpr double kAgree = 5;          // standard errors
+constexpr double kNearBest = 0.9825;  // in the middle of one worker and the next, see suffices
 
-bool told_by_cores(const WorkersFacts& facts, const WorkersPoint& p) {
+bool has_cores(const WorkersFacts& facts, const WorkersPoint& p) {
   return facts.probes.waiting_s > 0 && p.error.empty() && !p.runs.empty() && !p.busy.empty();
 }
 
@@ -37,7 +39,7 @@ class CostOfSample {
   template <typename Body>
   static void for_each(const WorkersFacts& facts, const Body& body) {
     for (const WorkersPoint& p : facts.points)
-      if (told_by_cores(facts, p))
+      if (has_cores(facts, p))
         body(static_cast<double>(p.runs.size()), p.workers,
              std::log(median(p.busy) / p.rate.value));
   }
@@ -50,13 +52,31 @@ ComparedRate by_cores(const WorkersFacts& facts, const WorkersPoint& p) {
           facts.spread_of_busy / std::sqrt(static_cast<double>(p.busy.size()))};
 }
 
+// What keeps cores busier need not be what makes more, as where workers get in each other's way.
+bool agree(const WorkersFacts& facts, const WorkersPoint& p) {
+  const double luck = std::hypot(facts.spread / std::sqrt(static_cast<double>(p.runs.size())),
+                                 WorkersFacts::kUsualSpread);
+  return std::abs(std::log(by_cores(facts, p).value / p.rate.value)) < kAgree * luck;
+}
+
 }  // namespace
+
+bool told_by_cores(const WorkersFacts& facts) {
+  const auto has = [&](const WorkersPoint& p) { return has_cores(facts, p); };
+  return std::ranges::any_of(facts.points, has) &&
+         std::ranges::all_of(facts.points,
+                             [&](const auto& p) { return !has(p) || agree(facts, p); });
+}
+
+bool suffices_by_cores(const WorkersFacts& facts, const WorkersPoint& point, double best) {
+  return compared_rate(facts, point).value >= kNearBest * best;
+}
 
 double ComparedRate::sure() const { return value * std::exp(-error); }
 
 ComparedRate compared_rate(const WorkersFacts& facts, const WorkersPoint& point) {
   if (!point.error.empty() || !std::isfinite(point.rate.value)) return {};
-  if (told_by_cores(facts, point)) return by_cores(facts, point);
+  if (has_cores(facts, point) && told_by_cores(facts)) return by_cores(facts, point);
   const auto runs = static_cast<double>(std::max<size_t>(1, point.runs.size()));
   return {point.rate.value, facts.spread / std::sqrt(runs)};
 }

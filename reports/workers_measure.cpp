@@ -315,7 +315,7 @@ static void add_more(PythonCost& python, const WorkersFacts& facts) {
                                       : python.batch_s / static_cast<double>(facts.asked.batch);
   if (python.alone_s > 0)
     python.more_alone_s = std::max(0.0, python.alone_s - facts.probes.caller_s);
-  python.more_crowded_s = std::max(python.more_s, python.crowded_s - facts.probes.sample_s);
+  python.more_crowded_s = std::max(python.more_s, python.crowded_s - core_s(facts.probes));
 }
 
 void LoaderMeasuring::add_python(WorkersFacts& facts, PythonCost cost) {
@@ -324,6 +324,8 @@ void LoaderMeasuring::add_python(WorkersFacts& facts, PythonCost cost) {
     state_->tell(fmt::format("Python's own cost is left out: {}", facts.python.why_not));
     return;
   }
+  if (!facts.python.why_not.empty())
+    state_->tell(fmt::format("part of Python's own cost is left out: {}", facts.python.why_not));
   PythonCost& python = facts.python;
   add_more(python, facts);
   slow_down(facts.probes, python.more_s, python.more_alone_s);

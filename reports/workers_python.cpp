@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 
@@ -16,7 +15,6 @@ namespace howmany {
 namespace {
 
 constexpr double kProbeTimeout = 60, kCheckTimeout = 90;
-constexpr int64_t kMostCrowded = 16;
 constexpr const char* kSampleSeconds = "1.5";
 
 // A batch crosses as PyTorch's does: a queue each way, and two descriptors that are fetched.
@@ -78,12 +76,6 @@ std::string found_in_path(const std::string& program) {
   return "";
 }
 
-// Many cores would take long to crowd.
-std::string counts(double cores) {
-  const int64_t crowded = 2 * std::max<int64_t>(1, std::llround(cores));
-  return crowded <= kMostCrowded ? fmt::format("0,1,{}", crowded) : "0,1";
-}
-
 }  // namespace
 
 double PythonCost::worker_start_s() const {
@@ -111,7 +103,7 @@ void add_sample_cost(PythonCost& cost, const nlohmann::json& check, double cores
   const JsonNode root(check, "the check script");
   for (const JsonNode& row : root.at("rows").items()) {
     const double rate = row.at("samples_per_s").number();
-    const auto workers = row.at("workers").integer_between(0, kMostCrowded);
+    const auto workers = row.at("workers").integer_between(0, 1 << 20);
     if (!(rate > 0)) continue;
     if (workers == 0) cost.alone_s = 1 / rate;
     if (workers == 1) cost.sample_s = 1 / rate;
@@ -123,7 +115,8 @@ void add_sample_cost(PythonCost& cost, const nlohmann::json& check, double cores
 }
 
 PythonCost measure_python(const std::string& python, const std::string& method,
-                          const std::string& check, const std::string& folder, double cores) {
+                          const std::string& check, const std::string& folder, double cores,
+                          int crowded) {
   const std::string program = found_in_path(python), probe = folder + "/python-probe.py";
   PythonCost cost;
   try {
@@ -131,11 +124,13 @@ PythonCost measure_python(const std::string& python, const std::string& method,
     write_text(probe, kProbe);
     cost = python_cost_from(answer_of({program, probe}, kProbeTimeout), method);
     if (!check.empty() && cost.version.find("torch") != std::string::npos)
-      add_sample_cost(cost,
-                      answer_of({program, "-W", "ignore", check, "--workers", counts(cores),
-                                 "--json", "--seconds", kSampleSeconds},
-                                kCheckTimeout),
-                      cores);
+      for (const std::string& workers : {std::string("0,1"), std::to_string(crowded)})
+        if (workers != "0")
+          add_sample_cost(cost,
+                          answer_of({program, "-W", "ignore", check, "--workers", workers, "--json",
+                                     "--seconds", kSampleSeconds},
+                                    kCheckTimeout),
+                          cores);
   } catch (const InputError& error) {
     cost.why_not = error.what();
   }

@@ -31,10 +31,12 @@ struct PythonCost {
 };
 
 // `method` empty: as that Python starts processes by itself. `check` is the script of check_script,
-// empty without files to make samples of; `cores` are those that workers share. Never throws for
-// what Python does: why_not tells it.
+// empty without files to make samples of; `cores` are those that workers share, `crowded` as many
+// workers as crowd them (0: none). Never throws for what Python does: why_not tells it, also beside
+// what was measured before.
 PythonCost measure_python(const std::string& python, const std::string& method,
-                          const std::string& check, const std::string& folder, double cores);
+                          const std::string& check, const std::string& folder, double cores,
+                          int crowded);
 
 // From what the two programs print. Throws InputError when it is something else.
 PythonCost python_cost_from(const nlohmann::json& probe, const std::string& method);

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <set>
 
 #include "reports/workers_advise.h"
 
@@ -180,6 +179,11 @@ double pointed_to(const WorkersFacts& facts, int fewer, int more, double wanted)
   return fewer + (wanted - from) / (to - from) * (more - fewer);
 }
 
+bool suffices(const WorkersFacts& facts, const WorkersPoint& p, double best) {
+  return told_by_cores(facts) ? suffices_by_cores(facts, p, best)
+                              : sure_rate(facts, p) >= kNearBest * best;
+}
+
 // Beyond the first number near the best: one more that does not gain, one fewer that loses.
 std::optional<int> next_for_rate(const WorkersFacts& facts, int limit) {
   const double best = best_sure_rate(facts);
@@ -187,7 +191,7 @@ std::optional<int> next_for_rate(const WorkersFacts& facts, int limit) {
   if (const auto more = more_for_rate(facts, limit)) return more;
   int chosen = limit, too_small = -1;
   for (const WorkersPoint& p : facts.points)
-    if (sure_rate(facts, p) >= kNearBest * best) chosen = std::min(chosen, p.workers);
+    if (suffices(facts, p, best)) chosen = std::min(chosen, p.workers);
   for (const WorkersPoint& p : facts.points)
     if (p.workers < chosen) too_small = std::max(too_small, p.workers);
   if (chosen - too_small <= 1) return {};
@@ -224,11 +228,10 @@ std::vector<int> with_best(const WorkersFacts& facts, int next) {
       facts.points, {}, [&](const WorkersPoint& p) { return rate_of(facts, p); });
   if (facts.asked.demand > 0 || best == facts.points.end() || !(rate_of(facts, *best) > 0))
     return {next};
-  std::set<int> beside = {best->workers};
+  std::vector<int> all = {next, best->workers};
   for (const WorkersPoint& p : facts.points)
-    if (by_ladder(facts) && p.workers > next) beside.insert(p.workers);
-  std::vector<int> all = {next};
-  all.insert(all.end(), beside.begin(), beside.end());
+    if (by_ladder(facts) && p.workers > next && p.workers != best->workers)
+      all.push_back(p.workers);
   all = with_room(facts, all);
   std::ranges::sort(all);
   return all;

@@ -43,6 +43,7 @@ class Ddp : public Mode {
     StepLoss loss;
     const auto finish = [&] { loss = sync_->finish(part); };
     timed([&] { gpu_waits_ ? stall(finish) : finish(); });
+    loss.add(shared_);
     return loss;
   }
   int warm_ups() const override { return graph_ ? StepGraph::kWarmUps : 0; }
@@ -67,8 +68,9 @@ class Ddp : public Mode {
   void share_statistics() {
     statistics_ = comm_.split(0, comm_.rank());
     replica_.set_sum_statistics([this](Tensor t) {
-      gpu_waits_ ? statistics_->all_reduce_async(std::move(t)).wait()
-                 : statistics_->all_reduce(std::move(t));
+      if (!gpu_waits_) return statistics_->all_reduce(std::move(t));
+      shared_ = statistics_->all_reduce_async(std::move(t));
+      shared_.wait();
     });
   }
 
@@ -98,6 +100,7 @@ class Ddp : public Mode {
   Replica replica_;
   std::unique_ptr<GradSync> sync_;
   std::unique_ptr<Comm> statistics_;
+  Work shared_;       // the last of these that only the GPU waited for
   Tape::Hook ready_;  // gives gradients to the exchange
   std::optional<StepGraph> graph_;
   struct Stall {

@@ -3,8 +3,9 @@
 // all is there that is made once, and so do batches of another shape, like the last of an epoch,
 // which the graph outlasts. Batches are copied into tensors of its own; what changes from step to
 // step is there too, in the GPU's memory. The optimizer's numbers change as well, so it stays
-// outside, and so do exchanges with other ranks: the graph is cut where gradients set one off.
-// Capturing does nothing to the model; when it fails step() throws why, each time. One thread.
+// outside, and so do exchanges with other ranks: the graph is cut where gradients set one off, and
+// where batch norm shares its statistics. Capturing does nothing to the model; when it fails step()
+// throws why, each time. One thread.
 #pragma once
 
 #include <functional>

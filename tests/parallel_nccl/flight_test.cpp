@@ -118,6 +118,9 @@ TEST_F(BesideAPeerThatIsLate, ARankThatIsTooLateIsNamedByAllAndByTheLoss) {
     const StepLoss loss(Tensor::full({1}, 1, Dtype::f32, gpu_of(comm)), works.back());
     const auto late = AllOf(HasSubstr("[all_reduce]"), HasSubstr("peer 1 failed: nothing came"));
     EXPECT_THAT(message_of<CommError>([&] { loss.value(); }), late);
+    StepLoss other(Tensor::full({1}, 1, Dtype::f32, gpu_of(comm)));
+    other.add(works.front());
+    EXPECT_THAT(message_of<CommError>([&] { other.value(); }), late);
     for (const Work& work : works) EXPECT_THAT(message_of<CommError>([&] { work.finish(); }), late);
     EXPECT_THAT(message_of<CommError>([&] { comm.finish(); }), late);
     EXPECT_THAT(message_of<CommError>([&] { comm.all_reduce_async(t).wait(); }), late);

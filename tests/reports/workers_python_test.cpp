@@ -45,11 +45,11 @@ TEST(WorkersPython, ASampleTakesWhatTheCheckScriptMeasuredWithWorkersAndWithout)
 }
 
 TEST(WorkersPython, WhatIsNoPythonIsToldAndNotThrown) {
-  const PythonCost none = measure_python("/nowhere/python3", "", "", ::testing::TempDir(), 2);
+  const PythonCost none = measure_python("/nowhere/python3", "", "", ::testing::TempDir(), 2, 4);
   EXPECT_FALSE(none.measured());
   EXPECT_THAT(none.why_not, HasSubstr("/nowhere/python3"));
-  EXPECT_FALSE(measure_python("no-such-python", "", "", ::testing::TempDir(), 2).measured());
-  const PythonCost silent = measure_python("/bin/true", "", "", ::testing::TempDir(), 2);
+  EXPECT_FALSE(measure_python("no-such-python", "", "", ::testing::TempDir(), 2, 4).measured());
+  const PythonCost silent = measure_python("/bin/true", "", "", ::testing::TempDir(), 2, 4);
   EXPECT_FALSE(silent.measured());
   EXPECT_THAT(silent.why_not, HasSubstr("/bin/true"));
 }
