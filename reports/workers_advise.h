@@ -22,8 +22,9 @@ struct WorkersPoint {
   Metric rate;  // samples/s as fast as batches come
   // Samples/s of the rounds it took part in, without what the machine's speed did meanwhile.
   std::vector<double> runs;
-  std::vector<double> busy;     // cores kept busy in rounds, likewise; empty: not told
-  std::optional<Metric> stall;  // share of the time waiting, when training at the demand
+  std::vector<double> busy;        // cores kept busy in rounds, likewise; empty: not told
+  std::optional<double> by_cores;  // samples/s as these tell, where numbers are compared by them
+  std::optional<Metric> stall;     // share of the time waiting, when training at the demand
   double wait_p95_s = 0, wait_p99_s = 0, first_batch_s = 0, bytes_per_worker = 0;
   std::string error;  // it failed, if only once
 };
@@ -57,11 +58,11 @@ struct WorkersFacts {
 const WorkersPoint* point_at(const WorkersFacts& facts, int workers);
 WorkersPoint* point_at(WorkersFacts& facts, int workers);
 
-// Keeps rounds and makes `runs`, `busy` and rates of all there are: the logarithm of a stretch is
-// that of its number, plus the machine's speed in its round, plus luck; by medians, as in Tukey's
-// median polish. Points that took part in none are told at the speed that the machine now has.
-// Throws std::invalid_argument for an empty round, a number without a point or a rate that is not
-// above 0.
+// Keeps rounds and makes `runs`, `busy`, `by_cores` and rates of all there are: the logarithm of a
+// stretch is that of its number, plus the machine's speed in its round, plus luck; by medians, as
+// in Tukey's median polish. Points that took part in none are told at the speed that the machine
+// now has. Throws std::invalid_argument for an empty round, a number without a point or a rate that
+// is not above 0.
 void add_rounds(WorkersFacts& facts, const std::vector<WorkersFacts::Round>& rounds,
                 const std::vector<WorkersFacts::Round>& busy = {});
 
@@ -77,6 +78,7 @@ struct ComparedRate {
 // point that failed.
 ComparedRate compared_rate(const WorkersFacts& facts, const WorkersPoint& point);
 bool told_by_cores(const WorkersFacts& facts);
+void compare_by_cores(WorkersFacts& facts);  // makes `by_cores`; add_rounds() calls it
 // Then: whether it makes 98 % of the best sure rate. A little more is asked for: so precisely told,
 // the number that makes as much, and not the one before it, is taken as often as can be.
 bool suffices_by_cores(const WorkersFacts& facts, const WorkersPoint& point, double best);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kUsualSlope = 5e-4;  // of what a sample takes of a core, by one worker more
 constexpr double kAgree = 5;          // standard errors
-constexpr double kNearBest = 0.9825;  // in the middle of one worker and the next, see suffices
+constexpr double kNearBest = 0.9825;
 
 bool has_cores(const WorkersFacts& facts, const WorkersPoint& p) {
   return facts.probes.waiting_s > 0 && p.error.empty() && !p.runs.empty() && !p.busy.empty();
@@ -47,25 +47,28 @@ class CostOfSample {
   double middle_ = 0, level_ = 0, slope_ = 0;
 };
 
-ComparedRate by_cores(const WorkersFacts& facts, const WorkersPoint& p) {
-  return {median(p.busy) / CostOfSample(facts)(p.workers),
-          facts.spread_of_busy / std::sqrt(static_cast<double>(p.busy.size()))};
-}
-
 // What keeps cores busier need not be what makes more, as where workers get in each other's way.
 bool agree(const WorkersFacts& facts, const WorkersPoint& p) {
+  if (!p.by_cores) return true;
   const double luck = std::hypot(facts.spread / std::sqrt(static_cast<double>(p.runs.size())),
                                  WorkersFacts::kUsualSpread);
-  return std::abs(std::log(by_cores(facts, p).value / p.rate.value)) < kAgree * luck;
+  return std::abs(std::log(*p.by_cores / p.rate.value)) < kAgree * luck;
 }
 
 }  // namespace
 
+void compare_by_cores(WorkersFacts& facts) {
+  const CostOfSample cost(facts);
+  for (WorkersPoint& p : facts.points) {
+    p.by_cores.reset();
+    if (has_cores(facts, p)) p.by_cores = median(p.busy) / cost(p.workers);
+  }
+  if (!std::ranges::all_of(facts.points, [&](const auto& p) { return agree(facts, p); }))
+    for (WorkersPoint& p : facts.points) p.by_cores.reset();
+}
+
 bool told_by_cores(const WorkersFacts& facts) {
-  const auto has = [&](const WorkersPoint& p) { return has_cores(facts, p); };
-  return std::ranges::any_of(facts.points, has) &&
-         std::ranges::all_of(facts.points,
-                             [&](const auto& p) { return !has(p) || agree(facts, p); });
+  return std::ranges::any_of(facts.points, [](const auto& p) { return p.by_cores.has_value(); });
 }
 
 bool suffices_by_cores(const WorkersFacts& facts, const WorkersPoint& point, double best) {
@@ -76,7 +79,9 @@ double ComparedRate::sure() const { return value * std::exp(-error); }
 
 ComparedRate compared_rate(const WorkersFacts& facts, const WorkersPoint& point) {
   if (!point.error.empty() || !std::isfinite(point.rate.value)) return {};
-  if (has_cores(facts, point) && told_by_cores(facts)) return by_cores(facts, point);
+  if (point.by_cores)
+    return {*point.by_cores,
+            facts.spread_of_busy / std::sqrt(static_cast<double>(point.busy.size()))};
   const auto runs = static_cast<double>(std::max<size_t>(1, point.runs.size()));
   return {point.rate.value, facts.spread / std::sqrt(runs)};
 }

@@ -131,6 +131,7 @@ void add_rounds(WorkersFacts& facts, const std::vector<Round>& rounds,
     if (p.runs.empty() && !faster.empty()) scale(p.rate, std::exp(mean(faster)));
   facts.spread = spread_of(facts, facts.rounds.size(), &WorkersPoint::runs);
   facts.spread_of_busy = spread_of(facts, facts.busy.size(), &WorkersPoint::busy);
+  compare_by_cores(facts);
 }
 
 }  // namespace howmany

@@ -123,14 +123,16 @@ PythonCost measure_python(const std::string& python, const std::string& method,
     if (program.empty()) throw InputError(python + " is not in PATH");
     write_text(probe, kProbe);
     cost = python_cost_from(answer_of({program, probe}, kProbeTimeout), method);
-    if (!check.empty() && cost.version.find("torch") != std::string::npos)
-      for (const std::string& workers : {std::string("0,1"), std::to_string(crowded)})
-        if (workers != "0")
-          add_sample_cost(cost,
-                          answer_of({program, "-W", "ignore", check, "--workers", workers, "--json",
-                                     "--seconds", kSampleSeconds},
-                                    kCheckTimeout),
-                          cores);
+    const auto measure = [&](const std::string& workers) {
+      add_sample_cost(cost,
+                      answer_of({program, "-W", "ignore", check, "--workers", workers, "--json",
+                                 "--seconds", kSampleSeconds},
+                                kCheckTimeout),
+                      cores);
+    };
+    const bool makes_samples = !check.empty() && cost.version.find("torch") != std::string::npos;
+    if (makes_samples) measure("0,1");
+    if (makes_samples && crowded > 1) measure(std::to_string(crowded));
   } catch (const InputError& error) {
     cost.why_not = error.what();
   }

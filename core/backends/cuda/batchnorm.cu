@@ -217,6 +217,35 @@ void backward_input(const BatchNormBackward& in, const Tensor& dots, const Tenso
       });
 }
 
+// A message between replicas: f(a, b) of each channel, then the rows.
+template <typename F>
+void send(const Tensor& a, const Tensor& b, double rows, Tensor& message, F f) {
+  const OnDevice on(a);
+  const int64_t channels = a.numel();
+  const float *const as = a.data<float>(), *const bs = b.data<float>();
+  double* const to = message.mutable_data<double>();
+  cuda::each(channels + 1, on, [=] __device__(int64_t c) {
+    if (c == channels) {
+      to[2 * channels] = rows;
+      return;
+    }
+    const Sums both = f(as[c], bs[c]);
+    to[c] = both.a;
+    to[channels + c] = both.b;
+  });
+}
+
+// f(channel, what was summed over the rows of all, those)
+template <typename F>
+void receive(const Tensor& message, int64_t channels, F f) {
+  const OnDevice on(message);
+  const double* const from = message.data<double>();
+  cuda::each(channels, on, [=] __device__(int64_t c) {
+    const double rows = from[2 * channels], n = rows > 0 ? rows : 1;
+    f(c, Sums{from[c] / n, from[channels + c] / n}, rows);
+  });
+}
+
 }  // namespace
 
 void Cuda::batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift, Activation act,
@@ -260,38 +289,23 @@ void Cuda::batchnorm_moments(const Tensor& x, Tensor& mean, Tensor& variance) co
   });
 }
 
-// Messages between replicas: batchnorm_send_moments and so on.
 void Cuda::batchnorm_send_moments(const Tensor& mean, const Tensor& variance, double rows,
                                   Tensor& message) const {
-  const OnDevice on(mean);
-  const int64_t channels = mean.numel();
-  const float *const means = mean.data<float>(), *const variances = variance.data<float>();
-  double* const to = message.mutable_data<double>();
-  cuda::each(channels + 1, on, [=] __device__(int64_t c) {
-    if (c == channels) {
-      to[2 * channels] = rows;
-      return;
-    }
-    const double m = means[c];
-    to[c] = rows * m;
-    to[channels + c] = rows * (variances[c] + m * m);
+  send(mean, variance, rows, message, [=] __device__(double m, double v) {
+    return Sums{rows * m, rows * (v + m * m)};
   });
 }
 
 void Cuda::batchnorm_receive_moments(const Tensor& message, BatchNormState& state, Tensor& mean,
                                      Tensor& variance, Tensor& inv_std) const {
-  const OnDevice on(mean);
-  const int64_t channels = mean.numel();
-  const double* const from = message.data<double>();
   float *const means = mean.mutable_data<float>(),
                *const variances = variance.mutable_data<float>(),
                *const invs = inv_std.mutable_data<float>();
   float *const running_mean = state.running_mean.mutable_data<float>(),
                *const running_var = state.running_var.mutable_data<float>();
   const double momentum = state.momentum, epsilon = state.epsilon;
-  cuda::each(channels, on, [=] __device__(int64_t c) {
-    const double rows = from[2 * channels], n = rows > 0 ? rows : 1, m = from[c] / n,
-                 spread = from[channels + c] / n - m * m, v = spread < 0 ? 0 : spread;
+  receive(message, mean.numel(), [=] __device__(int64_t c, Sums of_rows, double rows) {
+    const double m = of_rows.a, spread = of_rows.b - m * m, v = spread < 0 ? 0 : spread;
     means[c] = static_cast<float>(m);
     variances[c] = static_cast<float>(v);
     invs[c] = static_cast<float>(1 / sqrt(v + epsilon));
@@ -303,29 +317,14 @@ void Cuda::batchnorm_receive_moments(const Tensor& message, BatchNormState& stat
 
 void Cuda::batchnorm_send_sums(const Tensor& dots, const Tensor& sums, double rows,
                                Tensor& message) const {
-  const OnDevice on(dots);
-  const int64_t channels = dots.numel();
-  const float *const dot = dots.data<float>(), *const sum = sums.data<float>();
-  double* const to = message.mutable_data<double>();
-  cuda::each(channels + 1, on, [=] __device__(int64_t c) {
-    if (c == channels) {
-      to[2 * channels] = rows;
-      return;
-    }
-    to[c] = dot[c];
-    to[channels + c] = sum[c];
-  });
+  send(dots, sums, rows, message, [] __device__(double dot, double sum) { return Sums{dot, sum}; });
 }
 
 void Cuda::batchnorm_receive_sums(const Tensor& message, Tensor& dots, Tensor& sums) const {
-  const OnDevice on(dots);
-  const int64_t channels = dots.numel();
-  const double* const from = message.data<double>();
   float *const dot = dots.mutable_data<float>(), *const sum = sums.mutable_data<float>();
-  cuda::each(channels, on, [=] __device__(int64_t c) {
-    const double rows = from[2 * channels], n = rows > 0 ? rows : 1;
-    dot[c] = static_cast<float>(from[c] / n);
-    sum[c] = static_cast<float>(from[channels + c] / n);
+  receive(message, dots.numel(), [=] __device__(int64_t c, Sums of_rows, double) {
+    dot[c] = static_cast<float>(of_rows.a);
+    sum[c] = static_cast<float>(of_rows.b);
   });
 }
 
