@@ -104,7 +104,7 @@ class Running {
         run_(run),
         set_(run.cold ? data.samples() : data.endless(), run),
         step_s_(run.demand > 0 ? static_cast<double>(run.batch) / run.demand : 0),
-        drop_(run.cold ? 0 : static_cast<size_t>(std::max(1, run.workers * run.prefetch))),
+        drop_(ahead(run)),
         waits_(static_cast<size_t>(run.ranks)),
         meet_(run.ranks) {}
 
@@ -124,6 +124,13 @@ class Running {
   }
 
  private:
+  // Batches that were made before the first was taken. In turn another loader waits for the end of
+  // this: one of each worker.
+  static size_t ahead(const LoaderRun& run) {
+    if (run.cold) return 0;
+    return static_cast<size_t>(std::max(1, run.workers * (run.goes_on ? 1 : run.prefetch)));
+  }
+
   void prepare_cache() {
     if (data_.files().empty()) return;
     run_.cold ? evict(data_.files()) : read_in(data_.files());
@@ -217,7 +224,7 @@ class Running {
     const double spent = seconds_since(timing_);
     const bool whole_rounds = times_.size() % round() == 0 && times_.size() >= 2 * round();
     if (run_.cold || times_.size() < kFewestBlocks || !whole_rounds)
-      return spent > 4 * run_.budget_s;
+      return spent > (run_.goes_on ? 2 : 4) * run_.budget_s;
     if (spent >= run_.budget_s) return true;
     if (spent < run_.budget_s / 3 || times_.size() % (16 * round()) != 0) return false;
     result_.blocks.converged = relative_half_width(blocks()) < kTight;

@@ -29,6 +29,16 @@ struct WorkersPoint {
   std::string error;  // it failed, if only once
 };
 
+// Cores that are kept busy, over the number of workers, where samples wait for storage: each worker
+// more leaves the same share less of them idle. Nearly that of the machine repairman's queue
+// (Allen, Probability, Statistics and Queueing Theory).
+struct WorkersCurve {
+  double most = 0, idle = 0, sharpness = 0;
+  double dearer = 0;  // what a sample takes of a core, by each worker more; as a share
+  double busy(int workers) const;
+  double worth(int workers) const;  // samples, in terms of those that a core makes
+};
+
 constexpr size_t kFewTurns = 10;  // rounds that tell whether another number of workers gains
 
 struct WorkersFacts {
@@ -43,7 +53,8 @@ struct WorkersFacts {
   // Samples/s by workers of stretches taken in turn, a round after the other.
   using Round = std::map<int, double>;
   std::vector<Round> rounds;
-  std::vector<Round> busy;  // cores, in those that tell
+  std::vector<Round> busy;            // cores, in those that tell
+  std::optional<WorkersCurve> curve;  // of these, where they lie on one
   static constexpr double kUsualSpread = 0.03;
   double spread = kUsualSpread;  // of a run's logarithm: as is usual, then as the rounds tell
   double spread_of_busy = kUsualSpread;
@@ -72,16 +83,18 @@ struct ComparedRate {
   double sure() const;  // less what luck may have added
 };
 // By the median of the runs, with an error from how far those of all points differ and as single
-// ones are known to. Where samples wait for storage, by the cores that are kept busy: these do not
-// change with how fast the machine is from one moment to the next, and what a sample takes of a
-// core changes evenly with the number of workers; unless rates plainly tell otherwise. 0 for a
-// point that failed.
+// ones are known to. Where samples wait for storage, by the cores that are kept busy, from four
+// numbers on by the curve on which these lie: how fast the machine is from one moment to the next,
+// or where in memory a loader lies, does not change them. What a sample takes of a core may grow
+// evenly with them. Not by cores where rates plainly tell otherwise. 0 for a point that failed.
 ComparedRate compared_rate(const WorkersFacts& facts, const WorkersPoint& point);
 bool told_by_cores(const WorkersFacts& facts);
-void compare_by_cores(WorkersFacts& facts);  // makes `by_cores`; add_rounds() calls it
+void compare_by_cores(WorkersFacts& facts);  // makes `by_cores`, `curve`; add_rounds() calls it
 // Then: whether it makes 98 % of the best sure rate. A little more is asked for: so precisely told,
 // the number that makes as much, and not the one before it, is taken as often as can be.
 bool suffices_by_cores(const WorkersFacts& facts, const WorkersPoint& point, double best);
+// By the curve, measured or not; none without one.
+std::optional<int> fewest_by_curve(const WorkersFacts& facts, int limit);
 
 // The numbers of workers to measure next: one, or several in turn; none when the answer is decided.
 // First the predicted one (where samples wait for storage, several up to twice as many and more,

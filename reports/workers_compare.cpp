@@ -1,6 +1,7 @@
 // How numbers of workers are compared.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "reports/statistics.h"
 #include "reports/workers_advise.h"
@@ -8,63 +9,135 @@
 namespace howmany {
 namespace {
 
-constexpr double kUsualSlope = 5e-4;  // of what a sample takes of a core, by one worker more
-constexpr double kAgree = 5;          // standard errors
-constexpr double kNearBest = 0.9825;
+constexpr double kLuckOfLoader = 0.045;  // of its rate, for as long as it lives
+constexpr double kUsuallyDearer = 3e-3;  // a sample, by one worker more
+constexpr double kAgree = 4;             // standard errors
+constexpr double kNearBest = 0.985;
+constexpr size_t kFewestOfCurve = 4;  // numbers of workers
+constexpr double kSoftest = 0.01, kSharpest = 4, kFiner = 1.03;
+constexpr double kMisfit = 5e-3;  // of the curve, beside what luck does to a point
 
 bool has_cores(const WorkersFacts& facts, const WorkersPoint& p) {
   return facts.probes.waiting_s > 0 && p.error.empty() && !p.runs.empty() && !p.busy.empty();
 }
 
-// Seconds of a core that a sample takes, as a line over the number of workers.
-class CostOfSample {
+template <typename Body>
+void for_each_of(const WorkersFacts& facts, const Body& body) {
+  for (const WorkersPoint& p : facts.points)
+    if (has_cores(facts, p)) body(p, median(p.busy));
+}
+
+struct Line {
+  double level = 0, slope = 0, misfit = 0;
+};
+
+class LineFit {
  public:
-  explicit CostOfSample(const WorkersFacts& facts) {
-    double runs = 0, sum = 0, workers = 0;
-    for_each(facts, [&](double n, double w, double) { runs += n, workers += n * w; });
-    middle_ = workers / runs;
-    for_each(facts, [&](double n, double, double cost) { sum += n * cost; });
-    level_ = sum / runs;
-    double both = 0, squares = std::pow(facts.spread / kUsualSlope, 2);
-    for_each(facts, [&](double n, double w, double cost) {
-      both += n * (w - middle_) * (cost - level_);
-      squares += n * std::pow(w - middle_, 2);
-    });
-    slope_ = both / squares;
+  void add(double weight, double x, double y) {
+    n_ += weight, x_ += weight * x, y_ += weight * y;
+    xx_ += weight * x * x, xy_ += weight * x * y, yy_ += weight * y * y;
   }
-  double operator()(int workers) const { return std::exp(level_ + slope_ * (workers - middle_)); }
+  // With a weight of there being no slope.
+  Line line(double steady = 0) const {
+    const double squares = xx_ - x_ * x_ / n_ + steady;
+    const double slope = squares > 0 ? (xy_ - x_ * y_ / n_) / squares : 0;
+    const double level = (y_ - slope * x_) / n_;
+    return {level, slope, yy_ - level * y_ - slope * xy_};
+  }
 
  private:
-  // Calls with the number of runs, that of workers and the cost's logarithm.
-  template <typename Body>
-  static void for_each(const WorkersFacts& facts, const Body& body) {
-    for (const WorkersPoint& p : facts.points)
-      if (has_cores(facts, p))
-        body(static_cast<double>(p.runs.size()), p.workers,
-             std::log(median(p.busy) / p.rate.value));
-  }
-
-  double middle_ = 0, level_ = 0, slope_ = 0;
+  double n_ = 0, x_ = 0, y_ = 0, xx_ = 0, xy_ = 0, yy_ = 0;
 };
+
+// Busy cores are a line over what is left idle at this sharpness; errors are relative.
+Line line_at(const WorkersFacts& facts, double sharpness) {
+  LineFit fit;
+  for_each_of(facts, [&](const WorkersPoint& p, double busy) {
+    const double weight = static_cast<double>(p.busy.size()) / (busy * busy);
+    fit.add(weight, std::exp(-sharpness * p.workers), busy);
+  });
+  return fit.line();
+}
+
+// The logarithm of the seconds of a core that a sample takes, over the number of workers. More of
+// them get in each other's way, or do not; they do not help each other.
+Line cost_of_sample(const WorkersFacts& facts) {
+  LineFit fit;
+  for_each_of(facts, [&](const WorkersPoint& p, double busy) {
+    const auto runs = static_cast<double>(p.runs.size());
+    const double weight = 1 / (std::pow(kLuckOfLoader, 2) + std::pow(facts.spread, 2) / runs);
+    fit.add(weight, p.workers, std::log(busy / p.rate.value));
+  });
+  const Line line = fit.line(1 / std::pow(kUsuallyDearer, 2));
+  return line.slope > 0 ? line : fit.line(std::numeric_limits<double>::infinity());
+}
+
+bool fits(const WorkersFacts& facts, const WorkersCurve& curve) {
+  bool all = true;
+  for_each_of(facts, [&](const WorkersPoint& p, double busy) {
+    const double luck = facts.spread_of_busy / std::sqrt(static_cast<double>(p.busy.size()));
+    const double off = std::log(curve.busy(p.workers) / busy);
+    all = all && std::abs(off) < kAgree * luck + kMisfit;
+  });
+  return all;
+}
+
+// None where too few numbers tell it, or these tell of another.
+std::optional<WorkersCurve> curve_of(const WorkersFacts& facts, double dearer) {
+  size_t numbers = 0;
+  for_each_of(facts, [&](const WorkersPoint&, double) { ++numbers; });
+  if (numbers < kFewestOfCurve) return {};
+  WorkersCurve curve{.dearer = dearer};
+  double least = std::numeric_limits<double>::infinity();
+  for (double sharpness = kSoftest; sharpness < kSharpest; sharpness *= kFiner) {
+    const Line line = line_at(facts, sharpness);
+    if (line.slope >= 0 || line.misfit >= least) continue;
+    least = line.misfit;
+    curve.most = line.level, curve.idle = -line.slope, curve.sharpness = sharpness;
+  }
+  if (!std::isfinite(least) || !fits(facts, curve)) return {};
+  return curve;
+}
 
 // What keeps cores busier need not be what makes more, as where workers get in each other's way.
 bool agree(const WorkersFacts& facts, const WorkersPoint& p) {
   if (!p.by_cores) return true;
-  const double luck = std::hypot(facts.spread / std::sqrt(static_cast<double>(p.runs.size())),
-                                 WorkersFacts::kUsualSpread);
+  const double luck =
+      std::hypot(facts.spread / std::sqrt(static_cast<double>(p.runs.size())), kLuckOfLoader);
   return std::abs(std::log(*p.by_cores / p.rate.value)) < kAgree * luck;
 }
 
 }  // namespace
 
+double WorkersCurve::busy(int workers) const {
+  return most - idle * std::exp(-sharpness * workers);
+}
+
+double WorkersCurve::worth(int workers) const {
+  return busy(workers) * std::exp(-dearer * workers);
+}
+
 void compare_by_cores(WorkersFacts& facts) {
-  const CostOfSample cost(facts);
+  const Line cost = cost_of_sample(facts);
+  facts.curve = curve_of(facts, cost.slope);
   for (WorkersPoint& p : facts.points) {
     p.by_cores.reset();
-    if (has_cores(facts, p)) p.by_cores = median(p.busy) / cost(p.workers);
+    if (!has_cores(facts, p)) continue;
+    const double busy = facts.curve ? facts.curve->busy(p.workers) : median(p.busy);
+    p.by_cores = busy / std::exp(cost.level + cost.slope * p.workers);
   }
-  if (!std::ranges::all_of(facts.points, [&](const auto& p) { return agree(facts, p); }))
-    for (WorkersPoint& p : facts.points) p.by_cores.reset();
+  if (std::ranges::all_of(facts.points, [&](const auto& p) { return agree(facts, p); })) return;
+  facts.curve.reset();
+  for (WorkersPoint& p : facts.points) p.by_cores.reset();
+}
+
+std::optional<int> fewest_by_curve(const WorkersFacts& facts, int limit) {
+  if (!facts.curve) return {};
+  double best = 0;
+  for (int w = 1; w <= limit; ++w) best = std::max(best, facts.curve->worth(w));
+  int fewest = 1;
+  while (facts.curve->worth(fewest) < kNearBest * best) ++fewest;
+  return fewest;
 }
 
 bool told_by_cores(const WorkersFacts& facts) {

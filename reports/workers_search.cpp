@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMostPoints = 8, kMostTurns = 200;
 constexpr double kShareOfNew = 0.2;  // of the time that is left
-constexpr double kShareOfLadder = 0.4;
+constexpr double kShareOfLadder = 0.45;
 constexpr size_t kLadder = 4;
 constexpr double kFewRoundsTake = 1.2;  // seconds of a loader, beside its start
 constexpr double kNoGain = 0.015;       // of the rate, from more workers
@@ -237,6 +237,20 @@ std::vector<int> with_best(const WorkersFacts& facts, int next) {
   return all;
 }
 
+// The number that a curve points to and the next, which it may be as well, with all that have more;
+// none when both are measured.
+std::vector<int> next_by_curve(const WorkersFacts& facts) {
+  const int limit = search_limit(facts);
+  const auto fewest = fewest_by_curve(facts, limit);
+  if (!fewest || facts.points.size() >= kMostPoints) return {};
+  std::vector<int> all = {*fewest, std::min(limit, *fewest + 1)};
+  if (std::ranges::all_of(all, [&](int w) { return measured(facts, w); })) return {};
+  for (const WorkersPoint& p : facts.points)
+    if (p.workers > all.back() && p.error.empty()) all.push_back(p.workers);
+  if (all[0] == all[1]) all.erase(all.begin());
+  return with_room(facts, all);
+}
+
 // What was asked for, together where that makes sense and there is room.
 std::vector<int> next_wanted(const WorkersFacts& facts) {
   std::vector<int> next;
@@ -251,8 +265,10 @@ std::vector<int> next_wanted(const WorkersFacts& facts) {
 std::vector<int> next_trials(const WorkersFacts& facts) {
   if (const auto next = next_wanted(facts); !next.empty()) return next;
   if (by_ladder(facts) && facts.points.empty()) return ladder(facts);
-  if (facts.wanted.empty())
-    if (const auto next = next_new(facts)) return with_best(facts, *next);
+  if (facts.wanted.empty()) {
+    if (const auto next = next_by_curve(facts); !next.empty()) return next;
+    if (const auto next = next_new(facts); next && !facts.curve) return with_best(facts, *next);
+  }
   const bool paced = facts.asked.demand > 0 && !facts.wanted.empty();
   return paced || fed(facts) ? std::vector<int>() : contenders(facts, kMostTurns);
 }
@@ -265,7 +281,7 @@ double seconds_in_turn(const WorkersFacts& facts, const std::vector<int>& number
   });
   const double share = by_ladder(facts) ? kShareOfLadder : kShareOfNew;
   const double part = std::max(share * left, (kFewRoundsTake + facts.start_s) * count);
-  const bool enough_for_more = left >= 2 * part;
+  const bool enough_for_more = left >= 2 * part && !facts.curve;
   return (known || !facts.wanted.empty() || !enough_for_more ? left : part) / count;
 }
 

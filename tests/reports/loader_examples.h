@@ -55,12 +55,25 @@ inline WorkersPoint example_point(const WorkersFacts& facts, int workers, double
   return p;
 }
 
+// Of `workers` that wait for storage, on average so many times what they then keep a core busy:
+// the machine repairman's, both times exponential.
+inline double busy_cores(int workers, double cores, double wait) {
+  double share = 1, all = 0, busy = 0;  // of the time in which so many are not waiting
+  for (int k = 0; k <= workers; ++k) {
+    all += share;
+    busy += share * std::min<double>(k, cores);
+    share *= (workers - k) / (wait * std::min<double>(k + 1, cores));
+  }
+  return busy / all;
+}
+
 // A loader whose rate bends softly at its cores and may have a ceiling that no probe saw.
 struct Machine {
   double cores, ceiling;
   bool soft;
   double waits = 1;  // a sample takes so many times what it keeps a core busy
   double rate(int workers) const {
+    if (soft && waits > 1) return 500 * busy_cores(std::max(1, workers), cores, waits - 1);
     const double w = 500 / waits * std::max(1, workers), c = 500 * std::min(cores, ceiling);
     return soft ? std::pow(std::pow(w, -5) + std::pow(c, -5), -0.2) : std::min(w, c);
   }
