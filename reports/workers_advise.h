@@ -97,11 +97,11 @@ bool suffices_by_cores(const WorkersFacts& facts, const WorkersPoint& point, dou
 std::optional<int> fewest_by_curve(const WorkersFacts& facts, int limit);
 
 // The numbers of workers to measure next: one, or several in turn; none when the answer is decided.
-// First the predicted one (where samples wait for storage, several up to twice as many and more,
-// whose loaders start slowly, at once), then the neighbour that decides: fewer while it suffices,
-// more while it gains. Then those that may be the best, until it is told. Without a demand each is
-// measured in turn with the best so far: the speed of a shared machine differs from one second to
-// the next by more than such numbers do.
+// First the predicted one, then the neighbour that decides: fewer while it suffices, more while it
+// gains. Where samples wait for storage loaders start slowly: several up to twice as many and more
+// at once, then the one that their curve points to and its neighbours. Then those that may be the
+// best, until it is told. Without a demand each is measured in turn with the best so far: the speed
+// of a shared machine differs from one second to the next by more than such numbers do.
 std::vector<int> next_trials(const WorkersFacts& facts);
 
 // Seconds for each of these in their next turns, of so many that are left for all. Numbers of which

@@ -10,9 +10,10 @@ namespace howmany {
 namespace {
 
 constexpr double kLuckOfLoader = 0.045;  // of its rate, for as long as it lives
-constexpr double kUsuallyDearer = 3e-3;  // a sample, by one worker more
+constexpr double kUsuallyDearer = 1e-3;  // a sample, by one worker more,
+constexpr double kOftenDearer = 3e-3;    // give or take
 constexpr double kAgree = 4;             // standard errors
-constexpr double kNearBest = 0.985;
+constexpr double kNearBest = 0.9875;
 constexpr size_t kFewestOfCurve = 4;  // numbers of workers
 constexpr double kSoftest = 0.01, kSharpest = 4, kFiner = 1.03;
 constexpr double kMisfit = 5e-3;  // of the curve, beside what luck does to a point
@@ -37,10 +38,13 @@ class LineFit {
     n_ += weight, x_ += weight * x, y_ += weight * y;
     xx_ += weight * x * x, xy_ += weight * x * y, yy_ += weight * y * y;
   }
-  // With a weight of there being no slope.
-  Line line(double steady = 0) const {
-    const double squares = xx_ - x_ * x_ / n_ + steady;
-    const double slope = squares > 0 ? (xy_ - x_ * y_ / n_) / squares : 0;
+  // With what is known of the slope before, and the weight of that.
+  Line line(double usual = 0, double known = 0) const {
+    const double squares = xx_ - x_ * x_ / n_ + known;
+    const double slope = squares > 0 ? (xy_ - x_ * y_ / n_ + known * usual) / squares : 0;
+    return with(slope);
+  }
+  Line with(double slope) const {
     const double level = (y_ - slope * x_) / n_;
     return {level, slope, yy_ - level * y_ - slope * xy_};
   }
@@ -68,8 +72,8 @@ Line cost_of_sample(const WorkersFacts& facts) {
     const double weight = 1 / (std::pow(kLuckOfLoader, 2) + std::pow(facts.spread, 2) / runs);
     fit.add(weight, p.workers, std::log(busy / p.rate.value));
   });
-  const Line line = fit.line(1 / std::pow(kUsuallyDearer, 2));
-  return line.slope > 0 ? line : fit.line(std::numeric_limits<double>::infinity());
+  const Line line = fit.line(kUsuallyDearer, 1 / std::pow(kOftenDearer, 2));
+  return line.slope > 0 ? line : fit.with(0);
 }
 
 bool fits(const WorkersFacts& facts, const WorkersCurve& curve) {

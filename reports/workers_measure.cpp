@@ -332,10 +332,12 @@ void LoaderMeasuring::add_python(WorkersFacts& facts, PythonCost cost) {
   state_->python = {"--more-us",       fmt::format("{:.0f}", 1e6 * python.more_s),
                     "--more-alone-us", fmt::format("{:.0f}", 1e6 * python.more_alone_s),
                     "--worker-start",  fmt::format("{:.3f}", python.worker_start_s())};
-  if (python.crowded > 0)
-    state_->python.insert(state_->python.end(),
-                          {"--crowded", std::to_string(python.crowded), "--more-crowded-us",
-                           fmt::format("{:.0f}", 1e6 * python.more_crowded_s)});
+  if (python.crowded <= 0) return;
+  facts.probes.crowded = python.crowded;
+  facts.probes.crowding_s = python.more_crowded_s - python.more_s;
+  state_->python.insert(state_->python.end(),
+                        {"--crowded", std::to_string(python.crowded), "--more-crowded-us",
+                         fmt::format("{:.0f}", 1e6 * python.more_crowded_s)});
 }
 
 void LoaderMeasuring::measure_points(WorkersFacts& facts) {

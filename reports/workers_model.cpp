@@ -141,9 +141,17 @@ double storage_bound(const std::map<int, double>& files_per_s, int devices) {
   return most > 0 ? most / devices : kNone;
 }
 
+// How much longer so many workers of each device take for a sample.
+static double crowding_of(const LoaderProbes& probes, const LoaderDemand& asked, int workers) {
+  const double half = probes.crowded / 2.0;
+  return probes.crowding_s * std::clamp((workers * asked.devices - half) / half, 0.0, 1.0);
+}
+
 double predicted_rate(const LoaderProbes& probes, const LoaderDemand& asked, int workers) {
   if (workers == 0) return 1 / probes.caller_s;
-  return soft_least({workers / probes.sample_s, cores_bound(probes, asked), handover_bound(probes),
+  const double crowding = crowding_of(probes, asked, workers), core = core_s(probes);
+  return soft_least({workers / (probes.sample_s + crowding),
+                     cores_bound(probes, asked) * core / (core + crowding), handover_bound(probes),
                      storage_bound(probes.warm_files_per_s, asked.devices)});
 }
 

@@ -25,7 +25,11 @@ struct LoaderProbes {
   std::vector<double> batch_s;  // one worker's batches, one by one
   double handover_s = 0;        // of a sample that costs nothing, through the loader
   double collate_s = 0;         // copying a ready sample
-  double cores = 1;             // that really ran at once
+  // A sample takes so much more of a core where `crowded` workers share the cores of half as many,
+  // growing from there, as of Python.
+  double crowding_s = 0;
+  int crowded = 2;
+  double cores = 1;                                          // that really ran at once
   std::map<int, double> warm_files_per_s, cold_files_per_s;  // by threads
   std::string cold_error;                                    // why it was not measured
 };

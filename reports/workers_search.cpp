@@ -237,18 +237,22 @@ std::vector<int> with_best(const WorkersFacts& facts, int next) {
   return all;
 }
 
-// The number that a curve points to and the next, which it may be as well, with all that have more;
-// none when both are measured.
+// The number that a curve points to and its neighbours, which it may be as well, with the most that
+// was measured; none when all are.
 std::vector<int> next_by_curve(const WorkersFacts& facts) {
   const int limit = search_limit(facts);
   const auto fewest = fewest_by_curve(facts, limit);
   if (!fewest || facts.points.size() >= kMostPoints) return {};
-  std::vector<int> all = {*fewest, std::min(limit, *fewest + 1)};
+  std::vector<int> all = {*fewest, *fewest - 1, *fewest + 1};
+  std::erase_if(all, [&](int w) { return w < 1 || w > limit; });
   if (std::ranges::all_of(all, [&](int w) { return measured(facts, w); })) return {};
+  int most = 0;
   for (const WorkersPoint& p : facts.points)
-    if (p.workers > all.back() && p.error.empty()) all.push_back(p.workers);
-  if (all[0] == all[1]) all.erase(all.begin());
-  return with_room(facts, all);
+    if (p.error.empty()) most = std::max(most, p.workers);
+  if (std::ranges::count(all, most) == 0) all.insert(all.begin() + 1, most);
+  all = with_room(facts, all);
+  std::ranges::sort(all);
+  return all;
 }
 
 // What was asked for, together where that makes sense and there is room.

@@ -67,17 +67,28 @@ inline double busy_cores(int workers, double cores, double wait) {
   return busy / all;
 }
 
+// A sample takes so much more of a core by each worker more, where they wait: as of photos.
+constexpr double kDearer = 2e-3;
+
 // A loader whose rate bends softly at its cores and may have a ceiling that no probe saw.
 struct Machine {
   double cores, ceiling;
   bool soft;
   double waits = 1;  // a sample takes so many times what it keeps a core busy
   double rate(int workers) const {
-    if (soft && waits > 1) return 500 * busy_cores(std::max(1, workers), cores, waits - 1);
+    if (soft && waits > 1) return 500 * busy(workers) * std::exp(-kDearer * workers);
     const double w = 500 / waits * std::max(1, workers), c = 500 * std::min(cores, ceiling);
     return soft ? std::pow(std::pow(w, -5) + std::pow(c, -5), -0.2) : std::min(w, c);
   }
-  double best() const { return rate(64); }
+  double busy(int workers) const {
+    return soft && waits > 1 ? busy_cores(std::max(1, workers), cores, waits - 1)
+                             : rate(workers) / 500;
+  }
+  double best() const {
+    double best = 0;
+    for (int workers = 1; workers <= 64; ++workers) best = std::max(best, rate(workers));
+    return best;
+  }
   int needed() const {
     int workers = 0;
     while (rate(workers) < 0.98 * best()) ++workers;
@@ -168,7 +179,7 @@ inline Order measure_on(const Machine& machine, WorkersFacts& facts, double sd =
     return p;
   };
   const auto busy = [&](int workers, size_t moment) {
-    return machine.rate(workers) / 500 * noise(seed, -workers, moment, kOfBusy * sd);
+    return machine.busy(workers) * noise(seed, -workers, moment, kOfBusy * sd);
   };
   return until_decided(facts, alone, rate, busy);
 }

@@ -49,6 +49,18 @@ TEST(WorkersModel, ASlowerMakerStretchesTheStagesAndKeepsTheRest) {
   EXPECT_DOUBLE_EQ(probes.batch_s[1], 0.128 * 1.95);
 }
 
+TEST(WorkersModel, WorkersThatCrowdTheCoresTakeMoreOfThem) {
+  LoaderProbes probes = example_probes();
+  const auto rate = [&](int workers) { return predicted_rate(probes, {}, workers); };
+  const double uncrowded = rate(8), enough = rate(4), without = rate(0);
+  probes.crowding_s = probes.sample_s, probes.crowded = 8;
+  EXPECT_DOUBLE_EQ(rate(0), without);
+  EXPECT_DOUBLE_EQ(rate(4), enough);
+  EXPECT_LT(rate(6), rate(4) * 0.95);
+  EXPECT_NEAR(rate(8), uncrowded / 2, 0.01 * uncrowded);
+  EXPECT_NEAR(rate(16), rate(8), 0.05 * rate(8)) << "no further";
+}
+
 TEST(WorkersModel, ProbesThatFailedAreToldByName) {
   const auto refused = [](const char* text) {
     try {
