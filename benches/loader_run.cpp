@@ -1,5 +1,6 @@
 #include "benches/loader_run.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <numeric>
@@ -23,6 +25,7 @@
 namespace howmany::benches {
 namespace {
 
+constexpr size_t kLooks = 8;  // at memory, before anything is timed
 constexpr size_t kBlocks = 20, kFewestBlocks = 8;
 constexpr double kTight = 0.01;  // relative half width at which a run may end early
 constexpr double kColdEnough = 0.02;
@@ -36,11 +39,19 @@ double cpu_seconds() {
   return seconds(use.ru_utime) + seconds(use.ru_stime);
 }
 
+// Of a process; of a page that several have, its part.
+double resident_bytes_of(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/smaps_rollup", pid));
+  double kilobytes = 0;
+  for (std::string word; file >> word;)
+    if (word == "Pss:" && file >> kilobytes) break;
+  return 1024 * kilobytes;
+}
+
 double resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  double all = 0, resident = 0;
-  file >> all >> resident;
-  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  double bytes = 0;
+  for (const pid_t process : with_children(::getpid())) bytes += resident_bytes_of(process);
+  return bytes;
 }
 
 void spin_until(Clock::time_point end) {
@@ -110,7 +121,7 @@ class Running {
 
   LoaderResult measure() {
     prepare_cache();
-    memory_ = -resident_bytes();
+    memory_before_ = resident_bytes();
     start_ = Clock::now();
     {
       std::vector<std::jthread> others;
@@ -194,6 +205,7 @@ class Running {
       enough_ = !run_.goes_on(result_);
       return;
     }
+    if (seen_ < drop_ && seen_ + kLooks >= drop_) look_at_memory();
     if (seen_++ == 0) result_.first_batch_s = seconds_since(start_);
     if (seen_ > drop_ + 1) {
       times_.push_back(seconds_since(last_));
@@ -209,7 +221,7 @@ class Running {
     enough_ = !more || (timing_ != Clock::time_point{} && done());
     if (!more && !times_.empty()) times_.pop_back(), result_.waits.pop_back();
     if (enough_) {
-      memory_ += resident_bytes();
+      look_at_memory();
       cpu_ = cpu_seconds() - cpu_;
       stages_ = data_.stages() - stages_;
     }
@@ -219,6 +231,9 @@ class Running {
       enough_ = !run_.goes_on(result_);
     }
   }
+
+  // Workers may give back what they have with each batch: the most that is seen counts.
+  void look_at_memory() { memory_ = std::max(memory_, resident_bytes()); }
 
   bool done() {
     const double spent = seconds_since(timing_);
@@ -240,7 +255,8 @@ class Running {
   }
 
   void finish() {
-    result_.bytes_per_worker = std::max(0.0, memory_ / (std::max(1, run_.workers) * run_.ranks));
+    const int workers = std::max(1, run_.workers) * run_.ranks;
+    result_.bytes_per_worker = std::max(0.0, memory_ - memory_before_) / workers;
     HM_ENSURE(!times_.empty(), "[loader_bench] {} batches are too few to time", seen_);
     result_.batches = static_cast<int64_t>(times_.size());
     result_.blocks.seconds = times_.size() >= 2 ? blocks() : times_;
@@ -264,7 +280,7 @@ class Running {
   LoaderResult result_;
   std::vector<double> waits_, times_;
   size_t seen_ = 0;
-  double memory_ = 0;  // bytes that were added
+  double memory_before_ = 0, memory_ = 0;  // bytes
   double cpu_ = 0, spun_ = 0;
   Clock::time_point start_, timing_{}, last_;
   StageTimes stages_;
@@ -275,6 +291,17 @@ class Running {
 };
 
 }  // namespace
+
+std::vector<pid_t> with_children(pid_t pid) {
+  std::vector<pid_t> all = {pid};
+  std::error_code gone;
+  for (const auto& task :
+       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), gone)) {
+    std::ifstream children(task.path() / "children");
+    for (pid_t child = 0; children >> child;) all.push_back(child);
+  }
+  return all;
+}
 
 std::vector<double> block_means(const std::vector<double>& values, size_t count) {
   const size_t each = values.size() / std::max<size_t>(1, count);

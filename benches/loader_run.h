@@ -3,6 +3,8 @@
 // training. Call from one thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <functional>
 #include <optional>
@@ -53,13 +55,15 @@ struct LoaderResult {
   double stall_half_width = 0;     // of its 95 % interval
   double first_batch_s = 0;        // from making the loader to its first batch
   double cpu_s_per_sample = 0;     // of the whole process, without a paced consumer's own
-  double bytes_per_worker = 0;     // growth of the process's resident memory
+  double bytes_per_worker = 0;     // growth of the resident memory, its processes' too
   std::vector<double> busy_cores;  // in turn: kept busy by its loader in each stretch
   double resident_before = -1;     // share of the files' pages in memory; -1: not told
   StageTimes stages;
 };
 
 LoaderResult run_loader(const LoaderData& data, const LoaderRun& run);
+
+std::vector<pid_t> with_children(pid_t pid);  // that process first
 
 struct LoaderOutcome {
   LoaderResult result;  // all but the rate and the blocks of a short measurement before

@@ -16,8 +16,6 @@
 #include <cstring>
 #include <ctime>
 #include <deque>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <new>
 #include <thread>
@@ -45,17 +43,6 @@ double cpu_seconds_of(pid_t pid) {
   timespec used{};
   if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return 0;
   return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
-}
-
-std::vector<pid_t> with_children(pid_t pid) {
-  std::vector<pid_t> all = {pid};
-  std::error_code gone;
-  for (const auto& task :
-       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), gone)) {
-    std::ifstream children(task.path() / "children");
-    for (pid_t child = 0; children >> child;) all.push_back(child);
-  }
-  return all;
 }
 
 void sleep_for(double seconds) {

@@ -26,6 +26,20 @@ LoaderDataOptions painted() {
 
 LoaderRun brief() { return {.workers = 1, .batch = 4, .budget_s = 0.05}; }
 
+TEST(LoaderRun, MemoryOfWorkersThatAreProcessesIsCountedToo) {
+  const LoaderData data({.data = "cost:10"});
+  LoaderRun run = brief();
+  run.workers = 2;
+  run.batch = 16;
+  const double batch = 16.0 * static_cast<double>(data.sample_bytes());
+  for (const WorkersAs as : {WorkersAs::threads, WorkersAs::processes, WorkersAs::pytorch}) {
+    run.as = as;
+    const double each = run_loader(data, run).bytes_per_worker;
+    EXPECT_GT(each, 0.4 * batch) << static_cast<int>(as);
+    EXPECT_LT(each, 6 * batch) << static_cast<int>(as);
+  }
+}
+
 TEST(LoaderData, PaintedImagesDecodeAndAreGoneAfterwards) {
   std::vector<std::string> files;
   {
