@@ -25,7 +25,7 @@
 namespace howmany::benches {
 namespace {
 
-constexpr size_t kLooks = 8;  // at memory, before anything is timed
+constexpr size_t kLooks = 8;  // at memory, at most
 constexpr size_t kBlocks = 20, kFewestBlocks = 8;
 constexpr double kTight = 0.01;  // relative half width at which a run may end early
 constexpr double kColdEnough = 0.02;
@@ -205,8 +205,9 @@ class Running {
       enough_ = !run_.goes_on(result_);
       return;
     }
-    if (seen_ < drop_ && seen_ + kLooks >= drop_) look_at_memory();
     if (seen_++ == 0) result_.first_batch_s = seconds_since(start_);
+    // What is made ahead while it looks is taken before anything is timed, too.
+    if (const size_t half = drop_ / 2; seen_ <= half && seen_ + kLooks > half) look_at_memory();
     if (seen_ > drop_ + 1) {
       times_.push_back(seconds_since(last_));
       result_.waits.push_back(*std::ranges::max_element(waits_));

@@ -22,10 +22,22 @@ bool has_cores(const WorkersFacts& facts, const WorkersPoint& p) {
   return facts.probes.waiting_s > 0 && p.error.empty() && !p.runs.empty() && !p.busy.empty();
 }
 
-template <typename Body>
-void for_each_of(const WorkersFacts& facts, const Body& body) {
-  for (const WorkersPoint& p : facts.points)
-    if (has_cores(facts, p)) body(p, median(p.busy));
+// What stretches of a number tell, taken together.
+struct Told {
+  int workers;
+  double busy, stretches;
+  double cost, runs;  // seconds of a core that a sample takes
+};
+
+std::vector<Told> told_of(const WorkersFacts& facts) {
+  std::vector<Told> all;
+  for (const WorkersPoint& p : facts.points) {
+    if (!has_cores(facts, p)) continue;
+    const double busy = median(p.busy);
+    all.push_back({p.workers, busy, static_cast<double>(p.busy.size()), busy / p.rate.value,
+                   static_cast<double>(p.runs.size())});
+  }
+  return all;
 }
 
 struct Line {
@@ -54,52 +66,43 @@ class LineFit {
 };
 
 // Busy cores are a line over what is left idle at this sharpness; errors are relative.
-Line line_at(const WorkersFacts& facts, double sharpness) {
+Line line_at(const std::vector<Told>& told, double sharpness) {
   LineFit fit;
-  for_each_of(facts, [&](const WorkersPoint& p, double busy) {
-    const double weight = static_cast<double>(p.busy.size()) / (busy * busy);
-    fit.add(weight, std::exp(-sharpness * p.workers), busy);
-  });
+  for (const Told& t : told)
+    fit.add(t.stretches / (t.busy * t.busy), std::exp(-sharpness * t.workers), t.busy);
   return fit.line();
 }
 
 // The logarithm of the seconds of a core that a sample takes, over the number of workers. More of
 // them get in each other's way, or do not; they do not help each other.
-Line cost_of_sample(const WorkersFacts& facts) {
+Line cost_of_sample(const std::vector<Told>& told, double spread) {
   LineFit fit;
-  for_each_of(facts, [&](const WorkersPoint& p, double busy) {
-    const auto runs = static_cast<double>(p.runs.size());
-    const double weight = 1 / (std::pow(kLuckOfLoader, 2) + std::pow(facts.spread, 2) / runs);
-    fit.add(weight, p.workers, std::log(busy / p.rate.value));
-  });
+  for (const Told& t : told)
+    fit.add(1 / (std::pow(kLuckOfLoader, 2) + std::pow(spread, 2) / t.runs), t.workers,
+            std::log(t.cost));
   const Line line = fit.line(kUsuallyDearer, 1 / std::pow(kOftenDearer, 2));
   return line.slope > 0 ? line : fit.with(0);
 }
 
-bool fits(const WorkersFacts& facts, const WorkersCurve& curve) {
-  bool all = true;
-  for_each_of(facts, [&](const WorkersPoint& p, double busy) {
-    const double luck = facts.spread_of_busy / std::sqrt(static_cast<double>(p.busy.size()));
-    const double off = std::log(curve.busy(p.workers) / busy);
-    all = all && std::abs(off) < kAgree * luck + kMisfit;
+bool fits(const std::vector<Told>& told, double spread, const WorkersCurve& curve) {
+  return std::ranges::all_of(told, [&](const Told& t) {
+    const double off = std::log(curve.busy(t.workers) / t.busy);
+    return std::abs(off) < kAgree * spread / std::sqrt(t.stretches) + kMisfit;
   });
-  return all;
 }
 
 // None where too few numbers tell it, or these tell of another.
-std::optional<WorkersCurve> curve_of(const WorkersFacts& facts, double dearer) {
-  size_t numbers = 0;
-  for_each_of(facts, [&](const WorkersPoint&, double) { ++numbers; });
-  if (numbers < kFewestOfCurve) return {};
+std::optional<WorkersCurve> curve_of(const std::vector<Told>& told, double spread, double dearer) {
+  if (told.size() < kFewestOfCurve) return {};
   WorkersCurve curve{.dearer = dearer};
   double least = std::numeric_limits<double>::infinity();
   for (double sharpness = kSoftest; sharpness < kSharpest; sharpness *= kFiner) {
-    const Line line = line_at(facts, sharpness);
+    const Line line = line_at(told, sharpness);
     if (line.slope >= 0 || line.misfit >= least) continue;
     least = line.misfit;
     curve.most = line.level, curve.idle = -line.slope, curve.sharpness = sharpness;
   }
-  if (!std::isfinite(least) || !fits(facts, curve)) return {};
+  if (!std::isfinite(least) || !fits(told, spread, curve)) return {};
   return curve;
 }
 
@@ -122,8 +125,9 @@ double WorkersCurve::worth(int workers) const {
 }
 
 void compare_by_cores(WorkersFacts& facts) {
-  const Line cost = cost_of_sample(facts);
-  facts.curve = curve_of(facts, cost.slope);
+  const std::vector<Told> told = told_of(facts);
+  const Line cost = cost_of_sample(told, facts.spread);
+  facts.curve = curve_of(told, facts.spread_of_busy, cost.slope);
   for (WorkersPoint& p : facts.points) {
     p.by_cores.reset();
     if (!has_cores(facts, p)) continue;

@@ -271,7 +271,8 @@ std::vector<int> next_trials(const WorkersFacts& facts) {
   if (by_ladder(facts) && facts.points.empty()) return ladder(facts);
   if (facts.wanted.empty()) {
     if (const auto next = next_by_curve(facts); !next.empty()) return next;
-    if (const auto next = next_new(facts); next && !facts.curve) return with_best(facts, *next);
+    if (const auto next = facts.curve ? std::nullopt : next_new(facts))
+      return with_best(facts, *next);
   }
   const bool paced = facts.asked.demand > 0 && !facts.wanted.empty();
   return paced || fed(facts) ? std::vector<int>() : contenders(facts, kMostTurns);

@@ -32,7 +32,7 @@ TEST(LoaderRun, MemoryOfWorkersThatAreProcessesIsCountedToo) {
   run.workers = 2;
   run.batch = 16;
   const double batch = 16.0 * static_cast<double>(data.sample_bytes());
-  for (const WorkersAs as : {WorkersAs::threads, WorkersAs::processes, WorkersAs::pytorch}) {
+  for (const WorkersAs as : {WorkersAs::processes, WorkersAs::pytorch}) {
     run.as = as;
     const double each = run_loader(data, run).bytes_per_worker;
     EXPECT_GT(each, 0.4 * batch) << static_cast<int>(as);
@@ -125,7 +125,7 @@ TEST(LoaderRun, AColdRunReadsEveryFileOnceAndHadNoneInMemory) {
 
 TEST(LoadersInTurn, EachHasAsManyStretchesWhateverItsWorkersAre) {
   const LoaderData data({.data = "cost:200", .size = 4});
-  for (const WorkersAs as : {WorkersAs::threads, WorkersAs::processes, WorkersAs::pytorch}) {
+  for (const WorkersAs as : {WorkersAs::processes, WorkersAs::pytorch}) {
     std::vector<LoaderRun> runs(3, brief());
     for (size_t i = 0; i < runs.size(); ++i) runs[i].workers = static_cast<int>(i), runs[i].as = as;
     if (as == WorkersAs::threads) runs[2].ranks = 2;
@@ -166,7 +166,7 @@ TEST(LoadersInTurn, TellWhatTheyKeepBusyAlsoOfTheirProcesses) {
     return quantile(result.busy_cores, 0.5);
   };
   const double most = std::thread::hardware_concurrency() + 0.5;
-  for (const WorkersAs as : {WorkersAs::threads, WorkersAs::processes, WorkersAs::pytorch}) {
+  for (const WorkersAs as : {WorkersAs::processes, WorkersAs::pytorch}) {
     const double waiting = busy("wait:5000", as), working = busy("cost:5000", as);
     EXPECT_GT(waiting, 0) << static_cast<int>(as);
     EXPECT_GT(working, 2 * waiting) << static_cast<int>(as);

@@ -67,7 +67,7 @@ inline double busy_cores(int workers, double cores, double wait) {
   return busy / all;
 }
 
-// A sample takes so much more of a core by each worker more, where they wait: as of photos.
+// A sample takes so much more of a core by each worker more, where they wait.
 constexpr double kDearer = 2e-3;
 
 // A loader whose rate bends softly at its cores and may have a ceiling that no probe saw.
