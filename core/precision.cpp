@@ -1,5 +1,7 @@
 #include "core/precision.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/names.h"
 
@@ -31,10 +33,12 @@ Precision precision_named(std::string_view name) {
 }
 
 void check_precision(Precision precision, std::span<const Device> devices) {
-  if (precision == Precision::f32) return;
-  for (const Device& device : devices)
-    HM_REQUIRE(device.type == DeviceType::cuda, "precision {} needs a GPU, and {} is none",
-               name_of(precision), device.str());
+  const auto is_gpu = [](const Device& device) { return device.type == DeviceType::cuda; };
+  if (precision == Precision::f32 || std::ranges::any_of(devices, is_gpu)) return;
+  std::vector<std::string> names;
+  for (const Device& device : devices) names.push_back(device.str());
+  throw std::invalid_argument(fmt::format("precision {} needs a GPU, and there is none among {}",
+                                          name_of(precision), fmt::join(names, ", ")));
 }
 
 Precision current_precision() { return chosen; }

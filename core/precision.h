@@ -3,8 +3,8 @@
 // gradient rounded when stored, in half the bytes. Sums are f32 all the same (but the probabilities
 // of attention are rounded between its products), and so are parameters, their gradients,
 // statistics and losses; of parameters that products read bf16 keeps a copy, 2 bytes an element
-// more. CPUs know f32 alone. A choice holds for the calling thread, and for those that compute for
-// it (parallel_apply's).
+// more. CPUs know f32 alone, and compute so beside GPUs. A choice holds for the calling thread, and
+// for those that compute for it (parallel_apply's).
 //
 //   check_precision(Precision::bf16, devices);
 //   const PrecisionScope how(Precision::bf16);  // of this thread, until it ends
@@ -33,8 +33,8 @@ enum class Precision {
 
 std::string_view name_of(Precision precision);
 std::vector<std::string_view> precision_names();
-// These throw std::invalid_argument: for an unknown name, the nearest suggested; for a device that
-// cannot, before anything ran.
+// These throw std::invalid_argument: for an unknown name, the nearest suggested; where no device
+// can compute so, before anything ran.
 Precision precision_named(std::string_view name);
 void check_precision(Precision precision, std::span<const Device> devices);
 

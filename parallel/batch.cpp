@@ -1,6 +1,7 @@
 #include "parallel/batch.h"
 
 #include "core/error.h"
+#include "core/precision.h"
 
 namespace howmany {
 
@@ -18,6 +19,11 @@ void check_batch(const Batch& batch) {
 Tensor placed(const Tensor& t, Dtype dtype, Device device) {
   const bool is_float = t.dtype() == Dtype::f32 || t.dtype() == Dtype::f64;
   return is_float ? t.to(dtype).to(device) : t.to(device);
+}
+
+Tensor stored_for(Device device, const Tensor& activation) {
+  const Dtype whole = activation.dtype() == Dtype::bf16 ? Dtype::f32 : activation.dtype();
+  return activation.to(stored_dtype(whole, device));
 }
 
 }  // namespace howmany

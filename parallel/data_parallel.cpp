@@ -5,6 +5,7 @@
 #include "core/data/loader.h"
 #include "core/error.h"
 #include "core/profile/range.h"
+#include "parallel/batch.h"
 #include "parallel/engine.h"
 #include "parallel/primitives.h"
 
@@ -34,7 +35,7 @@ class DataParallel : public Layer {
         apply_(devices_) {}
 
   Tensor forward(const Tensor& x, Tape& tape) override {
-    const std::vector<Tensor> parts = scatter(x, devices_);
+    const std::vector<Tensor> parts = parts_of(x);
     const int count = static_cast<int>(parts.size());
     update_replicas(count);
     join_parts(count);
@@ -42,7 +43,7 @@ class DataParallel : public Layer {
     std::vector<Tensor> outputs(parts.size());
     run_parts(count, [&](int i) {
       const auto at = static_cast<size_t>(i);
-      outputs[at] = part(i).forward(parts[at], (*tapes)[at]);
+      outputs[at] = as_at_home(part(i).forward(parts[at], (*tapes)[at]));
     });
     if (tape.training()) {
       for (Param* p : trainable_params(*module_)) tape.used(*p);
@@ -53,15 +54,14 @@ class DataParallel : public Layer {
 
   Tensor backward(const Tensor& dy, Tape& tape) override {
     const std::shared_ptr<Tapes> tapes = unwrap(tape.pop());
-    const std::vector<Tensor> parts =
-        dy ? scatter(dy, devices_) : std::vector<Tensor>(tapes->size());
+    const std::vector<Tensor> parts = dy ? parts_of(dy) : std::vector<Tensor>(tapes->size());
     HM_REQUIRE(parts.size() == tapes->size(), "[data_parallel] forward had {} parts, backward {}",
                tapes->size(), parts.size());
     std::vector<Tensor> dx(parts.size());
     run_parts(static_cast<int>(parts.size()), [&](int i) {
       const auto at = static_cast<size_t>(i);
       if (i > 0) zero_grads(trainable_params(part(i)));
-      dx[at] = part(i).backward(parts[at], (*tapes)[at]);
+      dx[at] = as_at_home(part(i).backward(parts[at], (*tapes)[at]));
     });
     sum_gradients(static_cast<int>(parts.size()));
     const std::vector<Param*> params = trainable_params(*module_);
@@ -82,6 +82,14 @@ class DataParallel : public Layer {
   std::vector<Child> children() override { return {{"", module_.get()}}; }
 
  private:
+  // Each as its device stores it.
+  std::vector<Tensor> parts_of(const Tensor& whole) const {
+    std::vector<Tensor> parts = scatter(whole, devices_);
+    for (Tensor& part : parts) part = stored_for(part.device(), part);
+    return parts;
+  }
+  Tensor as_at_home(const Tensor& t) const { return t ? stored_for(devices_[0], t) : t; }
+
   Layer& part(int i) { return i == 0 ? *module_ : *replicas_[static_cast<size_t>(i)]; }
 
   // Each replica copies for itself, on its own cores. All end before any forward starts, because

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <functional>
 #include <limits>
+#include <numeric>
 
+#include "core/clock.h"
 #include "core/error.h"
+#include "core/gpu.h"
 
 namespace howmany {
 namespace {
@@ -52,10 +54,15 @@ void check_cover(const std::vector<PlacedPart>& parts, size_t units) {
   HM_REQUIRE(next == units, "[placement] units {} to {} have no device", next, units - 1);
 }
 
-double seconds_of(const std::function<void()>& body) {
-  const auto start = std::chrono::steady_clock::now();
+double seconds_on(Device device, const std::function<void()>& body) {
+  if (device.type == DeviceType::cuda) {
+    const gpu::Moment begin(device.index);
+    body();
+    return gpu::Moment(device.index).seconds_since(begin);
+  }
+  const Clock::time_point start = Clock::now();
   body();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return seconds_since(start);
 }
 
 void forward_and_backward(Layer& layer, const Tensor& x, bool first) {
@@ -80,16 +87,16 @@ std::vector<PlacedPart> parse_placement(std::string_view text, size_t units) {
 }
 
 // least[k][j]: the cost of the slowest when the first j units are k parts.
-std::vector<size_t> balance(std::span<const double> costs, int parts) {
-  const size_t n = costs.size(), count = static_cast<size_t>(std::max(parts, 0));
-  HM_REQUIRE(parts >= 1 && count <= n, "[balance] {} units cannot be {} parts", n, parts);
+std::vector<size_t> balance(const std::vector<UnitCosts>& parts) {
+  const size_t count = parts.size(), n = count > 0 ? parts[0].size() : 0;
+  HM_REQUIRE(count >= 1 && count <= n, "[balance] {} units cannot be {} parts", n, count);
   std::vector<double> before(n + 1);
-  for (size_t i = 0; i < n; ++i) before[i + 1] = before[i] + costs[i];
   constexpr double kNone = std::numeric_limits<double>::infinity();
   std::vector least(count + 1, std::vector<double>(n + 1, kNone));
   std::vector cut(count + 1, std::vector<size_t>(n + 1));
   least[0][0] = 0;
-  for (size_t k = 1; k <= count; ++k)
+  for (size_t k = 1; k <= count; ++k) {
+    std::partial_sum(parts[k - 1].begin(), parts[k - 1].end(), before.begin() + 1);
     for (size_t j = k; j <= n; ++j)
       for (size_t i = k - 1; i < j; ++i) {
         const double slowest = std::max(least[k - 1][i], before[j] - before[i]);
@@ -97,14 +104,15 @@ std::vector<size_t> balance(std::span<const double> costs, int parts) {
         least[k][j] = slowest;
         cut[k][j] = i;
       }
+  }
   std::vector<size_t> bounds(count + 1, n);
   for (size_t k = count; k > 0; --k) bounds[k - 1] = cut[k][bounds[k]];
   return bounds;
 }
 
-std::vector<double> measure_units(std::span<const Unit> units, const MeasureUnits& how) {
+UnitCosts measure_units(std::span<const Unit> units, const MeasureUnits& how) {
   const DeviceScope on(how.device);
-  std::vector<double> seconds;
+  UnitCosts seconds;
   Shape shape = with_rows_in_front(how.rows, how.sample);
   for (size_t i = 0; i < units.size(); ++i) {
     const LayerPtr layer = part(units.subspan(i, 1));
@@ -114,7 +122,8 @@ std::vector<double> measure_units(std::span<const Unit> units, const MeasureUnit
     forward_and_backward(*layer, x, i == 0);  // the first builds kernels
     double least = std::numeric_limits<double>::infinity();
     for (int r = 0; r < how.repeats; ++r)
-      least = std::min(least, seconds_of([&] { forward_and_backward(*layer, x, i == 0); }));
+      least =
+          std::min(least, seconds_on(how.device, [&] { forward_and_backward(*layer, x, i == 0); }));
     seconds.push_back(least);
     shape = layer->output_shape(shape);
   }

@@ -2,8 +2,8 @@
 // neighbouring parts whose slowest is as fast as it can be, by measured times. Pure but for
 // measure_units; any thread.
 //
-//   const auto costs = measure_units(all, {.rows = 8, .sample = model.sample});
-//   const auto bounds = balance(costs, 2);  // {0, 5, 10}: part i is the units [bounds[i],
+//   const UnitCosts cpu = measure_units(all, {.rows = 8, .sample = model.sample});
+//   const auto bounds = balance({cpu, cpu});  // {0, 5, 10}: part i is the units [bounds[i],
 //   ...[i+1])
 #pragma once
 
@@ -25,9 +25,12 @@ struct PlacedPart {
 // goes to the last. Throws std::invalid_argument that says what to write.
 std::vector<PlacedPart> parse_placement(std::string_view text, size_t units);
 
-// Bounds of `parts` non-empty neighbouring parts such that the largest sum of costs is least; the
-// exact optimum, in units^2 parts time. Throws std::invalid_argument for more parts than units.
-std::vector<size_t> balance(std::span<const double> costs, int parts);
+using UnitCosts = std::vector<double>;  // of each unit, on one device
+
+// Bounds of non-empty neighbouring parts such that the largest sum of costs is least, where `parts`
+// holds what all units would cost in each part; the exact optimum, in units^2 parts time. Throws
+// std::invalid_argument for more parts than units.
+std::vector<size_t> balance(const std::vector<UnitCosts>& parts);
 
 struct MeasureUnits {
   int64_t rows = 1;
@@ -36,7 +39,8 @@ struct MeasureUnits {
   Device device = {};
   int repeats = 3;  // the fastest counts
 };
-// Seconds of forward and backward of each unit on zeros, measured on the calling thread.
-std::vector<double> measure_units(std::span<const Unit> units, const MeasureUnits& how);
+// Seconds of forward and backward of each unit on zeros, by the device's own clock, asked for by
+// the calling thread.
+UnitCosts measure_units(std::span<const Unit> units, const MeasureUnits& how);
 
 }  // namespace howmany

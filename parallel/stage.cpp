@@ -84,15 +84,16 @@ class Stage::Run {
  private:
   void expect_input() {
     if (stage_.first() || !inputs_.more()) return;
-    links_.from_previous->expect(input_shape(flights_[inputs_.next()]), sent());
+    links_.from_previous->expect(input_shape(flights_[inputs_.next()]), sent_dtype());
   }
   void expect_gradient() {
     if (stage_.last() || !gradients_.more()) return;
     const Shape x = input_shape(flights_[gradients_.next()]);
-    links_.from_next->expect(stage_.layer_->output_shape(x), sent());
+    links_.from_next->expect(stage_.layer_->output_shape(x), sent_dtype());
   }
-  // What stages send each other, all on devices of one type.
-  Dtype sent() const { return stored_dtype(options_.dtype, options_.device); }
+  // A stage does not know where its neighbours are: all send what a GPU stores.
+  static constexpr Device kAnyGpu{DeviceType::cuda, 0};
+  Dtype sent_dtype() const { return stored_dtype(options_.dtype, kAnyGpu); }
   Shape input_shape(const Flight& flight) const {
     const Shape batch = with_rows_in_front(flight.end - flight.begin, stage_.sample_);
     return stage_.before_->output_shape(batch);
@@ -103,8 +104,9 @@ class Stage::Run {
     const Clock::time_point start = Clock::now();
     Tensor t = link.receive();
     waited_ += seconds_since(start);
-    return t;
+    return stored_for(options_.device, t);
   }
+  void send(Link& link, const Tensor& t) const { link.send(stored_for(kAnyGpu, t)); }
 
   Tensor rows_of(const Tensor& t, const Flight& flight) const {
     return placed(t.rows(flight.begin, flight.end), options_.dtype, options_.device);
@@ -133,7 +135,7 @@ class Stage::Run {
       losses_.push_back(std::move(loss.total));
       flight.dy = std::move(loss.dy);
     } else {
-      links_.to_next->send(y);
+      send(*links_.to_next, y);
     }
     if (options_.recompute) flight.tape = Tape();
   }
@@ -145,7 +147,7 @@ class Stage::Run {
     if (options_.recompute) apply(flight, true);
     if (final) flight.tape.on_final(on_final_);
     const Tensor dx = stage_.layer_->backward(flight.dy, flight.tape);
-    if (!stage_.first()) links_.to_previous->send(dx);
+    if (!stage_.first()) send(*links_.to_previous, dx);
     flight = Flight();
   }
 

@@ -12,13 +12,14 @@ namespace howmany {
 namespace {
 
 constexpr PassedOption kOptions[] = {
-    {"data", "synthetic", "", false, true,
+    {"data", "synthetic", "", NeedsGpu::kNone, true,
      "Files to train on: a folder of images, tokens.bin for gpt2, ... [synthetic data]"},
-    {"on-bad-image", "", "skip,refuse", false, true, "skip or refuse images that cannot be read"},
-    {"decode", "cpu", "cpu,nvjpeg", true, true,
+    {"on-bad-image", "", "skip,refuse", NeedsGpu::kNone, true,
+     "skip or refuse images that cannot be read"},
+    {"decode", "cpu", "cpu,nvjpeg", NeedsGpu::kAll, true,
      "Who decodes JPEGs: cpu, the loader's workers; nvjpeg, the GPU [cpu]"},
-    {"kernels", "", "", false, false, "Kernel backend of the devices"},
-    {"precision", "f32", "f32,tf32,bf16", true, false,
+    {"kernels", "", "", NeedsGpu::kNone, false, "Kernel backend of the devices"},
+    {"precision", "f32", "f32,tf32,bf16", NeedsGpu::kFirst, false,
      "How GPUs compute: f32, tf32 (products), bf16 (activations too); sums are f32 [f32]"},
 };
 
@@ -45,6 +46,11 @@ void refuse_unknown(const PassedOption& option, const std::string& word) {
                                did_you_mean(word, known), fmt::join(known, ", ")));
 }
 
+size_t gpus_needed(const PassedOption& option, size_t devices) {
+  if (option.needs_gpu == NeedsGpu::kAll) return devices;
+  return option.needs_gpu == NeedsGpu::kFirst ? std::min<size_t>(devices, 1) : 0;
+}
+
 }  // namespace
 
 std::span<const PassedOption> passed_options() { return kOptions; }
@@ -65,8 +71,8 @@ void Passed::check(const std::vector<std::string>& devices) const {
   for (const auto& [name, word] : given_) {
     const PassedOption& option = option_of(name);
     refuse_unknown(option, word);
-    for (const std::string& device : devices)
-      if (option.for_gpus && !device.starts_with("cuda"))
+    for (const std::string& device : std::span(devices).first(gpus_needed(option, devices.size())))
+      if (!device.starts_with("cuda"))
         throw InputError(fmt::format("{} {} needs a GPU, and {} is none", name, word, device));
   }
 }

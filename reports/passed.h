@@ -10,12 +10,16 @@
 
 namespace howmany {
 
+// Which of the devices have to be GPUs where a word is not the usual one. The first alone trains
+// first, so no smaller part of the list lacks one.
+enum class NeedsGpu { kNone, kFirst, kAll };
+
 struct PassedOption {
   const char* name;    // of the flag, without its dashes
   const char* usual;   // the word that is the same as none
   const char* values;  // "f32,tf32,bf16"; empty: any word
-  bool for_gpus;       // no CPU takes another word than the usual one
-  bool of_files;       // of what is trained on, which a preset has chosen
+  NeedsGpu needs_gpu;
+  bool of_files;  // of what is trained on, which a preset has chosen
   const char* help;
 };
 std::span<const PassedOption> passed_options();

@@ -11,33 +11,16 @@
 #include "parallel/placement.h"
 #include "parallel/primitives.h"
 #include "parallel/stage.h"
+#include "parallel/stage_costs.h"
 
 namespace howmany {
 namespace {
 
-void broadcast(Comm* world, std::vector<int64_t>& values) {
-  if (world == nullptr) return;
-  Tensor t = Tensor::from(values, {static_cast<int64_t>(values.size())});
+uint64_t of_rank_0(Comm* world, uint64_t value) {
+  if (world == nullptr) return value;
+  Tensor t = Tensor::from<int64_t>({static_cast<int64_t>(value)}, {1});
   world->broadcast(t, 0);
-  std::ranges::copy(t.values<int64_t>(), values.begin());
-}
-
-// Enough rows that timing tells something, few enough that no one waits long for it.
-int64_t rows_to_measure(const ModelSpec& model) {
-  constexpr double kAffordableFlop = 2e9;
-  const double flop = 3 * model.layer->forward_flop(with_rows_in_front(1, model.sample));
-  return std::clamp<int64_t>(static_cast<int64_t>(kAffordableFlop / std::max(flop, 1.0)), 2, 32);
-}
-
-std::vector<size_t> balanced(const ModelSpec& model, Dtype dtype, Device device, int stages) {
-  const std::vector<Unit> all = units(*model.layer);
-  if (stages == 1) return {0, all.size()};
-  const MeasureUnits how{.rows = rows_to_measure(model),
-                         .sample = model.sample,
-                         .input = model.input,
-                         .dtype = dtype,
-                         .device = device};
-  return balance(measure_units(all, how), stages);
+  return static_cast<uint64_t>(t.values<int64_t>()[0]);
 }
 
 // The devices of a placement are those given, each at least once.
@@ -120,7 +103,6 @@ class Staged : public Mode {
   Coordinates at() const { return mesh_ ? mesh_->at() : Coordinates{}; }
   int stage_count() const { return static_cast<int>(bounds_.size()) - 1; }
 
-  // Rank 0 measures, because every rank has to cut at the same places.
   void divide(ModeArgs& args, const StagedLayout& layout) {
     const size_t count = units(*model_.layer).size();
     const int stages =
@@ -132,16 +114,14 @@ class Staged : public Mode {
     HM_REQUIRE(stages <= static_cast<int>(count),
                "[{}] {} has {} layers to divide, {} stages are asked for: take fewer", name_,
                model_.name, count, stages);
-    std::vector<int64_t> shared(static_cast<size_t>(stages) + 1);
-    if (world_ == nullptr || world_->rank() == 0)
-      std::ranges::copy(balanced(model_, dtype_, args.devices[0], stages), shared.begin());
-    broadcast(world_, shared);
-    bounds_.assign(shared.begin(), shared.end());
+    bounds_ = {0, count};
+    if (stages == 1) return;
+    const MyStages mine{.all = stages, .first = at().stage, .devices = args.devices};
+    bounds_ = balance(stage_costs(model_, dtype_, mine, world_));
   }
 
   void make_stages(ModeArgs& args, const StagedLayout& layout) {
-    std::vector<int64_t> seed{static_cast<int64_t>(args.seed)};
-    broadcast(world_, seed);
+    const uint64_t seed = of_rank_0(world_, args.seed);
     std::vector<StageLinks> links(1);
     if (layout.stages_are_devices)
       links = connect_threads(args.devices);
@@ -153,7 +133,7 @@ class Staged : public Mode {
                                  .bounds = bounds_,
                                  .device = args.devices[i],
                                  .dtype = dtype_,
-                                 .seed = static_cast<uint64_t>(seed[0]),
+                                 .seed = seed,
                                  .schedule = args.options.schedule,
                                  .sum_statistics = statistics_sum(args),
                                  .recompute = args.options.recompute};

@@ -27,20 +27,24 @@ constexpr uint64_t kSeed = 5;
 // Kernels of several threads on an imitated GPU take their time on a machine that others use.
 constexpr std::chrono::minutes kPatience(5);
 
+// one_gpu: that all share. mixed: the first and the last of four, and the two between.
+enum class Places { of_one_type, one_gpu, mixed };
+
 struct Variation {
   std::string mode, comm;  // mode: with options
   int world;
-  std::string kernels;
+  std::string kernels;  // where the first device is
   Dtype dtype;
   Precision precision = Precision::f32;
-  bool one_gpu = false;  // that all share
+  Places places = Places::of_one_type;
 };
 
 std::string str(const Variation& v) {
   std::string text =
       fmt::format("{}_{}_{}_{}_{}", v.mode, v.comm, v.world, v.kernels, name_of(v.dtype));
   if (v.precision != Precision::f32) text += fmt::format("_{}", name_of(v.precision));
-  if (v.one_gpu) text += "_shared";
+  if (v.places == Places::one_gpu) text += "_shared";
+  if (v.places == Places::mixed) text += "_mixed";
   for (char& c : text)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   return text;
@@ -113,14 +117,26 @@ bool chosen(const Variation& v, const std::string& model) {
   return whole && fits(v, model);
 }
 
+Device device_of(int index, const Variation& v) {
+  const DeviceType first = backend_named(v.kernels).device_type();
+  const DeviceType other = first == DeviceType::cpu ? DeviceType::cuda : DeviceType::cpu;
+  const bool turned = v.places == Places::mixed && (index % 4 == 1 || index % 4 == 2);
+  return {turned ? other : first, v.places == Places::one_gpu ? 0 : index};
+}
+
 // Rank r of n drives the r-th n-th of the devices.
 std::vector<Device> devices_of(int rank, int ranks, const Variation& v) {
-  const int world = v.world;
-  std::vector<Device> all = cpus(world);
-  for (Device& device : all)
-    device = {backend_named(v.kernels).device_type(), v.one_gpu ? 0 : device.index};
-  const int each = world / ranks;
-  return {all.begin() + rank * each, all.begin() + (rank + 1) * each};
+  std::vector<Device> mine;
+  const int each = v.world / ranks;
+  for (int i = rank * each; i < (rank + 1) * each; ++i) mine.push_back(device_of(i, v));
+  return mine;
+}
+
+int gpus_of(const Variation& v) {
+  int most = 0;
+  for (const Device& device : devices_of(0, 1, v))
+    if (device.type == DeviceType::cuda) most = std::max(most, device.index + 1);
+  return most;
 }
 
 Curve run_mode(const Variation& v, const std::string& model) {
@@ -154,9 +170,7 @@ class Law : public ::testing::TestWithParam<Variation> {
     const Backend& kernels = backend_named(GetParam().kernels);
     const std::string why = kernels.unavailable();
     if (!why.empty()) GTEST_SKIP() << kernels.name() << ": " << why;
-    const int gpus = GetParam().one_gpu ? 1 : GetParam().world;
-    if (kernels.device_type() == DeviceType::cuda && gpus > gpu::count())
-      GTEST_SKIP() << gpu::count() << " GPUs are here";
+    if (gpus_of(GetParam()) > gpu::count()) GTEST_SKIP() << gpu::count() << " GPUs are here";
   }
 };
 
@@ -217,7 +231,7 @@ std::vector<Variation> variations_on_one_gpu() {
                        .world = 2,
                        .kernels = "cuda",
                        .dtype = Dtype::f32,
-                       .one_gpu = true});
+                       .places = Places::one_gpu});
       }
   return all;
 }
@@ -231,6 +245,56 @@ TEST_P(LawOnOneGpu, RanksThatShareItTrainAsSingle) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, LawOnOneGpu, ::testing::ValuesIn(variations_on_one_gpu()),
+                         name_of_variation);
+
+// A CPU beside a GPU, and a GPU beside a CPU.
+std::vector<Variation> mixed_variations(TextsOf texts, std::vector<Precision> precisions) {
+  std::vector<Variation> all;
+  const std::vector<std::string_view> names = backend_names();
+  if (std::ranges::find(names, "cuda") == names.end()) return all;
+  for (const std::string_view mode : mode_names())
+    for (const std::string& text : texts(mode))
+      for (const std::string_view comm : thread_comm_names(2)) {
+        const bool other = comm != "local" && (text != mode || !mode_traits(mode).over_ranks);
+        if (mode == "single" || comm == "nccl" || other) continue;
+        for (const std::string kernels : {"cuda", "reference"})
+          for (const Precision precision : precisions)
+            all.push_back({.mode = text,
+                           .comm = std::string(comm),
+                           .world = mode == "hybrid" ? 4 : 2,
+                           .kernels = kernels,
+                           .dtype = Dtype::f32,
+                           .precision = precision,
+                           .places = Places::mixed});
+      }
+  return all;
+}
+
+class LawOfMixes : public Law {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LawOfMixes);  // built without cuda
+
+TEST_P(LawOfMixes, ACpuAndAGpuTrainAsSingle) {
+  for (const std::string model : {"mlp:sizes=13-17-9-7-5", "dropout"})
+    expect_as_single(GetParam(), model);
+  // Which of two values max_pool takes is up to their rounding, and the CPU does not round.
+  if (GetParam().precision == Precision::f32) expect_as_single(GetParam(), "conv");
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, LawOfMixes,
+                         ::testing::ValuesIn(mixed_variations(texts_of,
+                                                              {Precision::f32, Precision::bf16})),
+                         name_of_variation);
+
+class LawOfMixedBatchNorm : public Law {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LawOfMixedBatchNorm);  // built without cuda
+
+TEST_P(LawOfMixedBatchNorm, SynchronisedItIsThatOfSingle) {
+  expect_as_single(GetParam(), "batchnorm");
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, LawOfMixedBatchNorm,
+                         ::testing::ValuesIn(mixed_variations(batchnorm_texts_of,
+                                                              {Precision::f32})),
                          name_of_variation);
 
 // Precision is the thread's: modes that compute on threads of their own must hand it on, or their

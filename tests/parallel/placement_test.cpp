@@ -50,33 +50,44 @@ TEST(ParsePlacement, SaysWhatToWrite) {
 }
 
 TEST(Balance, HandWorkedCases) {
-  EXPECT_THAT(balance(std::vector<double>{1, 1, 1, 1}, 2), ElementsAre(0, 2, 4));
-  EXPECT_THAT(balance(std::vector<double>{5, 1, 1, 1}, 2), ElementsAre(0, 1, 4));
-  EXPECT_THAT(balance(std::vector<double>{4, 17, 4}, 3), ElementsAre(0, 1, 2, 3));
-  EXPECT_THAT(balance(std::vector<double>{2, 3}, 1), ElementsAre(0, 2));
+  const auto alike = [](const UnitCosts& costs, size_t parts) {
+    return balance(std::vector(parts, costs));
+  };
+  EXPECT_THAT(alike({1, 1, 1, 1}, 2), ElementsAre(0, 2, 4));
+  EXPECT_THAT(alike({5, 1, 1, 1}, 2), ElementsAre(0, 1, 4));
+  EXPECT_THAT(alike({4, 17, 4}, 3), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(alike({2, 3}, 1), ElementsAre(0, 2));
 }
 
-double slowest(const std::vector<double>& costs, const std::vector<size_t>& bounds) {
+TEST(Balance, GivesMoreUnitsToTheFasterDevice) {
+  const UnitCosts fast(7, 1), slow(7, 3), slower(7, 5);
+  EXPECT_THAT(balance({fast, slower}), ElementsAre(0, 6, 7));
+  EXPECT_THAT(balance({slower, fast}), ElementsAre(0, 1, 7));
+  EXPECT_THAT(balance({fast, slow, fast}), ElementsAre(0, 3, 4, 7));
+}
+
+double slowest(const std::vector<UnitCosts>& parts, const std::vector<size_t>& bounds) {
   double most = 0;
   for (size_t p = 0; p + 1 < bounds.size(); ++p) {
     double sum = 0;
-    for (size_t i = bounds[p]; i < bounds[p + 1]; ++i) sum += costs[i];
+    for (size_t i = bounds[p]; i < bounds[p + 1]; ++i) sum += parts[p][i];
     most = std::max(most, sum);
   }
   return most;
 }
 
-double best_by_trying_all(const std::vector<double>& costs, int parts) {
+double best_by_trying_all(const std::vector<UnitCosts>& parts) {
   double best = 1e300;
+  const size_t units = parts[0].size();
   std::vector<size_t> bounds{0};
   const std::function<void()> extend = [&] {
-    if (static_cast<int>(bounds.size()) == parts) {
-      bounds.push_back(costs.size());
-      best = std::min(best, slowest(costs, bounds));
+    if (bounds.size() == parts.size()) {
+      bounds.push_back(units);
+      best = std::min(best, slowest(parts, bounds));
       return bounds.pop_back();
     }
-    const size_t left = static_cast<size_t>(parts) - bounds.size();
-    for (size_t next = bounds.back() + 1; next + left <= costs.size(); ++next) {
+    const size_t left = parts.size() - bounds.size();
+    for (size_t next = bounds.back() + 1; next + left <= units; ++next) {
       bounds.push_back(next);
       extend();
       bounds.pop_back();
@@ -90,19 +101,20 @@ TEST(Balance, IsTheOptimum) {
   const Rng rng(11);
   uint64_t draw = 0;
   for (int round = 0; round < 200; ++round) {
-    std::vector<double> costs(static_cast<size_t>(1 + rng.below(draw++, 9)));
-    for (double& cost : costs) cost = static_cast<double>(rng.below(draw++, 20));
-    const int parts = 1 + static_cast<int>(rng.below(draw++, std::ssize(costs)));
-    const std::vector<size_t> bounds = balance(costs, parts);
-    ASSERT_EQ(std::ssize(bounds), parts + 1);
+    const int64_t units = 1 + rng.below(draw++, 9), count = 1 + rng.below(draw++, units);
+    std::vector parts(static_cast<size_t>(count), UnitCosts(static_cast<size_t>(units)));
+    for (UnitCosts& costs : parts)
+      for (double& cost : costs) cost = static_cast<double>(rng.below(draw++, 20));
+    const std::vector<size_t> bounds = balance(parts);
+    ASSERT_EQ(std::ssize(bounds), count + 1);
     EXPECT_TRUE(std::ranges::is_sorted(bounds, std::less_equal<>()));
-    EXPECT_DOUBLE_EQ(slowest(costs, bounds), best_by_trying_all(costs, parts));
+    EXPECT_DOUBLE_EQ(slowest(parts, bounds), best_by_trying_all(parts));
   }
 }
 
 TEST(Balance, RefusesMorePartsThanUnits) {
-  EXPECT_THROW(balance(std::vector<double>{1, 2}, 3), std::invalid_argument);
-  EXPECT_THROW(balance(std::vector<double>{1, 2}, 0), std::invalid_argument);
+  EXPECT_THROW(balance({{1, 2}, {1, 2}, {1, 2}}), std::invalid_argument);
+  EXPECT_THROW(balance({}), std::invalid_argument);
 }
 
 TEST(MeasureUnits, TimesEveryUnitOfAModelThatTakesImages) {

@@ -98,6 +98,16 @@ TEST(Plan, RefusesWhatCannotBeMeasured) {
               HasSubstr("did you mean bf16"));
   EXPECT_THAT(changed([](Request& r) { r.passed.set("precision", "bf16"); }),
               HasSubstr("precision bf16 needs a GPU, and cpu:0 is none"));
+  EXPECT_EQ(changed([](Request& r) {
+              r.devices = {"cuda:0", "cpu:0"};
+              r.passed.set("precision", "bf16");
+            }),
+            "");
+  EXPECT_THAT(changed([](Request& r) {
+                r.devices = {"cuda:0", "cpu:0"};
+                r.passed.set("decode", "nvjpeg");
+              }),
+              HasSubstr("decode nvjpeg needs a GPU, and cpu:0 is none"));
   EXPECT_THAT(changed([](Request& r) { r.workloads[0].batch = 0; }), HasSubstr("at least 1"));
   EXPECT_THAT(changed([](Request& r) {
                 r.scaling = Scaling::kStrong;

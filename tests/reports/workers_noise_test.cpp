@@ -1,5 +1,6 @@
 // Where runs of one number differ by more than good numbers do: what is measured again, and how
 // often the answer is right all the same.
+// timeout: 300
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
