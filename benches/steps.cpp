@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "benches/verify.h"
 #include "core/clock.h"
@@ -11,22 +12,44 @@
 namespace howmany::benches {
 namespace {
 
-// The mean of the ranks' bubbles, the longest exposed communication, of `steps` steps.
-StepReport over_ranks(Comm& comm, StepReport sum, int64_t steps) {
-  Tensor bubble = Tensor::full({1}, sum.bubble / static_cast<double>(steps), Dtype::f64);
+// Of this rank's steps.
+struct Tally {
+  std::vector<double> seconds, waited, own;
+  std::vector<StepReport> reports;
+
+  void add(double whole, double for_batch, const StepReport& report) {
+    seconds.push_back(whole);
+    waited.push_back(for_batch);
+    own.push_back(whole - report.waited_seconds);
+    reports.push_back(report);
+  }
+  void forget_first(int steps) {
+    for (std::vector<double>* values : {&seconds, &waited, &own})
+      values->erase(values->begin(), values->begin() + steps);
+    reports.erase(reports.begin(), reports.begin() + steps);
+  }
+  double wait_fraction() const {
+    return std::accumulate(waited.begin(), waited.end(), 0.0) /
+           std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  }
+  double typical(double StepReport::*what) const {
+    std::vector<double> values;
+    for (const StepReport& report : reports) values.push_back(report.*what);
+    return quantile(std::move(values), 0.5);
+  }
+};
+
+// Medians, as a step's own time is one: the mean of the ranks' bubbles, the longest exposed
+// communication.
+StepReport over_ranks(Comm& comm, const Tally& tally) {
+  Tensor bubble = Tensor::full({1}, tally.typical(&StepReport::bubble), Dtype::f64);
   Tensor exposed =
-      Tensor::full({1}, sum.exposed_communication_seconds / static_cast<double>(steps), Dtype::f64);
+      Tensor::full({1}, tally.typical(&StepReport::exposed_communication_seconds), Dtype::f64);
   comm.all_reduce(bubble);
   comm.all_reduce(exposed, ReduceOp::max);
-  sum.bubble = bubble.item() / comm.size();
-  sum.exposed_communication_seconds = exposed.item();
-  return sum;
-}
-
-void add(StepReport& sum, const StepReport& step) {
-  sum.bubble += step.bubble;
-  sum.theoretical_bubble = step.theoretical_bubble;
-  sum.exposed_communication_seconds += step.exposed_communication_seconds;
+  return {.bubble = bubble.item() / comm.size(),
+          .theoretical_bubble = tally.reports.back().theoretical_bubble,
+          .exposed_communication_seconds = exposed.item()};
 }
 
 // Of tensors, a device's share of what its process held at once; the largest over the ranks.
@@ -54,34 +77,32 @@ StepTimes measure_steps(const Workload& work, const TimingOptions& timing, const
   Trainer trainer(work, data, comm, device);
   verify_first_step(work, data, trainer, comm, device);
   StepTimes result;
-  double waited = 0;
-  int64_t steps = 0;
-  std::vector<double> own;
+  Tally tally;
   reset_peak_memory();
   StepLoss last;
   result.samples = time_steps(work, comm, timing, device, [&] {
     const Clock::time_point start = Clock::now();
     const Batch batch = trainer.next();
-    waited += seconds_since(start);
+    const double waited = seconds_since(start);
     StepLoss next = trainer.train(batch);
     last.value();
     last = std::move(next);
-    add(result.report, trainer.mode().report());
-    own.push_back(seconds_since(start) - trainer.mode().report().waited_seconds);
-    ++steps;
+    tally.add(seconds_since(start), waited, trainer.mode().report());
   });
+  tally.forget_first(timing.warmup_iterations);
   result.loss = last.value();
-  result.straggler = find_straggler(comm, own);
-  result.report = over_ranks(comm, result.report, steps);
+  result.straggler = find_straggler(comm, tally.own);
+  result.report = over_ranks(comm, tally);
   result.peak_bytes = peak_bytes_per_device(comm, work);
-  const double median = quantile(result.samples.seconds, 0.5);
-  result.wait_fraction = waited / static_cast<double>(steps) / median;
+  result.wait_fraction = tally.wait_fraction();
   result.flop = 3 * trainer.forward_flop(work.global_batch);
   if (!std::isfinite(result.loss))
-    throw WrongData(fmt::format("the loss is {} after {} steps: lower --lr", result.loss, steps));
+    throw WrongData(fmt::format("the loss is {} after {} steps: lower --lr", result.loss,
+                                tally.seconds.size()));
   if (!profile.file.empty())
     result.profile = profile_steps(
-        comm, median, [&] { trainer.train(trainer.next()).value(); }, profile);
+        comm, quantile(result.samples.seconds, 0.5), [&] { trainer.train(trainer.next()).value(); },
+        profile);
   return result;
 }
 

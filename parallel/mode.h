@@ -67,8 +67,8 @@ struct ModeArgs {
   ModeOptions options = {};
 };
 
-// Where the time of the last step went that no device computed in; this rank's view. A GPU that
-// waits in the host's stead (ddp over nccl) tells of the step before, whose end is waited for.
+// Where the time of the last step went that no device computed in, by the devices' own clocks; this
+// rank's view. Of a GPU it is the step before, whose end is waited for (see StepClock).
 struct StepReport {
   double bubble = 0;              // share of the step its devices stood waiting for other stages
   double theoretical_bubble = 0;  // (p-1)/(m+p-1) of what ran

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <functional>
 #include <limits>
 #include <numeric>
 
-#include "core/clock.h"
+#include "core/device_moment.h"
 #include "core/error.h"
-#include "core/gpu.h"
 
 namespace howmany {
 namespace {
@@ -52,17 +50,6 @@ void check_cover(const std::vector<PlacedPart>& parts, size_t units) {
     next = part.end;
   }
   HM_REQUIRE(next == units, "[placement] units {} to {} have no device", next, units - 1);
-}
-
-double seconds_on(Device device, const std::function<void()>& body) {
-  if (device.type == DeviceType::cuda) {
-    const gpu::Moment begin(device.index);
-    body();
-    return gpu::Moment(device.index).seconds_since(begin);
-  }
-  const Clock::time_point start = Clock::now();
-  body();
-  return seconds_since(start);
 }
 
 void forward_and_backward(Layer& layer, const Tensor& x, bool first) {
@@ -121,9 +108,11 @@ UnitCosts measure_units(std::span<const Unit> units, const MeasureUnits& how) {
     const Tensor x = Tensor::zeros(shape, ids ? Dtype::i64 : how.dtype, how.device);
     forward_and_backward(*layer, x, i == 0);  // the first builds kernels
     double least = std::numeric_limits<double>::infinity();
-    for (int r = 0; r < how.repeats; ++r)
-      least =
-          std::min(least, seconds_on(how.device, [&] { forward_and_backward(*layer, x, i == 0); }));
+    for (int r = 0; r < how.repeats; ++r) {
+      const DeviceMoment begin(how.device);
+      forward_and_backward(*layer, x, i == 0);
+      least = std::min(least, DeviceMoment(how.device).seconds_since(begin));
+    }
     seconds.push_back(least);
     shape = layer->output_shape(shape);
   }

@@ -1,6 +1,5 @@
 #include "parallel/stage.h"
 
-#include "core/clock.h"
 #include "core/deferred_grads.h"
 #include "core/ops.h"
 #include "core/precision.h"
@@ -69,9 +68,7 @@ class Stage::Run {
       if (task.kind == Task::backward) backward(flight, --backwards == 0);
       if (task.kind == Task::weights) weights();
     }
-    const Clock::time_point start = Clock::now();
     links_.flush();
-    waited_ += seconds_since(start);
   }
 
   double loss() const {
@@ -79,7 +76,6 @@ class Stage::Run {
     for (const Tensor& loss : losses_) sum += loss.item();
     return sum;
   }
-  double waited() const { return waited_; }
 
  private:
   void expect_input() {
@@ -101,10 +97,7 @@ class Stage::Run {
 
   Tensor receive(Link& link) {
     const Range range(Category::comm, "wait for a stage");
-    const Clock::time_point start = Clock::now();
-    Tensor t = link.receive();
-    waited_ += seconds_since(start);
-    return stored_for(options_.device, t);
+    return stored_for(options_.device, link.receive());
   }
   void send(Link& link, const Tensor& t) const { link.send(stored_for(kAnyGpu, t)); }
 
@@ -125,33 +118,43 @@ class Stage::Run {
   }
 
   void forward(Flight& flight) {
-    flight.x =
-        stage_.first() ? ops::stored(rows_of(mine_.x, flight)) : receive(*links_.from_previous);
+    if (!stage_.first()) flight.x = receive(*links_.from_previous);
     expect_input();
-    const Range range(Category::step, "forward");
-    const Tensor y = apply(flight, false);
-    if (stage_.last()) {
-      LossResult loss = compute_loss(stage_.loss_, y, rows_of(mine_.y, flight), mine_.global_rows);
-      losses_.push_back(std::move(loss.total));
-      flight.dy = std::move(loss.dy);
-    } else {
-      send(*links_.to_next, y);
-    }
+    const Tensor y = computed(flight);
+    if (!stage_.last()) send(*links_.to_next, y);
     if (options_.recompute) flight.tape = Tape();
+  }
+
+  Tensor computed(Flight& flight) {
+    const auto scope = stage_.clock_.working();
+    const Range range(Category::step, "forward");
+    if (stage_.first()) flight.x = ops::stored(rows_of(mine_.x, flight));
+    Tensor y = apply(flight, false);
+    if (!stage_.last()) return y;
+    LossResult loss = compute_loss(stage_.loss_, y, rows_of(mine_.y, flight), mine_.global_rows);
+    losses_.push_back(std::move(loss.total));
+    flight.dy = std::move(loss.dy);
+    return y;
   }
 
   void backward(Flight& flight, bool final) {
     if (!stage_.last()) flight.dy = receive(*links_.from_next);
     expect_gradient();
-    const Range range(Category::step, "backward");
-    if (options_.recompute) apply(flight, true);
-    if (final) flight.tape.on_final(on_final_);
-    const Tensor dx = stage_.layer_->backward(flight.dy, flight.tape);
+    const Tensor dx = computed_back(flight, final);
     if (!stage_.first()) send(*links_.to_previous, dx);
     flight = Flight();
   }
 
+  Tensor computed_back(Flight& flight, bool final) {
+    const auto scope = stage_.clock_.working();
+    const Range range(Category::step, "backward");
+    if (options_.recompute) apply(flight, true);
+    if (final) flight.tape.on_final(on_final_);
+    return stage_.layer_->backward(flight.dy, flight.tape);
+  }
+
   void weights() {
+    const auto scope = stage_.clock_.working();
     const Range range(Category::step, "weight gradients");
     later_.run(on_final_);
   }
@@ -167,11 +170,14 @@ class Stage::Run {
   DeferredGrads later_;
   Expected inputs_, gradients_;
   std::vector<Tensor> losses_;  // of the micro-batches
-  double waited_ = 0;
 };
 
 Stage::Stage(const ModelSpec& model, const StageOptions& options, StageLinks links)
-    : options_(options), links_(std::move(links)), sample_(model.sample), loss_(model.loss) {
+    : options_(options),
+      links_(std::move(links)),
+      sample_(model.sample),
+      loss_(model.loss),
+      clock_(options.device) {
   const std::vector<Unit> all = units(*model.layer);
   const auto index = static_cast<size_t>(options.index);
   const size_t begin = options.bounds[index], end = options.bounds[index + 1];
@@ -189,7 +195,6 @@ double Stage::step(const Batch& mine, int micro_batches, const Tape::Hook& on_fi
   Run run(*this, mine, micro_batches, on_final);
   run.go();
   ++step_;
-  waited_ = run.waited();
   return run.loss();
 }
 

@@ -14,6 +14,7 @@
 #include "core/units.h"
 #include "parallel/link.h"
 #include "parallel/schedule.h"
+#include "parallel/step_clock.h"
 
 namespace howmany {
 
@@ -39,7 +40,7 @@ class Stage {
 
   std::vector<Param*> params() { return trainable_params(*layer_); }
   std::vector<Param*> params_and_buffers() { return all_params(*layer_); }
-  double waited_seconds() const { return waited_; }  // for other stages, in the last step
+  StepClock& clock() { return clock_; }  // the caller begins and ends steps
   void close(std::string_view why) const { links_.close(why); }
 
  private:
@@ -55,7 +56,7 @@ class Stage {
   LayerPtr before_, layer_;  // the units in front (for their shapes alone), and ours
   std::vector<Param*> params_;
   int64_t step_ = 0;
-  double waited_ = 0;
+  StepClock clock_;
 };
 
 }  // namespace howmany

@@ -1,13 +1,10 @@
-#include <deque>
-#include <functional>
 #include <optional>
 
-#include "core/clock.h"
 #include "core/error.h"
-#include "core/gpu.h"
 #include "parallel/mode.h"
 #include "parallel/modes/replica.h"
 #include "parallel/modes/step_graph.h"
+#include "parallel/step_clock.h"
 
 namespace howmany {
 namespace {
@@ -19,13 +16,20 @@ class Ddp : public Mode {
   explicit Ddp(ModeArgs args)
       : comm_(*args.comm),
         replica_(std::move(args.model), args.devices.empty() ? Device{} : args.devices[0],
-                 args.dtype, args.seed) {
+                 args.dtype, args.seed),
+        clock_(replica_.device()) {
     follow_rank_0(args.seed);
     sync_ = make_grad_sync(comm_, replica_.params(), args.sync);
-    gpu_waits_ = comm_.size() > 1 && args.sync.bucketed && replica_.device() == comm_.home() &&
-                 comm_.home().type == DeviceType::cuda;
+    const bool gpu = replica_.device().type == DeviceType::cuda;
+    gpu_waits_ = gpu && comm_.size() > 1 && args.sync.bucketed && replica_.device() == comm_.home();
     if (args.sync_batchnorm && comm_.size() > 1) share_statistics();
-    ready_ = [this](Param& p) { timed([&] { sync_->ready(p); }); };
+    ready_ = [this](Param& p) { sync_->ready(p); };
+    // Of a GPU's buckets ready() asks at most that they be filled, which is work of its own.
+    if (!gpu || !args.sync.bucketed)
+      ready_ = [this](Param& p) {
+        const auto scope = clock_.exchanging();
+        sync_->ready(p);
+      };
     if (args.options.graph)
       graph_.emplace(replica_,
                      Exchanges{ready_, [this](auto final) { return sync_->exchanges(final); }});
@@ -38,20 +42,17 @@ class Ddp : public Mode {
     HM_REQUIRE(mine.global_rows >= comm_.size(),
                "[ddp] a global batch of {} rows over {} ranks leaves some without a row",
                mine.global_rows, comm_.size());
-    host_waited_ = 0;
+    clock_.begin();
     const Tensor part = graph_ ? graph_->step(mine) : replica_.step(mine, ready_);
-    StepLoss loss;
-    const auto finish = [&] { loss = sync_->finish(part); };
-    timed([&] { gpu_waits_ ? stall(finish) : finish(); });
+    const auto scope = clock_.exchanging();
+    StepLoss loss = sync_->finish(part);
     loss.add(shared_);
     return loss;
   }
   int warm_ups() const override { return graph_ ? StepGraph::kWarmUps : 0; }
 
   StepReport report() const override {
-    double waited = host_waited_;
-    if (gpu_waits_)
-      waited = stalls_.size() < 2 ? 0 : stalls_[0].end.seconds_since(stalls_[0].begin);
+    const double waited = clock_.times().exchange;
     return {.exposed_communication_seconds = waited, .waited_seconds = waited};
   }
 
@@ -74,21 +75,6 @@ class Ddp : public Mode {
     });
   }
 
-  void timed(const std::function<void()>& exchange) {
-    const Clock::time_point start = Clock::now();
-    exchange();
-    host_waited_ += seconds_since(start);
-  }
-
-  // What the device stands still for while it is at `exchange`, which the host only asks for.
-  void stall(const std::function<void()>& exchange) {
-    const int gpu = replica_.device().index;
-    const gpu::Moment begin(gpu);
-    exchange();
-    stalls_.push_back({begin, gpu::Moment(gpu)});
-    if (stalls_.size() > 2) stalls_.pop_front();
-  }
-
   void follow_rank_0(uint64_t seed) {
     for (Param* p : replica_.params_and_buffers()) comm_.broadcast(p->value, 0);
     Tensor shared = Tensor::from<int64_t>({static_cast<int64_t>(seed)}, {1});
@@ -103,12 +89,8 @@ class Ddp : public Mode {
   Work shared_;       // the last of these that only the GPU waited for
   Tape::Hook ready_;  // gives gradients to the exchange
   std::optional<StepGraph> graph_;
-  struct Stall {
-    gpu::Moment begin, end;
-  };
-  bool gpu_waits_ = false;    // and not the host
-  std::deque<Stall> stalls_;  // of the last two steps, where it does
-  double host_waited_ = 0;    // in the last one, where it does not
+  bool gpu_waits_ = false;  // and not the host
+  StepClock clock_;
 };
 
 }  // namespace

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <exception>
+#include <numeric>
 #include <optional>
 
-#include "core/clock.h"
 #include "core/error.h"
 #include "parallel/batch.h"
 #include "parallel/first_failure.h"
@@ -159,35 +159,40 @@ class Staged : public Mode {
     }
   }
 
-  struct Outcome {
-    double loss = 0, ended = 0, exposed = 0;
-  };
-
   double run(const Batch& mine, int micro_batches) {
-    const Clock::time_point start = Clock::now();
-    std::vector<Outcome> outcomes(stages_.size());
+    std::vector<double> losses(stages_.size());
     for_each_stage([&](size_t i) {
-      outcomes[i] = run_stage(i, mine, micro_batches);
-      outcomes[i].ended = seconds_since(start);
+      stages_[i]->clock().begin();
+      losses[i] = run_stage(i, mine, micro_batches);
+      stages_[i]->clock().end();
     });
-    double loss = 0;
-    for (const Outcome& outcome : outcomes) loss += outcome.loss;
-    if (shape().stage > 1) {
-      Tensor sum = Tensor::from<double>({loss}, {1});
-      mesh_->stage().all_reduce(sum);
-      loss = sum.item();
-    }
-    tell(outcomes, seconds_since(start), micro_batches);
+    std::vector<DeviceTimes> times;
+    for (const auto& stage : stages_) times.push_back(stage->clock().times());
+    double loss = std::accumulate(losses.begin(), losses.end(), 0.0);
+    double whole = std::ranges::max(times, {}, &DeviceTimes::whole).whole;
+    if (shape().stage > 1) share(loss, whole);
+    tell(times, whole, micro_batches);
     return loss;
   }
 
-  Outcome run_stage(size_t i, const Batch& mine, int micro_batches) {
-    if (syncs_.empty()) return {.loss = stages_[i]->step(mine, micro_batches, {})};
+  double run_stage(size_t i, const Batch& mine, int micro_batches) {
+    if (syncs_.empty()) return stages_[i]->step(mine, micro_batches, {});
     const auto ready = [&](Param& p) { syncs_[i]->ready(p); };
     const double loss = stages_[i]->step(mine, micro_batches, ready);
-    const Clock::time_point start = Clock::now();
-    const double sum = syncs_[i]->finish(Tensor::full({1}, loss, Dtype::f64)).value();
-    return {.loss = sum, .exposed = seconds_since(start)};
+    const auto scope = stages_[i]->clock().exchanging();
+    return syncs_[i]->finish(Tensor::full({1}, loss, Dtype::f64)).value();
+  }
+
+  // Over the ranks of this replica: the sum of their losses, the longest of their steps.
+  void share(double& loss, double& whole) {
+    std::vector<double> values(1 + static_cast<size_t>(shape().stage));
+    values[0] = loss;
+    values[1 + static_cast<size_t>(at().stage)] = whole;
+    const Tensor sum = Tensor::from(values, {std::ssize(values)});
+    mesh_->stage().all_reduce(sum);
+    const auto all = sum.values<double>();
+    loss = all[0];
+    whole = std::ranges::max(all.subspan(1));
   }
 
   // The stage that fails first is the one that is reported; the others are woken.
@@ -211,17 +216,18 @@ class Staged : public Mode {
     if (mesh_) mesh_->abort(why);
   }
 
-  // Waiting for neighbours, and for the others to end: other ranks, where a rank is one stage.
-  void tell(const std::vector<Outcome>& outcomes, double seconds, int micro_batches) {
+  // What a stage does neither in its own work nor in an exchange is waiting for the others: those
+  // of other ranks, where a rank is one stage.
+  void tell(const std::vector<DeviceTimes>& times, double whole, int micro_batches) {
     report_ = {.theoretical_bubble = theoretical_bubble(schedule_, stage_count(), micro_batches)};
-    for (size_t i = 0; i < stages_.size(); ++i) {
-      const double idle = stages_[i]->waited_seconds() + seconds - outcomes[i].ended;
-      report_.bubble += idle / seconds / static_cast<double>(stages_.size());
+    double idle = 0;
+    for (const DeviceTimes& t : times) {
+      idle += std::max(0.0, whole - t.work - t.exchange) / static_cast<double>(times.size());
       report_.exposed_communication_seconds =
-          std::max(report_.exposed_communication_seconds, outcomes[i].exposed);
+          std::max(report_.exposed_communication_seconds, t.exchange);
     }
-    report_.waited_seconds =
-        report_.exposed_communication_seconds + (shape().stage > 1 ? report_.bubble * seconds : 0);
+    if (whole > 0) report_.bubble = idle / whole;
+    report_.waited_seconds = report_.exposed_communication_seconds + (shape().stage > 1 ? idle : 0);
   }
 
   // Names and shapes of the other stages' parameters follow from the model.

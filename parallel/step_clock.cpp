@@ -1,0 +1,30 @@
+#include "parallel/step_clock.h"
+
+namespace howmany {
+namespace {
+
+template <typename Spans>
+double sum(const Spans& spans) {
+  double seconds = 0;
+  for (const auto& span : spans) seconds += span.seconds();
+  return seconds;
+}
+
+}  // namespace
+
+void StepClock::begin() {
+  const DeviceMoment now(device_);
+  steps_.push_back({.whole = {now, now}, .work = {}, .exchange = {}});
+  if (steps_.size() > 2) steps_.pop_front();
+}
+
+void StepClock::end() { steps_.back().whole.end = DeviceMoment(device_); }
+
+DeviceTimes StepClock::times() const {
+  const bool gpu = device_.type == DeviceType::cuda;
+  if (steps_.size() < (gpu ? 2 : 1)) return {};
+  const Step& step = gpu ? steps_.front() : steps_.back();
+  return {step.whole.seconds(), sum(step.work), sum(step.exchange)};
+}
+
+}  // namespace howmany
