@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reports/device_kind.h"
 #include "reports/efficiency.h"
 #include "reports/format.h"
 #include "reports/json.h"
@@ -271,12 +272,6 @@ class Writer {
   const Point* compared_ = nullptr;  // what staying on one was weighed against
 };
 
-std::string noun_of(const Measurement& m) {
-  const auto it = m.parameters.find("device_list");
-  const bool cuda = it != m.parameters.end() && it->second.starts_with("cuda");
-  return cuda ? "GPU" : "CPU device";
-}
-
 double positive(const JsonNode& node) {
   const double value = node.number();
   if (value <= 0) node.fail("expected a number above 0");
@@ -326,7 +321,7 @@ nlohmann::ordered_json case_json(const Advice& advice, const AdviceOptions& opti
 std::vector<Advice> advise(const std::vector<Measurement>& measurements,
                            const AdviceOptions& options) {
   std::vector<Advice> all;
-  std::map<std::string, std::string> nouns;
+  std::map<std::string, std::string> devices;  // all of a model's lists
   for (const Measurement& m : measurements) {
     if (m.suite != "speedup") continue;
     const std::string model = parameter(m, "model");
@@ -336,14 +331,14 @@ std::vector<Advice> advise(const std::vector<Measurement>& measurements,
       it = all.emplace(all.end());
       it->model = model;
     }
-    nouns[model] = noun_of(m);
+    devices[model] += parameter(m, "device_list") + ",";
     it->points.push_back(point_of(m, options.min_efficiency));
   }
   for (Advice& advice : all) {
     std::stable_sort(advice.points.begin(), advice.points.end(),
                      [](const Point& a, const Point& b) { return a.devices < b.devices; });
     mark_best(advice.points, options.min_efficiency);
-    Writer(advice, options, nouns[advice.model]).write();
+    Writer(advice, options, std::string(noun_of(device_kind(devices[advice.model])))).write();
   }
   return all;
 }

@@ -170,19 +170,20 @@ std::vector<std::string> words(int argc, char** argv) {
   return words;
 }
 
-std::string option_hint(const CLI::App& app, const std::vector<std::string>& words) {
+// What CLI11 has left over, said so that one knows what to write instead.
+std::string not_expected(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App& command = *app.get_subcommands().front();
   std::vector<std::string> known;
-  for (const CLI::App* sub : app.get_subcommands()) {
-    for (const CLI::Option* option : sub->get_options()) {
-      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-    }
-  }
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  const std::string see =
+      fmt::format("(howmany {} --help shows what there is)", command.get_name());
   for (const std::string& word : words) {
     const std::string name = word.substr(0, word.find('='));
-    const bool is_known = std::find(known.begin(), known.end(), name) != known.end();
-    if (name.starts_with("--") && !is_known) return did_you_mean(name, known);
+    if (name.starts_with("--") && std::ranges::find(known, name) == known.end())
+      return fmt::format("unknown option {}{} {}", name, did_you_mean(name, known), see);
   }
-  return "";
+  return fmt::format("\"{}\" is not expected there {}", command.remaining().front(), see);
 }
 
 int run(int argc, char** argv) {
@@ -232,8 +233,10 @@ int run(int argc, char** argv) {
     app.parse(reversed);
   } catch (const CLI::Success& success) {
     return app.exit(success);
+  } catch (const CLI::ExtrasError&) {
+    throw InputError(not_expected(app, typed));
   } catch (const CLI::ParseError& error) {
-    throw InputError(error.what() + option_hint(app, typed));
+    throw InputError(error.what());
   }
   return code;
 }

@@ -11,7 +11,8 @@ namespace {
 
 constexpr double kNoticeable = 0.02;  // of a step
 constexpr double kNoticeableLag = 0.05;
-constexpr double kLessMemory = 0.9;  // of what another needs
+constexpr double kLessMemory = 0.9;   // of what another needs
+constexpr double kMuchMemory = 50e6;  // bytes; nothing less is short anywhere
 
 std::string how(const Point& p) {
   return p.backend == "local" ? p.mode : p.mode + " over " + p.backend;
@@ -49,6 +50,7 @@ void add_memory(const std::vector<const Point*>& rows, std::vector<std::string>&
   const auto less = [](const Point* a, const Point* b) { return a->peak_bytes < b->peak_bytes; };
   const Point &least = **std::min_element(rows.begin(), rows.end(), less), &first = *rows.front();
   if (!(least.peak_bytes < kLessMemory * first.peak_bytes)) return;
+  if (first.peak_bytes < kMuchMemory) return;
   notes.push_back(fmt::format(
       "Where memory is short: {} holds {:.2g} GB on a device, {} {:.2g} GB; choose it for a model "
       "that does not fit.",
@@ -61,10 +63,13 @@ void add_stragglers(const std::vector<const Point*>& rows, const std::string& th
   for (const Point* p : rows) {
     const double share = p->straggler_extra_seconds / p->step_seconds;
     if (!(share > kNoticeableLag) || p->straggler != std::trunc(p->straggler)) continue;
+    const bool stages = p->theoretical_bubble > 0;
     notes.push_back(fmt::format(
-        "A straggler: with {} on {} rank {:.0f} works {:.3g} ms longer in a step than the others "
-        "({}), who wait for it.",
-        how(*p), things, p->straggler, 1e3 * p->straggler_extra_seconds, percent(share)));
+        "{}: with {} on {} rank {:.0f} works {:.3g} ms longer in a step than the others ({}), who "
+        "wait for it{}.",
+        stages ? "Uneven stages" : "A straggler", how(*p), things, p->straggler,
+        1e3 * p->straggler_extra_seconds, percent(share),
+        stages ? ": its layers take longer, or its device is slower" : ""));
   }
 }
 

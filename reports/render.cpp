@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "reports/device_kind.h"
 #include "reports/format.h"
 #include "reports/step_parts.h"
 #include "reports/table.h"
@@ -79,6 +80,16 @@ std::string parameter(const Measurement& m, const char* key) {
   return it == m.parameters.end() ? "" : it->second;
 }
 
+// The longest list that the model was measured on.
+std::string devices_of(const Summary& summary, const std::string& model) {
+  std::string longest;
+  for (const Measurement& m : summary.measurements)
+    if (const std::string list = parameter(m, "device_list");
+        parameter(m, "model") == model && list.size() > longest.size())
+      longest = list;
+  return longest;
+}
+
 // What was measured, so that the table can be read without the command line.
 std::string caption(const Summary& summary, const Advice& advice) {
   const Measurement* m = first_of(summary, advice.model);
@@ -93,7 +104,11 @@ std::string caption(const Summary& summary, const Advice& advice) {
 
 std::string devices_note(const Summary& summary, const Advice& advice) {
   const Measurement* m = first_of(summary, advice.model);
-  if (m == nullptr || parameter(*m, "device_list").starts_with("cuda")) return "";
+  const std::string devices = devices_of(summary, advice.model);
+  if (device_kind(devices) == DeviceKind::kMixed)
+    return fmt::format(
+        "{} are not alike: speedup and efficiency are against the first of them alone.", devices);
+  if (m == nullptr || device_kind(devices) == DeviceKind::kGpu) return "";
   return fmt::format(
       "A device here is {} CPU core(s): this tells how this machine's cores scale, not how GPUs "
       "would.",
@@ -102,8 +117,7 @@ std::string devices_note(const Summary& summary, const Advice& advice) {
 
 // One line for a job script, only where it follows from what was measured.
 std::string job_line(const Summary& summary, const Advice& advice) {
-  const Measurement* m = first_of(summary, advice.model);
-  const bool gpus = m != nullptr && parameter(*m, "device_list").starts_with("cuda");
+  const bool gpus = device_kind(devices_of(summary, advice.model)) == DeviceKind::kGpu;
   if (!gpus || !advice.recommended || !advice.certain) return "";
   return fmt::format("#SBATCH --nodes=1 --gpus-per-node={}\n", *advice.recommended);
 }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "reports/command.h"
+#include "reports/device_kind.h"
 #include "reports/machine.h"
 #include "reports/suggest.h"
 
@@ -131,7 +132,8 @@ struct Choice {
 // The best of what works here: nccl for GPUs, else gloo, which needs no launcher, else mpi; local
 // is always there. What was passed over is part of the reason.
 Choice choose_backend(const Machine& machine, const Request& request) {
-  const bool cuda = request.devices[0].starts_with("cuda");
+  const auto kind = device_kind(fmt::format("{}", fmt::join(request.devices, ",")));
+  const bool cuda = kind == DeviceKind::kGpu;
   std::vector<std::string> passed;
   if (!cuda) passed.push_back("nccl is for GPUs");
   for (const std::string name : {"nccl", "gloo", "mpi", "local"}) {

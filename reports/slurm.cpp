@@ -1,10 +1,12 @@
 #include "reports/slurm.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "reports/device_kind.h"
 #include "reports/json.h"
 #include "reports/plan.h"
 
@@ -50,7 +52,10 @@ Job job_of(const Request& request, const Advice& advice) {
                                      [&](const Workload& w) { return w.model == advice.model; });
   if (workload == request.workloads.end()) throw InputError("the model is not in the request");
   Job job{request, advice, *workload};
-  job.cuda = request.devices.at(0).starts_with("cuda");
+  const DeviceKind kind = device_kind(fmt::format("{}", fmt::join(request.devices, ",")));
+  if (kind == DeviceKind::kMixed)
+    throw InputError("no job script: a job asks for GPUs or for cores, and the devices are both");
+  job.cuda = kind == DeviceKind::kGpu;
   job.devices = *advice.recommended;
   // Without another process to talk to, one task drives all devices.
   job.tasks = advice.backend == "local" ? 1 : job.devices;

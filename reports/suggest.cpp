@@ -36,7 +36,9 @@ std::string nearest(std::string_view name, const std::vector<std::string>& known
       best = candidate;
     }
   }
-  return best;
+  const auto goes_on = [&](const std::string& k) { return k.starts_with(name); };
+  const auto longer = std::ranges::find_if(known, goes_on);
+  return best.empty() && name.size() > 2 && longer != known.end() ? *longer : best;
 }
 
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& known) {

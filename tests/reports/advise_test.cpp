@@ -71,6 +71,14 @@ Measurement& of(std::vector<Measurement>& all, const char* mode, const char* dev
   throw std::runtime_error("no such measurement");
 }
 
+TEST(Advise, CallsDevicesWhatTheyAre) {
+  for (const auto& [second, word] : {std::pair("cuda:1", "2 GPUs"), {"cpu:0", "2 devices"}}) {
+    Plan plan = plan_for({1, 2});
+    plan.request.devices[1] = second;
+    EXPECT_THAT(advice_on(plan, results_of(plan, amdahl(0.01), 0)).because, HasSubstr(word));
+  }
+}
+
 TEST(Advise, FindsTheLargestNumberOnCurvesWithoutNoise) {
   const Plan plan = plan_for({1, 2, 3, 4, 8, 16, 32, 64});
   for (double serial : {0.0, 0.003, 0.01, 0.03, 0.07, 0.1, 0.2, 0.24, 0.3, 0.9}) {

@@ -122,7 +122,9 @@ class Refusal(Fake):
         self.refused(["did you mean ddp?"], "gpus", "--mode", "dpd", "--out", self.out)
         self.refused(["did you mean gloo?"], "gpus", "--backend", "glo", "--out", self.out)
         self.refused(["did you mean gpus?"], "gpu")
-        self.refused(["did you mean --rounds?"], "gpus", "--round", "3")
+        self.refused(["unknown option --round; did you mean --rounds?"], "gpus", "--round", "3")
+        self.refused(["unknown option --batch; did you mean --batch-per-device?"], "gpus", "--batch", "3")
+        self.refused(['"cpu:0" is not expected there', "howmany gpus --help"], "gpus", "cpu:0", "cpu:1")
         self.refused(["did you mean quick?"], "run", "--preset", "quik")
         self.assertFalse(self.out.exists())
 

@@ -55,6 +55,17 @@ TEST(ModeNotes, NameARankThatTheOthersWaitFor) {
                   "step than the others (35 %), who wait for it."));
 }
 
+TEST(ModeNotes, CallNoRankSlowWhoseLayersTakeLonger) {
+  Point pipeline = point("pipeline", 0.7, 2);
+  pipeline.theoretical_bubble = 0.11;
+  pipeline.straggler = 0;
+  pipeline.straggler_extra_seconds = 0.035;
+  EXPECT_THAT(mode_notes({pipeline}, 2, "2 GPUs"),
+              ElementsAre("Uneven stages: with pipeline on 2 GPUs rank 0 works 35 ms longer in a "
+                          "step than the others (35 %), who wait for it: its layers take longer, "
+                          "or its device is slower."));
+}
+
 TEST(ModeNotes, NameNoStragglerByNoiseNorWhenRoundsDisagree) {
   Point even = point("ddp", 0.7, 2), unsure = even, untold = even;
   even.straggler_extra_seconds = 0.004;
@@ -65,7 +76,8 @@ TEST(ModeNotes, NameNoStragglerByNoiseNorWhenRoundsDisagree) {
     EXPECT_THAT(mode_notes({p}, 2, "2 GPUs"), IsEmpty());
 }
 
-TEST(ModeNotes, SaysNothingOfMemoryThatWasNotTold) {
+TEST(ModeNotes, SaysNothingOfMemoryThatWasNotToldOrIsLittle) {
+  EXPECT_EQ(mode_notes({point("a", 0.9, 0.02), point("b", 0.8, 0.001)}, 2, "2 GPUs").size(), 1u);
   EXPECT_EQ(mode_notes({point("a", 0.9, std::nan("")), point("b", 0.8, std::nan(""))}, 2, "2 GPUs")
                 .size(),
             1u);

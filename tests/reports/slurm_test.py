@@ -37,6 +37,11 @@ class JobScript(Fake):
         self.assertIn("#SBATCH --gpus=4\n", script)
         self.assertIn("#SBATCH --ntasks=4\n", script)
 
+    def test_a_mix_of_devices_is_no_job(self):
+        done = self.howmany("gpus", "--devices", "cuda:0,cpu:0", "--emit", "slurm", "--out", self.out, FAKE_GPUS="1")
+        self.assertEqual(done.out, "")
+        self.assertIn("the devices are both", done.err)
+
     def test_one_task_drives_all_devices_without_processes(self):
         script = self.script("--devices", "cpu:0,cpu:1", mode="data_parallel")
         self.assertIn("#SBATCH --ntasks=1\n#SBATCH --cpus-per-task=2\n", script)

@@ -76,6 +76,8 @@ TEST(Suggest, FindsTheNearestOrNothing) {
   EXPECT_EQ(nearest("data-parallel", known), "data_parallel");
   EXPECT_EQ(nearest("singel", known), "single");
   EXPECT_EQ(nearest("pipeline", known), "");
+  EXPECT_EQ(nearest("data", known), "data_parallel");
+  EXPECT_EQ(nearest("da", known), "");
   EXPECT_EQ(did_you_mean("xyz", known), "");
 }
 
