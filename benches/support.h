@@ -42,6 +42,10 @@ struct Samples {
 Samples time_iterations(Comm& comm, const TimingOptions& options,
                         const std::function<void()>& body);
 
+// The same for one thread, of what one() tells by a clock of its own. The budget is the host's
+// time.
+Samples sample(const TimingOptions& options, const std::function<double()>& one);
+
 // As time_iterations, of steps that a GPU works through behind the host, which is at most one step
 // ahead of it: a step lasts from the end of the one before to its own, by the GPU's clock, whatever
 // it did meanwhile. Collective.

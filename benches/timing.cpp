@@ -55,26 +55,43 @@ void check(const TimingOptions& options) {
              "[time] iterations between {} and {}", options.min_iterations, options.max_iterations);
 }
 
-}  // namespace
-
-Samples time_iterations(Comm& comm, const TimingOptions& options,
-                        const std::function<void()>& body) {
+// spent() tells of the budget what is gone.
+Samples collect(const TimingOptions& options, const std::function<double()>& one,
+                const std::function<double(const Samples&)>& spent) {
   check(options);
-  for (int i = 0; i < options.warmup_iterations; ++i) time_once(comm, body);
+  for (int i = 0; i < options.warmup_iterations; ++i) one();
   Samples samples;
-  double spent = 0;
   size_t next_look = 6;
   for (int i = 0; i < options.max_iterations; ++i) {
-    samples.seconds.push_back(time_once(comm, body));
-    spent += samples.seconds.back();
+    samples.seconds.push_back(one());
     if (i + 1 < options.min_iterations) continue;
     if (samples.seconds.size() >= next_look) {
       samples.converged = tight(samples.seconds, options.target_half_width);
       next_look = next_after(samples.seconds.size());
     }
-    if (samples.converged || spent >= options.budget_seconds) break;
+    if (samples.converged || spent(samples) >= options.budget_seconds) break;
   }
   return samples;
+}
+
+}  // namespace
+
+// Every rank has to see the same time gone.
+Samples time_iterations(Comm& comm, const TimingOptions& options,
+                        const std::function<void()>& body) {
+  double sum = 0;
+  size_t summed = 0;
+  return collect(
+      options, [&] { return time_once(comm, body); },
+      [&](const Samples& samples) {
+        while (summed < samples.seconds.size()) sum += samples.seconds[summed++];
+        return sum;
+      });
+}
+
+Samples sample(const TimingOptions& options, const std::function<double()>& one) {
+  const Clock::time_point start = Clock::now();
+  return collect(options, one, [&](const Samples&) { return seconds_since(start); });
 }
 
 Samples time_on_gpu(Comm& comm, const TimingOptions& options, int gpu,

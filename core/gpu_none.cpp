@@ -1,5 +1,6 @@
 #include "core/error.h"
 #include "core/gpu.h"
+#include "core/gpu_copies.h"
 #include "core/gpu_images.h"
 
 namespace howmany::gpu {
@@ -44,6 +45,16 @@ Stream::~Stream() = default;
 void Stream::copy_in(void*, const void*, int64_t) { refuse(); }
 std::shared_ptr<void> Stream::mark() const { refuse(); }
 void Stream::finish() const { refuse(); }
+
+HostBlock::HostBlock(HostMemory kind, int64_t, int index) : kind_(kind), index_(index) { refuse(); }
+HostBlock::~HostBlock() = default;
+bool can_reach(int, int) { refuse(); }
+struct Copier::Streams {};
+Copier::Copier(int index) : index_(index) { refuse(); }
+Copier::~Copier() = default;
+void Copier::copy(const Copy&) { refuse(); }
+double Copier::seconds_alone(const Copy&) { refuse(); }
+double Copier::seconds_together(const Copy&, int, const Copy*) { refuse(); }
 
 std::string no_image_decoder(int) { return unavailable(); }
 struct ImageDecoder::Lane {};

@@ -118,9 +118,23 @@ class Transfer(Measured):
         for row in rows:
             self.assertNotIn("error_occurred", row, row)
             self.assertTrue("skipped" in row or row["median_s"] > 0, row)
-        self.assertIn("no cuda devices",
-                      next(r for r in rows if "host_to_device" in r["name"])["label"])
+        self.assertIn("pinned memory serves GPUs",
+                      next(r for r in rows if "host_to_device/memory:pinned" in r["name"])["label"])
         self.assertTrue(all(min(line["seconds"]) > 0 for line in lines))
+
+    def test_slices_of_the_cores_are_devices(self):
+        rows, _ = self.measure("--min-bytes", 1 << 20, "--max-bytes", 1 << 20, "--budget-seconds", 0.5, "--devices",
+                               "cpu:0,cpu:1", "--benchmark_filter=device", program="transfer_bench")
+        rates = {row["name"]: row["bytes_per_s"] for row in rows if "bytes_per_s" in row}
+        for name in ("host_to_device/bytes:1048576/device:cpu:1/how:sync/memory:pageable",
+                     "device_to_host/bytes:1048576/device:cpu:0/how:sync/memory:pageable",
+                     "device_to_device/bytes:1048576/from:cpu:1/path:memory/to:cpu:0"):
+            self.assertGreater(rates[f"transfer/{name}"], 0)
+
+    def test_devices_that_cannot_be_copied_to_are_refused(self):
+        for devices, words in (("cpu:0,cuda:0", "not both"), ("cpu:77", "--devices cpu:77: there are"),
+                               ("cuda:77", "--devices cuda:77: there are")):
+            self.assert_refused(bench("--devices", devices, program="transfer_bench"), words)
 
     def test_several_copies_of_it_are_refused(self):
         done = bench("--ceilings", program="transfer_bench", RANK="0", WORLD_SIZE="2", LOCAL_RANK="0",

@@ -367,10 +367,34 @@ cudaError_t cudaMallocHost(void** block, size_t bytes) {
   fake::pinned()[*block = std::malloc(bytes)] = bytes;
   return cudaSuccess;
 }
+cudaError_t cudaHostAlloc(void** block, size_t bytes, unsigned) {
+  return cudaMallocHost(block, bytes);
+}
 cudaError_t cudaFreeHost(void* block) {
   const std::lock_guard lock(fake::arena().mutex);
   fake::pinned().erase(block);
   return std::free(block), cudaSuccess;
+}
+cudaError_t cudaHostRegister(void* block, size_t bytes, unsigned) {
+  const std::lock_guard lock(fake::arena().mutex);
+  const bool fresh = fake::pinned().emplace(block, bytes).second;
+  return fresh ? cudaSuccess : fake::fail(cudaErrorHostMemoryAlreadyRegistered);
+}
+cudaError_t cudaHostUnregister(void* block) {
+  const std::lock_guard lock(fake::arena().mutex);
+  const bool was = fake::pinned().erase(block) > 0;
+  return was ? cudaSuccess : fake::fail(cudaErrorHostMemoryNotRegistered);
+}
+// On a thread of the runtime's own, which it has to itself.
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void* with) {
+  if (const cudaError_t error = fake::refuse(fake::of(stream)); error != cudaSuccess) return error;
+  auto over = std::make_shared<std::atomic<bool>>(false);
+  auto started = std::make_shared<bool>(false);
+  fake::of(stream).ask([=] {
+    if (!std::exchange(*started, true)) std::thread([=] { call(with), *over = true; }).detach();
+    return over->load();
+  });
+  return fake::of(stream).idle(), cudaSuccess;
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,

@@ -1,0 +1,31 @@
+// What transfer_bench measures: copies of host memory by size and threads, many small ones, between
+// NUMA nodes, loopback TCP, to and from devices and between them, and the transfers of one training
+// step. What cannot be measured here is a case that is skipped, with the reason.
+#pragma once
+
+#include <map>
+
+#include "benches/support.h"
+#include "core/device.h"
+
+namespace howmany::benches {
+
+struct TransferFlags {
+  int64_t min_bytes = 64, max_bytes = 256 << 20;
+  std::vector<Device> devices = {};  // of one type, at least one
+  std::vector<std::string> models = {};
+  int64_t batch = 0;
+  bool ceilings = false;  // only what limits communication
+};
+
+struct TransferCase {
+  std::string name;
+  std::map<std::string, std::string> parameters;  // "kind" among them
+  double bytes = 0;
+  std::function<Samples(const TimingOptions&)> measure;
+  std::string skipped = "";
+};
+
+std::vector<TransferCase> transfer_cases(const TransferFlags& flags);
+
+}  // namespace howmany::benches
