@@ -19,13 +19,6 @@ namespace {
 constexpr double kBucket = 25 << 20;  // what ddp sends at once, unless told
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-CurvePoint point_of(const Measurement& m) {
-  const Metric& seconds = m.metrics.at("median_s");
-  CurvePoint point{number_of(m, "bytes"), seconds.value};
-  if (seconds.low && seconds.high) point.interval = Interval{*seconds.low, *seconds.high};
-  return point;
-}
-
 Contest& contest_of(std::vector<Contest>& contests, const Measurement& m) {
   const std::string op = op_of(m), dtype = parameter_of(m, "dtype");
   const int devices = static_cast<int>(number_of(m, "devices"));

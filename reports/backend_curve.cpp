@@ -99,16 +99,16 @@ double crossing(const CurvePoint& a0, const CurvePoint& a1, const CurvePoint& b0
   return std::exp(std::lerp(std::log(a0.bytes), std::log(a1.bytes), at));
 }
 
-const CurvePoint* at_size(const Curve& curve, double bytes) {
-  const auto found = std::ranges::find(curve, bytes, &CurvePoint::bytes);
-  return found == curve.end() ? nullptr : &*found;
-}
-
 bool apart(const CurvePoint& fast, const CurvePoint& slow) {
   return fast.interval && slow.interval && fast.interval->high < slow.interval->low;
 }
 
 }  // namespace
+
+const CurvePoint* at_size(const Curve& curve, double bytes) {
+  const auto found = std::ranges::find(curve, bytes, &CurvePoint::bytes);
+  return found == curve.end() ? nullptr : &*found;
+}
 
 double AlphaBeta::predict(double bytes) const {
   for (const Piece& piece : pieces)
@@ -143,6 +143,16 @@ AlphaBeta fit_alpha_beta(const Curve& curve) {
   fit.error = median_error(fit, kept);
   if (!held.empty()) fit.held_back_error = median_error(fit, held);
   return fit;
+}
+
+std::optional<double> latency_below(const AlphaBeta& fit) {
+  if (fit.latency() <= 0) return {};
+  for (const AlphaBeta::Piece& piece : fit.pieces) {
+    if (piece.seconds_per_byte <= 0) continue;
+    const double twice = (2 * fit.latency() - piece.latency) / piece.seconds_per_byte;
+    if (twice <= piece.to) return std::max(twice, piece.from);
+  }
+  return {};
 }
 
 std::vector<BestRange> best_ranges(const std::vector<NamedCurve>& curves) {

@@ -20,6 +20,8 @@ struct CurvePoint {
 };
 using Curve = std::vector<CurvePoint>;  // by bytes, each size once
 
+const CurvePoint* at_size(const Curve& curve, double bytes);  // nullptr: not measured
+
 struct AlphaBeta {
   struct Piece {
     double from = 0, to = 0;  // bytes; the pieces meet
@@ -38,6 +40,9 @@ struct AlphaBeta {
 // Sizes that are no power of two are kept out of the fit and judge it, when two or more are left.
 // Throws std::invalid_argument for no point or a time that is not above 0.
 AlphaBeta fit_alpha_beta(const Curve& curve);
+// Bytes: what is smaller takes half its time or more to start. Nothing where no size takes twice as
+// long as starting.
+std::optional<double> latency_below(const AlphaBeta& fit);
 
 // From this size on (up to the next range) this backend is the fastest.
 struct BestRange {

@@ -135,7 +135,8 @@ std::string render_suites(const Summary& summary, bool color) {
   const std::vector<Measurement>& all = summary.measurements;
   if (holds("backend"))
     return render_backend(advise_backend(all, gpu_of(summary.context)), all, color);
-  if (holds("transfer")) return render_transfer(advise_transfer(all), all, color);
+  if (holds("transfer"))
+    return render_transfer(advise_transfer(all, gpu_of(summary.context)), all, color);
   return "";
 }
 

@@ -17,11 +17,6 @@ namespace {
 constexpr double kWorthAThread = 1.1;  // more threads must bring this much
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-bool usable(const Measurement& m, const std::string& kind) {
-  return m.suite == "transfer" && m.name == kind && !has_failed(m) &&
-         std::isfinite(value_of(m, "median_s"));
-}
-
 CopyCurve& curve_of(std::vector<CopyCurve>& curves, int threads) {
   for (CopyCurve& c : curves)
     if (c.threads == threads) return c;
@@ -32,11 +27,8 @@ CopyCurve& curve_of(std::vector<CopyCurve>& curves, int threads) {
 std::vector<CopyCurve> copies_of(const std::vector<Measurement>& measurements) {
   std::vector<CopyCurve> all;
   for (const Measurement& m : measurements) {
-    if (!usable(m, "copy")) continue;
-    const Metric& seconds = m.metrics.at("median_s");
-    CurvePoint point{number_of(m, "bytes"), seconds.value};
-    if (seconds.low && seconds.high) point.interval = Interval{*seconds.low, *seconds.high};
-    curve_of(all, static_cast<int>(number_of(m, "threads"))).curve.push_back(point);
+    if (!is_timed_transfer(m, "copy")) continue;
+    curve_of(all, static_cast<int>(number_of(m, "threads"))).curve.push_back(point_of(m));
   }
   std::ranges::sort(all, {}, &CopyCurve::threads);
   for (CopyCurve& c : all) {
@@ -50,28 +42,22 @@ std::vector<CopyCurve> copies_of(const std::vector<Measurement>& measurements) {
   return all;
 }
 
-// Where the time to start equals the time to move, by the line through the small sizes.
-std::optional<double> latency_below(const CopyCurve& copies) {
-  const AlphaBeta::Piece& first = copies.fit.pieces.front();
-  if (first.seconds_per_byte <= 0 || first.latency <= 0) return {};
-  return std::min(first.latency / first.seconds_per_byte, first.to);
+StepTime& step_of(std::vector<StepTime>& steps, const Measurement& m) {
+  const std::string model = parameter_of(m, "model"), device = parameter_of(m, "device");
+  for (StepTime& s : steps)
+    if (s.model == model && s.device == device) return s;
+  steps.push_back({.model = model,
+                   .device = device,
+                   .batch = static_cast<int64_t>(number_of(m, "batch")),
+                   .parts = {}});
+  return steps.back();
 }
 
 std::vector<StepTime> steps_of(const std::vector<Measurement>& measurements) {
   std::vector<StepTime> steps;
-  for (const Measurement& m : measurements) {
-    if (!usable(m, "step")) continue;
-    const std::string model = parameter_of(m, "model"), part = parameter_of(m, "part");
-    auto step = std::ranges::find(steps, model, &StepTime::model);
-    if (step == steps.end()) {
-      steps.push_back({model, static_cast<int64_t>(number_of(m, "batch")), kNaN, kNaN, kNaN});
-      step = steps.end() - 1;
-    }
-    const double seconds = value_of(m, "median_s");
-    (part == "batch_in"   ? step->batch_in
-     : part == "loss_out" ? step->loss_out
-                          : step->whole) = seconds;
-  }
+  for (const Measurement& m : measurements)
+    if (is_timed_transfer(m, "step"))
+      step_of(steps, m).parts[parameter_of(m, "part")] = point_of(m);
   return steps;
 }
 
@@ -96,18 +82,19 @@ void recommend_threads(TransferAdvice& advice) {
 }
 
 void add_latency(TransferAdvice& advice) {
-  advice.latency_below = latency_below(advice.copies.front());
+  advice.latency_below = latency_below(advice.copies.front().fit);
   if (!advice.latency_below) return;
   advice.notes.push_back(fmt::format(
-      "Below {} a copy is latency ({} to start); above it is bandwidth.",
-      format_bytes(*advice.latency_below), format_seconds(advice.copies.front().fit.latency())));
+      "Below {} a copy{} is latency ({} to start); above it is bandwidth.",
+      format_bytes(*advice.latency_below), advice.gpus.lines.empty() ? "" : " of host memory",
+      format_seconds(advice.copies.front().fit.latency())));
 }
 
 // Many small copies against the fastest way to move as many bytes.
 void add_batching(TransferAdvice& advice, const std::vector<Measurement>& measurements) {
   const Measurement *smallest = nullptr, *largest = nullptr;
   for (const Measurement& m : measurements) {
-    if (!usable(m, "small_copies")) continue;
+    if (!is_timed_transfer(m, "small_copies")) continue;
     if (!smallest || number_of(m, "bytes") < number_of(*smallest, "bytes")) smallest = &m;
     if (!largest || number_of(m, "bytes") > number_of(*largest, "bytes")) largest = &m;
   }
@@ -119,23 +106,63 @@ void add_batching(TransferAdvice& advice, const std::vector<Measurement>& measur
                   format_bytes(number_of(*largest, "bytes"))));
 }
 
-void add_steps(TransferAdvice& advice) {
+// What pinning the batch would save; nothing where that was not measured.
+std::string saved_by_pinning(const StepTime& s) {
+  const double pageable = s.seconds("batch_in"), pinned = s.seconds("batch_in_pinned");
+  const double whole = s.seconds("whole");
+  if (!std::isfinite(pageable) || !std::isfinite(pinned)) return "";
+  const bool noise = within_noise(s.parts.at("batch_in"), s.parts.at("batch_in_pinned"));
+  return fmt::format(
+      "pin_memory saves {}{} (a batch takes {} to get in from pageable memory, {} from pinned).",
+      noise               ? "nothing beyond noise"
+      : pinned < pageable ? format_seconds(pageable - pinned)
+                          : "nothing",
+      std::isfinite(whole) ? fmt::format(" of the {} step", format_seconds(whole)) : " of a step",
+      format_seconds(pageable), format_seconds(pinned));
+}
+
+std::string share_of_moving(const StepTime& s) {
+  const double in = s.seconds("batch_in"), out = s.seconds("loss_out"), whole = s.seconds("whole");
+  if (!std::isfinite((in + out) / whole)) return "";
+  return fmt::format(
+      "moving a batch in takes {} and the loss out {}, {:.2g} % of the {} step: no way of copying "
+      "can save more.",
+      format_seconds(in), format_seconds(out), 100 * (in + out) / whole, format_seconds(whole));
+}
+
+void add_steps(TransferAdvice& advice, bool on_gpus) {
   for (const StepTime& s : advice.steps) {
-    if (!std::isfinite(s.share())) continue;
-    advice.notes.push_back(fmt::format(
-        "{}, batch {}: moving a batch in takes {} and the loss out {}, {:.2g} % of the {} step: no "
-        "way of copying can save more.",
-        s.model, s.batch, format_seconds(s.batch_in), format_seconds(s.loss_out), 100 * s.share(),
-        format_seconds(s.whole)));
+    if (s.on_gpu() != on_gpus) continue;
+    const std::string pinning = saved_by_pinning(s);
+    const std::string what = pinning.empty() ? share_of_moving(s) : pinning;
+    if (!what.empty())
+      advice.notes.push_back(fmt::format("{}, batch {}{}: {}", s.model, s.batch,
+                                         on_gpus ? " on " + s.device : "", what));
   }
+}
+
+// The answer is about the GPUs where there are some, and about threads beside it.
+void lead_with_gpus(TransferAdvice& advice) {
+  const auto pinning = pinning_in_words(advice.gpus);
+  add_steps(advice, true);
+  const std::vector<std::string> notes = notes_of(advice.gpus);
+  advice.notes.insert(advice.notes.end(), notes.begin(), notes.end());
+  if (!pinning) return;
+  if (!advice.copies.empty()) advice.notes.push_back(advice.because);
+  advice.because = *pinning;
 }
 
 void add_others(TransferAdvice& advice, const std::vector<Measurement>& measurements) {
   std::set<std::string> told;
   for (const Measurement& m : measurements) {
     if (m.suite != "transfer") continue;
-    if (usable(m, "loopback_tcp") && number_of(m, "bytes") >= 1 << 20)
+    if (is_timed_transfer(m, "loopback_tcp") && number_of(m, "bytes") >= 1 << 20)
       advice.loopback_bytes_per_s = value_of(m, "bytes_per_s");
+    if (const double ratio = value_of(m, "of_bare"); std::isfinite(ratio))
+      advice.notes.push_back(
+          fmt::format("The copy to the {} measured takes {:.3f} of the time of a bare "
+                      "cudaMemcpyAsync loop.",
+                      m.name == "fidelity/to_host" ? "host" : "device", ratio));
     if (const double ratio = value_of(m, "of_memcpy"); std::isfinite(ratio))
       advice.notes.push_back(fmt::format(
           "The copy measured takes {:.3f} of the time of the C library's memcpy.", ratio));
@@ -150,19 +177,21 @@ void add_others(TransferAdvice& advice, const std::vector<Measurement>& measurem
 
 }  // namespace
 
-TransferAdvice advise_transfer(const std::vector<Measurement>& measurements) {
+TransferAdvice advise_transfer(const std::vector<Measurement>& measurements,
+                               const std::string& gpu) {
   TransferAdvice advice;
   advice.loopback_bytes_per_s = kNaN;
   advice.copies = copies_of(measurements);
   advice.steps = steps_of(measurements);
-  if (advice.copies.empty()) {
+  advice.gpus = gpu_copies_of(measurements, gpu);
+  if (advice.copies.empty())
     advice.because = "There is no answer, because no copy was measured.";
-  } else {
+  else
     recommend_threads(advice);
-    add_latency(advice);
-  }
+  lead_with_gpus(advice);
+  if (!advice.copies.empty()) add_latency(advice);
   add_batching(advice, measurements);
-  add_steps(advice);
+  add_steps(advice, false);
   add_others(advice, measurements);
   return advice;
 }
@@ -190,16 +219,20 @@ nlohmann::ordered_json to_json(const TransferAdvice& advice,
                     {"best_at_bytes", c.best_at}});
   for (const StepTime& s : advice.steps)
     steps.push_back({{"model", s.model},
+                     {"device", s.device.empty() ? "cpu:0" : s.device},
                      {"batch", s.batch},
-                     {"batch_in_s", finite_or_null(s.batch_in)},
-                     {"loss_out_s", finite_or_null(s.loss_out)},
-                     {"step_s", finite_or_null(s.whole)}});
+                     {"batch_in_s", finite_or_null(s.seconds("batch_in"))},
+                     {"batch_in_pinned_s", finite_or_null(s.seconds("batch_in_pinned"))},
+                     {"loss_out_s", finite_or_null(s.seconds("loss_out"))},
+                     {"step_s", finite_or_null(s.seconds("whole"))}});
   return {{"recommended", advice.recommended ? Json(*advice.recommended) : Json(nullptr)},
           {"because", advice.because},
           {"notes", advice.notes},
           {"latency_below_bytes", finite_or_null(advice.latency_below.value_or(kNaN))},
           {"loopback_tcp_bytes_per_s", finite_or_null(advice.loopback_bytes_per_s)},
           {"fits", fits},
+          {"devices", devices_json(advice.gpus)},
+          {"verdicts", verdicts_json(advice.gpus)},
           {"steps", steps},
           {"skipped", skipped},
           {"table", table}};

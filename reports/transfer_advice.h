@@ -1,14 +1,18 @@
 // From measured copies to sentences: from which size on a copy is bandwidth rather than latency,
-// what more threads and larger batches bring, and what one training step spends on moving data.
+// what pinned memory, more threads and larger batches bring, and what one training step spends on
+// moving data.
 // Values only; not tied to any thread.
 #pragma once
 
+#include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "reports/backend_curve.h"
 #include "reports/record.h"
+#include "reports/transfer_gpu.h"
 
 namespace howmany {
 
@@ -21,10 +25,15 @@ struct CopyCurve {
 };
 
 struct StepTime {
-  std::string model;
+  std::string model, device;
   int64_t batch = 0;
-  double batch_in = 0, loss_out = 0, whole = 0;  // seconds
-  double share() const { return (batch_in + loss_out) / whole; }
+  std::map<std::string, CurvePoint> parts;  // "batch_in", "batch_in_pinned", "loss_out", "whole"
+
+  bool on_gpu() const { return device.starts_with("cuda"); }
+  double seconds(const std::string& part) const {  // NaN: not measured
+    const auto found = parts.find(part);
+    return found == parts.end() ? std::numeric_limits<double>::quiet_NaN() : found->second.seconds;
+  }
 };
 
 struct TransferAdvice {
@@ -35,10 +44,13 @@ struct TransferAdvice {
   std::optional<double>
       latency_below;  // bytes: smaller copies take half their time or more to start
   std::vector<StepTime> steps;
+  GpuCopies gpus;
   double loopback_bytes_per_s = 0;
 };
 
-TransferAdvice advise_transfer(const std::vector<Measurement>& measurements);
+// `gpu`: as the driver names it; empty without one.
+TransferAdvice advise_transfer(const std::vector<Measurement>& measurements,
+                               const std::string& gpu = "");
 nlohmann::ordered_json to_json(const TransferAdvice& advice,
                                const std::vector<Measurement>& measurements);
 std::string render_transfer(const TransferAdvice& advice,

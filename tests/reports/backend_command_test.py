@@ -113,6 +113,31 @@ class Transfer(Suites):
         self.assertEqual(sorted(p.name for p in self.out.iterdir()),
                          ["summary.csv", "summary.json", "transfer.json", "transfer.samples.jsonl"])
 
+    def test_says_of_gpus_whether_pinning_pays(self):
+        done = self.howmany("transfer", "--devices", "cuda:0,cuda:1", "--out", self.out,
+                            FAKE_SUITE=json.dumps({"transfer": "gpus"}))
+        self.assertEqual(done.code, 0, done)
+        words = " ".join(done.out.split())
+        self.assertTrue(words.startswith("Pin what goes to a GPU: to cuda:0 pinned memory moves 54.9 GB/s, 3.1x"), done)
+        for part in ("pin_memory saves 1.24 ms of the 45.1 ms step", "Copy large buffers with 2 threads",
+                     "55.2 GB/s is normal, 1.00 of 55.4 GB/s (H200, PCIe 5 x16; github.com/stas00/ml-engineering",
+                     "takes 1.002 of the time of a bare cudaMemcpyAsync loop", "Copies to and from cuda:1 (median)"):
+            self.assertIn(part, words)
+        answer = self.summary()["answer"]["transfer"]
+        self.assertEqual([d["device"] for d in answer["devices"]], ["cuda:0", "cuda:1"])
+        self.assertAlmostEqual(answer["devices"][0]["to_device"]["pinned_async_bytes_per_s"], 55.2e9, delta=1e8)
+        self.assertEqual({v["verdict"] for v in answer["verdicts"]}, {"normal"})
+        self.assertEqual(answer["steps"][0]["batch_in_pinned_s"], 1.86e-3)
+        self.assertEqual(self.summary()["context"]["howmany_request"]["devices"], "cuda:0,cuda:1")
+        again = self.howmany("report", self.out)
+        self.assertEqual(again.out, done.out.rpartition("Files: ")[0])
+
+    def test_hands_the_devices_on(self):
+        done = self.howmany("transfer", "--devices", "cuda:3", "--devices", "cuda:1", "--out", self.out,
+                            FAKE_SUITE=json.dumps({"transfer": "gpus"}))
+        answer = self.summary()["answer"]["transfer"]
+        self.assertEqual([d["device"] for d in answer["devices"]], ["cuda:3", "cuda:1"], done)
+
 
 if __name__ == "__main__":
     programs.main()

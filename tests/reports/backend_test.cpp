@@ -75,6 +75,17 @@ TEST(AlphaBeta, RefusesWhatCannotBeFitted) {
   EXPECT_NEAR(fit_alpha_beta({{4, 1e-6}}).predict(1000), 1e-6, 1e-12);
 }
 
+TEST(AlphaBeta, TellsWhereStartingTakesHalfTheTimeBeyondFlatPieces) {
+  EXPECT_NEAR(*latency_below(fit_alpha_beta(line(20e-6, 1e-9))), 20000, 10);
+  for (const double rise : {0.0, 1e-12}) {
+    Curve curve;
+    for (double bytes = 64; bytes <= 64 * kMiB; bytes *= 4)
+      curve.push_back({bytes, 8e-6 + bytes * (bytes < 64 * kKiB ? rise : 1 / 20e9)});
+    EXPECT_NEAR(*latency_below(fit_alpha_beta(curve)), 160e3, 2e3) << rise;
+  }
+  EXPECT_FALSE(latency_below(fit_alpha_beta(Curve{{64, 8e-6}, {256, 8e-6}})));
+}
+
 TEST(BestRanges, CrossWhereTheLinesCross) {
   const std::vector<BestRange> best =
       best_ranges({{"gloo", line(10e-6, 2e-9)}, {"local", line(30e-6, 0.5e-9)}});
@@ -362,6 +373,9 @@ TEST(References, SpeakOnlyOfTheirOwnHardware) {
   EXPECT_FALSE(judge("AMD EPYC", 2, "all_reduce", kMiB, 1e9));
   EXPECT_FALSE(judge("NVIDIA H200", 2, "all_reduce", kMiB, 39e9));
   EXPECT_FALSE(judge("NVIDIA H200", 8, "all_reduce", 4, 39e9));
+  EXPECT_FALSE(judge("NVIDIA GH200 480GB", 1, "host_to_device", 512 * kMiB, 400e9));
+  EXPECT_FALSE(judge("NVIDIA H2000", 1, "host_to_device", 512 * kMiB, 55e9));
+  EXPECT_TRUE(judge("Tesla P100-PCIE-16GB", 1, "host_to_device", 512 * kMiB, 12e9));
   EXPECT_EQ(judge("NVIDIA H200", 8, "all_reduce", kMiB, 39e9)->words, "normal");
   EXPECT_EQ(judge("NVIDIA H200", 8, "all_reduce", kMiB, 20e9)->words, "low");
   for (const Reference& r : references()) EXPECT_FALSE(r.source.empty() || r.read.empty());

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Stands in for backend_bench and transfer_bench (by the name it is called with): same flags, same files, times from
 a known line per backend. FAKE_SUITE is a JSON object from a backend to what happens there: "wrong", "exit", "die", or
-"drifts": 1 % slower each time it starts."""
+"drifts": 1 % slower each time it starts; from "transfer" to "gpus": there are two H200."""
 import json
 import os
 import signal
@@ -53,6 +53,40 @@ def transfer_rows():
     return rows
 
 
+def copy_row(kind, bytes, seconds, **parameters):
+    name = "/".join([f"transfer/{kind}", *(f"{k}:{v}" for k, v in {"bytes": bytes, **parameters}.items())])
+    return row(name, seconds, bytes=bytes, bytes_per_s=bytes / seconds)
+
+
+def gpu_rows(a):
+    """Of the devices asked for, the first by size; pinned memory moves 55 GB/s, pageable a third of it."""
+    rows, devices, large = [], a.get("devices", "cuda:0,cuda:1").split(","), (1 << 20, 64 << 20)
+    for device in devices:
+        for kind in ("host_to_device", "device_to_host"):
+            def add(sizes, memory, how, latency, rate, **more):
+                rows.extend(copy_row(kind, b, latency + b / rate, device=device, how=how, memory=memory, **more)
+                            for b in sizes)
+            plain = [4 ** k for k in range(3, 15)] if device == devices[0] else large
+            add(plain, "pageable", "sync", 6e-6, 18e9)
+            add(plain, "pinned", "sync", 8e-6, 55e9)
+            add(plain, "pinned", "async", 1e-6, 55.2e9)
+            add(large, "pinned", "async", 1e-6, 45e9, beside="other_way")
+            if device == devices[0]:
+                add(large, "registered", "async", 1e-6, 55e9)
+    for b in large:
+        pairs = [(devices[0], "same", 2e12)] + [(other, *road) for other in devices[1:]
+                                                for road in (("peer", 390e9), ("staged", 27e9))]
+        rows += [copy_row("device_to_device", b, 3e-6 + b / rate, **{"from": devices[0], "path": path, "to": to})
+                 for to, path, rate in pairs]
+    rows.append(row(f"transfer/small_copies_to_device/bytes:256/count:16384/device:{devices[0]}", 32e-3, bytes=4 << 20,
+                    bytes_per_s=(4 << 20) / 32e-3))
+    for part, seconds in (("batch_in", 3.1e-3), ("batch_in_pinned", 1.86e-3), ("loss_out", 8e-6), ("whole", 45.1e-3)):
+        rows.append(row(f"transfer/step/batch:256/device:{devices[0]}/model:resnet18/part:{part}", seconds))
+    rows += [row(f"transfer/fidelity/{to}", 1.2e-3, of_bare=ratio, bare_s=1.2e-3)
+             for to, ratio in (("to_device", 1.002), ("to_host", 1.001))]
+    return rows
+
+
 def main():
     a = arguments(sys.argv[1:])
     backend = "backend" in os.path.basename(sys.argv[0])
@@ -62,9 +96,10 @@ def main():
     if a.get("ops") == "all_reduse":
         print('unknown operation "all_reduse"; did you mean all_reduce?', file=sys.stderr)
         sys.exit(2)
-    rows = backend_rows(a, how) if backend else transfer_rows()
+    rows = backend_rows(a, how) if backend else transfer_rows() + (gpu_rows(a) if how == "gpus" else [])
+    gpu = {"gpu": "NVIDIA H200"} if how == "gpus" else {}
     with open(a["benchmark_out"], "w") as out:
-        json.dump({"context": {"commit": "abc", "cpu": "fake"}, "benchmarks": rows}, out)
+        json.dump({"context": {"commit": "abc", "cpu": "fake", **gpu}, "benchmarks": rows}, out)
     with open(a["samples"], "a") as out:
         for r in rows:
             if "error_occurred" in r or "skipped" in r:
