@@ -85,7 +85,13 @@ void leave_out(const BackendCase& c, const Schedule& schedule, int least_calls, 
   outcome.needs = cost.of(least_calls);
 }
 
-Outcome measure(const BackendCase& c, Comm& comm, Schedule& schedule, int least_calls) {
+// The same for every backend: on the rank's GPU, where it has one.
+Device buffers_of(const Comm& comm, Device device) {
+  return device.type == DeviceType::cuda ? device : comm.home();
+}
+
+Outcome measure(const BackendCase& c, Comm& comm, Device where, Schedule& schedule,
+                int least_calls) {
   Outcome outcome;
   const Deal deal = agreed_deal(c, comm, schedule, outcome);
   if (deal.calls == 0) {
@@ -93,10 +99,10 @@ Outcome measure(const BackendCase& c, Comm& comm, Schedule& schedule, int least_
     return outcome;
   }
   if (c.op == "overlap") {
-    outcome.overlap = time_overlap(comm, c.bytes, deal.seconds);
+    outcome.overlap = time_overlap(comm, c.bytes, where, deal.seconds);
     return outcome;
   }
-  Collective op(c.op, c.dtype, c.bytes, comm);
+  Collective op(c.op, c.dtype, c.bytes, comm, where);
   outcome.times = time_collective(comm, op, deal.seconds, deal.calls);
   outcome.needs = outcome.times.cost.of(least_calls);
   if (comm.rank() == 0) schedule.took(c, outcome.times.cost);
@@ -162,9 +168,10 @@ struct Run {
 void run_case(benchmark::State& state, const BackendCase& c, Run& run) {
   Outcome outcome;
   try {
-    run.ranks.run(c.work, [&](Comm& comm, Device) {
+    run.ranks.run(c.work, [&](Comm& comm, Device device) {
       if (!run.settled) settle(comm);
-      Outcome mine = measure(c, comm, run.schedule, run.flags.least_calls);
+      Outcome mine =
+          measure(c, comm, buffers_of(comm, device), run.schedule, run.flags.least_calls);
       if (comm.rank() == 0) outcome = std::move(mine);
     });
     run.settled = true;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/clock.h"
+#include "core/gpu.h"
 #include "core/ops.h"
 
 namespace howmany::benches {
@@ -85,6 +86,35 @@ void halve(Samples& samples) {
 
 double median(const std::vector<double>& values) { return quantile(values, 0.5); }
 
+// Products of matrices that are small beside the time of an all_reduce, large beside a call.
+class Products {
+ public:
+  Products(Device where, int64_t bytes)
+      : where_(where),
+        a_(Tensor::full({side(bytes), side(bytes)}, 0.5).to(where)),
+        b_(Tensor::full({side(bytes), side(bytes)}, 0.25).to(where)) {}
+
+  // Returns when they are done, and looks around meanwhile.
+  void multiply(
+      int times, const std::function<void()>& look = [] {}) const {
+    for (int i = 0; i < times; ++i) {
+      ops::matmul(a_, b_);
+      look();
+    }
+    if (where_.type != DeviceType::cuda) return;
+    for (const gpu::Moment end(where_.index); !end.over();) look();
+  }
+
+ private:
+  int64_t side(int64_t bytes) const {
+    if (where_.type == DeviceType::cpu) return 192;
+    return std::clamp<int64_t>(static_cast<int64_t>(std::sqrt(bytes)) / 8 * 8, 32, 1024);
+  }
+
+  const Device where_;
+  const Tensor a_, b_;
+};
+
 }  // namespace
 
 void settle(Comm& comm) {
@@ -121,20 +151,17 @@ CollectiveTimes time_collective(Comm& comm, Collective& op, double seconds, int 
   return times;
 }
 
-OverlapTimes time_overlap(Comm& comm, int64_t bytes, double seconds) {
-  constexpr int64_t kSide = 192;  // small beside the time of the all_reduce, large beside a call
-  const Tensor a = Tensor::full({kSide, kSide}, 0.5), b = Tensor::full({kSide, kSide}, 0.25);
-  Tensor buffer = Tensor::zeros({std::max<int64_t>(1, bytes / 4)});
-  const auto multiply = [&] { return ops::matmul(a, b); };
+OverlapTimes time_overlap(Comm& comm, int64_t bytes, Device where, double seconds) {
+  const Products products(where, bytes);
+  Tensor buffer = Tensor::zeros({std::max<int64_t>(1, bytes / 4)}, Dtype::f32, where);
   const TimingOptions few{.min_iterations = 7, .max_iterations = 7};
   OverlapTimes times;
   times.comm_alone =
       median(time_iterations(comm, few, [&] { comm.all_reduce_async(buffer).finish(); }).seconds);
-  const double one = median(time_iterations(comm, few, multiply).seconds);
+  const double one = median(time_iterations(comm, few, [&] { products.multiply(1); }).seconds);
   times.gemms = count_within(times.comm_alone, one, 1, 100'000);
-  times.gemm_alone = median(time_iterations(comm, few, [&] {
-                              for (int i = 0; i < times.gemms; ++i) multiply();
-                            }).seconds);
+  times.gemm_alone =
+      median(time_iterations(comm, few, [&] { products.multiply(times.gemms); }).seconds);
   std::vector<double> comm_beside, gemm_beside;
   const int rounds = count_within(seconds, 2 * (times.comm_alone + times.gemm_alone), 7, 200);
   const TimingOptions options{.budget_seconds = std::numeric_limits<double>::infinity(),
@@ -145,10 +172,9 @@ OverlapTimes time_overlap(Comm& comm, int64_t bytes, double seconds) {
     const auto start = Clock::now();
     Work work = comm.all_reduce_async(buffer);
     double done = 0;
-    for (int i = 0; i < times.gemms; ++i) {
-      multiply();
+    products.multiply(times.gemms, [&] {
       if (done == 0 && work.ready()) done = seconds_since(start);
-    }
+    });
     gemm_beside.push_back(seconds_since(start));
     work.finish();
     comm_beside.push_back(done > 0 ? done : seconds_since(start));

@@ -41,8 +41,9 @@ struct OverlapTimes {
   int gemms = 0;
   double hidden = 0;  // share of the shorter of the two that running both at once saves
 };
-// An all_reduce of `bytes` on the Comm's own thread while this thread multiplies matrices for about
-// as long. Medians over rounds of the maximum over ranks.
-OverlapTimes time_overlap(Comm& comm, int64_t bytes, double seconds);
+// An all_reduce of `bytes` on the Comm's own thread while this thread, or its GPU, multiplies
+// matrices for about as long; the buffer and the matrices are on `where`. Medians over rounds of
+// the maximum over ranks.
+OverlapTimes time_overlap(Comm& comm, int64_t bytes, Device where, double seconds);
 
 }  // namespace howmany::benches

@@ -99,7 +99,7 @@ int64_t buffer_bytes(std::string_view op, int64_t bytes, int ranks) {
   return op == "all_to_all" || op == "send_recv" ? 2 * bytes : bytes + bytes / ranks;
 }
 
-Collective::Collective(std::string_view op, Dtype dtype, int64_t bytes, Comm& comm)
+Collective::Collective(std::string_view op, Dtype dtype, int64_t bytes, Comm& comm, Device where)
     : op_(op), comm_(comm) {
   const auto names = collective_names();
   if (std::ranges::find(names, op) == names.end())
@@ -113,10 +113,10 @@ Collective::Collective(std::string_view op, Dtype dtype, int64_t bytes, Comm& co
   period_ = std::max(2, std::min(61, 250 / n));
   if (period_ % 7 == 0) --period_;
   const bool sends_whole = op == "reduce_scatter" || op == "scatter" || op == "all_to_all";
-  send_ = Tensor::empty({sends_whole ? part_ * n : part_}, dtype, comm.home());
+  send_ = Tensor::empty({sends_whole ? part_ * n : part_}, dtype, where);
   if (one_buffer(op)) return;
   const bool receives_whole = op == "all_gather" || op == "gather" || op == "all_to_all";
-  receive_ = Tensor::empty({receives_whole ? part_ * n : part_}, dtype, comm.home());
+  receive_ = Tensor::empty({receives_whole ? part_ * n : part_}, dtype, where);
 }
 
 double Collective::sent(int rank, int64_t index, int round) const {

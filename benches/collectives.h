@@ -45,8 +45,11 @@ struct WrongElement {
 
 class Collective {
  public:
+  // Its buffers are at the Comm's home, or on a GPU from which the Comm takes them there and back.
   // Throws std::invalid_argument for an unknown op; send_recv needs two ranks.
-  Collective(std::string_view op, Dtype dtype, int64_t bytes, Comm& comm);
+  Collective(std::string_view op, Dtype dtype, int64_t bytes, Comm& comm)
+      : Collective(op, dtype, bytes, comm, comm.home()) {}
+  Collective(std::string_view op, Dtype dtype, int64_t bytes, Comm& comm, Device where);
 
   // The pattern of `round` in what is sent, and values that are never right in what is received.
   void fill(int round);

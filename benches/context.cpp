@@ -2,6 +2,7 @@
 #include <commit.h>
 #include <sys/utsname.h>
 
+#include "benches/gpus.h"
 #include "benches/machine.h"
 #include "benches/support.h"
 #include "core/device.h"
@@ -40,6 +41,11 @@ void add_context(const std::map<std::string, std::string>& more) {
       {"onednn", HM_ONEDNN_VERSION},
       {"gloo", HM_GLOO_VERSION},
       {"nvtx", ranges_built_in() ? "built in" : "not built in"}};
+  const Gpus gpus = find_gpus();
+  if (!gpus.list.empty()) {
+    context["gpu"] = text_of(gpus.list[0]["name"]);
+    context["driver"] = gpus.driver;
+  }
   for (const auto& [key, value] : more) context[key] = value;
   for (const auto& [key, value] : context) benchmark::AddCustomContext(key, value);
 }

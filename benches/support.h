@@ -19,8 +19,8 @@
 
 namespace howmany::benches {
 
-// Commit, compiler, flags, CPU, cores allowed, governor, memory, library versions as custom
-// context, with `more` (world, launcher). Never the environment.
+// Commit, compiler, flags, CPU, the first GPU, cores allowed, governor, memory, library versions as
+// custom context, with `more` (world, launcher). Never the environment.
 void add_context(const std::map<std::string, std::string>& more = {});
 
 struct TimingOptions {

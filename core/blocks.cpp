@@ -1,4 +1,4 @@
-#include "core/data/blocks.h"
+#include "core/blocks.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,7 +1,7 @@
-// Memory for the batches of a loader, the same few blocks over and over: page-locked memory of the
-// host, or a GPU's. A block is there again when its last handle is gone and, on a GPU, when what
-// had been asked of that until then is done. Handles may outlive their maker. Thread-safe. Private
-// to core/data.
+// Memory for the batches of a loader, or for what a Comm carries, the same few blocks over and
+// over: page-locked memory of the host, or a GPU's. A block is there again when its last handle is
+// gone and, on a GPU, when what had been asked of that until then is done. Handles may outlive
+// their maker. Thread-safe.
 //
 //   auto blocks = Blocks::on_gpu(0, bytes);
 //   std::shared_ptr<void> block = blocks->take();

@@ -26,7 +26,8 @@ std::optional<Number> whole_number(std::string_view text) {
   return value;
 }
 
-// "0-3,8,10-11"; parts that make no sense are skipped.
+}  // namespace
+
 std::set<int> parse_cpu_list(const std::string& text) {
   std::set<int> cpus;
   std::istringstream parts(text);
@@ -41,6 +42,8 @@ std::set<int> parse_cpu_list(const std::string& text) {
   }
   return cpus;
 }
+
+namespace {
 
 std::string read_affinity(const std::string& root) {
   constexpr std::string_view kKey = "Cpus_allowed_list:";

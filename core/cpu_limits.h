@@ -7,6 +7,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,5 +35,8 @@ using Environment = std::map<std::string, std::string>;
 CpuLimits read_cpu_limits(const std::string& root = "",
                           const std::optional<Environment>& environment = {});
 const CpuLimits& cpu_limits();  // this process's, read once
+
+// "0-3,8,10-11", as the kernel writes it; parts that make no sense are skipped.
+std::set<int> parse_cpu_list(const std::string& text);
 
 }  // namespace howmany

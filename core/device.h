@@ -52,10 +52,13 @@ std::vector<int> cpu_slice(int index);
 bool oversubscribed(const std::vector<Device>& devices);
 bool share_gpus(const std::vector<Device>& devices);
 
-// Binds the calling thread to a device until destroyed: core affinity and OpenMP team size for cpu,
-// nothing for cuda. Nesting restores the outer binding; binding again to the same device is free.
-// Where the system refuses to set the affinity only the team size changes. A thread that was never
-// bound runs as the operating system likes. Scopes of a thread end in reverse order.
+// Binds the calling thread to a device until destroyed: core affinity and OpenMP team size for cpu;
+// for cuda the affinity alone, to all cores nearest to the GPU that this process may use, and
+// nothing where no cores are known to be nearer than others (near_cores.h). Threads and teams
+// started meanwhile inherit the cores and keep them. Nesting restores the outer binding; binding
+// again to the same device is free. Where the system refuses to set the affinity only the team size
+// changes. A thread that was never bound runs as the operating system likes. Scopes of a thread end
+// in reverse order.
 class DeviceScope {
  public:
   explicit DeviceScope(Device device);

@@ -2,14 +2,16 @@
 #include <sched.h>
 
 #include <array>
+#include <optional>
 
 #include "core/device.h"
+#include "core/near_cores.h"
 
 namespace howmany {
 namespace {
 
 struct Binding {
-  int slice = -1;                   // none
+  int slice = -1, gpu = -1;         // none
   int team = 0;                     // OpenMP threads
   int dynamic = 0;                  // whether OpenMP may give fewer (OMP_DYNAMIC)
   std::array<cpu_set_t, 8> mask{};  // 8192 cpus, more than sched_getaffinity's fixed-size form
@@ -18,20 +20,39 @@ struct Binding {
 thread_local const Binding* bound = nullptr;  // innermost scope of this thread
 thread_local bool team_moved = false;         // its OpenMP team was bound by a scope before
 
+void add(const std::vector<int>& cores, Binding& binding) {
+  for (const int core : cores) CPU_SET_S(core, sizeof binding.mask, binding.mask.data());
+}
+
 Binding slice_binding(int index) {
-  Binding binding{index % cpu_device_count(), cores_per_device(), 0};
-  for (const int core : cpu_slice(index)) CPU_SET_S(core, sizeof binding.mask, binding.mask.data());
+  Binding binding{.slice = index % cpu_device_count(), .team = cores_per_device()};
+  add(cpu_slice(index), binding);
   return binding;
 }
 
+// Nothing where no cores are nearer than others. The team stays as large as it is.
+std::optional<Binding> gpu_binding(int index) {
+  const std::vector<int> cores = usable_near_cores(index);
+  if (cores.empty()) return {};
+  Binding binding{.gpu = index, .team = omp_get_max_threads(), .dynamic = omp_get_dynamic()};
+  add(cores, binding);
+  return binding;
+}
+
+std::optional<Binding> binding_to(Device device) {
+  return device.type == DeviceType::cpu ? slice_binding(device.index) : gpu_binding(device.index);
+}
+
 Binding current_binding() {
-  Binding binding{-1, omp_get_max_threads(), omp_get_dynamic()};
+  Binding binding{.team = omp_get_max_threads(), .dynamic = omp_get_dynamic()};
   sched_getaffinity(0, sizeof binding.mask, binding.mask.data());
   return binding;
 }
 
-bool bound_to(int index) {
-  return bound && bound->team == cores_per_device() && bound->slice == index % cpu_device_count();
+bool bound_to(Device device) {
+  if (!bound) return false;
+  if (device.type == DeviceType::cuda) return bound->gpu == device.index;
+  return bound->team == cores_per_device() && bound->slice == device.index % cpu_device_count();
 }
 
 __attribute__((no_sanitize("thread"))) void set_affinity(const Binding& binding) {
@@ -58,16 +79,17 @@ void apply(const Binding& binding, bool bind_team) {
 struct DeviceScope::Saved {
   Binding before, now;
   const Binding* outer;
-  bool outer_team_moved;
 };
 
 DeviceScope::DeviceScope(Device device) {
-  if (device.type != DeviceType::cpu || bound_to(device.index)) return;
-  const Binding wanted = slice_binding(device.index);
-  saved_ =
-      std::make_unique<Saved>(Saved{bound ? *bound : current_binding(), wanted, bound, team_moved});
-  apply(wanted, true);
-  team_moved = team_moved || wanted.team > 1;
+  if (bound_to(device)) return;
+  const std::optional<Binding> wanted = binding_to(device);
+  if (!wanted) return;
+  saved_ = std::make_unique<Saved>(Saved{bound ? *bound : current_binding(), *wanted, bound});
+  // Beside a GPU few threads ever lead a team, which would be as large as the machine: only one
+  // that a slice has moved moves on.
+  team_moved = team_moved || (device.type == DeviceType::cpu && wanted->team > 1);
+  apply(*wanted, team_moved);
   bound = &saved_->now;
 }
 
@@ -75,7 +97,7 @@ DeviceScope::~DeviceScope() {
   if (!saved_) return;
   apply(saved_->before, team_moved);
   bound = saved_->outer;
-  team_moved = saved_->outer_team_moved;
+  team_moved = team_moved && bound;  // the outermost has brought it back
 }
 
 }  // namespace howmany

@@ -18,8 +18,9 @@
 
 namespace howmany::gpu {
 
-int count();                // that this build can use; 0 without a driver. Never throws.
-std::string unavailable();  // why count() is 0; empty when it is not
+int count();                         // that this build can use; 0 without a driver. Never throws.
+std::string unavailable();           // why count() is 0; empty when it is not
+std::string pci_address(int index);  // "0000:1B:00.0"; empty when unknown
 
 // Of the device's pool, for work asked for from now on; release() returns at once and the block is
 // reused only after the work asked for before. allocate() throws Error when there is no more.
@@ -46,6 +47,7 @@ class Moment {
  public:
   explicit Moment(int index);
   void wait() const;                                  // the host, for nothing asked for later
+  bool over() const;                                  // whether it has come
   double seconds_since(const Moment& earlier) const;  // by the device's clock; waits
 
  private:
@@ -105,6 +107,8 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   void copy_in(void* to, const void* from, int64_t bytes);  // `from`, of the host, stays until then
+  void copy_out(void* to, const void* from, int64_t bytes);  // to page-locked memory
+  void wait(const std::shared_ptr<void>& mark);              // before what it is asked for next
   std::shared_ptr<void> mark() const;
   void finish() const;
 

@@ -12,6 +12,7 @@ namespace {
 
 int count() { return 0; }
 std::string unavailable() { return "this build has no CUDA"; }
+std::string pci_address(int) { return ""; }
 void* allocate(int64_t, int) { refuse(); }
 void release(void*, int) noexcept {}
 void copy(void*, Device, const void*, Device, int64_t) { refuse(); }
@@ -25,6 +26,7 @@ void convert(void*, Dtype, const void*, Dtype, int64_t, int) { refuse(); }
 struct Fetch::Block {};
 Moment::Moment(int) { refuse(); }
 void Moment::wait() const { refuse(); }
+bool Moment::over() const { refuse(); }
 double Moment::seconds_since(const Moment&) const { refuse(); }
 Fetch::Fetch(const void*, int64_t, int) { refuse(); }
 const void* Fetch::wait() const { refuse(); }
@@ -43,6 +45,8 @@ void release_pinned(void*, int) noexcept {}
 Stream::Stream(int index) : index_(index) { refuse(); }
 Stream::~Stream() = default;
 void Stream::copy_in(void*, const void*, int64_t) { refuse(); }
+void Stream::copy_out(void*, const void*, int64_t) { refuse(); }
+void Stream::wait(const std::shared_ptr<void>&) { refuse(); }
 std::shared_ptr<void> Stream::mark() const { refuse(); }
 void Stream::finish() const { refuse(); }
 

@@ -15,30 +15,13 @@ bool overlap(const Tensor& a, const Tensor& b) {
   return first < second + b.bytes() && second < first + a.bytes();
 }
 
-// Where results land, before they go back to `t`. `used`: what is there counts.
-class Landing {
- public:
-  Landing(CommEngine& engine, const Tensor& t, bool used)
-      : t_(t),
-        there_(is_home(engine, t) ? t
-               : used             ? at_home(engine, t)
-                                  : room_for(engine, t)) {}
-  Tensor& there() { return there_; }
-  void back(CommEngine& engine) {
-    if (there_.shares_storage_with(t_)) return;
-    engine.finish();
-    t_.copy_from(there_);
-  }
-
- private:
-  Tensor t_, there_;
-};
-
+// Where results land, before they go back. `used`: what is there counts.
 template <typename Body>
-void landed(CommEngine& engine, const Tensor& t, bool used, Body body) {
-  Landing landing(engine, t, used);
-  body(landing.there());
-  landing.back(engine);
+void landed(CommEngine& engine, Guest& guest, bool used, Body body) {
+  const bool home = is_home(engine, guest.t);
+  Tensor there = home ? guest.t : used ? at_home(engine, guest) : room_for(engine, guest);
+  body(there);
+  if (!home) bring_back(engine, there, guest);
 }
 
 }  // namespace
@@ -66,16 +49,18 @@ void Comm::check_rank(const char* operation, const char* role, int rank) const {
 void Comm::all_reduce(Tensor t, ReduceOp op) {
   check("all_reduce", t);
   if (size_ == 1 || t.numel() == 0) return check_not_failed();
-  run("all_reduce", t.bytes(),
-      [&] { landed(*engine_, t, true, [&](Tensor& there) { engine_->all_reduce(there, op); }); });
+  Guest guest(*engine_, t);
+  run("all_reduce", t.bytes(), [&] {
+    landed(*engine_, guest, true, [&](Tensor& there) { engine_->all_reduce(there, op); });
+  });
 }
 
 Work Comm::all_reduce_async(Tensor t, ReduceOp op) {
   check("all_reduce", t);
   if (size_ == 1 || t.numel() == 0) return check_not_failed(), Work();
   const int64_t bytes = t.bytes();
-  return start("all_reduce", bytes, [this, t = std::move(t), op] {
-    landed(*engine_, t, true, [&](Tensor& there) { engine_->all_reduce(there, op); });
+  return start("all_reduce", bytes, [this, guest = Guest(*engine_, std::move(t)), op]() mutable {
+    landed(*engine_, guest, true, [&](Tensor& there) { engine_->all_reduce(there, op); });
   });
 }
 
@@ -83,8 +68,10 @@ void Comm::broadcast(Tensor t, int root) {
   check("broadcast", t);
   check_rank("broadcast", "root", root);
   if (size_ == 1 || t.numel() == 0) return check_not_failed();
-  run("broadcast", t.bytes(),
-      [&] { landed(*engine_, t, true, [&](Tensor& there) { engine_->broadcast(there, root); }); });
+  Guest guest(*engine_, t);
+  run("broadcast", t.bytes(), [&] {
+    landed(*engine_, guest, true, [&](Tensor& there) { engine_->broadcast(there, root); });
+  });
 }
 
 void Comm::all_gather(const Tensor& send, Tensor receive) {
@@ -92,9 +79,11 @@ void Comm::all_gather(const Tensor& send, Tensor receive) {
   check_not_failed();
   if (size_ == 1) return receive.view(send.shape()).copy_from(send);
   if (send.numel() == 0) return;
+  const Guest from(*engine_, send);
+  Guest to(*engine_, receive);
   run("all_gather", receive.bytes(), [&] {
-    landed(*engine_, receive, false,
-           [&](Tensor& there) { engine_->all_gather(at_home(*engine_, send), there); });
+    landed(*engine_, to, false,
+           [&](Tensor& there) { engine_->all_gather(at_home(*engine_, from), there); });
   });
 }
 
@@ -103,9 +92,11 @@ void Comm::reduce_scatter(const Tensor& send, Tensor receive, ReduceOp op) {
   check_not_failed();
   if (size_ == 1) return receive.copy_from(send);
   if (receive.numel() == 0) return;
+  const Guest from(*engine_, send);
+  Guest to(*engine_, receive);
   run("reduce_scatter", send.bytes(), [&] {
-    landed(*engine_, receive, false,
-           [&](Tensor& there) { engine_->reduce_scatter(at_home(*engine_, send), there, op); });
+    landed(*engine_, to, false,
+           [&](Tensor& there) { engine_->reduce_scatter(at_home(*engine_, from), there, op); });
   });
 }
 
@@ -116,10 +107,12 @@ void Comm::gather(const Tensor& send, Tensor receive, int root) {
   check_not_failed();
   if (size_ == 1) return receive.copy_from(send);
   if (send.numel() == 0) return;
+  const Guest from(*engine_, send);
+  Guest to(*engine_, receive);
   run("gather", send.bytes() * size_, [&] {
-    if (rank_ != root) return engine_->gather(at_home(*engine_, send), receive, root);
-    landed(*engine_, receive, false,
-           [&](Tensor& there) { engine_->gather(at_home(*engine_, send), there, root); });
+    if (rank_ != root) return engine_->gather(at_home(*engine_, from), receive, root);
+    landed(*engine_, to, false,
+           [&](Tensor& there) { engine_->gather(at_home(*engine_, from), there, root); });
   });
 }
 
@@ -130,9 +123,11 @@ void Comm::scatter(const Tensor& send, Tensor receive, int root) {
   check_not_failed();
   if (size_ == 1) return receive.copy_from(send);
   if (receive.numel() == 0) return;
+  const Guest from(*engine_, send);
+  Guest to(*engine_, receive);
   run("scatter", receive.bytes() * size_, [&] {
-    landed(*engine_, receive, false, [&](Tensor& there) {
-      engine_->scatter(rank_ == root ? at_home(*engine_, send) : send, there, root);
+    landed(*engine_, to, false, [&](Tensor& there) {
+      engine_->scatter(rank_ == root ? at_home(*engine_, from) : send, there, root);
     });
   });
 }
@@ -149,9 +144,11 @@ void Comm::all_to_all(const Tensor& send, Tensor receive) {
   check_not_failed();
   if (size_ == 1) return receive.copy_from(send);
   if (send.numel() == 0) return;
+  const Guest from(*engine_, send);
+  Guest to(*engine_, receive);
   run("all_to_all", send.bytes(), [&] {
-    landed(*engine_, receive, false,
-           [&](Tensor& there) { engine_->all_to_all(at_home(*engine_, send), there); });
+    landed(*engine_, to, false,
+           [&](Tensor& there) { engine_->all_to_all(at_home(*engine_, from), there); });
   });
 }
 
@@ -164,14 +161,16 @@ void Comm::check_peer(const char* operation, const Tensor& t, int peer) const {
 void Comm::send(const Tensor& t, int peer, int tag) {
   check_peer("send", t, peer);
   if (t.numel() == 0) return check_not_failed();
-  run("send", t.bytes(), [&] { engine_->send(at_home(*engine_, t), peer, tag); });
+  const Guest guest(*engine_, t);
+  run("send", t.bytes(), [&] { engine_->send(at_home(*engine_, guest), peer, tag); });
 }
 
 void Comm::receive(Tensor t, int peer, int tag) {
   check_peer("receive", t, peer);
   if (t.numel() == 0) return check_not_failed();
+  Guest guest(*engine_, t);
   run("receive", t.bytes(), [&] {
-    landed(*engine_, t, false, [&](Tensor& there) { engine_->receive(there, peer, tag); });
+    landed(*engine_, guest, false, [&](Tensor& there) { engine_->receive(there, peer, tag); });
   });
 }
 
@@ -179,16 +178,17 @@ Work Comm::send_async(Tensor t, int peer, int tag) {
   check_peer("send", t, peer);
   if (t.numel() == 0) return check_not_failed(), Work();
   const int64_t bytes = t.bytes();
-  return start("send", bytes,
-               [=, this, t = std::move(t)] { engine_->send(at_home(*engine_, t), peer, tag); });
+  return start("send", bytes, [=, this, guest = Guest(*engine_, std::move(t))] {
+    engine_->send(at_home(*engine_, guest), peer, tag);
+  });
 }
 
 Work Comm::receive_async(Tensor t, int peer, int tag) {
   check_peer("receive", t, peer);
   if (t.numel() == 0) return check_not_failed(), Work();
   const int64_t bytes = t.bytes();
-  return start("receive", bytes, [=, this, t = std::move(t)] {
-    landed(*engine_, t, false, [&](Tensor& there) { engine_->receive(there, peer, tag); });
+  return start("receive", bytes, [=, this, guest = Guest(*engine_, std::move(t))]() mutable {
+    landed(*engine_, guest, false, [&](Tensor& there) { engine_->receive(there, peer, tag); });
   });
 }
 

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "core/gpu.h"
+#include "parallel/shuttle.h"
 
 namespace howmany {
 namespace {
@@ -38,6 +39,13 @@ CommEngine::CommEngine(int rank, int size) : rank_(rank), size_(size) {
   std::iota(roster_.ranks.begin(), roster_.ranks.end(), 0);
 }
 
+CommEngine::~CommEngine() = default;
+
+Shuttle& CommEngine::shuttle(int gpu) {
+  if (shuttle_ == nullptr || shuttle_->gpu() != gpu) shuttle_ = std::make_unique<Shuttle>(gpu);
+  return *shuttle_;
+}
+
 void CommEngine::finish() {
   const auto start = std::chrono::steady_clock::now();
   while (look() < asked()) rest(start);
@@ -56,15 +64,28 @@ bool is_home(const CommEngine& engine, const Tensor& t) {
   return is_gpu(home) ? t.device() == home : !is_gpu(t.device());
 }
 
-Tensor at_home(CommEngine& engine, const Tensor& t) {
-  if (is_home(engine, t)) return t;
-  make_way(engine);
-  return marked(engine, t.to(engine.home()));
+Guest::Guest(const CommEngine& engine, Tensor tensor) : t(std::move(tensor)) {
+  if (t && is_gpu(t.device()) && !is_gpu(engine.home())) mark = gpu::mark(t.device().index);
 }
 
-Tensor room_for(CommEngine& engine, const Tensor& t) {
+Tensor at_home(CommEngine& engine, const Guest& guest) {
+  if (is_home(engine, guest.t)) return guest.t;
+  if (guest.mark) return engine.shuttle(guest.t.device().index).to_host(guest.t, guest.mark);
+  make_way(engine);
+  return marked(engine, guest.t.to(engine.home()));
+}
+
+Tensor room_for(CommEngine& engine, const Guest& guest) {
+  const Tensor& t = guest.t;
+  if (guest.mark) return engine.shuttle(t.device().index).room(t.shape(), t.dtype());
   make_way(engine);
   return marked(engine, Tensor::empty(t.shape(), t.dtype(), engine.home()));
+}
+
+void bring_back(CommEngine& engine, const Tensor& there, Guest& guest) {
+  if (guest.mark) return engine.shuttle(guest.t.device().index).to_gpu(there, guest.t, guest.mark);
+  engine.finish();
+  guest.t.copy_from(there);
 }
 
 }  // namespace howmany

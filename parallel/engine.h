@@ -16,6 +16,8 @@
 
 namespace howmany {
 
+class Shuttle;
+
 // Thrown by engines; Comm adds the operation, the rank and the time.
 class EngineError : public Error {
  public:
@@ -45,7 +47,7 @@ struct Roster {
 class CommEngine {
  public:
   CommEngine(int rank, int size);
-  virtual ~CommEngine() = default;  // never communicates
+  virtual ~CommEngine();  // never communicates
   CommEngine(const CommEngine&) = delete;
   CommEngine& operator=(const CommEngine&) = delete;
 
@@ -89,6 +91,8 @@ class CommEngine {
   // none is any more, and what they worked on holds nothing. Does not block, unless it throws.
   virtual int64_t look() { return 0; }
   void finish();  // looks until nothing is in flight
+  // To and from that GPU, of an engine that is at home on the host.
+  Shuttle& shuttle(int gpu);
 
  protected:
   std::chrono::milliseconds timeout() const { return timeout_; }
@@ -99,13 +103,24 @@ class CommEngine {
   std::chrono::milliseconds timeout_{30'000};
   Roster roster_;
   std::shared_ptr<void> mark_;
+  std::unique_ptr<Shuttle> shuttle_;  // made when it is first asked for
 };
 
-// `t` itself where it is at the engine's home (whichever cores of it, on the CPU), else a copy or
-// room for it there, which the next call then waits for. These wait for what is in flight.
+// A tensor of a call, as it was when the call was made: what its GPU is asked for later is no part
+// of it.
+struct Guest {
+  Guest(const CommEngine& engine, Tensor tensor);
+  Tensor t;
+  std::shared_ptr<void> mark;  // where it is on a GPU, and the engine at home on the host
+};
+
+// The tensor itself where it is at the engine's home (whichever cores of it, on the CPU), else a
+// copy or room for it there, which the next call then waits for. These wait for what is in flight.
 bool is_home(const CommEngine& engine, const Tensor& t);
-Tensor at_home(CommEngine& engine, const Tensor& t);
-Tensor room_for(CommEngine& engine, const Tensor& t);
+Tensor at_home(CommEngine& engine, const Guest& guest);
+Tensor room_for(CommEngine& engine, const Guest& guest);
+// From there back to where it came from.
+void bring_back(CommEngine& engine, const Tensor& there, Guest& guest);
 
 // Between looks at what began then: a short call is watched closely; in a long one the looks would
 // disturb who asks the GPU for more.

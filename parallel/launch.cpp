@@ -119,8 +119,8 @@ Tensor introduction(const Place& place) {
 }
 
 void introduce(CommEngine& engine, const Place& place) {
-  const Tensor mine = at_home(engine, introduction(place));
-  Tensor there = room_for(engine, Tensor::empty({place.world, mine.numel()}, Dtype::u8));
+  const Tensor mine = at_home(engine, {engine, introduction(place)});
+  Tensor there = room_for(engine, {engine, Tensor::empty({place.world, mine.numel()}, Dtype::u8)});
   engine.all_gather(mine, there);
   engine.finish();
   const Tensor all = there.to(Device{});

@@ -11,25 +11,25 @@
 namespace howmany {
 namespace {
 
-// A Comm of two ranks: the earlier stage is 0. Comms take cpu tensors, so others pass the host.
+// A Comm of two ranks: the earlier stage is 0.
 class CommLink : public Link {
  public:
   CommLink(std::unique_ptr<Comm> pair, Device device) : pair_(std::move(pair)), device_(device) {}
 
   void send(const Tensor& t) override {
     while (!sent_.empty() && sent_.front().ready()) wait_for_oldest();
-    sent_.push_back(pair_->send_async(on_host(t), 1 - pair_->rank()));
+    sent_.push_back(pair_->send_async(t, 1 - pair_->rank()));
   }
   void expect(const Shape& shape, Dtype dtype) override {
-    Tensor t = Tensor::empty(shape, dtype, host_of(device_));
+    Tensor t = Tensor::empty(shape, dtype, device_);
     Work work = pair_->receive_async(t, 1 - pair_->rank());
     expected_.emplace_back(std::move(t), std::move(work));
   }
   Tensor receive() override {
     auto [t, work] = std::move(expected_.front());
     expected_.pop_front();
-    work.wait();
-    return t.to(device_);
+    work.finish();
+    return t;
   }
   void flush() override {
     while (!sent_.empty()) wait_for_oldest();
@@ -37,10 +37,6 @@ class CommLink : public Link {
   void close(std::string_view why) override { pair_->abort(why); }
 
  private:
-  static Device host_of(Device device) {
-    return device.type == DeviceType::cpu ? device : Device{};
-  }
-  static Tensor on_host(const Tensor& t) { return t.to(host_of(t.device())); }
   void wait_for_oldest() {
     Work work = std::move(sent_.front());
     sent_.pop_front();

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/data/blocks.h"
+#include "core/blocks.h"
 #include "core/data/decoders.h"
 #include "core/data/loader.h"
 

@@ -8,8 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "core/blocks.h"
 #include "core/data/batch_source.h"
-#include "core/data/blocks.h"
 #include "core/error.h"
 #include "core/gpu.h"
 #include "core/id_range.h"

@@ -208,7 +208,7 @@ class Nccl : public CommEngine {
     run({t}, [&] { return in_group([&] { receive_from(peer, t); }); }, {peer});
   }
   void barrier() override {
-    Tensor token = room_for(*this, Tensor::empty({1}));
+    Tensor token = room_for(*this, {*this, Tensor::empty({1})});
     all_reduce(token, ReduceOp::sum);
   }
 

@@ -86,7 +86,7 @@ TEST(CollectiveTiming, LeavesSamplesOfBothKindsOnRightData) {
       EXPECT_GE(times.chain, 2);
       for (const double s : times.isolated.seconds) EXPECT_GT(s, 0);
     }
-    const OverlapTimes overlap = time_overlap(comm, 1 << 16, 0.05);
+    const OverlapTimes overlap = time_overlap(comm, 1 << 16, Device{}, 0.05);
     EXPECT_GT(overlap.comm_beside, 0);
     EXPECT_GT(overlap.gemm_beside, 0);
     EXPECT_GE(overlap.gemms, 1);

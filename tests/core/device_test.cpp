@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "core/near_cores.h"
+
 namespace howmany {
 namespace {
 
@@ -29,6 +31,24 @@ std::set<int> slice(int index) {
   const std::vector<int> cores = cpu_slice(index);
   return {cores.begin(), cores.end()};
 }
+
+// GPUs that no machine has, each with one core of this process near it, and one with none.
+const Device kGpu{DeviceType::cuda, 900}, kOtherGpu{DeviceType::cuda, 901};
+const Device kUnknownGpu{DeviceType::cuda, 902};
+
+class OnGpus : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::vector<int>& cores = cpu_limits().allowed;
+    if (cores.size() < 2) GTEST_SKIP() << cpu_limits().because;
+    near_ = {cores.back()};
+    other_ = {cores.front()};
+    set_near_cores(kGpu.index, {cores.back()});
+    set_near_cores(kOtherGpu.index, {cores.front()});
+    set_near_cores(kUnknownGpu.index, {});
+  }
+  std::set<int> near_, other_;
+};
 
 // Leaves the process as it found it, so that tests pass in any order.
 struct Configured {
@@ -127,7 +147,7 @@ TEST(DeviceScope, BindsTheThreadAndNestingRestores) {
       EXPECT_EQ(affinity(), slice(last));
     }
     EXPECT_EQ(affinity(), slice(0));
-    const DeviceScope gpu({DeviceType::cuda, 0});
+    const DeviceScope gpu(kUnknownGpu);
     EXPECT_EQ(affinity(), slice(0));
   }
   EXPECT_EQ(affinity(), before);
@@ -153,6 +173,96 @@ TEST(DeviceScope, OtherThreadsStayAsTheyWere) {
   }).join();
   EXPECT_EQ(inside, slice(0));
   EXPECT_EQ(affinity(), before);
+}
+
+TEST_F(OnGpus, TheThreadStandsOnTheCoresNearToItsGpu) {
+  const std::set<int> before = affinity();
+  const int team = omp_get_max_threads();
+  {
+    const DeviceScope on(kGpu);
+    EXPECT_EQ(affinity(), near_);
+    EXPECT_EQ(omp_get_max_threads(), team);
+    std::set<int> heir;
+    std::thread([&] { heir = affinity(); }).join();
+    EXPECT_EQ(heir, near_);
+    const DeviceScope unknown(kUnknownGpu);
+    EXPECT_EQ(affinity(), near_);
+  }
+  EXPECT_EQ(affinity(), before);
+  EXPECT_EQ(omp_get_max_threads(), team);
+}
+
+TEST_F(OnGpus, ItStandsOnAllOfThem) {
+  std::vector<int> cores = cpu_limits().allowed;
+  if (cores.size() < 3) GTEST_SKIP() << "all of two cores are no choice";
+  cores.pop_back();
+  set_near_cores(kGpu.index, cores);
+  const DeviceScope on(kGpu);
+  EXPECT_EQ(affinity(), std::set<int>(cores.begin(), cores.end()));
+}
+
+TEST_F(OnGpus, ItStaysWhereNoCoresAreNearer) {
+  const std::set<int> before = affinity();
+  for (const std::vector<int>& cores : {{}, {60'000}, cpu_limits().allowed}) {
+    set_near_cores(kGpu.index, cores);
+    const DeviceScope on(kGpu);
+    EXPECT_EQ(affinity(), before) << cores.size();
+    { const DeviceScope on_slice({DeviceType::cpu, 0}); }
+    EXPECT_EQ(affinity(), before) << "the slice's is the outermost scope, of " << cores.size();
+  }
+}
+
+TEST_F(OnGpus, ScopesOfGpusAndSlicesNest) {
+  const std::set<int> before = affinity();
+  {
+    const DeviceScope gpu(kGpu);
+    {
+      const DeviceScope on_slice({DeviceType::cpu, 0});
+      EXPECT_EQ(affinity(), slice(0));
+      EXPECT_EQ(omp_get_max_threads(), 1);
+      {
+        const DeviceScope again(kGpu);
+        EXPECT_EQ(affinity(), near_);
+        EXPECT_EQ(omp_get_max_threads(), 1) << "the slice's";
+        const DeviceScope other(kOtherGpu);
+        EXPECT_EQ(affinity(), other_);
+      }
+      EXPECT_EQ(affinity(), slice(0));
+    }
+    EXPECT_EQ(affinity(), near_);
+  }
+  EXPECT_EQ(affinity(), before);
+}
+
+TEST_F(OnGpus, BindingAgainToTheSameOneAsksTheSystemForNothing) {
+  const std::set<int> before = affinity();
+  {
+    const DeviceScope on(kGpu);
+    const int elsewhere = *other_.begin();
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    CPU_SET(elsewhere, &mask);
+    ASSERT_EQ(sched_setaffinity(0, sizeof mask, &mask), 0);
+    { const DeviceScope again(kGpu); }
+    EXPECT_EQ(affinity(), other_) << "neither bound nor restored";
+  }
+  EXPECT_EQ(affinity(), before);
+}
+
+TEST_F(OnGpus, ThreadsOfTwoGpusStandApart) {
+  std::set<int> first, second;
+  std::thread a([&] {
+    const DeviceScope on(kGpu);
+    first = affinity();
+  });
+  std::thread b([&] {
+    const DeviceScope on(kOtherGpu);
+    second = affinity();
+  });
+  a.join();
+  b.join();
+  EXPECT_EQ(first, near_);
+  EXPECT_EQ(second, other_);
 }
 
 #if defined(__SANITIZE_THREAD__)
@@ -189,6 +299,25 @@ TEST(DeviceScope, TheOpenMpTeamMovesWithItsThread) {
     const Configured pairs(2);
     const DeviceScope on({DeviceType::cpu, 0});
     EXPECT_THAT(team_affinities(), testing::ElementsAre(slice(0), slice(0)));
+  }
+  EXPECT_THAT(team_affinities(), testing::Each(before));
+}
+
+TEST_F(OnGpus, ATeamThatASliceMovedComesBackWithItsThread) {
+  if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer does not see through libgomp";
+  const std::set<int> before = affinity();
+  const int team = omp_get_max_threads();
+  {
+    const DeviceScope gpu(kGpu);
+    {
+      const Configured pairs(2);
+      const DeviceScope on_slice({DeviceType::cpu, 0});
+      EXPECT_THAT(team_affinities(), testing::ElementsAre(slice(0), slice(0)));
+      const DeviceScope again(kOtherGpu);
+      EXPECT_THAT(team_affinities(), testing::ElementsAre(other_, other_));
+    }
+    EXPECT_THAT(team_affinities(), testing::SizeIs(team));
+    EXPECT_THAT(team_affinities(), testing::Each(near_));
   }
   EXPECT_THAT(team_affinities(), testing::Each(before));
 }

@@ -187,6 +187,17 @@ TEST(Step, RefusesLabelsOutOfRangeOnAGpuAsElsewhere) {
   EXPECT_THROW(loss(), std::invalid_argument);
 }
 
+TEST(PciAddress, IsKnownOfEveryGpuAndOfNoOther) {
+  if (gpu::count() == 0) GTEST_SKIP() << gpu::unavailable();
+  for (int index = 0; index < gpu::count(); ++index)
+    EXPECT_THAT(gpu::pci_address(index),
+                testing::MatchesRegex("[0-9A-Fa-f]+:[0-9A-Fa-f]+:[0-9A-Fa-f]+\\.[0-9]"));
+  for (const int index : {-1, gpu::count()}) {
+    EXPECT_EQ(gpu::pci_address(index), "");
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "left to whoever looks next";
+  }
+}
+
 TEST(OnDevice, NestsAndRestores) {
   if (gpu::count() < 2) GTEST_SKIP() << gpu::count() << " GPUs are here";
   const auto current = [] {

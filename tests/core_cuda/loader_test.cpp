@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "core/backends/cuda/runtime.h"
-#include "core/data/blocks.h"
+#include "core/blocks.h"
 #include "core/error.h"
 #include "core/gpu.h"
 #include "core/id_range.h"

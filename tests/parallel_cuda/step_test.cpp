@@ -3,11 +3,10 @@
 // timeout: 300
 #include <gtest/gtest.h>
 
-#include <atomic>
-
 #include "core/backends/cuda/runtime.h"
 #include "parallel/launch.h"
 #include "tests/support/fake_gpu.h"
+#include "tests/support/held.h"
 #include "tests/support/training.h"
 
 namespace howmany {
@@ -54,26 +53,6 @@ class Trained {
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<Batch> batches_;
   size_t next_ = 0;
-};
-
-// What its GPU is asked for later stands behind it until it opens.
-class Held {
- public:
-  explicit Held(int gpu) : stream_(cuda::stream_of(gpu)) {
-    hm_fake_gpu_queue(
-        stream_, [](void* open) { return static_cast<std::atomic<bool>*>(open)->load(); }, &open_);
-  }
-  ~Held() {
-    open_ = true;
-    hm_fake_gpu_wait(stream_);
-  }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-  void open() { open_ = true; }
-
- private:
-  const cudaStream_t stream_;
-  std::atomic<bool> open_ = false;
 };
 
 TEST(AStepOnAGpu, WaitsForNothingUntilItsLossIsAskedFor) {

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <bit>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -258,6 +259,11 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
   std::strcpy(properties->name, "fake GPU");
   return cudaSuccess;
+}
+// Where no machine has a device.
+cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int device) {
+  if (device < 0 || device >= fake::kGpus) return fake::fail(cudaErrorInvalidDevice);
+  return std::snprintf(text, static_cast<size_t>(size), "FFFF:%02X:00.0", device), cudaSuccess;
 }
 cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { return *can = 1, cudaSuccess; }
 

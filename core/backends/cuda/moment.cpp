@@ -26,6 +26,13 @@ Moment::Moment(int index) : event_(recorded(index, cudaEventDefault)) {}
 
 void Moment::wait() const { cuda::check(cudaEventSynchronize(event_of(event_)), "event"); }
 
+bool Moment::over() const {
+  const cudaError_t state = cudaEventQuery(event_of(event_));
+  if (state == cudaErrorNotReady) return cudaGetLastError(), false;
+  cuda::check(state, "event");
+  return true;
+}
+
 double Moment::seconds_since(const Moment& earlier) const {
   earlier.wait();
   wait();

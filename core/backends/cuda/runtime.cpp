@@ -131,5 +131,13 @@ OnDevice::OnDevice(const Tensor& t) : OnDevice(gpu_index(t)) {}
 
 int gpu::count() { return cuda::seen().gpus; }
 std::string gpu::unavailable() { return cuda::seen().why; }
+std::string gpu::pci_address(int index) {
+  std::array<char, 32> text{};
+  const cudaError_t error =
+      cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), index);
+  if (error == cudaSuccess) return text.data();
+  cudaGetLastError();  // no failure of anyone's work
+  return "";
+}
 
 }  // namespace howmany

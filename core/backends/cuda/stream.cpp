@@ -65,6 +65,19 @@ void Stream::copy_in(void* to, const void* from, int64_t bytes) {
               "copy to device");
 }
 
+void Stream::copy_out(void* to, const void* from, int64_t bytes) {
+  if (bytes == 0) return;
+  const cuda::CurrentDevice on(index_);
+  cuda::check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost,
+                              as_stream(raw_)),
+              "copy to host");
+}
+
+void Stream::wait(const std::shared_ptr<void>& mark) {
+  const cuda::CurrentDevice on(index_);
+  cuda::check(cudaStreamWaitEvent(as_stream(raw_), as_event(mark), 0), "event");
+}
+
 std::shared_ptr<void> Stream::mark() const {
   const cuda::CurrentDevice on(index_);
   return cuda::recorded(as_stream(raw_), cudaEventDisableTiming | cudaEventBlockingSync);

@@ -1,0 +1,31 @@
+// Holds up an imitated GPU.
+#pragma once
+
+#include <atomic>
+
+#include "core/backends/cuda/runtime.h"
+#include "tests/support/fake_gpu.h"
+
+namespace howmany::testing_support {
+
+// What its GPU is asked for later stands behind it until it opens.
+class Held {
+ public:
+  explicit Held(int gpu) : stream_(cuda::stream_of(gpu)) {
+    hm_fake_gpu_queue(
+        stream_, [](void* open) { return static_cast<std::atomic<bool>*>(open)->load(); }, &open_);
+  }
+  ~Held() {
+    open_ = true;
+    hm_fake_gpu_wait(stream_);
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  void open() { open_ = true; }
+
+ private:
+  const cudaStream_t stream_;
+  std::atomic<bool> open_ = false;
+};
+
+}  // namespace howmany::testing_support
