@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -92,12 +93,27 @@ std::string describe_gpu(const json& gpu) {
   if (gpu.contains("pci_bus")) text += " at " + gpu["pci_bus"].get<std::string>();
   if (gpu.contains("compute_capability"))
     text += ", compute capability " + gpu["compute_capability"].get<std::string>();
+  if (gpu.contains("numa_node")) text += fmt::format(", NUMA node {}", gpu["numa_node"].get<int>());
+  if (gpu.contains("near_cores")) text += ", near cores " + gpu["near_cores"].get<std::string>();
+  if (gpu.contains("uuid")) text += ", " + gpu["uuid"].get<std::string>();
   return text + (gpu.value("mig", false) ? ", MIG on" : "");
+}
+
+// Links of one kind together: "NV18  0-1 0-2 1-2".
+void print_links(const json& links) {
+  std::map<std::string, std::string> pairs;
+  for (const json& link : links)
+    pairs[link["link"].get<std::string>()] +=
+        fmt::format(" {}-{}", link["from"].get<int>(), link["to"].get<int>());
+  for (const auto& [link, between] : pairs) line("gpus", fmt::format("{:<5}{}", link, between));
 }
 
 void print_gpus(const json& all) {
   if (all["gpus"].empty()) return line("gpus", "none: " + all["gpus_because"].get<std::string>());
   for (const json& gpu : all["gpus"]) line("gpus", describe_gpu(gpu));
+  print_links(all["gpu_links"]);
+  if (const int hidden = all["gpus_hidden"]; hidden > 0)
+    line("gpus", fmt::format("{} more that CUDA_VISIBLE_DEVICES hides", hidden));
   line("gpus", "driver " + all["driver"].get<std::string>());
   for (const json& kernels : all["backends"]["kernels"])
     if (kernels["name"] == "cuda" && !kernels["usable"].get<bool>())

@@ -3,8 +3,16 @@
 #include <dlfcn.h>
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
 #include <memory>
+#include <sstream>
+
+#include "core/near_cores.h"
 
 namespace howmany::benches {
 namespace {
@@ -55,10 +63,33 @@ std::string terminated(std::array<char, size>& text) {
   return text.data();
 }
 
-void add_links(const Nvml& nvml, Handle gpu, json& found) {
+// "0,1,2,3,8" in short: "0-3,8".
+std::string ranges_of(const std::vector<int>& cores) {
+  std::string text;
+  for (size_t i = 0, last = 0; i < cores.size(); i = last + 1) {
+    for (last = i; last + 1 < cores.size() && cores[last + 1] == cores[last] + 1;) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", cores[i]);
+    if (last > i) text += fmt::format("-{}", cores[last]);
+  }
+  return text;
+}
+
+// NVML gives a domain of eight digits, sysfs has four.
+void add_place(std::string address, json& found) {
+  if (address.find(':') == 8) address.erase(0, 4);
+  for (char& c : address) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::vector<int> near = near_cores(address);
+  if (!near.empty()) found["near_cores"] = ranges_of(near);
+  int node = -1;
+  std::ifstream("/sys/bus/pci/devices/" + address + "/numa_node") >> node;
+  if (node >= 0) found["numa_node"] = node;
+}
+
+void add_bus(const Nvml& nvml, Handle gpu, json& found) {
   if (NvmlPci pci{}; nvml.call("nvmlDeviceGetPciInfo_v3", gpu, &pci)) {
     pci.bus_id[sizeof pci.bus_id - 1] = 0;
     found["pci_bus"] = pci.bus_id;
+    add_place(pci.bus_id, found);
   }
   unsigned value = 0, pending = 0;
   if (nvml.call("nvmlDeviceGetMaxPcieLinkGeneration", gpu, &value))
@@ -74,6 +105,9 @@ json describe(const Nvml& nvml, unsigned index) {
   std::array<char, 96> name{};
   if (nvml.call("nvmlDeviceGetName", gpu, name.data(), static_cast<unsigned>(name.size())))
     found["name"] = terminated(name);
+  std::array<char, 96> uuid{};
+  if (nvml.call("nvmlDeviceGetUUID", gpu, uuid.data(), static_cast<unsigned>(uuid.size())))
+    found["uuid"] = terminated(uuid);
   if (NvmlMemory memory{}; nvml.call("nvmlDeviceGetMemoryInfo", gpu, &memory)) {
     found["memory_bytes"] = memory.total;
     found["memory_free_bytes"] = memory.free;
@@ -81,8 +115,68 @@ json describe(const Nvml& nvml, unsigned index) {
   int major = 0, minor = 0;
   if (nvml.call("nvmlDeviceGetCudaComputeCapability", gpu, &major, &minor))
     found["compute_capability"] = fmt::format("{}.{}", major, minor);
-  add_links(nvml, gpu, found);
+  add_bus(nvml, gpu, found);
   return found;
+}
+
+// Links that lead to the other GPU, or to a switch that all are connected to.
+int nvlinks(const Nvml& nvml, Handle gpu, const std::string& other_bus) {
+  constexpr unsigned kMostLinks = 18;
+  constexpr int kSwitch = 2;
+  int links = 0;
+  for (unsigned link = 0; link < kMostLinks; ++link) {
+    int active = 0, remote = -1;
+    if (!nvml.call("nvmlDeviceGetNvLinkState", gpu, link, &active) || active == 0) continue;
+    nvml.call("nvmlDeviceGetNvLinkRemoteDeviceType", gpu, link, &remote);
+    NvmlPci pci{};
+    nvml.call("nvmlDeviceGetNvLinkRemotePciInfo_v2", gpu, link, &pci);
+    pci.bus_id[sizeof pci.bus_id - 1] = 0;
+    links += remote == kSwitch || other_bus == pci.bus_id ? 1 : 0;
+  }
+  return links;
+}
+
+std::string over_pcie(int level) {
+  if (level <= 10) return "PIX";
+  if (level <= 20) return "PXB";
+  if (level <= 30) return "PHB";
+  return level <= 40 ? "NODE" : "SYS";
+}
+
+// Of GPUs as NVML numbers them; null where the driver does not tell.
+json link_between(const Nvml& nvml, const json& from, const json& to) {
+  Handle a = nullptr, b = nullptr;
+  int level = 0;
+  if (!nvml.call("nvmlDeviceGetHandleByIndex_v2", from["index"].get<unsigned>(), &a) ||
+      !nvml.call("nvmlDeviceGetHandleByIndex_v2", to["index"].get<unsigned>(), &b))
+    return {};
+  if (const int links = nvlinks(nvml, a, to.value("pci_bus", "-")); links > 0)
+    return fmt::format("NV{}", links);
+  if (!nvml.call("nvmlDeviceGetTopologyCommonAncestor", a, b, &level)) return {};
+  return over_pcie(level);
+}
+
+void add_gpus(const Nvml& nvml, Gpus& gpus) {
+  unsigned count = 0;
+  nvml.call("nvmlDeviceGetCount_v2", &count);
+  std::vector<json> all;
+  std::vector<std::string> uuids;
+  for (unsigned index = 0; index < count; ++index) {
+    all.push_back(describe(nvml, index));
+    uuids.push_back(all.back().value("uuid", ""));
+  }
+  const auto seen = visible_gpus(uuids, std::getenv("CUDA_VISIBLE_DEVICES"));
+  for (size_t to = 0; to < seen.size(); ++to)
+    for (size_t from = 0; from < to; ++from)
+      if (const json link = link_between(nvml, all[seen[from]], all[seen[to]]); !link.is_null())
+        gpus.links.push_back({{"from", from}, {"to", to}, {"link", link}});
+  for (const size_t index : seen) {
+    gpus.list.push_back(all[index]);
+    gpus.list.back()["index"] = gpus.list.size() - 1;
+  }
+  gpus.hidden = static_cast<int>(count - seen.size());
+  if (count == 0) gpus.because = "the NVIDIA driver shows no GPU to this process";
+  if (count > 0 && seen.empty()) gpus.because = "CUDA_VISIBLE_DEVICES hides them all";
 }
 
 }  // namespace
@@ -102,12 +196,33 @@ Gpus find_gpus() {
   if (nvml.call("nvmlSystemGetDriverVersion", version.data(),
                 static_cast<unsigned>(version.size())))
     gpus.driver = terminated(version);
-  unsigned count = 0;
-  nvml.call("nvmlDeviceGetCount_v2", &count);
-  for (unsigned index = 0; index < count; ++index) gpus.list.push_back(describe(nvml, index));
-  if (count == 0) gpus.because = "the NVIDIA driver shows no GPU to this process";
+  add_gpus(nvml, gpus);
   nvml.call("nvmlShutdown");
   return gpus;
+}
+
+std::vector<size_t> visible_gpus(const std::vector<std::string>& uuids, const char* variable) {
+  std::vector<size_t> seen;
+  for (size_t i = 0; variable == nullptr && i < uuids.size(); ++i) seen.push_back(i);
+  if (variable == nullptr) return seen;
+  std::istringstream list(variable);
+  for (std::string word; std::getline(list, word, ',');) {
+    word.erase(0, word.find_first_not_of(' '));
+    const auto is_it = [&](const std::string& uuid) {
+      return word.starts_with("GPU-") && uuid.starts_with(word);
+    };
+    size_t index = uuids.size();
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), index);
+    if (error != std::errc() || end != word.data() + word.size()) {
+      const bool one = std::ranges::count_if(uuids, is_it) == 1;
+      index = one ? static_cast<size_t>(std::ranges::find_if(uuids, is_it) - uuids.begin())
+                  : uuids.size();
+    }
+    if (index >= uuids.size()) break;
+    if (std::ranges::find(seen, index) != seen.end()) return {};  // CUDA sees none then
+    seen.push_back(index);
+  }
+  return seen;
 }
 
 }  // namespace howmany::benches

@@ -4,16 +4,28 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 namespace howmany::benches {
 
 struct Gpus {
-  // {"index", "name", "memory_bytes", "memory_free_bytes", "pci_bus", "pcie_generation",
-  //  "pcie_width", "compute_capability", "mig"}; what the driver does not tell is absent
+  // Those that this process sees, as CUDA numbers them: cuda:<index>.
+  // {"index", "name", "uuid", "memory_bytes", "memory_free_bytes", "pci_bus", "pcie_generation",
+  //  "pcie_width", "numa_node", "near_cores", "compute_capability", "mig"}; what the driver does
+  //  not
+  // tell is absent
   nlohmann::json list = nlohmann::json::array();
+  // How two of them reach each other: {"from", "to", "link": "NV18"}, in the words of nvidia-smi:
+  // NV<links>, PIX (one PCIe switch), PXB (several), PHB (the CPU), NODE, SYS (between NUMA nodes)
+  nlohmann::json links = nlohmann::json::array();
+  int hidden = 0;       // by CUDA_VISIBLE_DEVICES
   std::string driver;   // "550.54.15"
   std::string because;  // why the list is empty: "no NVIDIA driver found"
 };
 Gpus find_gpus();
+
+// The GPUs of these UUIDs that CUDA_VISIBLE_DEVICES shows, in its order, as the CUDA runtime reads
+// it: indices or beginnings of UUIDs, up to the first that is neither. Null: all.
+std::vector<size_t> visible_gpus(const std::vector<std::string>& uuids, const char* variable);
 
 }  // namespace howmany::benches

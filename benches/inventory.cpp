@@ -122,6 +122,8 @@ json take_inventory() {
           {"caches", describe_caches()},
           {"memory", describe_memory()},
           {"gpus", gpus.list},
+          {"gpu_links", gpus.links},
+          {"gpus_hidden", gpus.hidden},
           {"gpus_because", gpus.because},
           {"driver", gpus.driver},
           {"backends",
