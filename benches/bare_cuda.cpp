@@ -61,6 +61,7 @@ PairedSamples time_against_bare_copies(Device gpu, bool to_device, int64_t bytes
                         .memory = HostMemory::pinned,
                         .together = true,
                         .bytes = bytes};
+  const DeviceScope near(gpu);  // both sides
   BareCopies bare(gpu.index, to_device, bytes);
   const Turns turns = in_turn(rounds, copies_of(pinned), [&] { return bare.seconds(); });
   PairedSamples pairs;

@@ -73,11 +73,13 @@ Samples time_cpu_copy(Device device, Tensor& from, Tensor& to, const TimingOptio
       });
 }
 
-// One direction between a GPU and a block of the host, and a way to see what arrived.
+// One direction between a GPU and a block of the host, from the cores nearest to it, and a way to
+// see what arrived.
 class GpuEnds {
  public:
   explicit GpuEnds(const HostCopy& c)
       : c_(c),
+        near_(c.device),
         copier_(c.device.index),
         host_(c.memory, c.bytes, c.device.index),
         seen_(HostMemory::pinned, c.bytes, c.device.index),
@@ -118,6 +120,7 @@ class GpuEnds {
   }
 
   const HostCopy c_;
+  const DeviceScope near_;
   gpu::Copier copier_;
   gpu::HostBlock host_, seen_;
   Tensor there_;
@@ -129,6 +132,7 @@ class BetweenGpus {
  public:
   explicit BetweenGpus(const DeviceCopy& c)
       : c_(c),
+        near_(c.to),
         copier_(c.to.index),
         host_(HostMemory::pinned, c.bytes, c.to.index),
         from_(memory_of(c.from, c.bytes)),
@@ -153,6 +157,7 @@ class BetweenGpus {
 
  private:
   const DeviceCopy c_;
+  const DeviceScope near_;
   gpu::Copier copier_;
   gpu::HostBlock host_;
   Tensor from_, to_;
@@ -189,6 +194,7 @@ Samples time_device_copy(const DeviceCopy& c, const TimingOptions& options) {
 
 Samples time_small_copies_to(Device device, int64_t bytes, int64_t count,
                              const TimingOptions& options) {
+  const DeviceScope near(device);
   const int64_t all = 2 * bytes * count;  // every second place, so that no two copies are one
   const gpu::HostBlock from(HostMemory::pinned, all, device.index),
       seen(HostMemory::pinned, all, device.index);

@@ -92,7 +92,8 @@ MPI_Status MpiGroup::message(int peer, Buffers buffers, milliseconds timeout, co
 }
 
 MPI_Status MpiGroup::run(Wait wait, Buffers buffers, const Start& start) {
-  MPI_Request requests[] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  MPI_Request requests[kCalls];
+  std::ranges::fill(requests, MPI_REQUEST_NULL);
   try {
     if (aborted_ || wait.start > looked_ + kFirstLook) stop_on_trouble(wait);
     {
@@ -107,17 +108,17 @@ MPI_Status MpiGroup::run(Wait wait, Buffers buffers, const Start& start) {
 }
 
 // Several times at once: a long message moves piece by piece, one each time. The first status.
-std::optional<MPI_Status> MpiGroup::ask(MPI_Request requests[2]) {
+std::optional<MPI_Status> MpiGroup::ask(MPI_Request requests[kCalls]) {
   const auto locked = mpi_.lock();
-  MPI_Status statuses[2];
+  MPI_Status statuses[kCalls];
   for (int done = 0, times = 0; times < kAsks; ++times) {
-    check_mpi(MPI_Testall(2, requests, &done, statuses));
+    check_mpi(MPI_Testall(kCalls, requests, &done, statuses));
     if (done != 0) return statuses[0];
   }
   return {};
 }
 
-MPI_Status MpiGroup::poll(MPI_Request requests[2], const Wait& wait) {
+MPI_Status MpiGroup::poll(MPI_Request requests[kCalls], const Wait& wait) {
   microseconds sleep = kShortSleep;
   Clock::time_point last = wait.start, used = wait.start, look = wait.start + kBusyLook;
   for (;;) {

@@ -18,8 +18,9 @@ namespace howmany {
 
 class MpiGroup {
  public:
-  // Starts one or two calls, under the lock of MpiProcess.
-  using Start = std::function<int(MPI_Request requests[2])>;
+  // Starts as many calls at most, under the lock of MpiProcess; the first has the status.
+  static constexpr int kCalls = 4;
+  using Start = std::function<int(MPI_Request requests[kCalls])>;
   using Buffers = std::initializer_list<const Tensor*>;
 
   // All ranks of MPI; collective. `name` is never used again.
@@ -56,8 +57,8 @@ class MpiGroup {
   };
 
   MPI_Status run(Wait wait, Buffers buffers, const Start& start);
-  std::optional<MPI_Status> ask(MPI_Request requests[2]);
-  MPI_Status poll(MPI_Request requests[2], const Wait& wait);
+  std::optional<MPI_Status> ask(MPI_Request requests[kCalls]);
+  MPI_Status poll(MPI_Request requests[kCalls], const Wait& wait);
   void stop_on_trouble(const Wait& wait);
   void throw_if_aborted();
   void look_for_the_dead();

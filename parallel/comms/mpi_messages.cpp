@@ -26,7 +26,10 @@ struct Piece {
 class Exchange {
  public:
   Exchange(MpiGroup& group, Dtype dtype, std::chrono::milliseconds timeout)
-      : group_(group), dtype_(dtype), timeout_(timeout) {}
+      : group_(group),
+        dtype_(dtype),
+        width_(static_cast<int64_t>(size_of(dtype))),
+        timeout_(timeout) {}
 
   int rank() const { return group_.rank(); }
   int size() const { return group_.size(); }
@@ -34,20 +37,35 @@ class Exchange {
 
   void operator()(MpiGroup::Buffers buffers, const Piece& mine, int to, const Piece& theirs,
                   int from) const {
-    const int tag = group_.process().most_tag() - 1;
     const auto start = [&](MPI_Request* requests) {
-      const Part in(dtype_, theirs.elements), out(dtype_, mine.elements);
-      const int code =
-          MPI_Irecv(theirs.at, in.count, in.type, wrapped(from), tag, group_.comm(), &requests[0]);
+      const int code = in_messages(theirs, [&](void* at, const Part& in) {
+        return MPI_Irecv(at, in.count, in.type, wrapped(from), tag(), group_.comm(), requests++);
+      });
       if (code != MPI_SUCCESS) return code;
-      return MPI_Isend(mine.at, out.count, out.type, wrapped(to), tag, group_.comm(), &requests[1]);
+      return in_messages(mine, [&](const void* at, const Part& out) {
+        return MPI_Isend(at, out.count, out.type, wrapped(to), tag(), group_.comm(), requests++);
+      });
     };
     group_.step(buffers, timeout_, std::cref(start));
   }
 
  private:
+  int tag() const { return group_.process().most_tag() - 1; }
+
+  // Two short messages take less than one that waits until its receiver is there.
+  template <typename Call>
+  int in_messages(const Piece& piece, const Call& call) const {
+    const int64_t bytes = piece.elements * width_;
+    const bool in_halves = bytes >= kAtOnce && bytes < 2 * kAtOnce;
+    const int64_t first = in_halves ? piece.elements / 2 : piece.elements;
+    const int code = call(piece.at, Part(dtype_, first));
+    if (code != MPI_SUCCESS || !in_halves) return code;
+    return call(piece.at + first * width_, Part(dtype_, piece.elements - first));
+  }
+
   MpiGroup& group_;
   const Dtype dtype_;
+  const int64_t width_;
   const std::chrono::milliseconds timeout_;
 };
 
@@ -63,7 +81,7 @@ class AllReduce {
 
   void run() {
     const bool doubles = std::has_single_bit(static_cast<unsigned>(size()));
-    if (doubles && t_.bytes() < kRing && !halves_go_at_once()) return double_up();
+    if (doubles && t_.bytes() < kRing) return double_up();
     const int64_t n = t_.numel(), most = size() * kPart / width_;
     for (int64_t begin = 0; begin < n; begin += most)
       go_round({data_ + begin * width_, std::min(n - begin, most)});
@@ -72,11 +90,6 @@ class AllReduce {
  private:
   int rank() const { return exchange_.rank(); }
   int size() const { return exchange_.size(); }
-
-  // Two short messages take less than one that waits until its receiver is there.
-  bool halves_go_at_once() const {
-    return size() == 2 && t_.bytes() >= kAtOnce && t_.bytes() / 2 < kAtOnce;
-  }
 
   void double_up() {
     const Piece all{data_, t_.numel()}, theirs = room_for(all);
