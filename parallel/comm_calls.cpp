@@ -18,10 +18,10 @@ bool overlap(const Tensor& a, const Tensor& b) {
 // Where results land, before they go back. `used`: what is there counts.
 template <typename Body>
 void landed(CommEngine& engine, Guest& guest, bool used, Body body) {
-  const bool home = is_home(engine, guest.t);
-  Tensor there = home ? guest.t : used ? at_home(engine, guest) : room_for(engine, guest);
+  if (is_home(engine, guest.t)) return body(guest.t);
+  Tensor there = used ? at_home(engine, guest) : room_for(engine, guest);
   body(there);
-  if (!home) bring_back(engine, there, guest);
+  bring_back(engine, there, guest);
 }
 
 }  // namespace
@@ -49,8 +49,8 @@ void Comm::check_rank(const char* operation, const char* role, int rank) const {
 void Comm::all_reduce(Tensor t, ReduceOp op) {
   check("all_reduce", t);
   if (size_ == 1 || t.numel() == 0) return check_not_failed();
-  Guest guest(*engine_, t);
-  run("all_reduce", t.bytes(), [&] {
+  Guest guest(*engine_, std::move(t));
+  run("all_reduce", guest.t.bytes(), [&] {
     landed(*engine_, guest, true, [&](Tensor& there) { engine_->all_reduce(there, op); });
   });
 }
@@ -68,8 +68,8 @@ void Comm::broadcast(Tensor t, int root) {
   check("broadcast", t);
   check_rank("broadcast", "root", root);
   if (size_ == 1 || t.numel() == 0) return check_not_failed();
-  Guest guest(*engine_, t);
-  run("broadcast", t.bytes(), [&] {
+  Guest guest(*engine_, std::move(t));
+  run("broadcast", guest.t.bytes(), [&] {
     landed(*engine_, guest, true, [&](Tensor& there) { engine_->broadcast(there, root); });
   });
 }
@@ -80,8 +80,8 @@ void Comm::all_gather(const Tensor& send, Tensor receive) {
   if (size_ == 1) return receive.view(send.shape()).copy_from(send);
   if (send.numel() == 0) return;
   const Guest from(*engine_, send);
-  Guest to(*engine_, receive);
-  run("all_gather", receive.bytes(), [&] {
+  Guest to(*engine_, std::move(receive));
+  run("all_gather", to.t.bytes(), [&] {
     landed(*engine_, to, false,
            [&](Tensor& there) { engine_->all_gather(at_home(*engine_, from), there); });
   });
@@ -93,7 +93,7 @@ void Comm::reduce_scatter(const Tensor& send, Tensor receive, ReduceOp op) {
   if (size_ == 1) return receive.copy_from(send);
   if (receive.numel() == 0) return;
   const Guest from(*engine_, send);
-  Guest to(*engine_, receive);
+  Guest to(*engine_, std::move(receive));
   run("reduce_scatter", send.bytes(), [&] {
     landed(*engine_, to, false,
            [&](Tensor& there) { engine_->reduce_scatter(at_home(*engine_, from), there, op); });
@@ -108,9 +108,9 @@ void Comm::gather(const Tensor& send, Tensor receive, int root) {
   if (size_ == 1) return receive.copy_from(send);
   if (send.numel() == 0) return;
   const Guest from(*engine_, send);
-  Guest to(*engine_, receive);
+  Guest to(*engine_, std::move(receive));
   run("gather", send.bytes() * size_, [&] {
-    if (rank_ != root) return engine_->gather(at_home(*engine_, from), receive, root);
+    if (rank_ != root) return engine_->gather(at_home(*engine_, from), to.t, root);
     landed(*engine_, to, false,
            [&](Tensor& there) { engine_->gather(at_home(*engine_, from), there, root); });
   });
@@ -124,8 +124,8 @@ void Comm::scatter(const Tensor& send, Tensor receive, int root) {
   if (size_ == 1) return receive.copy_from(send);
   if (receive.numel() == 0) return;
   const Guest from(*engine_, send);
-  Guest to(*engine_, receive);
-  run("scatter", receive.bytes() * size_, [&] {
+  Guest to(*engine_, std::move(receive));
+  run("scatter", to.t.bytes() * size_, [&] {
     landed(*engine_, to, false, [&](Tensor& there) {
       engine_->scatter(rank_ == root ? at_home(*engine_, from) : send, there, root);
     });
@@ -145,7 +145,7 @@ void Comm::all_to_all(const Tensor& send, Tensor receive) {
   if (size_ == 1) return receive.copy_from(send);
   if (send.numel() == 0) return;
   const Guest from(*engine_, send);
-  Guest to(*engine_, receive);
+  Guest to(*engine_, std::move(receive));
   run("all_to_all", send.bytes(), [&] {
     landed(*engine_, to, false,
            [&](Tensor& there) { engine_->all_to_all(at_home(*engine_, from), there); });
@@ -168,8 +168,8 @@ void Comm::send(const Tensor& t, int peer, int tag) {
 void Comm::receive(Tensor t, int peer, int tag) {
   check_peer("receive", t, peer);
   if (t.numel() == 0) return check_not_failed();
-  Guest guest(*engine_, t);
-  run("receive", t.bytes(), [&] {
+  Guest guest(*engine_, std::move(t));
+  run("receive", guest.t.bytes(), [&] {
     landed(*engine_, guest, false, [&](Tensor& there) { engine_->receive(there, peer, tag); });
   });
 }
