@@ -79,7 +79,8 @@ class Cases {
       for (const int64_t bytes : bucket_bytes(model)) add(work, "all_reduce", bytes, model);
     for (const int64_t bytes : sizes(flags_))
       for (const std::string& op : ops) add(work, op, bytes, "");
-    if (!flags_.no_overlap && work.count() > 1) add(work, "overlap", int64_t{4} << 20, "");
+    if (!flags_.no_overlap && work.count() > 1)
+      add(work, "overlap", std::min(int64_t{4} << 20, flags_.max_bytes), "");
   }
 
   void add(const Workload& work, const std::string& op, int64_t bytes, const std::string& model) {

@@ -1,0 +1,66 @@
+# labels: process
+# timeout: 600
+"""Whole commands over imitated GPUs: what a user would see with two of them, but for how long things take."""
+import programs
+
+MODEL = ("--model", "mlp:sizes=32-32-16-4")
+
+
+class Commands(programs.TestCase):
+    def howmany(self, *arguments, code=0, **environment):
+        done = programs.run("howmany", *arguments, timeout=200, HOWMANY_BENCH_DIR=str(programs.BIN / "on_fake_gpus"),
+                            LD_LIBRARY_PATH=f"{programs.BIN / 'fake_cuda'}:{programs.BIN / 'fake_driver'}",
+                            **environment)
+        self.assertEqual(done.code, code, done)
+        return done
+
+    def gpus(self, *arguments):
+        return self.howmany("gpus", *MODEL, "--batch-per-device", 4, "--rounds", 1, "--out", self.folder / "out",
+                            "--json", *arguments).json()
+
+    def test_devices_are_the_gpus(self):
+        found = self.howmany("devices", "--json").json()
+        cuda, = [part for part in found["backends"]["kernels"] if part["name"] == "cuda"]
+        self.assertTrue(cuda["usable"], cuda)
+        self.assertEqual(len(found["gpus"]), 2)
+
+    def test_every_mode_trains_on_gpus_and_is_compared(self):
+        answer = self.gpus("--devices", "cuda:0,cuda:1", "--backend", "gloo", "--mode", "all")
+        self.assertIn("GPU", answer["answer"]["gpus"]["because"])
+        self.check_measured(answer, "cuda:0,cuda:1")
+
+    def test_a_gpu_and_a_cpu_train_together_in_bf16(self):
+        answer = self.gpus("--devices", "cuda:0,cpu:0", "--mode", "ddp,data_parallel,model,pipeline", "--precision",
+                           "bf16")
+        self.assertNotIn("GPU", answer["answer"]["gpus"]["because"])
+        self.check_measured(answer, "cuda:0,cpu:0")
+
+    def check_measured(self, answer, devices):
+        self.assertIn(devices, {m["parameters"]["device_list"] for m in answer["measurements"]})
+        for m in answer["measurements"]:
+            self.assertEqual([f for f in m["flags"] if f.startswith("failed")], [], m)
+            self.assertLessEqual(m["metrics"]["bubble_fraction"]["value"], 1, m)
+
+    def test_transfer_tells_what_pinning_saves(self):
+        done = self.howmany("transfer", *MODEL, "--max-bytes", "1M", "--time-budget", 3, "--quiet", "--out",
+                            self.folder / "out")
+        self.assertIn("Copies to and from cuda:0", done.out)
+        self.assertRegex(done.out, "pin_memory saves")
+        self.assertIn("of a bare cudaMemcpyAsync loop", done.out)
+        self.assertIn("device_to_device, 1 MiB, from cuda:0, path peer, to cuda:1", done.out)
+        self.assertNotIn("failed", done.out)
+
+    def test_backends_are_compared_on_buffers_of_gpus(self):
+        done = self.howmany("backend", "--devices", "cuda:0,cuda:1", "--backend", "local,gloo", "--ops",
+                            "all_reduce,send_recv", "--max-bytes", "4K", "--time-budget", 8, "--quiet", "--out",
+                            self.folder / "out")
+        self.assertIn("all_reduce, f32, 2 ranks", done.out)
+
+    def test_train_learns_on_a_gpu(self):
+        epochs = self.howmany("train", *MODEL, "--devices", "cuda:0", "--batch", 16, "--samples", 64, "--epochs", 4,
+                              "--json").json()["epochs"]
+        self.assertLess(epochs[-1]["mean_loss"], epochs[0]["mean_loss"])
+
+
+if __name__ == "__main__":
+    programs.main()
