@@ -63,13 +63,7 @@ PairedSamples time_against_bare_copies(Device gpu, bool to_device, int64_t bytes
                         .bytes = bytes};
   const DeviceScope near(gpu);  // both sides
   BareCopies bare(gpu.index, to_device, bytes);
-  const Turns turns = in_turn(rounds, copies_of(pinned), [&] { return bare.seconds(); });
-  PairedSamples pairs;
-  pairs.ours.seconds = turns.ours;
-  pairs.bare.seconds = turns.theirs;
-  for (size_t i = 0; i < turns.ours.size(); ++i)
-    pairs.ratios.push_back(turns.ours[i] / turns.theirs[i]);
-  return pairs;
+  return paired(in_turn(rounds, copies_of(pinned), [&] { return bare.seconds(); }));
 }
 
 }  // namespace howmany::benches

@@ -202,11 +202,11 @@ Samples time_small_copies_to(Device device, int64_t bytes, int64_t count,
   fill(from.data(), all);
   gpu::Stream stream(device.index);
   gpu::Copier copier(device.index);
+  auto* const to = static_cast<char*>(there.mutable_raw());
+  const auto* const source = static_cast<const char*>(from.data());
   const auto once = [&] {
     const Clock::time_point start = Clock::now();
-    for (int64_t at = 0; at < all; at += 2 * bytes)
-      stream.copy_in(static_cast<char*>(there.mutable_raw()) + at,
-                     static_cast<const char*>(from.data()) + at, bytes);
+    for (int64_t at = 0; at < all; at += 2 * bytes) stream.copy_in(to + at, source + at, bytes);
     stream.finish();
     return seconds_since(start);
   };

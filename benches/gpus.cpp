@@ -8,11 +8,12 @@
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
 
-#include "core/near_cores.h"
+#include "core/cgroup.h"
 
 namespace howmany::benches {
 namespace {
@@ -63,25 +64,15 @@ std::string terminated(std::array<char, size>& text) {
   return text.data();
 }
 
-// "0,1,2,3,8" in short: "0-3,8".
-std::string ranges_of(const std::vector<int>& cores) {
-  std::string text;
-  for (size_t i = 0, last = 0; i < cores.size(); i = last + 1) {
-    for (last = i; last + 1 < cores.size() && cores[last + 1] == cores[last] + 1;) ++last;
-    text += fmt::format("{}{}", text.empty() ? "" : ",", cores[i]);
-    if (last > i) text += fmt::format("-{}", cores[last]);
-  }
-  return text;
-}
-
 // NVML gives a domain of eight digits, sysfs has four.
 void add_place(std::string address, json& found) {
   if (address.find(':') == 8) address.erase(0, 4);
   for (char& c : address) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  const std::vector<int> near = near_cores(address);
-  if (!near.empty()) found["near_cores"] = ranges_of(near);
+  const std::filesystem::path place = "/sys/bus/pci/devices/" + address;
+  if (const auto near = read_line(place / "local_cpulist"); near && !near->empty())
+    found["near_cores"] = *near;
   int node = -1;
-  std::ifstream("/sys/bus/pci/devices/" + address + "/numa_node") >> node;
+  std::ifstream(place / "numa_node") >> node;
   if (node >= 0) found["numa_node"] = node;
 }
 
@@ -143,12 +134,13 @@ std::string over_pcie(int level) {
   return level <= 40 ? "NODE" : "SYS";
 }
 
-// Of GPUs as NVML numbers them; null where the driver does not tell.
+// Null where the driver does not tell.
 json link_between(const Nvml& nvml, const json& from, const json& to) {
+  const std::string ours = from.value("uuid", ""), theirs = to.value("uuid", "");
   Handle a = nullptr, b = nullptr;
   int level = 0;
-  if (!nvml.call("nvmlDeviceGetHandleByIndex_v2", from["index"].get<unsigned>(), &a) ||
-      !nvml.call("nvmlDeviceGetHandleByIndex_v2", to["index"].get<unsigned>(), &b))
+  if (!nvml.call("nvmlDeviceGetHandleByUUID", ours.c_str(), &a) ||
+      !nvml.call("nvmlDeviceGetHandleByUUID", theirs.c_str(), &b))
     return {};
   if (const int links = nvlinks(nvml, a, to.value("pci_bus", "-")); links > 0)
     return fmt::format("NV{}", links);
@@ -166,10 +158,6 @@ void add_gpus(const Nvml& nvml, Gpus& gpus) {
     uuids.push_back(all.back().value("uuid", ""));
   }
   const auto seen = visible_gpus(uuids, std::getenv("CUDA_VISIBLE_DEVICES"));
-  for (size_t to = 0; to < seen.size(); ++to)
-    for (size_t from = 0; from < to; ++from)
-      if (const json link = link_between(nvml, all[seen[from]], all[seen[to]]); !link.is_null())
-        gpus.links.push_back({{"from", from}, {"to", to}, {"link", link}});
   for (const size_t index : seen) {
     gpus.list.push_back(all[index]);
     gpus.list.back()["index"] = gpus.list.size() - 1;
@@ -199,6 +187,18 @@ Gpus find_gpus() {
   add_gpus(nvml, gpus);
   nvml.call("nvmlShutdown");
   return gpus;
+}
+
+nlohmann::json find_gpu_links(const nlohmann::json& gpus) {
+  json links = json::array();
+  const Nvml nvml;
+  if (gpus.size() < 2 || !nvml || nvml.status("nvmlInit_v2") != 0) return links;
+  for (size_t to = 0; to < gpus.size(); ++to)
+    for (size_t from = 0; from < to; ++from)
+      if (const json link = link_between(nvml, gpus[from], gpus[to]); !link.is_null())
+        links.push_back({{"from", from}, {"to", to}, {"link", link}});
+  nvml.call("nvmlShutdown");
+  return links;
 }
 
 std::vector<size_t> visible_gpus(const std::vector<std::string>& uuids, const char* variable) {

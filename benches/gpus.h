@@ -15,14 +15,15 @@ struct Gpus {
   //  not
   // tell is absent
   nlohmann::json list = nlohmann::json::array();
-  // How two of them reach each other: {"from", "to", "link": "NV18"}, in the words of nvidia-smi:
-  // NV<links>, PIX (one PCIe switch), PXB (several), PHB (the CPU), NODE, SYS (between NUMA nodes)
-  nlohmann::json links = nlohmann::json::array();
   int hidden = 0;       // by CUDA_VISIBLE_DEVICES
   std::string driver;   // "550.54.15"
   std::string because;  // why the list is empty: "no NVIDIA driver found"
 };
 Gpus find_gpus();
+// How two of that list reach each other: {"from", "to", "link": "NV18"}, in the words of
+// nvidia-smi: NV<links>, PIX (one PCIe switch), PXB (several), PHB (the CPU), NODE, SYS (between
+// NUMA nodes). Apart, because it asks the driver a lot.
+nlohmann::json find_gpu_links(const nlohmann::json& gpus);
 
 // The GPUs of these UUIDs that CUDA_VISIBLE_DEVICES shows, in its order, as the CUDA runtime reads
 // it: indices or beginnings of UUIDs, up to the first that is neither. Null: all.

@@ -122,7 +122,7 @@ json take_inventory() {
           {"caches", describe_caches()},
           {"memory", describe_memory()},
           {"gpus", gpus.list},
-          {"gpu_links", gpus.links},
+          {"gpu_links", find_gpu_links(gpus.list)},
           {"gpus_hidden", gpus.hidden},
           {"gpus_because", gpus.because},
           {"driver", gpus.driver},

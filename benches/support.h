@@ -63,6 +63,7 @@ struct Turns {
 };
 Turns in_turn(int rounds, const std::function<double()>& ours,
               const std::function<double()>& theirs);
+PairedSamples paired(Turns turns);
 // body() as time_iterations times it, and `bare`, which returns the seconds that it timed by
 // itself, in turn. Collective.
 PairedSamples time_in_turn(Comm& comm, int rounds, const std::function<void()>& body,

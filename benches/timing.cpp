@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -129,17 +130,21 @@ Turns in_turn(int rounds, const std::function<double()>& ours,
   return all;
 }
 
+PairedSamples paired(Turns turns) {
+  PairedSamples pairs;
+  std::ranges::transform(turns.ours, turns.theirs, std::back_inserter(pairs.ratios),
+                         std::divides());
+  pairs.ours.seconds = std::move(turns.ours);
+  pairs.bare.seconds = std::move(turns.theirs);
+  return pairs;
+}
+
 PairedSamples time_in_turn(Comm& comm, int rounds, const std::function<void()>& body,
                            const std::function<double()>& bare) {
   Turns all = in_turn(
       rounds, [&] { return time_once(comm, body); }, bare);
-  PairedSamples pairs;
-  pairs.ours.seconds = std::move(all.ours);
-  pairs.bare.seconds = std::move(all.theirs);
-  take_maxima(comm, pairs.bare.seconds);
-  for (size_t i = 0; i < pairs.ours.seconds.size(); ++i)
-    pairs.ratios.push_back(pairs.ours.seconds[i] / pairs.bare.seconds[i]);
-  return pairs;
+  take_maxima(comm, all.theirs);
+  return paired(std::move(all));
 }
 
 Interval median_interval(std::vector<double> samples) {

@@ -55,6 +55,10 @@ int nvmlDeviceGetUUID(Gpu* gpu, char* text, unsigned size) {
   std::strncpy(text, gpu == gpus ? "GPU-8932f937-d72c" : "GPU-8ff00a11-4106", size);
   return 0;
 }
+int nvmlDeviceGetHandleByUUID(const char* uuid, Gpu** gpu) {
+  *gpu = std::string_view(uuid) == "GPU-8932f937-d72c" ? &gpus[0] : &gpus[1];
+  return 0;
+}
 // Four links to each other, where HM_TEST_NVML says so.
 bool nvlinks() {
   const char* wanted = std::getenv("HM_TEST_NVML");
