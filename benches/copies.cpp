@@ -27,19 +27,12 @@ constexpr int64_t kTimedBytes = 64 << 10;  // between two looks at the clock, at
 struct Buffers {
   explicit Buffers(int64_t bytes)
       : source(Tensor::empty({bytes}, Dtype::u8)), target(Tensor::full({bytes}, 255, Dtype::u8)) {
-    uint8_t* const out = source.mutable_data<uint8_t>();
-    for (int64_t i = 0; i < bytes; ++i) out[i] = static_cast<uint8_t>(i % 251);
+    fill_pattern(source.mutable_raw(), bytes);
   }
   void copy() {
     copy_host(target.mutable_raw(), source.raw(), static_cast<size_t>(source.bytes()));
   }
-  void check(const char* what) const {
-    const auto seen = target.values<uint8_t>(), sent = source.values<uint8_t>();
-    for (size_t i = 0; i < seen.size(); ++i)
-      if (seen[i] != sent[i])
-        throw WrongData(
-            fmt::format("wrong data: {}: byte {}: {} instead of {}", what, i, seen[i], sent[i]));
-  }
+  void check(const char* what) const { check_pattern(target.raw(), target.bytes(), what); }
   Tensor source, target;
 };
 
@@ -160,7 +153,22 @@ PairedSamples in_turn(int64_t bytes, int rounds, const std::function<void(Buffer
   return pairs;
 }
 
+uint8_t pattern(int64_t at) { return static_cast<uint8_t>(at % 251); }
+
 }  // namespace
+
+void fill_pattern(void* to, int64_t bytes) {
+  auto* const out = static_cast<uint8_t*>(to);
+  for (int64_t i = 0; i < bytes; ++i) out[i] = pattern(i);
+}
+
+void check_pattern(const void* seen, int64_t bytes, const char* what) {
+  const auto* const in = static_cast<const uint8_t*>(seen);
+  for (int64_t i = 0; i < bytes; ++i)
+    if (in[i] != pattern(i))
+      throw WrongData(
+          fmt::format("wrong data: {}: byte {}: {} instead of {}", what, i, in[i], pattern(i)));
+}
 
 Samples time_copy(int threads, int64_t bytes, const TimingOptions& options) {
   return on_threads(threads, [&](Comm& comm) {

@@ -8,6 +8,10 @@
 
 namespace howmany::benches {
 
+// What is sent, and how it is compared with what arrived: throws WrongData with the first bad byte.
+void fill_pattern(void* to, int64_t bytes);
+void check_pattern(const void* seen, int64_t bytes, const char* what);
+
 // Each of `threads` threads, bound to its own cpu device, copies its share of `bytes`; 0 bytes
 // copied tell what the clock and the meeting of the threads cost.
 Samples time_copy(int threads, int64_t bytes, const TimingOptions& options);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "benches/copies.h"
 #include "benches/verify.h"
 #include "core/clock.h"
 #include "core/copy.h"
@@ -21,21 +22,6 @@ int how_many(int64_t bytes) {
 }
 
 bool is_gpu(Device device) { return device.type == DeviceType::cuda; }
-
-uint8_t pattern(int64_t at) { return static_cast<uint8_t>(at % 251); }
-
-void fill(void* to, int64_t bytes) {
-  auto* const out = static_cast<uint8_t*>(to);
-  for (int64_t i = 0; i < bytes; ++i) out[i] = pattern(i);
-}
-
-void check(const void* seen, int64_t bytes, const char* what) {
-  const auto* const in = static_cast<const uint8_t*>(seen);
-  for (int64_t i = 0; i < bytes; ++i)
-    if (in[i] != pattern(i))
-      throw WrongData(
-          fmt::format("wrong data: {}: byte {}: {} instead of {}", what, i, in[i], pattern(i)));
-}
 
 // Touched first by a thread of the device, so that it lies near it.
 Tensor memory_of(Device device, int64_t bytes) {
@@ -63,12 +49,12 @@ double seconds_of_copy(void* to, const void* from, int64_t bytes) {
 
 // Between memories of the host, by the device's own thread.
 Samples time_cpu_copy(Device device, Tensor& from, Tensor& to, const TimingOptions& options) {
-  fill(from.mutable_raw(), from.bytes());
+  fill_pattern(from.mutable_raw(), from.bytes());
   const DeviceScope on(device);
   return checked(
       options, [&] { return seconds_of_copy(to.mutable_raw(), from.raw(), from.bytes()); },
       [&] {
-        check(to.raw(), to.bytes(), "copy between memories of the host");
+        check_pattern(to.raw(), to.bytes(), "copy between memories of the host");
         std::ranges::fill(to.mutable_values<uint8_t>(), 255);
       });
 }
@@ -84,7 +70,7 @@ class GpuEnds {
         host_(c.memory, c.bytes, c.device.index),
         seen_(HostMemory::pinned, c.bytes, c.device.index),
         there_(memory_of(c.device, c.bytes)) {
-    fill(c.to_device ? host_.data() : seen_.data(), c.bytes);
+    fill_pattern(c.to_device ? host_.data() : seen_.data(), c.bytes);
     if (!c.to_device) copier_.copy(to_gpu(seen_));
     if (c.other_way) {
       other_there_.emplace(memory_of(c.device, c.bytes));
@@ -101,7 +87,7 @@ class GpuEnds {
   }
   void look() {
     if (c_.to_device) copier_.copy(to_host(seen_));
-    check(c_.to_device ? seen_.data() : host_.data(), c_.bytes, "copy of a GPU");
+    check_pattern(c_.to_device ? seen_.data() : host_.data(), c_.bytes, "copy of a GPU");
     std::fill_n(static_cast<uint8_t*>(c_.to_device ? seen_.data() : host_.data()), c_.bytes, 255);
     if (c_.to_device) copier_.copy(to_gpu(seen_));
   }
@@ -137,7 +123,7 @@ class BetweenGpus {
         host_(HostMemory::pinned, c.bytes, c.to.index),
         from_(memory_of(c.from, c.bytes)),
         to_(memory_of(c.to, c.bytes)) {
-    fill(host_.data(), c.bytes);
+    fill_pattern(host_.data(), c.bytes);
     copier_.copy({from_.mutable_raw(), c.from, host_.data(), Device{}, c.bytes});
   }
 
@@ -150,7 +136,7 @@ class BetweenGpus {
   }
   void look() {
     copier_.copy({host_.data(), Device{}, to_.raw(), c_.to, c_.bytes});
-    check(host_.data(), c_.bytes, "copy between GPUs");
+    check_pattern(host_.data(), c_.bytes, "copy between GPUs");
     std::fill_n(static_cast<uint8_t*>(host_.data()), c_.bytes, 255);
     copier_.copy({to_.mutable_raw(), c_.to, host_.data(), Device{}, c_.bytes});
   }
@@ -199,7 +185,7 @@ Samples time_small_copies_to(Device device, int64_t bytes, int64_t count,
   const gpu::HostBlock from(HostMemory::pinned, all, device.index),
       seen(HostMemory::pinned, all, device.index);
   Tensor there = memory_of(device, all);
-  fill(from.data(), all);
+  fill_pattern(from.data(), all);
   gpu::Stream stream(device.index);
   gpu::Copier copier(device.index);
   auto* const to = static_cast<char*>(there.mutable_raw());
@@ -213,8 +199,9 @@ Samples time_small_copies_to(Device device, int64_t bytes, int64_t count,
   return checked(options, once, [&] {
     copier.copy({seen.data(), Device{}, there.raw(), device, all});
     const auto* const bytes_seen = static_cast<const uint8_t*>(seen.data());
+    const auto* const sent = static_cast<const uint8_t*>(from.data());
     for (int64_t i = 0; i < all; ++i) {
-      const int expected = i / bytes % 2 == 0 ? pattern(i) : 0;
+      const int expected = i / bytes % 2 == 0 ? sent[i] : 0;
       if (bytes_seen[i] == expected) continue;
       throw WrongData(fmt::format("wrong data: small copies to {}: byte {}: {} instead of {}",
                                   device.str(), i, bytes_seen[i], expected));

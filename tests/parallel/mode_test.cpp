@@ -216,16 +216,25 @@ TEST_P(LawOfBatchNorm, SynchronisedItIsThatOfSingle) { expect_as_single(GetParam
 INSTANTIATE_TEST_SUITE_P(Modes, LawOfBatchNorm, ::testing::ValuesIn(variations(batchnorm_texts_of)),
                          name_of_variation);
 
+bool cuda_is_built_in() {
+  const std::vector<std::string_view> names = backend_names();
+  return std::ranges::find(names, "cuda") != names.end();
+}
+
+// Engines that work on the host; where options change nothing for them, one of them is enough.
+bool moves_over(std::string_view text, std::string_view mode, std::string_view comm) {
+  const bool other = comm != "local" && (text != mode || !mode_traits(mode).over_ranks);
+  return mode != "single" && comm != "nccl" && !other;
+}
+
 // A rehearsal: so every mode can be shown to be right where there is one GPU.
 std::vector<Variation> variations_on_one_gpu() {
   std::vector<Variation> all;
-  const std::vector<std::string_view> names = backend_names();
-  if (std::ranges::find(names, "cuda") == names.end()) return all;
+  if (!cuda_is_built_in()) return all;
   for (const std::string_view mode : mode_names())
     for (const std::string& text : texts_of(mode))
       for (const std::string_view comm : thread_comm_names(2)) {
-        const bool other = comm != "local" && (text != mode || !mode_traits(mode).over_ranks);
-        if (mode == "single" || comm == "nccl" || other) continue;
+        if (!moves_over(text, mode, comm)) continue;
         all.push_back({.mode = text,
                        .comm = std::string(comm),
                        .world = 2,
@@ -250,13 +259,11 @@ INSTANTIATE_TEST_SUITE_P(Modes, LawOnOneGpu, ::testing::ValuesIn(variations_on_o
 // A CPU beside a GPU, and a GPU beside a CPU.
 std::vector<Variation> mixed_variations(TextsOf texts, std::vector<Precision> precisions) {
   std::vector<Variation> all;
-  const std::vector<std::string_view> names = backend_names();
-  if (std::ranges::find(names, "cuda") == names.end()) return all;
+  if (!cuda_is_built_in()) return all;
   for (const std::string_view mode : mode_names())
     for (const std::string& text : texts(mode))
       for (const std::string_view comm : thread_comm_names(2)) {
-        const bool other = comm != "local" && (text != mode || !mode_traits(mode).over_ranks);
-        if (mode == "single" || comm == "nccl" || other) continue;
+        if (!moves_over(text, mode, comm)) continue;
         for (const std::string kernels : {"cuda", "reference"})
           for (const Precision precision : precisions)
             all.push_back({.mode = text,
@@ -301,8 +308,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, LawOfMixedBatchNorm,
 // losses would be those of f32.
 std::vector<Variation> precise_variations() {
   std::vector<Variation> all;
-  const std::vector<std::string_view> names = backend_names();
-  if (std::ranges::find(names, "cuda") == names.end()) return all;
+  if (!cuda_is_built_in()) return all;
   for (const Precision precision : {Precision::tf32, Precision::bf16})
     for (const std::string_view mode : mode_names())
       for (const std::string& text : texts_of(mode))

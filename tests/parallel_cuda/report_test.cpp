@@ -7,6 +7,7 @@
 #include "core/backends/cuda/runtime.h"
 #include "parallel/launch.h"
 #include "tests/support/fake_gpu.h"
+#include "tests/support/through.h"
 #include "tests/support/training.h"
 
 namespace howmany {
@@ -31,26 +32,10 @@ void ask_for_work(int gpu) {
   hm_fake_gpu_queue(cuda::stream_of(gpu), over, new Time());
 }
 
-class Slow final : public Layer {
- public:
-  Tensor forward(const Tensor& x, Tape&) override { return x; }
-  Tensor backward(const Tensor& dy, Tape&) override {
-    ask_for_work(dy.device().index);
-    return dy;
-  }
-  Shape output_shape(const Shape& x) const override { return x; }
-  std::string describe() const override { return "slow()"; }
-  LayerPtr clone() const override { return std::make_unique<Slow>(); }
-};
-
-// Three units; where they are balanced, the slow one is a stage of its own.
+// Three units; where they are balanced, the last, slow in backward, is a stage of its own.
 ModelSpec model() {
-  std::vector<LayerPtr> parts;
-  parts.push_back(layers::linear(6, 6));
-  parts.push_back(layers::linear(6, 6));
-  parts.push_back(std::make_unique<Slow>());
-  return {
-      .name = "slow", .layer = layers::sequential(std::move(parts)), .sample = {6}, .classes = 6};
+  return model_through([](const Tensor&) {},
+                       [](const Tensor& dy) { ask_for_work(dy.device().index); }, true);
 }
 
 Device gpu(int index) { return {DeviceType::cuda, index}; }

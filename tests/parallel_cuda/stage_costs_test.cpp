@@ -8,7 +8,7 @@
 #include "core/backends/cuda/runtime.h"
 #include "parallel/launch.h"
 #include "tests/support/fake_gpu.h"
-#include "tests/support/training.h"
+#include "tests/support/through.h"
 
 namespace howmany {
 namespace {
@@ -17,28 +17,13 @@ using namespace testing_support;
 
 constexpr double kWork = 1;  // seconds, more than the rest could take
 
-// Costs its GPU's time, of which the host sees nothing.
-class Slow final : public Layer {
- public:
-  Tensor forward(const Tensor& x, Tape&) override {
+// Three units, the second slow on GPUs: it costs their time, of which the host sees nothing.
+ModelSpec model() {
+  const auto spend = [](const Tensor& x) {
     if (x.device().type == DeviceType::cuda)
       hm_fake_gpu_spend(cuda::stream_of(x.device().index), kWork);
-    return x;
-  }
-  Tensor backward(const Tensor& dy, Tape&) override { return dy; }
-  Shape output_shape(const Shape& x) const override { return x; }
-  std::string describe() const override { return "slow()"; }
-  LayerPtr clone() const override { return std::make_unique<Slow>(); }
-};
-
-// Three units, the second slow on GPUs.
-ModelSpec model() {
-  std::vector<LayerPtr> parts;
-  parts.push_back(layers::linear(6, 6));
-  parts.push_back(std::make_unique<Slow>());
-  parts.push_back(layers::linear(6, 6));
-  return {
-      .name = "slow", .layer = layers::sequential(std::move(parts)), .sample = {6}, .classes = 6};
+  };
+  return model_through(spend, [](const Tensor&) {});
 }
 
 Device cpu(int index) { return {DeviceType::cpu, index}; }
