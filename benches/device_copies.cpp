@@ -193,7 +193,7 @@ Samples time_small_copies_to(Device device, int64_t bytes, int64_t count,
   const auto once = [&] {
     const Clock::time_point start = Clock::now();
     for (int64_t at = 0; at < all; at += 2 * bytes) stream.copy_in(to + at, source + at, bytes);
-    stream.finish();
+    stream.synchronize();
     return seconds_since(start);
   };
   return checked(options, once, [&] {

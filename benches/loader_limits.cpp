@@ -9,6 +9,8 @@
 #include "benches/machine.h"
 #include "core/cgroup.h"
 #include "core/cpu_limits.h"
+#include "core/gpu.h"
+#include "core/gpu_images.h"
 
 namespace howmany::benches {
 namespace {
@@ -49,6 +51,12 @@ double cores_allowed() {
   return least;
 }
 
+// The first of them.
+json describe_gpu() {
+  if (gpu::count() == 0) return {};
+  return {{"device", "cuda:0"}, {"no_nvjpeg", gpu::no_image_decoder(0)}};
+}
+
 }  // namespace
 
 json describe_loader_limits() {
@@ -72,7 +80,8 @@ json describe_loader_limits() {
           {"shm_bytes", memory.contains("shm_free_bytes") ? memory["shm_free_bytes"] : json()},
           {"descriptors", files.rlim_cur},
           {"processes", processes ? json(processes->left) : json()},
-          {"processes_because", processes ? processes->because : "no limit"}};
+          {"processes_because", processes ? processes->because : "no limit"},
+          {"gpu", describe_gpu()}};
 }
 
 }  // namespace howmany::benches

@@ -2,61 +2,34 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
+#include "benches/peak_memory.h"
+#include "benches/step_tally.h"
 #include "benches/verify.h"
 #include "core/clock.h"
 #include "core/error.h"
-#include "core/storage.h"
 
 namespace howmany::benches {
 namespace {
 
-// Of this rank's steps.
-struct Tally {
-  std::vector<double> seconds, waited, own;
-  std::vector<StepReport> reports;
-
-  void add(double whole, double for_batch, const StepReport& report) {
-    seconds.push_back(whole);
-    waited.push_back(for_batch);
-    own.push_back(whole - report.waited_seconds);
-    reports.push_back(report);
-  }
-  void forget_first(int steps) {
-    for (std::vector<double>* values : {&seconds, &waited, &own})
-      values->erase(values->begin(), values->begin() + steps);
-    reports.erase(reports.begin(), reports.begin() + steps);
-  }
-  double wait_fraction() const {
-    return std::accumulate(waited.begin(), waited.end(), 0.0) /
-           std::accumulate(seconds.begin(), seconds.end(), 0.0);
-  }
-  double typical(double StepReport::*what) const {
-    std::vector<double> values;
-    for (const StepReport& report : reports) values.push_back(report.*what);
-    return quantile(std::move(values), 0.5);
-  }
-};
-
-// Medians, as a step's own time is one: the mean of the ranks' bubbles, the longest exposed
-// communication.
-StepReport over_ranks(Comm& comm, const Tally& tally) {
+// The mean of the ranks' bubbles, the longest exposed communication.
+StepReport over_ranks(Comm& comm, const StepTally& tally) {
   Tensor bubble = Tensor::full({1}, tally.typical(&StepReport::bubble), Dtype::f64);
   Tensor exposed =
       Tensor::full({1}, tally.typical(&StepReport::exposed_communication_seconds), Dtype::f64);
   comm.all_reduce(bubble);
   comm.all_reduce(exposed, ReduceOp::max);
   return {.bubble = bubble.item() / comm.size(),
-          .theoretical_bubble = tally.reports.back().theoretical_bubble,
+          .theoretical_bubble = tally.last().theoretical_bubble,
           .exposed_communication_seconds = exposed.item()};
 }
 
-// Of tensors, a device's share of what its process held at once; the largest over the ranks.
-double peak_bytes_per_device(Comm& comm, const Workload& work) {
-  const bool shared = !work.over_processes();
-  const double devices = shared ? work.count() : work.count() / work.ranks();
-  Tensor most = Tensor::full({1}, static_cast<double>(memory_use().peak) / devices, Dtype::f64);
+std::vector<Device> devices_of_process(const Workload& work, int rank) {
+  return work.over_processes() ? work.devices_of(rank) : work.devices;
+}
+
+double largest(Comm& comm, double of_rank) {
+  const Tensor most = Tensor::full({1}, of_rank, Dtype::f64);
   comm.all_reduce(most, ReduceOp::max);
   return most.item();
 }
@@ -77,8 +50,9 @@ StepTimes measure_steps(const Workload& work, const TimingOptions& timing, const
   Trainer trainer(work, data, comm, device);
   verify_first_step(work, data, trainer, comm, device);
   StepTimes result;
-  Tally tally;
-  reset_peak_memory();
+  StepTally tally;
+  const std::vector<Device> mine = devices_of_process(work, comm.rank());
+  reset_peak_memory(mine);
   StepLoss last;
   result.samples = time_steps(work, comm, timing, device, [&] {
     const Clock::time_point start = Clock::now();
@@ -91,14 +65,14 @@ StepTimes measure_steps(const Workload& work, const TimingOptions& timing, const
   });
   tally.forget_first(timing.warmup_iterations);
   result.loss = last.value();
-  result.straggler = find_straggler(comm, tally.own);
+  result.straggler = find_straggler(comm, tally.own());
   result.report = over_ranks(comm, tally);
-  result.peak_bytes = peak_bytes_per_device(comm, work);
+  result.peak_bytes = largest(comm, peak_bytes_of_one(mine));
   result.wait_fraction = tally.wait_fraction();
   result.flop = 3 * trainer.forward_flop(work.global_batch);
   if (!std::isfinite(result.loss))
-    throw WrongData(fmt::format("the loss is {} after {} steps: lower --lr", result.loss,
-                                tally.seconds.size()));
+    throw WrongData(
+        fmt::format("the loss is {} after {} steps: lower --lr", result.loss, tally.size()));
   if (!profile.file.empty())
     result.profile = profile_steps(
         comm, quantile(result.samples.seconds, 0.5), [&] { trainer.train(trainer.next()).value(); },

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/gpu.h"
 
 namespace howmany {
 namespace {
@@ -13,17 +14,36 @@ namespace {
 constexpr int kMostDefaultDevices = 8;  // a node of GPUs, which cores stand in for
 constexpr int kMostDevices = 4096;      // "cpu:0-99999999" is a slip of the finger, not a machine
 
+constexpr std::string_view kUuid = "GPU-";
+
+// "cuda:GPU-8932f937", or the UUID alone.
+bool names_gpu(std::string_view device) {
+  return device.starts_with(kUuid) || device.substr(device.find(':') + 1).starts_with(kUuid);
+}
+
 int parse_index(std::string_view digits, std::string_view whole) {
   int index = -1;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
   HM_REQUIRE(error == std::errc{} && end == digits.data() + digits.size() && index >= 0,
-             "[device] '{}' is not a device: expected cpu:<k> or cuda:<k>", whole);
+             "[device] '{}' is not a device: expected cpu:<k>, cuda:<k> or a GPU's UUID", whole);
   return index;
+}
+
+// Of the one GPU here whose UUID begins so.
+int index_of_gpu(std::string_view uuid) {
+  std::vector<int> found;
+  for (int index = 0; index < gpu::count(); ++index)
+    if (gpu::uuid(index).starts_with(uuid)) found.push_back(index);
+  HM_REQUIRE(!found.empty(),
+             "[device] no GPU's UUID begins with {}: `howmany devices` lists those here", uuid);
+  HM_REQUIRE(found.size() == 1, "[device] the UUIDs of {} GPUs begin with {}: write more of it",
+             found.size(), uuid);
+  return found[0];
 }
 
 // "cpu:0-3" or one device.
 std::vector<Device> parse_range(std::string_view text) {
-  const size_t dash = text.find('-');
+  const size_t dash = names_gpu(text) ? text.npos : text.find('-');
   const Device first = Device::parse(text.substr(0, dash));
   if (dash == std::string_view::npos) return {first};
   HM_REQUIRE(text.find(':') != std::string_view::npos,
@@ -52,8 +72,10 @@ std::string Device::str() const {
 Device Device::parse(std::string_view text) {
   const size_t colon = text.find(':');
   const std::string_view kind = text.substr(0, colon);
+  if (names_gpu(text) && (kind == "cuda" || colon == text.npos))
+    return {DeviceType::cuda, index_of_gpu(text.substr(text.find(kUuid)))};
   HM_REQUIRE(kind == "cpu" || kind == "cuda",
-             "[device] '{}' is not a device: expected cpu:<k> or cuda:<k>", text);
+             "[device] '{}' is not a device: expected cpu:<k>, cuda:<k> or a GPU's UUID", text);
   const int index = colon == std::string_view::npos ? 0 : parse_index(text.substr(colon + 1), text);
   return {kind == "cpu" ? DeviceType::cpu : DeviceType::cuda, index};
 }

@@ -25,8 +25,9 @@ struct Device {
   int index = 0;
 
   std::string str() const;  // "cpu:0"
-  static Device parse(
-      std::string_view text);  // "cpu", "cpu:1", "cuda:3"; throws std::invalid_argument
+  // "cpu", "cpu:1", "cuda:3", or the beginning of a GPU's UUID, "cuda:GPU-8932f937" or without the
+  // "cuda:"; throws std::invalid_argument.
+  static Device parse(std::string_view text);
   auto operator<=>(const Device&) const = default;
 };
 

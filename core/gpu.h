@@ -21,6 +21,7 @@ namespace howmany::gpu {
 int count();                         // that this build can use; 0 without a driver. Never throws.
 std::string unavailable();           // why count() is 0; empty when it is not
 std::string pci_address(int index);  // "0000:1B:00.0"; empty when unknown
+std::string uuid(int index);         // "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", as NVML has it
 
 // Of the device's pool, for work asked for from now on; release() returns at once and the block is
 // reused only after the work asked for before. allocate() throws Error when there is no more.
@@ -36,6 +37,7 @@ void synchronize(int index);  // all that was asked for is done
 // the device until now, and behind nothing later.
 std::shared_ptr<void> mark(int index);
 MemoryUse memory_use(int index);
+void reset_peak_memory(int index);
 void release_cached_memory(int index);
 
 // Elements of one type become another's, as static_cast has it, both on the device.
@@ -110,7 +112,8 @@ class Stream {
   void copy_out(void* to, const void* from, int64_t bytes);  // to page-locked memory
   void wait(const std::shared_ptr<void>& mark);              // before what it is asked for next
   std::shared_ptr<void> mark() const;
-  void finish() const;
+  void finish() const;       // asleep
+  void synchronize() const;  // awake, and so without the time that waking takes
 
   int index() const { return index_; }
   void* raw() const { return raw_; }  // the cudaStream_t

@@ -13,6 +13,7 @@ namespace {
 int count() { return 0; }
 std::string unavailable() { return "this build has no CUDA"; }
 std::string pci_address(int) { return ""; }
+std::string uuid(int) { refuse(); }
 void* allocate(int64_t, int) { refuse(); }
 void release(void*, int) noexcept {}
 void copy(void*, Device, const void*, Device, int64_t) { refuse(); }
@@ -20,6 +21,7 @@ void zero(void*, int, int64_t) { refuse(); }
 void synchronize(int) { refuse(); }
 std::shared_ptr<void> mark(int) { refuse(); }
 MemoryUse memory_use(int) { return {}; }
+void reset_peak_memory(int) {}
 void release_cached_memory(int) {}
 void convert(void*, Dtype, const void*, Dtype, int64_t, int) { refuse(); }
 
@@ -49,6 +51,7 @@ void Stream::copy_out(void*, const void*, int64_t) { refuse(); }
 void Stream::wait(const std::shared_ptr<void>&) { refuse(); }
 std::shared_ptr<void> Stream::mark() const { refuse(); }
 void Stream::finish() const { refuse(); }
+void Stream::synchronize() const { refuse(); }
 
 HostBlock::HostBlock(HostMemory kind, int64_t, int index) : kind_(kind), index_(index) { refuse(); }
 HostBlock::~HostBlock() = default;

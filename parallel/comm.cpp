@@ -223,7 +223,7 @@ std::unique_ptr<Comm::Failure> Comm::attempt(Task& task) {
   });
 }
 
-void Comm::run(const char* operation, int64_t bytes, const Call& call) {
+void Comm::run_call(const char* operation, int64_t bytes, const Call& call) {
   if (!progress_->idle()) return start(operation, bytes, call).finish();
   Task mine = task(operation, bytes, call);
   if (const auto failure = attempt(mine)) failure->raise();

@@ -133,7 +133,12 @@ class Comm {
   friend class Work;
   using Call = std::function<void()>;
 
-  void run(const char* operation, int64_t bytes, const Call& call);
+  // By reference: nothing to allocate.
+  template <typename Body>
+  void run(const char* operation, int64_t bytes, const Body& body) {
+    run_call(operation, bytes, std::cref(body));
+  }
+  void run_call(const char* operation, int64_t bytes, const Call& call);
   Work start(const char* operation, int64_t bytes, Call call);
   std::unique_ptr<Failure> attempt(Task& task);
   std::unique_ptr<Failure> guarded(const Task& task, const Call& body);

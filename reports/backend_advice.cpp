@@ -277,7 +277,7 @@ class Writer {
               "Ranks shared a GPU: a rehearsal, which tells nothing of several.");
         if (flag == "oversubscribed" && told.insert(flag).second)
           advice_.notes.push_back(
-              "Ranks shared cores (oversubscribed): real ranks would do better.");
+              "Ranks shared cores or a GPU (oversubscribed): with their own they would do better.");
       }
   }
 

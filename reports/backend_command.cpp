@@ -280,7 +280,8 @@ void add_backend_command(CLI::App& app, int& code) {
   sub->add_option("--rounds", a->rounds,
                   "Fresh starts that each cell is measured in [3 to 5, or 1]")
       ->check(CLI::Range(1, 1000));
-  sub->add_flag("--oversubscribe", a->oversubscribe, "Allow more ranks than cores; marked");
+  sub->add_flag("--oversubscribe", a->oversubscribe,
+                "Allow more ranks than cores, or a GPU listed twice; marked");
   add_output_options(*sub, a->output);
   sub->footer(
       "Examples:\n"

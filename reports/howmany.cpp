@@ -50,8 +50,10 @@ void add_passed(CLI::App& app, Arguments& a, bool of_files) {
 }
 
 void add_measuring(CLI::App& app, Arguments& a) {
-  add_list(app, "--devices", a.devices,
-           "Devices in order, cuda:0,cuda:1 or cpu:0,cpu:1 [GPUs, else slices of the cores]");
+  add_list(
+      app, "--devices", a.devices,
+      "Devices in order: cuda:0,cuda:1 or the beginnings of GPUs' UUIDs, cpu:0,cpu:1 [GPUs, else "
+      "slices of the cores]");
   add_list(app, "--mode", a.modes,
            "Parallel modes, with options as pipeline:micro_batches=8, or all [data_parallel,ddp]");
   add_list(app, "--backend", a.backends,

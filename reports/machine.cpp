@@ -97,7 +97,10 @@ Machine machine_from_json(const nlohmann::json& json, const std::string& source)
                                 [](const Part& p) { return p.name == "cuda" && p.usable; });
   for (const JsonNode& gpu : root.at("gpus").items()) {
     const int64_t index = gpu.at("index").integer_between(0, kMost);
-    if (cuda) machine.cuda.push_back(fmt::format("cuda:{}", index));
+    const auto uuid = gpu.find("uuid");
+    if (!cuda) continue;
+    machine.cuda.push_back(fmt::format("cuda:{}", index));
+    machine.uuids.push_back(uuid ? uuid->string() : "");
   }
   return machine;
 }

@@ -25,7 +25,8 @@ struct Machine {
   int usable_cores = 1;
   int cpu_devices = 1;  // by default, with this many cores each:
   int cores_per_device = 1;
-  std::vector<std::string> cuda;  // "cuda:0", ...; empty without kernels for them
+  std::vector<std::string> cuda;   // "cuda:0", ...; empty without kernels for them
+  std::vector<std::string> uuids;  // of those, in their order
   std::vector<Part> models, modes, comms, kernels;
 };
 // As `howmany-devices --json` tells it.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "reports/device_kind.h"
 #include "reports/files.h"
 #include "reports/json.h"
 #include "reports/record.h"
@@ -33,10 +34,15 @@ void refuse_if(bool bad, const std::string& what) {
   if (bad) throw InputError(what);
 }
 
-void refuse_repeats(const std::vector<std::string>& devices) {
+void refuse_repeats(const Request& request) {
   std::set<std::string> seen;
-  for (const std::string& device : devices) {
-    refuse_if(!seen.insert(device).second, fmt::format("--devices names {} twice", device));
+  for (const std::string& device : request.devices) {
+    const bool is_gpu = device_kind(device) == DeviceKind::kGpu;
+    if (seen.insert(device).second || (is_gpu && request.oversubscribe)) continue;
+    throw InputError(fmt::format("--devices names {} twice{}", device,
+                                 is_gpu ? "; with --oversubscribe its ranks share it, and no "
+                                          "speedup is to be trusted"
+                                        : ""));
   }
 }
 
@@ -114,7 +120,7 @@ void check(const Request& request) {
   refuse_if(request.modes.empty(), "no mode given");
   refuse_if(request.devices.empty(), "no device given");
   refuse_if(request.counts.empty(), "no device count to measure");
-  refuse_repeats(request.devices);
+  refuse_repeats(request);
   request.passed.check(request.devices);
   refuse_if(request.rounds < 1, "--rounds must be at least 1");
   const int most = *std::max_element(request.counts.begin(), request.counts.end());

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 
 #include "reports/command.h"
 #include "reports/device_kind.h"
@@ -105,6 +106,21 @@ int cpu_index(const std::string& device) {
   return end != digits && *end == '\0' && index >= 0 && index < 4096 ? static_cast<int>(index) : -1;
 }
 
+// "cuda:2" for the beginning of its UUID, with "cuda:" before it or without.
+std::string gpu_of(const std::string& device, const Machine& machine) {
+  const size_t at = device.find("GPU-");
+  if (at != 0 && !(at == 5 && device.starts_with("cuda:"))) return device;
+  std::vector<std::string> found;
+  for (size_t i = 0; i < machine.cuda.size(); ++i)
+    if (machine.uuids[i].starts_with(device.substr(at))) found.push_back(machine.cuda[i]);
+  if (found.size() == 1) return found[0];
+  throw InputError(found.empty()
+                       ? fmt::format("no GPU's UUID begins with {}; howmany devices lists them",
+                                     device.substr(at))
+                       : fmt::format("the UUIDs of {} begin with {}; write more of it",
+                                     fmt::join(found, ", "), device.substr(at)));
+}
+
 int cpu_slices(const std::vector<std::string>& devices) {
   int slices = 0;
   for (const std::string& device : devices) slices = std::max(slices, cpu_index(device) + 1);
@@ -113,6 +129,7 @@ int cpu_slices(const std::vector<std::string>& devices) {
 
 void resolve_devices(const Arguments& arguments, const Machine& machine, Request& request) {
   const int cores = machine.usable_cores;
+  for (std::string& device : request.devices) device = gpu_of(device, machine);
   if (request.devices.empty()) request.devices = machine.cuda;
   if (!arguments.cores_per_device) {
     const int slices = cpu_slices(request.devices);
@@ -133,11 +150,12 @@ struct Choice {
 // is always there. What was passed over is part of the reason.
 Choice choose_backend(const Machine& machine, const Request& request) {
   const auto kind = device_kind(fmt::format("{}", fmt::join(request.devices, ",")));
-  const bool cuda = kind == DeviceKind::kGpu;
+  const std::set<std::string> different(request.devices.begin(), request.devices.end());
+  const bool own_gpus = kind == DeviceKind::kGpu && different.size() == request.devices.size();
   std::vector<std::string> passed;
-  if (!cuda) passed.push_back("nccl is for GPUs");
+  if (!own_gpus) passed.push_back("nccl is for GPUs, one for each rank");
   for (const std::string name : {"nccl", "gloo", "mpi", "local"}) {
-    if (name == "nccl" && !cuda) continue;
+    if (name == "nccl" && !own_gpus) continue;
     const auto part = std::find_if(machine.comms.begin(), machine.comms.end(),
                                    [&](const Part& p) { return p.name == name; });
     if (part != machine.comms.end() && part->usable)

@@ -56,6 +56,8 @@ class LoaderMeasuring {
   void add_python(WorkersFacts& facts, PythonCost cost);
   void measure_points(WorkersFacts& facts);
   void measure_cold(WorkersFacts& facts, int workers);
+  // One worker and so many, where nvJPEG can decode what they read.
+  void measure_on_gpu(WorkersFacts& facts, int workers);
   const LoaderResults& results() const;
 
  private:

@@ -289,6 +289,22 @@ class Advisor {
               (1 - then) / std::max(1 - now, 1e-3));
   }
 
+  void add_gpu_note() {
+    if (facts_.gpu.empty() || facts_.probes.decode_s <= 0) return;
+    if (!facts_.no_nvjpeg.empty())
+      advice_.notes.push_back(
+          fmt::format("{} could not decode the JPEGs: {}.", facts_.gpu, facts_.no_nvjpeg));
+    std::string rates;
+    for (const auto& run : facts_.on_gpu)
+      rates += fmt::format("{}{} samples/s with {}", rates.empty() ? "" : ", ",
+                           format_count(run.samples_per_s), workers(run.workers));
+    if (rates.empty()) return;
+    advice_.notes.push_back(fmt::format(
+        "With {} of the images decoded by nvJPEG on {}: {} (measured, with nothing else on that "
+        "GPU; `howmany gpus --decode nvjpeg` tells what training loses).",
+        percent(facts_.on_gpu.back().share), facts_.gpu, rates));
+  }
+
   void add_notes() {
     if (demanded()) {
       const double cores = all() * core_s(facts_.probes);
@@ -301,6 +317,7 @@ class Advisor {
           "First epoch: {} samples/s with files not in memory and {} ({} of the warm rate).",
           format_count(*facts_.cold_rate), workers(facts_.cold_workers),
           percent(*facts_.cold_rate / best_->rate.value)));
+    add_gpu_note();
     if (facts_.as == "pytorch") return add_python_notes();
     advice_.notes.push_back(fmt::format(
         "Measured with {} and this program's decoder; PyTorch's processes add their own cost for "

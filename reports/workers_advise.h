@@ -60,9 +60,16 @@ struct WorkersFacts {
   double spread_of_busy = kUsualSpread;
   std::optional<double> cold_rate;  // samples/s of all devices, files not in memory
   int cold_workers = 0;
-  double start_s = 0.4;  // of a loader, as the last one took
-  double files = 0;      // in the folder; 0: none
-  PythonCost python;     // part of the probes and points when it was measured
+  struct OnGpu {
+    int workers = 0;
+    double samples_per_s = 0;  // of all devices, in the GPU's memory
+    double share = 0;          // of the images, that nvJPEG took
+  };
+  std::vector<OnGpu> on_gpu;   // decoded by nvJPEG
+  std::string gpu, no_nvjpeg;  // as in LoaderLimits
+  double start_s = 0.4;        // of a loader, as the last one took
+  double files = 0;            // in the folder; 0: none
+  PythonCost python;           // part of the probes and points when it was measured
 };
 
 // The point of that number of workers; null when it was not measured.

@@ -52,6 +52,15 @@ Json table_json(const WorkersFacts& facts) {
   return table;
 }
 
+Json on_gpu_json(const WorkersFacts& facts) {
+  Json runs = Json::array();
+  for (const auto& run : facts.on_gpu)
+    runs.push_back({{"workers", run.workers},
+                    {"samples_per_s", finite(run.samples_per_s)},
+                    {"share", finite(run.share)}});
+  return runs;
+}
+
 Json stages_json(const LoaderProbes& p) {
   return {{"sample_s", p.sample_s},
           {"read_s", p.read_s},
@@ -188,6 +197,7 @@ nlohmann::ordered_json to_json(const WorkersFacts& facts, const WorkersAdvice& a
           {"bounds", bounds},
           {"stages", stages_json(facts.probes)},
           {"cold_samples_per_s", optional(facts.cold_rate)},
+          {"decoded_on_gpu", on_gpu_json(facts)},
           {"levers", levers},
           {"pytorch", advice.pytorch},
           {"slurm", advice.slurm},

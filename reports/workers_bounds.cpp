@@ -82,6 +82,10 @@ LoaderLimits limits_from_json(const nlohmann::json& json, const std::string& sou
   limits.descriptors = at_least(root.at("descriptors"), 0);
   if (const auto processes = root.find("processes")) limits.processes = at_least(*processes, 0);
   limits.processes_because = root.at("processes_because").string();
+  if (const auto gpu = root.find("gpu")) {
+    limits.gpu = gpu->at("device").string();
+    limits.no_nvjpeg = gpu->at("no_nvjpeg").string();
+  }
   return limits;
 }
 

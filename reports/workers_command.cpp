@@ -176,12 +176,16 @@ int run_workers(const WorkersArguments& a) {
   measuring.probe(facts);
   if (measuring.results().interrupted) return kFailed;
   facts.probes.cores = usable_cores(facts.probes.cores, limits);
+  facts.gpu = limits.gpu;
+  facts.no_nvjpeg = limits.no_nvjpeg;
   facts.bounds = worker_bounds(limits, facts.asked, facts.probes.sample_bytes);
   add_python(a, folder, facts, measuring);
   measuring.measure_points(facts);
   const WorkersAdvice first = advise_workers(facts);
-  if (first.recommended && !measuring.results().interrupted)
+  if (first.recommended && !measuring.results().interrupted) {
     measuring.measure_cold(facts, *first.recommended);
+    measuring.measure_on_gpu(facts, *first.recommended);
+  }
   emit_check(a, facts);
   if (measuring.results().out_of_time)
     fmt::print(stderr, "the time budget was spent before the answer was decided\n");

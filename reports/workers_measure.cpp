@@ -29,6 +29,7 @@ constexpr double kShare = 0.04, kMostAlone = 1;
 constexpr double kLeastTurns = 1;   // seconds of each number
 constexpr double kStart = 0.5;      // seconds of a program beside what it times
 constexpr double kColdSeconds = 1;  // left for files not in memory
+constexpr double kOnGpuSeconds = 2;
 constexpr const char* kTooMuch = "loader_bench told more than was asked";
 
 }  // namespace
@@ -150,6 +151,16 @@ struct LoaderMeasuring::State {
     return will ? kColdSeconds + overhead : 0;
   }
 
+  double later_seconds(const WorkersFacts& facts) const {
+    return cold_seconds(facts) + on_gpu_seconds(facts);
+  }
+
+  double on_gpu_seconds(const WorkersFacts& facts) const {
+    const bool will = !facts.gpu.empty() && facts.no_nvjpeg.empty() && python.empty() &&
+                      facts.probes.decode_s > 0;
+    return will ? kOnGpuSeconds + overhead : 0;
+  }
+
   bool has_time(const WorkersFacts& facts) const {
     return facts.points.empty() || left() >= overhead + kLeastSeconds;
   }
@@ -212,7 +223,7 @@ struct LoaderMeasuring::State {
   std::string time_left() const { return format_seconds(std::max(0.0, std::round(left()))); }
 
   bool measure_in_turn(WorkersFacts& facts, const std::vector<int>& numbers) {
-    const double each = seconds_in_turn(facts, numbers, left() - cold_seconds(facts) - kStart);
+    const double each = seconds_in_turn(facts, numbers, left() - later_seconds(facts) - kStart);
     if (each < kLeastTurns && !facts.points.empty()) return false;
     std::vector<std::string> more = options(facts, numbers);
     more.push_back("--in-turn");
@@ -353,13 +364,33 @@ void LoaderMeasuring::measure_cold(WorkersFacts& facts, int workers) {
   State& s = *state_;
   if (s.cold_seconds(facts) == 0 || s.left() < kColdSeconds) return;
   std::string why;
-  const std::vector<BenchRow> rows =
-      s.run({"--workers", std::to_string(workers), "--ranks", std::to_string(facts.asked.devices),
-             "--cache", "cold", "--as", facts.as},
-            std::clamp(s.left() - s.overhead, kLeastSeconds, kMostSeconds), why);
+  const std::vector<BenchRow> rows = s.run(
+      {"--workers", std::to_string(workers), "--ranks", std::to_string(facts.asked.devices),
+       "--cache", "cold", "--as", facts.as},
+      std::clamp(s.left() - s.overhead - s.on_gpu_seconds(facts), kLeastSeconds, kMostSeconds),
+      why);
   if (rows.size() != 1 || !rows[0].error.empty()) return;
   facts.cold_rate = counter(rows[0], "samples_per_s");
   facts.cold_workers = workers;
+}
+
+void LoaderMeasuring::measure_on_gpu(WorkersFacts& facts, int workers) {
+  State& s = *state_;
+  if (s.on_gpu_seconds(facts) == 0 || s.left() < kOnGpuSeconds) return;
+  std::string numbers = "1";
+  if (workers > 1) numbers += fmt::format(",{}", workers);
+  std::string why;
+  const std::vector<BenchRow> rows =
+      s.run({"--workers", numbers, "--ranks", std::to_string(facts.asked.devices), "--as",
+             "threads", "--to", facts.gpu, "--decode", "nvjpeg"},
+            kOnGpuSeconds / 2, why, 2);
+  for (const BenchRow& row : rows) {
+    if (!row.error.empty()) facts.no_nvjpeg = row.error;
+    if (!row.error.empty() || counter(row, "decoded_by_gpu") <= 0) continue;
+    const Measurement m = measurement_of(row, {});
+    facts.on_gpu.push_back({std::stoi(m.parameters.at("workers")), counter(row, "samples_per_s"),
+                            counter(row, "decoded_by_gpu")});
+  }
 }
 
 }  // namespace howmany

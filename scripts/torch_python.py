@@ -1,6 +1,7 @@
 """What the comparisons with PyTorch share: where it is, and saying so."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -14,17 +15,18 @@ def say(text):
 
 
 def torch_python(install, packages=("torch",)):
-    """The interpreter that has the packages, or None."""
+    """The interpreter that has the packages, or None: the one given, else one of ours, else this."""
     given = os.environ.get("HOWMANY_TORCH_PYTHON")
     venv = ROOT / "build" / ".venv-torch"
-    python = pathlib.Path(given) if given else venv / "bin" / "python"
+    own = venv / "bin" / "python"
     if install and not given:
         wanted = [f"{package}=={VERSIONS[package]}" for package in packages]
         say(f"Installing {' '.join(wanted)} into {venv}")
         subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], check=True)
-    if not python.exists():
-        return None
-    found = subprocess.run([python, "-c", f"import {', '.join(packages)}"], capture_output=True,
-                           check=False)
-    return python if found.returncode == 0 else None
+        subprocess.run([own, "-m", "pip", "install", "--quiet", *wanted], check=True)
+    has_them = ["-c", f"import {', '.join(packages)}"]
+    for python in [given] if given else [own, sys.executable]:
+        found = shutil.which(python)
+        if found and subprocess.run([found, *has_them], capture_output=True, check=False).returncode == 0:
+            return found
+    return None

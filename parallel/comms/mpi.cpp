@@ -34,6 +34,7 @@ class Mpi : public CommEngine {
   }
 
   void broadcast(Tensor& t, int root) override {
+    if (size() == 2 || t.bytes() < kRing) return mpi_broadcast(*group_, t, root, timeout());
     for_each_chunk(t, [&](void* at, int n) {
       collective({&t}, [&](MPI_Request* request) {
         return MPI_Ibcast(at, n, type_of(t.dtype()), root, comm(), request);

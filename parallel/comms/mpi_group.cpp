@@ -72,15 +72,7 @@ MpiGroup::~MpiGroup() {
 }
 
 void MpiGroup::collective(Buffers buffers, milliseconds timeout, const Start& start) {
-  ++turn_;
-  step(buffers, timeout, start);
-  done_ = turn_;
-}
-
-void MpiGroup::collective(const std::function<void()>& body) {
-  ++turn_;
-  body();
-  done_ = turn_;
+  collective([&] { step(buffers, timeout, start); });
 }
 
 void MpiGroup::step(Buffers buffers, milliseconds timeout, const Start& start) {

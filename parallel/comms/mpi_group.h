@@ -40,7 +40,12 @@ class MpiGroup {
 
   // Throw EngineError. `buffers` are those that the call may touch.
   void collective(Buffers buffers, std::chrono::milliseconds timeout, const Start& start);
-  void collective(const std::function<void()>& body);  // of several steps
+  template <typename Body>
+  void collective(const Body& body) {  // of several steps
+    ++turn_;
+    body();
+    done_ = turn_;
+  }
   void step(Buffers buffers, std::chrono::milliseconds timeout, const Start& start);
   MPI_Status message(int peer, Buffers buffers, std::chrono::milliseconds timeout,
                      const Start& start);

@@ -38,13 +38,20 @@ class Exchange {
   void operator()(MpiGroup::Buffers buffers, const Piece& mine, int to, const Piece& theirs,
                   int from) const {
     const auto start = [&](MPI_Request* requests) {
-      const int code = in_messages(theirs, [&](void* at, const Part& in) {
-        return MPI_Irecv(at, in.count, in.type, wrapped(from), tag(), group_.comm(), requests++);
-      });
-      if (code != MPI_SUCCESS) return code;
-      return in_messages(mine, [&](const void* at, const Part& out) {
-        return MPI_Isend(at, out.count, out.type, wrapped(to), tag(), group_.comm(), requests++);
-      });
+      const int code = ask_for(theirs, from, MpiGroup::kCalls / 2, requests);
+      return code != MPI_SUCCESS ? code : give(mine, to, MpiGroup::kCalls / 2, requests);
+    };
+    group_.step(buffers, timeout_, std::cref(start));
+  }
+  void receive(MpiGroup::Buffers buffers, const Piece& theirs, int from) const {
+    const auto start = [&](MPI_Request* requests) {
+      return ask_for(theirs, from, MpiGroup::kCalls, requests);
+    };
+    group_.step(buffers, timeout_, std::cref(start));
+  }
+  void send(MpiGroup::Buffers buffers, const Piece& mine, int to) const {
+    const auto start = [&](MPI_Request* requests) {
+      return give(mine, to, MpiGroup::kCalls, requests);
     };
     group_.step(buffers, timeout_, std::cref(start));
   }
@@ -52,15 +59,29 @@ class Exchange {
  private:
   int tag() const { return group_.process().most_tag() - 1; }
 
-  // Two short messages take less than one that waits until its receiver is there.
+  // At most so many, and `requests` is left behind them.
+  int ask_for(const Piece& theirs, int from, int64_t most, MPI_Request*& requests) const {
+    return in_messages(theirs, most, [&](void* at, const Part& in) {
+      return MPI_Irecv(at, in.count, in.type, wrapped(from), tag(), group_.comm(), requests++);
+    });
+  }
+  int give(const Piece& mine, int to, int64_t most, MPI_Request*& requests) const {
+    return in_messages(mine, most, [&](const void* at, const Part& out) {
+      return MPI_Isend(at, out.count, out.type, wrapped(to), tag(), group_.comm(), requests++);
+    });
+  }
+
+  // A few short messages take less than one that waits until its receiver is there.
   template <typename Call>
-  int in_messages(const Piece& piece, const Call& call) const {
+  int in_messages(Piece piece, int64_t most, const Call& call) const {
     const int64_t bytes = piece.elements * width_;
-    const bool in_halves = bytes >= kAtOnce && bytes < 2 * kAtOnce;
-    const int64_t first = in_halves ? piece.elements / 2 : piece.elements;
-    const int code = call(piece.at, Part(dtype_, first));
-    if (code != MPI_SUCCESS || !in_halves) return code;
-    return call(piece.at + first * width_, Part(dtype_, piece.elements - first));
+    int64_t left = bytes < most * kAtOnce ? bytes / kAtOnce + 1 : 1;
+    for (;; --left) {
+      const int64_t some = piece.elements / left;
+      const int code = call(piece.at, Part(dtype_, some));
+      if (code != MPI_SUCCESS || left == 1) return code;
+      piece = {piece.at + some * width_, piece.elements - some};
+    }
   }
 
   MpiGroup& group_;
@@ -148,7 +169,23 @@ void gather_round(const Exchange& exchange, const Tensor& send, Tensor& receive)
     exchange({&receive}, part(rank - step), rank + 1, part(rank - step - 1), rank - 1);
 }
 
+// Down a binomial tree: the ranks that have it, counted from the root, double each time.
+void pass_down(const Exchange& exchange, Tensor& t, int root) {
+  const Piece all{static_cast<char*>(t.mutable_raw()), t.numel()};
+  const int size = exchange.size(), place = exchange.wrapped(exchange.rank() - root);
+  const int above =
+      place == 0 ? static_cast<int>(std::bit_ceil(static_cast<unsigned>(size))) : place & -place;
+  if (place != 0) exchange.receive({&t}, all, root + place - above);
+  for (int step = above / 2; step > 0; step /= 2)
+    if (place + step < size) exchange.send({&t}, all, root + place + step);
+}
+
 }  // namespace
+
+void mpi_broadcast(MpiGroup& group, Tensor& t, int root, std::chrono::milliseconds timeout) {
+  const Exchange exchange(group, t.dtype(), timeout);
+  group.collective([&] { pass_down(exchange, t, root); });
+}
 
 void mpi_all_reduce(MpiGroup& group, Tensor& t, ReduceOp op, Tensor& scratch,
                     std::chrono::milliseconds timeout) {

@@ -35,6 +35,19 @@ class Commands(programs.TestCase):
         self.assertNotIn("GPU", answer["answer"]["gpus"]["because"])
         self.check_measured(answer, "cuda:0,cpu:0")
 
+    def test_gpus_are_called_by_their_uuids(self):
+        answer = self.gpus("--devices", "cuda:GPU-8932f937,GPU-8ff00a11", "--backend", "gloo", "--mode", "ddp")
+        self.check_measured(answer, "cuda:0,cuda:1")
+        told = self.howmany("gpus", *MODEL, "--devices", "GPU-8", code=2).err
+        self.assertIn("the UUIDs of cuda:0, cuda:1 begin with GPU-8", told)
+
+    def test_ranks_rehearse_on_one_gpu(self):
+        refused = self.howmany("gpus", *MODEL, "--devices", "cuda:0,cuda:0", code=2).err
+        self.assertIn("--oversubscribe", refused)
+        answer = self.gpus("--devices", "cuda:0,cuda:0", "--oversubscribe", "--mode", "ddp,data_parallel,pipeline")
+        self.check_measured(answer, "cuda:0,cuda:0")
+        self.assertEqual(answer["answer"]["gpus"]["recommended"], 1)
+
     def check_measured(self, answer, devices):
         self.assertIn(devices, {m["parameters"]["device_list"] for m in answer["measurements"]})
         for m in answer["measurements"]:
@@ -55,6 +68,12 @@ class Commands(programs.TestCase):
                             "all_reduce,send_recv", "--max-bytes", "4K", "--time-budget", 8, "--quiet", "--out",
                             self.folder / "out")
         self.assertIn("all_reduce, f32, 2 ranks", done.out)
+
+    def test_workers_tells_what_nvjpeg_would_make(self):
+        workers = self.howmany("workers", "--image-size", 32, "--batch", 8, "--time-budget", 8, "--quiet", "--json",
+                               "--out", self.folder / "out").json()["answer"]["workers"]
+        self.assertEqual(workers["decoded_on_gpu"][0]["workers"], 1, workers)
+        self.assertRegex(" ".join(workers["notes"]), "decoded by nvJPEG on cuda:0: .* samples/s with 1 worker")
 
     def test_train_learns_on_a_gpu(self):
         epochs = self.howmany("train", *MODEL, "--devices", "cuda:0", "--batch", 16, "--samples", 64, "--epochs", 4,

@@ -63,7 +63,8 @@ TEST(Device, TextFormParsesAndPrintsTheSame) {
 }
 
 TEST(Device, RefusesWhatIsNotADevice) {
-  for (const char* text : {"", "gpu", "cpu:", "cpu:x", "cpu:-1", "cpu:1x", "cpu:99999999999", ":0"})
+  for (const char* text : {"", "gpu", "cpu:", "cpu:x", "cpu:-1", "cpu:1x", "cpu:99999999999", ":0",
+                           "cuda:GPU-12345678", "cpu:GPU-1"})
     EXPECT_THROW(Device::parse(text), std::invalid_argument) << text;
 }
 

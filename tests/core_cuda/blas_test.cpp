@@ -195,6 +195,16 @@ TEST_F(Algorithms, AreAskedForAndDescribedOnce) {
         << "not this call's bias";
 }
 
+TEST_F(Algorithms, ABiasThatLiesAtAnOddPlaceIsAddedAllTheSame) {
+  const Kind kind(draw);
+  const Tensor x = Tensor::zeros({5, 120}, Dtype::f32, kGpu), w = kind.on_gpu_a;
+  const int64_t n = w.shape()[0];
+  const Tensor all = draw.normal({n + 1});
+  const Tensor y = ops::linear(x, w, all.to(kGpu).flat(1, n + 1), Activation::none);
+  for (int64_t row = 0; row < 5; ++row)
+    EXPECT_TRUE(close(y.rows(row, row + 1).view({n}), all.flat(1, n + 1), 0));
+}
+
 TEST_F(Algorithms, ThatAllRefuseSayWhichProduct) {
   for (FakeAlgorithm& a : fake()->algorithms) a.seconds = -1;
   const Kind kind(draw);

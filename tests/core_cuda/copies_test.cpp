@@ -105,7 +105,7 @@ TEST_F(GpuCopies, ThatCannotBeAskedForDoNotHangTheNext) {
   There there(0);
   const HostBlock host(HostMemory::pinned, kBytes, 0);
   Copy wrong = there.to_here(host);
-  wrong.to_device = Device{};  // says host to host, and is not
+  wrong.from = nullptr;
   EXPECT_THROW(copier.seconds_together(wrong, 2), Error);
   EXPECT_GT(copier.seconds_together(there.to_here(host), 2), 0);
 }

@@ -187,6 +187,20 @@ TEST(Step, RefusesLabelsOutOfRangeOnAGpuAsElsewhere) {
   EXPECT_THROW(loss(), std::invalid_argument);
 }
 
+TEST(GpuUuid, NamesItsDevice) {
+  if (gpu::count() == 0) GTEST_SKIP() << gpu::unavailable();
+  for (int index = 0; index < gpu::count(); ++index) {
+    const std::string uuid = gpu::uuid(index);
+    EXPECT_THAT(uuid,
+                testing::MatchesRegex("GPU-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+-[0-9a-f]+"));
+    EXPECT_EQ(uuid.size(), 40u);
+    EXPECT_EQ(Device::parse("cuda:" + uuid), (Device{DeviceType::cuda, index}));
+    EXPECT_EQ(parse_devices("cpu:0-1," + uuid).back(), (Device{DeviceType::cuda, index}));
+  }
+  if (gpu::count() == 1) return;
+  EXPECT_THROW(Device::parse("GPU-"), std::invalid_argument);
+}
+
 TEST(PciAddress, IsKnownOfEveryGpuAndOfNoOther) {
   if (gpu::count() == 0) GTEST_SKIP() << gpu::unavailable();
   for (int index = 0; index < gpu::count(); ++index)

@@ -245,6 +245,45 @@ TEST_F(OnAGpu, AttentionIsCudnnsInBf16Only) {
   EXPECT_GT(all(), forward);
 }
 
+TEST(Attention, IsGivenNoMoreSamplesAtOnceThanItsScoresHaveRoomFor) {
+  EXPECT_EQ(samples_at_once({8, 1024, 16, 64, true}), 8);  // 32 MiB each
+  EXPECT_EQ(samples_at_once({32, 1024, 16, 64, true}), 16);
+  EXPECT_EQ(samples_at_once({33, 1024, 16, 64, true}), 11);
+  EXPECT_EQ(samples_at_once({3, 8192, 16, 64, true}), 1);
+}
+
+TEST_F(OnAGpu, TheBackwardPassOfAttentionIsTakenInPartsWhereItsScoresHaveNoRoom) {
+  Draw draw(fresh_seed());
+  const PrecisionScope precision(Precision::bf16);
+  const Device device{DeviceType::cuda, 0};
+  const Tensor qkv = draw.normal({5, 6, 48}).to(device), dy = draw.normal({5, 6, 16}).to(device);
+  const ops::Attended out = ops::attention(qkv, {2, true});
+  const auto gradient = [&] { return ops::attention_backward(qkv, out, dy, {2, true}); };
+  const Tensor whole = gradient();
+  set_room_for_scores(2 * (2 * 2 * 64 * 128));
+  const Tensor in_parts = gradient();
+  const int before = all();
+  EXPECT_TRUE(close(gradient(), in_parts, 0));
+  set_room_for_scores(int64_t{512} << 20);
+  EXPECT_EQ(all(), before + 3);
+  EXPECT_TRUE(close(in_parts, whole, 0));
+}
+
+TEST_F(TheLibrary, HasEnginesForAttentionOnARealGpu) {
+  if (gpu::count() == 0) GTEST_SKIP() << gpu::unavailable();
+  if (fake_runs() != nullptr) GTEST_SKIP() << "imitated";
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  cudnnHandle_t handle = nullptr;
+  ASSERT_EQ(library().cudnnCreate(&handle), CUDNN_STATUS_SUCCESS);
+  for (const Attention& a : {Attention{8, 1024, 16, 64, true}, Attention{2, 33, 2, 8, false}}) {
+    Graph forward = attention_graph(a), backward = attention_backward_graph(a);
+    forward.finish(handle);
+    backward.finish(handle);
+    EXPECT_FALSE(engines_for(forward, true, 1).empty()) << a.times;
+    EXPECT_FALSE(engines_for(backward, true, 1).empty()) << a.times;
+  }
+}
+
 TEST_F(OnAGpu, ACaptureKeepsAKnownConvolutionAndTriesNoEnginesForANewOne) {
   Draw draw(fresh_seed());
   const Device device{DeviceType::cuda, 0};

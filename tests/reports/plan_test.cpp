@@ -93,6 +93,15 @@ TEST(Plan, RefusesWhatCannotBeMeasured) {
   EXPECT_THAT(changed([](Request& r) { r.devices.clear(); }), HasSubstr("no device"));
   EXPECT_THAT(changed([](Request& r) { r.counts = {3}; }), HasSubstr("3 devices are asked for"));
   EXPECT_THAT(changed([](Request& r) { r.devices = {"cpu:0", "cpu:0"}; }), HasSubstr("twice"));
+  EXPECT_THAT(changed([](Request& r) {
+                r.devices = {"cuda:0", "cuda:0"};
+              }),
+              HasSubstr("with --oversubscribe its ranks share it"));
+  EXPECT_EQ(changed([](Request& r) {
+              r.devices = {"cuda:0", "cuda:0"};
+              r.oversubscribe = true;
+            }),
+            "");
   EXPECT_THAT(changed([](Request& r) { r.rounds = 0; }), HasSubstr("--rounds"));
   EXPECT_THAT(changed([](Request& r) { r.passed.set("precision", "bf61"); }),
               HasSubstr("did you mean bf16"));

@@ -249,6 +249,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   ++chosen.runs;
   if (!types_fit(what, la, lb, ld) || as<Layout>(c_layout).type != ld.type || chosen.seconds < 0)
     return CUBLAS_STATUS_NOT_SUPPORTED;
+  if ((what.epilogue & 4) != 0 && !aligned(what.bias, 16)) return CUBLAS_STATUS_EXECUTION_FAILED;
   const float factor = *static_cast<const float*>(alpha), kept = *static_cast<const float*>(beta);
   for (int64_t i = 0; i < ld.batch; ++i) {
     const auto* const first = static_cast<const char*>(a) + i * la.apart * size_of(la);

@@ -32,6 +32,12 @@ namespace {
 
 constexpr size_t kArena = size_t{1} << 30;
 constexpr int kGpus = 4;
+// The first two as fake_nvml.cpp has them.
+constexpr const char* kUuids[kGpus] = {
+    "\x89\x32\xf9\x37\xd7\x2c\x41\x06\xc1\x2f\x20\xbd\x9f\xae\xd9\xf6",
+    "\x8f\xf0\x0a\x11\x41\x06\x4b\x1a\x9d\x02\x55\xe0\x7c\x31\xaa\x01",
+    "\x8f\xf0\x0a\x11\x41\x07\x4b\x1a\x9d\x02\x55\xe0\x7c\x31\xaa\x02",
+    "\xc0\xff\xee\x01\x41\x08\x4b\x1a\x9d\x02\x55\xe0\x7c\x31\xaa\x03"};
 
 char* map(int file, int protection) {
   return static_cast<char*>(mmap(nullptr, kArena, protection, MAP_SHARED | MAP_NORESERVE, file, 0));
@@ -151,6 +157,9 @@ using Moment = std::chrono::time_point<std::chrono::steady_clock, std::chrono::d
 
 // Whether what was asked before it is done, and when that was.
 struct Event {
+  explicit Event(bool has_time) : timed(has_time) {}
+  const bool timed;
+  const int device = current;
   std::function<bool()> done = [] { return true; };
   std::shared_ptr<Moment> when;
   bool captured = false;
@@ -255,9 +264,11 @@ cudaError_t cudaSetDevice(int device) {
 cudaError_t cudaGetLastError() { return std::exchange(fake::last, cudaSuccess); }
 const char* cudaGetErrorString(cudaError_t) { return "the fake runtime refuses"; }
 const char* cudaGetErrorName(cudaError_t) { return "fake"; }
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (device < 0 || device >= fake::kGpus) return fake::fail(cudaErrorInvalidDevice);
   *properties = {};
   std::strcpy(properties->name, "fake GPU");
+  std::memcpy(properties->uuid.bytes, fake::kUuids[device], sizeof properties->uuid.bytes);
   return cudaSuccess;
 }
 // Where no machine has a device.
@@ -281,7 +292,11 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 int hm_fake_gpu_waits() { return waits; }
 static std::atomic<int> kernels = 0;
-void hm_fake_gpu_launched() { ++kernels; }
+int hm_fake_gpu_launched(cudaStream_t stream) {
+  ++kernels;
+  return fake::of(stream).device == fake::current ? cudaSuccess
+                                                  : fake::fail(cudaErrorInvalidResourceHandle);
+}
 int hm_fake_gpu_kernels() { return kernels; }
 static std::atomic<bool> lazy = false;
 void hm_fake_gpu_lazy(bool copies) { lazy = copies; }
@@ -302,11 +317,13 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   if (fake::of(event).captured) return fake::fail(cudaErrorStreamCaptureIsolation);
   return fake::of(stream).ask(fake::of(event).done), cudaSuccess;
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  return *event = reinterpret_cast<cudaEvent_t>(new fake::Event), cudaSuccess;
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  const bool timed = (flags & cudaEventDisableTiming) == 0;
+  return *event = reinterpret_cast<cudaEvent_t>(new fake::Event(timed)), cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   fake::Event& e = fake::of(event);
+  if (e.device != fake::of(stream).device) return fake::fail(cudaErrorInvalidResourceHandle);
   e.captured = fake::of(stream).capture != nullptr;
   if (e.captured) return cudaSuccess;
   e.when = std::make_shared<fake::Moment>();
@@ -330,7 +347,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   const auto &first = fake::of(begin), &last = fake::of(end);
-  if (!first.when || !last.when) return fake::fail(cudaErrorInvalidResourceHandle);
+  const bool alike = first.timed && last.timed && first.device == last.device;
+  if (!alike || !first.when || !last.when) return fake::fail(cudaErrorInvalidResourceHandle);
   if (!first.done() || !last.done()) return fake::fail(cudaErrorNotReady);
   const std::chrono::duration<float, std::milli> took = *last.when - *first.when;
   return *milliseconds = took.count(), cudaSuccess;
@@ -340,7 +358,13 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete &fake::of(event)
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
   return *pool = reinterpret_cast<cudaMemPool_t>(intptr_t{device} + 1), cudaSuccess;
 }
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr which, void* value) {
+  if (which != cudaMemPoolAttrUsedMemHigh) return cudaSuccess;
+  if (*static_cast<uint64_t*>(value) != 0) return fake::fail(cudaErrorInvalidValue);
+  const auto device = reinterpret_cast<intptr_t>(pool) - 1;
+  const std::lock_guard lock(fake::arena().mutex);
+  return fake::arena().peak[device] = fake::arena().in_use[device], cudaSuccess;
+}
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr which, void* value) {
   const auto device = reinterpret_cast<intptr_t>(pool) - 1;
   const bool peak = which == cudaMemPoolAttrUsedMemHigh;
@@ -407,7 +431,8 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
                             cudaStream_t stream) {
   const bool to_gpu = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool from_gpu = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  if (fake::arena().holds(to) != to_gpu || fake::arena().holds(from) != from_gpu)
+  if (to == nullptr || from == nullptr || fake::arena().holds(to) != to_gpu ||
+      fake::arena().holds(from) != from_gpu)
     return fake::fail(cudaErrorInvalidValue);
   const bool staged = (!to_gpu && !fake::is_pinned(to)) || (!from_gpu && !fake::is_pinned(from));
   if (staged) {

@@ -17,7 +17,8 @@ extern "C" {
 // Opens the GPUs' memory to the host, for one thread at a time.
 void hm_fake_gpu_enter();
 void hm_fake_gpu_leave();
-void hm_fake_gpu_launched();
+// Counts it; an error where another device than the stream's is current.
+int hm_fake_gpu_launched(cudaStream_t stream);
 int hm_fake_gpu_kernels();     // how many were launched; products are none
 int hm_fake_gpu_waits();       // how often the host waited for a stream or event
 int64_t hm_fake_gpu_pinned();  // bytes of page-locked memory

@@ -97,6 +97,10 @@ class Block {
 
 }  // namespace howmany::testing_support
 
+inline long long clock64() {
+  static thread_local long long now = 0;
+  return now += 1 << 20;
+}
 inline void __syncthreads() { howmany::testing_support::Block::meet(); }
 inline float atomicAdd(float* to, float value) { return std::atomic_ref(*to).fetch_add(value); }
 
@@ -117,7 +121,7 @@ void run_block(const Body& body) {
 
 template <bool kMeets, typename Body>
 void run_kernel(cuda::Grid grid, cudaStream_t stream, const Body& body) {
-  hm_fake_gpu_launched();
+  if (hm_fake_gpu_launched(stream) != cudaSuccess) return;
   const unsigned blocks = std::min(grid.blocks, kMostBlocks);
   hm_fake_gpu_do(stream, [=] {
     const OnFakeGpu on;

@@ -77,6 +77,17 @@ void nothing(const Product& p, const OnDevice& on) {
   if (!p.accumulate) check(cudaMemsetAsync(p.y.data, 0, bytes, on.stream()), "matmul");
 }
 
+// cuBLASLt cannot be told how a bias is aligned, and takes it for a tensor of its own.
+Tensor straightened(Operand& bias, int64_t columns, int device, const OnDevice& on) {
+  if (bias.data == nullptr || alignment_of(bias.data) >= 16) return {};
+  const Tensor copy = Tensor::empty({columns}, bias.dtype, {DeviceType::cuda, device});
+  check(cudaMemcpyAsync(const_cast<void*>(copy.raw()), bias.data, static_cast<size_t>(copy.bytes()),
+                        cudaMemcpyDeviceToDevice, on.stream()),
+        "bias");
+  bias = Operand(copy.raw(), bias.dtype);
+  return copy;
+}
+
 bool reads_halves(const Product& p) {
   const auto half = [](const auto& m) { return m.dtype == Dtype::bf16; };
   return half(p.a) || half(p.b) || half(p.y);
@@ -146,6 +157,7 @@ void multiply(const Product& p, int device) {
   const OnDevice on(device);
   if (p.k == 0) return nothing(p, on);
   Product read = p;
+  const Tensor bias = straightened(read.bias, p.n, device, on);  // lives until it was asked for
   read.inputs = reads_halves(p) ? Precision::bf16 : current_precision();
   if (read.inputs == Precision::bf16)
     multiply_halves(read, device, on);

@@ -40,13 +40,9 @@ void ask(const Copy& c, cudaStream_t stream) {
   const bool to_gpu = c.to_device.type == DeviceType::cuda;
   const bool from_gpu = c.from_device.type == DeviceType::cuda;
   const auto bytes = static_cast<size_t>(c.bytes);
-  if (to_gpu && from_gpu && c.to_device.index != c.from_device.index)
-    return cuda::check(
-        cudaMemcpyPeerAsync(c.to, c.to_device.index, c.from, c.from_device.index, bytes, stream),
-        "copy between devices");
-  const cudaMemcpyKind kind = to_gpu && from_gpu ? cudaMemcpyDeviceToDevice
-                              : to_gpu           ? cudaMemcpyHostToDevice
-                                                 : cudaMemcpyDeviceToHost;
+  if (to_gpu && from_gpu)
+    return cuda::copy_between(c.to, c.to_device.index, c.from, c.from_device.index, bytes, stream);
+  const cudaMemcpyKind kind = to_gpu ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
   cuda::check(cudaMemcpyAsync(c.to, c.from, bytes, kind, stream), "copy");
 }
 

@@ -39,6 +39,11 @@ bool dnn_attention(const Attention& sizes, const Tensor& qkv, Tensor& lse, Tenso
 bool dnn_attention_backward(const Attention& sizes, const Tensor& qkv, const Tensor& y,
                             const Tensor& lse, const Tensor& dy, Tensor& dqkv, const OnDevice& on);
 
+// Of which the backward pass is taken together, so that what cuDNN keeps, quadratic in times, has
+// room: equal parts, at least one sample. For tests: in how many bytes.
+int64_t samples_at_once(const Attention& sizes);
+void set_room_for_scores(int64_t bytes);
+
 bool dnn_is_opened();
 std::string dnn_version();  // "cuDNN 9.19.0", or "no cuDNN"
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <initializer_list>
 #include <limits>
@@ -37,7 +38,51 @@ void* part(const Tensor& qkv, const Attention& s, int64_t which) {
 }
 void* place(const Tensor& t) { return const_cast<void*>(t.raw()); }
 
+std::atomic<int64_t> room_for_scores = int64_t{512} << 20;
+
+int64_t padded(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+// Of the samples from `first` on.
+struct Gradients {
+  const Tensor &qkv, &y, &lse, &dy;
+  Tensor& dqkv;
+
+  bool compute(const Attention& s, int64_t first, const OnDevice& on) const {
+    Values values(s);
+    Tensor carried;
+    const int64_t begin = first * s.times * s.heads * s.size;
+    const auto places = [&] {
+      carried = Tensor::empty({s.samples * s.heads * s.times}, Dtype::f32, qkv.device());
+      dqkv.mutable_raw();  // written by its parts
+      dnn::Places all;
+      const auto add_parts = [&](const Tensor& of) {
+        for (int64_t i : {0, 1, 2}) all.push_back(static_cast<Bf16*>(part(of, s, i)) + 3 * begin);
+      };
+      add_parts(qkv);
+      for (const Tensor* t : {&y, &dy}) all.push_back(static_cast<Bf16*>(place(*t)) + begin);
+      all.push_back(static_cast<float*>(place(lse)) + first * s.heads * s.times);
+      all.insert(all.end(), {&values.one, &values.scale});
+      if (s.causal) all.push_back(&values.masked);
+      all.push_back(carried.mutable_raw());
+      add_parts(dqkv);
+      return all;
+    };
+    const auto graph = [&] { return dnn::attention_backward_graph(s); };
+    return dnn::compute({key_of(s, 11), true, graph}, places, qkv.device(), on);
+  }
+};
+
 }  // namespace
+
+// cuDNN keeps the scores' gradients where dq is added up without atomics, in bf16 and rounded up to
+// whole tiles: cudnn-frontend's "dP workspace".
+int64_t samples_at_once(const Attention& s) {
+  const int64_t each = 2 * s.heads * padded(s.times, 64) * padded(s.times, 128);
+  const int64_t most = std::max<int64_t>(1, room_for_scores / each);
+  const int64_t parts = std::max<int64_t>(1, (s.samples + most - 1) / most);
+  return (s.samples + parts - 1) / parts;
+}
+void set_room_for_scores(int64_t bytes) { room_for_scores = bytes; }
 
 bool dnn_attention(const Attention& s, const Tensor& qkv, Tensor& lse, Tensor& y,
                    const OnDevice& on) {
@@ -56,20 +101,13 @@ bool dnn_attention(const Attention& s, const Tensor& qkv, Tensor& lse, Tensor& y
 bool dnn_attention_backward(const Attention& s, const Tensor& qkv, const Tensor& y,
                             const Tensor& lse, const Tensor& dy, Tensor& dqkv, const OnDevice& on) {
   if (!can(s, {&qkv, &y, &dy, &dqkv})) return false;
-  Values values(s);
-  Tensor carried;
-  const auto places = [&] {
-    carried = Tensor::empty({s.samples * s.heads * s.times}, Dtype::f32, qkv.device());
-    dnn::Places all{part(qkv, s, 0), part(qkv, s, 1), part(qkv, s, 2)};
-    all.insert(all.end(), {place(y), place(dy), place(lse), &values.one, &values.scale});
-    if (s.causal) all.push_back(&values.masked);
-    all.push_back(carried.mutable_raw());
-    dqkv.mutable_raw();  // written by its parts
-    for (int64_t i : {0, 1, 2}) all.push_back(part(dqkv, s, i));
-    return all;
-  };
-  const auto graph = [&] { return dnn::attention_backward_graph(s); };
-  return dnn::compute({key_of(s, 11), true, graph}, places, qkv.device(), on);
+  const Gradients gradients{qkv, y, lse, dy, dqkv};
+  Attention some = s;
+  for (int64_t first = 0; first < s.samples; first += some.samples) {
+    some.samples = std::min(samples_at_once(s), s.samples - first);
+    if (!gradients.compute(some, first, on)) return false;
+  }
+  return true;
 }
 
 }  // namespace howmany::cuda

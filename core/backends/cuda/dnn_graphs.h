@@ -23,11 +23,12 @@ struct ConvolutionProblem {
 std::array<Operand, 3> operands_of(const ConvolutionProblem& problem);  // without the bias
 Graph graph_of(const ConvolutionProblem& problem);                      // not finished
 
-// As FlashAttention does it: scores and probabilities [N,heads,T,T] stay inside, and engines know
-// the operations by their order. All is bf16 but lse, f32. Tensors in their order: forward q, k and
-// v (of qkv), scale and, when causal, what stands for a masked score, both by value; lse, y.
-// Backward q, k, v, y, dy, lse, a 1, scale and the masked score by value, [N,heads,T] of f32 to
-// work in, dq, dk and dv (of dqkv). Of the ways to add up dq it is the one without atomics.
+// As FlashAttention does it: scores and probabilities [N,heads,T,T] stay inside (but the scores'
+// gradients, see samples_at_once), and engines know the operations by their order. All is bf16 but
+// lse, f32. Tensors in their order: forward q, k and v (of qkv), scale and, when causal, what
+// stands for a masked score, both by value; lse, y. Backward q, k, v, y, dy, lse, a 1, scale and
+// the masked score by value, [N,heads,T] of f32 to work in, dq, dk and dv (of dqkv). Of the ways to
+// add up dq it is the one without atomics.
 Graph attention_graph(const Attention& sizes);
 Graph attention_backward_graph(const Attention& sizes);
 

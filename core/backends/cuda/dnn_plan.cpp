@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/backends/cuda/capture.h"
+#include "core/backends/cuda/pause.h"
 #include "core/error.h"
 
 namespace howmany::cuda::dnn {
@@ -128,6 +129,7 @@ void execute(const Engine& engine, const Graph& graph, const Places& places, Dev
 template <typename Run>
 float time_of(const Run& run, const OnDevice& on) try {
   run();
+  pause(on);
   const auto begin = recorded(on.stream(), cudaEventDefault);
   for (int i = 0; i < kRuns; ++i) run();
   const auto end = recorded(on.stream(), cudaEventDefault);

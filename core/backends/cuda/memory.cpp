@@ -9,6 +9,7 @@
 #include "core/backends/cuda/staging.h"
 #include "core/error.h"
 #include "core/gpu.h"
+#include "core/gpu_copies.h"
 
 namespace howmany {
 namespace cuda {
@@ -87,10 +88,7 @@ void between(void* to, int to_index, const void* from, int from_index, size_t by
   if (to_index != from_index) gpu::wait_for(to_index, gpu::mark(from_index));
   {
     const OnDevice on(to_index);
-    check(to_index == from_index
-              ? cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, on.stream())
-              : cudaMemcpyPeerAsync(to, to_index, from, from_index, bytes, on.stream()),
-          "copy between devices");
+    copy_between(to, to_index, from, from_index, bytes, on.stream());
   }
   if (to_index != from_index) gpu::wait_for(from_index, gpu::mark(to_index));
 }
@@ -107,6 +105,14 @@ void trim(int index) {
 }
 
 }  // namespace
+
+void copy_between(void* to, int to_index, const void* from, int from_index, size_t bytes,
+                  cudaStream_t stream) {
+  const bool near = to_index == from_index || gpu::can_reach(from_index, to_index);
+  check(near ? cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream)
+             : cudaMemcpyPeerAsync(to, to_index, from, from_index, bytes, stream),
+        "copy between devices");
+}
 
 void* take_from_pool(size_t bytes, int index) {
   const CurrentDevice current(index);
@@ -172,6 +178,12 @@ MemoryUse memory_use(int index) {
   return {.in_use = used,
           .cached = cuda::attribute(index, cudaMemPoolAttrReservedMemCurrent) - used,
           .peak = cuda::attribute(index, cudaMemPoolAttrUsedMemHigh)};
+}
+
+void reset_peak_memory(int index) {
+  uint64_t anew = 0;  // the only value it takes
+  cuda::check(cudaMemPoolSetAttribute(cuda::pool_of(index), cudaMemPoolAttrUsedMemHigh, &anew),
+              "memory pool");
 }
 
 void release_cached_memory(int index) { cuda::trim(index); }

@@ -45,7 +45,9 @@ double Moment::seconds_since(const Moment& earlier) const {
 // A pinned block. It goes back behind what the device was asked for meanwhile, its copy included.
 struct Fetch::Block {
   Block(const void* from, int64_t bytes, int index)
-      : at(index), staged(cuda::staging(index).take(static_cast<size_t>(bytes))) {
+      : at(index),
+        staged(
+            (cuda::CurrentDevice(index), cuda::staging(index).take(static_cast<size_t>(bytes)))) {
     const cuda::OnDevice on(at);
     cuda::check(cudaMemcpyAsync(staged.host, from, static_cast<size_t>(bytes),
                                 cudaMemcpyDeviceToHost, on.stream()),

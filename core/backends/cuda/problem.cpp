@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/backends/cuda/pause.h"
 #include "core/error.h"
 #include "core/gpu.h"
 
@@ -136,20 +137,22 @@ bool Problem::worth_measuring(const Product& p) const {
          p.batch * p.m * p.n * p.k >= kWorthMeasuring && !gpu::capturing();
 }
 
-// Asked for without a wait in between, so that the GPU does not idle between a mark and its run.
+// Behind a pause and without a wait in between, so that the GPU does not idle between a mark and
+// its run.
 void Problem::measure(Product p, const OnDevice& on) {
   measured_ = true;
   Tensor scratch = scratch_for(p, device_);
   if (!scratch) return;
   p.y = scratch;
   std::vector<Trial> trials;
-  for (const cublasLtMatmulAlgo_t& algorithm : algorithms_) {
-    if (!run(p, algorithm, on)) continue;  // and its kernel is loaded
-    Trial& trial = trials.emplace_back(algorithm);
-    trial.marks.push_back(recorded(on.stream(), cudaEventDefault));
+  for (const cublasLtMatmulAlgo_t& algorithm : algorithms_)
+    if (run(p, algorithm, on)) trials.push_back({algorithm, {}});  // and its kernel is loaded
+  pause(on);
+  for (auto& [algorithm, marks] : trials) {
+    marks.push_back(recorded(on.stream(), cudaEventDefault));
     for (int i = 0; i < kTimes; ++i) {
       run(p, algorithm, on);
-      trial.marks.push_back(recorded(on.stream(), cudaEventDefault));
+      marks.push_back(recorded(on.stream(), cudaEventDefault));
     }
   }
   if (trials.empty()) return;

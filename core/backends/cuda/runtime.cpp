@@ -139,5 +139,14 @@ std::string gpu::pci_address(int index) {
   cudaGetLastError();  // no failure of anyone's work
   return "";
 }
+std::string gpu::uuid(int index) {
+  cudaDeviceProp properties{};
+  cuda::check(cudaGetDeviceProperties(&properties, index), "device properties");
+  std::string text = "GPU-";
+  for (const char byte : properties.uuid.bytes)
+    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  for (const size_t dash : {12, 17, 22, 27}) text.insert(dash, 1, '-');
+  return text;
+}
 
 }  // namespace howmany

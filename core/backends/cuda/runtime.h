@@ -30,6 +30,12 @@ cudaMemPool_t pool_of(int index);
 void* take_from_pool(size_t bytes, int index);
 void give_to_pool(void* block, int index) noexcept;
 
+// Between devices that read each other's pools an ordinary copy, as PyTorch does:
+// cudaMemcpyPeerAsync into a pool opened by cudaMemPoolSetAccess has been seen to write nothing
+// (CUDA.jl, PR 3112).
+void copy_between(void* to, int to_index, const void* from, int from_index, size_t bytes,
+                  cudaStream_t stream);
+
 // Makes a device current for the calling thread, which has its former one back at the end.
 class CurrentDevice {
  public:

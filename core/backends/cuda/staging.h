@@ -29,7 +29,7 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  Block take(size_t bytes);
+  Block take(size_t bytes);  // with that device current, whose event it makes
   // After the copy was asked for on `stream`.
   void give(Block block, cudaStream_t stream);
   size_t held() const;  // blocks

@@ -85,4 +85,9 @@ std::shared_ptr<void> Stream::mark() const {
 
 void Stream::finish() const { gpu::finish(mark()); }
 
+void Stream::synchronize() const {
+  const cuda::CurrentDevice on(index_);
+  cuda::check(cudaStreamSynchronize(as_stream(raw_)), "synchronize");
+}
+
 }  // namespace howmany::gpu
