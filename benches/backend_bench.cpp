@@ -187,9 +187,11 @@ void run_case(benchmark::State& state, const BackendCase& c, Run& run) {
   }
 }
 
-int run_cases(const std::vector<BackendCase>& cases, const BackendFlags& flags, const Place& place,
+int run_cases(const std::vector<BackendCase>& cases, const BackendFlags& flags, Place place,
               std::vector<std::string> google, const char* program) {
   const std::string between = process_backend(cases);
+  for (const BackendCase& c : cases)
+    if (place.gpu < 0) place.gpu = gpu_of(c.work, place);
   Ranks ranks(place, {between.empty() ? std::string(comm_names().back()) : between});
   Schedule schedule(cases, flags.budget_seconds, flags.least_calls);
   Run run{flags, ranks, schedule};

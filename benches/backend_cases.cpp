@@ -63,7 +63,8 @@ class Cases {
     work.mode = "ddp";
     work.backend = backend;
     work.devices = devices_from(flags_.devices, n);
-    if (place.world > 1 && work.over_processes()) place_devices(work, flags_.devices, place);
+    const bool gpus = place.launcher != "howmany" && means_gpus(work);
+    if (place.world > 1 && work.over_processes()) place_devices(work, flags_.devices, place, gpus);
     HM_REQUIRE(n <= work.count(), "--device-count {} of {} --devices", n, work.count());
     work.devices.resize(static_cast<size_t>(n));
     work.global_batch = n;

@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "core/cgroup.h"
+#include "core/gpu.h"
 
 namespace howmany::benches {
 namespace {
@@ -148,23 +149,46 @@ json link_between(const Nvml& nvml, const json& from, const json& to) {
   return over_pcie(level);
 }
 
-void add_gpus(const Nvml& nvml, Gpus& gpus) {
+std::vector<json> described(const Nvml& nvml) {
   unsigned count = 0;
   nvml.call("nvmlDeviceGetCount_v2", &count);
   std::vector<json> all;
+  for (unsigned index = 0; index < count; ++index) all.push_back(describe(nvml, index));
+  return all;
+}
+
+// In the order of CUDA's runtime, which need not be the driver's; it may know instances (MIG) of
+// which the driver lists none.
+std::vector<json> as_cuda_has_them(const std::vector<json>& all) {
+  std::vector<json> list;
+  for (int index = 0; index < gpu::count(); ++index) {
+    const std::string uuid = gpu::uuid(index);
+    const auto is_it = [&](const json& found) { return found.value("uuid", "") == uuid; };
+    const auto found = std::ranges::find_if(all, is_it);
+    list.push_back(found != all.end() ? *found : json{{"name", gpu::name(index)}, {"uuid", uuid}});
+  }
+  return list;
+}
+
+std::vector<json> as_is_to_be_seen(const std::vector<json>& all) {
   std::vector<std::string> uuids;
-  for (unsigned index = 0; index < count; ++index) {
-    all.push_back(describe(nvml, index));
-    uuids.push_back(all.back().value("uuid", ""));
+  for (const json& found : all) uuids.push_back(found.value("uuid", ""));
+  std::vector<json> list;
+  for (const size_t index : visible_gpus(uuids, std::getenv("CUDA_VISIBLE_DEVICES")))
+    list.push_back(all[index]);
+  return list;
+}
+
+void add_gpus(const Nvml& nvml, Gpus& gpus) {
+  const std::vector<json> all = described(nvml);
+  std::vector<json> list = gpu::count() > 0 ? as_cuda_has_them(all) : as_is_to_be_seen(all);
+  for (json& found : list) {
+    found["index"] = gpus.list.size();
+    gpus.list.push_back(std::move(found));
   }
-  const auto seen = visible_gpus(uuids, std::getenv("CUDA_VISIBLE_DEVICES"));
-  for (const size_t index : seen) {
-    gpus.list.push_back(all[index]);
-    gpus.list.back()["index"] = gpus.list.size() - 1;
-  }
-  gpus.hidden = static_cast<int>(count - seen.size());
-  if (count == 0) gpus.because = "the NVIDIA driver shows no GPU to this process";
-  if (count > 0 && seen.empty()) gpus.because = "CUDA_VISIBLE_DEVICES hides them all";
+  gpus.hidden = static_cast<int>(all.size() - std::min(all.size(), list.size()));
+  if (all.empty()) gpus.because = "the NVIDIA driver shows no GPU to this process";
+  if (!all.empty() && list.empty()) gpus.because = "CUDA_VISIBLE_DEVICES hides them all";
 }
 
 }  // namespace

@@ -9,11 +9,11 @@
 namespace howmany::benches {
 
 struct Gpus {
-  // Those that this process sees, as CUDA numbers them: cuda:<index>.
+  // Those that this process sees, as CUDA numbers them: cuda:<index>. Where this build has CUDA its
+  // runtime tells, else the driver and CUDA_VISIBLE_DEVICES.
   // {"index", "name", "uuid", "memory_bytes", "memory_free_bytes", "pci_bus", "pcie_generation",
   //  "pcie_width", "numa_node", "near_cores", "compute_capability", "mig"}; what the driver does
-  //  not
-  // tell is absent
+  //  not tell is absent
   nlohmann::json list = nlohmann::json::array();
   int hidden = 0;       // by CUDA_VISIBLE_DEVICES
   std::string driver;   // "550.54.15"

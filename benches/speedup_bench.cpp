@@ -298,8 +298,18 @@ void refuse_interleaving(const std::vector<std::string>& google) {
                "{}: ranks would not run the same case at the same time", argument);
 }
 
-int run_cases(const std::vector<Case>& cases, const Images& images, const Flags& flags,
-              const Place& place, std::vector<std::string> google, const char* program) {
+// Ranks meet once for all cases: as most of them have it, a GPU for each rank.
+int gpu_of(const std::vector<Case>& cases, const Place& place) {
+  int gpu = -1;
+  for (const bool one_each : {true, false})
+    for (const Case& c : cases)
+      if (gpu < 0 && (c.work.count() == c.work.ranks()) == one_each) gpu = gpu_of(c.work, place);
+  return gpu;
+}
+
+int run_cases(const std::vector<Case>& cases, const Images& images, const Flags& flags, Place place,
+              std::vector<std::string> google, const char* program) {
+  place.gpu = gpu_of(cases, place);
   Ranks ranks(place, process_backends(cases, google));
   for (const Case& c : cases)
     benchmark::RegisterBenchmark(
@@ -347,7 +357,8 @@ int run(int argc, char** argv) {
   configure_cpu_devices({.cores_per_device = flags.work.cores_per_device});
   const Place place = place_from_environment();
   if (flags.graph_gain) return run_graph_gain(flags, google, argv[0]);
-  if (place.world > 1) place_devices(flags.work, flags.devices, place);
+  const bool gpus = place.launcher != "howmany" && means_gpus(flags.work);
+  if (place.world > 1) place_devices(flags.work, flags.devices, place, gpus);
   const std::vector<Case> cases = make_cases(flags, place);
   const int processes = processes_needed(cases, google);
   const bool supervised = processes > 1 && place.world == 1;

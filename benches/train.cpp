@@ -210,7 +210,8 @@ void note_decoded(const Workload& work, const Dataset& data) {
       kName, stages.samples - stages.on_gpu, stages.samples);
 }
 
-int train(const Flags& flags, const Place& place) {
+int train(const Flags& flags, Place place) {
+  place.gpu = gpu_of(flags.work, place);
   DatasetPtr data;  // one for all ranks of this process
   std::once_flag opened;
   std::vector<Epoch> epochs;
@@ -247,7 +248,8 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--backend", work.backend, "between ranks; local: threads of one process; auto")
       ->capture_default_str();
-  app.add_option("--devices", flags.devices, "cpu:0,cpu:1 or cpu:0-3 (default: all, or the first)");
+  app.add_option("--devices", flags.devices,
+                 "cpu:0,cpu:1 or cpu:0-3 (default: GPUs where there are any; all, or the first)");
   app.add_option("--epochs", flags.epochs)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--batch", work.global_batch, "samples in a step, over all devices")
       ->check(CLI::PositiveNumber)
@@ -263,7 +265,9 @@ int run(int argc, char** argv) {
   const ModeTraits traits = mode_traits(work.mode);
   const bool many = traits.over_ranks || traits.over_devices;
   if (place.world > 1)
-    place_devices(work, flags.devices, place);
+    place_devices(work, flags.devices, place, means_gpus(work));
+  else if (flags.devices.empty() && means_gpus(work))
+    work.devices = parse_devices(many ? fmt::format("cuda:0-{}", gpu::count() - 1) : "cuda:0");
   else
     work.devices = devices_from(flags.devices, many ? cpu_device_count() : 1);
   if (work.backend == "auto") {

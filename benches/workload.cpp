@@ -22,9 +22,16 @@ void require_known(std::string_view kind, std::string_view name,
     throw std::invalid_argument(unknown_name(kind, name, known));
 }
 
+// As with --gpus-per-task: Slurm gave this host's tasks a GPU each, and one is to be seen.
+bool sees_its_gpu_alone(const Place& place, int ranks_here) {
+  const char* const given = std::getenv("SLURM_GPUS_ON_NODE");
+  return place.launcher == "srun" && ranks_here > 1 && gpu::count() == 1 && given != nullptr &&
+         std::atoi(given) >= ranks_here;
+}
+
 void check_devices(const Workload& work) {
   HM_REQUIRE(!work.devices.empty(), "no device given");
-  for (const Device& device : work.devices) Tensor::empty({1}, Dtype::f32, device);
+  for (const Device& device : work.devices) require_here(device);
   const std::vector<Device> together = work.devices_together();
   HM_REQUIRE(
       !share_gpus(together) || work.oversubscribe,
@@ -118,7 +125,9 @@ std::vector<std::string> join_options(const std::vector<std::string>& pieces) {
 }
 
 std::vector<Device> Workload::devices_together() const {
-  const size_t most = own_cores ? 1 : static_cast<size_t>(std::max(ranks_per_host, 0));
+  const bool gpus = !devices.empty() && devices[0].type == DeviceType::cuda;
+  const size_t most =
+      (gpus ? own_gpus : own_cores) ? 1 : static_cast<size_t>(std::max(ranks_per_host, 0));
   if (most == 0 || most >= devices.size()) return devices;
   return {devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(most)};
 }
@@ -174,6 +183,16 @@ void check_kernels(const Workload& work) {
              "kernels {} compute on none of the devices given", work.kernels);
 }
 
+void check_backend(const Workload& work) {
+  if (!work.over_processes() || !comm_traits(work.backend).gpus) return;
+  const bool gpus = std::ranges::all_of(
+      work.devices, [](const Device& device) { return device.type == DeviceType::cuda; });
+  HM_REQUIRE(gpus && !share_gpus(work.devices_together()),
+             "backend {} needs a GPU for each rank, and the devices are not: give them with "
+             "--devices, or take another --backend",
+             work.backend);
+}
+
 void check(const Workload& work) {
   const ModeTraits traits = mode_traits(work.mode);
   require_known("backend", work.backend, comm_names());
@@ -188,6 +207,7 @@ void check(const Workload& work) {
   HM_REQUIRE(work.count() == 1 || traits.over_ranks || traits.over_devices,
              "mode {} uses one device, not {}", work.mode, work.count());
   work.ranks();
+  check_backend(work);
   HM_REQUIRE(work.global_batch >= work.count(),
              "a batch of {} is smaller than {} devices: some would have nothing to do",
              work.global_batch, work.count());
@@ -200,22 +220,42 @@ std::vector<Device> devices_from(const std::string& list, int count) {
   return devices;
 }
 
-void place_devices(Workload& work, const std::string& list, const Place& place) {
+bool means_gpus(const Workload& work) {
+  if (gpu::count() == 0) return false;
+  if (work.kernels.empty()) return true;
+  require_known("kernels", work.kernels, backend_names());
+  return backend_named(work.kernels).device_type() == DeviceType::cuda;
+}
+
+void place_devices(Workload& work, const std::string& list, const Place& place, bool gpus) {
   const bool hosts = place.local_world > 0 && place.local_world < place.world;
   if (hosts) work.ranks_per_host = place.local_world;
   // Slurm says so when it bound each task to cores of its own.
   const char* const bound = std::getenv("SLURM_CPU_BIND");
   work.own_cores = place.launcher == "srun" && bound != nullptr &&
                    (std::strstr(bound, "mask_cpu") || std::strstr(bound, "map_cpu"));
+  const int here = hosts ? place.local_world : place.world;
+  work.own_gpus = sees_its_gpu_alone(place, here);
   if (!list.empty()) {
     work.devices = parse_devices(list);
+    if (work.own_gpus)  // whatever number it has elsewhere
+      for (Device& device : work.devices)
+        if (device.type == DeviceType::cuda) device.index = 0;
     return;
   }
+  HM_REQUIRE(!gpus || work.own_gpus || here <= gpu::count(),
+             "{} ranks on this host, and {} GPUs: say with --devices where they are", here,
+             gpu::count());
+  const bool own = gpus ? work.own_gpus : work.own_cores;
   work.devices.clear();
   for (int rank = 0; rank < place.world; ++rank)
-    work.devices.push_back({DeviceType::cpu, work.own_cores ? 0
-                                             : hosts        ? rank % place.local_world
-                                                            : rank});
+    work.devices.push_back({gpus ? DeviceType::cuda : DeviceType::cpu, own ? 0 : rank % here});
+}
+
+int gpu_of(const Workload& work, const Place& place) {
+  if (!work.over_processes() || place.local_rank >= work.ranks()) return -1;
+  const Device device = work.devices_of(place.local_rank).front();
+  return device.type == DeviceType::cuda ? device.index : -1;
 }
 
 std::vector<std::string> marks_of(const Workload& work) {

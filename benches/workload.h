@@ -43,6 +43,7 @@ struct Workload {
   bool oversubscribe = false;
   int ranks_per_host = 0;  // of several hosts, whose devices are those again; 0: one host
   bool own_cores = false;  // the launcher gave each rank cores of its own, so all are on cpu:0
+  bool own_gpus = false;   // or shows each its own GPU alone, so all are on cuda:0
 
   bool synthetic() const { return data.empty() || data == "synthetic"; }
   int count() const { return static_cast<int>(devices.size()); }
@@ -66,9 +67,15 @@ void check(const Workload& work);
 std::vector<std::string> join_options(const std::vector<std::string>& pieces);
 // "cpu:0,cpu:1" as given, or the first `count` cpu devices.
 std::vector<Device> devices_from(const std::string& list, int count);
-// The devices of a workload over the ranks of `place`, one each: as given, or the cpu devices of
-// each host by local rank, or those to which Slurm bound the tasks.
-void place_devices(Workload& work, const std::string& list, const Place& place);
+// Whether GPUs are meant where no devices are given: some are here, and the kernels are not the
+// CPU's.
+bool means_gpus(const Workload& work);
+// The devices of a workload over the ranks of `place`, one each: as given, or the GPUs or cpu
+// devices of each host by local rank, or what Slurm gave each task alone. Throws
+// std::invalid_argument where there are fewer GPUs than ranks.
+void place_devices(Workload& work, const std::string& list, const Place& place, bool gpus);
+// The GPU of this rank, where its exchanges are; -1: none, or one process has them all.
+int gpu_of(const Workload& work, const Place& place);
 // What its results are marked with: "oversubscribed", and "rehearsal" where ranks share a GPU.
 std::vector<std::string> marks_of(const Workload& work);
 // What `auto` stands for, and why: "gloo".

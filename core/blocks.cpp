@@ -18,10 +18,7 @@ std::shared_ptr<Blocks> Blocks::on_gpu(int gpu, int64_t bytes) {
 
 Blocks::Blocks(int gpu, int64_t bytes, bool pinned)
     : gpu_(gpu), bytes_(std::max<int64_t>(bytes, 1)), pinned_(pinned) {
-  const Device device{DeviceType::cuda, gpu};
-  HM_REQUIRE(gpu::count() > 0, "{} cannot be used: {}", device.str(), gpu::unavailable());
-  HM_REQUIRE(gpu < gpu::count(), "{} is not here: the last GPU is cuda:{}", device.str(),
-             gpu::count() - 1);
+  require_here({DeviceType::cuda, gpu});
 }
 
 Blocks::~Blocks() {

@@ -21,6 +21,7 @@ namespace howmany::gpu {
 int count();                         // that this build can use; 0 without a driver. Never throws.
 std::string unavailable();           // why count() is 0; empty when it is not
 std::string pci_address(int index);  // "0000:1B:00.0"; empty when unknown
+std::string name(int index);         // "NVIDIA H100 80GB HBM3"
 std::string uuid(int index);         // "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", as NVML has it
 
 // Of the device's pool, for work asked for from now on; release() returns at once and the block is

@@ -13,6 +13,7 @@ namespace {
 int count() { return 0; }
 std::string unavailable() { return "this build has no CUDA"; }
 std::string pci_address(int) { return ""; }
+std::string name(int) { refuse(); }
 std::string uuid(int) { refuse(); }
 void* allocate(int64_t, int) { refuse(); }
 void release(void*, int) noexcept {}

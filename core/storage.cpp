@@ -98,19 +98,20 @@ void* allocate(int64_t bytes) {
   return from_system(bytes);
 }
 
-void* on_gpu(int64_t bytes, Device device) {
+}  // namespace
+
+void require_here(Device device) {
+  if (device.type != DeviceType::cuda) return;
   const int gpus = gpu::count();
   HM_REQUIRE(gpus > 0, "{} cannot be used: {}", device.str(), gpu::unavailable());
   HM_REQUIRE(device.index < gpus, "{} is not here: the last GPU is cuda:{}", device.str(),
              gpus - 1);
-  return gpu::allocate(bytes, device.index);
 }
-
-}  // namespace
 
 Storage::Storage(int64_t bytes, Device device) : bytes_(rounded_up(bytes)), device_(device) {
   if (device.type == DeviceType::cuda) {
-    data_ = on_gpu(bytes_, device);
+    require_here(device);
+    data_ = gpu::allocate(bytes_, device.index);
     return;
   }
   data_ = allocate(bytes_);

@@ -39,6 +39,10 @@ class Storage {
   std::map<int64_t, std::shared_ptr<void>> attachments_;
 };
 
+// Throws std::invalid_argument where this process has no such GPU. Asks nothing of it, as making a
+// tensor there would: that takes memory of it for the process's context.
+void require_here(Device device);
+
 // Of the host: bytes handed out and bytes kept for reuse; release() gives the kept ones back to the
 // system.
 struct MemoryUse {

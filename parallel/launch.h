@@ -32,6 +32,7 @@ struct Place {
   int local_world = 0;             // ranks on this host; 0: not known
   std::string host = {};           // named in failures when not empty
   std::string program = {};        // build and arguments: connect() refuses ranks that differ
+  int gpu = -1;                    // on which nccl works; -1: that of local_rank
 };
 // From the environment. Throws std::invalid_argument for half a launch (RANK without WORLD_SIZE,
 // rank >= world, ...) and for variables that contradict each other, as when several tasks of one

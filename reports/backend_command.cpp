@@ -13,6 +13,7 @@
 
 #include "reports/backend_format.h"
 #include "reports/backend_rounds.h"
+#include "reports/device_kind.h"
 #include "reports/files.h"
 #include "reports/json.h"
 #include "reports/list_option.h"
@@ -43,7 +44,7 @@ struct Chosen {
 };
 
 // Unknown names are refused; what is known but not usable here is told and left out.
-Chosen choose(const std::vector<std::string>& asked, const Machine& machine) {
+Chosen choose(const std::vector<std::string>& asked, const Machine& machine, bool gpus) {
   Chosen chosen;
   std::vector<std::string> known;
   for (const Part& part : machine.comms) known.push_back(part.name);
@@ -53,10 +54,12 @@ Chosen choose(const std::vector<std::string>& asked, const Machine& machine) {
                                    did_you_mean(name, known), fmt::join(known, ", ")));
   for (const Part& part : machine.comms) {
     if (!asked.empty() && std::ranges::find(asked, part.name) == asked.end()) continue;
-    if (part.usable)
+    const bool can = part.usable && (part.name != "nccl" || gpus);
+    if (can)
       chosen.backends.push_back(part.name);
     else
-      chosen.left_out.push_back(fmt::format("Not measured: {}: {}.", part.name, part.why));
+      chosen.left_out.push_back(fmt::format("Not measured: {}: {}.", part.name,
+                                            part.usable ? "it is for GPUs" : part.why));
   }
   if (chosen.backends.empty())
     throw InputError(fmt::format("no backend to measure: {}", fmt::join(chosen.left_out, " ")));
@@ -65,6 +68,7 @@ Chosen choose(const std::vector<std::string>& asked, const Machine& machine) {
 
 std::string devices_of(const BackendArguments& a, const Machine& machine) {
   if (!a.devices.empty()) return fmt::format("{}", fmt::join(a.devices, ","));
+  if (machine.cuda.size() > 1) return fmt::format("{}", fmt::join(machine.cuda, ","));
   return machine.cpu_devices > 2 ? fmt::format("cpu:0-{}", std::min(machine.cpu_devices, 4) - 1)
                                  : "cpu:0,cpu:1";
 }
@@ -191,8 +195,8 @@ nlohmann::json request_of(const BackendArguments& a, const std::string& devices,
 int run_backend(const BackendArguments& a) {
   refuse_many_copies("backend", "backend_bench");
   const Machine machine = read_machine();
-  const Chosen chosen = choose(a.backends, machine);
   const std::string devices = devices_of(a, machine);
+  const Chosen chosen = choose(a.backends, machine, device_kind(devices) == DeviceKind::kGpu);
   check_arguments(a, devices, chosen.backends);
   const std::string folder = result_folder(a.output.out);
   catch_interrupts();
@@ -264,7 +268,9 @@ void add_backend_command(CLI::App& app, int& code) {
   const auto a = std::make_shared<BackendArguments>();
   sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_list(*sub, "--backend", a->backends, "Backends to compare [all that are usable here]");
-  add_list(*sub, "--devices", a->devices, "One for each rank [up to four slices of the cores]");
+  add_list(
+      *sub, "--devices", a->devices,
+      "One for each rank [the GPUs where there are several, else up to four slices of the cores]");
   add_list(*sub, "--ops", a->ops, "all_reduce,broadcast,... [all]");
   sub->add_option("--min-bytes", a->min_bytes, "Smallest message, 1024 or 1K [4]");
   sub->add_option("--max-bytes", a->max_bytes, "Largest, as far as memory and time allow [64M]");

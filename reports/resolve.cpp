@@ -127,14 +127,21 @@ int cpu_slices(const std::vector<std::string>& devices) {
   return slices;
 }
 
+// Where all are; they share the cores as well.
+int gpus_of(const std::vector<std::string>& devices) {
+  const bool all = device_kind(fmt::format("{}", fmt::join(devices, ","))) == DeviceKind::kGpu;
+  return all ? static_cast<int>(devices.size()) : 0;
+}
+
 void resolve_devices(const Arguments& arguments, const Machine& machine, Request& request) {
   const int cores = machine.usable_cores;
   for (std::string& device : request.devices) device = gpu_of(device, machine);
   if (request.devices.empty()) request.devices = machine.cuda;
   if (!arguments.cores_per_device) {
-    const int slices = cpu_slices(request.devices);
-    request.cores_per_device =
-        slices > machine.cpu_devices ? std::max(1, cores / slices) : machine.cores_per_device;
+    const int slices = cpu_slices(request.devices), gpus = gpus_of(request.devices);
+    request.cores_per_device = gpus > 0                       ? std::max(1, cores / gpus)
+                               : slices > machine.cpu_devices ? std::max(1, cores / slices)
+                                                              : machine.cores_per_device;
   }
   if (request.devices.empty()) {
     const int count = std::clamp(cores / request.cores_per_device, 1, machine.cpu_devices);
@@ -153,7 +160,9 @@ Choice choose_backend(const Machine& machine, const Request& request) {
   const std::set<std::string> different(request.devices.begin(), request.devices.end());
   const bool own_gpus = kind == DeviceKind::kGpu && different.size() == request.devices.size();
   std::vector<std::string> passed;
-  if (!own_gpus) passed.push_back("nccl is for GPUs, one for each rank");
+  if (!own_gpus)
+    passed.push_back(kind == DeviceKind::kGpu ? "nccl wants a GPU for each rank"
+                                              : "nccl is for GPUs");
   for (const std::string name : {"nccl", "gloo", "mpi", "local"}) {
     if (name == "nccl" && !own_gpus) continue;
     const auto part = std::find_if(machine.comms.begin(), machine.comms.end(),

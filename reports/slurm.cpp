@@ -68,12 +68,13 @@ std::string command(const Job& job) {
   std::string text =
       fmt::format("howmany train --model {} --mode {} --batch {}", word(job.advice.model),
                   job.advice.mode, weak ? job.workload.batch * job.devices : job.workload.batch);
-  // srun gives each task its devices; a task that drives several names them.
-  if (job.tasks == 1)
+  // srun gives each task its cores, but shows it all GPUs of the job.
+  if (job.tasks == 1 || job.cuda)
     text += fmt::format(" --devices {}:0{}", job.cuda ? "cuda" : "cpu",
                         job.devices > 1 ? fmt::format("-{}", job.devices - 1) : "");
   if (job.tasks > 1) text += " --backend " + job.advice.backend;
   if (!job.cuda) text += fmt::format(" --cores-per-device {}", request.cores_per_device);
+  if (request.sync_batchnorm) text += " --sync-batchnorm";
   if (request.workers >= 0) text += fmt::format(" --workers {}", request.workers);
   for (const auto& [name, value] : request.passed.given())
     text += fmt::format(" --{} {}", name, word(value));

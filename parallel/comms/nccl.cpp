@@ -378,11 +378,12 @@ class Nccl : public CommEngine {
 int device_of(const Place& place) {
   int count = 0;
   check_cuda(cudaGetDeviceCount(&count));
-  const int least = std::max(place.local_world, place.local_rank + 1);
+  const int mine = place.gpu >= 0 ? place.gpu : place.local_rank;
+  const int least = std::max(place.gpu >= 0 ? 0 : place.local_world, mine + 1);
   if (least > count)
     throw EngineError(
         -1, fmt::format("{} ranks on this host, but {} GPUs: one each is needed", least, count));
-  return place.local_rank;
+  return mine;
 }
 
 }  // namespace

@@ -71,11 +71,11 @@ class Devices(programs.TestCase):
         first, second = found["gpus"]
         for place in ("near_cores", "numa_node"):  # if this machine has something at that address
             first.pop(place, None)
-        self.assertEqual(first, {"index": 0, "name": "Test GPU 80GB", "uuid": "GPU-8932f937-d72c",
+        self.assertEqual(first, {"index": 0, "name": "Test GPU 80GB", "uuid": "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6",
                                  "memory_bytes": 80 * 10**9, "memory_free_bytes": 79 * 10**9,
                                  "pci_bus": "00000000:1B:00.0", "pcie_generation": 5, "pcie_width": 16,
                                  "mig": False})
-        self.assertEqual(second, {"index": 1, "name": "Test GPU MIG", "uuid": "GPU-8ff00a11-4106",
+        self.assertEqual(second, {"index": 1, "name": "Test GPU MIG", "uuid": "GPU-8ff00a11-4106-4b1a-9d02-55e07c31aa01",
                                   "pcie_generation": 5, "mig": True})
         self.assertEqual(found["gpu_links"], [{"from": 0, "to": 1, "link": "SYS"}])
         text = devices(**driver)

@@ -22,7 +22,9 @@ class Commands(programs.TestCase):
         found = self.howmany("devices", "--json").json()
         cuda, = [part for part in found["backends"]["kernels"] if part["name"] == "cuda"]
         self.assertTrue(cuda["usable"], cuda)
-        self.assertEqual(len(found["gpus"]), 2)
+        self.assertEqual([gpu["index"] for gpu in found["gpus"]], [0, 1, 2, 3], "as CUDA counts them")
+        self.assertEqual([gpu["name"] for gpu in found["gpus"]],
+                         ["Test GPU 80GB", "Test GPU MIG", "fake GPU", "fake GPU"])
 
     def test_every_mode_trains_on_gpus_and_is_compared(self):
         answer = self.gpus("--devices", "cuda:0,cuda:1", "--backend", "gloo", "--mode", "all")
@@ -36,10 +38,10 @@ class Commands(programs.TestCase):
         self.check_measured(answer, "cuda:0,cpu:0")
 
     def test_gpus_are_called_by_their_uuids(self):
-        answer = self.gpus("--devices", "cuda:GPU-8932f937,GPU-8ff00a11", "--backend", "gloo", "--mode", "ddp")
+        answer = self.gpus("--devices", "cuda:GPU-8932f937,GPU-8ff00a11-4106", "--backend", "gloo", "--mode", "ddp")
         self.check_measured(answer, "cuda:0,cuda:1")
         told = self.howmany("gpus", *MODEL, "--devices", "GPU-8", code=2).err
-        self.assertIn("the UUIDs of cuda:0, cuda:1 begin with GPU-8", told)
+        self.assertIn("the UUIDs of cuda:0, cuda:1, cuda:2 begin with GPU-8", told)
 
     def test_ranks_rehearse_on_one_gpu(self):
         refused = self.howmany("gpus", *MODEL, "--devices", "cuda:0,cuda:0", code=2).err

@@ -9,6 +9,7 @@
 
 #include "core/gpu.h"
 #include "parallel/grad_sync.h"
+#include "parallel/private_folder.h"
 #include "tests/support/message_of.h"
 #include "tests/support/nccl_ranks.h"
 
@@ -156,6 +157,21 @@ TEST_F(NcclOnStreams, AGroupOfRanksWorksBesideTheWhole) {
     EXPECT_EQ(t.rows(0, 1).item(), 6);
     EXPECT_EQ(u.rows(0, 1).item(), comm.rank() % 2 == 0 ? 2 : 4);
   });
+}
+
+TEST_F(NcclOnStreams, RanksAreAtHomeOnTheGpusTheyAreTold) {
+  const PrivateFolder folder;
+  std::vector<std::jthread> ranks;
+  for (int rank = 0; rank < 2; ++rank)
+    ranks.emplace_back([rank, &folder] {
+      Place place{rank, 2, rank, "file:" + folder.path(), "threads"};
+      place.gpu = 3 - rank;
+      const auto comm = connect(place, "nccl");
+      EXPECT_EQ(comm->home(), (Device{DeviceType::cuda, 3 - rank}));
+      const Tensor t = Tensor::full({10}, rank + 1).to(comm->home());
+      comm->all_reduce(t);
+      EXPECT_EQ(t.rows(9, 10).item(), 3);
+    });
 }
 
 TEST_F(NcclOnStreams, SaysThatNothingIsStaged) {

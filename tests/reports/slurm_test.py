@@ -36,6 +36,8 @@ class JobScript(Fake):
         script = self.script(FAKE_GPUS="4")
         self.assertIn("#SBATCH --gpus=4\n", script)
         self.assertIn("#SBATCH --ntasks=4\n", script)
+        words = self.command(script)
+        self.assertEqual(words[words.index("--devices") + 1], "cuda:0-3")
 
     def test_a_mix_of_devices_is_no_job(self):
         done = self.howmany("gpus", "--devices", "cuda:0,cpu:0", "--emit", "slurm", "--out", self.out, FAKE_GPUS="1")

@@ -21,6 +21,8 @@ struct Pci {
   char bus_id[32];
 };
 
+constexpr const char* kFirst = "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6";
+constexpr const char* kSecond = "GPU-8ff00a11-4106-4b1a-9d02-55e07c31aa01";
 constexpr int kDriverNotLoaded = 9, kNotSupported = 3;
 
 }  // namespace
@@ -52,11 +54,13 @@ int nvmlDeviceGetName(Gpu* gpu, char* text, unsigned size) {
   return 0;
 }
 int nvmlDeviceGetUUID(Gpu* gpu, char* text, unsigned size) {
-  std::strncpy(text, gpu == gpus ? "GPU-8932f937-d72c" : "GPU-8ff00a11-4106", size);
+  std::strncpy(text, gpu == gpus ? kFirst : kSecond, size);
   return 0;
 }
 int nvmlDeviceGetHandleByUUID(const char* uuid, Gpu** gpu) {
-  *gpu = std::string_view(uuid) == "GPU-8932f937-d72c" ? &gpus[0] : &gpus[1];
+  const std::string_view wanted(uuid);
+  if (wanted != kFirst && wanted != kSecond) return kNotSupported;
+  *gpu = wanted == kFirst ? &gpus[0] : &gpus[1];
   return 0;
 }
 // Four links to each other, where HM_TEST_NVML says so.

@@ -81,6 +81,12 @@ const Count& seen() {
   return count;
 }
 
+cudaDeviceProp properties_of(int index) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, index), "device properties");
+  return properties;
+}
+
 }  // namespace
 
 void check(cudaError_t error, const char* what) {
@@ -139,9 +145,9 @@ std::string gpu::pci_address(int index) {
   cudaGetLastError();  // no failure of anyone's work
   return "";
 }
+std::string gpu::name(int index) { return cuda::properties_of(index).name; }
 std::string gpu::uuid(int index) {
-  cudaDeviceProp properties{};
-  cuda::check(cudaGetDeviceProperties(&properties, index), "device properties");
+  const cudaDeviceProp properties = cuda::properties_of(index);
   std::string text = "GPU-";
   for (const char byte : properties.uuid.bytes)
     text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
