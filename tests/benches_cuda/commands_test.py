@@ -1,6 +1,6 @@
 # labels: process
 # timeout: 600
-"""Whole commands over imitated GPUs: what a user would see with two of them, but for how long things take."""
+"""Whole commands over four imitated GPUs: what a user would see there, but for how long things take."""
 import programs
 
 MODEL = ("--model", "mlp:sizes=32-32-16-4")
@@ -71,6 +71,13 @@ class Commands(programs.TestCase):
                             self.folder / "out")
         self.assertIn("all_reduce, f32, 2 ranks", done.out)
 
+    def test_backends_are_compared_on_all_gpus_unless_told_otherwise(self):
+        done = self.howmany("backend", "--backend", "local", "--ops", "broadcast", "--max-bytes", "4K", "--time-budget",
+                            4, "--quiet", "--json", "--out", self.folder / "out").json()
+        worlds = {m["parameters"]["devices"] for m in done["measurements"] if m["parameters"]["bytes"] == "4096"}
+        self.assertEqual(worlds, {"4"})
+        self.assertEqual(done["context"]["howmany_request"]["devices"], "cuda:0,cuda:1,cuda:2,cuda:3")
+
     def test_workers_tells_what_nvjpeg_would_make(self):
         workers = self.howmany("workers", "--image-size", 32, "--batch", 8, "--time-budget", 8, "--quiet", "--json",
                                "--out", self.folder / "out").json()["answer"]["workers"]
@@ -78,8 +85,9 @@ class Commands(programs.TestCase):
         self.assertRegex(" ".join(workers["notes"]), "decoded by nvJPEG on cuda:0: .* samples/s with 1 worker")
 
     def test_train_learns_on_a_gpu(self):
-        epochs = self.howmany("train", *MODEL, "--devices", "cuda:0", "--batch", 16, "--samples", 64, "--epochs", 4,
-                              "--json").json()["epochs"]
+        done = self.howmany("train", *MODEL, "--batch", 16, "--samples", 64, "--epochs", 4, "--json").json()
+        self.assertEqual(done["devices"], ["cuda:0"], "where no --devices say otherwise")
+        epochs = done["epochs"]
         self.assertLess(epochs[-1]["mean_loss"], epochs[0]["mean_loss"])
 
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <thread>
 
@@ -61,6 +62,21 @@ TEST_F(AGpu, TakesWhatItIsSentBeforeTheSenderWritesAgain) {
   const Tensor back = all.to(Device{});
   for (int64_t row = 0; row < 100; ++row)
     EXPECT_EQ(back.rows(row, row + 1).values<float>()[999], static_cast<float>(row));
+}
+
+// Each fetch in a block of its own, made for it whatever GPU is current.
+TEST_F(AGpu, SendsBackLaterWhatItWasAskedFor) {
+  for (const Device& device : {first_, last_}) {
+    std::vector<Tensor> there;
+    for (const double value : {1, 2, 3})
+      there.push_back(Tensor::full({5'000}, value, Dtype::f32, device));
+    std::vector<gpu::Fetch> kept;
+    for (const Tensor& t : there) kept.emplace_back(t.raw(), 20'000, device.index);
+    for (size_t i = 0; i < kept.size(); ++i) {
+      const auto* const back = static_cast<const float*>(kept[i].wait());
+      EXPECT_EQ(std::count(back, back + 5'000, static_cast<float>(i + 1)), 5'000) << device.str();
+    }
+  }
 }
 
 TEST_F(AGpu, FillsConvertsAndReadsOneElement) {

@@ -58,6 +58,27 @@ TEST_F(OneDnn, LargeConvolutionsAgreeWithTheReference) {
   }
 }
 
+// With teams, since their members' scratch memory lies side by side.
+TEST_F(OneDnn, StridedConvolutionsOfFewChannelsKeepToTheirOwnMemory) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer does not see how libgomp's teams synchronise";
+#endif
+  const int threads = omp_get_max_threads();
+  const Window window{1, 2, 0};
+  Draw draw(fresh_seed());
+  for (const int64_t channels : {1, 3, 4, 5, 7, 12}) {
+    const Tensor x = draw.normal({4, 32, 32, channels}), w = draw.normal({8, 1, 1, channels});
+    const Tensors want = conv("reference", x.to(Dtype::f64), w.to(Dtype::f64), window, false);
+    for (const int team : {1, 2, 4}) {
+      omp_set_num_threads(team);
+      for (int again = 0; again < 20; ++again)
+        EXPECT_TRUE(close(conv("onednn", x, w, window, false)[2], want[2], 2e-5))
+            << channels << " channels, team of " << team;
+    }
+    omp_set_num_threads(threads);
+  }
+}
+
 TEST_F(OneDnn, FusedReluKeepsNaN) {
   Tensor x = Tensor::full({2, 3}, 1);
   x.mutable_data<float>()[0] = std::numeric_limits<float>::quiet_NaN();

@@ -35,7 +35,7 @@ class JobScript(Fake):
     def test_asks_for_gpus_where_gpus_were_measured(self):
         script = self.script(FAKE_GPUS="4")
         self.assertIn("#SBATCH --gpus=4\n", script)
-        self.assertIn("#SBATCH --ntasks=4\n", script)
+        self.assertIn("#SBATCH --ntasks=4\n#SBATCH --cpus-per-task=1\n", script)
         words = self.command(script)
         self.assertEqual(words[words.index("--devices") + 1], "cuda:0-3")
 

@@ -19,11 +19,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Not;
 
-#ifdef HM_SANITIZED
-constexpr uint64_t kSeeds = 2;  // ten times as slow each
-#else
 constexpr uint64_t kSeeds = 6;
-#endif
 
 WorkersPoint run_of(int workers, double rate) {
   WorkersPoint p;

@@ -9,7 +9,6 @@
 #include "core/backends/cuda/staging.h"
 #include "core/error.h"
 #include "core/gpu.h"
-#include "core/gpu_copies.h"
 
 namespace howmany {
 namespace cuda {
@@ -108,7 +107,7 @@ void trim(int index) {
 
 void copy_between(void* to, int to_index, const void* from, int from_index, size_t bytes,
                   cudaStream_t stream) {
-  const bool near = to_index == from_index || gpu::can_reach(from_index, to_index);
+  const bool near = to_index == from_index || pool_opened_to(from_index, to_index);
   check(near ? cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream)
              : cudaMemcpyPeerAsync(to, to_index, from, from_index, bytes, stream),
         "copy between devices");

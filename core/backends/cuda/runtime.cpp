@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bitset>
 #include <mutex>
 
 #include "core/backends/cuda/capture.h"
@@ -18,11 +19,12 @@ struct Gpu {
   std::once_flag once;
   cudaStream_t stream = nullptr;
   cudaMemPool_t pool = nullptr;
+  std::bitset<kMostGpus> opened_to;
 };
 
 // Peers may read the pool's memory, so that copies between them need no stop on the host.
-void open_to_peers(cudaMemPool_t pool, int index) {
-  for (int peer = 0; peer < gpu::count(); ++peer) {
+void open_to_peers(Gpu& gpu, int index) {
+  for (int peer = 0; peer < std::min(gpu::count(), kMostGpus); ++peer) {
     int can = 0;
     if (peer == index || cudaDeviceCanAccessPeer(&can, peer, index) != cudaSuccess || can == 0)
       continue;
@@ -30,25 +32,30 @@ void open_to_peers(cudaMemPool_t pool, int index) {
     access.location.type = cudaMemLocationTypeDevice;
     access.location.id = peer;
     access.flags = cudaMemAccessFlagsProtReadWrite;
-    check(cudaMemPoolSetAccess(pool, &access, 1), "peer access");
+    check(cudaMemPoolSetAccess(gpu.pool, &access, 1), "peer access");
+    gpu.opened_to.set(static_cast<size_t>(peer));
   }
 }
 
 // The pool keeps what it has: a step asks for the same sizes again.
 void make(Gpu& gpu, int index) {
-  check(cudaSetDevice(index), "set device");
+  const CurrentDevice current(index);
   check(cudaStreamCreateWithFlags(&gpu.stream, cudaStreamNonBlocking), "stream");
   check(cudaDeviceGetDefaultMemPool(&gpu.pool, index), "memory pool");
   uint64_t all = UINT64_MAX;
   check(cudaMemPoolSetAttribute(gpu.pool, cudaMemPoolAttrReleaseThreshold, &all), "memory pool");
-  open_to_peers(gpu.pool, index);
+  open_to_peers(gpu, index);
+}
+
+void require_gpu(int index) {
+  const int count = std::min(gpu::count(), kMostGpus);
+  HM_REQUIRE(count > 0, "[cuda] no device cuda:{}: {}", index, gpu::unavailable());
+  HM_REQUIRE(index >= 0 && index < count, "[cuda] no device cuda:{}: there are {}", index, count);
 }
 
 Gpu& made(int index) {
   static auto* const gpus = new std::array<Gpu, kMostGpus>;  // leaked: see stream_of()
-  const int count = std::min(gpu::count(), kMostGpus);
-  HM_REQUIRE(count > 0, "[cuda] no device cuda:{}: {}", index, gpu::unavailable());
-  HM_REQUIRE(index >= 0 && index < count, "[cuda] no device cuda:{}: there are {}", index, count);
+  require_gpu(index);
   Gpu& gpu = (*gpus)[static_cast<size_t>(index)];
   std::call_once(gpu.once, [&] { make(gpu, index); });
   return gpu;
@@ -107,15 +114,16 @@ std::shared_ptr<CUevent_st> recorded(cudaStream_t stream, unsigned flags) {
 
 cudaStream_t stream_of(int index) { return made(index).stream; }
 cudaMemPool_t pool_of(int index) { return made(index).pool; }
+bool pool_opened_to(int index, int peer) {
+  return made(index).opened_to.test(static_cast<size_t>(peer));
+}
 
 CurrentDevice::CurrentDevice(int index) {
+  require_gpu(index);
   // Before the first cudaSetDevice a thread is on device 0; asking makes no context.
   check(cudaGetDevice(&before_), "get device");
-  made(index);
-  int now = -1;
-  check(cudaGetDevice(&now), "get device");  // made() may have moved it
-  if (now != index) check(cudaSetDevice(index), "set device");
   changed_ = before_ != index;
+  if (changed_) check(cudaSetDevice(index), "set device");
 }
 
 CurrentDevice::~CurrentDevice() {

@@ -24,15 +24,16 @@ std::shared_ptr<CUevent_st> recorded(cudaStream_t stream, unsigned flags);
 // Of the device, made on first use and never ended: tensors may outlive every owner.
 cudaStream_t stream_of(int index);
 cudaMemPool_t pool_of(int index);
+bool pool_opened_to(int index, int peer);  // whose kernels and copies then read and write there
 
 // Blocks of the pool, of the stream's order; take throws Error when there is no more. Also within a
 // capture, of which they are no part.
 void* take_from_pool(size_t bytes, int index);
 void give_to_pool(void* block, int index) noexcept;
 
-// Between devices that read each other's pools an ordinary copy, as PyTorch does:
-// cudaMemcpyPeerAsync into a pool opened by cudaMemPoolSetAccess has been seen to write nothing
-// (CUDA.jl, PR 3112).
+// Of blocks of their pools. An ordinary copy, as PyTorch does, where the source's pool is opened to
+// the other device: cudaMemcpyPeerAsync into a pool opened by cudaMemPoolSetAccess has been seen to
+// write nothing (CUDA.jl, PR 3112).
 void copy_between(void* to, int to_index, const void* from, int from_index, size_t bytes,
                   cudaStream_t stream);
 

@@ -1,4 +1,5 @@
 #include <optional>
+#include <string_view>
 
 #include "core/backends/onednn/loops.h"
 #include "core/backends/onednn/onednn.h"
@@ -30,6 +31,7 @@ ConvKey key_of(const Tensor& x, const Tensor& y, Window window, bool bias) {
 struct Layouts {
   Layouts(const ConvKey& k, algorithm how, FormatTag tag)
       : algorithm(how),
+        channels(k.in),
         x(f32_desc({k.n, k.in, k.h, k.w}, tag)),
         w(f32_desc({k.out, k.in, k.size, k.size}, FormatTag::any)),
         bias(k.bias ? f32_desc({k.out}, FormatTag::a) : Desc()),
@@ -50,11 +52,19 @@ struct Layouts {
                                            padding_end);
   }
   BackwardWeights::primitive_desc backward_weights() const {
-    return describe_backward<BackwardWeights>(forward(), algorithm, x, w, y, strides, padding,
-                                              padding_end);
+    const auto refused = [&](std::string_view kernel) { return overruns(kernel); };
+    return describe_backward_unless<BackwardWeights>(refused, forward(), algorithm, x, w, y,
+                                                     strides, padding, padding_end);
+  }
+  // The 1x1 kernels write past their scratch memory, and into each other's, where a stride skips
+  // elements of fewer channels than a vector holds: uxlfoundation/oneDNN issue 6035.
+  bool overruns(std::string_view kernel) const {
+    constexpr int64_t kVector = 16;  // of AVX-512, the widest
+    return kernel.starts_with("jit_1x1") && strides[0] != 1 && channels < kVector;
   }
 
   dnnl::algorithm algorithm;
+  int64_t channels;
   Desc x, w, bias, y;
   dnnl::memory::dims strides, padding, padding_end;
 };

@@ -7,14 +7,6 @@
 namespace howmany::onednn {
 namespace {
 
-// oneDNN 2.6 asks for room for each channel of a strided 1x1 convolution and writes whole vectors
-// of eight: past what it asked for where the last is not full, and most with a single channel.
-int64_t room_for(size_t scratchpad) {
-  constexpr int64_t kMost = int64_t{4} << 20;  // such layers are small
-  const auto asked = static_cast<int64_t>(scratchpad);
-  return asked + std::min(7 * asked, kMost);
-}
-
 dnnl::stream& stream() {
   thread_local dnnl::stream instance(engine());
   return instance;
@@ -60,7 +52,7 @@ void Kernel::run(std::initializer_list<Argument> arguments) const {
   const Desc scratch_desc = desc(DNNL_ARG_SCRATCHPAD);
   Tensor scratch;
   if (const size_t bytes = scratch_desc.get_size(); bytes > 0) {
-    scratch = Tensor::empty({room_for(bytes)}, Dtype::u8);
+    scratch = Tensor::empty({static_cast<int64_t>(bytes)}, Dtype::u8);
     memories.try_emplace(DNNL_ARG_SCRATCHPAD, scratch_desc, engine(), scratch.mutable_raw());
   }
   primitive_.execute(stream(), memories);

@@ -3,10 +3,19 @@
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
+#include <string_view>
 
 #include "core/backends/onednn/primitives.h"
 
 namespace howmany::onednn {
+
+// The first of oneDNN's kernels that is not refused by its name, or the last.
+template <class PrimitiveDesc, class Refused>
+PrimitiveDesc unless(Refused&& refused, PrimitiveDesc desc) {
+  while (refused(std::string_view(desc.impl_info_str())) && desc.next_impl()) {
+  }
+  return desc;
+}
 
 #if DNNL_VERSION_MAJOR >= 3
 
@@ -19,6 +28,10 @@ typename Primitive::primitive_desc describe(const Args&... args) {
 template <class Primitive, class Forward, class... Args>
 typename Primitive::primitive_desc describe_backward(const Forward& forward, const Args&... args) {
   return {engine(), args..., forward, attributes()};
+}
+template <class Primitive, class Refused, class Forward, class... Args>
+auto describe_backward_unless(Refused&& refused, const Forward& forward, const Args&... args) {
+  return unless(refused, describe_backward<Primitive>(forward, args...));
 }
 inline auto describe_eltwise(dnnl::algorithm how, const Desc& desc) {
   return describe<dnnl::eltwise_forward>(dnnl::prop_kind::forward_training, how, desc, desc, 0.0F,
@@ -40,6 +53,12 @@ typename Primitive::primitive_desc describe(const Args&... args) {
 template <class Primitive, class Forward, class... Args>
 typename Primitive::primitive_desc describe_backward(const Forward& forward, const Args&... args) {
   return {typename Primitive::desc(args...), attributes(), engine(), forward};
+}
+// Looking for another kernel looks at `what` and `forward` again.
+template <class Primitive, class Refused, class Forward, class... Args>
+auto describe_backward_unless(Refused&& refused, const Forward& forward, const Args&... args) {
+  const typename Primitive::desc what(args...);
+  return unless(refused, typename Primitive::primitive_desc(what, attributes(), engine(), forward));
 }
 inline auto describe_eltwise(dnnl::algorithm how, const Desc& desc) {
   return describe<dnnl::eltwise_forward>(dnnl::prop_kind::forward_training, how, desc);
