@@ -19,6 +19,7 @@ constexpr const char* kExamples = R"(Examples:
   backend_bench --backend gloo --devices cpu:0,cpu:1 --budget-seconds 20 --benchmark_out=backend.json
   backend_bench --backend gloo --model resnet18       also the model's own gradient buckets
   torchrun --nproc-per-node 2 --no-python backend_bench --backend gloo
+  mpirun -n 2 backend_bench --backend gloo,mpi
 Flags of Google Benchmark (--benchmark_...) work as usual.
 Exit codes: 0 measured, 1 wrong data, 2 bad usage or input, 3 a measurement failed.)";
 
@@ -28,7 +29,8 @@ void add_own_flags(CLI::App& app, BackendFlags& flags) {
       ->delimiter(',');
   app.add_option("--backend", flags.backends, "[all]; local: threads of one process")
       ->delimiter(',');
-  app.add_option("--devices", flags.devices, "cpu:0,cpu:1 or cpu:0-3, one for each rank");
+  app.add_option("--devices", flags.devices,
+                 "cpu:0,cpu:1 or cpu:0-3, one for each rank, of all or of those on each host");
   app.add_option("--device-count", flags.counts, "measure on the first n of the devices, each n")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
@@ -62,6 +64,7 @@ void add_own_flags(CLI::App& app, BackendFlags& flags) {
 struct Outcome {
   CollectiveTimes times;
   OverlapTimes overlap;
+  RankPaces paces;
   std::string skipped;
   double needs = 0;  // seconds, with as many calls as are asked for; 0: not known
 };
@@ -98,10 +101,9 @@ Outcome measure(const BackendCase& c, Comm& comm, Device where, Schedule& schedu
     if (comm.rank() == 0) leave_out(c, schedule, least_calls, outcome);
     return outcome;
   }
-  if (c.op == "overlap") {
-    outcome.overlap = time_overlap(comm, c.bytes, where, deal.seconds);
-    return outcome;
-  }
+  if (c.op == "pace") outcome.paces = time_paces(comm, where);
+  if (c.op == "overlap") outcome.overlap = time_overlap(comm, c.bytes, where, deal.seconds);
+  if (!c.is_collective()) return outcome;
   Collective op(c.op, c.dtype, c.bytes, comm, where);
   outcome.times = time_collective(comm, op, deal.seconds, deal.calls);
   outcome.needs = outcome.times.cost.of(least_calls);
@@ -158,6 +160,13 @@ void report_overlap(benchmark::State& state, const BackendCase& c, const Overlap
   state.counters["hidden_fraction"] = times.hidden;
 }
 
+void report_paces(benchmark::State& state, const RankPaces& paces) {
+  while (state.KeepRunning()) state.SetIterationTime(paces.seconds);
+  state.counters["slowest_rank"] = paces.slowest;
+  state.counters["slowest_s"] = paces.seconds;
+  state.counters["of_others"] = paces.of_others;
+}
+
 struct Run {
   const BackendFlags& flags;
   Ranks& ranks;
@@ -178,6 +187,7 @@ void run_case(benchmark::State& state, const BackendCase& c, Run& run) {
     if (!run.ranks.chief()) return report_nothing(state, "");
     if (outcome.needs > 0) state.counters["needs_s"] = outcome.needs;
     if (!outcome.skipped.empty()) return report_nothing(state, outcome.skipped);
+    if (c.op == "pace") return report_paces(state, outcome.paces);
     if (c.op == "overlap") return report_overlap(state, c, outcome.overlap);
     report_collective(state, c, outcome.times);
     keep_samples(c, run.flags, outcome.times);
@@ -189,10 +199,9 @@ void run_case(benchmark::State& state, const BackendCase& c, Run& run) {
 
 int run_cases(const std::vector<BackendCase>& cases, const BackendFlags& flags, Place place,
               std::vector<std::string> google, const char* program) {
-  const std::string between = process_backend(cases);
   for (const BackendCase& c : cases)
     if (place.gpu < 0) place.gpu = gpu_of(c.work, place);
-  Ranks ranks(place, {between.empty() ? std::string(comm_names().back()) : between});
+  Ranks ranks(place, process_backends(cases), flags.work.timeout_seconds);
   Schedule schedule(cases, flags.budget_seconds, flags.least_calls);
   Run run{flags, ranks, schedule};
   for (const BackendCase& c : cases)
@@ -204,6 +213,8 @@ int run_cases(const std::vector<BackendCase>& cases, const BackendFlags& flags, 
   add_context({{"world", std::to_string(place.world)}, {"launcher", place.launcher}});
   google.insert(google.begin(), program);
   const int code = run_benchmarks(std::move(google), !ranks.chief());
+  // Rank 0 answers for all: a launcher ends it before it has told, where another fails first.
+  if (!ranks.chief()) return 0;
   return run.wrong_data ? 1 : code;
 }
 
@@ -222,9 +233,9 @@ int run(int argc, char** argv) {
     for (const BackendCase& c : cases) std::cout << c.name << "\n";
     return 0;
   }
-  const std::string between = process_backend(cases);
   const int processes = processes_needed(cases);
-  if (processes > 1 && place.world == 1) return supervise(kName, argc, argv, processes, {between});
+  if (processes > 1 && place.world == 1)
+    return supervise(kName, argc, argv, processes, process_backends(cases));
   return run_cases(cases, flags, place, google, argv[0]);
 }
 

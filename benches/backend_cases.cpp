@@ -39,6 +39,8 @@ std::vector<std::string> strings(const std::vector<std::string_view>& names) {
   return {names.begin(), names.end()};
 }
 
+bool beside_collectives(std::string_view op) { return op == "overlap" || op == "pace"; }
+
 class Cases {
  public:
   explicit Cases(const BackendFlags& flags) : flags_(flags), dtype_(dtype_named(flags.dtype)) {}
@@ -54,7 +56,8 @@ class Cases {
  private:
   std::vector<int> counts(const Place& place) const {
     if (!flags_.counts.empty()) return flags_.counts;
-    if (!flags_.devices.empty()) return {static_cast<int>(parse_devices(flags_.devices).size())};
+    if (!flags_.devices.empty())
+      return {static_cast<int>(devices_given(flags_.devices, place).size())};
     return {place.world > 1 && place.launcher != "howmany" ? place.world : 2};
   }
 
@@ -76,6 +79,10 @@ class Cases {
   void add_backend(const Workload& work) {
     std::vector<std::string> ops = flags_.ops;
     if (ops.empty()) ops = strings(collective_names());
+    for (const std::string& op : ops)
+      if (beside_collectives(op))
+        throw std::invalid_argument(unknown_name("operation", op, collective_names()));
+    if (work.count() > 1) add(work, "pace", 0, "");
     for (const std::string& model : flags_.models)
       for (const int64_t bytes : bucket_bytes(model)) add(work, "all_reduce", bytes, model);
     for (const int64_t bytes : sizes(flags_))
@@ -88,10 +95,10 @@ class Cases {
     const int n = work.count();
     if (op == "send_recv" && n == 1) return;
     const auto known = collective_names();
-    if (op != "overlap" && std::ranges::find(known, op) == known.end())
+    if (!beside_collectives(op) && std::ranges::find(known, op) == known.end())
       throw std::invalid_argument(unknown_name("operation", op, known));
     const Dtype dtype = model.empty() ? dtype_ : Dtype::f32;
-    bytes = op == "overlap" ? bytes : counted_bytes(op, dtype, bytes, n);
+    if (!beside_collectives(op)) bytes = counted_bytes(op, dtype, bytes, n);
     const std::string name = fmt::format("backend/{}/{}/dtype:{}/devices:{}/bytes:{}", op,
                                          work.backend, name_of(dtype), n, bytes);
     if (names_.insert(name).second || !model.empty())
@@ -106,6 +113,8 @@ class Cases {
 };
 
 }  // namespace
+
+bool BackendCase::is_collective() const { return !beside_collectives(op); }
 
 std::vector<BackendCase> backend_cases(const BackendFlags& flags, const Place& place) {
   return Cases(flags).make(place);
@@ -126,13 +135,11 @@ std::vector<int64_t> bucket_bytes(const std::string& model) {
   return buckets;
 }
 
-std::string process_backend(const std::vector<BackendCase>& cases) {
+std::set<std::string> process_backends(const std::vector<BackendCase>& cases) {
   std::set<std::string> found;
   for (const BackendCase& c : cases)
     if (c.work.over_processes()) found.insert(c.work.backend);
-  HM_REQUIRE(found.size() < 2, "--backend {}: one backend between processes at a time",
-             fmt::join(found, ","));
-  return found.empty() ? "" : *found.begin();
+  return found;
 }
 
 int processes_needed(const std::vector<BackendCase>& cases) {

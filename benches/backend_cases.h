@@ -2,6 +2,7 @@
 // only.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,14 @@ struct BackendFlags {
 };
 
 struct BackendCase {
-  std::string name, op, model;  // op "overlap": an all_reduce beside matrix products
+  std::string name, op, model;
   Workload work;
   Dtype dtype = Dtype::f32;
   int64_t bytes = 0;
+
+  // Else "pace", how fast the ranks are by themselves, or "overlap", an all_reduce beside matrix
+  // products.
+  bool is_collective() const;
 };
 
 // In the order they are measured: small sizes first over all operations, so that what time cuts off
@@ -36,9 +41,8 @@ std::vector<BackendCase> backend_cases(const BackendFlags& flags, const Place& p
 // Bytes of the buckets in which ddp sends the gradients of this model, in order, the loss included.
 std::vector<int64_t> bucket_bytes(const std::string& model);
 
-// The one backend between processes, "" for none: a launch has one. Throws std::invalid_argument
-// for two.
-std::string process_backend(const std::vector<BackendCase>& cases);
+// Over which processes have to meet.
+std::set<std::string> process_backends(const std::vector<BackendCase>& cases);
 int processes_needed(const std::vector<BackendCase>& cases);
 
 // Why the buffers do not fit into half of the free memory, so that measuring does not push the

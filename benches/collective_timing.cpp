@@ -117,6 +117,33 @@ class Products {
 
 }  // namespace
 
+RankPaces time_paces(Comm& comm, Device where) {
+  constexpr double kSeconds = 0.1;
+  const bool on_gpu = where.type == DeviceType::cuda;
+  const Products products(Device{}, 0);
+  const Tensor large = Tensor::zeros({on_gpu ? int64_t{4} << 20 : 1}, Dtype::f32, where);
+  const auto once = [&] {
+    const auto start = Clock::now();
+    if (!on_gpu) return products.multiply(1), seconds_since(start);
+    ops::add(large, large);
+    gpu::Moment(where.index).wait();
+    return seconds_since(start);
+  };
+  comm.barrier();
+  for (const auto start = Clock::now(); seconds_since(start) < kSeconds / 2;) once();
+  std::vector<double> seconds;
+  for (const auto start = Clock::now(); seconds_since(start) < kSeconds;) seconds.push_back(once());
+  Tensor all = Tensor::zeros({comm.size()}, Dtype::f64);
+  all.mutable_data<double>()[comm.rank()] = median(seconds);
+  comm.all_reduce(all);
+  std::vector<double> others(all.values<double>().begin(), all.values<double>().end());
+  const auto slowest = std::ranges::max_element(others);
+  RankPaces paces{.slowest = static_cast<int>(slowest - others.begin()), .seconds = *slowest};
+  others.erase(slowest);
+  paces.of_others = paces.seconds / median(others);
+  return paces;
+}
+
 void settle(Comm& comm) {
   Tensor token = Tensor::zeros({1});
   const TimingOptions until{.budget_seconds = kSettle,

@@ -46,4 +46,14 @@ struct OverlapTimes {
 // the maximum over ranks.
 OverlapTimes time_overlap(Comm& comm, int64_t bytes, Device where, double seconds);
 
+struct RankPaces {
+  int slowest = 0;       // rank
+  double seconds = 0;    // that it takes for the work
+  double of_others = 1;  // over the median of the others
+};
+// The same work on every rank (a matrix product on cores, a sum on a GPU), all at the same time and
+// nobody waiting for another: who is slow at it holds the others up in every collective. Of two
+// ranks or more; collective.
+RankPaces time_paces(Comm& comm, Device where);
+
 }  // namespace howmany::benches

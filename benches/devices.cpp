@@ -133,8 +133,16 @@ void print_names(std::string_view title, const json& parts) {
                             part["what"].get<std::string>()));
 }
 
+void print_launch(const json& launch) {
+  if (launch.contains("why")) return line("launch", launch["why"]);
+  if (launch["world"] == 1) return;
+  line("launch", fmt::format("rank {} of {}, started by {}", launch["rank"].get<int>(),
+                             launch["world"].get<int>(), launch["launcher"].get<std::string>()));
+}
+
 void print_text(const json& all) {
   print_answer(all["cpu_devices"]);
+  print_launch(all["launch"]);
   print_cores(all["cpu_devices"]);
   print_machine(all);
   print_memory(all["memory"]);

@@ -16,7 +16,9 @@
 #include "core/model.h"
 #include "core/profile/range.h"
 #include "parallel/comm_list.h"
+#include "parallel/launch.h"
 #include "parallel/mode.h"
+#include "parallel/program_id.h"
 
 namespace howmany::benches {
 namespace {
@@ -100,6 +102,25 @@ json list_of(const std::vector<Part>& parts) {
   return list;
 }
 
+// Half a launch is told, not refused: what is here does not depend on it.
+Place place_or_alone(std::string& why) try {
+  return place_from_environment();
+} catch (const std::invalid_argument& e) {
+  why = e.what();
+  return {};
+}
+
+json launch(const Place& place, const std::string& why) {
+  json told = {{"launcher", place.launcher},
+               {"rank", place.rank},
+               {"world", place.world},
+               {"local_rank", place.local_rank},
+               {"local_world", place.local_world},
+               {"host", host_name()}};
+  if (!why.empty()) told["why"] = why;
+  return told;
+}
+
 json modes() {
   json list = json::array();
   for (const ModeEntry& mode : kModes)
@@ -115,6 +136,8 @@ json modes() {
 
 json take_inventory() {
   const Gpus gpus = find_gpus();
+  std::string why;
+  const Place place = place_or_alone(why);
   return {{"schema", "howmany.devices/1"},
           {"cpu_devices", cpu_devices()},
           {"cpu", describe_cpu()},
@@ -128,7 +151,9 @@ json take_inventory() {
           {"driver", gpus.driver},
           {"backends",
            {{"kernels", entries(kKernels, kOptionalKernels, probe_kernels)},
-            {"comms", entries(kComms, kOptionalComms, probe_comm)}}},
+            {"comms", entries(kComms, kOptionalComms,
+                              [&](std::string_view name) { return probe_comm(name, place); })}}},
+          {"launch", launch(place, why)},
           {"modes", modes()},
           {"models", list_of(kModels)},
           {"ranges",

@@ -8,8 +8,9 @@ namespace howmany::benches {
 
 // {"schema", "cpu_devices": {"default_count", "cores_per_device", "usable_cores",
 // "because", "allowed", "limits"}, "cpu", "numa", "caches", "memory", "gpus",
-// "gpus_because", "driver", "backends": {"kernels", "comms"}, "modes", "models", "ranges"}. A
-// kernel or comm is {"name", "what", "built", "usable", "why"}; usable was tried, not assumed.
+// "gpus_because", "driver", "backends": {"kernels", "comms"}, "launch", "modes", "models",
+// "ranges"}. A kernel or comm is {"name", "what", "built", "usable", "why"}; usable was tried, not
+// assumed, but for comms of a process that a launcher started among others.
 nlohmann::json take_inventory();
 
 }  // namespace howmany::benches

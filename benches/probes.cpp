@@ -8,7 +8,6 @@
 
 #include "core/error.h"
 #include "core/ops.h"
-#include "parallel/launch.h"
 #include "parallel/private_folder.h"
 
 namespace howmany::benches {
@@ -54,8 +53,14 @@ Proof probe_kernels(std::string_view name) {
   return {backend.version().empty() ? "built in" : backend.version(), {}};
 }
 
-Proof probe_comm(std::string_view name) {
+Proof probe_comm(std::string_view name, const Place& place) {
   const CommTraits traits = comm_traits(name);
+  if (place.world > 1) {
+    const std::string why = comm_unavailable(name, place);
+    HM_ENSURE(why.empty(), "{}", why);
+    HM_ENSURE(traits.processes, "its ranks are threads, and {} started processes", place.launcher);
+    return {fmt::format("not tried, as {} started {} of us", place.launcher, place.world), {}};
+  }
   if (!traits.threads || traits.gpus) return probe_in_processes(name);
   launch_threads(2, add_up, name);
   return {"two ranks met and agreed", {}};

@@ -1,6 +1,7 @@
 #include "benches/program.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -17,6 +18,7 @@ namespace {
 
 // Ranks without a part in a measurement wait for the next one here, however long it takes.
 constexpr std::chrono::hours kIdleTimeout{6};
+constexpr double kStart = 30;  // seconds between the starts of two ranks, at the most
 
 std::vector<std::string_view> flags_of(const CLI::App& app, std::vector<std::string>& storage) {
   for (const CLI::Option* option : app.get_options()) storage.push_back(option->get_name());
@@ -91,10 +93,13 @@ int supervise(const std::string& name, int argc, char** argv, int world,
   return end.code == 2 ? 2 : 3;
 }
 
-Ranks::Ranks(Place place, const std::set<std::string>& backends) : place_(std::move(place)) {
+Ranks::Ranks(Place place, const std::set<std::string>& backends, double timeout_seconds)
+    : place_(std::move(place)) {
   if (place_.world == 1) return;
+  const std::chrono::duration<double> most(std::max(kStart, timeout_seconds));
   for (const std::string& backend : backends) {
-    auto world = connect(place_, backend);
+    auto world =
+        connect(place_, backend, std::chrono::duration_cast<std::chrono::milliseconds>(most));
     world->set_timeout(kIdleTimeout);
     worlds_[backend] = std::move(world);
   }
@@ -121,6 +126,10 @@ void Ranks::run_over_processes(const Workload& work, const Body& body) {
     const DeviceScope on(device);  // for the threads that the group brings, too
     Comm* const comm = group_for(work);
     if (comm == nullptr) return;
+    HM_ENSURE(comm->size() == work.ranks(),
+              "{} ranks came for {}, not {}: hosts with different numbers of ranks need all "
+              "--devices told",
+              comm->size(), work.backend, work.ranks());
     const TrackScope track(comm->rank(), "rank");
     run_rank(work, *comm, device, body);
   } catch (const WrongData&) {

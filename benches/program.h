@@ -38,8 +38,9 @@ int supervise(const std::string& name, int argc, char** argv, int world,
 // The ranks a workload runs on, whichever way they come.
 class Ranks {
  public:
-  // Joins the other processes of this launch over each backend when there are any: collective.
-  Ranks(Place place, const std::set<std::string>& backends);
+  // Joins the other processes of this launch over each backend when there are any: collective. Who
+  // waits longer than usual for the others in an exchange also waits longer for them to start.
+  Ranks(Place place, const std::set<std::string>& backends, double timeout_seconds = 0);
 
   bool chief() const { return place_.rank == 0; }
   // Whether this process tells what concerns all: what supervise() started has been spoken for.

@@ -103,12 +103,19 @@ std::string value_of(int argc, char** argv, const std::string& flag) {
   return value;
 }
 
+// As Google Benchmark has it: ranks must not differ in their arguments.
+std::string out_of(int argc, char** argv) {
+  const std::string flag = value_of(argc, argv, "--benchmark_out");
+  const char* const told = std::getenv("BENCHMARK_OUT");
+  return flag.empty() && told != nullptr ? told : flag;
+}
+
 bool can_write(const std::string& path) { return std::ofstream(path, std::ios::app).good(); }
 
 // Google Benchmark ends the process when it cannot open its output; this says so as every other
 // program here does.
 bool refused(int argc, char** argv, bool quiet) {
-  const std::string out = value_of(argc, argv, "--benchmark_out");
+  const std::string out = out_of(argc, argv);
   if (quiet || out.empty() || can_write(out)) return false;
   std::cerr << argv[0] << ": cannot write --benchmark_out " << out << "\n";
   return true;
@@ -171,7 +178,7 @@ int run_benchmarks(int argc, char** argv, bool quiet) {
   arguments.push_back(nullptr);
   benchmark::Initialize(&count, arguments.data());
   if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
-  const std::string out = quiet ? "" : value_of(argc, argv, "--benchmark_out");
+  const std::string out = quiet ? "" : out_of(argc, argv);
   const std::string format = value_of(argc, argv, "--benchmark_out_format");
   Display display(quiet);
   std::unique_ptr<KeptJson> kept;

@@ -126,11 +126,13 @@ std::vector<std::string> cpu_backends() {
 }
 
 // With what `auto` stands for.
-std::vector<std::string> resolved(const Flags& flags, const std::string& mode, const Place& place) {
+std::vector<std::string> resolved(const Flags& flags, const std::string& mode, const Place& place,
+                                  const std::vector<Device>& given) {
   std::vector<std::string> backends = flags.backends;
   Workload work = flags.work;
   work.mode = mode;
-  work.devices.resize(2);
+  if (!given.empty()) work.devices = given;
+  if (work.count() < 2) work.devices.resize(2);
   for (std::string& name : backends)
     if (name == "auto") name = choose_backend(work, place).name;
   return backends;
@@ -140,9 +142,9 @@ void add_mode(std::vector<Case>& cases, const Flags& flags, const Place& place,
               const std::string& model, const std::string& mode) {
   const ModeTraits traits = mode_traits(mode);
   const std::vector<Device> given =
-      flags.devices.empty() ? std::vector<Device>{} : parse_devices(flags.devices);
+      flags.devices.empty() ? std::vector<Device>{} : devices_given(flags.devices, place);
   const std::vector<std::string> all =
-      flags.backends.empty() ? cpu_backends() : resolved(flags, mode, place);
+      flags.backends.empty() ? cpu_backends() : resolved(flags, mode, place, given);
   for (const std::string& backend : traits.over_ranks ? all : std::vector<std::string>{"local"}) {
     std::set<int> done;
     for (int n : counts_of(flags, place, given.size())) {
@@ -203,6 +205,7 @@ void report_case(benchmark::State& state, const Case& c, const Flags& flags,
       {"theoretical_bubble_fraction", result.report.theoretical_bubble},
       {"exposed_communication_s", result.report.exposed_communication_seconds},
       {"peak_bytes_per_device", result.peak_bytes},
+      {"ranks", c.work.ranks()},
       {"loss", result.loss}};
   counters.insert(result.profile.begin(), result.profile.end());
   if (c.work.ranks() > 1) {
@@ -310,7 +313,7 @@ int gpu_of(const std::vector<Case>& cases, const Place& place) {
 int run_cases(const std::vector<Case>& cases, const Images& images, const Flags& flags, Place place,
               std::vector<std::string> google, const char* program) {
   place.gpu = gpu_of(cases, place);
-  Ranks ranks(place, process_backends(cases, google));
+  Ranks ranks(place, process_backends(cases, google), flags.work.timeout_seconds);
   for (const Case& c : cases)
     benchmark::RegisterBenchmark(
         c.name.c_str(), [&](benchmark::State& state) { run_case(state, c, images, flags, ranks); })

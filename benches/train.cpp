@@ -216,7 +216,7 @@ int train(const Flags& flags, Place place) {
   std::once_flag opened;
   std::vector<Epoch> epochs;
   bool stopped = false;
-  Ranks ranks(place, {flags.work.backend});
+  Ranks ranks(place, {flags.work.backend}, flags.work.timeout_seconds);
   ranks.run(flags.work, [&](Comm& comm, Device device) {
     std::call_once(opened, [&] { data = open_dataset(flags.work, ranks.speaks()); });
     Training training(flags, *data, comm, device);
@@ -248,8 +248,10 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--backend", work.backend, "between ranks; local: threads of one process; auto")
       ->capture_default_str();
-  app.add_option("--devices", flags.devices,
-                 "cpu:0,cpu:1 or cpu:0-3 (default: GPUs where there are any; all, or the first)");
+  app.add_option(
+      "--devices", flags.devices,
+      "cpu:0,cpu:1 or cpu:0-3, of all ranks or of those on each host (default: GPUs where "
+      "there are any; all, or the first)");
   app.add_option("--epochs", flags.epochs)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--batch", work.global_batch, "samples in a step, over all devices")
       ->check(CLI::PositiveNumber)

@@ -134,8 +134,8 @@ int run(int argc, char** argv) {
   app.footer(kExamples);
   add_flags_of(app, flags);
   std::vector<std::string> google = parse(app, argc, argv);
-  HM_REQUIRE(place_from_environment().world == 1,
-             "{} measures one machine from one process: start it without a launcher", kName);
+  HM_REQUIRE(place_from_environment().local_rank == 0,
+             "{} measures one machine from one process: start one on each host", kName);
   configure_cpu_devices({});
   flags.devices = devices_of(flags);
   check_devices(flags.devices);

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "benches/loader_data.h"
+#include "core/cpu_limits.h"
 #include "core/data/formats.h"
 #include "core/error.h"
 #include "core/names.h"
@@ -227,6 +228,17 @@ bool means_gpus(const Workload& work) {
   return backend_named(work.kernels).device_type() == DeviceType::cuda;
 }
 
+std::vector<Device> devices_given(const std::string& list, const Place& place) {
+  const std::vector<Device> devices = parse_devices(list);
+  const bool one_host = place.local_world < place.world && place.local_world > 0 &&
+                        static_cast<int>(devices.size()) == place.local_world;
+  if (!one_host || place.world % place.local_world != 0) return devices;
+  std::vector<Device> all;
+  for (int host = 0; host < place.world / place.local_world; ++host)
+    all.insert(all.end(), devices.begin(), devices.end());
+  return all;
+}
+
 void place_devices(Workload& work, const std::string& list, const Place& place, bool gpus) {
   const bool hosts = place.local_world > 0 && place.local_world < place.world;
   if (hosts) work.ranks_per_host = place.local_world;
@@ -237,7 +249,7 @@ void place_devices(Workload& work, const std::string& list, const Place& place, 
   const int here = hosts ? place.local_world : place.world;
   work.own_gpus = sees_its_gpu_alone(place, here);
   if (!list.empty()) {
-    work.devices = parse_devices(list);
+    work.devices = devices_given(list, place);
     if (work.own_gpus)  // whatever number it has elsewhere
       for (Device& device : work.devices)
         if (device.type == DeviceType::cuda) device.index = 0;
@@ -258,25 +270,36 @@ int gpu_of(const Workload& work, const Place& place) {
   return device.type == DeviceType::cuda ? device.index : -1;
 }
 
+// The host's side of each GPU wants a core: of those of its rank, where the launcher bound it.
+bool short_of_cores(const Workload& work) {
+  const bool bound = work.own_cores || std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
+  const auto gpus = std::ranges::count(work.devices_together(), DeviceType::cuda, &Device::type);
+  const int64_t fed = bound ? std::min<int64_t>(gpus, work.count() / work.ranks()) : gpus;
+  return fed > cpu_limits().usable;
+}
+
 std::vector<std::string> marks_of(const Workload& work) {
   std::vector<std::string> marks;
   if (oversubscribed(work.devices_together())) marks.emplace_back("oversubscribed");
   if (share_gpus(work.devices_together())) marks.emplace_back("rehearsal");
+  if (short_of_cores(work)) marks.emplace_back("short of cores");
   return marks;
 }
 
 Choice choose_backend(const Workload& work, const Place& place) {
   if (!mode_traits(work.mode).over_ranks) return {"local", work.mode + " has one rank"};
   if (place.world == 1 && work.count() == 1) return {"local", "one device has nobody to talk to"};
-  const auto built = [](std::string_view name) {
-    return std::ranges::count(comm_names(), name) > 0;
+  const auto usable = [&](std::string_view name) {
+    return std::ranges::count(comm_names(), name) > 0 && comm_unavailable(name, place).empty();
   };
-  if (built("gloo") && (place.world == 1 || !place.rendezvous.empty()))
-    return {"gloo", "ranks are processes, on CPUs, and gloo needs no launcher of its own"};
-  if (built("mpi") && (place.world == 1 || place.launcher != "torchrun"))
-    return {"mpi", built("gloo") ? "mpirun started the ranks, and gloo has no place to meet"
-                                 : "ranks are processes, and gloo is not built in"};
-  HM_REQUIRE(place.world == 1, "no backend between processes is built in");
+  const std::vector<Device> devices = work.devices_together();
+  const bool gpus = std::ranges::all_of(
+      devices, [](const Device& device) { return device.type == DeviceType::cuda; });
+  if (gpus && !share_gpus(devices) && usable("nccl"))
+    return {"nccl", "each rank has GPUs of its own"};
+  if (usable("gloo")) return {"gloo", "ranks are processes, and gloo needs no launcher of its own"};
+  if (usable("mpi")) return {"mpi", "ranks are processes, and gloo cannot be used"};
+  HM_REQUIRE(place.world == 1, "no backend between processes can be used");
   return {"local", "no backend between processes is built in"};
 }
 

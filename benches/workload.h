@@ -70,13 +70,16 @@ std::vector<Device> devices_from(const std::string& list, int count);
 // Whether GPUs are meant where no devices are given: some are here, and the kernels are not the
 // CPU's.
 bool means_gpus(const Workload& work);
+// As given for all ranks of `place`, or for those of one host, which then each host has.
+std::vector<Device> devices_given(const std::string& list, const Place& place);
 // The devices of a workload over the ranks of `place`, one each: as given, or the GPUs or cpu
 // devices of each host by local rank, or what Slurm gave each task alone. Throws
 // std::invalid_argument where there are fewer GPUs than ranks.
 void place_devices(Workload& work, const std::string& list, const Place& place, bool gpus);
 // The GPU of this rank, where its exchanges are; -1: none, or one process has them all.
 int gpu_of(const Workload& work, const Place& place);
-// What its results are marked with: "oversubscribed", and "rehearsal" where ranks share a GPU.
+// What its results are marked with: "oversubscribed", "rehearsal" where ranks share a GPU, "short
+// of cores" where there are more GPUs than cores to feed them.
 std::vector<std::string> marks_of(const Workload& work);
 // What `auto` stands for, and why: "gloo".
 struct Choice {

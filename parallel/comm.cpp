@@ -338,6 +338,11 @@ CommTraits comm_traits(std::string_view name) {
   throw std::invalid_argument(unknown_name("backend", name, comm_names()));
 }
 
+std::string comm_unavailable(std::string_view name, const Place& place) {
+  const CommTraits traits = comm_traits(name);
+  return traits.unavailable == nullptr ? "" : traits.unavailable(place);
+}
+
 std::vector<std::string_view> thread_comm_names(int ranks) {
   std::vector<std::string_view> names = comm_names();
   std::erase_if(names, [&](std::string_view name) {

@@ -29,10 +29,13 @@
 
 namespace howmany {
 
+struct Place;  // launch.h
+
 struct CommTraits {
-  bool threads = false;    // ranks may be threads of one process
-  bool processes = false;  // ranks may be processes
-  bool gpus = false;       // each rank needs a GPU of its own
+  bool threads = false;                                // ranks may be threads of one process
+  bool processes = false;                              // ranks may be processes
+  bool gpus = false;                                   // each rank needs a GPU of its own
+  std::string (*unavailable)(const Place&) = nullptr;  // see comm_unavailable(); null: nothing
 };
 
 enum class ReduceOp { sum, max, min };  // bf16 is added in f32 and rounded each time
@@ -168,5 +171,8 @@ std::vector<std::string_view> comm_names();
 std::vector<std::string_view> thread_comm_names(int ranks);
 // Throws std::invalid_argument for an unknown name.
 CommTraits comm_traits(std::string_view name);
+// Why processes started as this one was cannot meet over it, as far as it can tell without asking
+// the others: no GPU, no library, no MPI launcher, no place to meet. Empty when they may.
+std::string comm_unavailable(std::string_view name, const Place& place);
 
 }  // namespace howmany

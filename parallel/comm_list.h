@@ -7,22 +7,34 @@
 
 #include "parallel/engine.h"
 
+namespace howmany::comms {
+
+std::string gloo_unavailable(const Place& place);
+std::string mpi_unavailable(const Place& place);
+std::string nccl_unavailable(const Place& place);
+
+}  // namespace howmany::comms
+
 // One line per engine: X(name, "what carries the bytes", traits).
 #if HM_HAVE_GLOO
-#define HM_COMMS_GLOO(X) \
-  X(gloo, "Gloo over TCP between processes", CommTraits{.threads = true, .processes = true})
+#define HM_COMMS_GLOO(X)                     \
+  X(gloo, "Gloo over TCP between processes", \
+    CommTraits{.threads = true, .processes = true, .unavailable = comms::gloo_unavailable})
 #else
 #define HM_COMMS_GLOO(X)
 #endif
 #if HM_HAVE_MPI
-#define HM_COMMS_MPI(X) X(mpi, "MPI between the processes of mpirun", CommTraits{.processes = true})
+#define HM_COMMS_MPI(X)                         \
+  X(mpi, "MPI between the processes of mpirun", \
+    CommTraits{.processes = true, .unavailable = comms::mpi_unavailable})
 #else
 #define HM_COMMS_MPI(X)
 #endif
 #if HM_HAVE_NCCL
 #define HM_COMMS_NCCL(X)                   \
   X(nccl, "NCCL between GPUs, one a rank", \
-    CommTraits{.threads = true, .processes = true, .gpus = true})
+    CommTraits{                            \
+        .threads = true, .processes = true, .gpus = true, .unavailable = comms::nccl_unavailable})
 #else
 #define HM_COMMS_NCCL(X)
 #endif

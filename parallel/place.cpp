@@ -35,11 +35,20 @@ constexpr int kMostRanks = 1 << 20;
 struct Launcher {
   const char *name, *world, *rank, *local_rank, *local_world;
 };
+constexpr Launcher kSrun = {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID",
+                            nullptr};
 constexpr Launcher kLaunchers[] = {
     {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"mpirun", "PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
-    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID", nullptr}};
+    kSrun};
+
+// srun --mpi=pmi2 sets PMI's variables as well, and says more by its own.
+bool is_srun_itself(const Launcher& other, int world) {
+  const bool pmi = std::string_view(other.world) == "PMI_SIZE";
+  return pmi && number(kSrun.world, 1, kMostRanks) == world && variable(kSrun.rank) &&
+         variable(kSrun.rank) == variable(other.rank);
+}
 
 // A port of this job's own below those that systems hand out.
 int port_of(std::string_view job) {
@@ -74,7 +83,7 @@ std::string srun_rendezvous() {
 std::optional<Place> place_from_launcher() {
   for (const Launcher& launcher : kLaunchers) {
     const auto world = number(launcher.world, 1, kMostRanks);
-    if (!world) continue;
+    if (!world || is_srun_itself(launcher, *world)) continue;
     const auto rank = number(launcher.rank, 0, kMostRanks);
     HM_REQUIRE(rank || *world == 1, "[launch] {} started {} tasks ({}), but {} is not set",
                launcher.name, *world, launcher.world, launcher.rank);

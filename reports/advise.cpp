@@ -63,6 +63,7 @@ Point point_of(const Measurement& m, double threshold) {
   point.bubble = metric(m, "bubble_fraction").value;
   point.theoretical_bubble = metric(m, "theoretical_bubble_fraction").value;
   point.exposed_seconds = metric(m, "exposed_communication_s").value;
+  point.ranks = metric(m, "ranks").value;
   point.straggler = metric(m, "straggler_rank").value;
   point.straggler_extra_seconds = metric(m, "straggler_extra_s").value;
   point.peak_bytes = metric(m, "peak_bytes_per_device").value;

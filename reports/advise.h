@@ -26,6 +26,7 @@ struct Point {
   double data_wait_fraction = 0;              // of a step; NaN when the bench did not tell
   double bubble = 0, theoretical_bubble = 0;  // share of a step devices wait for other stages
   double exposed_seconds = 0;                 // gradient exchange that nothing hides; of a step
+  double ranks = 0;                           // processes, or threads; NaN when not told
   double straggler = 0, straggler_extra_seconds = 0;  // the slowest rank; own work in a step
   double peak_bytes = 0;      // of tensors on a device; these NaN when not told
   double busy_elsewhere = 0;  // share of the cores other programs used meanwhile

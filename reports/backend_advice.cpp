@@ -17,6 +17,7 @@ namespace howmany {
 namespace {
 
 constexpr double kBucket = 25 << 20;  // what ddp sends at once, unless told
+constexpr double kSlow = 1.25;        // a rank, over the others: more than neighbours differ
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 Contest& contest_of(std::vector<Contest>& contests, const Measurement& m) {
@@ -179,6 +180,7 @@ class Writer {
       advice_.notes.push_back(fmt::format("{} of {} over nccl: {} is {} for {} ({}; {}).", r.op,
                                           format_bytes(r.bytes), format_rate(r.bytes_per_s),
                                           r.verdict, r.system, format_rate(r.reference), r.source));
+    add_slow_rank(measurements);
     add_overlap(measurements);
     add_problems(measurements);
   }
@@ -252,6 +254,24 @@ class Writer {
           "At some sizes the intervals of two backends overlap: there either will do.");
   }
 
+  // Only one whom every backend and every round names.
+  void add_slow_rank(const std::vector<Measurement>& measurements) {
+    std::set<double> ranks;
+    double least = std::numeric_limits<double>::infinity();
+    for (const Measurement& m : measurements) {
+      const auto slowest = m.metrics.find("slowest_rank");
+      if (op_of(m) != "pace" || has_failed(m) || slowest == m.metrics.end()) continue;
+      ranks.insert({slowest->second.value, slowest->second.low.value_or(slowest->second.value),
+                    slowest->second.high.value_or(slowest->second.value)});
+      least = std::min(least, value_of(m, "of_others"));
+    }
+    if (ranks.size() != 1 || !(least > kSlow)) return;
+    advice_.notes.push_back(
+        fmt::format("Rank {} is slow: the same work takes it {:.2f}x as long as the others, which "
+                    "wait for it in every collective.",
+                    *ranks.begin(), least));
+  }
+
   void add_overlap(const std::vector<Measurement>& measurements) {
     for (const Measurement& m : measurements) {
       if (m.suite != "backend" || op_of(m) != "overlap" || has_failed(m)) continue;
@@ -278,6 +298,9 @@ class Writer {
         if (flag == "oversubscribed" && told.insert(flag).second)
           advice_.notes.push_back(
               "Ranks shared cores or a GPU (oversubscribed): with their own they would do better.");
+        if (flag == "short of cores" && told.insert(flag).second)
+          advice_.notes.push_back(
+              "Fewer cores than GPUs fed them (short of cores): with one each they may do better.");
       }
   }
 

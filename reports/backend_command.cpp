@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 #include <span>
 
@@ -135,6 +134,17 @@ class BackendMeasuring {
               static_cast<int>(done / backends.size()));
   }
 
+  // All of them in one start of the ranks, which a launcher starts but once.
+  void together(const std::vector<std::string>& arguments, double seconds) {
+    tell("all backends", seconds);
+    run({.program = "backend_bench",
+         .folder = folder_,
+         .arguments = arguments,
+         .timeout_seconds = 3 * seconds + kBeyondBudget,
+         .one_of_many = true},
+        0);
+  }
+
   std::vector<Measurement> table() const {
     std::vector<std::vector<Measurement>> rounds(static_cast<size_t>(rounds_));
     for (const SuiteRun& run : runs)
@@ -192,9 +202,21 @@ nlohmann::json request_of(const BackendArguments& a, const std::string& devices,
           {"model", a.models},  {"time-budget", a.time_budget}, {"oversubscribe", a.oversubscribe}};
 }
 
-int run_backend(const BackendArguments& a) {
-  refuse_many_copies("backend", "backend_bench");
-  const Machine machine = read_machine();
+int conclude(const BackendArguments& a, const std::string& folder, const nlohmann::json& request,
+             const BackendMeasuring& measuring, const std::vector<std::string>& notes) {
+  Summary summary;
+  for (const SuiteRun& run : measuring.runs)
+    if (summary.context.empty()) summary.context = run.file.context;
+  summary.measurements = measuring.table();
+  BackendAdvice advice = advise_backend(summary.measurements, gpu_of(summary.context));
+  advice.notes.insert(advice.notes.end(), notes.begin(), notes.end());
+  summary.answer["backend"] = to_json(advice, summary.measurements);
+  const bool color = !a.output.no_color && color_wanted(STDOUT_FILENO);
+  return finish(folder, summary, request, measuring.runs, a.output,
+                render_backend(advice, summary.measurements, color));
+}
+
+int measure_alone(const BackendArguments& a, const Machine& machine) {
   const std::string devices = devices_of(a, machine);
   const Chosen chosen = choose(a.backends, machine, device_kind(devices) == DeviceKind::kGpu);
   check_arguments(a, devices, chosen.backends);
@@ -205,36 +227,62 @@ int run_backend(const BackendArguments& a) {
   measuring.rounds(chosen.backends, devices,
                    plan_rounds(a.time_budget - kCeilingSeconds,
                                static_cast<int>(chosen.backends.size()), a.rounds));
-
-  Summary summary;
-  for (const SuiteRun& run : measuring.runs)
-    if (summary.context.empty()) summary.context = run.file.context;
-  summary.measurements = measuring.table();
-  BackendAdvice advice = advise_backend(summary.measurements, gpu_of(summary.context));
-  advice.notes.insert(advice.notes.end(), chosen.left_out.begin(), chosen.left_out.end());
-  summary.answer["backend"] = to_json(advice, summary.measurements);
-  const bool color = !a.output.no_color && color_wanted(STDOUT_FILENO);
-  return finish(folder, summary, request_of(a, devices, chosen.backends), measuring.runs, a.output,
-                render_backend(advice, summary.measurements, color));
+  return conclude(a, folder, request_of(a, devices, chosen.backends), measuring, chosen.left_out);
 }
 
-int env_number(const char* name) {
-  const char* text = std::getenv(name);
-  return text ? std::atoi(text) : 0;
+// Why the machine's own ceilings say nothing of the ranks; empty where they do.
+std::string no_ceilings(const Machine& machine) {
+  const Launched& launch = machine.launch;
+  if (launch.many_hosts()) return fmt::format("{} on a host", launch.local_world);
+  return machine.usable_cores < launch.world
+             ? fmt::format("rank 0 has {} of the cores", machine.usable_cores)
+             : "";
+}
+
+std::string who_started(const Machine& machine) {
+  const std::string why = no_ceilings(machine);
+  return fmt::format(
+      "{} started {} ranks{}.", machine.launch.launcher, machine.launch.world,
+      why.empty() ? "" : ", " + why + ", so what the machine can move was not measured");
+}
+
+// On every rank of a launcher: all become the bench but the first, which has it as a child and
+// tells what it found. The machine's own ceilings come last, when the others have gone.
+int measure_among_many(const BackendArguments& a, const Machine& machine) {
+  const Launched& launch = machine.launch;
+  if (a.rounds.value_or(1) > 1)
+    throw InputError(fmt::format("--rounds: {} starts the ranks once", launch.launcher));
+  const std::string devices = fmt::format("{}", fmt::join(a.devices, ","));
+  const bool gpus =
+      devices.empty() ? !machine.cuda.empty() : device_kind(devices) == DeviceKind::kGpu;
+  Chosen chosen = choose(a.backends, machine, gpus);
+  const double seconds = std::max(1.0, a.time_budget - kReserve - kCeilingSeconds);
+  std::vector<std::string> arguments =
+      bench_arguments(a, devices, fmt::format("{}", fmt::join(chosen.backends, ",")), seconds);
+  refuse_old_results(a.output.out);  // on all ranks: or they would wait for the first
+  if (launch.rank > 0) {
+    arguments.insert(arguments.begin(), find_program("backend_bench"));
+    become(arguments);
+  }
+  const std::string folder = result_folder(a.output.out);
+  catch_interrupts();
+  BackendMeasuring measuring(a, folder);
+  measuring.together(arguments, seconds);
+  if (no_ceilings(machine).empty() && measuring.runs.back().problem.empty()) measuring.ceilings();
+  nlohmann::json request = request_of(a, devices, chosen.backends);
+  request["launcher"] = launch.launcher;
+  request["ranks"] = launch.world;
+  chosen.left_out.insert(chosen.left_out.begin(), who_started(machine));
+  return conclude(a, folder, request, measuring, chosen.left_out);
+}
+
+int run_backend(const BackendArguments& a) {
+  const Machine machine = read_machine();
+  if (!machine.launch.problem.empty()) throw InputError(machine.launch.problem);
+  return machine.launch.world > 1 ? measure_among_many(a, machine) : measure_alone(a, machine);
 }
 
 }  // namespace
-
-void refuse_many_copies(const std::string& command, const std::string& bench) {
-  for (const char* name :
-       {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
-    if (const int copies = env_number(name); copies > 1)
-      throw InputError(
-          fmt::format("{} copies of howmany {} were started ({}={}); it starts its own ranks, so "
-                      "start it once, "
-                      "or give {} to the launcher instead",
-                      copies, command, name, copies, bench));
-}
 
 void add_output_options(CLI::App& app, OutputArguments& a) {
   app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]");
@@ -294,6 +342,8 @@ void add_backend_command(CLI::App& app, int& code) {
       "  howmany backend                                        # all backends, all operations\n"
       "  howmany backend --devices cpu:0,cpu:1 --backend local,gloo --model resnet18\n"
       "  howmany backend --ops all_reduce --max-bytes 1G --time-budget 120 --json > summary.json\n"
+      "  mpirun -n 4 howmany backend             # between the ranks of a launcher, on any\n"
+      "  srun -N 2 --ntasks-per-node 1 --kill-on-bad-exit=1 howmany backend   # number of hosts\n"
       "Exit codes: 0 fine, 1 wrong data, 2 bad usage, 3 a measurement failed (the rest is kept).");
   sub->callback([a, &code] { code = run_backend(*a); });
 }

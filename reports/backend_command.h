@@ -26,10 +26,6 @@ struct OutputArguments {
 };
 void add_output_options(CLI::App& app, OutputArguments& a);
 
-// Throws InputError when this process is one of several that a launcher started: each would start
-// ranks of its own and measure the others.
-void refuse_many_copies(const std::string& command, const std::string& bench);
-
 // As tables and sentences.
 std::string render_backend(const BackendAdvice& advice,
                            const std::vector<Measurement>& measurements, bool color);

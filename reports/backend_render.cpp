@@ -1,5 +1,6 @@
 // The tables of `howmany backend`: one per operation, sizes down, backends across.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,7 @@
 #include "reports/backend_command.h"
 #include "reports/backend_format.h"
 #include "reports/format.h"
+#include "reports/statistics.h"
 #include "reports/table.h"
 #include "reports/transfer_advice.h"
 
@@ -89,6 +91,27 @@ std::string fit_text(const Contest& contest) {
   return text;
 }
 
+// How much longer than the median a call may take: over the sizes, the median of each.
+std::string tails_text(const std::vector<Measurement>& measurements, const Contest& contest) {
+  std::vector<std::string> told;
+  for (const NamedCurve& named : contest.curves) {
+    std::vector<double> p95, p99;
+    for (const CurvePoint& point : named.curve) {
+      const Measurement* m = cell_of(measurements, contest, named.backend, point.bytes);
+      if (m == nullptr) continue;
+      p95.push_back(value_of(*m, "p95_s") / point.seconds);
+      p99.push_back(value_of(*m, "p99_s") / point.seconds);
+    }
+    std::erase_if(p95, [](double ratio) { return !std::isfinite(ratio); });
+    std::erase_if(p99, [](double ratio) { return !std::isfinite(ratio); });
+    if (!p95.empty() && !p99.empty())
+      told.push_back(fmt::format("{} {:.2f}x, {:.2f}x", named.backend, median(p95), median(p99)));
+  }
+  return told.empty()
+             ? ""
+             : fmt::format("  p95 and p99 of a call over its median: {}\n", fmt::join(told, "; "));
+}
+
 std::string ceilings_text(const Ceilings& c) {
   if (!std::isfinite(c.copy_one_thread) && !std::isfinite(c.loopback_tcp)) return "";
   return fmt::format(
@@ -118,7 +141,8 @@ std::string render_backend(const BackendAdvice& advice,
   for (const Contest& contest : advice.contests) {
     text += fmt::format("\n{}, {}, {} rank{}\n", contest.op, contest.dtype, contest.devices,
                         contest.devices == 1 ? "" : "s");
-    text += table_of(measurements, contest, color) + fit_text(contest);
+    text += table_of(measurements, contest, color) + fit_text(contest) +
+            tails_text(measurements, contest);
   }
   text += "\n" + ceilings_text(advice.ceilings) + skipped_text(measurements);
   text += wrapped(

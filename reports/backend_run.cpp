@@ -56,6 +56,18 @@ void read_name(const std::string& name, Measurement& m) {
   }
 }
 
+// "oversubscribed; rehearsal". A reason may hold anything.
+std::vector<std::string> flags_in(const std::string& label) {
+  if (label.empty()) return {};
+  if (label.starts_with("skipped: ")) return {label};
+  std::vector<std::string> flags;
+  size_t at = 0;
+  for (size_t end; (end = label.find("; ", at)) != std::string::npos; at = end + 2)
+    flags.push_back(label.substr(at, end - at));
+  flags.push_back(label.substr(at));
+  return flags;
+}
+
 const SampleLine* samples_of(const SuiteRun& run, const std::string& name,
                              const std::string& timing) {
   for (const SampleLine& line : run.samples) {
@@ -91,8 +103,7 @@ Measurement measurement_of(const SuiteRun& run, const BenchRow& row) {
   Measurement m;
   read_name(row.name, m);
   const auto label = row.json.find("label");
-  if (label != row.json.end() && label->is_string() && !label->get<std::string>().empty())
-    m.flags.push_back(label->get<std::string>());
+  if (label != row.json.end() && label->is_string()) m.flags = flags_in(label->get<std::string>());
   if (!row.error.empty()) m.flags = {"failed: " + row.error};
   if (!row.error.empty() || row.counters.contains("skipped")) return m;
   for (const auto& [name, value] : row.counters)
@@ -109,9 +120,12 @@ SuiteRun run_suite(const SuiteCommand& asked) {
   const BenchScratch scratch(asked.folder);
   Command command{.argv = {find_program(asked.program)}, .timeout_seconds = asked.timeout_seconds};
   command.argv.insert(command.argv.end(), asked.arguments.begin(), asked.arguments.end());
-  command.argv.insert(command.argv.end(),
-                      {"--samples", scratch.samples, "--benchmark_out=" + scratch.bench,
-                       "--benchmark_out_format=json"});
+  if (asked.one_of_many)
+    command.environment = {"HOWMANY_SAMPLES=" + scratch.samples, "BENCHMARK_OUT=" + scratch.bench};
+  else
+    command.argv.insert(command.argv.end(),
+                        {"--samples", scratch.samples, "--benchmark_out=" + scratch.bench,
+                         "--benchmark_out_format=json"});
   command.on_tick = asked.on_tick;
   if (asked.verbose)
     command.on_stderr = [](std::string_view text) { fmt::print(stderr, "{}", text); };
@@ -172,10 +186,14 @@ double value_of(const Measurement& m, const std::string& metric) {
   return it == m.metrics.end() ? std::numeric_limits<double>::quiet_NaN() : it->second.value;
 }
 
+void refuse_old_results(const std::string& out) {
+  if (!out.empty() && fs::exists(out + "/summary.json"))
+    throw InputError(fmt::format("{} holds a run already; choose another --out", out));
+}
+
 std::string result_folder(const std::string& out) {
   const std::string folder = out.empty() ? "howmany-out/" + utc_now("%Y%m%dT%H%M%SZ") : out;
-  if (fs::exists(folder + "/summary.json"))
-    throw InputError(fmt::format("{} holds a run already; choose another --out", folder));
+  refuse_old_results(folder);
   prepare_folder(folder);
   return folder;
 }

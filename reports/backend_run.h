@@ -28,6 +28,8 @@ struct SuiteCommand {
   std::vector<std::string> arguments;
   double timeout_seconds = 0;
   bool verbose = false;
+  // Where it leaves its files it learns from the environment: other ranks have the same arguments.
+  bool one_of_many = false;
   std::function<void()> on_tick = {};
 };
 // Throws InputError with the program's own line when it refuses its arguments.
@@ -53,8 +55,10 @@ std::string why_skipped(const Measurement& m);
 std::string parameter_of(const Measurement& m, const std::string& key);
 double value_of(const Measurement& m, const std::string& metric);
 
+// Throws InputError when `out` holds a run.
+void refuse_old_results(const std::string& out);
 // A new folder for the files of a run: `out`, or howmany-out/<UTC time>. Throws InputError when it
-// holds a run already.
+// holds a run.
 std::string result_folder(const std::string& out);
 // <suite>.json and <suite>.samples.jsonl of several runs, as one.
 void write_suite(const std::string& folder, const std::string& suite,

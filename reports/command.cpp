@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include "reports/backend_command.h"
@@ -55,22 +54,6 @@ Plan resumed_plan(const Arguments& arguments) {
         "--resume: not the machine and programs the run was begun with ({}); start afresh", other));
   }
   return plan;
-}
-
-// Each would measure by itself, on the same cores, and write to the same folder.
-void refuse_many_copies() {
-  constexpr std::pair<const char*, const char*> kCounts[] = {{"mpirun", "OMPI_COMM_WORLD_SIZE"},
-                                                             {"mpirun", "PMI_SIZE"},
-                                                             {"srun", "SLURM_STEP_NUM_TASKS"},
-                                                             {"torchrun", "WORLD_SIZE"}};
-  for (const auto& [launcher, count] : kCounts) {
-    const char* const tasks = std::getenv(count);
-    if (tasks == nullptr || std::string_view(tasks) == "1") continue;
-    throw InputError(fmt::format(
-        "{} started this command {} times ({}), but it starts its own ranks: start it once, or use "
-        "howmany train",
-        launcher, tasks, count));
-  }
 }
 
 Plan new_plan(const Arguments& arguments, const std::string& folder) {
@@ -156,7 +139,7 @@ void measure_into(const std::string& folder, const Plan& plan, const Arguments& 
 }  // namespace
 
 int run_gpus(const Arguments& arguments) {
-  refuse_many_copies();
+  refuse_many_copies("it starts its own ranks: start it once, or use howmany train");
   const AdviceOptions options = asked(arguments);
   const bool resume = !arguments.resume.empty();
   std::string folder = resume ? arguments.resume : arguments.out;

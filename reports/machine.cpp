@@ -40,6 +40,19 @@ std::string host_name() {
   return name;
 }
 
+// What the driver has on this host, by model: another node of the same kind will do.
+std::vector<std::string> gpus_of_driver() {
+  std::vector<std::string> gpus;
+  std::error_code none;
+  for (const auto& gpu : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", none)) {
+    std::ifstream information(gpu.path() / "information");
+    for (std::string line; std::getline(information, line);)
+      if (line.starts_with("Model:")) gpus.push_back(line.substr(line.find_last_of('\t') + 1));
+  }
+  std::ranges::sort(gpus);
+  return gpus;
+}
+
 // Of the program's bytes (FNV-1a): a rebuilt bench measures something else.
 std::string program_hash(const std::string& path) {
   uint64_t hash = 0xcbf29ce484222325;
@@ -63,6 +76,22 @@ std::vector<Part> parts_from(const JsonNode& list) {
                      why ? why->string() : "", over_ranks && over_ranks->boolean()});
   }
   return parts;
+}
+
+Launched launch_from(const JsonNode& json) {
+  constexpr int64_t kMost = 1 << 20;
+  const auto number = [&](const char* key, int64_t least) {
+    return static_cast<int>(json.at(key).integer_between(least, kMost));
+  };
+  Launched launch{.launcher = json.at("launcher").string(),
+                  .rank = number("rank", 0),
+                  .world = number("world", 1),
+                  .local_rank = number("local_rank", 0),
+                  .local_world = number("local_world", 0),
+                  .host = json.at("host").string(),
+                  .problem = {}};
+  if (const auto why = json.find("why")) launch.problem = why->string();
+  return launch;
 }
 
 }  // namespace
@@ -93,6 +122,7 @@ Machine machine_from_json(const nlohmann::json& json, const std::string& source)
   machine.modes = parts_from(root.at("modes"));
   machine.comms = parts_from(backends.at("comms"));
   machine.kernels = parts_from(backends.at("kernels"));
+  if (const auto launch = root.find("launch")) machine.launch = launch_from(*launch);
   const bool cuda = std::any_of(machine.kernels.begin(), machine.kernels.end(),
                                 [](const Part& p) { return p.name == "cuda" && p.usable; });
   for (const JsonNode& gpu : root.at("gpus").items()) {
@@ -105,6 +135,19 @@ Machine machine_from_json(const nlohmann::json& json, const std::string& source)
   return machine;
 }
 
+void refuse_many_copies(const std::string& why_not) {
+  constexpr std::pair<const char*, const char*> kCounts[] = {{"mpirun", "OMPI_COMM_WORLD_SIZE"},
+                                                             {"mpirun", "PMI_SIZE"},
+                                                             {"srun", "SLURM_STEP_NUM_TASKS"},
+                                                             {"torchrun", "WORLD_SIZE"}};
+  for (const auto& [launcher, count] : kCounts) {
+    const char* const tasks = std::getenv(count);
+    if (tasks == nullptr || std::string_view(tasks) == "1") continue;
+    throw InputError(fmt::format("{} started this command {} times ({}), but {}", launcher, tasks,
+                                 count, why_not));
+  }
+}
+
 Machine read_machine() {
   const Ended ended = run_command(
       {.argv = {find_program("howmany-devices"), "--json"}, .timeout_seconds = kDevicesTimeout});
@@ -114,11 +157,9 @@ Machine read_machine() {
 
 nlohmann::json machine_fingerprint() {
   const int64_t memory = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
-  return {{"cpu", cpu_model()},
-          {"cores", cores_in_mask()},
-          {"memory_bytes", memory},
-          {"host", host_name()},
-          {"programs", program_hash(find_program("speedup_bench"))}};
+  return {{"cpu", cpu_model()},       {"cores", cores_in_mask()},
+          {"memory_bytes", memory},   {"host", host_name()},
+          {"gpus", gpus_of_driver()}, {"programs", program_hash(find_program("speedup_bench"))}};
 }
 
 std::string difference(const nlohmann::json& there, const nlohmann::json& here) {

@@ -73,6 +73,17 @@ void add_stragglers(const std::vector<const Point*>& rows, const std::string& th
   }
 }
 
+void add_shortage(const std::vector<const Point*>& rows, const std::string& things,
+                  std::vector<std::string>& notes) {
+  const bool is_short = std::ranges::any_of(
+      rows, [](const Point* p) { return std::ranges::count(p->flags, "short of cores") > 0; });
+  if (is_short)
+    notes.push_back(fmt::format(
+        "{} were fed by fewer cores than they are (short of cores): with one each or more, as by "
+        "--cpus-per-task, they may do better.",
+        things));
+}
+
 void add_comparison(const std::vector<const Point*>& rows, const std::string& things,
                     std::vector<std::string>& notes) {
   if (rows.size() < 2) return;
@@ -95,6 +106,7 @@ std::vector<std::string> mode_notes(const std::vector<Point>& points, int device
   std::vector<std::string> notes;
   add_comparison(rows, things, notes);
   add_stragglers(rows, things, notes);
+  add_shortage(rows, things, notes);
   return notes;
 }
 

@@ -50,6 +50,12 @@ struct Pipe {
   }
 };
 
+// What comes first counts.
+std::vector<std::string> environment_with(std::vector<std::string> more) {
+  for (char** variable = environ; *variable != nullptr; ++variable) more.emplace_back(*variable);
+  return more;
+}
+
 std::vector<char*> c_strings(const std::vector<std::string>& argv) {
   std::vector<char*> pointers;
   for (const std::string& argument : argv) pointers.push_back(const_cast<char*>(argument.c_str()));
@@ -58,7 +64,8 @@ std::vector<char*> c_strings(const std::vector<std::string>& argv) {
 }
 
 // Between fork and exec only async-signal-safe calls are allowed.
-[[noreturn]] void be_child(pid_t parent, char* const* argv, int out, int err, int failure) {
+[[noreturn]] void be_child(pid_t parent, char* const* argv, char* const* environment, int out,
+                           int err, int failure) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(127);  // the parent died before prctl
@@ -66,7 +73,7 @@ std::vector<char*> c_strings(const std::vector<std::string>& argv) {
   if (null >= 0) ::dup2(null, STDIN_FILENO);
   ::dup2(out, STDOUT_FILENO);
   ::dup2(err, STDERR_FILENO);
-  ::execv(argv[0], argv);
+  ::execve(argv[0], argv, environment);
   const int error = errno;
   [[maybe_unused]] const ssize_t n = ::write(failure, &error, sizeof error);
   ::_exit(127);
@@ -75,12 +82,14 @@ std::vector<char*> c_strings(const std::vector<std::string>& argv) {
 // A started child; the destructor leaves neither a process of its group nor a zombie.
 class Child {
  public:
-  explicit Child(const std::vector<std::string>& argv) {
+  explicit Child(const Command& command) {
     Pipe failure;
-    const std::vector<char*> pointers = c_strings(argv);
+    const std::vector<std::string> variables = environment_with(command.environment);
+    const std::vector<char*> argv = c_strings(command.argv), environment = c_strings(variables);
     const pid_t self = ::getpid();
     pid_ = ::fork();
-    if (pid_ == 0) be_child(self, pointers.data(), out.ends[1], err.ends[1], failure.ends[1]);
+    if (pid_ == 0)
+      be_child(self, argv.data(), environment.data(), out.ends[1], err.ends[1], failure.ends[1]);
     if (pid_ < 0) error_ = errno;
     for (Pipe* pipe : {&out, &err, &failure}) pipe->close(1);
     if (pid_ > 0) ::setpgid(pid_, pid_);  // whoever of the two comes first
@@ -239,7 +248,7 @@ std::string Ended::describe() const {
 }
 
 Ended run_command(const Command& command) {
-  Child child(command.argv);
+  Child child(command);
   if (child.error() != 0) {
     Ended ended;
     ended.code = child.error();

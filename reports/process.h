@@ -12,10 +12,11 @@
 namespace howmany {
 
 struct Command {
-  std::vector<std::string> argv;       // argv[0] is the path
-  double timeout_seconds = 0;          // of the whole run; 0: none
-  double grace_seconds = 2;            // between SIGTERM and SIGKILL
-  std::function<void()> on_tick = {};  // about five times a second
+  std::vector<std::string> argv;              // argv[0] is the path
+  std::vector<std::string> environment = {};  // "NAME=value" beside our own
+  double timeout_seconds = 0;                 // of the whole run; 0: none
+  double grace_seconds = 2;                   // between SIGTERM and SIGKILL
+  std::function<void()> on_tick = {};         // about five times a second
   std::function<void(std::string_view)> on_stderr = {};
 };
 

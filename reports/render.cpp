@@ -24,6 +24,7 @@ std::string note(const Point& point) {
   if (has_flag(point, "failed")) return "failed";
   if (has_flag(point, "rehearsal")) return "rehearsal";
   if (has_flag(point, "oversubscribed")) return "oversubscribed";
+  if (has_flag(point, "short of cores")) return "short of cores";
   for (const std::string& flag : point.flags) {
     if (flag.ends_with(" rounds")) return flag;
   }

@@ -57,8 +57,12 @@ Job job_of(const Request& request, const Advice& advice) {
     throw InputError("no job script: a job asks for GPUs or for cores, and the devices are both");
   job.cuda = kind == DeviceKind::kGpu;
   job.devices = *advice.recommended;
-  // Without another process to talk to, one task drives all devices.
-  job.tasks = advice.backend == "local" ? 1 : job.devices;
+  const double ranks = recommended_point(advice).ranks;
+  job.tasks =
+      std::isfinite(ranks) ? std::clamp(static_cast<int>(ranks), 1, job.devices) : job.devices;
+  // Without another process to talk to, one task drives all devices; so it does where it starts
+  // ranks of several slices of the cores, which Slurm does not deal out.
+  if (advice.backend == "local" || (!job.cuda && job.tasks < job.devices)) job.tasks = 1;
   return job;
 }
 
@@ -72,7 +76,7 @@ std::string command(const Job& job) {
   if (job.tasks == 1 || job.cuda)
     text += fmt::format(" --devices {}:0{}", job.cuda ? "cuda" : "cpu",
                         job.devices > 1 ? fmt::format("-{}", job.devices - 1) : "");
-  if (job.tasks > 1) text += " --backend " + job.advice.backend;
+  if (job.advice.backend != "local") text += " --backend " + job.advice.backend;
   if (!job.cuda) text += fmt::format(" --cores-per-device {}", request.cores_per_device);
   if (request.sync_batchnorm) text += " --sync-batchnorm";
   if (request.workers >= 0) text += fmt::format(" --workers {}", request.workers);

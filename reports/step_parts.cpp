@@ -67,6 +67,21 @@ std::string cost(const Summary& summary) {
   return fmt::format("Recording it cost {:.1f} % of a step at most", 100 * most);
 }
 
+// What the trace and the shares above lack; nothing where they are whole.
+std::string missing(const Summary& summary) {
+  constexpr std::pair<const char*, const char*> kKinds[] = {
+      {"profile_gpu_lost_records", "records of the GPU were lost"},
+      {"profile_gpu_refused_records", "records of the GPU were not understood"},
+      {"profile_dropped_spans", "spans found no room"}};
+  std::string text;
+  for (const auto& [name, what] : kKinds) {
+    double most = 0;
+    for (const Measurement& m : summary.measurements) most = std::fmax(most, metric(m, name));
+    if (most > 0) text += fmt::format("{}up to {:.0f} {}", text.empty() ? "" : ", ", most, what);
+  }
+  return text.empty() ? "" : fmt::format("Not whole: {}; shares may be too small.\n", text);
+}
+
 }  // namespace
 
 std::string render_step_parts(const Summary& summary, const std::vector<Advice>& advice,
@@ -89,7 +104,7 @@ std::string render_step_parts(const Summary& summary, const std::vector<Advice>&
   if (text.empty()) return text;
   text += cost(summary);
   if (!folder.empty()) text += fmt::format("; {}/trace.pftrace opens in ui.perfetto.dev", folder);
-  return "\n" + text + ".\n";
+  return "\n" + text + ".\n" + missing(summary);
 }
 
 }  // namespace howmany

@@ -7,7 +7,9 @@
 
 #include "reports/backend_command.h"
 #include "reports/backend_format.h"
+#include "reports/format.h"
 #include "reports/list_option.h"
+#include "reports/machine.h"
 #include "reports/process.h"
 #include "reports/table.h"
 #include "reports/transfer_advice.h"
@@ -37,10 +39,26 @@ std::vector<std::string> bench_arguments(const TransferArguments& a) {
   return argv;
 }
 
+// Of several hosts each has its own.
+std::string folder_of(const TransferArguments& a, const Launched& launch) {
+  if (!launch.many_hosts()) return result_folder(a.output.out);
+  return result_folder(a.output.out.empty()
+                           ? "howmany-out/" + utc_now("%Y%m%dT%H%M%SZ") + "-" + launch.host
+                           : a.output.out + "/" + launch.host);
+}
+
+// Of the ranks on one host the first: they would measure each other.
 int run_transfer(const TransferArguments& a) {
-  refuse_many_copies("transfer", "transfer_bench on each host");
+  const Launched launch = read_machine().launch;
+  if (!launch.problem.empty()) throw InputError(launch.problem);
+  if (launch.world > 1 && launch.local_world == 0)
+    throw InputError(
+        fmt::format("{} does not tell which ranks are on this host: set LOCAL_RANK and "
+                    "LOCAL_WORLD_SIZE, or start one",
+                    launch.launcher));
+  if (launch.local_rank > 0) return 0;
   const std::vector<std::string> arguments = bench_arguments(a);
-  const std::string folder = result_folder(a.output.out);
+  const std::string folder = folder_of(a, launch);
   catch_interrupts();
   if (!a.output.quiet) fmt::print(stderr, "measuring copies, about {:.0f} s\n", a.time_budget);
   const SuiteRun run = run_suite({.program = "transfer_bench",
@@ -63,7 +81,8 @@ int run_transfer(const TransferArguments& a) {
       {"time-budget", a.time_budget}};
   const bool color = !a.output.no_color && color_wanted(STDOUT_FILENO);
   return finish(folder, summary, request, {run}, a.output,
-                render_transfer(advice, summary.measurements, color));
+                (launch.many_hosts() ? "On " + launch.host + ": " : "") +
+                    render_transfer(advice, summary.measurements, color));
 }
 
 }  // namespace
@@ -90,6 +109,7 @@ void add_transfer_command(CLI::App& app, int& code) {
       "  howmany transfer --model resnet18 --batch 32  # and what a training step moves\n"
       "  howmany transfer --devices cuda:0 --model resnet18   # what pin_memory saves of it\n"
       "  howmany transfer --max-bytes 1G --json > summary.json\n"
+      "  srun -N 2 --ntasks-per-node 1 howmany transfer --out X  # a host's own in X/<host>\n"
       "Exit codes: 0 fine, 1 wrong data, 2 bad usage, 3 a measurement failed (the rest is kept).");
   sub->callback([a, &code] { code = run_transfer(*a); });
 }

@@ -12,6 +12,7 @@
 #include "reports/files.h"
 #include "reports/format.h"
 #include "reports/json.h"
+#include "reports/machine.h"
 #include "reports/process.h"
 #include "reports/table.h"
 #include "reports/workers.h"
@@ -159,6 +160,8 @@ std::vector<int> workers_from(const std::string& text) {
 }
 
 int run_workers(const WorkersArguments& a) {
+  refuse_many_copies(
+      "it measures a whole machine: start it once, and --devices says how many ranks");
   refuse_two_demands(a);
   if (!a.emit_check.empty() && !checkable(a.data))
     throw InputError(

@@ -376,7 +376,11 @@ void LoaderMeasuring::measure_cold(WorkersFacts& facts, int workers) {
 
 void LoaderMeasuring::measure_on_gpu(WorkersFacts& facts, int workers) {
   State& s = *state_;
-  if (s.on_gpu_seconds(facts) == 0 || s.left() < kOnGpuSeconds) return;
+  if (s.on_gpu_seconds(facts) == 0) return;
+  if (s.left() < kOnGpuSeconds) {
+    facts.no_nvjpeg = "no time was left of --time-budget";
+    return;
+  }
   std::string numbers = "1";
   if (workers > 1) numbers += fmt::format(",{}", workers);
   std::string why;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "parallel/comm_list.h"
 
 namespace howmany {
 namespace {
@@ -66,6 +67,11 @@ void Rendezvous::wait(const std::vector<std::string>& keys) {
       std::this_thread::sleep_for(kPollInterval);
     }
   }
+}
+
+std::string comms::gloo_unavailable(const Place& place) {
+  if (place.world == 1 || !place.rendezvous.empty()) return "";
+  return place.launcher + " does not tell its ranks where to meet: set MASTER_ADDR and MASTER_PORT";
 }
 
 std::unique_ptr<Rendezvous> make_rendezvous(const std::string& text, int rank,

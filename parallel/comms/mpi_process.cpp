@@ -13,7 +13,7 @@
 #endif
 
 #include "core/error.h"
-#include "parallel/engine.h"
+#include "parallel/comm_list.h"
 
 #if HM_SANITIZED
 // OpenMPI keeps what its plug-ins allocated, and unloads them: no suppression could name them any
@@ -32,16 +32,6 @@ bool cuda_aware() { return MPIX_Query_cuda_support() == 1; }
 #else
 bool cuda_aware() { return false; }
 #endif
-
-// A process that no MPI launcher started would come up alone, or hang.
-void require_launcher() {
-  constexpr std::array kMarks = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_FD"};
-  const bool launched =
-      std::ranges::any_of(kMarks, [](const char* name) { return std::getenv(name) != nullptr; });
-  HM_REQUIRE(launched,
-             "[connect] mpi joins processes that mpirun (or srun --mpi=pmix) started, and neither "
-             "started this one");
-}
 
 std::string name_of_level(int level) {
   if (level == MPI_THREAD_MULTIPLE) return "multiple";
@@ -69,6 +59,21 @@ void prefer_pushing_over_tcp() {
 
 }  // namespace
 
+// A process that no MPI launcher started would come up alone, or hang.
+std::string no_launcher() {
+  constexpr std::array kMarks = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_FD"};
+  const bool launched =
+      std::ranges::any_of(kMarks, [](const char* name) { return std::getenv(name) != nullptr; });
+  return launched ? ""
+                  : "mpi joins processes that mpirun (or srun --mpi=pmix) started, and neither "
+                    "started this one";
+}
+
+std::string comms::mpi_unavailable(const Place& place) {
+  if (place.launcher == "torchrun") return "torchrun started the ranks, and mpi joins mpirun's";
+  return place.world > 1 ? no_launcher() : "";
+}
+
 void check_mpi(int code) {
   if (code == MPI_SUCCESS) return;
   std::array<char, MPI_MAX_ERROR_STRING> text{};
@@ -89,7 +94,8 @@ MpiProcess::MpiProcess() {
     MPI_Query_thread(&level_);
     spoiled_ = true;  // whoever started it ends it
   } else {
-    require_launcher();
+    const std::string why = no_launcher();
+    HM_REQUIRE(why.empty(), "[connect] {}", why);
     prefer_pushing_over_tcp();
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level_);
   }

@@ -1,6 +1,8 @@
 #include "parallel/comms/nccl_library.h"
 
-#include "parallel/engine.h"
+#include "core/error.h"
+#include "core/gpu.h"
+#include "parallel/comm_list.h"
 
 namespace howmany {
 
@@ -9,6 +11,17 @@ NcclLibrary::NcclLibrary() : SharedLibrary("libnccl.so.2", HM_NCCL_LIBRARY) {}
 const NcclLibrary& NcclLibrary::get() {
   static const NcclLibrary nccl;
   return nccl;
+}
+
+std::string comms::nccl_unavailable(const Place& place) {
+  if (gpu::count() == 0) return gpu::unavailable();
+  if (std::string why = gloo_unavailable(place); !why.empty()) return why;
+  try {
+    NcclLibrary::get();
+    return "";
+  } catch (const Error& e) {
+    return e.what();
+  }
 }
 
 void check_nccl(ncclResult_t result) {

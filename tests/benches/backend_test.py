@@ -40,7 +40,7 @@ class Backend(Measured):
 
     def check(self, backend):
         rows, lines = self.cells(backend, 2)
-        self.assertEqual({row["name"].split("/")[1] for row in rows}, OPS | {"overlap"})
+        self.assertEqual({row["name"].split("/")[1] for row in rows}, OPS | {"overlap", "pace"})
         measured = [row for row in rows if "algbw_bytes_per_s" in row]
         for row in measured:
             self.assertAlmostEqual(row["algbw_bytes_per_s"] * row["median_s"] / row["bytes"], 1, places=3)
@@ -137,7 +137,7 @@ class Transfer(Measured):
             self.assert_refused(bench("--devices", devices, program="transfer_bench"), words)
 
     def test_several_copies_of_it_are_refused(self):
-        done = bench("--ceilings", program="transfer_bench", RANK="0", WORLD_SIZE="2", LOCAL_RANK="0",
+        done = bench("--ceilings", program="transfer_bench", RANK="1", WORLD_SIZE="2", LOCAL_RANK="1",
                      MASTER_ADDR="127.0.0.1", MASTER_PORT="1")
         self.assert_refused(done, "one process")
 

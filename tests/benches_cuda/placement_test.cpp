@@ -3,13 +3,17 @@
 #include <gtest/gtest.h>
 
 #include "benches/workload.h"
+#include "core/cpu_limits.h"
 #include "core/gpu.h"
+#include "parallel/comm.h"
 #include "tests/support/message_of.h"
 
 namespace howmany::benches {
 namespace {
 
+using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 class Placement : public ::testing::Test {
  protected:
@@ -37,9 +41,44 @@ TEST_F(Placement, RanksAreOnTheGpusOfTheirHostsUnlessOtherDevicesAreMeant) {
   place.world = 4;
   place.local_world = 2;
   EXPECT_EQ(placed("", place), "cuda:0 cuda:1 cuda:0 cuda:1 ");
+  EXPECT_EQ(placed("cuda:3,cuda:2", place), "cuda:3 cuda:2 cuda:3 cuda:2 ") << "on each host";
+  EXPECT_EQ(placed("cuda:3,cuda:2,cuda:1,cuda:0", place), "cuda:3 cuda:2 cuda:1 cuda:0 ");
   EXPECT_TRUE(means_gpus(work_));
   work_.kernels = "reference";
   EXPECT_FALSE(means_gpus(work_));
+}
+
+TEST_F(Placement, AutoIsNcclForRanksWithGpusOfTheirOwn) {
+  const Place place{.world = 2, .rendezvous = "tcp:127.0.0.1:1"};
+  if (const std::string why = comm_unavailable("nccl", place); !why.empty()) GTEST_SKIP() << why;
+  const auto chosen = [&](const std::string& list) {
+    placed(list, place);
+    return choose_backend(work_, place).name;
+  };
+  EXPECT_EQ(chosen(""), "nccl");
+  EXPECT_EQ(chosen("cuda:2,cuda:1"), "nccl");
+  EXPECT_EQ(chosen("cuda:0,cuda:0"), "gloo");
+  EXPECT_EQ(chosen("cuda:0,cpu:0"), "gloo");
+  placed("", place);
+  EXPECT_FALSE(comm_unavailable("nccl", {.world = 2, .launcher = "mpirun"}).empty());
+  EXPECT_THAT(comm_unavailable("gloo", {.world = 2, .launcher = "mpirun"}),
+              HasSubstr("set MASTER_ADDR"));
+  work_.mode = "data_parallel";
+  EXPECT_EQ(chosen(""), "local");
+}
+
+TEST_F(Placement, MoreGpusThanCoresAreMarked) {
+  const Place place{.world = 2};
+  placed("cuda:0-3", place);
+  const auto marks_for = [&](int gpus) {
+    work_.devices.clear();
+    for (int i = 0; i < gpus; ++i) work_.devices.push_back({DeviceType::cuda, i});
+    return marks_of(work_);
+  };
+  EXPECT_THAT(marks_for(cpu_limits().usable), Not(Contains("short of cores")));
+  EXPECT_THAT(marks_for(cpu_limits().usable + 1), Contains("short of cores"));
+  work_.own_cores = true;
+  EXPECT_THAT(marks_of(work_), Not(Contains("short of cores")));
 }
 
 TEST_F(Placement, MoreRanksThanGpusHaveToSayWhereTheyAre) {

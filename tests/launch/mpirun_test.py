@@ -83,6 +83,25 @@ class Mpirun(programs.TestCase):
         self.assert_told(mpirun("-n", CORES + 1, *command, "--backend", "gloo"),
                          f"{CORES + 1} devices", "--oversubscribe")
 
+    @unittest.skipUnless(COMMS >= {"gloo", "mpi"}, "gloo or mpi cannot be used here")
+    def test_backends_are_compared_between_its_ranks(self):
+        done = mpirun("-n", 2, programs.BIN / "howmany", "backend", "--devices", "cpu:0,cpu:1", "--oversubscribe",
+                      "--ops", "all_reduce", "--max-bytes", "4K", "--time-budget", 10, "--json", "--quiet", "--out",
+                      self.folder / "out")
+        self.assertEqual(done.code, 0, done)
+        told = done.json()
+        self.assertEqual({m["case"] for m in told["measurements"] if m["parameters"].get("devices") == "2"},
+                         {"all_reduce/gloo", "all_reduce/mpi", "overlap/gloo", "overlap/mpi",
+                          "pace/gloo", "pace/mpi"})
+        self.assertIn(told["answer"]["backend"]["recommended"], ("gloo", "mpi"))
+        self.assertIn("mpirun started 2 ranks.", told["answer"]["backend"]["notes"])
+
+    def test_copies_are_measured_by_one_of_its_ranks(self):
+        done = mpirun("-n", 2, programs.BIN / "howmany", "transfer", "--max-bytes", "4K", "--time-budget", 4, "--quiet",
+                      "--out", self.folder / "out")
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(done.out.count("Files: "), 1, done)
+
     def test_the_measuring_command_is_not_started_many_times(self):
         result = mpirun("-n", 2, programs.BIN / "howmany", "gpus", "--out", self.folder / "out")
         self.assert_told(result, "mpirun started this command 2 times")

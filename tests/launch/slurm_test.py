@@ -54,6 +54,15 @@ class Slurm(programs.TestCase):
         self.assert_trained(result, "gloo", 2)
         self.assertEqual(result.json()["devices"], ["cpu:0", "cpu:1"])
 
+    @unittest.skipUnless("gloo" in COMMS, "gloo cannot be used here")
+    def test_backends_are_compared_between_ranks_of_srun(self):
+        done = self.srun("-n", 2, "--cpu-bind=cores", programs.BIN / "howmany", "backend", "--backend", "gloo", "--ops",
+                         "broadcast", "--max-bytes", "4K", "--time-budget", 10, "--quiet", "--out",
+                         self.folder / "out")
+        self.assertEqual(done.code, 0, done)
+        self.assertIn("srun started 2 ranks", done.out)
+        self.assertIn("broadcast, f32, 2 ranks", done.out)
+
     @unittest.skipUnless("mpi" in COMMS, "mpi cannot be used here")
     def test_ranks_of_srun_use_mpi(self):
         kinds = self.srun("--mpi=list")

@@ -164,6 +164,17 @@ TEST_F(PlaceFromEnvironment, ReadsSrun) {
   EXPECT_EQ(with(with_also(kSrun, {{"SLURM_NODEID", "2"}})).local_world, 1);
 }
 
+TEST_F(PlaceFromEnvironment, ReadsSrunThatSpeaksPmi) {
+  const Variables pmi = {{"PMI_SIZE", "5"}, {"PMI_RANK", "3"}};
+  const Place place = with(with_also(kSrun, pmi));
+  EXPECT_EQ(place.launcher, "srun");
+  EXPECT_EQ(place.local_rank, 1);
+  EXPECT_EQ(place.rendezvous, with(kSrun).rendezvous);
+  const Place inside = with(with_also(kSrun, {{"PMI_SIZE", "8"}, {"PMI_RANK", "3"}}));
+  EXPECT_EQ(inside.launcher, "mpirun") << "whose daemons are Slurm tasks";
+  EXPECT_EQ(inside.world, 8);
+}
+
 TEST_F(PlaceFromEnvironment, ReadsMpirun) {
   const Place place = with(with_also(kSrun, kMpirun));
   EXPECT_EQ(place.rank, 2);

@@ -34,6 +34,7 @@ class Backend(Suites):
         self.assertAlmostEqual(fits["gloo"]["latency_s"], 10e-6, delta=1e-8)
         self.assertAlmostEqual(fits["local"]["bytes_per_s"], 2e9, delta=1e6)
         self.assertIn("busbw", done.out)
+        self.assertIn("p95 and p99 of a call over its median: local 1.20x, 1.50x; gloo 1.20x, 1.50x", done.out)
         self.assertIn("no time left", done.out)
 
     def test_leaves_files_that_agree(self):
@@ -77,9 +78,48 @@ class Backend(Suites):
         seen = {m["case"] for m in self.summary()["measurements"]}
         self.assertLessEqual({"all_reduce/local", "all_reduce/gloo"}, seen)
 
-    def test_many_copies_of_it_are_refused(self):
-        for name in ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"):
-            self.assert_refused(self.backend(**{name: "2"}), "2 copies", "backend_bench")
+    def launched(self, *more, FAKE_CORES="4", **launch):
+        place = {"launcher": "mpirun", "rank": 0, "world": 2, "local_rank": 0, "local_world": 2, **launch}
+        return self.howmany("backend", "--out", self.out, *more, FAKE_LAUNCH=json.dumps(place), FAKE_CORES=FAKE_CORES,
+                            FAKE_ARGUMENTS=str(self.folder / "arguments"))
+
+    def test_ranks_of_a_launcher_are_measured_in_one_start(self):
+        done = self.launched()
+        self.assertEqual(done.code, 0, done)
+        self.assertTrue(done.out.startswith("Use local: gloo below 12."), done)
+        self.assertIn("mpirun started 2 ranks.\n", done.out)
+        self.assertIn("loopback TCP", done.out)
+        request = self.summary()["context"]["howmany_request"]
+        self.assertEqual((request["launcher"], request["ranks"]), ("mpirun", 2))
+
+    def test_ranks_of_a_launcher_are_called_with_the_same(self):
+        self.assertEqual(self.launched("--ops", "all_reduce", rank=1, local_rank=1).code, 0)
+        self.assertEqual(self.launched("--ops", "all_reduce").code, 0)
+        other, first, ceilings = map(json.loads, (self.folder / "arguments").read_text().splitlines())
+        self.assertEqual(first, other, "or they would not have each other")
+        self.assertIn("--ceilings", ceilings)
+
+    def test_what_one_host_can_move_is_no_ceiling_of_several(self):
+        done = self.launched(local_world=1)
+        self.assertIn("mpirun started 2 ranks, 1 on a host, so what the machine can move was not measured.",
+                      " ".join(done.out.split()))
+        self.assertNotIn("loopback TCP", done.out)
+
+    def test_what_the_cores_of_one_rank_can_move_is_no_ceiling_of_all(self):
+        done = self.launched(FAKE_CORES="1")
+        self.assertIn("rank 0 has 1 of the cores", done.out)
+        self.assertNotIn("loopback TCP", done.out)
+
+    def test_no_rank_begins_where_a_run_is(self):
+        self.assertEqual(self.launched().code, 0)
+        calls = (self.folder / "arguments").read_text()
+        for rank in (0, 1):
+            self.assert_refused(self.launched(rank=rank, local_rank=rank), "holds a run already")
+        self.assertEqual((self.folder / "arguments").read_text(), calls)
+
+    def test_half_a_launch_and_rounds_of_one_start_are_refused(self):
+        self.assert_refused(self.launched(world=1, why="[launch] RANK is set, but WORLD_SIZE is not"), "RANK is set")
+        self.assert_refused(self.launched("--rounds", "3"), "--rounds", "mpirun starts the ranks once")
         self.assertFalse(self.out.exists())
 
     def test_bad_usage_is_one_line_and_2(self):
@@ -131,6 +171,16 @@ class Transfer(Suites):
         self.assertEqual(self.summary()["context"]["howmany_request"]["devices"], "cuda:0,cuda:1")
         again = self.howmany("report", self.out)
         self.assertEqual(again.out, done.out.rpartition("Files: ")[0])
+
+    def test_each_host_of_a_launcher_measures_itself_once(self):
+        place = {"launcher": "srun", "rank": 2, "world": 4, "local_rank": 0, "local_world": 2, "host": "node7"}
+        done = self.howmany("transfer", "--out", self.out, FAKE_LAUNCH=json.dumps(place))
+        self.assertTrue(done.out.startswith("On node7: Copy large buffers"), done)
+        self.assertTrue((self.out / "node7/summary.json").exists())
+        done = self.howmany("transfer", "--out", self.out, FAKE_LAUNCH=json.dumps({**place, "local_rank": 1}))
+        self.assertEqual((done.code, done.out), (0, ""))
+        done = self.howmany("transfer", "--out", self.out, FAKE_LAUNCH=json.dumps({**place, "local_world": 0}))
+        self.assert_refused(done, "LOCAL_WORLD_SIZE")
 
     def test_hands_the_devices_on(self):
         done = self.howmany("transfer", "--devices", "cuda:3", "--devices", "cuda:1", "--out", self.out,

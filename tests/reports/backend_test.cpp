@@ -209,6 +209,23 @@ TEST(BackendAdvice, SaysWhetherAnAllReduceHidesBesideMatrixProducts) {
               Contains(HasSubstr("both at once take 25 % longer than one after the other")));
 }
 
+Measurement pace(const char* backend, double rank, double of_others, Interval rounds) {
+  Measurement m = cell("pace", backend, 0, 1e-3);
+  m.metrics["slowest_rank"] = {rank, "", rounds.low, rounds.high, 3, "rounds"};
+  m.metrics["of_others"] = {of_others, "ratio", {}, {}, 3, "rounds"};
+  return m;
+}
+
+TEST(BackendAdvice, NamesTheRankThatEveryRoundOverEveryBackendFoundSlow) {
+  const auto notes = [](std::vector<Measurement> all) { return advise_backend(all).notes; };
+  const auto named = Contains(HasSubstr("is slow"));
+  EXPECT_THAT(notes({pace("gloo", 3, 1.9, {3, 3}), pace("mpi", 3, 1.4, {3, 3})}),
+              Contains(HasSubstr("Rank 3 is slow: the same work takes it 1.40x as long")));
+  EXPECT_THAT(notes({pace("gloo", 3, 1.1, {3, 3})}), Not(named));
+  EXPECT_THAT(notes({pace("gloo", 1, 1.9, {0, 2})}), Not(named)) << "rounds named 0, 1 and 2";
+  EXPECT_THAT(notes({pace("gloo", 3, 1.9, {3, 3}), pace("mpi", 1, 1.9, {1, 1})}), Not(named));
+}
+
 TEST(BackendAdvice, JsonHoldsNoNumberThatIsNone) {
   std::vector<Measurement> all = {cell("all_reduce", "local", 4, 1e-6)};
   all[0].metrics.erase("busbw_bytes_per_s");

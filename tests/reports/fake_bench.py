@@ -21,6 +21,8 @@ def devices_json():
                             "default_count": int(os.environ.get("FAKE_CORES", "4")), "cores_per_device": 1},
             "gpus": [{"index": i} for i in range(int(os.environ.get("FAKE_GPUS", "0")))],
             "backends": {"comms": parts("local", "gloo"), "kernels": parts("reference", "cuda")},
+            "launch": {"launcher": "alone", "rank": 0, "world": 1, "local_rank": 0, "local_world": 0, "host": "here",
+                       **json.loads(os.environ.get("FAKE_LAUNCH", "{}"))},
             "models": parts("simple_net", "mlp", "resnet18"), "modes": [{"name": n, "over_ranks": n == "ddp"} for n in ("single", "data_parallel", "ddp")]}
 
 
@@ -78,7 +80,7 @@ def main():
     row = {"name": name, "family_index": 0, "per_family_instance_index": 0, "run_name": name, "run_type": "iteration",
            "repetitions": 1, "repetition_index": 0, "threads": 1, "iterations": 20, "real_time": median * 1e9,
            "cpu_time": median * 1e9, "time_unit": "ns", "median_s": median, "samples_per_s": samples / median,
-           "flop_per_s": 1e9 * n}
+           "flop_per_s": 1e9 * n, **({"ranks": int(os.environ["FAKE_RANKS"])} if "FAKE_RANKS" in os.environ else {})}
     if how == "error":
         row |= {"error_occurred": True, "error_message": "the loss is wrong"}
     with open(a["benchmark_out"], "w") as out:

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Stands in for backend_bench and transfer_bench (by the name it is called with): same flags, same files, times from
 a known line per backend. FAKE_SUITE is a JSON object from a backend to what happens there: "wrong", "exit", "die", or
-"drifts": 1 % slower each time it starts; from "transfer" to "gpus": there are two H200."""
+"drifts": 1 % slower each time it starts; from "transfer" to "gpus": there are two H200. Where FAKE_ARGUMENTS names a
+file, each adds what it was called with."""
 import json
 import os
 import signal
@@ -25,8 +26,8 @@ def starts(a):
         return file.tell() - 1
 
 
-def backend_rows(a, how):
-    backend, n = a["backend"], len(a["devices"].split(","))
+def backend_rows(a, backend, how):
+    n = len(a.get("devices", "cpu:0,cpu:1").split(","))
     latency, per_byte = LINES[backend]
     drift = 1 + 0.01 * starts(a) if how == "drifts" else 1
     sizes = [4 ** k for k in range(1, 14) if int(a["min-bytes"]) <= 4 ** k <= int(a["max-bytes"])]
@@ -34,7 +35,8 @@ def backend_rows(a, how):
     for bytes in sizes:
         seconds = drift * (latency + per_byte * bytes)
         name = f"backend/all_reduce/{backend}/dtype:f32/devices:{n}/bytes:{bytes}"
-        rows.append(row(name, seconds, bytes=bytes, pipelined_s=0.9 * seconds, busbw_bytes_per_s=bytes / seconds))
+        rows.append(row(name, seconds, bytes=bytes, pipelined_s=0.9 * seconds, p95_s=1.2 * seconds,
+                        p99_s=1.5 * seconds, busbw_bytes_per_s=bytes / seconds))
     if how == "wrong":
         rows[2] |= {"error_occurred": True, "error_message":
                     f"wrong data: all_reduce over {backend}: rank 1 of 2, element 5: 7 instead of 8"}
@@ -96,11 +98,17 @@ def main():
     if a.get("ops") == "all_reduse":
         print('unknown operation "all_reduse"; did you mean all_reduce?', file=sys.stderr)
         sys.exit(2)
-    rows = backend_rows(a, how) if backend else transfer_rows() + (gpu_rows(a) if how == "gpus" else [])
+    if "FAKE_ARGUMENTS" in os.environ:
+        with open(os.environ["FAKE_ARGUMENTS"], "a") as told:
+            told.write(json.dumps(sys.argv) + "\n")
+    rows = sum((backend_rows(a, b, how) for b in a["backend"].split(",")), []) if backend else transfer_rows() + (gpu_rows(a) if how == "gpus" else [])
     gpu = {"gpu": "NVIDIA H200"} if how == "gpus" else {}
-    with open(a["benchmark_out"], "w") as out:
+    bench = a.get("benchmark_out") or os.environ.get("BENCHMARK_OUT")
+    if bench is None:
+        return
+    with open(bench, "w") as out:
         json.dump({"context": {"commit": "abc", "cpu": "fake", **gpu}, "benchmarks": rows}, out)
-    with open(a["samples"], "a") as out:
+    with open(a.get("samples") or os.environ["HOWMANY_SAMPLES"], "a") as out:
         for r in rows:
             if "error_occurred" in r or "skipped" in r:
                 continue

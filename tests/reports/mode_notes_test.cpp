@@ -21,6 +21,15 @@ Point point(const std::string& mode, double efficiency, double gigabytes) {
   return p;
 }
 
+TEST(ModeNotes, SayWhereGpusAreShortOfCores) {
+  Point ddp = point("ddp", 0.7, 2);
+  EXPECT_THAT(mode_notes({ddp}, 2, "2 GPUs"), IsEmpty());
+  ddp.flags = {"short of cores"};
+  EXPECT_THAT(mode_notes({ddp}, 2, "2 GPUs"),
+              ElementsAre("2 GPUs were fed by fewer cores than they are (short of cores): with one "
+                          "each or more, as by --cpus-per-task, they may do better."));
+}
+
 TEST(ModeNotes, CompareTheModesAndSayWhatTheirDevicesWaitFor) {
   Point ddp = point("ddp", 0.7, 2), pipeline = point("pipeline", 0.6, 1);
   ddp.backend = "gloo";

@@ -39,6 +39,17 @@ class JobScript(Fake):
         words = self.command(script)
         self.assertEqual(words[words.index("--devices") + 1], "cuda:0-3")
 
+    def test_ranks_of_several_devices_are_tasks_where_those_are_gpus(self):
+        script = self.script(FAKE_GPUS="4", FAKE_RANKS="2")
+        self.assertIn("#SBATCH --ntasks=2\n#SBATCH --cpus-per-task=2\n", script)
+        self.assertIn("#SBATCH --gpus=4\n", script)
+        self.assertIn("--devices cuda:0-3 --backend gloo", script)
+
+    def test_ranks_of_several_slices_of_the_cores_are_started_by_one_task(self):
+        script = self.script("--devices", "cpu:0,cpu:1", FAKE_RANKS="1")
+        self.assertIn("#SBATCH --ntasks=1\n#SBATCH --cpus-per-task=2\n", script)
+        self.assertIn("--devices cpu:0-1 --backend gloo", script)
+
     def test_a_mix_of_devices_is_no_job(self):
         done = self.howmany("gpus", "--devices", "cuda:0,cpu:0", "--emit", "slurm", "--out", self.out, FAKE_GPUS="1")
         self.assertEqual(done.out, "")

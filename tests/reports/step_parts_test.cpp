@@ -55,6 +55,17 @@ TEST(StepParts, SayWhatRecordingThemCostAndWhereTheTraceIs) {
               HasSubstr("Recording it cost 1.2 % of a step at most; out/trace.pftrace"));
 }
 
+TEST(StepParts, SayWhatIsMissingFromThem) {
+  Told whole;
+  whole.point("single", 1, {{"step_s", 0.01}, {"compute_s", 0.01}, {"gpu_lost_records", 0}});
+  EXPECT_THAT(whole.text(), Not(HasSubstr("Not whole")));
+  Told told;
+  told.point("single", 1, {{"step_s", 0.01}, {"compute_s", 0.01}, {"gpu_lost_records", 7}})
+      .point("ddp", 2, {{"step_s", 0.01}, {"gpu_lost_records", 9}, {"dropped_spans", 2}});
+  EXPECT_THAT(told.text(), HasSubstr("Not whole: up to 9 records of the GPU were lost, up to 2 "
+                                     "spans found no room; shares may be too small.\n"));
+}
+
 TEST(StepParts, CommunicationThatIsHiddenWhollyIsStillTold) {
   Told told;
   told.point("ddp", 2,

@@ -158,6 +158,9 @@ class Refusal(FakeLoader):
         self.assert_refused(self.workers(*arguments, **environment), *words)
         self.assertEqual(self.started(), [])
 
+    def test_copies_that_would_measure_each_other_are_refused(self):
+        self.refused(("mpirun started this command 2 times", "--devices"), OMPI_COMM_WORLD_SIZE="2")
+
     def test_numbers_that_are_none(self):
         self.refused(["--workers"], "--workers", "-1")
         self.refused(["--workers 10000"], "--workers", "10000")
