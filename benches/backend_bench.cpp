@@ -213,7 +213,8 @@ int run_cases(const std::vector<BackendCase>& cases, const BackendFlags& flags, 
   add_context({{"world", std::to_string(place.world)}, {"launcher", place.launcher}});
   google.insert(google.begin(), program);
   const int code = run_benchmarks(std::move(google), !ranks.chief());
-  // Rank 0 answers for all: a launcher ends it before it has told, where another fails first.
+  // Rank 0 answers for all. It might be ended by the launcher, before it has told, for another's
+  // code.
   if (!ranks.chief()) return 0;
   return run.wrong_data ? 1 : code;
 }

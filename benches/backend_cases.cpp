@@ -47,17 +47,40 @@ class Cases {
 
   std::vector<BackendCase> make(const Place& place) {
     std::vector<std::string> backends = flags_.backends;
-    if (backends.empty()) backends = strings(comm_names());
+    if (backends.empty()) backends = usable_backends(place);
     for (const std::string& backend : backends)
-      for (const int n : counts(place)) add_backend(workload(backend, n, place));
+      for (const int n : counts(backend, place)) add_backend(workload(backend, n, place));
     return std::move(cases_);
   }
 
  private:
-  std::vector<int> counts(const Place& place) const {
+  // Those that work as these processes were started, on the devices that are meant.
+  std::vector<std::string> usable_backends(const Place& place) const {
+    const bool launched = place.world > 1 && place.launcher != "howmany";
+    const std::vector<Device> given =
+        flags_.devices.empty() ? std::vector<Device>{} : parse_devices(flags_.devices);
+    const bool gpus = given.empty() ? launched && means_gpus(flags_.work)
+                                    : std::ranges::all_of(given, [](const Device& device) {
+                                        return device.type == DeviceType::cuda;
+                                      });
+    std::vector<std::string> names = strings(comm_names());
+    std::erase_if(names, [&](const std::string& name) {
+      const CommTraits traits = comm_traits(name);
+      return (traits.gpus && !gpus) || (launched && !traits.processes) ||
+             !comm_unavailable(name, place).empty();
+    });
+    return names;
+  }
+
+  // Threads are all on this host.
+  std::vector<Device> devices_for(const std::string& backend, const Place& place) const {
+    return backend == "local" ? parse_devices(flags_.devices)
+                              : devices_given(flags_.devices, place);
+  }
+
+  std::vector<int> counts(const std::string& backend, const Place& place) const {
     if (!flags_.counts.empty()) return flags_.counts;
-    if (!flags_.devices.empty())
-      return {static_cast<int>(devices_given(flags_.devices, place).size())};
+    if (!flags_.devices.empty()) return {static_cast<int>(devices_for(backend, place).size())};
     return {place.world > 1 && place.launcher != "howmany" ? place.world : 2};
   }
 
@@ -65,9 +88,9 @@ class Cases {
     Workload work = flags_.work;
     work.mode = "ddp";
     work.backend = backend;
-    work.devices = devices_from(flags_.devices, n);
+    work.devices = flags_.devices.empty() ? devices_from("", n) : devices_for(backend, place);
     const bool gpus = place.launcher != "howmany" && means_gpus(work);
-    if (place.world > 1 && work.over_processes()) place_devices(work, flags_.devices, place, gpus);
+    if (place.world > 1 && backend != "local") place_devices(work, flags_.devices, place, gpus);
     HM_REQUIRE(n <= work.count(), "--device-count {} of {} --devices", n, work.count());
     work.devices.resize(static_cast<size_t>(n));
     work.global_batch = n;
@@ -154,8 +177,8 @@ std::string too_large(const BackendCase& c) {
   const auto memory = describe_memory();
   double free = memory["available_bytes"].get<double>();
   if (!memory["limit_bytes"].is_null()) free = std::min(free, memory["limit_bytes"].get<double>());
-  const double need =
-      static_cast<double>(buffer_bytes(c.op, c.bytes, c.work.count())) * c.work.count() * 2;
+  const double need = static_cast<double>(buffer_bytes(c.op, c.bytes, c.work.count())) * 2 *
+                      (c.work.ranks_per_host > 0 ? c.work.ranks_per_host : c.work.count());
   if (need <= free / 2) return "";
   return fmt::format("buffers of {:.1f} GB in {:.1f} GB of free memory", need / 1e9, free / 1e9);
 }

@@ -117,6 +117,18 @@ class Products {
 
 }  // namespace
 
+RankPaces compare_paces(Comm& comm, double seconds) {
+  Tensor all = Tensor::zeros({comm.size()}, Dtype::f64);
+  all.mutable_data<double>()[comm.rank()] = seconds;
+  comm.all_reduce(all);
+  std::vector<double> others(all.values<double>().begin(), all.values<double>().end());
+  const auto slowest = std::ranges::max_element(others);
+  RankPaces paces{.slowest = static_cast<int>(slowest - others.begin()), .seconds = *slowest};
+  others.erase(slowest);
+  paces.of_others = paces.seconds / median(others);
+  return paces;
+}
+
 RankPaces time_paces(Comm& comm, Device where) {
   constexpr double kSeconds = 0.1;
   const bool on_gpu = where.type == DeviceType::cuda;
@@ -133,15 +145,7 @@ RankPaces time_paces(Comm& comm, Device where) {
   for (const auto start = Clock::now(); seconds_since(start) < kSeconds / 2;) once();
   std::vector<double> seconds;
   for (const auto start = Clock::now(); seconds_since(start) < kSeconds;) seconds.push_back(once());
-  Tensor all = Tensor::zeros({comm.size()}, Dtype::f64);
-  all.mutable_data<double>()[comm.rank()] = median(seconds);
-  comm.all_reduce(all);
-  std::vector<double> others(all.values<double>().begin(), all.values<double>().end());
-  const auto slowest = std::ranges::max_element(others);
-  RankPaces paces{.slowest = static_cast<int>(slowest - others.begin()), .seconds = *slowest};
-  others.erase(slowest);
-  paces.of_others = paces.seconds / median(others);
-  return paces;
+  return compare_paces(comm, median(seconds));
 }
 
 void settle(Comm& comm) {

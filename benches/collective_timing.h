@@ -55,5 +55,6 @@ struct RankPaces {
 // nobody waiting for another: who is slow at it holds the others up in every collective. Of two
 // ranks or more; collective.
 RankPaces time_paces(Comm& comm, Device where);
+RankPaces compare_paces(Comm& comm, double seconds);  // what this rank took
 
 }  // namespace howmany::benches

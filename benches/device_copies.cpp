@@ -120,18 +120,19 @@ class BetweenGpus {
       : c_(c),
         near_(c.to),
         copier_(c.to.index),
+        from_copier_(c.from.index),
         host_(HostMemory::pinned, c.bytes, c.to.index),
         from_(memory_of(c.from, c.bytes)),
         to_(memory_of(c.to, c.bytes)) {
     fill_pattern(host_.data(), c.bytes);
-    copier_.copy({from_.mutable_raw(), c.from, host_.data(), Device{}, c.bytes});
+    from_copier_.copy({from_.mutable_raw(), c.from, host_.data(), Device{}, c.bytes});
   }
 
   double once() {
     if (!c_.through_host)
       return copier_.seconds_together({to_.mutable_raw(), c_.to, from_.raw(), c_.from, c_.bytes},
                                       how_many(c_.bytes));
-    return copier_.seconds_alone({host_.data(), Device{}, from_.raw(), c_.from, c_.bytes}) +
+    return from_copier_.seconds_alone({host_.data(), Device{}, from_.raw(), c_.from, c_.bytes}) +
            copier_.seconds_alone({to_.mutable_raw(), c_.to, host_.data(), Device{}, c_.bytes});
   }
   void look() {
@@ -144,7 +145,8 @@ class BetweenGpus {
  private:
   const DeviceCopy c_;
   const DeviceScope near_;
-  gpu::Copier copier_;
+  gpu::Copier copier_,
+      from_copier_;  // a copy goes over the link of the device that is asked for it
   gpu::HostBlock host_;
   Tensor from_, to_;
 };

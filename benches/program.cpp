@@ -90,7 +90,7 @@ int supervise(const std::string& name, int argc, char** argv, int world,
   if (end.code == 0 || end.code == kInterrupted) return end.code;
   const std::string who = end.rank < 0 ? "mpirun" : fmt::format("rank {} of {}", end.rank, world);
   std::cerr << fmt::format("{}: {} {}\n", name, who, how_it_ended(end));
-  return end.code == 2 ? 2 : 3;
+  return end.signal == 0 && (end.code == 1 || end.code == 2) ? end.code : 3;
 }
 
 Ranks::Ranks(Place place, const std::set<std::string>& backends, double timeout_seconds)
@@ -122,7 +122,7 @@ void Ranks::run_over_processes(const Workload& work, const Body& body) {
              work.count(), work.backend, work.ranks(), place_.world);
   HM_ENSURE(failure_.empty(), "not measured, because before: {}", failure_);
   try {
-    const Device device = work.devices_of(place_.local_rank % work.ranks()).front();
+    const Device device = work.device_of(place_.rank % work.ranks());
     const DeviceScope on(device);  // for the threads that the group brings, too
     Comm* const comm = group_for(work);
     if (comm == nullptr) return;

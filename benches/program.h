@@ -31,7 +31,7 @@ std::vector<std::string> parse(CLI::App& app, int argc, char** argv);
 constexpr int kInterrupted = 130;  // exit code of a program that Ctrl-C ended, as shells have it
 
 // Starts `world` copies of this program as ranks that can use those backends, and returns their
-// exit code: 0, 2, 3 or kInterrupted. Says which rank died of what.
+// exit code: 0, 1, 2, 3 or kInterrupted. Says which rank died of what.
 int supervise(const std::string& name, int argc, char** argv, int world,
               const std::set<std::string>& backends);
 

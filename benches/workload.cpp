@@ -113,6 +113,10 @@ std::vector<Device> Workload::devices_of(int rank) const {
   return {first, first + static_cast<ptrdiff_t>(each)};
 }
 
+Device Workload::device_of(int rank) const {
+  return own_device ? *own_device : devices_of(rank).front();
+}
+
 std::vector<std::string> join_options(const std::vector<std::string>& pieces) {
   std::vector<std::string> modes;
   for (const std::string& piece : pieces) {
@@ -241,18 +245,23 @@ std::vector<Device> devices_given(const std::string& list, const Place& place) {
 
 void place_devices(Workload& work, const std::string& list, const Place& place, bool gpus) {
   const bool hosts = place.local_world > 0 && place.local_world < place.world;
+  work.own_device.reset();
   if (hosts) work.ranks_per_host = place.local_world;
   // Slurm says so when it bound each task to cores of its own.
   const char* const bound = std::getenv("SLURM_CPU_BIND");
   work.own_cores = place.launcher == "srun" && bound != nullptr &&
                    (std::strstr(bound, "mask_cpu") || std::strstr(bound, "map_cpu"));
   const int here = hosts ? place.local_world : place.world;
+  const auto local = static_cast<size_t>(place.local_rank);
   work.own_gpus = sees_its_gpu_alone(place, here);
   if (!list.empty()) {
+    const std::vector<Device> given = parse_devices(list);
     work.devices = devices_given(list, place);
+    if (work.devices.size() != given.size()) work.own_device = given[local];
     if (work.own_gpus)  // whatever number it has elsewhere
       for (Device& device : work.devices)
         if (device.type == DeviceType::cuda) device.index = 0;
+    if (work.own_gpus) work.own_device.reset();
     return;
   }
   HM_REQUIRE(!gpus || work.own_gpus || here <= gpu::count(),
@@ -262,17 +271,19 @@ void place_devices(Workload& work, const std::string& list, const Place& place, 
   work.devices.clear();
   for (int rank = 0; rank < place.world; ++rank)
     work.devices.push_back({gpus ? DeviceType::cuda : DeviceType::cpu, own ? 0 : rank % here});
+  if (hosts && !own) work.own_device = {work.devices[0].type, place.local_rank};
 }
 
 int gpu_of(const Workload& work, const Place& place) {
-  if (!work.over_processes() || place.local_rank >= work.ranks()) return -1;
-  const Device device = work.devices_of(place.local_rank).front();
+  if (!work.over_processes() || place.rank >= work.ranks()) return -1;
+  const Device device = work.device_of(place.rank);
   return device.type == DeviceType::cuda ? device.index : -1;
 }
 
 // The host's side of each GPU wants a core: of those of its rank, where the launcher bound it.
 bool short_of_cores(const Workload& work) {
-  const bool bound = work.own_cores || std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
+  const bool mpirun = std::getenv("OMPI_COMM_WORLD_SIZE") && !std::getenv("HOWMANY_RENDEZVOUS");
+  const bool bound = work.own_cores || mpirun;
   const auto gpus = std::ranges::count(work.devices_together(), DeviceType::cuda, &Device::type);
   const int64_t fed = bound ? std::min<int64_t>(gpus, work.count() / work.ranks()) : gpus;
   return fed > cpu_limits().usable;

@@ -44,11 +44,14 @@ struct Workload {
   int ranks_per_host = 0;  // of several hosts, whose devices are those again; 0: one host
   bool own_cores = false;  // the launcher gave each rank cores of its own, so all are on cpu:0
   bool own_gpus = false;   // or shows each its own GPU alone, so all are on cuda:0
+  // Of this rank, where it goes by the host's own count of ranks: launchers deal them out in turns.
+  std::optional<Device> own_device;
 
   bool synthetic() const { return data.empty() || data == "synthetic"; }
   int count() const { return static_cast<int>(devices.size()); }
   int ranks() const { return ranks_of(mode, count()); }
   std::vector<Device> devices_of(int rank) const;
+  Device device_of(int rank) const;  // the first of this rank's
   // Ranks are other processes, so somebody has to start them.
   bool over_processes() const;
   // The devices that share one set of cores.

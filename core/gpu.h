@@ -34,6 +34,7 @@ void copy(void* to, Device to_device, const void* from, Device from_device, int6
 void zero(void* to, int index, int64_t bytes);
 
 void synchronize(int index);  // all that was asked for is done
+void synchronize_used();      // of every GPU that this process has used
 // The cudaEvent_t of that moment, for streams of libraries that must begin behind what was asked of
 // the device until now, and behind nothing later.
 std::shared_ptr<void> mark(int index);

@@ -20,6 +20,7 @@ void release(void*, int) noexcept {}
 void copy(void*, Device, const void*, Device, int64_t) { refuse(); }
 void zero(void*, int, int64_t) { refuse(); }
 void synchronize(int) { refuse(); }
+void synchronize_used() {}
 std::shared_ptr<void> mark(int) { refuse(); }
 MemoryUse memory_use(int) { return {}; }
 void reset_peak_memory(int) {}

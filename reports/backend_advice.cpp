@@ -261,8 +261,10 @@ class Writer {
     for (const Measurement& m : measurements) {
       const auto slowest = m.metrics.find("slowest_rank");
       if (op_of(m) != "pace" || has_failed(m) || slowest == m.metrics.end()) continue;
-      ranks.insert({slowest->second.value, slowest->second.low.value_or(slowest->second.value),
-                    slowest->second.high.value_or(slowest->second.value)});
+      const Metric& rank = slowest->second;
+      for (const double one :
+           {rank.value, rank.low.value_or(rank.value), rank.high.value_or(rank.value)})
+        ranks.insert(std::round(10 * one) / 10);  // intervals go through logarithms
       least = std::min(least, value_of(m, "of_others"));
     }
     if (ranks.size() != 1 || !(least > kSlow)) return;

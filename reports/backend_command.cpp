@@ -233,6 +233,7 @@ int measure_alone(const BackendArguments& a, const Machine& machine) {
 // Why the machine's own ceilings say nothing of the ranks; empty where they do.
 std::string no_ceilings(const Machine& machine) {
   const Launched& launch = machine.launch;
+  if (launch.local_world == 0) return "which are on one host is not told";
   if (launch.many_hosts()) return fmt::format("{} on a host", launch.local_world);
   return machine.usable_cores < launch.world
              ? fmt::format("rank 0 has {} of the cores", machine.usable_cores)
@@ -264,6 +265,7 @@ int measure_among_many(const BackendArguments& a, const Machine& machine) {
     arguments.insert(arguments.begin(), find_program("backend_bench"));
     become(arguments);
   }
+  check_arguments(a, devices, {fmt::format("{}", fmt::join(chosen.backends, ","))});
   const std::string folder = result_folder(a.output.out);
   catch_interrupts();
   BackendMeasuring measuring(a, folder);

@@ -293,7 +293,7 @@ class Advisor {
     if (facts_.gpu.empty() || facts_.probes.decode_s <= 0) return;
     if (!facts_.no_nvjpeg.empty())
       advice_.notes.push_back(
-          fmt::format("{} could not decode the JPEGs: {}.", facts_.gpu, facts_.no_nvjpeg));
+          fmt::format("No JPEGs were decoded on {}: {}.", facts_.gpu, facts_.no_nvjpeg));
     std::string rates;
     for (const auto& run : facts_.on_gpu)
       rates += fmt::format("{}{} samples/s with {}", rates.empty() ? "" : ", ",

@@ -213,17 +213,13 @@ void enable(Session& own) {
   check(tell_of_calls(true), "cuptiActivityEnableRuntimeApi");
 }
 
-void synchronize_all() {
-  for (int i = 0; i < gpu::count(); ++i) gpu::synchronize(i);
-}
-
 // Whatever happened before.
 void detach(Session& own) noexcept {
   try {
     disable();
     detach_wanted = true;
     library().cuptiEnableDomain(1, own.subscriber, CUPTI_CB_DOMAIN_RUNTIME_API);
-    gpu::synchronize(0);
+    gpu::synchronize_used();
   } catch (const std::exception&) {  // the GPU is lost, which others will tell
   }
   if (detach_wanted.exchange(false)) library().cuptiUnsubscribe(own.subscriber);
@@ -274,7 +270,7 @@ GpuActivity stop_gpu_activity() {
   if (!own) return seen;
   try {
     disable();
-    synchronize_all();
+    gpu::synchronize_used();
     check(library().cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlush");
     collect(seen);
     use_our_clock(seen, own->start, read_clocks());

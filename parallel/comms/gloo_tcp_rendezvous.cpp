@@ -171,11 +171,22 @@ class Server {
   std::jthread thread_;
 };
 
+// Engines of one process that meet at one place share it: a port is listened on but once.
+std::shared_ptr<Server> server_at(const std::string& host, const std::string& port) {
+  static std::mutex mutex;
+  static auto* const all = new std::map<std::string, std::weak_ptr<Server>>;
+  const std::lock_guard lock(mutex);
+  std::weak_ptr<Server>& kept = (*all)[host + ":" + port];
+  std::shared_ptr<Server> server = kept.lock();
+  if (!server) kept = server = std::make_shared<Server>(host, port);
+  return server;
+}
+
 class Tcp : public Rendezvous {
  public:
   Tcp(std::string host, std::string port, int rank, Deadline deadline)
       : host_(std::move(host)), port_(std::move(port)) {
-    if (rank == 0) server_ = std::make_unique<Server>(host_, port_);
+    if (rank == 0) server_ = server_at(host_, port_);
     while (!(address_ = reach())) {
       HM_ENSURE(Clock::now() < deadline, "nobody listens on {}:{}: is rank 0 up?", host_, port_);
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -252,7 +263,7 @@ class Tcp : public Rendezvous {
   }
 
   const std::string host_, port_;
-  std::unique_ptr<Server> server_;
+  std::shared_ptr<Server> server_;
   std::optional<std::string> address_;
 };
 

@@ -51,20 +51,9 @@ ncclRedOp_t op_of(ReduceOp op) {
 }
 
 size_t count_of(const Tensor& t) { return static_cast<size_t>(t.numel()); }
-// Makes a device current for the thread, which may be Comm's own, and its former one at the end.
-class OnGpu {
- public:
-  explicit OnGpu(int device) {
-    check_cuda(cudaGetDevice(&before_));
-    check_cuda(cudaSetDevice(device));
-  }
-  ~OnGpu() { cudaSetDevice(before_); }
-  OnGpu(const OnGpu&) = delete;
-  OnGpu& operator=(const OnGpu&) = delete;
-
- private:
-  int before_ = 0;
-};
+// For the calling thread, which may be Comm's own. It stays: whoever asks a GPU for something names
+// it first, and to go back to one that was never used would make a context there.
+void use_gpu(int device) { check_cuda(cudaSetDevice(device)); }
 
 bool done(cudaError_t state) {
   if (state == cudaErrorNotReady) return cudaGetLastError(), false;
@@ -120,7 +109,7 @@ class Nccl : public CommEngine {
         words_(std::in_place, rendezvous_, path_, rank, size),
         nccl_(&NcclLibrary::get()) {
     set_timeout(timeout);
-    const OnGpu on(device_);
+    use_gpu(device_);
     check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
@@ -237,7 +226,7 @@ class Nccl : public CommEngine {
            std::vector<int> peers) {
     guarded([&] {
       flights_.push_back({std::move(touched), std::move(peers), timeout(), mark()});
-      const OnGpu on(device_);
+      use_gpu(device_);
       check_cuda(cudaStreamWaitEvent(stream_, event_of(mark()), 0));
       check_nccl(call());
       settle();
@@ -335,7 +324,13 @@ class Nccl : public CommEngine {
   template <typename Body>
   ncclResult_t in_group(Body body) {
     check_nccl(nccl_->ncclGroupStart());
-    body();
+    try {
+      body();
+    } catch (...) {
+      nccl_
+          ->ncclGroupEnd();  // an open group would keep an abort, and whatever comes later, waiting
+      throw;
+    }
     return nccl_->ncclGroupEnd();
   }
   void send_to(int r, const Tensor& t) {

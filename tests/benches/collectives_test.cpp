@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 #include <set>
 
 #include "benches/backend_cases.h"
@@ -96,15 +95,14 @@ TEST(CollectiveTiming, LeavesSamplesOfBothKindsOnRightData) {
 }
 
 TEST(CollectiveTiming, NamesTheRankThatIsSlowByItself) {
-  if (std::ranges::count(backend_names(), "onednn") == 0) GTEST_SKIP() << "built without oneDNN";
-  launch_threads(3, [&](Comm& comm) {
-    const DeviceScope core({DeviceType::cpu, comm.rank() % cpu_device_count()});
-    std::optional<BackendScope> slow;
-    if (comm.rank() == 1) slow.emplace(backend_named("reference"));
-    const RankPaces paces = time_paces(comm, Device{});
+  launch_threads(4, [&](Comm& comm) {
+    const RankPaces paces = compare_paces(comm, comm.rank() == 1 ? 6.0 : 2.0 + comm.rank());
     EXPECT_EQ(paces.slowest, 1);
-    EXPECT_GT(paces.of_others, 1.5);
-    EXPECT_GT(paces.seconds, 0);
+    EXPECT_DOUBLE_EQ(paces.seconds, 6);
+    EXPECT_DOUBLE_EQ(paces.of_others, 6.0 / 4);  // over the median of 2, 4 and 5
+    const RankPaces timed = time_paces(comm, Device{});
+    EXPECT_GT(timed.seconds, 0);
+    EXPECT_GE(timed.of_others, 1);
   });
 }
 
@@ -151,8 +149,28 @@ TEST(BackendCases, AreDistinctAndWithinTheSizesAsked) {
   EXPECT_TRUE(names.contains("backend/all_reduce/local/dtype:f32/devices:2/bytes:4096"));
 }
 
+TEST(BackendCases, OfALauncherAreOverWhatItsProcessesCanUse) {
+  if (std::ranges::count(comm_names(), "gloo") == 0) GTEST_SKIP() << "built without Gloo";
+  BackendFlags flags = flags_for({});
+  flags.devices = "cpu:0";  // of each host
+  const Place place{.rank = 1,
+                    .world = 2,
+                    .rendezvous = "tcp:127.0.0.1:1",
+                    .launcher = "torchrun",
+                    .local_world = 1};
+  const std::vector<BackendCase> cases = backend_cases(flags, place);
+  EXPECT_FALSE(cases.empty());
+  for (const BackendCase& c : cases) {
+    EXPECT_EQ(c.work.backend, "gloo") << "local is threads, mpi not torchrun's, nccl for GPUs";
+    EXPECT_EQ(c.work.count(), 2);
+  }
+}
+
 TEST(BackendCases, RefuseWhatIsUnknown) {
   EXPECT_THROW(backend_cases(flags_for({"gluu"}), {}), std::invalid_argument);
+  BackendFlags pace = flags_for({"local"});
+  pace.ops = {"pace"};
+  EXPECT_THROW(backend_cases(pace, {}), std::invalid_argument) << "no operation";
   BackendFlags flags = flags_for({"local"});
   flags.ops = {"all_reduse"};
   EXPECT_THROW(backend_cases(flags, {}), std::invalid_argument);

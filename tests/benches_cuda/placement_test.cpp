@@ -42,7 +42,12 @@ TEST_F(Placement, RanksAreOnTheGpusOfTheirHostsUnlessOtherDevicesAreMeant) {
   place.local_world = 2;
   EXPECT_EQ(placed("", place), "cuda:0 cuda:1 cuda:0 cuda:1 ");
   EXPECT_EQ(placed("cuda:3,cuda:2", place), "cuda:3 cuda:2 cuda:3 cuda:2 ") << "on each host";
+  EXPECT_EQ(work_.device_of(1), (Device{DeviceType::cuda, 2}));
+  place.local_rank = 0;  // ranks were dealt out to the hosts in turns
+  placed("", place);
+  EXPECT_EQ(gpu_of(work_, place), 0);
   EXPECT_EQ(placed("cuda:3,cuda:2,cuda:1,cuda:0", place), "cuda:3 cuda:2 cuda:1 cuda:0 ");
+  EXPECT_EQ(gpu_of(work_, place), 2) << "of rank 1";
   EXPECT_TRUE(means_gpus(work_));
   work_.kernels = "reference";
   EXPECT_FALSE(means_gpus(work_));

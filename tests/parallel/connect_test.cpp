@@ -8,8 +8,13 @@
 #include <algorithm>
 #include <thread>
 
+#include "parallel/comm_list.h"
 #include "parallel/launch.h"
 #include "parallel/private_folder.h"
+
+#if HM_HAVE_GLOO
+#include "parallel/comms/gloo_rendezvous.h"
+#endif
 
 namespace howmany {
 namespace {
@@ -85,6 +90,17 @@ TEST_F(Connect, MeetsInAFolder) {
 }
 
 TEST_F(Connect, MeetsAtAPort) { meet(3, fmt::format("tcp:127.0.0.1:{}", free_port())); }
+
+#if HM_HAVE_GLOO
+TEST_F(Connect, EnginesOfOneProcessMeetAtOnePort) {
+  const std::string at = fmt::format("tcp:127.0.0.1:{}", free_port());
+  const auto soon = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto first = make_rendezvous(at, 0, soon), second = make_rendezvous(at, 0, soon);
+  first->set("gloo/x", {'a'});
+  EXPECT_EQ(second->get("gloo/x"), std::vector<char>{'a'});
+  EXPECT_FALSE(second->has("nccl/x"));
+}
+#endif
 
 TEST_F(Connect, MeetsAtAnIpv6Port) {
   const int probe = socket(AF_INET6, SOCK_STREAM, 0);

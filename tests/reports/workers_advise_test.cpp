@@ -303,7 +303,7 @@ TEST(WorkersAdvice, TellsWhatNvjpegMakesOfTheSameFilesAndWhyItCannot) {
   facts.on_gpu.clear();
   facts.no_nvjpeg = "libnvjpeg is not found";
   EXPECT_THAT(advise_workers(facts).notes,
-              Contains("cuda:0 could not decode the JPEGs: libnvjpeg is not found."));
+              Contains("No JPEGs were decoded on cuda:0: libnvjpeg is not found."));
   facts.probes.decode_s = 0;
   EXPECT_THAT(advise_workers(facts).notes, Not(Contains(HasSubstr("cuda:0"))));
 }

@@ -256,6 +256,7 @@ int hm_fake_gpu_holding(const void* begin, size_t bytes) {
 }
 
 cudaError_t cudaGetDeviceCount(int* count) { return *count = fake::kGpus, cudaSuccess; }
+cudaError_t cudaDriverGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaGetDevice(int* device) { return *device = fake::current, cudaSuccess; }
 cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= fake::kGpus) return fake::fail(cudaErrorInvalidDevice);
@@ -496,5 +497,4 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t made, cudaStream_t stream) {
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t made) {
   return delete reinterpret_cast<std::shared_ptr<fake::Graph>*>(made), cudaSuccess;
 }
-
 }  // extern "C"

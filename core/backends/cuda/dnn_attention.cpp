@@ -7,6 +7,7 @@
 
 #include "core/backends/cuda/blas.h"
 #include "core/backends/cuda/dnn.h"
+#include "core/backends/cuda/dnn_api.h"
 #include "core/backends/cuda/dnn_graphs.h"
 #include "core/backends/cuda/dnn_plan.h"
 #include "core/backends/cuda/halves.h"
@@ -19,6 +20,17 @@ bool can(const Attention& s, std::initializer_list<const Tensor*> tensors) {
   return s.size % kPad == 0 && dnn_is_opened() && std::ranges::all_of(tensors, [](const Tensor* t) {
            return t->dtype() == Dtype::bf16 && alignment_of(t->raw()) >= 16;
          });
+}
+
+// What versions of cuDNN get wrong or do not have, as NVIDIA's cudnn-frontend refuses it
+// (node/sdpa_support_surface.h): there our own products do it.
+bool is_sound(const Attention& s, bool backward) {
+  constexpr size_t kFirst = 9'10'02, kAnyLength = 9'15'01;
+  constexpr int64_t kTile = 128, kMostBackward = 256;
+  const size_t version = dnn::library().cudnnGetVersion();
+  if (version < kFirst) return false;
+  const bool whole = s.times % kTile == 0 || version >= kAnyLength;
+  return !backward || (whole && s.times > 1 && s.size <= kMostBackward);
 }
 
 // kind: apart from a convolution's pass
@@ -80,13 +92,16 @@ int64_t samples_at_once(const Attention& s) {
   const int64_t each = 2 * s.heads * padded(s.times, 64) * padded(s.times, 128);
   const int64_t most = std::max<int64_t>(1, room_for_scores / each);
   const int64_t parts = std::max<int64_t>(1, (s.samples + most - 1) / most);
-  return (s.samples + parts - 1) / parts;
+  const int64_t even = (s.samples + parts - 1) / parts;
+  // Each part's row values begin at 16 bytes then.
+  const bool odd = s.heads * s.times % 4 != 0;
+  return odd && even < s.samples ? std::min(s.samples, padded(even, 4)) : even;
 }
 void set_room_for_scores(int64_t bytes) { room_for_scores = bytes; }
 
 bool dnn_attention(const Attention& s, const Tensor& qkv, Tensor& lse, Tensor& y,
                    const OnDevice& on) {
-  if (!can(s, {&qkv, &y})) return false;
+  if (!can(s, {&qkv, &y}) || !is_sound(s, false)) return false;
   Values values(s);
   const auto places = [&] {
     dnn::Places all{part(qkv, s, 0), part(qkv, s, 1), part(qkv, s, 2), &values.scale};
@@ -100,7 +115,7 @@ bool dnn_attention(const Attention& s, const Tensor& qkv, Tensor& lse, Tensor& y
 
 bool dnn_attention_backward(const Attention& s, const Tensor& qkv, const Tensor& y,
                             const Tensor& lse, const Tensor& dy, Tensor& dqkv, const OnDevice& on) {
-  if (!can(s, {&qkv, &y, &dy, &dqkv})) return false;
+  if (!can(s, {&qkv, &y, &dy, &dqkv}) || !is_sound(s, true)) return false;
   const Gradients gradients{qkv, y, lse, dy, dqkv};
   Attention some = s;
   for (int64_t first = 0; first < s.samples; first += some.samples) {

@@ -32,10 +32,11 @@ Staging::Block Staging::take(size_t bytes) {
     if (free != blocks_.end()) {
       const Block block = *free;
       blocks_.erase(free);
+      cudaGetLastError();  // another was "not ready", which is no error of the next call's
       return block;
     }
   }
-  cudaGetLastError();  // "not ready" is no error
+  cudaGetLastError();
   Block block{.bytes = size};
   check(cudaMallocHost(&block.host, size), "pinned memory");
   check(cudaEventCreateWithFlags(&block.done, cudaEventDisableTiming), "event");

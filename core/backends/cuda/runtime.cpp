@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bitset>
 #include <mutex>
 
@@ -17,6 +18,7 @@ constexpr int kMostGpus = 64;
 
 struct Gpu {
   std::once_flag once;
+  std::atomic<bool> used = false;
   cudaStream_t stream = nullptr;
   cudaMemPool_t pool = nullptr;
   std::bitset<kMostGpus> opened_to;
@@ -26,14 +28,19 @@ struct Gpu {
 void open_to_peers(Gpu& gpu, int index) {
   for (int peer = 0; peer < std::min(gpu::count(), kMostGpus); ++peer) {
     int can = 0;
-    if (peer == index || cudaDeviceCanAccessPeer(&can, peer, index) != cudaSuccess || can == 0)
+    if (peer == index) continue;
+    if (cudaDeviceCanAccessPeer(&can, peer, index) != cudaSuccess || can == 0) {
+      cudaGetLastError();
       continue;
+    }
     cudaMemAccessDesc access{};
     access.location.type = cudaMemLocationTypeDevice;
     access.location.id = peer;
     access.flags = cudaMemAccessFlagsProtReadWrite;
-    check(cudaMemPoolSetAccess(gpu.pool, &access, 1), "peer access");
-    gpu.opened_to.set(static_cast<size_t>(peer));
+    if (cudaMemPoolSetAccess(gpu.pool, &access, 1) == cudaSuccess)
+      gpu.opened_to.set(static_cast<size_t>(peer));
+    else
+      cudaGetLastError();  // copies go another way then: copy_between()
   }
 }
 
@@ -53,10 +60,14 @@ void require_gpu(int index) {
   HM_REQUIRE(index >= 0 && index < count, "[cuda] no device cuda:{}: there are {}", index, count);
 }
 
-Gpu& made(int index) {
+Gpu& gpu_at(int index) {
   static auto* const gpus = new std::array<Gpu, kMostGpus>;  // leaked: see stream_of()
+  return (*gpus)[static_cast<size_t>(index)];
+}
+
+Gpu& made(int index) {
   require_gpu(index);
-  Gpu& gpu = (*gpus)[static_cast<size_t>(index)];
+  Gpu& gpu = gpu_at(index);
   std::call_once(gpu.once, [&] { make(gpu, index); });
   return gpu;
 }
@@ -77,6 +88,15 @@ Count look() {
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error == cudaSuccess && count > 0) return {count, ""};
   cudaGetLastError();  // it is told here; the next call starts clean
+  int driver = 0;      // the newest CUDA that it serves
+  const bool old = error == cudaErrorInsufficientDriver &&
+                   cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
+  if (old)
+    return {0,
+            fmt::format("the NVIDIA driver here serves CUDA {}.{}, and this build needs {}.{} or "
+                        "newer: a newer driver, or NVIDIA's cuda-compat package, is needed",
+                        driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
+                        CUDART_VERSION % 1000 / 10)};
   const bool no_driver = error == cudaErrorInsufficientDriver || error == cudaErrorNoDevice;
   return {0, no_driver || error == cudaSuccess
                  ? "no GPU that the NVIDIA driver here serves"
@@ -122,12 +142,14 @@ CurrentDevice::CurrentDevice(int index) {
   require_gpu(index);
   // Before the first cudaSetDevice a thread is on device 0; asking makes no context.
   check(cudaGetDevice(&before_), "get device");
+  gpu_at(index).used = true;
   changed_ = before_ != index;
   if (changed_) check(cudaSetDevice(index), "set device");
 }
 
+// To go back to one that was never used would make a context there, of hundreds of MB.
 CurrentDevice::~CurrentDevice() {
-  if (changed_) cudaSetDevice(before_);
+  if (changed_ && gpu_at(before_).used) cudaSetDevice(before_);
 }
 
 OnDevice::OnDevice(int index) : current_(index), stream_(stream_of(index)) {
@@ -142,6 +164,11 @@ OnDevice::OnDevice(int index, cudaStream_t stream) : current_(index), stream_(st
 OnDevice::OnDevice(const Tensor& t) : OnDevice(gpu_index(t)) {}
 
 }  // namespace cuda
+
+void gpu::synchronize_used() {
+  for (int i = 0; i < std::min(count(), cuda::kMostGpus); ++i)
+    if (cuda::gpu_at(i).used) synchronize(i);
+}
 
 int gpu::count() { return cuda::seen().gpus; }
 std::string gpu::unavailable() { return cuda::seen().why; }

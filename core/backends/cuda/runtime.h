@@ -37,7 +37,8 @@ void give_to_pool(void* block, int index) noexcept;
 void copy_between(void* to, int to_index, const void* from, int from_index, size_t bytes,
                   cudaStream_t stream);
 
-// Makes a device current for the calling thread, which has its former one back at the end.
+// Makes a device current for the calling thread, which has its former one back at the end, if this
+// process ever used that.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int index);
