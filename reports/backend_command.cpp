@@ -344,8 +344,8 @@ void add_backend_command(CLI::App& app, int& code) {
       "  howmany backend                                        # all backends, all operations\n"
       "  howmany backend --devices cpu:0,cpu:1 --backend local,gloo --model resnet18\n"
       "  howmany backend --ops all_reduce --max-bytes 1G --time-budget 120 --json > summary.json\n"
-      "  mpirun -n 4 howmany backend             # between the ranks of a launcher, on any\n"
-      "  srun -N 2 --ntasks-per-node 1 --kill-on-bad-exit=1 howmany backend   # number of hosts\n"
+      "  mpirun -n 4 --bind-to none howmany backend    # between the ranks of a launcher, on\n"
+      "  srun -N 2 --ntasks-per-node 1 --kill-on-bad-exit=1 howmany backend   # any hosts\n"
       "Exit codes: 0 fine, 1 wrong data, 2 bad usage, 3 a measurement failed (the rest is kept).");
   sub->callback([a, &code] { code = run_backend(*a); });
 }
