@@ -213,8 +213,7 @@ int run_cases(const std::vector<BackendCase>& cases, const BackendFlags& flags, 
   add_context({{"world", std::to_string(place.world)}, {"launcher", place.launcher}});
   google.insert(google.begin(), program);
   const int code = run_benchmarks(std::move(google), !ranks.chief());
-  // Rank 0 answers for all. It might be ended by the launcher, before it has told, for another's
-  // code.
+  // Rank 0 answers for all: for another's code a launcher may end it before it has told.
   if (!ranks.chief()) return 0;
   return run.wrong_data ? 1 : code;
 }

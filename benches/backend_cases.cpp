@@ -41,6 +41,9 @@ std::vector<std::string> strings(const std::vector<std::string_view>& names) {
 
 bool beside_collectives(std::string_view op) { return op == "overlap" || op == "pace"; }
 
+// By others, who said how many ranks there are.
+bool was_launched(const Place& place) { return place.world > 1 && place.launcher != "howmany"; }
+
 class Cases {
  public:
   explicit Cases(const BackendFlags& flags) : flags_(flags), dtype_(dtype_named(flags.dtype)) {}
@@ -56,13 +59,9 @@ class Cases {
  private:
   // Those that work as these processes were started, on the devices that are meant.
   std::vector<std::string> usable_backends(const Place& place) const {
-    const bool launched = place.world > 1 && place.launcher != "howmany";
-    const std::vector<Device> given =
-        flags_.devices.empty() ? std::vector<Device>{} : parse_devices(flags_.devices);
-    const bool gpus = given.empty() ? launched && means_gpus(flags_.work)
-                                    : std::ranges::all_of(given, [](const Device& device) {
-                                        return device.type == DeviceType::cuda;
-                                      });
+    const bool launched = was_launched(place);
+    const bool gpus = flags_.devices.empty() ? launched && means_gpus(flags_.work)
+                                             : all_gpus(parse_devices(flags_.devices));
     std::vector<std::string> names = strings(comm_names());
     std::erase_if(names, [&](const std::string& name) {
       const CommTraits traits = comm_traits(name);
@@ -81,7 +80,7 @@ class Cases {
   std::vector<int> counts(const std::string& backend, const Place& place) const {
     if (!flags_.counts.empty()) return flags_.counts;
     if (!flags_.devices.empty()) return {static_cast<int>(devices_for(backend, place).size())};
-    return {place.world > 1 && place.launcher != "howmany" ? place.world : 2};
+    return {was_launched(place) ? place.world : 2};
   }
 
   Workload workload(const std::string& backend, int n, const Place& place) const {
@@ -103,7 +102,7 @@ class Cases {
     std::vector<std::string> ops = flags_.ops;
     if (ops.empty()) ops = strings(collective_names());
     for (const std::string& op : ops)
-      if (beside_collectives(op))
+      if (std::ranges::count(collective_names(), op) == 0)
         throw std::invalid_argument(unknown_name("operation", op, collective_names()));
     if (work.count() > 1) add(work, "pace", 0, "");
     for (const std::string& model : flags_.models)
@@ -117,9 +116,6 @@ class Cases {
   void add(const Workload& work, const std::string& op, int64_t bytes, const std::string& model) {
     const int n = work.count();
     if (op == "send_recv" && n == 1) return;
-    const auto known = collective_names();
-    if (!beside_collectives(op) && std::ranges::find(known, op) == known.end())
-      throw std::invalid_argument(unknown_name("operation", op, known));
     const Dtype dtype = model.empty() ? dtype_ : Dtype::f32;
     if (!beside_collectives(op)) bytes = counted_bytes(op, dtype, bytes, n);
     const std::string name = fmt::format("backend/{}/{}/dtype:{}/devices:{}/bytes:{}", op,

@@ -145,8 +145,8 @@ class BetweenGpus {
  private:
   const DeviceCopy c_;
   const DeviceScope near_;
-  gpu::Copier copier_,
-      from_copier_;  // a copy goes over the link of the device that is asked for it
+  // Each asked of its own device, whose link it then goes over.
+  gpu::Copier copier_, from_copier_;
   gpu::HostBlock host_;
   Tensor from_, to_;
 };

@@ -190,9 +190,7 @@ void check_kernels(const Workload& work) {
 
 void check_backend(const Workload& work) {
   if (!work.over_processes() || !comm_traits(work.backend).gpus) return;
-  const bool gpus = std::ranges::all_of(
-      work.devices, [](const Device& device) { return device.type == DeviceType::cuda; });
-  HM_REQUIRE(gpus && !share_gpus(work.devices_together()),
+  HM_REQUIRE(all_gpus(work.devices) && !share_gpus(work.devices_together()),
              "backend {} needs a GPU for each rank, and the devices are not: give them with "
              "--devices, or take another --backend",
              work.backend);
@@ -232,10 +230,18 @@ bool means_gpus(const Workload& work) {
   return backend_named(work.kernels).device_type() == DeviceType::cuda;
 }
 
+bool all_gpus(const std::vector<Device>& devices) {
+  return std::ranges::all_of(devices,
+                             [](const Device& device) { return device.type == DeviceType::cuda; });
+}
+
+bool over_hosts(const Place& place) {
+  return place.local_world > 0 && place.local_world < place.world;
+}
+
 std::vector<Device> devices_given(const std::string& list, const Place& place) {
   const std::vector<Device> devices = parse_devices(list);
-  const bool one_host = place.local_world < place.world && place.local_world > 0 &&
-                        static_cast<int>(devices.size()) == place.local_world;
+  const bool one_host = over_hosts(place) && static_cast<int>(devices.size()) == place.local_world;
   if (!one_host || place.world % place.local_world != 0) return devices;
   std::vector<Device> all;
   for (int host = 0; host < place.world / place.local_world; ++host)
@@ -244,7 +250,7 @@ std::vector<Device> devices_given(const std::string& list, const Place& place) {
 }
 
 void place_devices(Workload& work, const std::string& list, const Place& place, bool gpus) {
-  const bool hosts = place.local_world > 0 && place.local_world < place.world;
+  const bool hosts = over_hosts(place);
   work.own_device.reset();
   if (hosts) work.ranks_per_host = place.local_world;
   // Slurm says so when it bound each task to cores of its own.
@@ -252,16 +258,15 @@ void place_devices(Workload& work, const std::string& list, const Place& place, 
   work.own_cores = place.launcher == "srun" && bound != nullptr &&
                    (std::strstr(bound, "mask_cpu") || std::strstr(bound, "map_cpu"));
   const int here = hosts ? place.local_world : place.world;
-  const auto local = static_cast<size_t>(place.local_rank);
   work.own_gpus = sees_its_gpu_alone(place, here);
   if (!list.empty()) {
     const std::vector<Device> given = parse_devices(list);
     work.devices = devices_given(list, place);
-    if (work.devices.size() != given.size()) work.own_device = given[local];
+    if (work.devices.size() != given.size() && !work.own_gpus)
+      work.own_device = given[static_cast<size_t>(place.local_rank)];
     if (work.own_gpus)  // whatever number it has elsewhere
       for (Device& device : work.devices)
         if (device.type == DeviceType::cuda) device.index = 0;
-    if (work.own_gpus) work.own_device.reset();
     return;
   }
   HM_REQUIRE(!gpus || work.own_gpus || here <= gpu::count(),
@@ -304,9 +309,7 @@ Choice choose_backend(const Workload& work, const Place& place) {
     return std::ranges::count(comm_names(), name) > 0 && comm_unavailable(name, place).empty();
   };
   const std::vector<Device> devices = work.devices_together();
-  const bool gpus = std::ranges::all_of(
-      devices, [](const Device& device) { return device.type == DeviceType::cuda; });
-  if (gpus && !share_gpus(devices) && usable("nccl"))
+  if (all_gpus(devices) && !share_gpus(devices) && usable("nccl"))
     return {"nccl", "each rank has GPUs of its own"};
   if (usable("gloo")) return {"gloo", "ranks are processes, and gloo needs no launcher of its own"};
   if (usable("mpi")) return {"mpi", "ranks are processes, and gloo cannot be used"};

@@ -73,6 +73,7 @@ std::vector<Device> devices_from(const std::string& list, int count);
 // Whether GPUs are meant where no devices are given: some are here, and the kernels are not the
 // CPU's.
 bool means_gpus(const Workload& work);
+bool all_gpus(const std::vector<Device>& devices);
 // As given for all ranks of `place`, or for those of one host, which then each host has.
 std::vector<Device> devices_given(const std::string& list, const Place& place);
 // The devices of a workload over the ranks of `place`, one each: as given, or the GPUs or cpu

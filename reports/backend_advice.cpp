@@ -262,9 +262,7 @@ class Writer {
       const auto slowest = m.metrics.find("slowest_rank");
       if (op_of(m) != "pace" || has_failed(m) || slowest == m.metrics.end()) continue;
       const Metric& rank = slowest->second;
-      for (const double one :
-           {rank.value, rank.low.value_or(rank.value), rank.high.value_or(rank.value)})
-        ranks.insert(std::round(10 * one) / 10);  // intervals go through logarithms
+      ranks.insert({rank.value, rank.low.value_or(rank.value), rank.high.value_or(rank.value)});
       least = std::min(least, value_of(m, "of_others"));
     }
     if (ranks.size() != 1 || !(least > kSlow)) return;

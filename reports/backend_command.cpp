@@ -247,24 +247,11 @@ std::string who_started(const Machine& machine) {
       why.empty() ? "" : ", " + why + ", so what the machine can move was not measured");
 }
 
-// On every rank of a launcher: all become the bench but the first, which has it as a child and
-// tells what it found. The machine's own ceilings come last, when the others have gone.
-int measure_among_many(const BackendArguments& a, const Machine& machine) {
-  const Launched& launch = machine.launch;
-  if (a.rounds.value_or(1) > 1)
-    throw InputError(fmt::format("--rounds: {} starts the ranks once", launch.launcher));
+// The first rank has the bench as a child and tells what it found. The machine's own ceilings come
+// last, when the others have gone.
+int measure_for_all(const BackendArguments& a, const Machine& machine, Chosen chosen,
+                    const std::vector<std::string>& arguments, double seconds) {
   const std::string devices = fmt::format("{}", fmt::join(a.devices, ","));
-  const bool gpus =
-      devices.empty() ? !machine.cuda.empty() : device_kind(devices) == DeviceKind::kGpu;
-  Chosen chosen = choose(a.backends, machine, gpus);
-  const double seconds = std::max(1.0, a.time_budget - kReserve - kCeilingSeconds);
-  std::vector<std::string> arguments =
-      bench_arguments(a, devices, fmt::format("{}", fmt::join(chosen.backends, ",")), seconds);
-  refuse_old_results(a.output.out);  // on all ranks: or they would wait for the first
-  if (launch.rank > 0) {
-    arguments.insert(arguments.begin(), find_program("backend_bench"));
-    become(arguments);
-  }
   check_arguments(a, devices, {fmt::format("{}", fmt::join(chosen.backends, ","))});
   const std::string folder = result_folder(a.output.out);
   catch_interrupts();
@@ -272,10 +259,29 @@ int measure_among_many(const BackendArguments& a, const Machine& machine) {
   measuring.together(arguments, seconds);
   if (no_ceilings(machine).empty() && measuring.runs.back().problem.empty()) measuring.ceilings();
   nlohmann::json request = request_of(a, devices, chosen.backends);
-  request["launcher"] = launch.launcher;
-  request["ranks"] = launch.world;
+  request["launcher"] = machine.launch.launcher;
+  request["ranks"] = machine.launch.world;
   chosen.left_out.insert(chosen.left_out.begin(), who_started(machine));
   return conclude(a, folder, request, measuring, chosen.left_out);
+}
+
+// On every rank of a launcher; all but the first become the bench.
+int measure_among_many(const BackendArguments& a, const Machine& machine) {
+  const Launched& launch = machine.launch;
+  if (a.rounds.value_or(1) > 1)
+    throw InputError(fmt::format("--rounds: {} starts the ranks once", launch.launcher));
+  const std::string devices = fmt::format("{}", fmt::join(a.devices, ","));
+  const bool gpus =
+      devices.empty() ? !machine.cuda.empty() : device_kind(devices) == DeviceKind::kGpu;
+  const Chosen chosen = choose(a.backends, machine, gpus);
+  const double seconds = std::max(1.0, a.time_budget - kReserve - kCeilingSeconds);
+  std::vector<std::string> arguments =
+      bench_arguments(a, devices, fmt::format("{}", fmt::join(chosen.backends, ",")), seconds);
+  refuse_old_results(a.output.out);  // on all ranks: or they would wait for the first
+  if (launch.rank == 0) return measure_for_all(a, machine, chosen, arguments, seconds);
+  arguments.insert(arguments.begin(), find_program("backend_bench"));
+  become(arguments);
+  return 0;
 }
 
 int run_backend(const BackendArguments& a) {

@@ -80,6 +80,8 @@ std::optional<Interval> mean_interval(std::span<const double> values) {
 }
 
 std::optional<Interval> repeat_interval(std::span<const double> values) {
+  if (values.size() > 1 && std::ranges::count(values, values[0]) == std::ssize(values))
+    return Interval{values[0], values[0]};  // to the last bit, which logarithms do not keep
   std::vector<double> scaled(values.begin(), values.end());
   const bool positive = std::ranges::all_of(scaled, [](double x) { return x > 0; });
   if (positive)

@@ -33,6 +33,16 @@ bool cuda_aware() { return MPIX_Query_cuda_support() == 1; }
 bool cuda_aware() { return false; }
 #endif
 
+// A process that no MPI launcher started would come up alone, or hang.
+std::string no_launcher() {
+  constexpr std::array kMarks = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_FD"};
+  const bool launched =
+      std::ranges::any_of(kMarks, [](const char* name) { return std::getenv(name) != nullptr; });
+  return launched ? ""
+                  : "mpi joins processes that mpirun (or srun --mpi=pmix) started, and neither "
+                    "started this one";
+}
+
 std::string name_of_level(int level) {
   if (level == MPI_THREAD_MULTIPLE) return "multiple";
   if (level == MPI_THREAD_SERIALIZED) return "serialized";
@@ -58,16 +68,6 @@ void prefer_pushing_over_tcp() {
 }
 
 }  // namespace
-
-// A process that no MPI launcher started would come up alone, or hang.
-std::string no_launcher() {
-  constexpr std::array kMarks = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_FD"};
-  const bool launched =
-      std::ranges::any_of(kMarks, [](const char* name) { return std::getenv(name) != nullptr; });
-  return launched ? ""
-                  : "mpi joins processes that mpirun (or srun --mpi=pmix) started, and neither "
-                    "started this one";
-}
 
 std::string comms::mpi_unavailable(const Place& place) {
   if (place.launcher == "torchrun") return "torchrun started the ranks, and mpi joins mpirun's";

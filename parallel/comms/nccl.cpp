@@ -327,8 +327,8 @@ class Nccl : public CommEngine {
     try {
       body();
     } catch (...) {
-      nccl_
-          ->ncclGroupEnd();  // an open group would keep an abort, and whatever comes later, waiting
+      // An open group would keep an abort, and whatever comes later, waiting.
+      nccl_->ncclGroupEnd();
       throw;
     }
     return nccl_->ncclGroupEnd();

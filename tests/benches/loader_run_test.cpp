@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 #include <thread>
 
 #include "benches/loader_limits.h"
@@ -234,7 +235,9 @@ TEST(BlockMeans, AreOfEqualStretches) {
 TEST(Probes, TellWhereASampleGoes) {
   const LoaderData data(painted());
   const Probed solo = probe_solo(data, 8, 0.02);
-  EXPECT_GE(solo.samples.seconds.size(), 6u);
+  const std::vector<double>& calls = solo.samples.seconds;
+  EXPECT_GE(calls.size(), 2u);  // six, unless they take four times what they were given
+  EXPECT_TRUE(calls.size() >= 6 || std::accumulate(calls.begin(), calls.end(), 0.0) > 4 * 0.02);
   const auto& c = solo.counters;
   EXPECT_LE(c.at("read_s") + c.at("decode_s") + c.at("transform_s"), c.at("sample_s") * 1.001);
   EXPECT_EQ(c.at("pixels"), 64 * 48);

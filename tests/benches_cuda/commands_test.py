@@ -79,8 +79,8 @@ class Commands(programs.TestCase):
         self.assertEqual(done["context"]["howmany_request"]["devices"], "cuda:0,cuda:1,cuda:2,cuda:3")
 
     def test_workers_tells_what_nvjpeg_would_make(self):
-        workers = self.howmany("workers", "--image-size", 32, "--batch", 8, "--workers", 1, "--time-budget", 90, "--quiet",
-                               "--json", "--out", self.folder / "out").json()["answer"]["workers"]
+        workers = self.howmany("workers", "--image-size", 32, "--batch", 8, "--workers", 1, "--time-budget", 90,
+                               "--quiet", "--json", "--out", self.folder / "out").json()["answer"]["workers"]
         self.assertEqual(workers["decoded_on_gpu"][0]["workers"], 1, workers)
         self.assertRegex(" ".join(workers["notes"]), "decoded by nvJPEG on cuda:0: .* samples/s with 1 worker")
 

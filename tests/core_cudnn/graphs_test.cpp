@@ -250,6 +250,7 @@ TEST(Attention, IsGivenNoMoreSamplesAtOnceThanItsScoresHaveRoomFor) {
   EXPECT_EQ(samples_at_once({32, 1024, 16, 64, true}), 16);
   EXPECT_EQ(samples_at_once({33, 1024, 16, 64, true}), 11);
   EXPECT_EQ(samples_at_once({3, 8192, 16, 64, true}), 1);
+  EXPECT_EQ(samples_at_once({33, 1023, 25, 64, true}), 8);  // each part begins at 16 bytes
 }
 
 TEST_F(OnAGpu, TheBackwardPassOfAttentionIsTakenInPartsWhereItsScoresHaveNoRoom) {

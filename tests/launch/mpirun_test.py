@@ -86,7 +86,7 @@ class Mpirun(programs.TestCase):
     @unittest.skipUnless(COMMS >= {"gloo", "mpi"}, "gloo or mpi cannot be used here")
     def test_backends_are_compared_between_its_ranks(self):
         done = mpirun("-n", 2, programs.BIN / "howmany", "backend", "--devices", "cpu:0,cpu:1", "--oversubscribe",
-                      "--ops", "all_reduce", "--max-bytes", "4K", "--time-budget", 10, "--json", "--quiet", "--out",
+                      "--ops", "all_reduce", "--max-bytes", "4K", "--time-budget", 20, "--json", "--quiet", "--out",
                       self.folder / "out")
         self.assertEqual(done.code, 0, done)
         told = done.json()
@@ -94,7 +94,7 @@ class Mpirun(programs.TestCase):
                          {"all_reduce/gloo", "all_reduce/mpi", "overlap/gloo", "overlap/mpi",
                           "pace/gloo", "pace/mpi"})
         self.assertIn(told["answer"]["backend"]["recommended"], ("gloo", "mpi"))
-        self.assertIn("mpirun started 2 ranks.", told["answer"]["backend"]["notes"])
+        self.assertIn("mpirun started 2 ranks", " ".join(told["answer"]["backend"]["notes"]))
 
     def test_copies_are_measured_by_one_of_its_ranks(self):
         done = mpirun("-n", 2, programs.BIN / "howmany", "transfer", "--max-bytes", "4K", "--time-budget", 4, "--quiet",

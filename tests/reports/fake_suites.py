@@ -101,7 +101,10 @@ def main():
     if "FAKE_ARGUMENTS" in os.environ:
         with open(os.environ["FAKE_ARGUMENTS"], "a") as told:
             told.write(json.dumps(sys.argv) + "\n")
-    rows = sum((backend_rows(a, b, how) for b in a["backend"].split(",")), []) if backend else transfer_rows() + (gpu_rows(a) if how == "gpus" else [])
+    if backend:
+        rows = sum((backend_rows(a, one, how) for one in a["backend"].split(",")), [])
+    else:
+        rows = transfer_rows() + (gpu_rows(a) if how == "gpus" else [])
     gpu = {"gpu": "NVIDIA H200"} if how == "gpus" else {}
     bench = a.get("benchmark_out") or os.environ.get("BENCHMARK_OUT")
     if bench is None:

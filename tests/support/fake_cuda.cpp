@@ -207,7 +207,7 @@ bool is_pinned(const void* p) {
   return p < static_cast<char*>(block) + size;
 }
 
-cudaError_t state(bool done) { return done ? cudaSuccess : cudaErrorNotReady; }
+cudaError_t state(bool done) { return done ? cudaSuccess : fail(cudaErrorNotReady); }
 
 }  // namespace
 

@@ -93,9 +93,8 @@ int64_t samples_at_once(const Attention& s) {
   const int64_t most = std::max<int64_t>(1, room_for_scores / each);
   const int64_t parts = std::max<int64_t>(1, (s.samples + most - 1) / most);
   const int64_t even = (s.samples + parts - 1) / parts;
-  // Each part's row values begin at 16 bytes then.
-  const bool odd = s.heads * s.times % 4 != 0;
-  return odd && even < s.samples ? std::min(s.samples, padded(even, 4)) : even;
+  if (even == s.samples || s.heads * s.times % 4 == 0) return even;
+  return std::min(s.samples, std::max<int64_t>(4, even / 4 * 4));  // row values begin at 16 bytes
 }
 void set_room_for_scores(int64_t bytes) { room_for_scores = bytes; }
 

@@ -142,9 +142,9 @@ CurrentDevice::CurrentDevice(int index) {
   require_gpu(index);
   // Before the first cudaSetDevice a thread is on device 0; asking makes no context.
   check(cudaGetDevice(&before_), "get device");
-  gpu_at(index).used = true;
   changed_ = before_ != index;
   if (changed_) check(cudaSetDevice(index), "set device");
+  if (Gpu& gpu = gpu_at(index); !gpu.used) gpu.used = true;  // most find it so
 }
 
 // To go back to one that was never used would make a context there, of hundreds of MB.
