@@ -147,6 +147,24 @@ TEST_F(TheLibrary, HasEnginesForEveryF32ConvolutionOnAnH100AndOnTensorCoresButFo
   }
 }
 
+// Of ResNet's on an H100: into f32 there is one that must be compiled, of three channels none.
+TEST_F(TheLibrary, HasManyEnginesForEveryGradientOfWeightsThatIsWrittenAsItIsRead) {
+  const auto gpu = an_h100();
+  if (!gpu) GTEST_SKIP() << "this cuDNN takes no description of a GPU as 9.19 does";
+  for (const Convolution& sizes : kSizes) {
+    if (sizes.images != 256) continue;
+    const ConvolutionProblem p{.pass = Pass::backward_filter,
+                               .sizes = sizes,
+                               .halves = true,
+                               .half_result = true,
+                               .alignments = {16, 16, 16}};
+    SCOPED_TRACE(name_of(p));
+    Graph graph = graph_of(p);
+    graph.finish(nullptr);
+    EXPECT_GE(advised(graph, CUDNN_HEUR_MODE_A, &*gpu).size(), 10U);
+  }
+}
+
 TEST(Engines, ThatLoseBitsOrVaryAreNotWanted) {
   using Notes = std::vector<cudnnBackendNumericalNote_t>;
   const Notes cores{CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, strict{CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP};

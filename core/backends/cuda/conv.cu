@@ -7,6 +7,8 @@
 #include "core/backends/cuda/dnn.h"
 #include "core/backends/cuda/halves.h"
 #include "core/backends/cuda/pack.cuh"
+#include "core/gpu.h"
+#include "core/precision.h"
 
 // By cuDNN, or as a product with the columns of x: row (n, oy, ox) of [rows, taps C] holds what the
 // window there sees, zeros where that is padding. Images are taken a few at a time, so that their
@@ -142,15 +144,31 @@ struct Wanted {
   bool dx, dw;
 };
 
-// To be added to, dw is made apart: engines are tried on what they write.
+// Where dw is made by cuDNN. Of inputs in bf16 its own engines write bf16, from sums in f32, as in
+// PyTorch's autocast: into f32 only a slow one writes, of three channels none. To be added to it is
+// made apart, too: engines are tried on what they write.
+Tensor room_for_dw(const Tensor& x, const Tensor& dy, const Tensor& w, const GradOut& dw) {
+  const bool halves = x.dtype() == Dtype::bf16 || dy.dtype() == Dtype::bf16 ||
+                      current_precision() == Precision::bf16;
+  if (halves) return Tensor::empty(w.shape(), Dtype::bf16, w.device());
+  return dw.accumulate ? Tensor::empty(w.shape(), w.dtype(), w.device()) : dw.value;
+}
+
+void take_over(const Cuda& backend, const Tensor& made, GradOut& dw) {
+  if (made.raw() == dw.value.raw()) return;
+  if (dw.accumulate) return backend.axpy(1, made.to(Dtype::f32), dw.value);
+  gpu::convert(dw.value.mutable_raw(), Dtype::f32, made.raw(), made.dtype(), made.numel(),
+               made.device().index);
+}
+
 Wanted backward_by_dnn(const Cuda& backend, const Conv& conv, const Tensor& x, const Tensor& w,
                        const Tensor& dy, Tensor& dx, GradOut& dw, const OnDevice& on) {
   Wanted left{static_cast<bool>(dx), static_cast<bool>(dw.value)};
   if (conv.plain()) return left;
   if (left.dw) {
-    Tensor made = dw.accumulate ? Tensor::empty(w.shape(), w.dtype(), w.device()) : dw.value;
+    Tensor made = room_for_dw(x, dy, w, dw);
     left.dw = !cuda::dnn_backward_filter(conv, x, dy, made, on);
-    if (!left.dw && dw.accumulate) backend.axpy(1, made, dw.value);
+    if (!left.dw) take_over(backend, made, dw);
   }
   if (left.dx) left.dx = !cuda::dnn_backward_data(conv, w, dy, dx, on);
   return left;

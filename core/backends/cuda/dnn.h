@@ -1,9 +1,10 @@
 // Convolutions and attention by cuDNN, opened at run time: where it is not, or has no engine for a
 // problem, the caller goes its own way. The engine of a problem is the fastest of the first few
-// that cuDNN advises, each tried once on the problem's own data. Sums are f32, results f32 or bf16;
+// that cuDNN advises, each tried on the problem's own data. Sums are f32, results f32 or bf16;
 // inputs are read in the precision of the calling thread, and where a tensor is stored in bf16 in
 // that; in f32 no tensor core rounds them. An engine gives the same result each time, but the next
-// run may choose another. Thread-safe. Private to core/backends/cuda.
+// run may choose another. A gradient of weights is asked for as its inputs are stored, see conv.cu.
+// Thread-safe. Private to core/backends/cuda.
 #pragma once
 
 #include <cstdint>

@@ -16,9 +16,11 @@
 namespace howmany::cuda::dnn {
 namespace {
 
-constexpr size_t kTried = 4;  // the first is often the best
-constexpr int kRuns = 3;      // timed, after one that is not
+constexpr size_t kTried = 10;  // as PyTorch's benchmark mode
+constexpr int kRuns = 3;       // timed, after one that is not
 constexpr int64_t kMostWorkspace = int64_t{1} << 30;
+
+}  // namespace
 
 std::vector<Descriptor> advised(const Graph& graph, cudnnBackendHeurMode_t mode,
                                 const Descriptor* gpu) {
@@ -40,6 +42,8 @@ std::vector<Descriptor> advised(const Graph& graph, cudnnBackendHeurMode_t mode,
       found.end());
   return found;
 }
+
+namespace {
 
 struct Notes {
   bool wanted, compiled;
@@ -95,6 +99,9 @@ class PerDevice {
     const std::lock_guard lock(mutex_);
     check(library().cudnnSetStream(handle_, on.stream()), "stream");
     check(library().cudnnBackendExecute(handle_, engine.plan.raw(), pack.raw()), "execution");
+    // A capture's stream is gone with it.
+    if (current_capture != nullptr)
+      check(library().cudnnSetStream(handle_, stream_of(current_capture->index)), "stream");
   }
 
  private:

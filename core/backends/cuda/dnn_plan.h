@@ -17,12 +17,16 @@ namespace howmany::cuda::dnn {
 // another result each time.
 bool is_wanted(std::span<const cudnnBackendNumericalNote_t> notes, bool tensor_cores);
 
+// As cuDNN's heuristics advise them, the best first. `gpu`: properties to choose for instead of the
+// current GPU's.
+std::vector<Descriptor> advised(const Graph& graph, cudnnBackendHeurMode_t mode,
+                                const Descriptor* gpu);
+
 struct Engine {
   Descriptor configuration, plan;
   int64_t workspace = 0;  // bytes
 };
 // At most `most`, made ready to run, of which one at most had to be compiled: that takes seconds.
-// `gpu`: properties to choose for instead of the current GPU's.
 std::vector<Engine> engines_for(const Graph& graph, bool tensor_cores, size_t most,
                                 const Descriptor* gpu = nullptr);
 

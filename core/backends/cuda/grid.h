@@ -35,7 +35,7 @@ struct ColumnPlan {
 };
 
 constexpr ColumnPlan plan_columns(int64_t rows, int64_t columns) {
-  constexpr int64_t kThreads = 1 << 16, kMostChunks = 4096, kLeastRows = 16;
+  constexpr int64_t kThreads = 1 << 16, kMostChunks = 8192, kLeastRows = 16;
   if (rows <= 1 || columns == 0) return {rows, 1};
   const int64_t most = std::clamp<int64_t>(rows / kLeastRows, 1, kMostChunks);
   const int64_t wanted = std::clamp<int64_t>(kThreads / columns, 1, most);

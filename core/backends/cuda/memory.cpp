@@ -173,7 +173,9 @@ void synchronize(int index) {
   cuda::check(cudaStreamSynchronize(on.stream()), "synchronize");
 }
 
+// What the device has yet to let go of may still count.
 MemoryUse memory_use(int index) {
+  synchronize(index);
   const int64_t used = cuda::attribute(index, cudaMemPoolAttrUsedMemCurrent);
   return {.in_use = used,
           .cached = cuda::attribute(index, cudaMemPoolAttrReservedMemCurrent) - used,
