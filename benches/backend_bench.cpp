@@ -25,7 +25,8 @@ Exit codes: 0 measured, 1 wrong data, 2 bad usage or input, 3 a measurement fail
 
 void add_own_flags(CLI::App& app, BackendFlags& flags) {
   app.add_option("--ops", flags.ops,
-                 "of " + fmt::format("{}", fmt::join(collective_names(), ", ")) + " [all]")
+                 "of " + fmt::format("{}", fmt::join(collective_names(), ", ")) +
+                     " [all that are not in place]")
       ->delimiter(',');
   app.add_option("--backend", flags.backends, "[all]; local: threads of one process")
       ->delimiter(',');
@@ -34,9 +35,12 @@ void add_own_flags(CLI::App& app, BackendFlags& flags) {
   app.add_option("--device-count", flags.counts, "measure on the first n of the devices, each n")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  app.add_option("--dtype", flags.dtype, "f32, f64, i32, i64, u8 or bf16")->capture_default_str();
-  app.add_option("--min-bytes", flags.min_bytes)->check(CLI::Range(1L, 1L << 40));
-  app.add_option("--max-bytes", flags.max_bytes, "as far as memory and time allow")
+  app.add_option("--dtype", flags.dtypes, "f32,f64,i32,i64,u8,bf16: one or several [f32]")
+      ->delimiter(',');
+  app.add_flag("--in-place", flags.in_place,
+               "also all_gather, reduce_scatter, gather and scatter within one buffer");
+  app.add_option("--min-bytes", flags.min_bytes, "[4]")->check(CLI::Range(1L, 1L << 40));
+  app.add_option("--max-bytes", flags.max_bytes, "as far as memory and time allow [1 GiB]")
       ->check(CLI::Range(1L, 1L << 40));
   app.add_option("--size-factor", flags.factor, "from one size to the next")
       ->check(CLI::Range(2L, 1024L));
@@ -102,6 +106,7 @@ Outcome measure(const BackendCase& c, Comm& comm, Device where, Schedule& schedu
     return outcome;
   }
   if (c.op == "pace") outcome.paces = time_paces(comm, where);
+  if (c.op == "links") outcome.paces = time_links(comm, c.apart(), where);
   if (c.op == "overlap") outcome.overlap = time_overlap(comm, c.bytes, where, deal.seconds);
   if (!c.is_collective()) return outcome;
   Collective op(c.op, c.dtype, c.bytes, comm, where);
@@ -187,7 +192,7 @@ void run_case(benchmark::State& state, const BackendCase& c, Run& run) {
     if (!run.ranks.chief()) return report_nothing(state, "");
     if (outcome.needs > 0) state.counters["needs_s"] = outcome.needs;
     if (!outcome.skipped.empty()) return report_nothing(state, outcome.skipped);
-    if (c.op == "pace") return report_paces(state, outcome.paces);
+    if (c.op == "pace" || c.op == "links") return report_paces(state, outcome.paces);
     if (c.op == "overlap") return report_overlap(state, c, outcome.overlap);
     report_collective(state, c, outcome.times);
     keep_samples(c, run.flags, outcome.times);

@@ -39,14 +39,25 @@ std::vector<std::string> strings(const std::vector<std::string_view>& names) {
   return {names.begin(), names.end()};
 }
 
-bool beside_collectives(std::string_view op) { return op == "overlap" || op == "pace"; }
+constexpr const char* kInPlace = "_in_place";
+
+bool beside_collectives(std::string_view op) {
+  return op == "overlap" || op == "pace" || op == "links";
+}
+
+int apart(const Workload& work) {
+  const int each = std::max(1, work.ranks_per_host);
+  return work.count() % each == 0 ? each : 1;
+}
 
 // By others, who said how many ranks there are.
 bool was_launched(const Place& place) { return place.world > 1 && place.launcher != "howmany"; }
 
 class Cases {
  public:
-  explicit Cases(const BackendFlags& flags) : flags_(flags), dtype_(dtype_named(flags.dtype)) {}
+  explicit Cases(const BackendFlags& flags) : flags_(flags) {
+    for (const std::string& name : flags.dtypes) dtypes_.push_back(dtype_named(name));
+  }
 
   std::vector<BackendCase> make(const Place& place) {
     std::vector<std::string> backends = flags_.backends;
@@ -97,26 +108,41 @@ class Cases {
     return work;
   }
 
-  // Small sizes first over all operations, so that what time cuts off is the largest sizes.
-  void add_backend(const Workload& work) {
+  // In place only where that is asked for.
+  std::vector<std::string> operations() const {
     std::vector<std::string> ops = flags_.ops;
-    if (ops.empty()) ops = strings(collective_names());
+    const auto known = [](const std::string& op) {
+      return std::ranges::count(collective_names(), op) > 0;
+    };
     for (const std::string& op : ops)
-      if (std::ranges::count(collective_names(), op) == 0)
+      if (!known(op))
         throw std::invalid_argument(unknown_name("operation", op, collective_names()));
-    if (work.count() > 1) add(work, "pace", 0, "");
-    for (const std::string& model : flags_.models)
-      for (const int64_t bytes : bucket_bytes(model)) add(work, "all_reduce", bytes, model);
-    for (const int64_t bytes : sizes(flags_))
-      for (const std::string& op : ops) add(work, op, bytes, "");
-    if (!flags_.no_overlap && work.count() > 1)
-      add(work, "overlap", std::min(int64_t{4} << 20, flags_.max_bytes), "");
+    for (const std::string_view op : collective_names())
+      if (flags_.ops.empty() && !op.ends_with(kInPlace)) ops.emplace_back(op);
+    for (size_t i = 0, asked = ops.size(); i < asked && flags_.in_place; ++i)
+      if (const std::string op = ops[i] + kInPlace; known(op)) ops.push_back(op);
+    return ops;
   }
 
-  void add(const Workload& work, const std::string& op, int64_t bytes, const std::string& model) {
+  // Small sizes first over all operations, so that what time cuts off is the largest sizes.
+  void add_backend(const Workload& work) {
+    const std::vector<std::string> ops = operations();
+    if (work.count() > 1) add(work, "pace", Dtype::f32, 0);
+    if (work.count() / apart(work) > 2) add(work, "links", Dtype::f32, 0);
+    for (const std::string& model : flags_.models)
+      for (const int64_t bytes : bucket_bytes(model))
+        add(work, "all_reduce", Dtype::f32, bytes, model);
+    for (const int64_t bytes : sizes(flags_))
+      for (const Dtype dtype : dtypes_)
+        for (const std::string& op : ops) add(work, op, dtype, bytes);
+    if (!flags_.no_overlap && work.count() > 1)
+      add(work, "overlap", Dtype::f32, std::min(int64_t{4} << 20, flags_.max_bytes));
+  }
+
+  void add(const Workload& work, const std::string& op, Dtype dtype, int64_t bytes,
+           const std::string& model = "") {
     const int n = work.count();
     if (op == "send_recv" && n == 1) return;
-    const Dtype dtype = model.empty() ? dtype_ : Dtype::f32;
     if (!beside_collectives(op)) bytes = counted_bytes(op, dtype, bytes, n);
     const std::string name = fmt::format("backend/{}/{}/dtype:{}/devices:{}/bytes:{}", op,
                                          work.backend, name_of(dtype), n, bytes);
@@ -126,12 +152,14 @@ class Cases {
   }
 
   const BackendFlags& flags_;
-  const Dtype dtype_;
+  std::vector<Dtype> dtypes_;
   std::set<std::string> names_;
   std::vector<BackendCase> cases_;
 };
 
 }  // namespace
+
+int BackendCase::apart() const { return benches::apart(work); }
 
 bool BackendCase::is_collective() const { return !beside_collectives(op); }
 

@@ -12,15 +12,14 @@
 namespace howmany::benches {
 
 struct BackendFlags {
-  std::vector<std::string> ops, backends, models;
+  std::vector<std::string> ops, backends, models, dtypes = {"f32"};
   std::string devices, samples;
   std::vector<int> counts;
-  std::string dtype = "f32";
-  int64_t min_bytes = 4, max_bytes = 64 << 20, factor = 4;
+  int64_t min_bytes = 4, max_bytes = 1 << 30, factor = 4;
   double budget_seconds = 30;
   int least_calls = kCallsForAnInterval;
   Workload work;
-  bool list = false, no_overlap = false;
+  bool list = false, no_overlap = false, in_place = false;
 };
 
 struct BackendCase {
@@ -29,9 +28,11 @@ struct BackendCase {
   Dtype dtype = Dtype::f32;
   int64_t bytes = 0;
 
-  // Else "pace", how fast the ranks are by themselves, or "overlap", an all_reduce beside matrix
-  // products.
+  // Else "pace", how fast the ranks are by themselves, "links", how fast their links are, or
+  // "overlap", an all_reduce beside matrix products.
   bool is_collective() const;
+  // Ranks from a neighbour on another host, else 1: see time_links.
+  int apart() const;
 };
 
 // In the order they are measured: small sizes first over all operations, so that what time cuts off

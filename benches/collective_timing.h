@@ -56,5 +56,10 @@ struct RankPaces {
 // ranks or more; collective.
 RankPaces time_paces(Comm& comm, Device where);
 RankPaces compare_paces(Comm& comm, double seconds);  // what this rank took
+// Messages between neighbours of a ring, no rank with two of them at once. Of a rank the faster of
+// its two links counts: who has only slow ones is behind a slow link itself. Neighbours are `apart`
+// ranks from each other, so that with as many on each host they are on different ones. The ring is
+// of three or more; collective.
+RankPaces time_links(Comm& comm, int apart, Device where);
 
 }  // namespace howmany::benches

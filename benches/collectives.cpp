@@ -11,7 +11,14 @@
 namespace howmany::benches {
 namespace {
 
+constexpr std::string_view kInPlace = "_in_place";
+
 bool one_buffer(std::string_view op) { return op == "all_reduce" || op == "broadcast"; }
+
+std::string_view plain(std::string_view op) {
+  if (op.ends_with(kInPlace)) op.remove_suffix(kInPlace.size());
+  return op;
+}
 
 using Values = std::function<double(int64_t index)>;
 
@@ -95,12 +102,12 @@ int64_t counted_bytes(std::string_view op, Dtype dtype, int64_t bytes, int ranks
 }
 
 int64_t buffer_bytes(std::string_view op, int64_t bytes, int ranks) {
-  if (one_buffer(op)) return bytes;
+  if (one_buffer(op) || op.ends_with(kInPlace)) return bytes;
   return op == "all_to_all" || op == "send_recv" ? 2 * bytes : bytes + bytes / ranks;
 }
 
 Collective::Collective(std::string_view op, Dtype dtype, int64_t bytes, Comm& comm, Device where)
-    : op_(op), comm_(comm) {
+    : name_(op), op_(plain(op)), comm_(comm) {
   const auto names = collective_names();
   if (std::ranges::find(names, op) == names.end())
     throw std::invalid_argument(unknown_name("operation", op, names));
@@ -112,11 +119,14 @@ Collective::Collective(std::string_view op, Dtype dtype, int64_t bytes, Comm& co
   // Sums of n values below it fit into a byte. 7 must not divide it, or few values would appear.
   period_ = std::max(2, std::min(61, 250 / n));
   if (period_ % 7 == 0) --period_;
-  const bool sends_whole = op == "reduce_scatter" || op == "scatter" || op == "all_to_all";
+  const bool sends_whole = op_ == "reduce_scatter" || op_ == "scatter" || op_ == "all_to_all";
+  const bool receives_whole = op_ == "all_gather" || op_ == "gather" || op_ == "all_to_all";
   send_ = Tensor::empty({sends_whole ? part_ * n : part_}, dtype, where);
-  if (one_buffer(op)) return;
-  const bool receives_whole = op == "all_gather" || op == "gather" || op == "all_to_all";
+  if (one_buffer(op_)) return;
   receive_ = Tensor::empty({receives_whole ? part_ * n : part_}, dtype, where);
+  if (!op.ends_with(kInPlace)) return;
+  const Tensor& all = sends_whole ? send_ : receive_;
+  (sends_whole ? receive_ : send_) = all.flat(comm.rank() * part_, (comm.rank() + 1) * part_);
 }
 
 double Collective::sent(int rank, int64_t index, int round) const {
@@ -133,18 +143,18 @@ void Collective::fill(int round) {
   zeros_ = false;
   with_type(send_.dtype(), [&](auto zero) {
     using T = decltype(zero);
+    if (receive_)
+      on_host(receive_, [](Tensor& t) { std::ranges::fill(t.mutable_values<T>(), T{251}); });
     on_host(send_, [&](Tensor& t) {
       write<T>(
           t, 0, t.numel(), [&](int64_t i) { return sent(comm_.rank(), i, round); }, period_);
     });
-    if (receive_)
-      on_host(receive_, [](Tensor& t) { std::ranges::fill(t.mutable_values<T>(), T{251}); });
   });
 }
 
 void Collective::fill_for_timing(int round) {
   fill(round);
-  if (op_ != "all_reduce") return;
+  if (op_ != "all_reduce" && name_ != "reduce_scatter_in_place") return;
   send_.zero();
   zeros_ = true;
 }
@@ -206,7 +216,7 @@ void Collective::check(int round) {
     const double* const told = all.data<double>() + 4 * r;
     if (told[0] == 0) continue;
     throw WrongData(
-        fmt::format("wrong data: {} over {}: rank {} of {}, element {}: {} instead of {}", op_,
+        fmt::format("wrong data: {} over {}: rank {} of {}, element {}: {} instead of {}", name_,
                     comm_.backend(), r, comm_.size(), told[1], told[3], told[2]));
   }
 }

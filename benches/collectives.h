@@ -17,15 +17,19 @@
 namespace howmany::benches {
 
 // One line per operation: X(name, "what one call does").
-#define HM_COLLECTIVES(X)                                   \
-  X(all_reduce, "every rank gets the sum")                  \
-  X(all_gather, "every rank gets every part")               \
-  X(reduce_scatter, "every rank gets its part of the sum")  \
-  X(broadcast, "every rank gets rank 0's buffer")           \
-  X(gather, "rank 0 gets every part")                       \
-  X(scatter, "every rank gets its part of rank 0's buffer") \
-  X(all_to_all, "every rank gets one part from every rank") \
-  X(send_recv, "half a round trip between the first rank and the last one")
+#define HM_COLLECTIVES(X)                                                         \
+  X(all_reduce, "every rank gets the sum")                                        \
+  X(all_gather, "every rank gets every part")                                     \
+  X(reduce_scatter, "every rank gets its part of the sum")                        \
+  X(broadcast, "every rank gets rank 0's buffer")                                 \
+  X(gather, "rank 0 gets every part")                                             \
+  X(scatter, "every rank gets its part of rank 0's buffer")                       \
+  X(all_to_all, "every rank gets one part from every rank")                       \
+  X(send_recv, "half a round trip between the first rank and the last one")       \
+  X(all_gather_in_place, "as all_gather, from within the buffer that is filled")  \
+  X(reduce_scatter_in_place, "as reduce_scatter, into the buffer that is summed") \
+  X(gather_in_place, "as gather, from within the buffer that is filled")          \
+  X(scatter_in_place, "as scatter, into the buffer that is shared out")
 
 std::vector<std::string_view> collective_names();
 
@@ -53,7 +57,7 @@ class Collective {
 
   // The pattern of `round` in what is sent, and values that are never right in what is received.
   void fill(int round);
-  // Values that any number of calls leaves as they are: zeros for all_reduce, else fill(round).
+  // Values that any number of calls leaves as they are: zeros for sums in place, else fill(round).
   void fill_for_timing(int round);
   void run();
   // Of this rank, after fill(round) and one run(), or fill_for_timing(round) and any number.
@@ -73,12 +77,12 @@ class Collective {
   double summed(int64_t index, int round) const;
   bool receives() const;
 
-  std::string op_;
+  const std::string name_, op_;  // as asked for; without "_in_place"
   Comm& comm_;
   int64_t part_;    // elements of one rank's part
   int64_t period_;  // of the pattern
   bool zeros_ = false;
-  Tensor send_, receive_;  // receive_ is empty when the call works in place
+  Tensor send_, receive_;  // one is within the other, or receive_ empty, when it works in place
 };
 
 }  // namespace howmany::benches

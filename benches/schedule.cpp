@@ -19,7 +19,9 @@ double weight(const BackendCase& c) {
   return 1 + std::min(static_cast<double>(c.bytes), 64e6) / 4e6;
 }
 
-std::string key(const BackendCase& c) { return c.op + c.work.backend; }
+std::string key(const BackendCase& c) {
+  return fmt::format("{} {} {} {}", c.op, c.work.backend, name_of(c.dtype), c.work.count());
+}
 
 CaseCost scaled(const Costs::value_type& seen, int64_t bytes) {
   const double ratio = static_cast<double>(std::max(bytes, kSmall)) /

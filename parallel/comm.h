@@ -5,8 +5,9 @@
 // on GPUs with the others. Every call has a timeout; after a failure the Comm is poisoned and every
 // later call throws the first error. One thread per rank issues calls; asynchronous ones run on the
 // Comm's own thread, in order, which also watches those that are in flight on a GPU. send and
-// receive tensors of one call must not overlap. Calls that are not asynchronous return when they
-// are over.
+// receive tensors of one call must not overlap, but where one holds a part per rank the other may
+// be the caller's own part of it: "in place", as in NCCL. Calls that are not asynchronous return
+// when they are over.
 //
 //   comm.all_reduce(grad);                              // sum, in place
 //   Work work = comm.all_reduce_async(bucket);          // bucket is not ours until...

@@ -64,6 +64,10 @@ bool is_home(const CommEngine& engine, const Tensor& t) {
   return is_gpu(home) ? t.device() == home : !is_gpu(t.device());
 }
 
+bool is_own_part(const Tensor& part, const Tensor& whole, int rank) {
+  return part.raw() == static_cast<const char*>(whole.raw()) + rank * part.bytes();
+}
+
 Guest::Guest(const CommEngine& engine, Tensor tensor) : t(std::move(tensor)) {
   if (t && is_gpu(t.device()) && !is_gpu(engine.home())) mark = gpu::mark(t.device().index);
 }

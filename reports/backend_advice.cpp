@@ -18,6 +18,10 @@ namespace {
 
 constexpr double kBucket = 25 << 20;  // what ddp sends at once, unless told
 constexpr double kSlow = 1.25;        // a rank, over the others: more than neighbours differ
+constexpr double kAllHidden = 1.1;    // of the shorter: more cannot be but by noise
+constexpr int kLeastFitted = 3;       // points: a line goes through any two
+constexpr double kNoFit = 1;          // of a time: who is off by more at other sizes tells nothing
+constexpr double kOutOfCaches = 16 << 20, kStream = 1 << 20;  // bytes; as the ceilings are
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 Contest& contest_of(std::vector<Contest>& contests, const Measurement& m) {
@@ -33,8 +37,10 @@ Contest& contest_of(std::vector<Contest>& contests, const Measurement& m) {
 std::string both_at_once(const Measurement& m) {
   const double comm = value_of(m, "comm_alone_s"), gemm = value_of(m, "gemm_alone_s");
   const double hidden = value_of(m, "hidden_fraction");  // of the shorter
+  if (hidden > kAllHidden) return "times varied too much to tell what running both at once saves";
   if (hidden >= 0)
-    return fmt::format("running both at once hides {:.0f} % of the shorter", 100 * hidden);
+    return fmt::format("running both at once hides {:.0f} % of the shorter",
+                       100 * std::min(1.0, hidden));
   return fmt::format("both at once take {:.0f} % longer than one after the other",
                      -100 * hidden * std::min(comm, gemm) / (comm + gemm));
 }
@@ -58,8 +64,11 @@ std::vector<Contest> contests_of(const std::vector<Measurement>& measurements) {
     if (is_timed(m) && m.parameters.contains("bytes"))
       add_point(curve_of(contest_of(contests, m), backend_of(m)), point_of(m));
   for (Contest& contest : contests) {
-    for (const NamedCurve& named : contest.curves)
-      contest.fits[named.backend] = fit_alpha_beta(named.curve);
+    for (const NamedCurve& named : contest.curves) {
+      const AlphaBeta fit = fit_alpha_beta(named.curve);
+      const bool tells = fit.fitted >= kLeastFitted && fit.held_back_error.value_or(0) < kNoFit;
+      if (tells) contest.fits[named.backend] = fit;
+    }
     contest.best = best_ranges(contest.curves);
   }
   return contests;
@@ -92,8 +101,8 @@ Ceilings ceilings_of(const std::vector<Measurement>& measurements) {
   for (const Measurement& m : measurements) {
     if (m.suite != "transfer" || has_failed(m)) continue;
     const double rate = value_of(m, "bytes_per_s"), bytes = number_of(m, "bytes");
-    if (m.name == "loopback_tcp" && bytes >= 1 << 20) found.loopback_tcp = rate;
-    if (m.name != "copy" || bytes < 16 << 20) continue;
+    if (m.name == "loopback_tcp" && bytes >= kStream) found.loopback_tcp = rate;
+    if (m.name != "copy" || bytes < kOutOfCaches) continue;
     const double threads = number_of(m, "threads");
     if (threads == 1) found.copy_one_thread = rate;
     if (threads >= most) found.copy_all_threads = rate, most = threads;
@@ -112,6 +121,7 @@ std::vector<RoadVerdict> verdicts_of(const std::vector<Measurement>& measurement
     RoadVerdict verdict{
         backend_of(m),         op_of(m), tcp ? "loopback TCP" : "memory copy, all threads",
         number_of(m, "bytes"), rate,     tcp ? ceilings.loopback_tcp : ceilings.copy_all_threads};
+    if (verdict.bytes < (tcp ? kStream : kOutOfCaches)) continue;  // caches move more
     if (std::isfinite(verdict.ceiling) && verdict.bytes >= largest[verdict.backend].bytes)
       largest[verdict.backend] = verdict;
   }
@@ -180,7 +190,7 @@ class Writer {
       advice_.notes.push_back(fmt::format("{} of {} over nccl: {} is {} for {} ({}; {}).", r.op,
                                           format_bytes(r.bytes), format_rate(r.bytes_per_s),
                                           r.verdict, r.system, format_rate(r.reference), r.source));
-    add_slow_rank(measurements);
+    add_slow_ranks(measurements);
     add_overlap(measurements);
     add_problems(measurements);
   }
@@ -254,22 +264,43 @@ class Writer {
           "At some sizes the intervals of two backends overlap: there either will do.");
   }
 
-  // Only one whom every backend and every round names.
-  void add_slow_rank(const std::vector<Measurement>& measurements) {
+  struct SlowRank {
+    double rank, of_others;
+  };
+  // Only one whom every such measurement and every round of it names.
+  static std::optional<SlowRank> slow_rank(const std::vector<const Measurement*>& paces) {
     std::set<double> ranks;
     double least = std::numeric_limits<double>::infinity();
-    for (const Measurement& m : measurements) {
-      const auto slowest = m.metrics.find("slowest_rank");
-      if (op_of(m) != "pace" || has_failed(m) || slowest == m.metrics.end()) continue;
+    for (const Measurement* m : paces) {
+      const auto slowest = m->metrics.find("slowest_rank");
+      if (has_failed(*m) || slowest == m->metrics.end()) continue;
       const Metric& rank = slowest->second;
       ranks.insert({rank.value, rank.low.value_or(rank.value), rank.high.value_or(rank.value)});
-      least = std::min(least, value_of(m, "of_others"));
+      least = std::min(least, value_of(*m, "of_others"));
     }
-    if (ranks.size() != 1 || !(least > kSlow)) return;
-    advice_.notes.push_back(
-        fmt::format("Rank {} is slow: the same work takes it {:.2f}x as long as the others, which "
-                    "wait for it in every collective.",
-                    *ranks.begin(), least));
+    if (ranks.size() != 1 || !(least > kSlow)) return {};
+    return SlowRank{*ranks.begin(), least};
+  }
+
+  void add_slow_ranks(const std::vector<Measurement>& measurements) {
+    std::vector<const Measurement*> paces;
+    std::map<std::string, std::vector<const Measurement*>> links;  // each backend has its own
+    for (const Measurement& m : measurements) {
+      if (op_of(m) == "pace") paces.push_back(&m);
+      if (op_of(m) == "links") links[backend_of(m)].push_back(&m);
+    }
+    if (const auto slow = slow_rank(paces))
+      advice_.notes.push_back(
+          fmt::format("Rank {} is slow: the same work takes it {:.2f}x as long as the others, "
+                      "which wait for it "
+                      "in every collective.",
+                      slow->rank, slow->of_others));
+    for (const auto& [backend, all] : links)
+      if (const auto slow = slow_rank(all))
+        advice_.notes.push_back(fmt::format(
+            "Rank {} has slow links over {}: a message takes {:.2f}x as long to it as between the "
+            "others, which wait for it in every collective.",
+            slow->rank, backend, slow->of_others));
   }
 
   void add_overlap(const std::vector<Measurement>& measurements) {

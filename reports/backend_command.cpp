@@ -17,6 +17,7 @@
 #include "reports/json.h"
 #include "reports/list_option.h"
 #include "reports/machine.h"
+#include "reports/number_check.h"
 #include "reports/suggest.h"
 #include "reports/table.h"
 
@@ -29,11 +30,11 @@ constexpr double kReserve =
 constexpr double kBeyondBudget = 120;
 
 struct BackendArguments {
-  std::vector<std::string> backends, ops, devices, models;
-  std::string min_bytes = "4", max_bytes = "64M", dtype = "f32";
+  std::vector<std::string> backends, ops, devices, models, dtypes = {"f32"}, counts;
+  std::string min_bytes = "4", max_bytes = "64M";
   std::optional<int> size_factor, cores_per_device, rounds;
   double time_budget = 60;
-  bool oversubscribe = false;
+  bool oversubscribe = false, in_place = false;
   OutputArguments output;
 };
 
@@ -82,7 +83,8 @@ std::vector<std::string> bench_arguments(const BackendArguments& a, const std::s
   add("--backend", backend);
   add("--devices", devices);
   add("--ops", fmt::format("{}", fmt::join(a.ops, ",")));
-  add("--dtype", a.dtype);
+  add("--dtype", fmt::format("{}", fmt::join(a.dtypes, ",")));
+  add("--device-count", fmt::format("{}", fmt::join(a.counts, ",")));
   add("--min-bytes", std::to_string(parse_bytes("--min-bytes", a.min_bytes)));
   add("--max-bytes", std::to_string(parse_bytes("--max-bytes", a.max_bytes)));
   add("--size-factor", a.size_factor ? std::to_string(*a.size_factor) : "");
@@ -92,6 +94,7 @@ std::vector<std::string> bench_arguments(const BackendArguments& a, const std::s
   // Over rounds the interval comes from them, and calls of the longest cases are better spread.
   if (rounds > 1) add("--least-calls", "3");
   if (a.oversubscribe) argv.emplace_back("--oversubscribe");
+  if (a.in_place) argv.emplace_back("--in-place");
   return argv;
 }
 
@@ -197,9 +200,17 @@ class BackendMeasuring {
 
 nlohmann::json request_of(const BackendArguments& a, const std::string& devices,
                           const std::vector<std::string>& backends) {
-  return {{"devices", devices}, {"backend", backends},          {"ops", a.ops},
-          {"dtype", a.dtype},   {"min-bytes", a.min_bytes},     {"max-bytes", a.max_bytes},
-          {"model", a.models},  {"time-budget", a.time_budget}, {"oversubscribe", a.oversubscribe}};
+  return {{"devices", devices},
+          {"backend", backends},
+          {"ops", a.ops},
+          {"dtype", a.dtypes},
+          {"device-count", a.counts},
+          {"in-place", a.in_place},
+          {"min-bytes", a.min_bytes},
+          {"max-bytes", a.max_bytes},
+          {"model", a.models},
+          {"time-budget", a.time_budget},
+          {"oversubscribe", a.oversubscribe}};
 }
 
 int conclude(const BackendArguments& a, const std::string& folder, const nlohmann::json& request,
@@ -327,18 +338,22 @@ void add_backend_command(CLI::App& app, int& code) {
   add_list(
       *sub, "--devices", a->devices,
       "One for each rank [the GPUs where there are several, else up to four slices of the cores]");
+  add_list(*sub, "--device-count", a->counts,
+           "Also between the first n of them: 2,4 [all of them]");
   add_list(*sub, "--ops", a->ops, "all_reduce,broadcast,... [all]");
+  sub->add_flag("--in-place", a->in_place,
+                "Also all_gather, reduce_scatter, gather and scatter within one buffer");
   sub->add_option("--min-bytes", a->min_bytes, "Smallest message, 1024 or 1K [4]");
   sub->add_option("--max-bytes", a->max_bytes, "Largest, as far as memory and time allow [64M]");
   sub->add_option("--size-factor", a->size_factor, "From one size to the next [4]");
-  sub->add_option("--dtype", a->dtype, "f32, f64, i32, i64, u8 or bf16 [f32]");
+  add_list(*sub, "--dtype", a->dtypes, "f32,f64,i32,i64,u8,bf16: one or several [f32]");
   sub->add_option("--model", a->models, "Also its gradient buckets, which then decide")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   sub->add_option("--cores-per-device", a->cores_per_device, "Cores of a cpu device")
       ->check(CLI::Range(1, 4096));
   sub->add_option("--time-budget", a->time_budget, "Seconds for the whole measurement [60]")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   sub->add_option("--rounds", a->rounds,
                   "Fresh starts that each cell is measured in [3 to 5, or 1]")
       ->check(CLI::Range(1, 1000));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 
@@ -20,7 +21,9 @@ std::string format_bytes(double bytes) {
 }
 
 std::string format_rate(double bytes_per_s) {
-  return std::isfinite(bytes_per_s) ? format_count(bytes_per_s) + "B/s" : "-";
+  if (!std::isfinite(bytes_per_s)) return "-";
+  const std::string count = format_count(bytes_per_s);  // with a prefix but below 1000
+  return count + (std::isdigit(static_cast<unsigned char>(count.back())) ? " B/s" : "B/s");
 }
 
 std::string format_times(double factor) {

@@ -31,7 +31,8 @@ std::vector<Reference> collect() {
   add(kA100, "A100", 8, "all_reduce", 128 * kMiB, 177, kMlEngineering);
   add(kA100, "A100", 8, "all_reduce", kGiB, 229, kMlEngineering);
   add(kA100, "A100", 8, "all_reduce", 16 * kGiB, 235, kMlEngineering);
-  add("8x H100 SXM, ring", "H100", 8, "all_reduce", 2 * kGiB, 367, "NVIDIA/nccl#1455, #1442");
+  constexpr const char* kH100 = "H100 80GB HBM3";  // SXM: others have no NVSwitch
+  add("8x H100 SXM, ring", kH100, 8, "all_reduce", 2 * kGiB, 367, "NVIDIA/nccl#1455, #1442");
   constexpr const char* kH200 = "8x H200, NVLS";
   add(kH200, "H200", 8, "all_reduce", 32 * kKiB, 1.44, kMlEngineering);
   add(kH200, "H200", 8, "all_reduce", kMiB, 39.9, kMlEngineering);
@@ -48,6 +49,8 @@ std::vector<Reference> collect() {
   add("A100, PCIe 4 x16", "A100", 1, kToHost, kLargeCopy, 26.0, kSuperbench);
   add("H200, PCIe 5 x16", "H200", 1, kToDevice, kLargeCopy, 55.43, kMlEngineering);
   add("H200, PCIe 5 x16", "H200", 1, kToHost, kLargeCopy, 55.06, kMlEngineering);
+  add("two H100 SXM, NVLink 4", kH100, 2, kBetween, kLargeCopy, 380, "NVIDIA/nccl#1264");
+  all.back().read = "2026-11";
   add("two H200, NVLink 4", "H200", 2, kBetween, kLargeCopy, 396.4, kMlEngineering);
   return all;
 }

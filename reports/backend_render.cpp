@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <limits>
+#include <map>
 #include <set>
 
+#include "reports/backend_cell.h"
 #include "reports/backend_command.h"
 #include "reports/backend_format.h"
 #include "reports/format.h"
@@ -45,6 +46,7 @@ std::set<double> sizes_of(const std::vector<Measurement>& measurements, const Co
   std::set<double> sizes;
   for (const Measurement& m : measurements)
     if (m.suite == "backend" && m.name.starts_with(contest.op + "/") &&
+        parameter_of(m, "dtype") == contest.dtype &&
         parameter_of(m, "devices") == std::to_string(contest.devices))
       sizes.insert(std::strtod(parameter_of(m, "bytes").c_str(), nullptr));
   return sizes;
@@ -63,14 +65,13 @@ std::string table_of(const std::vector<Measurement>& measurements, const Contest
   Table table(columns);
   for (const double bytes : sizes_of(measurements, contest)) {
     std::vector<std::string> row = {format_bytes(bytes)};
-    std::pair<double, std::string> best = {std::numeric_limits<double>::infinity(), "-"};
+    std::map<double, std::string> timed;
     for (const NamedCurve& named : contest.curves) {
       const Measurement* m = cell_of(measurements, contest, named.backend, bytes);
       for (const std::string& cell : cells(m)) row.push_back(cell);
-      if (m && value_of(*m, "median_s") < best.first)
-        best = {value_of(*m, "median_s"), named.backend};
+      if (m && is_timed(*m)) timed.try_emplace(value_of(*m, "median_s"), named.backend);
     }
-    if (many) row.push_back(best.second);
+    if (many) row.push_back(timed.size() > 1 ? timed.begin()->second : "-");  // of one no contest
     table.add(row);
   }
   return table.text(color);

@@ -28,7 +28,7 @@ enum Operation : uint64_t {
 constexpr int kAll = -1, kNone = -2;
 
 void copy(char* to, const char* from, int64_t bytes) {
-  copy_host(to, from, static_cast<size_t>(bytes));
+  if (to != from) copy_host(to, from, static_cast<size_t>(bytes));
 }
 
 class Local : public CommEngine {

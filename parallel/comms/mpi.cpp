@@ -47,14 +47,15 @@ class Mpi : public CommEngine {
       return mpi_all_gather(*group_, send, receive, timeout());
     collective({&send, &receive}, [&](MPI_Request* request) {
       const Part part(send.dtype(), send.numel());
-      return MPI_Iallgather(send.raw(), part.count, part.type, receive.mutable_raw(), part.count,
-                            part.type, comm(), request);
+      return MPI_Iallgather(sent(send, receive), part.count, part.type, receive.mutable_raw(),
+                            part.count, part.type, comm(), request);
     });
   }
 
   void reduce_scatter(const Tensor& send, Tensor& receive, ReduceOp op) override {
     if (receive.numel() > kMostElements || send.dtype() == Dtype::bf16)
       return reduce_scatter_ourselves(send, receive, op);
+    if (is_own_part(receive, send, rank())) return reduce_scatter_in_place(send, receive, op);
     collective({&send, &receive}, [&](MPI_Request* request) {
       return MPI_Ireduce_scatter_block(send.raw(), receive.mutable_raw(),
                                        static_cast<int>(receive.numel()), type_of(send.dtype()),
@@ -65,17 +66,21 @@ class Mpi : public CommEngine {
   void gather(const Tensor& send, Tensor& receive, int root) override {
     collective({&send, &receive}, [&](MPI_Request* request) {
       const Part part(send.dtype(), send.numel());
-      return MPI_Igather(send.raw(), part.count, part.type,
-                         rank() == root ? receive.mutable_raw() : nullptr, part.count, part.type,
-                         root, comm(), request);
+      if (rank() != root)
+        return MPI_Igather(send.raw(), part.count, part.type, nullptr, 0, part.type, root, comm(),
+                           request);
+      return MPI_Igather(sent(send, receive), part.count, part.type, receive.mutable_raw(),
+                         part.count, part.type, root, comm(), request);
     });
   }
 
   void scatter(const Tensor& send, Tensor& receive, int root) override {
     collective({&send, &receive}, [&](MPI_Request* request) {
       const Part part(receive.dtype(), receive.numel());
+      const bool stays = rank() == root && is_own_part(receive, send, root);
       return MPI_Iscatter(rank() == root ? send.raw() : nullptr, part.count, part.type,
-                          receive.mutable_raw(), part.count, part.type, root, comm(), request);
+                          stays ? MPI_IN_PLACE : receive.mutable_raw(), part.count, part.type, root,
+                          comm(), request);
     });
   }
 
@@ -132,6 +137,10 @@ class Mpi : public CommEngine {
  private:
   MPI_Comm comm() const { return group_->comm(); }
 
+  const void* sent(const Tensor& send, const Tensor& receive) const {
+    return is_own_part(send, receive, rank()) ? MPI_IN_PLACE : send.raw();
+  }
+
   template <typename Call>
   void collective(MpiGroup::Buffers buffers, const Call& start) {
     group_->collective(buffers, timeout(), std::cref(start));  // by reference: nothing to allocate
@@ -152,6 +161,13 @@ class Mpi : public CommEngine {
     combine(sum, parts, parts + bytes, static_cast<size_t>(each));
     for (int r = 2; r < size(); ++r)
       combine(sum, sum, parts + r * bytes, static_cast<size_t>(each));
+  }
+
+  // What MPI calls so leaves every rank's sum at the beginning of the whole.
+  void reduce_scatter_in_place(const Tensor& send, Tensor& receive, ReduceOp op) {
+    Tensor sum = Tensor::empty(receive.shape(), receive.dtype());
+    reduce_scatter(send, sum, op);
+    receive.copy_from(sum);
   }
 
   // No MPI call takes so many, or knows bf16: the parts are exchanged and added up in rank order.

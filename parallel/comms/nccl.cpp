@@ -167,16 +167,20 @@ class Nccl : public CommEngine {
   void gather(const Tensor& send, Tensor& receive, int root) override {
     run({send, receive}, [&] {
       return in_group([&] {
-        send_to(root, send);
-        for (int r = 0; r < size() && rank() == root; ++r) receive_from(r, part(receive, r));
+        const bool stays = rank() == root && is_own_part(send, receive, root);
+        if (!stays) send_to(root, send);
+        for (int r = 0; r < size() && rank() == root; ++r)
+          if (r != root || !stays) receive_from(r, part(receive, r));
       });
     });
   }
   void scatter(const Tensor& send, Tensor& receive, int root) override {
     run({send, receive}, [&] {
       return in_group([&] {
-        receive_from(root, receive);
-        for (int r = 0; r < size() && rank() == root; ++r) send_to(r, part(send, r));
+        const bool stays = rank() == root && is_own_part(receive, send, root);
+        if (!stays) receive_from(root, receive);
+        for (int r = 0; r < size() && rank() == root; ++r)
+          if (r != root || !stays) send_to(r, part(send, r));
       });
     });
   }

@@ -23,7 +23,8 @@ TEST(Collectives, AreRightOverThreadsInEveryDtypeAndNumberOfRanks) {
     launch_threads(ranks, [&](Comm& comm) {
       for (const std::string_view name : collective_names()) {
         if (name == "send_recv" && ranks == 1) continue;
-        for (const Dtype dtype : {Dtype::f32, Dtype::f64, Dtype::i32, Dtype::i64, Dtype::u8})
+        for (const Dtype dtype :
+             {Dtype::f32, Dtype::f64, Dtype::i32, Dtype::i64, Dtype::u8, Dtype::bf16})
           for (const int64_t bytes : {4, 1000, 40'008}) {
             Collective op(name, dtype, bytes, comm);
             for (int round = 0; round < 2; ++round) {
@@ -92,6 +93,15 @@ TEST(CollectiveTiming, LeavesSamplesOfBothKindsOnRightData) {
     EXPECT_GT(overlap.gemm_beside, 0);
     EXPECT_GE(overlap.gemms, 1);
   });
+}
+
+TEST(CollectiveTiming, MeasuresTheLinksOfARingOfAnyLengthAndDistance) {
+  for (const auto& [ranks, apart] : {std::pair{3, 1}, {4, 1}, {5, 1}, {6, 2}})
+    launch_threads(ranks, [&, apart = apart](Comm& comm) {
+      const RankPaces paces = time_links(comm, apart, Device{});
+      EXPECT_GT(paces.seconds, 0);
+      EXPECT_GE(paces.of_others, 1);
+    });
 }
 
 TEST(CollectiveTiming, NamesTheRankThatIsSlowByItself) {
@@ -166,6 +176,45 @@ TEST(BackendCases, OfALauncherAreOverWhatItsProcessesCanUse) {
   }
 }
 
+TEST(BackendCases, AreOfEveryDtypeAndInPlaceWhereThatIsAskedFor) {
+  BackendFlags flags = flags_for({"local"});
+  flags.dtypes = {"f32", "bf16"};
+  flags.min_bytes = flags.max_bytes = 4096;
+  const auto names = [&] {
+    std::set<std::string> all;
+    for (const BackendCase& c : backend_cases(flags, {})) all.insert(c.name);
+    return all;
+  };
+  const auto of = [](const std::string& op) {
+    return "backend/" + op + "/local/dtype:bf16/devices:2/bytes:4096";
+  };
+  EXPECT_TRUE(names().contains(of("all_gather")));
+  EXPECT_FALSE(names().contains(of("all_gather_in_place")));
+  flags.in_place = true;
+  for (const std::string op : {"all_gather", "reduce_scatter", "gather", "scatter"})
+    EXPECT_TRUE(names().contains(of(op + "_in_place"))) << op;
+  flags.ops = {"scatter"};
+  EXPECT_TRUE(names().contains(of("scatter_in_place")));
+  EXPECT_FALSE(names().contains(of("gather_in_place")));
+}
+
+TEST(BackendCases, LookAtTheLinksOfThreeOrMoreBetweenHostsWhereThereAreSeveral) {
+  if (std::ranges::count(comm_names(), "gloo") == 0) GTEST_SKIP() << "built without Gloo";
+  const auto apart = [](int world, int on_each_host) {
+    const Place place{.world = world,
+                      .rendezvous = "tcp:127.0.0.1:1",
+                      .launcher = "torchrun",
+                      .local_world = on_each_host};
+    std::vector<int> found;
+    for (const BackendCase& c : backend_cases(flags_for({"gloo"}), place))
+      if (c.op == "links") found.push_back(c.apart());
+    return found;
+  };
+  EXPECT_EQ(apart(3, 3), (std::vector{1}));
+  EXPECT_EQ(apart(6, 2), (std::vector{2}));
+  EXPECT_EQ(apart(4, 2), std::vector<int>{}) << "of two hosts neither is the slow one";
+}
+
 TEST(BackendCases, RefuseWhatIsUnknown) {
   EXPECT_THROW(backend_cases(flags_for({"gluu"}), {}), std::invalid_argument);
   BackendFlags pace = flags_for({"local"});
@@ -175,7 +224,7 @@ TEST(BackendCases, RefuseWhatIsUnknown) {
   flags.ops = {"all_reduse"};
   EXPECT_THROW(backend_cases(flags, {}), std::invalid_argument);
   flags = flags_for({"local"});
-  flags.dtype = "f16";
+  flags.dtypes = {"f32", "f16"};
   EXPECT_THROW(backend_cases(flags, {}), std::invalid_argument);
 }
 

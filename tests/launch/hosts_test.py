@@ -1,7 +1,7 @@
 # labels: netns process kill
 # timeout: 300
-"""Ranks on two hosts (network namespaces with a shaped link between them), over gloo and mpi, and
-what happens when the link is cut."""
+"""Ranks on hosts (network namespaces with shaped links between them), over gloo and mpi, and what
+happens when a link is slow or cut."""
 
 import os
 import shutil
@@ -22,11 +22,10 @@ TRAIN = [*ONE[:-1], "ddp"]
 PATIENCE = 60
 
 
-class TwoHosts(programs.TestCase):
-    def setUp(self):
-        super().setUp()
+class OnHosts(programs.TestCase):
+    def use_hosts(self, *rates):
         try:
-            self.hosts = hosts.Hosts(rate="1gbit")
+            self.hosts = hosts.Hosts(rate=list(rates), count=len(rates))
         except hosts.NotPermitted as problem:
             self.skipTest(f"no network namespaces here: {problem}")
         self.addCleanup(self.hosts.remove)
@@ -37,6 +36,12 @@ class TwoHosts(programs.TestCase):
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         return process
+
+
+class TwoHosts(OnHosts):
+    def setUp(self):
+        super().setUp()
+        self.use_hosts("1gbit", "1gbit")
 
     def start_gloo(self, epochs):
         return [self.start(command) for command in
@@ -115,6 +120,18 @@ class TwoHosts(programs.TestCase):
         err = ranks[0].communicate(timeout=PATIENCE)[1]
         self.assertEqual(ranks[0].returncode, 3, err)
         self.assertIn(f"peer 1 on {self.hosts.names[1]} failed", err)
+
+
+class ThreeHosts(OnHosts):
+    @unittest.skipUnless("gloo" in COMMS, "gloo cannot be used here")
+    def test_the_rank_behind_a_slow_link_is_named(self):
+        self.use_hosts("1gbit", "50mbit", "1gbit")
+        ranks = [self.start(command) for command in self.hosts.gloo_commands(
+            programs.BIN / "howmany", "backend", "--backend", "gloo", "--ops", "all_reduce", "--min-bytes", 64,
+            "--max-bytes", 64, "--time-budget", 12, "--quiet", "--out", self.folder / "out")]
+        told = [rank.communicate(timeout=PATIENCE) for rank in ranks]
+        self.assertEqual([rank.returncode for rank in ranks], [0, 0, 0], told)
+        self.assertRegex(" ".join(told[0][0].split()), "Rank 1 has slow links over gloo: a message takes [0-9.]+x as long")
 
 
 programs.main()

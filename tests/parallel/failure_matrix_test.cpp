@@ -205,9 +205,11 @@ bool is_mapped(const std::string& file) {
 }
 
 bool eventually(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + 10s;
-  while (!condition() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(5ms);
-  return condition();
+  for (const auto end = std::chrono::steady_clock::now() + 10s;;) {
+    if (condition()) return true;  // at one moment: at the next another program may begin
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(5ms);
+  }
 }
 
 class EveryRow : public ::testing::TestWithParam<Loss> {
@@ -222,7 +224,8 @@ class EveryRow : public ::testing::TestWithParam<Loss> {
     return GetParam().over_processes ? outcomes_of_processes() : outcomes_of_threads();
   }
   void expect_nothing_left() const {
-    EXPECT_TRUE(eventually([this] { return segments_left().empty(); })) << segments_left().front();
+    EXPECT_TRUE(eventually([this] { return segments_left().empty(); }))
+        << fmt::format("{}", fmt::join(segments_left(), " "));
     EXPECT_TRUE(std::filesystem::is_empty(temporary_.path())) << "files were left behind";
     EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child was left behind";
     EXPECT_EQ(entries("/proc/self/fd"), files_) << "sockets or files are still open";

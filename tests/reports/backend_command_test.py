@@ -99,6 +99,15 @@ class Backend(Suites):
         self.assertEqual(first, other, "or they would not have each other")
         self.assertIn("--ceilings", ceilings)
 
+    def test_dtypes_numbers_of_ranks_and_buffers_are_axes(self):
+        self.assertEqual(self.launched("--dtype", "f32,bf16", "--device-count", "2,1", "--in-place").code, 0)
+        bench = json.loads((self.folder / "arguments").read_text().splitlines()[0])
+        for flag, value in (("--dtype", "f32,bf16"), ("--device-count", "2,1")):
+            self.assertEqual(bench[bench.index(flag) + 1], value)
+        self.assertIn("--in-place", bench)
+        request = self.summary()["context"]["howmany_request"]
+        self.assertEqual((request["dtype"], request["in-place"]), (["f32", "bf16"], True))
+
     def test_what_one_host_can_move_is_no_ceiling_of_several(self):
         done = self.launched(local_world=1)
         self.assertIn("mpirun started 2 ranks, 1 on a host, so what the machine can move was not measured.",

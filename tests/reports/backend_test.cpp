@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "reports/backend_cell.h"
 #include "reports/backend_command.h"
 #include "reports/backend_format.h"
 #include "reports/backend_reference.h"
@@ -19,6 +20,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -178,6 +180,24 @@ TEST(BackendAdvice, ComparesWithTheCeilingOfTheSameRoad) {
   EXPECT_EQ(advice.verdicts[0].backend, "gloo");
   EXPECT_NEAR(advice.verdicts[0].ratio(), 0.5, 0.01);   // 0.5 GB/s of 1
   EXPECT_NEAR(advice.verdicts[1].ratio(), 0.25, 0.01);  // 2 GB/s of 8
+  std::erase_if(all, [](const Measurement& m) {
+    return number_of(m, "bytes") == 64 * kMiB && m.suite == "backend";
+  });
+  EXPECT_EQ(advise_backend(all).verdicts.size(), 2u);
+  std::erase_if(all, [](const Measurement& m) { return number_of(m, "bytes") == 16 * kMiB; });
+  const std::vector<RoadVerdict> left = advise_backend(all).verdicts;
+  ASSERT_EQ(left.size(), 1u) << "caches move more than memory does";
+  EXPECT_EQ(left[0].backend, "gloo");
+}
+
+TEST(BackendAdvice, FitsNoLineWhereItWouldTellNothing) {
+  std::vector<Measurement> all = {cell("all_reduce", "gloo", 1024, 1e-3),
+                                  cell("all_reduce", "gloo", 4096, 0.1)};
+  EXPECT_TRUE(advise_backend(all).contests[0].fits.empty()) << "through two points";
+  all.push_back(cell("all_reduce", "gloo", 16384, 0.4));
+  EXPECT_EQ(advise_backend(all).contests[0].fits.size(), 1u);
+  all.push_back(cell("all_reduce", "gloo", 2008, 1e-5));
+  EXPECT_TRUE(advise_backend(all).contests[0].fits.empty()) << "far off at a size held back";
 }
 
 TEST(BackendAdvice, JudgesOnlyNcclOnAGpuThatTheTableKnows) {
@@ -207,10 +227,15 @@ TEST(BackendAdvice, SaysWhetherAnAllReduceHidesBesideMatrixProducts) {
               Contains(HasSubstr("hides 50 % of the shorter")));
   EXPECT_THAT(advise_backend({overlap(2e-3, 6e-3, 10e-3)}).notes,
               Contains(HasSubstr("both at once take 25 % longer than one after the other")));
+  EXPECT_THAT(advise_backend({overlap(2e-3, 6e-3, 5.9e-3)}).notes,
+              Contains(HasSubstr("hides 100 % of the shorter")));
+  EXPECT_THAT(advise_backend({overlap(2e-3, 6e-3, 5e-3)}).notes,
+              Contains(HasSubstr("times varied too much to tell")));
 }
 
-Measurement pace(const char* backend, const std::vector<double>& ranks, double of_others) {
-  Measurement m = cell("pace", backend, 0, 1e-3);
+Measurement pace(const char* backend, const std::vector<double>& ranks, double of_others,
+                 const char* op = "pace") {
+  Measurement m = cell(op, backend, 0, 1e-3);
   m.metrics["slowest_rank"] = metric_over_rounds(ranks, "");
   m.metrics["of_others"] = {of_others, "ratio", {}, {}, 3, "rounds"};
   return m;
@@ -227,6 +252,13 @@ TEST(BackendAdvice, NamesTheRankThatEveryRoundOverEveryBackendFoundSlow) {
   EXPECT_THAT(notes({pace("gloo", {3, 3, 3}, 1.9), pace("mpi", {1, 1, 1}, 1.9)}), Not(named));
 }
 
+TEST(BackendAdvice, NamesTheRankThatEveryRoundOfABackendFoundBehindSlowLinks) {
+  const auto notes = [](std::vector<Measurement> all) { return advise_backend(all).notes; };
+  EXPECT_THAT(notes({pace("gloo", {2, 2}, 4, "links"), pace("local", {0, 1}, 1.4, "links")}),
+              Contains(HasSubstr("Rank 2 has slow links over gloo: a message takes 4.00x")));
+  EXPECT_THAT(notes({pace("gloo", {2, 1}, 4, "links")}), Not(Contains(HasSubstr("slow links"))));
+}
+
 TEST(BackendAdvice, JsonHoldsNoNumberThatIsNone) {
   std::vector<Measurement> all = {cell("all_reduce", "local", 4, 1e-6)};
   all[0].metrics.erase("busbw_bytes_per_s");
@@ -234,6 +266,17 @@ TEST(BackendAdvice, JsonHoldsNoNumberThatIsNone) {
   EXPECT_THAT(json, HasSubstr("\"busbw_bytes_per_s\": null"));
   EXPECT_THAT(json, Not(HasSubstr("nan")));
   EXPECT_THAT(json, Not(HasSubstr("inf")));
+}
+
+TEST(BackendRender, NamesNoneTheFastestOfOneAndKeepsDtypesApart) {
+  std::vector<Measurement> all = two_backends();
+  all.push_back(cell("all_reduce", "gloo", 96, 1e-6));
+  all.push_back(cell("all_reduce", "gloo", 72, 1e-6));
+  all.back().parameters["dtype"] = "bf16";
+  const std::string text = render_backend(advise_backend(all), all, false);
+  EXPECT_THAT(text, ContainsRegex("96 B +[^\n]* - +- +- +-\n"));
+  EXPECT_THAT(text, ContainsRegex("64 B +[^\n]* gloo\n"));
+  EXPECT_EQ(text.find("72 B"), text.rfind("72 B"));
 }
 
 TEST(BackendRender, ShowsAUndefinedBusBandwidthAsSuch) {
@@ -394,12 +437,17 @@ TEST(References, SpeakOnlyOfTheirOwnHardware) {
   EXPECT_FALSE(judge("NVIDIA GH200 480GB", 1, "host_to_device", 512 * kMiB, 400e9));
   EXPECT_FALSE(judge("NVIDIA H2000", 1, "host_to_device", 512 * kMiB, 55e9));
   EXPECT_TRUE(judge("Tesla P100-PCIE-16GB", 1, "host_to_device", 512 * kMiB, 12e9));
+  EXPECT_FALSE(judge("NVIDIA H100 PCIe", 2, "device_to_device", 512 * kMiB, 50e9));
+  EXPECT_EQ(judge("NVIDIA H100 80GB HBM3", 2, "device_to_device", 512 * kMiB, 376e9)->words,
+            "normal");
   EXPECT_EQ(judge("NVIDIA H200", 8, "all_reduce", kMiB, 39e9)->words, "normal");
   EXPECT_EQ(judge("NVIDIA H200", 8, "all_reduce", kMiB, 20e9)->words, "low");
   for (const Reference& r : references()) EXPECT_FALSE(r.source.empty() || r.read.empty());
 }
 
 TEST(Bytes, AreReadAndWrittenInBinaryUnits) {
+  EXPECT_EQ(format_rate(524), "524 B/s");
+  EXPECT_EQ(format_rate(2.5e9), "2.50 GB/s");
   EXPECT_EQ(parse_bytes("--max-bytes", "25M"), 25 << 20);
   EXPECT_EQ(parse_bytes("--max-bytes", "16KiB"), 16384);
   EXPECT_EQ(format_bytes(16384), "16 KiB");

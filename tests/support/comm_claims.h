@@ -88,20 +88,56 @@ void check_collectives(Comm& comm, int64_t n, Device on = {}) {
   }
 }
 
+// Each part where it belongs in the whole, as NCCL has it.
+template <typename T>
+void check_in_place(Comm& comm, int64_t n, Device on = {}) {
+  const int world = comm.size(), rank = comm.rank();
+  const auto own = [&](const Tensor& whole) { return whole.flat(rank * n, (rank + 1) * n); };
+  const auto mine = [&](int64_t i) { return value(rank, i); };
+  const auto of_every_rank = [&](int64_t i) { return value(static_cast<int>(i / n), i % n); };
+
+  Tensor all = Tensor::zeros({world * n}, dtype_of<T>(), on);
+  own(all).copy_from(filled<T>(n, mine).to(on));
+  comm.all_gather(own(all), all);
+  expect_values<T>(all, of_every_rank);
+
+  const Tensor whole = filled<T>(world * n, mine).to(on);
+  comm.reduce_scatter(whole, own(whole), ReduceOp::max);
+  expect_values<T>(own(whole), [&](int64_t i) {
+    return reduced(ReduceOp::max, world, [&](int r) { return value(r, rank * n + i); });
+  });
+
+  for (int root = 0; root < world; ++root) {
+    Tensor gathered = Tensor::zeros({world * n}, dtype_of<T>(), on);
+    own(gathered).copy_from(filled<T>(n, mine).to(on));
+    comm.gather(own(gathered), gathered, root);
+    if (rank == root) expect_values<T>(gathered, of_every_rank);
+
+    const Tensor sent = filled<T>(world * n, mine).to(on);
+    comm.scatter(sent, own(sent), root);
+    expect_values<T>(own(sent), [&](int64_t i) { return value(root, rank * n + i); });
+  }
+}
+
 inline void check_every_dtype_and_size(Comm& comm) {
   for (const int64_t n : {0, 1, 5, 4099}) {
-#define X(name, type) check_collectives<type>(comm, n);
+#define X(name, type)               \
+  check_collectives<type>(comm, n); \
+  check_in_place<type>(comm, n);
     HM_DTYPES(X)
 #undef X
   }
   check_collectives<float>(comm, 300'007);
+  check_in_place<float>(comm, 300'007);
   comm.barrier();
 }
 
 // Everything that moves bytes, where they are on a device.
 inline void check_on(Comm& comm, Device device) {
   for (const int64_t n : {0, 1, 5, 4099}) {
-#define X(name, type) check_collectives<type>(comm, n, device);
+#define X(name, type)                       \
+  check_collectives<type>(comm, n, device); \
+  check_in_place<type>(comm, n, device);
     HM_DTYPES(X)
 #undef X
   }
@@ -211,8 +247,13 @@ inline void check_refusals(Comm& comm) {
   refused([&] { comm.broadcast(t, -1); });
   refused([&] { comm.all_gather(t, Tensor::zeros({2 * world + 1})); });
   refused([&] { comm.all_gather(t, Tensor::zeros({2 * world}, Dtype::f64)); });
-  refused([&] { comm.all_gather(whole.rows(0, 2), whole); });
   refused([&] { comm.reduce_scatter(t, whole.rows(0, world)); });
+  if (world > 1) {  // elsewhere than in place
+    const int other = (comm.rank() + 1) % world;
+    refused([&] { comm.all_gather(whole.rows(2 * other, 2 * other + 2), whole); });
+    refused([&] { comm.reduce_scatter(whole, whole.rows(2 * other, 2 * other + 2)); });
+    if (comm.rank() == 0) refused([&] { comm.all_gather(whole.rows(1, 3), whole); });
+  }
   refused([&] { comm.all_to_all(t, whole.rows(0, 1)); });
   refused([&] { comm.send(t, comm.rank()); });
   refused([&] { comm.receive(t, world); });

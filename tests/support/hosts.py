@@ -1,4 +1,4 @@
-"""Two hosts made of network namespaces, joined by a link that can be slowed and cut."""
+"""Hosts made of network namespaces, joined by links to a switch that can be slowed and cut."""
 
 import os
 import pathlib
@@ -12,28 +12,33 @@ class NotPermitted(Exception):
 
 
 class Hosts:
-    """Hosts 0 and 1 with the addresses 10.77.N.1 and .2; each has a name of its own."""
+    """Hosts 0, 1, ... with the addresses 10.77.N.1, .2, ...; each has a name of its own. `rate`: of the link of each
+    host, or of all."""
 
-    def __init__(self, rate=None):
+    def __init__(self, rate=None, count=2):
         tag = f"hm{os.getpid() % 100000}"
-        self.names = [f"{tag}a", f"{tag}b"]
-        self.links = [f"v{tag}a", f"v{tag}b"]
+        self.names = [f"{tag}{chr(ord('a') + i)}" for i in range(count)]
+        self.links = [f"v{name}" for name in self.names]
+        self.switch = f"{tag}switch"
         subnet = f"10.77.{os.getpid() % 250}"
-        self.addresses = [f"{subnet}.1", f"{subnet}.2"]
+        self.addresses = [f"{subnet}.{i + 1}" for i in range(count)]
+        rates = rate if isinstance(rate, list) else [rate] * count
         self.network = f"{subnet}.0/24"
         if shutil.which("ip") is None:
             raise NotPermitted("ip is not installed (iproute2)")
         try:
-            for name in self.names:
+            self._ip("netns", "add", self.switch)
+            self._ip("-n", self.switch, "link", "add", "bridge", "up", "type", "bridge")
+            for name, link, address, rate in zip(self.names, self.links, self.addresses, rates):
                 self._ip("netns", "add", name)
-            self._ip("link", "add", self.links[0], "netns", self.names[0], "type", "veth", "peer", "name",
-                     self.links[1], "netns", self.names[1])
-            for name, link, address in zip(self.names, self.links, self.addresses):
+                self._ip("link", "add", link, "netns", name, "type", "veth", "peer", "name", link, "netns",
+                         self.switch)
+                self._ip("-n", self.switch, "link", "set", link, "up", "master", "bridge")
                 self._ip("-n", name, "addr", "add", f"{address}/24", "dev", link)
                 self._ip("-n", name, "link", "set", link, "up")
                 self._ip("-n", name, "link", "set", "lo", "up")
-                if rate:
-                    subprocess.run(["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", link, "root",
+                for end in [name, self.switch] if rate else []:
+                    subprocess.run(["ip", "netns", "exec", end, "tc", "qdisc", "add", "dev", link, "root",
                                     "tbf", "rate", rate, "burst", "256kb", "latency", "50ms"],
                                    check=True, capture_output=True, text=True)
         except subprocess.CalledProcessError as problem:
@@ -41,7 +46,7 @@ class Hosts:
             raise NotPermitted(problem.stderr.strip()) from None
 
     def remove(self):
-        for name in self.names:
+        for name in [*self.names, self.switch]:
             subprocess.run(["ip", "netns", "del", name], capture_output=True)
 
     def cut(self):
@@ -58,9 +63,9 @@ class Hosts:
         with socket.socket() as s:
             s.bind(("", 0))
             port = s.getsockname()[1]
-        return [self.command(rank, "env", f"RANK={rank}", "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1",
+        return [self.command(rank, "env", f"RANK={rank}", f"WORLD_SIZE={len(self.names)}", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1",
                              f"MASTER_ADDR={self.addresses[0]}", f"MASTER_PORT={port}",
-                             f"HOWMANY_IFACE={self.links[rank]}", *command) for rank in (0, 1)]
+                             f"HOWMANY_IFACE={self.links[rank]}", *command) for rank in range(len(self.names))]
 
     def mpi_command(self, folder, *command):
         """mpirun on the first host, which starts its daemon on the second as it would by ssh. `folder` is for
