@@ -235,6 +235,35 @@ TEST_F(Halves, MadeInACaptureCountThereAloneAndOthersDoNot) {
   EXPECT_EQ(multiply(), 2);
 }
 
+TEST_F(Halves, ThatTheOptimizerWritesBetweenLaunchesAreNotMadeByAGraphToo) {
+  const PrecisionScope scope(Precision::bf16);
+  Tensor w = on_gpu({16, 24}), x = on_gpu({5, 16}), y = ops::matmul(x, w);
+  Param param{
+      .name = "w", .shape = w.shape(), .value = w, .grad = on_gpu(w.shape()), .has_grad = true};
+  Param* const params[] = {&param};
+  const auto optimizer = make_optimizer("adam", {.lr = 0.5});
+  optimizer->step(params);
+  gpu::Graph graph(0, [&] {
+    EXPECT_EQ(kernels(Precision::bf16, [&] { y.copy_from(ops::matmul(x, w)); }), 1);  // of x
+  });
+  const auto launched = [&] {
+    const int made = kernels(Precision::bf16, [&] { graph.launch(); });
+    EXPECT_TRUE(close(y, fresh_product(x, w), 0)) << seed;
+    return made;
+  };
+  const int least = launched();
+  for (int step = 0; step < 3; ++step) {
+    param.has_grad = true;
+    optimizer->step(params);
+    EXPECT_EQ(launched(), least);
+  }
+  ops::axpy(0.5, on_gpu({16, 24}), w);
+  EXPECT_EQ(launched(), least + 1) << "changed by another";
+  EXPECT_EQ(launched(), least + 1) << "nobody tells that it was not";
+  ops::matmul(x.rows(0, 3), w.flat(0, 16 * 12).view({16, 12}));  // rows that must be padded
+  launched();
+}
+
 // Of which no tensor knows.
 TEST_F(Halves, OfWhatAGraphWroteAreNeverRead) {
   const PrecisionScope scope(Precision::bf16);

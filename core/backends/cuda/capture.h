@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <vector>
@@ -30,6 +31,8 @@ struct Capture {
   cudaStream_t stream = nullptr;
   std::set<std::shared_ptr<const void>> touched = {};  // of the pool; the graph keeps it
   std::vector<Piece> pieces = {};
+  // What comes before each launch, once for each.
+  std::map<const void*, std::function<void()>> before = {};
 };
 
 inline thread_local Capture* current_capture = nullptr;
@@ -40,6 +43,7 @@ void refuse_in_capture(const char* what);
 // Graphs write past the versions of tensors: what was worked out of their values is good within one
 // epoch. A capture is one of its own, and outside of them each launch begins another.
 uint64_t epoch();
+uint64_t epoch_outside();  // of captures: of the last launch
 
 // Calls that other threads' captures would not mind, nor does ours: they are about no stream of it.
 class Relaxed {

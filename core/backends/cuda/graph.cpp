@@ -10,7 +10,7 @@ namespace howmany {
 namespace cuda {
 namespace {
 
-std::atomic<uint64_t> epochs = 1, epoch_outside = 1;  // how many began; which is on
+std::atomic<uint64_t> epochs = 1, of_launches = 1;  // how many began; which is on
 
 cudaError_t begin(Capture& now) {
   const cudaError_t error = cudaStreamBeginCapture(now.stream, cudaStreamCaptureModeThreadLocal);
@@ -61,9 +61,8 @@ class Capturing {
 
 }  // namespace
 
-uint64_t epoch() {
-  return current_capture != nullptr ? current_capture->epoch : epoch_outside.load();
-}
+uint64_t epoch() { return current_capture != nullptr ? current_capture->epoch : epoch_outside(); }
+uint64_t epoch_outside() { return of_launches; }
 
 void refuse_in_capture(const char* what) {
   if (current_capture != nullptr) throw Error(fmt::format("[gpu] a graph cannot keep {}", what));
@@ -87,6 +86,7 @@ struct Graph::Kept {
   const std::shared_ptr<cuda::GraphMemory> memory;
   std::set<std::shared_ptr<const void>> touched;
   std::vector<cuda::Piece> pieces;
+  std::map<const void*, std::function<void()>> before;
 };
 
 Graph::Graph(int index, const std::function<void()>& ask) {
@@ -97,15 +97,17 @@ Graph::Graph(int index, const std::function<void()>& ask) {
   cuda::end(capturing.now(), [] {});
   kept_->pieces = std::move(capturing.now().pieces);
   kept_->touched = std::move(capturing.now().touched);
+  kept_->before = std::move(capturing.now().before);
 }
 
 void Graph::launch() {
   cuda::refuse_in_capture("another graph");
+  for (const auto& [owner, call] : kept_->before) call();
   for (const cuda::Piece& piece : kept_->pieces) {
     {
       const cuda::OnDevice on(kept_->index);
       cuda::check(cudaGraphLaunch(piece.graph.get(), on.stream()), "graph");
-      cuda::epoch_outside = ++cuda::epochs;
+      cuda::of_launches = ++cuda::epochs;
     }
     piece.then();
   }

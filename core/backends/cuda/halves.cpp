@@ -35,14 +35,16 @@ struct Rows {
 };
 
 // Of a tensor, or of the first part of it that somebody asked for.
-class Kept {
+class Kept : public std::enable_shared_from_this<Kept> {
  public:
   Half half_of(const Matrix& m, const Tensor& whole, Rows rows, const OnDevice& on) {
     const Stamp now{whole.version(), epoch()};
     const std::lock_guard lock(mutex_);
-    const bool good = stamp_ == now && row_ == rows.row && elements_ >= whole.numel();
-    if (!good) make(whole, rows, on);
-    stamp_ = now;
+    if (!lent_to_capture(whole, rows)) {
+      const bool good = stamp_ == now && row_ == rows.row && elements_ >= whole.numel();
+      if (!good) make(whole, rows, on);
+      stamp_ = now;
+    }
     const Bf16* const halves = std::as_const(room_).data<Bf16>();
     return {room_, halves + rows.position(place_in(whole, m)), rows.row == 0 ? m.stride : rows.to,
             rows.position(m.apart)};
@@ -50,8 +52,9 @@ class Kept {
 
   Bf16* written_with(const Tensor& whole) {
     const std::lock_guard lock(mutex_);
-    if (row_ != 0 || elements_ != whole.numel()) return nullptr;
+    if (!is_all_of(whole)) return nullptr;
     stamp_ = {whole.version(), epoch()};
+    written_ = true;
     return room_.mutable_data<Bf16>();
   }
 
@@ -60,6 +63,36 @@ class Kept {
     uint64_t version = 0, epoch = 0;
     bool operator==(const Stamp&) const = default;
   };
+
+  bool is_all_of(const Tensor& whole) const { return row_ == 0 && elements_ == whole.numel(); }
+
+  // A copy that the optimizer writes between launches is not made by the graph as well.
+  bool lent_to_capture(const Tensor& whole, Rows rows) {
+    const bool good = written_ && rows.row == 0 && is_all_of(whole) &&
+                      stamp_ == Stamp{whole.version(), epoch_outside()};
+    if (current_capture == nullptr || !good) return false;
+    current_capture->before.try_emplace(
+        this,
+        [self = shared_from_this(), whole, room = room_]() mutable { self->renew(whole, room); });
+    return true;
+  }
+
+  // Before a launch, where values were changed by others than the optimizer.
+  void renew(const Tensor& whole, Tensor& room) {
+    const std::lock_guard lock(mutex_);
+    const bool good = is_all_of(whole) && room_.raw() == room.raw() &&
+                      stamp_ == Stamp{whole.version(), epoch_outside()};
+    if (!good) cast_whole(whole, room, OnDevice(whole));
+  }
+
+  static void cast_whole(const Tensor& whole, Tensor& room, const OnDevice& on) {
+    cast_to_halves({.data = whole.raw(),
+                    .rows = 1,
+                    .columns = whole.numel(),
+                    .stride = whole.numel(),
+                    .dtype = whole.dtype()},
+                   room.mutable_data<Bf16>(), whole.numel(), on);
+  }
 
   // Into the memory it had, if that is enough: what reads it was asked for before.
   void make(const Tensor& whole, Rows rows, const OnDevice& on) {
@@ -75,11 +108,13 @@ class Kept {
                    room_.mutable_data<Bf16>(), rows.row == 0 ? columns : rows.to, on);
     row_ = rows.row;
     elements_ = whole.numel();
+    written_ = false;
   }
 
   std::mutex mutex_;
   Tensor room_;
   int64_t row_ = 0, elements_ = 0;
+  bool written_ = false;  // by the optimizer, with the tensor
   Stamp stamp_;
 };
 

@@ -4,7 +4,8 @@
 // step, or not at all where the optimizer writes both. That is 2 bytes an element beside those of
 // the tensor: of weights for good, of all else as long as it lives.
 // Within the capture of a graph only copies made there count, which are made whenever it runs, and
-// those made before the launch of a graph do not count after it (epoch, capture.h).
+// those that the optimizer keeps up between the launches, which are looked at before each; those
+// made before the launch of a graph do not count after it (epoch, capture.h).
 // All is done in the stream's order. Thread-safe. Private to core/backends/cuda.
 #pragma once
 
