@@ -215,7 +215,7 @@ int run(int argc, char** argv) {
   CLI::App app("Times operations and whole training steps against the machine's own rates.",
                "core_bench");
   app.add_option("--budget", options.timing.budget_seconds, "Seconds for each, at most")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   app.add_option("--samples", options.samples, "Append every sample to this file, a line each");
   app.add_option("--device", options.device, "A GPU, cuda:0 (default: CPU cores, one and all)");

@@ -70,7 +70,7 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--ranks", flags.run.ranks, "loaders at once, each with its consumer")
       ->check(CLI::Range(1, 1024));
   app.add_option("--samples-per-second", flags.run.demand, "what training takes, each rank")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least_zero());
   app.add_option("--as", flags.run.as,
                  "workers are threads, processes, or what PyTorch's DataLoader does (pytorch)")
       ->transform(CLI::CheckedTransformer(kKinds));
@@ -81,7 +81,7 @@ void add_flags(CLI::App& app, Flags& flags) {
   add_decode(app, flags.run.decode);
   app.add_flag("--any-order", flags.any_order, "take batches as they are finished (one rank)");
   app.add_option("--timeout", flags.run.timeout_s, "seconds after which a batch counts as hung")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least_zero());
   app.add_option("--image-size", flags.data.size, "samples are this many pixels wide and high")
       ->check(CLI::Range(1, 8192));
   app.add_option("--sequence", flags.data.sequence, "tokens of a sample, for files of tokens")
@@ -101,7 +101,7 @@ void add_flags(CLI::App& app, Flags& flags) {
       "changes");
   app.add_option("--budget-seconds", flags.run.budget_s,
                  "of timed batches, each case; with --in-turn of everything a case needs")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   app.add_option("--seed", flags.run.seed, "of the order");
   app.add_option("--samples", flags.samples, "append every sample to this file, a line each");
@@ -118,7 +118,7 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(2, 1 << 20));
   app.add_option("--worker-start", flags.run.start_s,
                  "seconds of arithmetic before a worker's first batch: what Python imports")
-      ->check(CLI::Range(0.0, 600.0));
+      ->check(between(0, 600));
   app.add_flag("--probe", flags.probe, "the short probes behind `howmany workers` instead");
   app.add_flag("--limits", flags.limits, "only what bounds the number of workers, as JSON");
   app.footer(kExamples);
@@ -287,6 +287,16 @@ void run_case(benchmark::State& state, const Case& c, const std::string& samples
   }
 }
 
+// Names of files may hold anything: as one line of UTF-8.
+std::string one_line(const std::string& text) {
+  using nlohmann::json;
+  const std::string valid = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+  std::string line = json::parse(valid).get<std::string>();
+  std::ranges::replace_if(
+      line, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
+  return line;
+}
+
 std::map<std::string, std::string> context(const LoaderData& data, const LoaderRun& run) {
   std::map<std::string, std::string> told = {
       {"loader_data", data.samples().describe()},
@@ -296,7 +306,9 @@ std::map<std::string, std::string> context(const LoaderData& data, const LoaderR
   if (!data.a_file_each()) return told;
   told["loader_files"] = std::to_string(data.listed());
   told["loader_files_used"] = std::to_string(data.files().size());
-  told["loader_files_bad"] = std::to_string(data.bad());
+  told["loader_files_bad"] = std::to_string(data.bad().size());
+  if (!data.bad().empty())
+    told["loader_first_bad"] = one_line(data.bad()[0].path + ": " + data.bad()[0].why);
   return told;
 }
 

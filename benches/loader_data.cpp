@@ -204,7 +204,7 @@ void LoaderData::open(const std::string& root, const LoaderDataOptions& options)
     format_ = opened.format;
     files_ = std::move(opened.files);
     listed_ = opened.listed;
-    bad_ = static_cast<int64_t>(opened.bad.size());
+    bad_ = std::move(opened.bad);
     images_ = opened.images;
     samples_ = std::move(opened.dataset);
   } catch (const Error& e) {

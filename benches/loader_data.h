@@ -37,8 +37,8 @@ class LoaderData {
   const std::vector<std::string>& files() const { return files_; }
   // The files are the samples, so that reading files tells what reading samples takes.
   bool a_file_each() const { return format_ == "image_folder"; }
-  int64_t listed() const { return listed_; }  // samples there are in all
-  int64_t bad() const { return bad_; }        // of those looked at
+  int64_t listed() const { return listed_; }                 // samples there are in all
+  const std::vector<BadImage>& bad() const { return bad_; }  // of those looked at
   StageTimes stages() const { return images_ ? images_->stages() : StageTimes{}; }
   int64_t sample_bytes() const;  // x and y
 
@@ -47,7 +47,8 @@ class LoaderData {
 
   std::string name_, painted_, format_;
   std::vector<std::string> files_;
-  int64_t listed_ = 0, bad_ = 0;
+  int64_t listed_ = 0;
+  std::vector<BadImage> bad_;
   DatasetPtr samples_, endless_;
   const ImageDataset* images_ = nullptr;
 };

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -143,6 +144,12 @@ json describe_memory() {
     memory["shm_free_bytes"] = shm.f_bavail * shm.f_frsize;
   }
   return memory;
+}
+
+double memory_bytes() {
+  const json memory = describe_memory();
+  const json& most = memory[memory["limit_bytes"].is_null() ? "total_bytes" : "limit_bytes"];
+  return most.is_null() ? std::numeric_limits<double>::infinity() : most.get<double>();
 }
 
 }  // namespace howmany::benches

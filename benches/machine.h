@@ -15,5 +15,7 @@ nlohmann::json describe_caches();
 // {"total_bytes", "available_bytes", "limit_bytes", "limit_because", "shm_bytes",
 // "shm_free_bytes"}; limit_bytes is null when only the machine's memory limits
 nlohmann::json describe_memory();
+// What may be used of it here; infinite where the system does not say.
+double memory_bytes();
 
 }  // namespace howmany::benches

@@ -65,12 +65,12 @@ void add_own_flags(CLI::App& app, Flags& flags) {
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
   auto* weak = app.add_option("--batch-per-device", flags.batch_per_device, "weak scaling")
-                   ->check(CLI::PositiveNumber);
+                   ->check(CLI::Range(int64_t{1}, kMostBatch));
   app.add_option("--global-batch", flags.global_batch, "strong scaling")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(int64_t{1}, kMostBatch))
       ->excludes(weak);
   app.add_option("--budget-seconds", flags.timing.budget_seconds, "of timed steps, each case")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least_zero())
       ->capture_default_str();
   app.add_option("--min-iterations", flags.timing.min_iterations)
       ->check(CLI::PositiveNumber)

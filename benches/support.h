@@ -12,6 +12,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,10 @@ struct Samples {
   std::vector<double> seconds;  // one per iteration: the maximum over ranks
   bool converged = false;       // stopped by the interval, not by the budget
 };
+
+// What of these fits into their budget when one iteration, now done, took so long: as asked for,
+// less the warm-up that it was; or at least one, told without an interval; or nothing.
+std::optional<TimingOptions> fitting(const TimingOptions& options, double one_seconds);
 
 // Times body() between barriers. Every rank takes the same decisions, since all see the same
 // maxima. Collective.

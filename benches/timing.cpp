@@ -77,6 +77,19 @@ Samples collect(const TimingOptions& options, const std::function<double()>& one
 
 }  // namespace
 
+std::optional<TimingOptions> fitting(const TimingOptions& options, double one_seconds) {
+  TimingOptions rest = options;
+  rest.budget_seconds = options.budget_seconds - one_seconds;
+  rest.warmup_iterations = std::max(0, options.warmup_iterations - 1);
+  const double fit = rest.budget_seconds / one_seconds;
+  if (fit >= rest.warmup_iterations + rest.min_iterations) return rest;
+  if (fit < 1) return std::nullopt;
+  rest.warmup_iterations = 0;
+  rest.min_iterations = rest.max_iterations =
+      std::min(static_cast<int>(fit), options.min_iterations);
+  return rest;
+}
+
 // Every rank has to see the same time gone.
 Samples time_iterations(Comm& comm, const TimingOptions& options,
                         const std::function<void()>& body) {

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include <atomic>
+#include <cmath>
 #include <csignal>
 #include <iostream>
 #include <mutex>
@@ -26,7 +27,9 @@ constexpr const char* kExamples = R"(Examples:
   howmany train --model resnet18:image=64 --data photos --batch 16 --lr 0.01 --json
   howmany train --model mlp --devices cuda:0 --precision bf16
 Prints the mean loss of every epoch. Ctrl-C ends after the running step and keeps what was printed.
-Exit codes: 0 done, 2 bad usage or input, 3 a rank or the data failed, 130 ended by Ctrl-C.)";
+A folder with images that cannot be read is refused, unless --on-bad-image skip leaves them out.
+Exit codes: 0 done, 2 bad usage or input, 3 a rank or the data failed or the loss is not finite, 130
+ended by Ctrl-C.)";
 
 struct Flags {
   Workload work;
@@ -111,20 +114,28 @@ class Training {
 
   std::vector<Epoch> run() {
     std::vector<Epoch> epochs;
-    while (static_cast<int>(epochs.size()) < flags_.epochs && !stopped_) {
+    while (static_cast<int>(epochs.size()) < flags_.epochs && !stopped_ && !diverged_) {
       const Epoch epoch = run_epoch(static_cast<int>(epochs.size()));
       if (epoch.samples > 0) epochs.push_back(epoch);
       progress_.clear();
       if (epoch.samples > 0 && comm_.rank() == 0 && !flags_.json)
         std::cout << fmt::format("epoch {}: mean loss {:.6f}\n", epochs.size(), epoch.mean_loss)
                   << std::flush;
+      diverged_ = on_any_rank(epoch.samples > 0 && !std::isfinite(epoch.mean_loss));
     }
     return epochs;
   }
   bool stopped() const { return stopped_; }
+  bool diverged() const { return diverged_; }  // in the last epoch
   int replicas() { return trainer_.mode().share().count; }
 
  private:
+  bool on_any_rank(bool mine) {
+    const Tensor any = Tensor::full({1}, mine ? 1 : 0, Dtype::f64);
+    comm_.all_reduce(any, ReduceOp::max);
+    return any.item() != 0;
+  }
+
   Epoch run_epoch(int number) {
     const auto start = Clock::now();
     Epoch epoch;
@@ -157,7 +168,7 @@ class Training {
   Trainer trainer_;
   Progress progress_;
   Agreement agreement_{comm_};
-  bool stopped_ = false;
+  bool stopped_ = false, diverged_ = false;
 };
 
 nlohmann::ordered_json summary(const Flags& flags, const std::vector<Epoch>& epochs, bool stopped) {
@@ -215,7 +226,7 @@ int train(const Flags& flags, Place place) {
   DatasetPtr data;  // one for all ranks of this process
   std::once_flag opened;
   std::vector<Epoch> epochs;
-  bool stopped = false;
+  bool stopped = false, diverged = false;
   Ranks ranks(place, {flags.work.backend}, flags.work.timeout_seconds);
   ranks.run(flags.work, [&](Comm& comm, Device device) {
     std::call_once(opened, [&] { data = open_dataset(flags.work, ranks.speaks()); });
@@ -225,12 +236,16 @@ int train(const Flags& flags, Place place) {
     if (comm.rank() != 0) return;
     epochs = std::move(mine);
     stopped = training.stopped();
+    diverged = training.diverged();
   });
   if (data) note_replaced(*data);
   if (data) note_decoded(flags.work, *data);
   if (flags.json && ranks.chief()) std::cout << summary(flags, epochs, stopped).dump(2) << "\n";
   if (stopped && ranks.chief()) std::cerr << kName << ": ended by a signal\n";
-  return stop_wanted ? kInterrupted : 0;
+  if (diverged)
+    std::cerr << fmt::format("{}: the loss is not finite from epoch {} on: a lower --lr may help\n",
+                             kName, epochs.size());
+  return stop_wanted ? kInterrupted : diverged ? 3 : 0;
 }
 
 int run(int argc, char** argv) {
@@ -254,7 +269,7 @@ int run(int argc, char** argv) {
       "there are any; all, or the first)");
   app.add_option("--epochs", flags.epochs)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--batch", work.global_batch, "samples in a step, over all devices")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(int64_t{1}, kMostBatch))
       ->capture_default_str();
   app.add_option("--samples", work.samples, "size of the synthetic data")
       ->check(CLI::PositiveNumber)

@@ -11,6 +11,7 @@
 #include "benches/program.h"
 #include "benches/transfer_cases.h"
 #include "benches/verify.h"
+#include "benches/workload.h"
 #include "core/error.h"
 #include "core/gpu.h"
 
@@ -75,6 +76,8 @@ void run_case(benchmark::State& state, const TransferCase& c, const Flags& flags
     report(state, samples, counters);
     append_samples(flags.samples,
                    {.name = c.name, .samples = samples, .flags = {}, .parameters = c.parameters});
+  } catch (const LeftOut& e) {
+    report_nothing(state, e.what());
   } catch (const std::exception& e) {
     wrong = wrong || dynamic_cast<const WrongData*>(&e) != nullptr;
     state.SkipWithError(e.what());
@@ -118,9 +121,10 @@ void add_flags_of(CLI::App& app, Flags& flags) {
   app.add_option("--devices", flags.device_list,
                  "to copy to and from [the GPUs here, else cpu:0,cpu:1]");
   app.add_option("--model", flags.models, "also what a training step of it moves");
-  app.add_option("--batch", flags.batch, "of that step [by model]")->check(CLI::PositiveNumber);
+  app.add_option("--batch", flags.batch, "of that step [by model]")
+      ->check(CLI::Range(int64_t{1}, kMostBatch));
   app.add_option("--budget-seconds", flags.budget_seconds, "of timed copies in all")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   app.add_option("--samples", flags.samples, "append every timed copy to this file")
       ->envname("HOWMANY_SAMPLES");
@@ -145,7 +149,6 @@ int run(int argc, char** argv) {
     return 0;
   }
   bool wrong = false;
-  const double seconds = flags.budget_seconds / static_cast<double>(cases.size());
   const auto add = [&](const std::string& name, const auto& body) {
     benchmark::RegisterBenchmark(name.c_str(), body)
         ->Iterations(1)
@@ -153,7 +156,9 @@ int run(int argc, char** argv) {
         ->Unit(benchmark::kMicrosecond);
   };
   for (const TransferCase& c : cases)
-    add(c.name, [&](benchmark::State& s) { run_case(s, c, flags, seconds, wrong); });
+    add(c.name, [&](benchmark::State& s) {
+      run_case(s, c, flags, seconds_for(c, cases, flags.budget_seconds), wrong);
+    });
   if (!flags.ceilings)
     for (const Fidelity& f : fidelities(flags.devices[0]))
       add("transfer/fidelity/" + f.name,

@@ -1,6 +1,7 @@
 #include "benches/transfer_cases.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "benches/device_copies.h"
 #include "benches/machine.h"
 #include "benches/workload.h"
+#include "core/clock.h"
 #include "core/gpu.h"
 
 namespace howmany::benches {
@@ -245,16 +247,24 @@ class Cases {
       add_part("batch_in_pinned", in,
                copies({.device = device, .memory = HostMemory::pinned, .bytes = in}));
     add_part("loss_out", 4, copies({.device = device, .to_device = false, .bytes = 4}));
-    add_part("whole", 0, [=](const TimingOptions& o) { return time_step(work, o); });
+    const size_t steps = flags_.models.size();
+    add_part("whole", 0, [=](const TimingOptions& o) { return time_step(work, o, steps); });
+    cases_.back().step = true;
   }
 
-  static Samples time_step(const Workload& work, const TimingOptions& options) {
+  static Samples time_step(const Workload& work, const TimingOptions& options, size_t steps) {
     Samples samples;
     const DatasetPtr data = open_dataset(work);
     launch_threads(1, [&](Comm& comm) {
       const DeviceScope on(work.devices[0]);
       Trainer trainer(work, *data, comm, work.devices[0]);
-      samples = time_iterations(comm, options, [&] { trainer.train(trainer.next()).value(); });
+      const auto step = [&] { trainer.train(trainer.next()).value(); };
+      const Clock::time_point start = Clock::now();
+      step();
+      const double first = seconds_since(start);
+      const auto rest = fitting(options, first);
+      if (!rest) throw LeftOut(why_left_out(first, steps));
+      samples = time_iterations(comm, *rest, step);
     });
     return samples;
   }
@@ -264,6 +274,21 @@ class Cases {
 };
 
 }  // namespace
+
+double seconds_for(const TransferCase& c, const std::vector<TransferCase>& all, double budget) {
+  const auto steps = static_cast<double>(std::ranges::count(all, true, &TransferCase::step));
+  if (c.step) return kStepShare * budget / steps;
+  const double rest = steps > 0 ? (1 - kStepShare) * budget : budget;
+  return rest / (static_cast<double>(all.size()) - steps);
+}
+
+std::string why_left_out(double step_seconds, size_t steps) {
+  constexpr double kIterations = 3;  // the first, and two more though they may take longer
+  const double budget =
+      kIterations * step_seconds * static_cast<double>(steps) / (kStepShare * kTimedShare);
+  return fmt::format("a step takes {:.2g} s here, which --time-budget {:.0f} has time for",
+                     step_seconds, std::ceil(budget));
+}
 
 std::vector<TransferCase> transfer_cases(const TransferFlags& flags) { return Cases(flags).make(); }
 

@@ -7,6 +7,7 @@
 
 #include "benches/support.h"
 #include "core/device.h"
+#include "core/error.h"
 
 namespace howmany::benches {
 
@@ -24,7 +25,22 @@ struct TransferCase {
   double bytes = 0;
   std::function<Samples(const TimingOptions&)> measure;
   std::string skipped = "";
+  bool step = false;  // a whole training step, longer than everything else
 };
+
+// What measure() throws for what does not fit into its time: the reason.
+class LeftOut : public Error {
+ public:
+  using Error::Error;
+};
+
+constexpr double kTimedShare = 0.7;  // of `howmany transfer --time-budget`, for timed copies
+constexpr double kStepShare = 0.5;   // of these, for the whole steps of all models
+
+// Of the budget of all cases that of one, in seconds.
+double seconds_for(const TransferCase& c, const std::vector<TransferCase>& all, double budget);
+// How long one step takes, in words, and the --time-budget that gives `steps` of them enough time.
+std::string why_left_out(double step_seconds, size_t steps);
 
 std::vector<TransferCase> transfer_cases(const TransferFlags& flags);
 

@@ -7,6 +7,8 @@
 #include <iostream>
 
 #include "benches/loader_data.h"
+#include "benches/machine.h"
+#include "benches/program.h"
 #include "core/cpu_limits.h"
 #include "core/data/formats.h"
 #include "core/error.h"
@@ -144,7 +146,8 @@ void add_flags(CLI::App& app, Workload& work) {
   app.add_option("--data", work.data, "synthetic; " + data_formats_help());
   app.add_option("--workers", work.workers, "loader threads in each rank (default: 2 for files)")
       ->check(CLI::Range(0, 1024));
-  app.add_option("--on-bad-image", work.on_bad, "skip or refuse images that cannot be read")
+  app.add_option("--on-bad-image", work.on_bad,
+                 "images that cannot be read: refuse, or skip [refuse]")
       ->transform(CLI::CheckedTransformer(on_bad));
   add_decode(app, work.decode);
   app.add_option("--kernels", work.kernels,
@@ -154,9 +157,15 @@ void add_flags(CLI::App& app, Workload& work) {
          "how GPUs compute: " + fmt::format("{}", fmt::join(precision_names(), ", ")))
       ->default_str("f32");
   app.add_option("--optimizer", work.optimizer, "sgd, adam or adamw")->capture_default_str();
-  app.add_option("--lr", work.optim.lr, "learning rate")->capture_default_str();
-  app.add_option("--momentum", work.optim.momentum, "of sgd")->capture_default_str();
-  app.add_option("--weight-decay", work.optim.weight_decay, "")->capture_default_str();
+  app.add_option("--lr", work.optim.lr, "learning rate")
+      ->check(at_least_zero())
+      ->capture_default_str();
+  app.add_option("--momentum", work.optim.momentum, "of sgd")
+      ->check(at_least_zero())
+      ->capture_default_str();
+  app.add_option("--weight-decay", work.optim.weight_decay, "")
+      ->check(at_least_zero())
+      ->capture_default_str();
   app.add_option("--seed", work.seed, "of parameters, data and order")->capture_default_str();
   app.add_option("--sync", work.sync.bucketed, "bucketed or inline gradients in ddp")
       ->transform(CLI::CheckedTransformer(sync));
@@ -169,7 +178,7 @@ void add_flags(CLI::App& app, Workload& work) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--timeout", work.timeout_seconds, "seconds a rank waits for the others")
-      ->check(CLI::Range(0.1, 86'400.0))
+      ->check(between(0.1, 86'400))
       ->capture_default_str();
   app.add_flag("--oversubscribe", work.oversubscribe,
                "allow devices that share cores, and ranks that share a GPU");
@@ -196,11 +205,23 @@ void check_backend(const Workload& work) {
              work.backend);
 }
 
+// Each host makes its rows in its memory, whatever computes them.
+void check_memory(const Workload& work, const ModelSpec& model) {
+  const double hosts = static_cast<double>(work.count()) /
+                       static_cast<double>(std::max<size_t>(1, work.devices_together().size()));
+  const double bytes = static_cast<double>(model.sample.numel()) *
+                       static_cast<double>(size_of(model.input)) *
+                       static_cast<double>(work.global_batch) / hosts;
+  HM_REQUIRE(bytes <= memory_bytes(),
+             "a batch of {} samples is {:.3g} GB of inputs, more than the memory here ({:.3g} GB)",
+             work.global_batch, bytes / 1e9, memory_bytes() / 1e9);
+}
+
 void check(const Workload& work) {
   const ModeTraits traits = mode_traits(work.mode);
   require_known("backend", work.backend, comm_names());
   require_known("optimizer", work.optimizer, optimizer_names());
-  make_model(work.model);
+  const ModelSpec model = make_model(work.model);
   make_optimizer(work.optimizer, work.optim);
   check_devices(work);
   if (!work.kernels.empty()) check_kernels(work);
@@ -214,6 +235,7 @@ void check(const Workload& work) {
   HM_REQUIRE(work.global_batch >= work.count(),
              "a batch of {} is smaller than {} devices: some would have nothing to do",
              work.global_batch, work.count());
+  check_memory(work, model);
 }
 
 std::vector<Device> devices_from(const std::string& list, int count) {

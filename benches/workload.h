@@ -21,6 +21,8 @@ class App;
 
 namespace howmany::benches {
 
+constexpr int64_t kMostBatch = int64_t{1} << 30;  // times thousands of devices it still fits
+
 struct Workload {
   std::string model = "mlp", mode = "single", backend = "local";
   std::vector<Device> devices;  // dealt out to the ranks in order
@@ -63,7 +65,7 @@ struct Workload {
 // --cores-per-device, --timeout, --oversubscribe.
 void add_flags(CLI::App& app, Workload& work);
 // Throws std::invalid_argument: unknown names (the nearest suggested), devices that are not there
-// or too many, a batch smaller than the devices.
+// or too many, a batch smaller than the devices or larger than the memory here.
 void check(const Workload& work);
 // Modes of a list that was split at commas, with their options together again: {"single",
 // "pipeline:micro_batches=8", "schedule=gpipe"} are two.

@@ -19,11 +19,17 @@ constexpr double kNoticeableLoad = 0.1;  // of the cores
 
 enum class Verdict { kPays, kUnsure, kDoesNot };
 
+// However little is asked of a device, more of them must be faster than one.
+double least_efficiency(int devices, double threshold) {
+  return devices > 1 ? std::max(threshold, 1.0 / devices) : threshold;
+}
+
 Verdict verdict(const Point& point, double threshold) {
   const Metric& e = point.efficiency;
   if (!e.low || !e.high) return Verdict::kUnsure;
-  if (*e.low >= threshold) return Verdict::kPays;
-  return *e.high < threshold ? Verdict::kDoesNot : Verdict::kUnsure;
+  const double even = point.devices > 1 ? 1.0 / point.devices : 0;  // as fast as one
+  if (*e.low >= threshold && *e.low > even) return Verdict::kPays;
+  return *e.high < threshold || *e.high <= even ? Verdict::kDoesNot : Verdict::kUnsure;
 }
 
 int integer_parameter(const Measurement& m, const char* key) {
@@ -75,8 +81,8 @@ Point point_of(const Measurement& m, double threshold) {
                 !has_flag(point, "oversubscribed");
   const Metric& e = point.efficiency;
   if (e.low && e.high) {
-    point.rounds_to_decide =
-        rounds_to_decide({e.value, Interval{*e.low, *e.high}, e.n, e.basis}, threshold);
+    point.rounds_to_decide = rounds_to_decide({e.value, Interval{*e.low, *e.high}, e.n, e.basis},
+                                              least_efficiency(point.devices, threshold));
   }
   return point;
 }
@@ -182,13 +188,17 @@ class Writer {
                               rows_.begin() + 1, rows_.end(), [](const Point* a, const Point* b) {
                                 return a->efficiency.value < b->efficiency.value;
                               }));
-    const char* why = unsure(best) ? "is not certain to pay" : "does not pay";
+    const double asked = options_.min_efficiency;
+    const bool little_asked = least_efficiency(best.devices, asked) > asked;
+    const char* why = unsure(best)
+                          ? (little_asked ? "is not certain to be faster" : "is not certain to pay")
+                          : (little_asked ? "is not faster" : "does not pay");
     advice_.because = fmt::format(
         "Stay on 1 {}, because more {} for {}: {} with {} are {:.2f} times as fast as 1 ({}; "
         "{:.2f} "
         "is asked for).",
         noun_, why, advice_.model, best.devices, how(best), best.speedup.value, spread(best),
-        options_.min_efficiency);
+        asked);
   }
 
   // One device finds an idle core where several do not, so this looks like bad scaling.
@@ -227,8 +237,9 @@ class Writer {
   }
 
   std::string uncertainty(const Point& p) const {
-    const std::string start = fmt::format("Uncertain at {}: {} spans {:.2f}; ", things(p.devices),
-                                          spread(p), options_.min_efficiency);
+    const std::string start =
+        fmt::format("Uncertain at {}: {} spans {:.2f}; ", things(p.devices), spread(p),
+                    least_efficiency(p.devices, options_.min_efficiency));
     if (!p.efficiency.low) {
       return fmt::format(
           "Uncertain at {}: too few iterations for an interval; measure longer with "
@@ -260,8 +271,8 @@ class Writer {
     for (const Point& p : advice_.points) {
       for (const std::string& flag : p.flags) {
         if (!flag.starts_with("failed: ")) continue;
-        advice_.notes.push_back(
-            fmt::format("Failed: {} on {}: {}.", how(p), things(p.devices), flag.substr(8)));
+        advice_.notes.push_back(fmt::format("Failed: {} on {}: {}.", how(p), things(p.devices),
+                                            without_full_stop(flag.substr(8))));
       }
     }
   }

@@ -104,6 +104,15 @@ void print(const Summary& summary, const AdviceOptions& options, const Arguments
              render(summary, advise(summary.measurements, options), options, {color, folder}));
 }
 
+void refuse_job_script(const Arguments& arguments, const Summary& summary) {
+  if (arguments.emit.empty()) return;
+  for (const char* question : {"workers", "backend", "transfer"})
+    if (summary.answer.contains(question))
+      throw InputError(fmt::format(
+          "no job script: howmany {} tells no number of devices; take the folder of a howmany gpus",
+          question));
+}
+
 int exit_code(const Results& results) {
   const bool failed = std::any_of(results.runs.begin(), results.runs.end(),
                                   [](const BenchRun& run) { return !run.row.error.empty(); });
@@ -161,6 +170,7 @@ int run_report(const Arguments& arguments) {
   const std::string path =
       fs::is_directory(arguments.path) ? arguments.path + "/summary.json" : arguments.path;
   Summary summary = read_summary(path);
+  refuse_job_script(arguments, summary);
   const bool color = !arguments.no_color && color_wanted(STDOUT_FILENO);
   if (const std::string text = render_suites(summary, color); !text.empty()) {
     fmt::print("{}", arguments.json ? dump_json(to_json(summary)) : text);

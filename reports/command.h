@@ -30,7 +30,7 @@ struct Arguments {
 
   std::string out, resume, path;
   std::string emit;  // "slurm": a job script on stdout, nothing else there
-  double run_timeout = 120;
+  std::optional<double> run_timeout;
   bool json = false, quiet = false, no_color = false, verbose = false;
 };
 

@@ -69,6 +69,11 @@ double parse_count(const std::string& option, const std::string& text) {
   return value;
 }
 
+std::string without_full_stop(std::string text) {
+  while (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
 std::string utc_now(const char* format) {
   std::tm now = fmt::gmtime(std::time(nullptr));
   char text[64] = {};

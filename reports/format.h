@@ -12,6 +12,8 @@ std::string format_count(double count);  // "950", "12.3 k", "1.28 M"
 // "1281167", "1.28M", "300k", "2e9". Throws InputError, which names the option, for anything else.
 double parse_count(const std::string& option, const std::string& text);
 
+std::string without_full_stop(std::string text);  // for a sentence that goes on
+
 // This moment in UTC, as strftime() writes it.
 std::string utc_now(const char* format);
 

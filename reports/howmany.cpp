@@ -11,6 +11,7 @@
 #include "reports/compare/cli.h"
 #include "reports/list_option.h"
 #include "reports/machine.h"
+#include "reports/number_check.h"
 #include "reports/process.h"
 #include "reports/record.h"
 #include "reports/selftest.h"
@@ -32,7 +33,7 @@ void last_wins(CLI::App& app) {
 void add_output(CLI::App& app, Arguments& a) {
   app.add_option("--min-efficiency", a.min_efficiency,
                  "What a device must give to be worth it [0.8]")
-      ->check(CLI::Range(0.01, 2.0));
+      ->check(between(0.01, 2.0));
   app.add_option(
       "--samples", a.samples,
       "Samples to train, for time and device-hours [1281167, one pass over ImageNet-1k]");
@@ -63,10 +64,14 @@ void add_measuring(CLI::App& app, Arguments& a) {
   add_passed(app, a, false);
   app.add_option("--rounds", a.rounds, "Times everything is measured, in fresh processes [3]")
       ->check(CLI::Range(1, 1000));
-  app.add_option("--time-budget", a.time_budget, "Seconds for the whole measurement")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--run-timeout", a.run_timeout, "Seconds after which a run counts as hung [120]")
-      ->check(CLI::PositiveNumber);
+  app.add_option(
+         "--time-budget", a.time_budget,
+         "Seconds for the whole measurement; each configuration is measured once in any case")
+      ->check(above_zero());
+  app.add_option("--run-timeout", a.run_timeout,
+                 "Seconds after which a run counts as hung [120, or within --time-budget twice "
+                 "what is left, 30 at the least]")
+      ->check(above_zero());
   app.add_option("--seed", a.seed, "Seed of data and parameters [1]");
   app.add_flag("--sync-batchnorm", a.sync_batchnorm,
                "Batch norm by the statistics of all replicas, not of each");
@@ -92,9 +97,9 @@ void add_gpus(CLI::App& app, Arguments& a) {
                               "Weak scaling: this many samples a device and step [by model]");
   app.add_option("--global-batch", a.global_batch,
                  "Strong scaling: this many samples a step in all")
-      ->check(CLI::PositiveNumber)
+      ->check(whole_up_to(kMostBatch))
       ->excludes(weak);
-  weak->check(CLI::PositiveNumber);
+  weak->check(whole_up_to(kMostBatch));
   add_passed(app, a, true);
   app.add_option("--workers", a.workers, "Loader workers a device")->check(CLI::Range(0, 4096));
   add_measuring(app, a);
@@ -137,7 +142,7 @@ void add_selftest(CLI::App& app, SelftestArguments& a) {
   last_wins(app);
   app.add_option("--timeout", a.timeout_seconds,
                  "Seconds after which a test program counts as hung")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   app.add_flag("--json", a.json, "The result on stdout as JSON, nothing else there");
   app.add_flag("--quiet", a.quiet, "No progress on stderr");

@@ -21,6 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr double kLeastSeconds = 0.2;  // of timed iterations in one run
+constexpr double kLeastTimeout = 30;
 
 // What says which configuration; how long and where to follows.
 std::vector<std::string> bench_arguments(const Request& request, const Configuration& c) {
@@ -85,15 +86,22 @@ std::string with_cause(const std::string& error, const Ended& ended) {
              : fmt::format("{} ({})", error, last);
 }
 
-void read_outcome(const BenchScratch& scratch, const Ended& ended, BenchRun& run,
-                  Results& results) {
+std::string why_failed(const Request& request, const Ended& ended) {
+  if (ended.how != Ended::How::kTimedOut) return ended.describe();
+  return fmt::format("{}; try a smaller {} or a larger --run-timeout", ended.describe(),
+                     request.scaling == Scaling::kWeak ? "--batch-per-device" : "--global-batch");
+}
+
+void read_outcome(const Request& request, const BenchScratch& scratch, const Ended& ended,
+                  BenchRun& run, Results& results) {
   const std::string name = run.row.name;
   BenchFile file;
   if (std::filesystem::exists(scratch.bench)) file = read_bench(scratch.bench);
   const bool one = file.rows.size() == 1;
   if (!ended.ok()) {
     const bool told = one && !file.rows[0].error.empty();
-    run.row = failed_row(name, told ? with_cause(file.rows[0].error, ended) : ended.describe());
+    run.row =
+        failed_row(name, told ? with_cause(file.rows[0].error, ended) : why_failed(request, ended));
     return;
   }
   if (!one) {
@@ -162,6 +170,12 @@ class Measuring {
     return std::clamp(share - overhead(), kLeastSeconds, request.run_seconds);
   }
 
+  double run_timeout() const {
+    if (options_.run_timeout) return *options_.run_timeout;
+    const double budget = plan_.request.time_budget;
+    return budget <= 0 ? kRunTimeout : timeout_within(budget - elapsed());
+  }
+
   bool fits() const {
     const double budget = plan_.request.time_budget;
     return budget <= 0 || elapsed() + overhead() + kLeastSeconds <= budget;
@@ -188,7 +202,7 @@ class Measuring {
     const bool profile = plan_.request.profile && round == 0;
     const std::string trace = profile ? options_.folder + "/trace.pftrace" : "";
     Command command{.argv = run_arguments(plan_.request, c, seconds, scratch, trace),
-                    .timeout_seconds = seconds + options_.run_timeout};
+                    .timeout_seconds = seconds + run_timeout()};
     command.on_tick = [&] { tell(what, nullptr); };
     if (options_.verbose) {
       command.on_stderr = [](std::string_view text) { fmt::print(stderr, "{}", text); };
@@ -220,7 +234,7 @@ class Measuring {
     run.row.name = run_name(plan_.request, all_[configuration]);
     const std::string name = run.row.name;
     try {
-      read_outcome(scratch, ended, run, results_);
+      read_outcome(plan_.request, scratch, ended, run, results_);
     } catch (const InputError& error) {
       run = {configuration, round, failed_row(name, error.what()), {}};
     }
@@ -240,6 +254,8 @@ class Measuring {
 };
 
 }  // namespace
+
+double timeout_within(double left) { return std::clamp(2 * left, kLeastTimeout, kRunTimeout); }
 
 void check_with_bench(const Request& request) {
   std::map<std::tuple<std::string, std::string, std::string>, Configuration> largest;

@@ -1,9 +1,10 @@
-// Measuring a plan: every configuration once per round, each in a fresh bench process, the files of
-// the folder brought up to date after each, so that whatever ends us, what was measured is kept.
-// One thread.
+// Measuring a plan: every configuration once per round, in the first whatever the time budget, each
+// in a fresh bench process, the files of the folder brought up to date after each, so that whatever
+// ends us, what was measured is kept. One thread.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,10 +30,16 @@ struct Results {
   std::string usage_error;   // the bench's own line, when it refused its arguments
 };
 
+constexpr double kRunTimeout = 120;
+// Seconds that a run may take beyond its timed ones when `left` of a time budget remain: twice
+// that, and at least what starting, building and checking a model may take.
+double timeout_within(double left);
+
 struct MeasureOptions {
   std::string folder;
-  double run_timeout = 120;  // beyond the timed seconds
-  bool verbose = false;      // the bench's stderr goes to ours
+  // Beyond the timed seconds; else of kRunTimeout what the time budget leaves.
+  std::optional<double> run_timeout;
+  bool verbose = false;  // the bench's stderr goes to ours
   // About five times a second and after each run: done of all, what runs, elapsed, left (seconds).
   struct Progress {
     size_t done = 0, all = 0;

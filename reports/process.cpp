@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -15,6 +16,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "reports/format.h"
 #include "reports/record.h"
 
 namespace howmany {
@@ -218,19 +220,33 @@ class Watch {
   Ended::How why_ = Ended::How::kExited;
 };
 
+// What Google Benchmark says of itself and the machine before it measures.
+bool is_banner(std::string_view line) {
+  constexpr std::string_view kStarts[] = {"***WARNING***", "Running /",   "Running ./",
+                                          "Run on (",      "CPU Caches:", "Load Average:",
+                                          "  L1 ",         "  L2 ",       "  L3 "};
+  const bool date = line.size() >= 19 && line[4] == '-' && line[7] == '-' && line[10] == 'T' &&
+                    line.find(' ') == std::string_view::npos;
+  return date || std::ranges::any_of(
+                     kStarts, [&](std::string_view start) { return line.starts_with(start); });
+}
+
 }  // namespace
 
 std::string Ended::last_line() const {
-  const size_t end = err.find_last_not_of(" \t\r\n");
-  if (end == std::string::npos) return "";
-  const size_t start = err.find_last_of('\n', end);
-  std::string line = err.substr(start == std::string::npos ? 0 : start + 1, end - start);
-  std::erase_if(line, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-  return line.substr(0, 500);
+  for (size_t end = err.find_last_not_of(" \t\r\n"); end != std::string::npos;) {
+    const size_t before = err.find_last_of('\n', end);
+    const size_t start = before == std::string::npos ? 0 : before + 1;
+    std::string line = err.substr(start, end - start + 1);
+    std::erase_if(line, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+    if (!is_banner(line)) return line.substr(0, 500);
+    end = start == 0 ? std::string::npos : err.find_last_not_of(" \t\r\n", start - 1);
+  }
+  return "";
 }
 
 std::string Ended::describe() const {
-  const std::string line = last_line();
+  const std::string line = without_full_stop(last_line());
   auto with_line = [&](std::string what) { return line.empty() ? what : what + ": " + line; };
   switch (how) {
     case How::kExited:

@@ -30,7 +30,8 @@ struct Ended {
   bool ok() const { return how == How::kExited && code == 0; }
   // "exited with 3: [gloo] peer 1 closed", from the last line of err.
   std::string describe() const;
-  std::string last_line() const;  // of err, without control characters
+  // Of err, without control characters; what Google Benchmark says at its start does not count.
+  std::string last_line() const;
 };
 
 // Standard input is /dev/null. Never throws for what the child does.

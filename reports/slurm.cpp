@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "reports/device_kind.h"
+#include "reports/format.h"
 #include "reports/json.h"
 #include "reports/plan.h"
 
@@ -21,10 +22,18 @@ const Point& recommended_point(const Advice& advice) {
   return *found;
 }
 
-// Half as long again as measured, in whole minutes, at least five.
-std::string time_limit(double seconds) {
-  const auto minutes = static_cast<int64_t>(std::ceil(std::max(5.0, seconds * 1.5 / 60)));
-  return fmt::format("{}-{:02}:{:02}:00", minutes / 1440, minutes / 60 % 24, minutes % 60);
+constexpr double kLeastMinutes = 5;  // a job must also start
+
+// Half as long again as measured, in whole minutes, and what it is made of.
+std::string time_limit(double samples, double samples_per_s) {
+  const double measured = samples / samples_per_s / 60;
+  const bool least = measured * 1.5 < kLeastMinutes;
+  const auto minutes = static_cast<int64_t>(std::ceil(least ? kLeastMinutes : measured * 1.5));
+  return fmt::format("{}-{:02}:{:02}:00  # for {:.0f} samples, {}", minutes / 1440,
+                     minutes / 60 % 24, minutes % 60, samples,
+                     least ? fmt::format("which take {}; five minutes are the least",
+                                         format_seconds(measured * 60))
+                           : "half as long again as measured");
 }
 
 // What a shell would take apart is quoted.
@@ -45,13 +54,15 @@ struct Job {
   const Workload& workload;
   bool cuda = false;
   int devices = 1, tasks = 1;
+  double samples = 0;  // to train, whole
 };
 
-Job job_of(const Request& request, const Advice& advice) {
+Job job_of(const Request& request, const Advice& advice, double samples) {
   const auto workload = std::find_if(request.workloads.begin(), request.workloads.end(),
                                      [&](const Workload& w) { return w.model == advice.model; });
   if (workload == request.workloads.end()) throw InputError("the model is not in the request");
   Job job{request, advice, *workload};
+  job.samples = std::ceil(samples);
   const DeviceKind kind = device_kind(fmt::format("{}", fmt::join(request.devices, ",")));
   if (kind == DeviceKind::kMixed)
     throw InputError("no job script: a job asks for GPUs or for cores, and the devices are both");
@@ -64,6 +75,12 @@ Job job_of(const Request& request, const Advice& advice) {
   // ranks of several slices of the cores, which Slurm does not deal out.
   if (advice.backend == "local" || (!job.cuda && job.tasks < job.devices)) job.tasks = 1;
   return job;
+}
+
+// Of files nobody here has counted the samples, so the number of epochs is left to be told.
+std::string data(const Job& job) {
+  if (!job.request.passed["data"].empty()) return " --epochs 1";
+  return fmt::format(" --samples {:.0f} --epochs 1", job.samples);
 }
 
 std::string command(const Job& job) {
@@ -82,7 +99,7 @@ std::string command(const Job& job) {
   if (request.workers >= 0) text += fmt::format(" --workers {}", request.workers);
   for (const auto& [name, value] : request.passed.given())
     text += fmt::format(" --{} {}", name, word(value));
-  return text;
+  return text + data(job);
 }
 
 std::string one_line(std::string text) {
@@ -102,20 +119,21 @@ std::string slurm_script(const Summary& summary, const std::vector<Advice>& advi
   if (asked == summary.context.end())
     throw InputError("no job script: the summary does not tell its request");
   const Request request = request_from_json(*asked, "summary.json");
-  const Job job = job_of(request, advice[0]);
+  const Job job = job_of(request, advice[0], options.samples_to_train);
   const int cores = request.cores_per_device * (job.devices / job.tasks);
-  const double seconds = options.samples_to_train / recommended_point(advice[0]).samples_per_s;
+  const bool of_files = !request.passed["data"].empty();
   std::string text = fmt::format(
       "#!/bin/bash\n"
       "# {}\n"
-      "# Measured on {}. Add --epochs, and the partition and account of your cluster.\n"
+      "# Measured on {}. Add{} the partition and account of your cluster.\n"
       "#SBATCH --job-name=howmany\n"
       "#SBATCH --nodes=1\n"
       "#SBATCH --ntasks={}\n"
       "#SBATCH --cpus-per-task={}\n"
-      "#SBATCH --time={}  # for {:g} samples, half as long again as measured\n",
+      "#SBATCH --time={}\n",
       one_line(advice[0].because), one_line(summary.context.value("cpu", "an unknown CPU")),
-      job.tasks, cores, time_limit(seconds), options.samples_to_train);
+      of_files ? " the --epochs that train the samples below, and" : "", job.tasks, cores,
+      time_limit(job.samples, recommended_point(advice[0]).samples_per_s));
   if (job.cuda) text += fmt::format("#SBATCH --gpus={}\n", job.devices);
   // --cpu-bind: each task has cores of its own. --kill-on-bad-exit: none waits for a dead one.
   return text +

@@ -10,6 +10,7 @@
 #include "reports/format.h"
 #include "reports/list_option.h"
 #include "reports/machine.h"
+#include "reports/number_check.h"
 #include "reports/process.h"
 #include "reports/table.h"
 #include "reports/transfer_advice.h"
@@ -97,11 +98,11 @@ void add_transfer_command(CLI::App& app, int& code) {
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   sub->add_option("--batch", a->batch, "Samples in that step [by model]")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_up_to(kMostBatch));
   sub->add_option("--min-bytes", a->min_bytes, "Smallest copy, 1024 or 1K [64]");
   sub->add_option("--max-bytes", a->max_bytes, "Largest copy [256M]");
   sub->add_option("--time-budget", a->time_budget, "Seconds for the whole measurement [30]")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   add_output_options(*sub, a->output);
   sub->footer(
       "Examples:\n"

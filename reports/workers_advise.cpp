@@ -306,6 +306,11 @@ class Advisor {
   }
 
   void add_notes() {
+    if (facts_.bad > 0)
+      advice_.notes.push_back(fmt::format(
+          "{:.0f} of {:.0f} files could not be read and were left out, the first is {}; howmany "
+          "train refuses such a folder unless --on-bad-image skip.",
+          facts_.bad, facts_.looked_at, facts_.first_bad));
     if (demanded()) {
       const double cores = all() * core_s(facts_.probes);
       advice_.notes.push_back(fmt::format(

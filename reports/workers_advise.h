@@ -69,6 +69,9 @@ struct WorkersFacts {
   std::string gpu, no_nvjpeg;  // as in LoaderLimits
   double start_s = 0.4;        // of a loader, as the last one took
   double files = 0;            // in the folder; 0: none
+  double looked_at = 0;        // files of it
+  double bad = 0;              // of these, left out
+  std::string first_bad;       // "cat/7.jpg: not a JPEG"
   PythonCost python;           // part of the probes and points when it was measured
 };
 

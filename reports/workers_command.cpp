@@ -13,6 +13,7 @@
 #include "reports/format.h"
 #include "reports/json.h"
 #include "reports/machine.h"
+#include "reports/number_check.h"
 #include "reports/process.h"
 #include "reports/table.h"
 #include "reports/workers.h"
@@ -229,9 +230,9 @@ void add_workers(CLI::App& app, int& code) {
   sub->add_option("--image-size", a->image_size, "Samples are so many pixels wide and high [224]")
       ->check(CLI::Range(1, 8192));
   sub->add_option("--stall", a->stall_percent, "Percent of the time that training may wait [1]")
-      ->check(CLI::Range(0.01, 99.0));
+      ->check(between(0.01, 99.0));
   sub->add_option("--time-budget", a->time_budget, "Seconds for the whole measurement [60]")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   sub->add_option("--seed", a->seed, "Of the order [1]");
   sub->add_option("--emit-check", a->emit_check,
                   "Write a Python script that runs PyTorch's DataLoader on the same folder");

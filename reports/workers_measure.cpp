@@ -315,9 +315,7 @@ void LoaderMeasuring::probe(WorkersFacts& facts) {
   BenchFile file;
   file.rows = rows;
   facts.probes = probes_from(file, s.results.samples);
-  const auto files = s.results.context.find("loader_files");
-  if (files != s.results.context.end() && files->is_string())
-    facts.files = std::atof(files->get<std::string>().c_str());
+  add_files(facts, s.results.context);
 }
 
 // Without samples of its own, what a batch takes to a worker and back.

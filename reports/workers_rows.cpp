@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "reports/statistics.h"
 
@@ -26,6 +27,12 @@ Metric rate_of(const std::vector<double>& seconds, double each) {
     rate.high = each / interval->low;
   }
   return rate;
+}
+
+// A number as text; 0 where there is none.
+double number_in(const nlohmann::json& context, const char* name) {
+  const auto it = context.find(name);
+  return it != context.end() && it->is_string() ? std::atof(it->get<std::string>().c_str()) : 0;
 }
 
 }  // namespace
@@ -77,6 +84,13 @@ Measurement measurement_of(const BenchRow& row, const std::vector<SampleLine>& s
   if (row.counters.contains("stall_fraction"))
     m.metrics["stall_fraction"] = with_half_width(row, "stall_fraction", "ratio");
   return m;
+}
+
+void add_files(WorkersFacts& facts, const nlohmann::json& context) {
+  facts.files = number_in(context, "loader_files");
+  facts.bad = number_in(context, "loader_files_bad");
+  facts.looked_at = facts.bad + number_in(context, "loader_files_used");
+  facts.first_bad = context.value("loader_first_bad", "");
 }
 
 }  // namespace howmany

@@ -6,6 +6,7 @@
 
 #include "reports/bench_file.h"
 #include "reports/record.h"
+#include "reports/workers_advise.h"
 
 namespace howmany {
 
@@ -20,5 +21,8 @@ const SampleLine* line_of(const std::vector<SampleLine>& samples, const std::str
 // A row as a measurement: what stands before the first "word:" is the case, the rest are
 // parameters; the rate's interval comes from the samples.
 Measurement measurement_of(const BenchRow& row, const std::vector<SampleLine>& samples);
+
+// The files that the bench's context tells of, and those that it left out.
+void add_files(WorkersFacts& facts, const nlohmann::json& context);
 
 }  // namespace howmany

@@ -10,6 +10,7 @@
 #include "reports/compare/history.h"
 #include "reports/compare/kernels.h"
 #include "reports/compare/writer.h"
+#include "reports/number_check.h"
 
 namespace howmany {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 void add_judging(CLI::App& app, JudgeArguments& a) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--alpha", a.alpha, "Chance of even one false alarm that is accepted [0.05]")
-      ->check(CLI::Range(1e-6, 0.5));
+      ->check(between(1e-6, 0.5));
   app.add_option("--min-effect", a.min_effect,
                  "The floor: smaller changes never count [1% paired, 5% unpaired]");
   app.add_option("--same-within", a.same_within, "An interval within this is the same [3%]");
@@ -45,8 +46,8 @@ std::string formats() {
 }
 
 constexpr const char* kExitCodes =
-    "Exit codes: 0 no regression, 1 a regression, 2 bad usage or input, 3 a side failed,\n"
-    "4 the machines cannot be compared, 5 inconclusive under --strict.\n";
+    "Exit codes: 0 no regression, 1 a regression, 2 bad usage or input, 3 a side failed\n"
+    "or nothing was compared, 4 the machines cannot be compared, 5 inconclusive under --strict.\n";
 
 void add_compare(CLI::App& parent, int& code) {
   auto* app = parent.add_subcommand("compare", "Did it get slower? Two files or result folders");
@@ -85,12 +86,12 @@ void add_schedule(CLI::App& app, GateArguments& a) {
                  "In each launch, which counts as the best of them [3]")
       ->check(CLI::Range(1, 1000));
   app.add_option("--min-time", a.min_seconds, "Seconds of a repetition [0.01]")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   app.add_option("--time-budget", a.time_budget, "Seconds for everything [300]")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   app.add_option("--run-timeout", a.run_timeout,
                  "Seconds after which a launch counts as hung [120]")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   app.add_option("--seed", a.seed, "Of the order [1]");
   app.add_flag("!--no-canary", a.canary, "Without the benchmark that is known to be slower");
   app.add_flag("!--no-shortcut", a.shortcut, "Measure identical programs too");
@@ -125,7 +126,7 @@ void add_worker(CLI::App& parent, int& code) {
   app->group("");  // not for people
   auto a = std::make_shared<WorkerArguments>();
   app->add_option("--kernels", a->kernels)->delimiter(',');
-  app->add_option("--extra", a->extra, "Percent of more work")->check(CLI::Range(0.0, 1000.0));
+  app->add_option("--extra", a->extra, "Percent of more work")->check(between(0, 1000));
   app->add_option("--repetitions", a->repetitions)->check(CLI::Range(1, 1000));
   app->add_option("--seed", a->seed);
   app->callback([a, &code] { code = run_worker(*a); });

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <future>
 
+#include "reports/compare/canary.h"
 #include "reports/compare/writer.h"
 #include "reports/files.h"
 #include "reports/json.h"
@@ -93,7 +94,7 @@ int tell(const Comparison& comparison, const JudgeArguments& arguments) {
   if (code == 0 && unclear > 0) {
     fmt::print(stderr,
                "warning: {} of {} measurements are inconclusive (--strict makes that exit 5)\n",
-               unclear, comparison.rows.size());
+               unclear, comparison.judged());
   }
   return code;
 }
@@ -103,7 +104,8 @@ int run_compare(const CompareArguments& arguments) {
   const JudgeOptions options = judge_options(arguments.judge);
   auto other = std::async(std::launch::async, [&] { return read_suite(arguments.candidate); });
   const Suite base = read_suite(arguments.base), candidate = other.get();
-  const Comparison comparison = judge(base, candidate, options);
+  refuse_unknown_metrics(base, candidate, options);
+  const Comparison comparison = judge_without_canary(base, candidate, options);
   if (comparison.likeness.level == Likeness::Level::kNot && !arguments.judge.force) {
     fmt::print(stderr, "howmany: not comparable: {}; --force compares all the same\n",
                fmt::join(comparison.likeness.decisive, "; "));

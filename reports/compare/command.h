@@ -1,6 +1,7 @@
 // `howmany compare`, as told on the command line. Results on stdout, everything else on stderr;
 // exit codes: 0 no regression, 1 a regression, 2 bad usage or input (thrown as InputError), 3 a
-// side failed, 4 the machines cannot be compared, 5 inconclusive under --strict.
+// side failed or nothing was compared, 4 the machines cannot be compared, 5 inconclusive under
+// --strict.
 #pragma once
 
 #include <optional>

@@ -11,6 +11,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "reports/compare/canary.h"
 #include "reports/compare/identical.h"
 #include "reports/compare/ranks.h"
 #include "reports/compare/rules.h"
@@ -27,8 +28,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kFailedToRun = 3;
-constexpr double kCanaryExtra = 0.2;  // more work; at least four times the floor
-constexpr int kFewestScreened = 6;    // pairs with an interval
+constexpr int kFewestScreened = 6;  // pairs with an interval
 
 LaunchOptions launch_options(const GateArguments& a) {
   return {a.repetitions, a.min_seconds, a.run_timeout, a.plain};
@@ -43,7 +43,7 @@ std::vector<std::string> canary_command(double extra) {
 double canary_extra(const GateArguments& a) {
   const double floor =
       a.judge.min_effect ? parse_share("--min-effect", *a.judge.min_effect) : kPairedEffect;
-  return std::max(kCanaryExtra, 4 * floor);
+  return std::max(kCanaryExtra, kCanaryFloors * floor);
 }
 
 // Measures blocks and keeps them; what it has is there also when a launch throws.
@@ -107,6 +107,7 @@ class Gate {
     const Suite candidate = candidate_.calibrate();
     contexts_[1] = candidate.context;
     if (interrupted()) return;
+    refuse_unknown_metrics(base, candidate, rules_.judge);
     block_seconds_ = base_.wall_seconds() + candidate_.wall_seconds();
     odd_ = {only_odd(base), only_odd(candidate)};
     fixed_ = !a_.plain && base_.fix_iterations(base) && candidate_.fix_iterations(base);
@@ -199,30 +200,15 @@ class Gate {
     return suite;
   }
 
-  static Suite without_canary(Suite suite) {
-    std::erase_if(suite.benchmarks, [](const Benchmark& b) { return b.name == kCanary; });
-    return suite;
-  }
-
   Comparison judged(int64_t first, int64_t last, const std::vector<std::string>& names = {}) const {
     const Suite base = without_canary(side_of("base", first, last)),
                 candidate = without_canary(side_of("candidate", first, last));
     return judge(only(base, names), only(candidate, names), rules_.judge);
   }
 
-  bool canary_was_caught() const {
-    const Comparison c = judge(only(side_of("base", 0, block_), {kCanary}),
-                               only(side_of("candidate", 0, block_), {kCanary}), rules_.judge);
-    return c.count(Verdict::kSlower) == 1;
-  }
-
-  // A gate that does not see what is known to be slower proves nothing by seeing nothing.
-  void mistrust(Comparison& c) const {
-    for (Row& row : c.rows) {
-      if (row.verdict != Verdict::kSame || row.kind.exact) continue;
-      row.verdict = Verdict::kInconclusive;
-      row.why = "the canary was not caught: this gate is blind today";
-    }
+  bool saw_canary() const {
+    return canary_was_caught(side_of("base", 0, block_), side_of("candidate", 0, block_),
+                             rules_.judge);
   }
 
   int finish(Comparison comparison) {
@@ -232,7 +218,7 @@ class Gate {
                  folder_);
       return kFailedToRun;
     }
-    if (a_.canary && !canary_was_caught()) {
+    if (a_.canary && !saw_canary()) {
       mistrust(comparison);
       notes_.push_back(
           fmt::format("the canary, {:.0f} % more work, was not caught", 100 * canary_extra(a_)));
@@ -272,7 +258,7 @@ int unchanged(const GateArguments& a) {
   Comparison nothing;
   nothing.base = "base";
   nothing.candidate = "candidate";
-  nothing.paired = true;
+  nothing.paired = nothing.identical = true;
   nothing.options = judge_options(a.judge);
   nothing.notes = {"the programs are identical: nothing was measured (--no-shortcut measures)"};
   return tell(nothing, a.judge);

@@ -1,14 +1,17 @@
 #include "reports/compare/judge.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
 #include "reports/compare/ranks.h"
 #include "reports/compare/row_test.h"
+#include "reports/record.h"
 #include "reports/suggest.h"
 
 namespace howmany {
@@ -276,6 +279,23 @@ class Judge {
 
 Comparison judge(const Suite& base, const Suite& candidate, const JudgeOptions& options) {
   return Judge(base, candidate, options).run();
+}
+
+void refuse_unknown_metrics(const Suite& base, const Suite& candidate,
+                            const JudgeOptions& options) {
+  std::set<std::string> names;
+  for (const Suite* suite : {&base, &candidate}) {
+    for (const Benchmark& benchmark : suite->benchmarks) {
+      for (const auto& [name, samples] : benchmark.metrics) names.insert(name);
+      for (const auto& [name, value] : benchmark.aggregates) names.insert(name);
+    }
+  }
+  const std::vector<std::string> known(names.begin(), names.end());
+  for (const std::string& metric : options.metrics) {
+    if (known.empty() || metric == "all" || names.contains(metric)) continue;
+    throw InputError(fmt::format("--metric: no benchmark has \"{}\"{} (there are {})", metric,
+                                 did_you_mean(metric, known), fmt::join(known, ", ")));
+  }
 }
 
 }  // namespace howmany

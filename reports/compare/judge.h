@@ -73,13 +73,19 @@ struct Comparison {
   std::optional<double> suite_change;                        // of all benchmarks together
   std::optional<Interval> suite_interval;
   std::vector<std::string> notes;
+  bool identical = false;  // the programs are: nothing needs to be measured
 
   int64_t count(Verdict verdict) const;
+  int64_t judged() const;         // rows that neither failed nor lack a side
+  bool nothing_compared() const;  // no row has values of both sides
 };
 
 Comparison judge(const Suite& base, const Suite& candidate, const JudgeOptions& options);
+// Throws InputError naming --metric for one that no benchmark of either side has.
+void refuse_unknown_metrics(const Suite& base, const Suite& candidate, const JudgeOptions& options);
 
-// 1 a regression, else 3 a side failed, else 5 inconclusive when `strict`, else 0.
+// 1 a regression, else 3 a side failed or nothing was compared, else 5 inconclusive when `strict`,
+// else 0.
 int exit_code(const Comparison& comparison, bool strict);
 // "2 of 40 measurements are slower: ..." in one sentence.
 std::string headline(const Comparison& comparison);

@@ -12,8 +12,6 @@
 
 namespace howmany {
 
-const char* const kCanary = "howmany/canary";
-
 namespace {
 
 namespace fs = std::filesystem;

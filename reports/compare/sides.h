@@ -12,9 +12,6 @@
 
 namespace howmany {
 
-// The name of the benchmark that is known to be slower on the candidate's side.
-extern const char* const kCanary;
-
 // One side: one command, or several programs of a build folder.
 class Side {
  public:

@@ -3,6 +3,7 @@
 """backend_bench and transfer_bench as `howmany` runs them: names, JSON, samples, checks, exit codes."""
 
 import json
+import re
 import shutil
 import unittest
 
@@ -121,6 +122,24 @@ class Transfer(Measured):
         self.assertIn("pinned memory serves GPUs",
                       next(r for r in rows if "host_to_device/memory:pinned" in r["name"])["label"])
         self.assertTrue(all(min(line["seconds"]) > 0 for line in lines))
+
+    def step(self, folder, budget):
+        """Of one training step, which takes a good part of a second: its row, and those of all else."""
+        out = self.folder / folder
+        done = bench("--max-bytes", 64, "--budget-seconds", budget, "--model", "resnet18:image=64", "--batch", 32,
+                     "--benchmark_filter=part:whole", f"--benchmark_out={out}", program="transfer_bench")
+        self.assertEqual(done.code, 0, done)
+        row, = json.loads(out.read_text())["benchmarks"]
+        return row
+
+    def test_a_step_that_its_budget_has_no_time_for_is_left_out_with_one_that_has(self):
+        row = self.step("short", 0.1)
+        self.assertEqual(row["skipped"], 1)
+        told = re.fullmatch(r"skipped: a step takes \S+ s here, which --time-budget (\d+) has time for", row["label"])
+        self.assertTrue(told, row)
+        row = self.step("longer", 2 * 0.7 * int(told[1]))
+        self.assertNotIn("skipped", row)
+        self.assertGreaterEqual(row["samples"], 1)
 
     def test_slices_of_the_cores_are_devices(self):
         rows, _ = self.measure("--min-bytes", 1 << 20, "--max-bytes", 1 << 20, "--budget-seconds", 0.5, "--devices",

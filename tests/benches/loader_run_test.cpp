@@ -49,7 +49,7 @@ TEST(LoaderData, PaintedImagesDecodeAndAreGoneAfterwards) {
     const LoaderData data(painted());
     files = data.files();
     EXPECT_EQ(files.size(), 24u);
-    EXPECT_EQ(data.bad(), 0);
+    EXPECT_TRUE(data.bad().empty());
     EXPECT_EQ(data.sample_bytes(), 32 * 32 * 3 * 4 + 8);
     std::vector<float> x(32 * 32 * 3);
     int64_t y = -1;

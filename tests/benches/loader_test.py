@@ -95,12 +95,17 @@ class Loader(programs.TestCase):
 
     def test_a_folder_of_the_users_own_bad_files_counted(self):
         images.write_folder(self.folder / "data")
-        (self.folder / "data" / "cat" / "bad name\n.png").write_bytes(b"no image")
+        (self.folder / "data" / "cat" / "bad name\n\udcff.png").write_bytes(b"no image")
         row, = self.rows("--data", self.folder / "data", "--workers", 1, "--batch", 4, "--image-size", 16,
                          "--budget-seconds", 0.05)
         self.assertTrue(row["name"].startswith("loader/images/"))
         context = json.loads(self.out.read_text())["context"]
         self.assertEqual(context["loader_files_bad"], "1")
+        self.assertRegex(context["loader_first_bad"], "cat/bad name \ufffd.png: ")
+
+    def test_numbers_that_are_not_finite_are_refused(self):
+        for option in ("--budget-seconds", "--timeout", "--samples-per-second", "--worker-start"):
+            self.assert_refused(bench(*SMALL, option, "nan"), option, "nan")
 
     def test_samples_are_kept_a_line_a_row(self):
         path = self.folder / "samples"

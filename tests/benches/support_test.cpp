@@ -65,6 +65,29 @@ TEST(TimeIterations, StopsWhenTheBudgetIsSpent) {
   });
 }
 
+TEST(Fitting, LeavesWhatIsAskedForWhereThereIsTime) {
+  const auto rest = fitting({.budget_seconds = 10}, 0.5);
+  ASSERT_TRUE(rest);
+  EXPECT_EQ(std::tuple(rest->warmup_iterations, rest->min_iterations, rest->max_iterations),
+            std::tuple(1, 5, 10'000));
+  EXPECT_DOUBLE_EQ(rest->budget_seconds, 9.5);
+}
+
+TEST(Fitting, TakesAsFewIterationsAsTheBudgetHolds) {
+  for (const auto& [budget, fit] : {std::pair{2.0, 1}, {3.5, 2}, {6.5, 5}}) {
+    const auto rest = fitting({.budget_seconds = budget}, 1);
+    ASSERT_TRUE(rest) << budget;
+    EXPECT_EQ(std::tuple(rest->warmup_iterations, rest->min_iterations, rest->max_iterations),
+              std::tuple(0, fit, fit))
+        << budget;
+  }
+}
+
+TEST(Fitting, TellsWhereNotOneMoreFits) {
+  EXPECT_FALSE(fitting({.budget_seconds = 1.9}, 1));
+  EXPECT_FALSE(fitting({.budget_seconds = 0.1}, 1));
+}
+
 TEST(TimeIterations, StopsWhenTheIntervalIsTight) {
   launch_threads(1, [](Comm& comm) {
     const TimingOptions options{.budget_seconds = 1e9, .target_half_width = 1e9};

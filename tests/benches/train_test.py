@@ -102,6 +102,34 @@ class Train(programs.TestCase):
                             "--oversubscribe")
         self.assert_refused(train("--data", self.folder / "none", "--model", "resnet18"), "none")
 
+    def test_a_loss_that_is_not_finite_is_one_line_and_3(self):
+        line = "howmany-train: the loss is not finite from epoch 1 on: a lower --lr may help\n"
+        for mode in (["single"], ["ddp", "--devices", "cpu:0,cpu:1", "--backend", "local", "--oversubscribe"]):
+            done = train("--lr", "1e30", "--mode", *mode)
+            self.assertEqual((done.code, done.err), (3, line), done)
+            self.assertRegex(done.out, r"^epoch 1: mean loss \S+\n$")
+        done = train("--lr", "1e30", "--json")
+        self.assertEqual((done.code, done.err), (3, line), done)
+        self.assertEqual([e["mean_loss"] for e in done.json()["epochs"]], [None])
+
+    @unittest.skipUnless(has_gloo(), "built without gloo")
+    def test_a_loss_that_is_not_finite_in_processes_is_told_once_and_3(self):
+        done = train("--lr", "1e30", "--mode", "ddp", "--backend", "gloo", "--devices", "cpu:0,cpu:1",
+                     "--oversubscribe")
+        self.assertEqual(done.code, 3, done)
+        self.assertEqual(done.err.count("the loss is not finite from epoch 1 on"), 1, done)
+        self.assertEqual(done.out.count("epoch 1: mean loss"), 1, done)
+
+    def test_numbers_that_are_not_finite_are_refused(self):
+        for option in ("--lr", "--momentum", "--weight-decay", "--timeout"):
+            for word in ("nan", "inf", "-1"):
+                self.assert_refused(train(option, word), option, word)
+
+    def test_help_tells_what_becomes_of_bad_images(self):
+        told = " ".join(train("--help").out.split())
+        self.assertIn("images that cannot be read: refuse, or skip [refuse]", told)
+        self.assertIn("is refused, unless --on-bad-image skip", told)
+
     def test_help_has_examples(self):
         done = train("--help")
         self.assertEqual(done.code, 0)

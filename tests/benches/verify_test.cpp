@@ -60,6 +60,63 @@ TEST(Verify, SynchronisedBatchNormIsHeldToTheWholeBatch) {
   }
 }
 
+// Two rows are two values a channel, where the last stage is one pixel.
+TEST(Verify, TheBestKernelsAreRightWhereBatchNormSeesFewValues) {
+  for (const int64_t batch : {2, 4, 16})
+    for (const uint64_t seed : {1, 2, 3}) {
+      Workload work = small("single", 1);
+      work.model = "resnet18:image=16";
+      work.kernels = "";
+      work.global_batch = batch;
+      work.seed = seed;
+      EXPECT_NO_THROW(verify(work, work)) << "batch " << batch << ", seed " << seed;
+    }
+}
+
+// The reference, but for gradients of weights that are a hundredth too large.
+class OffByAHundredth final : public Backend {
+ public:
+  std::string_view name() const override { return "off"; }
+  DeviceType device_type() const override { return DeviceType::cpu; }
+  bool supports(Dtype) const override { return true; }
+  void linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation act,
+              Tensor& y) const override {
+    right_.linear(x, w, bias, act, y);
+  }
+  void linear_backward(const Tensor& x, const Tensor& w, const Tensor& kept, const Tensor& dy,
+                       Activation act, Tensor& dx, GradOut& dw, GradOut& dbias) const override {
+    right_.linear_backward(x, w, kept, dy, act, dx, dw, dbias);
+    if (dw.value)
+      for (float& v : dw.value.mutable_values<float>()) v *= 1.01F;
+  }
+  Tensor softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double denominator,
+                               Tensor& dlogits) const override {
+    return right_.softmax_cross_entropy(logits, labels, denominator, dlogits);
+  }
+  void axpy(double alpha, const Tensor& x, Tensor& y) const override { right_.axpy(alpha, x, y); }
+
+ private:
+  const Backend& right_ = backend_named("reference");
+};
+
+TEST(Verify, WrongKernelsAreCaughtWhateverRowsAreTried) {
+  Workload work = small("single", 1);
+  const DatasetPtr data = open_dataset(work);
+  const OffByAHundredth wrong;
+  launch_threads(1, [&](Comm& comm) {
+    const BackendScope kernels(wrong);
+    Trainer trainer(work, *data, comm, work.devices[0]);
+    try {
+      verify_first_step(work, *data, trainer, comm, work.devices[0]);
+      ADD_FAILURE() << "accepted";
+    } catch (const WrongData& e) {
+      EXPECT_NE(std::string(e.what()).find("the kernels differ from the reference: gradient of"),
+                std::string::npos)
+          << e.what();
+    }
+  });
+}
+
 TEST(Verify, CutsEveryShareIntoMicroBatches) {
   EXPECT_EQ(cuts_of(7, 2, 1), (std::vector<int64_t>{0, 4, 7}));
   EXPECT_EQ(cuts_of(7, 2, 2), (std::vector<int64_t>{0, 2, 4, 6, 7}));

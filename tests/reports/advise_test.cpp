@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -152,6 +153,33 @@ TEST(Advise, StaysOnOneWhenNothingPays) {
   EXPECT_THAT(advice.because, StartsWith("Stay on 1 GPU, because more does not pay for mlp"));
 }
 
+TEST(Advise, NeverAsksForDevicesThatAreNotFasterThanOne) {
+  for (const double speedup : {0.5, 0.9, 0.99}) {
+    const Curve slow = [=](const Configuration& c) {
+      return c.devices == 1 ? 1 : c.devices / speedup;
+    };
+    const Advice advice = advice_on(slow, 0.01);
+    EXPECT_EQ(advice.recommended, 1) << speedup;
+    EXPECT_THAT(advice.because, StartsWith("Stay on 1 GPU, because more is not faster for mlp"));
+  }
+  const Advice pays = advice_on(amdahl(0.9), 0.01);  // 1.1 times as fast, by 8
+  EXPECT_EQ(pays.recommended, 8);
+}
+
+TEST(Advise, IsUncertainWhetherMoreIsFasterWhereTheIntervalSpansOne) {
+  const Plan plan = plan_for({1, 2});
+  Results results = results_of(plan, amdahl(1), 0);
+  const double factors[] = {0.94, 1.0, 1.06};
+  for (BenchRun& run : results.runs) {
+    if (run.configuration != 2) continue;
+    for (double& s : run.samples.seconds) s *= factors[run.round];
+  }
+  const Advice advice = advice_on(plan, results, 0.1);
+  EXPECT_EQ(advice.recommended, 1);
+  EXPECT_THAT(advice.because, HasSubstr("is not certain to be faster"));
+  EXPECT_THAT(advice.notes, Contains(HasSubstr("spans 0.50")));
+}
+
 TEST(Advise, SaysThatTheMostMeasuredMayNotBeTheMost) {
   EXPECT_THAT(advice_on(amdahl(0)).notes, Contains(HasSubstr("8 is the most that was measured")));
 }
@@ -191,6 +219,8 @@ TEST(Advise, FailedAndOversubscribedNeverWin) {
   const Advice advice = advise(all, {})[0];
   EXPECT_EQ(advice.recommended, 1);
   EXPECT_THAT(advice.notes, Contains(HasSubstr("Failed: ddp over gloo on 2 GPUs: peer gone")));
+  of(all, "ddp", "2").flags.back() = "failed: peer gone.";
+  EXPECT_THAT(advise(all, {})[0].notes, Contains(EndsWith("2 GPUs: peer gone.")));
 }
 
 TEST(Advise, NamesTheBestModeAndBackendOfEachNumber) {

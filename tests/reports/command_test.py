@@ -135,6 +135,24 @@ class Refusal(Fake):
         self.refused(["--samples", "lots"], "gpus", "--samples", "lots")
         self.refused(["--batch-per-device"], "gpus", "--batch-per-device", "0")
 
+    def test_numbers_that_are_none(self):
+        for command, option in (("gpus", "--time-budget"), ("gpus", "--run-timeout"), ("selftest", "--timeout"),
+                                ("transfer", "--time-budget"), ("workers", "--time-budget"),
+                                ("backend", "--time-budget")):
+            for value in ("nan", "inf", "-1", "0", "1e999", "5x"):
+                self.refused([f'{option}: expected a number above 0, not "{value}"'], command, f"{option}={value}")
+        self.refused(['--min-efficiency: expected a number from 0.01 to 2, not "nan"'], "report", self.out,
+                     "--min-efficiency", "nan")
+        self.refused(['--stall: expected a number from 0.01 to 99, not "nan"'], "workers", "--stall", "nan")
+
+    def test_batches_that_no_memory_holds(self):
+        for value in (str(2 ** 30 + 1), "9223372036854775807", "99999999999999999999", "0"):
+            for option in ("--batch-per-device", "--global-batch"):
+                self.refused([f'{option}: expected a whole number from 1 to 1073741824, not "{value}"'], "gpus", option,
+                             value)
+            self.refused([f'--batch: expected a whole number from 1 to 1073741824, not "{value}"'], "transfer",
+                         "--batch", value)
+
     def test_what_the_bench_refuses_is_refused_before_measuring(self):
         self.refused(['unknown model "mpl"; did you mean mlp?'], "gpus", "--devices", "cpu:0-2", "--out", self.out,
                      FAKE_FAIL='{"ddp@3": "refuse"}')

@@ -86,6 +86,40 @@ class Compare(Files):
         self.assertIn("2 samples a side can prove nothing among 1 tests; 4 can", done.out)
         self.assertEqual(self.both(rows("x", 10, 2), rows("x", 10, 2), "--strict").code, 5)
 
+    def test_nothing_compared_is_exit_3_strict_or_not(self):
+        base = rows("x", 10) + rows("y", 10)
+        for other, told in (([], "2 missing"), (rows("a", 10) + rows("b", 10), "2 missing, 2 new")):
+            for more in ((), ("--strict",)):
+                done = self.both(base, other, *more)
+                self.assertEqual(done.code, 3, done)
+                self.assertTrue(done.out.startswith(f"Nothing was compared, {told}."), done)
+        done = self.both(base, rows("a", 10), "--format", "annotations")
+        self.assertTrue(done.out.startswith("::error title=howmany::Nothing was compared"), done)
+        for other in (rows("x", 10), [{**row, "items_per_second": 5.0} for row in rows("x", 10)]):
+            done = self.both([{**row, "items_per_second": 5.0} for row in rows("x", 10)], other, "--metric",
+                             "items_per_second")
+            self.assertEqual(done.code, 0 if "items_per_second" in other[0] else 3, done)
+
+    def test_the_headline_counts_what_was_compared(self):
+        done = self.both(rows("x", 10) + rows("gone", 10), rows("x", 10, seed="2"))
+        self.assertTrue(done.out.startswith("No regression in 1 measurements, 1 missing."), done)
+        self.assertEqual(done.code, 0, done)
+
+    def test_a_failed_side_is_no_good_news(self):
+        failed = [{"name": "y", "run_type": "iteration", "error_occurred": True, "error_message": "wrong sum"}]
+        done = self.both(rows("x", 10) + rows("y", 10), rows("x", 10, seed="2") + failed)
+        self.assertEqual(done.code, 3, done)
+        self.assertTrue(done.out.startswith("Failed: 1 of 2 measurements; no regression found in the other 1."), done)
+        done = self.both(rows("y", 10), failed)
+        self.assertTrue(done.out.startswith("Nothing was compared, 1 failed."), done)
+
+    def test_a_metric_that_no_benchmark_has_is_refused(self):
+        done = self.both(rows("x", 10), rows("x", 10), "--metric", "real_time,cpu_tiem")
+        self.assert_refused(done, '--metric: no benchmark has "cpu_tiem"', "did you mean cpu_time?",
+                            "cpu_time, real_time")
+        self.assertEqual(self.both(rows("x", 10), rows("x", 10), "--metric", "all").code, 0)
+        self.assertEqual(self.both(rows("x", 10), [], "--metric", "cpu_time").code, 3)
+
     def test_aggregates_only_are_inconclusive_with_their_ratio(self):
         def aggregates(value):
             return [{"name": f"x_{kind}", "run_name": "x", "run_type": "aggregate", "aggregate_name": kind,
@@ -129,6 +163,15 @@ class Compare(Files):
         self.assert_refused(programs.run("howmany", "compare", good), "candidate")
         self.assert_refused(programs.run("howmany", "comapre"), "did you mean compare?")
 
+    def test_numbers_that_are_none(self):
+        good = self.file("good.json", rows("x", 10))
+        done = self.compare(good, good, "--alpha", "nan")
+        self.assert_refused(done, '--alpha: expected a number from 1e-06 to 0.5, not "nan"')
+        for option in ("--min-time", "--time-budget", "--run-timeout"):
+            for value in ("nan", "inf", "0"):
+                self.assert_refused(programs.run("howmany", "gate", option, value),
+                                    f'{option}: expected a number above 0, not "{value}"')
+
     def test_noise_of_the_machine_raises_the_floor(self):
         noise = self.folder / "noise.json"
         noise.write_text(json.dumps({"schema": "howmany.noise/1", "spread": {"": 0.5}}))
@@ -141,6 +184,27 @@ class Compare(Files):
         self.assertIn("howmany compare before.json after.json", done.out)
         for name in FORMATS:
             self.assertIn(f"  {name} ", done.out)
+
+
+class OfAGate(Files):
+    """The two files a gate leaves, with its canary."""
+
+    def judged(self, canary, *more):
+        context = {**MACHINE, "howmany_blocks": "out"}
+        a = self.file("base.json", rows("x", 10) + rows("howmany/canary", 10), context)
+        b = self.file("candidate.json", rows("x", 10, seed="2") + rows("howmany/canary", canary, seed="2"), context)
+        return self.compare(a, b, "--json", *more)
+
+    def test_the_canary_is_no_measurement(self):
+        done = self.judged(12, "--strict")
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual([(r["benchmark"], r["verdict"]) for r in done.json()["rows"]], [("x", "SAME")])
+        self.assertEqual(self.judged(12, "--strict", "--min-effect", "30%").code, 0)
+
+    def test_one_that_was_not_caught_leaves_nothing_the_same(self):
+        done = self.judged(10, "--strict")
+        self.assertEqual(done.code, 5, done)
+        self.assertIn("the canary was not caught", done.json()["rows"][0]["why"])
 
 
 class Formats(Files):

@@ -35,6 +35,10 @@ def step_seconds(n, weak, mode):
 def misbehave(how):
     if how == "hang":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        print("2026-11-23T20:04:51+00:00", "Running /bin/speedup_bench", "Run on (2 X 2000 MHz CPU s)", "CPU Caches:",
+              "  L1 Data 32 KiB (x2)", "Load Average: 1.00, 1.00, 1.00",
+              "***WARNING*** Library was built as DEBUG. Timings may be affected.",
+              sep="\n", file=sys.stderr, flush=True)
         time.sleep(600)
     if how == "die":
         print("terminate called without an active exception", file=sys.stderr, flush=True)

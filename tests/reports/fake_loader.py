@@ -96,7 +96,9 @@ def main():
         if how == "garbage":
             out.write('{"context": {}, "benchmarks": [')
             return
-        json.dump({"context": {"commit": "abc", "loader_files": "1000", "loader_format": "image_folder"},
+        bad = {"loader_files_used": "19", "loader_files_bad": "2", "loader_first_bad": "cat/7.jpg: empty"}
+        json.dump({"context": {"commit": "abc", "loader_files": "1000", "loader_format": "image_folder",
+                               **(bad if how == "bad files" else {})},
                    "benchmarks": [r for r, _ in told]}, out)
     with open(a["samples"], "a") as out:
         for r, seconds in told:

@@ -71,12 +71,24 @@ class Gate(programs.TestCase):
         self.assertEqual(done.code, 0, done)
         self.assertNotIn("SLOWER", self.verdicts(done).values())
 
+    def test_a_metric_that_no_benchmark_has_is_refused_before_measuring(self):
+        done = self.gate(self.command(), self.command(a=0.001, b=0.0021), "--metric", "byts")
+        self.assert_refused(done, "did you mean bytes?")
+        self.assertLess(len(self.started()), 10)
+
+    def test_its_files_are_judged_again_without_the_canary(self):
+        self.gate(self.command(), self.command(a=0.001, b=0.0021))
+        self.assertIn("howmany/canary", (self.out / "base.json").read_text())
+        again = programs.run("howmany", "compare", self.out / "base.json", self.out / "candidate.json", "--json")
+        self.assertEqual({r["benchmark"] for r in again.json()["rows"]}, {"a", "b"})
+
     def test_identical_programs_are_not_measured(self):
         copy = self.folder / "copy"
         shutil.copy(self.program, copy)
         done = self.gate(f"{self.program} x", f"{copy} x")
         self.assertEqual(done.code, 0, done)
         self.assertIn("identical", done.out)
+        self.assertTrue(done.out.startswith("No regression in 0 measurements."), done)
         self.assertEqual(self.started(), [])
         self.assertFalse(self.out.exists())
         self.assertEqual(self.gate(f"{self.program} x", f"{copy} x", "--no-shortcut").code, 0)

@@ -191,6 +191,21 @@ TEST(Judge, AFailedSideIsAFailureAndARegressionComesFirst) {
   EXPECT_EQ(exit_code(judge(a, suite({bench("a", noisy(rng, 20, 2)), broken}), {}), false), 1);
 }
 
+TEST(Judge, NothingComparedIsAFailure) {
+  Benchmark skipped = bench("a", {});
+  skipped.skipped = "no GPU here";
+  const Suite a = suite({bench("a", {{0, 1}})});
+  for (const Suite& b : {suite({}), suite({bench("b", {{0, 1}})}), suite({skipped})}) {
+    const Comparison c = judge(a, b, {});
+    EXPECT_TRUE(c.nothing_compared());
+    EXPECT_EQ(exit_code(c, false), 3);
+    EXPECT_THAT(headline(c), HasSubstr("Nothing was compared"));
+  }
+  Comparison identical;
+  identical.identical = true;
+  EXPECT_EQ(exit_code(identical, true), 0);
+}
+
 TEST(Judge, InconclusiveIsAnErrorOnlyWhenStrict) {
   const Comparison c = judge(suite({bench("a", {{0, 1}})}), suite({bench("a", {{0, 1}})}), {});
   EXPECT_EQ(exit_code(c, false), 0);

@@ -41,6 +41,20 @@ TEST(Process, TellsASignalAndTheLastLine) {
   EXPECT_THAT(ended.describe(), HasSubstr("two[1m"));
 }
 
+TEST(Process, TakesNoBannerOfGoogleBenchmarkForTheReason) {
+  const std::string banner =
+      "2026-11-23T20:04:51+00:00\nRunning /opt/speedup_bench\nRun on (2 X 2000 MHz CPU s)\n"
+      "CPU Caches:\n  L1 Data 32 KiB (x2)\nLoad Average: 0.1, 0.1, 0.1\n"
+      "***WARNING*** Library was built as DEBUG. Timings may be affected.\n";
+  Ended ended;
+  ended.how = Ended::How::kTimedOut;
+  ended.seconds = 121;
+  ended.err = banner;
+  EXPECT_EQ(ended.describe(), "stopped after 121 s without a result");
+  ended.err = "[gloo] peer 1 closed.\n" + banner;
+  EXPECT_EQ(ended.describe(), "stopped after 121 s without a result: [gloo] peer 1 closed");
+}
+
 TEST(Process, SaysWhenAProgramIsMissing) {
   Command command;
   command.argv = {"/nowhere/program"};

@@ -30,6 +30,21 @@ class Failure(Fake):
     def test_hang_is_ended(self):
         self.assert_failed("hang", "stopped after", "--time-budget", "0.5")
 
+    def test_a_hang_does_not_outlast_a_short_budget_by_minutes(self):
+        done = self.gpus("--time-budget", "3", FAKE_FAIL='{"ddp@2": "hang"}')
+        self.assertEqual(done.code, 3, done)
+        self.assertRegex(" ".join(done.out.split()), r"stopped after 3\d s without a result")
+
+    def test_a_run_that_hangs_tells_what_to_do(self):
+        for scaling, option in ((("--batch-per-device", "8"), "--batch-per-device"),
+                                (("--global-batch", "8"), "--global-batch")):
+            out = self.folder / option
+            done = self.gpus("--run-timeout", "1", "--time-budget", "0.5", *scaling, "--out", out,
+                             FAKE_FAIL='{"ddp@2": "hang"}')
+            self.assertRegex(" ".join(done.out.split()),
+                             rf"stopped after \d s without a result; try a smaller {option} or a larger "
+                             r"--run-timeout\. ")
+
     def test_garbage_is_named(self):
         self.assert_failed("garbage", "not JSON")
 

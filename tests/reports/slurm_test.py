@@ -2,6 +2,7 @@
 # timeout: 120
 """`--emit slurm`: a job script for what is recommended, alone on stdout; and which backend `auto`
 chose, and why."""
+import json
 import subprocess
 
 import programs
@@ -66,6 +67,35 @@ class JobScript(Fake):
         again = self.howmany("report", self.out, "--emit", "slurm", "--samples", "10G")
         self.assertEqual(again.code, 0, again)
         self.assertRegex(again.out, "#SBATCH --time=[1-9][0-9]*-")
+
+    def test_trains_the_samples_that_the_time_is_for(self):
+        self.script("--devices", "cpu:0")
+        for asked, samples in ((("--samples", "100M"), "100000000"), (("--samples", "12345"), "12345"),
+                               ((), "1281167")):
+            done = self.howmany("report", self.out, "--emit", "slurm", *asked)
+            self.assertIn(f"  # for {samples} samples, ", done.out)
+            words = self.command(done.out)
+            self.assertEqual(words[words.index("--samples") + 1], samples)
+            self.assertEqual(words[words.index("--epochs") + 1], "1")
+
+    def test_of_files_the_epochs_are_left_to_be_told(self):
+        script = self.script("--devices", "cpu:0", "--data", "photos")
+        self.assertIn("Add the --epochs that train the samples below", script)
+        self.assertNotIn("--samples", script)
+        self.assertIn("--data photos --epochs 1", script)
+
+    def test_a_time_limit_that_is_the_least_is_called_so(self):
+        least = "#SBATCH --time=0-00:05:00  # for 10 samples, which take [0-9.]+ .?s; five minutes are the least\n"
+        self.assertRegex(self.script("--devices", "cpu:0", "--samples", "10"), least)
+        again = self.howmany("report", self.out, "--emit", "slurm", "--samples", "1G")
+        self.assertIn("# for 1000000000 samples, half as long again as measured\n", again.out)
+
+    def test_what_tells_no_number_of_devices_is_no_job(self):
+        for question in ("workers", "backend", "transfer"):
+            summary = {"schema": "howmany.summary/1", "context": {}, "answer": {question: {}}, "measurements": []}
+            path = self.folder / f"{question}.json"
+            path.write_text(json.dumps(summary))
+            self.assert_refused(self.howmany("report", path, "--emit", "slurm"), "no job script: ", question)
 
     def test_no_recommendation_means_no_script(self):
         done = self.gpus("--emit", "slurm", FAKE_FAIL='{"single@1": "exit", "ddp@1": "exit", "ddp@2": "exit"}')

@@ -48,6 +48,15 @@ class Answer(FakeLoader):
         self.assertIn("photos: 5000000 files listed\n", self.workers(**large).err)
         self.assertEqual(self.workers("--quiet", out=self.folder / "quiet", **large).err, "")
 
+    def test_files_that_could_not_be_read_are_told_with_what_training_does(self):
+        note = ("2 of 21 files could not be read and were left out, the first is cat/7.jpg: empty; howmany train "
+                "refuses such a folder unless --on-bad-image skip.")
+        done = self.workers("--workers", "1", FAKE_FAIL='{"probe": "bad files"}')
+        self.assertEqual(done.code, 0, done)
+        self.assertIn(note, " ".join(done.out.split()))
+        self.assertIn(note, self.answer()["notes"])
+        self.assertNotIn("left out", self.workers("--workers", "1", out=self.folder / "good").out)
+
     def test_no_count_can(self):
         done = self.workers("--samples-per-second", "9k")
         self.assertEqual(done.code, 0, done)

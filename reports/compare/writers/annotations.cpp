@@ -39,7 +39,7 @@ std::string of(const Comparison& c, Verdict verdict, const char* level, const ch
 }  // namespace
 
 std::string write_annotations(const Comparison& c) {
-  const bool bad = c.count(Verdict::kSlower) + c.count(Verdict::kFailed) > 0;
+  const bool bad = exit_code(c, false) != 0;
   const bool doubtful = c.count(Verdict::kInconclusive) > 0;
   return fmt::format("::{} title=howmany::{}\n",
                      bad        ? "error"
