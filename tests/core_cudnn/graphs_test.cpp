@@ -165,6 +165,24 @@ TEST_F(TheLibrary, HasManyEnginesForEveryGradientOfWeightsThatIsWrittenAsItIsRea
   }
 }
 
+// What must be compiled is advised only where there is a driver's library: a stub is enough.
+TEST_F(TheLibrary, AdvisesEnginesThatAreWantedForAttentionOnAnH100) {
+  const auto gpu = an_h100();
+  if (!gpu) GTEST_SKIP() << "this cuDNN takes no description of a GPU as 9.19 does";
+  if (std::getenv("HM_STUB_DRIVER") == nullptr) GTEST_SKIP() << "not beside a stub of the driver";
+  for (const Attention& a : kAttention) {
+    SCOPED_TRACE(fmt::format("{}x{} {} heads of {}", a.samples, a.times, a.heads, a.size));
+    for (const bool backward : {false, true}) {
+      Graph graph = backward ? attention_backward_graph(a) : attention_graph(a);
+      graph.finish(nullptr);
+      const auto all = advised(graph, CUDNN_HEUR_MODE_A, &*gpu);
+      const bool wanted =
+          std::ranges::any_of(all, [](const Descriptor& one) { return is_wanted(one, true); });
+      EXPECT_TRUE(wanted || a.times == 1) << "of " << all.size() << ", backward " << backward;
+    }
+  }
+}
+
 TEST(Engines, ThatLoseBitsOrVaryAreNotWanted) {
   using Notes = std::vector<cudnnBackendNumericalNote_t>;
   const Notes cores{CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, strict{CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP};

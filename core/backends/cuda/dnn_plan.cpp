@@ -174,6 +174,10 @@ bool is_wanted(std::span<const cudnnBackendNumericalNote_t> notes, bool tensor_c
          });
 }
 
+bool is_wanted(const Descriptor& configuration, bool tensor_cores) {
+  return notes_of(configuration, tensor_cores).wanted;
+}
+
 std::vector<Engine> engines_for(const Graph& graph, bool tensor_cores, size_t most,
                                 const Descriptor* gpu) {
   std::vector<Engine> found;

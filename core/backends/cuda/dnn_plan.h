@@ -16,6 +16,7 @@ namespace howmany::cuda::dnn {
 // alike. Never those that sum in a shorter format, go through a transform (FFT, Winograd) or give
 // another result each time.
 bool is_wanted(std::span<const cudnnBackendNumericalNote_t> notes, bool tensor_cores);
+bool is_wanted(const Descriptor& configuration, bool tensor_cores);
 
 // As cuDNN's heuristics advise them, the best first. `gpu`: properties to choose for instead of the
 // current GPU's.
