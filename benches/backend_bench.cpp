@@ -46,7 +46,7 @@ void add_own_flags(CLI::App& app, BackendFlags& flags) {
       ->check(CLI::Range(2L, 1024L));
   app.add_option("--model", flags.models, "also all_reduce of its gradient buckets");
   app.add_option("--budget-seconds", flags.budget_seconds, "wall clock for all cases")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   app.add_option(
          "--least-calls", flags.least_calls,
@@ -59,7 +59,7 @@ void add_own_flags(CLI::App& app, BackendFlags& flags) {
   app.add_flag("--no-overlap", flags.no_overlap, "leave out the all_reduce beside matrix products");
   app.add_flag("--list", flags.list, "names of the cases, one a line");
   app.add_option("--timeout", flags.work.timeout_seconds, "seconds a rank waits for the others")
-      ->check(CLI::Range(0.1, 86'400.0));
+      ->check(between(0.1, 86'400));
   app.add_option("--cores-per-device", flags.work.cores_per_device)->check(CLI::PositiveNumber);
   app.add_flag("--oversubscribe", flags.work.oversubscribe,
                "allow devices that share cores, and ranks that share a GPU");

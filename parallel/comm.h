@@ -6,8 +6,8 @@
 // later call throws the first error. One thread per rank issues calls; asynchronous ones run on the
 // Comm's own thread, in order, which also watches those that are in flight on a GPU. send and
 // receive tensors of one call must not overlap, but where one holds a part per rank the other may
-// be the caller's own part of it: "in place", as in NCCL. Calls that are not asynchronous return
-// when they are over.
+// be the caller's own part of it: "in place", as in NCCL, in all_gather on all ranks or none.
+// Calls that are not asynchronous return when they are over.
 //
 //   comm.all_reduce(grad);                              // sum, in place
 //   Work work = comm.all_reduce_async(bucket);          // bucket is not ours until...

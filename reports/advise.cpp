@@ -189,7 +189,10 @@ class Writer {
                                 return a->efficiency.value < b->efficiency.value;
                               }));
     const double asked = options_.min_efficiency;
-    const bool little_asked = least_efficiency(best.devices, asked) > asked;
+    const bool none_faster = std::ranges::none_of(rows_, [](const Point* p) {
+      return p->devices > 1 && p->efficiency.low.value_or(0) > 1.0 / p->devices;
+    });
+    const bool little_asked = none_faster && least_efficiency(best.devices, asked) > asked;
     const char* why = unsure(best)
                           ? (little_asked ? "is not certain to be faster" : "is not certain to pay")
                           : (little_asked ? "is not faster" : "does not pay");

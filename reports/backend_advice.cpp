@@ -122,7 +122,7 @@ std::vector<RoadVerdict> verdicts_of(const std::vector<Measurement>& measurement
         backend_of(m),         op_of(m), tcp ? "loopback TCP" : "memory copy, all threads",
         number_of(m, "bytes"), rate,     tcp ? ceilings.loopback_tcp : ceilings.copy_all_threads};
     if (verdict.bytes < (tcp ? kStream : kOutOfCaches)) continue;  // caches move more
-    if (std::isfinite(verdict.ceiling) && verdict.bytes >= largest[verdict.backend].bytes)
+    if (std::isfinite(verdict.ceiling) && verdict.bytes > largest[verdict.backend].bytes)
       largest[verdict.backend] = verdict;
   }
   std::vector<RoadVerdict> all;
@@ -170,11 +170,22 @@ double common_size(const Contest& contest) {
   return best;
 }
 
+// Of several numbers of ranks the largest speaks: those of others are in the tables.
+std::vector<Measurement> of_most_ranks(std::vector<Measurement> all) {
+  double most = 0;
+  for (const Measurement& m : all)
+    if (m.suite == "backend") most = std::max(most, number_of(m, "devices"));
+  std::erase_if(all, [&](const Measurement& m) {
+    return m.suite == "backend" && number_of(m, "devices") < most;
+  });
+  return all;
+}
+
 class Writer {
  public:
   explicit Writer(BackendAdvice& advice) : advice_(advice) {}
 
-  void write(const std::vector<Measurement>& measurements) {
+  void write(const std::vector<Measurement>& measurements, const std::vector<Measurement>& main) {
     if (advice_.contests.empty()) {
       advice_.certain = false;
       advice_.because = "There is no answer, because nothing was measured.";
@@ -190,8 +201,8 @@ class Writer {
       advice_.notes.push_back(fmt::format("{} of {} over nccl: {} is {} for {} ({}; {}).", r.op,
                                           format_bytes(r.bytes), format_rate(r.bytes_per_s),
                                           r.verdict, r.system, format_rate(r.reference), r.source));
-    add_slow_ranks(measurements);
-    add_overlap(measurements);
+    add_slow_ranks(main);
+    add_overlap(main);
     add_problems(measurements);
   }
 
@@ -322,7 +333,8 @@ class Writer {
       for (const std::string& flag : m.flags) {
         if (flag.starts_with("failed: ") && told.insert(flag).second)
           advice_.notes.push_back(fmt::format("Failed: {} of {}: {}.", m.name,
-                                              format_bytes(number_of(m, "bytes")), flag.substr(8)));
+                                              format_bytes(number_of(m, "bytes")),
+                                              without_full_stop(flag.substr(8))));
         if (flag == "rehearsal" && told.insert(flag).second)
           advice_.notes.push_back(
               "Ranks shared a GPU: a rehearsal, which tells nothing of several.");
@@ -358,11 +370,12 @@ std::string gpu_of(const nlohmann::json& context) {
 BackendAdvice advise_backend(const std::vector<Measurement>& measurements, const std::string& gpu) {
   BackendAdvice advice;
   advice.contests = contests_of(measurements);
-  advice.models = models_of(measurements);
+  const std::vector<Measurement> main = of_most_ranks(measurements);
+  advice.models = models_of(main);
   advice.ceilings = ceilings_of(measurements);
-  advice.verdicts = verdicts_of(measurements, advice.ceilings);
-  advice.references = references_of(measurements, gpu);
-  Writer(advice).write(measurements);
+  advice.verdicts = verdicts_of(main, advice.ceilings);
+  advice.references = references_of(main, gpu);
+  Writer(advice).write(measurements, main);
   return advice;
 }
 

@@ -173,7 +173,8 @@ class Measuring {
   double run_timeout() const {
     if (options_.run_timeout) return *options_.run_timeout;
     const double budget = plan_.request.time_budget;
-    return budget <= 0 ? kRunTimeout : timeout_within(budget - elapsed());
+    // However little is left, twice as long as others took to start.
+    return budget <= 0 ? kRunTimeout : std::max(timeout_within(budget - elapsed()), 2 * overhead());
   }
 
   bool fits() const {

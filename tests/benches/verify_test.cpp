@@ -65,7 +65,7 @@ TEST(Verify, TheBestKernelsAreRightWhereBatchNormSeesFewValues) {
   for (const int64_t batch : {2, 4, 16})
     for (const uint64_t seed : {1, 2, 3}) {
       Workload work = small("single", 1);
-      work.model = "resnet18:image=16";
+      work.model = "resnet18:width=8,image=16";
       work.kernels = "";
       work.global_batch = batch;
       work.seed = seed;

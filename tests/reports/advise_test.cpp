@@ -162,6 +162,10 @@ TEST(Advise, NeverAsksForDevicesThatAreNotFasterThanOne) {
     EXPECT_EQ(advice.recommended, 1) << speedup;
     EXPECT_THAT(advice.because, StartsWith("Stay on 1 GPU, because more is not faster for mlp"));
   }
+  const Curve only_four = [](const Configuration& c) {
+    return c.devices == 1 ? 1.0 : c.devices == 4 ? 4 / 1.2 : c.devices / 0.9;
+  };
+  EXPECT_THAT(advice_on(only_four, 0.4).because, HasSubstr("because more does not pay"));
   const Advice pays = advice_on(amdahl(0.9), 0.01);  // 1.1 times as fast, by 8
   EXPECT_EQ(pays.recommended, 8);
 }

@@ -252,6 +252,16 @@ TEST(BackendAdvice, NamesTheRankThatEveryRoundOverEveryBackendFoundSlow) {
   EXPECT_THAT(notes({pace("gloo", {3, 3, 3}, 1.9), pace("mpi", {1, 1, 1}, 1.9)}), Not(named));
 }
 
+TEST(BackendAdvice, OfSeveralNumbersOfRanksTheLargestSpeaks) {
+  std::vector<Measurement> all = {
+      cell("all_reduce", "gloo", 512, 1e-6, "mlp"), pace("gloo", {0}, 9),
+      cell("all_reduce", "gloo", 512, 5e-6, "mlp"), pace("gloo", {2}, 2)};
+  for (const size_t i : {2, 3}) all[i].parameters["devices"] = "3";
+  const BackendAdvice advice = advise_backend(all);
+  EXPECT_DOUBLE_EQ(advice.models[0].seconds.at("gloo"), 5e-6);
+  EXPECT_THAT(advice.notes, Contains(HasSubstr("Rank 2 is slow: the same work takes it 2.00x")));
+}
+
 TEST(BackendAdvice, NamesTheRankThatEveryRoundOfABackendFoundBehindSlowLinks) {
   const auto notes = [](std::vector<Measurement> all) { return advise_backend(all).notes; };
   EXPECT_THAT(notes({pace("gloo", {2, 2}, 4, "links"), pace("local", {0, 1}, 1.4, "links")}),

@@ -42,8 +42,8 @@ void refuse_in_capture(const char* what);
 
 // Graphs write past the versions of tensors: what was worked out of their values is good within one
 // epoch. A capture is one of its own, and outside of them each launch begins another.
-uint64_t epoch();
-uint64_t epoch_outside();  // of captures: of the last launch
+uint64_t epoch(int device);
+uint64_t epoch_outside(int device);  // of captures: of the last launch there
 
 // Calls that other threads' captures would not mind, nor does ours: they are about no stream of it.
 class Relaxed {

@@ -1,5 +1,7 @@
 #include "core/backends/cuda/capture.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 
 #include "core/backends/cuda/runtime.h"
@@ -10,7 +12,8 @@ namespace howmany {
 namespace cuda {
 namespace {
 
-std::atomic<uint64_t> epochs = 1, of_launches = 1;  // how many began; which is on
+std::atomic<uint64_t> epochs = 1;                        // how many began
+std::array<std::atomic<uint64_t>, 64> of_launches = {};  // which is on, by device
 
 cudaError_t begin(Capture& now) {
   const cudaError_t error = cudaStreamBeginCapture(now.stream, cudaStreamCaptureModeThreadLocal);
@@ -61,8 +64,12 @@ class Capturing {
 
 }  // namespace
 
-uint64_t epoch() { return current_capture != nullptr ? current_capture->epoch : epoch_outside(); }
-uint64_t epoch_outside() { return of_launches; }
+uint64_t epoch(int device) {
+  return current_capture != nullptr ? current_capture->epoch : epoch_outside(device);
+}
+uint64_t epoch_outside(int device) {
+  return std::max<uint64_t>(1, of_launches.at(static_cast<size_t>(device)));  // 0: never one
+}
 
 void refuse_in_capture(const char* what) {
   if (current_capture != nullptr) throw Error(fmt::format("[gpu] a graph cannot keep {}", what));
@@ -107,7 +114,7 @@ void Graph::launch() {
     {
       const cuda::OnDevice on(kept_->index);
       cuda::check(cudaGraphLaunch(piece.graph.get(), on.stream()), "graph");
-      cuda::of_launches = ++cuda::epochs;
+      cuda::of_launches.at(static_cast<size_t>(kept_->index)) = ++cuda::epochs;
     }
     piece.then();
   }

@@ -38,7 +38,7 @@ struct Rows {
 class Kept : public std::enable_shared_from_this<Kept> {
  public:
   Half half_of(const Matrix& m, const Tensor& whole, Rows rows, const OnDevice& on) {
-    const Stamp now{whole.version(), epoch()};
+    const Stamp now{whole.version(), epoch(whole.device().index)};
     const std::lock_guard lock(mutex_);
     if (!lent_to_capture(whole, rows)) {
       const bool good = stamp_ == now && row_ == rows.row && elements_ >= whole.numel();
@@ -53,7 +53,7 @@ class Kept : public std::enable_shared_from_this<Kept> {
   Bf16* written_with(const Tensor& whole) {
     const std::lock_guard lock(mutex_);
     if (!is_all_of(whole)) return nullptr;
-    stamp_ = {whole.version(), epoch()};
+    stamp_ = {whole.version(), epoch(whole.device().index)};
     written_ = true;
     return room_.mutable_data<Bf16>();
   }
@@ -69,7 +69,7 @@ class Kept : public std::enable_shared_from_this<Kept> {
   // A copy that the optimizer writes between launches is not made by the graph as well.
   bool lent_to_capture(const Tensor& whole, Rows rows) {
     const bool good = written_ && rows.row == 0 && is_all_of(whole) &&
-                      stamp_ == Stamp{whole.version(), epoch_outside()};
+                      stamp_ == Stamp{whole.version(), epoch_outside(whole.device().index)};
     if (current_capture == nullptr || !good) return false;
     current_capture->before.try_emplace(
         this,
@@ -81,7 +81,7 @@ class Kept : public std::enable_shared_from_this<Kept> {
   void renew(const Tensor& whole, Tensor& room) {
     const std::lock_guard lock(mutex_);
     const bool good = is_all_of(whole) && room_.raw() == room.raw() &&
-                      stamp_ == Stamp{whole.version(), epoch_outside()};
+                      stamp_ == Stamp{whole.version(), epoch_outside(whole.device().index)};
     if (!good) cast_whole(whole, room, OnDevice(whole));
   }
 
