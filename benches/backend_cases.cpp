@@ -39,8 +39,6 @@ std::vector<std::string> strings(const std::vector<std::string_view>& names) {
   return {names.begin(), names.end()};
 }
 
-constexpr const char* kInPlace = "_in_place";
-
 bool beside_collectives(std::string_view op) {
   return op == "overlap" || op == "pace" || op == "links";
 }
@@ -120,7 +118,7 @@ class Cases {
     for (const std::string_view op : collective_names())
       if (flags_.ops.empty() && !op.ends_with(kInPlace)) ops.emplace_back(op);
     for (size_t i = 0, asked = ops.size(); i < asked && flags_.in_place; ++i)
-      if (const std::string op = ops[i] + kInPlace; known(op)) ops.push_back(op);
+      if (const std::string op = ops[i] + std::string(kInPlace); known(op)) ops.push_back(op);
     return ops;
   }
 

@@ -11,8 +11,6 @@
 namespace howmany::benches {
 namespace {
 
-constexpr std::string_view kInPlace = "_in_place";
-
 bool one_buffer(std::string_view op) { return op == "all_reduce" || op == "broadcast"; }
 
 std::string_view plain(std::string_view op) {

@@ -32,6 +32,7 @@ namespace howmany::benches {
   X(scatter_in_place, "as scatter, into the buffer that is shared out")
 
 std::vector<std::string_view> collective_names();
+inline constexpr std::string_view kInPlace = "_in_place";  // how names of those end that are
 
 // busbw = algbw * factor: the rate of the busiest link when each rank has one. Nothing for one
 // rank, where no byte moves.

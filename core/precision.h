@@ -1,10 +1,11 @@
 // How GPUs compute: in f32; with what matrix products read rounded to tf32, which the tensor cores
 // multiply many times as fast; or in bf16, with what products read and every activation and its
 // gradient rounded when stored, in half the bytes. Sums are f32 all the same (but the probabilities
-// of attention are rounded between its products), and so are parameters, their gradients,
-// statistics and losses; of parameters that products read bf16 keeps a copy, 2 bytes an element
-// more. CPUs know f32 alone, and compute so beside GPUs. A choice holds for the calling thread, and
-// for those that compute for it (parallel_apply's).
+// of attention are rounded between its products), and so are parameters, their gradients (those of
+// convolutions' weights rounded to bf16 on the way), statistics and losses; of parameters that
+// products read bf16 keeps a copy, 2 bytes an element more. CPUs know f32 alone, and compute so
+// beside GPUs. A choice holds for the calling thread, and for those that compute for it
+// (parallel_apply's).
 //
 //   check_precision(Precision::bf16, devices);
 //   const PrecisionScope how(Precision::bf16);  // of this thread, until it ends

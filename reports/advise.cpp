@@ -19,17 +19,20 @@ constexpr double kNoticeableLoad = 0.1;  // of the cores
 
 enum class Verdict { kPays, kUnsure, kDoesNot };
 
+// Of devices that are together as fast as one.
+double even(int devices) { return devices > 1 ? 1.0 / devices : 0; }
+
 // However little is asked of a device, more of them must be faster than one.
 double least_efficiency(int devices, double threshold) {
-  return devices > 1 ? std::max(threshold, 1.0 / devices) : threshold;
+  return std::max(threshold, even(devices));
 }
 
 Verdict verdict(const Point& point, double threshold) {
   const Metric& e = point.efficiency;
   if (!e.low || !e.high) return Verdict::kUnsure;
-  const double even = point.devices > 1 ? 1.0 / point.devices : 0;  // as fast as one
-  if (*e.low >= threshold && *e.low > even) return Verdict::kPays;
-  return *e.high < threshold || *e.high <= even ? Verdict::kDoesNot : Verdict::kUnsure;
+  const double least = even(point.devices);
+  if (*e.low >= threshold && *e.low > least) return Verdict::kPays;
+  return *e.high < threshold || *e.high <= least ? Verdict::kDoesNot : Verdict::kUnsure;
 }
 
 int integer_parameter(const Measurement& m, const char* key) {
@@ -190,7 +193,7 @@ class Writer {
                               }));
     const double asked = options_.min_efficiency;
     const bool none_faster = std::ranges::none_of(rows_, [](const Point* p) {
-      return p->devices > 1 && p->efficiency.low.value_or(0) > 1.0 / p->devices;
+      return p->devices > 1 && p->efficiency.low.value_or(0) > even(p->devices);
     });
     const bool little_asked = none_faster && least_efficiency(best.devices, asked) > asked;
     const char* why = unsure(best)

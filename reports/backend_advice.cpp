@@ -303,8 +303,7 @@ class Writer {
     if (const auto slow = slow_rank(paces))
       advice_.notes.push_back(
           fmt::format("Rank {} is slow: the same work takes it {:.2f}x as long as the others, "
-                      "which wait for it "
-                      "in every collective.",
+                      "which wait for it in every collective.",
                       slow->rank, slow->of_others));
     for (const auto& [backend, all] : links)
       if (const auto slow = slow_rank(all))

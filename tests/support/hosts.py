@@ -63,9 +63,10 @@ class Hosts:
         with socket.socket() as s:
             s.bind(("", 0))
             port = s.getsockname()[1]
-        return [self.command(rank, "env", f"RANK={rank}", f"WORLD_SIZE={len(self.names)}", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1",
+        world = len(self.names)
+        return [self.command(rank, "env", f"RANK={rank}", f"WORLD_SIZE={world}", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1",
                              f"MASTER_ADDR={self.addresses[0]}", f"MASTER_PORT={port}",
-                             f"HOWMANY_IFACE={self.links[rank]}", *command) for rank in range(len(self.names))]
+                             f"HOWMANY_IFACE={self.links[rank]}", *command) for rank in range(world)]
 
     def mpi_command(self, folder, *command):
         """mpirun on the first host, which starts its daemon on the second as it would by ssh. `folder` is for

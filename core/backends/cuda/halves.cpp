@@ -82,16 +82,17 @@ class Kept : public std::enable_shared_from_this<Kept> {
     const std::lock_guard lock(mutex_);
     const bool good = is_all_of(whole) && room_.raw() == room.raw() &&
                       stamp_ == Stamp{whole.version(), epoch_outside(whole.device().index)};
-    if (!good) cast_whole(whole, room, OnDevice(whole));
+    if (!good) cast(whole, Rows(0), room, OnDevice(whole));
   }
 
-  static void cast_whole(const Tensor& whole, Tensor& room, const OnDevice& on) {
+  static void cast(const Tensor& whole, Rows rows, Tensor& room, const OnDevice& on) {
+    const int64_t columns = rows.row == 0 ? whole.numel() : rows.row;
     cast_to_halves({.data = whole.raw(),
-                    .rows = 1,
-                    .columns = whole.numel(),
-                    .stride = whole.numel(),
+                    .rows = whole.numel() / columns,
+                    .columns = columns,
+                    .stride = columns,
                     .dtype = whole.dtype()},
-                   room.mutable_data<Bf16>(), whole.numel(), on);
+                   room.mutable_data<Bf16>(), rows.row == 0 ? columns : rows.to, on);
   }
 
   // Into the memory it had, if that is enough: what reads it was asked for before.
@@ -99,13 +100,7 @@ class Kept : public std::enable_shared_from_this<Kept> {
     const int64_t elements = rows.position(whole.numel());
     stamp_ = {};
     if (!room_ || room_.numel() < elements) room_ = room_for(elements, whole.device());
-    const int64_t columns = rows.row == 0 ? whole.numel() : rows.row;
-    cast_to_halves({.data = whole.raw(),
-                    .rows = whole.numel() / columns,
-                    .columns = columns,
-                    .stride = columns,
-                    .dtype = whole.dtype()},
-                   room_.mutable_data<Bf16>(), rows.row == 0 ? columns : rows.to, on);
+    cast(whole, rows, room_, on);
     row_ = rows.row;
     elements_ = whole.numel();
     written_ = false;
