@@ -38,7 +38,7 @@ void add_own_flags(CLI::App& app, BackendFlags& flags) {
   app.add_option("--dtype", flags.dtypes, "f32,f64,i32,i64,u8,bf16: one or several [f32]")
       ->delimiter(',');
   app.add_flag("--in-place", flags.in_place,
-               "also all_gather, reduce_scatter, gather and scatter within one buffer");
+               "also all_gather, reduce_scatter, reduce, gather and scatter within one buffer");
   app.add_option("--min-bytes", flags.min_bytes, "[4]")->check(CLI::Range(1L, 1L << 40));
   app.add_option("--max-bytes", flags.max_bytes, "as far as memory and time allow [1 GiB]")
       ->check(CLI::Range(1L, 1L << 40));

@@ -12,6 +12,8 @@ namespace howmany::benches {
 namespace {
 
 bool one_buffer(std::string_view op) { return op == "all_reduce" || op == "broadcast"; }
+// All buffers are as large.
+bool whole(std::string_view op) { return one_buffer(op) || op == "reduce" || op == "send_recv"; }
 
 std::string_view plain(std::string_view op) {
   if (op.ends_with(kInPlace)) op.remove_suffix(kInPlace.size());
@@ -90,18 +92,18 @@ std::optional<double> bus_factor(std::string_view op, int ranks) {
   if (ranks < 2) return {};
   const double others = (ranks - 1.0) / ranks;
   if (op == "all_reduce") return 2 * others;
-  return op == "broadcast" || op == "send_recv" ? 1 : others;
+  return whole(plain(op)) ? 1 : others;
 }
 
 int64_t counted_bytes(std::string_view op, Dtype dtype, int64_t bytes, int ranks) {
   const auto size = static_cast<int64_t>(size_of(dtype));
-  const int64_t parts = one_buffer(op) || op == "send_recv" ? 1 : ranks;
+  const int64_t parts = whole(plain(op)) ? 1 : ranks;
   return std::max<int64_t>(1, bytes / (size * parts)) * size * parts;
 }
 
 int64_t buffer_bytes(std::string_view op, int64_t bytes, int ranks) {
   if (one_buffer(op) || op.ends_with(kInPlace)) return bytes;
-  return op == "all_to_all" || op == "send_recv" ? 2 * bytes : bytes + bytes / ranks;
+  return op == "all_to_all" || whole(op) ? 2 * bytes : bytes + bytes / ranks;
 }
 
 Collective::Collective(std::string_view op, Dtype dtype, int64_t bytes, Comm& comm, Device where)
@@ -111,9 +113,8 @@ Collective::Collective(std::string_view op, Dtype dtype, int64_t bytes, Comm& co
     throw std::invalid_argument(unknown_name("operation", op, names));
   HM_REQUIRE(op != "send_recv" || comm.size() > 1, "send_recv needs two ranks");
   const int n = comm.size();
-  const bool parts = !one_buffer(op) && op != "send_recv";
-  const int64_t whole = counted_bytes(op, dtype, bytes, n) / static_cast<int64_t>(size_of(dtype));
-  part_ = parts ? whole / n : whole;
+  part_ = counted_bytes(op, dtype, bytes, n) / static_cast<int64_t>(size_of(dtype));
+  if (!whole(op_)) part_ /= n;
   // Sums of n values below it fit into a byte. 7 must not divide it, or few values would appear.
   period_ = std::max(2, std::min(61, 250 / n));
   if (period_ % 7 == 0) --period_;
@@ -123,6 +124,10 @@ Collective::Collective(std::string_view op, Dtype dtype, int64_t bytes, Comm& co
   if (one_buffer(op_)) return;
   receive_ = Tensor::empty({receives_whole ? part_ * n : part_}, dtype, where);
   if (!op.ends_with(kInPlace)) return;
+  if (whole(op_)) {
+    receive_ = send_;
+    return;
+  }
   const Tensor& all = sends_whole ? send_ : receive_;
   (sends_whole ? receive_ : send_) = all.flat(comm.rank() * part_, (comm.rank() + 1) * part_);
 }
@@ -152,7 +157,8 @@ void Collective::fill(int round) {
 
 void Collective::fill_for_timing(int round) {
   fill(round);
-  if (op_ != "all_reduce" && name_ != "reduce_scatter_in_place") return;
+  const bool sums_in_place = op_.starts_with("reduce") && name_ != op_;
+  if (op_ != "all_reduce" && !sums_in_place) return;
   send_.zero();
   zeros_ = true;
 }
@@ -163,6 +169,7 @@ void Collective::run() {
   if (op_ == "all_gather") return comm_.all_gather(send_, receive_);
   if (op_ == "reduce_scatter") return comm_.reduce_scatter(send_, receive_);
   if (op_ == "broadcast") return comm_.broadcast(send_, 0);
+  if (op_ == "reduce") return comm_.reduce(send_, receive_, 0);
   if (op_ == "gather") return comm_.gather(send_, receive_, 0);
   if (op_ == "scatter") return comm_.scatter(send_, receive_, 0);
   if (op_ == "all_to_all") return comm_.all_to_all(send_, receive_);
@@ -176,7 +183,7 @@ void Collective::run() {
 }
 
 bool Collective::receives() const {
-  if (op_ == "gather") return comm_.rank() == 0;
+  if (op_ == "gather" || op_ == "reduce") return comm_.rank() == 0;
   return op_ != "send_recv" || comm_.rank() == 0 || comm_.rank() == comm_.size() - 1;
 }
 
@@ -190,7 +197,8 @@ std::optional<WrongElement> Collective::first_wrong(int round) const {
     });
   };
   if (zeros_) return part(0, [](int64_t) { return 0; });
-  if (op_ == "all_reduce") return part(0, [&](int64_t i) { return summed(i, round); });
+  if (op_ == "all_reduce" || op_ == "reduce")
+    return part(0, [&](int64_t i) { return summed(i, round); });
   if (op_ == "reduce_scatter") return part(0, [&](int64_t i) { return summed(mine + i, round); });
   if (op_ == "scatter") return part(0, [&](int64_t i) { return sent(0, mine + i, round); });
   if (one_buffer(op_) || op_ == "send_recv")

@@ -22,12 +22,14 @@ namespace howmany::benches {
   X(all_gather, "every rank gets every part")                                     \
   X(reduce_scatter, "every rank gets its part of the sum")                        \
   X(broadcast, "every rank gets rank 0's buffer")                                 \
+  X(reduce, "rank 0 gets the sum")                                                \
   X(gather, "rank 0 gets every part")                                             \
   X(scatter, "every rank gets its part of rank 0's buffer")                       \
   X(all_to_all, "every rank gets one part from every rank")                       \
   X(send_recv, "half a round trip between the first rank and the last one")       \
   X(all_gather_in_place, "as all_gather, from within the buffer that is filled")  \
   X(reduce_scatter_in_place, "as reduce_scatter, into the buffer that is summed") \
+  X(reduce_in_place, "as reduce, into the buffer that rank 0 sends")              \
   X(gather_in_place, "as gather, from within the buffer that is filled")          \
   X(scatter_in_place, "as scatter, into the buffer that is shared out")
 

@@ -130,8 +130,10 @@ struct Comm::Progress {
   std::jthread thread;  // started by the first asynchronous call, so that it inherits its affinity
 
   bool resting() const { return queue.empty() && !busy && in_flight.empty(); }
+  // Throws what failed before.
   bool idle() {
     std::lock_guard lock(mutex);
+    if (failure) failure->raise();
     return resting();
   }
   bool abandoned() const {
@@ -209,10 +211,6 @@ std::unique_ptr<Comm::Failure> Comm::guarded(const Task& task, const Call& body)
 }
 
 std::unique_ptr<Comm::Failure> Comm::attempt(Task& task) {
-  {
-    std::lock_guard lock(progress_->mutex);
-    if (progress_->failure) return std::make_unique<Failure>(*progress_->failure);
-  }
   Range range(Category::comm, task.operation, static_cast<uint64_t>(task.bytes));
   task.start = std::chrono::steady_clock::now();
   return guarded(task, [&] {
@@ -275,8 +273,9 @@ void Comm::ask(std::unique_lock<std::mutex>& lock) {
   Task task = std::move(p.queue.front());
   p.queue.pop_front();
   p.busy = true;
+  auto failure = p.failure ? std::make_unique<Failure>(*p.failure) : nullptr;
   lock.unlock();
-  auto failure = attempt(task);
+  if (!failure) failure = attempt(task);
   task.call = nullptr;  // lets go of the buffer before the waiter goes on
   if (failure) ground(failure->why);
   task.number = engine_->asked();

@@ -4,10 +4,10 @@
 // the call and beside what it is asked for later; what lies elsewhere is copied, as is all that is
 // on GPUs with the others. Every call has a timeout; after a failure the Comm is poisoned and every
 // later call throws the first error. One thread per rank issues calls; asynchronous ones run on the
-// Comm's own thread, in order, which also watches those that are in flight on a GPU. send and
-// receive tensors of one call must not overlap, but where one holds a part per rank the other may
-// be the caller's own part of it: "in place", as in NCCL, in all_gather on all ranks or none.
-// Calls that are not asynchronous return when they are over.
+// Comm's own thread, in order, which also watches those that are in flight on a GPU; the others
+// return when they are over. send and receive tensors of one call must not overlap, but where one
+// holds a part per rank the other may be the caller's own part of it: "in place", as in NCCL, in
+// all_gather on all ranks or none.
 //
 //   comm.all_reduce(grad);                              // sum, in place
 //   Work work = comm.all_reduce_async(bucket);          // bucket is not ours until...
@@ -91,8 +91,7 @@ class Comm {
   int rank() const { return rank_; }
   int size() const { return size_; }
   std::string_view backend() const;
-  // What the engine learned about itself: MPI's "version", "thread_level", "cuda_aware", ...
-  std::map<std::string, std::string> details() const;
+  std::map<std::string, std::string> details() const;  // MPI's "version", "thread_level", ...
   // Where the engine works, so that what is there is not copied: nccl's GPU, else the CPU.
   Device home() const;
   void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }  // default 30 s
@@ -106,7 +105,9 @@ class Comm {
   void all_gather(const Tensor& send, Tensor receive);
   // send [size*n] -> receive [n]: the sum (op) of everyone's part `rank`.
   void reduce_scatter(const Tensor& send, Tensor receive, ReduceOp op = ReduceOp::sum);
-  // send [n] -> receive [size*n] on root; receive may be empty elsewhere.
+  // send [n] -> receive [n] on root, its own send or not: the sum (op); may be empty elsewhere.
+  void reduce(const Tensor& send, Tensor receive, int root, ReduceOp op = ReduceOp::sum);
+  // send [n] -> receive [size*n] on root; may be empty elsewhere.
   void gather(const Tensor& send, Tensor receive, int root);
   // send [size*n] on root -> receive [n].
   void scatter(const Tensor& send, Tensor receive, int root);
@@ -115,8 +116,7 @@ class Comm {
   // May wait until the peer receives. Messages of one tag arrive in the order sent.
   void send(const Tensor& t, int peer, int tag = 0);
   void receive(Tensor t, int peer, int tag = 0);
-  // As every asynchronous call these run in order on one thread: a Comm that only sends, or only
-  // receives, cannot hold up the other direction.
+  // In order on one thread, as all of these: a Comm that only sends cannot hold up what comes.
   Work send_async(Tensor t, int peer, int tag = 0);
   Work receive_async(Tensor t, int peer, int tag = 0);
   void barrier();
@@ -151,6 +151,7 @@ class Comm {
   void check_not_failed() const;
   void check(const char* operation, const Tensor& t) const;
   void check_pair(const char* operation, const Tensor& part, const Tensor& whole) const;
+  void check_same(const char* operation, const Tensor& send, const Tensor& receive) const;
   void check_rank(const char* operation, const char* role, int rank) const;
   void check_peer(const char* operation, const Tensor& t, int peer) const;
   void work_through();

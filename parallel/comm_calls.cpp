@@ -47,6 +47,15 @@ void Comm::check_pair(const char* operation, const Tensor& part, const Tensor& w
              "[{}] send and receive overlap", operation);
 }
 
+// `receive` holds as much as `send`.
+void Comm::check_same(const char* operation, const Tensor& send, const Tensor& receive) const {
+  check(operation, send);
+  check(operation, receive);
+  HM_REQUIRE(send.dtype() == receive.dtype() && send.numel() == receive.numel(),
+             "[{}] send {} {} and receive {} {} differ", operation, name_of(send.dtype()),
+             send.shape().str(), name_of(receive.dtype()), receive.shape().str());
+}
+
 void Comm::check_rank(const char* operation, const char* role, int rank) const {
   HM_REQUIRE(rank >= 0 && rank < size_, "[{}] {} {} outside 0..{}", operation, role, rank,
              size_ - 1);
@@ -82,9 +91,8 @@ void Comm::broadcast(Tensor t, int root) {
 
 void Comm::all_gather(const Tensor& send, Tensor receive) {
   check_pair("all_gather", send, receive);
-  check_not_failed();
-  if (size_ == 1) return hand_over(send, receive);
-  if (send.numel() == 0) return;
+  if (size_ == 1) return check_not_failed(), hand_over(send, receive);
+  if (send.numel() == 0) return check_not_failed();
   const Guest from(*engine_, send);
   Guest to(*engine_, std::move(receive));
   run("all_gather", to.t.bytes(), [&] {
@@ -95,9 +103,8 @@ void Comm::all_gather(const Tensor& send, Tensor receive) {
 
 void Comm::reduce_scatter(const Tensor& send, Tensor receive, ReduceOp op) {
   check_pair("reduce_scatter", receive, send);
-  check_not_failed();
-  if (size_ == 1) return hand_over(send, receive);
-  if (receive.numel() == 0) return;
+  if (size_ == 1) return check_not_failed(), hand_over(send, receive);
+  if (receive.numel() == 0) return check_not_failed();
   const Guest from(*engine_, send);
   Guest to(*engine_, std::move(receive));
   run("reduce_scatter", send.bytes(), [&] {
@@ -106,13 +113,29 @@ void Comm::reduce_scatter(const Tensor& send, Tensor receive, ReduceOp op) {
   });
 }
 
+void Comm::reduce(const Tensor& send, Tensor receive, int root, ReduceOp op) {
+  check_rank("reduce", "root", root);
+  check("reduce", send);
+  if (rank_ == root) check_same("reduce", send, receive);
+  HM_REQUIRE(rank_ != root || send.raw() == receive.raw() || !overlap(send, receive),
+             "[reduce] send and receive overlap, but are not the same");
+  if (size_ == 1) return check_not_failed(), hand_over(send, receive);
+  if (send.numel() == 0) return check_not_failed();
+  const Guest from(*engine_, send);
+  Guest to(*engine_, std::move(receive));
+  run("reduce", send.bytes(), [&] {
+    if (rank_ != root) return engine_->reduce(at_home(*engine_, from), to.t, root, op);
+    landed(*engine_, to, false,
+           [&](Tensor& there) { engine_->reduce(at_home(*engine_, from), there, root, op); });
+  });
+}
+
 void Comm::gather(const Tensor& send, Tensor receive, int root) {
   check_rank("gather", "root", root);
   if (rank_ == root) check_pair("gather", send, receive);
   check("gather", send);
-  check_not_failed();
-  if (size_ == 1) return hand_over(send, receive);
-  if (send.numel() == 0) return;
+  if (size_ == 1) return check_not_failed(), hand_over(send, receive);
+  if (send.numel() == 0) return check_not_failed();
   const Guest from(*engine_, send);
   Guest to(*engine_, std::move(receive));
   run("gather", send.bytes() * size_, [&] {
@@ -126,9 +149,8 @@ void Comm::scatter(const Tensor& send, Tensor receive, int root) {
   check_rank("scatter", "root", root);
   if (rank_ == root) check_pair("scatter", receive, send);
   check("scatter", receive);
-  check_not_failed();
-  if (size_ == 1) return hand_over(send, receive);
-  if (receive.numel() == 0) return;
+  if (size_ == 1) return check_not_failed(), hand_over(send, receive);
+  if (receive.numel() == 0) return check_not_failed();
   const Guest from(*engine_, send);
   Guest to(*engine_, std::move(receive));
   run("scatter", to.t.bytes() * size_, [&] {
@@ -139,17 +161,12 @@ void Comm::scatter(const Tensor& send, Tensor receive, int root) {
 }
 
 void Comm::all_to_all(const Tensor& send, Tensor receive) {
-  check("all_to_all", send);
-  check("all_to_all", receive);
-  HM_REQUIRE(send.dtype() == receive.dtype() && send.numel() == receive.numel(),
-             "[all_to_all] send {} {} and receive {} {} differ", name_of(send.dtype()),
-             send.shape().str(), name_of(receive.dtype()), receive.shape().str());
+  check_same("all_to_all", send, receive);
   HM_REQUIRE(send.numel() % size_ == 0, "[all_to_all] {} elements do not divide by {} ranks",
              send.numel(), size_);
   HM_REQUIRE(!overlap(send, receive), "[all_to_all] send and receive overlap");
-  check_not_failed();
-  if (size_ == 1) return hand_over(send, receive);
-  if (send.numel() == 0) return;
+  if (size_ == 1) return check_not_failed(), hand_over(send, receive);
+  if (send.numel() == 0) return check_not_failed();
   const Guest from(*engine_, send);
   Guest to(*engine_, std::move(receive));
   run("all_to_all", send.bytes(), [&] {

@@ -69,6 +69,7 @@ class CommEngine {
   virtual void broadcast(Tensor& t, int root) = 0;
   virtual void all_gather(const Tensor& send, Tensor& receive) = 0;
   virtual void reduce_scatter(const Tensor& send, Tensor& receive, ReduceOp op) = 0;
+  virtual void reduce(const Tensor& send, Tensor& receive, int root, ReduceOp op) = 0;
   virtual void gather(const Tensor& send, Tensor& receive, int root) = 0;
   virtual void scatter(const Tensor& send, Tensor& receive, int root) = 0;
   virtual void all_to_all(const Tensor& send, Tensor& receive) = 0;

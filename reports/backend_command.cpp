@@ -342,7 +342,7 @@ void add_backend_command(CLI::App& app, int& code) {
            "Also between the first n of them: 2,4 [all of them]");
   add_list(*sub, "--ops", a->ops, "all_reduce,broadcast,... [all]");
   sub->add_flag("--in-place", a->in_place,
-                "Also all_gather, reduce_scatter, gather and scatter within one buffer");
+                "Also all_gather, reduce_scatter, reduce, gather and scatter within one buffer");
   sub->add_option("--min-bytes", a->min_bytes, "Smallest message, 1024 or 1K [4]");
   sub->add_option("--max-bytes", a->max_bytes, "Largest, as far as memory and time allow [64M]");
   sub->add_option("--size-factor", a->size_factor, "From one size to the next [4]");

@@ -4,6 +4,7 @@
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
 #include <gloo/gather.h>
+#include <gloo/reduce.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/prefix_store.h>
 #include <gloo/scatter.h>
@@ -96,6 +97,20 @@ class Gloo : public CommEngine {
     uint8_t* const sum = bytes_of(receive);
     combine(sum, part, part + size_of(receive), count);
     for (int r = 2; r < size(); ++r) combine(sum, sum, part + r * receive.bytes(), count);
+  }
+
+  // gloo adds up in the output, which it wants of every rank.
+  void reduce(const Tensor& send, Tensor& receive, int root, ReduceOp op) override {
+    attempt([&] {
+      Tensor sum = rank() == root ? receive : Tensor::empty(send.shape(), send.dtype());
+      ::gloo::ReduceOptions options(context_);
+      if (sum.raw() != send.raw()) set_input(options, send);
+      set_output(options, sum);
+      options.setRoot(root);
+      options.setReduceFunction(combine_of(send.dtype(), op));
+      options.setTimeout(timeout());
+      ::gloo::reduce(options);
+    });
   }
 
   void gather(const Tensor& send, Tensor& receive, int root) override {
@@ -224,6 +239,16 @@ class Gloo : public CommEngine {
   case Dtype::name:   \
     return options.setOutput(t.mutable_data<type>(), static_cast<size_t>(t.numel()));
       HM_DTYPES(X)
+#undef X
+    }
+  }
+  template <typename Options>
+  static void set_input(Options& options, const Tensor& t) {
+    switch (t.dtype()) {
+#define X(name, type) \
+  case Dtype::name:   \
+    return options.setInput(const_cast<type*>(t.data<type>()), static_cast<size_t>(t.numel()));
+      HM_DTYPES(X)  // NOLINT: only read
 #undef X
     }
   }

@@ -11,8 +11,9 @@
 namespace howmany {
 namespace {
 
-constexpr std::array kOperationNames = {"barrier",        "all_reduce", "broadcast", "all_gather",
-                                        "reduce_scatter", "gather",     "scatter",   "all_to_all"};
+constexpr std::array kOperationNames = {"barrier",    "all_reduce",     "broadcast",
+                                        "all_gather", "reduce_scatter", "reduce",
+                                        "gather",     "scatter",        "all_to_all"};
 constexpr uint64_t kOperations = 16;
 enum Operation : uint64_t {
   kBarrier,
@@ -20,12 +21,14 @@ enum Operation : uint64_t {
   kBroadcast,
   kAllGather,
   kReduceScatter,
+  kReduce,
   kGather,
   kScatter,
   kAllToAll
 };
 
 constexpr int kAll = -1, kNone = -2;
+constexpr int kOps = 3;  // of ReduceOp
 
 void copy(char* to, const char* from, int64_t bytes) {
   if (to != from) copy_host(to, from, static_cast<size_t>(bytes));
@@ -46,12 +49,9 @@ class Local : public CommEngine {
     char* const mine = bytes_of(t);
     const Published published{mine, mine, t.bytes(), t.dtype(), static_cast<int>(op)};
     collective(kAllReduce, published, kAll, kAll, [&] {
-      const auto width = static_cast<int64_t>(size_of(t.dtype()));
-      const int64_t begin = t.numel() * rank() / size(), end = t.numel() * (rank() + 1) / size();
-      reduce(begin * width, end * width, t.dtype(), op,
-             [&](int64_t at, const char* sum, int64_t n) {
-               for (int r = 0; r < size(); ++r) copy(peer(r).receive + at, sum, n);
-             });
+      add_up_share(t, op, [&](int64_t at, const char* sum, int64_t n) {
+        for (int r = 0; r < size(); ++r) copy(peer(r).receive + at, sum, n);
+      });
     });
   }
 
@@ -74,8 +74,18 @@ class Local : public CommEngine {
     const int64_t begin = rank() * receive.bytes();
     const Published published{bytes_of(send), to, send.bytes(), send.dtype(), static_cast<int>(op)};
     collective(kReduceScatter, published, kAll, kAll, [&] {
-      reduce(begin, begin + receive.bytes(), send.dtype(), op,
+      add_up(begin, begin + receive.bytes(), send.dtype(), op,
              [&](int64_t at, const char* sum, int64_t n) { copy(to + (at - begin), sum, n); });
+    });
+  }
+
+  void reduce(const Tensor& send, Tensor& receive, int root, ReduceOp op) override {
+    char* const to = rank() == root ? bytes_of(receive) : nullptr;
+    const int terms = root * kOps + static_cast<int>(op);
+    collective(kReduce, {bytes_of(send), to, send.bytes(), send.dtype(), terms}, kAll, kAll, [&] {
+      add_up_share(send, op, [&](int64_t at, const char* sum, int64_t n) {
+        copy(peer(root).receive + at, sum, n);
+      });
     });
   }
 
@@ -219,9 +229,17 @@ class Local : public CommEngine {
       fail(r, "called it with another size, dtype, root or op");
   }
 
+  // As add_up() what of t falls to this rank, where all share the work.
+  template <typename Store>
+  void add_up_share(const Tensor& t, ReduceOp op, Store store) {
+    const auto width = static_cast<int64_t>(size_of(t.dtype()));
+    const int64_t begin = t.numel() * rank() / size(), end = t.numel() * (rank() + 1) / size();
+    add_up(begin * width, end * width, t.dtype(), op, store);
+  }
+
   // Reduces bytes [begin, end) of everyone's `send` in rank order, a cache-sized block at a time.
   template <typename Store>
-  void reduce(int64_t begin, int64_t end, Dtype dtype, ReduceOp op, Store store) {
+  void add_up(int64_t begin, int64_t end, Dtype dtype, ReduceOp op, Store store) {
     alignas(64) std::array<char, 8192> block;
     const Combine combine = combine_of(dtype, op);
     for (int64_t at = begin; at < end; at += static_cast<int64_t>(block.size())) {

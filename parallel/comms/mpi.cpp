@@ -35,9 +35,9 @@ class Mpi : public CommEngine {
 
   void broadcast(Tensor& t, int root) override {
     if (size() == 2 || t.bytes() < kRing) return mpi_broadcast(*group_, t, root, timeout());
-    for_each_chunk(t, [&](void* at, int n) {
+    for_each_chunk(t, [&](int64_t at, int n) {
       collective({&t}, [&](MPI_Request* request) {
-        return MPI_Ibcast(at, n, type_of(t.dtype()), root, comm(), request);
+        return MPI_Ibcast(at_byte(t, at), n, type_of(t.dtype()), root, comm(), request);
       });
     });
   }
@@ -60,6 +60,18 @@ class Mpi : public CommEngine {
       return MPI_Ireduce_scatter_block(send.raw(), receive.mutable_raw(),
                                        static_cast<int>(receive.numel()), type_of(send.dtype()),
                                        op_of(op), comm(), request);
+    });
+  }
+
+  void reduce(const Tensor& send, Tensor& receive, int root, ReduceOp op) override {
+    if (send.dtype() == Dtype::bf16) return reduce_ourselves(send, receive, root, op);
+    const bool stays = rank() == root && send.raw() == receive.raw();
+    for_each_chunk(send, [&](int64_t at, int n) {
+      collective({&send, &receive}, [&](MPI_Request* request) {
+        return MPI_Ireduce(stays ? MPI_IN_PLACE : at_byte(send, at),
+                           rank() == root ? at_byte(receive, at) : nullptr, n,
+                           type_of(send.dtype()), op_of(op), root, comm(), request);
+      });
     });
   }
 
@@ -110,9 +122,7 @@ class Mpi : public CommEngine {
       group_->give_up(peer, "sent another size or dtype than was asked for");
   }
 
-  void barrier() override {
-    collective({}, [&](MPI_Request* request) { return MPI_Ibarrier(comm(), request); });
-  }
+  void barrier() override { mpi_barrier(*group_, timeout()); }
 
   // Making a group is a blocking call: all members say first that they are there.
   std::unique_ptr<CommEngine> split(const std::vector<int>& members, int index,
@@ -146,12 +156,16 @@ class Mpi : public CommEngine {
     group_->collective(buffers, timeout(), std::cref(start));  // by reference: nothing to allocate
   }
 
+  // call(byte, elements)
   template <typename Call>
-  void for_each_chunk(Tensor& t, Call call) {
-    char* const data = static_cast<char*>(t.mutable_raw());
+  void for_each_chunk(const Tensor& t, Call call) {
     const auto width = static_cast<int64_t>(size_of(t.dtype()));
     for (int64_t at = 0; at < t.numel(); at += kMostElements)
-      call(data + at * width, static_cast<int>(std::min(kMostElements, t.numel() - at)));
+      call(at * width, static_cast<int>(std::min(kMostElements, t.numel() - at)));
+  }
+  static void* at_byte(Tensor& t, int64_t at) { return static_cast<char*>(t.mutable_raw()) + at; }
+  static const void* at_byte(const Tensor& t, int64_t at) {
+    return static_cast<const char*>(t.raw()) + at;
   }
 
   // The parts of all ranks, one after the other, in their order.
@@ -168,6 +182,13 @@ class Mpi : public CommEngine {
     Tensor sum = Tensor::empty(receive.shape(), receive.dtype());
     reduce_scatter(send, sum, op);
     receive.copy_from(sum);
+  }
+
+  // No MPI call knows bf16: all get the sum.
+  void reduce_ourselves(const Tensor& send, Tensor& receive, int root, ReduceOp op) {
+    Tensor sum = rank() == root ? receive : Tensor::empty(send.shape(), send.dtype());
+    if (sum.raw() != send.raw()) sum.copy_from(send);
+    all_reduce(sum, op);
   }
 
   // No MPI call takes so many, or knows bf16: the parts are exchanged and added up in rank order.

@@ -91,6 +91,7 @@ MPI_Status MpiGroup::run(Wait wait, Buffers buffers, const Start& start) {
     {
       const auto locked = mpi_.lock();
       check_mpi(start(requests));
+      if (const auto status = ask(requests)) return *status;
     }
     return poll(requests, wait);
   } catch (const EngineError& e) {
@@ -99,9 +100,9 @@ MPI_Status MpiGroup::run(Wait wait, Buffers buffers, const Start& start) {
   }
 }
 
-// Several times at once: a long message moves piece by piece, one each time. The first status.
+// Several times at once, under the lock: a long message moves piece by piece, one each time. The
+// first status.
 std::optional<MPI_Status> MpiGroup::ask(MPI_Request requests[kCalls]) {
-  const auto locked = mpi_.lock();
   MPI_Status statuses[kCalls];
   for (int done = 0, times = 0; times < kAsks; ++times) {
     check_mpi(MPI_Testall(kCalls, requests, &done, statuses));
@@ -114,7 +115,7 @@ MPI_Status MpiGroup::poll(MPI_Request requests[kCalls], const Wait& wait) {
   microseconds sleep = kShortSleep;
   Clock::time_point last = wait.start, used = wait.start, look = wait.start + kBusyLook;
   for (;;) {
-    if (const auto status = ask(requests)) return *status;
+    if (const auto locked = mpi_.lock(); const auto status = ask(requests)) return *status;
     const auto now = Clock::now();
     if (now - last > kBusy) used = now;
     last = now;

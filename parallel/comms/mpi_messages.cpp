@@ -193,6 +193,14 @@ void mpi_all_reduce(MpiGroup& group, Tensor& t, ReduceOp op, Tensor& scratch,
   group.collective([&] { AllReduce(exchange, t, op, scratch).run(); });
 }
 
+void mpi_barrier(MpiGroup& group, std::chrono::milliseconds timeout) {
+  const Exchange exchange(group, Dtype::u8, timeout);
+  group.collective([&] {
+    for (int apart = 1; apart < group.size(); apart *= 2)
+      exchange({}, {nullptr, 0}, group.rank() + apart, {nullptr, 0}, group.rank() - apart);
+  });
+}
+
 void mpi_all_gather(MpiGroup& group, const Tensor& send, Tensor& receive,
                     std::chrono::milliseconds timeout) {
   const Exchange exchange(group, send.dtype(), timeout);

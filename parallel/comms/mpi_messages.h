@@ -25,4 +25,8 @@ void mpi_broadcast(MpiGroup& group, Tensor& t, int root, std::chrono::millisecon
 void mpi_all_gather(MpiGroup& group, const Tensor& send, Tensor& receive,
                     std::chrono::milliseconds timeout);
 
+// Dissemination (Hensgen, Finkel, Manber 1988): all leave it at nearly the same time, so that what
+// is timed behind it does not include how long one waits for another.
+void mpi_barrier(MpiGroup& group, std::chrono::milliseconds timeout);
+
 }  // namespace howmany

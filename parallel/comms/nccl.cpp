@@ -10,8 +10,8 @@
 #include <deque>
 #include <functional>
 #include <mutex>
-#include <numeric>
 #include <optional>
+#include <ranges>
 #include <thread>
 
 #include "core/error.h"
@@ -164,41 +164,42 @@ class Nccl : public CommEngine {
                                       type_of(send), op_of(op), comm_, stream_);
     });
   }
-  void gather(const Tensor& send, Tensor& receive, int root) override {
+  void reduce(const Tensor& send, Tensor& receive, int root, ReduceOp op) override {
     run({send, receive}, [&] {
-      return in_group([&] {
-        const bool stays = rank() == root && is_own_part(send, receive, root);
-        if (!stays) send_to(root, send);
-        for (int r = 0; r < size() && rank() == root; ++r)
-          if (r != root || !stays) receive_from(r, part(receive, r));
-      });
+      void* const to = rank() == root ? receive.mutable_raw() : nullptr;
+      return nccl_->ncclReduce(send.raw(), to, count_of(send), type_of(send), op_of(op), root,
+                               comm_, stream_);
+    });
+  }
+  void gather(const Tensor& send, Tensor& receive, int root) override {
+    run_group({send, receive}, everybody(), [&] {
+      const bool stays = rank() == root && is_own_part(send, receive, root);
+      if (!stays) send_to(root, send);
+      for (int r = 0; r < size() && rank() == root; ++r)
+        if (r != root || !stays) receive_from(r, part(receive, r));
     });
   }
   void scatter(const Tensor& send, Tensor& receive, int root) override {
-    run({send, receive}, [&] {
-      return in_group([&] {
-        const bool stays = rank() == root && is_own_part(receive, send, root);
-        if (!stays) receive_from(root, receive);
-        for (int r = 0; r < size() && rank() == root; ++r)
-          if (r != root || !stays) send_to(r, part(send, r));
-      });
+    run_group({send, receive}, everybody(), [&] {
+      const bool stays = rank() == root && is_own_part(receive, send, root);
+      if (!stays) receive_from(root, receive);
+      for (int r = 0; r < size() && rank() == root; ++r)
+        if (r != root || !stays) send_to(r, part(send, r));
     });
   }
   void all_to_all(const Tensor& send, Tensor& receive) override {
-    run({send, receive}, [&] {
-      return in_group([&] {
-        for (int r = 0; r < size(); ++r) {
-          send_to(r, part(send, r));
-          receive_from(r, part(receive, r));
-        }
-      });
+    run_group({send, receive}, everybody(), [&] {
+      for (int r = 0; r < size(); ++r) {
+        send_to(r, part(send, r));
+        receive_from(r, part(receive, r));
+      }
     });
   }
   void send(const Tensor& t, int peer, int) override {
-    run({t}, [&] { return in_group([&] { send_to(peer, t); }); }, {peer});
+    run_group({t}, {peer}, [&] { send_to(peer, t); });
   }
   void receive(Tensor& t, int peer, int) override {
-    run({t}, [&] { return in_group([&] { receive_from(peer, t); }); }, {peer});
+    run_group({t}, {peer}, [&] { receive_from(peer, t); });
   }
   void barrier() override {
     Tensor token = room_for(*this, {*this, Tensor::empty({1})});
@@ -226,8 +227,8 @@ class Nccl : public CommEngine {
   }
 
  private:
-  void run(std::vector<Tensor> touched, const std::function<ncclResult_t()>& call,
-           std::vector<int> peers) {
+  void run(std::vector<Tensor> touched, std::vector<int> peers,
+           const std::function<ncclResult_t()>& call) {
     guarded([&] {
       flights_.push_back({std::move(touched), std::move(peers), timeout(), mark()});
       use_gpu(device_);
@@ -239,12 +240,25 @@ class Nccl : public CommEngine {
     });
   }
   void run(std::vector<Tensor> touched, const std::function<ncclResult_t()>& call) {
-    run(std::move(touched), call, everybody());
+    run(std::move(touched), everybody(), call);
+  }
+  void run_group(std::vector<Tensor> touched, std::vector<int> peers,
+                 const std::function<void()>& messages) {
+    run(std::move(touched), std::move(peers), [&] {
+      check_nccl(nccl_->ncclGroupStart());
+      try {
+        messages();
+      } catch (...) {
+        // An open group would keep an abort, and whatever comes later, waiting.
+        nccl_->ncclGroupEnd();
+        throw;
+      }
+      return nccl_->ncclGroupEnd();
+    });
   }
   std::vector<int> everybody() const {
-    std::vector<int> ranks(static_cast<size_t>(size()));
-    std::iota(ranks.begin(), ranks.end(), 0);
-    return ranks;
+    const auto ranks = std::views::iota(0, size());
+    return {ranks.begin(), ranks.end()};
   }
 
   // Until a nonblocking call has been taken in.
@@ -325,18 +339,6 @@ class Nccl : public CommEngine {
     }
   }
 
-  template <typename Body>
-  ncclResult_t in_group(Body body) {
-    check_nccl(nccl_->ncclGroupStart());
-    try {
-      body();
-    } catch (...) {
-      // An open group would keep an abort, and whatever comes later, waiting.
-      nccl_->ncclGroupEnd();
-      throw;
-    }
-    return nccl_->ncclGroupEnd();
-  }
   void send_to(int r, const Tensor& t) {
     check_nccl(nccl_->ncclSend(t.raw(), count_of(t), type_of(t), r, comm_, stream_));
   }

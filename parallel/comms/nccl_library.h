@@ -19,7 +19,8 @@ namespace howmany {
   X(ncclGetVersion)         \
   X(ncclAllReduce)          \
   X(ncclBroadcast)          \
-  X(ncclAllGather) X(ncclReduceScatter) X(ncclSend) X(ncclRecv) X(ncclGroupStart) X(ncclGroupEnd)
+  X(ncclAllGather)          \
+  X(ncclReduceScatter) X(ncclReduce) X(ncclSend) X(ncclRecv) X(ncclGroupStart) X(ncclGroupEnd)
 
 struct NcclLibrary : SharedLibrary {
   // Throws Error when the library cannot be opened.

@@ -9,8 +9,8 @@ import unittest
 
 import programs
 
-OPS = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "gather", "scatter", "all_to_all",
-       "send_recv"}
+OPS = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter",
+       "all_to_all", "send_recv"}
 
 
 def bench(*arguments, program="backend_bench", **environment):

@@ -73,8 +73,10 @@ TEST(Collectives, CountBytesAndFactorsAsNcclTestsDoes) {
   EXPECT_DOUBLE_EQ(*bus_factor("all_reduce", 8), 1.75);
   for (const char* op : {"all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"})
     EXPECT_DOUBLE_EQ(*bus_factor(op, 4), 0.75) << op;
-  for (const char* op : {"broadcast", "send_recv"}) EXPECT_DOUBLE_EQ(*bus_factor(op, 4), 1) << op;
+  for (const char* op : {"broadcast", "reduce", "send_recv"})
+    EXPECT_DOUBLE_EQ(*bus_factor(op, 4), 1) << op;
   EXPECT_EQ(counted_bytes("all_reduce", Dtype::f32, 1024, 3), 1024);
+  EXPECT_EQ(counted_bytes("reduce", Dtype::f32, 1024, 3), 1024);
   EXPECT_EQ(counted_bytes("all_gather", Dtype::f32, 1024, 3), 1020);
   EXPECT_EQ(counted_bytes("all_gather", Dtype::f64, 4, 2), 16);
 }

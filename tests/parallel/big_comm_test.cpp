@@ -51,6 +51,10 @@ void check_big(Comm& comm) {
     expect_values(t, "all_reduce", [](int64_t i) { return std::max(value(0, i), value(1, i)); });
     comm.broadcast(rank == 1 ? t = filled(1, 2 * kPart) : t, 1);
     expect_values(t, "broadcast", [](int64_t i) { return value(1, i); });
+    comm.reduce(filled(rank, 2 * kPart), rank == 0 ? t : Tensor(), 0, ReduceOp::max);
+    if (rank == 0)
+      expect_values(t, "reduce", [](int64_t i) { return std::max(value(0, i), value(1, i)); });
+    comm.broadcast(rank == 1 ? t = filled(1, 2 * kPart) : t, 1);
     if (rank == 0) comm.send(t, 1);
     if (rank == 1) comm.receive(t, 0);
     expect_values(t, "send", [](int64_t i) { return value(1, i); });

@@ -21,6 +21,7 @@ class Flying : public CommEngine {
   void broadcast(Tensor&, int) override {}
   void all_gather(const Tensor&, Tensor&) override {}
   void reduce_scatter(const Tensor&, Tensor&, ReduceOp) override {}
+  void reduce(const Tensor&, Tensor&, int, ReduceOp) override {}
   void gather(const Tensor&, Tensor&, int) override {}
   void scatter(const Tensor&, Tensor&, int) override {}
   void all_to_all(const Tensor&, Tensor&) override {}

@@ -46,6 +46,23 @@ int reduced(ReduceOp op, int world, const OfRank& of_rank) {
   return result;
 }
 
+// Into memory of its own and in place: what the others send stays as it was.
+template <typename T>
+void check_reduce(Comm& comm, int64_t n, int root, Device on) {
+  const auto mine = [&](int64_t i) { return value(comm.rank(), i); };
+  for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max, ReduceOp::min})
+    for (const bool in_place : {false, true}) {
+      const Tensor sent = filled<T>(n, mine).to(on);
+      const Tensor room = in_place ? sent : Tensor::zeros({n}, dtype_of<T>(), on);
+      comm.reduce(sent, comm.rank() == root ? room : Tensor(), root, op);
+      if (comm.rank() == root)
+        expect_values<T>(room, [&](int64_t i) {
+          return reduced(op, comm.size(), [&](int r) { return value(r, i); });
+        });
+      if (comm.rank() != root || !in_place) expect_values<T>(sent, mine);
+    }
+}
+
 template <typename T>
 void check_collectives(Comm& comm, int64_t n, Device on = {}) {
   const int world = comm.size(), rank = comm.rank();
@@ -77,6 +94,8 @@ void check_collectives(Comm& comm, int64_t n, Device on = {}) {
     Tensor t = filled<T>(n, mine).to(on);
     comm.broadcast(t, root);
     expect_values<T>(t, [&](int64_t i) { return value(root, i); });
+
+    check_reduce<T>(comm, n, root, on);
 
     Tensor gathered = rank == root ? Tensor::zeros({world, n}, dtype_of<T>(), on) : Tensor();
     comm.gather(part, gathered, root);
@@ -253,6 +272,14 @@ inline void check_refusals(Comm& comm) {
     refused([&] { comm.all_gather(whole.rows(2 * other, 2 * other + 2), whole); });
     refused([&] { comm.reduce_scatter(whole, whole.rows(2 * other, 2 * other + 2)); });
     if (comm.rank() == 0) refused([&] { comm.all_gather(whole.rows(1, 3), whole); });
+  }
+  refused([&] { comm.reduce(t, t, world); });
+  if (comm.rank() == 0) {
+    refused([&] { comm.reduce(t, none, 0); });
+    refused([&] { comm.reduce(t, Tensor::zeros({3}), 0); });
+    refused([&] { comm.reduce(t, Tensor::zeros({2}, Dtype::f64), 0); });
+    const Tensor three = Tensor::zeros({3});
+    refused([&] { comm.reduce(three.rows(0, 2), three.rows(1, 3), 0); });
   }
   refused([&] { comm.all_to_all(t, whole.rows(0, 1)); });
   refused([&] { comm.send(t, comm.rank()); });

@@ -25,14 +25,15 @@ namespace {
 
 static_assert(howmany::kFakeRemoteError == ncclRemoteError);
 
-enum class Op { all_reduce, broadcast, all_gather, reduce_scatter };
+enum class Op { all_reduce, reduce, broadcast, all_gather, reduce_scatter };
 
 // What must be the same on every rank.
 struct Terms {
   Op op;
   size_t count;
   ncclDataType_t type;
-  int with;  // the root or the reduction
+  int with;      // the root or the reduction
+  int root = 0;  // of a reduction to one rank
   bool operator==(const Terms&) const = default;
 };
 
@@ -135,7 +136,8 @@ std::vector<char> result_of(const Meeting& m, const Terms& t, int rank) {
   if (t.op == Op::broadcast) append(m.here.at(t.with).in);
   if (t.op == Op::all_gather)
     for (const auto& [from, a] : m.here) append(a.in);
-  if (t.op == Op::all_reduce) return reduced(m, 0, t.count, t);
+  if (t.op == Op::all_reduce || (t.op == Op::reduce && rank == t.root))
+    return reduced(m, 0, t.count, t);
   if (t.op == Op::reduce_scatter)
     return reduced(m, static_cast<size_t>(rank) * t.count, t.count, t);
   return result;
@@ -150,7 +152,7 @@ void hold(Meeting& m, int size) {
   for (int r = 0; r < size; ++r) results.push_back(result_of(m, terms, r));
   for (auto& [r, a] : m.here) {
     const std::vector<char>& result = results[static_cast<size_t>(r)];
-    std::memcpy(hm_fake_gpu_open(a.out), result.data(), result.size());
+    if (!result.empty()) std::memcpy(hm_fake_gpu_open(a.out), result.data(), result.size());
   }
   m.done = true;
   told.done += size;
@@ -242,7 +244,8 @@ ncclResult_t collective(ncclComm* comm, cudaStream_t stream, const Arrival& a) {
   const size_t bytes = a.terms.count * width(a.terms.type);
   const size_t all = bytes * static_cast<size_t>(comm->group->size);
   if (!usable(comm, stream, a.in, a.terms.op == Op::reduce_scatter ? all : bytes) ||
-      !usable(comm, stream, a.out, a.terms.op == Op::all_gather ? all : bytes))
+      ((a.terms.op != Op::reduce || a.terms.root == comm->rank) &&
+       !usable(comm, stream, a.out, a.terms.op == Op::all_gather ? all : bytes)))
     return refuse();
   auto one = standing(comm);
   one->call = comm->calls++;
@@ -327,6 +330,11 @@ ncclResult_t ncclAllGather(const void* in, void* out, size_t count, ncclDataType
 ncclResult_t ncclReduceScatter(const void* in, void* out, size_t count, ncclDataType_t type,
                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   return collective(comm, stream, {{Op::reduce_scatter, count, type, op}, in, out});
+}
+
+ncclResult_t ncclReduce(const void* in, void* out, size_t count, ncclDataType_t type,
+                        ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
+  return collective(comm, stream, {{Op::reduce, count, type, op, root}, in, out});
 }
 
 ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer,
