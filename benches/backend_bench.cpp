@@ -34,7 +34,7 @@ void add_own_flags(CLI::App& app, BackendFlags& flags) {
                  "cpu:0,cpu:1 or cpu:0-3, one for each rank, of all or of those on each host");
   app.add_option("--device-count", flags.counts, "measure on the first n of the devices, each n")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   app.add_option("--dtype", flags.dtypes, "f32,f64,i32,i64,u8,bf16: one or several [f32]")
       ->delimiter(',');
   app.add_flag("--in-place", flags.in_place,
@@ -60,7 +60,7 @@ void add_own_flags(CLI::App& app, BackendFlags& flags) {
   app.add_flag("--list", flags.list, "names of the cases, one a line");
   app.add_option("--timeout", flags.work.timeout_seconds, "seconds a rank waits for the others")
       ->check(between(0.1, 86'400));
-  app.add_option("--cores-per-device", flags.work.cores_per_device)->check(CLI::PositiveNumber);
+  app.add_option("--cores-per-device", flags.work.cores_per_device)->check(above_zero());
   app.add_flag("--oversubscribe", flags.work.oversubscribe,
                "allow devices that share cores, and ranks that share a GPU");
 }

@@ -118,7 +118,7 @@ int run(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::IsMember({"all_reduce", "all_gather", "broadcast"}));
   app.add_option("--bytes", flags.bytes)->delimiter(',')->check(CLI::Range(64L, 1L << 30));
-  app.add_option("--rounds", flags.rounds, "pairs of each case")->check(CLI::PositiveNumber);
+  app.add_option("--rounds", flags.rounds, "pairs of each case")->check(above_zero());
   app.add_flag("--oversubscribe", flags.oversubscribe, "allow devices that share cores");
   std::vector<std::string> google = parse(app, argc, argv);
   const Place place = place_from_environment();

@@ -63,7 +63,7 @@ void add_own_flags(CLI::App& app, Flags& flags) {
   app.add_option("--devices", flags.devices, "cpu:0,cpu:1 or cpu:0-3: measure on exactly these");
   app.add_option("--device-count", flags.counts, "measure on the first n of the devices, each n")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   auto* weak = app.add_option("--batch-per-device", flags.batch_per_device, "weak scaling")
                    ->check(CLI::Range(int64_t{1}, kMostBatch));
   app.add_option("--global-batch", flags.global_batch, "strong scaling")
@@ -73,10 +73,10 @@ void add_own_flags(CLI::App& app, Flags& flags) {
       ->check(at_least_zero())
       ->capture_default_str();
   app.add_option("--min-iterations", flags.timing.min_iterations)
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   app.add_option("--max-iterations", flags.timing.max_iterations)
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   app.add_option("--samples", flags.samples, "append every timed step to this file")
       ->envname("HOWMANY_SAMPLES");

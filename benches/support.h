@@ -28,7 +28,7 @@ struct TimingOptions {
   double budget_seconds = 5;        // timed iterations stop here
   double target_half_width = 0.01;  // ... or when the 95 % interval of the median is this tight,
                                     // relative to the median
-  int min_iterations = 5;
+  int min_iterations = 6;           // the least that have an interval
   int max_iterations = 10'000;
   int warmup_iterations = 2;
 };

@@ -267,12 +267,12 @@ int run(int argc, char** argv) {
       "--devices", flags.devices,
       "cpu:0,cpu:1 or cpu:0-3, of all ranks or of those on each host (default: GPUs where "
       "there are any; all, or the first)");
-  app.add_option("--epochs", flags.epochs)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--epochs", flags.epochs)->check(above_zero())->capture_default_str();
   app.add_option("--batch", work.global_batch, "samples in a step, over all devices")
       ->check(CLI::Range(int64_t{1}, kMostBatch))
       ->capture_default_str();
   app.add_option("--samples", work.samples, "size of the synthetic data")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   app.add_flag("--json", flags.json, "a summary on stdout instead of lines");
   add_flags(app, work);

@@ -170,12 +170,12 @@ void add_flags(CLI::App& app, Workload& work) {
   app.add_option("--sync", work.sync.bucketed, "bucketed or inline gradients in ddp")
       ->transform(CLI::CheckedTransformer(sync));
   app.add_option("--bucket-bytes", work.sync.bucket_bytes, "of gradients sent at once")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   app.add_flag("--sync-batchnorm", work.sync_batchnorm,
                "batch norm by the statistics of all replicas, not of each");
   app.add_option("--cores-per-device", work.cores_per_device, "cores of each cpu device")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   app.add_option("--timeout", work.timeout_seconds, "seconds a rank waits for the others")
       ->check(between(0.1, 86'400))
@@ -351,6 +351,7 @@ LoaderOptions loader_options(const Workload& work, Share share, Device device) {
           .workers = work.workers >= 0  ? work.workers
                      : work.synthetic() ? 0
                                         : 2,
+          .drop_last = work.steady,
           .seed = work.seed,
           .share = share,
           .device = device,

@@ -2,12 +2,12 @@
 // the same sizes and dtypes; size 1 is a valid no-op. Tensors are of any dtype the op allows, on
 // any device: nccl works on the memory of its rank's GPU, behind what that GPU was asked for before
 // the call and beside what it is asked for later; what lies elsewhere is copied, as is all that is
-// on GPUs with the others. Every call has a timeout; after a failure the Comm is poisoned and every
-// later call throws the first error. One thread per rank issues calls; asynchronous ones run on the
-// Comm's own thread, in order, which also watches those that are in flight on a GPU; the others
-// return when they are over. send and receive tensors of one call must not overlap, but where one
-// holds a part per rank the other may be the caller's own part of it: "in place", as in NCCL, in
-// all_gather on all ranks or none.
+// on GPUs with the others. Every call has a timeout (gloo's and mpi's count it anew with each of
+// its messages); after a failure the Comm is poisoned: later calls throw the first error. One
+// thread per rank issues calls; asynchronous ones run on the Comm's own thread, in order, which
+// also watches those in flight on a GPU; the others return when they are over. send and receive of
+// one call must not overlap, but where one holds a part per rank the other may be the caller's own
+// part of it: "in place", as in NCCL, in all_gather on all ranks or none.
 //
 //   comm.all_reduce(grad);                              // sum, in place
 //   Work work = comm.all_reduce_async(bucket);          // bucket is not ours until...

@@ -127,6 +127,7 @@ void bring_back(CommEngine& engine, const Tensor& there, Guest& guest);
 // disturb who asks the GPU for more.
 void rest(std::chrono::steady_clock::time_point start);
 
+constexpr int kReduceOps = 3;
 // Whether `part` is where this rank's part of `whole` is: the call is in place.
 bool is_own_part(const Tensor& part, const Tensor& whole, int rank);
 

@@ -248,12 +248,12 @@ class Writer {
                     least_efficiency(p.devices, options_.min_efficiency));
     if (!p.efficiency.low) {
       return fmt::format(
-          "Uncertain at {}: too few iterations for an interval; measure longer with "
-          "--rounds 3 or more, or a larger --time-budget.",
+          "Uncertain at {}: too few iterations for an interval; measure longer: "
+          "three rounds or more (--rounds), and a --time-budget that they fit into.",
           things(p.devices));
     }
     if (p.efficiency.basis != "rounds") {
-      return start + "measure again with --rounds 3 or more.";
+      return start + "measure again, three rounds or more to their end (--rounds, --time-budget).";
     }
     if (p.rounds_to_decide) {
       return start + fmt::format("about --rounds {} would settle it.", *p.rounds_to_decide);

@@ -132,8 +132,7 @@ std::string interval_note(const Advice& advice) {
                          e.n);
     }
     return "Intervals: 95 %, from iterations within a run: they cannot see what differs between "
-           "runs "
-           "(--rounds 3 can).";
+           "runs, as three rounds can (--rounds, --time-budget).";
   }
   return "";
 }

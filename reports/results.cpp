@@ -12,6 +12,8 @@
 namespace howmany {
 namespace {
 
+constexpr double kBursts = 0.05;  // of a step, waiting for data
+
 std::string bench_path(const std::string& folder) { return folder + "/speedup.json"; }
 std::string samples_path(const std::string& folder) { return folder + "/speedup.samples.jsonl"; }
 
@@ -79,6 +81,20 @@ Rounds rounds_of(const Results& results, size_t configuration) {
   return rounds;
 }
 
+// The same, but of a run whose steps waited for data its mean: waits come in bursts, between which
+// the median step is that of a loader with time to spare.
+Rounds paces_of(const Results& results, size_t configuration) {
+  Rounds rounds = rounds_of(results, configuration);
+  for (const BenchRun& run : results.runs) {
+    const auto wait = run.row.counters.find("data_wait_fraction");
+    if (run.configuration != configuration || wait == run.row.counters.end()) continue;
+    const auto round = rounds.find(run.round);
+    if (round == rounds.end() || !(wait->second > kBursts)) continue;
+    round->second = {mean(round->second)};
+  }
+  return rounds;
+}
+
 void add_once(std::vector<std::string>& flags, const std::string& flag) {
   if (std::find(flags.begin(), flags.end(), flag) == flags.end()) flags.push_back(flag);
 }
@@ -127,7 +143,7 @@ void add_counters(Measurement& m, const Results& results, size_t configuration) 
   }
 }
 
-void add_rates(Measurement& m, const Rounds& rounds, int64_t batch) {
+void add_spread(Measurement& m, const Rounds& rounds) {
   std::vector<double> pooled;
   for (const auto& [round, seconds] : rounds) {
     pooled.insert(pooled.end(), seconds.begin(), seconds.end());
@@ -136,6 +152,9 @@ void add_rates(Measurement& m, const Rounds& rounds, int64_t batch) {
   m.metrics["p95_s"] = {quantile(pooled, 0.95), "s", {}, {}, n, "iterations"};
   m.metrics["min_s"] = {quantile(pooled, 0), "s", {}, {}, n, "iterations"};
   m.metrics["cv"] = {coefficient_of_variation(pooled), "ratio", {}, {}, n, "iterations"};
+}
+
+void add_rate(Measurement& m, int64_t batch) {
   const Metric& step = m.metrics["median_s"];
   Metric rate{static_cast<double>(batch) / step.value, "1/s", {}, {}, step.n, step.basis};
   if (step.low) rate.high = static_cast<double>(batch) / *step.low;
@@ -209,13 +228,14 @@ std::vector<Measurement> measurements(const Plan& plan, const Results& results) 
   Rounds single;
   for (size_t i = 0; i < all.size(); ++i) {
     const Configuration& c = all[i];
-    const Rounds rounds = rounds_of(results, i);
+    const Rounds rounds = paces_of(results, i);
     if (c.mode == "single") single = rounds;
     Measurement m{"speedup", c.mode + "/" + c.model, parameters(request, c), {}, {}};
     m.flags = flags_of(plan, results, i);
     if (!rounds.empty()) {
       m.metrics["median_s"] = metric(step_time(rounds), "s");
-      add_rates(m, rounds, global_batch(request, c));
+      add_spread(m, rounds_of(results, i));
+      add_rate(m, global_batch(request, c));
       add_speedup(m, single, rounds, request, c.devices);
       add_counters(m, results, i);
     }

@@ -1,9 +1,14 @@
 #include "parallel/comms/combine.h"
 
 #include <algorithm>
+#include <cmath>
+#include <type_traits>
 
 namespace howmany {
 namespace {
+
+bool is_nan(auto value) { return std::isnan(static_cast<double>(value)); }
+bool is_negative(auto value) { return std::signbit(static_cast<double>(value)); }
 
 struct Sum {
   template <typename T>
@@ -11,16 +16,20 @@ struct Sum {
     return static_cast<T>(a + b);
   }
 };
+// These commute, as ranks add up in different orders and must agree: a NaN wins, and of two zeros
+// the positive one is the larger.
 struct Max {
   template <typename T>
   static T of(T a, T b) {
-    return std::max(a, b);
+    if constexpr (std::is_integral_v<T>) return std::max(a, b);
+    return a > b || is_nan(a) || (a == b && !is_negative(a)) ? a : b;
   }
 };
 struct Min {
   template <typename T>
   static T of(T a, T b) {
-    return std::min(a, b);
+    if constexpr (std::is_integral_v<T>) return std::min(a, b);
+    return a < b || is_nan(a) || (a == b && is_negative(a)) ? a : b;
   }
 };
 

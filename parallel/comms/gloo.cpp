@@ -29,6 +29,15 @@ using Clock = std::chrono::steady_clock;
 // Apart from the slots of gloo's own collectives, whose top byte ends at 8.
 constexpr uint64_t kMessages = uint64_t{0x10} << 56;
 
+// What the ranks of a call must agree on, as the tag of its messages: those of a rank that meant
+// another call never meet, and time runs out, where gloo would leave a buffer half written or end
+// the process for one too short.
+uint32_t terms_of(const Tensor& t, int with = 0) {
+  const uint64_t terms = (static_cast<uint64_t>(t.bytes()) << 16) +
+                         (static_cast<uint64_t>(with) << 4) + static_cast<uint64_t>(t.dtype());
+  return static_cast<uint32_t>(terms * 0x9e37'79b9'7f4a'7c15 >> 32);  // Fibonacci hashing
+}
+
 uint8_t* bytes_of(Tensor& t) { return static_cast<uint8_t*>(t.mutable_raw()); }
 // gloo takes no const pointers, but only reads what it is given as input.
 uint8_t* bytes_of(const Tensor& t) {
@@ -60,6 +69,7 @@ class Gloo : public CommEngine {
   void all_reduce(Tensor& t, ReduceOp op) override {
     attempt([&] {
       ::gloo::AllreduceOptions options(context_);
+      options.setTag(terms_of(t, static_cast<int>(op)));
       set_output(options, t);
       options.setReduceFunction(combine_of(t.dtype(), op));
       options.setTimeout(timeout());
@@ -70,6 +80,7 @@ class Gloo : public CommEngine {
   void broadcast(Tensor& t, int root) override {
     attempt([&] {
       ::gloo::BroadcastOptions options(context_);
+      options.setTag(terms_of(t, root));
       options.setOutput(bytes_of(t), size_of(t));
       options.setRoot(root);
       options.setTimeout(timeout());
@@ -80,6 +91,7 @@ class Gloo : public CommEngine {
   void all_gather(const Tensor& send, Tensor& receive) override {
     attempt([&] {
       ::gloo::AllgatherOptions options(context_);
+      options.setTag(terms_of(send));
       if (!is_own_part(send, receive, rank())) options.setInput(bytes_of(send), size_of(send));
       options.setOutput(bytes_of(receive), size_of(receive));
       options.setTimeout(timeout());
@@ -104,6 +116,7 @@ class Gloo : public CommEngine {
     attempt([&] {
       Tensor sum = rank() == root ? receive : Tensor::empty(send.shape(), send.dtype());
       ::gloo::ReduceOptions options(context_);
+      options.setTag(terms_of(send, root * kReduceOps + static_cast<int>(op)));
       if (sum.raw() != send.raw()) set_input(options, send);
       set_output(options, sum);
       options.setRoot(root);
@@ -116,6 +129,7 @@ class Gloo : public CommEngine {
   void gather(const Tensor& send, Tensor& receive, int root) override {
     attempt([&] {
       ::gloo::GatherOptions options(context_);
+      options.setTag(terms_of(send, root));
       options.setInput(bytes_of(send), size_of(send));
       if (rank() == root) options.setOutput(bytes_of(receive), size_of(receive));
       options.setRoot(root);
@@ -127,6 +141,7 @@ class Gloo : public CommEngine {
   void scatter(const Tensor& send, Tensor& receive, int root) override {
     attempt([&] {
       ::gloo::ScatterOptions options(context_);
+      options.setTag(terms_of(receive, root));
       std::vector<uint8_t*> parts;
       for (int r = 0; r < size() && rank() == root; ++r)
         parts.push_back(bytes_of(send) + r * receive.bytes());
@@ -141,6 +156,7 @@ class Gloo : public CommEngine {
   void all_to_all(const Tensor& send, Tensor& receive) override {
     attempt([&] {
       ::gloo::AlltoallOptions options(context_);
+      options.setTag(terms_of(send));
       options.setInput(bytes_of(send), size_of(send));
       options.setOutput(bytes_of(receive), size_of(receive));
       options.setTimeout(timeout());
@@ -151,7 +167,7 @@ class Gloo : public CommEngine {
   void send(const Tensor& t, int peer, int tag) override {
     attempt([&] {
       const auto buffer = context_->createUnboundBuffer(bytes_of(t), size_of(t));
-      buffer->send(peer, kMessages + static_cast<uint32_t>(tag));
+      buffer->send(peer, slot_of(t, tag));
       buffer->waitSend(timeout());
     });
   }
@@ -159,7 +175,7 @@ class Gloo : public CommEngine {
   void receive(Tensor& t, int peer, int tag) override {
     attempt([&] {
       const auto buffer = context_->createUnboundBuffer(bytes_of(t), size_of(t));
-      buffer->recv(peer, kMessages + static_cast<uint32_t>(tag));
+      buffer->recv(peer, slot_of(t, tag));
       buffer->waitRecv(timeout());
     });
   }
@@ -206,6 +222,10 @@ class Gloo : public CommEngine {
     for (int r = 0; r < size(); ++r)
       if (!words_.heard(std::to_string(r))) return r;
     return -1;
+  }
+
+  static uint64_t slot_of(const Tensor& t, int tag) {
+    return kMessages + (uint64_t{terms_of(t) & 0xff'ffff} << 32) + static_cast<uint32_t>(tag);
   }
 
   template <typename Call>

@@ -28,7 +28,6 @@ enum Operation : uint64_t {
 };
 
 constexpr int kAll = -1, kNone = -2;
-constexpr int kOps = 3;  // of ReduceOp
 
 void copy(char* to, const char* from, int64_t bytes) {
   if (to != from) copy_host(to, from, static_cast<size_t>(bytes));
@@ -81,7 +80,7 @@ class Local : public CommEngine {
 
   void reduce(const Tensor& send, Tensor& receive, int root, ReduceOp op) override {
     char* const to = rank() == root ? bytes_of(receive) : nullptr;
-    const int terms = root * kOps + static_cast<int>(op);
+    const int terms = root * kReduceOps + static_cast<int>(op);
     collective(kReduce, {bytes_of(send), to, send.bytes(), send.dtype(), terms}, kAll, kAll, [&] {
       add_up_share(send, op, [&](int64_t at, const char* sum, int64_t n) {
         copy(peer(root).receive + at, sum, n);

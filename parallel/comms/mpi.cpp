@@ -53,7 +53,7 @@ class Mpi : public CommEngine {
   }
 
   void reduce_scatter(const Tensor& send, Tensor& receive, ReduceOp op) override {
-    if (receive.numel() > kMostElements || send.dtype() == Dtype::bf16)
+    if (send.numel() > kMostElements || send.dtype() == Dtype::bf16)
       return reduce_scatter_ourselves(send, receive, op);
     if (is_own_part(receive, send, rank())) return reduce_scatter_in_place(send, receive, op);
     collective({&send, &receive}, [&](MPI_Request* request) {

@@ -100,12 +100,23 @@ MPI_Status MpiGroup::run(Wait wait, Buffers buffers, const Start& start) {
   }
 }
 
+// Of several requests MPI tells by their statuses which failed.
+void MpiGroup::check(int code, const MPI_Status statuses[kCalls]) {
+  for (int i = 0; i < kCalls && code == MPI_ERR_IN_STATUS; ++i) {
+    const MPI_Status& one = statuses[i];
+    if (one.MPI_ERROR == MPI_ERR_TRUNCATE)
+      throw EngineError(one.MPI_SOURCE, "sent more than was asked for");
+    if (one.MPI_ERROR != MPI_ERR_PENDING) check_mpi(one.MPI_ERROR);
+  }
+  check_mpi(code);
+}
+
 // Several times at once, under the lock: a long message moves piece by piece, one each time. The
 // first status.
 std::optional<MPI_Status> MpiGroup::ask(MPI_Request requests[kCalls]) {
   MPI_Status statuses[kCalls];
   for (int done = 0, times = 0; times < kAsks; ++times) {
-    check_mpi(MPI_Testall(kCalls, requests, &done, statuses));
+    check(MPI_Testall(kCalls, requests, &done, statuses), statuses);
     if (done != 0) return statuses[0];
   }
   return {};

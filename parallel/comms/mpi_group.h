@@ -63,6 +63,7 @@ class MpiGroup {
 
   MPI_Status run(Wait wait, Buffers buffers, const Start& start);
   std::optional<MPI_Status> ask(MPI_Request requests[kCalls]);
+  static void check(int code, const MPI_Status statuses[kCalls]);
   MPI_Status poll(MPI_Request requests[kCalls], const Wait& wait);
   void stop_on_trouble(const Wait& wait);
   void throw_if_aborted();

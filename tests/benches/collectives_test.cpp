@@ -67,6 +67,29 @@ TEST(Collectives, ACallThatNeverHappenedIsWrong) {
     });
 }
 
+// Also of many ranks, where the values of sums are few: no call, another rank's part, and what an
+// earlier round left are each wrong.
+TEST(Collectives, PatternsTellRanksAndRoundsApart) {
+  for (const int ranks : {5, 17, 19, 24, 46})
+    launch_threads(ranks, [&](Comm& comm) {
+      for (const std::string_view name : collective_names()) {
+        Collective op(name, Dtype::u8, 1000 * ranks, comm);
+        op.fill(0);
+        EXPECT_THROW(op.check(0), WrongData) << name << ", " << ranks << " ranks";
+        op.fill(0);
+        op.run();
+        op.check(0);
+        EXPECT_THROW(op.check(2), WrongData) << name << ", " << ranks << " ranks";
+      }
+      Collective op("all_gather", Dtype::u8, 1000 * ranks, comm);
+      op.fill(0);
+      op.run();
+      auto* const all = op.received().mutable_data<uint8_t>();
+      std::swap_ranges(all, all + 1000, all + 1000 * (ranks - 1));
+      EXPECT_THROW(op.check(0), WrongData) << ranks << " ranks";
+    });
+}
+
 TEST(Collectives, CountBytesAndFactorsAsNcclTestsDoes) {
   EXPECT_FALSE(bus_factor("all_reduce", 1));
   EXPECT_DOUBLE_EQ(*bus_factor("all_reduce", 2), 1);

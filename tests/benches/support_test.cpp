@@ -69,7 +69,7 @@ TEST(Fitting, LeavesWhatIsAskedForWhereThereIsTime) {
   const auto rest = fitting({.budget_seconds = 10}, 0.5);
   ASSERT_TRUE(rest);
   EXPECT_EQ(std::tuple(rest->warmup_iterations, rest->min_iterations, rest->max_iterations),
-            std::tuple(1, 5, 10'000));
+            std::tuple(1, 6, 10'000));
   EXPECT_DOUBLE_EQ(rest->budget_seconds, 9.5);
 }
 

@@ -74,5 +74,31 @@ TEST_F(Gloo, MovesTheDataOfAGroupOnTheCoresOfItsRanks) {
       "gloo");
 }
 
+// gloo itself would leave what is too short half written, and end the process for what is too long.
+TEST_F(Gloo, CallsOfDifferentSizesDtypesOrRootsNeverMeet) {
+  const auto sized = [](Comm& comm) { return Tensor::zeros({comm.rank() == 0 ? 2 : 4}); };
+  const std::vector<std::function<void(Comm&)>> calls = {
+      [&](Comm& c) { c.rank() == 0 ? c.send(sized(c), 1) : c.receive(sized(c), 0); },
+      [&](Comm& c) { c.rank() == 1 ? c.send(sized(c), 0) : c.receive(sized(c), 1); },
+      [&](Comm& c) { c.all_reduce(sized(c)); },
+      [&](Comm& c) { c.broadcast(sized(c), 0); },
+      [&](Comm& c) { c.broadcast(sized(c), 1); },
+      [&](Comm& c) { c.all_gather(sized(c), Tensor::zeros({c.rank() == 0 ? 4 : 8})); },
+      [&](Comm& c) { c.broadcast(Tensor::zeros({4}), c.rank()); },
+      [&](Comm& c) {
+        c.broadcast(Tensor::zeros({4}, c.rank() == 0 ? Dtype::i32 : Dtype::f32), 0);
+      }};
+  for (const auto& call : calls)
+    EXPECT_THROW(launch_threads(
+                     2,
+                     [&](Comm& comm) {
+                       comm.set_timeout(std::chrono::milliseconds(200));
+                       call(comm);
+                       comm.barrier();
+                     },
+                     "gloo"),
+                 CommError);
+}
+
 }  // namespace
 }  // namespace howmany

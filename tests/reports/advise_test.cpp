@@ -214,6 +214,21 @@ TEST(Advise, WithoutAnIntervalNothingIsCertain) {
   EXPECT_THAT(advice.notes, Contains(HasSubstr("too few iterations")));
 }
 
+TEST(Advise, RatesOfRunsThatWaitForDataAreThoseOfAllTheirSteps) {
+  const Plan plan = plan_for({1, 2});
+  Results results = results_of(plan, amdahl(0), 0);
+  for (BenchRun& run : results.runs) run.samples.seconds = {1, 1, 1, 1, 1, 15, 8};
+  EXPECT_EQ(measurements(plan, results)[0].metrics.at("samples_per_s").value, 64);
+  for (BenchRun& run : results.runs) run.row.counters["data_wait_fraction"] = 0.5;
+  for (const Measurement& m : measurements(plan, results)) {
+    const double devices = std::stod(m.parameters.at("devices"));
+    EXPECT_EQ(m.metrics.at("median_s").value, 4);
+    EXPECT_EQ(m.metrics.at("samples_per_s").value, 64 * devices / 4);
+    EXPECT_EQ(m.metrics.at("min_s").value, 1);
+    EXPECT_EQ(m.metrics.at("speedup").value, devices);
+  }
+}
+
 TEST(Advise, FailedAndOversubscribedNeverWin) {
   const Plan plan = plan_for({1, 2, 4});
   auto all = measurements(plan, results_of(plan, amdahl(0), 0));

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <thread>
 #include <vector>
 
@@ -136,6 +137,21 @@ void check_in_place(Comm& comm, int64_t n, Device on = {}) {
     comm.scatter(sent, own(sent), root);
     expect_values<T>(own(sent), [&](int64_t i) { return value(root, rank * n + i); });
   }
+}
+
+// Whichever of NaN and a number, or of the two zeros, is the larger: it is so on every rank.
+inline void check_extremes(Comm& comm) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const ReduceOp op : {ReduceOp::max, ReduceOp::min})
+    for (const int odd : {0, 1}) {
+      const bool is_odd = comm.rank() == odd;
+      Tensor t = Tensor::from<float>({is_odd ? nan : 1.0F, is_odd ? -0.0F : 0.0F}, {2});
+      comm.all_reduce(t, op);
+      Tensor first = t.clone();
+      comm.broadcast(first, 0);
+      EXPECT_EQ(std::memcmp(t.raw(), first.raw(), static_cast<size_t>(t.bytes())), 0)
+          << "rank " << comm.rank() << ": " << t.data<float>()[0] << ", " << t.data<float>()[1];
+    }
 }
 
 inline void check_every_dtype_and_size(Comm& comm) {
@@ -292,6 +308,7 @@ inline void check_refusals(Comm& comm) {
 inline void check_everything(Comm& comm) {
   check_every_dtype_and_size(comm);
   check_same_bits(comm);
+  if (comm.size() > 1) check_extremes(comm);
   check_asynchronous_order(comm);
   if (comm.size() > 1) {
     check_messages(comm);
