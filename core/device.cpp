@@ -41,10 +41,21 @@ int index_of_gpu(std::string_view uuid) {
   return found[0];
 }
 
+Device parse_device(std::string_view text, std::string_view whole) {
+  const size_t colon = text.find(':');
+  const std::string_view kind = text.substr(0, colon);
+  if (names_gpu(text) && (kind == "cuda" || colon == text.npos))
+    return {DeviceType::cuda, index_of_gpu(text.substr(text.find(kUuid)))};
+  HM_REQUIRE(kind == "cpu" || kind == "cuda",
+             "[device] '{}' is not a device: expected cpu:<k>, cuda:<k> or a GPU's UUID", whole);
+  const int index = colon == text.npos ? 0 : parse_index(text.substr(colon + 1), whole);
+  return {kind == "cpu" ? DeviceType::cpu : DeviceType::cuda, index};
+}
+
 // "cpu:0-3" or one device.
 std::vector<Device> parse_range(std::string_view text) {
   const size_t dash = names_gpu(text) ? text.npos : text.find('-');
-  const Device first = Device::parse(text.substr(0, dash));
+  const Device first = parse_device(text.substr(0, dash), text);
   if (dash == std::string_view::npos) return {first};
   HM_REQUIRE(text.find(':') != std::string_view::npos,
              "[device] '{}' is not a range of devices: expected cpu:0-3", text);
@@ -69,16 +80,7 @@ std::string Device::str() const {
   return fmt::format("{}:{}", type == DeviceType::cpu ? "cpu" : "cuda", index);
 }
 
-Device Device::parse(std::string_view text) {
-  const size_t colon = text.find(':');
-  const std::string_view kind = text.substr(0, colon);
-  if (names_gpu(text) && (kind == "cuda" || colon == text.npos))
-    return {DeviceType::cuda, index_of_gpu(text.substr(text.find(kUuid)))};
-  HM_REQUIRE(kind == "cpu" || kind == "cuda",
-             "[device] '{}' is not a device: expected cpu:<k>, cuda:<k> or a GPU's UUID", text);
-  const int index = colon == std::string_view::npos ? 0 : parse_index(text.substr(colon + 1), text);
-  return {kind == "cpu" ? DeviceType::cpu : DeviceType::cuda, index};
-}
+Device Device::parse(std::string_view text) { return parse_device(text, text); }
 
 std::vector<Device> parse_devices(std::string_view list) {
   std::vector<Device> devices;

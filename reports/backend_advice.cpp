@@ -1,7 +1,6 @@
 #include "reports/backend_advice.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +8,7 @@
 #include <set>
 
 #include "reports/backend_cell.h"
+#include "reports/backend_choice.h"
 #include "reports/backend_format.h"
 #include "reports/backend_reference.h"
 #include "reports/format.h"
@@ -16,20 +16,24 @@
 namespace howmany {
 namespace {
 
-constexpr double kBucket = 25 << 20;  // what ddp sends at once, unless told
-constexpr double kSlow = 1.25;        // a rank, over the others: more than neighbours differ
-constexpr double kAllHidden = 1.1;    // of the shorter: more cannot be but by noise
-constexpr int kLeastFitted = 3;       // points: a line goes through any two
-constexpr double kNoFit = 1;          // of a time: who is off by more at other sizes tells nothing
+constexpr double kSlow = 1.25;      // a rank, over the others: more than neighbours differ
+constexpr double kAllHidden = 1.1;  // of the shorter: more cannot be but by noise
+constexpr int kLeastFitted = 3;     // points: a line goes through any two
+constexpr double kNoFit = 1;        // of a time: who is off by more at other sizes tells nothing
 constexpr double kOutOfCaches = 16 << 20, kStream = 1 << 20;  // bytes; as the ceilings are
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
+bool is_of(const Contest& c, const Measurement& m) {
+  return c.op == op_of(m) && c.dtype == parameter_of(m, "dtype") &&
+         c.devices == static_cast<int>(number_of(m, "devices"));
+}
+
 Contest& contest_of(std::vector<Contest>& contests, const Measurement& m) {
-  const std::string op = op_of(m), dtype = parameter_of(m, "dtype");
-  const int devices = static_cast<int>(number_of(m, "devices"));
   for (Contest& c : contests)
-    if (c.op == op && c.dtype == dtype && c.devices == devices) return c;
-  contests.push_back({op, dtype, devices, {}, {}, {}});
+    if (is_of(c, m)) return c;
+  contests.push_back({.op = op_of(m),
+                      .dtype = parameter_of(m, "dtype"),
+                      .devices = static_cast<int>(number_of(m, "devices"))});
   return contests.back();
 }
 
@@ -45,11 +49,11 @@ std::string both_at_once(const Measurement& m) {
                      -100 * hidden * std::min(comm, gemm) / (comm + gemm));
 }
 
-Curve& curve_of(Contest& contest, const std::string& backend) {
-  for (NamedCurve& named : contest.curves)
+Curve& curve_of(std::vector<NamedCurve>& curves, const std::string& backend) {
+  for (NamedCurve& named : curves)
     if (named.backend == backend) return named.curve;
-  contest.curves.push_back({backend, {}});
-  return contest.curves.back().curve;
+  curves.push_back({backend, {}});
+  return curves.back().curve;
 }
 
 void add_point(Curve& curve, const CurvePoint& point) {
@@ -58,40 +62,112 @@ void add_point(Curve& curve, const CurvePoint& point) {
   std::ranges::sort(curve, {}, &CurvePoint::bytes);
 }
 
+bool of_sweep(const Measurement& m) {
+  return m.suite == "backend" && m.parameters.contains("bytes") && !m.parameters.contains("model");
+}
+
+bool everywhere(const std::vector<NamedCurve>& curves, double bytes) {
+  return std::ranges::all_of(
+      curves, [&](const NamedCurve& named) { return at_size(named.curve, bytes) != nullptr; });
+}
+
+void add_sweep(std::vector<Contest>& contests, const std::vector<Measurement>& measurements) {
+  for (const Measurement& m : measurements) {
+    const auto same = [&](const Contest& c) { return is_of(c, m); };
+    const auto contest = std::ranges::find_if(contests, same);
+    if (!of_sweep(m) || contest == contests.end()) continue;
+    contest->tried.insert(backend_of(m));
+    if (is_timed(m)) add_point(curve_of(contest->sweep, backend_of(m)), point_of(m));
+  }
+}
+
+void add_fits(Contest& contest) {
+  for (const NamedCurve& named : contest.curves) {
+    const AlphaBeta fit = fit_alpha_beta(named.curve);
+    const bool tells = fit.fitted >= kLeastFitted && fit.held_back_error.value_or(0) < kNoFit;
+    if (tells) contest.fits[named.backend] = fit;
+  }
+}
+
+Reach reach_of(const Contest& contest, const std::vector<Measurement>& measurements) {
+  Reach reach;
+  double asked = 0;
+  for (const Measurement& m : measurements) {
+    if (!of_sweep(m) || !is_of(contest, m)) continue;
+    const double bytes = number_of(m, "bytes");
+    asked = std::max(asked, bytes);
+    if (everywhere(contest.sweep, bytes))
+      reach.to = std::max(reach.to, bytes);
+    else
+      reach.whole = false;
+  }
+  reach.beyond = asked > reach.to;
+  return reach;
+}
+
 std::vector<Contest> contests_of(const std::vector<Measurement>& measurements) {
   std::vector<Contest> contests;
   for (const Measurement& m : measurements)
     if (is_timed(m) && m.parameters.contains("bytes"))
-      add_point(curve_of(contest_of(contests, m), backend_of(m)), point_of(m));
+      add_point(curve_of(contest_of(contests, m).curves, backend_of(m)), point_of(m));
+  add_sweep(contests, measurements);
   for (Contest& contest : contests) {
-    for (const NamedCurve& named : contest.curves) {
-      const AlphaBeta fit = fit_alpha_beta(named.curve);
-      const bool tells = fit.fitted >= kLeastFitted && fit.held_back_error.value_or(0) < kNoFit;
-      if (tells) contest.fits[named.backend] = fit;
-    }
-    contest.best = best_ranges(contest.curves);
+    add_fits(contest);
+    contest.best = best_ranges(contest.sweep);
+    contest.reach = reach_of(contest, measurements);
   }
   return contests;
 }
 
+// One bucket after the other. The interval holds when those of all do: what disturbs one bucket of
+// a run disturbs the next as well.
+CurvePoint together(const std::vector<const Measurement*>& buckets) {
+  CurvePoint sum{0, 0, Interval{}};
+  for (const Measurement* m : buckets) {
+    const CurvePoint point = point_of(*m);
+    sum.bytes += point.bytes, sum.seconds += point.seconds;
+    sum.one_round |= point.one_round;
+    if (!point.interval) sum.interval.reset();
+    if (sum.interval) sum.interval->low += point.interval->low;
+    if (sum.interval) sum.interval->high += point.interval->high;
+  }
+  return sum;
+}
+
+using Buckets = std::map<std::string, std::vector<const Measurement*>>;  // by backend
+
+void add_time(ModelTime& model, const std::string& backend,
+              const std::vector<const Measurement*>& buckets) {
+  std::vector<const Measurement*> timed;
+  std::ranges::copy_if(buckets, std::back_inserter(timed), [](auto* m) { return is_timed(*m); });
+  const auto missing = static_cast<int>(model.bytes.size() - timed.size());
+  if (missing == 0) model.times[backend] = together(timed);
+  if (missing > 0) model.missing[backend] = missing;
+  if (std::ranges::any_of(buckets, [](auto* m) { return has_failed(*m); }))
+    model.failed.insert(backend);
+}
+
+ModelTime model_time(const std::string& name, const Buckets& all) {
+  const auto& most = std::ranges::max_element(all, {}, [](const auto& entry) {
+                       return entry.second.size();
+                     })->second;
+  ModelTime model{.model = name, .dtype = parameter_of(*most[0], "dtype")};
+  for (const Measurement* m : most) model.bytes.push_back(number_of(*m, "bytes"));
+  for (const auto& [backend, buckets] : all) add_time(model, backend, buckets);
+  return model;
+}
+
 std::vector<ModelTime> models_of(const std::vector<Measurement>& measurements) {
-  std::vector<ModelTime> models;
-  std::map<std::pair<std::string, std::string>, std::vector<double>> buckets;
+  std::vector<std::string> names;  // in the order first seen
+  std::map<std::string, Buckets> buckets;
   for (const Measurement& m : measurements) {
     const std::string name = parameter_of(m, "model");
     if (m.suite != "backend" || name.empty()) continue;
-    const auto same = [&](const ModelTime& t) { return t.model == name; };
-    if (std::ranges::find_if(models, same) == models.end()) models.push_back({name, {}, {}});
-    ModelTime& model = *std::ranges::find_if(models, same);
-    // NaN, of a bucket that failed, stays NaN in the sum.
-    const auto [sum, fresh] = model.seconds.try_emplace(backend_of(m), 0);
-    sum->second += is_timed(m) ? value_of(m, "median_s") : kNaN;
-    buckets[{name, backend_of(m)}].push_back(number_of(m, "bytes"));
+    if (!buckets.contains(name)) names.push_back(name);
+    buckets[name][backend_of(m)].push_back(&m);
   }
-  for (ModelTime& model : models) {
-    std::erase_if(model.seconds, [](const auto& entry) { return !std::isfinite(entry.second); });
-    if (!model.seconds.empty()) model.bytes = buckets[{model.model, model.seconds.begin()->first}];
-  }
+  std::vector<ModelTime> models;
+  for (const std::string& name : names) models.push_back(model_time(name, buckets[name]));
   return models;
 }
 
@@ -110,13 +186,15 @@ Ceilings ceilings_of(const std::vector<Measurement>& measurements) {
   return found;
 }
 
-// Each rank's share of the bus: what the road is compared with.
+// Each rank's share of the bus: what the road is compared with. Of the roads between GPUs, which
+// nccl takes, no ceiling is measured.
 std::vector<RoadVerdict> verdicts_of(const std::vector<Measurement>& measurements,
                                      const Ceilings& ceilings) {
   std::map<std::string, RoadVerdict> largest;
   for (const Measurement& m : measurements) {
     const double rate = value_of(m, "busbw_bytes_per_s");
     if (!is_timed(m) || op_of(m) != "all_reduce" || !std::isfinite(rate)) continue;
+    if (backend_of(m) == "nccl") continue;
     const bool tcp = backend_of(m) == "gloo";
     RoadVerdict verdict{
         backend_of(m),         op_of(m), tcp ? "loopback TCP" : "memory copy, all threads",
@@ -139,35 +217,10 @@ std::vector<ReferenceLine> references_of(const std::vector<Measurement>& measure
     const double bytes = number_of(m, "bytes"), rate = value_of(m, "busbw_bytes_per_s");
     const int gpus = static_cast<int>(number_of(m, "devices"));
     if (const auto verdict = judge(gpu, gpus, op_of(m), bytes, rate))
-      lines.push_back({op_of(m), verdict->words, verdict->reference->system,
-                       verdict->reference->source + ", " + verdict->reference->read, bytes, rate,
-                       verdict->reference->bytes_per_s});
+      lines.push_back({op_of(m), verdict->words, verdict->reference->system, verdict->source, bytes,
+                       rate, verdict->bytes_per_s});
   }
   return lines;
-}
-
-// Backends by the time of one thing, fastest first.
-using Ranking = std::vector<std::pair<double, std::string>>;
-
-Ranking ranking_of(const ModelTime& model) {
-  Ranking ranking;
-  for (const auto& [backend, seconds] : model.seconds) ranking.emplace_back(seconds, backend);
-  std::ranges::sort(ranking);
-  return ranking;
-}
-
-// The size nearest to a bucket that every backend was measured at; 0 when there is none.
-double common_size(const Contest& contest) {
-  double best = 0;
-  for (const CurvePoint& p : contest.curves[0].curve) {
-    const bool everywhere = std::ranges::all_of(contest.curves, [&](const NamedCurve& named) {
-      return std::ranges::find(named.curve, p.bytes, &CurvePoint::bytes) != named.curve.end();
-    });
-    if (everywhere &&
-        (best == 0 || std::abs(std::log(p.bytes / kBucket)) < std::abs(std::log(best / kBucket))))
-      best = p.bytes;
-  }
-  return best;
 }
 
 // Of several numbers of ranks the largest speaks: those of others are in the tables.
@@ -186,12 +239,6 @@ class Writer {
   explicit Writer(BackendAdvice& advice) : advice_(advice) {}
 
   void write(const std::vector<Measurement>& measurements, const std::vector<Measurement>& main) {
-    if (advice_.contests.empty()) {
-      advice_.certain = false;
-      advice_.because = "There is no answer, because nothing was measured.";
-    } else if (!from_model()) {
-      from_contest();
-    }
     for (const RoadVerdict& v : advice_.verdicts)
       advice_.notes.push_back(
           fmt::format("{} moves {} in an {} of {}: {:.2f} of this machine's {} ({}).", v.backend,
@@ -207,74 +254,6 @@ class Writer {
   }
 
  private:
-  const Contest& main_contest() const {
-    const Contest* chosen = &advice_.contests[0];
-    for (const Contest& c : advice_.contests)
-      if (c.op == "all_reduce" && (chosen->op != c.op || c.devices > chosen->devices)) chosen = &c;
-    return *chosen;
-  }
-
-  bool from_model() {
-    for (const ModelTime& model : advice_.models) {
-      const Ranking ranking = ranking_of(model);
-      if (ranking.empty()) continue;
-      const std::string what = fmt::format(
-          "the {} of {} ({})",
-          model.bytes.size() == 1 ? "gradient bucket"
-                                  : fmt::format("{} gradient buckets", model.bytes.size()),
-          model.model, bucket_words(model.bytes));
-      recommend(ranking, what);
-      return true;
-    }
-    return false;
-  }
-
-  static std::string bucket_words(const std::vector<double>& bytes) {
-    std::vector<std::string> words;
-    for (const double b : bytes) words.push_back(format_bytes(b));
-    if (words.size() <= 4) return fmt::format("{}", fmt::join(words, ", "));
-    const auto [least, most] = std::ranges::minmax(bytes);
-    return fmt::format("{} to {}", format_bytes(least), format_bytes(most));
-  }
-
-  void from_contest() {
-    const Contest& contest = main_contest();
-    const double bytes = common_size(contest);
-    Ranking ranking;
-    for (const NamedCurve& named : contest.curves) {
-      const auto p = std::ranges::find(named.curve, bytes, &CurvePoint::bytes);
-      if (p != named.curve.end()) ranking.emplace_back(p->seconds, named.backend);
-    }
-    std::ranges::sort(ranking);
-    if (ranking.empty()) {
-      advice_.certain = false;
-      advice_.because = "There is no answer, because no size was measured over every backend.";
-      return;
-    }
-    recommend(ranking, fmt::format("{} of {} over {} ranks", contest.op, format_bytes(bytes),
-                                   contest.devices));
-  }
-
-  void recommend(const Ranking& ranking, const std::string& what) {
-    const auto& [seconds, backend] = ranking.front();
-    const Contest& contest = main_contest();
-    advice_.recommended = backend;
-    if (ranking.size() == 1) {
-      advice_.because =
-          fmt::format("Only {} was measured: {} takes {}.", backend, what, format_seconds(seconds));
-      return;
-    }
-    advice_.certain = !contest.best.empty() && contest.best.back().certain;
-    const auto& [next_seconds, next] = ranking[1];
-    advice_.because =
-        fmt::format("Use {}: {} for {}; {} takes {} there, {} less than {} ({}).", backend,
-                    in_words(contest.best), contest.op, what, format_seconds(seconds),
-                    format_times(next_seconds / seconds), next, format_seconds(next_seconds));
-    if (!advice_.certain)
-      advice_.notes.push_back(
-          "At some sizes the intervals of two backends overlap: there either will do.");
-  }
-
   struct SlowRank {
     double rank, of_others;
   };
@@ -351,17 +330,8 @@ class Writer {
 
 }  // namespace
 
-std::string in_words(const std::vector<BestRange>& best) {
-  if (best.empty()) return "no size in common";
-  if (best.size() == 1) return best[0].backend + " at every size";
-  std::vector<std::string> words;
-  for (size_t i = 0; i + 1 < best.size(); ++i)
-    words.push_back(fmt::format("{} below {}", best[i].backend, format_bytes(best[i + 1].from)));
-  words.push_back(best.back().backend + " above");
-  return fmt::format("{}", fmt::join(words, ", "));
-}
-
 std::string gpu_of(const nlohmann::json& context) {
+  if (context.contains("many_hosts")) return "";  // references are of one
   const auto gpu = context.find("gpu");
   return gpu != context.end() && gpu->is_string() ? gpu->get<std::string>() : "";
 }
@@ -374,6 +344,7 @@ BackendAdvice advise_backend(const std::vector<Measurement>& measurements, const
   advice.ceilings = ceilings_of(measurements);
   advice.verdicts = verdicts_of(main, advice.ceilings);
   advice.references = references_of(main, gpu);
+  choose_backend(advice);
   Writer(advice).write(measurements, main);
   return advice;
 }

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,13 +14,23 @@
 
 namespace howmany {
 
+// How far the sizes go that every backend was measured at.
+struct Reach {
+  double to = 0;
+  bool whole = true;    // no size that was asked for is missing
+  bool beyond = false;  // one above `to` is
+};
+
 // One operation on one number of ranks over all backends.
 struct Contest {
   std::string op, dtype;
   int devices = 2;
-  std::vector<NamedCurve> curves;  // of calls with a barrier before each
-  std::map<std::string, AlphaBeta> fits;
-  std::vector<BestRange> best;
+  std::vector<NamedCurve> curves = {};  // of calls with a barrier before each
+  std::vector<NamedCurve> sweep = {};   // these without what only a model's buckets asked for
+  std::set<std::string> tried = {};     // every backend of the sweep, those without a time too
+  std::map<std::string, AlphaBeta> fits = {};
+  std::vector<BestRange> best = {};  // of the sweep
+  Reach reach = {};
 };
 
 // What this machine itself can move, measured in the same run; NaN when it was not.
@@ -34,9 +45,11 @@ struct RoadVerdict {
 };
 
 struct ModelTime {
-  std::string model;
-  std::vector<double> bytes;              // its gradient buckets
-  std::map<std::string, double> seconds;  // by backend: all of them, one after the other
+  std::string model, dtype;
+  std::vector<double> bytes = {};                // its gradient buckets
+  std::map<std::string, CurvePoint> times = {};  // by backend: all of them, one after the other
+  std::map<std::string, int> missing = {};  // how many of them have no time, where some have none
+  std::set<std::string> failed = {};        // backends, at one of them
 };
 
 // Against what others published for the same hardware.
@@ -57,14 +70,12 @@ struct BackendAdvice {
   std::vector<ReferenceLine> references;  // empty where the table does not speak of this machine
 };
 
-// The member `gpu` of the context of a run, as the driver names it; empty without one.
+// The member `gpu` of the context of a run, as the driver names it; empty without one, and where
+// the member `many_hosts` tells that its ranks are not known to be on one host.
 std::string gpu_of(const nlohmann::json& context);
 // `gpu`: as the driver names it; empty without one.
 BackendAdvice advise_backend(const std::vector<Measurement>& measurements,
                              const std::string& gpu = "");
-
-// "gloo below 16 KiB, local above"
-std::string in_words(const std::vector<BestRange>& best);
 
 // The member `backend` of the summary's answer.
 nlohmann::ordered_json to_json(const BackendAdvice& advice,

@@ -32,6 +32,7 @@ inline CurvePoint point_of(const Measurement& m) {
   const Metric& seconds = m.metrics.at("median_s");
   CurvePoint point{number_of(m, "bytes"), seconds.value};
   if (seconds.low && seconds.high) point.interval = Interval{*seconds.low, *seconds.high};
+  point.one_round = seconds.basis != "rounds";
   return point;
 }
 

@@ -218,6 +218,8 @@ int conclude(const BackendArguments& a, const std::string& folder, const nlohman
   Summary summary;
   for (const SuiteRun& run : measuring.runs)
     if (summary.context.empty()) summary.context = run.file.context;
+  if (const int ranks = request.value("ranks", 1); request.value("ranks_per_host", ranks) != ranks)
+    summary.context["many_hosts"] = true;
   summary.measurements = measuring.table();
   BackendAdvice advice = advise_backend(summary.measurements, gpu_of(summary.context));
   advice.notes.insert(advice.notes.end(), notes.begin(), notes.end());
@@ -272,6 +274,7 @@ int measure_for_all(const BackendArguments& a, const Machine& machine, Chosen ch
   nlohmann::json request = request_of(a, devices, chosen.backends);
   request["launcher"] = machine.launch.launcher;
   request["ranks"] = machine.launch.world;
+  request["ranks_per_host"] = machine.launch.local_world;  // 0: not known
   chosen.left_out.insert(chosen.left_out.begin(), who_started(machine));
   return conclude(a, folder, request, measuring, chosen.left_out);
 }
@@ -304,7 +307,8 @@ int run_backend(const BackendArguments& a) {
 }  // namespace
 
 void add_output_options(CLI::App& app, OutputArguments& a) {
-  app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]");
+  app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]")
+      ->check(not_empty());
   app.add_flag("--json", a.json, "The summary on stdout as JSON, nothing else there");
   app.add_flag("--quiet", a.quiet, "No progress on stderr");
   app.add_flag("--no-color", a.no_color, "No colour, as NO_COLOR in the environment");

@@ -5,17 +5,25 @@
 #include <limits>
 #include <span>
 #include <stdexcept>
+#include <utility>
 
 namespace howmany {
 namespace {
 
 // Protocols (eager, rendezvous) and caches change every few powers of two.
-constexpr size_t kMostPieces = 6, kLeastPoints = 2;
-constexpr double kGoodEnough = 0.02;  // root mean square relative error
-constexpr double kWorthAPiece = 0.5;  // a further piece must leave at most this share of the error
+constexpr size_t kMostPieces = 6, kLeastPoints = 3;
+constexpr double kNoise = 0.02;  // relative: no measured time is nearer the truth
+// Of a piece, as the criterion of Schwarz (BIC) counts them: two of its line, and two for its
+// border, which is the best of many.
+constexpr double kNumbersAPiece = 4;
+constexpr size_t kHeldBackEvery = 5;
+// Between two runs of the same cases on a busy machine the order of two backends changed in one of
+// eighteen cells where they were nearer than this, and in less than one of a hundred elsewhere.
+constexpr double kBetweenRuns = 2;
 
 struct Line {
   double latency = 0, per_byte = 0, cost = 0;  // cost: sum of squared relative errors
+  double at(double bytes) const { return latency + per_byte * bytes; }
 };
 
 // Least squares of (a + b x) / t - 1: every size counts alike, whatever its time.
@@ -35,10 +43,17 @@ Line fit_line(std::span<const CurvePoint> points) {
   if (line.per_byte <= 0) line = {.latency = su / uu};
   if (line.latency < 0) line = {.per_byte = sv / vv};
   for (const CurvePoint& p : points) {
-    const double error = (line.latency + line.per_byte * p.bytes) / p.seconds - 1;
+    const double error = line.at(p.bytes) / p.seconds - 1;
     line.cost += error * error;
   }
   return line;
+}
+
+// Where one line hands over to the next, between the last size of the one and the first of the
+// other: where they cross, if they do there.
+double border_of(const Line& left, const Line& right, double last, double first) {
+  const double crossing = (right.latency - left.latency) / (left.per_byte - right.per_byte);
+  return crossing >= last && crossing <= first ? crossing : std::sqrt(last * first);
 }
 
 struct Split {
@@ -46,48 +61,145 @@ struct Split {
   std::vector<size_t> starts;  // of the pieces
 };
 
-// The best ways to cut the first points, by their number, into one piece more than `fewer` do.
-std::vector<Split> one_piece_more(std::span<const CurvePoint> points,
-                                  const std::vector<Split>& fewer) {
-  std::vector<Split> best(points.size() + 1);
-  for (size_t end = 0; end <= points.size(); ++end)
-    for (size_t start = kLeastPoints; start + kLeastPoints <= end; ++start) {
-      const double cost = fewer[start].cost + fit_line(points.subspan(start, end - start)).cost;
-      if (!(cost < best[end].cost)) continue;
-      best[end] = {cost, fewer[start].starts};
-      best[end].starts.push_back(start);
-    }
-  return best;
-}
-
-std::vector<Split> one_piece(std::span<const CurvePoint> points) {
-  std::vector<Split> whole(points.size() + 1);
-  for (size_t end = 1; end <= points.size(); ++end)
-    whole[end] = {fit_line(points.first(end)).cost, {0}};
-  return whole;
-}
-
-Split cheapest_split(std::span<const CurvePoint> points) {
-  std::vector<Split> splits = one_piece(points);
-  Split best = splits.back();
-  const double good = kGoodEnough * kGoodEnough * static_cast<double>(points.size());
-  for (size_t pieces = 2; pieces <= kMostPieces && best.cost > good; ++pieces) {
-    splits = one_piece_more(points, splits);
-    if (splits.back().cost <= kWorthAPiece * best.cost) best = splits.back();
+// The best way to cut points into pieces of which none begins below the end of the one before.
+class Cutter {
+ public:
+  explicit Cutter(std::span<const CurvePoint> points) : points_(points) {
+    for (size_t start = 0; start < points.size(); ++start)
+      for (size_t end = start + 1; end <= points.size(); ++end)
+        lines_.push_back(fit_line(points.subspan(start, end - start)));
   }
-  return best;
-}
+
+  Split best() const {
+    Splits splits = whole();
+    Split best = splits[0].back();
+    double least = score(best);
+    for (size_t pieces = 2; pieces <= kMostPieces; ++pieces) {
+      splits = one_piece_more(splits);
+      for (const std::vector<Split>& of_start : splits)
+        if (const double now = score(of_start.back()); now < least)
+          best = of_start.back(), least = now;
+    }
+    return best;
+  }
+
+  const Line& line(size_t start, size_t end) const {
+    return lines_[start * (2 * points_.size() - start + 1) / 2 + end - start - 1];
+  }
+  double border(size_t before, size_t start, size_t end) const {
+    return border_of(line(before, start), line(start, end), points_[start - 1].bytes,
+                     points_[start].bytes);
+  }
+
+ private:
+  // By the start of the last piece and its end: the best with so many pieces.
+  using Splits = std::vector<std::vector<Split>>;
+
+  Splits none() const { return {points_.size(), std::vector<Split>(points_.size() + 1)}; }
+
+  Splits whole() const {
+    Splits splits = none();
+    for (size_t end = 1; end <= points_.size(); ++end) splits[0][end] = {line(0, end).cost, {0}};
+    return splits;
+  }
+
+  Splits one_piece_more(const Splits& fewer) const {
+    Splits more = none();
+    for (size_t start = kLeastPoints; start + kLeastPoints <= points_.size(); ++start)
+      for (size_t before = 0; before + kLeastPoints <= start; ++before)
+        if (std::isfinite(fewer[before][start].cost))
+          for (size_t end = start + kLeastPoints; end <= points_.size(); ++end)
+            improve(more[start][end], fewer[before][start], before, start, end);
+    return more;
+  }
+
+  void improve(Split& best, const Split& fewer, size_t before, size_t start, size_t end) const {
+    const double cost = fewer.cost + line(start, end).cost;
+    if (!(cost < best.cost) || falls(before, start, end)) return;
+    best = {cost, fewer.starts};
+    best.starts.push_back(start);
+  }
+
+  bool falls(size_t before, size_t start, size_t end) const {
+    constexpr double kRounding = 1e-9;
+    const double at = border(before, start, end);
+    return line(start, end).at(at) < (1 - kRounding) * line(before, start).at(at);
+  }
+
+  double score(const Split& split) const {
+    const auto n = static_cast<double>(points_.size());
+    return n * std::log(split.cost / n + kNoise * kNoise) +
+           kNumbersAPiece * static_cast<double>(split.starts.size()) * std::log(n);
+  }
+
+  const std::span<const CurvePoint> points_;
+  std::vector<Line> lines_;  // of all stretches
+};
 
 bool power_of_two(double bytes) {
   int exponent = 0;
   return std::frexp(bytes, &exponent) == 0.5;
 }
 
+double off(double predicted, const CurvePoint& p) { return std::abs(predicted / p.seconds - 1); }
+
 double median_error(const AlphaBeta& fit, const Curve& curve) {
   std::vector<double> errors;
-  for (const CurvePoint& p : curve)
-    errors.push_back(std::abs(fit.predict(p.bytes) / p.seconds - 1));
+  for (const CurvePoint& p : curve) errors.push_back(off(fit.predict(p.bytes), p));
   return median(errors);
+}
+
+// How far the line through the others of a piece is off at each; what a line was drawn through says
+// little of it.
+void add_left_out(std::span<const CurvePoint> piece, std::vector<double>& errors) {
+  for (size_t i = 0; i < piece.size(); ++i) {
+    Curve others(piece.begin(), piece.end());
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    errors.push_back(off(fit_line(others).at(piece[i].bytes), piece[i]));
+  }
+}
+
+struct Parted {
+  Curve kept, held;
+};
+
+Parted hold_back(const Curve& curve) {
+  const auto powers = static_cast<size_t>(
+      std::ranges::count_if(curve, [](const CurvePoint& p) { return power_of_two(p.bytes); }));
+  const bool by_powers = powers >= kLeastPoints && 3 * powers >= curve.size();
+  Parted parted;
+  for (size_t i = 0; i < curve.size(); ++i) {
+    const bool in_turn = curve.size() >= kHeldBackEvery && i % kHeldBackEvery == kHeldBackEvery / 2;
+    const bool held = by_powers ? !power_of_two(curve[i].bytes) : in_turn;
+    (held ? parted.held : parted.kept).push_back(curve[i]);
+  }
+  return parted;
+}
+
+void check(const Curve& curve) {
+  if (curve.empty()) throw std::invalid_argument("[fit] no point");
+  for (const CurvePoint& p : curve)
+    if (!(p.seconds > 0 && std::isfinite(p.seconds)))
+      throw std::invalid_argument("[fit] a time is not above 0");
+}
+
+// The pieces, and the median of the errors at sizes left out in turn.
+void add_pieces(AlphaBeta& fit, const Curve& kept) {
+  const Cutter cutter(kept);
+  const std::vector<size_t> starts = cutter.best().starts;
+  std::vector<double> errors;
+  double from = 0;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const bool last = i + 1 == starts.size();
+    const size_t end = last ? kept.size() : starts[i + 1];
+    const size_t after = i + 2 < starts.size() ? starts[i + 2] : kept.size();
+    const double to =
+        last ? std::numeric_limits<double>::infinity() : cutter.border(starts[i], end, after);
+    const Line& line = cutter.line(starts[i], end);
+    fit.pieces.push_back({std::exchange(from, to), to, line.latency, line.per_byte});
+    add_left_out(std::span(kept).subspan(starts[i], end - starts[i]), errors);
+  }
+  fit.error = kept.size() < kLeastPoints ? median_error(fit, kept) : median(errors);
 }
 
 // Where the straight lines between two sizes cross, on logarithmic axes.
@@ -99,8 +211,10 @@ double crossing(const CurvePoint& a0, const CurvePoint& a1, const CurvePoint& b0
   return std::exp(std::lerp(std::log(a0.bytes), std::log(a1.bytes), at));
 }
 
-bool apart(const CurvePoint& fast, const CurvePoint& slow) {
-  return fast.interval && slow.interval && fast.interval->high < slow.interval->low;
+bool apart_from_all(const std::vector<const CurvePoint*>& here, size_t best) {
+  for (size_t i = 0; i < here.size(); ++i)
+    if (i != best && !apart(*here[best], *here[i])) return false;
+  return true;
 }
 
 }  // namespace
@@ -108,6 +222,11 @@ bool apart(const CurvePoint& fast, const CurvePoint& slow) {
 const CurvePoint* at_size(const Curve& curve, double bytes) {
   const auto found = std::ranges::find(curve, bytes, &CurvePoint::bytes);
   return found == curve.end() ? nullptr : &*found;
+}
+
+bool apart(const CurvePoint& fast, const CurvePoint& slow) {
+  if (!fast.interval || !slow.interval || fast.interval->high >= slow.interval->low) return false;
+  return !(fast.one_round || slow.one_round) || slow.seconds >= kBetweenRuns * fast.seconds;
 }
 
 double AlphaBeta::predict(double bytes) const {
@@ -119,28 +238,12 @@ double AlphaBeta::predict(double bytes) const {
 double AlphaBeta::bytes_per_s() const { return 1 / pieces.back().seconds_per_byte; }
 
 AlphaBeta fit_alpha_beta(const Curve& curve) {
-  if (curve.empty()) throw std::invalid_argument("[fit] no point");
-  Curve kept, held;
-  for (const CurvePoint& p : curve) {
-    if (!(p.seconds > 0 && std::isfinite(p.seconds)))
-      throw std::invalid_argument("[fit] a time is not above 0");
-    (power_of_two(p.bytes) ? kept : held).push_back(p);
-  }
-  if (kept.size() < 2) kept = curve, held.clear();
-  const Split split = cheapest_split(kept);
+  check(curve);
+  const auto [kept, held] = hold_back(curve);
   AlphaBeta fit;
   fit.fitted = static_cast<int>(kept.size());
   fit.held_back = static_cast<int>(held.size());
-  for (size_t i = 0; i < split.starts.size(); ++i) {
-    const bool last = i + 1 == split.starts.size();
-    const size_t begin = split.starts[i], end = last ? kept.size() : split.starts[i + 1];
-    const Line line = fit_line(std::span(kept).subspan(begin, end - begin));
-    const double from = fit.pieces.empty() ? 0 : fit.pieces.back().to;
-    const double to = last ? std::numeric_limits<double>::infinity()
-                           : std::sqrt(kept[end - 1].bytes * kept[end].bytes);
-    fit.pieces.push_back({from, to, line.latency, line.per_byte});
-  }
-  fit.error = median_error(fit, kept);
+  add_pieces(fit, kept);
   if (!held.empty()) fit.held_back_error = median_error(fit, held);
   return fit;
 }
@@ -174,8 +277,9 @@ std::vector<BestRange> best_ranges(const std::vector<NamedCurve>& curves) {
                         crossing(*before[winner], *here[winner], *before[best], *here[best])});
     }
     winner = best;
-    for (size_t i = 0; i < here.size(); ++i)
-      if (i != best && !apart(*here[best], *here[i])) ranges.back().certain = false;
+    const bool told = apart_from_all(here, best);
+    ranges.back().certain &= told;
+    ranges.back().partly |= told;
     before = std::move(here);
   }
   return ranges;

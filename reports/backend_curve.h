@@ -1,5 +1,6 @@
 // How the time of one collective grows with its size: what was measured, a line through it (latency
-// plus bytes over bandwidth, in up to six pieces, since caches and protocols change with size),
+// plus bytes over bandwidth, in up to six pieces, since caches and protocols change with size, and
+// no more than pay), never falling with size,
 // and where one backend overtakes another. Values only; not tied to any thread.
 //
 //   AlphaBeta fit = fit_alpha_beta(points);   // minimises the relative error
@@ -17,10 +18,13 @@ namespace howmany {
 struct CurvePoint {
   double bytes = 0, seconds = 0;
   std::optional<Interval> interval = {};  // 95 %, of seconds
+  bool one_round = false;  // the interval is from within one run, and sees nothing between runs
 };
 using Curve = std::vector<CurvePoint>;  // by bytes, each size once
 
 const CurvePoint* at_size(const Curve& curve, double bytes);  // nullptr: not measured
+// The intervals do not meet; of one round the times must be a factor of two apart as well.
+bool apart(const CurvePoint& fast, const CurvePoint& slow);
 
 struct AlphaBeta {
   struct Piece {
@@ -28,8 +32,8 @@ struct AlphaBeta {
     double latency = 0, seconds_per_byte = 0;
   };
   std::vector<Piece> pieces;
-  double error = 0;                       // median relative error at the fitted sizes
-  std::optional<double> held_back_error;  // the same at sizes kept out of the fit
+  double error = 0;  // median relative error at fitted sizes, each left out of its line in turn
+  std::optional<double> held_back_error;  // the same at sizes kept out of the whole fit
   int fitted = 0, held_back = 0;
 
   double predict(double bytes) const;
@@ -37,8 +41,9 @@ struct AlphaBeta {
   double bytes_per_s() const;  // of large messages; infinite when time does not grow with size
 };
 
-// Sizes that are no power of two are kept out of the fit and judge it, when two or more are left.
-// Throws std::invalid_argument for no point or a time that is not above 0.
+// Sizes that are no power of two are kept out of the fit and judge it; where too few are, every
+// fifth size, and none of fewer than five. A longer message is never predicted faster. Throws
+// std::invalid_argument for no point or a time that is not above 0.
 AlphaBeta fit_alpha_beta(const Curve& curve);
 // Bytes: what is smaller takes half its time or more to start. Nothing where no size takes twice as
 // long as starting.
@@ -48,7 +53,8 @@ std::optional<double> latency_below(const AlphaBeta& fit);
 struct BestRange {
   std::string backend;
   double from = 0;
-  bool certain = true;  // the intervals at its sizes never overlap with another backend's
+  bool certain = true;  // at each of its sizes it is apart from every other backend
+  bool partly = false;  // at one of them at least
 };
 struct NamedCurve {
   std::string backend;

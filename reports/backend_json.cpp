@@ -28,6 +28,12 @@ nlohmann::ordered_json fit_json(const Contest& contest, const std::string& backe
           {"pieces", pieces}};
 }
 
+nlohmann::ordered_json model_json(const ModelTime& m) {
+  nlohmann::ordered_json seconds = nlohmann::ordered_json::object();
+  for (const auto& [backend, time] : m.times) seconds[backend] = time.seconds;
+  return {{"model", m.model}, {"bucket_bytes", m.bytes}, {"seconds", seconds}};
+}
+
 }  // namespace
 
 nlohmann::ordered_json to_json(const BackendAdvice& advice,
@@ -53,8 +59,7 @@ nlohmann::ordered_json to_json(const BackendAdvice& advice,
       ranges.push_back({{"backend", r.backend}, {"from_bytes", r.from}, {"certain", r.certain}});
     best.push_back({{"op", c.op}, {"dtype", c.dtype}, {"devices", c.devices}, {"ranges", ranges}});
   }
-  for (const ModelTime& m : advice.models)
-    models.push_back({{"model", m.model}, {"bucket_bytes", m.bytes}, {"seconds", m.seconds}});
+  for (const ModelTime& m : advice.models) models.push_back(model_json(m));
   for (const RoadVerdict& v : advice.verdicts)
     verdicts.push_back({{"backend", v.backend},
                         {"op", v.op},

@@ -10,8 +10,11 @@ namespace howmany {
 
 struct Reference {
   std::string system;  // as people say it: "8x H100 SXM, NVLS"
-  std::string gpu;     // part of the name the driver tells: "H100"
-  int gpus = 1;
+  // As the driver names the GPU, without its maker. Between GPUs the whole name: "H200" is the one
+  // with NVLink and no "H200 NVL". To and from the host a part of it, where all variants of the GPU
+  // have the same link.
+  std::vector<std::string> names;
+  int gpus = 1;              // of one host
   std::string op;            // "all_reduce", "host_to_device", ...
   double bytes = 0;          // of a copy: at least
   double bytes_per_s = 0;    // bus bandwidth of a collective
@@ -21,13 +24,16 @@ struct Reference {
 const std::vector<Reference>& references();
 
 struct ReferenceVerdict {
-  const Reference* reference = nullptr;
-  double ratio = 0;   // measured / reference
-  std::string words;  // "normal", "low", "high"
+  const Reference* reference = nullptr;  // of two sizes around the one measured, the smaller
+  double bytes_per_s = 0;                // what is to be expected at the size measured
+  std::string source;                    // in words: between which sizes, where from, when read
+  double ratio = 0;                      // measured / expected
+  std::string words;                     // "normal", "low", "high"
 };
-// The nearest size of the same operation, GPU and number of GPUs, at most a factor 2 away; of a
-// copy any that is large enough for bandwidth alone. Nothing when the table does not speak of this
-// hardware: an "H200" is no "GH200". Within 10 % (the tolerance nccl-tests uses) is normal.
+// Against the same operation on the same hardware, all GPUs in one host. A copy is judged at any
+// size that is large enough for bandwidth alone, a collective at the sizes of the table and between
+// two neighbours of them, where these tell what to expect to within the tolerance. Nothing
+// elsewhere. Within 10 % (the tolerance nccl-tests uses) is normal.
 std::optional<ReferenceVerdict> judge(const std::string& gpu, int gpus, const std::string& op,
                                       double bytes, double bytes_per_s);
 

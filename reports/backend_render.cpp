@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -20,6 +21,8 @@ namespace howmany {
 namespace {
 
 constexpr size_t kWidth = 100;
+// Of fewer calls a quantile is little but the longest of them.
+constexpr double kCallsForP95 = 20, kCallsForP99 = 100;
 
 const Measurement* cell_of(const std::vector<Measurement>& measurements, const Contest& contest,
                            const std::string& backend, double bytes) {
@@ -82,35 +85,48 @@ std::string fit_text(const Contest& contest) {
   for (const auto& [backend, fit] : contest.fits) {
     text += fmt::format("  {}: {} + bytes / {}", backend, format_seconds(fit.latency()),
                         format_rate(fit.bytes_per_s()));
-    text += fmt::format(" (line in {} piece{}, {:.0f} % off", fit.pieces.size(),
-                        fit.pieces.size() == 1 ? "" : "s", 100 * fit.error);
-    if (fit.held_back_error)
-      text += fmt::format("; {:.0f} % at {} sizes held back", 100 * *fit.held_back_error,
-                          fit.held_back);
-    text += ")\n";
+    text += fmt::format(
+        " (line in {} piece{}, {:.0f} % off at {})\n", fit.pieces.size(),
+        fit.pieces.size() == 1 ? "" : "s", 100 * fit.held_back_error.value_or(fit.error),
+        fit.held_back_error
+            ? fmt::format("{} size{} held back", fit.held_back, fit.held_back == 1 ? "" : "s")
+            : "a size left out");
   }
   return text;
 }
 
-// How much longer than the median a call may take: over the sizes, the median of each.
+// The calls behind a quantile: of several rounds those of one, as each has a quantile of its own.
+double calls_of(const Measurement& m) {
+  const double calls = value_of(m, "calls");
+  const auto median = m.metrics.find("median_s");
+  if (std::isfinite(calls) || median == m.metrics.end() || median->second.basis == "rounds")
+    return calls;
+  return static_cast<double>(median->second.n);
+}
+
+// Over the sizes that have so many calls, the median of how much longer than the median it is.
+std::string tail_of(const std::vector<Measurement>& measurements, const Contest& contest,
+                    const NamedCurve& named, const std::string& quantile, double least_calls) {
+  std::vector<double> ratios;
+  for (const CurvePoint& point : named.curve) {
+    const Measurement* m = cell_of(measurements, contest, named.backend, point.bytes);
+    if (m == nullptr || !(calls_of(*m) >= least_calls)) continue;
+    const double ratio = value_of(*m, quantile + "_s") / point.seconds;
+    if (std::isfinite(ratio)) ratios.push_back(ratio);
+  }
+  return ratios.empty() ? "" : fmt::format("{} {:.2f}x", quantile, median(ratios));
+}
+
 std::string tails_text(const std::vector<Measurement>& measurements, const Contest& contest) {
   std::vector<std::string> told;
   for (const NamedCurve& named : contest.curves) {
-    std::vector<double> p95, p99;
-    for (const CurvePoint& point : named.curve) {
-      const Measurement* m = cell_of(measurements, contest, named.backend, point.bytes);
-      if (m == nullptr) continue;
-      p95.push_back(value_of(*m, "p95_s") / point.seconds);
-      p99.push_back(value_of(*m, "p99_s") / point.seconds);
-    }
-    std::erase_if(p95, [](double ratio) { return !std::isfinite(ratio); });
-    std::erase_if(p99, [](double ratio) { return !std::isfinite(ratio); });
-    if (!p95.empty() && !p99.empty())
-      told.push_back(fmt::format("{} {:.2f}x, {:.2f}x", named.backend, median(p95), median(p99)));
+    const std::string p95 = tail_of(measurements, contest, named, "p95", kCallsForP95);
+    const std::string p99 = tail_of(measurements, contest, named, "p99", kCallsForP99);
+    if (p95.empty()) continue;
+    told.push_back(fmt::format("{} {}{}{}", named.backend, p95, p99.empty() ? "" : ", ", p99));
   }
-  return told.empty()
-             ? ""
-             : fmt::format("  p95 and p99 of a call over its median: {}\n", fmt::join(told, "; "));
+  return told.empty() ? ""
+                      : fmt::format("  Of a call over its median: {}\n", fmt::join(told, "; "));
 }
 
 std::string ceilings_text(const Ceilings& c) {
@@ -120,17 +136,25 @@ std::string ceilings_text(const Ceilings& c) {
       format_rate(c.copy_one_thread), format_rate(c.copy_all_threads), format_rate(c.loopback_tcp));
 }
 
+// Of many reasons (each has its own time) the one of the most cells stands for all.
 std::string skipped_text(const std::vector<Measurement>& measurements) {
-  std::set<std::string> reasons;
+  constexpr size_t kMostTold = 3;
+  std::map<std::string, int> cells;
   int count = 0;
-  for (const Measurement& m : measurements) {
-    if (m.suite != "backend" || why_skipped(m).empty()) continue;
-    reasons.insert(why_skipped(m));
-    ++count;
-  }
+  for (const Measurement& m : measurements)
+    if (m.suite == "backend" && !why_skipped(m).empty()) ++cells[why_skipped(m)], ++count;
   if (count == 0) return "";
-  return fmt::format("Skipped: {} cell{}, as {}.\n", count, count == 1 ? "" : "s",
-                     *reasons.begin());
+  std::vector<std::pair<int, std::string>> reasons;
+  for (const auto& [why, times] : cells) reasons.emplace_back(times, why);
+  std::ranges::stable_sort(reasons, std::greater<>(), &std::pair<int, std::string>::first);
+  const std::string all = fmt::format("Skipped: {} cell{}", count, count == 1 ? "" : "s");
+  if (reasons.size() == 1) return fmt::format("{}, as {}.\n", all, reasons[0].second);
+  if (reasons.size() > kMostTold)
+    return fmt::format("{}, for reasons such as: {} ({}).\n", all, reasons[0].second,
+                       reasons[0].first);
+  std::vector<std::string> told;
+  for (const auto& [times, why] : reasons) told.push_back(fmt::format("{} as {}", times, why));
+  return fmt::format("{}: {}.\n", all, fmt::join(told, "; "));
 }
 
 }  // namespace

@@ -109,6 +109,8 @@ Measurement measurement_of(const SuiteRun& run, const BenchRow& row) {
   for (const auto& [name, value] : row.counters)
     if (name != "samples" && name != kNeeds)
       m.metrics[name] = {value, unit_of(name), {}, {}, 0, ""};
+  if (const auto calls = row.counters.find("samples"); calls != row.counters.end())
+    m.metrics["calls"] = {calls->second, "", {}, {}, 0, ""};
   add_interval(m, samples_of(run, row.name, "isolated"), "median_s", "");
   add_interval(m, samples_of(run, row.name, "pipelined"), "pipelined_s", "pipelined_");
   return m;

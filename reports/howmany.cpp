@@ -80,7 +80,8 @@ void add_measuring(CLI::App& app, Arguments& a) {
   app.add_flag(
       "--oversubscribe", a.oversubscribe,
       "Allow more devices than cores, or a GPU listed twice; marked, and never recommended");
-  app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]");
+  app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]")
+      ->check(not_empty());
   app.add_option("--resume", a.resume, "Folder of an earlier run to go on with")->excludes("--out");
   app.add_flag("--quiet", a.quiet, "No progress on stderr");
   app.add_flag("--verbose", a.verbose, "What the bench programs say, on stderr");

@@ -1,5 +1,5 @@
 // An option that takes several values, with commas or given again: `--mode ddp,model --mode
-// pipeline`.
+// pipeline`. An empty value is refused: it is that of a shell variable which is not set.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,10 +8,16 @@
 
 namespace howmany {
 
+// Throws CLI::ValidationError naming the option where one is empty.
+std::vector<std::string> split_list(const std::string& option,
+                                    const std::vector<std::string>& given);
+
 inline void add_list(CLI::App& app, const std::string& name, std::vector<std::string>& values,
                      const std::string& what) {
-  app.add_option(name, values, what)
-      ->delimiter(',')
+  const auto take = [&values, name](const std::vector<std::string>& given) {
+    values = split_list(name, given);
+  };
+  app.add_option_function<std::vector<std::string>>(name, take, what)
       ->type_name("A,B,...")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }

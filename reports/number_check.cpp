@@ -44,6 +44,13 @@ CLI::Validator between(double low, double high) {
   return {check, fmt::format("in [{} - {}]", low, high)};
 }
 
+CLI::Validator not_empty() {
+  const auto check = [](const std::string& text) {
+    return std::string(text.empty() ? "expected a name, not \"\"" : "");
+  };
+  return {check, ""};
+}
+
 CLI::Validator whole_up_to(int64_t most) {
   const auto check = [=](const std::string& text) {
     const auto value = integer(text);

@@ -15,4 +15,7 @@ CLI::Validator above_zero();                      // and finite
 CLI::Validator between(double low, double high);  // both included
 CLI::Validator whole_up_to(int64_t most);         // from 1
 
+// For a name: "" is the value of a shell variable that is not set.
+CLI::Validator not_empty();
+
 }  // namespace howmany

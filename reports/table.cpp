@@ -16,12 +16,44 @@ size_t width_of(const std::string& text) {
       std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; }));
 }
 
+bool is_control(unsigned char c) { return c < 0x20 || c == 0x7f; }
+
+// U+0080 to U+009F, which some terminals obey as they do ESC.
+bool is_wide_control(const std::string& text, size_t at) {
+  return text[at] == '\xC2' && at + 1 < text.size() &&
+         (static_cast<unsigned char>(text[at + 1]) & 0xe0) == 0x80;
+}
+
+std::string without_controls(const std::string& text) {
+  std::string safe;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const bool wide = is_wide_control(text, at);
+    safe += wide || is_control(static_cast<unsigned char>(text[at])) ? '?' : text[at];
+    at += wide ? 1 : 0;
+  }
+  return safe;
+}
+
+// GitHub's runner looks at a line without the blanks before it.
+std::string without_command(std::string line) {
+  const size_t first = line.find_first_not_of(' ');
+  if (first != line.npos && line.compare(first, 2, "::") == 0) line[first] = '?';
+  return line;
+}
+
 }  // namespace
+
+std::string printable(const std::string& text) {
+  std::string safe = without_command(without_controls(text));
+  for (size_t at = safe.find("##["); at != safe.npos; at = safe.find("##[", at)) safe[at] = '?';
+  return safe;
+}
 
 void Table::add(std::vector<std::string> cells, Style style) {
   if (cells.size() != columns_.size()) {
     throw std::invalid_argument("[table] as many cells as columns are needed");
   }
+  for (std::string& cell : cells) cell = printable(cell);
   rows_.push_back({std::move(cells), style});
 }
 
@@ -66,20 +98,21 @@ std::string styled(const std::string& text, Table::Style style, bool color) {
   return (style == Table::Style::kBold ? "\033[1m" : "\033[2m") + text + "\033[0m";
 }
 
-std::string wrapped(const std::string& text, size_t width, size_t indent) {
+std::string wrapped(const std::string& from, size_t width, size_t indent) {
+  const std::string text = printable(from);
   std::string all, line;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find(' ', at), text.size());
     const std::string word = text.substr(at, end - at);
     at = end + 1;
     if (!line.empty() && width_of(line) + 1 + width_of(word) > width) {
-      all += line + "\n";
+      all += without_command(line) + "\n";
       line = std::string(indent, ' ') + word;
     } else {
       line += line.empty() ? word : " " + word;
     }
   }
-  return all + line;
+  return all + without_command(line);
 }
 
 }  // namespace howmany

@@ -1,5 +1,6 @@
 // A text table for people: columns as wide as their widest cell, two spaces between, no trailing
-// blanks; a row may be marked or dimmed when colour is on.
+// blanks; a row may be marked or dimmed when colour is on. Cells and wrapped sentences may hold
+// text from files of others: what commands a terminal or a CI log is made harmless in them.
 #pragma once
 
 #include <string>
@@ -35,7 +36,10 @@ class Table {
 // True for a terminal that may show colour: NO_COLOR unset, TERM not "dumb".
 bool color_wanted(int fd);
 std::string styled(const std::string& text, Table::Style style, bool color);
-// Broken between words; lines after the first start with `indent` blanks.
+// With '?' for each control character and newline, and for what a CI log takes for the beginning of
+// a command ("::error::" at a line's begin, "##[error]" anywhere).
+std::string printable(const std::string& text);
+// Made printable and broken between words; lines after the first start with `indent` blanks.
 std::string wrapped(const std::string& text, size_t width, size_t indent);
 
 }  // namespace howmany

@@ -37,7 +37,6 @@ std::vector<CopyCurve> copies_of(const std::vector<Measurement>& measurements) {
     for (const CurvePoint& p : c.curve)
       if (p.bytes / p.seconds > c.best_bytes_per_s)
         c.best_bytes_per_s = p.bytes / p.seconds, c.best_at = p.bytes;
-    c.large_bytes_per_s = c.curve.back().bytes / c.curve.back().seconds;
   }
   return all;
 }
@@ -61,24 +60,65 @@ std::vector<StepTime> steps_of(const std::vector<Measurement>& measurements) {
   return steps;
 }
 
+// Those that bring enough more than the fewest, and more than the others that do.
+const CopyCurve& most_worth(const std::vector<CopyCurve>& copies) {
+  const CopyCurve *fewest = &copies.front(), *best = fewest;
+  const auto pays = [](const CopyCurve& c, const CopyCurve& than) {
+    const auto rates = compare_rates(c.curve, than.curve);
+    return rates && !rates->noise && rates->ratio() > kWorthAThread;
+  };
+  for (const CopyCurve& c : copies)
+    if (pays(c, *fewest) && pays(c, *best)) best = &c;
+  return *best;
+}
+
+std::string in_words(int threads) {
+  return threads == 1 ? "one thread" : fmt::format("{} threads", threads);
+}
+
+// What more threads than the fewest bring, where none are worth it; nullopt: not told.
+using Gains = std::vector<std::optional<RateComparison>>;
+
+Gains gains_of_more(const std::vector<CopyCurve>& copies) {
+  Gains gains;
+  for (const CopyCurve& c : copies)
+    if (&c != &copies.front()) gains.push_back(compare_rates(c.curve, copies.front().curve));
+  return gains;
+}
+
+std::string in_words(const Gains& gains) {
+  const auto is_told = [](const auto& gain) { return gain.has_value(); };
+  if (gains.empty()) return "no other number of threads was measured";
+  if (std::ranges::none_of(gains, is_told))
+    return "no other number of threads was measured well enough to compare";
+  if (std::ranges::all_of(gains, [](const auto& gain) { return gain && !gain->noise; }))
+    return fmt::format("more threads bring less than {:.0f} % more", 100 * (kWorthAThread - 1));
+  return "more threads bring no gain that these runs can tell";
+}
+
+std::string why_the_fewest(const std::vector<CopyCurve>& copies) {
+  const CopyCurve& fewest = copies.front();
+  const Gains gains = gains_of_more(copies);
+  double largest = 0;  // that they were compared at
+  for (const auto& gain : gains) largest = std::max(largest, gain ? gain->bytes : 0);
+  const CurvePoint& p = largest > 0 ? *at_size(fewest.curve, largest) : fewest.curve.back();
+  return fmt::format("Copy with {}: {} {} at {}, and {}.", in_words(fewest.threads),
+                     fewest.threads == 1 ? "it moves" : "they move",
+                     format_rate(p.bytes / p.seconds), format_bytes(p.bytes), in_words(gains));
+}
+
 void recommend_threads(TransferAdvice& advice) {
-  const CopyCurve* best = &advice.copies.front();
-  for (const CopyCurve& c : advice.copies)
-    if (c.large_bytes_per_s > kWorthAThread * best->large_bytes_per_s) best = &c;
-  const CopyCurve& one = advice.copies.front();
-  advice.recommended = best->threads;
-  const std::string size = format_bytes(one.curve.back().bytes);
-  if (best == &one) {
-    advice.because = fmt::format(
-        "Copy with one thread: it moves {} at {}, and more threads bring less than {:.0f} % more.",
-        format_rate(one.large_bytes_per_s), size, 100 * (kWorthAThread - 1));
-  } else {
-    advice.because =
-        fmt::format("Copy large buffers with {} threads: they move {} at {}, {} one thread's {}.",
-                    best->threads, format_rate(best->large_bytes_per_s), size,
-                    format_times(best->large_bytes_per_s / one.large_bytes_per_s),
-                    format_rate(one.large_bytes_per_s));
+  const CopyCurve &fewest = advice.copies.front(), &best = most_worth(advice.copies);
+  advice.recommended = best.threads;
+  if (&best == &fewest) {
+    advice.because = why_the_fewest(advice.copies);
+    return;
   }
+  const RateComparison rates = *compare_rates(best.curve, fewest.curve);
+  advice.because =
+      fmt::format("Copy large buffers with {}: they move {} at {}, {} the {} of {}.",
+                  in_words(best.threads), format_rate(rates.bytes_per_s), format_bytes(rates.bytes),
+                  format_times(rates.ratio()), format_rate(rates.than), in_words(fewest.threads));
 }
 
 void add_latency(TransferAdvice& advice) {
@@ -106,19 +146,24 @@ void add_batching(TransferAdvice& advice, const std::vector<Measurement>& measur
                   format_bytes(number_of(*largest, "bytes"))));
 }
 
+std::string saving(const CurvePoint& pageable, const CurvePoint& pinned) {
+  if (within_noise(pageable, pinned)) return "nothing beyond noise";
+  return pinned.seconds < pageable.seconds ? format_seconds(pageable.seconds - pinned.seconds)
+                                           : "nothing";
+}
+
 // What pinning the batch would save; nothing where that was not measured.
 std::string saved_by_pinning(const StepTime& s) {
-  const double pageable = s.seconds("batch_in"), pinned = s.seconds("batch_in_pinned");
+  if (!s.parts.contains("batch_in") || !s.parts.contains("batch_in_pinned")) return "";
+  const CurvePoint &pageable = s.parts.at("batch_in"), &pinned = s.parts.at("batch_in_pinned");
   const double whole = s.seconds("whole");
-  if (!std::isfinite(pageable) || !std::isfinite(pinned)) return "";
-  const bool noise = within_noise(s.parts.at("batch_in"), s.parts.at("batch_in_pinned"));
-  return fmt::format(
-      "pin_memory saves {}{} (a batch takes {} to get in from pageable memory, {} from pinned).",
-      noise               ? "nothing beyond noise"
-      : pinned < pageable ? format_seconds(pageable - pinned)
-                          : "nothing",
-      std::isfinite(whole) ? fmt::format(" of the {} step", format_seconds(whole)) : " of a step",
-      format_seconds(pageable), format_seconds(pinned));
+  const std::string of =
+      std::isfinite(whole) ? fmt::format("of the {} step", format_seconds(whole)) : "of a step";
+  return fmt::format("{} (a batch takes {} to get in from pageable memory, {} from pinned).",
+                     can_compare(pageable, pinned)
+                         ? fmt::format("pin_memory saves {} {}", saving(pageable, pinned), of)
+                         : fmt::format("what pin_memory saves {} could not be told", of),
+                     format_seconds(pageable.seconds), format_seconds(pinned.seconds));
 }
 
 std::string share_of_moving(const StepTime& s) {
@@ -184,10 +229,12 @@ TransferAdvice advise_transfer(const std::vector<Measurement>& measurements,
   advice.copies = copies_of(measurements);
   advice.steps = steps_of(measurements);
   advice.gpus = gpu_copies_of(measurements, gpu);
-  if (advice.copies.empty())
-    advice.because = "There is no answer, because no copy was measured.";
-  else
+  if (!advice.copies.empty())
     recommend_threads(advice);
+  else
+    advice.because = advice.gpus.lines.empty()
+                         ? "There is no answer, because no copy was measured."
+                         : "There is no answer, because no two copies can be compared.";
   lead_with_gpus(advice);
   if (!advice.copies.empty()) add_latency(advice);
   add_batching(advice, measurements);

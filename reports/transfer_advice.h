@@ -21,7 +21,6 @@ struct CopyCurve {
   Curve curve;
   AlphaBeta fit;
   double best_bytes_per_s = 0, best_at = 0;  // the fastest size: in a cache, usually
-  double large_bytes_per_s = 0;              // at the largest size
 };
 
 struct StepTime {

@@ -29,10 +29,13 @@ struct TransferArguments {
 };
 
 std::vector<std::string> bench_arguments(const TransferArguments& a) {
-  std::vector<std::string> argv = {
-      "--min-bytes",      std::to_string(parse_bytes("--min-bytes", a.min_bytes)),
-      "--max-bytes",      std::to_string(parse_bytes("--max-bytes", a.max_bytes)),
-      "--budget-seconds", fmt::format("{:.3f}", 0.7 * a.time_budget)};
+  const int64_t least = parse_bytes("--min-bytes", a.min_bytes),
+                most = parse_bytes("--max-bytes", a.max_bytes);
+  if (least > most)
+    throw InputError(fmt::format("--min-bytes {} is above --max-bytes {}", least, most));
+  std::vector<std::string> argv = {"--min-bytes",      std::to_string(least),
+                                   "--max-bytes",      std::to_string(most),
+                                   "--budget-seconds", fmt::format("{:.3f}", 0.7 * a.time_budget)};
   if (!a.devices.empty())
     argv.insert(argv.end(), {"--devices", fmt::format("{}", fmt::join(a.devices, ","))});
   for (const std::string& model : a.models) argv.insert(argv.end(), {"--model", model});

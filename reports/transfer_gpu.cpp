@@ -129,14 +129,16 @@ bool is_of_gpu(const Measurement& m) {
   });
 }
 
+bool can_compare(const CurvePoint& a, const CurvePoint& b) { return a.interval && b.interval; }
+
 bool within_noise(const CurvePoint& a, const CurvePoint& b) {
-  return a.interval && b.interval && a.interval->low <= b.interval->high &&
-         b.interval->low <= a.interval->high;
+  return !can_compare(a, b) ||
+         (a.interval->low <= b.interval->high && b.interval->low <= a.interval->high);
 }
 
 std::optional<RateComparison> compare_rates(const Curve& curve, const Curve& than) {
   for (auto p = curve.rbegin(); p != curve.rend(); ++p)
-    if (const CurvePoint* other = at_size(than, p->bytes))
+    if (const CurvePoint* other = at_size(than, p->bytes); other && can_compare(*p, *other))
       return RateComparison{p->bytes, p->bytes / p->seconds, p->bytes / other->seconds,
                             within_noise(*p, *other)};
   return {};

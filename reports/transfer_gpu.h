@@ -1,5 +1,6 @@
 // Copies to, from and between GPUs: from the rows of transfer_bench to sentences and JSON. What is
-// compared was measured at the same size; where two intervals overlap no difference is claimed.
+// compared was measured at the same size; where two intervals overlap no difference is claimed, and
+// where one is missing nothing is compared.
 // Values only; not tied to any thread.
 #pragma once
 
@@ -47,14 +48,16 @@ struct GpuCopies {
 GpuCopies gpu_copies_of(const std::vector<Measurement>& measurements, const std::string& gpu);
 bool is_of_gpu(const Measurement& m);  // one of its devices is
 
-// Two curves at the largest size both have.
+// Two curves at the largest size where both have an interval; nothing where there is none.
 struct RateComparison {
   double bytes = 0, bytes_per_s = 0, than = 0;
   bool noise = false;  // the intervals of their medians overlap
   double ratio() const { return bytes_per_s / than; }
 };
 std::optional<RateComparison> compare_rates(const Curve& curve, const Curve& than);
-bool within_noise(const CurvePoint& a, const CurvePoint& b);
+// Whether both have an interval: without, what tells them apart is not known.
+bool can_compare(const CurvePoint& a, const CurvePoint& b);
+bool within_noise(const CurvePoint& a, const CurvePoint& b);  // nothing tells them apart
 
 // Whether pinning pays, in one sentence; nothing where no GPU has copies of both memories.
 std::optional<std::string> pinning_in_words(const GpuCopies& copies);

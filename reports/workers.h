@@ -54,7 +54,8 @@ class LoaderMeasuring {
   void probe(WorkersFacts& facts);
   // From then on samples and workers of the bench take as long as Python's.
   void add_python(WorkersFacts& facts, PythonCost cost);
-  void measure_points(WorkersFacts& facts);
+  // Returns whether there was time for all that decide.
+  bool measure_points(WorkersFacts& facts);
   void measure_cold(WorkersFacts& facts, int workers);
   // One worker and so many, where nvJPEG can decode what they read.
   void measure_on_gpu(WorkersFacts& facts, int workers);

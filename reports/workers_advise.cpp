@@ -8,6 +8,7 @@
 #include "reports/format.h"
 #include "reports/json.h"
 #include "reports/statistics.h"
+#include "reports/workers_notes.h"
 
 namespace howmany {
 namespace {
@@ -16,22 +17,12 @@ constexpr double kNearBest = 0.98;  // of the best rate: more workers are not wo
 constexpr double kBinding = 1.2;    // a bound this near the best rate is what limits
 constexpr double kIdle = 1.5;       // with the cores' bound this far, they wait
 constexpr double kUneven = 0.3;     // coefficient of variation of batches
-constexpr double kNoticeable = 1.05;
 constexpr size_t kLevers = 3;
 // Of a photo stored as small as training needs it, against a side of the sample.
 constexpr double kStoredSide = 256.0 / 224, kStoredAspect = 4.0 / 3;
 
 double low_of(const Metric& m) { return m.low.value_or(m.value); }
 double high_of(const Metric& m) { return m.high.value_or(m.value); }
-
-std::string number(int n, const char* noun) {
-  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
-}
-
-std::string percent(double share) {
-  return share < 0.0995 ? fmt::format("{:.1f} %", 100 * share)
-                        : fmt::format("{:.0f} %", 100 * share);
-}
 
 class Advisor {
  public:
@@ -48,14 +39,18 @@ class Advisor {
     add_failures();
     if (best_ == nullptr) {
       advice_.certain = false;
-      advice_.because = "No answer, because no number of workers could be measured.";
+      advice_.because = fmt::format(
+          "No answer, because {}.",
+          facts_.why_none.empty() ? "no number of workers could be measured" : facts_.why_none);
+      add(left_out_of_python(facts_.python));
       return advice_;
     }
     advice_.limit = limit();
+    if (facts_.undecided) add_undecided();
     demanded() ? for_demand() : for_rate();
     add_levers();
     add_notes();
-    add_bounds();
+    add(bound_notes(facts_));
     add_lines();
     return std::move(advice_);
   }
@@ -75,13 +70,14 @@ class Advisor {
     if (chosen == nullptr) return cannot_feed();
     advice_.recommended = chosen->workers;
     advice_.feeds = true;
-    advice_.certain = high_of(*chosen->stall) <= facts_.most_stall;
+    const bool sure = high_of(*chosen->stall) <= facts_.most_stall;
+    advice_.certain = advice_.certain && sure;
     advice_.because = fmt::format(
         "Use {}, because {} {} at {} samples/s in all ({}) with {} stall; {} is allowed.",
         workers(chosen->workers), chosen->workers == 1 ? "it feeds" : "they feed", devices(),
         format_count(all()), facts_.demand_from, percent(chosen->stall->value),
         percent(facts_.most_stall));
-    if (!advice_.certain)
+    if (!sure)
       advice_.notes.push_back(
           fmt::format("Uncertain: the 95 % interval of the stall reaches {}; measure longer with "
                       "--time-budget, or take one worker more.",
@@ -99,22 +95,53 @@ class Advisor {
   }
 
   void cannot_feed() {
-    const WorkersPoint& near = first_near_best();
+    const WorkersPoint& near = nearest();
     advice_.recommended = near.workers;
+    advice_.limit = limit_of_demand();
     advice_.because = fmt::format(
-        "No worker count can feed {} at {} samples/s in all ({}): the limit is {}; {} come nearest "
-        "with {} samples/s{}.",
+        "{} {} at {} samples/s in all ({}): the limit is {}; {} {} nearest with {} samples/s{}.",
+        facts_.undecided ? "No worker count that was measured feeds" : "No worker count can feed",
         devices(), format_count(all()), facts_.demand_from, advice_.limit, workers(near.workers),
-        format_count(near.rate.value),
+        near.workers == 1 ? "comes" : "come", format_count(near.rate.value),
         near.stall ? fmt::format(" and {} stall", percent(near.stall->value)) : "");
-    if (near.rate.value > all())
+    if (rates_allow())
       advice_.notes.push_back(
-          "Batches come fast enough on average, but beside training, or not evenly enough.");
+          "Batches come fast enough on average; beside training they come too late or too "
+          "unevenly.");
     else
       advice_.notes.push_back(fmt::format("What is there is enough for {:.2g} of {} such {}.",
                                           near.rate.value / facts_.asked.demand,
                                           facts_.asked.devices,
                                           facts_.asked.devices == 1 ? "device" : "devices"));
+  }
+
+  bool rates_allow() const {
+    return std::ranges::any_of(points_, [&](auto* p) { return p->stall && p->rate.value > all(); });
+  }
+
+  // By the stall where rates allow, since then only that does not.
+  const WorkersPoint& nearest() const {
+    if (!rates_allow()) return first_near_best();
+    const WorkersPoint* least = nullptr;
+    for (const WorkersPoint* p : points_)
+      if (p->stall && (!least || p->stall->value < least->stall->value)) least = p;
+    return *least;
+  }
+
+  // The cores are not what stops a demand that leaves some of them idle.
+  std::string limit_of_demand() const {
+    if (rates_allow()) return "how evenly batches come beside training";
+    const bool idle = all() * core_s(facts_.probes) < facts_.probes.cores;
+    if (!idle || advice_.limit != limit_of_cores()) return advice_.limit;
+    return facts_.undecided || !facts_.wanted.empty() ? "the numbers of workers that were measured"
+                                                      : "the loader, not " + advice_.limit;
+  }
+
+  void add_undecided() {
+    advice_.certain = false;
+    advice_.notes.push_back(
+        "Uncertain: the time budget was spent before the answer was decided; measure longer with "
+        "--time-budget.");
   }
 
   const WorkersPoint& first_near_best() const {
@@ -224,6 +251,11 @@ class Advisor {
     if (each * kBinding >= storage_bound(p.warm_files_per_s, facts_.asked.devices))
       return "reading files, even from memory";
     if (p.waiting_s > 0 && !cores_limit()) return "waiting for files";
+    return limit_of_cores();
+  }
+
+  std::string limit_of_cores() const {
+    const LoaderProbes& p = facts_.probes;
     const char* stage = "making samples";
     const double read_s = p.read_s - hidden_s();
     const double most = std::max({read_s, p.decode_s, p.transform_s, p.rest_s});
@@ -323,45 +355,15 @@ class Advisor {
           format_count(*facts_.cold_rate), workers(facts_.cold_workers),
           percent(*facts_.cold_rate / best_->rate.value)));
     add_gpu_note();
-    if (facts_.as == "pytorch") return add_python_notes();
+    if (facts_.as == "pytorch") return add(python_notes(facts_.python));
     advice_.notes.push_back(fmt::format(
         "Measured with {} and this program's decoder; PyTorch's processes add their own cost for "
         "each batch and for Python (--as pytorch has both).",
         facts_.as));
   }
 
-  void add_python_notes() {
-    const PythonCost& python = facts_.python;
-    if (python.sample_s > 0)
-      advice_.notes.push_back(fmt::format(
-          "Measured with processes that hand over batches as PyTorch's do, each sample as slow as "
-          "one worker of Python {} makes it here by {}: {}.",
-          python.version, python.how, format_seconds(python.sample_s)));
-    else
-      advice_.notes.push_back(
-          "Measured with processes that hand over batches as PyTorch's do and this program's "
-          "decoder; Python adds its own cost for each sample.");
-    if (python.sample_s > 0 && python.crowded_s > kNoticeable * python.sample_s)
-      advice_.notes.push_back(
-          fmt::format("With {} of its workers a sample takes {} more of a core; measured as such.",
-                      python.crowded, percent(python.crowded_s / python.sample_s - 1)));
-    if (!python.measured()) return;
-    std::string starts;
-    for (const auto& [method, seconds] : python.start_s)
-      starts += fmt::format("{}{} {}", starts.empty() ? "" : ", ", method, format_seconds(seconds));
-    advice_.notes.push_back(fmt::format("Starting one worker takes Python {}: {}; measured as {}.",
-                                        python.version, starts, python.method));
-  }
-
-  // A hard bound below what the cores could use is the first thing to lift.
-  void add_bounds() {
-    int useful = 0;
-    for (const WorkerBound& b : facts_.bounds)
-      if (!b.hard) useful = std::max(useful, b.most);
-    for (const WorkerBound& b : facts_.bounds)
-      if (b.hard && b.most < useful)
-        advice_.notes.push_back(
-            fmt::format("No more than {} by {}: {}.", number(b.most, "worker"), b.what, b.because));
+  void add(const std::vector<std::string>& notes) {
+    advice_.notes.insert(advice_.notes.end(), notes.begin(), notes.end());
   }
 
   void add_failures() {

@@ -72,6 +72,8 @@ struct WorkersFacts {
   double looked_at = 0;        // files of it
   double bad = 0;              // of these, left out
   std::string first_bad;       // "cat/7.jpg: not a JPEG"
+  bool undecided = false;      // the time was up before a number that decides was measured
+  std::string why_none;        // nothing was measured: why_unmeasurable()
   PythonCost python;           // part of the probes and points when it was measured
 };
 
@@ -113,6 +115,10 @@ std::optional<int> fewest_by_curve(const WorkersFacts& facts, int limit);
 // best, until it is told. Without a demand each is measured in turn with the best so far: the speed
 // of a shared machine differs from one second to the next by more than such numbers do.
 std::vector<int> next_trials(const WorkersFacts& facts);
+
+// Why no number at all can be measured in so many seconds: the batches that all devices hold
+// without any worker do not fit into memory, or take longer than that. Empty: they can.
+std::string why_unmeasurable(const WorkersFacts& facts, double left);
 
 // Seconds for each of these in their next turns, of so many that are left for all. Numbers of which
 // few rounds tell take what these take, or a share where that is more, and the rest makes sure; all

@@ -156,7 +156,7 @@ std::string stages(const JsonNode& answer) {
     if (waiting > 0) text += fmt::format(" ({} of it waiting)", format_seconds(waiting));
     separator = ", ";
   }
-  return text + fmt::format(". The loader itself: {} a sample. Batches vary by {:.0f} %.\n",
+  return text + fmt::format(". The loader itself: {} a sample. Batches vary by {:.0f} %.",
                             format_seconds(number_or(s, "handover_s", NAN)),
                             100 * number_or(s, "batch_cv", 0));
 }
@@ -165,7 +165,7 @@ std::string levers(const JsonNode& answer) {
   std::string text;
   for (const JsonNode& lever : answer.at("levers").items())
     text += fmt::format("  {:.2g} times the samples/s: {}\n", lever.at("gain").number(),
-                        lever.at("what").string());
+                        printable(lever.at("what").string()));
   return text.empty() ? "" : "What would help, as predicted:\n" + text;
 }
 
@@ -209,10 +209,11 @@ std::string render_workers(const nlohmann::json& answer, const std::string& sour
   std::string text =
       styled(wrapped(root.at("because").string(), kWidth, 2), Table::Style::kBold, color) + "\n";
   for (const char* line : {"pytorch", "slurm"})
-    if (const std::string value = root.at(line).string(); !value.empty()) text += value + "\n";
+    if (const std::string value = root.at(line).string(); !value.empty())
+      text += printable(value) + "\n";
   for (const std::string& note : root.at("notes").strings())
     text += wrapped(note, kWidth, 2) + "\n";
-  text += "\n" + curve(root, color) + "\n" + wrapped(stages(root), kWidth, 2) + levers(root);
+  text += "\n" + curve(root, color) + "\n" + wrapped(stages(root), kWidth, 2) + "\n" + levers(root);
   return text + "\n" + bounds(root, color) +
          wrapped(
              "Intervals: 95 %. Of several runs, taken in turn with those of the other numbers: "

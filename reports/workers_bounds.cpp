@@ -47,10 +47,10 @@ WorkerBound shared_memory(double free, const LoaderDemand& asked, double batch_b
 WorkerBound memory(const LoaderLimits& limits, const LoaderDemand& asked, double batch_bytes) {
   const double most =
       workers_for_batches(kUsable * limits.memory_bytes, batch_bytes, asked, kPythonWorkerBytes);
-  return {
-      "memory (PyTorch)", whole(most), true,
-      fmt::format("{} by {}; batches, and {} for a Python worker (assumed)",
-                  bytes(limits.memory_bytes), limits.memory_because, bytes(kPythonWorkerBytes))};
+  return {"memory (PyTorch)", whole(most), true,
+          fmt::format("{} by {}; batches, and {} for a Python worker (assumed)",
+                      bytes(limits.memory_bytes), limits.memory_because, bytes(kPythonWorkerBytes)),
+          2 * batch_bytes * asked.devices > kUsable * limits.memory_bytes};
 }
 
 WorkerBound descriptors(const LoaderLimits& limits, const LoaderDemand& asked) {

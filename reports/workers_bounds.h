@@ -28,10 +28,11 @@ struct LoaderLimits {
 LoaderLimits limits_from_json(const nlohmann::json& json, const std::string& source);
 
 struct WorkerBound {
-  std::string what;     // "/dev/shm"
-  int most = 0;         // workers of each device
-  bool hard = true;     // beyond it something fails; else more only brings no more
-  std::string because;  // "64 MB free, 38.5 MB a batch of 64, 2 ahead for each worker"
+  std::string what;       // "/dev/shm"
+  int most = 0;           // workers of each device
+  bool hard = true;       // beyond it something fails; else more only brings no more
+  std::string because;    // "64 MB free, 38.5 MB a batch of 64, 2 ahead for each worker"
+  bool too_many = false;  // devices: not even without workers
 };
 // One for each limit. `sample_bytes` 0: unknown, then memory and /dev/shm do not bound.
 std::vector<WorkerBound> worker_bounds(const LoaderLimits& limits, const LoaderDemand& asked,

@@ -184,7 +184,7 @@ int run_workers(const WorkersArguments& a) {
   facts.no_nvjpeg = limits.no_nvjpeg;
   facts.bounds = worker_bounds(limits, facts.asked, facts.probes.sample_bytes);
   add_python(a, folder, facts, measuring);
-  measuring.measure_points(facts);
+  facts.undecided = !measuring.measure_points(facts);
   const WorkersAdvice first = advise_workers(facts);
   if (first.recommended && !measuring.results().interrupted) {
     measuring.measure_cold(facts, *first.recommended);
@@ -236,7 +236,8 @@ void add_workers(CLI::App& app, int& code) {
   sub->add_option("--seed", a->seed, "Of the order [1]");
   sub->add_option("--emit-check", a->emit_check,
                   "Write a Python script that runs PyTorch's DataLoader on the same folder");
-  sub->add_option("--out", a->out, "Folder for the results [howmany-out/<UTC time>]");
+  sub->add_option("--out", a->out, "Folder for the results [howmany-out/<UTC time>]")
+      ->check(not_empty());
   sub->add_flag("--json", a->json, "The summary on stdout as JSON, nothing else there");
   sub->add_flag("--quiet", a->quiet, "No progress on stderr");
   sub->add_flag("--verbose", a->verbose, "What the bench programs say, on stderr");

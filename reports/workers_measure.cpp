@@ -312,9 +312,8 @@ void LoaderMeasuring::probe(WorkersFacts& facts) {
   s.overhead = 1;
   if (s.results.interrupted) return;
   if (rows.empty()) throw std::runtime_error(why);
-  BenchFile file;
-  file.rows = rows;
-  facts.probes = probes_from(file, s.results.samples);
+  refuse_too_large(rows);
+  facts.probes = probes_from({.rows = rows}, s.results.samples);
   add_files(facts, s.results.context);
 }
 
@@ -349,13 +348,15 @@ void LoaderMeasuring::add_python(WorkersFacts& facts, PythonCost cost) {
                          fmt::format("{:.0f}", 1e6 * python.more_crowded_s)});
 }
 
-void LoaderMeasuring::measure_points(WorkersFacts& facts) {
+bool LoaderMeasuring::measure_points(WorkersFacts& facts) {
   State& s = *state_;
-  for (bool more = true; more;) {
+  facts.why_none = why_unmeasurable(facts, s.left());
+  for (bool more = facts.why_none.empty(); more;) {
     const std::vector<int> next = next_trials(facts);
-    if (next.empty()) return;
+    if (next.empty()) break;
     more = next.size() == 1 ? s.measure_alone(facts, next[0]) : s.measure_in_turn(facts, next);
   }
+  return !s.results.out_of_time;
 }
 
 void LoaderMeasuring::measure_cold(WorkersFacts& facts, int workers) {

@@ -1,5 +1,7 @@
 #include "reports/workers_rows.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -84,6 +86,12 @@ Measurement measurement_of(const BenchRow& row, const std::vector<SampleLine>& s
   if (row.counters.contains("stall_fraction"))
     m.metrics["stall_fraction"] = with_half_width(row, "stall_fraction", "ratio");
   return m;
+}
+
+void refuse_too_large(const std::vector<BenchRow>& rows) {
+  for (const BenchRow& row : rows)
+    if (row.error.find("out of memory") != std::string::npos)
+      throw InputError(fmt::format("{}; lower --batch or --image-size", row.error));
 }
 
 void add_files(WorkersFacts& facts, const nlohmann::json& context) {

@@ -22,6 +22,8 @@ const SampleLine* line_of(const std::vector<SampleLine>& samples, const std::str
 // parameters; the rate's interval comes from the samples.
 Measurement measurement_of(const BenchRow& row, const std::vector<SampleLine>& samples);
 
+// Throws InputError that names the options to lower where a probe had too little memory.
+void refuse_too_large(const std::vector<BenchRow>& rows);
 // The files that the bench's context tells of, and those that it left out.
 void add_files(WorkersFacts& facts, const nlohmann::json& context);
 

@@ -1,8 +1,11 @@
 // Which numbers of workers to measure next.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
 
+#include "reports/format.h"
 #include "reports/workers_advise.h"
 
 namespace howmany {
@@ -276,6 +279,23 @@ std::vector<int> next_trials(const WorkersFacts& facts) {
   }
   const bool paced = facts.asked.demand > 0 && !facts.wanted.empty();
   return paced || fed(facts) ? std::vector<int>() : contenders(facts, kMostTurns);
+}
+
+std::string why_unmeasurable(const WorkersFacts& facts, double left) {
+  const LoaderDemand& asked = facts.asked;
+  for (const WorkerBound& bound : facts.bounds)
+    if (bound.too_many)
+      return fmt::format(
+          "the batches of {} devices do not fit into memory, even without workers ({})",
+          asked.devices, bound.because);
+  const double batches = asked.devices * static_cast<double>(asked.batch);
+  const double seconds = batches * core_s(facts.probes) / std::max(1.0, facts.probes.cores);
+  if (asked.devices == 1 || seconds <= left) return "";
+  return fmt::format(
+      "one batch for each of {} devices takes {} on {:.2g} cores, and {} are left of "
+      "--time-budget",
+      asked.devices, format_seconds(seconds), facts.probes.cores,
+      format_seconds(std::max(0.0, left)));
 }
 
 double seconds_in_turn(const WorkersFacts& facts, const std::vector<int>& numbers, double left) {

@@ -95,7 +95,8 @@ void add_schedule(CLI::App& app, GateArguments& a) {
   app.add_option("--seed", a.seed, "Of the order [1]");
   app.add_flag("!--no-canary", a.canary, "Without the benchmark that is known to be slower");
   app.add_flag("!--no-shortcut", a.shortcut, "Measure identical programs too");
-  app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]");
+  app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]")
+      ->check(not_empty());
   app.add_flag("--quiet", a.quiet, "No progress on stderr");
 }
 

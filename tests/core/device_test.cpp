@@ -1,6 +1,7 @@
 // labels: threads
 #include "core/device.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <omp.h>
 #include <sched.h>
@@ -82,6 +83,12 @@ TEST(Device, ListsRefuseDuplicatesAndNonsense) {
   for (const char* text : {"", "cpu:0,", ",cpu:0", "cpu:3-1", "cpu:0-", "cpu-3", "cpu:0-99999999",
                            "cpu:0--1", "cpu:0-1-2"})
     EXPECT_THROW(parse_devices(text), std::invalid_argument) << text;
+}
+
+TEST(Device, WhatIsNoDeviceIsNamedAsItWasTyped) {
+  for (const char* text : {"cpu:-1", "gpu:0-3", "cpu:x-3"})
+    EXPECT_THAT([=] { parse_devices(text); },
+                ThrowsMessage<std::invalid_argument>(HasSubstr(fmt::format("'{}'", text))));
 }
 
 TEST(CpuDevices, SlicesAreDisjointAndWrapAround) {

@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "reports/backend_cell.h"
+#include "reports/backend_choice.h"
 #include "reports/backend_command.h"
 #include "reports/backend_format.h"
-#include "reports/backend_reference.h"
 #include "reports/backend_rounds.h"
 #include "reports/json.h"
-#include "reports/transfer_advice.h"
+#include "tests/reports/backend_examples.h"
 
 namespace howmany {
 namespace {
@@ -25,12 +25,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr double kKiB = 1024, kMiB = 1024 * kKiB;
-
 Curve line(double latency, double per_byte, double last = 64 * kMiB) {
   Curve curve;
-  for (double bytes = 4; bytes <= last; bytes *= 4)
-    curve.push_back({bytes, latency + per_byte * bytes});
+  for (double bytes = 4; bytes <= last; bytes *= 4) {
+    const double seconds = latency + per_byte * bytes;
+    curve.push_back({bytes, seconds, Interval{0.99 * seconds, 1.01 * seconds}});
+  }
   return curve;
 }
 
@@ -106,25 +106,6 @@ TEST(BestRanges, AreUncertainWhereIntervalsOverlap) {
   EXPECT_TRUE(best_ranges({{"a", with(1, 0.1)}, {"b", with(2, 0.1)}})[0].certain);
   EXPECT_FALSE(best_ranges({{"a", with(1, 0.6)}, {"b", with(2, 0.6)}})[0].certain);
   EXPECT_TRUE(best_ranges({{"a", with(1, 0.1)}, {"b", {{8, 1}}}}).empty());
-}
-
-Measurement cell(const std::string& op, const std::string& backend, double bytes, double seconds,
-                 const std::string& model = "") {
-  Measurement m{"backend", op + "/" + backend, {}, {}, {}};
-  m.parameters = {{"dtype", "f32"}, {"devices", "2"}, {"bytes", fmt::format("{:.0f}", bytes)}};
-  if (!model.empty()) m.parameters["model"] = model;
-  m.metrics["median_s"] = {seconds, "s", 0.99 * seconds, 1.01 * seconds, 20, "iterations"};
-  m.metrics["busbw_bytes_per_s"] = {bytes / seconds, "bytes/s", {}, {}, 20, "iterations"};
-  return m;
-}
-
-std::vector<Measurement> two_backends() {
-  std::vector<Measurement> all;
-  for (double bytes = 4; bytes <= 64 * kMiB; bytes *= 4) {
-    all.push_back(cell("all_reduce", "gloo", bytes, 10e-6 + 2e-9 * bytes));
-    all.push_back(cell("all_reduce", "local", bytes, 30e-6 + 0.5e-9 * bytes));
-  }
-  return all;
 }
 
 TEST(BackendAdvice, RecommendsWhatIsFastestAtTheSizeOfABucket) {
@@ -258,7 +239,7 @@ TEST(BackendAdvice, OfSeveralNumbersOfRanksTheLargestSpeaks) {
       cell("all_reduce", "gloo", 512, 5e-6, "mlp"), pace("gloo", {2}, 2)};
   for (const size_t i : {2, 3}) all[i].parameters["devices"] = "3";
   const BackendAdvice advice = advise_backend(all);
-  EXPECT_DOUBLE_EQ(advice.models[0].seconds.at("gloo"), 5e-6);
+  EXPECT_DOUBLE_EQ(advice.models[0].times.at("gloo").seconds, 5e-6);
   EXPECT_THAT(advice.notes, Contains(HasSubstr("Rank 2 is slow: the same work takes it 2.00x")));
 }
 
@@ -361,7 +342,7 @@ TEST(Rounds, KeepEqualBucketsOfAModelApart) {
   const auto table = over_rounds({{bucket(1), bucket(3)}, {bucket(1), bucket(3)}});
   ASSERT_EQ(table.size(), 2u);
   EXPECT_EQ(table[1].metrics.at("median_s").n, 2);
-  EXPECT_DOUBLE_EQ(advise_backend(table).models.at(0).seconds.at("gloo"), 4);
+  EXPECT_DOUBLE_EQ(advise_backend(table).models.at(0).times.at("gloo").seconds, 4);
 }
 
 TEST(Rounds, AreAsManyAsThereIsTimeFor) {
@@ -440,21 +421,6 @@ TEST(TimeNeeded, IsTheSumOverRowsAndWasNotHadWhereOneWasLeftOut) {
   EXPECT_FALSE(time_needed(run).had);
 }
 
-TEST(References, SpeakOnlyOfTheirOwnHardware) {
-  EXPECT_FALSE(judge("AMD EPYC", 2, "all_reduce", kMiB, 1e9));
-  EXPECT_FALSE(judge("NVIDIA H200", 2, "all_reduce", kMiB, 39e9));
-  EXPECT_FALSE(judge("NVIDIA H200", 8, "all_reduce", 4, 39e9));
-  EXPECT_FALSE(judge("NVIDIA GH200 480GB", 1, "host_to_device", 512 * kMiB, 400e9));
-  EXPECT_FALSE(judge("NVIDIA H2000", 1, "host_to_device", 512 * kMiB, 55e9));
-  EXPECT_TRUE(judge("Tesla P100-PCIE-16GB", 1, "host_to_device", 512 * kMiB, 12e9));
-  EXPECT_FALSE(judge("NVIDIA H100 PCIe", 2, "device_to_device", 512 * kMiB, 50e9));
-  EXPECT_EQ(judge("NVIDIA H100 80GB HBM3", 2, "device_to_device", 512 * kMiB, 376e9)->words,
-            "normal");
-  EXPECT_EQ(judge("NVIDIA H200", 8, "all_reduce", kMiB, 39e9)->words, "normal");
-  EXPECT_EQ(judge("NVIDIA H200", 8, "all_reduce", kMiB, 20e9)->words, "low");
-  for (const Reference& r : references()) EXPECT_FALSE(r.source.empty() || r.read.empty());
-}
-
 TEST(Bytes, AreReadAndWrittenInBinaryUnits) {
   EXPECT_EQ(format_rate(524), "524 B/s");
   EXPECT_EQ(format_rate(2.5e9), "2.50 GB/s");
@@ -464,31 +430,6 @@ TEST(Bytes, AreReadAndWrittenInBinaryUnits) {
   EXPECT_EQ(format_bytes(4), "4 B");
   for (const char* bad : {"", "x", "0", "-4", "4Q", "1e30"})
     EXPECT_THROW(parse_bytes("--max-bytes", bad), InputError) << bad;
-}
-
-Measurement copy_of(const char* threads, double bytes, double seconds) {
-  Measurement m{"transfer", "copy", {}, {}, {}};
-  m.parameters = {{"threads", threads}, {"bytes", fmt::format("{:.0f}", bytes)}};
-  m.metrics["median_s"] = {seconds, "s", {}, {}, 20, "iterations"};
-  return m;
-}
-
-TEST(TransferAdvice, SaysFromWhichSizeACopyIsBandwidth) {
-  std::vector<Measurement> all;
-  for (double bytes = 64; bytes <= 64 * kMiB; bytes *= 4) {
-    all.push_back(copy_of("1", bytes, 1e-6 + bytes / 8e9));
-    all.push_back(copy_of("2", bytes, 4e-6 + bytes / 12e9));
-  }
-  const TransferAdvice advice = advise_transfer(all);
-  EXPECT_EQ(advice.recommended, 2);
-  EXPECT_THAT(advice.because, AllOf(HasSubstr("2 threads"), HasSubstr("1.5x")));
-  EXPECT_NEAR(*advice.latency_below, 8000, 100);
-}
-
-TEST(TransferAdvice, OneThreadIsEnoughWhereASecondBringsNothing) {
-  const TransferAdvice advice =
-      advise_transfer({copy_of("1", kMiB, 1e-4), copy_of("2", kMiB, 0.98e-4)});
-  EXPECT_EQ(advice.recommended, 1);
 }
 
 }  // namespace

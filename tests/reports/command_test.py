@@ -153,6 +153,16 @@ class Refusal(Fake):
             self.refused([f'--batch: expected a whole number from 1 to 1073741824, not "{value}"'], "transfer",
                          "--batch", value)
 
+    def test_a_list_with_a_value_that_is_empty(self):
+        for devices in ("", "cpu:0,", ",cpu:0", "cpu:0,,cpu:1"):
+            self.refused(["--devices", "is empty"], "--devices", devices)
+        self.refused(["--mode", "is empty"], "--mode", "ddp,")
+
+    def test_transfers_of_no_size_or_into_no_folder(self):
+        self.assert_refused(self.howmany("transfer", "--min-bytes", "1G", "--max-bytes", "1K"),
+                            "--min-bytes 1073741824 is above --max-bytes 1024")
+        self.assert_refused(self.howmany("transfer", "--out", ""), "--out")
+
     def test_what_the_bench_refuses_is_refused_before_measuring(self):
         self.refused(['unknown model "mpl"; did you mean mlp?'], "gpus", "--devices", "cpu:0-2", "--out", self.out,
                      FAKE_FAIL='{"ddp@3": "refuse"}')

@@ -113,6 +113,15 @@ class Compare(Files):
         done = self.both(rows("y", 10), failed)
         self.assertTrue(done.out.startswith("Nothing was compared, 1 failed."), done)
 
+    def test_names_of_others_command_neither_terminals_nor_ci_logs(self):
+        name = "\033[2Jx\n::error::y"
+        done = self.both(rows(name, 10), rows(name, 12, seed="2"))
+        self.assertIn("?[2Jx?::error::y", done.out)
+        self.assertNotIn("\033", done.out)
+        done = self.both(rows("::error::y", 10), [{"name": "::error::y", "run_type": "iteration",
+                                                  "error_occurred": True, "error_message": "a\n::error::z"}])
+        self.assertFalse([line for line in done.out.splitlines() if line.lstrip().startswith("::")], done)
+
     def test_a_metric_that_no_benchmark_has_is_refused(self):
         done = self.both(rows("x", 10), rows("x", 10), "--metric", "real_time,cpu_tiem")
         self.assert_refused(done, '--metric: no benchmark has "cpu_tiem"', "did you mean cpu_time?",

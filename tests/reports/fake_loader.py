@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Stands in for loader_bench: each worker makes FAKE_RATE samples/s, FAKE_CORES cores at most. FAKE_FAIL is a JSON
 object from "workers" (or "probe", "limits") to what happens there: "exit", "die", "usage", "error", "garbage",
-"listing"."""
+"listing", "memory"."""
 import json
 import os
 import signal
@@ -61,6 +61,8 @@ def run(a, workers):
 def fail(row, how):
     if how == "error":
         row |= {"error_occurred": True, "error_message": "sample 7 is gone"}
+    if how == "memory":
+        row |= {"error_occurred": True, "error_message": "[storage] out of memory for 315621376000 bytes"}
 
 
 def misbehave(how):

@@ -45,6 +45,24 @@ TEST(Table, WrapsBetweenWords) {
   EXPECT_EQ(wrapped("averyveryverylongword", 8, 2), "averyveryverylongword");
 }
 
+TEST(Table, ShowsWhatWouldCommandATerminalOrACiLog) {
+  Table table({{"name", Table::Align::kLeft}});
+  table.add({"\033[31mred\r\n::error::x\x7f\xC2\x9B"});
+  table.add({"::error::x"});
+  table.add({"a ##[error]x"});
+  EXPECT_EQ(table.text(),
+            "name\n"
+            "?[31mred??::error::x??\n"
+            "?:error::x\n"
+            "a ?#[error]x\n");
+}
+
+TEST(Table, SentencesHoldNoCommandsOfOthersEither) {
+  EXPECT_EQ(wrapped("::error::x\n\033[2Jends", 100, 2), "?:error::x??[2Jends");
+  EXPECT_EQ(wrapped("one ::error::x", 8, 2), "one\n  ?:error::x") << "a line begins there";
+  EXPECT_EQ(wrapped("\xC3\xA9 a::b", 100, 2), "\xC3\xA9 a::b");
+}
+
 TEST(Format, KeepsThreeDigitsAndAUnit) {
   EXPECT_EQ(format_seconds(0), "0 s");
   EXPECT_EQ(format_seconds(1.234e-5), "12.3 us");

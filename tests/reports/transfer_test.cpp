@@ -1,5 +1,5 @@
 // `howmany transfer` of GPUs: from rows of transfer_bench to the answer. Of host memory alone:
-// backend_test.
+// transfer_threads_test.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -98,6 +98,21 @@ TEST(GpuCopies, ClaimNoDifferenceWithinNoise) {
   EXPECT_THAT(because(apart), AllOf(StartsWith("Pin what goes"), Not(HasSubstr("noise"))));
   EXPECT_THAT(because(overlapping), AllOf(StartsWith("Whether pinning pays is not certain"),
                                           HasSubstr("within noise of pageable")));
+}
+
+Measurement without_interval(Measurement m) {
+  m.metrics["median_s"].low = m.metrics["median_s"].high = std::nullopt;
+  return m;
+}
+
+TEST(GpuCopies, WithoutAnIntervalAreNotCompared) {
+  Rows rows = {without_interval(host_copy({.memory = "pageable"}, 4 * kMiB, 4.2e-4)),
+               without_interval(host_copy({}, 4 * kMiB, 1e-4))};
+  EXPECT_EQ(because(rows), "There is no answer, because no two copies can be compared.");
+  EXPECT_THAT(notes(rows), Each(AllOf(Not(HasSubstr("4.2x")), Not(HasSubstr("noise")))));
+  rows.push_back(host_copy({.memory = "pageable"}, kMiB, 2e-4));
+  rows.push_back(host_copy({}, kMiB, 1e-4));
+  EXPECT_THAT(because(rows), HasSubstr("2.0x pageable memory's 5.24 GB/s (1 MiB)"));
 }
 
 TEST(GpuCopies, AreComparedAtTheLargestSizeThatBothHave) {
@@ -232,6 +247,15 @@ TEST(GpuSteps, SayWherePinMemorySavesNothing) {
   EXPECT_THAT(of(3.1e-3, 3e-3, 0.05),
               Contains(HasSubstr("saves nothing beyond noise of the 45.1")));
   EXPECT_THAT(of(3e-3, 4e-3, 0.01), Contains(HasSubstr("saves nothing of the 45.1")));
+}
+
+TEST(GpuSteps, SayThatASavingWithoutIntervalsCouldNotBeTold) {
+  const Rows rows = {without_interval(step("batch_in", 3.11e-3)),
+                     without_interval(step("batch_in_pinned", 3.1e-3)), step("whole", 45.1e-3)};
+  EXPECT_THAT(notes(rows),
+              Contains("resnet18, batch 256 on cuda:0: what pin_memory saves of the 45.1 ms step "
+                       "could not be told (a batch takes 3.11 ms to get in from pageable memory, "
+                       "3.10 ms from pinned)."));
 }
 
 TEST(GpuSteps, KeepApartFromTheSameStepOnTheCpu) {

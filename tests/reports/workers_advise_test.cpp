@@ -72,6 +72,45 @@ TEST(WorkersSearch, GivesUpWhereMoreWorkersGainNothing) {
   EXPECT_EQ(*advice.recommended, 4);  // what comes nearest
 }
 
+TEST(WorkersAdvice, WhereRatesAllowTheLeastStallIsNearest) {
+  WorkersFacts facts = example_facts(450);
+  for (const auto& [workers, stall] : {std::pair{1, 0.041}, {2, 0.011}}) {
+    facts.points.push_back(example_point(facts, workers, 1));
+    facts.points.back().stall = Metric{stall, "ratio", stall, stall, 10, "iterations"};
+  }
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_EQ(*advice.recommended, 2);
+  EXPECT_THAT(advice.because,
+              HasSubstr("2 workers come nearest with 500 samples/s and 1.1 % stall"));
+  EXPECT_THAT(advice.because, Not(HasSubstr("decoding on"))) << "the demand leaves cores idle";
+  EXPECT_EQ(advice.limit, "how evenly batches come beside training");
+}
+
+TEST(WorkersAdvice, WhatTheTimeDidNotDecideIsUncertain) {
+  WorkersFacts facts = example_facts(900);
+  facts.points.push_back(example_point(facts, 1));
+  facts.undecided = true;
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_FALSE(advice.certain);
+  EXPECT_THAT(advice.because, StartsWith("No worker count that was measured feeds 1 device"));
+  EXPECT_THAT(advice.notes, Contains(HasSubstr("the time budget was spent")));
+  EXPECT_THAT(advice.because, Not(HasSubstr("decoding on"))) << "the demand leaves cores idle";
+}
+
+TEST(WorkersAdvice, NothingIsMeasuredWhereNotEvenOneBatchOfEachDeviceFits) {
+  WorkersFacts facts = example_facts();
+  EXPECT_EQ(why_unmeasurable(facts, 4), "");
+  facts.asked.devices = 1024;
+  EXPECT_THAT(why_unmeasurable(facts, 4), HasSubstr("1024 devices takes"));
+  EXPECT_EQ(why_unmeasurable(facts, 3600), "");
+  LoaderLimits limits;
+  limits.memory_bytes = 24e9;
+  facts.bounds = worker_bounds(limits, facts.asked, facts.probes.sample_bytes);
+  facts.why_none = why_unmeasurable(facts, 3600);
+  EXPECT_THAT(facts.why_none, HasSubstr("do not fit into memory"));
+  EXPECT_THAT(advise_workers(facts).because, HasSubstr("1024 devices do not fit into memory"));
+}
+
 TEST(WorkersSearch, NeverBeyondAHardBound) {
   for (const double demand : {0.0, 1900.0}) {
     WorkersFacts facts = example_facts(demand);

@@ -155,6 +155,7 @@ class Python(FakeLoader):
             done = self.workers("--as", "pytorch", "--python", python, "--workers", "1", out=self.folder / python[-5:])
             self.assertEqual(done.code, 0, done)
             self.assertIn("left out: ", done.err)
+            self.assertIn("Python's own cost is left out: ", done.out)
             self.assertNotIn("more-us", self.started()[-1])
 
     def test_threads_need_none(self):
@@ -201,6 +202,20 @@ class Refusal(FakeLoader):
 
     def test_limits_that_are_garbage(self):
         self.refused(["loader_bench --limits"], FAKE_FAIL=json.dumps({"limits": "garbage"}))
+
+    def test_probes_that_find_too_little_memory_name_what_to_lower(self):
+        done = self.workers(FAKE_FAIL=json.dumps({"probe": "memory"}))
+        self.assertEqual(done.code, 2, done)
+        self.assertIn("lower --batch or --image-size", done.err)
+
+    def test_more_devices_than_batches_fit_for_are_not_measured(self):
+        done = self.workers("--devices", "1024")
+        self.assertEqual(done.code, 3, done)
+        self.assertTrue(done.out.startswith("No answer, because the batches of 1024 devices do not fit"), done)
+        self.assertEqual(self.trials(), [])
+
+    def test_a_folder_without_a_name(self):
+        self.assert_refused(programs.run("howmany", "workers", "--out", "", **self.environment), "--out")
 
     def test_probes_that_die(self):
         for how in ("die", "exit", "garbage"):

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <cctype>
+
 #include "reports/compare/writer.h"
 #include "reports/compare/writers/common.h"
 
@@ -18,7 +20,7 @@ std::string escaped(const std::string& text) {
     } else if (c == '\n') {
       out += "%0A";
     } else {
-      out += c;
+      out += std::iscntrl(static_cast<unsigned char>(c)) != 0 ? '?' : c;
     }
   }
   return out;
