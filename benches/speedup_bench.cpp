@@ -352,6 +352,9 @@ int run(int argc, char** argv) {
   add_flags(app, flags.work);
   const std::vector<std::string> google = parse(app, argc, argv);
   flags.modes = join_options(flags.modes);
+  if (app.count("--min-iterations") == 0)
+    flags.timing.min_iterations =
+        std::min(flags.timing.min_iterations, flags.timing.max_iterations);
   HM_REQUIRE(flags.timing.max_iterations >= flags.timing.min_iterations,
              "--max-iterations {} is below --min-iterations {}", flags.timing.max_iterations,
              flags.timing.min_iterations);
