@@ -10,13 +10,16 @@
 namespace howmany {
 namespace {
 
-// Protocols (eager, rendezvous) and caches change every few powers of two.
-constexpr size_t kMostPieces = 6, kLeastPoints = 3;
+// Protocols (eager, rendezvous) and caches change every few powers of two: with three points a
+// piece at least, lines through real curves were twice as far off at sizes held back.
+constexpr size_t kMostPieces = 6, kLeastPoints = 2;
+constexpr size_t kLeastToJudge = 3;
 constexpr double kNoise = 0.02;  // relative: no measured time is nearer the truth
 // Of a piece, as the criterion of Schwarz (BIC) counts them: two of its line, and two for its
 // border, which is the best of many.
 constexpr double kNumbersAPiece = 4;
 constexpr size_t kHeldBackEvery = 5;
+constexpr double kRounding = 1e-9;
 // Between two runs of the same cases on a busy machine the order of two backends changed in one of
 // eighteen cells where they were nearer than this, and in less than one of a hundred elsewhere.
 constexpr double kBetweenRuns = 2;
@@ -39,8 +42,9 @@ Line fit_line(std::span<const CurvePoint> points) {
     line.latency = (su * vv - sv * uv) / determinant;
     line.per_byte = (sv * uu - su * uv) / determinant;
   }
-  // Neither a negative latency nor a negative bandwidth means anything.
-  if (line.per_byte <= 0) line = {.latency = su / uu};
+  // Neither a negative latency nor a negative bandwidth means anything, nor what rounding leaves.
+  if (!(line.per_byte * points.back().bytes > kRounding * line.latency))
+    line = {.latency = su / uu};
   if (line.latency < 0) line = {.per_byte = sv / vv};
   for (const CurvePoint& p : points) {
     const double error = line.at(p.bytes) / p.seconds - 1;
@@ -121,7 +125,6 @@ class Cutter {
   }
 
   bool falls(size_t before, size_t start, size_t end) const {
-    constexpr double kRounding = 1e-9;
     const double at = border(before, start, end);
     return line(start, end).at(at) < (1 - kRounding) * line(before, start).at(at);
   }
@@ -141,22 +144,17 @@ bool power_of_two(double bytes) {
   return std::frexp(bytes, &exponent) == 0.5;
 }
 
-double off(double predicted, const CurvePoint& p) { return std::abs(predicted / p.seconds - 1); }
+// A file may hold times whose sums overflow.
+double off(double predicted, const CurvePoint& p) {
+  constexpr double kHopeless = 1e100;
+  const double error = std::abs(predicted / p.seconds - 1);
+  return error < kHopeless ? error : kHopeless;
+}
 
 double median_error(const AlphaBeta& fit, const Curve& curve) {
   std::vector<double> errors;
   for (const CurvePoint& p : curve) errors.push_back(off(fit.predict(p.bytes), p));
   return median(errors);
-}
-
-// How far the line through the others of a piece is off at each; what a line was drawn through says
-// little of it.
-void add_left_out(std::span<const CurvePoint> piece, std::vector<double>& errors) {
-  for (size_t i = 0; i < piece.size(); ++i) {
-    Curve others(piece.begin(), piece.end());
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    errors.push_back(off(fit_line(others).at(piece[i].bytes), piece[i]));
-  }
 }
 
 struct Parted {
@@ -166,7 +164,7 @@ struct Parted {
 Parted hold_back(const Curve& curve) {
   const auto powers = static_cast<size_t>(
       std::ranges::count_if(curve, [](const CurvePoint& p) { return power_of_two(p.bytes); }));
-  const bool by_powers = powers >= kLeastPoints && 3 * powers >= curve.size();
+  const bool by_powers = powers >= kLeastToJudge && 3 * powers >= curve.size();
   Parted parted;
   for (size_t i = 0; i < curve.size(); ++i) {
     const bool in_turn = curve.size() >= kHeldBackEvery && i % kHeldBackEvery == kHeldBackEvery / 2;
@@ -183,38 +181,35 @@ void check(const Curve& curve) {
       throw std::invalid_argument("[fit] a time is not above 0");
 }
 
-// The pieces, and the median of the errors at sizes left out in turn.
-void add_pieces(AlphaBeta& fit, const Curve& kept) {
-  const Cutter cutter(kept);
+std::vector<AlphaBeta::Piece> pieces_through(const Curve& curve) {
+  const Cutter cutter(curve);
   const std::vector<size_t> starts = cutter.best().starts;
-  std::vector<double> errors;
+  std::vector<AlphaBeta::Piece> pieces;
   double from = 0;
   for (size_t i = 0; i < starts.size(); ++i) {
     const bool last = i + 1 == starts.size();
-    const size_t end = last ? kept.size() : starts[i + 1];
-    const size_t after = i + 2 < starts.size() ? starts[i + 2] : kept.size();
+    const size_t end = last ? curve.size() : starts[i + 1];
+    const size_t after = i + 2 < starts.size() ? starts[i + 2] : curve.size();
     const double to =
         last ? std::numeric_limits<double>::infinity() : cutter.border(starts[i], end, after);
     const Line& line = cutter.line(starts[i], end);
-    fit.pieces.push_back({std::exchange(from, to), to, line.latency, line.per_byte});
-    add_left_out(std::span(kept).subspan(starts[i], end - starts[i]), errors);
+    pieces.push_back({std::exchange(from, to), to, line.latency, line.per_byte});
   }
-  fit.error = kept.size() < kLeastPoints ? median_error(fit, kept) : median(errors);
+  return pieces;
 }
 
-// Where the straight lines between two sizes cross, on logarithmic axes.
-double crossing(const CurvePoint& a0, const CurvePoint& a1, const CurvePoint& b0,
-                const CurvePoint& b1) {
-  const double before = std::log(a0.seconds / b0.seconds);
-  const double after = std::log(a1.seconds / b1.seconds);
-  const double at = before == after ? 0.5 : std::clamp(before / (before - after), 0.0, 1.0);
-  return std::exp(std::lerp(std::log(a0.bytes), std::log(a1.bytes), at));
-}
-
-bool apart_from_all(const std::vector<const CurvePoint*>& here, size_t best) {
-  for (size_t i = 0; i < here.size(); ++i)
-    if (i != best && !apart(*here[best], *here[i])) return false;
-  return true;
+// What lines were drawn through says little of them: each size is judged by those through the
+// others.
+double left_out_error(const Curve& curve) {
+  std::vector<double> errors;
+  for (size_t i = 0; i < curve.size(); ++i) {
+    Curve others = curve;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    AlphaBeta fit;
+    fit.pieces = pieces_through(others);
+    errors.push_back(off(fit.predict(curve[i].bytes), curve[i]));
+  }
+  return median(errors);
 }
 
 }  // namespace
@@ -243,7 +238,8 @@ AlphaBeta fit_alpha_beta(const Curve& curve) {
   AlphaBeta fit;
   fit.fitted = static_cast<int>(kept.size());
   fit.held_back = static_cast<int>(held.size());
-  add_pieces(fit, kept);
+  fit.pieces = pieces_through(kept);
+  fit.error = kept.size() < kLeastToJudge ? median_error(fit, kept) : left_out_error(kept);
   if (!held.empty()) fit.held_back_error = median_error(fit, held);
   return fit;
 }
@@ -256,33 +252,6 @@ std::optional<double> latency_below(const AlphaBeta& fit) {
     if (twice <= piece.to) return std::max(twice, piece.from);
   }
   return {};
-}
-
-std::vector<BestRange> best_ranges(const std::vector<NamedCurve>& curves) {
-  std::vector<BestRange> ranges;
-  if (curves.empty()) return ranges;
-  std::vector<const CurvePoint*> before;
-  size_t winner = 0;
-  for (const CurvePoint& p : curves[0].curve) {
-    std::vector<const CurvePoint*> here;
-    for (const NamedCurve& named : curves) here.push_back(at_size(named.curve, p.bytes));
-    if (std::ranges::find(here, nullptr) != here.end()) continue;
-    const auto least =
-        std::ranges::min_element(here, {}, [](const CurvePoint* point) { return point->seconds; });
-    const auto best = static_cast<size_t>(least - here.begin());
-    if (before.empty()) {
-      ranges.push_back({curves[best].backend, 0});
-    } else if (best != winner) {
-      ranges.push_back({curves[best].backend,
-                        crossing(*before[winner], *here[winner], *before[best], *here[best])});
-    }
-    winner = best;
-    const bool told = apart_from_all(here, best);
-    ranges.back().certain &= told;
-    ranges.back().partly |= told;
-    before = std::move(here);
-  }
-  return ranges;
 }
 
 }  // namespace howmany

@@ -1,7 +1,7 @@
 // How the time of one collective grows with its size: what was measured, a line through it (latency
 // plus bytes over bandwidth, in up to six pieces, since caches and protocols change with size, and
-// no more than pay), never falling with size,
-// and where one backend overtakes another. Values only; not tied to any thread.
+// no more than pay, never falling with size), and where one backend overtakes another. Values only;
+// not tied to any thread.
 //
 //   AlphaBeta fit = fit_alpha_beta(points);   // minimises the relative error
 //   double seconds = fit.predict(25 << 20);
@@ -32,8 +32,8 @@ struct AlphaBeta {
     double latency = 0, seconds_per_byte = 0;
   };
   std::vector<Piece> pieces;
-  double error = 0;  // median relative error at fitted sizes, each left out of its line in turn
-  std::optional<double> held_back_error;  // the same at sizes kept out of the whole fit
+  double error = 0;  // median relative error at fitted sizes, each left out of the fit in turn
+  std::optional<double> held_back_error = {};  // the same at sizes kept out of the whole fit
   int fitted = 0, held_back = 0;
 
   double predict(double bytes) const;
@@ -49,7 +49,7 @@ AlphaBeta fit_alpha_beta(const Curve& curve);
 // long as starting.
 std::optional<double> latency_below(const AlphaBeta& fit);
 
-// From this size on (up to the next range) this backend is the fastest.
+// From this size on (up to the next range) this backend is the fastest, or not apart from it.
 struct BestRange {
   std::string backend;
   double from = 0;
@@ -60,8 +60,8 @@ struct NamedCurve {
   std::string backend;
   Curve curve;
 };
-// Over the sizes that all curves have, the first range from 0; the borders are where the lines
-// between neighbouring sizes cross. Empty without a common size.
+// Over the sizes that all curves have, the first range from 0, and as few as the intervals allow;
+// the borders are where the lines between neighbouring sizes cross. Empty without a common size.
 std::vector<BestRange> best_ranges(const std::vector<NamedCurve>& curves);
 
 }  // namespace howmany

@@ -67,15 +67,29 @@ TEST(AlphaBetaPieces, DoNotFollowAFall) {
     EXPECT_GE(fit.predict(1.1 * bytes), (1 - 1e-6) * fit.predict(bytes)) << bytes;
 }
 
-TEST(AlphaBetaPieces, HaveThreePointsEachAtLeast) {
-  Curve curve = powers_of(4);
-  for (size_t i = curve.size() - 2; i < curve.size(); ++i) curve[i].seconds *= 3;
+TEST(AlphaBetaPieces, HaveTwoPointsEachAtLeast) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    Curve curve = powers_of(4, 0.1, seed);
+    curve.back().seconds *= 10;
+    for (const AlphaBeta::Piece& piece : fit_alpha_beta(curve).pieces)
+      EXPECT_GE(std::ranges::count_if(curve,
+                                      [&](const CurvePoint& p) {
+                                        return p.bytes > piece.from && p.bytes <= piece.to;
+                                      }),
+                2)
+          << seed;
+  }
+}
+
+// Memory beyond the caches may begin at the last two sizes that were measured.
+TEST(AlphaBetaPieces, FollowAJumpOfTheLastTwoSizes) {
+  Curve curve;
+  for (const double bytes : {4., 16., 64., 256., 1024., 4096., 16384., 65536., 262144., 1048576.})
+    curve.push_back({bytes, 2e-6 + 1e-10 * bytes});
+  for (const double bytes : {4194304., 10e6, 16777216.})
+    curve.push_back({bytes, 300e-6 + 2e-10 * bytes});
   const AlphaBeta fit = fit_alpha_beta(curve);
-  for (const AlphaBeta::Piece& piece : fit.pieces)
-    EXPECT_GE(std::ranges::count_if(
-                  curve,
-                  [&](const CurvePoint& p) { return p.bytes > piece.from && p.bytes <= piece.to; }),
-              3);
+  EXPECT_NEAR(fit.predict(10e6), 300e-6 + 2e-10 * 10e6, 1e-6);
 }
 
 TEST(AlphaBetaPieces, MeetWhereTheirLinesCross) {
