@@ -277,6 +277,10 @@ int run(int argc, char** argv) {
   app.add_flag("--json", flags.json, "a summary on stdout instead of lines");
   add_flags(app, work);
   parse(app, argc, argv);
+  HM_REQUIRE(work.synthetic() || app.count("--samples") == 0,
+             "--samples is the size of synthetic data: {} has its own", work.data);
+  HM_REQUIRE(!work.synthetic() || app.count("--on-bad-image") == 0,
+             "--on-bad-image is about files, and synthetic data has none: give --data");
   configure_cpu_devices({.cores_per_device = work.cores_per_device});
   const Place place = place_from_environment();
   const ModeTraits traits = mode_traits(work.mode);

@@ -162,6 +162,17 @@ void check_memory(const Workload& work, const ModelSpec& model) {
              work.global_batch, bytes / 1e9, memory_bytes() / 1e9);
 }
 
+// Each rank shuffles the numbers of all samples.
+void check_samples(const Workload& work) {
+  const double ranks = static_cast<double>(work.ranks()) *
+                       static_cast<double>(work.devices_together().size()) /
+                       static_cast<double>(work.count());
+  const double bytes = 8 * static_cast<double>(work.samples) * std::max(1.0, ranks);
+  HM_REQUIRE(!work.synthetic() || bytes <= memory_bytes(),
+             "the order of {} samples is {:.3g} GB, more than the memory here ({:.3g} GB)",
+             work.samples, bytes / 1e9, memory_bytes() / 1e9);
+}
+
 void check(const Workload& work) {
   const ModeTraits traits = mode_traits(work.mode);
   require_known("backend", work.backend, comm_names());
@@ -181,6 +192,7 @@ void check(const Workload& work) {
              "a batch of {} is smaller than {} devices: some would have nothing to do",
              work.global_batch, work.count());
   check_memory(work, model);
+  check_samples(work);
 }
 
 std::vector<Device> devices_from(const std::string& list, int count) {

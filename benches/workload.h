@@ -65,7 +65,8 @@ struct Workload {
 // --cores-per-device, --timeout, --oversubscribe.
 void add_flags(CLI::App& app, Workload& work);
 // Throws std::invalid_argument: unknown names (the nearest suggested), devices that are not there
-// or too many, a batch smaller than the devices or larger than the memory here.
+// or too many, a batch smaller than the devices or larger than the memory here, more synthetic
+// samples than that holds the order of.
 void check(const Workload& work);
 // Modes of a list that was split at commas, with their options together again: {"single",
 // "pipeline:micro_batches=8", "schedule=gpipe"} are two.

@@ -1,6 +1,7 @@
 #include "core/error.h"
 #include "core/gpu.h"
 #include "core/gpu_copies.h"
+#include "core/gpu_fill.h"
 #include "core/gpu_images.h"
 
 namespace howmany::gpu {
@@ -26,6 +27,7 @@ MemoryUse memory_use(int) { return {}; }
 void reset_peak_memory(int) {}
 void release_cached_memory(int) {}
 void convert(void*, Dtype, const void*, Dtype, int64_t, int) { refuse(); }
+void fill_uniform(float*, int64_t, double, double, const Rng&, int) { refuse(); }
 
 struct Fetch::Block {};
 Moment::Moment(int) { refuse(); }

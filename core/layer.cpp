@@ -56,12 +56,14 @@ void walk(Layer& layer, const std::string& path, const Visit& visit) {
   for (const auto& child : layer.children()) walk(*child.layer, join(path, child.name), visit);
 }
 
-// Filled on the host, then moved: the same values on any device.
+// The same values on any device, to the bit: a GPU draws uniform ones itself, but its logarithms
+// and cosines are not the host's, so that normal ones are drawn there and moved.
 Tensor initial_value(const Param& param, const Materialize& how) {
   const double value = param.init.value;
   if (param.init.kind == Init::constant)
     return Tensor::full(param.shape, value, how.dtype, how.device);
-  Tensor t = Tensor::empty(param.shape, how.dtype);
+  const bool there = param.init.kind == Init::uniform && how.dtype == Dtype::f32;
+  Tensor t = Tensor::empty(param.shape, how.dtype, there ? how.device : Device{});
   const Rng rng(how.seed, stream_of(param.name));
   if (param.init.kind == Init::uniform)
     fill_uniform(t, -value, value, rng);

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "core/gpu_fill.h"
 
 namespace howmany {
 
@@ -69,6 +70,8 @@ int64_t Rng::below(uint64_t index, int64_t bound) const {
 }
 
 void fill_uniform(Tensor& t, double low, double high, const Rng& rng) {
+  if (t.dtype() == Dtype::f32 && t.device().type == DeviceType::cuda)
+    return gpu::fill_uniform(t.mutable_data<float>(), t.numel(), low, high, rng, t.device().index);
   fill(t, [&](uint64_t index) {
     std::array<float, 4> values{};
     std::ranges::transform(rng.bits4(index), values.begin(), [&](uint32_t word) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reports/core_use.h"
 #include "reports/device_kind.h"
 #include "reports/efficiency.h"
 #include "reports/format.h"
@@ -15,7 +16,6 @@ namespace howmany {
 namespace {
 
 constexpr double kNoticeableWait = 0.1;  // of a step
-constexpr double kNoticeableLoad = 0.1;  // of the cores
 
 enum class Verdict { kPays, kUnsure, kDoesNot };
 
@@ -80,8 +80,8 @@ Point point_of(const Measurement& m, double threshold) {
   point.speedup = metric(m, "speedup");
   point.efficiency = metric(m, "efficiency");
   point.flags = m.flags;
-  point.valid = std::isfinite(point.efficiency.value) && !has_flag(point, "failed") &&
-                !has_flag(point, "oversubscribed");
+  point.valid = std::isfinite(point.efficiency.value) && std::isfinite(point.speedup.value) &&
+                !has_flag(point, "failed") && !has_flag(point, "oversubscribed");
   const Metric& e = point.efficiency;
   if (e.low && e.high) {
     point.rounds_to_decide = rounds_to_decide({e.value, Interval{*e.low, *e.high}, e.n, e.basis},
@@ -153,9 +153,10 @@ class Writer {
 
   static std::string spread(const Point& p) {
     const Metric& e = p.efficiency;
-    if (!e.low || !e.high) return fmt::format("efficiency {:.2f}, interval unknown", e.value);
-    return fmt::format("efficiency {:.2f}, 95 % interval {:.2f} to {:.2f}", e.value, *e.low,
-                       *e.high);
+    if (!e.low || !e.high)
+      return fmt::format("efficiency {}, interval unknown", format_ratio(e.value));
+    return fmt::format("efficiency {}, 95 % interval {} to {}", format_ratio(e.value),
+                       format_ratio(*e.low), format_ratio(*e.high));
   }
 
   static std::string how(const Point& p) {
@@ -171,10 +172,9 @@ class Writer {
 
   void ask_for(const Point& p) {
     advice_.because = fmt::format(
-        "Ask for {}, because {} with {} train {} {:.2f} times as fast as 1 ({}; {:.2f} is asked "
-        "for).",
-        things(p.devices), p.devices, how(p), advice_.model, p.speedup.value, spread(p),
-        options_.min_efficiency);
+        "Ask for {}, because {} with {} train {} {} times as fast as 1 ({}; {:.2f} is asked for).",
+        things(p.devices), p.devices, how(p), advice_.model, format_ratio(p.speedup.value),
+        spread(p), options_.min_efficiency);
     if (p.devices == rows_.back()->devices) {
       advice_.notes.push_back(
           fmt::format("{} is the most that was measured: more may pay as well.", p.devices));
@@ -200,22 +200,17 @@ class Writer {
                           ? (little_asked ? "is not certain to be faster" : "is not certain to pay")
                           : (little_asked ? "is not faster" : "does not pay");
     advice_.because = fmt::format(
-        "Stay on 1 {}, because more {} for {}: {} with {} are {:.2f} times as fast as 1 ({}; "
-        "{:.2f} "
-        "is asked for).",
-        noun_, why, advice_.model, best.devices, how(best), best.speedup.value, spread(best),
-        asked);
+        "Stay on 1 {}, because more {} for {}: {} with {} are {} times as fast as 1 ({}; {:.2f} is "
+        "asked for).",
+        noun_, why, advice_.model, best.devices, how(best), format_ratio(best.speedup.value),
+        spread(best), asked);
   }
 
   // One device finds an idle core where several do not, so this looks like bad scaling.
   void add_busy_machine() {
     double most = 0;
     for (const Point* row : rows_) most = std::fmax(most, row->busy_elsewhere);
-    if (most <= kNoticeableLoad) return;
-    advice_.notes.push_back(fmt::format(
-        "The machine was not idle: other programs used up to {:.0f} % of its cores meanwhile; "
-        "measure again when it is.",
-        100 * most));
+    if (std::string note = busy_note(most); !note.empty()) advice_.notes.push_back(std::move(note));
   }
 
   void add_modes(const Point& chosen) {
@@ -230,8 +225,8 @@ class Writer {
   void add_data_wait(const Point& chosen) {
     if (!(chosen.data_wait_fraction > kNoticeableWait)) return;
     advice_.notes.push_back(fmt::format(
-        "Of a step on {} {:.0f} % is waiting for data: try more --workers before more devices.",
-        things(chosen.devices), 100 * chosen.data_wait_fraction));
+        "Of a step on {} {} is waiting for data: try more --workers before more devices.",
+        things(chosen.devices), format_percent(chosen.data_wait_fraction)));
   }
 
   void add_uncertain(const Point& chosen) {
@@ -268,8 +263,8 @@ class Writer {
     const Point& up = **next;
     if (&up == compared_) return;  // the answer tells it
     advice_.notes.push_back(fmt::format(
-        "The next step up: {} give {:.2f} times the samples/s of {} for {:.2g} times the devices.",
-        things(up.devices), up.speedup.value / chosen.speedup.value, chosen.devices,
+        "The next step up: {} give {} times the samples/s of {} for {:.2g} times the devices.",
+        things(up.devices), format_ratio(up.speedup.value / chosen.speedup.value), chosen.devices,
         static_cast<double>(up.devices) / chosen.devices));
   }
 
@@ -290,9 +285,11 @@ class Writer {
   const Point* compared_ = nullptr;  // what staying on one was weighed against
 };
 
-double positive(const JsonNode& node) {
+// As the options that they were given by.
+double up_to(double most, const JsonNode& node) {
   const double value = node.number();
-  if (value <= 0) node.fail("expected a number above 0");
+  if (value <= 0 || value > most)
+    node.fail(fmt::format("expected a number above 0, {} at most", most));
   return value;
 }
 
@@ -384,8 +381,8 @@ AdviceOptions options_from_answer(const nlohmann::json& answer, const std::strin
   const JsonNode root(answer, source);
   const auto gpus = root.find("gpus");
   if (!gpus) return options;
-  options.min_efficiency = positive(gpus->at("min_efficiency"));
-  options.samples_to_train = positive(gpus->at("samples_to_train"));
+  options.min_efficiency = up_to(2, gpus->at("min_efficiency"));
+  options.samples_to_train = up_to(kMostCount, gpus->at("samples_to_train"));
   return options;
 }
 

@@ -25,15 +25,14 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 bool is_of(const Contest& c, const Measurement& m) {
   return c.op == op_of(m) && c.dtype == parameter_of(m, "dtype") &&
-         c.devices == static_cast<int>(number_of(m, "devices"));
+         c.devices == count_of(m, "devices");
 }
 
 Contest& contest_of(std::vector<Contest>& contests, const Measurement& m) {
   for (Contest& c : contests)
     if (is_of(c, m)) return c;
-  contests.push_back({.op = op_of(m),
-                      .dtype = parameter_of(m, "dtype"),
-                      .devices = static_cast<int>(number_of(m, "devices"))});
+  contests.push_back(
+      {.op = op_of(m), .dtype = parameter_of(m, "dtype"), .devices = count_of(m, "devices")});
   return contests.back();
 }
 
@@ -43,10 +42,10 @@ std::string both_at_once(const Measurement& m) {
   const double hidden = value_of(m, "hidden_fraction");  // of the shorter
   if (hidden > kAllHidden) return "times varied too much to tell what running both at once saves";
   if (hidden >= 0)
-    return fmt::format("running both at once hides {:.0f} % of the shorter",
-                       100 * std::min(1.0, hidden));
-  return fmt::format("both at once take {:.0f} % longer than one after the other",
-                     -100 * hidden * std::min(comm, gemm) / (comm + gemm));
+    return fmt::format("running both at once hides {} of the shorter",
+                       format_percent(std::min(1.0, hidden)));
+  return fmt::format("both at once take {} longer than one after the other",
+                     format_percent(-hidden * std::min(comm, gemm) / (comm + gemm)));
 }
 
 Curve& curve_of(std::vector<NamedCurve>& curves, const std::string& backend) {
@@ -215,7 +214,7 @@ std::vector<ReferenceLine> references_of(const std::vector<Measurement>& measure
   for (const Measurement& m : measurements) {
     if (gpu.empty() || !is_timed(m) || backend_of(m) != "nccl") continue;
     const double bytes = number_of(m, "bytes"), rate = value_of(m, "busbw_bytes_per_s");
-    const int gpus = static_cast<int>(number_of(m, "devices"));
+    const int gpus = count_of(m, "devices");
     if (const auto verdict = judge(gpu, gpus, op_of(m), bytes, rate))
       lines.push_back({op_of(m), verdict->words, verdict->reference->system, verdict->source, bytes,
                        rate, verdict->bytes_per_s});
@@ -241,9 +240,9 @@ class Writer {
   void write(const std::vector<Measurement>& measurements, const std::vector<Measurement>& main) {
     for (const RoadVerdict& v : advice_.verdicts)
       advice_.notes.push_back(
-          fmt::format("{} moves {} in an {} of {}: {:.2f} of this machine's {} ({}).", v.backend,
-                      format_rate(v.bytes_per_s), v.op, format_bytes(v.bytes), v.ratio(), v.road,
-                      format_rate(v.ceiling)));
+          fmt::format("{} moves {} in an {} of {}: {} of this machine's {} ({}).", v.backend,
+                      format_rate(v.bytes_per_s), v.op, format_bytes(v.bytes),
+                      format_ratio(v.ratio()), v.road, format_rate(v.ceiling)));
     for (const ReferenceLine& r : advice_.references)
       advice_.notes.push_back(fmt::format("{} of {} over nccl: {} is {} for {} ({}; {}).", r.op,
                                           format_bytes(r.bytes), format_rate(r.bytes_per_s),
@@ -265,10 +264,11 @@ class Writer {
       const auto slowest = m->metrics.find("slowest_rank");
       if (has_failed(*m) || slowest == m->metrics.end()) continue;
       const Metric& rank = slowest->second;
+      if (!std::isfinite(rank.value)) return {};
       ranks.insert({rank.value, rank.low.value_or(rank.value), rank.high.value_or(rank.value)});
       least = std::min(least, value_of(*m, "of_others"));
     }
-    if (ranks.size() != 1 || !(least > kSlow)) return {};
+    if (ranks.size() != 1 || !(least > kSlow) || !std::isfinite(least)) return {};
     return SlowRank{*ranks.begin(), least};
   }
 
@@ -281,15 +281,15 @@ class Writer {
     }
     if (const auto slow = slow_rank(paces))
       advice_.notes.push_back(
-          fmt::format("Rank {} is slow: the same work takes it {:.2f}x as long as the others, "
+          fmt::format("Rank {:.6g} is slow: the same work takes it {}x as long as the others, "
                       "which wait for it in every collective.",
-                      slow->rank, slow->of_others));
+                      slow->rank, format_ratio(slow->of_others)));
     for (const auto& [backend, all] : links)
       if (const auto slow = slow_rank(all))
         advice_.notes.push_back(fmt::format(
-            "Rank {} has slow links over {}: a message takes {:.2f}x as long to it as between the "
+            "Rank {:.6g} has slow links over {}: a message takes {}x as long to it as between the "
             "others, which wait for it in every collective.",
-            slow->rank, backend, slow->of_others));
+            slow->rank, backend, format_ratio(slow->of_others)));
   }
 
   void add_overlap(const std::vector<Measurement>& measurements) {
@@ -299,9 +299,10 @@ class Writer {
       const double gemm = value_of(m, "gemm_beside_s") / value_of(m, "gemm_alone_s");
       if (!std::isfinite(comm) || !std::isfinite(gemm)) continue;
       advice_.notes.push_back(fmt::format(
-          "{}: an all_reduce of {} beside matrix products takes {:.2f}x as long as alone, and the "
-          "products {:.2f}x; {}.",
-          backend_of(m), format_bytes(number_of(m, "bytes")), comm, gemm, both_at_once(m)));
+          "{}: an all_reduce of {} beside matrix products takes {}x as long as alone, and the "
+          "products {}x; {}.",
+          backend_of(m), format_bytes(number_of(m, "bytes")), format_ratio(comm),
+          format_ratio(gemm), both_at_once(m)));
     }
   }
 

@@ -12,7 +12,8 @@
 namespace howmany {
 
 inline bool is_timed(const Measurement& m) {
-  return m.suite == "backend" && !has_failed(m) && std::isfinite(value_of(m, "median_s"));
+  const double seconds = value_of(m, "median_s");
+  return m.suite == "backend" && !has_failed(m) && std::isfinite(seconds) && seconds > 0;
 }
 
 inline bool is_timed_transfer(const Measurement& m, const std::string& kind) {
@@ -26,6 +27,12 @@ inline std::string op_of(const Measurement& m) { return m.name.substr(0, m.name.
 
 inline double number_of(const Measurement& m, const char* key) {
   return std::strtod(parameter_of(m, key).c_str(), nullptr);
+}
+
+// How many: of no more than there could be.
+inline int count_of(const Measurement& m, const char* key) {
+  const double number = number_of(m, key);
+  return number > 0 ? static_cast<int>(std::fmin(number, 1e9)) : 0;
 }
 
 inline CurvePoint point_of(const Measurement& m) {

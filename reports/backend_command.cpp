@@ -111,6 +111,23 @@ void check_arguments(const BackendArguments& a, const std::string& devices,
   }
 }
 
+bool is_one(const std::string& devices) {
+  int first = 0, last = 0;
+  const bool range = std::sscanf(devices.c_str(), "%*[^:]:%4d-%4d", &first, &last) == 2;
+  return devices.find(',') == std::string::npos && !(range && first < last);
+}
+
+// Of one rank a collective is nothing, or a copy.
+void refuse_one_rank(const BackendArguments& a, const std::string& devices) {
+  constexpr const char* kWhy = "a backend carries data between ranks, and one has no other";
+  if (is_one(devices))
+    throw InputError(
+        fmt::format("--devices {}: {}; give two or more, such as cpu:0,cpu:1", devices, kWhy));
+  const auto one = [](const std::string& count) { return count == "1"; };
+  if (!a.counts.empty() && std::ranges::all_of(a.counts, one))
+    throw InputError(fmt::format("--device-count 1: {}; give 2 or more", kWhy));
+}
+
 class BackendMeasuring {
  public:
   BackendMeasuring(const BackendArguments& a, std::string folder)
@@ -220,8 +237,10 @@ int conclude(const BackendArguments& a, const std::string& folder, const nlohman
     if (summary.context.empty()) summary.context = run.file.context;
   if (const int ranks = request.value("ranks", 1); request.value("ranks_per_host", ranks) != ranks)
     summary.context["many_hosts"] = true;
+  if (!request.contains("launcher")) add_busy_elsewhere(measuring.runs, summary.context);
   summary.measurements = measuring.table();
   BackendAdvice advice = advise_backend(summary.measurements, gpu_of(summary.context));
+  add_busy_note(summary.context, advice.notes);
   advice.notes.insert(advice.notes.end(), notes.begin(), notes.end());
   summary.answer["backend"] = to_json(advice, summary.measurements);
   const bool color = !a.output.no_color && color_wanted(STDOUT_FILENO);
@@ -233,6 +252,7 @@ int measure_alone(const BackendArguments& a, const Machine& machine) {
   const std::string devices = devices_of(a, machine);
   const Chosen chosen = choose(a.backends, machine, device_kind(devices) == DeviceKind::kGpu);
   check_arguments(a, devices, chosen.backends);
+  refuse_one_rank(a, devices);
   const std::string folder = result_folder(a.output.out);
   catch_interrupts();
   BackendMeasuring measuring(a, folder);
@@ -321,7 +341,7 @@ int finish(const std::string& folder, Summary& summary, const nlohmann::json& re
   for (const SuiteRun& run : runs) {
     if (run.problem.empty()) continue;
     failed = true;
-    fmt::print(stderr, "howmany: {}: {}\n", run.program, run.problem);
+    fmt::print(stderr, "howmany: {}: {}\n", run.program, printable(run.problem));
   }
   failed = failed || std::ranges::any_of(summary.measurements, has_failed);
   write_summary_files(folder, summary, request);

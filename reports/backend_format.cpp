@@ -16,6 +16,7 @@ std::string format_bytes(double bytes) {
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   size_t unit = 0;
   while (bytes >= 1024 && unit < 4) bytes /= 1024, ++unit;
+  if (std::abs(bytes) >= 1e6) return fmt::format("{:.2e} {}", bytes, kUnits[unit]);
   const bool whole = std::abs(bytes - std::round(bytes)) < 0.005 * bytes || unit == 0;
   return fmt::format("{:.{}f} {}", bytes, whole ? 0 : bytes < 9.95 ? 2 : 1, kUnits[unit]);
 }
@@ -27,7 +28,9 @@ std::string format_rate(double bytes_per_s) {
 }
 
 std::string format_times(double factor) {
-  return std::isfinite(factor) ? fmt::format("{:.{}f}x", factor, factor < 9.95 ? 1 : 0) : "-";
+  if (!std::isfinite(factor)) return "-";
+  return std::abs(factor) < 1e6 ? fmt::format("{:.{}f}x", factor, factor < 9.95 ? 1 : 0)
+                                : fmt::format("{:.2e}x", factor);
 }
 
 int64_t parse_bytes(const std::string& option, const std::string& text) {

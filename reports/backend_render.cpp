@@ -80,17 +80,23 @@ std::string table_of(const std::vector<Measurement>& measurements, const Contest
   return table.text(color);
 }
 
+std::string law_text(const AlphaBeta& fit) {
+  const std::string latency = format_seconds(fit.latency());
+  return std::isfinite(fit.bytes_per_s())
+             ? fmt::format("{} + bytes / {}", latency, format_rate(fit.bytes_per_s()))
+             : latency + ", and no size measured is so large that bandwidth shows";
+}
+
 std::string fit_text(const Contest& contest) {
   std::string text;
   for (const auto& [backend, fit] : contest.fits) {
-    text += fmt::format("  {}: {} + bytes / {}", backend, format_seconds(fit.latency()),
-                        format_rate(fit.bytes_per_s()));
-    text += fmt::format(
-        " (line in {} piece{}, {:.0f} % off at {})\n", fit.pieces.size(),
-        fit.pieces.size() == 1 ? "" : "s", 100 * fit.held_back_error.value_or(fit.error),
+    const std::string line = fmt::format(
+        "  {}: {} (line in {} piece{}, {} off at {})", backend, law_text(fit), fit.pieces.size(),
+        fit.pieces.size() == 1 ? "" : "s", format_percent(fit.held_back_error.value_or(fit.error)),
         fit.held_back_error
             ? fmt::format("{} size{} held back", fit.held_back, fit.held_back == 1 ? "" : "s")
             : "a size left out");
+    text += printable(line) + "\n";
   }
   return text;
 }
@@ -114,7 +120,7 @@ std::string tail_of(const std::vector<Measurement>& measurements, const Contest&
     const double ratio = value_of(*m, quantile + "_s") / point.seconds;
     if (std::isfinite(ratio)) ratios.push_back(ratio);
   }
-  return ratios.empty() ? "" : fmt::format("{} {:.2f}x", quantile, median(ratios));
+  return ratios.empty() ? "" : fmt::format("{} {}x", quantile, format_ratio(median(ratios)));
 }
 
 std::string tails_text(const std::vector<Measurement>& measurements, const Contest& contest) {
@@ -125,8 +131,8 @@ std::string tails_text(const std::vector<Measurement>& measurements, const Conte
     if (p95.empty()) continue;
     told.push_back(fmt::format("{} {}{}{}", named.backend, p95, p99.empty() ? "" : ", ", p99));
   }
-  return told.empty() ? ""
-                      : fmt::format("  Of a call over its median: {}\n", fmt::join(told, "; "));
+  if (told.empty()) return "";
+  return printable(fmt::format("  Of a call over its median: {}", fmt::join(told, "; "))) + "\n";
 }
 
 std::string ceilings_text(const Ceilings& c) {
@@ -142,7 +148,8 @@ std::string skipped_text(const std::vector<Measurement>& measurements) {
   std::map<std::string, int> cells;
   int count = 0;
   for (const Measurement& m : measurements)
-    if (m.suite == "backend" && !why_skipped(m).empty()) ++cells[why_skipped(m)], ++count;
+    if (const std::string why = printable(why_skipped(m)); m.suite == "backend" && !why.empty())
+      ++cells[why], ++count;
   if (count == 0) return "";
   std::vector<std::pair<int, std::string>> reasons;
   for (const auto& [why, times] : cells) reasons.emplace_back(times, why);
@@ -164,9 +171,9 @@ std::string render_backend(const BackendAdvice& advice,
   std::string text = styled(wrapped(advice.because, kWidth, 2), Table::Style::kBold, color) + "\n";
   for (const std::string& note : advice.notes) text += wrapped(note, kWidth, 2) + "\n";
   for (const Contest& contest : advice.contests) {
-    text += fmt::format("\n{}, {}, {} rank{}\n", contest.op, contest.dtype, contest.devices,
-                        contest.devices == 1 ? "" : "s");
-    text += table_of(measurements, contest, color) + fit_text(contest) +
+    text += "\n" + printable(fmt::format("{}, {}, {} rank{}", contest.op, contest.dtype,
+                                         contest.devices, contest.devices == 1 ? "" : "s"));
+    text += "\n" + table_of(measurements, contest, color) + fit_text(contest) +
             tails_text(measurements, contest);
   }
   text += "\n" + ceilings_text(advice.ceilings) + skipped_text(measurements);
@@ -182,11 +189,15 @@ std::string render_backend(const BackendAdvice& advice,
 std::string render_suites(const Summary& summary, bool color) {
   const auto holds = [&](const char* question) { return summary.answer.contains(question); };
   const std::vector<Measurement>& all = summary.measurements;
-  if (holds("backend"))
-    return render_backend(advise_backend(all, gpu_of(summary.context)), all, color);
-  if (holds("transfer"))
-    return render_transfer(advise_transfer(all, gpu_of(summary.context)), all, color);
-  return "";
+  if (holds("backend")) {
+    BackendAdvice advice = advise_backend(all, gpu_of(summary.context));
+    add_busy_note(summary.context, advice.notes);
+    return render_backend(advice, all, color);
+  }
+  if (!holds("transfer")) return "";
+  TransferAdvice advice = advise_transfer(all, gpu_of(summary.context));
+  add_busy_note(summary.context, advice.notes);
+  return render_transfer(advice, all, color);
 }
 
 }  // namespace howmany

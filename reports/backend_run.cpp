@@ -6,19 +6,23 @@
 #include <filesystem>
 #include <limits>
 
+#include "reports/core_use.h"
 #include "reports/files.h"
 #include "reports/format.h"
 #include "reports/json.h"
 #include "reports/machine.h"
 #include "reports/scratch.h"
 #include "reports/statistics.h"
+#include "reports/summary_files.h"
 
 namespace howmany {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr double kLeastTold = 1;  // seconds
 constexpr const char* kNeeds = "needs_s";
+constexpr const char* kBusy = "busy_elsewhere_fraction";
 
 void read_files(const BenchScratch& scratch, SuiteRun& run) {
   try {
@@ -133,7 +137,11 @@ SuiteRun run_suite(const SuiteCommand& asked) {
     command.on_stderr = [](std::string_view text) { fmt::print(stderr, "{}", text); };
   SuiteRun run;
   run.program = asked.program;
+  const CoreUse before = read_core_use();
   run.ended = run_command(command);
+  // Of what was killed the time may be nobody's, and in less time there are too few clock ticks.
+  if (run.ended.ok() && run.ended.seconds >= kLeastTold)
+    run.busy_elsewhere = busy_elsewhere(before, read_core_use());
   if (run.ended.how == Ended::How::kExited && run.ended.code == 2)
     throw InputError(run.ended.last_line().empty() ? asked.program + " refused its arguments"
                                                    : run.ended.last_line());
@@ -188,6 +196,19 @@ double value_of(const Measurement& m, const std::string& metric) {
   return it == m.metrics.end() ? std::numeric_limits<double>::quiet_NaN() : it->second.value;
 }
 
+void add_busy_elsewhere(const std::vector<SuiteRun>& runs, nlohmann::json& context) {
+  double most = 0;
+  for (const SuiteRun& run : runs) most = std::max(most, run.busy_elsewhere);
+  context[kBusy] = most;
+}
+
+void add_busy_note(const nlohmann::json& context, std::vector<std::string>& notes) {
+  const auto share = context.find(kBusy);
+  if (share == context.end() || !share->is_number()) return;
+  if (const std::string note = busy_note(share->get<double>()); !note.empty())
+    notes.insert(notes.begin(), note);
+}
+
 void refuse_old_results(const std::string& out) {
   if (!out.empty() && fs::exists(out + "/summary.json"))
     throw InputError(fmt::format("{} holds a run already; choose another --out", out));
@@ -227,8 +248,7 @@ void write_summary_files(const std::string& folder, Summary& summary,
   summary.context["howmany_version"] = HM_VERSION;
   summary.context["howmany_date"] = utc_now("%Y-%m-%dT%H:%M:%SZ");
   summary.context["howmany_request"] = request;
-  write_text(folder + "/summary.json", dump_json(to_json(summary)));
-  write_text(folder + "/summary.csv", to_csv(summary));
+  write_summary(folder, summary);
 }
 
 }  // namespace howmany

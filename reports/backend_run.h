@@ -20,7 +20,8 @@ struct SuiteRun {
   BenchFile file;  // what the program had finished, whatever became of it
   std::vector<SampleLine> samples;
   int round = 0;
-  std::string problem;  // why it counts as failed: it exited badly, or left no readable file
+  std::string problem;        // why it counts as failed: it exited badly, or left no readable file
+  double busy_elsewhere = 0;  // of the cores, as core_use.h tells it; of a second or more
 };
 
 struct SuiteCommand {
@@ -55,6 +56,12 @@ std::string why_skipped(const Measurement& m);
 std::string parameter_of(const Measurement& m, const std::string& key);
 double value_of(const Measurement& m, const std::string& metric);
 
+// Into the context as busy_elsewhere_fraction: the most of all runs. Not for ranks that a launcher
+// started: they are no children of ours and would count as others.
+void add_busy_elsewhere(const std::vector<SuiteRun>& runs, nlohmann::json& context);
+// Before the other notes what there is to say of that member, if it is there.
+void add_busy_note(const nlohmann::json& context, std::vector<std::string>& notes);
+
 // Throws InputError when `out` holds a run.
 void refuse_old_results(const std::string& out);
 // A new folder for the files of a run: `out`, or howmany-out/<UTC time>. Throws InputError when it
@@ -63,7 +70,7 @@ std::string result_folder(const std::string& out);
 // <suite>.json and <suite>.samples.jsonl of several runs, as one.
 void write_suite(const std::string& folder, const std::string& suite,
                  const std::vector<SuiteRun>& runs);
-// summary.json and summary.csv, with what howmany adds to the context.
+// The summary's files (summary_files.h), with what howmany adds to the context.
 void write_summary_files(const std::string& folder, Summary& summary,
                          const nlohmann::json& request);
 

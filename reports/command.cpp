@@ -16,6 +16,7 @@
 #include "reports/progress.h"
 #include "reports/render.h"
 #include "reports/slurm.h"
+#include "reports/summary_files.h"
 #include "reports/table.h"
 #include "reports/workers_advise.h"
 
@@ -84,11 +85,6 @@ Summary summarise(const Plan& plan, const Results& results, const AdviceOptions&
   return summary;
 }
 
-void write_summary(const std::string& folder, const Summary& summary) {
-  write_text(folder + "/summary.json", dump_json(to_json(summary)));
-  write_text(folder + "/summary.csv", to_csv(summary));
-}
-
 void print(const Summary& summary, const AdviceOptions& options, const Arguments& arguments,
            const std::string& folder) {
   if (arguments.json) {
@@ -111,6 +107,17 @@ void refuse_job_script(const Arguments& arguments, const Summary& summary) {
       throw InputError(fmt::format(
           "no job script: howmany {} tells no number of devices; take the folder of a howmany gpus",
           question));
+}
+
+// These are of howmany gpus alone.
+void refuse_advice_options(const Arguments& arguments, const Summary& summary) {
+  const char* given = arguments.samples          ? "--samples"
+                      : arguments.min_efficiency ? "--min-efficiency"
+                                                 : nullptr;
+  for (const char* question : {"workers", "backend", "transfer"})
+    if (given != nullptr && summary.answer.contains(question))
+      throw InputError(fmt::format(
+          "{} is for what howmany gpus measured, and this is of howmany {}", given, question));
 }
 
 int exit_code(const Results& results) {
@@ -145,6 +152,25 @@ void measure_into(const std::string& folder, const Plan& plan, const Arguments& 
   }
 }
 
+// As the command that measured printed it; the answer about devices is given again.
+void show(const Arguments& arguments, const std::string& path, Summary& summary) {
+  const bool color = !arguments.no_color && color_wanted(STDOUT_FILENO);
+  if (const std::string text = render_suites(summary, color); !text.empty()) {
+    fmt::print("{}", arguments.json ? dump_json(to_json(summary)) : text);
+    return;
+  }
+  const AdviceOptions options = asked(arguments, options_from_answer(summary.answer, path));
+  const bool about_workers = summary.answer.contains("workers");
+  if (about_workers && !arguments.json) {
+    fmt::print("{}Files: {}\n", render_workers(summary.answer["workers"], path, color),
+               fs::path(path).parent_path().string());
+    return;
+  }
+  if (!about_workers)
+    summary.answer["gpus"] = to_json(advise(summary.measurements, options), options);
+  print(summary, options, arguments, fs::path(path).parent_path().string());
+}
+
 }  // namespace
 
 int run_gpus(const Arguments& arguments) {
@@ -171,21 +197,9 @@ int run_report(const Arguments& arguments) {
       fs::is_directory(arguments.path) ? arguments.path + "/summary.json" : arguments.path;
   Summary summary = read_summary(path);
   refuse_job_script(arguments, summary);
-  const bool color = !arguments.no_color && color_wanted(STDOUT_FILENO);
-  if (const std::string text = render_suites(summary, color); !text.empty()) {
-    fmt::print("{}", arguments.json ? dump_json(to_json(summary)) : text);
-    return kFine;
-  }
-  const AdviceOptions options = asked(arguments, options_from_answer(summary.answer, path));
-  const bool about_workers = summary.answer.contains("workers");
-  if (about_workers && !arguments.json) {
-    fmt::print("{}Files: {}\n", render_workers(summary.answer["workers"], path, color),
-               fs::path(path).parent_path().string());
-    return kFine;
-  }
-  if (!about_workers)
-    summary.answer["gpus"] = to_json(advise(summary.measurements, options), options);
-  print(summary, options, arguments, fs::path(path).parent_path().string());
+  refuse_advice_options(arguments, summary);
+  show(arguments, path, summary);
+  write_report_again(path, summary);
   return kFine;
 }
 

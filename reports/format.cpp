@@ -13,11 +13,19 @@
 namespace howmany {
 namespace {
 
-// Three significant digits without an exponent.
+constexpr double kManyDigits = 1e6;  // what is larger is nobody's measurement: it has an exponent
+
+std::string fixed(double value, int decimals) {
+  if (!std::isfinite(value)) return "-";
+  return std::abs(value) < kManyDigits ? fmt::format("{:.{}f}", value, decimals)
+                                       : fmt::format("{:.2e}", value);
+}
+
+// Three significant digits.
 std::string three_digits(double value) {
-  if (value == std::floor(value) && value < 1000) return fmt::format("{:.0f}", value);
-  const int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
-  return fmt::format("{:.{}f}", value, decimals);
+  const double size = std::abs(value);
+  if (value == std::floor(value) && size < 1000) return fixed(value, 0);
+  return fixed(value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
 }
 
 std::string two_units(double seconds, double unit, const char* name, double part,
@@ -45,6 +53,12 @@ std::string format_hours(double hours) {
   return hours > 0 && hours < 0.0995 ? fmt::format("{:.2g}", hours) : three_digits(hours);
 }
 
+std::string format_ratio(double ratio, int decimals) { return fixed(ratio, decimals); }
+
+std::string format_percent(double share, int decimals) {
+  return fixed(100 * share, decimals) + " %";
+}
+
 std::string format_count(double count) {
   if (!std::isfinite(count)) return "-";
   for (const auto& [factor, prefix] :
@@ -62,9 +76,10 @@ double parse_count(const std::string& option, const std::string& text) {
   if (suffix == "M") value *= 1e6;
   if (suffix == "G" || suffix == "B") value *= 1e9;
   const bool known = suffix.empty() || (suffix.size() == 1 && suffix.find_first_of("kKMGB") == 0);
-  if (end == text.c_str() || !known || !std::isfinite(value) || value <= 0) {
+  if (end == text.c_str() || !known || !(value > 0) || value > kMostCount) {
     throw InputError(
-        fmt::format("{}: \"{}\" is not a count above 0; write 50000, 1.28M or 2e9", option, text));
+        fmt::format("{}: \"{}\" is not a count above 0 and up to 1e15; write 50000, 1.28M or 2e9",
+                    option, text));
   }
   return value;
 }

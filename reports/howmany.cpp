@@ -16,6 +16,7 @@
 #include "reports/record.h"
 #include "reports/selftest.h"
 #include "reports/suggest.h"
+#include "reports/table.h"
 #include "reports/workers.h"
 
 namespace {
@@ -249,6 +250,11 @@ int run(int argc, char** argv) {
   return code;
 }
 
+// What is wrong may quote files of others.
+void tell(const std::exception& error) {
+  fmt::print(stderr, "howmany: {}\n", printable(error.what()));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -259,10 +265,10 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "howmany: cannot write to stdout: {}\n", std::strerror(errno));
     return kFailed;
   } catch (const InputError& error) {
-    fmt::print(stderr, "howmany: {}\n", error.what());
+    tell(error);
     return kUsage;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "howmany: {}\n", error.what());
+    tell(error);
     return kFailed;
   }
 }

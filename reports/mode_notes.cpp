@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reports/format.h"
+
 namespace howmany {
 namespace {
 
@@ -18,19 +20,17 @@ std::string how(const Point& p) {
   return p.backend == "local" ? p.mode : p.mode + " over " + p.backend;
 }
 
-std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
-
 // "stands idle 24 % of a step (11 % in theory)"
 std::string costs(const Point& p) {
   std::vector<std::string> reasons;
   if (p.bubble > kNoticeable) {
     reasons.push_back(fmt::format("devices wait for other stages {} of a step, {} in theory",
-                                  percent(p.bubble), percent(p.theoretical_bubble)));
+                                  format_percent(p.bubble), format_percent(p.theoretical_bubble)));
   }
   const double exposed = p.exposed_seconds / p.step_seconds;
   if (exposed > kNoticeable) {
-    reasons.push_back(
-        fmt::format("{} of a step is gradient exchange that nothing hides", percent(exposed)));
+    reasons.push_back(fmt::format("{} of a step is gradient exchange that nothing hides",
+                                  format_percent(exposed)));
   }
   return reasons.empty() ? "" : fmt::format(" ({})", fmt::join(reasons, "; "));
 }
@@ -58,17 +58,19 @@ void add_memory(const std::vector<const Point*>& rows, std::vector<std::string>&
 }
 
 // Rounds that disagree about who it was have a median that may be no rank at all.
+bool is_rank(double number) { return number == std::trunc(number) && number >= 0 && number < 1e6; }
+
 void add_stragglers(const std::vector<const Point*>& rows, const std::string& things,
                     std::vector<std::string>& notes) {
   for (const Point* p : rows) {
     const double share = p->straggler_extra_seconds / p->step_seconds;
-    if (!(share > kNoticeableLag) || p->straggler != std::trunc(p->straggler)) continue;
+    if (!(share > kNoticeableLag) || !is_rank(p->straggler)) continue;
     const bool stages = p->theoretical_bubble > 0;
     notes.push_back(fmt::format(
         "{}: with {} on {} rank {:.0f} works {:.3g} ms longer in a step than the others ({}), who "
         "wait for it{}.",
         stages ? "Uneven stages" : "A straggler", how(*p), things, p->straggler,
-        1e3 * p->straggler_extra_seconds, percent(share),
+        1e3 * p->straggler_extra_seconds, format_percent(share),
         stages ? ": its layers take longer, or its device is slower" : ""));
   }
 }
@@ -90,10 +92,10 @@ void add_comparison(const std::vector<const Point*>& rows, const std::string& th
   std::vector<std::string> others;
   for (const Point* p : rows) {
     if (p == rows.front()) continue;
-    others.push_back(fmt::format("{} {:.2f}{}", how(*p), p->efficiency.value, costs(*p)));
+    others.push_back(fmt::format("{} {}{}", how(*p), format_ratio(p->efficiency.value), costs(*p)));
   }
-  notes.push_back(fmt::format("On {} {} is the fastest way, efficiency {:.2f}{}; {}.", things,
-                              how(*rows.front()), rows.front()->efficiency.value,
+  notes.push_back(fmt::format("On {} {} is the fastest way, efficiency {}{}; {}.", things,
+                              how(*rows.front()), format_ratio(rows.front()->efficiency.value),
                               costs(*rows.front()), fmt::join(others, ", ")));
   add_memory(rows, notes);
 }

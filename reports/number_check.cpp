@@ -10,6 +10,8 @@
 namespace howmany {
 namespace {
 
+constexpr double kMost = 1e9;  // of seconds, what nobody waits for
+
 std::optional<double> finite(const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
@@ -29,7 +31,8 @@ std::optional<int64_t> integer(const std::string& text) {
 CLI::Validator above_zero() {
   const auto check = [](const std::string& text) {
     const auto value = finite(text);
-    return value && *value > 0 ? "" : fmt::format("expected a number above 0, not \"{}\"", text);
+    if (!value || *value <= 0) return fmt::format("expected a number above 0, not \"{}\"", text);
+    return *value <= kMost ? "" : fmt::format("{} is too large: 1e9 is the most", text);
   };
   return {check, "POSITIVE"};
 }

@@ -74,6 +74,9 @@ void Passed::check(const std::vector<std::string>& devices) const {
     for (const std::string& device : std::span(devices).first(gpus_needed(option, devices.size())))
       if (!device.starts_with("cuda"))
         throw InputError(fmt::format("{} {} needs a GPU, and {} is none", name, word, device));
+    if (option.of_files && !given_.contains("data"))
+      throw InputError(fmt::format(
+          "--{} {} is about files, and synthetic data has none: give --data", name, word));
   }
 }
 

@@ -30,7 +30,8 @@ class Passed {
   const std::string& operator[](std::string_view name) const;  // empty: not given
   void set(std::string_view name, const std::string& word);
   const std::map<std::string, std::string>& given() const { return given_; }
-  // Throws InputError for a word that is not known, the nearest suggested, or not for all devices.
+  // Throws InputError for a word that is not known, the nearest suggested, not for all devices, or
+  // about files where there are none.
   void check(const std::vector<std::string>& devices) const;
 
  private:

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "reports/format.h"
+#include "reports/table.h"
 
 namespace howmany {
 namespace {
@@ -22,7 +23,7 @@ std::string times(const MeasureOptions::Progress& p) {
 }
 
 std::string outcome(const BenchRun& run) {
-  if (!run.row.error.empty()) return "failed: " + run.row.error;
+  if (!run.row.error.empty()) return "failed: " + printable(run.row.error);
   return format_seconds(median(run.samples.seconds)) + " a step";
 }
 

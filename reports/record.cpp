@@ -40,11 +40,17 @@ std::optional<double> optional_number(const JsonNode& node, const char* key) {
   return found ? std::optional(found->number()) : std::nullopt;
 }
 
-Metric metric_from_json(const JsonNode& node) {
+bool is_never_negative(const std::string& name, const std::string& unit) {
+  return unit == "s" || unit.ends_with("/s") || name == "speedup" || name == "efficiency";
+}
+
+Metric metric_from_json(const std::string& name, const JsonNode& node) {
   Metric metric;
   node.at("value");
   metric.value = optional_number(node, "value").value_or(std::numeric_limits<double>::quiet_NaN());
   metric.unit = node.at("unit").string();
+  if (metric.value < 0 && is_never_negative(name, metric.unit))
+    node.at("value").fail("is negative");
   metric.low = optional_number(node, "low");
   metric.high = optional_number(node, "high");
   if (metric.low && metric.high && *metric.low > *metric.high) node.fail("low is above high");
@@ -61,7 +67,7 @@ Measurement measurement_from_json(const JsonNode& node) {
     measurement.parameters[key] = value.string();
   }
   for (const auto& [key, value] : node.at("metrics").members()) {
-    measurement.metrics[key] = metric_from_json(value);
+    measurement.metrics[key] = metric_from_json(key, value);
   }
   measurement.flags = node.at("flags").strings();
   return measurement;

@@ -31,13 +31,9 @@ std::string note(const Point& point) {
   return "";
 }
 
-std::string fixed(double value) {
-  return std::isfinite(value) ? fmt::format("{:.2f}", value) : "-";
-}
-
 std::string interval(const Metric& metric) {
   if (!metric.low || !metric.high) return "-";
-  return fmt::format("{:.2f} to {:.2f}", *metric.low, *metric.high);
+  return format_ratio(*metric.low) + " to " + format_ratio(*metric.high);
 }
 
 std::string table(const Advice& advice, const AdviceOptions& asked, bool color) {
@@ -58,9 +54,10 @@ std::string table(const Advice& advice, const AdviceOptions& asked, bool color) 
     const double seconds = asked.samples_to_train / p.samples_per_s;
     const bool baseline = p.mode == "single";
     table.add({std::to_string(p.devices), p.mode, p.backend, format_seconds(p.step_seconds),
-               format_count(p.samples_per_s), fixed(p.speedup.value), fixed(p.efficiency.value),
-               baseline ? "baseline" : interval(p.efficiency), format_seconds(seconds),
-               format_hours(seconds * p.devices / 3600), chosen ? "<- " + note(p) : note(p)},
+               format_count(p.samples_per_s), format_ratio(p.speedup.value),
+               format_ratio(p.efficiency.value), baseline ? "baseline" : interval(p.efficiency),
+               format_seconds(seconds), format_hours(seconds * p.devices / 3600),
+               chosen ? "<- " + note(p) : note(p)},
               chosen    ? Style::kBold
               : p.valid ? Style::kPlain
                         : Style::kDim);
@@ -152,7 +149,7 @@ std::string render(const Summary& summary, const std::vector<Advice>& advice,
     for (const std::string& line : one.notes) add_paragraph(text, line);
   }
   for (const Advice& one : advice) {
-    text += "\n" + caption(summary, one) + "\n" + table(one, asked, options.color);
+    text += "\n" + printable(caption(summary, one)) + "\n" + table(one, asked, options.color);
   }
   if (!advice.empty()) {
     text += "\n";

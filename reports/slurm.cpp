@@ -23,10 +23,14 @@ const Point& recommended_point(const Advice& advice) {
 }
 
 constexpr double kLeastMinutes = 5;  // a job must also start
+constexpr double kMostMinutes = 1e8;
 
 // Half as long again as measured, in whole minutes, and what it is made of.
 std::string time_limit(double samples, double samples_per_s) {
   const double measured = samples / samples_per_s / 60;
+  if (!(measured <= kMostMinutes))
+    throw InputError(fmt::format("no job script: training would take {}, longer than any job",
+                                 format_seconds(60 * measured)));
   const bool least = measured * 1.5 < kLeastMinutes;
   const auto minutes = static_cast<int64_t>(std::ceil(least ? kLeastMinutes : measured * 1.5));
   return fmt::format("{}-{:02}:{:02}:00  # for {:.0f} samples, {}", minutes / 1440,
@@ -69,8 +73,9 @@ Job job_of(const Request& request, const Advice& advice, double samples) {
   job.cuda = kind == DeviceKind::kGpu;
   job.devices = *advice.recommended;
   const double ranks = recommended_point(advice).ranks;
-  job.tasks =
-      std::isfinite(ranks) ? std::clamp(static_cast<int>(ranks), 1, job.devices) : job.devices;
+  job.tasks = std::isfinite(ranks)
+                  ? static_cast<int>(std::clamp(ranks, 1.0, static_cast<double>(job.devices)))
+                  : job.devices;
   // Without another process to talk to, one task drives all devices; so it does where it starts
   // ranks of several slices of the cores, which Slurm does not deal out.
   if (advice.backend == "local" || (!job.cuda && job.tasks < job.devices)) job.tasks = 1;

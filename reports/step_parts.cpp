@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "reports/format.h"
+#include "reports/table.h"
 
 namespace howmany {
 namespace {
@@ -29,7 +30,7 @@ const Measurement* profiled(const Summary& summary, const std::string& model, co
 }
 
 std::string share(const Measurement& m, const std::string& part) {
-  return fmt::format("{:.0f} %", 100 * metric(m, part) / metric(m, "profile_step_s"));
+  return format_percent(metric(m, part) / metric(m, "profile_step_s"));
 }
 
 // "compute 80 %, communication 12 % (8 % more beside compute), none of these 8 %": what takes part.
@@ -52,7 +53,7 @@ std::string parts(const Measurement& m, const std::string& of) {
 
 std::string line(const Measurement& m, const Point& p) {
   const std::string how =
-      p.mode == "single" ? "1 device" : fmt::format("{} devices, {}", p.devices, p.mode);
+      p.mode == "single" ? "1 device" : fmt::format("{} devices, {}", p.devices, printable(p.mode));
   const std::string gpu = parts(m, "profile_gpu_");
   return fmt::format("  {}: {}, {}\n{}", how, format_seconds(metric(m, "profile_step_s")),
                      parts(m, "profile_"), gpu.empty() ? "" : "    the GPU: " + gpu + "\n");
@@ -64,7 +65,7 @@ std::string cost(const Summary& summary) {
   for (const Measurement& m : summary.measurements)
     most = std::fmax(most, metric(m, "profile_cost_fraction"));
   if (most == 0) return "Recording it cost too little to be seen";
-  return fmt::format("Recording it cost {:.1f} % of a step at most", 100 * most);
+  return fmt::format("Recording it cost {} of a step at most", format_percent(most, 1));
 }
 
 // What the trace and the shares above lack; nothing where they are whole.
@@ -77,7 +78,8 @@ std::string missing(const Summary& summary) {
   for (const auto& [name, what] : kKinds) {
     double most = 0;
     for (const Measurement& m : summary.measurements) most = std::fmax(most, metric(m, name));
-    if (most > 0) text += fmt::format("{}up to {:.0f} {}", text.empty() ? "" : ", ", most, what);
+    if (most > 0)
+      text += fmt::format("{}up to {} {}", text.empty() ? "" : ", ", format_count(most), what);
   }
   return text.empty() ? "" : fmt::format("Not whole: {}; shares may be too small.\n", text);
 }
@@ -97,9 +99,9 @@ std::string render_step_parts(const Summary& summary, const std::vector<Advice>&
       if (m != nullptr && shown) lines += line(*m, p);
     }
     if (!lines.empty())
-      text +=
-          fmt::format("Where a step of {} goes (rank 0, medians of profiled steps):\n", one.model) +
-          lines;
+      text += fmt::format("Where a step of {} goes (rank 0, medians of profiled steps):\n",
+                          printable(one.model)) +
+              lines;
   }
   if (text.empty()) return text;
   text += cost(summary);

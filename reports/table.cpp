@@ -49,6 +49,10 @@ std::string printable(const std::string& text) {
   return safe;
 }
 
+Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
+  for (Column& column : columns_) column.title = printable(column.title);
+}
+
 void Table::add(std::vector<std::string> cells, Style style) {
   if (cells.size() != columns_.size()) {
     throw std::invalid_argument("[table] as many cells as columns are needed");

@@ -1,6 +1,6 @@
 // A text table for people: columns as wide as their widest cell, two spaces between, no trailing
-// blanks; a row may be marked or dimmed when colour is on. Cells and wrapped sentences may hold
-// text from files of others: what commands a terminal or a CI log is made harmless in them.
+// blanks; a row may be marked or dimmed when colour is on. Titles, cells and wrapped sentences may
+// hold text from files of others: what commands a terminal or a CI log is made harmless in them.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ class Table {
     Align align = Align::kRight;
   };
 
-  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  explicit Table(std::vector<Column> columns);
   // Throws std::invalid_argument when there are not as many cells as columns.
   void add(std::vector<std::string> cells, Style style = Style::kPlain);
   std::string text(bool color = false) const;

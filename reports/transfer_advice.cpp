@@ -28,7 +28,7 @@ std::vector<CopyCurve> copies_of(const std::vector<Measurement>& measurements) {
   std::vector<CopyCurve> all;
   for (const Measurement& m : measurements) {
     if (!is_timed_transfer(m, "copy")) continue;
-    curve_of(all, static_cast<int>(number_of(m, "threads"))).curve.push_back(point_of(m));
+    curve_of(all, count_of(m, "threads")).curve.push_back(point_of(m));
   }
   std::ranges::sort(all, {}, &CopyCurve::threads);
   for (CopyCurve& c : all) {
@@ -45,10 +45,7 @@ StepTime& step_of(std::vector<StepTime>& steps, const Measurement& m) {
   const std::string model = parameter_of(m, "model"), device = parameter_of(m, "device");
   for (StepTime& s : steps)
     if (s.model == model && s.device == device) return s;
-  steps.push_back({.model = model,
-                   .device = device,
-                   .batch = static_cast<int64_t>(number_of(m, "batch")),
-                   .parts = {}});
+  steps.push_back({.model = model, .device = device, .batch = count_of(m, "batch"), .parts = {}});
   return steps.back();
 }
 
@@ -205,15 +202,16 @@ void add_others(TransferAdvice& advice, const std::vector<Measurement>& measurem
       advice.loopback_bytes_per_s = value_of(m, "bytes_per_s");
     if (const double ratio = value_of(m, "of_bare"); std::isfinite(ratio))
       advice.notes.push_back(
-          fmt::format("The copy to the {} measured takes {:.3f} of the time of a bare "
+          fmt::format("The copy to the {} measured takes {} of the time of a bare "
                       "cudaMemcpyAsync loop.",
-                      m.name == "fidelity/to_host" ? "host" : "device", ratio));
+                      m.name == "fidelity/to_host" ? "host" : "device", format_ratio(ratio, 3)));
     if (const double ratio = value_of(m, "of_memcpy"); std::isfinite(ratio))
-      advice.notes.push_back(fmt::format(
-          "The copy measured takes {:.3f} of the time of the C library's memcpy.", ratio));
+      advice.notes.push_back(
+          fmt::format("The copy measured takes {} of the time of the C library's memcpy.",
+                      format_ratio(ratio, 3)));
     if (const double ratio = value_of(m, "of_stream"); std::isfinite(ratio))
       advice.notes.push_back(
-          fmt::format("It takes {:.3f} of the time of a loop as STREAM's.", ratio));
+          fmt::format("It takes {} of the time of a loop as STREAM's.", format_ratio(ratio, 3)));
     for (const std::string& flag : m.flags)
       if (flag.starts_with("failed: ") && told.insert(flag).second)
         advice.notes.push_back(fmt::format("Failed: {}: {}.", m.name, flag.substr(8)));

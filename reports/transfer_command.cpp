@@ -73,8 +73,10 @@ int run_transfer(const TransferArguments& a) {
   write_suite(folder, "transfer", {run});
   Summary summary;
   summary.context = run.file.context;
+  if (launch.world == 1) add_busy_elsewhere({run}, summary.context);
   summary.measurements = measurements_of(run);
-  const TransferAdvice advice = advise_transfer(summary.measurements, gpu_of(summary.context));
+  TransferAdvice advice = advise_transfer(summary.measurements, gpu_of(summary.context));
+  add_busy_note(summary.context, advice.notes);
   summary.answer["transfer"] = to_json(advice, summary.measurements);
   const nlohmann::json request = {
       {"devices", fmt::format("{}", fmt::join(a.devices, ","))},
@@ -97,10 +99,11 @@ void add_transfer_command(CLI::App& app, int& code) {
   sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_list(*sub, "--devices", a->devices,
            "Devices to copy to and from [the GPUs here, else cpu:0,cpu:1]");
-  sub->add_option("--model", a->models, "Also what one training step of it moves")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  auto* model = sub->add_option("--model", a->models, "Also what one training step of it moves")
+                    ->allow_extra_args(false)
+                    ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   sub->add_option("--batch", a->batch, "Samples in that step [by model]")
+      ->needs(model)
       ->check(whole_up_to(kMostBatch));
   sub->add_option("--min-bytes", a->min_bytes, "Smallest copy, 1024 or 1K [64]");
   sub->add_option("--max-bytes", a->max_bytes, "Largest copy [256M]");

@@ -95,7 +95,7 @@ std::string gpu_tables(const GpuCopies& copies, bool color) {
   std::string text;
   for (const std::string& gpu : copies.devices)
     if (const std::string table = gpu_table(copies, gpu, color); !table.empty())
-      text += fmt::format("\nCopies to and from {} (median)\n{}", gpu, table);
+      text += fmt::format("\nCopies to and from {} (median)\n{}", printable(gpu), table);
   if (text.empty()) return text;
   return text +
          wrapped(

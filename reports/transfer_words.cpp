@@ -17,7 +17,7 @@ constexpr const char *kTo = "host_to_device", *kFrom = "device_to_host";
 constexpr const char* kPinned = "pinned memory";
 
 std::string times(double ratio) {
-  return ratio < 1.95 ? fmt::format("{:.2f}x", ratio) : format_times(ratio);
+  return ratio < 1.95 ? format_ratio(ratio) + "x" : format_times(ratio);
 }
 
 // "55.2 GB/s, 3.1x pageable memory's 17.8 GB/s (256 MiB)"

@@ -49,6 +49,7 @@ class Advisor {
     if (facts_.undecided) add_undecided();
     demanded() ? for_demand() : for_rate();
     add_levers();
+    add(busy_notes(facts_));
     add_notes();
     add(bound_notes(facts_));
     add_lines();

@@ -74,9 +74,10 @@ Json stages_json(const LoaderProbes& p) {
           {"cores", p.cores}};
 }
 
+// Nothing here can be below 0.
 double number_or(const JsonNode& node, const char* key, double otherwise) {
   const auto found = node.find(key);
-  return found ? found->number() : otherwise;
+  return found && found->number() >= 0 ? found->number() : otherwise;
 }
 
 std::string interval(const JsonNode& row, const char* name) {
@@ -86,9 +87,7 @@ std::string interval(const JsonNode& row, const char* name) {
   return format_count(low) + " to " + format_count(high);
 }
 
-std::string share(double value) {
-  return std::isfinite(value) ? fmt::format("{:.1f} %", 100 * value) : "-";
-}
+std::string share(double value) { return std::isfinite(value) ? format_percent(value, 1) : "-"; }
 
 std::string curve(const JsonNode& answer, bool color) {
   constexpr auto kLeft = Table::Align::kLeft;
@@ -113,7 +112,7 @@ std::string curve(const JsonNode& answer, bool color) {
     const double gain = rate / before - 1;
     table.add({std::to_string(workers), format_count(number_or(row, "runs", 1)), format_count(rate),
                interval(row, "samples_per_s"),
-               std::isfinite(gain) ? fmt::format("{:+.0f} %", 100 * gain) : "-",
+               std::isfinite(gain) ? (gain < 0 ? "" : "+") + format_percent(gain) : "-",
                format_count(number_or(row, "samples_per_s_predicted", NAN)),
                share(number_or(row, "stall_fraction", NAN)),
                format_seconds(number_or(row, "wait_p95_s", NAN)),
@@ -156,9 +155,9 @@ std::string stages(const JsonNode& answer) {
     if (waiting > 0) text += fmt::format(" ({} of it waiting)", format_seconds(waiting));
     separator = ", ";
   }
-  return text + fmt::format(". The loader itself: {} a sample. Batches vary by {:.0f} %.",
+  return text + fmt::format(". The loader itself: {} a sample. Batches vary by {}.",
                             format_seconds(number_or(s, "handover_s", NAN)),
-                            100 * number_or(s, "batch_cv", 0));
+                            format_percent(number_or(s, "batch_cv", 0)));
 }
 
 std::string levers(const JsonNode& answer) {

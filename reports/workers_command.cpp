@@ -9,12 +9,14 @@
 
 #include "reports/backend_rounds.h"
 #include "reports/command.h"
+#include "reports/core_use.h"
 #include "reports/files.h"
 #include "reports/format.h"
 #include "reports/json.h"
 #include "reports/machine.h"
 #include "reports/number_check.h"
 #include "reports/process.h"
+#include "reports/summary_files.h"
 #include "reports/table.h"
 #include "reports/workers.h"
 #include "reports/workers_check.h"
@@ -32,6 +34,18 @@ void refuse_two_demands(const WorkersArguments& a) {
   const int given = a.model.has_value() + a.from.has_value() + a.samples_per_second.has_value();
   if (given > 1)
     throw InputError("--model, --from and --samples-per-second each tell the demand: give one");
+}
+
+// Words that would change nothing, as who gives them expects they do.
+void refuse_without_effect(const CLI::App& sub, const WorkersArguments& a) {
+  const auto refuse = [&](const char* option, bool used, const char* what) {
+    if (sub.count(option) > 0 && !used) throw InputError(fmt::format("{} is {}", option, what));
+  };
+  const bool pytorch = a.as == "pytorch", demanded = a.model || a.from || a.samples_per_second;
+  refuse("--device", a.model.has_value(), "what --model trains on: give that, or leave it out");
+  refuse("--python", pytorch || a.python == "none", "for --as pytorch");
+  refuse("--start-method", pytorch && a.python != "none", "for --as pytorch and its --python");
+  refuse("--stall", demanded, "for a demand: give --samples-per-second, --from or --model");
 }
 
 Demand demand_of(const WorkersArguments& a, const std::string& folder) {
@@ -67,6 +81,7 @@ Summary summarise(const WorkersArguments& a, const LoaderResults& results,
   summary.context["howmany_version"] = HM_VERSION;
   summary.context["howmany_date"] = utc_now("%Y-%m-%dT%H:%M:%SZ");
   summary.context["howmany_request"] = request_json(a);
+  summary.context["busy_elsewhere_fraction"] = facts.busy_elsewhere;
   std::vector<std::vector<Measurement>> runs;  // a number measured again is another round of it
   for (const BenchRow& row : results.rows) runs.push_back({measurement_of(row, results.samples)});
   summary.measurements = over_rounds(runs);
@@ -75,8 +90,7 @@ Summary summarise(const WorkersArguments& a, const LoaderResults& results,
 }
 
 void write_and_print(const WorkersArguments& a, const std::string& folder, const Summary& summary) {
-  write_text(folder + "/summary.json", dump_json(to_json(summary)));
-  write_text(folder + "/summary.csv", to_csv(summary));
+  write_summary(folder, summary);
   if (a.json) {
     fmt::print("{}", dump_json(to_json(summary)));
     return;
@@ -184,7 +198,9 @@ int run_workers(const WorkersArguments& a) {
   facts.no_nvjpeg = limits.no_nvjpeg;
   facts.bounds = worker_bounds(limits, facts.asked, facts.probes.sample_bytes);
   add_python(a, folder, facts, measuring);
+  const CoreUse before = read_core_use();
   facts.undecided = !measuring.measure_points(facts);
+  facts.busy_elsewhere = busy_elsewhere(before, read_core_use());
   const WorkersAdvice first = advise_workers(facts);
   if (first.recommended && !measuring.results().interrupted) {
     measuring.measure_cold(facts, *first.recommended);
@@ -247,7 +263,10 @@ void add_workers(CLI::App& app, int& code) {
       "  howmany workers --data photos                             # the curve and its knee\n"
       "  howmany workers --data photos --samples-per-second 1.8k   # what one H100 wants\n"
       "  howmany workers --data photos --from howmany-out/X --devices 4");
-  sub->callback([a, &code] { code = run_workers(*a); });
+  sub->callback([a, sub, &code] {
+    refuse_without_effect(*sub, *a);
+    code = run_workers(*a);
+  });
 }
 
 }  // namespace howmany

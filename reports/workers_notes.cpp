@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "reports/core_use.h"
 #include "reports/format.h"
 
 namespace howmany {
@@ -12,10 +13,7 @@ std::string number(int n, const char* noun) {
   return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
 
-std::string percent(double share) {
-  return share < 0.0995 ? fmt::format("{:.1f} %", 100 * share)
-                        : fmt::format("{:.0f} %", 100 * share);
-}
+std::string percent(double share) { return format_percent(share, share < 0.0995 ? 1 : 0); }
 
 std::vector<std::string> left_out_of_python(const PythonCost& python) {
   std::vector<std::string> notes;
@@ -48,6 +46,11 @@ std::vector<std::string> python_notes(const PythonCost& python) {
   notes.push_back(fmt::format("Starting one worker takes Python {}: {}; measured as {}.",
                               python.version, starts, python.method));
   return notes;
+}
+
+std::vector<std::string> busy_notes(const WorkersFacts& facts) {
+  const std::string note = busy_note(facts.busy_elsewhere);
+  return note.empty() ? std::vector<std::string>{} : std::vector{note};
 }
 
 std::vector<std::string> bound_notes(const WorkersFacts& facts) {

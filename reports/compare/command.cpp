@@ -13,6 +13,7 @@
 #include "reports/files.h"
 #include "reports/json.h"
 #include "reports/record.h"
+#include "reports/table.h"
 
 namespace howmany {
 namespace {
@@ -108,7 +109,7 @@ int run_compare(const CompareArguments& arguments) {
   const Comparison comparison = judge_without_canary(base, candidate, options);
   if (comparison.likeness.level == Likeness::Level::kNot && !arguments.judge.force) {
     fmt::print(stderr, "howmany: not comparable: {}; --force compares all the same\n",
-               fmt::join(comparison.likeness.decisive, "; "));
+               printable(fmt::format("{}", fmt::join(comparison.likeness.decisive, "; "))));
     return kNotComparable;
   }
   return tell(comparison, arguments.judge);

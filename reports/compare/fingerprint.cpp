@@ -14,9 +14,17 @@ constexpr std::array<std::string_view, 17> kDecisive = {
     "cpu",   "cpu_model", "num_cpus",   "cores_allowed",      "memory_bytes",  "caches",
     "gpu",   "gpus",      "gpu_name",   "gpu_model",          "gpu_count",     "gpu_memory_bytes",
     "world", "launcher",  "build_type", "library_build_type", "virtualization"};
-constexpr std::array<std::string_view, 10> kPassing = {
-    "date",         "load_avg",       "mhz_per_cpu",     "executable",    "json_schema_version",
-    "howmany_date", "howmany_blocks", "howmany_request", "cores_because", "commit"};
+constexpr std::array<std::string_view, 11> kPassing = {"date",
+                                                       "load_avg",
+                                                       "mhz_per_cpu",
+                                                       "executable",
+                                                       "json_schema_version",
+                                                       "howmany_date",
+                                                       "howmany_blocks",
+                                                       "howmany_request",
+                                                       "cores_because",
+                                                       "commit",
+                                                       "busy_elsewhere_fraction"};
 
 template <size_t N>
 bool is_one_of(const std::array<std::string_view, N>& names, std::string_view name) {

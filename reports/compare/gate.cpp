@@ -22,6 +22,7 @@
 #include "reports/format.h"
 #include "reports/process.h"
 #include "reports/record.h"
+#include "reports/table.h"
 
 namespace howmany {
 namespace {
@@ -66,7 +67,7 @@ class Gate {
     const Likeness alike = likeness(contexts_[0], contexts_[1]);
     if (alike.level == Likeness::Level::kNot && !a_.judge.force) {
       fmt::print(stderr, "howmany: not comparable: {}; --force compares all the same\n",
-                 fmt::join(alike.decisive, "; "));
+                 printable(fmt::format("{}", fmt::join(alike.decisive, "; "))));
       return kNotComparable;
     }
     plan();
@@ -287,7 +288,8 @@ int run_gate(const GateArguments& arguments) {
     return gate.run();
   } catch (const LaunchError& error) {
     gate.keep();
-    fmt::print(stderr, "howmany: {}; what was measured is kept in {}\n", error.what(), folder);
+    fmt::print(stderr, "howmany: {}; what was measured is kept in {}\n", printable(error.what()),
+               folder);
     return kFailedToRun;
   }
 }

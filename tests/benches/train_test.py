@@ -75,6 +75,15 @@ class Train(programs.TestCase):
         self.assertRegex(done.out, r"^epoch 1: mean loss \d+\.\d{6}\n$")
         self.assertEqual((done.code, done.err), (0, ""))
 
+    def test_more_samples_than_memory_has_numbers_for(self):
+        for ranks in ((), ("--mode", "ddp", "--backend", "local", "--devices", "cpu:0,cpu:1", "--oversubscribe")):
+            done = train("--samples", 99999999999999, *ranks)
+            self.assert_refused(done, "the order of 99999999999999 samples is", "more than the memory here")
+
+    def test_options_that_would_change_nothing(self):
+        self.assert_refused(train("--data", self.folder, "--samples", 5), "--samples is the size of synthetic data")
+        self.assert_refused(train("--on-bad-image", "skip"), "--on-bad-image is about files", "give --data")
+
     def test_seeds_differ(self):
         self.assertNotEqual(train("--seed", 1).out, train("--seed", 2).out)
 

@@ -12,6 +12,7 @@
 #include "core/backend.h"
 #include "core/error.h"
 #include "core/ops.h"
+#include "core/rng.h"
 #include "tests/support/tensors.h"
 
 namespace howmany {
@@ -51,6 +52,17 @@ TEST_F(AGpu, TakesAndGivesBackWhatItIsSent) {
     EXPECT_TRUE(close(there.to(last_).to(Device{}), sent, 0));
     EXPECT_TRUE(close(there.clone(), sent, 0));
   }
+}
+
+TEST_F(AGpu, FillsUniformlyWithTheHostsVeryValuesAndWritesNothingElse) {
+  for (const int64_t n : {0, 1, 2, 3, 4, 5, 4097, 1'000'000})
+    for (const Rng& rng : {Rng(1), Rng(2), Rng(1, uint64_t{3} << 32)}) {
+      Tensor want = Tensor::full({n + 9}, 7), got = Tensor::full({n + 9}, 7, Dtype::f32, last_);
+      Tensor want_part = want.flat(3, 3 + n), got_part = got.flat(3, 3 + n);
+      fill_uniform(want_part, -0.3, 0.7, rng);
+      fill_uniform(got_part, -0.3, 0.7, rng);
+      EXPECT_TRUE(std::ranges::equal(got.to(Device{}).values<float>(), want.values<float>())) << n;
+    }
 }
 
 TEST_F(AGpu, TakesWhatItIsSentBeforeTheSenderWritesAgain) {

@@ -59,7 +59,7 @@ class Output(programs.TestCase):
         result = programs.run(*GPUS, "--out", self.folder / "x")
         self.assertEqual(result.code, 0, result)
         self.assertEqual(sorted(path.name for path in (self.folder / "x").iterdir()),
-                         ["plan.json", "speedup.json", "speedup.samples.jsonl", "summary.csv",
+                         ["plan.json", "report.html", "speedup.json", "speedup.samples.jsonl", "summary.csv",
                           "summary.json"])
 
     @unittest.skipUnless(FULL.exists(), "no /dev/full here")

@@ -6,6 +6,8 @@
 #include <random>
 
 #include "reports/measure.h"
+#include "reports/render.h"
+#include "tests/reports/examples.h"
 
 namespace howmany {
 namespace {
@@ -287,6 +289,39 @@ TEST(Advise, TellsWhenAStepWaitsForData) {
   Results results = results_of(plan, amdahl(0), 0);
   for (BenchRun& run : results.runs) run.row.counters["data_wait_fraction"] = 0.4;
   EXPECT_THAT(advice_on(plan, results).notes, Contains(HasSubstr("40 % is waiting for data")));
+}
+
+TEST(Advise, TakesNoSpeedupThatAFileLacks) {
+  Summary summary = example_curve();
+  summary.measurements.back().metrics["speedup"].value = std::nan("");
+  const Advice advice = advise(summary.measurements, {}).at(0);
+  EXPECT_EQ(advice.recommended, 2);
+  EXPECT_EQ(advice.because.find("nan"), std::string::npos) << advice.because;
+  for (const std::string& note : advice.notes) EXPECT_EQ(note.find("nan"), std::string::npos);
+}
+
+TEST(Advise, StaysShortWhateverTheNumbersOfAFile) {
+  Summary summary = example_curve();
+  for (Measurement& m : summary.measurements)
+    for (auto& [name, metric] : m.metrics) metric = {1e300, metric.unit, 1e300, 1e300, 3, "rounds"};
+  const std::string text = render(summary, advise(summary.measurements, {}), {}, {});
+  EXPECT_LE(most_digits(text), 15) << text;
+}
+
+TEST(Advise, TakesNoOptionsFromAFileThatNobodyCouldGive) {
+  for (const double samples : {1e300, 0.0, -1.0}) {
+    const nlohmann::json answer = {
+        {"gpus", {{"min_efficiency", 0.8}, {"samples_to_train", samples}}}};
+    EXPECT_THROW(options_from_answer(answer, "x"), InputError) << samples;
+  }
+}
+
+TEST(Advise, CaptionsHoldNoCommandsForATerminal) {
+  Summary summary = example_curve();
+  for (Measurement& m : summary.measurements) m.parameters["data"] = "\033[31mphotos";
+  const std::string text = render(summary, advise(summary.measurements, {}), {}, {});
+  EXPECT_EQ(text.find('\033'), std::string::npos);
+  EXPECT_THAT(text, HasSubstr("?[31mphotos"));
 }
 
 TEST(Advise, AnswersEachModelAndSaysWhenTheyDiffer) {

@@ -40,7 +40,7 @@ class Backend(Suites):
     def test_leaves_files_that_agree(self):
         self.assertEqual(self.backend("--rounds", "1").code, 0)
         self.assertEqual(sorted(p.name for p in self.out.iterdir()),
-                         ["backend.json", "backend.samples.jsonl", "summary.csv", "summary.json"])
+                         ["backend.json", "backend.samples.jsonl", "report.html", "summary.csv", "summary.json"])
         with open(self.out / "summary.csv", newline="") as file:
             rows = list(csv.DictReader(file))
         cell = next(r for r in rows if (r["case"], r["bytes"], r["metric"]) ==
@@ -138,6 +138,25 @@ class Backend(Suites):
                                  (("--devises", "cpu:0"), ("--devices",))):
             self.assert_refused(self.backend(*arguments), *words)
 
+    def test_one_rank_is_refused(self):
+        words = "a backend carries data between ranks, and one has no other; give"
+        for arguments in (("--devices", "cpu:0"), ("--devices", "cpu:1-1"), ("--device-count", "1")):
+            self.assert_refused(self.howmany("backend", "--out", self.out, *arguments), arguments[0], words)
+        self.assertFalse(self.out.exists())
+        self.assertEqual(self.howmany("backend", "--out", self.out, "--devices", "cpu:0-1").code, 0)
+
+    def test_how_busy_others_were_is_recorded_where_all_ranks_are_our_own(self):
+        self.assertEqual(self.backend("--rounds", "1").code, 0)
+        self.assertTrue(0 <= self.summary()["context"]["busy_elsewhere_fraction"] <= 1)
+        self.out = self.folder / "launched"
+        self.assertEqual(self.launched().code, 0)
+        self.assertNotIn("busy_elsewhere_fraction", self.summary()["context"])
+
+    def test_report_takes_no_options_of_another_question(self):
+        self.assertEqual(self.backend("--rounds", "1").code, 0)
+        for option, value in (("--samples", "5"), ("--min-efficiency", "0.5")):
+            self.assert_refused(self.howmany("report", self.out, option, value), option, "howmany backend")
+
     def test_report_prints_it_again(self):
         done = self.backend()
         again = self.howmany("report", self.out)
@@ -160,7 +179,7 @@ class Transfer(Suites):
         self.assertEqual(answer["recommended"], 2)
         self.assertEqual(answer["skipped"][0]["kind"], "host_to_device")
         self.assertEqual(sorted(p.name for p in self.out.iterdir()),
-                         ["summary.csv", "summary.json", "transfer.json", "transfer.samples.jsonl"])
+                         ["report.html", "summary.csv", "summary.json", "transfer.json", "transfer.samples.jsonl"])
 
     def test_says_of_gpus_whether_pinning_pays(self):
         done = self.howmany("transfer", "--devices", "cuda:0,cuda:1", "--out", self.out,
@@ -190,6 +209,17 @@ class Transfer(Suites):
         self.assertEqual((done.code, done.out), (0, ""))
         done = self.howmany("transfer", "--out", self.out, FAKE_LAUNCH=json.dumps({**place, "local_world": 0}))
         self.assert_refused(done, "LOCAL_WORLD_SIZE")
+
+    def test_how_busy_others_were_is_recorded_where_no_launcher_started_us(self):
+        self.assertEqual(self.howmany("transfer", "--out", self.out).code, 0)
+        self.assertTrue(0 <= self.summary()["context"]["busy_elsewhere_fraction"] <= 1)
+        place = {"launcher": "srun", "rank": 0, "world": 2, "local_rank": 0, "local_world": 2, "host": "node7"}
+        self.out = self.folder / "launched"
+        self.assertEqual(self.howmany("transfer", "--out", self.out, FAKE_LAUNCH=json.dumps(place)).code, 0)
+        self.assertNotIn("busy_elsewhere_fraction", self.summary()["context"])
+
+    def test_a_batch_of_no_model_is_refused(self):
+        self.assert_refused(self.howmany("transfer", "--out", self.out, "--batch", "32"), "--batch requires --model")
 
     def test_hands_the_devices_on(self):
         done = self.howmany("transfer", "--devices", "cuda:3", "--devices", "cuda:1", "--out", self.out,

@@ -1,8 +1,11 @@
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "reports/backend_command.h"
 #include "reports/backend_run.h"
 #include "tests/reports/backend_examples.h"
+#include "tests/reports/examples.h"
 
 namespace howmany {
 namespace {
@@ -57,6 +60,69 @@ TEST(BackendRender, CountsSkippedCellsByReason) {
   for (const char* why : {"a", "b"}) all.push_back(skipped(m, why));
   EXPECT_THAT(rendered(all), HasSubstr("Skipped: 5 cells, for reasons such as: no time (2).\n"));
   EXPECT_THAT(rendered({m, all[1]}), HasSubstr("Skipped: 1 cell, as no memory.\n"));
+}
+
+TEST(BackendRender, TellsNoBandwidthOfTimesThatDoNotGrow) {
+  std::vector<Measurement> all;
+  for (const double bytes : {4, 8, 16, 32}) all.push_back(cell("all_reduce", "gloo", bytes, 7e-3));
+  EXPECT_THAT(rendered(all),
+              AllOf(HasSubstr("gloo: 7.00 ms, and no size measured is so large that"),
+                    Not(HasSubstr("bytes / "))));
+  const auto fits = to_json(advise_backend(all), all)["fits"];
+  ASSERT_EQ(fits.size(), 1u);
+  EXPECT_TRUE(fits[0]["bytes_per_s"].is_null());
+}
+
+TEST(BackendRender, HoldsNoCommandsForATerminal) {
+  std::vector<Measurement> all;
+  for (const double bytes : {4, 1024, 65536, 262144})
+    all.push_back(cell("all_\033[31mreduce", "gl\033[2Joo", bytes, 1e-6 * bytes));
+  for (Measurement& m : all) {
+    m.metrics["p95_s"] = {2 * m.metrics["median_s"].value, "s", {}, {}, 20, "iterations"};
+    m.parameters["dtype"] = "\033f32";
+  }
+  all.push_back(skipped(cell("all_reduce", "gloo", 4, 1), "\033]0;title"));
+  const std::string text = rendered(all);
+  EXPECT_EQ(text.find('\033'), std::string::npos) << text;
+  EXPECT_THAT(text, AllOf(HasSubstr("gl?[2Joo: "), HasSubstr("gl?[2Joo p95"),
+                          HasSubstr("as ?]0;title"), HasSubstr("all_?[31mreduce, ?f32")));
+}
+
+TEST(BackendRender, SaysAgainThatTheMachineWasNotIdle) {
+  Summary summary;
+  summary.answer = {{"backend", nlohmann::json::object()}};
+  summary.measurements = two_backends();
+  SuiteRun idle, busy;
+  busy.busy_elsewhere = 0.5;
+  add_busy_elsewhere({idle}, summary.context);
+  EXPECT_THAT(render_suites(summary, false), Not(HasSubstr("not idle")));
+  add_busy_elsewhere({idle, busy, idle}, summary.context);
+  const char* note = "The machine was not idle: other programs used up to 50 %";
+  EXPECT_THAT(render_suites(summary, false), HasSubstr(note));
+  summary.answer = {{"transfer", nlohmann::json::object()}};
+  EXPECT_THAT(render_suites(summary, false), HasSubstr(note));
+  summary.context["busy_elsewhere_fraction"] = "much";
+  EXPECT_THAT(render_suites(summary, false), Not(HasSubstr("not idle")));
+}
+
+TEST(BackendRender, StaysShortWhateverTheNumbers) {
+  std::vector<Measurement> all = two_backends();
+  for (Measurement& m : all) {
+    m.metrics["median_s"].value = 1e300;
+    m.parameters["devices"] = "1e300";
+    m.metrics["p95_s"] = {1e-300, "s", {}, {}, 20, "iterations"};
+  }
+  EXPECT_LE(most_digits(rendered(all)), 15) << rendered(all);
+}
+
+TEST(BackendRender, LeavesOutWhatAFileDoesNotTell) {
+  std::vector<Measurement> all = two_backends();
+  all[0].metrics["median_s"].value = 0;
+  Measurement pace{"backend", "pace", {{"devices", "2"}}, {}, {}};
+  pace.metrics["slowest_rank"] = {std::nan(""), "", {}, {}, 3, "rounds"};
+  pace.metrics["of_others"] = {std::nan(""), "ratio", {}, {}, 3, "rounds"};
+  all.push_back(pace);
+  EXPECT_THAT(rendered(all), Not(HasSubstr("nan")));
 }
 
 TEST(BackendAdvice, HoldsNcclAgainstNoRoadOfTheHost) {

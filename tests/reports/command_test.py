@@ -34,7 +34,28 @@ class Answer(Fake):
             self.assertEqual({k: float(r["value"]) for k, r in mine.items()},
                              {k: v["value"] for k, v in m["metrics"].items()})
         self.assertEqual(sorted(p.name for p in self.out.iterdir()),
-                         ["plan.json", "speedup.json", "speedup.samples.jsonl", "summary.csv", "summary.json"])
+                         ["plan.json", "report.html", "speedup.json", "speedup.samples.jsonl", "summary.csv",
+                          "summary.json"])
+
+    def test_the_page_says_what_the_terminal_says_and_report_writes_it_again(self):
+        done = self.gpus()
+        page = self.out / "report.html"
+        text = page.read_text()
+        self.assertIn(" ".join(done.out.split("\n20")[0].split())[:60], " ".join(text.split()))
+        page.unlink()
+        self.assertEqual(self.howmany("report", self.out, "--min-efficiency", "0.5").code, 0)
+        self.assertIn("0.50 is asked for", page.read_text())
+        self.assertNotIn("0.50 is asked for", text)
+
+    def test_report_prints_where_its_page_cannot_be_written(self):
+        self.gpus()
+        page = self.out / "report.html"
+        page.unlink()
+        page.mkdir()
+        done = self.howmany("report", self.out)
+        self.assertEqual(done.code, 0, done)
+        self.assertTrue(done.out.startswith("Ask for 2 CPU devices"), done)
+        self.assertIn("report.html is not written again: ", done.err)
 
     def test_speedup_is_that_of_the_known_curve(self):
         self.gpus("--rounds", "3", "--mode", "ddp", FAKE_SERIAL="0.25", FAKE_NOISE="0.001")
@@ -144,6 +165,10 @@ class Refusal(Fake):
         self.refused(['--min-efficiency: expected a number from 0.01 to 2, not "nan"'], "report", self.out,
                      "--min-efficiency", "nan")
         self.refused(['--stall: expected a number from 0.01 to 99, not "nan"'], "workers", "--stall", "nan")
+
+    def test_numbers_that_are_too_large(self):
+        self.refused(["--samples", '"1e99" is not a count above 0 and up to 1e15'], "gpus", "--samples", "1e99")
+        self.refused(["--time-budget: 1e300 is too large: 1e9 is the most"], "backend", "--time-budget", "1e300")
 
     def test_batches_that_no_memory_holds(self):
         for value in (str(2 ** 30 + 1), "9223372036854775807", "99999999999999999999", "0"):

@@ -181,6 +181,22 @@ class Compare(Files):
                 self.assert_refused(programs.run("howmany", "gate", option, value),
                                     f'{option}: expected a number above 0, not "{value}"')
 
+    def test_what_files_hold_commands_no_terminal(self):
+        a = self.file("a.json", rows("x", 10), {**MACHINE, "cpu": "\033[31mred"})
+        done = self.compare(a, self.file("b.json", rows("x", 10)))
+        self.assert_refused(done, "not comparable", "?[31mred", code=4)
+        self.assertNotIn("\033", done.err)
+        odd = self.folder / "odd.json"
+        odd.write_text(json.dumps({"schema": "\033[31mred", "context": {}, "answer": {}, "measurements": []}))
+        done = programs.run("howmany", "report", odd)
+        self.assert_refused(done, 'schema is "?[31mred"')
+        self.assertNotIn("\033", done.err)
+
+    def test_numbers_of_files_stay_short(self):
+        done = self.both(rows("x", 1e-100), rows("x", 1e100))
+        self.assertEqual(done.code, 1, done)
+        self.assertNotRegex(done.out, r"\d{20}")
+
     def test_noise_of_the_machine_raises_the_floor(self):
         noise = self.folder / "noise.json"
         noise.write_text(json.dumps({"schema": "howmany.noise/1", "spread": {"": 0.5}}))

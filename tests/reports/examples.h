@@ -1,7 +1,9 @@
 // Small valid documents that several tests start from.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "reports/plan.h"
 #include "reports/record.h"
@@ -47,6 +49,16 @@ inline Summary example_curve() {
     summary.measurements.push_back(m);
   }
   return summary;
+}
+
+// Side by side, in a text for people.
+inline int most_digits(const std::string& text) {
+  int most = 0, here = 0;
+  for (const char c : text) {
+    here = c >= '0' && c <= '9' ? here + 1 : 0;
+    most = std::max(most, here);
+  }
+  return most;
 }
 
 inline Request example_request() {

@@ -117,6 +117,13 @@ TEST(Plan, RefusesWhatCannotBeMeasured) {
                 r.passed.set("decode", "nvjpeg");
               }),
               HasSubstr("decode nvjpeg needs a GPU, and cpu:0 is none"));
+  EXPECT_THAT(changed([](Request& r) { r.passed.set("on-bad-image", "skip"); }),
+              HasSubstr("--on-bad-image skip is about files"));
+  EXPECT_EQ(changed([](Request& r) {
+              r.passed.set("data", "photos");
+              r.passed.set("on-bad-image", "skip");
+            }),
+            "");
   EXPECT_THAT(changed([](Request& r) { r.workloads[0].batch = 0; }), HasSubstr("at least 1"));
   EXPECT_THAT(changed([](Request& r) {
                 r.scaling = Scaling::kStrong;

@@ -68,6 +68,18 @@ TEST(Record, RefusesAnIntervalUpsideDown) {
   EXPECT_THAT(refusal([&] { summary_from_json(json, "s"); }), HasSubstr("low is above high"));
 }
 
+TEST(Record, RefusesTimesAndRatesBelowZero) {
+  for (const char* name : {"median_s", "busbw_bytes_per_s", "speedup", "loss"}) {
+    auto json = example_json();
+    auto& metric = json["measurements"][0]["metrics"][name];
+    if (metric.is_null()) metric = {{"unit", ""}, {"n", 1}};
+    metric["value"] = -0.5;
+    const std::string told = refusal([&] { summary_from_json(json, "s"); });
+    const std::string place = std::string("[s] measurements[0].metrics.") + name + ".value: ";
+    EXPECT_EQ(told, name == std::string("loss") ? "" : place + "is negative");
+  }
+}
+
 TEST(Json, RefusesDepthThatWouldOverflowTheStack) {
   const std::string deep(1'000'000, '[');
   EXPECT_THAT(refusal([&] { parse_json(deep, "deep"); }), HasSubstr("nested deeper"));

@@ -90,6 +90,15 @@ class JobScript(Fake):
         again = self.howmany("report", self.out, "--emit", "slurm", "--samples", "1G")
         self.assertIn("# for 1000000000 samples, half as long again as measured\n", again.out)
 
+    def test_no_job_is_as_long_as_what_was_never_measured(self):
+        self.script("--devices", "cpu:0")
+        path = self.out / "summary.json"
+        summary = json.loads(path.read_text())
+        for measurement in summary["measurements"]:
+            measurement["metrics"]["samples_per_s"]["value"] = 1e-300
+        path.write_text(json.dumps(summary))
+        self.assert_refused(self.howmany("report", self.out, "--emit", "slurm"), "longer than any job")
+
     def test_what_tells_no_number_of_devices_is_no_job(self):
         for question in ("workers", "backend", "transfer"):
             summary = {"schema": "howmany.summary/1", "context": {}, "answer": {question: {}}, "measurements": []}

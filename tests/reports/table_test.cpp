@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <stdexcept>
 
+#include "reports/backend_format.h"
 #include "reports/core_use.h"
 #include "reports/format.h"
 #include "reports/record.h"
@@ -27,6 +29,11 @@ TEST(Table, ColoursWholeLinesOnlyWhenAsked) {
   table.add({"1"}, Table::Style::kBold);
   EXPECT_EQ(table.text(true), "\033[2mn\033[0m\n\033[1m1\033[0m\n");
   EXPECT_EQ(table.text(false), "n\n1\n");
+}
+
+TEST(Table, TitlesHoldNoCommandsEither) {
+  const Table table({{"\033[31mgloo"}});
+  EXPECT_EQ(table.text(), "?[31mgloo\n");
 }
 
 TEST(Table, CountsCharactersNotBytes) {
@@ -79,11 +86,27 @@ TEST(Format, KeepsThreeDigitsAndAUnit) {
   EXPECT_EQ(format_hours(12345), "12345");
 }
 
+TEST(Format, StaysShortWhateverTheNumber) {
+  for (const double huge : {1e300, -1e300, 1.7e308, -1e9, 1e18, 5e-324}) {
+    for (const std::string& text :
+         {format_seconds(huge), format_hours(huge), format_count(huge), format_ratio(huge),
+          format_percent(huge), format_bytes(huge), format_rate(huge), format_times(huge)}) {
+      EXPECT_LE(text.size(), 16u) << text;
+    }
+  }
+  for (const double none : {std::nan(""), HUGE_VAL}) {
+    EXPECT_EQ(format_ratio(none), "-");
+    EXPECT_EQ(format_percent(none), "- %");
+  }
+  EXPECT_EQ(format_ratio(1.825), "1.82");
+  EXPECT_EQ(format_percent(0.125, 1), "12.5 %");
+}
+
 TEST(Format, ReadsCountsAsPeopleWriteThem) {
   EXPECT_EQ(parse_count("--samples", "1.28M"), 1.28e6);
   EXPECT_EQ(parse_count("--samples", "300k"), 3e5);
   EXPECT_EQ(parse_count("--samples", "2e9"), 2e9);
-  for (const char* bad : {"", "M", "-3", "0", "nan", "inf", "3x", "3kk", "1e999"}) {
+  for (const char* bad : {"", "M", "-3", "0", "nan", "inf", "3x", "3kk", "1e999", "1e99", "2e15"}) {
     EXPECT_THROW(parse_count("--samples", bad), InputError) << bad;
   }
 }
@@ -104,6 +127,12 @@ TEST(CoreUse, IsTheShareOfOthers) {
   EXPECT_DOUBLE_EQ(busy_elsewhere({10, 100, 1}, {12, 110, 9}), 0);
   EXPECT_DOUBLE_EQ(busy_elsewhere({}, {}), 0);
   EXPECT_GT(read_core_use().total_seconds, 0);
+}
+
+TEST(CoreUse, IsToldWhereItIsMuch) {
+  for (const double little : {0.0, 0.1, std::nan("")}) EXPECT_EQ(busy_note(little), "");
+  EXPECT_NE(busy_note(0.42).find("used up to 42 % of its cores"), std::string::npos);
+  EXPECT_NE(busy_note(1e300).find("up to 100 %"), std::string::npos);
 }
 
 }  // namespace

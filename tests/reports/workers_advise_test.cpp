@@ -86,6 +86,14 @@ TEST(WorkersAdvice, WhereRatesAllowTheLeastStallIsNearest) {
   EXPECT_EQ(advice.limit, "how evenly batches come beside training");
 }
 
+TEST(WorkersAdvice, SaysThatTheMachineWasNotIdle) {
+  WorkersFacts facts = example_facts(900);
+  facts.points.push_back(example_point(facts, 1));
+  EXPECT_THAT(advise_workers(facts).notes, Not(Contains(HasSubstr("not idle"))));
+  facts.busy_elsewhere = 0.3;
+  EXPECT_THAT(advise_workers(facts).notes, Contains(HasSubstr("used up to 30 % of its cores")));
+}
+
 TEST(WorkersAdvice, WhatTheTimeDidNotDecideIsUncertain) {
   WorkersFacts facts = example_facts(900);
   facts.points.push_back(example_point(facts, 1));

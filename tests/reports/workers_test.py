@@ -26,6 +26,11 @@ class Answer(FakeLoader):
         self.assertTrue(done.out.rstrip().endswith(f"Files: {self.out}"), done)
         self.assertNotIn("\033", done.out + done.err)
 
+    def test_how_busy_others_were_is_recorded(self):
+        self.assertEqual(self.workers("--samples-per-second", "900", "--stall", "2").code, 0)
+        busy = json.loads((self.out / "summary.json").read_text())["context"]["busy_elsewhere_fraction"]
+        self.assertTrue(0 <= busy <= 1, busy)
+
     def test_only_what_decides_is_measured(self):
         self.workers("--samples-per-second", "900")
         self.assertEqual(sorted(self.trials()), [(1,), (2,)])
@@ -77,7 +82,7 @@ class Answer(FakeLoader):
     def test_every_file_is_left_and_they_agree(self):
         self.assertEqual(self.workers("--workers", "0,1,2").code, 0)
         self.assertEqual(sorted(p.name for p in self.out.iterdir()),
-                         ["loader.json", "loader.samples.jsonl", "summary.csv", "summary.json"])
+                         ["loader.json", "loader.samples.jsonl", "report.html", "summary.csv", "summary.json"])
         summary = json.loads((self.out / "summary.json").read_text())
         rows = json.loads((self.out / "loader.json").read_text())["benchmarks"]
         self.assertEqual(len(summary["measurements"]), len({row["name"] for row in rows}))
@@ -178,7 +183,16 @@ class Refusal(FakeLoader):
         self.refused(["--devices"], "--devices", "0")
         self.refused(["--batch"], "--batch", "-3")
         self.refused(["--samples-per-second"], "--samples-per-second", "fast")
+        self.refused(["--samples-per-second", '"1e30" is not a count'], "--samples-per-second", "1e30")
         self.refused(["--time-budget"], "--time-budget", "-1")
+
+    def test_options_that_would_change_nothing(self):
+        self.refused(["--device is what --model trains on"], "--device", "cuda:0")
+        self.refused(["--python is for --as pytorch"], "--python", "python3")
+        self.refused(["--start-method is for --as pytorch"], "--start-method", "fork")
+        self.refused(["--start-method is for"], "--as", "pytorch", "--python", "none", "--start-method", "fork")
+        self.refused(["--stall is for a demand"], "--stall", "2")
+        self.assertFalse(self.out.exists())
 
     def test_two_demands(self):
         self.refused(["give one"], "--model", "mlp", "--samples-per-second", "3")

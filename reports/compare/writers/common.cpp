@@ -9,12 +9,22 @@
 
 namespace howmany {
 
+namespace {
+
+// In percent; files of others may hold anything.
+std::string signed_text(double share) {
+  return std::abs(share) < 1e4 ? fmt::format("{:+.2f}", 100 * share)
+                               : fmt::format("{:+.2e}", 100 * share);
+}
+
+}  // namespace
+
 std::string change_text(const Row& row) {
-  return row.change ? fmt::format("{:+.2f} %", 100 * *row.change) : "-";
+  return row.change ? signed_text(*row.change) + " %" : "-";
 }
 
 std::string interval_text(const std::optional<Interval>& of) {
-  return of ? fmt::format("[{:+.2f}, {:+.2f}] %", 100 * of->low, 100 * of->high) : "";
+  return of ? fmt::format("[{}, {}] %", signed_text(of->low), signed_text(of->high)) : "";
 }
 
 std::string value_text(const Row& row, std::optional<double> value) {
