@@ -163,7 +163,7 @@ void check_memory(const Workload& work, const ModelSpec& model) {
 }
 
 // Each rank shuffles the numbers of all samples.
-void check_samples(const Workload& work) {
+void check_order(const Workload& work) {
   const double ranks = static_cast<double>(work.ranks()) *
                        static_cast<double>(work.devices_together().size()) /
                        static_cast<double>(work.count());
@@ -192,7 +192,7 @@ void check(const Workload& work) {
              "a batch of {} is smaller than {} devices: some would have nothing to do",
              work.global_batch, work.count());
   check_memory(work, model);
-  check_samples(work);
+  check_order(work);
 }
 
 std::vector<Device> devices_from(const std::string& list, int count) {

@@ -111,18 +111,12 @@ void check_arguments(const BackendArguments& a, const std::string& devices,
   }
 }
 
-bool is_one(const std::string& devices) {
-  int first = 0, last = 0;
-  const bool range = std::sscanf(devices.c_str(), "%*[^:]:%4d-%4d", &first, &last) == 2;
-  return devices.find(',') == std::string::npos && !(range && first < last);
-}
-
 // Of one rank a collective is nothing, or a copy.
-void refuse_one_rank(const BackendArguments& a, const std::string& devices) {
+void refuse_one_rank(const BackendArguments& a) {
   constexpr const char* kWhy = "a backend carries data between ranks, and one has no other";
-  if (is_one(devices))
+  if (expanded_devices(a.devices).size() == 1)
     throw InputError(
-        fmt::format("--devices {}: {}; give two or more, such as cpu:0,cpu:1", devices, kWhy));
+        fmt::format("--devices {}: {}; give two or more, such as cpu:0,cpu:1", a.devices[0], kWhy));
   const auto one = [](const std::string& count) { return count == "1"; };
   if (!a.counts.empty() && std::ranges::all_of(a.counts, one))
     throw InputError(fmt::format("--device-count 1: {}; give 2 or more", kWhy));
@@ -252,7 +246,7 @@ int measure_alone(const BackendArguments& a, const Machine& machine) {
   const std::string devices = devices_of(a, machine);
   const Chosen chosen = choose(a.backends, machine, device_kind(devices) == DeviceKind::kGpu);
   check_arguments(a, devices, chosen.backends);
-  refuse_one_rank(a, devices);
+  refuse_one_rank(a);
   const std::string folder = result_folder(a.output.out);
   catch_interrupts();
   BackendMeasuring measuring(a, folder);

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "reports/device_kind.h"
 #include "reports/html_groups.h"
+#include "reports/render.h"
 
 namespace howmany {
 namespace {
@@ -151,16 +151,14 @@ std::string marks_line(const Summary& summary, const Marks& marks) {
                             summary.measurements.size(), told));
 }
 
-// As the terminal says it: slices of the cores stand in for devices.
-std::string cores_line(const std::vector<Measurement>& measurements) {
-  for (const Measurement& m : measurements) {
-    const auto list = m.parameters.find("device_list");
-    if (m.suite != "speedup" || list == m.parameters.end()) continue;
-    if (list->second.empty() || device_kind(list->second) != DeviceKind::kCpu) continue;
-    return tagged(
-        "p", "mark",
-        "Devices here are slices of CPU cores: this tells how this machine's cores scale, "
-        "not how GPUs would.");
+// Of the first model, as on the terminal.
+std::string devices_line(const Summary& summary) {
+  for (const Measurement& m : summary.measurements) {
+    if (m.suite != "speedup" || !m.parameters.contains("device_list")) continue;
+    const auto model = m.parameters.find("model");
+    const std::string note =
+        model == m.parameters.end() ? "" : devices_note(summary, model->second);
+    return note.empty() ? "" : tagged("p", "mark", escaped(note));
   }
   return "";
 }
@@ -169,7 +167,7 @@ std::string answer_section(const Summary& summary, const Marks& marks) {
   std::string html;
   for (const auto& [name, answer] : summary.answer.items()) html += answers_of(name, answer);
   if (html.empty()) html = tagged("p", "because", "This summary holds no answer.");
-  return html + cores_line(summary.measurements) + marks_line(summary, marks);
+  return html + devices_line(summary) + marks_line(summary, marks);
 }
 
 std::string charts_section(const std::vector<HtmlGroup>& groups) {

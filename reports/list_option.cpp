@@ -1,6 +1,7 @@
 #include "reports/list_option.h"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace howmany {
 
@@ -15,6 +16,22 @@ std::vector<std::string> split_list(const std::string& option,
       at = end + 1;
     }
   return values;
+}
+
+std::vector<std::string> expanded_devices(const std::vector<std::string>& devices) {
+  std::vector<std::string> all;
+  for (const std::string& device : devices) {
+    int first = 0, last = -1, end = 0;
+    const size_t colon = device.find(':');
+    const char* range = colon == std::string::npos ? "" : device.c_str() + colon + 1;
+    const bool is_range = std::sscanf(range, "%4d-%4d%n", &first, &last, &end) == 2 &&
+                          range[end] == '\0' && first >= 0 && first <= last;
+    if (!is_range) all.push_back(device);
+    for (int i = first; is_range && i <= last; ++i) {
+      all.push_back(device.substr(0, colon + 1) + std::to_string(i));
+    }
+  }
+  return all;
 }
 
 }  // namespace howmany

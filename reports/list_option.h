@@ -12,6 +12,9 @@ namespace howmany {
 std::vector<std::string> split_list(const std::string& option,
                                     const std::vector<std::string>& given);
 
+// "cpu:0-3" is cpu:0,cpu:1,cpu:2,cpu:3; what is not understood stays, for the bench to explain.
+std::vector<std::string> expanded_devices(const std::vector<std::string>& devices);
+
 inline void add_list(CLI::App& app, const std::string& name, std::vector<std::string>& values,
                      const std::string& what) {
   const auto take = [&values, name](const std::vector<std::string>& given) {

@@ -100,19 +100,6 @@ std::string caption(const Summary& summary, const Advice& advice) {
   return fmt::format("{}, {}, {}", advice.model, batch, data);
 }
 
-std::string devices_note(const Summary& summary, const Advice& advice) {
-  const Measurement* m = first_of(summary, advice.model);
-  const std::string devices = devices_of(summary, advice.model);
-  if (device_kind(devices) == DeviceKind::kMixed)
-    return fmt::format(
-        "{} are not alike: speedup and efficiency are against the first of them alone.", devices);
-  if (m == nullptr || device_kind(devices) == DeviceKind::kGpu) return "";
-  return fmt::format(
-      "A device here is {} CPU core(s): this tells how this machine's cores scale, not how GPUs "
-      "would.",
-      parameter(*m, "cores_per_device"));
-}
-
 // One line for a job script, only where it follows from what was measured.
 std::string job_line(const Summary& summary, const Advice& advice) {
   const bool gpus = device_kind(devices_of(summary, advice.model)) == DeviceKind::kGpu;
@@ -140,6 +127,19 @@ void add_paragraph(std::string& text, const std::string& paragraph) {
 
 }  // namespace
 
+std::string devices_note(const Summary& summary, const std::string& model) {
+  const Measurement* m = first_of(summary, model);
+  const std::string devices = devices_of(summary, model);
+  if (device_kind(devices) == DeviceKind::kMixed)
+    return fmt::format(
+        "{} are not alike: speedup and efficiency are against the first of them alone.", devices);
+  if (m == nullptr || device_kind(devices) == DeviceKind::kGpu) return "";
+  return fmt::format(
+      "A device here is {} CPU core(s): this tells how this machine's cores scale, not how GPUs "
+      "would.",
+      parameter(*m, "cores_per_device"));
+}
+
 std::string render(const Summary& summary, const std::vector<Advice>& advice,
                    const AdviceOptions& asked, const RenderOptions& options) {
   std::string text;
@@ -154,7 +154,7 @@ std::string render(const Summary& summary, const std::vector<Advice>& advice,
   if (!advice.empty()) {
     text += "\n";
     add_paragraph(text, interval_note(advice[0]));
-    add_paragraph(text, devices_note(summary, advice[0]));
+    add_paragraph(text, devices_note(summary, advice[0].model));
   }
   text += render_step_parts(summary, advice, options.folder);
   if (!options.folder.empty()) text += fmt::format("Files: {}\n", options.folder);

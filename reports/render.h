@@ -14,6 +14,9 @@ struct RenderOptions {
   std::string folder;  // where the files are; empty: not told
 };
 
+// What devices these were, where that limits what the answer is worth; empty for GPUs alike.
+std::string devices_note(const Summary& summary, const std::string& model);
+
 std::string render(const Summary& summary, const std::vector<Advice>& advice,
                    const AdviceOptions& asked, const RenderOptions& options);
 

@@ -2,12 +2,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <set>
 
 #include "reports/command.h"
 #include "reports/device_kind.h"
+#include "reports/list_option.h"
 #include "reports/machine.h"
 #include "reports/suggest.h"
 
@@ -43,23 +43,6 @@ Request defaults(const std::optional<std::string>& preset) {
   if (*preset == "full") return full();
   throw InputError(fmt::format("unknown preset \"{}\"{}; there are quick and full", *preset,
                                did_you_mean(*preset, {"quick", "full"})));
-}
-
-// "cpu:0-3" is cpu:0,cpu:1,cpu:2,cpu:3; what is not understood stays, for the bench to explain.
-std::vector<std::string> expanded(const std::vector<std::string>& devices) {
-  std::vector<std::string> all;
-  for (const std::string& device : devices) {
-    int first = 0, last = -1, end = 0;
-    const size_t colon = device.find(':');
-    const char* range = colon == std::string::npos ? "" : device.c_str() + colon + 1;
-    const bool is_range = std::sscanf(range, "%4d-%4d%n", &first, &last, &end) == 2 &&
-                          range[end] == '\0' && first >= 0 && first <= last;
-    if (!is_range) all.push_back(device);
-    for (int i = first; is_range && i <= last; ++i) {
-      all.push_back(device.substr(0, colon + 1) + std::to_string(i));
-    }
-  }
-  return all;
 }
 
 std::string name_of(const std::string& mode) { return mode.substr(0, mode.find(':')); }
@@ -231,7 +214,7 @@ void apply(const Arguments& a, Request& request) {
   }
   if (!a.modes.empty()) request.modes = joined(a.modes);
   if (!a.backends.empty()) request.backends = a.backends;
-  if (!a.devices.empty()) request.devices = expanded(a.devices);
+  if (!a.devices.empty()) request.devices = expanded_devices(a.devices);
   if (a.cores_per_device) request.cores_per_device = *a.cores_per_device;
   for (const auto& [name, word] : a.passed)
     if (word) request.passed.set(name, *word);

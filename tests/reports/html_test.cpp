@@ -171,11 +171,17 @@ TEST(ThePage, MarksWhatIsNotClean) {
             html.find("<table"));
 }
 
-TEST(ThePage, SaysThatCoresAreNoGpus) {
+TEST(ThePage, SaysWhatDevicesTheseWereAsTheTerminalDoes) {
   Summary summary = example_curve();
-  EXPECT_THAT(to_html(summary), Not(HasSubstr("slices of CPU cores")));
-  for (Measurement& m : summary.measurements) m.parameters["device_list"] = "cpu:0,cpu:1";
-  EXPECT_THAT(to_html(summary), HasSubstr("slices of CPU cores"));
+  EXPECT_THAT(to_html(summary), Not(HasSubstr("A device here is")));
+  for (Measurement& m : summary.measurements) {
+    m.parameters["device_list"] = "cpu:0,cpu:1";
+    m.parameters["cores_per_device"] = "1";
+  }
+  EXPECT_THAT(to_html(summary), HasSubstr("A device here is 1 CPU core(s): this tells how this "
+                                          "machine&#39;s cores scale, not how GPUs would."));
+  for (Measurement& m : summary.measurements) m.parameters["device_list"] = "cpu:0,cuda:0";
+  EXPECT_THAT(to_html(summary), HasSubstr("cpu:0,cuda:0 are not alike"));
 }
 
 TEST(ThePage, HasEveryValueWithItsUnitIntervalAndNumber) {
