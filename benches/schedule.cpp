@@ -72,7 +72,7 @@ std::optional<Deal> Schedule::take(const BackendCase& c) {
   const std::vector<CaseCost> others = later();
   const bool fits = cost.of(1) + sum_below(others, cost.of(1)) <= left + kBeyond * seconds_;
   if (!fits && cost.of(1) >= kAlwaysSeconds) return {};
-  const Fitting rest = fitting(others, left - cost.of(1), calls_);
+  const Fitting rest = fitting(others, left + kBeyond * seconds_ - cost.of(1), calls_);
   const bool usual = cost.of(calls_) <= std::max(left - rest.briefly, kAlwaysSeconds);
   const int calls = usual ? calls_ : 1;
   const double share = weight(c) / weight_from(at);
