@@ -51,9 +51,9 @@ int apart(const Workload& work) {
 // By others, who said how many ranks there are.
 bool was_launched(const Place& place) { return place.world > 1 && place.launcher != "howmany"; }
 
-class Cases {
+class BackendCases {
  public:
-  explicit Cases(const BackendFlags& flags) : flags_(flags) {
+  explicit BackendCases(const BackendFlags& flags) : flags_(flags) {
     for (const std::string& name : flags.dtypes) dtypes_.push_back(dtype_named(name));
   }
 
@@ -162,7 +162,7 @@ int BackendCase::apart() const { return benches::apart(work); }
 bool BackendCase::is_collective() const { return !beside_collectives(op); }
 
 std::vector<BackendCase> backend_cases(const BackendFlags& flags, const Place& place) {
-  return Cases(flags).make(place);
+  return BackendCases(flags).make(place);
 }
 
 // As ddp fills its buckets: in reverse order of the parameters, each at a cache line.

@@ -74,7 +74,7 @@ std::optional<WrongElement> compare(const Tensor& t, int64_t begin, int64_t coun
 
 // body writes all of t, or of what is then copied there.
 template <typename Body>
-void on_host(Tensor& t, const Body& body) {
+void edit_on_host(Tensor& t, const Body& body) {
   if (t.device().type == DeviceType::cpu) return body(t);
   Tensor host = Tensor::empty(t.shape(), t.dtype());
   body(host);
@@ -158,8 +158,8 @@ void Collective::fill(int round) {
   with_type(send_.dtype(), [&](auto zero) {
     using T = decltype(zero);
     if (receive_)
-      on_host(receive_, [](Tensor& t) { std::ranges::fill(t.mutable_values<T>(), T{kFillIn}); });
-    on_host(send_, [&](Tensor& t) {
+      edit_on_host(receive_, [](Tensor& t) { std::ranges::fill(t.mutable_values<T>(), T{kFillIn}); });
+    edit_on_host(send_, [&](Tensor& t) {
       write<T>(
           t, 0, t.numel(), [&](int64_t i) { return sent(comm_.rank(), i, round); }, period_);
     });

@@ -47,7 +47,7 @@ Samples on_threads(int threads, const std::function<Samples(Comm&)>& body) {
   return samples;
 }
 
-Samples checked(Comm& comm, Buffers& buffers, const TimingOptions& options, const char* what) {
+Samples checked_copies(Comm& comm, Buffers& buffers, const TimingOptions& options, const char* what) {
   buffers.copy();
   buffers.check(what);
   std::ranges::fill(buffers.target.mutable_values<uint8_t>(), 255);
@@ -174,7 +174,7 @@ Samples time_copy(int threads, int64_t bytes, const TimingOptions& options) {
   return on_threads(threads, [&](Comm& comm) {
     const int64_t begin = bytes * comm.rank() / threads, end = bytes * (comm.rank() + 1) / threads;
     Buffers buffers(std::max<int64_t>(1, end - begin));
-    return checked(comm, buffers, options, "copy of host memory");
+    return checked_copies(comm, buffers, options, "copy of host memory");
   });
 }
 
@@ -222,7 +222,7 @@ Samples time_numa_copy(int from, int on, int64_t bytes, const TimingOptions& opt
     Buffers buffers(bytes);
     move_to(on);
     buffers.target = Tensor::full({bytes}, 255, Dtype::u8);
-    samples = checked(comm, buffers, options, "copy between NUMA nodes");
+    samples = checked_copies(comm, buffers, options, "copy between NUMA nodes");
   });
   return samples;
 }

@@ -35,7 +35,7 @@ constexpr double kStretch = 0.1;
 constexpr int64_t kPeriods = 2;
 constexpr double kStretchOfQuota = 1, kJustNow = 2e-3;
 constexpr int64_t kFewestSamples = 4;  // of each worker in a stretch
-constexpr double kLook = 1e-3, kMostBegun = 1, kEnding = 10;
+constexpr double kLookSeconds = 1e-3, kMostBegun = 1, kEnding = 10;
 
 // Of a process and its threads; 0 when it is gone.
 double cpu_seconds_of(pid_t pid) {
@@ -71,7 +71,7 @@ class Stretch {
   template <typename Condition>
   static void look_until(const Condition& met) {
     for (const auto start = Clock::now(); !met() && seconds_since(start) < kMostBegun;)
-      sleep_for(kLook);
+      sleep_for(kLookSeconds);
   }
 
   QuotaClock quota_;
@@ -140,7 +140,7 @@ class Loading {
     shared_->enough = true;
     signal(SIGCONT);
     const auto start = Clock::now();
-    while (running() && seconds_since(start) < kEnding) sleep_for(kLook);
+    while (running() && seconds_since(start) < kEnding) sleep_for(kLookSeconds);
     if (running()) kill();
   }
   Loading(const Loading&) = delete;
@@ -148,7 +148,7 @@ class Loading {
 
   // Until it has measured itself; then it stands still.
   void begin() {
-    while (!shared_->measured && running()) sleep_for(kLook);
+    while (!shared_->measured && running()) sleep_for(kLookSeconds);
     signal(SIGSTOP);
     processes_ = with_children(pid_);
     if (run_.as != WorkersAs::threads && std::ssize(processes_) <= run_.workers * run_.ranks)

@@ -76,12 +76,12 @@ class KeptJson : public BenchmarkReporter {
  private:
   void write() const {
     std::ostringstream text;
-    benchmark::JSONReporter json;
-    json.SetOutputStream(&text);
-    json.SetErrorStream(&text);
-    json.ReportContext(*context_);
-    for (const std::vector<Run>& group : groups_) json.ReportRuns(group);
-    json.Finalize();
+    benchmark::JSONReporter reporter;
+    reporter.SetOutputStream(&text);
+    reporter.SetErrorStream(&text);
+    reporter.ReportContext(*context_);
+    for (const std::vector<Run>& group : groups_) reporter.ReportRuns(group);
+    reporter.Finalize();
     const std::string temporary = path_ + ".tmp";
     std::ofstream file(temporary);
     file << text.str() << std::flush;

@@ -17,9 +17,9 @@ namespace {
 
 constexpr int64_t kSmallBytes = 4 << 20;  // of many small copies in all
 
-class Cases {
+class TransferCases {
  public:
-  explicit Cases(const TransferFlags& flags) : flags_(flags) {}
+  explicit TransferCases(const TransferFlags& flags) : flags_(flags) {}
 
   std::vector<TransferCase> make() {
     const int all = cpu_device_count();
@@ -296,6 +296,6 @@ std::string why_left_out(double step_seconds, size_t steps) {
                      step_seconds, std::ceil(budget));
 }
 
-std::vector<TransferCase> transfer_cases(const TransferFlags& flags) { return Cases(flags).make(); }
+std::vector<TransferCase> transfer_cases(const TransferFlags& flags) { return TransferCases(flags).make(); }
 
 }  // namespace howmany::benches

@@ -18,27 +18,79 @@ if(HM_SANITIZE MATCHES undefined)
   hm_options_of(HM_FEWER_CHECKS -fno-sanitize=null,alignment,vptr)
 endif()
 
-# Where every build is a whole one, as in CI, much of the compiling is the same headers again and again. What files
-# include themselves is checked where they are not precompiled: in the other presets and by checks.headers.
-option(HM_PRECOMPILE "Parse the standard library's, fmt's and the tests' headers once" OFF)
+# HM_FAST_BUILD: less compiling, for builds of everything. Off in the dev preset, where one changed file is one compile
+# and each file must include what it uses.
+#   * hm_precompiled(name [LIBS lib...] HEADERS header...): headers that hm_reuse(name target...) parses once.
+#   * hm_unity(target [size]): sources of one folder are compiled together, `size` at a time.
+option(HM_FAST_BUILD "Precompile headers and compile sources in batches" ON)
+
 function(hm_precompiled name)
-  cmake_parse_arguments(P "" "" "LIBS;HEADERS" ${ARGN})
+  if(NOT HM_FAST_BUILD)
+    return()
+  endif()
+  cmake_parse_arguments(P "FRONT" "" "LIBS;HEADERS" ${ARGN})
   file(WRITE ${CMAKE_BINARY_DIR}/generated/${name}.cpp "")
   add_library(${name} OBJECT ${CMAKE_BINARY_DIR}/generated/${name}.cpp)
   target_link_libraries(${name} PRIVATE hm_flags ${P_LIBS})
   target_precompile_headers(${name} PRIVATE ${P_HEADERS})
+  if(P_FRONT)
+    hm_front(${name})
+  endif()
 endfunction()
-if(HM_PRECOMPILE)
-  # core has OpenMP, and GCC takes these headers only where it was the same.
+
+function(hm_reuse headers)
+  if(HM_FAST_BUILD)
+    foreach(target IN LISTS ARGN)
+      target_precompile_headers(${target} REUSE_FROM ${headers})
+    endforeach()
+  endif()
+endfunction()
+
+# A batch is a folder's next sources in order of their names. Files that include CLI11 are a batch of their own.
+function(hm_unity target)
+  if(NOT HM_FAST_BUILD)
+    return()
+  endif()
+  set(size 12)
+  if(ARGC GREATER 1)
+    set(size ${ARGV1})
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "[.]cpp$")
+  list(SORT sources)
+  set(folder "")
+  set(count 0)
+  set(batch 0)
+  foreach(source IN LISTS sources)
+    file(STRINGS ${source} cli REGEX "include <CLI/CLI.hpp>" LIMIT_COUNT 1)
+    if(cli)
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP cli)
+      continue()
+    endif()
+    cmake_path(GET source PARENT_PATH here)
+    if(NOT here STREQUAL folder OR count EQUAL size)
+      math(EXPR batch "${batch} + 1")
+      set(folder "${here}")
+      set(count 0)
+    endif()
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${batch})
+    math(EXPR count "${count} + 1")
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+if(HM_FAST_BUILD)
+  # Types of anonymous namespaces are members of others in one file, which GCC takes for a header's.
+  target_compile_options(hm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>")
+  # core has OpenMP, and GCC takes precompiled headers only where it was the same.
   target_compile_options(hm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${OpenMP_CXX_FLAGS}>")
   set(hm_common <algorithm> <array> <atomic> <chrono> <cmath> <condition_variable> <filesystem> <fstream> <functional>
     <iostream> <map> <memory> <mutex> <numeric> <optional> <random> <set> <span> <sstream> <string> <thread> <tuple>
     <unordered_map> <variant> <vector> <fmt/format.h> <fmt/ranges.h>)
-  hm_precompiled(hm_common_headers LIBS fmt::fmt HEADERS ${hm_common})
-  hm_precompiled(hm_test_headers LIBS fmt::fmt GTest::gmock HEADERS ${hm_common} <gmock/gmock.h> <gtest/gtest.h>)
+  hm_precompiled(hm_core_headers LIBS fmt::fmt HEADERS ${hm_common})
+  hm_precompiled(hm_bench_headers LIBS fmt::fmt benchmark::benchmark nlohmann_json::nlohmann_json
+    HEADERS ${hm_common} <benchmark/benchmark.h> <nlohmann/json.hpp>)
+  hm_precompiled(hm_report_headers FRONT LIBS fmt::fmt nlohmann_json::nlohmann_json HEADERS ${hm_common}
+    <nlohmann/json.hpp>)
+  hm_precompiled(hm_test_headers FRONT LIBS fmt::fmt GTest::gmock nlohmann_json::nlohmann_json
+    HEADERS ${hm_common} <nlohmann/json.hpp> <gmock/gmock.h> <gtest/gtest.h>)
 endif()
-function(hm_reuse headers target)
-  if(HM_PRECOMPILE)
-    target_precompile_headers(${target} REUSE_FROM ${headers})
-  endif()
-endfunction()

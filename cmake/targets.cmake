@@ -35,7 +35,6 @@ function(hm_library name)
   add_library(howmany::${name} ALIAS howmany_${name})
   target_include_directories(howmany_${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(howmany_${name} PRIVATE hm_flags)
-  hm_reuse(hm_common_headers howmany_${name})
 endfunction()
 
 # hm_program(name LIBS lib... SOURCES source...) -> bin/name

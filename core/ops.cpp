@@ -1,23 +1,11 @@
 #include "core/ops.h"
 
 #include "core/check.h"
+#include "core/ops_helpers.h"
 #include "core/precision.h"
-#include "core/profile/range.h"
 
 namespace howmany::ops {
 namespace {
-
-Tensor like(const Tensor& x, const Shape& shape) {
-  return Tensor::empty(shape, x.dtype(), x.device());
-}
-Tensor like(const Tensor& x) { return like(x, x.shape()); }
-Tensor like_beside(const Tensor& x, const Shape& shape) {
-  return Tensor::empty(shape, beside(x.dtype()), x.device());
-}
-
-Range compute(const char* name, double flop) {
-  return {Category::compute, name, static_cast<uint64_t>(flop)};
-}
 
 double product(std::initializer_list<int64_t> extents) {
   double p = 1;

@@ -1,6 +1,6 @@
 #include "core/check.h"
 #include "core/ops.h"
-#include "core/profile/range.h"
+#include "core/ops_helpers.h"
 
 namespace howmany::ops {
 namespace {
@@ -15,10 +15,6 @@ Shape check_qkv(const char* op, const Tensor& qkv, Heads heads) {
       "[{}] qkv {} is not [N,T,3 D] with D a multiple of {} heads", op, qkv.shape().str(),
       heads.count);
   return {qkv.shape()[0], qkv.shape()[1], width};
-}
-
-Range compute(const char* name, double flop) {
-  return {Category::compute, name, static_cast<uint64_t>(flop)};
 }
 
 Shape lse_shape(const Shape& y, Heads heads) { return {y[0], heads.count, y[1]}; }

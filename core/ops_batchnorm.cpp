@@ -1,22 +1,10 @@
 #include "core/check.h"
 #include "core/gpu.h"
 #include "core/ops.h"
-#include "core/profile/range.h"
+#include "core/ops_helpers.h"
 
 namespace howmany::ops {
 namespace {
-
-Tensor like(const Tensor& x, const Shape& shape) {
-  return Tensor::empty(shape, x.dtype(), x.device());
-}
-
-Tensor like_beside(const Tensor& x, const Shape& shape) {
-  return Tensor::empty(shape, beside(x.dtype()), x.device());
-}
-
-Range compute(const char* name, double flop) {
-  return {Category::compute, name, static_cast<uint64_t>(flop)};
-}
 
 Shape check_batchnorm(const char* op, const Tensor& x, const Tensor& scale, const Tensor& shift,
                       Activation act) {

@@ -1,17 +1,9 @@
 #include "core/check.h"
 #include "core/ops.h"
-#include "core/profile/range.h"
+#include "core/ops_helpers.h"
 
 namespace howmany::ops {
 namespace {
-
-Tensor like(const Tensor& x, const Shape& shape) {
-  return Tensor::empty(shape, x.dtype(), x.device());
-}
-
-Range compute(const char* name, double flop) {
-  return {Category::compute, name, static_cast<uint64_t>(flop)};
-}
 
 // Positions of a window along one axis.
 int64_t positions(const char* op, const Shape& x, int axis, Window window) {

@@ -175,7 +175,7 @@ class Bucketed : public GradSync {
   size_t next_ = 0;  // bucket to launch
 };
 
-void check(std::span<Param* const> params, const GradSyncOptions& options) {
+void check_sync_options(std::span<Param* const> params, const GradSyncOptions& options) {
   HM_REQUIRE(options.bucket_bytes > 0 && options.first_bucket_bytes > 0,
              "[grad_sync] buckets of {} and {} bytes", options.first_bucket_bytes,
              options.bucket_bytes);
@@ -193,7 +193,7 @@ void check(std::span<Param* const> params, const GradSyncOptions& options) {
 
 std::unique_ptr<GradSync> make_grad_sync(Comm& comm, std::span<Param* const> params,
                                          const GradSyncOptions& options) {
-  check(params, options);
+  check_sync_options(params, options);
   if (comm.size() == 1) return std::make_unique<Alone>(params);
   if (options.bucketed) return std::make_unique<Bucketed>(comm, params, options);
   return std::make_unique<Inline>(comm, params);

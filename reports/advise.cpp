@@ -43,7 +43,7 @@ int integer_parameter(const Measurement& m, const char* key) {
   return value;
 }
 
-std::string parameter(const Measurement& m, const char* key) {
+std::string needed_parameter(const Measurement& m, const char* key) {
   const auto it = m.parameters.find(key);
   if (it == m.parameters.end()) {
     throw InputError(fmt::format("[{}] parameter \"{}\" is missing", m.name, key));
@@ -51,37 +51,32 @@ std::string parameter(const Measurement& m, const char* key) {
   return it->second;
 }
 
-Metric metric(const Measurement& m, const char* key) {
+Metric metric_or_nan(const Measurement& m, const char* key) {
   const auto it = m.metrics.find(key);
   return it == m.metrics.end() ? Metric{std::nan(""), "", {}, {}, 0, ""} : it->second;
-}
-
-bool has_flag(const Point& point, std::string_view start) {
-  return std::any_of(point.flags.begin(), point.flags.end(),
-                     [&](const std::string& flag) { return flag.starts_with(start); });
 }
 
 Point point_of(const Measurement& m, double threshold) {
   Point point;
   point.devices = integer_parameter(m, "devices");
-  point.mode = parameter(m, "mode");
-  point.backend = parameter(m, "backend");
-  point.step_seconds = metric(m, "median_s").value;
-  point.samples_per_s = metric(m, "samples_per_s").value;
-  point.data_wait_fraction = metric(m, "data_wait_fraction").value;
-  point.bubble = metric(m, "bubble_fraction").value;
-  point.theoretical_bubble = metric(m, "theoretical_bubble_fraction").value;
-  point.exposed_seconds = metric(m, "exposed_communication_s").value;
-  point.ranks = metric(m, "ranks").value;
-  point.straggler = metric(m, "straggler_rank").value;
-  point.straggler_extra_seconds = metric(m, "straggler_extra_s").value;
-  point.peak_bytes = metric(m, "peak_bytes_per_device").value;
-  point.busy_elsewhere = metric(m, "busy_elsewhere_fraction").value;
-  point.speedup = metric(m, "speedup");
-  point.efficiency = metric(m, "efficiency");
+  point.mode = needed_parameter(m, "mode");
+  point.backend = needed_parameter(m, "backend");
+  point.step_seconds = metric_or_nan(m, "median_s").value;
+  point.samples_per_s = metric_or_nan(m, "samples_per_s").value;
+  point.data_wait_fraction = metric_or_nan(m, "data_wait_fraction").value;
+  point.bubble = metric_or_nan(m, "bubble_fraction").value;
+  point.theoretical_bubble = metric_or_nan(m, "theoretical_bubble_fraction").value;
+  point.exposed_seconds = metric_or_nan(m, "exposed_communication_s").value;
+  point.ranks = metric_or_nan(m, "ranks").value;
+  point.straggler = metric_or_nan(m, "straggler_rank").value;
+  point.straggler_extra_seconds = metric_or_nan(m, "straggler_extra_s").value;
+  point.peak_bytes = metric_or_nan(m, "peak_bytes_per_device").value;
+  point.busy_elsewhere = metric_or_nan(m, "busy_elsewhere_fraction").value;
+  point.speedup = metric_or_nan(m, "speedup");
+  point.efficiency = metric_or_nan(m, "efficiency");
   point.flags = m.flags;
   point.valid = std::isfinite(point.efficiency.value) && std::isfinite(point.speedup.value) &&
-                !has_flag(point, "failed") && !has_flag(point, "oversubscribed");
+                !point.has_flag("failed") && !point.has_flag("oversubscribed");
   const Metric& e = point.efficiency;
   if (e.low && e.high) {
     point.rounds_to_decide = rounds_to_decide({e.value, Interval{*e.low, *e.high}, e.n, e.basis},
@@ -333,20 +328,25 @@ nlohmann::ordered_json case_json(const Advice& advice, const AdviceOptions& opti
 
 }  // namespace
 
+bool Point::has_flag(std::string_view start) const {
+  return std::any_of(flags.begin(), flags.end(),
+                     [&](const std::string& flag) { return flag.starts_with(start); });
+}
+
 std::vector<Advice> advise(const std::vector<Measurement>& measurements,
                            const AdviceOptions& options) {
   std::vector<Advice> all;
   std::map<std::string, std::string> devices;  // all of a model's lists
   for (const Measurement& m : measurements) {
     if (m.suite != "speedup") continue;
-    const std::string model = parameter(m, "model");
+    const std::string model = needed_parameter(m, "model");
     auto it = std::find_if(all.begin(), all.end(),
                            [&](const Advice& advice) { return advice.model == model; });
     if (it == all.end()) {
       it = all.emplace(all.end());
       it->model = model;
     }
-    devices[model] += parameter(m, "device_list") + ",";
+    devices[model] += needed_parameter(m, "device_list") + ",";
     it->points.push_back(point_of(m, options.min_efficiency));
   }
   for (Advice& advice : all) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reports/record.h"
@@ -35,6 +36,7 @@ struct Point {
   bool valid = false;                   // measured, not failed, not oversubscribed
   bool best = false;                    // of its number of devices
   std::vector<std::string> flags;
+  bool has_flag(std::string_view start) const;  // a flag that starts so
 };
 
 struct Advice {

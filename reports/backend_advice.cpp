@@ -12,6 +12,7 @@
 #include "reports/backend_format.h"
 #include "reports/backend_reference.h"
 #include "reports/format.h"
+#include "reports/statistics.h"
 
 namespace howmany {
 namespace {
@@ -21,7 +22,6 @@ constexpr double kAllHidden = 1.1;  // of the shorter: more cannot be but by noi
 constexpr int kLeastFitted = 3;     // points: a line goes through any two
 constexpr double kNoFit = 1;        // of a time: who is off by more at other sizes tells nothing
 constexpr double kOutOfCaches = 16 << 20, kStream = 1 << 20;  // bytes; as the ceilings are
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 bool is_of(const Contest& c, const Measurement& m) {
   return c.op == op_of(m) && c.dtype == parameter_of(m, "dtype") &&
@@ -233,9 +233,9 @@ std::vector<Measurement> of_most_ranks(std::vector<Measurement> all) {
   return all;
 }
 
-class Writer {
+class BackendWriter {
  public:
-  explicit Writer(BackendAdvice& advice) : advice_(advice) {}
+  explicit BackendWriter(BackendAdvice& advice) : advice_(advice) {}
 
   void write(const std::vector<Measurement>& measurements, const std::vector<Measurement>& main) {
     for (const RoadVerdict& v : advice_.verdicts)
@@ -346,7 +346,7 @@ BackendAdvice advise_backend(const std::vector<Measurement>& measurements, const
   advice.verdicts = verdicts_of(main, advice.ceilings);
   advice.references = references_of(main, gpu);
   choose_backend(advice);
-  Writer(advice).write(measurements, main);
+  BackendWriter(advice).write(measurements, main);
   return advice;
 }
 

@@ -20,7 +20,6 @@
 namespace howmany {
 namespace {
 
-constexpr size_t kWidth = 100;
 // Of fewer calls a quantile is little but the longest of them.
 constexpr double kCallsForP95 = 20, kCallsForP99 = 100;
 
@@ -168,8 +167,8 @@ std::string skipped_text(const std::vector<Measurement>& measurements) {
 
 std::string render_backend(const BackendAdvice& advice,
                            const std::vector<Measurement>& measurements, bool color) {
-  std::string text = styled(wrapped(advice.because, kWidth, 2), Table::Style::kBold, color) + "\n";
-  for (const std::string& note : advice.notes) text += wrapped(note, kWidth, 2) + "\n";
+  std::string text = styled(wrapped(advice.because, kTextWidth, 2), Table::Style::kBold, color) + "\n";
+  for (const std::string& note : advice.notes) text += wrapped(note, kTextWidth, 2) + "\n";
   for (const Contest& contest : advice.contests) {
     text += "\n" + printable(fmt::format("{}, {}, {} rank{}", contest.op, contest.dtype,
                                          contest.devices, contest.devices == 1 ? "" : "s"));
@@ -181,7 +180,7 @@ std::string render_backend(const BackendAdvice& advice,
               "Times: median of the slowest rank, a barrier before each call; \"in a row\": calls "
               "back to back. busbw: as nccl-tests counts it. Sizes: the bytes of the whole "
               "operation.",
-              kWidth, 2) +
+              kTextWidth, 2) +
           "\n";
   return text;
 }

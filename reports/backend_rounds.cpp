@@ -15,9 +15,9 @@ namespace {
 
 constexpr double kBesideSeconds = 1.4;  // to start a bench and its ranks, and to end
 constexpr double kRoundSeconds = 4;     // below, too little is measured in one
-constexpr double kLeastSeconds = 1;     // for one backend
+constexpr double kMinBackendSeconds = 1;     // for one backend
 constexpr double kMostToOwed = 0.75;    // of what is left, where the others need it too
-constexpr int kFewest = 3, kMost = 5;
+constexpr int kMinRounds = 3, kMaxRounds = 5;
 
 using Cell = std::vector<const Measurement*>;
 
@@ -99,7 +99,7 @@ std::vector<Measurement> over_rounds(const std::vector<std::vector<Measurement>>
 
 int plan_rounds(double budget, int backends, std::optional<int> asked) {
   const int room = static_cast<int>(budget / backends / (kBesideSeconds + kRoundSeconds));
-  return asked.value_or(room < kFewest ? 1 : std::min(room, kMost));
+  return asked.value_or(room < kMinRounds ? 1 : std::min(room, kMaxRounds));
 }
 
 double RoundTime::left(double now, std::span<const std::string> runs) const {
@@ -114,7 +114,7 @@ double RoundTime::left(double now, std::span<const std::string> runs) const {
 
 double RoundTime::seconds_next(double now, std::span<const std::string> runs) const {
   const double left = this->left(now, runs);
-  if (left <= kLeastSeconds) return kLeastSeconds;
+  if (left <= kMinBackendSeconds) return kMinBackendSeconds;
   std::vector<double> needs;
   for (const std::string& backend : runs) {
     const auto last = last_.find(backend);
@@ -124,7 +124,7 @@ double RoundTime::seconds_next(double now, std::span<const std::string> runs) co
   const bool enough = sum(needs) <= left;
   const double dealt =
       enough ? std::max(needs.front(), lowest(needs, left)) : scarce(runs, needs, left);
-  return std::max(kLeastSeconds, dealt);
+  return std::max(kMinBackendSeconds, dealt);
 }
 
 double RoundTime::scarce(std::span<const std::string> runs, const std::vector<double>& needs,

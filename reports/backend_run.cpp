@@ -34,7 +34,7 @@ void read_files(const BenchScratch& scratch, SuiteRun& run) {
   }
 }
 
-std::string unit_of(const std::string& name) {
+std::string backend_unit(const std::string& name) {
   if (name.ends_with("bytes_per_s")) return "bytes/s";
   if (name.ends_with("_per_s")) return "1/s";
   if (name.ends_with("_s")) return "s";
@@ -112,7 +112,7 @@ Measurement measurement_of(const SuiteRun& run, const BenchRow& row) {
   if (!row.error.empty() || row.counters.contains("skipped")) return m;
   for (const auto& [name, value] : row.counters)
     if (name != "samples" && name != kNeeds)
-      m.metrics[name] = {value, unit_of(name), {}, {}, 0, ""};
+      m.metrics[name] = {value, backend_unit(name), {}, {}, 0, ""};
   if (const auto calls = row.counters.find("samples"); calls != row.counters.end())
     m.metrics["calls"] = {calls->second, "", {}, {}, 0, ""};
   add_interval(m, samples_of(run, row.name, "isolated"), "median_s", "");

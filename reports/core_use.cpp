@@ -14,7 +14,7 @@
 namespace howmany {
 namespace {
 
-constexpr double kNoticeable = 0.1;  // of the cores
+constexpr double kNoticeableUse = 0.1;  // of the cores
 
 double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
@@ -61,7 +61,7 @@ double busy_elsewhere(const CoreUse& before, const CoreUse& after) {
 }
 
 std::string busy_note(double most) {
-  if (!(most > kNoticeable)) return "";
+  if (!(most > kNoticeableUse)) return "";
   return fmt::format(
       "The machine was not idle: other programs used up to {:.0f} % of its cores meanwhile; "
       "measure again when it is.",

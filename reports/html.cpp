@@ -14,7 +14,7 @@
 namespace howmany {
 namespace {
 
-using Json = nlohmann::json;
+using PlainJson = nlohmann::json;
 
 constexpr size_t kMostNotes = 100, kMostContext = 120, kMostMarks = 40, kMostCell = 120;
 
@@ -63,17 +63,17 @@ svg { width: 100%; height: auto; font: 12px system-ui, sans-serif; fill: var(--t
 <body>
 )";
 
-std::string dumped(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string dumped(const PlainJson& json) {
+  return json.dump(-1, ' ', false, PlainJson::error_handler_t::replace);
 }
 
-std::string text_of(const Json& json) {
+std::string text_of(const PlainJson& json) {
   return json.is_string() ? json.get<std::string>() : dumped(json);
 }
 
 // A member that is there and not null, else null.
-const Json& member(const Json& json, const char* key) {
-  static const Json kNull;
+const PlainJson& member(const PlainJson& json, const char* key) {
+  static const PlainJson kNull;
   const auto found = json.is_object() ? json.find(key) : json.end();
   return json.is_object() && found != json.end() ? *found : kNull;
 }
@@ -83,8 +83,8 @@ std::string tagged(const char* tag, const char* kind, const std::string& text) {
   return fmt::format("<{}>{}</{}>\n", start, text, tag);
 }
 
-std::string notes_of(const Json& answer) {
-  const Json& notes = member(answer, "notes");
+std::string notes_of(const PlainJson& answer) {
+  const PlainJson& notes = member(answer, "notes");
   if (!notes.is_array() || notes.empty()) return "";
   std::string html = "<ul>\n";
   for (size_t i = 0; i < std::min(notes.size(), kMostNotes); ++i)
@@ -94,18 +94,18 @@ std::string notes_of(const Json& answer) {
   return html + "</ul>\n";
 }
 
-std::string one_answer(const Json& answer) {
+std::string one_answer(const PlainJson& answer) {
   std::string html = tagged("p", "because", escaped(text_of(member(answer, "because"))));
-  const Json& recommended = member(answer, "recommended");
+  const PlainJson& recommended = member(answer, "recommended");
   const std::string what =
       recommended.is_null() ? "no single answer" : "<b>" + escaped(text_of(recommended)) + "</b>";
-  const Json& certain = member(answer, "certain");
+  const PlainJson& certain = member(answer, "certain");
   const bool uncertain = certain.is_boolean() && !certain.get<bool>();
   html += tagged(
       "p", "",
       "Recommended: " + what + (uncertain ? " <span class=\"mark\">(uncertain)</span>" : ""));
   for (const char* line : {"pytorch", "slurm"})
-    if (const Json& text = member(answer, line); text.is_string() && text != "")
+    if (const PlainJson& text = member(answer, line); text.is_string() && text != "")
       html += "<p><code>" + escaped(text.get<std::string>()) + "</code></p>\n";
   return html + notes_of(answer);
 }
@@ -119,9 +119,9 @@ std::string question(const std::string& name) {
 }
 
 // One for each model where there are several.
-std::string answers_of(const std::string& name, const Json& answer) {
+std::string answers_of(const std::string& name, const PlainJson& answer) {
   std::string html = tagged("h2", "", escaped(question(name)));
-  const Json& cases = member(answer, "cases");
+  const PlainJson& cases = member(answer, "cases");
   if (!cases.is_array() || cases.empty()) return html + one_answer(answer);
   for (size_t i = 0; i < std::min(cases.size(), kMostHtmlTables); ++i)
     html += tagged("h3", "", escaped(text_of(member(cases[i], "model")))) + one_answer(cases[i]);
@@ -247,31 +247,31 @@ std::string tables_section(const std::vector<HtmlGroup>& groups, size_t left_out
          "with all digits: summary.csv and summary.json.</p>\n";
 }
 
-std::string context_row(const std::string& key, const Json& value) {
+std::string context_row(const std::string& key, const PlainJson& value) {
   return fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", escaped(key, kMostCell),
                      escaped(text_of(value), 300));
 }
 
 // What tells most, before the rest.
-constexpr std::array<const char*, 16> kFirst = {
+constexpr std::array<const char*, 16> kFirstKeys = {
     "howmany_date", "host_name", "cpu",      "cores_allowed", "memory_bytes", "gpu",
     "driver",       "cuda",      "nccl",     "launcher",      "world",        "commit",
     "build_type",   "compiler",  "governor", "compiler_flags"};
 
-std::string context_rows(const Json& context) {
+std::string context_rows(const PlainJson& context) {
   std::string html;
   size_t left = kMostContext;
-  for (const char* key : kFirst)
-    if (const Json& value = member(context, key); !value.is_null()) html += context_row(key, value);
+  for (const char* key : kFirstKeys)
+    if (const PlainJson& value = member(context, key); !value.is_null()) html += context_row(key, value);
   for (const auto& [key, value] : context.items()) {
-    if (std::ranges::find(kFirst, key) != kFirst.end() || key == "howmany_request") continue;
+    if (std::ranges::find(kFirstKeys, key) != kFirstKeys.end() || key == "howmany_request") continue;
     if (left-- == 0) return html + "<tr><th>...</th><td>more is left out</td></tr>\n";
     html += context_row(key, value);
   }
   return html;
 }
 
-std::string asked_rows(const Json& request) {
+std::string asked_rows(const PlainJson& request) {
   std::string html;
   size_t left = kMostContext;
   if (!request.is_object()) return html;
@@ -322,7 +322,7 @@ std::string to_html(const Summary& summary) {
   const std::vector<Measurement> workers = workers_rows(summary.answer);
   size_t left_out = 0;
   const std::vector<HtmlGroup> groups = groups_of(summary, workers, kMostHtmlTables, left_out);
-  const Json& date = member(summary.context, "howmany_date");
+  const PlainJson& date = member(summary.context, "howmany_date");
   std::string html = kHead;
   html += "<h1>howmany" + (date.is_string() ? ", " + escaped(text_of(date), 40) : "") + "</h1>\n";
   html += answer_section(summary, marks) + charts_section(groups);

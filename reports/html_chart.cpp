@@ -15,14 +15,14 @@ namespace {
 using Scale = ChartAxis::Scale;
 
 // The plot's corners, in the units of the picture, which is scaled to the page.
-constexpr double kWidth = 480, kLeft = 70, kRight = 466, kTop = 12, kBottom = 232;
+constexpr double kChartWidth = 480, kPlotLeft = 70, kPlotRight = 466, kPlotTop = 12, kPlotBottom = 232;
 constexpr double kLegend = 284, kLine = 17;
-constexpr double kMost = 1e18, kLeast = 1e-18;  // nobody's measurement is beyond
+constexpr double kMaxMagnitude = 1e18, kMinMagnitude = 1e-18;  // nobody's measurement is beyond
 constexpr size_t kMostName = 60;
 
 bool drawable(double value, Scale scale) {
-  if (!std::isfinite(value) || std::abs(value) > kMost) return false;
-  return scale == Scale::kLinear ? value >= 0 : value >= kLeast;
+  if (!std::isfinite(value) || std::abs(value) > kMaxMagnitude) return false;
+  return scale == Scale::kLinear ? value >= 0 : value >= kMinMagnitude;
 }
 
 double log_of(double value, Scale scale) {
@@ -100,8 +100,8 @@ std::optional<Picture> picture_of(const Chart& chart) {
         if (drawable(y, chart.y.scale)) y0 = std::min(y0, y), y1 = std::max(y1, y);
     }
   if (!measured) return std::nullopt;
-  return Picture{ruler_of(x0, x1, chart.x, kLeft, kRight),
-                 ruler_of(y0, y1, chart.y, kBottom, kTop)};
+  return Picture{ruler_of(x0, x1, chart.x, kPlotLeft, kPlotRight),
+                 ruler_of(y0, y1, chart.y, kPlotBottom, kPlotTop)};
 }
 
 std::string ticks(const Ruler& ruler, const ChartAxis& axis, bool across) {
@@ -112,11 +112,11 @@ std::string ticks(const Ruler& ruler, const ChartAxis& axis, bool across) {
     svg += across ? fmt::format(
                         "<path class=\"grid\" d=\"M{0:.1f} {1}V{2}\"/><text x=\"{0:.1f}\" "
                         "y=\"{3}\" text-anchor=\"middle\">{4}</text>",
-                        at, kTop, kBottom, kBottom + 16, text)
+                        at, kPlotTop, kPlotBottom, kPlotBottom + 16, text)
                   : fmt::format(
                         "<path class=\"grid\" d=\"M{1} {0:.1f}H{2}\"/><text x=\"{3}\" "
                         "y=\"{4:.1f}\" text-anchor=\"end\">{5}</text>",
-                        at, kLeft, kRight, kLeft - 6, at + 4, text);
+                        at, kPlotLeft, kPlotRight, kPlotLeft - 6, at + 4, text);
   }
   return svg;
 }
@@ -125,7 +125,7 @@ std::string titles(const Chart& chart) {
   return fmt::format(
       "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>"
       "<text transform=\"translate(13 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
-      (kLeft + kRight) / 2, kBottom + 34, escaped(chart.x.title, kMostName), (kTop + kBottom) / 2,
+      (kPlotLeft + kPlotRight) / 2, kPlotBottom + 34, escaped(chart.x.title, kMostName), (kPlotTop + kPlotBottom) / 2,
       escaped(chart.y.title, kMostName));
 }
 
@@ -147,7 +147,7 @@ std::string marker(size_t series, double x, double y, bool marked, const std::st
 
 std::string bar(const Chart& chart, const Picture& to, const ChartPoint& p) {
   if (!p.low || !p.high || !drawable(*p.high, chart.y.scale) || !std::isfinite(*p.low)) return "";
-  const double low = drawable(*p.low, chart.y.scale) ? to.y.at(*p.low) : kBottom;
+  const double low = drawable(*p.low, chart.y.scale) ? to.y.at(*p.low) : kPlotBottom;
   const double x = to.x.at(p.x), high = to.y.at(*p.high);
   return fmt::format("<path class=\"bar\" d=\"M{0:.1f} {1:.1f}h6m-3 0V{2:.1f}m-3 0h6\"/>", x - 3,
                      low, high);
@@ -181,12 +181,12 @@ std::string legend(const Chart& chart) {
   for (size_t i = 0; i < chart.series.size(); ++i) {
     const double y = kLegend + kLine * static_cast<double>(i);
     const bool guide = chart.series[i].guide;
-    svg += guide ? fmt::format("<path class=\"guide\" d=\"M{} {}h30\"/>", kLeft, y)
+    svg += guide ? fmt::format("<path class=\"guide\" d=\"M{} {}h30\"/>", kPlotLeft, y)
                  : fmt::format(
                        "<g class=\"s{}\"><path class=\"line\" stroke-dasharray=\"{}\" "
                        "d=\"M{} {}h30\"/>{}</g>",
-                       i % kChartColors, dash(i), kLeft, y, marker(i, kLeft + 15, y, false, ""));
-    svg += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", kLeft + 38, y + 4,
+                       i % kChartColors, dash(i), kPlotLeft, y, marker(i, kPlotLeft + 15, y, false, ""));
+    svg += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", kPlotLeft + 38, y + 4,
                        escaped(chart.series[i].name, kMostName));
   }
   return svg;
@@ -266,13 +266,13 @@ std::string to_svg(const Chart& asked) {
   const double below = kLegend + kLine * static_cast<double>(chart.series.size());
   const double height = below + kLine * static_cast<double>(lines.size());
   std::string svg = fmt::format(
-      "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n", kWidth, height,
+      "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n", kChartWidth, height,
       escaped(fmt::format("{}: {} over {}", chart.title, chart.y.title, chart.x.title)));
   svg += ticks(to->x, chart.x, true) + "\n" + ticks(to->y, chart.y, false) + "\n" + titles(chart);
   for (size_t i = 0; i < chart.series.size(); ++i) svg += line_of(chart, *to, i);
   svg += legend(chart);
   for (size_t i = 0; i < lines.size(); ++i)
-    svg += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", kLeft,
+    svg += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", kPlotLeft,
                        below + kLine * static_cast<double>(i) + 4, escaped(lines[i]));
   return svg + "</svg>\n";
 }

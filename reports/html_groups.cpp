@@ -15,8 +15,8 @@
 namespace howmany {
 namespace {
 
-using Json = nlohmann::json;
-constexpr size_t kMostVarying = 8, kMostMetrics = 6, kMostRows = 4096;
+using PlainJson = nlohmann::json;
+constexpr size_t kMostVarying = 8, kMostMetrics = 6, kMaxGroupRows = 4096;
 
 // What a table shows of a suite; of a case that has none of these, what it has.
 std::vector<std::string> preferred(const std::string& suite) {
@@ -132,12 +132,12 @@ void add_guide(Chart& chart, const std::string& name, double (*height)(double, d
                                              true});
 }
 
-std::string whole(double value) { return format_count(value); }
+std::string count_text(double value) { return format_count(value); }
 std::string ratio(double value) { return format_ratio(value, value == std::floor(value) ? 0 : 2); }
 
 std::vector<Chart> speedup_chart(const HtmlGroup& group) {
   Chart chart{group.title + ": speedup",
-              {"devices", ChartAxis::Scale::kLinear, whole, true},
+              {"devices", ChartAxis::Scale::kLinear, count_text, true},
               {"speedup (ratio)", ChartAxis::Scale::kLinear, ratio, false},
               lines_of(group, "devices", "speedup")};
   if (!is_curve(chart.series)) return {};
@@ -159,8 +159,8 @@ std::vector<Chart> bytes_chart(const HtmlGroup& group, const std::string& metric
 
 std::vector<Chart> workers_chart(const HtmlGroup& group) {
   Chart chart{"loader workers",
-              {"workers", ChartAxis::Scale::kLinear, whole, true},
-              {"samples/s", ChartAxis::Scale::kLinear, whole, false},
+              {"workers", ChartAxis::Scale::kLinear, count_text, true},
+              {"samples/s", ChartAxis::Scale::kLinear, count_text, false},
               lines_of(group, "workers", "samples_per_s")};
   if (!is_curve(chart.series)) return {};
   for (ChartSeries& line : chart.series) line.name = "measured";
@@ -171,16 +171,16 @@ std::vector<Chart> workers_chart(const HtmlGroup& group) {
 }
 
 // Not below 0, as nothing here can be; else not told.
-std::optional<double> number(const Json& row, const std::string& key) {
+std::optional<double> number_in(const PlainJson& row, const std::string& key) {
   const auto found = row.find(key);
   if (found == row.end() || !found->is_number() || !(found->get<double>() >= 0))
     return std::nullopt;
   return found->get<double>();
 }
 
-Measurement workers_row(const Json& row) {
+Measurement workers_row(const PlainJson& row) {
   Measurement m{"workers", "curve", {}, {}, {}};
-  if (const auto workers = number(row, "workers"))
+  if (const auto workers = number_in(row, "workers"))
     m.parameters["workers"] = fmt::format("{:.0f}", *workers);
   for (const auto& [name, unit] : {std::pair{"samples_per_s", "1/s"},
                                    {"samples_per_s_predicted", "1/s"},
@@ -188,17 +188,17 @@ Measurement workers_row(const Json& row) {
                                    {"wait_p95_s", "s"},
                                    {"first_batch_s", "s"},
                                    {"bytes_per_worker", "bytes"}}) {
-    const auto value = number(row, name);
+    const auto value = number_in(row, name);
     if (!value) continue;
     m.metrics[name] = {*value,
                        unit,
-                       number(row, std::string(name) + "_low"),
-                       number(row, std::string(name) + "_high"),
+                       number_in(row, std::string(name) + "_low"),
+                       number_in(row, std::string(name) + "_high"),
                        0,
                        ""};
   }
   const auto rate = m.metrics.find("samples_per_s");
-  const double runs = std::fmin(number(row, "runs").value_or(0), 1e9);
+  const double runs = std::fmin(number_in(row, "runs").value_or(0), 1e9);
   if (rate != m.metrics.end())
     rate->second.n = static_cast<int64_t>(runs), rate->second.basis = runs == 1 ? "run" : "runs";
   if (const auto failed = row.find("failed");
@@ -207,25 +207,25 @@ Measurement workers_row(const Json& row) {
   return m;
 }
 
-double demand_of(const Json& answer) {
+double demand_of(const PlainJson& answer) {
   const auto workers = answer.find("workers");
   if (workers == answer.end() || !workers->is_object()) return 0;
   const auto demand = workers->find("demand");
   if (demand == workers->end() || !demand->is_object()) return 0;
-  return number(*demand, "samples_per_s_per_device").value_or(0) *
-         number(*workers, "devices").value_or(1);
+  return number_in(*demand, "samples_per_s_per_device").value_or(0) *
+         number_in(*workers, "devices").value_or(1);
 }
 
 }  // namespace
 
-std::vector<Measurement> workers_rows(const Json& answer) {
+std::vector<Measurement> workers_rows(const PlainJson& answer) {
   std::vector<Measurement> rows;
   const auto workers = answer.find("workers");
   if (workers == answer.end() || !workers->is_object()) return rows;
   const auto table = workers->find("table");
   if (table == workers->end() || !table->is_array()) return rows;
-  for (const Json& row : *table)
-    if (row.is_object() && rows.size() < kMostRows) rows.push_back(workers_row(row));
+  for (const PlainJson& row : *table)
+    if (row.is_object() && rows.size() < kMaxGroupRows) rows.push_back(workers_row(row));
   return rows;
 }
 

@@ -93,6 +93,11 @@ JsonNode JsonNode::child(const nlohmann::json& value, const std::string& step) c
   return {value, source_, path_.empty() || step.front() == '[' ? path_ + step : path_ + "." + step};
 }
 
+nlohmann::ordered_json number_or_null(const std::optional<double>& value) {
+  if (!value || !std::isfinite(*value)) return nullptr;
+  return *value;
+}
+
 JsonNode JsonNode::at(const std::string& key) const {
   expect(value_->is_object(), "an object");
   const auto it = value_->find(key);

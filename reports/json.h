@@ -25,6 +25,8 @@ nlohmann::json parse_json(std::string text, const std::string& source);
 std::string dump_json(const nlohmann::ordered_json& json);
 // The same on one line.
 std::string dump_json_line(const nlohmann::ordered_json& json);
+// null if there is no value or it is not finite.
+nlohmann::ordered_json number_or_null(const std::optional<double>& value);
 
 // A value and where it stands. The json must outlive it.
 class JsonNode {

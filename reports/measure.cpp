@@ -20,7 +20,7 @@ namespace howmany {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr double kLeastSeconds = 0.2;  // of timed iterations in one run
+constexpr double kMinRunSeconds = 0.2;  // of timed iterations in one run
 constexpr double kLeastTimeout = 30;
 
 // What says which configuration; how long and where to follows.
@@ -167,7 +167,7 @@ class Measuring {
     const Request& request = plan_.request;
     if (request.time_budget <= 0) return request.run_seconds;
     const double share = (request.time_budget - elapsed()) / static_cast<double>(left_);
-    return std::clamp(share - overhead(), kLeastSeconds, request.run_seconds);
+    return std::clamp(share - overhead(), kMinRunSeconds, request.run_seconds);
   }
 
   double run_timeout() const {
@@ -179,7 +179,7 @@ class Measuring {
 
   bool fits() const {
     const double budget = plan_.request.time_budget;
-    return budget <= 0 || elapsed() + overhead() + kLeastSeconds <= budget;
+    return budget <= 0 || elapsed() + overhead() + kMinRunSeconds <= budget;
   }
 
   // The bench may stop before its time is up, so what runs took tells more than what they may take.

@@ -11,7 +11,7 @@
 namespace howmany {
 namespace {
 
-constexpr double kNoticeable = 0.02;  // of a step
+constexpr double kNoticeableShare = 0.02;  // of a step
 constexpr double kNoticeableLag = 0.05;
 constexpr double kLessMemory = 0.9;   // of what another needs
 constexpr double kMuchMemory = 50e6;  // bytes; nothing less is short anywhere
@@ -23,12 +23,12 @@ std::string how(const Point& p) {
 // "stands idle 24 % of a step (11 % in theory)"
 std::string costs(const Point& p) {
   std::vector<std::string> reasons;
-  if (p.bubble > kNoticeable) {
+  if (p.bubble > kNoticeableShare) {
     reasons.push_back(fmt::format("devices wait for other stages {} of a step, {} in theory",
                                   format_percent(p.bubble), format_percent(p.theoretical_bubble)));
   }
   const double exposed = p.exposed_seconds / p.step_seconds;
-  if (exposed > kNoticeable) {
+  if (exposed > kNoticeableShare) {
     reasons.push_back(fmt::format("{} of a step is gradient exchange that nothing hides",
                                   format_percent(exposed)));
   }

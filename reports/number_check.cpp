@@ -10,7 +10,7 @@
 namespace howmany {
 namespace {
 
-constexpr double kMost = 1e9;  // of seconds, what nobody waits for
+constexpr double kMaxSeconds = 1e9;  // of seconds, what nobody waits for
 
 std::optional<double> finite(const std::string& text) {
   char* end = nullptr;
@@ -32,7 +32,7 @@ CLI::Validator above_zero() {
   const auto check = [](const std::string& text) {
     const auto value = finite(text);
     if (!value || *value <= 0) return fmt::format("expected a number above 0, not \"{}\"", text);
-    return *value <= kMost ? "" : fmt::format("{} is too large: 1e9 is the most", text);
+    return *value <= kMaxSeconds ? "" : fmt::format("{} is too large: 1e9 is the most", text);
   };
   return {check, "POSITIVE"};
 }

@@ -13,8 +13,8 @@
 namespace howmany {
 namespace {
 
-constexpr const char* kSchema = "howmany.plan/1";
-constexpr int64_t kMostDevices = 4096, kMostRounds = 1000, kMostBatch = int64_t{1} << 40;
+constexpr const char* kPlanSchema = "howmany.plan/1";
+constexpr int64_t kMostDevices = 4096, kMostRounds = 1000, kMaxPlanBatch = int64_t{1} << 40;
 
 void add_mode(std::vector<Configuration>& all, const Request& request, const Workload& workload,
               const std::string& mode) {
@@ -64,7 +64,7 @@ std::vector<Workload> workloads_from(const JsonNode& node) {
   std::vector<Workload> workloads;
   for (const JsonNode& item : node.items()) {
     workloads.push_back(
-        {item.at("model").string(), item.at("batch").integer_between(1, kMostBatch)});
+        {item.at("model").string(), item.at("batch").integer_between(1, kMaxPlanBatch)});
   }
   return workloads;
 }
@@ -195,7 +195,7 @@ std::vector<int> default_counts(int most) {
 }
 
 void write_plan(const std::string& path, const Plan& plan) {
-  write_text(path, dump_json({{"schema", kSchema},
+  write_text(path, dump_json({{"schema", kPlanSchema},
                               {"request", to_json(plan.request)},
                               {"machine", plan.machine}}));
 }
@@ -203,7 +203,7 @@ void write_plan(const std::string& path, const Plan& plan) {
 Plan read_plan(const std::string& path) {
   const nlohmann::json json = parse_json(read_text(path), path);
   const JsonNode root(json, path);
-  if (root.at("schema").string() != kSchema) root.fail(fmt::format("schema is not {}", kSchema));
+  if (root.at("schema").string() != kPlanSchema) root.fail(fmt::format("schema is not {}", kPlanSchema));
   root.at("machine").members();
   return {request_from_json(root.at("request").value(), path), json["machine"]};
 }

@@ -9,12 +9,7 @@
 namespace howmany {
 namespace {
 
-constexpr const char* kSchema = "howmany.summary/1";
-
-nlohmann::ordered_json number_or_null(const std::optional<double>& value) {
-  if (!value || !std::isfinite(*value)) return nullptr;
-  return *value;
-}
+constexpr const char* kSummarySchema = "howmany.summary/1";
 
 nlohmann::ordered_json to_json(const Metric& metric) {
   return {{"value", number_or_null(metric.value)},
@@ -80,7 +75,7 @@ nlohmann::ordered_json to_json(const Summary& summary) {
   for (const Measurement& measurement : summary.measurements) {
     measurements.push_back(to_json(measurement));
   }
-  return {{"schema", kSchema},
+  return {{"schema", kSummarySchema},
           {"context", summary.context},
           {"answer", summary.answer},
           {"measurements", measurements}};
@@ -89,8 +84,8 @@ nlohmann::ordered_json to_json(const Summary& summary) {
 Summary summary_from_json(const nlohmann::json& json, const std::string& source) {
   const JsonNode root(json, source);
   const std::string schema = root.at("schema").string();
-  if (schema != kSchema) {
-    root.fail("schema is \"" + schema + "\", this program reads " + kSchema);
+  if (schema != kSummarySchema) {
+    root.fail("schema is \"" + schema + "\", this program reads " + kSummarySchema);
   }
   Summary summary;
   root.at("context").members();

@@ -12,19 +12,13 @@
 namespace howmany {
 namespace {
 
-constexpr size_t kWidth = 100;
 using Style = Table::Style;
 
-bool has_flag(const Point& point, std::string_view start) {
-  return std::any_of(point.flags.begin(), point.flags.end(),
-                     [&](const std::string& flag) { return flag.starts_with(start); });
-}
-
 std::string note(const Point& point) {
-  if (has_flag(point, "failed")) return "failed";
-  if (has_flag(point, "rehearsal")) return "rehearsal";
-  if (has_flag(point, "oversubscribed")) return "oversubscribed";
-  if (has_flag(point, "short of cores")) return "short of cores";
+  if (point.has_flag("failed")) return "failed";
+  if (point.has_flag("rehearsal")) return "rehearsal";
+  if (point.has_flag("oversubscribed")) return "oversubscribed";
+  if (point.has_flag("short of cores")) return "short of cores";
   for (const std::string& flag : point.flags) {
     if (flag.ends_with(" rounds")) return flag;
   }
@@ -73,7 +67,7 @@ const Measurement* first_of(const Summary& summary, const std::string& model) {
   return nullptr;
 }
 
-std::string parameter(const Measurement& m, const char* key) {
+std::string text_of_parameter(const Measurement& m, const char* key) {
   const auto it = m.parameters.find(key);
   return it == m.parameters.end() ? "" : it->second;
 }
@@ -82,8 +76,8 @@ std::string parameter(const Measurement& m, const char* key) {
 std::string devices_of(const Summary& summary, const std::string& model) {
   std::string longest;
   for (const Measurement& m : summary.measurements)
-    if (const std::string list = parameter(m, "device_list");
-        parameter(m, "model") == model && list.size() > longest.size())
+    if (const std::string list = text_of_parameter(m, "device_list");
+        text_of_parameter(m, "model") == model && list.size() > longest.size())
       longest = list;
   return longest;
 }
@@ -92,11 +86,11 @@ std::string devices_of(const Summary& summary, const std::string& model) {
 std::string caption(const Summary& summary, const Advice& advice) {
   const Measurement* m = first_of(summary, advice.model);
   if (m == nullptr) return advice.model;
-  const bool weak = parameter(*m, "scaling") == "weak";
+  const bool weak = text_of_parameter(*m, "scaling") == "weak";
   const std::string batch =
-      weak ? fmt::format("weak scaling, batch {} per device", parameter(*m, "batch_per_device"))
-           : fmt::format("strong scaling, global batch {}", parameter(*m, "global_batch"));
-  const std::string data = parameter(*m, "data").empty() ? "synthetic data" : parameter(*m, "data");
+      weak ? fmt::format("weak scaling, batch {} per device", text_of_parameter(*m, "batch_per_device"))
+           : fmt::format("strong scaling, global batch {}", text_of_parameter(*m, "global_batch"));
+  const std::string data = text_of_parameter(*m, "data").empty() ? "synthetic data" : text_of_parameter(*m, "data");
   return fmt::format("{}, {}, {}", advice.model, batch, data);
 }
 
@@ -122,7 +116,7 @@ std::string interval_note(const Advice& advice) {
 }
 
 void add_paragraph(std::string& text, const std::string& paragraph) {
-  if (!paragraph.empty()) text += wrapped(paragraph, kWidth, 2) + "\n";
+  if (!paragraph.empty()) text += wrapped(paragraph, kTextWidth, 2) + "\n";
 }
 
 }  // namespace
@@ -137,14 +131,14 @@ std::string devices_note(const Summary& summary, const std::string& model) {
   return fmt::format(
       "A device here is {} CPU core(s): this tells how this machine's cores scale, not how GPUs "
       "would.",
-      parameter(*m, "cores_per_device"));
+      text_of_parameter(*m, "cores_per_device"));
 }
 
 std::string render(const Summary& summary, const std::vector<Advice>& advice,
                    const AdviceOptions& asked, const RenderOptions& options) {
   std::string text;
   for (const Advice& one : advice) {
-    text += styled(wrapped(one.because, kWidth, 2), Style::kBold, options.color) + "\n";
+    text += styled(wrapped(one.because, kTextWidth, 2), Style::kBold, options.color) + "\n";
     text += job_line(summary, one);
     for (const std::string& line : one.notes) add_paragraph(text, line);
   }

@@ -90,7 +90,7 @@ int cpu_index(const std::string& device) {
 }
 
 // "cuda:2" for the beginning of its UUID, with "cuda:" before it or without.
-std::string gpu_of(const std::string& device, const Machine& machine) {
+std::string gpu_by_uuid(const std::string& device, const Machine& machine) {
   const size_t at = device.find("GPU-");
   if (at != 0 && !(at == 5 && device.starts_with("cuda:"))) return device;
   std::vector<std::string> found;
@@ -118,7 +118,7 @@ int gpus_of(const std::vector<std::string>& devices) {
 
 void resolve_devices(const Arguments& arguments, const Machine& machine, Request& request) {
   const int cores = machine.usable_cores;
-  for (std::string& device : request.devices) device = gpu_of(device, machine);
+  for (std::string& device : request.devices) device = gpu_by_uuid(device, machine);
   if (request.devices.empty()) request.devices = machine.cuda;
   if (!arguments.cores_per_device) {
     const int slices = cpu_slices(request.devices), gpus = gpus_of(request.devices);

@@ -62,7 +62,7 @@ std::map<std::string, std::string> parameters(const Request& request, const Conf
   return all;
 }
 
-Metric metric(const Estimate& estimate, const std::string& unit) {
+Metric metric_of(const Estimate& estimate, const std::string& unit) {
   Metric metric{estimate.value, unit, {}, {}, estimate.n, estimate.basis};
   if (estimate.interval) {
     metric.low = estimate.interval->low;
@@ -171,8 +171,8 @@ void add_speedup(Measurement& m, const Rounds& single, const Rounds& rounds, con
                  int devices) {
   if (!share_a_round(single, rounds)) return;
   const Estimate times = speedup(single, rounds, devices, request.scaling);
-  m.metrics["speedup"] = metric(times, "ratio");
-  m.metrics["efficiency"] = metric(scaled(times, 1.0 / devices), "ratio");
+  m.metrics["speedup"] = metric_of(times, "ratio");
+  m.metrics["efficiency"] = metric_of(scaled(times, 1.0 / devices), "ratio");
 }
 
 }  // namespace
@@ -233,7 +233,7 @@ std::vector<Measurement> measurements(const Plan& plan, const Results& results) 
     Measurement m{"speedup", c.mode + "/" + c.model, parameters(request, c), {}, {}};
     m.flags = flags_of(plan, results, i);
     if (!rounds.empty()) {
-      m.metrics["median_s"] = metric(step_time(rounds), "s");
+      m.metrics["median_s"] = metric_of(step_time(rounds), "s");
       add_spread(m, rounds_of(results, i));
       add_rate(m, global_batch(request, c));
       add_speedup(m, single, rounds, request, c.devices);

@@ -22,17 +22,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Suite {
+struct TestSuite {
   std::string program, what;
 };
-const std::vector<Suite> kSuites = {
+const std::vector<TestSuite> kSuites = {
 #define X(program, what) {#program, what},
     HM_SELFTESTS(X)
 #undef X
 };
 
 struct Outcome {
-  Suite suite;
+  TestSuite suite;
   TestTotals totals;
   double seconds = 0;
   std::string trouble;  // it did not come to an end of its own
@@ -56,7 +56,7 @@ std::string test_program(const std::string& name) {
   return "";
 }
 
-Outcome run(const Suite& suite, const SelftestArguments& arguments) {
+Outcome run(const TestSuite& suite, const SelftestArguments& arguments) {
   Outcome outcome{.suite = suite, .totals = {}, .trouble = {}};
   const std::string program = test_program(suite.program);
   if (program.empty()) {
@@ -160,7 +160,7 @@ TestTotals read_totals(const std::string& printed) {
 int run_selftest(const SelftestArguments& arguments) {
   catch_interrupts();
   std::vector<Outcome> outcomes;
-  for (const Suite& suite : kSuites) {
+  for (const TestSuite& suite : kSuites) {
     if (interrupted()) break;
     if (!arguments.quiet)
       fmt::print(stderr, "[{}/{}] {}\n", outcomes.size() + 1, kSuites.size(), suite.what);

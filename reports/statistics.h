@@ -4,11 +4,14 @@
 // throws std::invalid_argument for an empty sample or a non-finite value.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
 
 namespace howmany {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 constexpr double kConfidence = 0.95;
 

@@ -11,7 +11,7 @@
 namespace howmany {
 namespace {
 
-double metric(const Measurement& m, const std::string& name) {
+double metric_value(const Measurement& m, const std::string& name) {
   const auto it = m.metrics.find(name);
   return it == m.metrics.end() ? NAN : it->second.value;
 }
@@ -24,13 +24,13 @@ bool has(const Measurement& m, const char* key, const std::string& value) {
 const Measurement* profiled(const Summary& summary, const std::string& model, const Point& p) {
   for (const Measurement& m : summary.measurements)
     if (has(m, "model", model) && has(m, "mode", p.mode) && has(m, "backend", p.backend) &&
-        has(m, "devices", std::to_string(p.devices)) && metric(m, "profile_step_s") > 0)
+        has(m, "devices", std::to_string(p.devices)) && metric_value(m, "profile_step_s") > 0)
       return &m;
   return nullptr;
 }
 
 std::string share(const Measurement& m, const std::string& part) {
-  return format_percent(metric(m, part) / metric(m, "profile_step_s"));
+  return format_percent(metric_value(m, part) / metric_value(m, "profile_step_s"));
 }
 
 // "compute 80 %, communication 12 % (8 % more beside compute), none of these 8 %": what takes part.
@@ -43,8 +43,8 @@ std::string parts(const Measurement& m, const std::string& of) {
   std::string text;
   for (const auto& [name, word] : kParts) {
     const bool talks = std::string_view(word) == "communication";
-    const bool hidden = talks && metric(m, of + "hidden_comm_s") > 0;
-    if (!(metric(m, of + name) > 0) && !hidden) continue;
+    const bool hidden = talks && metric_value(m, of + "hidden_comm_s") > 0;
+    if (!(metric_value(m, of + name) > 0) && !hidden) continue;
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, share(m, of + name));
     if (hidden) text += fmt::format(" ({} more beside compute)", share(m, of + "hidden_comm_s"));
   }
@@ -55,7 +55,7 @@ std::string line(const Measurement& m, const Point& p) {
   const std::string how =
       p.mode == "single" ? "1 device" : fmt::format("{} devices, {}", p.devices, printable(p.mode));
   const std::string gpu = parts(m, "profile_gpu_");
-  return fmt::format("  {}: {}, {}\n{}", how, format_seconds(metric(m, "profile_step_s")),
+  return fmt::format("  {}: {}, {}\n{}", how, format_seconds(metric_value(m, "profile_step_s")),
                      parts(m, "profile_"), gpu.empty() ? "" : "    the GPU: " + gpu + "\n");
 }
 
@@ -63,7 +63,7 @@ std::string line(const Measurement& m, const Point& p) {
 std::string cost(const Summary& summary) {
   double most = 0;
   for (const Measurement& m : summary.measurements)
-    most = std::fmax(most, metric(m, "profile_cost_fraction"));
+    most = std::fmax(most, metric_value(m, "profile_cost_fraction"));
   if (most == 0) return "Recording it cost too little to be seen";
   return fmt::format("Recording it cost {} of a step at most", format_percent(most, 1));
 }
@@ -77,7 +77,7 @@ std::string missing(const Summary& summary) {
   std::string text;
   for (const auto& [name, what] : kKinds) {
     double most = 0;
-    for (const Measurement& m : summary.measurements) most = std::fmax(most, metric(m, name));
+    for (const Measurement& m : summary.measurements) most = std::fmax(most, metric_value(m, name));
     if (most > 0)
       text += fmt::format("{}up to {} {}", text.empty() ? "" : ", ", format_count(most), what);
   }

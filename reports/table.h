@@ -41,5 +41,6 @@ std::string styled(const std::string& text, Table::Style style, bool color);
 std::string printable(const std::string& text);
 // Made printable and broken between words; lines after the first start with `indent` blanks.
 std::string wrapped(const std::string& text, size_t width, size_t indent);
+constexpr size_t kTextWidth = 100;  // columns of a wrapped sentence
 
 }  // namespace howmany

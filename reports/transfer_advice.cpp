@@ -10,12 +10,12 @@
 #include "reports/backend_cell.h"
 #include "reports/backend_format.h"
 #include "reports/format.h"
+#include "reports/statistics.h"
 
 namespace howmany {
 namespace {
 
 constexpr double kWorthAThread = 1.1;  // more threads must bring this much
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 CopyCurve& curve_of(std::vector<CopyCurve>& curves, int threads) {
   for (CopyCurve& c : curves)

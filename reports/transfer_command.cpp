@@ -18,7 +18,7 @@
 namespace howmany {
 namespace {
 
-constexpr double kBeyondBudget = 120;
+constexpr double kBeyondTransferBudget = 120;
 
 struct TransferArguments {
   std::vector<std::string> devices, models;
@@ -68,7 +68,7 @@ int run_transfer(const TransferArguments& a) {
   const SuiteRun run = run_suite({.program = "transfer_bench",
                                   .folder = folder,
                                   .arguments = arguments,
-                                  .timeout_seconds = 3 * a.time_budget + kBeyondBudget,
+                                  .timeout_seconds = 3 * a.time_budget + kBeyondTransferBudget,
                                   .verbose = a.output.verbose});
   write_suite(folder, "transfer", {run});
   Summary summary;

@@ -6,11 +6,11 @@
 #include <limits>
 
 #include "reports/backend_cell.h"
+#include "reports/statistics.h"
 
 namespace howmany {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::array<const char*, 3> kKinds = {"host_to_device", "device_to_host",
                                                "device_to_device"};
 

@@ -17,7 +17,6 @@
 namespace howmany {
 namespace {
 
-constexpr size_t kWidth = 100;
 
 std::string copies_table(const TransferAdvice& advice, bool color) {
   std::vector<Table::Column> columns = {{"size"}};
@@ -102,7 +101,7 @@ std::string gpu_tables(const GpuCopies& copies, bool color) {
              "Times: pageable and pinned memory, one copy until it has arrived, by the host's "
              "clock; async: pinned, asked for back to back, one of them by the GPU's clock. Rate: "
              "of the fastest.",
-             kWidth, 2) +
+             kTextWidth, 2) +
          "\n";
 }
 
@@ -142,8 +141,8 @@ std::string others_table(const std::vector<Measurement>& measurements, bool colo
 
 std::string render_transfer(const TransferAdvice& advice,
                             const std::vector<Measurement>& measurements, bool color) {
-  std::string text = styled(wrapped(advice.because, kWidth, 2), Table::Style::kBold, color) + "\n";
-  for (const std::string& note : advice.notes) text += wrapped(note, kWidth, 2) + "\n";
+  std::string text = styled(wrapped(advice.because, kTextWidth, 2), Table::Style::kBold, color) + "\n";
+  for (const std::string& note : advice.notes) text += wrapped(note, kTextWidth, 2) + "\n";
   text += gpu_tables(advice.gpus, color);
   if (!advice.copies.empty())
     text +=

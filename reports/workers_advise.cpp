@@ -13,7 +13,7 @@
 namespace howmany {
 namespace {
 
-constexpr double kNearBest = 0.98;  // of the best rate: more workers are not worth it
+constexpr double kNearBestRate = 0.98;  // of the best rate: more workers are not worth it
 constexpr double kBinding = 1.2;    // a bound this near the best rate is what limits
 constexpr double kIdle = 1.5;       // with the cores' bound this far, they wait
 constexpr double kUneven = 0.3;     // coefficient of variation of batches
@@ -154,7 +154,7 @@ class Advisor {
   bool enough(const WorkersPoint& p) const {
     const double best = sure_rate(*best_);
     return told_by_cores(facts_) ? suffices_by_cores(facts_, p, best)
-                                 : sure_rate(p) * doubt(p) >= kNearBest * best;
+                                 : sure_rate(p) * doubt(p) >= kNearBestRate * best;
   }
 
   // More workers have to be shown to pay, by a standard error: mostly they do a lot, or not at all.

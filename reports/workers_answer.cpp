@@ -15,7 +15,6 @@ namespace howmany {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr size_t kWidth = 100;
 
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 Json optional(const std::optional<double>& value) { return value ? finite(*value) : Json(); }
@@ -206,13 +205,13 @@ nlohmann::ordered_json to_json(const WorkersFacts& facts, const WorkersAdvice& a
 std::string render_workers(const nlohmann::json& answer, const std::string& source, bool color) {
   const JsonNode root(answer, source);
   std::string text =
-      styled(wrapped(root.at("because").string(), kWidth, 2), Table::Style::kBold, color) + "\n";
+      styled(wrapped(root.at("because").string(), kTextWidth, 2), Table::Style::kBold, color) + "\n";
   for (const char* line : {"pytorch", "slurm"})
     if (const std::string value = root.at(line).string(); !value.empty())
       text += printable(value) + "\n";
   for (const std::string& note : root.at("notes").strings())
-    text += wrapped(note, kWidth, 2) + "\n";
-  text += "\n" + curve(root, color) + "\n" + wrapped(stages(root), kWidth, 2) + "\n" + levers(root);
+    text += wrapped(note, kTextWidth, 2) + "\n";
+  text += "\n" + curve(root, color) + "\n" + wrapped(stages(root), kTextWidth, 2) + "\n" + levers(root);
   return text + "\n" + bounds(root, color) +
          wrapped(
              "Intervals: 95 %. Of several runs, taken in turn with those of the other numbers: "
@@ -220,7 +219,7 @@ std::string render_workers(const nlohmann::json& answer, const std::string& sour
              "the median of as many new ones is to be expected as the numbers compare, whatever "
              "the machine's speed does meanwhile. Of one run, and of the stall: from stretches of "
              "it, which cannot see what differs between runs.",
-             kWidth, 2) +
+             kTextWidth, 2) +
          "\n";
 }
 

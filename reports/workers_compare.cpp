@@ -13,7 +13,7 @@ constexpr double kLuckOfLoader = 0.045;  // of its rate, for as long as it lives
 constexpr double kUsuallyDearer = 1e-3;  // a sample, by one worker more,
 constexpr double kOftenDearer = 3e-3;    // give or take
 constexpr double kAgree = 4;             // standard errors
-constexpr double kNearBest = 0.9875;
+constexpr double kNearBestWorth = 0.9875;
 constexpr size_t kFewestOfCurve = 4;  // numbers of workers
 constexpr double kSoftest = 0.01, kSharpest = 4, kFiner = 1.03;
 constexpr double kMisfit = 5e-3;  // of the curve, beside what luck does to a point
@@ -40,7 +40,7 @@ std::vector<Told> told_of(const WorkersFacts& facts) {
   return all;
 }
 
-struct Line {
+struct RateLine {
   double level = 0, slope = 0, misfit = 0;
 };
 
@@ -51,12 +51,12 @@ class LineFit {
     xx_ += weight * x * x, xy_ += weight * x * y, yy_ += weight * y * y;
   }
   // With what is known of the slope before, and the weight of that.
-  Line line(double usual = 0, double known = 0) const {
+  RateLine line(double usual = 0, double known = 0) const {
     const double squares = xx_ - x_ * x_ / n_ + known;
     const double slope = squares > 0 ? (xy_ - x_ * y_ / n_ + known * usual) / squares : 0;
     return with(slope);
   }
-  Line with(double slope) const {
+  RateLine with(double slope) const {
     const double level = (y_ - slope * x_) / n_;
     return {level, slope, yy_ - level * y_ - slope * xy_};
   }
@@ -66,7 +66,7 @@ class LineFit {
 };
 
 // Busy cores are a line over what is left idle at this sharpness; errors are relative.
-Line line_at(const std::vector<Told>& told, double sharpness) {
+RateLine line_at(const std::vector<Told>& told, double sharpness) {
   LineFit fit;
   for (const Told& t : told)
     fit.add(t.stretches / (t.busy * t.busy), std::exp(-sharpness * t.workers), t.busy);
@@ -75,12 +75,12 @@ Line line_at(const std::vector<Told>& told, double sharpness) {
 
 // The logarithm of the seconds of a core that a sample takes, over the number of workers. More of
 // them get in each other's way, or do not; they do not help each other.
-Line cost_of_sample(const std::vector<Told>& told, double spread) {
+RateLine cost_of_sample(const std::vector<Told>& told, double spread) {
   LineFit fit;
   for (const Told& t : told)
     fit.add(1 / (std::pow(kLuckOfLoader, 2) + std::pow(spread, 2) / t.runs), t.workers,
             std::log(t.cost));
-  const Line line = fit.line(kUsuallyDearer, 1 / std::pow(kOftenDearer, 2));
+  const RateLine line = fit.line(kUsuallyDearer, 1 / std::pow(kOftenDearer, 2));
   return line.slope > 0 ? line : fit.with(0);
 }
 
@@ -97,7 +97,7 @@ std::optional<WorkersCurve> curve_of(const std::vector<Told>& told, double sprea
   WorkersCurve curve{.dearer = dearer};
   double least = std::numeric_limits<double>::infinity();
   for (double sharpness = kSoftest; sharpness < kSharpest; sharpness *= kFiner) {
-    const Line line = line_at(told, sharpness);
+    const RateLine line = line_at(told, sharpness);
     if (line.slope >= 0 || line.misfit >= least) continue;
     least = line.misfit;
     curve.most = line.level, curve.idle = -line.slope, curve.sharpness = sharpness;
@@ -126,7 +126,7 @@ double WorkersCurve::worth(int workers) const {
 
 void compare_by_cores(WorkersFacts& facts) {
   const std::vector<Told> told = told_of(facts);
-  const Line cost = cost_of_sample(told, facts.spread);
+  const RateLine cost = cost_of_sample(told, facts.spread);
   facts.curve = curve_of(told, facts.spread_of_busy, cost.slope);
   for (WorkersPoint& p : facts.points) {
     p.by_cores.reset();
@@ -144,7 +144,7 @@ std::optional<int> fewest_by_curve(const WorkersFacts& facts, int limit) {
   double best = 0;
   for (int w = 1; w <= limit; ++w) best = std::max(best, facts.curve->worth(w));
   int fewest = 1;
-  while (facts.curve->worth(fewest) < kNearBest * best) ++fewest;
+  while (facts.curve->worth(fewest) < kNearBestWorth * best) ++fewest;
   return fewest;
 }
 
@@ -153,7 +153,7 @@ bool told_by_cores(const WorkersFacts& facts) {
 }
 
 bool suffices_by_cores(const WorkersFacts& facts, const WorkersPoint& point, double best) {
-  return compared_rate(facts, point).value >= kNearBest * best;
+  return compared_rate(facts, point).value >= kNearBestWorth * best;
 }
 
 double ComparedRate::sure() const { return value * std::exp(-error); }

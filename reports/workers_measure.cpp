@@ -21,9 +21,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kRunTimeout = 120;  // beyond the timed seconds
+constexpr double kLoaderTimeout = 120;  // beyond the timed seconds
 constexpr double kExpectedTrials = 5;
-constexpr double kLeastSeconds = 0.4, kMostSeconds = 5;  // of timed batches in one run
+constexpr double kMinTimedSeconds = 0.4, kMaxTimedSeconds = 5;  // of timed batches in one run
 // Of one run without a demand, as a share of the budget: it is the first, and turns tell the rest.
 constexpr double kShare = 0.04, kMostAlone = 1;
 constexpr double kLeastTurns = 1;   // seconds of each number
@@ -87,7 +87,7 @@ struct LoaderMeasuring::State {
     const BenchScratch scratch(folder);
     const double timed = seconds * static_cast<double>(cases);
     Command command{.argv = argv(more, seconds, scratch),
-                    .timeout_seconds = 10 * timed + kRunTimeout};
+                    .timeout_seconds = 10 * timed + kLoaderTimeout};
     command.on_stderr = [this, line = std::string()](std::string_view text) mutable {
       if (arguments.verbose) return fmt::print(stderr, "{}", text);
       for (const char c : text) {
@@ -142,8 +142,8 @@ struct LoaderMeasuring::State {
         !facts.wanted.empty() ? static_cast<double>(facts.wanted.size()) : kExpectedTrials;
     const double still = std::max(1.0, trials - static_cast<double>(facts.points.size()));
     const double room = left() / ((paced ? 2 : 1) * still + 1) - overhead;
-    const double alone = std::clamp(kShare * arguments.time_budget, kLeastSeconds, kMostAlone);
-    return std::clamp(room, kLeastSeconds, paced ? kMostSeconds : alone);
+    const double alone = std::clamp(kShare * arguments.time_budget, kMinTimedSeconds, kMostAlone);
+    return std::clamp(room, kMinTimedSeconds, paced ? kMaxTimedSeconds : alone);
   }
 
   double cold_seconds(const WorkersFacts& facts) const {
@@ -162,7 +162,7 @@ struct LoaderMeasuring::State {
   }
 
   bool has_time(const WorkersFacts& facts) const {
-    return facts.points.empty() || left() >= overhead + kLeastSeconds;
+    return facts.points.empty() || left() >= overhead + kMinTimedSeconds;
   }
 
   std::vector<std::string> options(const WorkersFacts& facts,
@@ -366,7 +366,7 @@ void LoaderMeasuring::measure_cold(WorkersFacts& facts, int workers) {
   const std::vector<BenchRow> rows = s.run(
       {"--workers", std::to_string(workers), "--ranks", std::to_string(facts.asked.devices),
        "--cache", "cold", "--as", facts.as},
-      std::clamp(s.left() - s.overhead - s.on_gpu_seconds(facts), kLeastSeconds, kMostSeconds),
+      std::clamp(s.left() - s.overhead - s.on_gpu_seconds(facts), kMinTimedSeconds, kMaxTimedSeconds),
       why);
   if (rows.size() != 1 || !rows[0].error.empty()) return;
   facts.cold_rate = counter(rows[0], "samples_per_s");

@@ -8,6 +8,7 @@
 
 #include "reports/record.h"
 #include "reports/statistics.h"
+#include "reports/workers_rows.h"
 
 namespace howmany {
 namespace {
@@ -19,11 +20,6 @@ constexpr int kReplayed = 2000;      // batches
 constexpr double kStillGains = 1.5;  // from twice the threads that read
 constexpr double kLetsGo = 0.5;      // times a sample
 constexpr double kWaits = 0.2;       // of a sample's time
-
-double counter(const BenchRow& row, const char* name, double otherwise = 0) {
-  const auto it = row.counters.find(name);
-  return it == row.counters.end() ? otherwise : it->second;
-}
 
 const BenchRow* find_row(const BenchFile& file, const std::string& start) {
   const auto it = std::find_if(file.rows.begin(), file.rows.end(),

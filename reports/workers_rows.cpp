@@ -11,7 +11,7 @@
 namespace howmany {
 namespace {
 
-std::string unit_of(const std::string& counter) {
+std::string loader_unit(const std::string& counter) {
   if (counter.ends_with("_fraction")) return "ratio";
   if (counter.ends_with("bytes_per_s")) return "B/s";
   if (counter.ends_with("_per_s")) return "1/s";
@@ -78,7 +78,7 @@ Measurement measurement_of(const BenchRow& row, const std::vector<SampleLine>& s
   if (!row.error.empty()) m.flags.push_back("failed: " + row.error);
   for (const auto& [name, value] : row.counters)
     if (!name.ends_with("_half_width") && name != "samples")
-      m.metrics[name] = {value, unit_of(name), {}, {}, 1, "runs"};
+      m.metrics[name] = {value, loader_unit(name), {}, {}, 1, "runs"};
   const SampleLine* line = line_of(samples, row.name);
   const auto rate = row.counters.find("samples_per_s");
   if (line != nullptr && rate != row.counters.end())

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kMostWorkers = 1024;
 constexpr int64_t kMostInFlight = 1024;  // of processes: what their pipes hold
-constexpr int64_t kAlignment = 256;      // of labels behind samples: what kernels ask for
+constexpr int64_t kLabelAlignment = 256;      // of labels behind samples: what kernels ask for
 
 Shape batch_shape(int64_t rows, const Shape& sample) {
   std::vector<int64_t> extents{rows};
@@ -32,7 +32,7 @@ int64_t count_batches(int64_t size, const LoaderOptions& options) {
   return size / options.global_batch + (keeps_last ? 1 : 0);
 }
 
-void check(const Dataset& dataset, const LoaderOptions& o) {
+void check_loader_options(const Dataset& dataset, const LoaderOptions& o) {
   const int64_t size = dataset.size();
   HM_REQUIRE(o.global_batch >= 1, "[loader] global batch {}", o.global_batch);
   HM_REQUIRE(o.workers >= 0 && o.prefetch >= 1, "[loader] {} workers, prefetch {}", o.workers,
@@ -98,7 +98,7 @@ void check_decode(Decode decode, Device device) {
 
 BatchMaker::BatchMaker(const Dataset& dataset, const LoaderOptions& options)
     : dataset_(dataset), options_(options), spec_(dataset.spec()), size_(dataset.size()) {
-  check(dataset, options_);
+  check_loader_options(dataset, options_);
   batches_ = count_batches(size_, options_);
   x_bytes_ = spec_.x.numel() * static_cast<int64_t>(size_of(spec_.x_dtype));
   y_bytes_ = spec_.y.numel() * static_cast<int64_t>(size_of(spec_.y_dtype));
@@ -138,7 +138,7 @@ Device BatchMaker::device() const {
 }
 
 int64_t BatchMaker::y_in_block() const {
-  return (rows(0) * x_bytes_ + kAlignment - 1) / kAlignment * kAlignment;
+  return (rows(0) * x_bytes_ + kLabelAlignment - 1) / kLabelAlignment * kLabelAlignment;
 }
 
 int64_t BatchMaker::block_bytes() const { return y_in_block() + rows(0) * y_bytes_; }

@@ -100,7 +100,7 @@ void thin_out(std::vector<FolderScan::Item>& items, int64_t most) {
 }
 
 // Why each item is bad; empty when it is not.
-std::vector<std::string> check(const FolderScan& scan, int64_t max_pixels,
+std::vector<std::string> check_images(const FolderScan& scan, int64_t max_pixels,
                                const FileProgress& progress) {
   std::vector<std::string> reasons(scan.items.size());
   std::atomic<size_t> next = 0;
@@ -146,7 +146,7 @@ FolderScan scan_folder(const std::string& root, int64_t max_pixels, int64_t most
   Listing(scan, progress).list_root();
   scan.listed = static_cast<int64_t>(scan.items.size());
   thin_out(scan.items, most);
-  std::vector<std::string> reasons = check(scan, max_pixels, progress);
+  std::vector<std::string> reasons = check_images(scan, max_pixels, progress);
   std::vector<FolderScan::Item> usable;
   for (size_t i = 0; i < reasons.size(); ++i) {
     if (reasons[i].empty()) {

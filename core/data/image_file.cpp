@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kFirstRead = 4096;  // holds most headers
 constexpr int64_t kReadGrowth = 16;
-constexpr int64_t kTail = 64;
+constexpr int64_t kTailBytes = 64;
 
 class File {
  public:
@@ -82,8 +82,8 @@ void FileCheck::operator()(const std::string& path) {
       if (n == total) throw;
     }
   }
-  std::array<uint8_t, kTail> buffer;
-  const auto tail = std::span(buffer).first(static_cast<size_t>(std::min(kTail, total)));
+  std::array<uint8_t, kTailBytes> buffer;
+  const auto tail = std::span(buffer).first(static_cast<size_t>(std::min(kTailBytes, total)));
   file.read(total - static_cast<int64_t>(tail.size()), tail);
   if (ends_as_image(tail)) return;
   fit(bytes_, total);

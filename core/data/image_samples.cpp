@@ -167,7 +167,7 @@ std::string first_of(const std::vector<BadImage>& bad) {
   return text;
 }
 
-void check(const ImageFolderOptions& options) {
+void check_image_options(const ImageFolderOptions& options) {
   HM_REQUIRE(options.size >= 1 && options.size <= 8192, "[images] image size {}", options.size);
   HM_REQUIRE(options.max_pixels >= 1, "[images] max_pixels {}", options.max_pixels);
 }

@@ -63,6 +63,6 @@ class ImageSamples : public ImageDataset {
 
 // "a.jpg (empty file), b.jpg (truncated JPEG) and 3 more"
 std::string first_of(const std::vector<BadImage>& bad);
-void check(const ImageFolderOptions& options);  // throws std::invalid_argument
+void check_image_options(const ImageFolderOptions& options);  // throws std::invalid_argument
 
 }  // namespace howmany

@@ -12,7 +12,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kAlignment = 4096;
+constexpr int64_t kPageBytes = 4096;
 
 struct Task {
   int64_t pass, epoch, batch, slot;
@@ -25,16 +25,16 @@ struct Result {
   Outcome outcome;
 };
 
-int64_t rounded_up(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t rounded_to_pages(int64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
 
 class ProcessWorkers final : public BatchSource {
  public:
   explicit ProcessWorkers(const BatchMaker& maker)
       : maker_(maker),
         window_(int64_t{maker.options().workers} * maker.options().prefetch),
-        x_at_(rounded_up(window_ * static_cast<int64_t>(kWhyBytes))),
+        x_at_(rounded_to_pages(window_ * static_cast<int64_t>(kWhyBytes))),
         most_rows_(maker.rows(0)),
-        slot_bytes_(rounded_up(most_rows_ * (maker.x_bytes() + maker.y_bytes()))),
+        slot_bytes_(rounded_to_pages(most_rows_ * (maker.x_bytes() + maker.y_bytes()))),
         memory_(x_at_ + window_ * slot_bytes_),
         processes_(maker) {
     for (int64_t slot = 0; slot < window_; ++slot) free_.push_back(slot);

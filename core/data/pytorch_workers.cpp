@@ -26,12 +26,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kAddressBytes = 32;
 
-struct Task {
+struct BatchTask {
   int64_t pass, epoch, batch;
 };
 
 // "The batch is ready": what crosses the queue instead of its tensors.
-struct Message {
+struct BatchMessage {
   int64_t pass = 0, batch = 0;
   int32_t worker = 0, failed = 0;
   uint64_t x = 0, y = 0;  // tickets
@@ -74,11 +74,11 @@ class Worker {
       : maker_(maker), processes_(processes), index_(index), server_(*new SegmentServer) {}
 
   // Nothing for a task of a pass that is over.
-  std::optional<Message> make(const Task& task) {
+  std::optional<BatchMessage> make(const BatchTask& task) {
     if (processes_.pass() != task.pass) return {};
     if (pass_ != task.pass) server_.drop_all();  // what nobody fetched
     pass_ = task.pass;
-    Message message;
+    BatchMessage message;
     message.pass = task.pass;
     message.batch = task.batch;
     message.worker = index_;
@@ -92,7 +92,7 @@ class Worker {
   }
 
  private:
-  bool fill(const Task& task, Message& message) {
+  bool fill(const BatchTask& task, BatchMessage& message) {
     if (!epoch_ || epoch_number_ != task.epoch) epoch_ = maker_.epoch(task.epoch);
     epoch_number_ = task.epoch;
     const int64_t rows = maker_.rows(task.batch);
@@ -128,7 +128,7 @@ class Receiver {
  public:
   explicit Receiver(const BatchMaker& maker) : maker_(maker) {}
 
-  Arrived receive(const Message& message) const {
+  Arrived receive(const BatchMessage& message) const {
     Arrived arrived{message.pass, message.worker, {}, {}};
     arrived.batch.number = message.batch;
     if (message.failed != 0) {
@@ -145,7 +145,7 @@ class Receiver {
   }
 
  private:
-  Batch fetch(const Message& message) const {
+  Batch fetch(const BatchMessage& message) const {
     const std::string address(message.address, message.address_bytes);
     const int64_t rows = maker_.rows(message.batch);
     const auto x = map_segment(fetch_segment(address, message.x), rows * maker_.x_bytes());
@@ -255,9 +255,9 @@ class PytorchWorkers final : public BatchSource {
     Worker worker(maker_, processes_, index);
     const Pipe& tasks = tasks_[static_cast<size_t>(index)];
     while (!processes_.orphaned()) {
-      Task task;
+      BatchTask task;
       if (!tasks.waits(1000) || !tasks.read(task)) continue;
-      const std::optional<Message> message = worker.make(task);
+      const std::optional<BatchMessage> message = worker.make(task);
       if (!message) continue;
       std::lock_guard lock(lock_);
       results_.write(*message);
@@ -268,7 +268,7 @@ class PytorchWorkers final : public BatchSource {
     while (issued_ < std::min(maker_.batches(), delivered_ + window())) {
       const size_t worker = next_worker();
       ++load_[worker];
-      tasks_[worker].write(Task{processes_.pass(), epoch_, issued_++});
+      tasks_[worker].write(BatchTask{processes_.pass(), epoch_, issued_++});
     }
   }
 
@@ -281,7 +281,7 @@ class PytorchWorkers final : public BatchSource {
   }
 
   std::optional<Arrived> receive() {
-    Message message;
+    BatchMessage message;
     if (!results_.waits(kTickMs) || !results_.read(message)) return {};
     return receiver_.receive(message);
   }

@@ -106,17 +106,17 @@ void Shared::work(size_t worker) {
   for (;;) {
     issue.wait(lock, wanted);
     if (stop) return;
-    const auto mine = pass;
+    const auto my_pass = pass;
     const int64_t batch = issued++;
     lock.unlock();
     Slot filled;
     try {
-      filled.batch = make(*mine, batch, worker);
+      filled.batch = make(*my_pass, batch, worker);
     } catch (...) {
       filled.error = std::current_exception();
     }
     lock.lock();
-    if (mine->abandoned) continue;
+    if (my_pass->abandoned) continue;
     keep(batch, std::move(filled));
     ready.notify_one();
   }

@@ -176,22 +176,22 @@ uint64_t made_up_id(const Recording& recording) {
 }
 
 // What ran on one stream; another of its lanes has what ran at the same time.
-struct Lane {
+struct GpuLane {
   std::string name;
   std::vector<const GpuSpan*> spans;
   int rank() const { return spans.front()->track; }
 };
 
-std::vector<Lane> lanes_of(const GpuActivity& gpus) {
+std::vector<GpuLane> lanes_of(const GpuActivity& gpus) {
   std::map<std::pair<uint32_t, uint32_t>, std::vector<const GpuSpan*>> streams;
   for (const GpuSpan& span : gpus.spans) streams[{span.device, span.stream}].push_back(&span);
-  std::vector<Lane> all;
+  std::vector<GpuLane> all;
   for (auto& [where, spans] : streams) {
     std::ranges::sort(spans, {}, &GpuSpan::start);
-    std::vector<Lane> lanes;
+    std::vector<GpuLane> lanes;
     for (const GpuSpan* span : spans) {
       auto lane = std::ranges::find_if(
-          lanes, [&](const Lane& l) { return l.spans.back()->end <= span->start; });
+          lanes, [&](const GpuLane& l) { return l.spans.back()->end <= span->start; });
       if (lane == lanes.end()) {
         const std::string name = fmt::format("cuda:{} stream {}", where.first, where.second);
         lane = lanes.insert(lanes.end(), {name, {}});
@@ -203,7 +203,7 @@ std::vector<Lane> lanes_of(const GpuActivity& gpus) {
   return all;
 }
 
-void add_slices(Track& track, const Lane& lane, int64_t origin) {
+void add_slices(Track& track, const GpuLane& lane, int64_t origin) {
   for (const GpuSpan* span : lane.spans) {
     const char* const kind = span->kind == GpuSpan::Kind::kernel ? "kernel" : "copy";
     const char* const category = span->category == Category::step ? kind : name_of(span->category);
@@ -269,7 +269,7 @@ std::string perfetto_trace(const Recording& recording, const TracePart& part,
         tracks.next(name_of(thread) + (Group::leads(thread) ? part.note : ""), thread.track);
     add_slices(track, threads[i], origin);
   }
-  for (const Lane& lane : lanes_of(gpus)) {
+  for (const GpuLane& lane : lanes_of(gpus)) {
     Track track = tracks.next(lane.name, lane.rank());
     add_slices(track, lane, origin);
   }

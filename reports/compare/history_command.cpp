@@ -16,7 +16,7 @@ namespace howmany {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int64_t kMaxBytes = int64_t{512} << 20;
+constexpr int64_t kMaxHistoryBytes = int64_t{512} << 20;
 
 struct Texts {
   std::vector<std::pair<std::string, std::string>> named;  // where from, what
@@ -57,14 +57,14 @@ Texts of_folder(const std::string& folder) {
   }
   std::sort(paths.begin(), paths.end());
   Texts texts;
-  for (const std::string& path : paths) texts.named.emplace_back(path, read_text(path, kMaxBytes));
+  for (const std::string& path : paths) texts.named.emplace_back(path, read_text(path, kMaxHistoryBytes));
   return texts;
 }
 
 Texts read_source(const std::string& source) {
   if (source.starts_with("git:")) return of_branch(source.substr(4));
   if (fs::is_directory(source)) return of_folder(source);
-  return {{{source, read_text(source, kMaxBytes)}}};
+  return {{{source, read_text(source, kMaxHistoryBytes)}}};
 }
 
 void merge(std::vector<Series>& all, std::vector<Series> more) {

@@ -17,7 +17,7 @@ namespace howmany {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int64_t kMaxBytes = int64_t{1} << 30;
+constexpr int64_t kMaxProgramBytes = int64_t{1} << 30;
 
 template <class T>
 std::optional<T> struct_at(std::string_view bytes, uint64_t at) {
@@ -72,7 +72,7 @@ bool looks_beside_itself(std::string_view bytes, const std::optional<Sections>& 
 
 std::optional<std::string> bytes_of(const std::string& path) {
   try {
-    if (fs::is_regular_file(path)) return read_text(path, kMaxBytes);
+    if (fs::is_regular_file(path)) return read_text(path, kMaxProgramBytes);
   } catch (const InputError&) {
   }
   return std::nullopt;

@@ -23,7 +23,7 @@ namespace howmany {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::array kExtras = {1, 3, 5, 10};
+constexpr std::array kSelfTestExtras = {1, 3, 5, 10};
 constexpr int64_t kSlowEvery = 4;  // blocks: fewer windows show power than show rare alarms
 
 struct Arm {
@@ -44,7 +44,7 @@ class Recorder {
     const LaunchOptions options{a_.repetitions, a_.min_seconds, a_.run_timeout, own || a_.plain};
     arms_.push_back({"base", std::make_unique<Launcher>("base", command, options)});
     arms_.push_back({kSameArm, std::make_unique<Launcher>("base", command, options)});
-    for (const int extra : kExtras) {
+    for (const int extra : kSelfTestExtras) {
       if (!own) break;  // of another program only what is unchanged can be told
       arms_.push_back(
           {slow_arm(extra), std::make_unique<Launcher>("base", worker(extra), options)});

@@ -13,10 +13,10 @@
 namespace howmany {
 namespace {
 
-using Json = nlohmann::json;
+using PlainJson = nlohmann::json;
 
 // Depth 1 is the document, 2 its members, 3 a row.
-class Rows final : public nlohmann::json_sax<Json> {
+class Rows final : public nlohmann::json_sax<PlainJson> {
  public:
   Rows(std::string source, const std::function<void(const SuiteRow&)>& take)
       : source_(std::move(source)), take_(take) {}
@@ -39,7 +39,7 @@ class Rows final : public nlohmann::json_sax<Json> {
   bool binary(binary_t&) override { return true; }
 
   bool start_object(std::size_t) override {
-    if (in_context()) open(Json::object());
+    if (in_context()) open(PlainJson::object());
     ++depth_;
     if (depth_ == 1) is_object_ = true;
     if (in_row()) row_ = SuiteRow();
@@ -52,7 +52,7 @@ class Rows final : public nlohmann::json_sax<Json> {
     return true;
   }
   bool start_array(std::size_t) override {
-    if (in_context()) open(Json::array());
+    if (in_context()) open(PlainJson::array());
     if (depth_ == 1 && section_ == "benchmarks") found_ = true;
     ++depth_;
     return true;
@@ -67,16 +67,16 @@ class Rows final : public nlohmann::json_sax<Json> {
     key_ = name;
     return true;
   }
-  bool parse_error(std::size_t, const std::string&, const Json::exception& error) override {
+  bool parse_error(std::size_t, const std::string&, const PlainJson::exception& error) override {
     std::string what = error.what();  // "[json.exception.parse_error.101] parse error at line ..."
     if (const size_t end = what.find("] "); end != std::string::npos) what.erase(0, end + 2);
     throw InputError(fmt::format("[{}] is not JSON: {}", source_, what));
   }
 
-  Json context() {
+  PlainJson context() {
     if (!is_object_) throw InputError(fmt::format("[{}] expected an object", source_));
     if (!found_) throw InputError(fmt::format("[{}] \"benchmarks\" is missing", source_));
-    return context_.is_object() ? std::move(context_) : Json::object();
+    return context_.is_object() ? std::move(context_) : PlainJson::object();
   }
 
  private:
@@ -98,14 +98,14 @@ class Rows final : public nlohmann::json_sax<Json> {
     if (in_context()) put(value);
     return true;
   }
-  Json& put(Json value) {
+  PlainJson& put(PlainJson value) {
     if (open_.empty()) return context_ = std::move(value);
-    Json& parent = *open_.back();
+    PlainJson& parent = *open_.back();
     if (parent.is_object()) return parent[key_] = std::move(value);
     parent.push_back(std::move(value));
     return parent.back();
   }
-  void open(Json container) {
+  void open(PlainJson container) {
     if (open_.empty() && !context_.is_null()) context_ = nullptr;  // the last of two equal keys
     open_.push_back(&put(std::move(container)));
   }
@@ -177,8 +177,8 @@ class Rows final : public nlohmann::json_sax<Json> {
   std::string section_, key_;
   SuiteRow row_;
   int64_t rows_ = 0;
-  Json context_;
-  std::vector<Json*> open_;
+  PlainJson context_;
+  std::vector<PlainJson*> open_;
 };
 
 }  // namespace
@@ -187,7 +187,7 @@ nlohmann::json each_row(std::string text, const std::string& source,
                         const std::function<void(const SuiteRow&)>& take) {
   const std::string plain = plain_json(std::move(text), source);
   Rows rows(source, take);
-  Json::sax_parse(plain, &rows);
+  PlainJson::sax_parse(plain, &rows);
   return rows.context();
 }
 

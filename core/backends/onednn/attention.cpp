@@ -11,7 +11,7 @@
 namespace howmany::onednn {
 namespace {
 
-constexpr int64_t kBlock = 64;  // rows: more would be masked of longer, products slow of shorter
+constexpr int64_t kBlockRows = 64;  // rows: more would be masked of longer, products slow of shorter
 
 // A matrix of f32 whose rows lie `stride` apart.
 struct Matrix {
@@ -112,13 +112,13 @@ struct Head {
 
 Tensor scratch_for(const Tensor& qkv) {
   const int64_t times = qkv.shape()[1];
-  return Tensor::empty({std::min(kBlock, times), times});
+  return Tensor::empty({std::min(kBlockRows, times), times});
 }
 
 void forward_head(const Head& h, const float* qkv, Tensor& scratch, float* lse, float* y) {
   const Matrix q = h.part(qkv, 0), k = h.part(qkv, 1), v = h.part(qkv, 2);
-  for (int64_t begin = 0; begin < h.times; begin += kBlock) {
-    const int64_t end = std::min(begin + kBlock, h.times);
+  for (int64_t begin = 0; begin < h.times; begin += kBlockRows) {
+    const int64_t end = std::min(begin + kBlockRows, h.times);
     const Matrix p = h.scores(scratch, begin, end);
     product(h.scale, q.part(begin, end), false, k.part(0, p.columns), true, false, p);
     for (int64_t t = begin; t < end; ++t)
@@ -138,8 +138,8 @@ void backward_head(const Head& h, const Backward& in, Tensor& scratch, Tensor& d
   const Matrix q = h.part(in.qkv, 0), k = h.part(in.qkv, 1), v = h.part(in.qkv, 2);
   const Matrix dq = h.part(in.dqkv, 0), dk = h.part(in.dqkv, 1), dv = h.part(in.dqkv, 2);
   const Matrix y = h.of_y(in.y), dy = h.of_y(in.dy);
-  for (int64_t end = h.times; end > 0; end = (end - 1) / kBlock * kBlock) {
-    const int64_t begin = (end - 1) / kBlock * kBlock;
+  for (int64_t end = h.times; end > 0; end = (end - 1) / kBlockRows * kBlockRows) {
+    const int64_t begin = (end - 1) / kBlockRows * kBlockRows;
     const bool add = end < h.times;
     const Matrix p = h.scores(scratch, begin, end), ds = h.scores(dscratch, begin, end);
     const Matrix d = dy.part(begin, end);

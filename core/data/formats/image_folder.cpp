@@ -41,7 +41,7 @@ class FolderDataset final : public ImageSamples {
 }  // namespace
 
 ImageFolder image_folder(const std::string& root, const ImageFolderOptions& options) {
-  check(options);
+  check_image_options(options);
   FolderScan scan = scan_folder(root, options.max_pixels, options.most, options.progress);
   HM_ENSURE(scan.bad.empty() || options.on_bad == OnBadImage::skip,
             "[image_folder] {} of {} images are bad: {}", scan.bad.size(),

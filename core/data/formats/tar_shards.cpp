@@ -166,7 +166,7 @@ std::optional<OpenedData> formats::tar_shards(const std::string& path, const Dat
   OpenedData opened;
   opened.files = shards_at(path);
   if (opened.files.empty()) return {};
-  check(options.images);
+  check_image_options(options.images);
   std::vector<Packed> samples;
   Grouping grouping(opened.files, samples);
   for (size_t shard = 0; shard < opened.files.size(); ++shard) grouping.add_shard(shard);

@@ -8,9 +8,9 @@
 namespace howmany {
 namespace {
 
-constexpr int64_t kMost = 8;  // GitHub shows ten of a kind and step
+constexpr int64_t kMaxAnnotations = 8;  // GitHub shows ten of a kind and step
 
-std::string escaped(const std::string& text) {
+std::string escaped_line(const std::string& text) {
   std::string out;
   for (const char c : text) {
     if (c == '%') {
@@ -30,11 +30,11 @@ std::string of(const Comparison& c, Verdict verdict, const char* level, const ch
   std::string text;
   int64_t shown = 0;
   for (const Row& row : c.rows) {
-    if (row.verdict != verdict || ++shown > kMost) continue;
-    text += fmt::format("::{} title={}::{}\n", level, title, escaped(sentence(row)));
+    if (row.verdict != verdict || ++shown > kMaxAnnotations) continue;
+    text += fmt::format("::{} title={}::{}\n", level, title, escaped_line(sentence(row)));
   }
-  if (shown > kMost)
-    text += fmt::format("::{} title={}::and {} more\n", level, title, shown - kMost);
+  if (shown > kMaxAnnotations)
+    text += fmt::format("::{} title={}::and {} more\n", level, title, shown - kMaxAnnotations);
   return text;
 }
 
@@ -47,7 +47,7 @@ std::string write_annotations(const Comparison& c) {
                      bad        ? "error"
                      : doubtful ? "warning"
                                 : "notice",
-                     escaped(headline(c))) +
+                     escaped_line(headline(c))) +
          of(c, Verdict::kSlower, "error", "Slower") + of(c, Verdict::kFailed, "error", "Failed");
 }
 

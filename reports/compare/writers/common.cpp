@@ -75,9 +75,4 @@ std::string method(const Comparison& c) {
       c.options.spread.empty() ? "" : " or the machine's own spread", 100 * c.options.same_within);
 }
 
-nlohmann::ordered_json number_or_null(const std::optional<double>& value) {
-  if (!value || !std::isfinite(*value)) return nullptr;
-  return *value;
-}
-
 }  // namespace howmany

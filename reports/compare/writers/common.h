@@ -19,6 +19,4 @@ std::string sentence(const Row& row);
 // "signed rank of pairs, Holm's correction, alpha 0.05, floor 1 %".
 std::string method(const Comparison& comparison);
 
-nlohmann::ordered_json number_or_null(const std::optional<double>& value);
-
 }  // namespace howmany

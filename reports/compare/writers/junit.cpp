@@ -7,7 +7,7 @@ namespace howmany {
 namespace {
 
 // What XML 1.0 cannot hold becomes a question mark.
-std::string escaped(const std::string& text) {
+std::string escaped_xml(const std::string& text) {
   std::string out;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -32,7 +32,7 @@ std::string escaped(const std::string& text) {
 }
 
 std::string outcome(const Row& row) {
-  const std::string text = escaped(sentence(row));
+  const std::string text = escaped_xml(sentence(row));
   switch (row.verdict) {
     case Verdict::kSlower:
       return fmt::format("<failure type=\"regression\" message=\"{}\"/>", text);
@@ -49,7 +49,7 @@ std::string outcome(const Row& row) {
 std::string test_case(const Row& row) {
   const double seconds = row.kind.unit == "s" ? row.candidate.value_or(0) : 0;
   return fmt::format("    <testcase classname=\"{}\" name=\"{}\" time=\"{:.9f}\">{}</testcase>\n",
-                     escaped(row.metric), escaped(row.benchmark), seconds, outcome(row));
+                     escaped_xml(row.metric), escaped_xml(row.benchmark), seconds, outcome(row));
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ std::string write_junit(const Comparison& c) {
   for (const auto& [name, value] : {std::pair<std::string, std::string>{"base", c.base},
                                     {"candidate", c.candidate},
                                     {"method", method(c)}}) {
-    xml += fmt::format("      <property name=\"{}\" value=\"{}\"/>\n", name, escaped(value));
+    xml += fmt::format("      <property name=\"{}\" value=\"{}\"/>\n", name, escaped_xml(value));
   }
   xml += "    </properties>\n";
   for (const Row& row : c.rows) xml += test_case(row);

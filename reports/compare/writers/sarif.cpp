@@ -8,7 +8,7 @@ namespace howmany {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr size_t kMost = 5000;  // so many GitHub shows
+constexpr size_t kMaxResults = 5000;  // so many GitHub shows
 
 // A path as a relative URI reference.
 std::string uri(const std::string& path) {
@@ -39,7 +39,7 @@ Json result(const Comparison& c, const Row& row) {
 std::string write_sarif(const Comparison& c) {
   Json results = Json::array();
   for (const Row& row : c.rows) {
-    if (row.verdict == Verdict::kSlower && results.size() < kMost)
+    if (row.verdict == Verdict::kSlower && results.size() < kMaxResults)
       results.push_back(result(c, row));
   }
   const Json rule = {

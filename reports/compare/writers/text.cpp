@@ -7,8 +7,7 @@
 namespace howmany {
 namespace {
 
-constexpr size_t kWidth = 100;
-constexpr int64_t kMostRows = 60;  // of one verdict; the count is told, csv and json have them all
+constexpr int64_t kMaxVerdictRows = 60;  // of one verdict; the count is told, csv and json have them all
 
 void add(Table& table, const Row& row) {
   const bool changed = row.verdict == Verdict::kSlower || row.verdict == Verdict::kFaster;
@@ -18,7 +17,7 @@ void add(Table& table, const Row& row) {
       changed ? Table::Style::kBold : Table::Style::kPlain);
 }
 
-std::string paragraph(const std::string& text) { return wrapped(text, kWidth, 2) + "\n"; }
+std::string paragraph(const std::string& text) { return wrapped(text, kTextWidth, 2) + "\n"; }
 
 // The worst of each verdict, and how many more there are.
 std::string rows_text(const Comparison& c) {
@@ -35,10 +34,10 @@ std::string rows_text(const Comparison& c) {
   for (size_t i = 0; i < c.rows.size(); ++i) {
     const Row& row = c.rows[i];
     if (i == 0 || c.rows[i - 1].verdict != row.verdict) shown = 0;
-    if (++shown <= kMostRows) add(table, row);
-    if (shown == kMostRows + 1) {
+    if (++shown <= kMaxVerdictRows) add(table, row);
+    if (shown == kMaxVerdictRows + 1) {
       more += paragraph(fmt::format("... and {} more {}: --format csv lists them all",
-                                    c.count(row.verdict) - kMostRows, name_of(row.verdict)));
+                                    c.count(row.verdict) - kMaxVerdictRows, name_of(row.verdict)));
     }
   }
   return table.text() + more;
