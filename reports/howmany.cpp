@@ -17,6 +17,7 @@
 #include "reports/selftest.h"
 #include "reports/suggest.h"
 #include "reports/table.h"
+#include "reports/version.h"
 #include "reports/workers.h"
 
 namespace {
@@ -199,7 +200,7 @@ int run(int argc, char** argv) {
   hand_over(argc, argv);
   CLI::App app{"Tells how many GPUs to ask for, from measurements of real training steps."};
   app.name("howmany");
-  app.set_version_flag("--version", "howmany " HM_VERSION);
+  app.set_version_flag("--version", version_text, "Version, commit and the parts built in");
   app.require_subcommand(1);
   app.footer(
       "Examples:\n"
