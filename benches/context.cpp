@@ -1,7 +1,7 @@
 #include <build_info.h>
-#include <commit.h>
 #include <sys/utsname.h>
 
+#include "benches/build_commit.h"
 #include "benches/gpus.h"
 #include "benches/machine.h"
 #include "benches/support.h"
@@ -28,7 +28,7 @@ std::string kernel() {
 void add_context(const std::map<std::string, std::string>& more) {
   nlohmann::json cpu = describe_cpu(), memory = describe_memory();
   std::map<std::string, std::string> context = {
-      {"commit", HM_COMMIT},
+      {"commit", build_commit()},
       {"compiler", HM_COMPILER},
       {"compiler_flags", HM_CXX_FLAGS},
       {"build_type", HM_BUILD_TYPE},

@@ -8,11 +8,18 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "benches/verify.h"
+#include "core/backend.h"
 #include "core/error.h"
+#include "core/model.h"
 #include "core/names.h"
+#include "core/optim.h"
+#include "core/precision.h"
 #include "core/profile/recorder.h"
+#include "parallel/comm.h"
+#include "parallel/mode.h"
 #include "parallel/patience.h"
 
 namespace howmany::benches {
@@ -25,6 +32,35 @@ constexpr double kStart = 30;  // seconds between the starts of two ranks, at th
 std::vector<std::string_view> flags_of(const CLI::App& app, std::vector<std::string>& storage) {
   for (const CLI::Option* option : app.get_options()) storage.push_back(option->get_name());
   return {storage.begin(), storage.end()};
+}
+
+nlohmann::json cli_json(const CLI::Option& option) {
+  nlohmann::json names = nlohmann::json::array();
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  const bool flag = option.get_items_expected_max() == 0;
+  return {{"names", names},
+          {"help", option.get_description()},
+          {"type", flag ? "" : option.get_type_name()}};
+}
+
+// For `howmany completion` and the man page, which know this program by its JSON alone.
+nlohmann::json cli_json(const CLI::App& app) {
+  nlohmann::json all = {{"description", app.get_description()},
+                        {"footer", app.get_footer()},
+                        {"options", nlohmann::json::array()},
+                        {"choices",
+                         {{"model", model_names()},
+                          {"mode", mode_names()},
+                          {"backend", comm_names()},
+                          {"kernels", backend_names()},
+                          {"optimizer", optimizer_names()},
+                          {"precision", precision_names()}}}};
+  all["choices"]["backend"].push_back("auto");
+  for (const CLI::Option* option :
+       app.get_options([](const CLI::Option* o) { return !o->get_group().empty(); }))
+    all["options"].push_back(cli_json(*option));
+  return all;
 }
 
 std::string how_it_ended(const RankExit& end) {
@@ -97,8 +133,14 @@ int run_program(const std::string& name, const std::function<int()>& body) {
 
 std::vector<std::string> parse(CLI::App& app, int argc, char** argv) {
   app.allow_extras();
+  bool description = false;
+  app.add_flag("--describe-options", description)->group("");  // for `howmany completion`
   try {
     app.parse(argc, argv);
+    if (description) {
+      std::cout << cli_json(app).dump(2) << "\n";
+      throw CLI::Success();
+    }
   } catch (const CLI::Success& help) {
     app.exit(help);
     throw;

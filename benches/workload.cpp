@@ -88,7 +88,7 @@ void add_flags(CLI::App& app, Workload& work) {
   const std::map<std::string, OnBadImage> on_bad = {{"skip", OnBadImage::skip},
                                                     {"refuse", OnBadImage::refuse}};
   const std::map<std::string, bool> sync = {{"bucketed", true}, {"inline", false}};
-  app.add_option("--data", work.data, "synthetic; " + data_formats_help());
+  app.add_option("--data", work.data, "synthetic; " + data_formats_help())->type_name("PATH");
   app.add_option("--workers", work.workers, "loader threads in each rank (default: 2 for files)")
       ->check(CLI::Range(0, 1024));
   app.add_option("--on-bad-image", work.on_bad,

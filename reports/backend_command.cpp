@@ -322,6 +322,7 @@ int run_backend(const BackendArguments& a) {
 
 void add_output_options(CLI::App& app, OutputArguments& a) {
   app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]")
+      ->type_name("DIR")
       ->check(not_empty());
   app.add_flag("--json", a.json, "The summary on stdout as JSON, nothing else there");
   app.add_flag("--quiet", a.quiet, "No progress on stderr");

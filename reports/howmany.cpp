@@ -9,6 +9,7 @@
 #include "reports/backend_command.h"
 #include "reports/command.h"
 #include "reports/compare/cli.h"
+#include "reports/completion/cli.h"
 #include "reports/list_option.h"
 #include "reports/machine.h"
 #include "reports/number_check.h"
@@ -17,6 +18,7 @@
 #include "reports/selftest.h"
 #include "reports/suggest.h"
 #include "reports/table.h"
+#include "reports/version.h"
 #include "reports/workers.h"
 
 namespace {
@@ -45,10 +47,16 @@ void add_output(CLI::App& app, Arguments& a) {
   app.add_flag("--no-color", a.no_color, "No colour, as NO_COLOR in the environment");
 }
 
+std::string type_of(const PassedOption& option) {
+  if (std::string_view(option.name) == "data") return "PATH";
+  return *option.values == '\0' ? "NAME" : fmt::format("{{{}}}", option.values);
+}
+
 void add_passed(CLI::App& app, Arguments& a, bool of_files) {
   for (const PassedOption& option : passed_options())
     if (option.of_files == of_files)
-      app.add_option(fmt::format("--{}", option.name), a.passed[option.name], option.help);
+      app.add_option(fmt::format("--{}", option.name), a.passed[option.name], option.help)
+          ->type_name(type_of(option));
 }
 
 void add_measuring(CLI::App& app, Arguments& a) {
@@ -82,8 +90,11 @@ void add_measuring(CLI::App& app, Arguments& a) {
       "--oversubscribe", a.oversubscribe,
       "Allow more devices than cores, or a GPU listed twice; marked, and never recommended");
   app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]")
+      ->type_name("DIR")
       ->check(not_empty());
-  app.add_option("--resume", a.resume, "Folder of an earlier run to go on with")->excludes("--out");
+  app.add_option("--resume", a.resume, "Folder of an earlier run to go on with")
+      ->type_name("DIR")
+      ->excludes("--out");
   app.add_flag("--quiet", a.quiet, "No progress on stderr");
   app.add_flag("--verbose", a.verbose, "What the bench programs say, on stderr");
 }
@@ -119,7 +130,8 @@ void add_gpus(CLI::App& app, Arguments& a) {
 
 void add_run(CLI::App& app, Arguments& a) {
   last_wins(app);
-  app.add_option("--preset", a.preset, "quick (2 minutes at most) or full [quick]");
+  app.add_option("--preset", a.preset, "quick (2 minutes at most) or full [quick]")
+      ->type_name("{quick,full}");
   add_measuring(app, a);
   add_output(app, a);
   app.footer(
@@ -131,7 +143,9 @@ void add_run(CLI::App& app, Arguments& a) {
 
 void add_report(CLI::App& app, Arguments& a) {
   last_wins(app);
-  app.add_option("path", a.path, "Folder of a run, or a summary.json")->required();
+  app.add_option("path", a.path, "Folder of a run, or a summary.json")
+      ->type_name("PATH")
+      ->required();
   add_output(app, a);
   app.footer(
       "Examples:\n"
@@ -171,6 +185,7 @@ std::vector<std::string> words(int argc, char** argv) {
   if (first.empty() || (first.starts_with("-") && !about_us)) words.insert(words.begin(), "run");
   std::vector<std::string> known = kCommands;
   known.insert(known.end(), kComparingCommands.begin(), kComparingCommands.end());
+  known.insert(known.end(), kMetaCommands.begin(), kMetaCommands.end());
   if (!first.empty() && !first.starts_with("-") &&
       std::find(known.begin(), known.end(), first) == known.end()) {
     throw InputError(fmt::format("unknown command \"{}\"{} (howmany --help lists them)", first,
@@ -199,7 +214,7 @@ int run(int argc, char** argv) {
   hand_over(argc, argv);
   CLI::App app{"Tells how many GPUs to ask for, from measurements of real training steps."};
   app.name("howmany");
-  app.set_version_flag("--version", "howmany " HM_VERSION);
+  app.set_version_flag("--version", version_text, "Version, commit and the parts built in");
   app.require_subcommand(1);
   app.footer(
       "Examples:\n"
@@ -235,6 +250,7 @@ int run(int argc, char** argv) {
   add_selftest(*selftest, self);
   selftest->callback([&] { code = run_selftest(self); });
   add_comparing(app, code);
+  add_meta_commands(app, {version_text(), commit_date()}, code);
 
   std::vector<std::string> typed = words(argc, argv);
   try {

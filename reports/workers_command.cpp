@@ -220,11 +220,13 @@ void add_workers(CLI::App& app, int& code) {
   sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   sub->add_option("--data", a->data,
                   "Folder of class folders of images, or of tar shards; a .tar, .npy, .bin or .csv "
-                  "file [synthetic: JPEGs painted for the occasion]");
+                  "file [synthetic: JPEGs painted for the occasion]")
+      ->type_name("PATH");
   sub->add_option("--workers", a->workers, "Numbers to measure, 0,1,2 [auto: where it is decided]");
   sub->add_option("--samples-per-second", a->samples_per_second, "What one device takes, 1.8k");
   sub->add_option("--from", a->from,
-                  "Folder, summary.json or speedup.json of an earlier run: what a device takes");
+                  "Folder, summary.json or speedup.json of an earlier run: what a device takes")
+      ->type_name("PATH");
   sub->add_option("--model", a->model, "Model that is trained now to see what one device takes");
   sub->add_option("--device", a->device, "Device that --model trains on [cpu:0]");
   sub->add_option("--devices", a->devices, "Devices, each with a loader of its own [1]")
@@ -239,7 +241,8 @@ void add_workers(CLI::App& app, int& code) {
       ->check(CLI::IsMember({"threads", "processes", "pytorch"}));
   sub->add_option("--python", a->python,
                   "For --as pytorch: the Python whose own costs are measured first, or none "
-                  "[python3]");
+                  "[python3]")
+      ->type_name("PATH");
   sub->add_option("--start-method", a->start_method,
                   "How that Python starts workers [as it does by itself]")
       ->check(CLI::IsMember({"fork", "forkserver", "spawn"}));
@@ -251,8 +254,10 @@ void add_workers(CLI::App& app, int& code) {
       ->check(above_zero());
   sub->add_option("--seed", a->seed, "Of the order [1]");
   sub->add_option("--emit-check", a->emit_check,
-                  "Write a Python script that runs PyTorch's DataLoader on the same folder");
+                  "Write a Python script that runs PyTorch's DataLoader on the same folder")
+      ->type_name("FILE");
   sub->add_option("--out", a->out, "Folder for the results [howmany-out/<UTC time>]")
+      ->type_name("DIR")
       ->check(not_empty());
   sub->add_flag("--json", a->json, "The summary on stdout as JSON, nothing else there");
   sub->add_flag("--quiet", a->quiet, "No progress on stderr");

@@ -1,6 +1,7 @@
 #include "reports/compare/cli.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <memory>
@@ -15,6 +16,12 @@
 namespace howmany {
 namespace {
 
+std::string format_names() {
+  std::vector<std::string> names;
+  for (const Writer& writer : writers()) names.emplace_back(writer.name);
+  return fmt::format("{{{}}}", fmt::join(names, ","));
+}
+
 void add_judging(CLI::App& app, JudgeArguments& a) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--alpha", a.alpha, "Chance of even one false alarm that is accepted [0.05]")
@@ -28,8 +35,10 @@ void add_judging(CLI::App& app, JudgeArguments& a) {
   app.add_option("--direction", a.directions, "METRIC=less|more|exact: which way is better")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--noise", a.noise, "noise.json of gate --self-test: raises the floor to it");
-  app.add_option("--format", a.format, "On stdout [text]; howmany compare --help lists them");
+  app.add_option("--noise", a.noise, "noise.json of gate --self-test: raises the floor to it")
+      ->type_name("FILE");
+  app.add_option("--format", a.format, "On stdout [text]; howmany compare --help lists them")
+      ->type_name(format_names());
   app.add_option("--write", a.write, "FORMAT=FILE, may be repeated")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -53,8 +62,12 @@ void add_compare(CLI::App& parent, int& code) {
   auto* app = parent.add_subcommand("compare", "Did it get slower? Two files or result folders");
   auto a = std::make_shared<CompareArguments>();
   add_judging(*app, a->judge);
-  app->add_option("base", a->base, "Google Benchmark JSON or a result folder")->required();
-  app->add_option("candidate", a->candidate, "The same, of the new code")->required();
+  app->add_option("base", a->base, "Google Benchmark JSON or a result folder")
+      ->type_name("PATH")
+      ->required();
+  app->add_option("candidate", a->candidate, "The same, of the new code")
+      ->type_name("PATH")
+      ->required();
   app->footer(
       formats() + kExitCodes +
       "Examples:\n"
@@ -67,8 +80,10 @@ void add_compare(CLI::App& parent, int& code) {
 void add_measured_sides(CLI::App& app, GateArguments& a) {
   app.add_option("--base", a.base, "Command of the old program");
   app.add_option("--candidate", a.candidate, "Command of the new one");
-  app.add_option("--base-build", a.base_build, "Or: build folder of the old programs");
-  app.add_option("--candidate-build", a.candidate_build, "Build folder of the new ones");
+  app.add_option("--base-build", a.base_build, "Or: build folder of the old programs")
+      ->type_name("DIR");
+  app.add_option("--candidate-build", a.candidate_build, "Build folder of the new ones")
+      ->type_name("DIR");
   app.add_option("--bench", a.benches, "Programs of the build folders [all *_bench]")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -96,6 +111,7 @@ void add_schedule(CLI::App& app, GateArguments& a) {
   app.add_flag("!--no-canary", a.canary, "Without the benchmark that is known to be slower");
   app.add_flag("!--no-shortcut", a.shortcut, "Measure identical programs too");
   app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]")
+      ->type_name("DIR")
       ->check(not_empty());
   app.add_flag("--quiet", a.quiet, "No progress on stderr");
 }
@@ -137,7 +153,9 @@ void add_history(CLI::App& parent, int& code) {
   auto* app =
       parent.add_subcommand("history", "Steps, drift and flapping in a history; never blocks");
   auto a = std::make_shared<HistoryArguments>();
-  app->add_option("source", a->source, "Folder or file of JSON Lines, or git:BRANCH")->required();
+  app->add_option("source", a->source, "Folder or file of JSON Lines, or git:BRANCH")
+      ->type_name("PATH")
+      ->required();
   app->add_option("--min-effect", a->min_effect, "Smaller changes of level are not told [2%]");
   app->add_flag("--json", a->json, "As JSON, schema howmany.history/1");
   app->footer(

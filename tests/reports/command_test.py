@@ -276,7 +276,7 @@ class Help(Fake):
             self.assertIn("Examples:\n  howmany", done.out)
 
     def test_version(self):
-        self.assertRegex(self.howmany("--version").out, r"^howmany \d+\.\d+\.\d+\n$")
+        self.assertRegex(self.howmany("--version").out, r"^howmany \d+\.\d+\.\d+ \(commit ")
 
     def test_programs_get_their_arguments(self):
         # The imitation prints its JSON whatever it is told, so that it ran is all there is to see.
