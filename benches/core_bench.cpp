@@ -3,7 +3,6 @@
 // convolution counts the multiplications of its direct form, so Winograd's may come out above 1.
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -13,6 +12,7 @@
 #include <thread>
 
 #include "benches/core_cases.h"
+#include "benches/flags/core.h"
 #include "benches/program.h"
 #include "benches/support.h"
 #include "core/copy.h"
@@ -25,6 +25,8 @@
 
 namespace howmany::benches {
 namespace {
+
+using Options = CoreFlags;
 
 double seconds_of(const std::function<void()>& body) {
   const auto begin = std::chrono::steady_clock::now();
@@ -115,12 +117,6 @@ std::map<std::string, double> counters(const CoreCase& c, const Rates& rates, do
   return values;
 }
 
-struct Options {
-  TimingOptions timing;
-  std::string samples, device;
-  Precision precision = Precision::f32;
-};
-
 // Short work of a GPU is asked for several times together, so that the host stays ahead of it.
 Samples time_case(Comm& alone, const TimingOptions& options, Device device,
                   const std::function<void()>& body) {
@@ -204,27 +200,9 @@ void add_cpu(const Options& options, std::map<std::string, std::string>& context
     add_benchmarks(cpu, threads, options, context);
 }
 
-constexpr const char* kExamples = R"(Examples:
-  core_bench                                              this CPU, by one core and by all
-  core_bench --benchmark_filter=step/resnet18             one of its training steps
-  core_bench --device cuda:0 --precision bf16             a GPU, against its own rates in bf16
-Exit codes: 0 measured, 2 bad usage, 3 a measurement failed (the others are kept).)";
-
 int run(int argc, char** argv) {
   Options options;
-  CLI::App app("Times operations and whole training steps against the machine's own rates.",
-               "core_bench");
-  app.add_option("--budget", options.timing.budget_seconds, "Seconds for each, at most")
-      ->check(above_zero())
-      ->capture_default_str();
-  app.add_option("--samples", options.samples, "Append every sample to this file, a line each");
-  app.add_option("--device", options.device, "A GPU, cuda:0 (default: CPU cores, one and all)");
-  app.add_option_function<std::string>(
-         "--precision", [&](const std::string& name) { options.precision = precision_named(name); },
-         fmt::format("Of a GPU: {}", fmt::join(precision_names(), ", ")))
-      ->default_str("f32");
-  app.footer(kExamples);
-  std::vector<std::string> words = parse(app, argc, argv);
+  std::vector<std::string> words = parse_core(argc, argv, options);
   words.insert(words.begin(), argv[0]);
 
   std::map<std::string, std::string> context;

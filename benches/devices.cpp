@@ -1,10 +1,10 @@
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <map>
 #include <string>
 #include <string_view>
 
+#include "benches/flags/devices.h"
 #include "benches/inventory.h"
 #include "benches/probes.h"
 #include "benches/program.h"
@@ -12,10 +12,6 @@
 namespace {
 
 using nlohmann::json;
-
-constexpr std::string_view kExamples = R"(Examples:
-  howmany devices           what is here, for people
-  howmany devices --json    the same for programs: .cpu_devices.default_count, .gpus, ...)";
 
 // Repeated headings stay blank, so that blocks stand out.
 void line(std::string_view what, const std::string& text) {
@@ -155,19 +151,11 @@ void print_text(const json& all) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app(
-      "What is here: cores and which limit decides, memory, GPUs, and what of this build works.",
-      "howmany devices");
-  app.footer(std::string(kExamples));
-  bool as_json = false;
-  app.add_flag("--json", as_json, "print JSON (schema howmany.devices/1) instead of text");
-  std::string probe, probe_file;
-  app.add_option("--probe", probe)->group("");  // not for people: see probes.h
-  app.add_option("--probe-file", probe_file)->group("");
-  howmany::benches::parse(app, argc, argv);
-  if (!probe.empty()) return howmany::benches::probe_as_rank(probe, probe_file), 0;
+  const howmany::benches::DevicesFlags flags = howmany::benches::parse_devices_flags(argc, argv);
+  if (!flags.probe.empty())
+    return howmany::benches::probe_as_rank(flags.probe, flags.probe_file), 0;
   const json all = howmany::benches::take_inventory();
-  if (as_json)
+  if (flags.json)
     fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));
   else
     print_text(all);

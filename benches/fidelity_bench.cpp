@@ -1,12 +1,12 @@
 // Whether our figures are those of the library: collectives of a Comm as backend_bench times them,
 // and the same ones in a bare loop over the library, in turn on the same ranks. The counter `ratio`
 // is the median of the ratios of neighbours (1: our figure is the library's).
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <utility>
 
 #include "benches/bare.h"
 #include "benches/collectives.h"
+#include "benches/flags/fidelity.h"
 #include "benches/program.h"
 #include "benches/support.h"
 #include "core/clock.h"
@@ -17,13 +17,7 @@ namespace {
 
 constexpr const char* kName = "fidelity_bench";
 
-struct Flags {
-  std::string backend = "gloo", devices = "cpu:0,cpu:1";
-  std::vector<std::string> ops = {"all_reduce", "all_gather", "broadcast"};
-  std::vector<int64_t> bytes = {4'096, 65'536, 1 << 20, 16 << 20};
-  int rounds = 61;
-  bool oversubscribe = false;
-};
+using Flags = FidelityFlags;
 
 std::vector<BareLoop> bare_loops(const std::string& backend, [[maybe_unused]] Comm& comm) {
 #define X(name) \
@@ -111,16 +105,7 @@ Workload workload(const Flags& flags) {
 
 int run(int argc, char** argv) {
   Flags flags;
-  CLI::App app("Times collectives of ours beside a bare loop over the same library.", kName);
-  app.add_option("--backend", flags.backend, "gloo or mpi")->capture_default_str();
-  app.add_option("--devices", flags.devices, "one for each rank")->capture_default_str();
-  app.add_option("--ops", flags.ops)
-      ->delimiter(',')
-      ->check(CLI::IsMember({"all_reduce", "all_gather", "broadcast"}));
-  app.add_option("--bytes", flags.bytes)->delimiter(',')->check(CLI::Range(64L, 1L << 30));
-  app.add_option("--rounds", flags.rounds, "pairs of each case")->check(above_zero());
-  app.add_flag("--oversubscribe", flags.oversubscribe, "allow devices that share cores");
-  std::vector<std::string> google = parse(app, argc, argv);
+  std::vector<std::string> google = parse_fidelity(argc, argv, flags);
   const Place place = place_from_environment();
   const Workload work = workload(flags);
   HM_REQUIRE(work.over_processes(), "--backend {}: has no bare loop", flags.backend);

@@ -1,13 +1,13 @@
 // What a training step costs on n devices, by model, mode and communication backend. Without flags
 // of its own it measures the default grid of this machine.
-#include <CLI/CLI.hpp>
 #include <fstream>
 #include <iostream>
 #include <map>
 #include <mutex>
-#include <regex>
 #include <set>
 
+#include "benches/flags/filter.h"
+#include "benches/flags/speedup.h"
 #include "benches/graph_gain.h"
 #include "benches/program.h"
 #include "benches/steps.h"
@@ -19,28 +19,7 @@ namespace howmany::benches {
 namespace {
 
 constexpr const char* kName = "speedup_bench";
-constexpr const char* kExamples = R"(Examples:
-  speedup_bench                                          the default grid of this machine
-  speedup_bench --model mlp --mode single,ddp --devices cpu:0,cpu:1 --batch-per-device 512
-  speedup_bench --mode model,pipeline:micro_batches=8,schedule=gpipe,hybrid --backend local
-  speedup_bench --model resnet18 --mode ddp --backend gloo --device-count 1,2 --global-batch 32
-  speedup_bench --model resnet18 --mode ddp --devices cuda:0,cuda:1 --precision bf16
-  speedup_bench --model resnet18 --mode single,single:graph=on --devices cuda:0
-  speedup_bench --model resnet18 --mode ddp,ddp:graph=on --backend nccl --devices cuda:0,cuda:1
-  speedup_bench --model mlp --graph-gain                 what the captured step gains on the first GPU
-  speedup_bench --benchmark_filter=data_parallel --benchmark_out=speedup.json
-Flags of Google Benchmark (--benchmark_...) work as usual.
-Exit codes: 0 measured, 2 bad usage or input, 3 a measurement failed (the others are kept).)";
-
-struct Flags {
-  std::vector<std::string> models = {"mlp", "resnet18"}, modes, backends;
-  std::string devices, samples, trace;
-  std::vector<int> counts;
-  int64_t batch_per_device = 0, global_batch = 0;
-  TimingOptions timing;
-  Workload work;  // what all cases share
-  bool list = false, graph_gain = false;
-};
+using Flags = SpeedupFlags;
 
 struct Case {
   std::string name;
@@ -50,42 +29,6 @@ struct Case {
 
 std::vector<std::string> strings(const std::vector<std::string_view>& names) {
   return {names.begin(), names.end()};
-}
-
-void add_own_flags(CLI::App& app, Flags& flags) {
-  app.add_option("--model", flags.models, "name or name:key=value,...; may be repeated")
-      ->expected(1)
-      ->take_all();
-  app.add_option("--mode", flags.modes, "of " + fmt::format("{}", fmt::join(mode_names(), ", ")))
-      ->delimiter(',');
-  app.add_option("--backend", flags.backends, "between ranks; local: threads of one process")
-      ->delimiter(',');
-  app.add_option("--devices", flags.devices, "cpu:0,cpu:1 or cpu:0-3: measure on exactly these");
-  app.add_option("--device-count", flags.counts, "measure on the first n of the devices, each n")
-      ->delimiter(',')
-      ->check(above_zero());
-  auto* weak = app.add_option("--batch-per-device", flags.batch_per_device, "weak scaling")
-                   ->check(CLI::Range(int64_t{1}, kMostBatch));
-  app.add_option("--global-batch", flags.global_batch, "strong scaling")
-      ->check(CLI::Range(int64_t{1}, kMostBatch))
-      ->excludes(weak);
-  app.add_option("--budget-seconds", flags.timing.budget_seconds, "of timed steps, each case")
-      ->check(at_least_zero())
-      ->capture_default_str();
-  app.add_option("--min-iterations", flags.timing.min_iterations)
-      ->check(above_zero())
-      ->capture_default_str();
-  app.add_option("--max-iterations", flags.timing.max_iterations)
-      ->check(above_zero())
-      ->capture_default_str();
-  app.add_option("--samples", flags.samples, "append every timed step to this file")
-      ->envname("HOWMANY_SAMPLES");
-  app.add_option(
-      "--profile", flags.trace,
-      "profile some steps after the timed ones, and append them to this trace of Perfetto");
-  app.add_flag("--graph-gain", flags.graph_gain,
-               "instead: single:graph=on against graph=off on one GPU, in turn");
-  app.add_flag("--list", flags.list, "names of the cases, one a line");
 }
 
 int64_t default_batch(const std::string& model) {
@@ -265,20 +208,6 @@ void run_case(benchmark::State& state, const Case& c, const Images& images, cons
   }
 }
 
-// As Google Benchmark selects: a regular expression found anywhere, or not found after a '-'.
-bool selected(const std::string& name, const std::vector<std::string>& google) {
-  const std::string flag = "--benchmark_filter=";
-  for (const std::string& argument : google) {
-    if (!argument.starts_with(flag)) continue;
-    std::string filter = argument.substr(flag.size());
-    if (filter.empty() || filter == "all") return true;
-    const bool not_these = filter[0] == '-';
-    if (not_these) filter.erase(0, 1);
-    return std::regex_search(name + "/iterations:1/manual_time", std::regex(filter)) != not_these;
-  }
-  return true;
-}
-
 int processes_needed(const std::vector<Case>& cases, const std::vector<std::string>& google) {
   int most = 1;
   for (const Case& c : cases)
@@ -344,22 +273,7 @@ int run_graph_gain(const Flags& flags, std::vector<std::string> google, const ch
 
 int run(int argc, char** argv) {
   Flags flags;
-  flags.work.steady = true;
-  flags.work.optim.lr = 0.01;
-  CLI::App app("Times training steps over models, modes, backends and device counts.", kName);
-  app.footer(kExamples);
-  add_own_flags(app, flags);
-  add_flags(app, flags.work);
-  const std::vector<std::string> google = parse(app, argc, argv);
-  flags.modes = join_options(flags.modes);
-  if (app.count("--min-iterations") == 0)
-    flags.timing.min_iterations =
-        std::min(flags.timing.min_iterations, flags.timing.max_iterations);
-  HM_REQUIRE(flags.timing.max_iterations >= flags.timing.min_iterations,
-             "--max-iterations {} is below --min-iterations {}", flags.timing.max_iterations,
-             flags.timing.min_iterations);
-  HM_REQUIRE(flags.trace.empty() || std::ofstream(flags.trace, std::ios::app).good(),
-             "--profile: cannot write {}", flags.trace);
+  const std::vector<std::string> google = parse_speedup(argc, argv, flags);
   configure_cpu_devices({.cores_per_device = flags.work.cores_per_device});
   const Place place = place_from_environment();
   if (flags.graph_gain) return run_graph_gain(flags, google, argv[0]);

@@ -1,12 +1,12 @@
 // What moving data costs on this machine.
 #include <howmany_parts.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 
 #include "benches/copies.h"
 #include "benches/device_copies.h"
+#include "benches/flags/transfer.h"
 #include "benches/machine.h"
 #include "benches/program.h"
 #include "benches/transfer_cases.h"
@@ -19,20 +19,8 @@ namespace howmany::benches {
 namespace {
 
 constexpr const char* kName = "transfer_bench";
-constexpr const char* kExamples = R"(Examples:
-  transfer_bench                                      copies by size, with one thread and with all
-  transfer_bench --ceilings                           only what limits communication here
-  transfer_bench --devices cuda:0                     also to and from that GPU
-  transfer_bench --model resnet18 --batch 16          also what one training step moves
-Flags of Google Benchmark (--benchmark_...) work as usual.
-Exit codes: 0 measured, 1 wrong data, 2 bad usage or input, 3 a measurement failed.)";
 
-struct Flags : TransferFlags {
-  std::string device_list;
-  double budget_seconds = 20;
-  std::string samples;
-  bool list = false;
-};
+using Flags = TransferBenchFlags;
 
 // The GPUs here; without one, two slices of the cores, or as many as there are.
 std::vector<Device> devices_of(const Flags& flags) {
@@ -115,29 +103,9 @@ void run_fidelity(benchmark::State& state, const Fidelity& f, bool& wrong) {
   }
 }
 
-void add_flags_of(CLI::App& app, Flags& flags) {
-  app.add_option("--min-bytes", flags.min_bytes)->check(CLI::Range(1L, 1L << 40));
-  app.add_option("--max-bytes", flags.max_bytes)->check(CLI::Range(1L, 1L << 40));
-  app.add_option("--devices", flags.device_list,
-                 "to copy to and from [the GPUs here, else cpu:0,cpu:1]");
-  app.add_option("--model", flags.models, "also what a training step of it moves");
-  app.add_option("--batch", flags.batch, "of that step [by model]")
-      ->check(CLI::Range(int64_t{1}, kMostBatch));
-  app.add_option("--budget-seconds", flags.budget_seconds, "of timed copies in all")
-      ->check(above_zero())
-      ->capture_default_str();
-  app.add_option("--samples", flags.samples, "append every timed copy to this file")
-      ->envname("HOWMANY_SAMPLES");
-  app.add_flag("--ceilings", flags.ceilings, "only what limits communication on this machine");
-  app.add_flag("--list", flags.list, "names of the cases, one a line");
-}
-
 int run(int argc, char** argv) {
   Flags flags;
-  CLI::App app("Times copies between the memories of this machine.", kName);
-  app.footer(kExamples);
-  add_flags_of(app, flags);
-  std::vector<std::string> google = parse(app, argc, argv);
+  std::vector<std::string> google = parse_transfer(argc, argv, flags);
   HM_REQUIRE(place_from_environment().local_rank == 0,
              "{} measures one machine from one process: start one on each host", kName);
   configure_cpu_devices({});

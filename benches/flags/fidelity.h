@@ -1,0 +1,22 @@
+// Command line of fidelity_bench.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace howmany::benches {
+
+struct FidelityFlags {
+  std::string backend = "gloo", devices = "cpu:0,cpu:1";
+  std::vector<std::string> ops = {"all_reduce", "all_gather", "broadcast"};
+  std::vector<int64_t> bytes = {4'096, 65'536, 1 << 20, 16 << 20};
+  int rounds = 61;
+  bool oversubscribe = false;
+};
+
+// Parses the command line into `flags` and returns the flags of Google Benchmark. Throws
+// std::invalid_argument for a bad flag, CLI::Success after --help: call within run_program().
+std::vector<std::string> parse_fidelity(int argc, char** argv, FidelityFlags& flags);
+
+}  // namespace howmany::benches
