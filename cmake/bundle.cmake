@@ -1,6 +1,7 @@
 # One folder that runs on another Linux with a newer glibc, without root: bin/ (the programs), lib/ (every library they
 # need but the C library's), libexec/howmany/ (the tests of `howmany selftest`). `cpack` makes it a tar.gz; scripts/bundle
-# does all of it. DT_RPATH, not DT_RUNPATH: it also holds for the libraries' own dependencies.
+# does all of it, and makes a Python wheel of this folder. DT_RPATH, not DT_RUNPATH: it also holds for the libraries' own
+# dependencies.
 
 file(GLOB hm_bench_sources RELATIVE ${PROJECT_SOURCE_DIR}/benches ${PROJECT_SOURCE_DIR}/benches/*_bench.cpp)
 set(hm_bundled howmany howmany-train howmany-devices)
@@ -25,8 +26,21 @@ if(HM_BUNDLE_TESTS)
   list(APPEND hm_selftests core_gpu_test)
 endif()
 
-set_target_properties(${hm_bundled} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
-set_target_properties(${hm_selftests} PROPERTIES INSTALL_RPATH "$ORIGIN/../../lib")
+# Documentation, completions and man pages are installed here. The wheel moves this folder to the environment's root.
+set(HM_SHARE_DIR share)
+set(room ON)
+set(program_rpath $ORIGIN/../lib)
+set(test_rpath $ORIGIN/../../lib)
+if(HM_HAVE_CUDA)  # in a wheel, PyPI's nvidia-* packages are installed next to the package folder
+  set(room OFF)
+  foreach(part IN ITEMS cu${CUDAToolkit_VERSION_MAJOR} cublas cudnn nccl)
+    list(APPEND program_rpath $ORIGIN/../../nvidia/${part}/lib)
+    list(APPEND test_rpath $ORIGIN/../../../nvidia/${part}/lib)
+  endforeach()
+endif()
+option(HM_WHEEL_TESTS "Pack the tests of howmany selftest in the wheel (with CUDA, it then exceeds 40 MB)" ${room})
+set_target_properties(${hm_bundled} PROPERTIES INSTALL_RPATH "${program_rpath}")
+set_target_properties(${hm_selftests} PROPERTIES INSTALL_RPATH "${test_rpath}")
 foreach(target IN LISTS hm_bundled hm_selftests)
   target_link_options(${target} PRIVATE -Wl,--disable-new-dtags)
 endforeach()
@@ -47,7 +61,7 @@ if(HM_BUNDLE_CUDA)
     install(FILES ${found} DESTINATION lib)
   endforeach()
 endif()
-install(FILES LICENSE README.md DESTINATION share/doc/howmany)
+install(FILES LICENSE README.md DESTINATION ${HM_SHARE_DIR}/doc/howmany)
 
 set(CPACK_GENERATOR TGZ)
 set(CPACK_PACKAGE_FILE_NAME "howmany-${PROJECT_VERSION}-linux-${CMAKE_SYSTEM_PROCESSOR}")

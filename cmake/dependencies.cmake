@@ -13,6 +13,9 @@ find_package(PNG REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 find_package(JPEG REQUIRED)
+# The static library brings the tar reader alone. The shared one also loads ICU, libxml2 and six others (36 MB).
+find_library(HM_LIBARCHIVE NAMES libarchive.a archive)
+set(LibArchive_LIBRARY ${HM_LIBARCHIVE})
 find_package(LibArchive REQUIRED)
 
 # Debian's oneDNN config insists on OpenCL's development files, which nothing here uses.

@@ -1,0 +1,1 @@
+"""The howmany programs: run `howmany` or `python -m howmany`."""

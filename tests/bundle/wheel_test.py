@@ -1,0 +1,103 @@
+# labels: process
+# timeout: 600
+"""pip installs the wheel of this build where there is only Python, and howmany works there."""
+
+import importlib.util
+import json
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+import zipfile
+
+import only_python
+import programs
+
+BUILD = programs.BIN.parent
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+MAX_BYTES = 40e6
+
+
+@unittest.skipUnless(importlib.util.find_spec("ensurepip"), "needs Python's ensurepip (python3-venv)")
+class Wheel(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory(prefix="hm_test_")
+        cls.addClassCleanup(cls.temporary.cleanup)
+        cls.folder = pathlib.Path(cls.temporary.name)
+        packed = subprocess.run([SOURCE / "scripts/wheel", BUILD, cls.folder], capture_output=True, text=True,
+                                check=False)
+        assert packed.returncode == 0, packed.stdout + packed.stderr
+        cls.wheel = pathlib.Path(packed.stdout.strip())
+        cls.place = only_python.OnlyPython(cls.folder)
+        cls.install()
+
+    @classmethod
+    def install(cls):
+        for command in ([only_python.INTERPRETER, "-m", "venv", "venv"],
+                        ["venv/bin/pip", "install", "--no-index", "--no-deps", cls.wheel]):
+            done = cls.place.run(*command)
+            assert done.returncode == 0, done.stdout + done.stderr
+        cls.package = next(cls.folder.glob("venv/lib/python3*/site-packages/howmany"))
+
+    def objects(self):
+        return [file for folder in ("bin", "lib", "libexec/howmany") for file in self.package.glob(f"{folder}/*")]
+
+    def run_here(self, *command, code=0):
+        done = self.place.run(*command)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def test_the_tag_names_a_c_library_and_no_python(self):
+        self.assertRegex(self.wheel.name, r"^howmany-\d+\.\d+\.\d+-py3-none-manylinux_2_\d+_x86_64\.whl$")
+
+    def test_the_tag_is_no_older_than_the_symbols(self):
+        tag = int(re.search(r"manylinux_2_(\d+)", self.wheel.name)[1])
+        needed = set()
+        for file in self.objects():
+            needed |= {int(minor) for minor in re.findall(rb"\0GLIBC_2\.(\d+)", file.read_bytes())}
+        self.assertGreaterEqual(tag, max(needed))
+
+    def test_the_wheel_is_small(self):
+        self.assertLessEqual(self.wheel.stat().st_size, MAX_BYTES)
+
+    def test_share_is_installed_at_the_environments_root(self):
+        self.assertTrue((self.folder / "venv/share/doc/howmany/LICENSE").is_file())
+        self.assertFalse((self.package / "share").exists())
+
+    def test_no_library_comes_from_elsewhere(self):
+        self.assertGreater(len(self.objects()), 20)
+        for file in self.objects():
+            self.assertEqual(only_python.libraries_outside(self.package, file), {}, file.name)
+
+    def test_no_library_is_packed_twice(self):
+        with zipfile.ZipFile(self.wheel) as wheel:
+            sums = [item.CRC for item in wheel.infolist() if "/lib/" in item.filename]
+        self.assertEqual(len(sums), len(set(sums)))
+
+    def test_the_command_and_the_module_run_the_program(self):
+        native = self.run_here(self.package / "bin/howmany", "--help")
+        for command in (["howmany"], ["python", "-m", "howmany"]):
+            self.assertEqual(self.run_here(*command, "--help").stdout, native.stdout)
+            self.assertRegex(self.run_here(*command, "--version").stdout, r"\d+\.\d+\.\d+")
+
+    def test_arguments_and_the_exit_code_pass_unchanged(self):
+        native = self.run_here(self.package / "bin/howmany", "gpus", "--devices", "", "a b", "\udcff", code=2)
+        done = self.run_here("howmany", "gpus", "--devices", "", "a b", "\udcff", code=2)
+        self.assertEqual(done.stderr, native.stderr)
+
+    def test_the_program_keeps_no_signal_ignored(self):
+        state = "import os; os.execv = lambda *a: print(open('/proc/self/status').read()); " \
+                "from howmany.__main__ import main; main()"
+        ignored = re.search(r"SigIgn:\s*(\w+)", self.run_here("python", "-c", state).stdout)[1]
+        self.assertEqual(int(ignored, 16), 0)
+
+    def test_it_measures(self):
+        self.run_here("howmany", "gpus", "--model", "mlp:sizes=64-64-10", "--devices", "cpu:0,cpu:1", "--rounds", "1",
+                      "--time-budget", "2", "--out", "out")
+        self.assertIn("answer", json.loads((self.folder / "out/summary.json").read_text()))
+
+
+if __name__ == "__main__":
+    programs.main()
