@@ -158,7 +158,8 @@ void Collective::fill(int round) {
   with_type(send_.dtype(), [&](auto zero) {
     using T = decltype(zero);
     if (receive_)
-      edit_on_host(receive_, [](Tensor& t) { std::ranges::fill(t.mutable_values<T>(), T{kFillIn}); });
+      edit_on_host(receive_,
+                   [](Tensor& t) { std::ranges::fill(t.mutable_values<T>(), T{kFillIn}); });
     edit_on_host(send_, [&](Tensor& t) {
       write<T>(
           t, 0, t.numel(), [&](int64_t i) { return sent(comm_.rank(), i, round); }, period_);

@@ -47,7 +47,8 @@ Samples on_threads(int threads, const std::function<Samples(Comm&)>& body) {
   return samples;
 }
 
-Samples checked_copies(Comm& comm, Buffers& buffers, const TimingOptions& options, const char* what) {
+Samples checked_copies(Comm& comm, Buffers& buffers, const TimingOptions& options,
+                       const char* what) {
   buffers.copy();
   buffers.check(what);
   std::ranges::fill(buffers.target.mutable_values<uint8_t>(), 255);

@@ -296,6 +296,8 @@ std::string why_left_out(double step_seconds, size_t steps) {
                      step_seconds, std::ceil(budget));
 }
 
-std::vector<TransferCase> transfer_cases(const TransferFlags& flags) { return TransferCases(flags).make(); }
+std::vector<TransferCase> transfer_cases(const TransferFlags& flags) {
+  return TransferCases(flags).make();
+}
 
 }  // namespace howmany::benches

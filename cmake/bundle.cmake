@@ -9,22 +9,20 @@ foreach(source IN LISTS hm_bench_sources)
   cmake_path(GET source STEM program)
   list(APPEND hm_bundled ${program})
 endforeach()
-file(READ reports/selftest.h text)
-string(REGEX MATCHALL "X\\([a-z0-9_]+_test" hm_selftests "${text}")
-list(TRANSFORM hm_selftests REPLACE "X\\(" "")
-option(HM_BUNDLE_TESTS "Pack what scripts/check-gpu runs beside `howmany selftest`" OFF)
+add_custom_target(programs DEPENDS ${hm_bundled})  # what scripts/run builds
+set(hm_selftests core_tests parallel_tests)  # as in reports/selftest.h
+option(HM_BUNDLE_TESTS "Pack the programs that scripts/check-gpu runs in addition to `howmany selftest`" OFF)
 if(HM_BUNDLE_TESTS)
-  foreach(kind IN ITEMS core_cuda core_cudnn core_cupti)
-    file(GLOB units RELATIVE ${PROJECT_SOURCE_DIR}/tests/${kind} ${PROJECT_SOURCE_DIR}/tests/${kind}/*_test.cpp)
-    list(TRANSFORM units REPLACE "(.+)[.]cpp" "${kind}_\\1")
-    foreach(unit IN LISTS units)
-      if(TARGET ${unit})
-        list(APPEND hm_selftests ${unit})
-      endif()
-    endforeach()
+  foreach(program IN ITEMS core_cuda_tests core_cudnn_tests core_cupti_tests)
+    if(TARGET ${program})
+      list(APPEND hm_selftests ${program})
+    endif()
   endforeach()
-  list(APPEND hm_selftests core_gpu_test)
 endif()
+
+# All that is installed. Installing and packing do not build the tests that are not packed.
+add_custom_target(packed DEPENDS programs ${hm_selftests})
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 
 # Documentation, completions and man pages are installed here. The wheel moves this folder to the environment's root.
 set(HM_SHARE_DIR share)

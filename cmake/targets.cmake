@@ -6,7 +6,8 @@ set(hm_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion
   -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual -fno-math-errno)
 target_compile_options(hm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${hm_warnings}>")  # nvcc's own text has many
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(hm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>")  # GCC bug 105651: false alarms on std::string
+  # GCC bug 105651 and its relatives: false alarms on std::string.
+  target_compile_options(hm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overread;-Wno-stringop-overflow>")
 endif()
 target_link_options(hm_flags INTERFACE -Wl,--build-id)  # ranks compare it: see parallel/program_id.h
 if(HM_WERROR)
@@ -44,25 +45,78 @@ function(hm_program name)
   target_link_libraries(${name} PRIVATE hm_flags ${P_LIBS})
 endfunction()
 
-# hm_tests(folder LIBS lib...): every tests/<folder>/<x>_test.cpp becomes ctest <folder>.<x>.
+# hm_tests(folder LIBS lib... [INCLUDES dir...]): tests/<folder>/<x>_test.cpp are one program, <folder>_tests, that runs
+# once for each as ctest <folder>.<x>. A source with a main() of its own is a program of its own, <folder>_<x>_test.
 # A first line `// labels: process slow` labels it (`threads`: the thread sanitizer watches it, as it does with all of
 # parallel and benches); `// timeout: 120` raises its limit (seconds).
+# The objects are linked again over the fake GPUs: see hm_fake_gpu_program.
+add_library(hm_test_main OBJECT ${PROJECT_SOURCE_DIR}/tests/support/test_main.cpp)
+target_link_libraries(hm_test_main PRIVATE hm_flags fmt::fmt GTest::gmock)
+hm_front(hm_test_main)
+hm_reuse(hm_test_headers hm_test_main)
+
 function(hm_tests folder)
-  cmake_parse_arguments(T "" "" "LIBS" ${ARGN})
+  cmake_parse_arguments(T "" "" "LIBS;INCLUDES" ${ARGN})
+  hm_test_objects(${folder} ${ARGN})
+  hm_program(${folder}_tests SOURCES $<TARGET_OBJECTS:${folder}_test_objects> $<TARGET_OBJECTS:hm_test_main>
+    LIBS ${T_LIBS} GTest::gmock)
+  get_target_property(sources ${folder}_test_objects SOURCES)
+  foreach(source IN LISTS sources)
+    hm_test_unit(${source} unit)
+    hm_source_test(${folder}.${unit} ${folder}_tests ${source})
+  endforeach()
+endfunction()
+
+# The objects alone, for folders that are linked over the fake GPUs only.
+function(hm_test_objects folder)
+  cmake_parse_arguments(T "" "" "LIBS;INCLUDES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_test.cpp)
   foreach(source IN LISTS sources)
-    cmake_path(GET source STEM stem)
-    string(REGEX REPLACE "_test$" "" unit ${stem})
-    hm_program(${folder}_${stem} SOURCES ${source} LIBS ${T_LIBS} GTest::gmock GTest::gtest_main)
-    hm_front(${folder}_${stem})
-    hm_reuse(hm_test_headers ${folder}_${stem})
-    add_test(NAME ${folder}.${unit} COMMAND ${folder}_${stem})
-    hm_test_properties(${folder} ${folder}.${unit} ${source})
-    get_test_property(${folder}.${unit} LABELS labels)
-    if(labels MATCHES "threads|parallel|benches" AND NOT labels MATCHES process)  # as the preset selects
-      add_dependencies(threaded_tests ${folder}_${stem})
+    file(STRINGS ${source} main REGEX "^int main\\(" LIMIT_COUNT 1)
+    if(main)
+      list(REMOVE_ITEM sources ${source})
+      hm_single_test(${folder} ${source} ${T_LIBS})
     endif()
   endforeach()
+  add_library(${folder}_test_objects OBJECT ${sources})
+  target_link_libraries(${folder}_test_objects PRIVATE hm_flags ${T_LIBS} GTest::gmock)
+  target_include_directories(${folder}_test_objects SYSTEM PRIVATE ${T_INCLUDES})
+  hm_front(${folder}_test_objects)
+  hm_reuse(hm_test_headers ${folder}_test_objects)
+  hm_unity(${folder}_test_objects 8)
+endfunction()
+
+function(hm_test_unit source result)
+  cmake_path(GET source STEM stem)
+  string(REGEX REPLACE "_test$" "" unit ${stem})
+  set(${result} ${unit} PARENT_SCOPE)
+endfunction()
+
+# hm_source_test(test program source argument...): the tests of that source, as ctest `test`.
+function(hm_source_test test program source)
+  cmake_path(GET source FILENAME file)
+  cmake_path(GET source PARENT_PATH folder)
+  cmake_path(GET folder FILENAME folder)
+  add_test(NAME ${test} COMMAND ${program} --source=${file} ${ARGN})
+  hm_test_properties(${folder} ${test} ${source})
+  hm_watch_threads(${test} ${program})
+endfunction()
+
+function(hm_single_test folder source)
+  hm_test_unit(${source} unit)
+  hm_program(${folder}_${unit}_test SOURCES ${source} LIBS ${ARGN} GTest::gmock)
+  hm_front(${folder}_${unit}_test)
+  hm_reuse(hm_test_headers ${folder}_${unit}_test)
+  add_test(NAME ${folder}.${unit} COMMAND ${folder}_${unit}_test)
+  hm_test_properties(${folder} ${folder}.${unit} ${source})
+  hm_watch_threads(${folder}.${unit} ${folder}_${unit}_test)
+endfunction()
+
+function(hm_watch_threads test program)
+  get_test_property(${test} LABELS labels)
+  if(labels MATCHES "threads|parallel|benches" AND NOT labels MATCHES process)  # as the preset selects
+    add_dependencies(threaded_tests ${program})
+  endif()
 endfunction()
 
 # hm_script_tests(folder): every tests/<folder>/<x>_test.py, which runs the built programs (see

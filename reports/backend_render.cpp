@@ -167,7 +167,8 @@ std::string skipped_text(const std::vector<Measurement>& measurements) {
 
 std::string render_backend(const BackendAdvice& advice,
                            const std::vector<Measurement>& measurements, bool color) {
-  std::string text = styled(wrapped(advice.because, kTextWidth, 2), Table::Style::kBold, color) + "\n";
+  std::string text =
+      styled(wrapped(advice.because, kTextWidth, 2), Table::Style::kBold, color) + "\n";
   for (const std::string& note : advice.notes) text += wrapped(note, kTextWidth, 2) + "\n";
   for (const Contest& contest : advice.contests) {
     text += "\n" + printable(fmt::format("{}, {}, {} rank{}", contest.op, contest.dtype,

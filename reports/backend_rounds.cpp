@@ -13,10 +13,10 @@
 namespace howmany {
 namespace {
 
-constexpr double kBesideSeconds = 1.4;  // to start a bench and its ranks, and to end
-constexpr double kRoundSeconds = 4;     // below, too little is measured in one
-constexpr double kMinBackendSeconds = 1;     // for one backend
-constexpr double kMostToOwed = 0.75;    // of what is left, where the others need it too
+constexpr double kBesideSeconds = 1.4;    // to start a bench and its ranks, and to end
+constexpr double kRoundSeconds = 4;       // below, too little is measured in one
+constexpr double kMinBackendSeconds = 1;  // for one backend
+constexpr double kMostToOwed = 0.75;      // of what is left, where the others need it too
 constexpr int kMinRounds = 3, kMaxRounds = 5;
 
 using Cell = std::vector<const Measurement*>;

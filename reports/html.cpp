@@ -262,9 +262,11 @@ std::string context_rows(const PlainJson& context) {
   std::string html;
   size_t left = kMostContext;
   for (const char* key : kFirstKeys)
-    if (const PlainJson& value = member(context, key); !value.is_null()) html += context_row(key, value);
+    if (const PlainJson& value = member(context, key); !value.is_null())
+      html += context_row(key, value);
   for (const auto& [key, value] : context.items()) {
-    if (std::ranges::find(kFirstKeys, key) != kFirstKeys.end() || key == "howmany_request") continue;
+    if (std::ranges::find(kFirstKeys, key) != kFirstKeys.end() || key == "howmany_request")
+      continue;
     if (left-- == 0) return html + "<tr><th>...</th><td>more is left out</td></tr>\n";
     html += context_row(key, value);
   }

@@ -15,7 +15,8 @@ namespace {
 using Scale = ChartAxis::Scale;
 
 // The plot's corners, in the units of the picture, which is scaled to the page.
-constexpr double kChartWidth = 480, kPlotLeft = 70, kPlotRight = 466, kPlotTop = 12, kPlotBottom = 232;
+constexpr double kChartWidth = 480, kPlotLeft = 70, kPlotRight = 466, kPlotTop = 12,
+                 kPlotBottom = 232;
 constexpr double kLegend = 284, kLine = 17;
 constexpr double kMaxMagnitude = 1e18, kMinMagnitude = 1e-18;  // nobody's measurement is beyond
 constexpr size_t kMostName = 60;
@@ -125,8 +126,8 @@ std::string titles(const Chart& chart) {
   return fmt::format(
       "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>"
       "<text transform=\"translate(13 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
-      (kPlotLeft + kPlotRight) / 2, kPlotBottom + 34, escaped(chart.x.title, kMostName), (kPlotTop + kPlotBottom) / 2,
-      escaped(chart.y.title, kMostName));
+      (kPlotLeft + kPlotRight) / 2, kPlotBottom + 34, escaped(chart.x.title, kMostName),
+      (kPlotTop + kPlotBottom) / 2, escaped(chart.y.title, kMostName));
 }
 
 constexpr std::array<const char*, kChartColors> kShapes = {
@@ -185,7 +186,8 @@ std::string legend(const Chart& chart) {
                  : fmt::format(
                        "<g class=\"s{}\"><path class=\"line\" stroke-dasharray=\"{}\" "
                        "d=\"M{} {}h30\"/>{}</g>",
-                       i % kChartColors, dash(i), kPlotLeft, y, marker(i, kPlotLeft + 15, y, false, ""));
+                       i % kChartColors, dash(i), kPlotLeft, y,
+                       marker(i, kPlotLeft + 15, y, false, ""));
     svg += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", kPlotLeft + 38, y + 4,
                        escaped(chart.series[i].name, kMostName));
   }

@@ -203,7 +203,8 @@ void write_plan(const std::string& path, const Plan& plan) {
 Plan read_plan(const std::string& path) {
   const nlohmann::json json = parse_json(read_text(path), path);
   const JsonNode root(json, path);
-  if (root.at("schema").string() != kPlanSchema) root.fail(fmt::format("schema is not {}", kPlanSchema));
+  if (root.at("schema").string() != kPlanSchema)
+    root.fail(fmt::format("schema is not {}", kPlanSchema));
   root.at("machine").members();
   return {request_from_json(root.at("request").value(), path), json["machine"]};
 }

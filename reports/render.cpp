@@ -88,9 +88,11 @@ std::string caption(const Summary& summary, const Advice& advice) {
   if (m == nullptr) return advice.model;
   const bool weak = text_of_parameter(*m, "scaling") == "weak";
   const std::string batch =
-      weak ? fmt::format("weak scaling, batch {} per device", text_of_parameter(*m, "batch_per_device"))
+      weak ? fmt::format("weak scaling, batch {} per device",
+                         text_of_parameter(*m, "batch_per_device"))
            : fmt::format("strong scaling, global batch {}", text_of_parameter(*m, "global_batch"));
-  const std::string data = text_of_parameter(*m, "data").empty() ? "synthetic data" : text_of_parameter(*m, "data");
+  const std::string data =
+      text_of_parameter(*m, "data").empty() ? "synthetic data" : text_of_parameter(*m, "data");
   return fmt::format("{}, {}, {}", advice.model, batch, data);
 }
 

@@ -23,10 +23,10 @@ namespace {
 namespace fs = std::filesystem;
 
 struct TestSuite {
-  std::string program, what;
+  std::string program, source, what;
 };
 const std::vector<TestSuite> kSuites = {
-#define X(program, what) {#program, what},
+#define X(folder, unit, what) {#folder "_tests", #unit "_test.cpp", what},
     HM_SELFTESTS(X)
 #undef X
 };
@@ -63,8 +63,9 @@ Outcome run(const TestSuite& suite, const SelftestArguments& arguments) {
     outcome.trouble = "is not here: this copy was built or packed without its tests";
     return outcome;
   }
-  const Ended ended = run_command(
-      {.argv = {program, "--gtest_color=no"}, .timeout_seconds = arguments.timeout_seconds});
+  const Ended ended =
+      run_command({.argv = {program, "--source=" + suite.source, "--gtest_color=no"},
+                   .timeout_seconds = arguments.timeout_seconds});
   outcome.totals = read_totals(ended.out);
   outcome.seconds = ended.seconds;
   const bool told =
@@ -75,10 +76,11 @@ Outcome run(const TestSuite& suite, const SelftestArguments& arguments) {
 
 nlohmann::ordered_json to_json(const Outcome& outcome) {
   const TestTotals& totals = outcome.totals;
-  return {{"program", outcome.suite.program}, {"claim", outcome.suite.what},
-          {"passed", totals.passed},          {"failed", totals.failed},
-          {"failures", totals.failures},      {"skipped", totals.skipped},
-          {"seconds", outcome.seconds},       {"trouble", outcome.trouble}};
+  return {{"program", outcome.suite.program}, {"source", outcome.suite.source},
+          {"claim", outcome.suite.what},      {"passed", totals.passed},
+          {"failed", totals.failed},          {"failures", totals.failures},
+          {"skipped", totals.skipped},        {"seconds", outcome.seconds},
+          {"trouble", outcome.trouble}};
 }
 
 std::string table_of(const std::vector<Outcome>& outcomes) {

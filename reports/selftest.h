@@ -8,16 +8,16 @@
 
 namespace howmany {
 
-// X(program, "what passing means")
-#define HM_SELFTESTS(X)                                                \
-  X(core_ops_test, "operations refuse what does not fit")              \
-  X(core_backend_test, "kernels agree with the reference")             \
-  X(core_onednn_test, "oneDNN's blocked weights and fusions")          \
-  X(core_layer_test, "gradients agree with central differences")       \
-  X(core_optim_test, "optimizers follow PyTorch's rules")              \
-  X(parallel_comm_test, "collectives are exact on every engine")       \
-  X(parallel_grad_sync_test, "gradient exchange, bucketed and inline") \
-  X(parallel_mode_test, "the law: every mode, engine and world size trains as `single`")
+// X(folder, unit, "what passing means"): the tests of tests/<folder>/<unit>_test.cpp
+#define HM_SELFTESTS(X)                                            \
+  X(core, ops, "operations refuse what does not fit")              \
+  X(core, backend, "kernels agree with the reference")             \
+  X(core, onednn, "oneDNN's blocked weights and fusions")          \
+  X(core, layer, "gradients agree with central differences")       \
+  X(core, optim, "optimizers follow PyTorch's rules")              \
+  X(parallel, comm, "collectives are exact on every engine")       \
+  X(parallel, grad_sync, "gradient exchange, bucketed and inline") \
+  X(parallel, mode, "the law: every mode, engine and world size trains as `single`")
 
 struct SelftestArguments {
   double timeout_seconds = 300;  // of each program

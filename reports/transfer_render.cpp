@@ -17,7 +17,6 @@
 namespace howmany {
 namespace {
 
-
 std::string copies_table(const TransferAdvice& advice, bool color) {
   std::vector<Table::Column> columns = {{"size"}};
   std::set<double> sizes;
@@ -141,7 +140,8 @@ std::string others_table(const std::vector<Measurement>& measurements, bool colo
 
 std::string render_transfer(const TransferAdvice& advice,
                             const std::vector<Measurement>& measurements, bool color) {
-  std::string text = styled(wrapped(advice.because, kTextWidth, 2), Table::Style::kBold, color) + "\n";
+  std::string text =
+      styled(wrapped(advice.because, kTextWidth, 2), Table::Style::kBold, color) + "\n";
   for (const std::string& note : advice.notes) text += wrapped(note, kTextWidth, 2) + "\n";
   text += gpu_tables(advice.gpus, color);
   if (!advice.copies.empty())

@@ -14,9 +14,9 @@ namespace howmany {
 namespace {
 
 constexpr double kNearBestRate = 0.98;  // of the best rate: more workers are not worth it
-constexpr double kBinding = 1.2;    // a bound this near the best rate is what limits
-constexpr double kIdle = 1.5;       // with the cores' bound this far, they wait
-constexpr double kUneven = 0.3;     // coefficient of variation of batches
+constexpr double kBinding = 1.2;        // a bound this near the best rate is what limits
+constexpr double kIdle = 1.5;           // with the cores' bound this far, they wait
+constexpr double kUneven = 0.3;         // coefficient of variation of batches
 constexpr size_t kLevers = 3;
 // Of a photo stored as small as training needs it, against a side of the sample.
 constexpr double kStoredSide = 256.0 / 224, kStoredAspect = 4.0 / 3;

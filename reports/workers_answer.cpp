@@ -205,13 +205,15 @@ nlohmann::ordered_json to_json(const WorkersFacts& facts, const WorkersAdvice& a
 std::string render_workers(const nlohmann::json& answer, const std::string& source, bool color) {
   const JsonNode root(answer, source);
   std::string text =
-      styled(wrapped(root.at("because").string(), kTextWidth, 2), Table::Style::kBold, color) + "\n";
+      styled(wrapped(root.at("because").string(), kTextWidth, 2), Table::Style::kBold, color) +
+      "\n";
   for (const char* line : {"pytorch", "slurm"})
     if (const std::string value = root.at(line).string(); !value.empty())
       text += printable(value) + "\n";
   for (const std::string& note : root.at("notes").strings())
     text += wrapped(note, kTextWidth, 2) + "\n";
-  text += "\n" + curve(root, color) + "\n" + wrapped(stages(root), kTextWidth, 2) + "\n" + levers(root);
+  text +=
+      "\n" + curve(root, color) + "\n" + wrapped(stages(root), kTextWidth, 2) + "\n" + levers(root);
   return text + "\n" + bounds(root, color) +
          wrapped(
              "Intervals: 95 %. Of several runs, taken in turn with those of the other numbers: "

@@ -363,11 +363,12 @@ void LoaderMeasuring::measure_cold(WorkersFacts& facts, int workers) {
   State& s = *state_;
   if (s.cold_seconds(facts) == 0 || s.left() < kColdSeconds) return;
   std::string why;
-  const std::vector<BenchRow> rows = s.run(
-      {"--workers", std::to_string(workers), "--ranks", std::to_string(facts.asked.devices),
-       "--cache", "cold", "--as", facts.as},
-      std::clamp(s.left() - s.overhead - s.on_gpu_seconds(facts), kMinTimedSeconds, kMaxTimedSeconds),
-      why);
+  const std::vector<BenchRow> rows =
+      s.run({"--workers", std::to_string(workers), "--ranks", std::to_string(facts.asked.devices),
+             "--cache", "cold", "--as", facts.as},
+            std::clamp(s.left() - s.overhead - s.on_gpu_seconds(facts), kMinTimedSeconds,
+                       kMaxTimedSeconds),
+            why);
   if (rows.size() != 1 || !rows[0].error.empty()) return;
   facts.cold_rate = counter(rows[0], "samples_per_s");
   facts.cold_workers = workers;

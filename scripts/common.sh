@@ -42,22 +42,35 @@ tell_progress() {
   done
 }
 
-# build PRESET: quiet but for how far it is, unless it fails or a terminal watches.
+# build PRESET TARGET [cmake argument...]: prints progress only, unless it fails or stderr is a terminal.
 build() {
-  local preset=$1 log="$root/build/$1.log" watcher built
+  local preset=$1 target=$2 log="$root/build/$1.log" watcher built
   mkdir -p "$root/build"
   say "Building preset $preset in build/$preset (log: build/$preset.log)"
-  (cd "$root" && cmake --preset "$preset") >"$log" 2>&1 ||
+  (cd "$root" && cmake --preset "$preset" "${@:3}") >"$log" 2>&1 ||
     { tail -n 30 "$log" >&2; die "Configuring failed; the whole log is $log"; }
   if [ -t 2 ]; then
-    (cd "$root" && cmake --build --preset "$preset") 2>&1 | tee -a "$log" >&2
+    (cd "$root" && cmake --build --preset "$preset" --target "$target") 2>&1 | tee -a "$log" >&2
     built=${PIPESTATUS[0]}
   else
     tell_progress "$log" &
     watcher=$!
-    (cd "$root" && cmake --build --preset "$preset") >>"$log" 2>&1
+    (cd "$root" && cmake --build --preset "$preset" --target "$target") >>"$log" 2>&1
     built=$?
     kill "$watcher" 2>/dev/null
   fi
   [ "$built" = 0 ] || { grep -E -A5 'error|FAILED' "$log" | head -n 60 >&2; die "Building failed; the whole log is $log"; }
+}
+
+has_driver() { [ -e /proc/driver/nvidia/version ] || ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1'; }
+
+# Whether build/release has, or is to have, the GPU kernels: prints the cmake argument.
+cuda_argument() { # [--cuda]
+  local cache="$root/build/release/CMakeCache.txt"
+  if [ "${1:-}" = --cuda ] || has_driver || grep -qs '^HM_CUDA:BOOL=ON' "$cache"; then
+    echo -DHM_CUDA=ON
+  else
+    say "Left out: GPU kernels and NCCL, since no NVIDIA driver is here. scripts/run --cuda builds them."
+    echo -DHM_CUDA=OFF
+  fi
 }

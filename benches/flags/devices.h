@@ -10,7 +10,8 @@ struct DevicesFlags {
   std::string probe, probe_file;  // hidden: see benches/probes.h
 };
 
-// Throws std::invalid_argument for a bad flag, CLI::Success after --help: call within run_program().
+// Throws std::invalid_argument for a bad flag, CLI::Success after --help: call within
+// run_program().
 DevicesFlags parse_devices_flags(int argc, char** argv);
 
 }  // namespace howmany::benches

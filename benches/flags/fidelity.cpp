@@ -7,7 +7,8 @@
 namespace howmany::benches {
 
 std::vector<std::string> parse_fidelity(int argc, char** argv, FidelityFlags& flags) {
-  CLI::App app("Times collectives of ours beside a bare loop over the same library.", "fidelity_bench");
+  CLI::App app("Times collectives of ours beside a bare loop over the same library.",
+               "fidelity_bench");
   app.add_option("--backend", flags.backend, "gloo or mpi")->capture_default_str();
   app.add_option("--devices", flags.devices, "one for each rank")->capture_default_str();
   app.add_option("--ops", flags.ops)

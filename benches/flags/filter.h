@@ -1,4 +1,5 @@
-// --benchmark_filter, for programs that must know before Google Benchmark runs which cases it takes.
+// --benchmark_filter, for programs that must know before Google Benchmark runs which cases it
+// takes.
 #pragma once
 
 #include <string>

@@ -67,7 +67,8 @@ void add_speedup_flags(CLI::App& app, SpeedupFlags& flags) {
 std::vector<std::string> parse_speedup(int argc, char** argv, SpeedupFlags& flags) {
   flags.work.steady = true;
   flags.work.optim.lr = 0.01;
-  CLI::App app("Times training steps over models, modes, backends and device counts.", "speedup_bench");
+  CLI::App app("Times training steps over models, modes, backends and device counts.",
+               "speedup_bench");
   app.footer(kSpeedupExamples);
   add_speedup_flags(app, flags);
   add_flags(app, flags.work);

@@ -17,8 +17,8 @@ namespace howmany {
 namespace {
 
 constexpr int kMostWorkers = 1024;
-constexpr int64_t kMostInFlight = 1024;  // of processes: what their pipes hold
-constexpr int64_t kLabelAlignment = 256;      // of labels behind samples: what kernels ask for
+constexpr int64_t kMostInFlight = 1024;   // of processes: what their pipes hold
+constexpr int64_t kLabelAlignment = 256;  // of labels behind samples: what kernels ask for
 
 Shape batch_shape(int64_t rows, const Shape& sample) {
   std::vector<int64_t> extents{rows};

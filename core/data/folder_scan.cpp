@@ -101,7 +101,7 @@ void thin_out(std::vector<FolderScan::Item>& items, int64_t most) {
 
 // Why each item is bad; empty when it is not.
 std::vector<std::string> check_images(const FolderScan& scan, int64_t max_pixels,
-                               const FileProgress& progress) {
+                                      const FileProgress& progress) {
   std::vector<std::string> reasons(scan.items.size());
   std::atomic<size_t> next = 0;
   const auto work = [&](const FileProgress& tell) {

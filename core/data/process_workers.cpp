@@ -25,7 +25,9 @@ struct Result {
   Outcome outcome;
 };
 
-int64_t rounded_to_pages(int64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
+int64_t rounded_to_pages(int64_t bytes) {
+  return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
 
 class ProcessWorkers final : public BatchSource {
  public:

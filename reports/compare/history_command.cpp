@@ -57,7 +57,8 @@ Texts of_folder(const std::string& folder) {
   }
   std::sort(paths.begin(), paths.end());
   Texts texts;
-  for (const std::string& path : paths) texts.named.emplace_back(path, read_text(path, kMaxHistoryBytes));
+  for (const std::string& path : paths)
+    texts.named.emplace_back(path, read_text(path, kMaxHistoryBytes));
   return texts;
 }
 

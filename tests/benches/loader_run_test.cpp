@@ -62,10 +62,10 @@ TEST(LoaderData, PaintedImagesDecodeAndAreGoneAfterwards) {
 }
 
 TEST(LoaderData, AFolderIsThinnedEvenlyAndSaysHowManyItHas) {
-  const testing::TempFolder folder;
+  const testing_support::TempFolder folder;
   for (int i = 0; i < 20; ++i)
     folder.write((i % 2 == 0 ? "a/" : "b/") + std::to_string(10 + i) + ".jpg",
-                 testing::jpeg_file(16, 16));
+                 testing_support::jpeg_file(16, 16));
   folder.write("a/broken.jpg", "no image");
   const LoaderData data({.data = folder.path(), .size = 8, .most = 7});
   EXPECT_EQ(data.listed(), 21);
@@ -197,9 +197,9 @@ TEST(LoadersInTurn, OneThatFailsSaysWhyAndTheOthersGoOn) {
 }
 
 TEST(LoaderRun, AFailingSampleEndsEveryRank) {
-  const testing::TempFolder folder;
+  const testing_support::TempFolder folder;
   for (int i = 0; i < 8; ++i)
-    folder.write("a/" + std::to_string(i) + ".jpg", testing::jpeg_file(16, 16));
+    folder.write("a/" + std::to_string(i) + ".jpg", testing_support::jpeg_file(16, 16));
   const LoaderData data({.data = folder.path(), .size = 8});
   for (const std::string& file : data.files()) fs::remove(file);
   LoaderRun run = brief();
@@ -208,7 +208,7 @@ TEST(LoaderRun, AFailingSampleEndsEveryRank) {
 }
 
 TEST(PageCache, WhatWasReadIsInMemoryAndWhatWasEvictedIsNot) {
-  const testing::TempFolder folder;
+  const testing_support::TempFolder folder;
   const std::vector<std::string> files = {folder.write("x", std::string(1 << 16, 'x')),
                                           folder.write("empty", "")};
   read_in(files);

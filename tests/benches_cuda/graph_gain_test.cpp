@@ -9,7 +9,7 @@
 namespace howmany::benches {
 namespace {
 
-Workload small() {
+Workload small_work() {
   Workload work;
   work.model = "mlp:sizes=13-17-9-7-5";
   work.devices = {{DeviceType::cuda, 0}};
@@ -20,7 +20,7 @@ Workload small() {
 }
 
 TEST(GraphGain, IsTheMedianOfRatiosOfRoundsWithItsInterval) {
-  const Workload work = small();
+  const Workload work = small_work();
   const DatasetPtr data = open_dataset(work);
   launch_threads(1, [&](Comm& alone) {
     const GraphGain found = measure_graph_gain(work, *data, alone, {.rounds = 9, .together = 2});
@@ -36,7 +36,7 @@ TEST(GraphGain, IsTheMedianOfRatiosOfRoundsWithItsInterval) {
 }
 
 TEST(GraphGain, IsOfOneGpu) {
-  Workload work = small();
+  Workload work = small_work();
   const DatasetPtr data = open_dataset(work);
   launch_threads(1, [&](Comm& alone) {
     work.devices = {{DeviceType::cpu, 0}};
@@ -45,7 +45,7 @@ TEST(GraphGain, IsOfOneGpu) {
 }
 
 TEST(MeasureSteps, VerifiesAndTimesStepsThatAreCaptured) {
-  Workload work = small();
+  Workload work = small_work();
   work.mode = "single:graph=on";
   const DatasetPtr data = open_dataset(work);
   launch_threads(1, [&](Comm& alone) {

@@ -17,7 +17,7 @@ namespace howmany {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace testing;
+using namespace testing_support;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

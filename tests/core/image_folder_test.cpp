@@ -21,14 +21,14 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::jpeg_file;
-using testing::JpegKind;
-using testing::Paint;
-using testing::png_file;
-using testing::PngKind;
-using testing::Rgb;
-using testing::slope;
-using testing::TempFolder;
+using testing_support::jpeg_file;
+using testing_support::JpegKind;
+using testing_support::Paint;
+using testing_support::png_file;
+using testing_support::PngKind;
+using testing_support::Rgb;
+using testing_support::slope;
+using testing_support::TempFolder;
 
 const ImageFolderOptions kPlain = {.size = 224, .train = false, .normalize = false};
 
@@ -132,7 +132,7 @@ TEST(ImageFolder, EveryKindOfPngBecomesTheSameRgb) {
     return Rgb{slope(x, y)[0], slope(x, y)[0], slope(x, y)[0]};
   };
   expect_centre(get(*folder.dataset, 3).x, grey, 1e-6);
-  const auto palette = [](int x, int y) { return testing::palette_color(slope(x, y)); };
+  const auto palette = [](int x, int y) { return testing_support::palette_color(slope(x, y)); };
   expect_centre(get(*folder.dataset, 4).x, palette, 1e-6);
 }
 
@@ -228,7 +228,7 @@ TEST(ImageFolderBad, EachIsNamedWithItsReason) {
   const std::string jpeg = jpeg_file(300, 200), png = png_file(300, 200);
   std::string huge = png;
   huge.replace(16, 4, std::string("\x00\x10\x01\x2c", 4));  // the width in IHDR
-  testing::repair_png(huge);
+  testing_support::repair_png(huge);
   const TempFolder root;
   root.write("a/good.jpg", jpeg);
   root.write("a/appended.jpg", jpeg + std::string(200, 'x'));

@@ -12,10 +12,10 @@
 namespace howmany::image {
 namespace {
 
-using ::howmany::testing::jpeg_file;
-using ::howmany::testing::png_file;
-using ::howmany::testing::Rgb;
-using ::howmany::testing::slope;
+using ::howmany::testing_support::jpeg_file;
+using ::howmany::testing_support::png_file;
+using ::howmany::testing_support::Rgb;
+using ::howmany::testing_support::slope;
 
 constexpr int64_t kNoLimit = int64_t{1} << 40;
 

@@ -31,9 +31,9 @@ using ::testing::HasSubstr;
 using testing_support::names_in;
 
 // Sample i is (i, key); `on_get` runs in the worker, before.
-class Numbers final : public Dataset {
+class NumberedRows final : public Dataset {
  public:
-  explicit Numbers(int64_t size) : size_(size) {}
+  explicit NumberedRows(int64_t size) : size_(size) {}
   int64_t size() const override { return size_; }
   SampleSpec spec() const override {
     return {.x = {2}, .x_dtype = Dtype::i64, .y_dtype = Dtype::i64};
@@ -55,13 +55,13 @@ class Numbers final : public Dataset {
   int64_t size_;
 };
 
-struct Seen {
+struct SeenBatch {
   std::vector<int64_t> x, y;
-  bool operator==(const Seen&) const = default;
+  bool operator==(const SeenBatch&) const = default;
 };
 
-std::vector<Seen> read_epoch(Loader& loader, int64_t epoch) {
-  std::vector<Seen> batches;
+std::vector<SeenBatch> batches_of_epoch(Loader& loader, int64_t epoch) {
+  std::vector<SeenBatch> batches;
   loader.start_epoch(epoch);
   while (auto batch = loader.next()) {
     const auto x = batch->x.values<int64_t>(), y = batch->y.values<int64_t>();
@@ -129,38 +129,38 @@ INSTANTIATE_TEST_SUITE_P(Kind, As,
                          });
 
 TEST_P(As, SameBatchesWhateverTheWorkersAre) {
-  const Numbers data(103);
+  const NumberedRows data(103);
   Loader reference(data, {.global_batch = 8, .workers = 0, .seed = 3});
   for (const int workers : {1, 2, 5}) {
     Loader loader(data, {.global_batch = 8, .workers = workers, .seed = 3, .as = GetParam()});
     for (int64_t epoch : {0, 1, 5})
-      EXPECT_EQ(read_epoch(loader, epoch), read_epoch(reference, epoch)) << workers;
+      EXPECT_EQ(batches_of_epoch(loader, epoch), batches_of_epoch(reference, epoch)) << workers;
   }
 }
 
 TEST_P(As, AShareIsTheSame) {
-  const Numbers data(50);
+  const NumberedRows data(50);
   const LoaderOptions part{.global_batch = 7, .workers = 0, .share = {1, 3}};
   LoaderOptions with = part;
   with.workers = 2;
   with.as = GetParam();
   Loader reference(data, part), loader(data, with);
-  EXPECT_EQ(read_epoch(loader, 4), read_epoch(reference, 4));
+  EXPECT_EQ(batches_of_epoch(loader, 4), batches_of_epoch(reference, 4));
 }
 
 TEST_P(As, AnAbandonedEpochDoesNotShowInTheNext) {
-  const Numbers data(400);
+  const NumberedRows data(400);
   Loader reference(data, {.global_batch = 4, .workers = 0});
   Loader loader(data, {.global_batch = 4, .workers = 3, .as = GetParam()});
   for (int64_t epoch = 0; epoch < 20; ++epoch) {
     loader.start_epoch(epoch);
     for (int64_t i = 0; i < epoch % 4; ++i) loader.next();
   }
-  EXPECT_EQ(read_epoch(loader, 7), read_epoch(reference, 7));
+  EXPECT_EQ(batches_of_epoch(loader, 7), batches_of_epoch(reference, 7));
 }
 
 TEST_P(As, AFailingSampleIsNamedAndTheNextBatchComes) {
-  Numbers data(16);
+  NumberedRows data(16);
   data.on_get = [](int64_t index) {
     if (index == 5) throw Error("cut short");
   };
@@ -174,16 +174,16 @@ TEST_P(As, AFailingSampleIsNamedAndTheNextBatchComes) {
 }
 
 TEST_P(As, InAnyOrderTheBatchesAreTheSame) {
-  const Numbers data(103);
+  const NumberedRows data(103);
   Loader reference(data, {.global_batch = 8, .workers = 0, .seed = 3});
-  const std::vector<Seen> expected = read_epoch(reference, 5);
+  const std::vector<SeenBatch> expected = batches_of_epoch(reference, 5);
   LoaderOptions free = options(3);
   free.global_batch = 8;
   free.shuffle = true;
   free.seed = 3;
   free.in_order = false;
   Loader loader(data, free);
-  std::vector<Seen> batches(expected.size());
+  std::vector<SeenBatch> batches(expected.size());
   loader.start_epoch(5);
   while (auto batch = loader.next()) {
     const auto x = batch->x.values<int64_t>(), y = batch->y.values<int64_t>();
@@ -195,8 +195,8 @@ TEST_P(As, InAnyOrderTheBatchesAreTheSame) {
 // Batch 0 waits, in its worker, for a file that appears when all others have been taken; with it
 // wait those that PyTorch had given to the same worker.
 TEST_P(As, InAnyOrderASlowBatchHoldsUpNoOther) {
-  const testing::TempFolder folder;
-  Numbers data(32);
+  const testing_support::TempFolder folder;
+  NumberedRows data(32);
   data.on_get = [&](int64_t index) {
     while (index == 0 && !std::filesystem::exists(folder / "go")) std::this_thread::yield();
   };
@@ -213,7 +213,7 @@ TEST_P(As, InAnyOrderASlowBatchHoldsUpNoOther) {
 }
 
 TEST_P(As, AnyOrderIsForOneLoader) {
-  const Numbers data(32);
+  const NumberedRows data(32);
   LoaderOptions free = options();
   free.in_order = false;
   free.share = {0, 2};
@@ -222,8 +222,8 @@ TEST_P(As, AnyOrderIsForOneLoader) {
 
 // Every worker adds a line "index count seed" to a file.
 TEST_P(As, EachWorkerIsToldItsSeedBeforeItsFirstSample) {
-  const testing::TempFolder folder;
-  const Numbers data(64);
+  const testing_support::TempFolder folder;
+  const NumberedRows data(64);
   const auto told = [&](uint64_t seed, const std::string& name) {
     LoaderOptions with = options(3);
     with.seed = seed;
@@ -233,8 +233,8 @@ TEST_P(As, EachWorkerIsToldItsSeedBeforeItsFirstSample) {
     };
     {
       Loader loader(data, with);
-      read_epoch(loader, 0);
-      read_epoch(loader, 1);
+      batches_of_epoch(loader, 0);
+      batches_of_epoch(loader, 1);
       std::ifstream file(folder / name);
       for (size_t lines = 0; lines < 3; file = std::ifstream(folder / name))
         lines = static_cast<size_t>(std::count(std::istreambuf_iterator<char>(file), {}, '\n'));
@@ -254,7 +254,7 @@ TEST_P(As, EachWorkerIsToldItsSeedBeforeItsFirstSample) {
 }
 
 TEST_P(As, AWorkerThatCannotStartIsNamedWithTheReason) {
-  const Numbers data(64);
+  const NumberedRows data(64);
   LoaderOptions with = options();
   with.worker_init = [](const WorkerInfo& info) {
     if (info.index == 1) throw Error("no licence");
@@ -272,14 +272,14 @@ TEST_P(As, AWorkerThatCannotStartIsNamedWithTheReason) {
 }
 
 TEST_P(As, WorkersThatDoNotPersistAreGoneBetweenEpochs) {
-  const Numbers data(64);
+  const NumberedRows data(64);
   Loader reference(data, {.global_batch = 4, .workers = 0, .shuffle = false});
   const size_t threads = entries("/proc/self/task"), processes = children();
   LoaderOptions fresh = options();
   fresh.persistent_workers = false;
   Loader loader(data, fresh);
   for (int64_t epoch : {0, 1, 2}) {
-    EXPECT_EQ(read_epoch(loader, epoch), read_epoch(reference, epoch));
+    EXPECT_EQ(batches_of_epoch(loader, epoch), batches_of_epoch(reference, epoch));
     while (entries("/proc/self/task") > threads) std::this_thread::yield();
     EXPECT_EQ(children(), processes);
     EXPECT_FALSE(loader.next());
@@ -287,9 +287,9 @@ TEST_P(As, WorkersThatDoNotPersistAreGoneBetweenEpochs) {
 }
 
 TEST_P(As, WorkersThatPersistAreTheSameInEveryEpoch) {
-  const Numbers data(64);
+  const NumberedRows data(64);
   Loader loader(data, options(1));
-  read_epoch(loader, 0);
+  batches_of_epoch(loader, 0);
   EXPECT_GT(entries("/proc/self/task") + children(), 1u);
 }
 
@@ -304,17 +304,17 @@ TEST_P(As, MemoryIsFlatOverAHundredEpochs) {
 #ifdef HM_SANITIZED
   GTEST_SKIP() << "a sanitizer keeps what was freed";
 #endif
-  const Numbers data(512);
+  const NumberedRows data(512);
   Loader loader(data, options());
-  for (int64_t epoch = 0; epoch < 10; ++epoch) read_epoch(loader, epoch);
+  for (int64_t epoch = 0; epoch < 10; ++epoch) batches_of_epoch(loader, epoch);
   const size_t before = resident_pages();
-  for (int64_t epoch = 10; epoch < 110; ++epoch) read_epoch(loader, epoch);
+  for (int64_t epoch = 10; epoch < 110; ++epoch) batches_of_epoch(loader, epoch);
   // A batch lost each epoch would be 100 pages and more.
   EXPECT_LE(resident_pages(), before + 64);
 }
 
 TEST_P(As, NothingIsLeftAfterAHundredAbandonedLoaders) {
-  const Numbers data(1000);
+  const NumberedRows data(1000);
   const auto once = [&](int round) {
     Loader loader(data, {.global_batch = 4, .workers = 2, .as = GetParam()});
     if (round % 3 > 0) loader.start_epoch(0);
@@ -344,7 +344,7 @@ struct Hanging {
   }
 
   std::latch go_on{1}, left{1};
-  Numbers data{64};
+  NumberedRows data{64};
 };
 
 TEST_P(As, AWorkerThatHangsIsNamedAndTheLoopEnds) {
@@ -369,7 +369,7 @@ TEST_P(As, AWorkerThatHangsIsNamedAndTheLoopEnds) {
 TEST(Processes, AWorkerThatDiesIsNamedWithItsLastSample) {
   const pid_t tester = ::getpid();
   for (const int signal : {SIGKILL, SIGSEGV, SIGBUS}) {
-    Numbers data(64);
+    NumberedRows data(64);
     data.on_get = [&](int64_t index) {
       if (index != 21 || ::getpid() == tester) return;
       ::signal(signal, SIG_DFL);  // a sanitizer would tell its own story
@@ -388,7 +388,7 @@ TEST(Processes, AWorkerThatDiesIsNamedWithItsLastSample) {
 
 TEST(Processes, AWorkerThatExitsIsNamed) {
   const pid_t tester = ::getpid();
-  Numbers data(64);
+  NumberedRows data(64);
   data.on_get = [&](int64_t index) {
     if (index == 3 && ::getpid() != tester) ::_exit(7);
   };
@@ -398,7 +398,7 @@ TEST(Processes, AWorkerThatExitsIsNamed) {
 }
 
 TEST(Processes, TheConsumersMemoryIsItsOwn) {
-  const Numbers data(64);
+  const NumberedRows data(64);
   Loader loader(data, {.global_batch = 4,
                        .workers = 1,
                        .prefetch = 1,
@@ -413,7 +413,7 @@ TEST(Processes, TheConsumersMemoryIsItsOwn) {
 
 // Batches are the memory that the worker wrote, and stay when the loader has gone on.
 TEST(Pytorch, ABatchIsItsOwnMemoryForAsLongAsItIsKept) {
-  const Numbers data(64);
+  const NumberedRows data(64);
   for (const bool pin : {false, true}) {
     LoaderOptions options{.global_batch = 4, .workers = 2, .prefetch = 1, .shuffle = false};
     options.as = WorkersAs::pytorch;
@@ -434,7 +434,7 @@ TEST(Pytorch, ABatchIsItsOwnMemoryForAsLongAsItIsKept) {
 
 // The descriptors of batches on their way count: none is lost, with a pin thread or without.
 TEST(Pytorch, NothingIsLeftInSharedMemoryOrOpen) {
-  const Numbers data(200);
+  const NumberedRows data(200);
   const std::set<std::string> before = names_in("/dev/shm");
   for (const bool pin : {false, true}) {
     LoaderOptions options{.global_batch = 4, .workers = 2, .as = WorkersAs::pytorch};
@@ -457,7 +457,7 @@ TEST(Pytorch, NothingIsLeftInSharedMemoryOrOpen) {
 
 TEST(Pytorch, AWorkerThatDiesIsNamedWithItsLastSample) {
   const pid_t tester = ::getpid();
-  Numbers data(64);
+  NumberedRows data(64);
   data.on_get = [&](int64_t index) {
     if (index == 21 && ::getpid() != tester) ::raise(SIGKILL);
   };
@@ -473,7 +473,7 @@ TEST(Pytorch, AWorkerThatDiesIsNamedWithItsLastSample) {
 }
 
 TEST(Processes, TooManyBatchesAheadAreRefused) {
-  const Numbers data(64);
+  const NumberedRows data(64);
   EXPECT_THROW(Loader(data, {.workers = 600, .prefetch = 2, .as = WorkersAs::processes}),
                std::invalid_argument);
   EXPECT_THROW(Loader(data, {.timeout_seconds = -1}), std::invalid_argument);

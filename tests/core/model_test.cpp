@@ -19,7 +19,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string refusal(std::string_view text) {
+std::string model_refusal(std::string_view text) {
   try {
     make_model(text);
   } catch (const std::invalid_argument& e) {
@@ -105,19 +105,22 @@ TEST(Model, ReadsItsOptions) {
 }
 
 TEST(Model, RefusesWhatItDoesNotKnow) {
-  EXPECT_THAT(refusal("resnet81"), HasSubstr("did you mean 'resnet18'?"));
-  EXPECT_THAT(refusal("zzzzzzzzz"), HasSubstr("known: simple_net, mlp, resnet18"));
-  EXPECT_THAT(refusal("mlp:size=64-10"), HasSubstr("unknown option 'size', did you mean 'sizes'?"));
-  EXPECT_THAT(refusal("simple_net:width=3"), HasSubstr("takes no options"));
-  EXPECT_THAT(refusal("mlp:sizes=64"), HasSubstr("at least two sizes"));
-  EXPECT_THAT(refusal("mlp:sizes=64--10"), HasSubstr("'' is not a positive integer"));
-  EXPECT_THAT(refusal("mlp:sizes=64-x"), HasSubstr("'x' is not a positive integer"));
-  EXPECT_THAT(refusal("mlp:sizes"), HasSubstr("not of the form key=value"));
-  EXPECT_THAT(refusal("mlp:sizes=4-2,sizes=4-2"), HasSubstr("given twice"));
-  EXPECT_THAT(refusal("gpt2:width=10,heads=4"), HasSubstr("width 10 is no multiple of 4 heads"));
-  EXPECT_THAT(refusal("resnet18:image=0"), HasSubstr("'0' is not a positive integer"));
-  EXPECT_THAT(refusal("resnet18:image=99999999999999999999"), HasSubstr("not a positive integer"));
-  EXPECT_THAT(refusal(""), HasSubstr("unknown model ''"));
+  EXPECT_THAT(model_refusal("resnet81"), HasSubstr("did you mean 'resnet18'?"));
+  EXPECT_THAT(model_refusal("zzzzzzzzz"), HasSubstr("known: simple_net, mlp, resnet18"));
+  EXPECT_THAT(model_refusal("mlp:size=64-10"),
+              HasSubstr("unknown option 'size', did you mean 'sizes'?"));
+  EXPECT_THAT(model_refusal("simple_net:width=3"), HasSubstr("takes no options"));
+  EXPECT_THAT(model_refusal("mlp:sizes=64"), HasSubstr("at least two sizes"));
+  EXPECT_THAT(model_refusal("mlp:sizes=64--10"), HasSubstr("'' is not a positive integer"));
+  EXPECT_THAT(model_refusal("mlp:sizes=64-x"), HasSubstr("'x' is not a positive integer"));
+  EXPECT_THAT(model_refusal("mlp:sizes"), HasSubstr("not of the form key=value"));
+  EXPECT_THAT(model_refusal("mlp:sizes=4-2,sizes=4-2"), HasSubstr("given twice"));
+  EXPECT_THAT(model_refusal("gpt2:width=10,heads=4"),
+              HasSubstr("width 10 is no multiple of 4 heads"));
+  EXPECT_THAT(model_refusal("resnet18:image=0"), HasSubstr("'0' is not a positive integer"));
+  EXPECT_THAT(model_refusal("resnet18:image=99999999999999999999"),
+              HasSubstr("not a positive integer"));
+  EXPECT_THAT(model_refusal(""), HasSubstr("unknown model ''"));
 }
 
 TEST(Model, StartsTheSameForASeedAndDifferentlyForAnother) {

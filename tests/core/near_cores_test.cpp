@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr int kGpu = 900;  // that no machine has
+constexpr int kGpuIndex = 900;  // that no machine has
 
 // A folder in place of /sys, with what is said of the device 0000:1b:00.0.
 class NearCores : public testing::Test {
@@ -81,18 +81,18 @@ TEST_F(NearCores, NoTextMakesAnythingButCoresInOrder) {
 TEST(UsableNearCores, AreThoseThatThisProcessMayUse) {
   const std::vector<int>& allowed = cpu_limits().allowed;
   if (allowed.size() < 2) GTEST_SKIP() << cpu_limits().because;
-  set_near_cores(kGpu, {allowed[1], 60'000});
-  EXPECT_THAT(usable_near_cores(kGpu), ElementsAre(allowed[1]));
+  set_near_cores(kGpuIndex, {allowed[1], 60'000});
+  EXPECT_THAT(usable_near_cores(kGpuIndex), ElementsAre(allowed[1]));
 }
 
 TEST(UsableNearCores, AreNoneWhereThereIsNothingToChoose) {
-  set_near_cores(kGpu, {});
-  EXPECT_THAT(usable_near_cores(kGpu), IsEmpty()) << "none is known";
-  set_near_cores(kGpu, {60'000, 60'001});
-  EXPECT_THAT(usable_near_cores(kGpu), IsEmpty()) << "none may be used";
-  set_near_cores(kGpu, cpu_limits().allowed);
-  EXPECT_THAT(usable_near_cores(kGpu), IsEmpty()) << "all are near";
-  EXPECT_THAT(usable_near_cores(kGpu + 1), IsEmpty()) << "no such GPU";
+  set_near_cores(kGpuIndex, {});
+  EXPECT_THAT(usable_near_cores(kGpuIndex), IsEmpty()) << "none is known";
+  set_near_cores(kGpuIndex, {60'000, 60'001});
+  EXPECT_THAT(usable_near_cores(kGpuIndex), IsEmpty()) << "none may be used";
+  set_near_cores(kGpuIndex, cpu_limits().allowed);
+  EXPECT_THAT(usable_near_cores(kGpuIndex), IsEmpty()) << "all are near";
+  EXPECT_THAT(usable_near_cores(kGpuIndex + 1), IsEmpty()) << "no such GPU";
 }
 
 }  // namespace

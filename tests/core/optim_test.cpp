@@ -92,7 +92,7 @@ TEST(Optim, FollowsAChangedLearningRate) {
   EXPECT_FLOAT_EQ(a.value.data<float>()[0], 0.75f);
 }
 
-std::string refusal(std::string_view name, const OptimOptions& options) {
+std::string optimizer_refusal(std::string_view name, const OptimOptions& options) {
   try {
     make_optimizer(name, options);
   } catch (const std::invalid_argument& e) {
@@ -103,13 +103,13 @@ std::string refusal(std::string_view name, const OptimOptions& options) {
 
 TEST(Optim, RefusesUnknownNamesAndNonsense) {
   using testing::HasSubstr;
-  EXPECT_THAT(refusal("adamm", {}), HasSubstr("did you mean 'adam'?"));
-  EXPECT_THAT(refusal("sgd", {.lr = -1}), HasSubstr("[sgd] lr is -1"));
-  EXPECT_THAT(refusal("sgd", {.lr = std::nan("")}), HasSubstr("[sgd] lr is nan"));
-  EXPECT_THAT(refusal("sgd", {.nesterov = true}), HasSubstr("momentum above 0"));
-  EXPECT_THAT(refusal("sgd", {.weight_decay = -1}), HasSubstr("weight_decay is -1"));
-  EXPECT_THAT(refusal("adam", {.beta1 = 1}), HasSubstr("betas are 1 and 0.999"));
-  EXPECT_THAT(refusal("adamw", {.epsilon = -1}), HasSubstr("epsilon is -1"));
+  EXPECT_THAT(optimizer_refusal("adamm", {}), HasSubstr("did you mean 'adam'?"));
+  EXPECT_THAT(optimizer_refusal("sgd", {.lr = -1}), HasSubstr("[sgd] lr is -1"));
+  EXPECT_THAT(optimizer_refusal("sgd", {.lr = std::nan("")}), HasSubstr("[sgd] lr is nan"));
+  EXPECT_THAT(optimizer_refusal("sgd", {.nesterov = true}), HasSubstr("momentum above 0"));
+  EXPECT_THAT(optimizer_refusal("sgd", {.weight_decay = -1}), HasSubstr("weight_decay is -1"));
+  EXPECT_THAT(optimizer_refusal("adam", {.beta1 = 1}), HasSubstr("betas are 1 and 0.999"));
+  EXPECT_THAT(optimizer_refusal("adamw", {.epsilon = -1}), HasSubstr("epsilon is -1"));
 }
 
 }  // namespace

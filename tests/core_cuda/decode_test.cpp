@@ -24,12 +24,12 @@ namespace howmany {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::jpeg_file;
-using testing::JpegKind;
-using testing::png_file;
-using testing::Rgb;
-using testing::slope;
-using testing::TempFolder;
+using testing_support::jpeg_file;
+using testing_support::JpegKind;
+using testing_support::png_file;
+using testing_support::Rgb;
+using testing_support::slope;
+using testing_support::TempFolder;
 
 constexpr int64_t kSize = 24;
 constexpr float kLevel = 1 / (255 * 0.224F);  // of the 256, in a normalised sample
@@ -65,7 +65,7 @@ std::string damaged(std::string file) {
 
 struct Images {
   // Nine that a GPU takes, three that it does not.
-  explicit Images(const testing::Paint& paint = waves) {
+  explicit Images(const testing_support::Paint& paint = waves) {
     const int sizes[][2] = {{61, 40}, {33, 97}, {200, 31}, {24, 24}, {7, 5}, {129, 128}};
     int next = 0;
     const auto add = [&](const std::string& file, const char* extension = "jpg") {

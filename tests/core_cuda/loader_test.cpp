@@ -75,12 +75,12 @@ std::vector<Seen> read_epoch(Loader& loader, int64_t epoch) {
   return batches;
 }
 
-struct Case {
+struct LoaderCase {
   int workers;
   WorkersAs as = WorkersAs::threads;
 };
 
-class ToAGpu : public testing::TestWithParam<Case> {
+class ToAGpu : public testing::TestWithParam<LoaderCase> {
  protected:
   void SetUp() override {
     if (gpu::count() == 0) GTEST_SKIP() << gpu::unavailable();
@@ -96,8 +96,9 @@ class ToAGpu : public testing::TestWithParam<Case> {
   const Device last_{DeviceType::cuda, std::max(0, gpu::count() - 1)};
 };
 INSTANTIATE_TEST_SUITE_P(Workers, ToAGpu,
-                         testing::Values(Case{0}, Case{1}, Case{3}, Case{2, WorkersAs::processes},
-                                         Case{2, WorkersAs::pytorch}),
+                         testing::Values(LoaderCase{0}, LoaderCase{1}, LoaderCase{3},
+                                         LoaderCase{2, WorkersAs::processes},
+                                         LoaderCase{2, WorkersAs::pytorch}),
                          [](const auto& one) {
                            return std::to_string(one.param.workers) + "_of_kind_" +
                                   std::to_string(static_cast<int>(one.param.as));

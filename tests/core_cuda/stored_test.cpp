@@ -22,7 +22,7 @@ using testing_support::doubles;
 using testing_support::Draw;
 using testing_support::fresh_seed;
 
-const Device kGpu{DeviceType::cuda, 0};
+const Device kFirstGpu{DeviceType::cuda, 0};
 
 class Stored : public testing::Test {
  protected:
@@ -70,13 +70,13 @@ struct Pass {
 };
 
 // One batch, again and again.
-struct Training {
-  Training(const std::string& name, Draw& draw, int64_t rows) : model(model_named(name)) {
+struct StoredTraining {
+  StoredTraining(const std::string& name, Draw& draw, int64_t rows) : model(model_named(name)) {
     const Shape shape = with_rows_in_front(rows, model.sample);
     x = (model.input == Dtype::i64 ? draw.ids(shape, model.vocabulary) : draw.normal(shape))
-            .to(kGpu);
-    labels = draw.ids(with_rows_in_front(rows, model.labels), model.classes).to(kGpu);
-    materialize(*model.layer, {.device = kGpu});
+            .to(kFirstGpu);
+    labels = draw.ids(with_rows_in_front(rows, model.labels), model.classes).to(kFirstGpu);
+    materialize(*model.layer, {.device = kFirstGpu});
   }
 
   Pass pass() {
@@ -110,7 +110,7 @@ TEST_F(Stored, InBf16AreActivationsAndTheirGradientsAndNothingElse) {
   for (const std::string& name : {kMlp, std::string("images"), kGpt2, kRnn}) {
     SCOPED_TRACE(name);
     const PrecisionScope precision(Precision::bf16);
-    Training training(name, draw, 3);
+    StoredTraining training(name, draw, 3);
     const Pass pass = training.pass();
     EXPECT_EQ(pass.y.dtype(), Dtype::bf16);
     EXPECT_EQ(pass.loss.dy.dtype(), Dtype::bf16);
@@ -128,7 +128,7 @@ TEST_F(Stored, TakeHalfTheBytesThatAStepKeeps) {
        {std::string("mlp:sizes=256-512-256-64"), std::string("images"),
         std::string("gpt2:width=64,layers=1,heads=2,length=16,vocabulary=64")}) {
     SCOPED_TRACE(name);
-    Training training(name, draw, 8);
+    StoredTraining training(name, draw, 8);
     const auto kept = [&](Precision of) {
       const PrecisionScope precision(of);
       training.pass();  // makes the copies of weights, which stay
@@ -153,7 +153,7 @@ TEST_F(Stored, TrainAsF32Does) {
     const auto train = [&](Precision of) {
       const PrecisionScope precision(of);
       Draw batch(same);
-      return Training(name, batch, 8).losses(kSteps);
+      return StoredTraining(name, batch, 8).losses(kSteps);
     };
     const std::vector<double> want = train(Precision::f32), got = train(Precision::bf16);
     const double bound = std::sqrt(depth) * 0x1p-8 * std::max(1.0, want[0]);
@@ -164,7 +164,8 @@ TEST_F(Stored, TrainAsF32Does) {
 }
 
 TEST_F(Stored, IsWhatTheThreadsPrecisionSaysOnGpusAlone) {
-  const Tensor here = draw.normal({3}), there = here.to(kGpu), ids = draw.ids({3}, 5).to(kGpu);
+  const Tensor here = draw.normal({3}), there = here.to(kFirstGpu),
+               ids = draw.ids({3}, 5).to(kFirstGpu);
   EXPECT_EQ(ops::stored(there).dtype(), Dtype::f32);
   const PrecisionScope precision(Precision::bf16);
   EXPECT_EQ(ops::stored(here).dtype(), Dtype::f32);

@@ -9,7 +9,7 @@
 namespace {
 
 using namespace howmany::image;
-using howmany::testing::Rgb;
+using howmany::testing_support::Rgb;
 
 constexpr int64_t kMaxPixels = 1 << 18;  // keeps one input fast
 constexpr int64_t kSize = 12;
@@ -61,7 +61,7 @@ void tolerate(void (*use)(AnyDecoder&, std::span<const uint8_t>), std::span<cons
 }  // namespace
 
 std::vector<std::string> fuzz_seeds() {
-  using howmany::testing::jpeg_file, howmany::testing::png_file;
+  using howmany::testing_support::jpeg_file, howmany::testing_support::png_file;
   return {jpeg_file(48, 40, busy),
           jpeg_file(61, 33, busy, {.subsampling = 2}),
           jpeg_file(48, 40, busy, {.progressive = true}),
@@ -78,7 +78,8 @@ std::vector<std::string> fuzz_seeds() {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string file(reinterpret_cast<const char*>(data), size);
-  if (size % 4 != 0) howmany::testing::repair_png(file);  // else no mutation gets past its checksum
+  if (size % 4 != 0)
+    howmany::testing_support::repair_png(file);  // else no mutation gets past its checksum
   const std::span bytes(reinterpret_cast<const uint8_t*>(file.data()), file.size());
   tolerate(sample, bytes);
   tolerate(open_part, bytes);

@@ -6,7 +6,7 @@
 #include "tests/support/npy_files.h"
 
 using namespace howmany;
-using namespace howmany::testing;
+using namespace howmany::testing_support;
 
 std::vector<std::string> fuzz_seeds() {
   return {npy_around(npy_header("<f4", "(3, 224, 224)"), ""),

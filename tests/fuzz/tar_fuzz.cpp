@@ -9,7 +9,7 @@
 #include "tests/support/tar_files.h"
 
 using namespace howmany;
-using namespace howmany::testing;
+using namespace howmany::testing_support;
 
 std::vector<std::string> fuzz_seeds() {
   const std::string two = tar_member("a/1.jpg", std::string(700, 'x')) + tar_member("a/1.cls", "3");

@@ -40,7 +40,7 @@ struct Port {
     EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
     number = ntohs(address.sin_port);
   }
-  ~Port() { close(fd); }
+  ~Port() { ::close(fd); }
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
 
@@ -108,7 +108,7 @@ TEST_F(Connect, MeetsAtAnIpv6Port) {
   address.sin6_family = AF_INET6;
   address.sin6_addr = in6addr_loopback;
   const bool works = bind(probe, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-  close(probe);
+  ::close(probe);
   if (!works) GTEST_SKIP() << "no IPv6 on this machine";
   meet(2, fmt::format("tcp:[::1]:{}", free_port()));
 }
@@ -127,7 +127,7 @@ TEST_F(Connect, MeetsAtAPortThatStrangersTalkTo) {
         std::this_thread::yield();
       (void)!::send(fd, words.data(), words.size(), MSG_NOSIGNAL);
       // The incomplete ones stay open while the ranks meet, until the process ends.
-      if (words.size() > 9) close(fd);
+      if (words.size() > 9) ::close(fd);
     }
   });
 }

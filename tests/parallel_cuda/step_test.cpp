@@ -14,7 +14,7 @@ namespace {
 
 using namespace testing_support;
 
-const std::string kMlp = "mlp:sizes=13-17-9-7-5";
+const std::string kStepMlp = "mlp:sizes=13-17-9-7-5";
 
 std::vector<Device> gpus(int count) {
   std::vector<Device> devices = cpus(count);
@@ -29,9 +29,9 @@ Batch on_gpu(Batch batch) {
 }
 
 // A mode with its optimizer and the batches of its steps, which are there before.
-class Trained {
+class SteppedMode {
  public:
-  Trained(const std::string& mode, const std::string& model, int devices = 1)
+  SteppedMode(const std::string& mode, const std::string& model, int devices = 1)
       : mode_(make_mode(mode, {.model = model_named(model), .devices = gpus(devices)})),
         optimizer_(make_optimizer("adamw", {.lr = 0.01})) {
     for (int step = 0; step < 6; ++step)
@@ -57,7 +57,7 @@ class Trained {
 
 TEST(AStepOnAGpu, WaitsForNothingUntilItsLossIsAskedFor) {
   for (const std::string& model : kModels) {
-    Trained trained("single", model);
+    SteppedMode trained("single", model);
     trained.step().value();  // what a first step makes for all that follow
     const int before = hm_fake_gpu_waits();
     const StepLoss first = trained.step(), second = trained.step();
@@ -69,7 +69,7 @@ TEST(AStepOnAGpu, WaitsForNothingUntilItsLossIsAskedFor) {
 
 TEST(AStepOnAGpu, IsAskedForWhileTheGpuIsStillAtThoseBefore) {
   for (const std::string& model : kModels) {
-    Trained trained("single", model), other("single", model);
+    SteppedMode trained("single", model), other("single", model);
     const std::vector<double> want = other.losses_read_at_once(4);
     std::vector<StepLoss> got{trained.step()};
     {
@@ -83,7 +83,7 @@ TEST(AStepOnAGpu, IsAskedForWhileTheGpuIsStillAtThoseBefore) {
 }
 
 TEST(AStepOnGpus, OfDataParallelKeepsItsLossOnTheFirstOne) {
-  Trained trained("data_parallel", kMlp, 2), other("data_parallel", kMlp, 2);
+  SteppedMode trained("data_parallel", kStepMlp, 2), other("data_parallel", kStepMlp, 2);
   const std::vector<double> want = other.losses_read_at_once(3);
   std::vector<StepLoss> got;
   for (int step = 0; step < 3; ++step) got.push_back(trained.step());
@@ -91,7 +91,7 @@ TEST(AStepOnGpus, OfDataParallelKeepsItsLossOnTheFirstOne) {
 }
 
 TEST(StepLoss, MayBeAskedForAgainAndCopied) {
-  Trained trained("single", kMlp);
+  SteppedMode trained("single", kStepMlp);
   const StepLoss loss = trained.step(), copy = loss;
   const double value = loss.value();
   trained.step();

@@ -32,15 +32,15 @@ Plan plan_for(std::vector<int> counts, int rounds = 3) {
 }
 
 // Step seconds of a configuration on n devices.
-using Curve = std::function<double(const Configuration&)>;
+using EfficiencyOf = std::function<double(const Configuration&)>;
 
 // Amdahl's law at equal work per device.
 double amdahl_efficiency(double serial, int n) { return 1 / (1 - serial + serial * n); }
-Curve amdahl(double serial) {
+EfficiencyOf amdahl(double serial) {
   return [=](const Configuration& c) { return 1 / amdahl_efficiency(serial, c.devices); };
 }
 
-Results results_of(const Plan& plan, const Curve& curve, double noise, uint64_t seed = 1) {
+Results results_of(const Plan& plan, const EfficiencyOf& curve, double noise, uint64_t seed = 1) {
   std::mt19937_64 rng(seed);
   std::normal_distribution<double> normal(0, 1);
   Results results;
@@ -62,7 +62,7 @@ Advice advice_on(const Plan& plan, const Results& results, double min_efficiency
   return advise(measurements(plan, results), {.min_efficiency = min_efficiency}).at(0);
 }
 
-Advice advice_on(const Curve& curve, double min_efficiency = 0.8) {
+Advice advice_on(const EfficiencyOf& curve, double min_efficiency = 0.8) {
   const Plan plan = plan_for({1, 2, 4, 8});
   return advice_on(plan, results_of(plan, curve, 0), min_efficiency);
 }
@@ -157,14 +157,14 @@ TEST(Advise, StaysOnOneWhenNothingPays) {
 
 TEST(Advise, NeverAsksForDevicesThatAreNotFasterThanOne) {
   for (const double speedup : {0.5, 0.9, 0.99}) {
-    const Curve slow = [=](const Configuration& c) {
+    const EfficiencyOf slow = [=](const Configuration& c) {
       return c.devices == 1 ? 1 : c.devices / speedup;
     };
     const Advice advice = advice_on(slow, 0.01);
     EXPECT_EQ(advice.recommended, 1) << speedup;
     EXPECT_THAT(advice.because, StartsWith("Stay on 1 GPU, because more is not faster for mlp"));
   }
-  const Curve only_four = [](const Configuration& c) {
+  const EfficiencyOf only_four = [](const Configuration& c) {
     return c.devices == 1 ? 1.0 : c.devices == 4 ? 4 / 1.2 : c.devices / 0.9;
   };
   EXPECT_THAT(advice_on(only_four, 0.4).because, HasSubstr("because more does not pay"));

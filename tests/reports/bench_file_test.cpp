@@ -15,7 +15,7 @@ BenchFile read(const std::string& text) {
   return bench_from_json(parse_json(text, "b.json"), "b.json");
 }
 
-std::string refusal(const std::string& text) {
+std::string bench_file_refusal(const std::string& text) {
   try {
     read(text);
   } catch (const InputError& error) {
@@ -51,21 +51,24 @@ TEST(BenchFile, CountersAreNotGoogleBenchmarksOwnFields) {
 }
 
 TEST(BenchFile, RefusesNumbersThatCannotBeMeasurements) {
-  EXPECT_THAT(refusal(row(R"("name": "a", "real_time": -1)")), HasSubstr("negative"));
-  EXPECT_THAT(refusal(row(R"("name": "a", "real_time": NaN)")), HasSubstr("real_time"));
-  EXPECT_THAT(refusal(row(R"("name": "a", "real_time": 1e999)")), HasSubstr("[b.json]"));
-  EXPECT_THAT(refusal(row(R"("name": "a", "real_time": 1, "time_unit": "h")")), HasSubstr("\"h\""));
-  EXPECT_THAT(refusal(row(R"("name": "a", "real_time": 1, "repetition_index": -3)")),
+  EXPECT_THAT(bench_file_refusal(row(R"("name": "a", "real_time": -1)")), HasSubstr("negative"));
+  EXPECT_THAT(bench_file_refusal(row(R"("name": "a", "real_time": NaN)")), HasSubstr("real_time"));
+  EXPECT_THAT(bench_file_refusal(row(R"("name": "a", "real_time": 1e999)")), HasSubstr("[b.json]"));
+  EXPECT_THAT(bench_file_refusal(row(R"("name": "a", "real_time": 1, "time_unit": "h")")),
+              HasSubstr("\"h\""));
+  EXPECT_THAT(bench_file_refusal(row(R"("name": "a", "real_time": 1, "repetition_index": -3)")),
               HasSubstr("repetition_index"));
 }
 
 TEST(BenchFile, NamesWhatIsMissing) {
-  EXPECT_THAT(refusal("{}"), HasSubstr("\"benchmarks\" is missing"));
-  EXPECT_THAT(refusal("[]"), HasSubstr("expected an object"));
-  EXPECT_THAT(refusal(row(R"("real_time": 1)")), HasSubstr("benchmarks[0]: \"name\" is missing"));
-  EXPECT_THAT(refusal(row(R"("name": "a")")), HasSubstr("\"real_time\" is missing"));
-  EXPECT_THAT(refusal(R"({"benchmarks": 3})"), HasSubstr("benchmarks: expected an array"));
-  EXPECT_THAT(refusal(R"({"benchmarks": [{"name": NaN)"), HasSubstr("not JSON"));
+  EXPECT_THAT(bench_file_refusal("{}"), HasSubstr("\"benchmarks\" is missing"));
+  EXPECT_THAT(bench_file_refusal("[]"), HasSubstr("expected an object"));
+  EXPECT_THAT(bench_file_refusal(row(R"("real_time": 1)")),
+              HasSubstr("benchmarks[0]: \"name\" is missing"));
+  EXPECT_THAT(bench_file_refusal(row(R"("name": "a")")), HasSubstr("\"real_time\" is missing"));
+  EXPECT_THAT(bench_file_refusal(R"({"benchmarks": 3})"),
+              HasSubstr("benchmarks: expected an array"));
+  EXPECT_THAT(bench_file_refusal(R"({"benchmarks": [{"name": NaN)"), HasSubstr("not JSON"));
 }
 
 TEST(Samples, ReadOneRunALine) {

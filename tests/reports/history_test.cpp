@@ -27,7 +27,7 @@ Series series(int n, uint64_t seed, double r, const std::function<double(int)>& 
   return s;
 }
 
-double flat(int) { return 1; }
+double flat_level(int) { return 1; }
 
 TEST(History, FindsAStepAndTheCommitsThatMayHaveCausedIt) {
   const auto step = [](int i) { return i < 40 ? 1.0 : 1.05; };
@@ -49,7 +49,7 @@ TEST(History, FindsNothingWhereNothingChanged) {
   for (const double r : {0.0, 0.6}) {
     int false_steps = 0;
     for (uint64_t seed = 1; seed <= 50; ++seed) {
-      false_steps += static_cast<int>(analyse(series(200, seed, r, flat), {}).steps.size());
+      false_steps += static_cast<int>(analyse(series(200, seed, r, flat_level), {}).steps.size());
     }
     EXPECT_LE(false_steps, 10) << r;  // of 10,000 commits: 1 in 1,000
   }
@@ -73,7 +73,7 @@ TEST(History, TellsFlappingFromSteps) {
 }
 
 TEST(History, SaysWhereItIsNowAndWhenItIsTooShort) {
-  const Finding f = analyse(series(5, 1, 0, flat), {});
+  const Finding f = analyse(series(5, 1, 0, flat_level), {});
   EXPECT_EQ(f.status, Status::kTooShort);
   EXPECT_EQ(analyse({"b", "m", {}}, {}).steps.size(), 0u);
   EXPECT_NEAR(analyse(series(

@@ -71,7 +71,7 @@ inline double busy_cores(int workers, double cores, double wait) {
 constexpr double kDearer = 2e-3;
 
 // A loader whose rate bends softly at its cores and may have a ceiling that no probe saw.
-struct Machine {
+struct SimulatedMachine {
   double cores, ceiling;
   bool soft;
   double waits = 1;  // a sample takes so many times what it keeps a core busy
@@ -96,8 +96,8 @@ struct Machine {
   }
 };
 
-inline std::vector<Machine> machines() {
-  std::vector<Machine> all;
+inline std::vector<SimulatedMachine> machines() {
+  std::vector<SimulatedMachine> all;
   for (const double cores : {1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0})
     for (const double ceiling : {1.0, 0.6})
       for (const bool soft : {false, true}) all.push_back({cores, ceiling * cores, soft});
@@ -164,7 +164,7 @@ constexpr double kWander = 4;
 // Cores are kept busy all the same.
 constexpr double kOfBusy = 0.25;
 
-inline Order measure_on(const Machine& machine, WorkersFacts& facts, double sd = 0,
+inline Order measure_on(const SimulatedMachine& machine, WorkersFacts& facts, double sd = 0,
                         uint64_t seed = 0) {
   const double demand = facts.asked.demand;
   facts.probes.cores = machine.cores;

@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string refusal(const Request& request) {
+std::string plan_refusal(const Request& request) {
   try {
     check(request);
   } catch (const InputError& error) {
@@ -87,9 +87,9 @@ TEST(Plan, RefusesWhatCannotBeMeasured) {
   auto changed = [](const std::function<void(Request&)>& change) {
     Request request = example_request();
     change(request);
-    return refusal(request);
+    return plan_refusal(request);
   };
-  EXPECT_EQ(refusal(example_request()), "");
+  EXPECT_EQ(plan_refusal(example_request()), "");
   EXPECT_THAT(changed([](Request& r) { r.devices.clear(); }), HasSubstr("no device"));
   EXPECT_THAT(changed([](Request& r) { r.counts = {3}; }), HasSubstr("3 devices are asked for"));
   EXPECT_THAT(changed([](Request& r) { r.devices = {"cpu:0", "cpu:0"}; }), HasSubstr("twice"));

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string refusal(const std::function<void()>& act) {
+std::string record_refusal(const std::function<void()>& act) {
   try {
     act();
   } catch (const InputError& error) {
@@ -38,14 +38,15 @@ TEST(Record, BeginsWithItsSchema) {
 TEST(Record, NamesThePlaceOfWhatIsWrong) {
   auto json = example_json();
   json["measurements"][0]["metrics"]["median_s"]["low"] = "fast";
-  EXPECT_EQ(refusal([&] { summary_from_json(json, "s.json"); }),
+  EXPECT_EQ(record_refusal([&] { summary_from_json(json, "s.json"); }),
             "[s.json] measurements[0].metrics.median_s.low: expected a number, found string");
 }
 
 TEST(Record, RefusesAnotherSchema) {
   auto json = example_json();
   json["schema"] = "howmany.summary/2";
-  EXPECT_THAT(refusal([&] { summary_from_json(json, "s"); }), HasSubstr("howmany.summary/2"));
+  EXPECT_THAT(record_refusal([&] { summary_from_json(json, "s"); }),
+              HasSubstr("howmany.summary/2"));
 }
 
 TEST(Record, RefusesEveryMissingMember) {
@@ -53,19 +54,20 @@ TEST(Record, RefusesEveryMissingMember) {
   for (const char* key : {"schema", "context", "answer", "measurements"}) {
     auto json = whole;
     json.erase(key);
-    EXPECT_THAT(refusal([&] { summary_from_json(json, "s"); }), HasSubstr(key));
+    EXPECT_THAT(record_refusal([&] { summary_from_json(json, "s"); }), HasSubstr(key));
   }
   for (const char* key : {"suite", "case", "parameters", "metrics", "flags"}) {
     auto json = whole;
     json["measurements"][0].erase(key);
-    EXPECT_THAT(refusal([&] { summary_from_json(json, "s"); }), HasSubstr(key));
+    EXPECT_THAT(record_refusal([&] { summary_from_json(json, "s"); }), HasSubstr(key));
   }
 }
 
 TEST(Record, RefusesAnIntervalUpsideDown) {
   auto json = example_json();
   json["measurements"][0]["metrics"]["median_s"]["low"] = 7;
-  EXPECT_THAT(refusal([&] { summary_from_json(json, "s"); }), HasSubstr("low is above high"));
+  EXPECT_THAT(record_refusal([&] { summary_from_json(json, "s"); }),
+              HasSubstr("low is above high"));
 }
 
 TEST(Record, RefusesTimesAndRatesBelowZero) {
@@ -74,7 +76,7 @@ TEST(Record, RefusesTimesAndRatesBelowZero) {
     auto& metric = json["measurements"][0]["metrics"][name];
     if (metric.is_null()) metric = {{"unit", ""}, {"n", 1}};
     metric["value"] = -0.5;
-    const std::string told = refusal([&] { summary_from_json(json, "s"); });
+    const std::string told = record_refusal([&] { summary_from_json(json, "s"); });
     const std::string place = std::string("[s] measurements[0].metrics.") + name + ".value: ";
     EXPECT_EQ(told, name == std::string("loss") ? "" : place + "is negative");
   }
@@ -82,11 +84,11 @@ TEST(Record, RefusesTimesAndRatesBelowZero) {
 
 TEST(Json, RefusesDepthThatWouldOverflowTheStack) {
   const std::string deep(1'000'000, '[');
-  EXPECT_THAT(refusal([&] { parse_json(deep, "deep"); }), HasSubstr("nested deeper"));
+  EXPECT_THAT(record_refusal([&] { parse_json(deep, "deep"); }), HasSubstr("nested deeper"));
 }
 
 TEST(Json, TellsLineAndColumnOfABrokenText) {
-  EXPECT_THAT(refusal([&] { parse_json("{\n  \"a\": tru }", "x.json"); }),
+  EXPECT_THAT(record_refusal([&] { parse_json("{\n  \"a\": tru }", "x.json"); }),
               ::testing::AllOf(HasSubstr("[x.json]"), HasSubstr("line 2")));
 }
 
@@ -125,29 +127,31 @@ TEST(Files, ReplaceTheOldTextAndLeaveNothingElse) {
 }
 
 TEST(Files, KeepTheOldTextWhenTheNewCannotBeWritten) {
-  EXPECT_THAT(refusal([] { write_text("/dev/full/x", "text"); }), HasSubstr("cannot write"));
-  EXPECT_THAT(refusal([] { write_text("/nowhere/at/all", "text"); }), HasSubstr("/nowhere/at/all"));
+  EXPECT_THAT(record_refusal([] { write_text("/dev/full/x", "text"); }), HasSubstr("cannot write"));
+  EXPECT_THAT(record_refusal([] { write_text("/nowhere/at/all", "text"); }),
+              HasSubstr("/nowhere/at/all"));
 }
 
 TEST(Files, SayThatTheDiskIsFullBeforeAnythingIsMeasured) {
   const TemporaryFolder folder;
-  EXPECT_THAT(refusal([&] { prepare_folder(folder.path(), int64_t{1} << 62); }),
+  EXPECT_THAT(record_refusal([&] { prepare_folder(folder.path(), int64_t{1} << 62); }),
               ::testing::AllOf(HasSubstr("disk full"), HasSubstr("another --out")));
 }
 
 TEST(Files, SayThatTheFolderCannotBeWritten) {
-  EXPECT_THAT(refusal([] { prepare_folder("/proc/howmany"); }), HasSubstr("/proc/howmany"));
+  EXPECT_THAT(record_refusal([] { prepare_folder("/proc/howmany"); }), HasSubstr("/proc/howmany"));
   const TemporaryFolder folder;
   write_text(folder / "file", "x");
-  EXPECT_THAT(refusal([&] { prepare_folder(folder / "file"); }), HasSubstr("cannot"));
+  EXPECT_THAT(record_refusal([&] { prepare_folder(folder / "file"); }), HasSubstr("cannot"));
 }
 
 TEST(Files, RefuseWhatIsTooLargeOrNotAFile) {
   const TemporaryFolder folder;
   write_text(folder / "a", "12345");
-  EXPECT_THAT(refusal([&] { read_text(folder / "a", 4); }), HasSubstr("larger than 4 bytes"));
-  EXPECT_THAT(refusal([&] { read_text(folder.path()); }), HasSubstr("not a file"));
-  EXPECT_THAT(refusal([&] { read_summary(folder / "none"); }), HasSubstr("No such file"));
+  EXPECT_THAT(record_refusal([&] { read_text(folder / "a", 4); }),
+              HasSubstr("larger than 4 bytes"));
+  EXPECT_THAT(record_refusal([&] { read_text(folder.path()); }), HasSubstr("not a file"));
+  EXPECT_THAT(record_refusal([&] { read_summary(folder / "none"); }), HasSubstr("No such file"));
 }
 
 }  // namespace

@@ -19,9 +19,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A machine as measured: every block has its own speed, every launch 2 % of its own noise.
-class Machine {
+class NoisyMachine {
  public:
-  explicit Machine(uint64_t seed) : random_(seed) {}
+  explicit NoisyMachine(uint64_t seed) : random_(seed) {}
 
   std::vector<Launch> trace(int blocks, int benchmarks, double extra, const std::string& slow_arm) {
     std::vector<Launch> launches;
@@ -60,7 +60,7 @@ TEST(Turns, GiveEachSideTheFirstPlaceEquallyOftenInRandomOrder) {
 }
 
 TEST(Gate, UnchangedCodeRaisesNoAlarm) {
-  Machine machine(3);
+  NoisyMachine machine(3);
   const auto launches = machine.trace(12000, 4, 0, "same");
   const GateTally tally =
       replay_gates(suite_of(launches, "base"), suite_of(launches, "same"), {10, 30, {}});
@@ -71,7 +71,7 @@ TEST(Gate, UnchangedCodeRaisesNoAlarm) {
 }
 
 TEST(Gate, FindsRealSlowdownsAndItsIntervalsHoldThem) {
-  Machine machine(4);
+  NoisyMachine machine(4);
   const auto launches = machine.trace(3000, 4, 0.05, "slow5");
   const Suite base = suite_of(launches, "base"), slow = suite_of(launches, "slow5");
   const WindowTally tally = replay_windows(base, slow, 30, {}, 0.05);
@@ -84,7 +84,7 @@ TEST(Gate, FindsRealSlowdownsAndItsIntervalsHoldThem) {
 
 // What pairing is for: the same launches, one side first, deceive a test that is right in itself.
 TEST(Others, AreDeceivedByDriftWhereOneSideComesFirst) {
-  Machine machine(5);
+  NoisyMachine machine(5);
   std::vector<Launch> launches = machine.trace(2400, 4, 0, "same");
   for (Launch& launch : launches) {
     const double drift = 1 + 0.15 * std::sin(static_cast<double>(launch.block) / 40);
@@ -132,7 +132,7 @@ TEST(Share, IntervalIsClopperAndPearsons) {
 
 TEST(Trace, IsReadBackWithoutALineThatWasCutOff) {
   const TemporaryFolder folder;
-  Machine machine(6);
+  NoisyMachine machine(6);
   const std::vector<Launch> written = machine.trace(3, 2, 0, "candidate");
   {
     TraceFile file(folder / "trace.jsonl");
@@ -170,7 +170,7 @@ TEST(Trace, LaunchesCountAsTheirBestRepetition) {
 }
 
 TEST(Trace, BecomesFilesThatComparePairsAgain) {
-  Machine machine(7);
+  NoisyMachine machine(7);
   const auto launches = machine.trace(12, 2, 0, "candidate");
   const Suite base = suite_of(launches, "base");
   const Suite again = suite_from_text(bench_json(base), "f");
@@ -183,7 +183,7 @@ TEST(Trace, BecomesFilesThatComparePairsAgain) {
 }
 
 TEST(Figures, TellTheTraceInFullAndInWords) {
-  Machine machine(8);
+  NoisyMachine machine(8);
   std::vector<Launch> launches = machine.trace(400, 2, 0, kSameArm);
   for (const Launch& launch : machine.trace(400, 2, 0.1, slow_arm(10))) {
     if (launch.arm != "base") launches.push_back(launch);

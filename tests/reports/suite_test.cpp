@@ -22,7 +22,7 @@ Suite rows(const std::string& text) {
   return suite_from_text(R"({"context": {}, "benchmarks": [)" + text + "]}", "f");
 }
 
-std::string refusal(const std::string& text) {
+std::string suite_refusal(const std::string& text) {
   try {
     suite_from_text(text, "f");
   } catch (const InputError& error) {
@@ -121,18 +121,18 @@ TEST(Suite, ATimeThatCannotBeIsAnErrorOfItsBenchmarkAlone) {
 }
 
 TEST(Suite, RefusesWhatIsNoBenchmarkFile) {
-  EXPECT_THAT(refusal(""), HasSubstr("[f] is not JSON"));
-  EXPECT_THAT(refusal("{\"benchmarks\": [{\"name\": \"a\", \"real_t"), HasSubstr("not JSON"));
-  EXPECT_THAT(refusal("{}"), HasSubstr("\"benchmarks\" is missing"));
-  EXPECT_THAT(refusal("[{\"benchmarks\": []}]"), HasSubstr("expected an object"));
-  EXPECT_THAT(refusal("{\"benchmarks\": {}}"), HasSubstr("\"benchmarks\" is missing"));
-  EXPECT_THAT(refusal("{\"benchmarks\": [{\"real_time\": 1}]}"),
+  EXPECT_THAT(suite_refusal(""), HasSubstr("[f] is not JSON"));
+  EXPECT_THAT(suite_refusal("{\"benchmarks\": [{\"name\": \"a\", \"real_t"), HasSubstr("not JSON"));
+  EXPECT_THAT(suite_refusal("{}"), HasSubstr("\"benchmarks\" is missing"));
+  EXPECT_THAT(suite_refusal("[{\"benchmarks\": []}]"), HasSubstr("expected an object"));
+  EXPECT_THAT(suite_refusal("{\"benchmarks\": {}}"), HasSubstr("\"benchmarks\" is missing"));
+  EXPECT_THAT(suite_refusal("{\"benchmarks\": [{\"real_time\": 1}]}"),
               HasSubstr("benchmarks[0]: \"name\" is missing"));
-  EXPECT_THAT(refusal(R"({"benchmarks": [{"name": "a", "real_time": 1, "time_unit": "h"}]})"),
+  EXPECT_THAT(suite_refusal(R"({"benchmarks": [{"name": "a", "real_time": 1, "time_unit": "h"}]})"),
               HasSubstr("unknown time_unit \"h\""));
-  EXPECT_THAT(refusal(R"({"benchmarks": [{"name": "a", "repetition_index": -1}]})"),
+  EXPECT_THAT(suite_refusal(R"({"benchmarks": [{"name": "a", "repetition_index": -1}]})"),
               HasSubstr("benchmarks[0].repetition_index"));
-  EXPECT_THAT(refusal(std::string(1000, '[')), HasSubstr("nested deeper"));
+  EXPECT_THAT(suite_refusal(std::string(1000, '[')), HasSubstr("nested deeper"));
 }
 
 TEST(Suite, ALaunchIsTheMedianOfItsSamples) {

@@ -19,7 +19,7 @@ using ::testing::SizeIs;
 using ::testing::StartsWith;
 
 using Rows = std::vector<Measurement>;
-constexpr double kMiB = 1 << 20;
+constexpr double kMebibyte = 1 << 20;
 
 Measurement timed(const std::string& kind, double seconds,
                   std::map<std::string, std::string> parameters, double spread = 0.01) {
@@ -43,7 +43,8 @@ Measurement host_copy(const Host& h, double bytes, double seconds, double spread
   return timed(h.kind, seconds, parameters, spread);
 }
 
-void add_line(Rows& rows, const Host& h, double latency, double rate, double last = 256 * kMiB) {
+void add_line(Rows& rows, const Host& h, double latency, double rate,
+              double last = 256 * kMebibyte) {
   for (double bytes = 64; bytes <= last; bytes *= 4)
     rows.push_back(host_copy(h, bytes, latency + bytes / rate));
 }
@@ -60,7 +61,7 @@ Rows one_gpu(double pageable = 18e9, double pinned = 55e9) {
 }
 
 Measurement between(const char* from, const char* path, const char* to, double rate) {
-  return timed("device_to_device", 64 * kMiB / rate,
+  return timed("device_to_device", 64 * kMebibyte / rate,
                {{"from", from}, {"path", path}, {"to", to}, {"bytes", "67108864"}});
 }
 
@@ -71,33 +72,34 @@ Measurement step(const char* part, double seconds, const char* device = "cuda:0"
                spread);
 }
 
-std::string because(const Rows& rows) { return advise_transfer(rows).because; }
+std::string transfer_because(const Rows& rows) { return advise_transfer(rows).because; }
 std::vector<std::string> notes(const Rows& rows, const std::string& gpu = "") {
   return advise_transfer(rows, gpu).notes;
 }
-std::string rendered(const Rows& rows) {
+std::string rendered_transfer(const Rows& rows) {
   return render_transfer(advise_transfer(rows), rows, false);
 }
 
 TEST(GpuCopies, ArePinnedWhereThatIsFaster) {
-  EXPECT_THAT(because(one_gpu()),
+  EXPECT_THAT(transfer_because(one_gpu()),
               AllOf(StartsWith("Pin what goes to a GPU: to cuda:0 pinned memory moves 54.9 GB/s"),
                     HasSubstr("3.1x pageable memory's 18.0 GB/s (256 MiB)")));
 }
 
 TEST(GpuCopies, AreNotPinnedForLessThanATenth) {
-  EXPECT_THAT(because(one_gpu(51e9, 54e9)),
+  EXPECT_THAT(transfer_because(one_gpu(51e9, 54e9)),
               AllOf(StartsWith("Pinning does not pay here"), HasSubstr("1.06x")));
 }
 
 TEST(GpuCopies, ClaimNoDifferenceWithinNoise) {
-  const Rows apart = {host_copy({.memory = "pageable"}, kMiB, 1.3e-4, 0.05),
-                      host_copy({}, kMiB, 1e-4, 0.05)};
+  const Rows apart = {host_copy({.memory = "pageable"}, kMebibyte, 1.3e-4, 0.05),
+                      host_copy({}, kMebibyte, 1e-4, 0.05)};
   Rows overlapping = apart;
   overlapping[0].metrics["median_s"].low = 1e-4;
-  EXPECT_THAT(because(apart), AllOf(StartsWith("Pin what goes"), Not(HasSubstr("noise"))));
-  EXPECT_THAT(because(overlapping), AllOf(StartsWith("Whether pinning pays is not certain"),
-                                          HasSubstr("within noise of pageable")));
+  EXPECT_THAT(transfer_because(apart), AllOf(StartsWith("Pin what goes"), Not(HasSubstr("noise"))));
+  EXPECT_THAT(transfer_because(overlapping),
+              AllOf(StartsWith("Whether pinning pays is not certain"),
+                    HasSubstr("within noise of pageable")));
 }
 
 Measurement without_interval(Measurement m) {
@@ -106,20 +108,20 @@ Measurement without_interval(Measurement m) {
 }
 
 TEST(GpuCopies, WithoutAnIntervalAreNotCompared) {
-  Rows rows = {without_interval(host_copy({.memory = "pageable"}, 4 * kMiB, 4.2e-4)),
-               without_interval(host_copy({}, 4 * kMiB, 1e-4))};
-  EXPECT_EQ(because(rows), "There is no answer, because no two copies can be compared.");
+  Rows rows = {without_interval(host_copy({.memory = "pageable"}, 4 * kMebibyte, 4.2e-4)),
+               without_interval(host_copy({}, 4 * kMebibyte, 1e-4))};
+  EXPECT_EQ(transfer_because(rows), "There is no answer, because no two copies can be compared.");
   EXPECT_THAT(notes(rows), Each(AllOf(Not(HasSubstr("4.2x")), Not(HasSubstr("noise")))));
-  rows.push_back(host_copy({.memory = "pageable"}, kMiB, 2e-4));
-  rows.push_back(host_copy({}, kMiB, 1e-4));
-  EXPECT_THAT(because(rows), HasSubstr("2.0x pageable memory's 5.24 GB/s (1 MiB)"));
+  rows.push_back(host_copy({.memory = "pageable"}, kMebibyte, 2e-4));
+  rows.push_back(host_copy({}, kMebibyte, 1e-4));
+  EXPECT_THAT(transfer_because(rows), HasSubstr("2.0x pageable memory's 5.24 GB/s (1 MiB)"));
 }
 
 TEST(GpuCopies, AreComparedAtTheLargestSizeThatBothHave) {
   Rows rows;
-  add_line(rows, {.memory = "pageable"}, 0, 10e9, kMiB);
+  add_line(rows, {.memory = "pageable"}, 0, 10e9, kMebibyte);
   add_line(rows, {}, 0, 20e9);
-  EXPECT_THAT(because(rows), HasSubstr("2.0x pageable memory's 10 GB/s (1 MiB)"));
+  EXPECT_THAT(transfer_because(rows), HasSubstr("2.0x pageable memory's 10 GB/s (1 MiB)"));
 }
 
 TEST(GpuCopies, OfAFewBytesAreLatency) {
@@ -129,7 +131,8 @@ TEST(GpuCopies, OfAFewBytesAreLatency) {
 }
 
 TEST(GpuCopies, BothWaysAreToldAgainstOneWay) {
-  Rows rows = {host_copy({.how = "async", .both_ways = true}, 64 * kMiB, 64 * kMiB / 44e9)};
+  Rows rows = {
+      host_copy({.how = "async", .both_ways = true}, 64 * kMebibyte, 64 * kMebibyte / 44e9)};
   for (const Measurement& m : one_gpu()) rows.push_back(m);
   EXPECT_THAT(notes(rows), Contains(HasSubstr("Both ways at once: to cuda:0 44 GB/s, 0.80x the "
                                               "55.0 GB/s alone (64 MiB).")));
@@ -140,9 +143,9 @@ TEST(GpuCopies, BothWaysAreToldAgainstOneWay) {
 TEST(GpuCopies, OfOtherMemoriesAreToldAgainstPinned) {
   Rows rows = one_gpu();
   rows.push_back(
-      host_copy({.memory = "registered", .how = "async"}, 64 * kMiB, 64 * kMiB / 54.8e9));
-  rows.push_back(
-      host_copy({.memory = "write_combined", .how = "async"}, 64 * kMiB, 64 * kMiB / 66e9));
+      host_copy({.memory = "registered", .how = "async"}, 64 * kMebibyte, 64 * kMebibyte / 54.8e9));
+  rows.push_back(host_copy({.memory = "write_combined", .how = "async"}, 64 * kMebibyte,
+                           64 * kMebibyte / 66e9));
   EXPECT_THAT(notes(rows),
               AllOf(Contains(HasSubstr(
                         "Registered memory: to cuda:0 54.8 GB/s, within noise of pinned memory's")),
@@ -155,7 +158,7 @@ TEST(GpuCopies, ManySmallOnesAreToldAgainstOneOfAsManyBytes) {
   for (const auto& [bytes, count] : {std::pair{"4096", "1024"}, {"256", "16384"}})
     rows.push_back(timed("small_copies_to_device", 38.1e-3,
                          {{"device", "cuda:0"}, {"bytes", bytes}, {"count", count}}));
-  const double whole = 8e-6 + 4 * kMiB / 55e9;
+  const double whole = 8e-6 + 4 * kMebibyte / 55e9;
   EXPECT_THAT(notes(rows),
               Contains(HasSubstr(fmt::format(
                   "16384 copies of 256 B to cuda:0 take 38.1 ms, {:.0f}x", 38.1e-3 / whole))));
@@ -163,9 +166,11 @@ TEST(GpuCopies, ManySmallOnesAreToldAgainstOneOfAsManyBytes) {
 
 TEST(GpuCopies, TellOfFurtherGpusWhatIsUnlikeTheFirst) {
   Rows rows = one_gpu();
-  rows.push_back(host_copy({.device = "cuda:1", .how = "async"}, 64 * kMiB, 64 * kMiB / 54.5e9));
+  rows.push_back(
+      host_copy({.device = "cuda:1", .how = "async"}, 64 * kMebibyte, 64 * kMebibyte / 54.5e9));
   EXPECT_THAT(notes(rows), Each(Not(HasSubstr("cuda:1"))));
-  rows.push_back(host_copy({.device = "cuda:2", .how = "async"}, 64 * kMiB, 64 * kMiB / 11e9));
+  rows.push_back(
+      host_copy({.device = "cuda:2", .how = "async"}, 64 * kMebibyte, 64 * kMebibyte / 11e9));
   EXPECT_THAT(
       notes(rows),
       Contains(HasSubstr("Pinned copies to cuda:2 move 11 GB/s, 0.20x the 55.0 GB/s to cuda:0")));
@@ -199,7 +204,7 @@ TEST(GpuCopies, AreJudgedByWhatOthersMeasuredOnThatGpu) {
 }
 
 TEST(GpuCopies, OfMegabytesAreNotJudged) {
-  const Rows small = {host_copy({.how = "async"}, kMiB, kMiB / 50e9)};
+  const Rows small = {host_copy({.how = "async"}, kMebibyte, kMebibyte / 50e9)};
   EXPECT_TRUE(advise_transfer(small, "NVIDIA H200").gpus.verdicts.empty());
 }
 
@@ -208,18 +213,19 @@ TEST(GpuCopies, OfCpuDevicesLeaveTheAnswerAsItIs) {
   for (const char* threads : {"1", "2"})
     cpu.push_back(timed("copy", 1e-4, {{"threads", threads}, {"bytes", "1048576"}}));
   Rows both = cpu;
-  both.push_back(host_copy({.device = "cpu:0", .memory = "pageable"}, kMiB, 1e-4));
-  EXPECT_EQ(because(both), because(cpu));
+  both.push_back(host_copy({.device = "cpu:0", .memory = "pageable"}, kMebibyte, 1e-4));
+  EXPECT_EQ(transfer_because(both), transfer_because(cpu));
   EXPECT_EQ(notes(both), notes(cpu));
-  EXPECT_THAT(rendered(both), AllOf(HasSubstr("host_to_device, 1 MiB, cpu:0, sync, pageable"),
-                                    Not(HasSubstr("Copies to and from"))));
+  EXPECT_THAT(rendered_transfer(both),
+              AllOf(HasSubstr("host_to_device, 1 MiB, cpu:0, sync, pageable"),
+                    Not(HasSubstr("Copies to and from"))));
   EXPECT_TRUE(to_json(advise_transfer(both), both)["devices"].empty());
 }
 
 TEST(GpuCopies, LeaveThreadsANote) {
   Rows rows = one_gpu();
   rows.push_back(timed("copy", 1e-4, {{"threads", "1"}, {"bytes", "1048576"}}));
-  EXPECT_THAT(because(rows), StartsWith("Pin"));
+  EXPECT_THAT(transfer_because(rows), StartsWith("Pin"));
   EXPECT_THAT(notes(rows), Contains(StartsWith("Copy with one thread")));
 }
 
@@ -227,7 +233,7 @@ TEST(GpuCopies, ThatFailedAreNoAnswer) {
   Rows rows = one_gpu();
   for (Measurement& m : rows)
     if (parameter_of(m, "memory") == "pinned") m.flags = {"failed: wrong data"};
-  EXPECT_THAT(because(rows), StartsWith("There is no answer"));
+  EXPECT_THAT(transfer_because(rows), StartsWith("There is no answer"));
   EXPECT_THAT(notes(rows), Contains(HasSubstr("Failed: host_to_device: wrong data")));
 }
 
@@ -279,10 +285,10 @@ TEST(GpuFidelity, IsToldOfBothWays) {
 
 TEST(GpuRender, ShowsEachCopyOnce) {
   Rows rows = one_gpu();
-  rows.push_back(host_copy({.how = "async", .both_ways = true}, 64 * kMiB, 1.5e-3));
+  rows.push_back(host_copy({.how = "async", .both_ways = true}, 64 * kMebibyte, 1.5e-3));
   rows[0].metrics.clear();
   rows[0].flags = {"skipped: no time left"};
-  const std::string text = rendered(rows);
+  const std::string text = rendered_transfer(rows);
   EXPECT_THAT(text, AllOf(HasSubstr("Copies to and from cuda:0 (median)"),
                           HasSubstr("256 MiB       14.9 ms  4.89 ms  4.88 ms  55.0 GB/s"),
                           HasSubstr("64 B             -  8.00 us"),

@@ -13,7 +13,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 using Rows = std::vector<Measurement>;
-constexpr double kMiB = 1 << 20;
+constexpr double kThreadsMiB = 1 << 20;
 
 Measurement without_interval(const char* threads, double bytes, double seconds) {
   Measurement m{"transfer", "copy", {}, {}, {}};
@@ -33,7 +33,7 @@ std::string because(const Rows& rows) { return advise_transfer(rows).because; }
 
 TEST(TransferAdvice, SaysFromWhichSizeACopyIsBandwidth) {
   Rows all;
-  for (double bytes = 64; bytes <= 64 * kMiB; bytes *= 4) {
+  for (double bytes = 64; bytes <= 64 * kThreadsMiB; bytes *= 4) {
     all.push_back(copy_of("1", bytes, 1e-6 + bytes / 8e9));
     all.push_back(copy_of("2", bytes, 4e-6 + bytes / 12e9));
   }
@@ -44,8 +44,8 @@ TEST(TransferAdvice, SaysFromWhichSizeACopyIsBandwidth) {
 }
 
 TEST(CopyThreads, AreOneWhereASecondBringsNothing) {
-  const TransferAdvice advice =
-      advise_transfer({copy_of("1", kMiB, 1e-4, 0.001), copy_of("2", kMiB, 0.98e-4, 0.001)});
+  const TransferAdvice advice = advise_transfer(
+      {copy_of("1", kThreadsMiB, 1e-4, 0.001), copy_of("2", kThreadsMiB, 0.98e-4, 0.001)});
   EXPECT_EQ(advice.recommended, 1);
   EXPECT_EQ(advice.because,
             "Copy with one thread: it moves 10.5 GB/s at 1 MiB, and more threads bring less than "
@@ -53,48 +53,49 @@ TEST(CopyThreads, AreOneWhereASecondBringsNothing) {
 }
 
 TEST(CopyThreads, AreOneWhereIntervalsOverlap) {
-  const TransferAdvice advice =
-      advise_transfer({copy_of("1", kMiB, 1e-4, 0.2), copy_of("2", kMiB, 0.8e-4, 0.2)});
+  const TransferAdvice advice = advise_transfer(
+      {copy_of("1", kThreadsMiB, 1e-4, 0.2), copy_of("2", kThreadsMiB, 0.8e-4, 0.2)});
   EXPECT_EQ(advice.recommended, 1);
   EXPECT_THAT(advice.because, HasSubstr("more threads bring no gain that these runs can tell"));
 }
 
 TEST(CopyThreads, SayNothingOfThreadsThatWereNotMeasured) {
-  EXPECT_EQ(because({copy_of("1", kMiB, 1e-4)}),
+  EXPECT_EQ(because({copy_of("1", kThreadsMiB, 1e-4)}),
             "Copy with one thread: it moves 10.5 GB/s at 1 MiB, and no other number of threads was "
             "measured.");
 }
 
 TEST(CopyThreads, AreComparedAtTheLargestSizeThatBothHave) {
-  const Rows rows = {copy_of("1", kMiB, 1e-4), copy_of("1", 256 * kMiB, 256e-4 * 2),
-                     copy_of("2", kMiB, 0.98e-4, 0.001)};
+  const Rows rows = {copy_of("1", kThreadsMiB, 1e-4), copy_of("1", 256 * kThreadsMiB, 256e-4 * 2),
+                     copy_of("2", kThreadsMiB, 0.98e-4, 0.001)};
   EXPECT_EQ(advise_transfer(rows).recommended, 1) << "out of the caches any copy is slower";
   EXPECT_THAT(because(rows), HasSubstr("10.5 GB/s at 1 MiB"));
-  EXPECT_EQ(
-      because({copy_of("1", kMiB, 1e-4), copy_of("1", 256 * kMiB, 1), copy_of("2", kMiB, 0.5e-4)}),
-      "Copy large buffers with 2 threads: they move 21.0 GB/s at 1 MiB, 2.0x the 10.5 GB/s "
-      "of one thread.");
+  EXPECT_EQ(because({copy_of("1", kThreadsMiB, 1e-4), copy_of("1", 256 * kThreadsMiB, 1),
+                     copy_of("2", kThreadsMiB, 0.5e-4)}),
+            "Copy large buffers with 2 threads: they move 21.0 GB/s at 1 MiB, 2.0x the 10.5 GB/s "
+            "of one thread.");
 }
 
 TEST(CopyThreads, OfNoCommonSizeAreNotCompared) {
   const TransferAdvice advice =
-      advise_transfer({copy_of("1", 64 * kMiB, 1e-2), copy_of("2", kMiB, 0.5e-4)});
+      advise_transfer({copy_of("1", 64 * kThreadsMiB, 1e-2), copy_of("2", kThreadsMiB, 0.5e-4)});
   EXPECT_EQ(advice.recommended, 1);
   EXPECT_THAT(advice.because, HasSubstr("was measured well enough to compare"));
 }
 
 TEST(CopyThreads, WithoutAnIntervalAreNotCompared) {
-  Rows rows = {without_interval("1", kMiB, 1e-4), without_interval("2", kMiB, 0.5e-4)};
+  Rows rows = {without_interval("1", kThreadsMiB, 1e-4),
+               without_interval("2", kThreadsMiB, 0.5e-4)};
   EXPECT_EQ(advise_transfer(rows).recommended, 1);
   EXPECT_THAT(because(rows), AllOf(HasSubstr("well enough to compare"), Not(HasSubstr("less"))));
-  rows.push_back(copy_of("1", kMiB / 4, 1e-4));
-  rows.push_back(copy_of("2", kMiB / 4, 0.5e-4));
+  rows.push_back(copy_of("1", kThreadsMiB / 4, 1e-4));
+  rows.push_back(copy_of("2", kThreadsMiB / 4, 0.5e-4));
   EXPECT_THAT(because(rows), HasSubstr("2.0x")) << "at a smaller size, which has them";
 }
 
 TEST(CopyThreads, AreAsManyAsBringMoreThanFewerDo) {
-  EXPECT_THAT(because({copy_of("1", kMiB, 1e-4), copy_of("2", kMiB, 0.5e-4),
-                       copy_of("4", kMiB, 0.48e-4), copy_of("8", kMiB, 0.3e-4, 0.9)}),
+  EXPECT_THAT(because({copy_of("1", kThreadsMiB, 1e-4), copy_of("2", kThreadsMiB, 0.5e-4),
+                       copy_of("4", kThreadsMiB, 0.48e-4), copy_of("8", kThreadsMiB, 0.3e-4, 0.9)}),
               StartsWith("Copy large buffers with 2 threads"));
 }
 

@@ -159,7 +159,7 @@ TEST(WorkersSearch, EndsWhenEverythingFails) {
 }
 
 TEST(WorkersSearch, IsNearTheBestOfAnExhaustiveSweepInFewTrials) {
-  for (const Machine& machine : machines()) {
+  for (const SimulatedMachine& machine : machines()) {
     WorkersFacts facts = example_facts();
     measure_on(machine, facts);
     const int chosen = *advise_workers(facts).recommended;
@@ -172,7 +172,7 @@ TEST(WorkersSearch, IsNearTheBestOfAnExhaustiveSweepInFewTrials) {
 }
 
 TEST(WorkersSearch, FeedsWithTheFewestThatCanInFewTrials) {
-  for (const Machine& machine : machines())
+  for (const SimulatedMachine& machine : machines())
     for (const double share : {0.3, 0.7, 0.95}) {
       const double demand = share * 500 * std::min(machine.cores, machine.ceiling);
       WorkersFacts facts = example_facts(demand);
@@ -293,7 +293,7 @@ TEST(WorkersSearch, StorageThatAnswersSlowlyWantsMoreWorkersThanCores) {
   facts.bounds.clear();
   facts.probes.read_s = facts.probes.waiting_s = 8e-3;
   facts.probes.caller_s = facts.probes.sample_s = 10e-3;
-  measure_on(Machine{.cores = 4, .ceiling = 4, .soft = false, .waits = 5}, facts);
+  measure_on(SimulatedMachine{.cores = 4, .ceiling = 4, .soft = false, .waits = 5}, facts);
   const WorkersAdvice advice = advise_workers(facts);
   EXPECT_EQ(*advice.recommended, 20);
   EXPECT_LE(facts.points.size(), 6u);

@@ -252,10 +252,10 @@ struct Shares {
   int most_workers = 0;
 };
 
-Shares shares_of(const std::vector<Machine>& all, double sd) {
+Shares shares_of(const std::vector<SimulatedMachine>& all, double sd) {
   Shares s;
   const double each = 1.0 / static_cast<double>(kSeeds * all.size());
-  for (const Machine& machine : all)
+  for (const SimulatedMachine& machine : all)
     for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
       WorkersFacts facts = example_facts();
       const Order order = measure_on(machine, facts, sd, seed);
@@ -269,9 +269,10 @@ Shares shares_of(const std::vector<Machine>& all, double sd) {
   return s;
 }
 
-std::vector<Machine> those(double most_cores, bool soft) {
-  std::vector<Machine> all = machines();
-  std::erase_if(all, [&](const Machine& m) { return m.cores > most_cores || m.soft != soft; });
+std::vector<SimulatedMachine> those(double most_cores, bool soft) {
+  std::vector<SimulatedMachine> all = machines();
+  std::erase_if(all,
+                [&](const SimulatedMachine& m) { return m.cores > most_cores || m.soft != soft; });
   return all;
 }
 
@@ -299,7 +300,7 @@ TEST(WorkersNoise, SeldomMoreThanOneWorkerTooMany) {
 // Each sample waits for storage four times as long as it keeps one of two cores busy.
 Shares shares_of_waiting(double sd) {
   Shares s;
-  const Machine machine{.cores = 2, .ceiling = 2, .soft = true, .waits = 5};
+  const SimulatedMachine machine{.cores = 2, .ceiling = 2, .soft = true, .waits = 5};
   constexpr int kMany = 40;
   for (uint64_t seed = 1; seed <= kMany; ++seed) {
     WorkersFacts facts = example_facts();

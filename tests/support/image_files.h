@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace howmany::testing {
+namespace howmany::testing_support {
 
 using Rgb = std::array<uint8_t, 3>;
 using Paint = std::function<Rgb(int x, int y)>;
@@ -179,4 +179,4 @@ inline void repair_png(std::string& file) {
   }
 }
 
-}  // namespace howmany::testing
+}  // namespace howmany::testing_support

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace howmany::testing {
+namespace howmany::testing_support {
 
 // Format 1 around any header text and any bytes.
 inline std::string npy_around(std::string header, const std::string& bytes, int version = 1) {
@@ -30,4 +30,4 @@ std::string npy_file(const std::string& descr, const std::string& shape,
       std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)));
 }
 
-}  // namespace howmany::testing
+}  // namespace howmany::testing_support

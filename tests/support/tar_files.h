@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-namespace howmany::testing {
+namespace howmany::testing_support {
 
 // One member: header and bytes, padded to blocks. `type` '0' is a regular file, '2' a symlink.
 inline std::string tar_member(const std::string& name, const std::string& bytes, char type = '0') {
@@ -40,4 +40,4 @@ inline std::string tar_member(const std::string& name, const std::string& bytes,
 
 inline std::string tar_end() { return std::string(1024, '\0'); }
 
-}  // namespace howmany::testing
+}  // namespace howmany::testing_support

@@ -11,7 +11,8 @@
 namespace howmany::onednn {
 namespace {
 
-constexpr int64_t kBlockRows = 64;  // rows: more would be masked of longer, products slow of shorter
+constexpr int64_t kBlockRows =
+    64;  // rows: more would be masked of longer, products slow of shorter
 
 // A matrix of f32 whose rows lie `stride` apart.
 struct Matrix {

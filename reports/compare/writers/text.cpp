@@ -7,7 +7,8 @@
 namespace howmany {
 namespace {
 
-constexpr int64_t kMaxVerdictRows = 60;  // of one verdict; the count is told, csv and json have them all
+constexpr int64_t kMaxVerdictRows =
+    60;  // of one verdict; the count is told, csv and json have them all
 
 void add(Table& table, const Row& row) {
   const bool changed = row.verdict == Verdict::kSlower || row.verdict == Verdict::kFaster;

@@ -1,0 +1,82 @@
+// main() of the test programs. Beside GoogleTest's flags it takes --source=FILE[,FILE...], which
+// runs only the tests that these source files define: ctest runs a program once for each file.
+#include <fmt/format.h>
+#include <fnmatch.h>
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
+  return parts;
+}
+
+bool any_matches(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::ranges::any_of(patterns, [&](const std::string& pattern) {
+    return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+  });
+}
+
+// Whether --gtest_filter selects the test. A filter is "positive:positive-negative:negative".
+bool selected(const std::string& filter, const std::string& name) {
+  const size_t dash = filter.find('-');
+  const std::string positive = filter.substr(0, dash);
+  const std::string negative = dash == filter.npos ? "" : filter.substr(dash + 1);
+  return any_matches(split(positive.empty() ? "*" : positive, ':'), name) &&
+         !any_matches(split(negative, ':'), name);
+}
+
+std::string file_name(const testing::TestInfo& test) {
+  return std::filesystem::path(test.file()).filename().string();
+}
+
+// The names of the tests that `sources` define and `filter` selects, as a filter.
+std::string filter_of(const std::vector<std::string>& sources, const std::string& filter) {
+  std::string names;
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  for (int i = 0; i < all.total_test_suite_count(); ++i) {
+    const testing::TestSuite& suite = *all.GetTestSuite(i);
+    for (int j = 0; j < suite.total_test_count(); ++j) {
+      const testing::TestInfo& test = *suite.GetTestInfo(j);
+      const std::string name = fmt::format("{}.{}", suite.name(), test.name());
+      const bool is_of_source = std::ranges::find(sources, file_name(test)) != sources.end();
+      if (is_of_source && selected(filter, name)) names += (names.empty() ? "" : ":") + name;
+    }
+  }
+  return names;
+}
+
+// A test in another file would be run by no ctest case.
+bool all_in_test_files() {
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  for (int i = 0; i < all.total_test_suite_count(); ++i)
+    for (int j = 0; j < all.GetTestSuite(i)->total_test_count(); ++j)
+      if (!file_name(*all.GetTestSuite(i)->GetTestInfo(j)).ends_with("_test.cpp")) return false;
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  testing::InitGoogleMock(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i], flag = "--source=";
+    if (!argument.starts_with(flag)) continue;
+    const std::string names =
+        filter_of(split(argument.substr(flag.size()), ','), GTEST_FLAG_GET(filter));
+    if (names.empty() || !all_in_test_files()) {
+      std::cerr << argument << ": no test selected, or a test is not in a *_test.cpp file\n";
+      return 2;
+    }
+    GTEST_FLAG_SET(filter, names);
+  }
+  return RUN_ALL_TESTS();
+}
