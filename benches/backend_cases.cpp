@@ -1,6 +1,7 @@
 #include "benches/backend_cases.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <ranges>
 #include <set>
 

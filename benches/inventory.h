@@ -2,7 +2,7 @@
 // this machine offers and what this build can do with them. One thread.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 namespace howmany::benches {
 

@@ -2,7 +2,7 @@
 // cores as affinity, cpuset, quota and Slurm leave them, memory, /dev/shm, descriptors, processes.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 namespace howmany::benches {
 

@@ -2,7 +2,7 @@
 // fact the system does not show is null or absent, never guessed. One thread.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 namespace howmany::benches {
 

@@ -19,7 +19,7 @@ if(HM_SANITIZE MATCHES undefined)
 endif()
 
 # HM_FAST_BUILD: less compiling, for builds of everything. Off in the dev preset, where one changed file is one compile
-# and each file must include what it uses.
+# and each file must have all its includes.
 #   * hm_precompiled(name [LIBS lib...] HEADERS header...): headers that hm_reuse(name target...) parses once.
 #   * hm_unity(target [size]): sources of one folder are compiled together, `size` at a time.
 option(HM_FAST_BUILD "Precompile headers and compile sources in batches" ON)
@@ -46,7 +46,8 @@ function(hm_reuse headers)
   endif()
 endfunction()
 
-# A batch is a folder's next sources in order of their names. Files that include CLI11 are a batch of their own.
+# A batch is a folder's next sources in order of their names. Files that include CLI11 are a batch of their own. Files
+# that see which optional parts are built are compiled alone: if a part is added, little else is compiled again.
 function(hm_unity target)
   if(NOT HM_FAST_BUILD)
     return()
@@ -62,6 +63,10 @@ function(hm_unity target)
   set(count 0)
   set(batch 0)
   foreach(source IN LISTS sources)
+    file(STRINGS ${source} parts REGEX "include [\"<].*(_list|howmany_parts)[.]h[\">]" LIMIT_COUNT 1)
+    if(parts)
+      continue()
+    endif()
     file(STRINGS ${source} cli REGEX "include <CLI/CLI.hpp>" LIMIT_COUNT 1)
     if(cli)
       set_source_files_properties(${source} PROPERTIES UNITY_GROUP cli)

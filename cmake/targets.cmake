@@ -99,6 +99,7 @@ function(hm_source_test test program source)
   cmake_path(GET folder FILENAME folder)
   add_test(NAME ${test} COMMAND ${program} --source=${file} ${ARGN})
   hm_test_properties(${folder} ${test} ${source})
+  set_property(TEST ${test} APPEND PROPERTY LABELS ${folder}_unit)
   hm_watch_threads(${test} ${program})
 endfunction()
 

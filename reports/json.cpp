@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "reports/record.h"
 
@@ -97,6 +98,8 @@ nlohmann::ordered_json number_or_null(const std::optional<double>& value) {
   if (!value || !std::isfinite(*value)) return nullptr;
   return *value;
 }
+
+bool JsonNode::is_null() const { return value_->is_null(); }
 
 JsonNode JsonNode::at(const std::string& key) const {
   expect(value_->is_object(), "an object");

@@ -7,7 +7,7 @@
 //   // throws "[summary.json] metrics.efficiency.low: expected a number, found a string"
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,7 +35,7 @@ class JsonNode {
       : JsonNode(value, std::move(source), "") {}
 
   const nlohmann::json& value() const { return *value_; }
-  bool is_null() const { return value_->is_null(); }
+  bool is_null() const;
 
   JsonNode at(const std::string& key) const;                      // a member that must be there
   std::optional<JsonNode> find(const std::string& key) const;     // absent or null: nothing

@@ -3,7 +3,7 @@
 // cores, memory, GPUs, programs): clock, load and temperature change from minute to minute.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

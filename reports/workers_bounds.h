@@ -3,7 +3,7 @@
 // since our own threads need less. Values only; not tied to any thread.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>

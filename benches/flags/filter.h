@@ -7,7 +7,7 @@
 
 namespace howmany::benches {
 
-// Whether the flags `google` select the case `name`: a regular expression found anywhere in it, or
+// Returns true if the flags `google` select the case `name`: a regular expression found anywhere in it, or
 // not found if the filter begins with '-'.
 bool selected(const std::string& name, const std::vector<std::string>& google);
 

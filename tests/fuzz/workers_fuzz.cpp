@@ -1,6 +1,9 @@
 // What loader_bench leaves, and an answer of `howmany workers`, of anyone: refused with an
 // InputError, or everything that reads them copes.
 #include "reports/json.h"
+
+#include <nlohmann/json.hpp>
+
 #include "reports/workers.h"
 #include "reports/workers_rows.h"
 #include "tests/reports/loader_examples.h"

@@ -21,7 +21,7 @@ using testing_support::Draw;
 const std::vector<Device> kThree = {
     {DeviceType::cpu, 0}, {DeviceType::cpu, 1}, {DeviceType::cpu, 2}};
 
-std::vector<int64_t> rows_of(const std::vector<Tensor>& parts) {
+std::vector<int64_t> row_counts(const std::vector<Tensor>& parts) {
   std::vector<int64_t> rows;
   for (const Tensor& part : parts) rows.push_back(part.shape()[0]);
   return rows;
@@ -30,14 +30,14 @@ std::vector<int64_t> rows_of(const std::vector<Tensor>& parts) {
 TEST(Scatter, DividesRowsTheFirstPartsLarger) {
   const Tensor x = Draw(1).normal({10, 2});
   const auto parts = scatter(x, kThree);
-  EXPECT_EQ(rows_of(parts), (std::vector<int64_t>{4, 3, 3}));
+  EXPECT_EQ(row_counts(parts), (std::vector<int64_t>{4, 3, 3}));
   for (size_t i = 0; i < parts.size(); ++i) EXPECT_EQ(parts[i].device(), kThree[i]);
   EXPECT_TRUE(close(parts[1], x.rows(4, 7), 0));
 }
 
 TEST(Scatter, FewerRowsYieldFewerParts) {
-  EXPECT_EQ(rows_of(scatter(Draw(1).normal({2, 2}), kThree)), (std::vector<int64_t>{1, 1}));
-  EXPECT_EQ(rows_of(scatter(Tensor::zeros({0, 2}), kThree)), (std::vector<int64_t>{0}));
+  EXPECT_EQ(row_counts(scatter(Draw(1).normal({2, 2}), kThree)), (std::vector<int64_t>{1, 1}));
+  EXPECT_EQ(row_counts(scatter(Tensor::zeros({0, 2}), kThree)), (std::vector<int64_t>{0}));
 }
 
 TEST(Scatter, GivesViewsOfWhatIsInPlace) {
