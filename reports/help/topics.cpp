@@ -107,7 +107,8 @@ constexpr HelpTopic kTopics[] = {
 std::span<const HelpTopic> help_topics() { return kTopics; }
 
 const HelpTopic* find_help_topic(const std::string& name) {
-  const std::string_view wanted = name == "evidence" ? "method" : name;
+  std::string_view wanted = name;
+  if (wanted == "evidence") wanted = "method";
   const auto found = std::ranges::find(
       kTopics, wanted, [](const HelpTopic& topic) { return std::string_view(topic.name); });
   return found == std::end(kTopics) ? nullptr : found;
