@@ -21,7 +21,8 @@ endif()
 # HM_FAST_BUILD: less compiling, for builds of everything. Off in the dev preset, where one changed file is one compile
 # and each file must have all its includes.
 #   * hm_precompiled(name [LIBS lib...] HEADERS header...): headers that hm_reuse(name target...) parses once.
-#   * hm_unity(target [size]): sources of one folder are compiled together, `size` at a time.
+#   * hm_unity(target [size] [ALONE regex]): sources of one folder are compiled together, `size` at a time. Sources that
+#     match `regex` are compiled alone: kernels, so that the optimizer sees what it sees in the other builds.
 option(HM_FAST_BUILD "Precompile headers and compile sources in batches" ON)
 
 function(hm_precompiled name)
@@ -52,9 +53,10 @@ function(hm_unity target)
   if(NOT HM_FAST_BUILD)
     return()
   endif()
+  cmake_parse_arguments(U "" "ALONE" "" ${ARGN})
   set(size 22)
-  if(ARGC GREATER 1)
-    set(size ${ARGV1})
+  if(U_UNPARSED_ARGUMENTS)
+    set(size ${U_UNPARSED_ARGUMENTS})
   endif()
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "[.]cpp$")
@@ -63,6 +65,9 @@ function(hm_unity target)
   set(count 0)
   set(batch 0)
   foreach(source IN LISTS sources)
+    if(U_ALONE AND source MATCHES "${U_ALONE}")
+      continue()
+    endif()
     file(STRINGS ${source} parts REGEX "include [\"<].*(_list|howmany_parts)[.]h[\">]" LIMIT_COUNT 1)
     if(parts)
       continue()
