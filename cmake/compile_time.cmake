@@ -22,7 +22,7 @@ endif()
 # and each file must have all its includes.
 #   * hm_precompiled(name [LIBS lib...] HEADERS header...): headers that hm_reuse(name target...) parses once.
 #   * hm_unity(target [size] [ALONE regex]): sources of one folder are compiled together, `size` at a time. Sources that
-#     match `regex` are compiled alone: kernels, so that the optimizer sees what it sees in the other builds.
+#     match `regex` are compiled alone: kernels, so that they are optimised as in the other builds.
 option(HM_FAST_BUILD "Precompile headers and compile sources in batches" ON)
 
 function(hm_precompiled name)

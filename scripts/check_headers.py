@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every header compiles alone: it includes what it uses."""
+"""Checks that every header compiles alone, without headers that another file includes first."""
 import concurrent.futures
 import json
 import os

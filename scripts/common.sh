@@ -64,7 +64,7 @@ build() {
 
 has_driver() { [ -e /proc/driver/nvidia/version ] || ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1'; }
 
-# Whether build/release has, or is to have, the GPU kernels: prints the cmake argument.
+# Prints -DHM_CUDA=ON if a driver is found, --cuda is given, or build/release already has the GPU kernels; else OFF.
 cuda_argument() { # [--cuda]
   local cache="$root/build/release/CMakeCache.txt"
   if [ "${1:-}" = --cuda ] || has_driver || grep -qs '^HM_CUDA:BOOL=ON' "$cache"; then

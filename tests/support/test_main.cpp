@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <sstream>
