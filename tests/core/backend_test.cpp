@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <optional>
 #include <set>
 #include <thread>
@@ -29,6 +30,7 @@ using testing_support::Family;
 using testing_support::fresh_seed;
 using testing_support::home_of;
 using testing_support::kFamilies;
+using testing_support::largest_difference;
 using testing_support::Tensors;
 
 // Of the largest wanted magnitude: a few hundred f32 roundings in the longest sum here.
@@ -41,6 +43,20 @@ Tensors run(const Case& c, const Backend& backend, Dtype dtype) {
     in.push_back((t.dtype() == Dtype::f32 && dtype == Dtype::f64 ? t.to(dtype) : t.clone())
                      .to(home_of(backend)));
   return c.run(in);
+}
+
+// Each f32 input a little larger or smaller, by kTolerance of itself.
+Case nudged(const Case& c, Draw& draw) {
+  Case near = c;
+  for (Tensor& t : near.inputs) {
+    if (t.dtype() != Dtype::f32) continue;
+    const Tensor sign = draw.uniform(t.shape(), -1, 1);
+    t = t.clone();
+    const auto values = t.mutable_values<float>();
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] *= static_cast<float>(1 + std::copysign(kTolerance, sign.values<float>()[i]));
+  }
+  return near;
 }
 
 // The backend's results, or nothing and the reason when it has no such operation.
@@ -78,10 +94,14 @@ TEST_P(EveryBackend, AgreesWithTheReference) {
       skipped.insert(why);
       continue;
     }
-    const Tensors want = run(c, backend_named("reference"), Dtype::f64);
+    const Backend& reference = backend_named("reference");
+    const Tensors want = run(c, reference, Dtype::f64);
+    // A sum that happens to cancel is far smaller than its terms, whose roundings it keeps.
+    const Tensors near = run(nudged(c, draw), reference, Dtype::f64);
     ASSERT_EQ(got->size(), want.size());
     for (size_t i = 0; i < want.size(); ++i)
-      EXPECT_TRUE(close((*got)[i], want[i], kTolerance)) << "output " << i;
+      EXPECT_TRUE(close((*got)[i], want[i], kTolerance, largest_difference(near[i], want[i])))
+          << "output " << i;
   }
   if (!skipped.empty()) GTEST_SKIP() << fmt::format("{}", fmt::join(skipped, "; "));
 }
@@ -105,7 +125,7 @@ struct Shortened {
   double stored = 0;   // of those in bf16; 0: there are none
   double weights = 0;  // of gradients of weights that pass through memory in bf16; 0: as others
 };
-constexpr double kOfBf16 = 2e-2, kOfTf32 = 2e-3;
+constexpr double kOfBf16 = 3e-2, kOfTf32 = 3e-3;  // a few roundings, added in a product
 constexpr double kRounded = 0x1p-8 + kTolerance;  // to the nearest of 8 bits
 const Family& family_named(std::string_view name) {
   return *std::ranges::find(kFamilies, name, &Family::name);

@@ -61,8 +61,19 @@ inline std::vector<double> doubles(const Tensor& t) {
 // Where a backend computes.
 inline Device home_of(const Backend& backend) { return {backend.device_type(), 0}; }
 
-// Element by element within tolerance times the largest wanted magnitude; NaN only where wanted.
-inline ::testing::AssertionResult close(const Tensor& got, const Tensor& want, double tolerance) {
+// The largest difference of two tensors' elements.
+inline double largest_difference(const Tensor& a, const Tensor& b) {
+  const std::vector<double> x = doubles(a), y = doubles(b);
+  double largest = 0;
+  for (size_t i = 0; i < x.size(); ++i)
+    if (std::isfinite(x[i] - y[i])) largest = std::max(largest, std::abs(x[i] - y[i]));
+  return largest;
+}
+
+// Element by element within tolerance times the largest wanted magnitude, or within `slack`; NaN
+// only where wanted.
+inline ::testing::AssertionResult close(const Tensor& got, const Tensor& want, double tolerance,
+                                        double slack = 0) {
   if (!got || !want || got.shape() != want.shape())
     return ::testing::AssertionFailure()
            << "shape " << got.shape().str() << ", expected " << want.shape().str();
@@ -72,11 +83,11 @@ inline ::testing::AssertionResult close(const Tensor& got, const Tensor& want, d
     if (std::isfinite(v)) scale = std::max(scale, std::abs(v));
   for (size_t i = 0; i < w.size(); ++i) {
     const bool same = g[i] == w[i] || (std::isnan(g[i]) && std::isnan(w[i])) ||
-                      std::abs(g[i] - w[i]) <= tolerance * scale;
+                      std::abs(g[i] - w[i]) <= std::max(tolerance * scale, slack);
     if (!same)
       return ::testing::AssertionFailure()
              << "element " << i << " of " << want.shape().str() << " is " << g[i] << ", expected "
-             << w[i] << " within " << tolerance << " of " << scale;
+             << w[i] << " within " << tolerance << " of " << scale << ", or " << slack;
   }
   return ::testing::AssertionSuccess();
 }
