@@ -6,8 +6,6 @@
 #include <howmany_parts.h>
 
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "parallel/comm.h"
 
@@ -22,11 +20,6 @@ class Bare {
   virtual void all_gather(const float* mine, float* all, size_t count_each) = 0;  // by rank
 };
 
-struct BareLoop {
-  std::string name;
-  std::unique_ptr<Bare> calls;
-};
-
 #if HM_HAVE_GLOO
 #define HM_BARES_GLOO(X) X(gloo)
 #else
@@ -39,8 +32,8 @@ struct BareLoop {
 #endif
 #define HM_BARES(X) HM_BARES_GLOO(X) HM_BARES_MPI(X)
 
-// bare_gloo(comm): loops between the ranks of `comm`, which are all the processes of the launch.
-#define X(name) std::vector<BareLoop> bare_##name(Comm& comm);
+// bare_gloo(comm): between the ranks of `comm`, which are all the processes of the launch.
+#define X(name) std::unique_ptr<Bare> bare_##name(Comm& comm);
 HM_BARES(X)
 #undef X
 

@@ -11,7 +11,6 @@
 #include <filesystem>
 
 #include "benches/bare.h"
-#include "parallel/comms/gloo_device.h"
 #include "parallel/private_folder.h"
 
 namespace howmany::benches {
@@ -77,15 +76,11 @@ std::unique_ptr<Bare> connected(Comm& comm, const Device& device) {
 
 }  // namespace
 
-// `own`: gloo's transport made as our Comm makes it. `as_it_comes`: as gloo's own programs do, on
-// the same cores.
-std::vector<BareLoop> bare_gloo(Comm& comm) {
+// On the cores that the rank is bound to, as the Comm's transport.
+std::unique_ptr<Bare> bare_gloo(Comm& comm) {
   ::gloo::transport::tcp::attr attr;
   attr.hostname = kAddress;
-  std::vector<BareLoop> loops;
-  loops.push_back({"own", connected(comm, make_gloo_device(kAddress))});
-  loops.push_back({"as_it_comes", connected(comm, ::gloo::transport::tcp::CreateDevice(attr))});
-  return loops;
+  return connected(comm, ::gloo::transport::tcp::CreateDevice(attr));
 }
 
 }  // namespace howmany::benches

@@ -19,7 +19,7 @@ constexpr const char* kName = "fidelity_bench";
 
 using Flags = FidelityFlags;
 
-std::vector<BareLoop> bare_loops(const std::string& backend, [[maybe_unused]] Comm& comm) {
+std::unique_ptr<Bare> bare_loop(const std::string& backend, [[maybe_unused]] Comm& comm) {
 #define X(name) \
   if (backend == #name) return bare_##name(comm);
   HM_BARES(X)
@@ -55,7 +55,6 @@ void report_pairs(benchmark::State& state, const PairedSamples& pairs) {
 struct FidelityCase {
   std::string op;
   int64_t bytes;
-  size_t loop;
 };
 
 PairedSamples run_case(const FidelityCase& c, Comm& comm, Bare& bare, int rounds) {
@@ -70,26 +69,23 @@ PairedSamples run_case(const FidelityCase& c, Comm& comm, Bare& bare, int rounds
   return pairs;
 }
 
-void add_cases(const Flags& flags, Comm& comm, std::vector<BareLoop>& loops) {
+void add_cases(const Flags& flags, Comm& comm, Bare& bare) {
   for (const std::string& op : flags.ops)
-    for (const int64_t bytes : flags.bytes)
-      for (size_t loop = 0; loop < loops.size(); ++loop) {
-        const FidelityCase c{op, bytes, loop};
-        const auto name = fmt::format("fidelity/{}/{}/bytes:{}/against:{}", op, flags.backend,
-                                      bytes, loops[loop].name);
-        benchmark::RegisterBenchmark(
-            name.c_str(),
-            [=, &comm, &loops](benchmark::State& state) {
-              try {
-                report_pairs(state, run_case(c, comm, *loops[c.loop].calls, flags.rounds));
-              } catch (const std::exception& e) {
-                state.SkipWithError(e.what());
-              }
-            })
-            ->Iterations(1)
-            ->UseManualTime()
-            ->Unit(benchmark::kMicrosecond);
-      }
+    for (const int64_t bytes : flags.bytes) {
+      const FidelityCase c{op, bytes};
+      const auto name = fmt::format("fidelity/{}/{}/bytes:{}", op, flags.backend, bytes);
+      benchmark::RegisterBenchmark(name.c_str(),
+                                   [=, &comm, &bare](benchmark::State& state) {
+                                     try {
+                                       report_pairs(state, run_case(c, comm, bare, flags.rounds));
+                                     } catch (const std::exception& e) {
+                                       state.SkipWithError(e.what());
+                                     }
+                                   })
+          ->Iterations(1)
+          ->UseManualTime()
+          ->Unit(benchmark::kMicrosecond);
+    }
 }
 
 Workload workload(const Flags& flags) {
@@ -115,10 +111,10 @@ int run(int argc, char** argv) {
   google.insert(google.begin(), argv[0]);
   int code = 0;
   ranks.run(work, [&](Comm& comm, Device) {
-    std::vector<BareLoop> loops = bare_loops(flags.backend, comm);
-    add_cases(flags, comm, loops);
+    const std::unique_ptr<Bare> bare = bare_loop(flags.backend, comm);
+    add_cases(flags, comm, *bare);
     code = run_benchmarks(google, !ranks.chief());
-    comm.barrier();  // before the bare loops end
+    comm.barrier();  // before the bare loop ends
   });
   return code;
 }

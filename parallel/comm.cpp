@@ -1,6 +1,6 @@
 #include "parallel/comm.h"
 
-#include <fmt/ranges.h>
+#include <time.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -22,6 +22,14 @@ namespace {
 // GPU for more.
 constexpr std::chrono::microseconds kBetweenLooks(50);
 
+// Of the steady clock, up to 10 ms old: a third of the cost, and timeouts are longer.
+std::chrono::steady_clock::time_point coarse_now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return std::chrono::steady_clock::time_point(std::chrono::seconds(now.tv_sec) +
+                                               std::chrono::nanoseconds(now.tv_nsec));
+}
+
 }  // namespace
 
 CommError::CommError(std::string_view operation, int rank, int size, std::string_view backend,
@@ -31,36 +39,6 @@ CommError::CommError(std::string_view operation, int rank, int size, std::string
                         host.empty() ? "" : fmt::format("on {} ", host), why, elapsed_seconds)),
       rank_(rank),
       peer_(peer) {}
-
-// What a CommError is made of. It crosses threads instead of the exception, which is made afresh by
-// whoever throws.
-struct Comm::Failure {
-  std::string operation, backend;
-  int rank = 0, size = 1, peer = -1;
-  std::string host;  // of the peer
-  double elapsed = 0;
-  std::string why;
-
-  Failure(const CommEngine& engine, std::string_view what, std::vector<int> peers, double seconds,
-          std::string_view reason)
-      : operation(what),
-        backend(engine.name()),
-        rank(engine.roster().ranks[static_cast<size_t>(engine.rank())]),
-        size(engine.roster().world),
-        elapsed(seconds),
-        why(reason) {
-    if (peers.empty()) return;
-    host = engine.roster().host_of(peers[0]);
-    for (int& p : peers) p = engine.roster().ranks[static_cast<size_t>(p)];
-    peer = peers[0];
-    peers.erase(peers.begin());
-    if (!peers.empty()) why = fmt::format("and others ({}) {}", fmt::join(peers, ", "), why);
-  }
-
-  [[noreturn]] void raise() const {
-    throw CommError(operation, rank, size, backend, peer, host, elapsed, why);
-  }
-};
 
 struct Work::State {
   std::mutex mutex;
@@ -110,13 +88,17 @@ bool Work::ready() const {
   return state_->done;
 }
 
-struct Comm::Task {
+struct Comm::Begun {
   const char* operation;
   int64_t bytes;
-  Call call;
   std::shared_ptr<void> mark;  // see CommEngine::set_mark
-  std::shared_ptr<Work::State> state = nullptr;
   std::chrono::steady_clock::time_point start = {};
+};
+
+struct Comm::Task {
+  Begun begun;
+  Call call;
+  std::shared_ptr<Work::State> state;
   int64_t number = 0;  // of CommEngine::asked()
 };
 
@@ -127,11 +109,13 @@ struct Comm::Progress {
   bool busy = false;
   bool stopping = false;
   std::unique_ptr<Failure> failure;
+  std::atomic<bool> used = false;  // there was an asynchronous call or a failure
   std::jthread thread;  // started by the first asynchronous call, so that it inherits its affinity
 
   bool resting() const { return queue.empty() && !busy && in_flight.empty(); }
   // Throws what failed before.
   bool idle() {
+    if (!used.load(std::memory_order_acquire)) return true;
     std::lock_guard lock(mutex);
     if (failure) failure->raise();
     return resting();
@@ -176,9 +160,10 @@ void Comm::check_not_failed() const {
   if (progress_->failure) progress_->failure->raise();
 }
 
-std::unique_ptr<Comm::Failure> Comm::keep(Failure failure) {
+std::unique_ptr<CallFailure> Comm::keep(Failure failure) {
   std::lock_guard lock(progress_->mutex);
   if (!progress_->failure) progress_->failure = std::make_unique<Failure>(std::move(failure));
+  progress_->used.store(true, std::memory_order_release);
   return std::make_unique<Failure>(*progress_->failure);
 }
 
@@ -188,16 +173,15 @@ void Comm::abort(std::string_view why) {
 }
 
 // Where the device stands now, not when the comm thread comes to it: by then it was asked for more.
-Comm::Task Comm::task(const char* operation, int64_t bytes, Call call) const {
+std::shared_ptr<void> Comm::mark() const {
   const Device home = engine_->home();
-  return {operation, bytes, std::move(call),
-          home.type == DeviceType::cuda ? gpu::mark(home.index) : nullptr};
+  return home.type == DeviceType::cuda ? gpu::mark(home.index) : nullptr;
 }
 
-std::unique_ptr<Comm::Failure> Comm::guarded(const Task& task, const Call& body) {
+std::unique_ptr<CallFailure> Comm::guarded(const Begun& begun, const Call& body) {
   const auto failure = [&](std::vector<int> peers, const char* why) {
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - task.start;
-    return keep(Failure(*engine_, task.operation, std::move(peers), elapsed.count(), why));
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begun.start;
+    return keep(Failure(*engine_, begun.operation, std::move(peers), elapsed.count(), why));
   };
   try {
     body();
@@ -210,31 +194,32 @@ std::unique_ptr<Comm::Failure> Comm::guarded(const Task& task, const Call& body)
   }
 }
 
-std::unique_ptr<Comm::Failure> Comm::attempt(Task& task) {
-  Range range(Category::comm, task.operation, static_cast<uint64_t>(task.bytes));
-  task.start = std::chrono::steady_clock::now();
-  return guarded(task, [&] {
-    engine_->set_timeout(timeout_);
-    engine_->set_mark(task.mark);
-    task.call();
-    if (!task.state) engine_->finish();
+std::unique_ptr<CallFailure> Comm::attempt(Begun& begun, const Call& call, bool to_its_end) {
+  Range range(Category::comm, begun.operation, static_cast<uint64_t>(begun.bytes));
+  begun.start = coarse_now();
+  return guarded(begun, [&] {
+    engine_->set_timeout(timeout_.load(std::memory_order_relaxed));
+    engine_->set_call(begun.operation, begun.start);
+    engine_->set_mark(begun.mark);
+    call();
+    if (to_its_end) engine_->finish();
   });
 }
 
 void Comm::run_call(const char* operation, int64_t bytes, const Call& call) {
   if (!progress_->idle()) return start(operation, bytes, call).finish();
-  Task mine = task(operation, bytes, call);
-  if (const auto failure = attempt(mine)) failure->raise();
+  Begun begun{operation, bytes, mark()};
+  if (const auto failure = attempt(begun, call, true)) failure->raise();
 }
 
 Work Comm::start(const char* operation, int64_t bytes, Call call) {
   auto state = std::make_shared<Work::State>();
-  Task mine = task(operation, bytes, std::move(call));
-  mine.state = state;
+  Task mine{{operation, bytes, mark()}, std::move(call), state};
   {
     std::lock_guard lock(progress_->mutex);
     if (progress_->failure) progress_->failure->raise();
     progress_->queue.push_back(std::move(mine));
+    progress_->used.store(true, std::memory_order_release);
     if (!progress_->thread.joinable())
       progress_->thread = std::jthread([this, track = current_track()] {
         const TrackScope same(track, "communication");
@@ -275,7 +260,7 @@ void Comm::ask(std::unique_lock<std::mutex>& lock) {
   p.busy = true;
   auto failure = p.failure ? std::make_unique<Failure>(*p.failure) : nullptr;
   lock.unlock();
-  if (!failure) failure = attempt(task);
+  if (!failure) failure = attempt(task.begun, task.call, false);
   task.call = nullptr;  // lets go of the buffer before the waiter goes on
   if (failure) ground(failure->why);
   task.number = engine_->asked();
@@ -294,7 +279,7 @@ void Comm::look(std::unique_lock<std::mutex>& lock) {
   Progress& p = *progress_;
   int64_t over = 0;
   lock.unlock();
-  const auto failure = guarded(p.in_flight.front(), [&] { over = engine_->look(); });
+  const auto failure = guarded(p.in_flight.front().begun, [&] { over = engine_->look(); });
   lock.lock();
   land(over);
   if (failure) end_all(*failure);

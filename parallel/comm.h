@@ -2,9 +2,10 @@
 // the same sizes and dtypes; size 1 is a valid no-op. Tensors are of any dtype the op allows, on
 // any device: nccl works on the memory of its rank's GPU, behind what that GPU was asked for before
 // the call and beside what it is asked for later; what lies elsewhere is copied, as is all that is
-// on GPUs with the others. Every call has a timeout (gloo's and mpi's count it anew with each of
-// its messages); after a failure the Comm is poisoned: later calls throw the first error. One
-// thread per rank issues calls; asynchronous ones run on the Comm's own thread, in order, which
+// on GPUs with the others. Every call has a timeout (gloo counts it anew with each of its
+// messages); after a failure the Comm is poisoned: later calls throw the first error. A call of mpi
+// that has begun cannot be left: if it fails, the process says why on stderr and ends with code 3.
+// One thread per rank issues calls; asynchronous ones run on the Comm's own thread, in order, which
 // also watches those in flight on a GPU; the others return when they are over. send and receive of
 // one call must not overlap, but where one holds a part per rank the other may be the caller's own
 // part of it: "in place", as in NCCL, in all_gather on all ranks or none.
@@ -77,7 +78,8 @@ class [[nodiscard]] Work {
   std::shared_ptr<State> state_;
 };
 
-class CommEngine;  // what carries the bytes: engine.h
+class CommEngine;    // what carries the bytes: engine.h
+struct CallFailure;  // what a CommError is made of: engine.h
 
 class Comm {
  public:
@@ -131,7 +133,8 @@ class Comm {
   bool failed() const;
 
  private:
-  struct Failure;
+  using Failure = CallFailure;
+  struct Begun;     // what a call is, and when it began
   struct Task;      // a call, and how it is told of
   struct Progress;  // the comm thread, its queue, what is in flight, the first failure
   friend class Work;
@@ -144,9 +147,9 @@ class Comm {
   }
   void run_call(const char* operation, int64_t bytes, const Call& call);
   Work start(const char* operation, int64_t bytes, Call call);
-  std::unique_ptr<Failure> attempt(Task& task);
-  std::unique_ptr<Failure> guarded(const Task& task, const Call& body);
-  Task task(const char* operation, int64_t bytes, Call call) const;
+  std::unique_ptr<Failure> attempt(Begun& begun, const Call& call, bool to_its_end);
+  std::unique_ptr<Failure> guarded(const Begun& begun, const Call& body);
+  std::shared_ptr<void> mark() const;
   std::unique_ptr<Failure> keep(Failure failure);
   void check_not_failed() const;
   void check(const char* operation, const Tensor& t) const;

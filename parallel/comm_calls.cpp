@@ -221,6 +221,7 @@ void Comm::barrier() {
 }
 
 std::unique_ptr<Comm> Comm::split(int color, int key) {
+  if (size_ > 1) run("split", 0, [this] { engine_->assemble(); });
   Tensor mine = Tensor::from<int64_t>({color, key}, {2});
   Tensor all = Tensor::empty({2 * size_}, Dtype::i64);
   all_gather(mine, all);

@@ -1,5 +1,7 @@
 #include "parallel/engine.h"
 
+#include <fmt/ranges.h>
+
 #include <numeric>
 #include <thread>
 
@@ -34,6 +36,27 @@ Roster Roster::of(const std::vector<int>& members) const {
   return some;
 }
 
+CallFailure::CallFailure(const CommEngine& engine, std::string_view what, std::vector<int> peers,
+                         double elapsed_seconds, std::string_view reason)
+    : operation(what),
+      backend(engine.name()),
+      rank(engine.roster().ranks[static_cast<size_t>(engine.rank())]),
+      size(engine.roster().world),
+      elapsed(elapsed_seconds),
+      why(reason) {
+  if (peers.empty()) return;
+  host = engine.roster().host_of(peers[0]);
+  for (int& p : peers) p = engine.roster().ranks[static_cast<size_t>(p)];
+  peer = peers[0];
+  peers.erase(peers.begin());
+  if (!peers.empty()) why = fmt::format("and others ({}) {}", fmt::join(peers, ", "), why);
+}
+
+CommError CommEngine::error_of_call(const EngineError& e) const {
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
+  return CallFailure(*this, operation_, e.peers(), elapsed.count(), e.what()).error();
+}
+
 CommEngine::CommEngine(int rank, int size) : rank_(rank), size_(size) {
   roster_ = {.world = size, .ranks = std::vector<int>(static_cast<size_t>(size))};
   std::iota(roster_.ranks.begin(), roster_.ranks.end(), 0);
@@ -47,6 +70,7 @@ Shuttle& CommEngine::shuttle(int gpu) {
 }
 
 void CommEngine::finish() {
+  if (look() >= asked()) return;
   const auto start = std::chrono::steady_clock::now();
   while (look() < asked()) rest(start);
 }

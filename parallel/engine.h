@@ -44,6 +44,23 @@ struct Roster {
   Roster of(const std::vector<int>& members) const;
 };
 
+class CommEngine;
+
+// What a CommError is made of. It crosses threads instead of the exception, which is made afresh by
+// whoever throws. Ranks are those of the world.
+struct CallFailure {
+  CallFailure(const CommEngine& engine, std::string_view what, std::vector<int> peers,
+              double elapsed_seconds, std::string_view reason);
+  CommError error() const { return {operation, rank, size, backend, peer, host, elapsed, why}; }
+  [[noreturn]] void raise() const { throw error(); }
+
+  std::string operation, backend;
+  int rank = 0, size = 1, peer = -1;
+  std::string host;  // of the peer
+  double elapsed = 0;
+  std::string why;
+};
+
 class CommEngine {
  public:
   CommEngine(int rank, int size);
@@ -58,6 +75,12 @@ class CommEngine {
   void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
   void set_roster(Roster roster) { roster_ = std::move(roster); }
   const Roster& roster() const { return roster_; }  // a world on unknown hosts, unless set
+  // The call that comes next, for an engine that cannot throw out of it.
+  void set_call(const char* operation, std::chrono::steady_clock::time_point start) {
+    operation_ = operation;
+    start_ = start;
+  }
+  CommError error_of_call(const EngineError& e) const;
 
   // Where the tensors of calls are: Comm copies those that are elsewhere, there and back.
   virtual Device home() const { return {}; }
@@ -76,6 +99,8 @@ class CommEngine {
   virtual void send(const Tensor& t, int peer, int tag) = 0;
   virtual void receive(Tensor& t, int peer, int tag) = 0;
   virtual void barrier() = 0;
+  // As barrier(), where ranks may wait for hours: without using their cores.
+  virtual void assemble() { barrier(); }
   // The engine of the sub-group `members` (ranks here, in the new order), where this rank is
   // members[index]; called by the members only. `id` is the same for them and never used again.
   virtual std::unique_ptr<CommEngine> split(const std::vector<int>& members, int index,
@@ -97,10 +122,13 @@ class CommEngine {
 
  protected:
   std::chrono::milliseconds timeout() const { return timeout_; }
+  std::chrono::steady_clock::time_point start_of_call() const { return start_; }
   const std::shared_ptr<void>& mark() const { return mark_; }
 
  private:
   const int rank_, size_;
+  const char* operation_ = "connect";
+  std::chrono::steady_clock::time_point start_;
   std::chrono::milliseconds timeout_{30'000};
   Roster roster_;
   std::shared_ptr<void> mark_;

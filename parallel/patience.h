@@ -11,7 +11,10 @@ namespace howmany {
 std::chrono::milliseconds patience();  // 30 s
 void set_patience(std::chrono::milliseconds time);
 
-// Exit code 3; what was printed before is kept, destructors do not run.
+// "howmany: <why>" on stderr, then exit code 3. What was printed before is kept, destructors do not
+// run.
+[[noreturn]] void end_process(std::string_view why);
+// Says who has not ended, and after what.
 [[noreturn]] void give_up_on(std::string_view who, std::string_view why);
 
 }  // namespace howmany

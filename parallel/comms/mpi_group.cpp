@@ -1,17 +1,12 @@
-// How a waiting thread polls: MPI moves data inside its calls only, so the thread asks without rest
-// for as long as a short message takes, then asks and yields in turn, which leaves the core to
-// whoever computes there. When for a millisecond neither MPI nor
-// anyone else had a use for the core (each turn was short), it sleeps, a little longer each time,
-// up to 0.2 ms; a message that comes then is late by at most that. MPI's own mpi_yield_when_idle
-// governs blocking calls, of which there are none here.
 #include "parallel/comms/mpi_group.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <thread>
 
 #include "core/error.h"
-#include "parallel/engine.h"
+#include "parallel/patience.h"
 
 namespace howmany {
 namespace {
@@ -20,14 +15,11 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using Word = MpiProcess::Word;
 
-constexpr int kAsks = 16;
-constexpr microseconds kBusy(3), kSpin(10), kIdle(1000), kShortSleep(20), kLongSleep(200);
 // How long a rank that failed waits for word from the others, to tell who is silent, and how long a
 // message may still be on its way from a peer that left.
 constexpr milliseconds kInquiry(1000), kLateMail(500);
-// Between looks for trouble while it polls: MPI may be slow without moving anything, as it is once
-// a peer's connection broke. And between those that calls begin with, which cost a microsecond.
-constexpr milliseconds kBusyLook(10), kFirstLook(1);
+constexpr microseconds kShortSleep(20), kLongSleep(200);  // between looks at a nonblocking call
+constexpr milliseconds kBetweenLooks(10);                 // for trouble, meanwhile
 
 uint64_t hash_of(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
@@ -44,113 +36,110 @@ MpiGroup::MpiGroup(MpiProcess& mpi, const std::string& name, milliseconds timeou
       id_(hash_of(path_)),
       world_(static_cast<size_t>(mpi.size())) {
   std::iota(world_.begin(), world_.end(), 0);
-  collective({}, timeout,
-             [this](MPI_Request* r) { return MPI_Comm_idup(MPI_COMM_WORLD, &comm_, r); });
+  wait_for(timeout, [this](MPI_Request* r) { return MPI_Comm_idup(MPI_COMM_WORLD, &comm_, r); });
   MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+  mpi_.watch(*this);
 }
 
-MpiGroup::MpiGroup(const MpiGroup& parent, const std::vector<int>& members, int rank,
-                   const std::string& name)
+MpiGroup::MpiGroup(MpiGroup& parent, const std::vector<int>& members, int rank,
+                   const std::string& name, Limit limit)
     : mpi_(parent.mpi_), rank_(rank), path_(parent.path_ + "/" + name), id_(hash_of(path_)) {
   for (const int r : members) world_.push_back(parent.world_[static_cast<size_t>(r)]);
-  const auto locked = mpi_.lock();
   MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
   check_mpi(MPI_Comm_group(parent.comm_, &all));
   check_mpi(MPI_Group_incl(all, size(), members.data(), &some));
-  check_mpi(MPI_Comm_create_group(parent.comm_, some, static_cast<int>(id_ & 0x7fff), &comm_));
+  parent.message(-1, limit, [&] {
+    return MPI_Comm_create_group(parent.comm_, some, static_cast<int>(id_ & 0x7fff), &comm_);
+  });
   MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
   MPI_Group_free(&all);
   MPI_Group_free(&some);
+  mpi_.watch(*this);
 }
 
 MpiGroup::~MpiGroup() {
+  mpi_.unwatch(*this);
   const bool broken = failed_ || aborted_;
   tell(broken ? Word::failed : Word::left, "has left");
   // Open MPI's and MPICH's MPI_Comm_free of an idle group wait for nobody.
-  const auto locked = mpi_.lock();
   if (!broken) MPI_Comm_free(&comm_);
 }
 
-void MpiGroup::collective(Buffers buffers, milliseconds timeout, const Start& start) {
-  collective([&] { step(buffers, timeout, start); });
+int64_t MpiGroup::begin(int peer, const Limit& limit) {
+  if (aborted_) give_up(-1, "aborted");
+  peer_.store(peer, std::memory_order_relaxed);
+  start_.store(limit.start, std::memory_order_relaxed);
+  timeout_.store(limit.timeout, std::memory_order_relaxed);
+  running_.store(++calls_, std::memory_order_release);
+  return calls_;
 }
 
-void MpiGroup::step(Buffers buffers, milliseconds timeout, const Start& start) {
-  run({-1, Clock::now(), timeout}, buffers, start);
-}
-
-MPI_Status MpiGroup::message(int peer, Buffers buffers, milliseconds timeout, const Start& start) {
-  return run({peer, Clock::now(), timeout}, buffers, start);
-}
-
-MPI_Status MpiGroup::run(Wait wait, Buffers buffers, const Start& start) {
-  MPI_Request requests[kCalls];
-  std::ranges::fill(requests, MPI_REQUEST_NULL);
+void MpiGroup::end(int64_t number, int code) {
+  // A condemned process is about to end: what this thread would do is over.
+  while (!running_.compare_exchange_strong(number, kNone)) std::this_thread::sleep_for(kInquiry);
+  if (code == MPI_SUCCESS) return;
   try {
-    if (aborted_ || wait.start > looked_ + kFirstLook) stop_on_trouble(wait);
-    {
-      const auto locked = mpi_.lock();
-      check_mpi(start(requests));
-      if (const auto status = ask(requests)) return *status;
-    }
-    return poll(requests, wait);
+    check_mpi(code);
   } catch (const EngineError& e) {
-    mpi_.abandon(buffers);
+    give_up(peer_, e.what());
+  }
+}
+
+// Called by the watchdog.
+void MpiGroup::look() noexcept {
+  int64_t number = running_.load(std::memory_order_acquire);
+  if (number <= 0) return;
+  const Wait wait{peer_, {start_, timeout_}};
+  if (Clock::now() - wait.limit.start < kBetweenLooks) return;
+  try {
+    stop_on_trouble(wait);
+  } catch (const EngineError& e) {
+    if (running_.compare_exchange_strong(number, kCondemned)) condemn(e);
+  }
+}
+
+void MpiGroup::condemn(const EngineError& why) noexcept {
+  if (aborted_) std::this_thread::sleep_for(kInquiry);  // whoever aborted may tell why itself
+  try {
+    give_up(why.peer(), why.what());
+  } catch (const EngineError& verdict) {
+    end_process(engine_->error_of_call(verdict).what());
+  }
+}
+
+template <typename Start>
+void MpiGroup::wait_for(milliseconds timeout, const Start& start) {
+  const Wait wait{-1, {.timeout = timeout}};
+  MPI_Request request = MPI_REQUEST_NULL;
+  try {
+    check_mpi(start(&request));
+    Clock::time_point looked = wait.limit.start;
+    for (microseconds sleep = kShortSleep;; sleep = std::min(2 * sleep, kLongSleep)) {
+      int done = 0;
+      check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+      if (done != 0) return;
+      if (Clock::now() - looked > kBetweenLooks) {
+        stop_on_trouble(wait);
+        looked = Clock::now();
+      }
+      std::this_thread::sleep_for(sleep);
+    }
+  } catch (const EngineError& e) {
     give_up(e.peer(), e.what());
   }
 }
 
-// Of several requests MPI tells by their statuses which failed.
-void MpiGroup::check(int code, const MPI_Status statuses[kCalls]) {
-  for (int i = 0; i < kCalls && code == MPI_ERR_IN_STATUS; ++i) {
-    const MPI_Status& one = statuses[i];
-    if (one.MPI_ERROR == MPI_ERR_TRUNCATE)
-      throw EngineError(one.MPI_SOURCE, "sent more than was asked for");
-    if (one.MPI_ERROR != MPI_ERR_PENDING) check_mpi(one.MPI_ERROR);
-  }
-  check_mpi(code);
+void MpiGroup::assemble(milliseconds timeout) {
+  turn_.store(turn_ + 1);
+  wait_for(timeout, [this](MPI_Request* r) { return MPI_Ibarrier(comm_, r); });
+  done_.store(turn_);
 }
 
-// Several times at once, under the lock: a long message moves piece by piece, one each time. The
-// first status.
-std::optional<MPI_Status> MpiGroup::ask(MPI_Request requests[kCalls]) {
-  MPI_Status statuses[kCalls];
-  for (int done = 0, times = 0; times < kAsks; ++times) {
-    check(MPI_Testall(kCalls, requests, &done, statuses), statuses);
-    if (done != 0) return statuses[0];
-  }
-  return {};
-}
-
-MPI_Status MpiGroup::poll(MPI_Request requests[kCalls], const Wait& wait) {
-  microseconds sleep = kShortSleep;
-  Clock::time_point last = wait.start, used = wait.start, look = wait.start + kBusyLook;
-  for (;;) {
-    if (const auto locked = mpi_.lock(); const auto status = ask(requests)) return *status;
-    const auto now = Clock::now();
-    if (now - last > kBusy) used = now;
-    last = now;
-    const bool idle = now - used > kIdle;
-    if (idle || now > look) {
-      stop_on_trouble(wait);
-      look = now + kBusyLook;
-    }
-    if (!idle) {
-      if (now - wait.start > kSpin) std::this_thread::yield();
-      continue;
-    }
-    std::this_thread::sleep_for(sleep);
-    sleep = std::min(2 * sleep, kLongSleep);
-    last = Clock::now();
-  }
-}
-
-// Throws when the call can no longer end well: it was aborted, it is late, a peer gave up. A peer
-// that left, but completed this collective before, did its part.
+// Throws when the call can no longer end well. A peer that left, but completed this collective
+// before, did its part.
 void MpiGroup::stop_on_trouble(const Wait& wait) {
   if (aborted_) throw EngineError(-1, "aborted");
-  looked_ = Clock::now();
-  const auto elapsed = looked_ - wait.start;
+  const auto elapsed = Clock::now() - wait.limit.start;
   throw_if_aborted();
   for (const auto& notice : mpi_.heard(id_)) {
     const int from = rank_of(notice.from);
@@ -159,8 +148,10 @@ void MpiGroup::stop_on_trouble(const Wait& wait) {
     if (missed && notice.word == Word::left) throw EngineError(from, notice.why);
     if (missed) throw EngineError(-1, notice.why);
   }
-  look_for_the_dead();
-  if (elapsed > wait.timeout) throw EngineError(-1, "nothing came");
+  for (int r = 0; r < size(); ++r)
+    if (r != rank_ && mpi_.has_ended(world_[static_cast<size_t>(r)]))
+      throw EngineError(r, "has ended");
+  if (elapsed > wait.limit.timeout) throw EngineError(-1, "nothing came");
 }
 
 void MpiGroup::throw_if_aborted() {
@@ -169,18 +160,10 @@ void MpiGroup::throw_if_aborted() {
       throw EngineError(rank_of(notice.from), "failed: " + notice.why);
 }
 
-// A look at the file system now and then.
-void MpiGroup::look_for_the_dead() {
-  if (Clock::now() < next_look_) return;
-  next_look_ = Clock::now() + milliseconds(50);
-  for (int r = 0; r < size(); ++r)
-    if (r != rank_ && mpi_.has_ended(world_[static_cast<size_t>(r)]))
-      throw EngineError(r, "has ended");
-}
-
 // When the cause is not known (peer -1), whoever stays silent is it.
 void MpiGroup::give_up(int peer, const std::string& why) {
   failed_ = true;
+  mpi_.spoil();
   tell(Word::failed, why);
   if (peer >= 0 || aborted_) throw EngineError(peer, why);
   const std::vector<int> silent = silent_ranks();

@@ -1,73 +1,87 @@
-// A communicator of MPI and what is known of its ranks: runs nonblocking calls until they are done,
-// late, or beyond hope because a peer gave up, left or died. One call at a time; abort() from any
-// thread.
+// A communicator of MPI, and what is known of its ranks. Calls are MPI's own blocking ones, made by
+// the calling thread, one at a time. The watchdog of MpiProcess looks at the one that runs: if it
+// can no longer end well (it is late, or a peer gave up, left or died), then nothing can bring its
+// thread back, and the group says whose fault it is and ends the process (patience.h).
 #pragma once
 
 #include <atomic>
 #include <chrono>
-#include <functional>
-#include <initializer_list>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "parallel/comms/mpi_process.h"
+#include "parallel/engine.h"
 
 namespace howmany {
 
-class MpiGroup {
+class MpiGroup : private MpiWatched {
  public:
-  // Starts as many calls at most, under the lock of MpiProcess; the first has the status.
-  static constexpr int kCalls = 4;
-  using Start = std::function<int(MPI_Request requests[kCalls])>;
-  using Buffers = std::initializer_list<const Tensor*>;
+  using Milliseconds = std::chrono::milliseconds;
+  using Clock = std::chrono::steady_clock;
+  struct Limit {
+    Clock::time_point start = Clock::now();
+    Milliseconds timeout{0};
+  };
 
   // All ranks of MPI; collective. `name` is never used again.
-  MpiGroup(MpiProcess& mpi, const std::string& name, std::chrono::milliseconds timeout);
+  MpiGroup(MpiProcess& mpi, const std::string& name, Milliseconds timeout);
   // Those members (ranks of parent, this process is members[rank]); called by them alone, at the
-  // same time: creating it waits for all of them without a limit.
-  MpiGroup(const MpiGroup& parent, const std::vector<int>& members, int rank,
-           const std::string& name);
-  ~MpiGroup();
+  // same time.
+  MpiGroup(MpiGroup& parent, const std::vector<int>& members, int rank, const std::string& name,
+           Limit limit);
+  ~MpiGroup() override;
   MpiGroup(const MpiGroup&) = delete;
   MpiGroup& operator=(const MpiGroup&) = delete;
+
+  // Whose calls these are. Before the first one.
+  void serve(const CommEngine& engine) { engine_ = &engine; }
 
   MpiProcess& process() const { return mpi_; }
   MPI_Comm comm() const { return comm_; }
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(world_.size()); }
 
-  // Throw EngineError. `buffers` are those that the call may touch.
-  void collective(Buffers buffers, std::chrono::milliseconds timeout, const Start& start);
-  template <typename Body>
-  void collective(const Body& body) {  // of several steps
-    ++turn_;
-    body();
-    done_ = turn_;
+  // call() is a blocking call of MPI and returns its code. Throw EngineError.
+  template <typename Call>
+  void collective(const Limit& limit, const Call& call) {
+    const int64_t turn = turn_.load(std::memory_order_relaxed) + 1;  // no other thread writes it
+    turn_.store(turn, std::memory_order_relaxed);
+    run(-1, limit, call);
+    done_.store(turn, std::memory_order_relaxed);
   }
-  void step(Buffers buffers, std::chrono::milliseconds timeout, const Start& start);
-  MPI_Status message(int peer, Buffers buffers, std::chrono::milliseconds timeout,
-                     const Start& start);
+  template <typename Call>
+  void message(int peer, const Limit& limit, const Call& call) {
+    run(peer, limit, call);
+  }
+  // Returns when all ranks called it. Sleeps meanwhile, since it may be long, and throws as it
+  // waits for a nonblocking call.
+  void assemble(Milliseconds timeout);
   // After a call that ended, but not well: the others learn of it.
   [[noreturn]] void give_up(int peer, const std::string& why);
   void abort(std::string_view why) noexcept;
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Wait {
-    int peer;  // -1: all, in a collective
-    Clock::time_point start;
-    std::chrono::milliseconds timeout;
+    int peer = -1;  // -1: all, in a collective
+    Limit limit;
   };
+  static constexpr int64_t kNone = 0, kCondemned = -1;
 
-  MPI_Status run(Wait wait, Buffers buffers, const Start& start);
-  std::optional<MPI_Status> ask(MPI_Request requests[kCalls]);
-  static void check(int code, const MPI_Status statuses[kCalls]);
-  MPI_Status poll(MPI_Request requests[kCalls], const Wait& wait);
+  template <typename Call>
+  void run(int peer, const Limit& limit, const Call& call) {
+    const int64_t number = begin(peer, limit);
+    end(number, call());
+  }
+  int64_t begin(int peer, const Limit& limit);
+  void end(int64_t number, int code);
+  void look() noexcept override;
+  [[noreturn]] void condemn(const EngineError& why) noexcept;
+  template <typename Start>
+  void wait_for(Milliseconds timeout, const Start& start);
+
   void stop_on_trouble(const Wait& wait);
   void throw_if_aborted();
-  void look_for_the_dead();
   std::vector<int> silent_ranks();
   void tell(MpiProcess::Word word, std::string_view why) noexcept;
   int rank_of(int world_rank) const;
@@ -76,12 +90,17 @@ class MpiGroup {
   const int rank_;
   const std::string path_;  // the names of the groups down to this one
   const uint64_t id_;
+  const CommEngine* engine_ = nullptr;
   std::vector<int> world_;  // rank here -> rank in MPI_COMM_WORLD
   MPI_Comm comm_ = MPI_COMM_NULL;
-  int64_t turn_ = 0;               // collectives begun
+  std::atomic<int64_t> running_ = kNone;  // the number of a call, or kCondemned
+  int64_t calls_ = 0;
+  std::atomic<int> peer_ = -1;  // of that call, as in Wait
+  std::atomic<Clock::time_point> start_;
+  std::atomic<Milliseconds> timeout_;
+  std::atomic<int64_t> turn_ = 0;  // collectives begun
   std::atomic<int64_t> done_ = 0;  // and completed
   std::atomic<bool> aborted_ = false, failed_ = false;
-  Clock::time_point next_look_, looked_;  // for the dead; for trouble
 };
 
 }  // namespace howmany

@@ -43,6 +43,8 @@ std::string no_launcher() {
                     "started this one";
 }
 
+constexpr std::chrono::milliseconds kBetweenLooks(20);
+
 std::string name_of_level(int level) {
   if (level == MPI_THREAD_MULTIPLE) return "multiple";
   if (level == MPI_THREAD_SERIALIZED) return "serialized";
@@ -55,16 +57,6 @@ std::string library_version() {
   MPI_Get_library_version(text.data(), &size);
   const std::string all(text.data());
   return all.substr(0, all.find_first_of(",\n"));
-}
-
-// Open MPI over TCP: else the receiver asks for each piece of a message above 64 KiB, and what asks
-// waits behind the data that travels the other way: an all_reduce then gets half of a link. Whoever
-// set these knows better.
-void prefer_pushing_over_tcp() {
-  constexpr const char* kMostAtOnce = "1048576";
-  ::setenv("OMPI_MCA_btl_tcp_flags", "send", 0);
-  for (const char* name : {"eager_limit", "rndv_eager_limit", "max_send_size"})
-    ::setenv(fmt::format("OMPI_MCA_btl_tcp_{}", name).c_str(), kMostAtOnce, 0);
 }
 
 }  // namespace
@@ -96,25 +88,24 @@ MpiProcess::MpiProcess() {
   } else {
     const std::string why = no_launcher();
     HM_REQUIRE(why.empty(), "[connect] {}", why);
-    prefer_pushing_over_tcp();
-    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level_);
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level_);
   }
-  if (level_ < MPI_THREAD_SERIALIZED)
+  if (level_ < MPI_THREAD_MULTIPLE)
     throw EngineError(
-        -1, "MPI grants the thread level " + name_of_level(level_) + " only; serialized is needed");
+        -1, "MPI grants the thread level " + name_of_level(level_) + " only; multiple is needed");
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
-  int* most = nullptr;
-  int found = 0;
-  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &found);
-  if (found != 0) most_tag_ = *most;
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &words_));
   MPI_Comm_set_errhandler(words_, MPI_ERRORS_RETURN);
   if (const char* const folder = std::getenv("HOWMANY_EXITS")) exits_ = folder;
 }
 
 MpiProcess::~MpiProcess() {
+  if (watchdog_.joinable()) {
+    watchdog_.request_stop();
+    watchdog_.join();  // it calls MPI
+  }
   int ended = 0;
   MPI_Finalized(&ended);
   if (!spoiled_ && ended == 0) MPI_Finalize();
@@ -125,14 +116,14 @@ std::map<std::string, std::string> MpiProcess::details() const {
   MPI_Get_version(&major, &minor);
   return {{"version", library_version()},
           {"standard", fmt::format("MPI {}.{}", major, minor)},
-          {"thread_level", fmt::format("serialized asked for, {} got", name_of_level(level_))},
-          {"progress", "by the thread that waits, which polls"},
+          {"thread_level", fmt::format("multiple asked for, {} got", name_of_level(level_))},
+          {"progress", "by the thread that waits, in MPI's blocking calls"},
           {"cuda_aware", cuda_aware() ? "yes" : "no"}};
 }
 
 void MpiProcess::tell(uint64_t group, const std::vector<int>& to, Word word, int64_t turn,
                       std::string_view why) noexcept {
-  const auto locked = lock();
+  const std::lock_guard locked(mutex_);
   int ended = 0;
   if (MPI_Finalized(&ended); ended != 0) return;
   if (word != Word::left) spoiled_ = true;
@@ -166,7 +157,7 @@ void MpiProcess::take_in() {
 }
 
 std::vector<MpiProcess::Notice> MpiProcess::heard(uint64_t group) {
-  const auto locked = lock();
+  const std::lock_guard locked(mutex_);
   take_in();
   const auto found = notices_.find(group);
   return found == notices_.end() ? std::vector<Notice>{} : found->second;
@@ -176,10 +167,22 @@ bool MpiProcess::has_ended(int r) const {
   return !exits_.empty() && access(fmt::format("{}/exit.{}", exits_, r).c_str(), F_OK) == 0;
 }
 
-void MpiProcess::abandon(std::initializer_list<const Tensor*> buffers) {
-  const auto locked = lock();
-  spoiled_ = true;
-  for (const Tensor* buffer : buffers) abandoned_.push_back(*buffer);
+void MpiProcess::watch(MpiWatched& group) {
+  const std::lock_guard locked(watch_mutex_);
+  watched_.push_back(&group);
+  if (!watchdog_.joinable())
+    watchdog_ = std::jthread([this](const std::stop_token& stop) { work_as_watchdog(stop); });
+}
+
+void MpiProcess::unwatch(MpiWatched& group) {
+  const std::lock_guard locked(watch_mutex_);
+  std::erase(watched_, &group);
+}
+
+void MpiProcess::work_as_watchdog(const std::stop_token& stop) {
+  std::unique_lock locked(watch_mutex_);
+  while (!woken_.wait_for(locked, stop, kBetweenLooks, [&] { return stop.stop_requested(); }))
+    for (MpiWatched* group : watched_) group->look();
 }
 
 }  // namespace howmany

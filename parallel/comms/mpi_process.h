@@ -1,28 +1,37 @@
 // MPI in this process: started once, for all groups, and ended with the process. It is asked for
-// MPI_THREAD_SERIALIZED, which every MPI since 2005 grants, and all calls are made under lock(),
-// from whichever thread; only nonblocking ones are made, so nobody holds the lock for long.
+// MPI_THREAD_MULTIPLE, as Horovod asks: groups call from threads of their own, and a blocked call
+// must not hold up another group's. Thread-safe.
 //
-// Ranks also tell each other here, beside the data, that they gave a group up: MPI itself has no
-// word for that. Under mpirun a rank that dies is told by the exit file that howmany's own launcher
-// writes (see mpirun.cpp); MPI would only fall silent. Thread-safe.
+// A call of MPI that has begun cannot be left. So a thread of this class, the watchdog, looks at
+// the running calls of every group every 20 ms, and decides when one can no longer end well. Ranks
+// also tell each other here, beside the data, that they gave a group up: MPI itself has no word for
+// that. Under mpirun a rank that dies is told by the exit file that howmany's own launcher writes
+// (see mpirun.cpp).
 #pragma once
 
 #include <mpi.h>
 
-#include <initializer_list>
+#include <atomic>
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
-
-#include "core/tensor.h"
 
 namespace howmany {
 
 // Throws EngineError with MPI's text unless `code` is MPI_SUCCESS.
 void check_mpi(int code);
+
+// Something that the watchdog looks at, from its own thread.
+class MpiWatched {
+ public:
+  virtual ~MpiWatched() = default;
+  virtual void look() noexcept = 0;
+};
 
 class MpiProcess {
  public:
@@ -30,10 +39,8 @@ class MpiProcess {
   // std::invalid_argument when no mpirun or srun started this process.
   static MpiProcess& get();
 
-  std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
   int rank() const { return rank_; }
   int size() const { return size_; }
-  int most_tag() const { return most_tag_; }
   std::map<std::string, std::string> details() const;
 
   enum class Word : int { left, failed, aborted };
@@ -51,14 +58,17 @@ class MpiProcess {
 
   // Whether rank `r` of MPI_COMM_WORLD ended, as far as the launcher tells.
   bool has_ended(int r) const;
-  // MPI may still write into these, so they live on; and MPI cannot be ended in good order any
-  // more, which would wait for the others.
-  void abandon(std::initializer_list<const Tensor*> buffers);
+  // MPI cannot be ended in good order any more, which would wait for the others.
+  void spoil() { spoiled_ = true; }
+
+  void watch(MpiWatched& group);
+  void unwatch(MpiWatched& group);  // returns when nobody looks at it any more
 
  private:
   MpiProcess();
   ~MpiProcess();
   void take_in();
+  void work_as_watchdog(const std::stop_token& stop);
 
   struct Message {
     uint64_t group;
@@ -71,14 +81,18 @@ class MpiProcess {
     Message message;
   };
 
-  mutable std::mutex mutex_;
-  int rank_ = 0, size_ = 1, level_ = 0, most_tag_ = 32'767;
+  std::mutex mutex_;  // of the notices
+  int rank_ = 0, size_ = 1, level_ = 0;
   MPI_Comm words_ = MPI_COMM_NULL;
   std::map<uint64_t, std::vector<Notice>> notices_;
   std::vector<std::unique_ptr<Outgoing>> outgoing_;
-  std::vector<Tensor> abandoned_;
-  bool spoiled_ = false;
+  std::atomic<bool> spoiled_ = false;
   std::string exits_;  // folder of the exit files; empty when there are none
+
+  std::mutex watch_mutex_;
+  std::condition_variable_any woken_;
+  std::vector<MpiWatched*> watched_;
+  std::jthread watchdog_;  // started by the first group
 };
 
 }  // namespace howmany

@@ -1,5 +1,7 @@
 #include "parallel/comms/mpi_types.h"
 
+#include "parallel/comms/combine.h"
+
 namespace howmany {
 namespace {
 
@@ -8,7 +10,35 @@ MPI_Datatype type_for(double) { return MPI_DOUBLE; }
 MPI_Datatype type_for(int32_t) { return MPI_INT32_T; }
 MPI_Datatype type_for(int64_t) { return MPI_INT64_T; }
 MPI_Datatype type_for(uint8_t) { return MPI_UINT8_T; }
-MPI_Datatype type_for(Bf16) { return MPI_UINT16_T; }  // moved; MPI cannot add it up
+MPI_Datatype type_for(Bf16) { return MPI_UINT16_T; }
+
+// What MPI calls for an operation that it does not have: out = in op out.
+template <Dtype dtype, ReduceOp op>
+void combine_for_mpi(void* in, void* out, int* count, MPI_Datatype*) {
+  combine_of(dtype, op)(out, in, out, static_cast<size_t>(*count));
+}
+
+template <Dtype dtype, ReduceOp op>
+MPI_Op make_op() {
+  MPI_Op made = MPI_OP_NULL;
+  check_mpi(MPI_Op_create(combine_for_mpi<dtype, op>, /*commute=*/1, &made));
+  return made;
+}
+
+template <Dtype dtype>
+MPI_Op made_op_of(ReduceOp op) {
+  static const MPI_Op sum = make_op<dtype, ReduceOp::sum>(), max = make_op<dtype, ReduceOp::max>(),
+                      min = make_op<dtype, ReduceOp::min>();
+  if (op == ReduceOp::sum) return sum;
+  return op == ReduceOp::max ? max : min;
+}
+
+MPI_Op made_op(Dtype dtype, ReduceOp op) {
+  if (dtype == Dtype::bf16) return made_op_of<Dtype::bf16>(op);
+  return dtype == Dtype::f32 ? made_op_of<Dtype::f32>(op) : made_op_of<Dtype::f64>(op);
+}
+
+bool is_floating(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::f64; }
 
 }  // namespace
 
@@ -23,7 +53,9 @@ MPI_Datatype type_of(Dtype dtype) {
   return MPI_DATATYPE_NULL;
 }
 
-MPI_Op op_of(ReduceOp op) {
+MPI_Op op_of(Dtype dtype, ReduceOp op) {
+  if (dtype == Dtype::bf16 || (op != ReduceOp::sum && is_floating(dtype)))
+    return made_op(dtype, op);
   if (op == ReduceOp::sum) return MPI_SUM;
   return op == ReduceOp::max ? MPI_MAX : MPI_MIN;
 }

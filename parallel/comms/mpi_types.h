@@ -1,4 +1,4 @@
-// Our dtypes and operations as MPI's. Stateless; call under the lock of MpiProcess.
+// Our dtypes and operations as MPI's. Thread-safe, once MPI has started.
 #pragma once
 
 #include "core/dtype.h"
@@ -11,7 +11,10 @@ namespace howmany {
 constexpr int64_t kMostElements = int64_t{1} << 28;
 
 MPI_Datatype type_of(Dtype dtype);
-MPI_Op op_of(ReduceOp op);
+// MPI's own sums, and its own maxima of integers. MPI cannot add bf16, and does not say which of a
+// number and a NaN is the larger, where all ranks must agree: those are MPI_Op_create's, of
+// combine.h.
+MPI_Op op_of(Dtype dtype, ReduceOp op);
 
 // `elements` of a dtype as a count and a type: more than one call takes are one element of a type
 // made of blocks. It may go as soon as the call that uses it has started.

@@ -61,8 +61,8 @@ class Devices(programs.TestCase):
         if not mpi["built"]:
             self.skipTest(mpi["why"])
         self.assertLessEqual({"version", "thread_level", "progress", "cuda_aware"}, set(mpi["details"]))
-        self.assertIn("thread level: serialized asked for, ", mpi["why"])
-        self.assertIn("thread level: serialized asked for, ", devices().out)
+        self.assertIn("thread level: multiple asked for, ", mpi["why"])
+        self.assertIn("thread level: multiple asked for, ", devices().out)
 
     def test_gpus_are_read_from_the_driver(self):
         driver = {"LD_LIBRARY_PATH": str(programs.BIN / "fake_driver")}

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -171,10 +172,20 @@ std::filesystem::path note_of(int rank) {
   return std::filesystem::path(std::getenv("TEST_FOLDER")) / fmt::format("ending{}", rank);
 }
 
+// A rank that cannot leave a call of MPI says so on stderr and ends.
+std::filesystem::path words_of(int rank) { return note_of(rank).string() + ".stderr"; }
+
+// What came of a rank; empty while it goes on.
+std::string ending_of(int rank) {
+  const std::string note = text_of(note_of(rank)), words = text_of(words_of(rank));
+  constexpr std::string_view kBefore = "howmany: ";
+  if (!note.empty() || !words.starts_with(kBefore) || !words.ends_with('\n')) return note;
+  return words.substr(kBefore.size(), words.size() - kBefore.size() - 1);
+}
+
 void await_the_others(const Row& row) {
   for (int rank = 0; rank < row.ranks; ++rank)
-    while (rank != row.victim && !std::filesystem::exists(note_of(rank)))
-      std::this_thread::sleep_for(5ms);
+    while (rank != row.victim && ending_of(rank).empty()) std::this_thread::sleep_for(5ms);
 }
 
 int run_rank(const std::string& name) {
@@ -187,7 +198,10 @@ int run_rank(const std::string& name) {
     if (loss.fault == "hung") await_the_others(loss.row);
     throw std::runtime_error("out of luck");
   });
-  const auto comm = connect(place_from_environment(), loss.backend);
+  const Place place = place_from_environment();
+  if (loss.backend == "mpi" && std::freopen(words_of(place.rank).c_str(), "w", stderr) == nullptr)
+    return 97;
+  const auto comm = connect(place, loss.backend);
   write_down(note_of(comm->rank()), outcome(loss, *comm));
   return loss.fault == "slow" ? 0 : 3;
 }
@@ -244,7 +258,7 @@ class EveryRow : public ::testing::TestWithParam<Loss> {
       EXPECT_EQ(exit.signal, SIGKILL);
     }
     std::vector<std::string> endings;
-    for (int rank = 0; rank < loss.row.ranks; ++rank) endings.push_back(text_of(note_of(rank)));
+    for (int rank = 0; rank < loss.row.ranks; ++rank) endings.push_back(ending_of(rank));
     return endings;
   }
 
