@@ -11,6 +11,7 @@
 #include "reports/backend_choice.h"
 #include "reports/backend_format.h"
 #include "reports/backend_reference.h"
+#include "reports/backend_torch.h"
 #include "reports/format.h"
 #include "reports/statistics.h"
 
@@ -193,8 +194,8 @@ std::vector<RoadVerdict> verdicts_of(const std::vector<Measurement>& measurement
   for (const Measurement& m : measurements) {
     const double rate = value_of(m, "busbw_bytes_per_s");
     if (!is_timed(m) || op_of(m) != "all_reduce" || !std::isfinite(rate)) continue;
-    if (backend_of(m) == "nccl") continue;
-    const bool tcp = backend_of(m) == "gloo";
+    if (backend_of(m).ends_with("nccl")) continue;
+    const bool tcp = backend_of(m).ends_with("gloo");
     RoadVerdict verdict{
         backend_of(m),         op_of(m), tcp ? "loopback TCP" : "memory copy, all threads",
         number_of(m, "bytes"), rate,     tcp ? ceilings.loopback_tcp : ceilings.copy_all_threads};
@@ -238,6 +239,8 @@ class BackendWriter {
   explicit BackendWriter(BackendAdvice& advice) : advice_(advice) {}
 
   void write(const std::vector<Measurement>& measurements, const std::vector<Measurement>& main) {
+    for (const TorchGap& gap : advice_.torch)
+      if (differs(gap)) advice_.notes.push_back(words_of(gap));
     for (const RoadVerdict& v : advice_.verdicts)
       advice_.notes.push_back(
           fmt::format("{} moves {} in an {} of {}: {} of this machine's {} ({}).", v.backend,
@@ -345,6 +348,7 @@ BackendAdvice advise_backend(const std::vector<Measurement>& measurements, const
   advice.ceilings = ceilings_of(measurements);
   advice.verdicts = verdicts_of(main, advice.ceilings);
   advice.references = references_of(main, gpu);
+  advice.torch = torch_gaps(advice.contests);
   choose_backend(advice);
   BackendWriter(advice).write(measurements, main);
   return advice;

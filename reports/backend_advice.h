@@ -58,6 +58,14 @@ struct ReferenceLine {
   double bytes = 0, bytes_per_s = 0, reference = 0;
 };
 
+// The same library under torch.distributed and under howmany; ratios are torch's time over ours.
+struct TorchGap {
+  std::string backend, torch;     // "gloo", "torch:gloo"
+  double ratio = 1;               // geometric mean over `sizes` common sizes
+  double largest = 1, bytes = 0;  // the ratio furthest from 1, and its size
+  int sizes = 0;
+};
+
 struct BackendAdvice {
   std::optional<std::string> recommended;
   bool certain = true;
@@ -67,6 +75,7 @@ struct BackendAdvice {
   std::vector<ModelTime> models;
   Ceilings ceilings;
   std::vector<RoadVerdict> verdicts;
+  std::vector<TorchGap> torch;            // empty without rows of torch
   std::vector<ReferenceLine> references;  // empty where the table does not speak of this machine
 };
 

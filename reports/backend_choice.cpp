@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "reports/backend_format.h"
+#include "reports/backend_run.h"
 #include "reports/format.h"
 
 namespace howmany {
@@ -20,6 +21,14 @@ struct Rival {
   CurvePoint time;
 };
 using Ranking = std::vector<Rival>;
+
+// A PyTorch job uses torch's backends only: with two or more of them, the others do not compete.
+template <typename Candidate>
+void keep_torch(std::vector<Candidate>& all) {
+  const auto is_torch = [](const Candidate& c) { return is_torch_backend(c.backend); };
+  if (std::ranges::count_if(all, is_torch) < 2) return;
+  std::erase_if(all, [&](const Candidate& c) { return !is_torch(c); });
+}
 
 void sort(Ranking& ranking) {
   std::ranges::sort(ranking, {}, [](const Rival& r) { return r.time.seconds; });
@@ -103,12 +112,13 @@ class Chooser {
   void by_model(const ModelTime& model) {
     Ranking ranking;
     for (const auto& [backend, time] : model.times) ranking.push_back({backend, time});
+    keep_torch(ranking);
     const Contest* contest = main_contest(model.dtype);
     if (contest && contest->op != "all_reduce") contest = nullptr;
     recommend(std::move(ranking),
               {fmt::format("the {} ({}) {}", buckets_of(model), bucket_words(model.bytes),
                            model.bytes.size() == 1 ? "takes" : "take"),
-               contest, contest ? contest->best : std::vector<BestRange>()});
+               contest, contest ? ranges_of(contest->sweep) : std::vector<BestRange>()});
   }
 
   void by_sweep(const std::set<std::string>& failed, const std::string& but) {
@@ -116,6 +126,7 @@ class Chooser {
     if (!contest) return no_answer(but.empty() ? "no size was measured" : but);
     std::vector<NamedCurve> curves = contest->sweep;
     std::erase_if(curves, [&](const NamedCurve& c) { return failed.contains(c.backend); });
+    keep_torch(curves);
     const double bytes = common_size(curves);
     if (bytes == 0) return no_answer("no size was measured over every backend");
     Ranking ranking;
@@ -126,13 +137,19 @@ class Chooser {
                                    contest, best_ranges(curves), but});
   }
 
+  static std::vector<BestRange> ranges_of(std::vector<NamedCurve> curves) {
+    keep_torch(curves);
+    return best_ranges(curves);
+  }
+
   void recommend(Ranking ranking, const Subject& subject) {
     sort(ranking);
     advice_.recommended = ranking.front().backend;
     advice_.certain = subject.but.empty();
     const std::string said =
         ranking.size() == 1 ? alone(ranking.front(), subject) : against(ranking, subject);
-    advice_.because = said + (subject.but.empty() ? "." : fmt::format("; but {}.", subject.but));
+    advice_.because = said + torch_words(ranking, said) +
+                      (subject.but.empty() ? "." : fmt::format("; but {}.", subject.but));
     add_note(ranking, subject);
   }
 
@@ -156,6 +173,15 @@ class Chooser {
     return fmt::format("Use {}: {}{} {} there, {}", first.backend, ranges_words(subject),
                        subject.takes, format_seconds(first.time.seconds),
                        told ? faster(first, ranking[1]) : no_faster(first, *near));
+  }
+
+  // The one row of torch among others, unless the sentence has its name.
+  static std::string torch_words(const Ranking& ranking, const std::string& said) {
+    for (const Rival& r : ranking)
+      if (is_torch_backend(r.backend) && said.find(r.backend) == said.npos)
+        return fmt::format("; {}, which PyTorch uses, takes {}", r.backend,
+                           format_seconds(r.time.seconds));
+    return "";
   }
 
   static std::string ranges_words(const Subject& subject) {
@@ -182,6 +208,8 @@ class Chooser {
   }
 
   void add_note(const Ranking& ranking, const Subject& subject) {
+    if (ranking.size() > 1 && std::ranges::all_of(ranking, is_torch_backend, &Rival::backend))
+      advice_.notes.push_back("The recommendation compares torch's backends only.");
     if (ranking.size() < 2 || std::ranges::all_of(subject.best, &BestRange::certain)) return;
     advice_.notes.push_back(
         "At some sizes two backends cannot be told apart: there either will do.");

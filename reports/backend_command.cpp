@@ -12,13 +12,13 @@
 
 #include "reports/backend_format.h"
 #include "reports/backend_rounds.h"
+#include "reports/backend_select.h"
 #include "reports/device_kind.h"
 #include "reports/files.h"
 #include "reports/json.h"
 #include "reports/list_option.h"
 #include "reports/machine.h"
 #include "reports/number_check.h"
-#include "reports/suggest.h"
 #include "reports/table.h"
 
 namespace howmany {
@@ -35,36 +35,9 @@ struct BackendArguments {
   std::optional<int> size_factor, cores_per_device, rounds;
   double time_budget = 60;
   bool oversubscribe = false, in_place = false;
+  TorchRequest torch;
   OutputArguments output;
 };
-
-struct Chosen {
-  std::vector<std::string> backends;
-  std::vector<std::string> left_out;  // a sentence each
-};
-
-// Unknown names are refused; what is known but not usable here is told and left out.
-Chosen choose(const std::vector<std::string>& asked, const Machine& machine, bool gpus) {
-  Chosen chosen;
-  std::vector<std::string> known;
-  for (const Part& part : machine.comms) known.push_back(part.name);
-  for (const std::string& name : asked)
-    if (std::ranges::find(known, name) == known.end())
-      throw InputError(fmt::format("unknown backend \"{}\"{} (there are {})", name,
-                                   did_you_mean(name, known), fmt::join(known, ", ")));
-  for (const Part& part : machine.comms) {
-    if (!asked.empty() && std::ranges::find(asked, part.name) == asked.end()) continue;
-    const bool can = part.usable && (part.name != "nccl" || gpus);
-    if (can)
-      chosen.backends.push_back(part.name);
-    else
-      chosen.left_out.push_back(fmt::format("Not measured: {}: {}.", part.name,
-                                            part.usable ? "it is for GPUs" : part.why));
-  }
-  if (chosen.backends.empty())
-    throw InputError(fmt::format("no backend to measure: {}", fmt::join(chosen.left_out, " ")));
-  return chosen;
-}
 
 std::string devices_of(const BackendArguments& a, const Machine& machine) {
   if (!a.devices.empty()) return fmt::format("{}", fmt::join(a.devices, ","));
@@ -102,7 +75,8 @@ std::vector<std::string> bench_arguments(const BackendArguments& a, const std::s
 void check_arguments(const BackendArguments& a, const std::string& devices,
                      const std::vector<std::string>& backends) {
   for (const std::string& backend : backends) {
-    Command command{.argv = bench_arguments(a, devices, backend, 1), .timeout_seconds = 60};
+    const std::string checked = is_torch_backend(backend) ? "local" : backend;  // the same cases
+    Command command{.argv = bench_arguments(a, devices, checked, 1), .timeout_seconds = 60};
     command.argv.insert(command.argv.begin(), find_program("backend_bench"));
     command.argv.emplace_back("--list");
     const Ended ended = run_command(command);
@@ -124,8 +98,13 @@ void refuse_one_rank(const BackendArguments& a) {
 
 class BackendMeasuring {
  public:
-  BackendMeasuring(const BackendArguments& a, std::string folder)
-      : a_(a), folder_(std::move(folder)), time_(a.time_budget - kReserve) {}
+  BackendMeasuring(const BackendArguments& a, std::string folder, std::string python = "",
+                   std::vector<int> cores = {})
+      : a_(a),
+        folder_(std::move(folder)),
+        python_(std::move(python)),
+        cores_(std::move(cores)),
+        time_(a.time_budget - kReserve) {}
 
   void ceilings() {
     tell("this machine's own ceilings", kCeilingSeconds);
@@ -174,17 +153,25 @@ class BackendMeasuring {
     tell(rounds_ > 1 ? fmt::format("{} (round {} of {})", name, round + 1, rounds_) : name,
          seconds);
     const double start = seconds_since_start();
-    run({.program = "backend_bench",
-         .folder = folder_,
-         .arguments = bench_arguments(a_, devices, name, seconds, rounds_),
-         .timeout_seconds = 3 * seconds + kBeyondBudget},
-        round);
+    SuiteCommand command{.program = "backend_bench",
+                         .folder = folder_,
+                         .arguments = bench_arguments(a_, devices, name, seconds, rounds_),
+                         .timeout_seconds = 3 * seconds + kBeyondBudget};
+    if (is_torch_backend(name)) use_torch(command);
+    run(std::move(command), round);
     if (interrupted()) return;
     const TimeNeeded needed = time_needed(runs.back());
     time_.took(name, {.seconds = seconds_since_start() - start,
                       .measuring = seconds,
                       .needs = needed.seconds,
                       .whole = needed.had});
+  }
+  void use_torch(SuiteCommand& command) const {
+    command.program = kTorchProgram;
+    command.interpreter = python_;
+    if (cores_.empty()) return;
+    const std::string cores = fmt::format("{}", fmt::join(cores_, ","));
+    command.arguments.insert(command.arguments.end(), {"--cores", cores});
   }
   double seconds_since_start() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
@@ -203,7 +190,8 @@ class BackendMeasuring {
   }
 
   const BackendArguments& a_;
-  const std::string folder_;
+  const std::string folder_, python_;  // python_ runs torch's rows
+  const std::vector<int> cores_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   RoundTime time_;
   int rounds_ = 1;
@@ -244,17 +232,21 @@ int conclude(const BackendArguments& a, const std::string& folder, const nlohman
 
 int measure_alone(const BackendArguments& a, const Machine& machine) {
   const std::string devices = devices_of(a, machine);
-  const Chosen chosen = choose(a.backends, machine, device_kind(devices) == DeviceKind::kGpu);
+  const BackendSelection chosen =
+      select_backends(a.backends, a.torch, machine, device_kind(devices) == DeviceKind::kGpu);
   check_arguments(a, devices, chosen.backends);
   refuse_one_rank(a);
   const std::string folder = result_folder(a.output.out);
   catch_interrupts();
-  BackendMeasuring measuring(a, folder);
+  BackendMeasuring measuring(a, folder, chosen.torch.python, machine.cores);
   measuring.ceilings();
   measuring.rounds(chosen.backends, devices,
                    plan_rounds(a.time_budget - kCeilingSeconds,
                                static_cast<int>(chosen.backends.size()), a.rounds));
-  return conclude(a, folder, request_of(a, devices, chosen.backends), measuring, chosen.left_out);
+  nlohmann::json request = request_of(a, devices, chosen.backends);
+  if (std::ranges::any_of(chosen.backends, is_torch_backend))
+    request["torch"] = to_json(chosen.torch);
+  return conclude(a, folder, request, measuring, chosen.left_out);
 }
 
 // Why the machine's own ceilings say nothing of the ranks; empty where they do.
@@ -276,7 +268,7 @@ std::string who_started(const Machine& machine) {
 
 // The first rank has the bench as a child and tells what it found. The machine's own ceilings come
 // last, when the others have gone.
-int measure_for_all(const BackendArguments& a, const Machine& machine, Chosen chosen,
+int measure_for_all(const BackendArguments& a, const Machine& machine, BackendSelection chosen,
                     const std::vector<std::string>& arguments, double seconds) {
   const std::string devices = fmt::format("{}", fmt::join(a.devices, ","));
   check_arguments(a, devices, {fmt::format("{}", fmt::join(chosen.backends, ","))});
@@ -301,7 +293,7 @@ int measure_among_many(const BackendArguments& a, const Machine& machine) {
   const std::string devices = fmt::format("{}", fmt::join(a.devices, ","));
   const bool gpus =
       devices.empty() ? !machine.cuda.empty() : device_kind(devices) == DeviceKind::kGpu;
-  const Chosen chosen = choose(a.backends, machine, gpus);
+  const BackendSelection chosen = select_backends(a.backends, a.torch, machine, gpus);
   const double seconds = std::max(1.0, a.time_budget - kReserve - kCeilingSeconds);
   std::vector<std::string> arguments =
       bench_arguments(a, devices, fmt::format("{}", fmt::join(chosen.backends, ",")), seconds);
@@ -354,6 +346,12 @@ void add_backend_command(CLI::App& app, int& code) {
   const auto a = std::make_shared<BackendArguments>();
   sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_list(*sub, "--backend", a->backends, "Backends to compare [all that are usable here]");
+  auto* const torch =
+      sub->add_option("--torch", a->torch.python,
+                      "Also torch.distributed of this Python [the active one, if it has torch]")
+          ->type_name("[PYTHON]")
+          ->expected(0, 1);
+  sub->add_flag("--no-torch", a->torch.refused, "Without torch.distributed")->excludes(torch);
   add_list(
       *sub, "--devices", a->devices,
       "One for each rank [the GPUs where there are several, else up to four slices of the cores]");
@@ -383,11 +381,15 @@ void add_backend_command(CLI::App& app, int& code) {
       "Examples:\n"
       "  howmany backend                                        # all backends, all operations\n"
       "  howmany backend --devices cpu:0,cpu:1 --backend local,gloo --model resnet18\n"
+      "  howmany backend --backend gloo,torch:gloo --torch ~/venv/bin/python\n"
       "  howmany backend --ops all_reduce --max-bytes 1G --time-budget 120 --json > summary.json\n"
       "  mpirun -n 4 --bind-to none howmany backend    # between the ranks of a launcher, on\n"
       "  srun -N 2 --ntasks-per-node 1 --kill-on-bad-exit=1 howmany backend   # any hosts\n"
       "Exit codes: 0 fine, 1 wrong data, 2 bad usage, 3 a measurement failed (the rest is kept).");
-  sub->callback([a, &code] { code = run_backend(*a); });
+  sub->callback([a, torch, &code] {
+    a->torch.wanted = torch->count() > 0;
+    code = run_backend(*a);
+  });
 }
 
 }  // namespace howmany

@@ -2,6 +2,7 @@
 
 #include "reports/backend_advice.h"
 #include "reports/backend_cell.h"
+#include "reports/backend_torch.h"
 
 namespace howmany {
 namespace {
@@ -28,6 +29,12 @@ nlohmann::ordered_json fit_json(const Contest& contest, const std::string& backe
           {"pieces", pieces}};
 }
 
+nlohmann::ordered_json gap_json(const TorchGap& gap) {
+  return {{"backend", gap.torch},       {"against", gap.backend}, {"op", "all_reduce"},
+          {"ratio", gap.ratio},         {"sizes", gap.sizes},     {"largest_ratio", gap.largest},
+          {"largest_bytes", gap.bytes}, {"differs", differs(gap)}};
+}
+
 nlohmann::ordered_json model_json(const ModelTime& m) {
   nlohmann::ordered_json seconds = nlohmann::ordered_json::object();
   for (const auto& [backend, time] : m.times) seconds[backend] = time.seconds;
@@ -40,7 +47,7 @@ nlohmann::ordered_json to_json(const BackendAdvice& advice,
                                const std::vector<Measurement>& measurements) {
   using Json = nlohmann::ordered_json;
   Json table = Json::array(), fits = Json::array(), best = Json::array(), models = Json::array(),
-       verdicts = Json::array(), references = Json::array();
+       verdicts = Json::array(), references = Json::array(), torch = Json::array();
   for (const Measurement& m : measurements)
     if (is_timed(m))
       table.push_back({{"op", op_of(m)},
@@ -76,6 +83,7 @@ nlohmann::ordered_json to_json(const BackendAdvice& advice,
                           {"verdict", r.verdict},
                           {"system", r.system},
                           {"source", r.source}});
+  for (const TorchGap& gap : advice.torch) torch.push_back(gap_json(gap));
   return {{"recommended", advice.recommended ? Json(*advice.recommended) : Json(nullptr)},
           {"because", advice.because},
           {"certain", advice.certain},
@@ -86,6 +94,7 @@ nlohmann::ordered_json to_json(const BackendAdvice& advice,
             {"loopback_tcp_bytes_per_s", finite_or_null(advice.ceilings.loopback_tcp)}}},
           {"verdicts", verdicts},
           {"references", references},
+          {"torch", torch},
           {"best", best},
           {"models", models},
           {"fits", fits},

@@ -42,7 +42,7 @@ std::string backend_unit(const std::string& name) {
   return name == "cv" || name.ends_with("fraction") || name.starts_with("of_") ? "ratio" : "";
 }
 
-// suite/case.../key:value/key:value; a part without a colon belongs to the case.
+// suite/case.../key:value/key:value; the case has the parts without a colon, and torch's backends.
 void read_name(const std::string& name, Measurement& m) {
   size_t at = 0;
   while (at <= name.size()) {
@@ -51,7 +51,7 @@ void read_name(const std::string& name, Measurement& m) {
     const size_t colon = part.find(':');
     if (at == 0) {
       m.suite = part;
-    } else if (colon == std::string::npos) {
+    } else if (colon == std::string::npos || is_torch_backend(part)) {
       m.name += (m.name.empty() ? "" : "/") + part;
     } else {
       m.parameters[part.substr(0, colon)] = part.substr(colon + 1);
@@ -125,6 +125,8 @@ Measurement measurement_of(const SuiteRun& run, const BenchRow& row) {
 SuiteRun run_suite(const SuiteCommand& asked) {
   const BenchScratch scratch(asked.folder);
   Command command{.argv = {find_program(asked.program)}, .timeout_seconds = asked.timeout_seconds};
+  if (!asked.interpreter.empty())
+    command.argv.insert(command.argv.begin(), {asked.interpreter, "-W", "ignore"});
   command.argv.insert(command.argv.end(), asked.arguments.begin(), asked.arguments.end());
   if (asked.one_of_many)
     command.environment = {"HOWMANY_SAMPLES=" + scratch.samples, "BENCHMARK_OUT=" + scratch.bench};

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reports/bench_file.h"
@@ -13,6 +14,12 @@
 namespace howmany {
 
 constexpr int kWrongData = 1;
+
+// The backends of the user's torch.distributed are "torch:gloo" and so on, and this program
+// measures them.
+inline constexpr std::string_view kTorchPrefix = "torch:";
+inline constexpr const char* kTorchProgram = "torch_collectives.py";
+inline bool is_torch_backend(std::string_view name) { return name.starts_with(kTorchPrefix); }
 
 struct SuiteRun {
   std::string program;
@@ -27,6 +34,7 @@ struct SuiteRun {
 struct SuiteCommand {
   std::string program, folder;
   std::vector<std::string> arguments;
+  std::string interpreter = {};  // path of the Python that runs the program; empty: none
   double timeout_seconds = 0;
   bool verbose = false;
   // Where it leaves its files it learns from the environment: other ranks have the same arguments.
@@ -37,8 +45,9 @@ struct SuiteCommand {
 SuiteRun run_suite(const SuiteCommand& command);
 
 // One measurement per row: suite, case and parameters from its name
-// ("backend/all_reduce/gloo/dtype:f32/devices:2/bytes:1024"), metrics from its counters, intervals
-// from its samples, and the flags "failed: <why>" and "skipped: <why>".
+// ("backend/all_reduce/gloo/dtype:f32/devices:2/bytes:1024"; "torch:gloo" is part of the case),
+// metrics from its counters, intervals from its samples, and the flags "failed: <why>" and
+// "skipped: <why>".
 std::vector<Measurement> measurements_of(const SuiteRun& run);
 
 // What the rows of a bench say of the time that they need.

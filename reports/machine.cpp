@@ -119,6 +119,9 @@ Machine machine_from_json(const nlohmann::json& json, const std::string& source)
   machine.cpu_devices = static_cast<int>(cpu.at("default_count").integer_between(1, kMost));
   machine.cores_per_device =
       static_cast<int>(cpu.at("cores_per_device").integer_between(1, machine.usable_cores));
+  if (const auto allowed = cpu.find("allowed"))
+    for (const JsonNode& core : allowed->items())
+      machine.cores.push_back(static_cast<int>(core.integer_between(0, kMost)));
   machine.models = parts_from(root.at("models"));
   machine.modes = parts_from(root.at("modes"));
   machine.comms = parts_from(backends.at("comms"));

@@ -35,6 +35,7 @@ struct Machine {
   int usable_cores = 1;
   int cpu_devices = 1;  // by default, with this many cores each:
   int cores_per_device = 1;
+  std::vector<int> cores = {};     // OS ids, in the order in which devices take them
   std::vector<std::string> cuda;   // "cuda:0", ...; empty without kernels for them
   std::vector<std::string> uuids;  // of those, in their order
   std::vector<Part> models, modes, comms, kernels;

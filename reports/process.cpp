@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -32,6 +33,10 @@ void on_signal(int) { caught = 1; }
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+bool is_program(const std::string& path) {
+  return std::filesystem::is_regular_file(path) && ::access(path.c_str(), X_OK) == 0;
 }
 
 struct Pipe {
@@ -290,6 +295,19 @@ bool interrupted() { return caught != 0; }
 void become(const std::vector<std::string>& argv) {
   ::execv(argv[0].c_str(), c_strings(argv).data());
   throw InputError(fmt::format("cannot start {}: {}", argv[0], std::strerror(errno)));
+}
+
+std::string find_in_path(const std::string& name) {
+  if (name.find('/') != std::string::npos) return is_program(name) ? name : "";
+  const char* path = std::getenv("PATH");
+  const std::string folders = path != nullptr ? path : "/usr/bin:/bin";
+  for (size_t at = 0; at <= folders.size();) {
+    const size_t end = std::min(folders.find(':', at), folders.size());
+    const std::string candidate = folders.substr(at, end - at) + "/" + name;
+    if (is_program(candidate)) return candidate;
+    at = end + 1;
+  }
+  return "";
 }
 
 std::string program_folder() {

@@ -43,6 +43,10 @@ bool interrupted();
 // Becomes the program; returns only to throw InputError when that fails.
 void become(const std::vector<std::string>& argv);
 
+// The path of the program with this name in PATH, or `name` itself if it has a slash; empty if
+// there is no such program.
+std::string find_in_path(const std::string& name);
+
 // The folder of the running executable.
 std::string program_folder();
 

@@ -63,20 +63,6 @@ nlohmann::json answer_of(const std::vector<std::string>& argv, double timeout) {
   return parse_json(ended.out, argv.front());
 }
 
-// The path of a program that is given by its name alone; empty when there is none.
-std::string found_in_path(const std::string& program) {
-  if (program.find('/') != std::string::npos) return program;
-  const char* const value = std::getenv("PATH");
-  const std::string path = value == nullptr ? "" : value;
-  for (size_t at = 0; at <= path.size();) {
-    const size_t end = std::min(path.find(':', at), path.size());
-    const std::string candidate = path.substr(at, end - at) + "/" + program;
-    if (std::filesystem::exists(candidate)) return candidate;
-    at = end + 1;
-  }
-  return "";
-}
-
 }  // namespace
 
 double PythonCost::worker_start_s() const {
@@ -118,7 +104,7 @@ void add_sample_cost(PythonCost& cost, const nlohmann::json& check, double cores
 PythonCost measure_python(const std::string& python, const std::string& method,
                           const std::string& check, const std::string& folder, double cores,
                           int crowded) {
-  const std::string program = found_in_path(python), probe = folder + "/python-probe.py";
+  const std::string program = find_in_path(python), probe = folder + "/python-probe.py";
   PythonCost cost;
   try {
     if (program.empty()) throw InputError(python + " is not in PATH");

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <filesystem>
 
 #include "reports/files.h"
@@ -17,23 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr size_t kLongestFilter = 60'000;  // an argument may have 128 KiB
-
-bool is_program(const std::string& path) {
-  return fs::is_regular_file(path) && ::access(path.c_str(), X_OK) == 0;
-}
-
-std::string found_in_path(const std::string& name) {
-  if (name.find('/') != std::string::npos) return is_program(name) ? name : "";
-  const char* path = std::getenv("PATH");
-  const std::string folders = path != nullptr ? path : "/usr/bin:/bin";
-  for (size_t at = 0; at <= folders.size();) {
-    const size_t end = std::min(folders.find(':', at), folders.size());
-    const std::string candidate = folders.substr(at, end - at) + "/" + name;
-    if (is_program(candidate)) return candidate;
-    at = end + 1;
-  }
-  return "";
-}
 
 std::string exactly(const std::vector<std::string>& names) {
   std::string pattern = "^(";
@@ -94,7 +76,7 @@ std::vector<std::string> split_command(const std::string& option, const std::str
 }
 
 std::string find_command(const std::string& side, const std::string& name) {
-  std::string program = found_in_path(name);
+  std::string program = find_in_path(name);
   if (program.empty()) throw InputError(fmt::format("--{}: there is no program {}", side, name));
   return program;
 }

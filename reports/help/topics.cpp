@@ -85,6 +85,7 @@ constexpr const char* kAboutEnvironment = R"(Resource limits and launchers:
                               MASTER_ADDR and MASTER_PORT, as torchrun sets them; the variables
                               of srun and mpirun are read as well
   HOWMANY_IFACE               network interface of gloo
+  VIRTUAL_ENV                 the Python in which howmany backend looks for torch first
   LD_LIBRARY_PATH             where libraries are sought that are opened at run time: NCCL,
                               cuBLASLt, cuDNN, nvJPEG
 

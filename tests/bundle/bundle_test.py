@@ -38,7 +38,7 @@ class Bundle(unittest.TestCase):
                               cwd=self.temporary.name)
 
     def test_every_library_but_the_c_librarys_comes_along(self):
-        programs_here = [p for p in self.folder.glob("bin/*")] + [
+        programs_here = [p for p in self.folder.glob("bin/*") if p.suffix != ".py"] + [
             p for p in self.folder.glob("libexec/howmany/*")]
         self.assertGreater(len(programs_here), 8)
         for program in programs_here:
@@ -49,6 +49,15 @@ class Bundle(unittest.TestCase):
                                ("howmany-devices", "--json"), ("speedup_bench", "--help")):
             done = self.run_program(name, argument)
             self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_the_rows_of_torch_come_along(self):
+        cases = {}
+        for name, backend in (("backend_bench", "local"), ("torch_collectives.py", "torch:gloo")):
+            done = self.run_program(name, "--backend", backend, "--oversubscribe", "--list", "--ops", "all_reduce",
+                                    "--devices", "cpu:0,cpu:1")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            cases[backend] = {line.replace(backend, "X") for line in done.stdout.split() if "all_reduce" in line}
+        self.assertEqual(cases["torch:gloo"], cases["local"])
 
     def test_it_finds_its_tests_and_passes_them(self):
         done = self.run_program("howmany", "selftest")

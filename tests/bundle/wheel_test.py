@@ -42,7 +42,8 @@ class Wheel(unittest.TestCase):
         cls.package = next(cls.folder.glob("venv/lib/python3*/site-packages/howmany"))
 
     def objects(self):
-        return [file for folder in ("bin", "lib", "libexec/howmany") for file in self.package.glob(f"{folder}/*")]
+        return [file for folder in ("bin", "lib", "libexec/howmany") for file in self.package.glob(f"{folder}/*")
+                if file.suffix != ".py"]
 
     def run_here(self, *command, code=0):
         done = self.place.run(*command)

@@ -13,13 +13,13 @@ class Suites(Fake):
     def setUp(self):
         super().setUp()
         imitation = (HERE / "fake_suites.py").read_text().split("\n", 1)[1]
-        for name in ("backend_bench", "transfer_bench"):
+        for name in ("backend_bench", "transfer_bench", "torch_collectives.py"):
             tool = self.folder / "bin" / name
             tool.write_text(f"#!{sys.executable} -S\n{imitation}")
             tool.chmod(0o755)
 
-    def backend(self, *more, how={}, **environment):
-        return self.howmany("backend", "--devices", "cpu:0,cpu:1", "--out", self.out, *more,
+    def backend(self, *more, torch=("--no-torch",), how={}, **environment):
+        return self.howmany("backend", "--devices", "cpu:0,cpu:1", "--out", self.out, *torch, *more,
                             FAKE_SUITE=json.dumps(how), **environment)
 
 

@@ -18,7 +18,8 @@ def devices_json():
     def parts(*names):
         return [{"name": n, "usable": True, "why": "built in"} for n in names]
     return {"cpu_devices": {"usable_cores": int(os.environ.get("FAKE_CORES", "4")),
-                            "default_count": int(os.environ.get("FAKE_CORES", "4")), "cores_per_device": 1},
+                            "default_count": int(os.environ.get("FAKE_CORES", "4")), "cores_per_device": 1,
+                            "allowed": list(range(int(os.environ.get("FAKE_CORES", "4"))))},
             "gpus": [{"index": i} for i in range(int(os.environ.get("FAKE_GPUS", "0")))],
             "backends": {"comms": parts("local", "gloo"), "kernels": parts("reference", "cuda")},
             "launch": {"launcher": "alone", "rank": 0, "world": 1, "local_rank": 0, "local_world": 0, "host": "here",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Stands in for backend_bench and transfer_bench (by the name it is called with): same flags, same files, times from
-a known line per backend. FAKE_SUITE is a JSON object from a backend to what happens there: "wrong", "exit", "die", or
-"drifts": 1 % slower each time it starts; from "transfer" to "gpus": there are two H200. Where FAKE_ARGUMENTS names a
+"""Stands in for backend_bench, torch_collectives.py and transfer_bench (by the name it is called with): same flags, same
+files, times from a known line per backend. FAKE_SUITE is a JSON object from a backend to what happens there: "wrong",
+"exit", "die", or "drifts": 1 % slower each time it starts; from "transfer" to "gpus": there are two H200. Where FAKE_ARGUMENTS names a
 file, each adds what it was called with."""
 import json
 import os
@@ -10,7 +10,7 @@ import sys
 
 from flags import arguments
 
-LINES = {"gloo": (10e-6, 2e-9), "local": (30e-6, 0.5e-9)}  # seconds, and seconds per byte
+LINES = {"gloo": (10e-6, 2e-9), "local": (30e-6, 0.5e-9), "torch:gloo": (30e-6, 3e-9)}  # seconds, and seconds per byte
 
 
 def row(name, seconds, **counters):
@@ -91,7 +91,7 @@ def gpu_rows(a):
 
 def main():
     a = arguments(sys.argv[1:])
-    backend = "backend" in os.path.basename(sys.argv[0])
+    backend = os.path.basename(sys.argv[0]) in ("backend_bench", "torch_collectives.py")
     how = json.loads(os.environ.get("FAKE_SUITE", "{}")).get(a.get("backend", "transfer"), "")
     if "list" in a:
         return
