@@ -128,7 +128,7 @@ class CommEngine {
  private:
   const int rank_, size_;
   const char* operation_ = "connect";
-  std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::chrono::milliseconds timeout_{30'000};
   Roster roster_;
   std::shared_ptr<void> mark_;
