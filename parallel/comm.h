@@ -32,7 +32,6 @@
 namespace howmany {
 
 struct Place;  // launch.h
-
 struct CommTraits {
   bool threads = false;                                // ranks may be threads of one process
   bool processes = false;                              // ranks may be processes
@@ -78,8 +77,8 @@ class [[nodiscard]] Work {
   std::shared_ptr<State> state_;
 };
 
-class CommEngine;    // what carries the bytes: engine.h
-struct CallFailure;  // what a CommError is made of: engine.h
+class CommEngine;  // carries the bytes; engine.h
+struct CallFailure;
 
 class Comm {
  public:
@@ -134,13 +133,11 @@ class Comm {
 
  private:
   using Failure = CallFailure;
-  struct Begun;     // what a call is, and when it began
+  struct Begun;     // a call's name, bytes and start
   struct Task;      // a call, and how it is told of
   struct Progress;  // the comm thread, its queue, what is in flight, the first failure
   friend class Work;
   using Call = std::function<void()>;
-
-  // By reference: nothing to allocate.
   template <typename Body>
   void run(const char* operation, int64_t bytes, const Body& body) {
     run_call(operation, bytes, std::cref(body));
