@@ -2,7 +2,6 @@
 # timeout: 300
 """`howmany gate` on programs with known times: what it finds, keeps and refuses, and how it exits."""
 import json
-import os
 import pathlib
 import shutil
 import signal
