@@ -60,7 +60,7 @@ if(HM_BUNDLE_CUDA)
   endforeach()
 endif()
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${HM_SHARE_DIR}/doc/howmany)
-install(DIRECTORY docs examples DESTINATION ${HM_SHARE_DIR}/doc/howmany  # results of the guide stay in the repository
+install(DIRECTORY docs examples DESTINATION ${HM_SHARE_DIR}/doc/howmany USE_SOURCE_PERMISSIONS
   PATTERN results EXCLUDE PATTERN adding EXCLUDE PATTERN examples/CMakeLists.txt EXCLUDE)
 
 set(CPACK_GENERATOR TGZ)
