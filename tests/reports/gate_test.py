@@ -2,6 +2,7 @@
 # timeout: 300
 """`howmany gate` on programs with known times: what it finds, keeps and refuses, and how it exits."""
 import json
+import os
 import pathlib
 import shutil
 import signal
