@@ -80,7 +80,7 @@ std::string table_of(const std::vector<Measurement>& measurements, const Contest
 }
 
 std::string law_text(const AlphaBeta& fit) {
-  const std::string latency = format_seconds(fit.latency());
+  const std::string latency = format_seconds(fit.latency);
   return std::isfinite(fit.bytes_per_s())
              ? fmt::format("{} + bytes / {}", latency, format_rate(fit.bytes_per_s()))
              : latency + ", and no size measured is so large that bandwidth shows";
@@ -89,12 +89,9 @@ std::string law_text(const AlphaBeta& fit) {
 std::string fit_text(const Contest& contest) {
   std::string text;
   for (const auto& [backend, fit] : contest.fits) {
-    const std::string line = fmt::format(
-        "  {}: {} (line in {} piece{}, {} off at {})", backend, law_text(fit), fit.pieces.size(),
-        fit.pieces.size() == 1 ? "" : "s", format_percent(fit.held_back_error.value_or(fit.error)),
-        fit.held_back_error
-            ? fmt::format("{} size{} held back", fit.held_back, fit.held_back == 1 ? "" : "s")
-            : "a size left out");
+    const std::string line =
+        fmt::format("  {}: {} (fit of {} sizes, residual error {})", backend, law_text(fit),
+                    fit.sizes, format_percent(fit.error.value_or(kNaN)));
     text += printable(line) + "\n";
   }
   return text;

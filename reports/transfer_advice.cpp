@@ -119,12 +119,12 @@ void recommend_threads(TransferAdvice& advice) {
 }
 
 void add_latency(TransferAdvice& advice) {
-  advice.latency_below = latency_below(advice.copies.front().fit);
+  advice.latency_below = latency_below(advice.copies.front().curve);
   if (!advice.latency_below) return;
   advice.notes.push_back(fmt::format(
       "Below {} a copy{} is latency ({} to start); above it is bandwidth.",
       format_bytes(*advice.latency_below), advice.gpus.lines.empty() ? "" : " of host memory",
-      format_seconds(advice.copies.front().fit.latency())));
+      format_seconds(advice.copies.front().fit.latency)));
 }
 
 // Many small copies against the fastest way to move as many bytes.
@@ -257,9 +257,9 @@ nlohmann::ordered_json to_json(const TransferAdvice& advice,
   }
   for (const CopyCurve& c : advice.copies)
     fits.push_back({{"threads", c.threads},
-                    {"latency_s", c.fit.latency()},
+                    {"latency_s", c.fit.latency},
                     {"bytes_per_s", finite_or_null(c.fit.bytes_per_s())},
-                    {"error", c.fit.error},
+                    {"error", finite_or_null(c.fit.error.value_or(kNaN))},
                     {"best_bytes_per_s", c.best_bytes_per_s},
                     {"best_at_bytes", c.best_at}});
   for (const StepTime& s : advice.steps)
