@@ -12,6 +12,7 @@
 #include "reports/backend_cell.h"
 #include "reports/backend_command.h"
 #include "reports/backend_format.h"
+#include "reports/disturbance.h"
 #include "reports/format.h"
 #include "reports/statistics.h"
 #include "reports/table.h"
@@ -188,12 +189,12 @@ std::string render_suites(const Summary& summary, bool color) {
   const std::vector<Measurement>& all = summary.measurements;
   if (holds("backend")) {
     BackendAdvice advice = advise_backend(all, gpu_of(summary.context));
-    add_busy_note(summary.context, advice.notes);
+    mark_disturbed(busy_elsewhere_in(summary.context), advice);
     return render_backend(advice, all, color);
   }
   if (!holds("transfer")) return "";
   TransferAdvice advice = advise_transfer(all, gpu_of(summary.context));
-  add_busy_note(summary.context, advice.notes);
+  mark_disturbed(busy_elsewhere_in(summary.context), advice);
   return render_transfer(advice, all, color);
 }
 

@@ -136,7 +136,8 @@ class Child {
   int error_ = 0;
 };
 
-// Makes this process the parent of orphaned descendants, such as ranks of an mpirun that was killed. Their CPU time then counts as ours, not as other programs'.
+// Makes this process the parent of orphaned descendants, such as ranks of an mpirun that was
+// killed. Their CPU time then counts as ours, not as other programs'.
 class OrphanReaper {
  public:
   OrphanReaper() {

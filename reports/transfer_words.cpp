@@ -209,15 +209,16 @@ class Notes {
 
 }  // namespace
 
-std::optional<std::string> pinning_in_words(const GpuCopies& copies) {
+std::optional<PinningAnswer> pinning_in_words(const GpuCopies& copies) {
   for (const std::string& gpu : copies.devices) {
     const auto c = pinned_against_pageable(copies, kTo, gpu);
     if (!c) continue;
     const char* whether = c->ratio() < kWorthPinning ? "Pinning does not pay here"
                           : c->noise                 ? "Whether pinning pays is not certain"
                                                      : "Pin what goes to a GPU";
-    return fmt::format("{}: to {} pinned memory moves {}.", whether, gpu,
-                       rates(*c, "pageable memory's "));
+    return PinningAnswer{fmt::format("{}: to {} pinned memory moves {}.", whether, gpu,
+                                     rates(*c, "pageable memory's ")),
+                         !c->noise};
   }
   return {};
 }
