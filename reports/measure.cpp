@@ -261,7 +261,8 @@ class Measuring {
   double seconds_left() const {
     const double one =
         ran_ == 0 ? overhead() + seconds_for_next() : took_ / static_cast<double>(ran_);
-    return static_cast<double>(left_) * one;
+    const double all = static_cast<double>(left_) * one, budget = plan_.request.time_budget;
+    return budget <= 0 ? all : std::clamp(budget - elapsed(), 0.0, all);
   }
 
   void tell(const std::string& what, const BenchRun* finished) const {
