@@ -136,7 +136,7 @@ SuiteRun BackendMeasuring::run(SuiteCommand command, int round) const {
   return run;
 }
 
-// Writes the files after each run, so that what was measured is kept whatever ends this process.
+// Writes the files after each run, so that an interrupted measurement keeps its runs.
 void BackendMeasuring::keep(SuiteRun run) {
   runs.push_back(std::move(run));
   write_suite(folder_, "backend", runs);

@@ -190,6 +190,7 @@ class Measuring {
       std::optional<BenchRun> run = fits(1) ? measure_one(i, round) : std::nullopt;
       if (!run) return false;
       again.push_back(std::move(*run));
+      tell(what(i, round), &again.back());
     }
     if (!is_less_disturbed(again, round)) return true;
     for (BenchRun& run : again) std::swap(*run_of(run.configuration, round), run);

@@ -21,6 +21,7 @@ class Repeat(Fake):
         self.assertEqual(done.code, 0, done)
         once = [("single", 1), ("ddp", 1), ("ddp", 2)]
         self.assertEqual(self.measured(), once + once)
+        self.assertEqual(len([line for line in done.err.splitlines() if " again: " in line]), 3, done)
         self.assertEqual((len(self.rows()), len(self.samples())), (3, 3))
         answer = self.summary()["answer"]["gpus"]
         self.assertEqual((answer["certain"], answer["disturbed"]), (False, True))
