@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <limits>
 
-#include "reports/core_use.h"
+#include "reports/disturbance.h"
 #include "reports/files.h"
 #include "reports/format.h"
 #include "reports/json.h"
@@ -20,7 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kLeastTold = 1;  // seconds
 constexpr const char* kNeeds = "needs_s";
 constexpr const char* kBusy = "busy_elsewhere_fraction";
 
@@ -139,11 +138,9 @@ SuiteRun run_suite(const SuiteCommand& asked) {
     command.on_stderr = [](std::string_view text) { fmt::print(stderr, "{}", text); };
   SuiteRun run;
   run.program = asked.program;
-  const CoreUse before = read_core_use();
+  const LoadMeter meter;
   run.ended = run_command(command);
-  // Of what was killed the time may be nobody's, and in less time there are too few clock ticks.
-  if (run.ended.ok() && run.ended.seconds >= kLeastTold)
-    run.busy_elsewhere = busy_elsewhere(before, read_core_use());
+  run.busy_elsewhere = run.ended.ok() ? meter.busy_elsewhere() : kNaN;
   if (run.ended.how == Ended::How::kExited && run.ended.code == 2)
     throw InputError(run.ended.last_line().empty() ? asked.program + " refused its arguments"
                                                    : run.ended.last_line());
@@ -198,17 +195,19 @@ double value_of(const Measurement& m, const std::string& metric) {
   return it == m.metrics.end() ? std::numeric_limits<double>::quiet_NaN() : it->second.value;
 }
 
-void add_busy_elsewhere(const std::vector<SuiteRun>& runs, nlohmann::json& context) {
+double max_busy_elsewhere(const std::vector<SuiteRun>& runs) {
   double most = 0;
-  for (const SuiteRun& run : runs) most = std::max(most, run.busy_elsewhere);
-  context[kBusy] = most;
+  for (const SuiteRun& run : runs) most = std::fmax(most, run.busy_elsewhere);
+  return most;
 }
 
-void add_busy_note(const nlohmann::json& context, std::vector<std::string>& notes) {
+void add_busy_elsewhere(const std::vector<SuiteRun>& runs, nlohmann::json& context) {
+  context[kBusy] = max_busy_elsewhere(runs);
+}
+
+double busy_elsewhere_in(const nlohmann::json& context) {
   const auto share = context.find(kBusy);
-  if (share == context.end() || !share->is_number()) return;
-  if (const std::string note = busy_note(share->get<double>()); !note.empty())
-    notes.insert(notes.begin(), note);
+  return share != context.end() && share->is_number() ? share->get<double>() : 0;
 }
 
 void refuse_old_results(const std::string& out) {

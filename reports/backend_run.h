@@ -28,7 +28,7 @@ struct SuiteRun {
   std::vector<SampleLine> samples;
   int round = 0;
   std::string problem;        // why it counts as failed: it exited badly, or left no readable file
-  double busy_elsewhere = 0;  // of the cores, as core_use.h tells it; of a second or more
+  double busy_elsewhere = 0;  // share of the cores; NaN: not known
 };
 
 struct SuiteCommand {
@@ -65,11 +65,12 @@ std::string why_skipped(const Measurement& m);
 std::string parameter_of(const Measurement& m, const std::string& key);
 double value_of(const Measurement& m, const std::string& metric);
 
-// Into the context as busy_elsewhere_fraction: the most of all runs. Not for ranks that a launcher
-// started: they are no children of ours and would count as others.
+// The largest of all runs; 0 if none is known.
+double max_busy_elsewhere(const std::vector<SuiteRun>& runs);
+// Writes that as busy_elsewhere_fraction. Not for ranks that a launcher started: they are no
+// children of ours and would count as other programs.
 void add_busy_elsewhere(const std::vector<SuiteRun>& runs, nlohmann::json& context);
-// Before the other notes what there is to say of that member, if it is there.
-void add_busy_note(const nlohmann::json& context, std::vector<std::string>& notes);
+double busy_elsewhere_in(const nlohmann::json& context);  // 0 if it is not reported
 
 // Throws InputError when `out` holds a run.
 void refuse_old_results(const std::string& out);

@@ -6,6 +6,7 @@
 
 #include "reports/backend_advice.h"
 #include "reports/backend_run.h"
+#include "reports/disturbance.h"
 #include "reports/files.h"
 #include "reports/html.h"
 #include "reports/json.h"
@@ -19,11 +20,11 @@ void advise_suites(Summary& summary) {
   const std::vector<Measurement>& all = summary.measurements;
   if (summary.answer.contains("backend")) {
     BackendAdvice advice = advise_backend(all, gpu_of(summary.context));
-    add_busy_note(summary.context, advice.notes);
+    mark_disturbed(busy_elsewhere_in(summary.context), advice);
     summary.answer["backend"] = to_json(advice, all);
   } else if (summary.answer.contains("transfer")) {
     TransferAdvice advice = advise_transfer(all, gpu_of(summary.context));
-    add_busy_note(summary.context, advice.notes);
+    mark_disturbed(busy_elsewhere_in(summary.context), advice);
     summary.answer["transfer"] = to_json(advice, all);
   }
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reports/disturbance.h"
 #include "reports/format.h"
 #include "reports/json.h"
 #include "reports/statistics.h"
@@ -49,10 +50,10 @@ class Advisor {
     if (facts_.undecided) add_undecided();
     demanded() ? for_demand() : for_rate();
     add_levers();
-    add(busy_notes(facts_));
     add_notes();
     add(bound_notes(facts_));
     add_lines();
+    mark_disturbed(facts_.busy_elsewhere, advice_);
     return std::move(advice_);
   }
 

@@ -74,7 +74,7 @@ struct WorkersFacts {
   std::string first_bad;       // "cat/7.jpg: not a JPEG"
   bool undecided = false;      // the time was up before a number that decides was measured
   std::string why_none;        // nothing was measured: why_unmeasurable()
-  double busy_elsewhere = 0;   // share of the cores other programs used meanwhile
+  double busy_elsewhere = 0;   // share of the cores that other programs used; the largest of a run
   PythonCost python;           // part of the probes and points when it was measured
 };
 
@@ -133,10 +133,11 @@ struct WorkersLever {
 
 struct WorkersAdvice {
   std::optional<int> recommended;
-  bool feeds = false;   // the demand, within the stall; false without a demand
-  bool certain = true;  // the interval leaves no doubt
-  std::string because;  // one sentence
-  std::string limit;    // "decoding on 2 cores"
+  bool feeds = false;      // the demand, within the stall; false without a demand
+  bool certain = true;     // the interval leaves no doubt
+  bool disturbed = false;  // by other programs, see disturbance.h
+  std::string because;     // one sentence
+  std::string limit;       // "decoding on 2 cores"
   std::vector<std::string> notes;
   std::vector<WorkersLever> levers;  // best first
   std::string pytorch, slurm;        // lines to paste; empty without an answer
