@@ -8,7 +8,7 @@
 #include "benches/program.h"
 #include "benches/schedule.h"
 #include "benches/verify.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace howmany::benches {
 namespace {

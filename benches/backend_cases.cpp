@@ -7,8 +7,8 @@
 
 #include "benches/collectives.h"
 #include "benches/machine.h"
-#include "core/error.h"
-#include "core/names.h"
+#include "core/base/error.h"
+#include "core/base/text/names.h"
 
 namespace howmany::benches {
 namespace {

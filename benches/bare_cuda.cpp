@@ -2,7 +2,7 @@
 #include <cuda_runtime_api.h>
 
 #include "benches/device_copies.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace howmany::benches {
 namespace {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "core/clock.h"
-#include "core/gpu.h"
-#include "core/ops.h"
+#include "core/base/clock.h"
+#include "core/gpu/gpu.h"
+#include "core/ops/ops.h"
 
 namespace howmany::benches {
 namespace {

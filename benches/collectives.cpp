@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "benches/verify.h"
-#include "core/error.h"
-#include "core/names.h"
+#include "core/base/error.h"
+#include "core/base/text/names.h"
 
 namespace howmany::benches {
 namespace {

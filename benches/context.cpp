@@ -5,8 +5,8 @@
 #include "benches/gpus.h"
 #include "benches/machine.h"
 #include "benches/support.h"
-#include "core/device.h"
 #include "core/profile/range.h"
+#include "core/tensor/device.h"
 
 namespace howmany::benches {
 namespace {

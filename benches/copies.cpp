@@ -15,9 +15,9 @@
 
 #include "benches/machine.h"
 #include "benches/verify.h"
-#include "core/clock.h"
-#include "core/copy.h"
-#include "core/error.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/host/copy.h"
 #include "parallel/launch.h"
 
 namespace howmany::benches {

@@ -15,13 +15,13 @@
 #include "benches/flags/core.h"
 #include "benches/program.h"
 #include "benches/support.h"
-#include "core/copy.h"
-#include "core/device.h"
-#include "core/error.h"
-#include "core/gpu.h"
-#include "core/ops.h"
-#include "core/precision.h"
-#include "core/rng.h"
+#include "core/base/error.h"
+#include "core/gpu/gpu.h"
+#include "core/host/copy.h"
+#include "core/ops/ops.h"
+#include "core/tensor/device.h"
+#include "core/tensor/precision.h"
+#include "core/tensor/rng.h"
 
 namespace howmany::benches {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/device.h"
-#include "core/shape.h"
+#include "core/tensor/device.h"
+#include "core/tensor/shape.h"
 
 namespace howmany::benches {
 

@@ -3,11 +3,11 @@
 #include <cmath>
 #include <optional>
 
-#include "core/backend.h"
-#include "core/error.h"
-#include "core/ops.h"
-#include "core/precision.h"
-#include "core/rng.h"
+#include "core/backends/backend.h"
+#include "core/base/error.h"
+#include "core/ops/ops.h"
+#include "core/tensor/precision.h"
+#include "core/tensor/rng.h"
 
 namespace howmany::benches {
 

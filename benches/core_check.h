@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/device.h"
-#include "core/tensor.h"
+#include "core/tensor/device.h"
+#include "core/tensor/tensor.h"
 
 namespace howmany::benches {
 

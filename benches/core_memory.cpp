@@ -4,9 +4,9 @@
 
 #include "benches/core_cases.h"
 #include "benches/core_check.h"
-#include "core/loss.h"
-#include "core/ops.h"
-#include "core/precision.h"
+#include "core/nn/loss.h"
+#include "core/ops/ops.h"
+#include "core/tensor/precision.h"
 
 namespace howmany::benches {
 namespace {

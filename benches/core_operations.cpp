@@ -4,8 +4,8 @@
 
 #include "benches/core_cases.h"
 #include "benches/core_check.h"
-#include "core/error.h"
-#include "core/ops.h"
+#include "core/base/error.h"
+#include "core/ops/ops.h"
 #include "core/profile/recorder.h"
 
 namespace howmany::benches {

@@ -2,14 +2,14 @@
 #include <memory>
 
 #include "benches/core_cases.h"
-#include "core/error.h"
-#include "core/loss.h"
-#include "core/model.h"
-#include "core/ops.h"
-#include "core/optim.h"
-#include "core/precision.h"
-#include "core/rng.h"
-#include "core/units.h"
+#include "core/base/error.h"
+#include "core/nn/loss.h"
+#include "core/nn/model.h"
+#include "core/nn/optim.h"
+#include "core/nn/units.h"
+#include "core/ops/ops.h"
+#include "core/tensor/precision.h"
+#include "core/tensor/rng.h"
 
 namespace howmany::benches {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "benches/copies.h"
 #include "benches/verify.h"
-#include "core/clock.h"
-#include "core/copy.h"
-#include "core/error.h"
-#include "core/gpu.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/gpu/gpu.h"
+#include "core/host/copy.h"
 
 namespace howmany::benches {
 namespace {

@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "benches/support.h"
-#include "core/gpu_copies.h"
+#include "core/gpu/copies.h"
 
 namespace howmany::benches {
 

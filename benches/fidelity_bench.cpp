@@ -9,8 +9,8 @@
 #include "benches/flags/fidelity.h"
 #include "benches/program.h"
 #include "benches/support.h"
-#include "core/clock.h"
-#include "core/error.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
 
 namespace howmany::benches {
 namespace {

@@ -13,8 +13,8 @@
 #include <memory>
 #include <sstream>
 
-#include "core/cgroup.h"
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
+#include "core/host/cgroup.h"
 
 namespace howmany::benches {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "benches/verify.h"
-#include "core/error.h"
-#include "core/gpu.h"
+#include "core/base/error.h"
+#include "core/gpu/gpu.h"
 #include "parallel/launch.h"
 
 namespace howmany::benches {

@@ -19,10 +19,10 @@
 #include "benches/program.h"
 #include "benches/support.h"
 #include "benches/workload.h"
-#include "core/cpu_limits.h"
+#include "core/base/error.h"
 #include "core/data/formats.h"
-#include "core/error.h"
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
+#include "core/host/cpu_limits.h"
 
 namespace howmany::benches {
 namespace {

@@ -15,10 +15,10 @@
 #include <memory>
 #include <thread>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
 #include "core/data/formats.h"
-#include "core/error.h"
-#include "core/rng.h"
+#include "core/tensor/rng.h"
 
 namespace howmany::benches {
 namespace {

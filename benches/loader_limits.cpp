@@ -8,10 +8,10 @@
 #include <sstream>
 
 #include "benches/machine.h"
-#include "core/cgroup.h"
-#include "core/cpu_limits.h"
-#include "core/gpu.h"
-#include "core/gpu_images.h"
+#include "core/gpu/gpu.h"
+#include "core/gpu/images.h"
+#include "core/host/cgroup.h"
+#include "core/host/cpu_limits.h"
 
 namespace howmany::benches {
 namespace {

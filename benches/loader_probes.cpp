@@ -11,10 +11,10 @@
 
 #include "benches/loader_run.h"
 #include "benches/page_cache.h"
-#include "core/clock.h"
-#include "core/data/image_file.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/data/images/file.h"
 #include "core/data/loader.h"
-#include "core/error.h"
 
 namespace howmany::benches {
 namespace {

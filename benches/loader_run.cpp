@@ -19,8 +19,8 @@
 #include <thread>
 
 #include "benches/page_cache.h"
-#include "core/clock.h"
-#include "core/error.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
 
 namespace howmany::benches {
 namespace {

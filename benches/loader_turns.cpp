@@ -22,8 +22,8 @@
 
 #include "benches/loader_run.h"
 #include "benches/quota_clock.h"
-#include "core/clock.h"
-#include "core/error.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
 
 namespace howmany::benches {
 namespace {

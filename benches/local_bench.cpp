@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "benches/support.h"
-#include "core/copy.h"
-#include "core/device.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/host/copy.h"
+#include "core/tensor/device.h"
 #include "parallel/launch.h"
 
 namespace howmany::benches {

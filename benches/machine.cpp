@@ -14,8 +14,8 @@
 #include <sstream>
 #include <string>
 
-#include "core/cgroup.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/host/cgroup.h"
 
 namespace howmany::benches {
 namespace {

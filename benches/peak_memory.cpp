@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/gpu.h"
-#include "core/storage.h"
+#include "core/gpu/gpu.h"
+#include "core/tensor/storage.h"
 
 namespace howmany::benches {
 

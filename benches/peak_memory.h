@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/device.h"
+#include "core/tensor/device.h"
 
 namespace howmany::benches {
 

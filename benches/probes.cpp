@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "core/error.h"
-#include "core/ops.h"
+#include "core/base/error.h"
+#include "core/ops/ops.h"
 #include "parallel/private_folder.h"
 
 namespace howmany::benches {

@@ -7,7 +7,7 @@
 
 #include "benches/support.h"
 #include "benches/trace_parts.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/profile/gpu_activity.h"
 #include "core/profile/step_use.h"
 #include "core/profile/trace.h"

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <thread>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 
 namespace howmany::benches {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "core/cpu_limits.h"
+#include "core/host/cpu_limits.h"
 
 namespace howmany::benches {
 

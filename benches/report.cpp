@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "benches/support.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace howmany::benches {
 namespace {

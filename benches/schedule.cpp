@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 
 namespace howmany::benches {
 namespace {

@@ -11,9 +11,9 @@
 #include "benches/graph_gain.h"
 #include "benches/program.h"
 #include "benches/steps.h"
-#include "core/error.h"
-#include "core/gpu.h"
-#include "core/names.h"
+#include "core/base/error.h"
+#include "core/base/text/names.h"
+#include "core/gpu/gpu.h"
 
 namespace howmany::benches {
 namespace {

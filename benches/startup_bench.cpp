@@ -6,7 +6,7 @@
 
 #include "benches/program.h"
 #include "benches/support.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "parallel/private_folder.h"
 
 namespace howmany::benches {

@@ -6,8 +6,8 @@
 #include "benches/peak_memory.h"
 #include "benches/step_tally.h"
 #include "benches/verify.h"
-#include "core/clock.h"
-#include "core/error.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
 
 namespace howmany::benches {
 namespace {

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "benches/support.h"
-#include "core/clock.h"
-#include "core/error.h"
-#include "core/gpu.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/gpu/gpu.h"
 
 namespace howmany::benches {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "benches/flags/train.h"
 #include "benches/program.h"
-#include "core/clock.h"
-#include "core/error.h"
-#include "core/gpu.h"
-#include "core/storage.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/gpu/gpu.h"
+#include "core/tensor/storage.h"
 #include "parallel/agreement.h"
 
 namespace howmany::benches {

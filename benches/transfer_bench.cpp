@@ -13,8 +13,8 @@
 #include "benches/transfer_cases.h"
 #include "benches/verify.h"
 #include "benches/workload.h"
-#include "core/error.h"
-#include "core/gpu.h"
+#include "core/base/error.h"
+#include "core/gpu/gpu.h"
 
 namespace howmany::benches {
 namespace {

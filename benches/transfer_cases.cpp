@@ -10,8 +10,8 @@
 #include "benches/device_copies.h"
 #include "benches/machine.h"
 #include "benches/workload.h"
-#include "core/clock.h"
-#include "core/gpu.h"
+#include "core/base/clock.h"
+#include "core/gpu/gpu.h"
 
 namespace howmany::benches {
 namespace {

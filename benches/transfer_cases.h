@@ -6,8 +6,8 @@
 #include <map>
 
 #include "benches/support.h"
-#include "core/device.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/tensor/device.h"
 
 namespace howmany::benches {
 

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cmath>
 
-#include "core/error.h"
-#include "core/ops.h"
+#include "core/base/error.h"
+#include "core/ops/ops.h"
 
 namespace howmany::benches {
 namespace {

@@ -7,11 +7,11 @@
 #include "benches/loader_data.h"
 #include "benches/machine.h"
 #include "benches/program.h"
-#include "core/cpu_limits.h"
+#include "core/base/error.h"
+#include "core/base/text/names.h"
+#include "core/base/text/options.h"
 #include "core/data/formats.h"
-#include "core/error.h"
-#include "core/names.h"
-#include "core/options.h"
+#include "core/host/cpu_limits.h"
 #include "core/profile/range.h"
 
 namespace howmany::benches {

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "core/backend.h"
+#include "core/backends/backend.h"
 #include "core/data/dataset.h"
 #include "core/data/loader.h"
-#include "core/optim.h"
-#include "core/precision.h"
+#include "core/nn/optim.h"
+#include "core/tensor/precision.h"
 #include "parallel/launch.h"
 #include "parallel/mode.h"
 

@@ -5,8 +5,8 @@
 
 #include "benches/loader_data.h"
 #include "benches/workload.h"
+#include "core/base/error.h"
 #include "core/data/formats.h"
-#include "core/error.h"
 
 namespace howmany::benches {
 namespace {

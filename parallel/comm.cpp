@@ -9,8 +9,8 @@
 #include <thread>
 #include <utility>
 
-#include "core/gpu.h"
-#include "core/names.h"
+#include "core/base/text/names.h"
+#include "core/gpu/gpu.h"
 #include "core/profile/range.h"
 #include "core/profile/recorder.h"
 #include "parallel/comm_list.h"

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <thread>
 
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 #include "parallel/shuttle.h"
 
 namespace howmany {

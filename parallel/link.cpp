@@ -5,7 +5,7 @@
 #include <mutex>
 #include <string>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "parallel/patience.h"
 
 namespace howmany {

@@ -6,9 +6,9 @@
 #include <map>
 #include <memory>
 
-#include "core/blocks.h"
-#include "core/gpu.h"
-#include "core/tensor.h"
+#include "core/gpu/blocks.h"
+#include "core/gpu/gpu.h"
+#include "core/tensor/tensor.h"
 
 namespace howmany {
 

@@ -6,7 +6,7 @@
 
 #include "benches/collectives.h"
 #include "benches/program.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace howmany::benches {
 namespace {

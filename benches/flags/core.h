@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "benches/support.h"
-#include "core/precision.h"
+#include "core/tensor/precision.h"
 
 namespace howmany::benches {
 

@@ -6,8 +6,8 @@
 #include <fstream>
 
 #include "benches/program.h"
-#include "core/error.h"
-#include "core/names.h"
+#include "core/base/error.h"
+#include "core/base/text/names.h"
 #include "parallel/mode.h"
 
 namespace howmany::benches {

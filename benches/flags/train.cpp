@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "benches/program.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "parallel/mode.h"
 
 namespace howmany::benches {

@@ -14,7 +14,7 @@
 #include <ranges>
 #include <thread>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "parallel/comm_list.h"
 #include "parallel/comms/gloo_last_words.h"
 #include "parallel/comms/nccl_library.h"

@@ -13,7 +13,7 @@
 #include "benches/loader_limits.h"
 #include "benches/loader_probes.h"
 #include "benches/page_cache.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/image_files.h"
 
 namespace howmany::benches {

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "core/device.h"
-#include "core/gpu.h"
-#include "core/precision.h"
+#include "core/gpu/gpu.h"
+#include "core/tensor/device.h"
+#include "core/tensor/precision.h"
 
 namespace howmany::benches {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "benches/transfer_cases.h"
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 #include "tests/support/fake_gpu.h"
 
 namespace howmany::benches {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/gpu.h"
-#include "core/tensor.h"
+#include "core/gpu/gpu.h"
+#include "core/tensor/tensor.h"
 
 namespace howmany::benches {
 namespace {

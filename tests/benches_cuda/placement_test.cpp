@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "benches/workload.h"
-#include "core/cpu_limits.h"
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
+#include "core/host/cpu_limits.h"
 #include "parallel/comm.h"
 #include "tests/support/message_of.h"
 

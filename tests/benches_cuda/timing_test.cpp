@@ -7,8 +7,8 @@
 #include <chrono>
 
 #include "benches/support.h"
-#include "core/backends/cuda/runtime.h"
-#include "core/gpu.h"
+#include "core/backends/cuda/runtime/runtime.h"
+#include "core/gpu/gpu.h"
 #include "parallel/launch.h"
 #include "tests/support/fake_gpu.h"
 

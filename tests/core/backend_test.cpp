@@ -2,7 +2,7 @@
 // timeout: 180
 // Every backend of the list against the reference in f64, on the same random inputs. A new backend
 // is enrolled by its line in HM_BACKENDS; what it does not support is skipped by name.
-#include "core/backend.h"
+#include "core/backends/backend.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,10 +13,10 @@
 #include <thread>
 #include <tuple>
 
-#include "core/bf16.h"
-#include "core/error.h"
-#include "core/ops.h"
-#include "core/precision.h"
+#include "core/base/error.h"
+#include "core/ops/ops.h"
+#include "core/tensor/bf16.h"
+#include "core/tensor/precision.h"
 #include "tests/support/op_cases.h"
 #include "tests/support/tensors.h"
 

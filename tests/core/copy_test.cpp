@@ -1,4 +1,4 @@
-#include "core/copy.h"
+#include "core/host/copy.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/cpu_limits.h"
+#include "core/host/cpu_limits.h"
 
 #include <gmock/gmock.h>
 #include <sched.h>

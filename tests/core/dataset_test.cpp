@@ -7,7 +7,7 @@
 #include <cmath>
 #include <set>
 
-#include "core/rng.h"
+#include "core/tensor/rng.h"
 
 namespace howmany {
 namespace {

@@ -1,9 +1,9 @@
 // labels: threads
-#include "core/deferred_grads.h"
+#include "core/nn/deferred_grads.h"
 
 #include <gtest/gtest.h>
 
-#include "core/layers.h"
+#include "core/nn/layers.h"
 #include "tests/support/tensors.h"
 
 namespace howmany {

@@ -1,5 +1,5 @@
 // labels: threads
-#include "core/device.h"
+#include "core/tensor/device.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "core/near_cores.h"
+#include "core/host/near_cores.h"
 
 namespace howmany {
 namespace {

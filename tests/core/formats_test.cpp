@@ -8,7 +8,7 @@
 
 #include <filesystem>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/image_files.h"
 #include "tests/support/npy_files.h"
 #include "tests/support/tar_files.h"

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 
 namespace howmany {
 namespace {

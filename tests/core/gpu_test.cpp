@@ -1,6 +1,6 @@
 // The seam between core and GPUs, on what is here: a driver, no driver, or (on_fake_gpus) four
 // fakes.
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,10 +9,10 @@
 #include <numeric>
 #include <thread>
 
-#include "core/backend.h"
-#include "core/error.h"
-#include "core/ops.h"
-#include "core/rng.h"
+#include "core/backends/backend.h"
+#include "core/base/error.h"
+#include "core/ops/ops.h"
+#include "core/tensor/rng.h"
 #include "tests/support/tensors.h"
 
 namespace howmany {

@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <map>
 
+#include "core/base/error.h"
 #include "core/data/dataset.h"
-#include "core/data/image.h"
+#include "core/data/images/image.h"
+#include "core/data/images/transform.h"
 #include "core/data/loader.h"
-#include "core/data/transform.h"
-#include "core/error.h"
 #include "tests/support/image_files.h"
 
 namespace howmany {

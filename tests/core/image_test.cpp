@@ -1,12 +1,12 @@
-#include "core/data/image.h"
+#include "core/data/images/image.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "core/data/transform.h"
-#include "core/rng.h"
+#include "core/data/images/transform.h"
+#include "core/tensor/rng.h"
 #include "tests/support/image_files.h"
 
 namespace howmany::image {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/layers.h"
-#include "core/model.h"
+#include "core/nn/layers.h"
+#include "core/nn/model.h"
 #include "tests/support/tensors.h"
 
 namespace howmany {

@@ -1,8 +1,8 @@
 // Layers and their gradients against PyTorch's, in f64.
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "core/layers.h"
+#include "core/base/error.h"
+#include "core/nn/layers.h"
 #include "tests/support/golden.h"
 
 namespace howmany {

@@ -1,5 +1,5 @@
 // What holds for every layer of HM_LAYERS and for the containers.
-#include "core/layer.h"
+#include "core/nn/layer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <functional>
 #include <ostream>
 
-#include "core/error.h"
-#include "core/layers.h"
+#include "core/base/error.h"
+#include "core/nn/layers.h"
 #include "tests/support/tensors.h"
 
 namespace howmany {

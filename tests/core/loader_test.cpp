@@ -13,8 +13,8 @@
 #include <set>
 #include <thread>
 
-#include "core/error.h"
-#include "core/gpu.h"
+#include "core/base/error.h"
+#include "core/gpu/gpu.h"
 
 namespace howmany {
 namespace {

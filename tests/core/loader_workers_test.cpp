@@ -19,8 +19,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/data/loader.h"
-#include "core/error.h"
 #include "tests/support/files.h"
 #include "tests/support/image_files.h"
 

@@ -1,4 +1,4 @@
-#include "core/loss.h"
+#include "core/nn/loss.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

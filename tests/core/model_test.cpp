@@ -1,4 +1,4 @@
-#include "core/model.h"
+#include "core/nn/model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,10 +8,10 @@
 #include <functional>
 #include <map>
 
-#include "core/backend.h"
-#include "core/optim.h"
-#include "core/rng.h"
-#include "core/units.h"
+#include "core/backends/backend.h"
+#include "core/nn/optim.h"
+#include "core/nn/units.h"
+#include "core/tensor/rng.h"
 #include "tests/support/golden.h"
 
 namespace howmany {

@@ -1,4 +1,4 @@
-#include "core/near_cores.h"
+#include "core/host/near_cores.h"
 
 #include <gmock/gmock.h>
 
@@ -6,7 +6,7 @@
 #include <fstream>
 #include <random>
 
-#include "core/cpu_limits.h"
+#include "core/host/cpu_limits.h"
 
 namespace howmany {
 namespace {

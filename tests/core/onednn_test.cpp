@@ -7,9 +7,9 @@
 #include <limits>
 #include <thread>
 
-#include "core/error.h"
-#include "core/ops.h"
-#include "core/storage.h"
+#include "core/base/error.h"
+#include "core/ops/ops.h"
+#include "core/tensor/storage.h"
 #include "tests/support/tensors.h"
 
 namespace howmany {

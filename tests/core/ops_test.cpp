@@ -1,5 +1,5 @@
 // What the checked functions refuse, and with which words.
-#include "core/ops.h"
+#include "core/ops/ops.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

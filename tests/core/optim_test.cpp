@@ -1,4 +1,4 @@
-#include "core/optim.h"
+#include "core/nn/optim.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/golden.h"
 
 namespace howmany {

@@ -1,4 +1,4 @@
-#include "core/options.h"
+#include "core/base/text/options.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "core/precision.h"
+#include "core/tensor/precision.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "core/bf16.h"
-#include "core/tensor.h"
+#include "core/tensor/bf16.h"
+#include "core/tensor/tensor.h"
 
 namespace howmany {
 namespace {

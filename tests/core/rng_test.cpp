@@ -1,4 +1,4 @@
-#include "core/rng.h"
+#include "core/tensor/rng.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

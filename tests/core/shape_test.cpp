@@ -1,4 +1,4 @@
-#include "core/shape.h"
+#include "core/tensor/shape.h"
 
 #include <gtest/gtest.h>
 

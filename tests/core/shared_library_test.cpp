@@ -1,11 +1,11 @@
-#include "core/shared_library.h"
+#include "core/host/shared_library.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/message_of.h"
 
 namespace howmany {

@@ -1,5 +1,5 @@
 // labels: threads
-#include "core/storage.h"
+#include "core/tensor/storage.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace howmany {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "core/layers.h"
+#include "core/nn/layers.h"
 #include "tests/support/tensors.h"
 
 namespace howmany {

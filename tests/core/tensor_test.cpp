@@ -1,11 +1,11 @@
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <stdexcept>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace howmany {
 namespace {

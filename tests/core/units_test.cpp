@@ -1,10 +1,10 @@
-#include "core/units.h"
+#include "core/nn/units.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/layers.h"
-#include "core/model.h"
+#include "core/nn/layers.h"
+#include "core/nn/model.h"
 #include "tests/support/tensors.h"
 
 namespace howmany {

@@ -1,6 +1,6 @@
 // Which of cuBLASLt's algorithms a kind of product takes, and what it costs to find out: over fake
 // GPUs, on whose clock the algorithms of the fake cuBLASLt differ.
-#include "core/backends/cuda/blas.h"
+#include "core/backends/cuda/blas/blas.h"
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -9,10 +9,10 @@
 #include <random>
 #include <thread>
 
-#include "core/backends/cuda/problem.h"
-#include "core/error.h"
-#include "core/gpu.h"
-#include "core/ops.h"
+#include "core/backends/cuda/blas/problem.h"
+#include "core/base/error.h"
+#include "core/gpu/gpu.h"
+#include "core/ops/ops.h"
 #include "tests/support/fake_cublaslt.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tensors.h"

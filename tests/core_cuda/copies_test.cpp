@@ -1,5 +1,5 @@
 // Copies that benches time: their bytes arrive, and the clock that tells them.
-#include "core/gpu_copies.h"
+#include "core/gpu/copies.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <cstring>
 #include <vector>
 
-#include "core/error.h"
-#include "core/gpu.h"
-#include "core/tensor.h"
+#include "core/base/error.h"
+#include "core/gpu/gpu.h"
+#include "core/tensor/tensor.h"
 
 namespace howmany::gpu {
 namespace {

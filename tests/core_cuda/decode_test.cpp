@@ -7,12 +7,12 @@
 #include <cmath>
 #include <random>
 
-#include "core/data/image.h"
+#include "core/base/error.h"
+#include "core/data/images/image.h"
+#include "core/data/images/transform.h"
 #include "core/data/loader.h"
-#include "core/data/transform.h"
-#include "core/error.h"
-#include "core/gpu.h"
-#include "core/gpu_images.h"
+#include "core/gpu/gpu.h"
+#include "core/gpu/images.h"
 #include "tests/support/fake_nvjpeg.h"
 #include "tests/support/image_files.h"
 #include "tests/support/message_of.h"

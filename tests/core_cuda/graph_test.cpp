@@ -5,12 +5,12 @@
 
 #include <thread>
 
-#include "core/backend.h"
-#include "core/backends/cuda/graph_memory.h"
-#include "core/backends/cuda/runtime.h"
-#include "core/error.h"
-#include "core/gpu.h"
-#include "core/ops.h"
+#include "core/backends/backend.h"
+#include "core/backends/cuda/graph/memory.h"
+#include "core/backends/cuda/runtime/runtime.h"
+#include "core/base/error.h"
+#include "core/gpu/gpu.h"
+#include "core/ops/ops.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tensors.h"
 

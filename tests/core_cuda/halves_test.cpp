@@ -1,6 +1,6 @@
 // Copies in bf16 that stay with their tensors: how many are made in a step, and that none is ever
 // read stale. Over fake GPUs, which count kernels; there products are none.
-#include "core/backends/cuda/halves.h"
+#include "core/backends/cuda/blas/halves.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,11 +8,11 @@
 #include <functional>
 #include <thread>
 
-#include "core/gpu.h"
-#include "core/model.h"
-#include "core/ops.h"
-#include "core/optim.h"
-#include "core/precision.h"
+#include "core/gpu/gpu.h"
+#include "core/nn/model.h"
+#include "core/nn/optim.h"
+#include "core/ops/ops.h"
+#include "core/tensor/precision.h"
 #include "tests/support/op_cases.h"
 #include "tests/support/tensors.h"
 

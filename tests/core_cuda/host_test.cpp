@@ -6,13 +6,13 @@
 #include <cmath>
 #include <set>
 
-#include "core/backends/cuda/blas.h"
-#include "core/backends/cuda/grid.h"
-#include "core/backends/cuda/runtime.h"
-#include "core/backends/cuda/staging.h"
-#include "core/gpu.h"
-#include "core/model.h"
-#include "core/optim.h"
+#include "core/backends/cuda/blas/blas.h"
+#include "core/backends/cuda/kernels/grid.h"
+#include "core/backends/cuda/runtime/runtime.h"
+#include "core/backends/cuda/runtime/staging.h"
+#include "core/gpu/gpu.h"
+#include "core/nn/model.h"
+#include "core/nn/optim.h"
 
 extern "C" __attribute__((weak)) int hm_fake_gpu_waits();  // tests/support/fake_cuda.cpp
 

@@ -11,12 +11,12 @@
 #include <functional>
 #include <thread>
 
-#include "core/backends/cuda/runtime.h"
-#include "core/blocks.h"
-#include "core/error.h"
-#include "core/gpu.h"
-#include "core/id_range.h"
-#include "core/rng.h"
+#include "core/backends/cuda/runtime/runtime.h"
+#include "core/base/error.h"
+#include "core/gpu/blocks.h"
+#include "core/gpu/gpu.h"
+#include "core/tensor/id_range.h"
+#include "core/tensor/rng.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/message_of.h"
 

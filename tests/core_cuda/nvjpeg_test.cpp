@@ -1,5 +1,6 @@
-// What core/backends/cuda/nvjpeg.h says of nvJPEG, held against NVIDIA's header where that is.
-#include "core/backends/cuda/nvjpeg.h"
+// What core/backends/cuda/images/nvjpeg.h says of nvJPEG, held against NVIDIA's header where that
+// is.
+#include "core/backends/cuda/images/nvjpeg.h"
 
 #include <gtest/gtest.h>
 

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/gpu.h"
-#include "core/layers.h"
-#include "core/model.h"
-#include "core/ops.h"
-#include "core/optim.h"
-#include "core/precision.h"
-#include "core/units.h"
+#include "core/gpu/gpu.h"
+#include "core/nn/layers.h"
+#include "core/nn/model.h"
+#include "core/nn/optim.h"
+#include "core/nn/units.h"
+#include "core/ops/ops.h"
+#include "core/tensor/precision.h"
 #include "tests/support/tensors.h"
 
 namespace howmany {

@@ -8,13 +8,13 @@
 #include <atomic>
 #include <thread>
 
-#include "core/backends/cuda/dnn_graphs.h"
-#include "core/backends/cuda/dnn_plan.h"
-#include "core/backends/cuda/runtime.h"
-#include "core/error.h"
-#include "core/gpu.h"
-#include "core/ops.h"
-#include "core/precision.h"
+#include "core/backends/cuda/dnn/graphs.h"
+#include "core/backends/cuda/dnn/plan.h"
+#include "core/backends/cuda/runtime/runtime.h"
+#include "core/base/error.h"
+#include "core/gpu/gpu.h"
+#include "core/ops/ops.h"
+#include "core/tensor/precision.h"
 #include "tests/support/fake_cudnn.h"
 #include "tests/support/tensors.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 #include "core/profile/gpu_activity.h"
 #include "tests/support/fake_cupti.h"
 

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <atomic>
 
-#include "core/error.h"
-#include "core/gpu.h"
-#include "core/layers.h"
-#include "core/precision.h"
+#include "core/base/error.h"
+#include "core/gpu/gpu.h"
+#include "core/nn/layers.h"
 #include "core/profile/recorder.h"
+#include "core/tensor/precision.h"
 #include "parallel/launch.h"
 #include "parallel/modes/step_graph.h"
 #include "tests/support/fake_gpu.h"

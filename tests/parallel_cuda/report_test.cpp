@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "core/backends/cuda/runtime.h"
+#include "core/backends/cuda/runtime/runtime.h"
 #include "parallel/launch.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/through.h"

@@ -3,7 +3,7 @@
 // timeout: 300
 #include <gtest/gtest.h>
 
-#include "core/backends/cuda/runtime.h"
+#include "core/backends/cuda/runtime/runtime.h"
 #include "parallel/launch.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/held.h"

@@ -6,7 +6,7 @@
 
 #include <latch>
 
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 #include "parallel/agreement.h"
 #include "tests/support/message_of.h"
 #include "tests/support/nccl_ranks.h"

@@ -7,7 +7,7 @@
 #include <latch>
 #include <thread>
 
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 #include "parallel/grad_sync.h"
 #include "parallel/private_folder.h"
 #include "tests/support/message_of.h"

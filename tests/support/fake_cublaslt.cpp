@@ -13,7 +13,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "core/bf16.h"
+#include "core/tensor/bf16.h"
 #include "tests/support/fake_cublaslt.h"
 #include "tests/support/fake_gpu.h"
 

@@ -18,7 +18,7 @@
 #include <tuple>
 #include <vector>
 
-#include "core/bf16.h"
+#include "core/tensor/bf16.h"
 #include "tests/support/fake_gpu.h"
 
 namespace {

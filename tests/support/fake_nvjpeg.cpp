@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/backends/cuda/nvjpeg.h"
+#include "core/backends/cuda/images/nvjpeg.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_nvjpeg.h"
 

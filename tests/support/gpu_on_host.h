@@ -17,7 +17,7 @@
 #include <memory>
 #include <string_view>
 
-#include "core/backends/cuda/grid.h"
+#include "core/backends/cuda/kernels/grid.h"
 #include "tests/support/fake_gpu.h"
 
 #define HM_UNROLL

@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "core/backends/cuda/runtime.h"
+#include "core/backends/cuda/runtime/runtime.h"
 #include "tests/support/fake_gpu.h"
 
 namespace howmany::testing_support {

@@ -11,7 +11,7 @@
 #include <functional>
 #include <thread>
 
-#include "core/backends/cuda/runtime.h"
+#include "core/backends/cuda/runtime/runtime.h"
 #include "parallel/launch.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_nccl.h"

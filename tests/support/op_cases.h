@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/ops.h"
+#include "core/base/error.h"
+#include "core/ops/ops.h"
 #include "tests/support/tensors.h"
 
 namespace howmany::testing_support {
