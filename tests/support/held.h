@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "core/backends/cuda/runtime/runtime.h"
-#include "tests/support/fake_gpu.h"
+#include "tests/fakes/fake_gpu.h"
 
 namespace howmany::testing_support {
 

@@ -1,5 +1,5 @@
 // The few declarations of nvJPEG 12 and 13 that are used here, since the toolkit's parts can be
-// installed one by one and this one often is not; tests/core_cuda/nvjpeg_test.cpp holds them
+// installed one by one and this one often is not; tests/gpu/core_cuda/nvjpeg_test.cpp holds them
 // against NVIDIA's own header where that is found. Private to core/backends/cuda.
 #pragma once
 

@@ -18,7 +18,7 @@
 #include <string_view>
 
 #include "core/backends/cuda/kernels/grid.h"
-#include "tests/support/fake_gpu.h"
+#include "tests/fakes/fake_gpu.h"
 
 #define HM_UNROLL
 #undef __shared__

@@ -5,7 +5,7 @@
 
 #include "core/backends/cuda/runtime/runtime.h"
 #include "parallel/launch.h"
-#include "tests/support/fake_gpu.h"
+#include "tests/fakes/fake_gpu.h"
 #include "tests/support/held.h"
 #include "tests/support/training.h"
 

@@ -16,7 +16,7 @@
 #include "tests/support/op_cases.h"
 #include "tests/support/tensors.h"
 
-extern "C" __attribute__((weak)) int hm_fake_gpu_kernels();  // tests/support/fake_cuda.cpp
+extern "C" __attribute__((weak)) int hm_fake_gpu_kernels();  // tests/fakes/fake_cuda.cpp
 
 namespace howmany {
 namespace {

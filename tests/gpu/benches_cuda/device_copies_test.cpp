@@ -7,7 +7,7 @@
 
 #include "benches/transfer_cases.h"
 #include "core/gpu/gpu.h"
-#include "tests/support/fake_gpu.h"
+#include "tests/fakes/fake_gpu.h"
 
 namespace howmany::benches {
 namespace {

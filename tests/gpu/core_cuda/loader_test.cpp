@@ -17,10 +17,10 @@
 #include "core/gpu/gpu.h"
 #include "core/tensor/id_range.h"
 #include "core/tensor/rng.h"
-#include "tests/support/fake_gpu.h"
+#include "tests/fakes/fake_gpu.h"
 #include "tests/support/message_of.h"
 
-extern "C" __attribute__((weak)) int hm_fake_gpu_waits();  // tests/support/fake_cuda.cpp
+extern "C" __attribute__((weak)) int hm_fake_gpu_waits();  // tests/fakes/fake_cuda.cpp
 extern "C" __attribute__((weak)) int64_t hm_fake_gpu_pinned();
 extern "C" __attribute__((weak)) void hm_fake_gpu_lazy(bool);
 extern "C" __attribute__((weak)) void hm_fake_gpu_queue(cudaStream_t, bool (*)(void*), void*);

@@ -14,8 +14,8 @@
 #include <string_view>
 
 #include "core/tensor/bf16.h"
-#include "tests/support/fake_cublaslt.h"
-#include "tests/support/fake_gpu.h"
+#include "tests/fakes/fake_cublaslt.h"
+#include "tests/fakes/fake_gpu.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include "core/backends/cuda/runtime/runtime.h"
 #include "core/gpu/gpu.h"
 #include "parallel/launch.h"
-#include "tests/support/fake_gpu.h"
+#include "tests/fakes/fake_gpu.h"
 
 namespace howmany::benches {
 namespace {

@@ -13,7 +13,7 @@
 #include "core/tensor/precision.h"
 #include "parallel/launch.h"
 #include "parallel/modes/step_graph.h"
-#include "tests/support/fake_gpu.h"
+#include "tests/fakes/fake_gpu.h"
 #include "tests/support/message_of.h"
 #include "tests/support/training.h"
 

@@ -11,7 +11,7 @@
 
 #include "core/gpu/gpu.h"
 #include "core/profile/gpu_activity.h"
-#include "tests/support/fake_cupti.h"
+#include "tests/fakes/fake_cupti.h"
 
 namespace howmany {
 namespace {

@@ -1,6 +1,6 @@
 // A libcupti for machines without a GPU: hands out the records a test gives it, in the buffers it
 // asks for, and keeps count of who is subscribed to what.
-#include "tests/support/fake_cupti.h"
+#include "tests/fakes/fake_cupti.h"
 
 #include <cupti.h>
 

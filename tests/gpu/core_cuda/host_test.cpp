@@ -14,7 +14,7 @@
 #include "core/nn/model.h"
 #include "core/nn/optim.h"
 
-extern "C" __attribute__((weak)) int hm_fake_gpu_waits();  // tests/support/fake_cuda.cpp
+extern "C" __attribute__((weak)) int hm_fake_gpu_waits();  // tests/fakes/fake_cuda.cpp
 
 namespace howmany::cuda {
 namespace {

@@ -2,7 +2,7 @@
 // descriptor does not have, of another type, missing or not finished are refused, and so are
 // tensors that do not fit, pointers less aligned than promised and bf16 results where NVIDIA's has
 // no engine. What engines compute is in fake_cudnn_engines.h. HM_FAKE_CUDNN=refuse: no handle.
-#include "tests/support/fake_cudnn.h"
+#include "tests/fakes/fake_cudnn.h"
 
 #include <atomic>
 #include <cstdio>
@@ -10,8 +10,8 @@
 #include <set>
 #include <string_view>
 
-#include "tests/support/fake_cudnn_engines.h"
-#include "tests/support/fake_cudnn_rules.h"
+#include "tests/fakes/fake_cudnn_engines.h"
+#include "tests/fakes/fake_cudnn_rules.h"
 
 namespace howmany::testing_support::fake_cudnn {
 namespace {

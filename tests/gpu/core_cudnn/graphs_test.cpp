@@ -15,10 +15,10 @@
 #include "core/gpu/gpu.h"
 #include "core/ops/ops.h"
 #include "core/tensor/precision.h"
-#include "tests/support/fake_cudnn.h"
+#include "tests/fakes/fake_cudnn.h"
 #include "tests/support/tensors.h"
 
-extern "C" {  // of tests/support/fake_cuda.cpp
+extern "C" {  // of tests/fakes/fake_cuda.cpp
 __attribute__((weak)) void hm_fake_gpu_queue(cudaStream_t, bool (*done)(void*), void* with);
 __attribute__((weak)) int hm_fake_gpu_waits();
 }

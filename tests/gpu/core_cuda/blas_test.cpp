@@ -13,7 +13,7 @@
 #include "core/base/error.h"
 #include "core/gpu/gpu.h"
 #include "core/ops/ops.h"
-#include "tests/support/fake_cublaslt.h"
+#include "tests/fakes/fake_cublaslt.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tensors.h"
 

@@ -1,4 +1,4 @@
-#include "tests/support/fake_cudnn_engines.h"
+#include "tests/fakes/fake_cudnn_engines.h"
 
 #include <atomic>
 #include <bit>

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/backends/cuda/images/nvjpeg.h"
-#include "tests/support/fake_gpu.h"
-#include "tests/support/fake_nvjpeg.h"
+#include "tests/fakes/fake_gpu.h"
+#include "tests/fakes/fake_nvjpeg.h"
 
 namespace howmany {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <functional>
 
-#include "tests/support/fake_cudnn.h"
-#include "tests/support/fake_gpu.h"
+#include "tests/fakes/fake_cudnn.h"
+#include "tests/fakes/fake_gpu.h"
 
 namespace howmany::testing_support::fake_cudnn {
 

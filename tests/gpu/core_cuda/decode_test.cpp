@@ -13,11 +13,11 @@
 #include "core/data/loader.h"
 #include "core/gpu/gpu.h"
 #include "core/gpu/images.h"
-#include "tests/support/fake_nvjpeg.h"
+#include "tests/fakes/fake_nvjpeg.h"
 #include "tests/support/image_files.h"
 #include "tests/support/message_of.h"
 
-extern "C" __attribute__((weak)) int hm_fake_gpu_waits();  // tests/support/fake_cuda.cpp
+extern "C" __attribute__((weak)) int hm_fake_gpu_waits();  // tests/fakes/fake_cuda.cpp
 extern "C" __attribute__((weak)) int64_t hm_fake_gpu_pinned();
 
 namespace howmany {

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/gpu_on_host.h"
+#include "tests/fakes/gpu_on_host.h"
 
 namespace howmany::testing_support {
 namespace {

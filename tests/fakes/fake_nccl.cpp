@@ -3,7 +3,7 @@
 // together waits until the communicator is aborted; memory that is not on the rank's own GPU, a
 // stream or a current device of another, and a communicator that is not ready or no more are
 // refused.
-#include "tests/support/fake_nccl.h"
+#include "tests/fakes/fake_nccl.h"
 
 #include <nccl.h>
 
@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "core/tensor/bf16.h"
-#include "tests/support/fake_gpu.h"
+#include "tests/fakes/fake_gpu.h"
 
 namespace {
 
