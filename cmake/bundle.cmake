@@ -3,7 +3,7 @@
 # does all of it, and makes a Python wheel of this folder. DT_RPATH, not DT_RUNPATH: it also holds for the libraries' own
 # dependencies.
 
-file(GLOB hm_bench_sources RELATIVE ${PROJECT_SOURCE_DIR}/benches ${PROJECT_SOURCE_DIR}/benches/*_bench.cpp)
+file(GLOB hm_bench_sources RELATIVE ${PROJECT_SOURCE_DIR}/benches ${PROJECT_SOURCE_DIR}/benches/*/*_bench.cpp)
 set(hm_bundled howmany howmany-train howmany-devices)
 foreach(source IN LISTS hm_bench_sources)
   cmake_path(GET source STEM program)

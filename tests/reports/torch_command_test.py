@@ -1,7 +1,7 @@
 # labels: process
 # timeout: 180
 """`howmany backend --torch`: which Python it finds, what it reports of one that cannot be measured, and which rows it
-keeps. torch here is a stub that the probe imports; the rows come from fake_suites.py. tests/benches/torch_test.py runs
+keeps. torch here is a stub that the probe imports; the rows come from fake_suites.py. tests/benches/comm/torch_test.py runs
 the real torch."""
 import json
 import os

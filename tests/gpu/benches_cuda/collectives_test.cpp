@@ -1,9 +1,9 @@
 // Collectives of buffers on imitated GPUs, over every engine.
-#include "benches/collectives.h"
+#include "benches/comm/collectives.h"
 
 #include <gtest/gtest.h>
 
-#include "benches/collective_timing.h"
+#include "benches/comm/collective_timing.h"
 #include "parallel/launch.h"
 
 namespace howmany::benches {

@@ -1,6 +1,6 @@
 // The cases of core_bench on a GPU, small ones on an imitated one: each is checked as it is made.
 // timeout: 300
-#include "benches/core_cases.h"
+#include "benches/core/cases.h"
 
 #include <gtest/gtest.h>
 

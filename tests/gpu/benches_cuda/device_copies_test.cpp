@@ -1,11 +1,11 @@
 // Copies to and from imitated GPUs as transfer_bench times them.
-#include "benches/device_copies.h"
+#include "benches/transfer/device_copies.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "benches/transfer_cases.h"
+#include "benches/transfer/cases.h"
 #include "core/gpu/gpu.h"
 #include "tests/fakes/fake_gpu.h"
 

@@ -1,9 +1,9 @@
 // What captured steps gain, measured on imitated GPUs, where the numbers mean nothing.
-#include "benches/graph_gain.h"
+#include "benches/speedup/graph_gain.h"
 
 #include <gtest/gtest.h>
 
-#include "benches/steps.h"
+#include "benches/speedup/steps.h"
 #include "parallel/launch.h"
 
 namespace howmany::benches {

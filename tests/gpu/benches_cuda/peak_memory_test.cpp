@@ -1,4 +1,4 @@
-#include "benches/peak_memory.h"
+#include "benches/common/peak_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "benches/workload.h"
+#include "benches/common/workload.h"
 #include "core/gpu/gpu.h"
 #include "core/host/cpu_limits.h"
 #include "parallel/comm.h"

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <chrono>
 
-#include "benches/support.h"
+#include "benches/common/support.h"
 #include "core/backends/cuda/runtime/runtime.h"
 #include "core/gpu/gpu.h"
 #include "parallel/launch.h"

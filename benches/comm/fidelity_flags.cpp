@@ -1,0 +1,23 @@
+#include "benches/comm/fidelity_flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include "benches/common/program.h"
+
+namespace howmany::benches {
+
+std::vector<std::string> parse_fidelity(int argc, char** argv, FidelityFlags& flags) {
+  CLI::App app("Times collectives of ours beside a bare loop over the same library.",
+               "fidelity_bench");
+  app.add_option("--backend", flags.backend, "gloo or mpi")->capture_default_str();
+  app.add_option("--devices", flags.devices, "one for each rank")->capture_default_str();
+  app.add_option("--ops", flags.ops)
+      ->delimiter(',')
+      ->check(CLI::IsMember({"all_reduce", "all_gather", "broadcast"}));
+  app.add_option("--bytes", flags.bytes)->delimiter(',')->check(CLI::Range(64L, 1L << 30));
+  app.add_option("--rounds", flags.rounds, "pairs of each case")->check(above_zero());
+  app.add_flag("--oversubscribe", flags.oversubscribe, "allow devices that share cores");
+  return parse(app, argc, argv);
+}
+
+}  // namespace howmany::benches

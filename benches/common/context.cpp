@@ -1,0 +1,53 @@
+#include <build_info.h>
+#include <sys/utsname.h>
+
+#include "benches/common/build_commit.h"
+#include "benches/common/gpus.h"
+#include "benches/common/machine.h"
+#include "benches/common/support.h"
+#include "core/profile/range.h"
+#include "core/tensor/device.h"
+
+namespace howmany::benches {
+namespace {
+
+// As text, "unknown" when the system does not show it.
+std::string text_of(const nlohmann::json& fact) {
+  if (fact.is_null()) return "unknown";
+  return fact.is_string() ? fact.get<std::string>() : fact.dump();
+}
+
+std::string kernel() {
+  utsname names{};
+  return uname(&names) == 0 ? fmt::format("{} {} {}", names.sysname, names.release, names.machine)
+                            : "unknown";
+}
+
+}  // namespace
+
+void add_context(const std::map<std::string, std::string>& more) {
+  nlohmann::json cpu = describe_cpu(), memory = describe_memory();
+  std::map<std::string, std::string> context = {
+      {"commit", build_commit()},
+      {"compiler", HM_COMPILER},
+      {"compiler_flags", HM_CXX_FLAGS},
+      {"build_type", HM_BUILD_TYPE},
+      {"cpu", text_of(cpu["model"])},
+      {"cores_allowed", std::to_string(cpu_limits().usable)},
+      {"cores_because", cpu_limits().because},
+      {"governor", text_of(cpu["governor"])},
+      {"memory_bytes", text_of(memory["total_bytes"])},
+      {"kernel", kernel()},
+      {"onednn", HM_ONEDNN_VERSION},
+      {"gloo", HM_GLOO_VERSION},
+      {"nvtx", ranges_built_in() ? "built in" : "not built in"}};
+  const Gpus gpus = find_gpus();
+  if (!gpus.list.empty()) {
+    context["gpu"] = text_of(gpus.list[0]["name"]);
+    context["driver"] = gpus.driver;
+  }
+  for (const auto& [key, value] : more) context[key] = value;
+  for (const auto& [key, value] : context) benchmark::AddCustomContext(key, value);
+}
+
+}  // namespace howmany::benches
