@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "core/base/error.h"
 #include "reports/format.h"
-#include "reports/record.h"
 
 namespace howmany {
 

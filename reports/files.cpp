@@ -10,7 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "reports/record.h"
+#include "core/base/error.h"
 
 namespace howmany {
 namespace {

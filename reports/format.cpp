@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <ctime>
 
-#include "reports/record.h"
+#include "core/base/error.h"
 
 namespace howmany {
 namespace {

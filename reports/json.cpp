@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "reports/record.h"
+#include "core/base/error.h"
 
 namespace howmany {
 namespace {

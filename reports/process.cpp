@@ -17,8 +17,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "core/base/error.h"
 #include "reports/format.h"
-#include "reports/record.h"
 
 namespace howmany {
 namespace {

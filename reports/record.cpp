@@ -1,8 +1,13 @@
 #include "reports/record.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <cmath>
 #include <limits>
+#include <set>
 
+#include "reports/csv.h"
 #include "reports/files.h"
 #include "reports/json.h"
 
@@ -68,6 +73,35 @@ Measurement measurement_from_json(const JsonNode& node) {
   return measurement;
 }
 
+std::set<std::string> parameter_names(const Summary& summary) {
+  std::set<std::string> names;
+  for (const Measurement& measurement : summary.measurements) {
+    for (const auto& [name, value] : measurement.parameters) names.insert(name);
+  }
+  return names;
+}
+
+void add_measurement(std::string& csv, const Measurement& measurement,
+                     const std::set<std::string>& parameters) {
+  std::vector<std::string> common = {measurement.suite, measurement.name};
+  for (const std::string& name : parameters) {
+    const auto it = measurement.parameters.find(name);
+    common.push_back(it == measurement.parameters.end() ? "" : it->second);
+  }
+  const std::string flags = fmt::format("{}", fmt::join(measurement.flags, "; "));
+  auto add = [&](std::vector<std::string> cells) {
+    cells.insert(cells.begin(), common.begin(), common.end());
+    cells.push_back(flags);
+    add_csv_row(csv, cells);
+  };
+  for (const auto& [name, metric] : measurement.metrics) {
+    add({name, csv_number(metric.value), metric.unit, csv_number(metric.low),
+         csv_number(metric.high), std::to_string(metric.n), metric.basis});
+  }
+  // A measurement that failed before its first number still has its row.
+  if (measurement.metrics.empty()) add({"", "", "", "", "", "0", ""});
+}
+
 }  // namespace
 
 nlohmann::ordered_json to_json(const Summary& summary) {
@@ -100,6 +134,21 @@ Summary summary_from_json(const nlohmann::json& json, const std::string& source)
 
 Summary read_summary(const std::string& path) {
   return summary_from_json(parse_json(read_text(path), path), path);
+}
+
+std::string to_csv(const Summary& summary) {
+  const std::set<std::string> parameters = parameter_names(summary);
+  std::vector<std::string> header = {"suite", "case"};
+  header.insert(header.end(), parameters.begin(), parameters.end());
+  for (const char* name : {"metric", "value", "unit", "low", "high", "n", "basis", "flags"}) {
+    header.emplace_back(name);
+  }
+  std::string csv;
+  add_csv_row(csv, header);
+  for (const Measurement& measurement : summary.measurements) {
+    add_measurement(csv, measurement, parameters);
+  }
+  return csv;
 }
 
 }  // namespace howmany

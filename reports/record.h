@@ -7,17 +7,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
-namespace howmany {
+#include "core/base/error.h"
 
-// A file that is not what it should be, or cannot be read or written: one line, exit code 2.
-class InputError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+namespace howmany {
 
 struct Metric {
   double value = 0;                 // NaN: not defined here; null in the file
