@@ -10,7 +10,7 @@ foreach(source IN LISTS hm_bench_sources)
   list(APPEND hm_bundled ${program})
 endforeach()
 add_custom_target(programs DEPENDS ${hm_bundled})  # what scripts/run builds
-set(hm_selftests core_tests parallel_tests)  # as in reports/selftest.h
+set(hm_selftests core_tests parallel_tests)  # as in reports/cli/selftest.h
 option(HM_BUNDLE_TESTS "Pack the programs that scripts/check-gpu runs in addition to `howmany selftest`" OFF)
 if(HM_BUNDLE_TESTS)
   foreach(program IN ITEMS core_cuda_tests core_cudnn_tests core_cupti_tests)

@@ -2,9 +2,9 @@
 // format.
 #include <cmath>
 
-#include "reports/compare/writer.h"
-#include "reports/json.h"
-#include "reports/record.h"
+#include "core/base/text/json.h"
+#include "reports/regression/writer.h"
+#include "reports/results/record.h"
 #include "tests/reports/examples.h"
 #include "tests/support/fuzz_driver.h"
 

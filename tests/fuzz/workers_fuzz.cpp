@@ -1,11 +1,11 @@
 // What loader_bench leaves, and an answer of `howmany workers`, of anyone: refused with an
 // InputError, or everything that reads them copes.
-#include "reports/json.h"
+#include "core/base/text/json.h"
 
 #include <nlohmann/json.hpp>
 
-#include "reports/workers.h"
-#include "reports/workers_rows.h"
+#include "reports/workers/command.h"
+#include "reports/workers/rows.h"
 #include "tests/reports/loader_examples.h"
 #include "tests/support/fuzz_driver.h"
 

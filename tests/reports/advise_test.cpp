@@ -1,12 +1,12 @@
-#include "reports/advise.h"
+#include "reports/gpus/advise.h"
 
 #include <gmock/gmock.h>
 
 #include <cmath>
 #include <random>
 
-#include "reports/measure.h"
-#include "reports/render.h"
+#include "reports/gpus/measure.h"
+#include "reports/gpus/render.h"
 #include "tests/reports/examples.h"
 
 namespace howmany {

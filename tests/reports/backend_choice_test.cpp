@@ -1,4 +1,4 @@
-#include "reports/backend_choice.h"
+#include "reports/comm/choice.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "reports/backend_curve.h"
+#include "reports/comm/curve.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/record.h"
+#include "reports/results/record.h"
 
 namespace howmany {
 

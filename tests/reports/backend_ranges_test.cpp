@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "reports/backend_curve.h"
+#include "reports/comm/curve.h"
 
 namespace howmany {
 namespace {

@@ -1,9 +1,9 @@
-#include "reports/backend_reference.h"
+#include "reports/comm/reference.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "reports/backend_advice.h"
+#include "reports/comm/advise.h"
 
 namespace howmany {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "reports/backend_command.h"
-#include "reports/backend_run.h"
+#include "reports/comm/command.h"
+#include "reports/comm/measure.h"
 #include "tests/reports/backend_examples.h"
 #include "tests/reports/examples.h"
 

@@ -1,4 +1,4 @@
-#include "reports/backend_advice.h"
+#include "reports/comm/advise.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -7,12 +7,12 @@
 #include <cmath>
 #include <utility>
 
-#include "reports/backend_cell.h"
-#include "reports/backend_choice.h"
-#include "reports/backend_command.h"
-#include "reports/backend_format.h"
-#include "reports/backend_rounds.h"
-#include "reports/json.h"
+#include "core/base/text/bytes.h"
+#include "core/base/text/json.h"
+#include "reports/comm/cell.h"
+#include "reports/comm/choice.h"
+#include "reports/comm/command.h"
+#include "reports/comm/rounds.h"
 #include "tests/reports/backend_examples.h"
 
 namespace howmany {

@@ -1,13 +1,13 @@
 // Rows of torch.distributed in the answer of `howmany backend`: their names, the comparison with
 // howmany's own backend over the same library, and the recommendation.
-#include "reports/backend_torch.h"
+#include "reports/comm/torch.h"
 
 #include <gmock/gmock.h>
 
 #include <cmath>
 
-#include "reports/backend_cell.h"
-#include "reports/torch_python.h"
+#include "reports/comm/cell.h"
+#include "reports/comm/torch_python.h"
 #include "tests/reports/backend_examples.h"
 
 namespace howmany {

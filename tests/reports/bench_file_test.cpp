@@ -1,9 +1,9 @@
-#include "reports/bench_file.h"
+#include "reports/results/bench_file.h"
 
 #include <gmock/gmock.h>
 
-#include "reports/json.h"
-#include "reports/record.h"
+#include "core/base/text/json.h"
+#include "reports/results/record.h"
 #include "tests/reports/examples.h"
 
 namespace howmany {

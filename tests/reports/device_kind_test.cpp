@@ -1,4 +1,4 @@
-#include "reports/device_kind.h"
+#include "reports/results/device_kind.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "reports/efficiency.h"
+#include "reports/gpus/efficiency.h"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <string>
 
-#include "reports/plan.h"
-#include "reports/record.h"
+#include "reports/gpus/plan.h"
+#include "reports/results/record.h"
 
 namespace howmany {
 

@@ -1,4 +1,4 @@
-#include "reports/compare/history.h"
+#include "reports/regression/history.h"
 
 #include <gmock/gmock.h>
 
@@ -6,7 +6,7 @@
 #include <functional>
 #include <random>
 
-#include "reports/record.h"
+#include "reports/results/record.h"
 
 namespace howmany {
 namespace {

@@ -1,6 +1,6 @@
 // The page of a summary: whole, harmless whoever wrote the summary, and honest about what is
 // marked.
-#include "reports/html.h"
+#include "reports/html/html.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <cmath>
 #include <limits>
 
-#include "reports/html_chart.h"
-#include "reports/html_groups.h"
+#include "reports/html/chart.h"
+#include "reports/html/groups.h"
 #include "tests/reports/examples.h"
 
 namespace howmany {

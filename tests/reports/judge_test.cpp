@@ -1,11 +1,11 @@
-#include "reports/compare/judge.h"
+#include "reports/regression/judge.h"
 
 #include <gmock/gmock.h>
 
 #include <cmath>
 #include <random>
 
-#include "reports/record.h"
+#include "reports/results/record.h"
 
 namespace howmany {
 namespace {

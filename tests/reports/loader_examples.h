@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/workers_advise.h"
+#include "reports/workers/advise.h"
 
 namespace howmany {
 

@@ -1,4 +1,4 @@
-#include "reports/mode_notes.h"
+#include "reports/gpus/mode_notes.h"
 
 #include <gmock/gmock.h>
 

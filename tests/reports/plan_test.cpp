@@ -1,11 +1,11 @@
-#include "reports/plan.h"
+#include "reports/gpus/plan.h"
 
 #include <gmock/gmock.h>
 
-#include "reports/command.h"
-#include "reports/json.h"
-#include "reports/machine.h"
-#include "reports/record.h"
+#include "core/base/text/json.h"
+#include "reports/gpus/command.h"
+#include "reports/results/machine.h"
+#include "reports/results/record.h"
 #include "tests/reports/examples.h"
 #include "tests/reports/folder.h"
 

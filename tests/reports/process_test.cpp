@@ -1,5 +1,5 @@
 // labels: process
-#include "reports/process.h"
+#include "core/base/process.h"
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -7,7 +7,7 @@
 
 #include <chrono>
 
-#include "reports/record.h"
+#include "reports/results/record.h"
 
 namespace howmany {
 namespace {

@@ -1,4 +1,4 @@
-#include "reports/compare/ranks.h"
+#include "reports/regression/ranks.h"
 
 #include <gtest/gtest.h>
 

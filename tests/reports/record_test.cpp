@@ -1,9 +1,9 @@
-#include "reports/record.h"
+#include "reports/results/record.h"
 
 #include <gmock/gmock.h>
 
-#include "reports/files.h"
-#include "reports/json.h"
+#include "core/base/text/files.h"
+#include "core/base/text/json.h"
 #include "tests/reports/examples.h"
 #include "tests/reports/folder.h"
 

@@ -9,9 +9,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "reports/backend_curve.h"
-#include "reports/files.h"
-#include "reports/json.h"
+#include "core/base/text/files.h"
+#include "core/base/text/json.h"
+#include "reports/comm/curve.h"
 
 namespace howmany {
 namespace {

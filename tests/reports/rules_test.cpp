@@ -1,15 +1,15 @@
-#include "reports/compare/rules.h"
+#include "reports/regression/rules.h"
 
 #include <gmock/gmock.h>
 
 #include <cmath>
 
-#include "reports/compare/identical.h"
-#include "reports/compare/launcher.h"
-#include "reports/compare/replay.h"
-#include "reports/compare/self_test.h"
-#include "reports/compare/trace.h"
-#include "reports/record.h"
+#include "reports/regression/identical.h"
+#include "reports/regression/launcher.h"
+#include "reports/regression/replay.h"
+#include "reports/regression/self_test.h"
+#include "reports/regression/trace.h"
+#include "reports/results/record.h"
 #include "tests/reports/folder.h"
 
 namespace howmany {

@@ -1,4 +1,4 @@
-#include "reports/selftest.h"
+#include "reports/cli/selftest.h"
 
 #include <gmock/gmock.h>
 

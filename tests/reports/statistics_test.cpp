@@ -1,4 +1,4 @@
-#include "reports/statistics.h"
+#include "core/base/statistics.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "reports/step_parts.h"
+#include "reports/gpus/step_parts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

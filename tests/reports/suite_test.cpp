@@ -1,8 +1,8 @@
-#include "reports/compare/suite.h"
+#include "reports/regression/suite.h"
 
 #include <gmock/gmock.h>
 
-#include "reports/record.h"
+#include "reports/results/record.h"
 #include "tests/reports/examples.h"
 #include "tests/reports/folder.h"
 

@@ -1,15 +1,15 @@
-#include "reports/table.h"
+#include "core/base/text/table.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <stdexcept>
 
-#include "reports/backend_format.h"
-#include "reports/core_use.h"
-#include "reports/format.h"
-#include "reports/record.h"
-#include "reports/suggest.h"
+#include "core/base/text/bytes.h"
+#include "core/base/text/format.h"
+#include "core/base/text/suggest.h"
+#include "reports/results/core_use.h"
+#include "reports/results/record.h"
 
 namespace howmany {
 namespace {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "reports/backend_run.h"
-#include "reports/json.h"
-#include "reports/transfer_advice.h"
+#include "core/base/text/json.h"
+#include "reports/comm/measure.h"
+#include "reports/transfer/advise.h"
 
 namespace howmany {
 namespace {

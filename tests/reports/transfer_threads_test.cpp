@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "reports/transfer_advice.h"
+#include "reports/transfer/advise.h"
 
 namespace howmany {
 namespace {

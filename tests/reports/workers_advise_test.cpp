@@ -1,5 +1,5 @@
 // The answer of `howmany workers` from made-up measurements.
-#include "reports/workers_advise.h"
+#include "reports/workers/advise.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "reports/json.h"
+#include "core/base/text/json.h"
 #include "tests/reports/loader_examples.h"
 
 namespace howmany {

@@ -1,10 +1,10 @@
 // What bounds the number of workers before anything is measured.
-#include "reports/workers_bounds.h"
+#include "reports/workers/bounds.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reports/record.h"
+#include "reports/results/record.h"
 
 namespace howmany {
 namespace {

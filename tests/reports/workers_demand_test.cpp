@@ -1,15 +1,15 @@
 // The demand of training as an earlier run tells it.
-#include "reports/workers_demand.h"
+#include "reports/workers/demand.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "reports/files.h"
-#include "reports/json.h"
-#include "reports/record.h"
-#include "reports/workers.h"
-#include "reports/workers_rows.h"
+#include "core/base/text/files.h"
+#include "core/base/text/json.h"
+#include "reports/results/record.h"
+#include "reports/workers/command.h"
+#include "reports/workers/rows.h"
 #include "tests/reports/examples.h"
 #include "tests/reports/folder.h"
 

@@ -1,10 +1,10 @@
 // The model of a loader against what can be worked out by hand.
-#include "reports/workers_model.h"
+#include "reports/workers/model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reports/record.h"
+#include "reports/results/record.h"
 #include "tests/reports/loader_examples.h"
 
 namespace howmany {

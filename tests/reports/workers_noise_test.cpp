@@ -9,7 +9,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "reports/workers_advise.h"
+#include "reports/workers/advise.h"
 #include "tests/reports/loader_examples.h"
 
 namespace howmany {

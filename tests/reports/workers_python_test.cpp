@@ -1,10 +1,10 @@
 // What a Python tells about itself, read and refused.
-#include "reports/workers_python.h"
+#include "reports/workers/python.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reports/record.h"
+#include "reports/results/record.h"
 
 namespace howmany {
 namespace {

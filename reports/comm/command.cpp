@@ -1,0 +1,395 @@
+#include "reports/comm/command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <span>
+
+#include "core/base/cli/list_option.h"
+#include "core/base/cli/number_check.h"
+#include "core/base/text/bytes.h"
+#include "core/base/text/files.h"
+#include "core/base/text/json.h"
+#include "core/base/text/table.h"
+#include "reports/comm/rounds.h"
+#include "reports/comm/select.h"
+#include "reports/results/device_kind.h"
+#include "reports/results/machine.h"
+
+namespace howmany {
+namespace {
+
+constexpr double kCeilingSeconds = 3;
+constexpr double kReserve =
+    4;  // of the budget, to look at the machine and for calls that take long
+constexpr double kBeyondBudget = 120;
+
+struct BackendArguments {
+  std::vector<std::string> backends, ops, devices, models, dtypes = {"f32"}, counts;
+  std::string min_bytes = "4", max_bytes = "64M";
+  std::optional<int> size_factor, cores_per_device, rounds;
+  double time_budget = 60;
+  bool oversubscribe = false, in_place = false;
+  TorchRequest torch;
+  OutputArguments output;
+};
+
+std::string devices_of(const BackendArguments& a, const Machine& machine) {
+  if (!a.devices.empty()) return fmt::format("{}", fmt::join(a.devices, ","));
+  if (machine.cuda.size() > 1) return fmt::format("{}", fmt::join(machine.cuda, ","));
+  return machine.cpu_devices > 2 ? fmt::format("cpu:0-{}", std::min(machine.cpu_devices, 4) - 1)
+                                 : "cpu:0,cpu:1";
+}
+
+std::vector<std::string> bench_arguments(const BackendArguments& a, const std::string& devices,
+                                         const std::string& backend, double seconds,
+                                         int rounds = 1) {
+  std::vector<std::string> argv;
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) argv.insert(argv.end(), {flag, value});
+  };
+  add("--backend", backend);
+  add("--devices", devices);
+  add("--ops", fmt::format("{}", fmt::join(a.ops, ",")));
+  add("--dtype", fmt::format("{}", fmt::join(a.dtypes, ",")));
+  add("--device-count", fmt::format("{}", fmt::join(a.counts, ",")));
+  add("--min-bytes", std::to_string(parse_bytes("--min-bytes", a.min_bytes)));
+  add("--max-bytes", std::to_string(parse_bytes("--max-bytes", a.max_bytes)));
+  add("--size-factor", a.size_factor ? std::to_string(*a.size_factor) : "");
+  add("--cores-per-device", a.cores_per_device ? std::to_string(*a.cores_per_device) : "");
+  for (const std::string& model : a.models) add("--model", model);
+  add("--budget-seconds", fmt::format("{:.3f}", seconds));
+  // Over rounds the interval comes from them, and calls of the longest cases are better spread.
+  if (rounds > 1) add("--least-calls", "3");
+  if (a.oversubscribe) argv.emplace_back("--oversubscribe");
+  if (a.in_place) argv.emplace_back("--in-place");
+  return argv;
+}
+
+// Before anything is measured: what the bench refuses, it refuses in a listing too.
+void check_arguments(const BackendArguments& a, const std::string& devices,
+                     const std::vector<std::string>& backends) {
+  for (const std::string& backend : backends) {
+    const std::string checked = is_torch_backend(backend) ? "local" : backend;  // the same cases
+    Command command{.argv = bench_arguments(a, devices, checked, 1), .timeout_seconds = 60};
+    command.argv.insert(command.argv.begin(), find_program("backend_bench"));
+    command.argv.emplace_back("--list");
+    const Ended ended = run_command(command);
+    if (ended.how == Ended::How::kExited && ended.code == 2) throw InputError(ended.last_line());
+    if (!ended.ok()) throw std::runtime_error("backend_bench " + ended.describe());
+  }
+}
+
+// Of one rank a collective is nothing, or a copy.
+void refuse_one_rank(const BackendArguments& a) {
+  constexpr const char* kWhy = "a backend carries data between ranks, and one has no other";
+  if (expanded_devices(a.devices).size() == 1)
+    throw InputError(
+        fmt::format("--devices {}: {}; give two or more, such as cpu:0,cpu:1", a.devices[0], kWhy));
+  const auto one = [](const std::string& count) { return count == "1"; };
+  if (!a.counts.empty() && std::ranges::all_of(a.counts, one))
+    throw InputError(fmt::format("--device-count 1: {}; give 2 or more", kWhy));
+}
+
+class BackendMeasuring {
+ public:
+  BackendMeasuring(const BackendArguments& a, std::string folder, std::string python = "",
+                   std::vector<int> cores = {})
+      : a_(a),
+        folder_(std::move(folder)),
+        python_(std::move(python)),
+        cores_(std::move(cores)),
+        time_(a.time_budget - kReserve) {}
+
+  void ceilings() {
+    tell("this machine's own ceilings", kCeilingSeconds);
+    run({.program = "transfer_bench",
+         .folder = folder_,
+         .arguments = {"--ceilings", "--budget-seconds", fmt::format("{}", kCeilingSeconds)},
+         .timeout_seconds = kCeilingSeconds + kBeyondBudget},
+        0);
+  }
+
+  // By turns, so that what changes meanwhile on the machine meets every backend.
+  void rounds(const std::vector<std::string>& backends, const std::string& devices, int rounds) {
+    rounds_ = rounds;
+    std::vector<std::string> left;
+    for (int round = 0; round < rounds; ++round)
+      left.insert(left.end(), backends.begin(), backends.end());
+    for (size_t done = 0; done < left.size(); ++done)
+      backend(left[done], devices,
+              time_.seconds_next(seconds_since_start(), std::span(left).subspan(done)),
+              static_cast<int>(done / backends.size()));
+  }
+
+  // All of them in one start of the ranks, which a launcher starts but once.
+  void together(const std::vector<std::string>& arguments, double seconds) {
+    tell("all backends", seconds);
+    run({.program = "backend_bench",
+         .folder = folder_,
+         .arguments = arguments,
+         .timeout_seconds = 3 * seconds + kBeyondBudget,
+         .one_of_many = true},
+        0);
+  }
+
+  std::vector<Measurement> table() const {
+    std::vector<std::vector<Measurement>> rounds(static_cast<size_t>(rounds_));
+    for (const SuiteRun& run : runs)
+      std::ranges::move(measurements_of(run),
+                        std::back_inserter(rounds[static_cast<size_t>(run.round)]));
+    return over_rounds(rounds);
+  }
+
+  std::vector<SuiteRun> runs;
+
+ private:
+  void backend(const std::string& name, const std::string& devices, double seconds, int round) {
+    tell(rounds_ > 1 ? fmt::format("{} (round {} of {})", name, round + 1, rounds_) : name,
+         seconds);
+    const double start = seconds_since_start();
+    SuiteCommand command{.program = "backend_bench",
+                         .folder = folder_,
+                         .arguments = bench_arguments(a_, devices, name, seconds, rounds_),
+                         .timeout_seconds = 3 * seconds + kBeyondBudget};
+    if (is_torch_backend(name)) use_torch(command);
+    run(std::move(command), round);
+    if (interrupted()) return;
+    const TimeNeeded needed = time_needed(runs.back());
+    time_.took(name, {.seconds = seconds_since_start() - start,
+                      .measuring = seconds,
+                      .needs = needed.seconds,
+                      .whole = needed.had});
+  }
+  void use_torch(SuiteCommand& command) const {
+    command.program = kTorchProgram;
+    command.interpreter = python_;
+    if (cores_.empty()) return;
+    const std::string cores = fmt::format("{}", fmt::join(cores_, ","));
+    command.arguments.insert(command.arguments.end(), {"--cores", cores});
+  }
+  double seconds_since_start() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  void tell(const std::string& what, double seconds) const {
+    if (a_.output.quiet || interrupted()) return;
+    fmt::print(stderr, "measuring {}, about {:.0f} s\n", what, seconds);
+  }
+  void run(SuiteCommand command, int round) {
+    if (interrupted()) return;
+    command.verbose = a_.output.verbose;
+    runs.push_back(run_suite(command));
+    runs.back().round = round;
+    // Files of each suite as they stand: whatever ends us, what was measured is kept.
+    write_suite(folder_, "backend", runs);
+  }
+
+  const BackendArguments& a_;
+  const std::string folder_, python_;  // python_ runs torch's rows
+  const std::vector<int> cores_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  RoundTime time_;
+  int rounds_ = 1;
+};
+
+nlohmann::json request_of(const BackendArguments& a, const std::string& devices,
+                          const std::vector<std::string>& backends) {
+  return {{"devices", devices},
+          {"backend", backends},
+          {"ops", a.ops},
+          {"dtype", a.dtypes},
+          {"device-count", a.counts},
+          {"in-place", a.in_place},
+          {"min-bytes", a.min_bytes},
+          {"max-bytes", a.max_bytes},
+          {"model", a.models},
+          {"time-budget", a.time_budget},
+          {"oversubscribe", a.oversubscribe}};
+}
+
+int conclude(const BackendArguments& a, const std::string& folder, const nlohmann::json& request,
+             const BackendMeasuring& measuring, const std::vector<std::string>& notes) {
+  Summary summary;
+  for (const SuiteRun& run : measuring.runs)
+    if (summary.context.empty()) summary.context = run.file.context;
+  if (const int ranks = request.value("ranks", 1); request.value("ranks_per_host", ranks) != ranks)
+    summary.context["many_hosts"] = true;
+  if (!request.contains("launcher")) add_busy_elsewhere(measuring.runs, summary.context);
+  summary.measurements = measuring.table();
+  BackendAdvice advice = advise_backend(summary.measurements, gpu_of(summary.context));
+  add_busy_note(summary.context, advice.notes);
+  advice.notes.insert(advice.notes.end(), notes.begin(), notes.end());
+  summary.answer["backend"] = to_json(advice, summary.measurements);
+  const bool color = !a.output.no_color && color_wanted(STDOUT_FILENO);
+  return finish(folder, summary, request, measuring.runs, a.output,
+                render_backend(advice, summary.measurements, color));
+}
+
+int measure_alone(const BackendArguments& a, const Machine& machine) {
+  const std::string devices = devices_of(a, machine);
+  const BackendSelection chosen =
+      select_backends(a.backends, a.torch, machine, device_kind(devices) == DeviceKind::kGpu);
+  check_arguments(a, devices, chosen.backends);
+  refuse_one_rank(a);
+  const std::string folder = result_folder(a.output.out);
+  catch_interrupts();
+  BackendMeasuring measuring(a, folder, chosen.torch.python, machine.cores);
+  measuring.ceilings();
+  measuring.rounds(chosen.backends, devices,
+                   plan_rounds(a.time_budget - kCeilingSeconds,
+                               static_cast<int>(chosen.backends.size()), a.rounds));
+  nlohmann::json request = request_of(a, devices, chosen.backends);
+  if (std::ranges::any_of(chosen.backends, is_torch_backend))
+    request["torch"] = to_json(chosen.torch);
+  return conclude(a, folder, request, measuring, chosen.left_out);
+}
+
+// Why the machine's own ceilings say nothing of the ranks; empty where they do.
+std::string no_ceilings(const Machine& machine) {
+  const Launched& launch = machine.launch;
+  if (launch.local_world == 0) return "which are on one host is not told";
+  if (launch.many_hosts()) return fmt::format("{} on a host", launch.local_world);
+  return machine.usable_cores < launch.world
+             ? fmt::format("rank 0 has {} of the cores", machine.usable_cores)
+             : "";
+}
+
+std::string who_started(const Machine& machine) {
+  const std::string why = no_ceilings(machine);
+  return fmt::format(
+      "{} started {} ranks{}.", machine.launch.launcher, machine.launch.world,
+      why.empty() ? "" : ", " + why + ", so what the machine can move was not measured");
+}
+
+// The first rank has the bench as a child and tells what it found. The machine's own ceilings come
+// last, when the others have gone.
+int measure_for_all(const BackendArguments& a, const Machine& machine, BackendSelection chosen,
+                    const std::vector<std::string>& arguments, double seconds) {
+  const std::string devices = fmt::format("{}", fmt::join(a.devices, ","));
+  check_arguments(a, devices, {fmt::format("{}", fmt::join(chosen.backends, ","))});
+  const std::string folder = result_folder(a.output.out);
+  catch_interrupts();
+  BackendMeasuring measuring(a, folder);
+  measuring.together(arguments, seconds);
+  if (no_ceilings(machine).empty() && measuring.runs.back().problem.empty()) measuring.ceilings();
+  nlohmann::json request = request_of(a, devices, chosen.backends);
+  request["launcher"] = machine.launch.launcher;
+  request["ranks"] = machine.launch.world;
+  request["ranks_per_host"] = machine.launch.local_world;  // 0: not known
+  chosen.left_out.insert(chosen.left_out.begin(), who_started(machine));
+  return conclude(a, folder, request, measuring, chosen.left_out);
+}
+
+// On every rank of a launcher; all but the first become the bench.
+int measure_among_many(const BackendArguments& a, const Machine& machine) {
+  const Launched& launch = machine.launch;
+  if (a.rounds.value_or(1) > 1)
+    throw InputError(fmt::format("--rounds: {} starts the ranks once", launch.launcher));
+  const std::string devices = fmt::format("{}", fmt::join(a.devices, ","));
+  const bool gpus =
+      devices.empty() ? !machine.cuda.empty() : device_kind(devices) == DeviceKind::kGpu;
+  const BackendSelection chosen = select_backends(a.backends, a.torch, machine, gpus);
+  const double seconds = std::max(1.0, a.time_budget - kReserve - kCeilingSeconds);
+  std::vector<std::string> arguments =
+      bench_arguments(a, devices, fmt::format("{}", fmt::join(chosen.backends, ",")), seconds);
+  refuse_old_results(a.output.out);  // on all ranks: or they would wait for the first
+  if (launch.rank == 0) return measure_for_all(a, machine, chosen, arguments, seconds);
+  arguments.insert(arguments.begin(), find_program("backend_bench"));
+  become(arguments);
+  return 0;
+}
+
+int run_backend(const BackendArguments& a) {
+  const Machine machine = read_machine();
+  if (!machine.launch.problem.empty()) throw InputError(machine.launch.problem);
+  return machine.launch.world > 1 ? measure_among_many(a, machine) : measure_alone(a, machine);
+}
+
+}  // namespace
+
+void add_output_options(CLI::App& app, OutputArguments& a) {
+  app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]")
+      ->type_name("DIR")
+      ->check(not_empty());
+  app.add_flag("--json", a.json, "The summary on stdout as JSON, nothing else there");
+  app.add_flag("--quiet", a.quiet, "No progress on stderr");
+  app.add_flag("--no-color", a.no_color, "No colour, as NO_COLOR in the environment");
+  app.add_flag("--verbose", a.verbose, "What the bench programs say, on stderr");
+}
+
+int finish(const std::string& folder, Summary& summary, const nlohmann::json& request,
+           const std::vector<SuiteRun>& runs, const OutputArguments& a, const std::string& text) {
+  bool failed = interrupted();
+  for (const SuiteRun& run : runs) {
+    if (run.problem.empty()) continue;
+    failed = true;
+    fmt::print(stderr, "howmany: {}: {}\n", run.program, printable(run.problem));
+  }
+  failed = failed || std::ranges::any_of(summary.measurements, has_failed);
+  write_summary_files(folder, summary, request);
+  if (a.json)
+    fmt::print("{}", dump_json(to_json(summary)));
+  else
+    fmt::print("{}Files: {}\n", text, folder);
+  if (interrupted()) fmt::print(stderr, "interrupted: what was measured is kept in {}\n", folder);
+  if (has_wrong_data(summary.measurements)) return kWrongData;
+  return failed ? 3 : 0;
+}
+
+void add_backend_command(CLI::App& app, int& code) {
+  auto* sub = app.add_subcommand("backend", "Which communication backend, by size, measured");
+  const auto a = std::make_shared<BackendArguments>();
+  sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  add_list(*sub, "--backend", a->backends, "Backends to compare [all that are usable here]");
+  auto* const torch =
+      sub->add_option("--torch", a->torch.python,
+                      "Also torch.distributed of this Python [the active one, if it has torch]")
+          ->type_name("[PYTHON]")
+          ->expected(0, 1);
+  sub->add_flag("--no-torch", a->torch.refused, "Without torch.distributed")->excludes(torch);
+  add_list(
+      *sub, "--devices", a->devices,
+      "One for each rank [the GPUs where there are several, else up to four slices of the cores]");
+  add_list(*sub, "--device-count", a->counts,
+           "Also between the first n of them: 2,4 [all of them]");
+  add_list(*sub, "--ops", a->ops, "all_reduce,broadcast,... [all]");
+  sub->add_flag("--in-place", a->in_place,
+                "Also all_gather, reduce_scatter, reduce, gather and scatter within one buffer");
+  sub->add_option("--min-bytes", a->min_bytes, "Smallest message, 1024 or 1K [4]");
+  sub->add_option("--max-bytes", a->max_bytes, "Largest, as far as memory and time allow [64M]");
+  sub->add_option("--size-factor", a->size_factor, "From one size to the next [4]");
+  add_list(*sub, "--dtype", a->dtypes, "f32,f64,i32,i64,u8,bf16: one or several [f32]");
+  sub->add_option("--model", a->models, "Also its gradient buckets, which then decide")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  sub->add_option("--cores-per-device", a->cores_per_device, "Cores of a cpu device")
+      ->check(CLI::Range(1, 4096));
+  sub->add_option("--time-budget", a->time_budget, "Seconds for the whole measurement [60]")
+      ->check(above_zero());
+  sub->add_option("--rounds", a->rounds,
+                  "Fresh starts that each cell is measured in [3 to 5, or 1]")
+      ->check(CLI::Range(1, 1000));
+  sub->add_flag("--oversubscribe", a->oversubscribe,
+                "Allow more ranks than cores, or a GPU listed twice; marked");
+  add_output_options(*sub, a->output);
+  sub->footer(
+      "Examples:\n"
+      "  howmany backend                                        # all backends, all operations\n"
+      "  howmany backend --devices cpu:0,cpu:1 --backend local,gloo --model resnet18\n"
+      "  howmany backend --backend gloo,torch:gloo --torch ~/venv/bin/python\n"
+      "  howmany backend --ops all_reduce --max-bytes 1G --time-budget 120 --json > summary.json\n"
+      "  mpirun -n 4 --bind-to none howmany backend    # between the ranks of a launcher, on\n"
+      "  srun -N 2 --ntasks-per-node 1 --kill-on-bad-exit=1 howmany backend   # any hosts\n"
+      "Exit codes: 0 fine, 1 wrong data, 2 bad usage, 3 a measurement failed (the rest is kept).");
+  sub->callback([a, torch, &code] {
+    a->torch.wanted = torch->count() > 0;
+    code = run_backend(*a);
+  });
+}
+
+}  // namespace howmany
