@@ -165,7 +165,7 @@ function(hm_test_properties folder test source)
     set(omp "OMP_NUM_THREADS=1;")
   endif()
   set_tests_properties(${test} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout} COST ${timeout}  # the longest first
-    ENVIRONMENT "${omp}HOWMANY_BIN=${CMAKE_BINARY_DIR}/bin;HOWMANY_SOURCE=${PROJECT_SOURCE_DIR};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/support")
+    ENVIRONMENT "${omp}HOWMANY_BIN=${CMAKE_BINARY_DIR}/bin;HOWMANY_SOURCE=${PROJECT_SOURCE_DIR};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/support:${PROJECT_SOURCE_DIR}/tests/fakes")
 endfunction()
 
 # hm_fuzz(folder unit ITERATIONS n LIBS lib...): tests/fuzz/<unit>_fuzz.cpp (see

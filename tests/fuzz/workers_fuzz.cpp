@@ -6,7 +6,7 @@
 
 #include "reports/workers/command.h"
 #include "reports/workers/rows.h"
-#include "tests/reports/loader_examples.h"
+#include "tests/reports/workers/examples.h"
 #include "tests/support/fuzz_driver.h"
 
 using namespace howmany;

@@ -3,7 +3,6 @@
 """`howmany gate` on programs with known times: what it finds, keeps and refuses, and how it exits."""
 import json
 import os
-import pathlib
 import shutil
 import signal
 import subprocess
@@ -11,8 +10,8 @@ import sys
 import time
 
 import programs
+from fake import HERE
 
-HERE = pathlib.Path(__file__).resolve().parent
 QUICK = ("--screen", "6", "--pairs", "8", "--quiet", "--repetitions", "1")
 
 

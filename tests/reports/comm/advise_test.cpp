@@ -13,7 +13,7 @@
 #include "reports/comm/choice.h"
 #include "reports/comm/command.h"
 #include "reports/comm/rounds.h"
-#include "tests/reports/backend_examples.h"
+#include "tests/reports/comm/examples.h"
 
 namespace howmany {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "reports/comm/cell.h"
 #include "reports/comm/torch_python.h"
-#include "tests/reports/backend_examples.h"
+#include "tests/reports/comm/examples.h"
 
 namespace howmany {
 namespace {

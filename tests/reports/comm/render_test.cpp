@@ -4,7 +4,7 @@
 
 #include "reports/comm/command.h"
 #include "reports/comm/measure.h"
-#include "tests/reports/backend_examples.h"
+#include "tests/reports/comm/examples.h"
 #include "tests/reports/examples.h"
 
 namespace howmany {

@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "reports/workers/advise.h"
-#include "tests/reports/loader_examples.h"
+#include "tests/reports/workers/examples.h"
 
 namespace howmany {
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "core/base/text/json.h"
-#include "tests/reports/loader_examples.h"
+#include "tests/reports/workers/examples.h"
 
 namespace howmany {
 namespace {

@@ -303,7 +303,7 @@ class Formats(Files):
         self.assertIn("b bytes", names)
 
     def check_schema(self, name, schema):
-        done = subprocess.run([sys.executable, HERE / "check_schema.py", HERE / "schemas" / schema,
+        done = subprocess.run([sys.executable, HERE.parents[1] / "support" / "check_schema.py", HERE / "schemas" / schema,
                                self.folder / f"out.{name}"], capture_output=True, text=True)
         if done.returncode == 77:
             self.skipTest("python3-jsonschema is not installed")

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "tests/reports/backend_examples.h"
+#include "tests/reports/comm/examples.h"
 
 namespace howmany {
 namespace {

@@ -8,7 +8,7 @@ import os
 import sys
 
 import programs
-from backend_command_test import Suites
+from command_test import Suites
 
 WORKS = ("def is_available():\n    return True\n\nis_gloo_available = is_available\n\n"
          "def is_nccl_available():\n    return False\n\nis_mpi_available = is_nccl_available\n")

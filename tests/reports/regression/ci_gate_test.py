@@ -9,8 +9,8 @@ import subprocess
 import sys
 
 import programs
+from fake import HERE
 
-HERE = pathlib.Path(__file__).resolve().parent
 CMAKE = """#!/usr/bin/env bash
 # -S SOURCE -B BUILD ... configures: remembers the source. --build BUILD --target NAME... "builds" from it.
 set -e

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "reports/results/record.h"
-#include "tests/reports/loader_examples.h"
+#include "tests/reports/workers/examples.h"
 
 namespace howmany {
 namespace {
