@@ -7,7 +7,7 @@
 #include "core/base/cli/list_option.h"
 #include "core/base/cli/number_check.h"
 #include "core/base/process.h"
-#include "core/base/text/suggest.h"
+#include "core/base/text/names.h"
 #include "reports/cli/selftest.h"
 #include "reports/comm/command.h"
 #include "reports/gpus/command.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/base/text/suggest.h"
+#include "core/base/text/names.h"
 #include "reports/comm/measure.h"
 #include "reports/results/record.h"
 

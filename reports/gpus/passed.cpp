@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/base/text/suggest.h"
+#include "core/base/text/names.h"
 #include "reports/results/record.h"
 
 namespace howmany {

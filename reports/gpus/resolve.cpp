@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/base/cli/list_option.h"
-#include "core/base/text/suggest.h"
+#include "core/base/text/names.h"
 #include "reports/gpus/command.h"
 #include "reports/results/device_kind.h"
 #include "reports/results/machine.h"

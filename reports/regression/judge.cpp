@@ -9,7 +9,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "core/base/text/suggest.h"
+#include "core/base/text/names.h"
 #include "reports/regression/ranks.h"
 #include "reports/regression/row_test.h"
 #include "reports/results/record.h"

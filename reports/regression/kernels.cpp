@@ -17,7 +17,7 @@
 #include <span>
 
 #include "core/base/text/json.h"
-#include "core/base/text/suggest.h"
+#include "core/base/text/names.h"
 #include "reports/results/record.h"
 
 namespace howmany {

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "core/base/process.h"
-#include "core/base/text/suggest.h"
+#include "core/base/text/names.h"
 #include "reports/cli/completion/command_spec.h"
 #include "reports/cli/completion/scripts.h"
 #include "reports/cli/help/man.h"

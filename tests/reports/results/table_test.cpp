@@ -7,7 +7,7 @@
 
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
-#include "core/base/text/suggest.h"
+#include "core/base/text/names.h"
 #include "reports/results/core_use.h"
 #include "reports/results/record.h"
 
