@@ -192,7 +192,7 @@ int run_workers(const WorkersArguments& a) {
   const LoaderLimits limits = measuring.limits();
   WorkersFacts facts = facts_from(a, folder);
   measuring.probe(facts);
-  if (measuring.results().interrupted) return kFailed;
+  if (measuring.results().interrupted) return kRunFailed;
   facts.probes.cores = usable_cores(facts.probes.cores, limits);
   facts.gpu = limits.gpu;
   facts.no_nvjpeg = limits.no_nvjpeg;
@@ -210,7 +210,7 @@ int run_workers(const WorkersArguments& a) {
   if (measuring.results().out_of_time)
     fmt::print(stderr, "the time budget was spent before the answer was decided\n");
   write_and_print(a, folder, summarise(a, measuring.results(), facts, advise_workers(facts)));
-  return failed(facts) || measuring.results().interrupted ? kFailed : kFine;
+  return failed(facts) || measuring.results().interrupted ? kRunFailed : kFine;
 }
 
 void add_workers(CLI::App& app, int& code) {
