@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/base/clock.h"
+#include "core/base/statistics.h"
 #include "core/gpu/gpu.h"
 #include "core/ops/ops.h"
 
@@ -85,8 +86,6 @@ void time_chains(Comm& comm, Collective& op, const Warm& warm, double seconds,
 void halve(Samples& samples) {
   for (double& s : samples.seconds) s /= 2;
 }
-
-double median(const std::vector<double>& values) { return quantile(values, 0.5); }
 
 // Products of matrices that are small beside the time of an all_reduce, large beside a call.
 class Products {

@@ -44,7 +44,7 @@ double time_bare(Bare& bare, const std::string& name, Collective& op) {
 }
 
 void report_pairs(benchmark::State& state, const PairedSamples& pairs) {
-  const Interval interval = median_interval(pairs.ratios);
+  const Interval interval = median_bounds(pairs.ratios);
   report(state, pairs.ours,
          {{"ratio", quantile(pairs.ratios, 0.5)},
           {"ratio_low", interval.low},

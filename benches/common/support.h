@@ -13,9 +13,11 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "core/base/statistics.h"
 #include "parallel/comm.h"
 
 namespace howmany::benches {
@@ -74,14 +76,8 @@ PairedSamples paired(Turns turns);
 PairedSamples time_in_turn(Comm& comm, int rounds, const std::function<void()>& body,
                            const std::function<double()>& bare);
 
-struct Interval {
-  double low = 0, high = 0;
-};
-// Distribution-free 95 % confidence interval of the median, from order statistics. Fewer than six
-// samples cannot bound it: then low is 0 and high infinite.
-Interval median_interval(std::vector<double> samples);
-// Linear between order statistics; 0.5 is the median. Throws std::invalid_argument for no samples.
-double quantile(std::vector<double> samples, double q);
+// median_interval(), or 0 to infinity if there are too few samples to bound the median.
+Interval median_bounds(std::span<const double> samples);
 
 // Reports the samples as one Google Benchmark run with manual time, their mean, and the counters
 // median_s, p95_s, min_s, cv, samples (which run_benchmarks shows as iterations). `counters` carry

@@ -44,7 +44,7 @@ std::vector<double> device_seconds(int gpu, size_t steps, const std::function<vo
 }
 
 bool tight(const std::vector<double>& seconds, double target_half_width) {
-  const Interval interval = median_interval(seconds);
+  const Interval interval = median_bounds(seconds);
   return (interval.high - interval.low) / 2 <= target_half_width * quantile(seconds, 0.5);
 }
 
@@ -160,31 +160,9 @@ PairedSamples time_in_turn(Comm& comm, int rounds, const std::function<void()>& 
   return paired(std::move(all));
 }
 
-Interval median_interval(std::vector<double> samples) {
-  std::ranges::sort(samples);
-  // The interval from the l-th smallest to the l-th largest misses the median with probability
-  // 2 P(B < l), B ~ Binomial(n, 1/2).
-  const auto n = static_cast<double>(samples.size());
-  double below = 0, log_p = -n * std::log(2);
-  size_t l = 0;
-  for (double k = 0; k < n / 2; ++k) {
-    below += std::exp(log_p);
-    if (below > 0.025) break;
-    log_p += std::log((n - k) / (k + 1));  // from C(n, k) to C(n, k + 1)
-    ++l;
-  }
-  if (l == 0) return {0, std::numeric_limits<double>::infinity()};
-  return {samples[l - 1], samples[samples.size() - l]};
-}
-
-double quantile(std::vector<double> samples, double q) {
-  HM_REQUIRE(!samples.empty() && q >= 0 && q <= 1, "[quantile] {} of {} samples", q,
-             samples.size());
-  std::ranges::sort(samples);
-  const double place = q * static_cast<double>(samples.size() - 1);
-  const auto below = static_cast<size_t>(place);
-  const size_t above = std::min(below + 1, samples.size() - 1);
-  return std::lerp(samples[below], samples[above], place - std::floor(place));
+Interval median_bounds(std::span<const double> samples) {
+  const auto interval = samples.empty() ? std::nullopt : median_interval(samples);
+  return interval.value_or(Interval{0, std::numeric_limits<double>::infinity()});
 }
 
 }  // namespace howmany::benches

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -21,6 +20,7 @@
 #include "benches/loader/page_cache.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/statistics.h"
 
 namespace howmany::benches {
 namespace {
@@ -57,14 +57,6 @@ double resident_bytes() {
 void spin_until(Clock::time_point end) {
   while (Clock::now() < end) {
   }
-}
-
-// Two-sided 95 % quantiles of Student's t by degrees of freedom.
-double student_t(size_t degrees) {
-  constexpr std::array<double, 20> kT = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36,
-                                         2.31,  2.26, 2.23, 2.20, 2.18, 2.16, 2.14,
-                                         2.13,  2.12, 2.11, 2.10, 2.09, 2.09};
-  return degrees > kT.size() ? 2.0 : kT[degrees - 1];
 }
 
 // Takes longer, as Python does, and tells how many samples were made, by whichever process.
@@ -316,12 +308,9 @@ std::vector<double> block_means(const std::vector<double>& values, size_t count)
 }
 
 double half_width(const std::vector<double>& values) {
-  const auto n = static_cast<double>(values.size());
   if (values.size() < 2) return std::numeric_limits<double>::infinity();
-  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
-  double squares = 0;
-  for (const double v : values) squares += (v - mean) * (v - mean);
-  return student_t(values.size() - 1) * std::sqrt(squares / (n - 1) / n);
+  const Interval interval = *mean_interval(values);
+  return (interval.high - interval.low) / 2;
 }
 
 double relative_half_width(const std::vector<double>& values) {

@@ -67,7 +67,7 @@ GraphGain measure_graph_gain(Workload work, const Dataset& data, Comm& alone,
   std::vector<double> gains;
   std::ranges::transform(found.plain, found.captured, std::back_inserter(gains), std::divides());
   found.gain = quantile(gains, 0.5);
-  found.interval = median_interval(std::move(gains));
+  found.interval = median_bounds(gains);
   return found;
 }
 
