@@ -6,6 +6,7 @@
 
 #include "benches/comm/collectives.h"
 #include "benches/common/program.h"
+#include "core/base/cli/number_check.h"
 #include "core/base/error.h"
 
 namespace howmany::benches {

@@ -2,9 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
@@ -80,35 +78,7 @@ void run_rank(const Workload& work, Comm& comm, Device device, const Ranks::Body
   body(comm, device);
 }
 
-CLI::Validator finite_that(const std::string& wanted, const std::function<bool(double)>& fits,
-                           const std::string& in_help) {
-  const auto check = [=](const std::string& text) {
-    char* end = nullptr;
-    const double value = std::strtod(text.c_str(), &end);
-    const bool number = end != text.c_str() && *end == '\0' && std::isfinite(value);
-    return number && fits(value) ? "" : fmt::format("expected {}, not {}", wanted, text);
-  };
-  return {check, in_help};
-}
-
 }  // namespace
-
-CLI::Validator above_zero() {
-  return finite_that(
-      "a number above 0", [](double value) { return value > 0; }, "POSITIVE");
-}
-
-CLI::Validator at_least_zero() {
-  return finite_that(
-      "a number of 0 or more", [](double value) { return value >= 0; }, "NONNEGATIVE");
-}
-
-CLI::Validator between(double low, double high) {
-  return finite_that(
-      fmt::format("a number from {} to {}", low, high),
-      [=](double value) { return value >= low && value <= high; },
-      fmt::format("in [{} - {}]", low, high));
-}
 
 int run_program(const std::string& name, const std::function<int()>& body) {
   try {

@@ -15,8 +15,7 @@
 
 namespace CLI {
 class App;
-class Validator;
-}  // namespace CLI
+}
 
 namespace howmany::benches {
 
@@ -28,12 +27,6 @@ int run_program(const std::string& name, const std::function<int()>& body);
 // Google Benchmark. Throws std::invalid_argument for any other leftover (the nearest flag
 // suggested).
 std::vector<std::string> parse(CLI::App& app, int argc, char** argv);
-
-// Checks of the numbers of options: finite, as neither PositiveNumber nor ranges of CLI11 want
-// them.
-CLI::Validator above_zero();
-CLI::Validator at_least_zero();
-CLI::Validator between(double low, double high);  // both included
 
 constexpr int kInterrupted = 130;  // exit code of a program that Ctrl-C ended, as shells have it
 

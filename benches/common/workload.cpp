@@ -7,6 +7,7 @@
 #include "benches/common/machine.h"
 #include "benches/common/program.h"
 #include "benches/loader/data.h"
+#include "core/base/cli/number_check.h"
 #include "core/base/error.h"
 #include "core/base/text/names.h"
 #include "core/base/text/options.h"

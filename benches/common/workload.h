@@ -21,8 +21,6 @@ class App;
 
 namespace howmany::benches {
 
-constexpr int64_t kMostBatch = int64_t{1} << 30;  // times thousands of devices it still fits
-
 struct Workload {
   std::string model = "mlp", mode = "single", backend = "local";
   std::vector<Device> devices;  // dealt out to the ranks in order

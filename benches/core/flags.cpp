@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "benches/common/program.h"
+#include "core/base/cli/number_check.h"
 
 namespace howmany::benches {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "benches/common/program.h"
 #include "benches/common/workload.h"
+#include "core/base/cli/number_check.h"
 #include "core/data/formats.h"
 
 namespace howmany::benches {

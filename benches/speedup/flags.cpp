@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "benches/common/program.h"
+#include "core/base/cli/number_check.h"
 #include "core/base/error.h"
 #include "core/base/text/names.h"
 #include "parallel/mode.h"

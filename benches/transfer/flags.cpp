@@ -4,6 +4,7 @@
 
 #include "benches/common/program.h"
 #include "benches/common/workload.h"
+#include "core/base/cli/number_check.h"
 
 namespace howmany::benches {
 namespace {

@@ -37,6 +37,15 @@ CLI::Validator above_zero() {
   return {check, "POSITIVE"};
 }
 
+CLI::Validator at_least_zero() {
+  const auto check = [](const std::string& text) {
+    const auto value = finite(text);
+    return value && *value >= 0 ? ""
+                                : fmt::format("expected a number of 0 or more, not \"{}\"", text);
+  };
+  return {check, "NONNEGATIVE"};
+}
+
 CLI::Validator between(double low, double high) {
   const auto check = [=](const std::string& text) {
     const auto value = finite(text);

@@ -11,7 +11,8 @@ namespace howmany {
 
 constexpr int64_t kMostBatch = int64_t{1} << 30;  // times thousands of devices it still fits
 
-CLI::Validator above_zero();                      // and no more than 1e9
+CLI::Validator above_zero();  // and no more than 1e9
+CLI::Validator at_least_zero();
 CLI::Validator between(double low, double high);  // both included
 CLI::Validator whole_up_to(int64_t most);         // from 1
 
