@@ -9,6 +9,9 @@
 #include "benches/common/program.h"
 #include "benches/common/verify.h"
 #include "core/base/error.h"
+#include "core/base/schema/context.h"
+#include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
 
 namespace howmany::benches {
 namespace {
@@ -68,17 +71,18 @@ Outcome measure(const BackendCase& c, Comm& comm, Device where, Schedule& schedu
 void keep_samples(const BackendCase& c, const BackendFlags& flags, const CollectiveTimes& times) {
   const auto append = [&](const Samples& samples, const char* timing) {
     if (samples.seconds.empty()) return;
-    append_samples(flags.samples, {.name = c.name,
-                                   .samples = samples,
-                                   .flags = marks_of(c.work),
-                                   .parameters = {{"op", c.op},
-                                                  {"backend", c.work.backend},
-                                                  {"dtype", std::string(name_of(c.dtype))},
-                                                  {"devices", std::to_string(c.work.count())},
-                                                  {"bytes", std::to_string(c.bytes)},
-                                                  {"model", c.model},
-                                                  {"timing", timing}},
-                                   .world = c.work.count()});
+    append_samples(flags.samples,
+                   {.name = c.name,
+                    .samples = samples,
+                    .flags = marks_of(c.work),
+                    .parameters = {{parameter::kOp, c.op},
+                                   {parameter::kBackend, c.work.backend},
+                                   {parameter::kDtype, std::string(name_of(c.dtype))},
+                                   {parameter::kDevices, std::to_string(c.work.count())},
+                                   {parameter::kBytes, std::to_string(c.bytes)},
+                                   {parameter::kModel, c.model},
+                                   {parameter::kTiming, timing}},
+                    .world = c.work.count()});
   };
   append(times.isolated, "isolated");
   append(times.pipelined, "pipelined");
@@ -89,13 +93,13 @@ void report_collective(benchmark::State& state, const BackendCase& c,
   const auto bytes = static_cast<double>(c.bytes);
   const double median = quantile(times.isolated.seconds, 0.5);
   std::map<std::string, double> counters = {{"bytes", bytes},
-                                            {"algbw_bytes_per_s", bytes / median},
+                                            {metric::kAlgbwBytesPerS, bytes / median},
                                             {"p99_s", quantile(times.isolated.seconds, 0.99)}};
   const auto factor = bus_factor(c.op, c.work.count());
-  if (factor) counters["busbw_bytes_per_s"] = *factor * bytes / median;
+  if (factor) counters[metric::kBusbwBytesPerS] = *factor * bytes / median;
   if (!times.pipelined.seconds.empty()) {
     const double each = quantile(times.pipelined.seconds, 0.5);
-    counters["pipelined_s"] = each;
+    counters[metric::kPipelinedS] = each;
     if (factor) counters["pipelined_busbw_bytes_per_s"] = *factor * bytes / each;
   }
   report(state, times.isolated, counters);
@@ -107,18 +111,18 @@ void report_collective(benchmark::State& state, const BackendCase& c,
 void report_overlap(benchmark::State& state, const BackendCase& c, const OverlapTimes& times) {
   while (state.KeepRunning()) state.SetIterationTime(times.comm_beside);
   state.counters["bytes"] = static_cast<double>(c.bytes);
-  state.counters["comm_alone_s"] = times.comm_alone;
-  state.counters["comm_beside_s"] = times.comm_beside;
-  state.counters["gemm_alone_s"] = times.gemm_alone;
-  state.counters["gemm_beside_s"] = times.gemm_beside;
-  state.counters["hidden_fraction"] = times.hidden;
+  state.counters[metric::kCommAloneS] = times.comm_alone;
+  state.counters[metric::kCommBesideS] = times.comm_beside;
+  state.counters[metric::kGemmAloneS] = times.gemm_alone;
+  state.counters[metric::kGemmBesideS] = times.gemm_beside;
+  state.counters[metric::kHiddenFraction] = times.hidden;
 }
 
 void report_paces(benchmark::State& state, const RankPaces& paces) {
   while (state.KeepRunning()) state.SetIterationTime(paces.seconds);
-  state.counters["slowest_rank"] = paces.slowest;
+  state.counters[metric::kSlowestRank] = paces.slowest;
   state.counters["slowest_s"] = paces.seconds;
-  state.counters["of_others"] = paces.of_others;
+  state.counters[metric::kOfOthers] = paces.of_others;
 }
 
 struct Run {
@@ -139,7 +143,7 @@ void run_case(benchmark::State& state, const BackendCase& c, Run& run) {
     });
     run.settled = true;
     if (!run.ranks.chief()) return report_nothing(state, "");
-    if (outcome.needs > 0) state.counters["needs_s"] = outcome.needs;
+    if (outcome.needs > 0) state.counters[metric::kNeedsS] = outcome.needs;
     if (!outcome.skipped.empty()) return report_nothing(state, outcome.skipped);
     if (c.op == "pace" || c.op == "links") return report_paces(state, outcome.paces);
     if (c.op == "overlap") return report_overlap(state, c, outcome.overlap);
@@ -164,7 +168,8 @@ int run_cases(const std::vector<BackendCase>& cases, const BackendFlags& flags, 
         ->Iterations(1)
         ->UseManualTime()
         ->Unit(benchmark::kMicrosecond);
-  add_context({{"world", std::to_string(place.world)}, {"launcher", place.launcher}});
+  add_context(
+      {{context::kWorld, std::to_string(place.world)}, {context::kLauncher, place.launcher}});
   google.insert(google.begin(), program);
   const int code = run_benchmarks(std::move(google), !ranks.chief());
   // Rank 0 answers for all: for another's code a launcher may end it before it has told.

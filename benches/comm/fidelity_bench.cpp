@@ -11,6 +11,7 @@
 #include "benches/common/support.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/schema/context.h"
 
 namespace howmany::benches {
 namespace {
@@ -107,7 +108,8 @@ int run(int argc, char** argv) {
   HM_REQUIRE(work.over_processes(), "--backend {}: has no bare loop", flags.backend);
   if (place.world == 1) return supervise(kName, argc, argv, work.ranks(), {flags.backend});
   Ranks ranks(place, {flags.backend});
-  add_context({{"world", std::to_string(place.world)}, {"launcher", place.launcher}});
+  add_context(
+      {{context::kWorld, std::to_string(place.world)}, {context::kLauncher, place.launcher}});
   google.insert(google.begin(), argv[0]);
   int code = 0;
   ranks.run(work, [&](Comm& comm, Device) {

@@ -8,6 +8,7 @@
 #include "benches/common/program.h"
 #include "core/base/cli/number_check.h"
 #include "core/base/error.h"
+#include "core/base/schema/flags.h"
 
 namespace howmany::benches {
 namespace {
@@ -22,44 +23,44 @@ Flags of Google Benchmark (--benchmark_...) work as usual.
 Exit codes: 0 measured, 1 wrong data, 2 bad usage or input, 3 a measurement failed.)";
 
 void add_backend_flags(CLI::App& app, BackendFlags& flags) {
-  app.add_option("--ops", flags.ops,
+  app.add_option(flag::kOps, flags.ops,
                  "of " + fmt::format("{}", fmt::join(collective_names(), ", ")) +
                      " [all that are not in place]")
       ->delimiter(',');
-  app.add_option("--backend", flags.backends, "[all]; local: threads of one process")
+  app.add_option(flag::kBackend, flags.backends, "[all]; local: threads of one process")
       ->delimiter(',');
-  app.add_option("--devices", flags.devices,
+  app.add_option(flag::kDevices, flags.devices,
                  "cpu:0,cpu:1 or cpu:0-3, one for each rank, of all or of those on each host");
-  app.add_option("--device-count", flags.counts, "measure on the first n of the devices, each n")
+  app.add_option(flag::kDeviceCount, flags.counts, "measure on the first n of the devices, each n")
       ->delimiter(',')
       ->check(above_zero());
-  app.add_option("--dtype", flags.dtypes, "f32,f64,i32,i64,u8,bf16: one or several [f32]")
+  app.add_option(flag::kDtype, flags.dtypes, "f32,f64,i32,i64,u8,bf16: one or several [f32]")
       ->delimiter(',');
-  app.add_flag("--in-place", flags.in_place,
+  app.add_flag(flag::kInPlace, flags.in_place,
                "also all_gather, reduce_scatter, reduce, gather and scatter within one buffer");
-  app.add_option("--min-bytes", flags.min_bytes, "[4]")->check(CLI::Range(1L, 1L << 40));
-  app.add_option("--max-bytes", flags.max_bytes, "as far as memory and time allow [1 GiB]")
+  app.add_option(flag::kMinBytes, flags.min_bytes, "[4]")->check(CLI::Range(1L, 1L << 40));
+  app.add_option(flag::kMaxBytes, flags.max_bytes, "as far as memory and time allow [1 GiB]")
       ->check(CLI::Range(1L, 1L << 40));
-  app.add_option("--size-factor", flags.factor, "from one size to the next")
+  app.add_option(flag::kSizeFactor, flags.factor, "from one size to the next")
       ->check(CLI::Range(2L, 1024L));
-  app.add_option("--model", flags.models, "also all_reduce of its gradient buckets");
-  app.add_option("--budget-seconds", flags.budget_seconds, "wall clock for all cases")
+  app.add_option(flag::kModel, flags.models, "also all_reduce of its gradient buckets");
+  app.add_option(flag::kBudgetSeconds, flags.budget_seconds, "wall clock for all cases")
       ->check(above_zero())
       ->capture_default_str();
   app.add_option(
-         "--least-calls", flags.least_calls,
+         flag::kLeastCalls, flags.least_calls,
          "timed calls of a case, however long one takes, but one where else a case would be "
          "left out; below 7 without an interval")
       ->check(CLI::Range(1, 5000))
       ->capture_default_str();
-  app.add_option("--samples", flags.samples, "append every timed call to this file")
+  app.add_option(flag::kSamples, flags.samples, "append every timed call to this file")
       ->envname("HOWMANY_SAMPLES");
   app.add_flag("--no-overlap", flags.no_overlap, "leave out the all_reduce beside matrix products");
-  app.add_flag("--list", flags.list, "names of the cases, one a line");
-  app.add_option("--timeout", flags.work.timeout_seconds, "seconds a rank waits for the others")
+  app.add_flag(flag::kList, flags.list, "names of the cases, one a line");
+  app.add_option(flag::kTimeout, flags.work.timeout_seconds, "seconds a rank waits for the others")
       ->check(between(0.1, 86'400));
-  app.add_option("--cores-per-device", flags.work.cores_per_device)->check(above_zero());
-  app.add_flag("--oversubscribe", flags.work.oversubscribe,
+  app.add_option(flag::kCoresPerDevice, flags.work.cores_per_device)->check(above_zero());
+  app.add_flag(flag::kOversubscribe, flags.work.oversubscribe,
                "allow devices that share cores, and ranks that share a GPU");
 }
 

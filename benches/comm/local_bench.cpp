@@ -7,6 +7,7 @@
 
 #include "benches/common/support.h"
 #include "core/base/error.h"
+#include "core/base/schema/metrics.h"
 #include "core/host/copy.h"
 #include "core/tensor/device.h"
 #include "parallel/launch.h"
@@ -67,15 +68,16 @@ void add_benchmarks(int64_t bytes) {
   add("comm/copy_loop/", [bytes](benchmark::State& state) {
     const Samples& samples = measured(bytes).copy;
     const double median = quantile(samples.seconds, 0.5);
-    report(state, samples, {{"bytes_per_s", 2.0 * kDevices * static_cast<double>(bytes) / median}});
+    report(state, samples,
+           {{metric::kBytesPerS, 2.0 * kDevices * static_cast<double>(bytes) / median}});
   });
   add("comm/all_reduce/local/", [bytes](benchmark::State& state) {
     const auto& [copy, all_reduce] = measured(bytes);
     const double median = quantile(all_reduce.seconds, 0.5);
     const double factor = 2.0 * (kDevices - 1) / kDevices;
     report(state, all_reduce,
-           {{"algbw_bytes_per_s", static_cast<double>(bytes) / median},
-            {"busbw_bytes_per_s", factor * static_cast<double>(bytes) / median},
+           {{metric::kAlgbwBytesPerS, static_cast<double>(bytes) / median},
+            {metric::kBusbwBytesPerS, factor * static_cast<double>(bytes) / median},
             {"of_copy", quantile(copy.seconds, 0.5) / median}});
   });
 }

@@ -5,6 +5,7 @@
 #include "benches/common/gpus.h"
 #include "benches/common/machine.h"
 #include "benches/common/support.h"
+#include "core/base/schema/context.h"
 #include "core/profile/range.h"
 #include "core/tensor/device.h"
 
@@ -28,23 +29,23 @@ std::string kernel() {
 void add_context(const std::map<std::string, std::string>& more) {
   nlohmann::json cpu = describe_cpu(), memory = describe_memory();
   std::map<std::string, std::string> context = {
-      {"commit", build_commit()},
-      {"compiler", HM_COMPILER},
-      {"compiler_flags", HM_CXX_FLAGS},
-      {"build_type", HM_BUILD_TYPE},
-      {"cpu", text_of(cpu["model"])},
-      {"cores_allowed", std::to_string(cpu_limits().usable)},
-      {"cores_because", cpu_limits().because},
-      {"governor", text_of(cpu["governor"])},
-      {"memory_bytes", text_of(memory["total_bytes"])},
-      {"kernel", kernel()},
-      {"onednn", HM_ONEDNN_VERSION},
-      {"gloo", HM_GLOO_VERSION},
-      {"nvtx", ranges_built_in() ? "built in" : "not built in"}};
+      {context::kCommit, build_commit()},
+      {context::kCompiler, HM_COMPILER},
+      {context::kCompilerFlags, HM_CXX_FLAGS},
+      {context::kBuildType, HM_BUILD_TYPE},
+      {context::kCpu, text_of(cpu["model"])},
+      {context::kCoresAllowed, std::to_string(cpu_limits().usable)},
+      {context::kCoresBecause, cpu_limits().because},
+      {context::kGovernor, text_of(cpu["governor"])},
+      {context::kMemoryBytes, text_of(memory["total_bytes"])},
+      {context::kKernel, kernel()},
+      {context::kOnednn, HM_ONEDNN_VERSION},
+      {context::kGloo, HM_GLOO_VERSION},
+      {context::kNvtx, ranges_built_in() ? "built in" : "not built in"}};
   const Gpus gpus = find_gpus();
   if (!gpus.list.empty()) {
-    context["gpu"] = text_of(gpus.list[0]["name"]);
-    context["driver"] = gpus.driver;
+    context[context::kGpu] = text_of(gpus.list[0]["name"]);
+    context[context::kDriver] = gpus.driver;
   }
   for (const auto& [key, value] : more) context[key] = value;
   for (const auto& [key, value] : context) benchmark::AddCustomContext(key, value);

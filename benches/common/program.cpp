@@ -11,6 +11,7 @@
 #include "benches/common/verify.h"
 #include "core/backends/backend.h"
 #include "core/base/error.h"
+#include "core/base/schema/flags.h"
 #include "core/base/text/names.h"
 #include "core/nn/model.h"
 #include "core/nn/optim.h"
@@ -104,7 +105,7 @@ int run_program(const std::string& name, const std::function<int()>& body) {
 std::vector<std::string> parse(CLI::App& app, int argc, char** argv) {
   app.allow_extras();
   bool description = false;
-  app.add_flag("--describe-options", description)->group("");  // for `howmany completion`
+  app.add_flag(flag::kDescribeOptions, description)->group("");  // for `howmany completion`
   try {
     app.parse(argc, argv);
     if (description) {

@@ -10,6 +10,7 @@
 
 #include "benches/common/support.h"
 #include "core/base/error.h"
+#include "core/base/schema/metrics.h"
 
 namespace howmany::benches {
 namespace {
@@ -141,10 +142,10 @@ void report(benchmark::State& state, const Samples& samples,
   HM_REQUIRE(!seconds.empty(), "[report] nothing was timed");
   while (state.KeepRunning()) state.SetIterationTime(mean_of(seconds));
   for (const auto& [name, value] : counters) state.counters[name] = value;
-  state.counters["median_s"] = quantile(seconds, 0.5);
-  state.counters["p95_s"] = quantile(seconds, 0.95);
-  state.counters["min_s"] = quantile(seconds, 0);
-  state.counters["cv"] = variation(seconds);
+  state.counters[metric::kMedianS] = quantile(seconds, 0.5);
+  state.counters[metric::kP95S] = quantile(seconds, 0.95);
+  state.counters[metric::kMinS] = quantile(seconds, 0);
+  state.counters[metric::kCv] = variation(seconds);
   state.counters["samples"] = static_cast<double>(seconds.size());
 }
 
@@ -163,7 +164,7 @@ void append_samples(const std::string& path, const SampleLine& line) {
                                  {"flags", line.flags},
                                  {"parameters", line.parameters},
                                  {"world", line.world}};
-  if (!line.busy_cores.empty()) json["busy_cores"] = line.busy_cores;
+  if (!line.busy_cores.empty()) json[metric::kBusyCores] = line.busy_cores;
   std::ofstream file(path, std::ios::app);
   file << json.dump() + "\n" << std::flush;
   HM_ENSURE(file.good(), "[samples] cannot write {}", path);

@@ -9,6 +9,8 @@
 #include "benches/loader/data.h"
 #include "core/base/cli/number_check.h"
 #include "core/base/error.h"
+#include "core/base/schema/flags.h"
+#include "core/base/schema/marks.h"
 #include "core/base/text/names.h"
 #include "core/base/text/options.h"
 #include "core/data/formats.h"
@@ -89,14 +91,14 @@ void add_flags(CLI::App& app, Workload& work) {
   const std::map<std::string, OnBadImage> on_bad = {{"skip", OnBadImage::skip},
                                                     {"refuse", OnBadImage::refuse}};
   const std::map<std::string, bool> sync = {{"bucketed", true}, {"inline", false}};
-  app.add_option("--data", work.data, "synthetic; " + data_formats_help())->type_name("PATH");
-  app.add_option("--workers", work.workers, "loader threads in each rank (default: 2 for files)")
+  app.add_option(flag::kData, work.data, "synthetic; " + data_formats_help())->type_name("PATH");
+  app.add_option(flag::kWorkers, work.workers, "loader threads in each rank (default: 2 for files)")
       ->check(CLI::Range(0, 1024));
   app.add_option("--on-bad-image", work.on_bad,
                  "images that cannot be read: refuse, or skip [refuse]")
       ->transform(CLI::CheckedTransformer(on_bad));
   add_decode(app, work.decode);
-  app.add_option("--kernels", work.kernels,
+  app.add_option(flag::kKernels, work.kernels,
                  "reference, onednn or cuda (default: the best built in)");
   app.add_option_function<std::string>(
          "--precision", [&](const std::string& name) { work.precision = precision_named(name); },
@@ -112,27 +114,27 @@ void add_flags(CLI::App& app, Workload& work) {
   app.add_option("--weight-decay", work.optim.weight_decay, "")
       ->check(at_least_zero())
       ->capture_default_str();
-  app.add_option("--seed", work.seed, "of parameters, data and order")->capture_default_str();
+  app.add_option(flag::kSeed, work.seed, "of parameters, data and order")->capture_default_str();
   app.add_option("--sync", work.sync.bucketed, "bucketed or inline gradients in ddp")
       ->transform(CLI::CheckedTransformer(sync));
   app.add_option("--bucket-bytes", work.sync.bucket_bytes, "of gradients sent at once")
       ->check(above_zero())
       ->capture_default_str();
-  app.add_flag("--sync-batchnorm", work.sync_batchnorm,
+  app.add_flag(flag::kSyncBatchnorm, work.sync_batchnorm,
                "batch norm by the statistics of all replicas, not of each");
-  app.add_option("--cores-per-device", work.cores_per_device, "cores of each cpu device")
+  app.add_option(flag::kCoresPerDevice, work.cores_per_device, "cores of each cpu device")
       ->check(above_zero())
       ->capture_default_str();
-  app.add_option("--timeout", work.timeout_seconds, "seconds a rank waits for the others")
+  app.add_option(flag::kTimeout, work.timeout_seconds, "seconds a rank waits for the others")
       ->check(between(0.1, 86'400))
       ->capture_default_str();
-  app.add_flag("--oversubscribe", work.oversubscribe,
+  app.add_flag(flag::kOversubscribe, work.oversubscribe,
                "allow devices that share cores, and ranks that share a GPU");
 }
 
 void add_decode(CLI::App& app, Decode& decode) {
   const std::map<std::string, Decode> all = {{"cpu", Decode::cpu}, {"nvjpeg", Decode::nvjpeg}};
-  app.add_option("--decode", decode, "who decodes JPEGs: cpu, the workers; nvjpeg, the GPU")
+  app.add_option(flag::kDecode, decode, "who decodes JPEGs: cpu, the workers; nvjpeg, the GPU")
       ->transform(CLI::CheckedTransformer(all));
 }
 
@@ -276,9 +278,9 @@ bool short_of_cores(const Workload& work) {
 
 std::vector<std::string> marks_of(const Workload& work) {
   std::vector<std::string> marks;
-  if (oversubscribed(work.devices_together())) marks.emplace_back("oversubscribed");
-  if (share_gpus(work.devices_together())) marks.emplace_back("rehearsal");
-  if (short_of_cores(work)) marks.emplace_back("short of cores");
+  if (oversubscribed(work.devices_together())) marks.emplace_back(mark::kOversubscribed);
+  if (share_gpus(work.devices_together())) marks.emplace_back(mark::kRehearsal);
+  if (short_of_cores(work)) marks.emplace_back(mark::kShortOfCores);
   return marks;
 }
 

@@ -16,6 +16,7 @@
 #include "benches/core/cases.h"
 #include "benches/core/flags.h"
 #include "core/base/error.h"
+#include "core/base/schema/metrics.h"
 #include "core/gpu/gpu.h"
 #include "core/host/copy.h"
 #include "core/ops/ops.h"
@@ -104,14 +105,14 @@ std::map<std::string, double> counters(const CoreCase& c, const Rates& rates, do
   std::map<std::string, double> values;
   double floor = 0;
   if (c.flop > 0) {
-    values["flop_per_s"] = c.flop / median;
+    values[metric::kFlopPerS] = c.flop / median;
     floor = c.flop / rates.gemm_flop_per_s;
   }
   if (c.bytes > 0) {
-    values["bytes_per_s"] = c.bytes / median;
+    values[metric::kBytesPerS] = c.bytes / median;
     floor = std::max(floor, c.bytes / rates.copy_bytes_per_s);
   }
-  if (c.samples > 0) values["samples_per_s"] = c.samples / median;
+  if (c.samples > 0) values[metric::kSamplesPerS] = c.samples / median;
   if (c.parameters > 0) values["parameters"] = c.parameters;
   values["of_floor"] = floor / median;
   return values;

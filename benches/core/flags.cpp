@@ -6,6 +6,7 @@
 
 #include "benches/common/program.h"
 #include "core/base/cli/number_check.h"
+#include "core/base/schema/flags.h"
 
 namespace howmany::benches {
 namespace {
@@ -24,8 +25,8 @@ std::vector<std::string> parse_core(int argc, char** argv, CoreFlags& options) {
   app.add_option("--budget", options.timing.budget_seconds, "Seconds for each, at most")
       ->check(above_zero())
       ->capture_default_str();
-  app.add_option("--samples", options.samples, "Append every sample to this file, a line each");
-  app.add_option("--device", options.device, "A GPU, cuda:0 (default: CPU cores, one and all)");
+  app.add_option(flag::kSamples, options.samples, "Append every sample to this file, a line each");
+  app.add_option(flag::kDevice, options.device, "A GPU, cuda:0 (default: CPU cores, one and all)");
   app.add_option_function<std::string>(
          "--precision", [&](const std::string& name) { options.precision = precision_named(name); },
          fmt::format("Of a GPU: {}", fmt::join(precision_names(), ", ")))

@@ -20,6 +20,9 @@
 #include "benches/loader/probes.h"
 #include "benches/loader/run.h"
 #include "core/base/error.h"
+#include "core/base/schema/context.h"
+#include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
 #include "core/data/formats.h"
 #include "core/gpu/gpu.h"
 #include "core/host/cpu_limits.h"
@@ -49,31 +52,33 @@ Probed as_probed(const LoaderResult& result, const LoaderRun& run) {
   Probed probed;
   probed.samples = result.blocks;
   const double half = relative_half_width(result.blocks.seconds);
-  probed.counters = {{"samples_per_s", result.samples_per_s},
+  probed.counters = {{metric::kSamplesPerS, result.samples_per_s},
                      {"latency_p50_s", or_zero(result.waits, 0.5)},
-                     {"latency_p95_s", or_zero(result.waits, 0.95)},
-                     {"latency_p99_s", or_zero(result.waits, 0.99)},
+                     {metric::kLatencyP95S, or_zero(result.waits, 0.95)},
+                     {metric::kLatencyP99S, or_zero(result.waits, 0.99)},
                      {"latency_max_s", or_zero(result.waits, 1)},
-                     {"first_batch_s", result.first_batch_s},
+                     {metric::kFirstBatchS, result.first_batch_s},
                      {"batches", static_cast<double>(result.batches)},
-                     {"cpu_s_per_sample", result.cpu_s_per_sample}};
-  if (result.bytes_per_worker >= 0) probed.counters["bytes_per_worker"] = result.bytes_per_worker;
+                     {metric::kCpuSPerSample, result.cpu_s_per_sample}};
+  if (result.bytes_per_worker >= 0)
+    probed.counters[metric::kBytesPerWorker] = result.bytes_per_worker;
   if (half < 1) probed.counters["samples_per_s_half_width"] = half * result.samples_per_s;
   if (run.demand > 0) {
-    probed.counters["stall_fraction"] = result.stall_fraction;
+    probed.counters[metric::kStallFraction] = result.stall_fraction;
     if (std::isfinite(result.stall_half_width))
       probed.counters["stall_fraction_half_width"] = result.stall_half_width;
   }
   probed.busy_cores = result.busy_cores;
-  if (!result.busy_cores.empty()) probed.counters["busy_cores"] = quantile(result.busy_cores, 0.5);
+  if (!result.busy_cores.empty())
+    probed.counters[metric::kBusyCores] = quantile(result.busy_cores, 0.5);
   if (result.resident_before >= 0) probed.counters["resident_before"] = result.resident_before;
   if (result.stages.samples == 0) return probed;
   const auto n = static_cast<double>(result.stages.samples);
-  probed.counters["read_s"] = result.stages.read_s / n;
-  probed.counters["decode_s"] = result.stages.decode_s / n;
-  probed.counters["transform_s"] = result.stages.transform_s / n;
+  probed.counters[metric::kReadS] = result.stages.read_s / n;
+  probed.counters[metric::kDecodeS] = result.stages.decode_s / n;
+  probed.counters[metric::kTransformS] = result.stages.transform_s / n;
   if (run.decode == Decode::nvjpeg)
-    probed.counters["decoded_by_gpu"] = static_cast<double>(result.stages.on_gpu) / n;
+    probed.counters[metric::kDecodedByGpu] = static_cast<double>(result.stages.on_gpu) / n;
   return probed;
 }
 
@@ -89,15 +94,15 @@ Case run_case(const LoaderData& data, LoaderRun run) {
   if (run.to != Device{}) name += "/to:" + run.to.str();
   if (run.decode == Decode::nvjpeg) name += "/decode:nvjpeg";
   Case c{name, [&data, run] { return as_probed(run_loader(data, run), run); }};
-  c.parameters = {{"data", data.name()},
-                  {"workers", std::to_string(run.workers)},
-                  {"batch", std::to_string(run.batch)},
-                  {"prefetch", std::to_string(run.prefetch)},
-                  {"as", as},
-                  {"ranks", std::to_string(run.ranks)},
+  c.parameters = {{parameter::kData, data.name()},
+                  {parameter::kWorkers, std::to_string(run.workers)},
+                  {parameter::kBatch, std::to_string(run.batch)},
+                  {parameter::kPrefetch, std::to_string(run.prefetch)},
+                  {parameter::kAs, as},
+                  {parameter::kRanks, std::to_string(run.ranks)},
                   {"cache", run.cold ? "cold" : "warm"}};
-  if (run.to != Device{}) c.parameters["to"] = run.to.str();
-  if (run.decode == Decode::nvjpeg) c.parameters["decode"] = "nvjpeg";
+  if (run.to != Device{}) c.parameters[parameter::kTo] = run.to.str();
+  if (run.decode == Decode::nvjpeg) c.parameters[parameter::kDecode] = "nvjpeg";
   c.skipped = why_not(run.to);
   return c;
 }
@@ -207,13 +212,13 @@ std::map<std::string, std::string> context(const LoaderData& data, const LoaderR
       {"loader_data", data.samples().describe()},
       {"loader_sample_bytes", std::to_string(data.sample_bytes())}};
   if (run.more_us > 0) told["loader_more_us"] = std::to_string(run.more_us);
-  if (!data.format().empty()) told["loader_format"] = data.format();
+  if (!data.format().empty()) told[context::kLoaderFormat] = data.format();
   if (!data.a_file_each()) return told;
-  told["loader_files"] = std::to_string(data.listed());
-  told["loader_files_used"] = std::to_string(data.files().size());
-  told["loader_files_bad"] = std::to_string(data.bad().size());
+  told[context::kLoaderFiles] = std::to_string(data.listed());
+  told[context::kLoaderFilesUsed] = std::to_string(data.files().size());
+  told[context::kLoaderFilesBad] = std::to_string(data.bad().size());
   if (!data.bad().empty())
-    told["loader_first_bad"] = one_line(data.bad()[0].path + ": " + data.bad()[0].why);
+    told[context::kLoaderFirstBad] = one_line(data.bad()[0].path + ": " + data.bad()[0].why);
   return told;
 }
 

@@ -13,6 +13,7 @@
 #include "benches/loader/run.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/schema/metrics.h"
 #include "core/data/images/file.h"
 #include "core/data/loader.h"
 
@@ -52,12 +53,13 @@ void add_stages(const StageTimes& t, double call_s, double sample_s,
   if (t.samples == 0) return;
   const auto n = static_cast<double>(t.samples);
   const double scale = sample_s / call_s;
-  counters["read_s"] = t.read_s * scale;
-  counters["decode_s"] = t.decode_s * scale;
-  counters["transform_s"] = t.transform_s * scale;
-  counters["rest_s"] = std::max(0.0, sample_s - (t.read_s + t.decode_s + t.transform_s) * scale);
-  counters["file_bytes"] = static_cast<double>(t.file_bytes) / n;
-  counters["pixels"] = static_cast<double>(t.pixels) / n;
+  counters[metric::kReadS] = t.read_s * scale;
+  counters[metric::kDecodeS] = t.decode_s * scale;
+  counters[metric::kTransformS] = t.transform_s * scale;
+  counters[metric::kRestS] =
+      std::max(0.0, sample_s - (t.read_s + t.decode_s + t.transform_s) * scale);
+  counters[metric::kFileBytes] = static_cast<double>(t.file_bytes) / n;
+  counters[metric::kPixels] = static_cast<double>(t.pixels) / n;
 }
 
 // Takes files from a shared count until none is left or time is up, by several threads.
@@ -152,12 +154,12 @@ Probed probe_solo(const LoaderData& data, int64_t batch, double budget_s) {
   });
   const StageTimes stages = data.stages() - before;
   const double sample_s = mean(probed.samples.seconds) / static_cast<double>(batch);
-  probed.counters = {{"samples_per_s", 1 / sample_s},
-                     {"sample_s", sample_s},
-                     {"on_core_s", sample_s * on_core_s / call_s},
-                     {"lets_go_of_core", static_cast<double>(times_core_was_let_go() - let_go) /
-                                             static_cast<double>(calls * batch)},
-                     {"sample_bytes", static_cast<double>(data.sample_bytes())}};
+  probed.counters = {{metric::kSamplesPerS, 1 / sample_s},
+                     {metric::kSampleS, sample_s},
+                     {metric::kOnCoreS, sample_s * on_core_s / call_s},
+                     {metric::kLetsGoOfCore, static_cast<double>(times_core_was_let_go() - let_go) /
+                                                 static_cast<double>(calls * batch)},
+                     {metric::kSampleBytes, static_cast<double>(data.sample_bytes())}};
   add_stages(stages, call_s, sample_s, probed.counters);
   return probed;
 }
@@ -170,7 +172,7 @@ Probed probe_worker(const LoaderData& data, int64_t batch, WorkersAs as, double 
   Probed probed;
   probed.samples = time_alone(budget_s, 6, [&] { loader.next(); });
   const double sample_s = mean(probed.samples.seconds) / static_cast<double>(batch);
-  probed.counters = {{"samples_per_s", 1 / sample_s}, {"sample_s", sample_s}};
+  probed.counters = {{metric::kSamplesPerS, 1 / sample_s}, {metric::kSampleS, sample_s}};
   return probed;
 }
 
@@ -189,7 +191,7 @@ Probed probe_handover(const LoaderData& data, int64_t batch, int workers, Worker
   });
   for (double& seconds : probed.samples.seconds) seconds /= kTogether;
   const double sample_s = mean(probed.samples.seconds) / static_cast<double>(batch);
-  probed.counters = {{"samples_per_s", 1 / sample_s}, {"sample_s", sample_s}};
+  probed.counters = {{metric::kSamplesPerS, 1 / sample_s}, {metric::kSampleS, sample_s}};
   return probed;
 }
 
@@ -204,8 +206,8 @@ Probed probe_collate(const LoaderData& data, int64_t batch, double budget_s) {
       std::memcpy(to + i * bytes, sample.data(), static_cast<size_t>(bytes));
   });
   const double seconds = mean(probed.samples.seconds);
-  probed.counters = {{"sample_s", seconds / static_cast<double>(batch)},
-                     {"bytes_per_s", static_cast<double>(batch * bytes) / seconds}};
+  probed.counters = {{metric::kSampleS, seconds / static_cast<double>(batch)},
+                     {metric::kBytesPerS, static_cast<double>(batch * bytes) / seconds}};
   return probed;
 }
 
@@ -223,8 +225,8 @@ Probed probe_read(const LoaderData& data, int threads, bool cold, double budget_
   const auto files = static_cast<double>(reading.files());
   Probed probed;
   probed.samples.seconds = {reading.seconds() / files};
-  probed.counters = {{"files_per_s", files / reading.seconds()},
-                     {"bytes_per_s", static_cast<double>(reading.bytes()) / reading.seconds()},
+  probed.counters = {{metric::kFilesPerS, files / reading.seconds()},
+                     {metric::kBytesPerS, static_cast<double>(reading.bytes()) / reading.seconds()},
                      {"resident_before", resident}};
   return probed;
 }

@@ -8,6 +8,7 @@
 #include "benches/common/program.h"
 #include "core/base/cli/number_check.h"
 #include "core/base/error.h"
+#include "core/base/schema/flags.h"
 #include "core/base/text/names.h"
 #include "parallel/mode.h"
 
@@ -28,23 +29,23 @@ Flags of Google Benchmark (--benchmark_...) work as usual.
 Exit codes: 0 measured, 2 bad usage or input, 3 a measurement failed (the others are kept).)";
 
 void add_speedup_flags(CLI::App& app, SpeedupFlags& flags) {
-  app.add_option("--model", flags.models, "name or name:key=value,...; may be repeated")
+  app.add_option(flag::kModel, flags.models, "name or name:key=value,...; may be repeated")
       ->expected(1)
       ->take_all();
-  app.add_option("--mode", flags.modes, "of " + fmt::format("{}", fmt::join(mode_names(), ", ")))
+  app.add_option(flag::kMode, flags.modes, "of " + fmt::format("{}", fmt::join(mode_names(), ", ")))
       ->delimiter(',');
-  app.add_option("--backend", flags.backends, "between ranks; local: threads of one process")
+  app.add_option(flag::kBackend, flags.backends, "between ranks; local: threads of one process")
       ->delimiter(',');
-  app.add_option("--devices", flags.devices, "cpu:0,cpu:1 or cpu:0-3: measure on exactly these");
-  app.add_option("--device-count", flags.counts, "measure on the first n of the devices, each n")
+  app.add_option(flag::kDevices, flags.devices, "cpu:0,cpu:1 or cpu:0-3: measure on exactly these");
+  app.add_option(flag::kDeviceCount, flags.counts, "measure on the first n of the devices, each n")
       ->delimiter(',')
       ->check(above_zero());
-  auto* weak = app.add_option("--batch-per-device", flags.batch_per_device, "weak scaling")
+  auto* weak = app.add_option(flag::kBatchPerDevice, flags.batch_per_device, "weak scaling")
                    ->check(CLI::Range(int64_t{1}, kMostBatch));
-  app.add_option("--global-batch", flags.global_batch, "strong scaling")
+  app.add_option(flag::kGlobalBatch, flags.global_batch, "strong scaling")
       ->check(CLI::Range(int64_t{1}, kMostBatch))
       ->excludes(weak);
-  app.add_option("--budget-seconds", flags.timing.budget_seconds, "of timed steps, each case")
+  app.add_option(flag::kBudgetSeconds, flags.timing.budget_seconds, "of timed steps, each case")
       ->check(at_least_zero())
       ->capture_default_str();
   app.add_option("--min-iterations", flags.timing.min_iterations)
@@ -53,14 +54,14 @@ void add_speedup_flags(CLI::App& app, SpeedupFlags& flags) {
   app.add_option("--max-iterations", flags.timing.max_iterations)
       ->check(above_zero())
       ->capture_default_str();
-  app.add_option("--samples", flags.samples, "append every timed step to this file")
+  app.add_option(flag::kSamples, flags.samples, "append every timed step to this file")
       ->envname("HOWMANY_SAMPLES");
   app.add_option(
-      "--profile", flags.trace,
+      flag::kProfile, flags.trace,
       "profile some steps after the timed ones, and append them to this trace of Perfetto");
   app.add_flag("--graph-gain", flags.graph_gain,
                "instead: single:graph=on against graph=off on one GPU, in turn");
-  app.add_flag("--list", flags.list, "names of the cases, one a line");
+  app.add_flag(flag::kList, flags.list, "names of the cases, one a line");
 }
 
 }  // namespace

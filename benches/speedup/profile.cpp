@@ -8,6 +8,7 @@
 #include "benches/common/support.h"
 #include "benches/speedup/trace_parts.h"
 #include "core/base/error.h"
+#include "core/base/schema/metrics.h"
 #include "core/profile/gpu_activity.h"
 #include "core/profile/step_use.h"
 #include "core/profile/trace.h"
@@ -125,8 +126,8 @@ void add_gpus(std::map<std::string, double>& counters, const GpuActivity& gpus,
       {"profile_gpu_idle_s", &GpuUse::idle}};
   const std::vector<GpuUse> uses = gpu_uses(gpus, steps, current_track());
   for (const auto& [name, part] : kParts) counters[name] = median_seconds(uses, part);
-  counters["profile_gpu_lost_records"] = static_cast<double>(gpus.lost);
-  counters["profile_gpu_refused_records"] = static_cast<double>(gpus.refused);
+  counters[metric::kProfileGpuLostRecords] = static_cast<double>(gpus.lost);
+  counters[metric::kProfileGpuRefusedRecords] = static_cast<double>(gpus.refused);
 }
 
 // Of this rank's steps but the one to warm up; empty when there are no others.
@@ -163,9 +164,10 @@ std::map<std::string, double> profile_steps(Comm& comm, double step_seconds,
       write_trace(comm, seen, records, clock, options);  // takes what is too much
   if (comm.rank() != 0) return {};
   HM_ENSURE(!counters.empty(), "[profile] none of {} steps was recorded", steps);
-  counters["profile_cost_fraction"] = 2 * median(during) / (median(before) + median(after)) - 1;
+  counters[metric::kProfileCostFraction] =
+      2 * median(during) / (median(before) + median(after)) - 1;
   counters["profile_after_fraction"] = median(after) / median(before) - 1;
-  counters["profile_dropped_spans"] = static_cast<double>(missing);
+  counters[metric::kProfileDroppedSpans] = static_cast<double>(missing);
   return counters;
 }
 

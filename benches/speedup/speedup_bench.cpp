@@ -12,6 +12,9 @@
 #include "benches/speedup/graph_gain.h"
 #include "benches/speedup/steps.h"
 #include "core/base/error.h"
+#include "core/base/schema/context.h"
+#include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
 #include "core/base/text/names.h"
 #include "core/gpu/gpu.h"
 
@@ -119,21 +122,21 @@ SampleLine sample_line(const Case& c, const StepTimes& result,
       .name = c.name,
       .samples = result.samples,
       .flags = marks,
-      .parameters = {{"mode", work.mode},
-                     {"model", work.model},
-                     {"backend", work.backend},
-                     {"devices", std::to_string(work.count())},
-                     {"batch_per_device",
+      .parameters = {{parameter::kMode, work.mode},
+                     {parameter::kModel, work.model},
+                     {parameter::kBackend, work.backend},
+                     {parameter::kDevices, std::to_string(work.count())},
+                     {parameter::kBatchPerDevice,
                       std::to_string((work.global_batch + work.count() - 1) / work.count())},
-                     {"global_batch", std::to_string(work.global_batch)},
-                     {"scaling", c.strong ? "strong" : "weak"},
-                     {"kernels",
+                     {parameter::kGlobalBatch, std::to_string(work.global_batch)},
+                     {parameter::kScaling, c.strong ? "strong" : "weak"},
+                     {parameter::kKernels,
                       work.kernels.empty()
                           ? std::string(
                                 backend_for(Tensor::empty({1}, Dtype::f32, work.devices[0])).name())
                           : work.kernels},
-                     {"precision", std::string(name_of(work.precision))},
-                     {"cores_per_device", std::to_string(work.cores_per_device)}},
+                     {parameter::kPrecision, std::string(name_of(work.precision))},
+                     {parameter::kCoresPerDevice, std::to_string(work.cores_per_device)}},
       .world = work.ranks()};
 }
 
@@ -141,19 +144,19 @@ void report_case(benchmark::State& state, const Case& c, const Flags& flags,
                  const StepTimes& result) {
   const double median = quantile(result.samples.seconds, 0.5);
   std::map<std::string, double> counters = {
-      {"samples_per_s", static_cast<double>(c.work.global_batch) / median},
-      {"flop_per_s", result.flop / median},
-      {"data_wait_fraction", result.wait_fraction},
-      {"bubble_fraction", result.report.bubble},
-      {"theoretical_bubble_fraction", result.report.theoretical_bubble},
-      {"exposed_communication_s", result.report.exposed_communication_seconds},
-      {"peak_bytes_per_device", result.peak_bytes},
+      {metric::kSamplesPerS, static_cast<double>(c.work.global_batch) / median},
+      {metric::kFlopPerS, result.flop / median},
+      {metric::kDataWaitFraction, result.wait_fraction},
+      {metric::kBubbleFraction, result.report.bubble},
+      {metric::kTheoreticalBubbleFraction, result.report.theoretical_bubble},
+      {metric::kExposedCommunicationS, result.report.exposed_communication_seconds},
+      {metric::kPeakBytesPerDevice, result.peak_bytes},
       {"ranks", c.work.ranks()},
       {"loss", result.loss}};
   counters.insert(result.profile.begin(), result.profile.end());
   if (c.work.ranks() > 1) {
-    counters["straggler_rank"] = result.straggler.rank;
-    counters["straggler_extra_s"] = result.straggler.extra_seconds;
+    counters[metric::kStragglerRank] = result.straggler.rank;
+    counters[metric::kStragglerExtraS] = result.straggler.extra_seconds;
   }
   report(state, result.samples, counters);
   const std::vector<std::string> marks = marks_of(c.work);
@@ -249,7 +252,8 @@ int run_cases(const std::vector<Case>& cases, const Images& images, const Flags&
         ->Iterations(1)
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond);
-  add_context({{"world", std::to_string(place.world)}, {"launcher", place.launcher}});
+  add_context(
+      {{context::kWorld, std::to_string(place.world)}, {context::kLauncher, place.launcher}});
   google.insert(google.begin(), program);
   return run_benchmarks(std::move(google), !ranks.chief());
 }

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "benches/common/program.h"
+#include "core/base/schema/flags.h"
 
 namespace howmany::benches {
 namespace {
@@ -19,8 +20,8 @@ DevicesFlags parse_devices_flags(int argc, char** argv) {
       "What is here: cores and which limit decides, memory, GPUs, and what of this build works.",
       "howmany devices");
   app.footer(kDevicesExamples);
-  app.add_flag("--json", flags.json, "print JSON (schema howmany.devices/1) instead of text");
-  app.add_option("--probe", flags.probe)->group("");  // not for people: see probes.h
+  app.add_flag(flag::kJson, flags.json, "print JSON (schema howmany.devices/1) instead of text");
+  app.add_option(flag::kProbe, flags.probe)->group("");  // not for people: see probes.h
   app.add_option("--probe-file", flags.probe_file)->group("");
   parse(app, argc, argv);
   return flags;

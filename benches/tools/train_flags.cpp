@@ -7,6 +7,7 @@
 #include "benches/common/program.h"
 #include "core/base/cli/number_check.h"
 #include "core/base/error.h"
+#include "core/base/schema/flags.h"
 #include "parallel/mode.h"
 
 namespace howmany::benches {
@@ -32,28 +33,28 @@ void parse_train(int argc, char** argv, TrainFlags& flags) {
   work.samples = 100;
   CLI::App app("One plain training run of any model, mode and data.", "howmany train");
   app.footer(kTrainExamples);
-  app.add_option("--model", work.model, "name or name:key=value,...")->capture_default_str();
-  app.add_option("--mode", work.mode,
+  app.add_option(flag::kModel, work.model, "name or name:key=value,...")->capture_default_str();
+  app.add_option(flag::kMode, work.mode,
                  fmt::format("{}; single:graph=on and ddp:graph=on capture a GPU's step",
                              fmt::join(mode_names(), ", ")))
       ->capture_default_str();
-  app.add_option("--backend", work.backend, "between ranks; local: threads of one process; auto")
+  app.add_option(flag::kBackend, work.backend, "between ranks; local: threads of one process; auto")
       ->capture_default_str();
   app.add_option(
-      "--devices", flags.devices,
+      flag::kDevices, flags.devices,
       "cpu:0,cpu:1 or cpu:0-3, of all ranks or of those on each host (default: GPUs where "
       "there are any; all, or the first)");
   app.add_option("--epochs", flags.epochs)->check(above_zero())->capture_default_str();
-  app.add_option("--batch", work.global_batch, "samples in a step, over all devices")
+  app.add_option(flag::kBatch, work.global_batch, "samples in a step, over all devices")
       ->check(CLI::Range(int64_t{1}, kMostBatch))
       ->capture_default_str();
-  app.add_option("--samples", work.samples, "size of the synthetic data")
+  app.add_option(flag::kSamples, work.samples, "size of the synthetic data")
       ->check(above_zero())
       ->capture_default_str();
-  app.add_flag("--json", flags.json, "a summary on stdout instead of lines");
+  app.add_flag(flag::kJson, flags.json, "a summary on stdout instead of lines");
   add_flags(app, work);
   parse(app, argc, argv);
-  HM_REQUIRE(work.synthetic() || app.count("--samples") == 0,
+  HM_REQUIRE(work.synthetic() || app.count(flag::kSamples) == 0,
              "--samples is the size of synthetic data: {} has its own", work.data);
   HM_REQUIRE(!work.synthetic() || app.count("--on-bad-image") == 0,
              "--on-bad-image is about files, and synthetic data has none: give --data");

@@ -11,6 +11,7 @@
 #include "benches/transfer/copies.h"
 #include "benches/transfer/device_copies.h"
 #include "core/base/clock.h"
+#include "core/base/schema/parameters.h"
 #include "core/gpu/gpu.h"
 
 namespace howmany::benches {
@@ -44,7 +45,7 @@ class TransferCases {
 
  private:
   void add(TransferCase c) {
-    c.name = "transfer/" + c.parameters["kind"];
+    c.name = "transfer/" + c.parameters[parameter::kKind];
     for (const auto& [name, value] : c.parameters)
       if (name != "kind" && !value.empty()) c.name += "/" + name + ":" + value;
     cases_.push_back(std::move(c));
@@ -52,9 +53,9 @@ class TransferCases {
 
   void add_copy(int threads, int64_t bytes) {
     add({.name = "",
-         .parameters = {{"kind", "copy"},
-                        {"threads", std::to_string(threads)},
-                        {"bytes", std::to_string(bytes)}},
+         .parameters = {{parameter::kKind, "copy"},
+                        {parameter::kThreads, std::to_string(threads)},
+                        {parameter::kBytes, std::to_string(bytes)}},
          .bytes = static_cast<double>(bytes),
          .measure = [=](const TimingOptions& o) { return time_copy(threads, bytes, o); }});
   }
@@ -62,9 +63,9 @@ class TransferCases {
   void add_small_copies() {
     for (int64_t bytes = 16; bytes <= (1 << 20); bytes *= 16)
       add({.name = "",
-           .parameters = {{"kind", "small_copies"},
-                          {"bytes", std::to_string(bytes)},
-                          {"count", std::to_string(kSmallBytes / bytes)}},
+           .parameters = {{parameter::kKind, "small_copies"},
+                          {parameter::kBytes, std::to_string(bytes)},
+                          {parameter::kCount, std::to_string(kSmallBytes / bytes)}},
            .bytes = kSmallBytes,
            .measure = [=](const TimingOptions& o) {
              return time_small_copies(bytes, kSmallBytes / bytes, o);
@@ -73,14 +74,15 @@ class TransferCases {
 
   void add_loopback(int64_t bytes) {
     add({.name = "",
-         .parameters = {{"kind", "loopback_tcp"}, {"bytes", std::to_string(bytes)}},
+         .parameters = {{parameter::kKind, "loopback_tcp"},
+                        {parameter::kBytes, std::to_string(bytes)}},
          .bytes = static_cast<double>(bytes),
          .measure = [=](const TimingOptions& o) { return time_loopback(bytes, o); }});
   }
 
   void add_skipped(const std::string& kind, std::map<std::string, std::string> parameters,
                    const std::string& why) {
-    parameters["kind"] = kind;
+    parameters[parameter::kKind] = kind;
     add({.name = "", .parameters = std::move(parameters), .measure = {}, .skipped = why});
   }
 
@@ -93,10 +95,10 @@ class TransferCases {
       for (const auto& on : nodes) {
         const int a = from["node"].get<int>(), b = on["node"].get<int>();
         add({.name = "",
-             .parameters = {{"kind", "numa_copy"},
-                            {"from", std::to_string(a)},
+             .parameters = {{parameter::kKind, "numa_copy"},
+                            {parameter::kFrom, std::to_string(a)},
                             {"on", std::to_string(b)},
-                            {"bytes", std::to_string(kBytes)}},
+                            {parameter::kBytes, std::to_string(kBytes)}},
              .bytes = kBytes,
              .measure = [=](const TimingOptions& o) { return time_numa_copy(a, b, kBytes, o); }});
       }
@@ -142,12 +144,12 @@ class TransferCases {
     copy.to_device = kind == "host_to_device";
     copy.bytes = bytes;
     add({.name = "",
-         .parameters = {{"kind", kind},
-                        {"device", copy.device.str()},
-                        {"memory", std::string(name_of(copy.memory))},
-                        {"how", copy.together ? "async" : "sync"},
-                        {"beside", copy.other_way ? "other_way" : ""},
-                        {"bytes", std::to_string(bytes)}},
+         .parameters = {{parameter::kKind, kind},
+                        {parameter::kDevice, copy.device.str()},
+                        {parameter::kMemory, std::string(name_of(copy.memory))},
+                        {parameter::kHow, copy.together ? "async" : "sync"},
+                        {parameter::kBeside, copy.other_way ? "other_way" : ""},
+                        {parameter::kBytes, std::to_string(bytes)}},
          .bytes = static_cast<double>(bytes),
          .measure = [=](const TimingOptions& o) { return time_host_copy(copy, o); }});
   }
@@ -179,11 +181,11 @@ class TransferCases {
   void add_between(Device from, Device to, const std::string& path, int64_t bytes) {
     const DeviceCopy copy{.from = from, .to = to, .through_host = path == "staged", .bytes = bytes};
     add({.name = "",
-         .parameters = {{"kind", "device_to_device"},
-                        {"from", from.str()},
-                        {"to", to.str()},
-                        {"path", path},
-                        {"bytes", std::to_string(bytes)}},
+         .parameters = {{parameter::kKind, "device_to_device"},
+                        {parameter::kFrom, from.str()},
+                        {parameter::kTo, to.str()},
+                        {parameter::kPath, path},
+                        {parameter::kBytes, std::to_string(bytes)}},
          .bytes = static_cast<double>(bytes),
          .measure = [=](const TimingOptions& o) { return time_device_copy(copy, o); }});
   }
@@ -204,10 +206,10 @@ class TransferCases {
   void add_small_copies_to(Device gpu) {
     for (int64_t bytes = 256; bytes <= kSmallBytes; bytes *= 16)
       add({.name = "",
-           .parameters = {{"kind", "small_copies_to_device"},
-                          {"device", gpu.str()},
-                          {"bytes", std::to_string(bytes)},
-                          {"count", std::to_string(kSmallBytes / bytes)}},
+           .parameters = {{parameter::kKind, "small_copies_to_device"},
+                          {parameter::kDevice, gpu.str()},
+                          {parameter::kBytes, std::to_string(bytes)},
+                          {parameter::kCount, std::to_string(kSmallBytes / bytes)}},
            .bytes = kSmallBytes,
            .measure = [=](const TimingOptions& o) {
              return time_small_copies_to(gpu, bytes, kSmallBytes / bytes, o);
@@ -227,12 +229,12 @@ class TransferCases {
     const int64_t in = (spec.sample.numel() * width + 8) * work.global_batch;
     const auto add_part = [&](const char* part, int64_t bytes, auto measure) {
       add({.name = "",
-           .parameters = {{"kind", "step"},
-                          {"part", part},
-                          {"model", model},
-                          {"device", work.devices[0].str()},
-                          {"batch", std::to_string(work.global_batch)},
-                          {"bytes", bytes > 0 ? std::to_string(bytes) : ""}},
+           .parameters = {{parameter::kKind, "step"},
+                          {parameter::kPart, part},
+                          {parameter::kModel, model},
+                          {parameter::kDevice, work.devices[0].str()},
+                          {parameter::kBatch, std::to_string(work.global_batch)},
+                          {parameter::kBytes, bytes > 0 ? std::to_string(bytes) : ""}},
            .bytes = static_cast<double>(bytes),
            .measure = measure});
     };

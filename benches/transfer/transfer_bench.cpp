@@ -14,6 +14,7 @@
 #include "benches/transfer/device_copies.h"
 #include "benches/transfer/flags.h"
 #include "core/base/error.h"
+#include "core/base/schema/metrics.h"
 #include "core/gpu/gpu.h"
 
 namespace howmany::benches {
@@ -60,7 +61,7 @@ void run_case(benchmark::State& state, const TransferCase& c, const Flags& flags
     std::map<std::string, double> counters = {{"p99_s", quantile(samples.seconds, 0.99)}};
     if (c.bytes > 0) {
       counters["bytes"] = c.bytes;
-      counters["bytes_per_s"] = c.bytes / median;
+      counters[metric::kBytesPerS] = c.bytes / median;
     }
     report(state, samples, counters);
     append_samples(flags.samples,

@@ -7,6 +7,7 @@
 #include "core/base/cli/list_option.h"
 #include "core/base/cli/number_check.h"
 #include "core/base/process.h"
+#include "core/base/schema/flags.h"
 #include "core/base/text/names.h"
 #include "reports/cli/selftest.h"
 #include "reports/comm/command.h"
@@ -32,9 +33,10 @@ void add_output(CLI::App& app, Arguments& a) {
                  "What a device must give to be worth it [0.8]")
       ->check(between(0.01, 2.0));
   app.add_option(
-      "--samples", a.samples,
+      flag::kSamples, a.samples,
       "Samples to train, for time and device-hours [1281167, one pass over ImageNet-1k]");
-  auto* json = app.add_flag("--json", a.json, "The summary on stdout as JSON, nothing else there");
+  auto* json =
+      app.add_flag(flag::kJson, a.json, "The summary on stdout as JSON, nothing else there");
   app.add_option("--emit", a.emit, "slurm: a job script for what is recommended, on stdout")
       ->check(CLI::IsMember({"slurm"}))
       ->excludes(json);
@@ -55,17 +57,17 @@ void add_passed(CLI::App& app, Arguments& a, bool of_files) {
 
 void add_measuring(CLI::App& app, Arguments& a) {
   add_list(
-      app, "--devices", a.devices,
+      app, flag::kDevices, a.devices,
       "Devices in order: cuda:0,cuda:1 or the beginnings of GPUs' UUIDs, cpu:0,cpu:1 [GPUs, else "
       "slices of the cores]");
-  add_list(app, "--mode", a.modes,
+  add_list(app, flag::kMode, a.modes,
            "Parallel modes, with options as pipeline:micro_batches=8, or all [data_parallel,ddp]");
-  add_list(app, "--backend", a.backends,
+  add_list(app, flag::kBackend, a.backends,
            "Communication between ranks; auto chooses and says why [auto]");
-  app.add_option("--cores-per-device", a.cores_per_device, "Cores of a cpu device")
+  app.add_option(flag::kCoresPerDevice, a.cores_per_device, "Cores of a cpu device")
       ->check(CLI::Range(1, 4096));
   add_passed(app, a, false);
-  app.add_option("--rounds", a.rounds, "Times everything is measured, in fresh processes [3]")
+  app.add_option(flag::kRounds, a.rounds, "Times everything is measured, in fresh processes [3]")
       ->check(CLI::Range(1, 1000));
   app.add_option(
          "--time-budget", a.time_budget,
@@ -75,13 +77,13 @@ void add_measuring(CLI::App& app, Arguments& a) {
                  "Seconds after which a run counts as hung [120, or within --time-budget twice "
                  "what is left, 30 at the least]")
       ->check(above_zero());
-  app.add_option("--seed", a.seed, "Seed of data and parameters [1]");
-  app.add_flag("--sync-batchnorm", a.sync_batchnorm,
+  app.add_option(flag::kSeed, a.seed, "Seed of data and parameters [1]");
+  app.add_flag(flag::kSyncBatchnorm, a.sync_batchnorm,
                "Batch norm by the statistics of all replicas, not of each");
-  app.add_flag("--profile", a.profile,
+  app.add_flag(flag::kProfile, a.profile,
                "Also where a step goes, in steps after the timed ones, and trace.pftrace");
   app.add_flag(
-      "--oversubscribe", a.oversubscribe,
+      flag::kOversubscribe, a.oversubscribe,
       "Allow more devices than cores, or a GPU listed twice; marked, and never recommended");
   app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]")
       ->type_name("DIR")
@@ -95,20 +97,20 @@ void add_measuring(CLI::App& app, Arguments& a) {
 
 void add_gpus(CLI::App& app, Arguments& a) {
   last_wins(app);
-  app.add_option("--model", a.models,
+  app.add_option(flag::kModel, a.models,
                  "Model, with its options: resnet18:image=64; may be repeated [mlp]")
       ->type_name("NAME")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  auto* weak = app.add_option("--batch-per-device", a.batch_per_device,
+  auto* weak = app.add_option(flag::kBatchPerDevice, a.batch_per_device,
                               "Weak scaling: this many samples a device and step [by model]");
-  app.add_option("--global-batch", a.global_batch,
+  app.add_option(flag::kGlobalBatch, a.global_batch,
                  "Strong scaling: this many samples a step in all")
       ->check(whole_up_to(kMostBatch))
       ->excludes(weak);
   weak->check(whole_up_to(kMostBatch));
   add_passed(app, a, true);
-  app.add_option("--workers", a.workers, "Loader workers a device")->check(CLI::Range(0, 4096));
+  app.add_option(flag::kWorkers, a.workers, "Loader workers a device")->check(CLI::Range(0, 4096));
   add_measuring(app, a);
   add_output(app, a);
   app.footer(
@@ -150,11 +152,11 @@ void add_report(CLI::App& app, Arguments& a) {
 
 void add_selftest(CLI::App& app, SelftestArguments& a) {
   last_wins(app);
-  app.add_option("--timeout", a.timeout_seconds,
+  app.add_option(flag::kTimeout, a.timeout_seconds,
                  "Seconds after which a test program counts as hung")
       ->check(above_zero())
       ->capture_default_str();
-  app.add_flag("--json", a.json, "The result on stdout as JSON, nothing else there");
+  app.add_flag(flag::kJson, a.json, "The result on stdout as JSON, nothing else there");
   app.add_flag("--quiet", a.quiet, "No progress on stderr");
   app.footer(
       "Examples:\n"

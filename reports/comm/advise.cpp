@@ -7,6 +7,10 @@
 #include <limits>
 #include <set>
 
+#include "core/base/schema/context.h"
+#include "core/base/schema/marks.h"
+#include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
 #include "core/base/statistics.h"
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
@@ -25,22 +29,23 @@ constexpr double kNoFit = 1;        // of a time: who is off by more at other si
 constexpr double kOutOfCaches = 16 << 20, kStream = 1 << 20;  // bytes; as the ceilings are
 
 bool is_of(const Contest& c, const Measurement& m) {
-  return c.op == op_of(m) && c.dtype == parameter_of(m, "dtype") &&
-         c.devices == count_of(m, "devices");
+  return c.op == op_of(m) && c.dtype == parameter_of(m, parameter::kDtype) &&
+         c.devices == count_of(m, parameter::kDevices);
 }
 
 Contest& contest_of(std::vector<Contest>& contests, const Measurement& m) {
   for (Contest& c : contests)
     if (is_of(c, m)) return c;
-  contests.push_back(
-      {.op = op_of(m), .dtype = parameter_of(m, "dtype"), .devices = count_of(m, "devices")});
+  contests.push_back({.op = op_of(m),
+                      .dtype = parameter_of(m, parameter::kDtype),
+                      .devices = count_of(m, parameter::kDevices)});
   return contests.back();
 }
 
 // How an all_reduce and matrix products at the same time compare with one after the other.
 std::string both_at_once(const Measurement& m) {
-  const double comm = value_of(m, "comm_alone_s"), gemm = value_of(m, "gemm_alone_s");
-  const double hidden = value_of(m, "hidden_fraction");  // of the shorter
+  const double comm = value_of(m, metric::kCommAloneS), gemm = value_of(m, metric::kGemmAloneS);
+  const double hidden = value_of(m, metric::kHiddenFraction);  // of the shorter
   if (hidden > kAllHidden) return "times varied too much to tell what running both at once saves";
   if (hidden >= 0)
     return fmt::format("running both at once hides {} of the shorter",
@@ -63,7 +68,8 @@ void add_point(Curve& curve, const CurvePoint& point) {
 }
 
 bool of_sweep(const Measurement& m) {
-  return m.suite == "backend" && m.parameters.contains("bytes") && !m.parameters.contains("model");
+  return m.suite == "backend" && m.parameters.contains(parameter::kBytes) &&
+         !m.parameters.contains(parameter::kModel);
 }
 
 bool everywhere(const std::vector<NamedCurve>& curves, double bytes) {
@@ -94,7 +100,7 @@ Reach reach_of(const Contest& contest, const std::vector<Measurement>& measureme
   double asked = 0;
   for (const Measurement& m : measurements) {
     if (!of_sweep(m) || !is_of(contest, m)) continue;
-    const double bytes = number_of(m, "bytes");
+    const double bytes = number_of(m, parameter::kBytes);
     asked = std::max(asked, bytes);
     if (everywhere(contest.sweep, bytes))
       reach.to = std::max(reach.to, bytes);
@@ -108,7 +114,7 @@ Reach reach_of(const Contest& contest, const std::vector<Measurement>& measureme
 std::vector<Contest> contests_of(const std::vector<Measurement>& measurements) {
   std::vector<Contest> contests;
   for (const Measurement& m : measurements)
-    if (is_timed(m) && m.parameters.contains("bytes"))
+    if (is_timed(m) && m.parameters.contains(parameter::kBytes))
       add_point(curve_of(contest_of(contests, m).curves, backend_of(m)), point_of(m));
   add_sweep(contests, measurements);
   for (Contest& contest : contests) {
@@ -151,8 +157,8 @@ ModelTime model_time(const std::string& name, const Buckets& all) {
   const auto& most = std::ranges::max_element(all, {}, [](const auto& entry) {
                        return entry.second.size();
                      })->second;
-  ModelTime model{.model = name, .dtype = parameter_of(*most[0], "dtype")};
-  for (const Measurement* m : most) model.bytes.push_back(number_of(*m, "bytes"));
+  ModelTime model{.model = name, .dtype = parameter_of(*most[0], parameter::kDtype)};
+  for (const Measurement* m : most) model.bytes.push_back(number_of(*m, parameter::kBytes));
   for (const auto& [backend, buckets] : all) add_time(model, backend, buckets);
   return model;
 }
@@ -161,7 +167,7 @@ std::vector<ModelTime> models_of(const std::vector<Measurement>& measurements) {
   std::vector<std::string> names;  // in the order first seen
   std::map<std::string, Buckets> buckets;
   for (const Measurement& m : measurements) {
-    const std::string name = parameter_of(m, "model");
+    const std::string name = parameter_of(m, parameter::kModel);
     if (m.suite != "backend" || name.empty()) continue;
     if (!buckets.contains(name)) names.push_back(name);
     buckets[name][backend_of(m)].push_back(&m);
@@ -176,10 +182,10 @@ Ceilings ceilings_of(const std::vector<Measurement>& measurements) {
   double most = 0;
   for (const Measurement& m : measurements) {
     if (m.suite != "transfer" || has_failed(m)) continue;
-    const double rate = value_of(m, "bytes_per_s"), bytes = number_of(m, "bytes");
+    const double rate = value_of(m, metric::kBytesPerS), bytes = number_of(m, parameter::kBytes);
     if (m.name == "loopback_tcp" && bytes >= kStream) found.loopback_tcp = rate;
     if (m.name != "copy" || bytes < kOutOfCaches) continue;
-    const double threads = number_of(m, "threads");
+    const double threads = number_of(m, parameter::kThreads);
     if (threads == 1) found.copy_one_thread = rate;
     if (threads >= most) found.copy_all_threads = rate, most = threads;
   }
@@ -192,13 +198,16 @@ std::vector<RoadVerdict> verdicts_of(const std::vector<Measurement>& measurement
                                      const Ceilings& ceilings) {
   std::map<std::string, RoadVerdict> largest;
   for (const Measurement& m : measurements) {
-    const double rate = value_of(m, "busbw_bytes_per_s");
+    const double rate = value_of(m, metric::kBusbwBytesPerS);
     if (!is_timed(m) || op_of(m) != "all_reduce" || !std::isfinite(rate)) continue;
     if (backend_of(m).ends_with("nccl")) continue;
     const bool tcp = backend_of(m).ends_with("gloo");
-    RoadVerdict verdict{
-        backend_of(m),         op_of(m), tcp ? "loopback TCP" : "memory copy, all threads",
-        number_of(m, "bytes"), rate,     tcp ? ceilings.loopback_tcp : ceilings.copy_all_threads};
+    RoadVerdict verdict{backend_of(m),
+                        op_of(m),
+                        tcp ? "loopback TCP" : "memory copy, all threads",
+                        number_of(m, parameter::kBytes),
+                        rate,
+                        tcp ? ceilings.loopback_tcp : ceilings.copy_all_threads};
     if (verdict.bytes < (tcp ? kStream : kOutOfCaches)) continue;  // caches move more
     if (std::isfinite(verdict.ceiling) && verdict.bytes > largest[verdict.backend].bytes)
       largest[verdict.backend] = verdict;
@@ -214,8 +223,9 @@ std::vector<ReferenceLine> references_of(const std::vector<Measurement>& measure
   std::vector<ReferenceLine> lines;
   for (const Measurement& m : measurements) {
     if (gpu.empty() || !is_timed(m) || backend_of(m) != "nccl") continue;
-    const double bytes = number_of(m, "bytes"), rate = value_of(m, "busbw_bytes_per_s");
-    const int gpus = count_of(m, "devices");
+    const double bytes = number_of(m, parameter::kBytes),
+                 rate = value_of(m, metric::kBusbwBytesPerS);
+    const int gpus = count_of(m, parameter::kDevices);
     if (const auto verdict = judge(gpu, gpus, op_of(m), bytes, rate))
       lines.push_back({op_of(m), verdict->words, verdict->reference->system, verdict->source, bytes,
                        rate, verdict->bytes_per_s});
@@ -227,9 +237,9 @@ std::vector<ReferenceLine> references_of(const std::vector<Measurement>& measure
 std::vector<Measurement> of_most_ranks(std::vector<Measurement> all) {
   double most = 0;
   for (const Measurement& m : all)
-    if (m.suite == "backend") most = std::max(most, number_of(m, "devices"));
+    if (m.suite == "backend") most = std::max(most, number_of(m, parameter::kDevices));
   std::erase_if(all, [&](const Measurement& m) {
-    return m.suite == "backend" && number_of(m, "devices") < most;
+    return m.suite == "backend" && number_of(m, parameter::kDevices) < most;
   });
   return all;
 }
@@ -264,12 +274,12 @@ class BackendWriter {
     std::set<double> ranks;
     double least = std::numeric_limits<double>::infinity();
     for (const Measurement* m : paces) {
-      const auto slowest = m->metrics.find("slowest_rank");
+      const auto slowest = m->metrics.find(metric::kSlowestRank);
       if (has_failed(*m) || slowest == m->metrics.end()) continue;
       const Metric& rank = slowest->second;
       if (!std::isfinite(rank.value)) return {};
       ranks.insert({rank.value, rank.low.value_or(rank.value), rank.high.value_or(rank.value)});
-      least = std::min(least, value_of(*m, "of_others"));
+      least = std::min(least, value_of(*m, metric::kOfOthers));
     }
     if (ranks.size() != 1 || !(least > kSlow) || !std::isfinite(least)) return {};
     return SlowRank{*ranks.begin(), least};
@@ -298,13 +308,13 @@ class BackendWriter {
   void add_overlap(const std::vector<Measurement>& measurements) {
     for (const Measurement& m : measurements) {
       if (m.suite != "backend" || op_of(m) != "overlap" || has_failed(m)) continue;
-      const double comm = value_of(m, "comm_beside_s") / value_of(m, "comm_alone_s");
-      const double gemm = value_of(m, "gemm_beside_s") / value_of(m, "gemm_alone_s");
+      const double comm = value_of(m, metric::kCommBesideS) / value_of(m, metric::kCommAloneS);
+      const double gemm = value_of(m, metric::kGemmBesideS) / value_of(m, metric::kGemmAloneS);
       if (!std::isfinite(comm) || !std::isfinite(gemm)) continue;
       advice_.notes.push_back(fmt::format(
           "{}: an all_reduce of {} beside matrix products takes {}x as long as alone, and the "
           "products {}x; {}.",
-          backend_of(m), format_bytes(number_of(m, "bytes")), format_ratio(comm),
+          backend_of(m), format_bytes(number_of(m, parameter::kBytes)), format_ratio(comm),
           format_ratio(gemm), both_at_once(m)));
     }
   }
@@ -315,15 +325,15 @@ class BackendWriter {
       for (const std::string& flag : m.flags) {
         if (flag.starts_with("failed: ") && told.insert(flag).second)
           advice_.notes.push_back(fmt::format("Failed: {} of {}: {}.", m.name,
-                                              format_bytes(number_of(m, "bytes")),
+                                              format_bytes(number_of(m, parameter::kBytes)),
                                               without_full_stop(flag.substr(8))));
-        if (flag == "rehearsal" && told.insert(flag).second)
+        if (flag == mark::kRehearsal && told.insert(flag).second)
           advice_.notes.push_back(
               "Ranks shared a GPU: a rehearsal, which tells nothing of several.");
-        if (flag == "oversubscribed" && told.insert(flag).second)
+        if (flag == mark::kOversubscribed && told.insert(flag).second)
           advice_.notes.push_back(
               "Ranks shared cores or a GPU (oversubscribed): with their own they would do better.");
-        if (flag == "short of cores" && told.insert(flag).second)
+        if (flag == mark::kShortOfCores && told.insert(flag).second)
           advice_.notes.push_back(
               "Fewer cores than GPUs fed them (short of cores): with one each they may do better.");
       }
@@ -336,7 +346,7 @@ class BackendWriter {
 
 std::string gpu_of(const nlohmann::json& context) {
   if (context.contains("many_hosts")) return "";  // references are of one
-  const auto gpu = context.find("gpu");
+  const auto gpu = context.find(context::kGpu);
   return gpu != context.end() && gpu->is_string() ? gpu->get<std::string>() : "";
 }
 

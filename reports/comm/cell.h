@@ -6,18 +6,20 @@
 #include <cstdlib>
 #include <string>
 
+#include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
 #include "reports/comm/curve.h"
 #include "reports/comm/measure.h"
 
 namespace howmany {
 
 inline bool is_timed(const Measurement& m) {
-  const double seconds = value_of(m, "median_s");
+  const double seconds = value_of(m, metric::kMedianS);
   return m.suite == "backend" && !has_failed(m) && std::isfinite(seconds) && seconds > 0;
 }
 
 inline bool is_timed_transfer(const Measurement& m, const std::string& kind) {
-  const double seconds = value_of(m, "median_s");
+  const double seconds = value_of(m, metric::kMedianS);
   return m.suite == "transfer" && m.name == kind && !has_failed(m) && std::isfinite(seconds) &&
          seconds > 0;
 }
@@ -36,8 +38,8 @@ inline int count_of(const Measurement& m, const char* key) {
 }
 
 inline CurvePoint point_of(const Measurement& m) {
-  const Metric& seconds = m.metrics.at("median_s");
-  CurvePoint point{number_of(m, "bytes"), seconds.value};
+  const Metric& seconds = m.metrics.at(metric::kMedianS);
+  CurvePoint point{number_of(m, parameter::kBytes), seconds.value};
   if (seconds.low && seconds.high) point.interval = Interval{*seconds.low, *seconds.high};
   point.one_round = seconds.basis != "rounds";
   return point;

@@ -12,6 +12,7 @@
 
 #include "core/base/cli/list_option.h"
 #include "core/base/cli/number_check.h"
+#include "core/base/schema/flags.h"
 #include "core/base/text/bytes.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
@@ -53,21 +54,21 @@ std::vector<std::string> bench_arguments(const BackendArguments& a, const std::s
   const auto add = [&](const char* flag, const std::string& value) {
     if (!value.empty()) argv.insert(argv.end(), {flag, value});
   };
-  add("--backend", backend);
-  add("--devices", devices);
-  add("--ops", fmt::format("{}", fmt::join(a.ops, ",")));
-  add("--dtype", fmt::format("{}", fmt::join(a.dtypes, ",")));
-  add("--device-count", fmt::format("{}", fmt::join(a.counts, ",")));
-  add("--min-bytes", std::to_string(parse_bytes("--min-bytes", a.min_bytes)));
-  add("--max-bytes", std::to_string(parse_bytes("--max-bytes", a.max_bytes)));
-  add("--size-factor", a.size_factor ? std::to_string(*a.size_factor) : "");
-  add("--cores-per-device", a.cores_per_device ? std::to_string(*a.cores_per_device) : "");
-  for (const std::string& model : a.models) add("--model", model);
-  add("--budget-seconds", fmt::format("{:.3f}", seconds));
+  add(flag::kBackend, backend);
+  add(flag::kDevices, devices);
+  add(flag::kOps, fmt::format("{}", fmt::join(a.ops, ",")));
+  add(flag::kDtype, fmt::format("{}", fmt::join(a.dtypes, ",")));
+  add(flag::kDeviceCount, fmt::format("{}", fmt::join(a.counts, ",")));
+  add(flag::kMinBytes, std::to_string(parse_bytes(flag::kMinBytes, a.min_bytes)));
+  add(flag::kMaxBytes, std::to_string(parse_bytes(flag::kMaxBytes, a.max_bytes)));
+  add(flag::kSizeFactor, a.size_factor ? std::to_string(*a.size_factor) : "");
+  add(flag::kCoresPerDevice, a.cores_per_device ? std::to_string(*a.cores_per_device) : "");
+  for (const std::string& model : a.models) add(flag::kModel, model);
+  add(flag::kBudgetSeconds, fmt::format("{:.3f}", seconds));
   // Over rounds the interval comes from them, and calls of the longest cases are better spread.
-  if (rounds > 1) add("--least-calls", "3");
-  if (a.oversubscribe) argv.emplace_back("--oversubscribe");
-  if (a.in_place) argv.emplace_back("--in-place");
+  if (rounds > 1) add(flag::kLeastCalls, "3");
+  if (a.oversubscribe) argv.emplace_back(flag::kOversubscribe);
+  if (a.in_place) argv.emplace_back(flag::kInPlace);
   return argv;
 }
 
@@ -78,7 +79,7 @@ void check_arguments(const BackendArguments& a, const std::string& devices,
     const std::string checked = is_torch_backend(backend) ? "local" : backend;  // the same cases
     Command command{.argv = bench_arguments(a, devices, checked, 1), .timeout_seconds = 60};
     command.argv.insert(command.argv.begin(), find_program("backend_bench"));
-    command.argv.emplace_back("--list");
+    command.argv.emplace_back(flag::kList);
     const Ended ended = run_command(command);
     if (ended.how == Ended::How::kExited && ended.code == 2) throw InputError(ended.last_line());
     if (!ended.ok()) throw std::runtime_error("backend_bench " + ended.describe());
@@ -110,7 +111,7 @@ class BackendMeasuring {
     tell("this machine's own ceilings", kCeilingSeconds);
     run({.program = "transfer_bench",
          .folder = folder_,
-         .arguments = {"--ceilings", "--budget-seconds", fmt::format("{}", kCeilingSeconds)},
+         .arguments = {flag::kCeilings, flag::kBudgetSeconds, fmt::format("{}", kCeilingSeconds)},
          .timeout_seconds = kCeilingSeconds + kBeyondBudget},
         0);
   }
@@ -316,7 +317,7 @@ void add_output_options(CLI::App& app, OutputArguments& a) {
   app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]")
       ->type_name("DIR")
       ->check(not_empty());
-  app.add_flag("--json", a.json, "The summary on stdout as JSON, nothing else there");
+  app.add_flag(flag::kJson, a.json, "The summary on stdout as JSON, nothing else there");
   app.add_flag("--quiet", a.quiet, "No progress on stderr");
   app.add_flag("--no-color", a.no_color, "No colour, as NO_COLOR in the environment");
   app.add_flag("--verbose", a.verbose, "What the bench programs say, on stderr");
@@ -345,7 +346,7 @@ void add_backend_command(CLI::App& app, int& code) {
   auto* sub = app.add_subcommand("backend", "Which communication backend, by size, measured");
   const auto a = std::make_shared<BackendArguments>();
   sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  add_list(*sub, "--backend", a->backends, "Backends to compare [all that are usable here]");
+  add_list(*sub, flag::kBackend, a->backends, "Backends to compare [all that are usable here]");
   auto* const torch =
       sub->add_option("--torch", a->torch.python,
                       "Also torch.distributed of this Python [the active one, if it has torch]")
@@ -353,28 +354,28 @@ void add_backend_command(CLI::App& app, int& code) {
           ->expected(0, 1);
   sub->add_flag("--no-torch", a->torch.refused, "Without torch.distributed")->excludes(torch);
   add_list(
-      *sub, "--devices", a->devices,
+      *sub, flag::kDevices, a->devices,
       "One for each rank [the GPUs where there are several, else up to four slices of the cores]");
-  add_list(*sub, "--device-count", a->counts,
+  add_list(*sub, flag::kDeviceCount, a->counts,
            "Also between the first n of them: 2,4 [all of them]");
-  add_list(*sub, "--ops", a->ops, "all_reduce,broadcast,... [all]");
-  sub->add_flag("--in-place", a->in_place,
+  add_list(*sub, flag::kOps, a->ops, "all_reduce,broadcast,... [all]");
+  sub->add_flag(flag::kInPlace, a->in_place,
                 "Also all_gather, reduce_scatter, reduce, gather and scatter within one buffer");
-  sub->add_option("--min-bytes", a->min_bytes, "Smallest message, 1024 or 1K [4]");
-  sub->add_option("--max-bytes", a->max_bytes, "Largest, as far as memory and time allow [64M]");
-  sub->add_option("--size-factor", a->size_factor, "From one size to the next [4]");
-  add_list(*sub, "--dtype", a->dtypes, "f32,f64,i32,i64,u8,bf16: one or several [f32]");
-  sub->add_option("--model", a->models, "Also its gradient buckets, which then decide")
+  sub->add_option(flag::kMinBytes, a->min_bytes, "Smallest message, 1024 or 1K [4]");
+  sub->add_option(flag::kMaxBytes, a->max_bytes, "Largest, as far as memory and time allow [64M]");
+  sub->add_option(flag::kSizeFactor, a->size_factor, "From one size to the next [4]");
+  add_list(*sub, flag::kDtype, a->dtypes, "f32,f64,i32,i64,u8,bf16: one or several [f32]");
+  sub->add_option(flag::kModel, a->models, "Also its gradient buckets, which then decide")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  sub->add_option("--cores-per-device", a->cores_per_device, "Cores of a cpu device")
+  sub->add_option(flag::kCoresPerDevice, a->cores_per_device, "Cores of a cpu device")
       ->check(CLI::Range(1, 4096));
   sub->add_option("--time-budget", a->time_budget, "Seconds for the whole measurement [60]")
       ->check(above_zero());
-  sub->add_option("--rounds", a->rounds,
+  sub->add_option(flag::kRounds, a->rounds,
                   "Fresh starts that each cell is measured in [3 to 5, or 1]")
       ->check(CLI::Range(1, 1000));
-  sub->add_flag("--oversubscribe", a->oversubscribe,
+  sub->add_flag(flag::kOversubscribe, a->oversubscribe,
                 "Allow more ranks than cores, or a GPU listed twice; marked");
   add_output_options(*sub, a->output);
   sub->footer(

@@ -1,5 +1,7 @@
 #include <limits>
 
+#include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
 #include "reports/comm/advise.h"
 #include "reports/comm/cell.h"
 #include "reports/comm/torch.h"
@@ -20,7 +22,7 @@ nlohmann::ordered_json fit_json(const Contest& contest, const std::string& backe
           {"dtype", contest.dtype},
           {"devices", contest.devices},
           {"latency_s", fit.latency()},
-          {"bytes_per_s", finite_or_null(fit.bytes_per_s())},
+          {metric::kBytesPerS, finite_or_null(fit.bytes_per_s())},
           {"error", fit.error},
           {"held_back_error",
            finite_or_null(fit.held_back_error.value_or(std::numeric_limits<double>::quiet_NaN()))},
@@ -50,15 +52,16 @@ nlohmann::ordered_json to_json(const BackendAdvice& advice,
        verdicts = Json::array(), references = Json::array(), torch = Json::array();
   for (const Measurement& m : measurements)
     if (is_timed(m))
-      table.push_back({{"op", op_of(m)},
-                       {"backend", backend_of(m)},
-                       {"dtype", parameter_of(m, "dtype")},
-                       {"devices", count_of(m, "devices")},
-                       {"bytes", number_of(m, "bytes")},
-                       {"isolated_s", value_of(m, "median_s")},
-                       {"pipelined_s", finite_or_null(value_of(m, "pipelined_s"))},
-                       {"algbw_bytes_per_s", finite_or_null(value_of(m, "algbw_bytes_per_s"))},
-                       {"busbw_bytes_per_s", finite_or_null(value_of(m, "busbw_bytes_per_s"))}});
+      table.push_back(
+          {{"op", op_of(m)},
+           {"backend", backend_of(m)},
+           {"dtype", parameter_of(m, parameter::kDtype)},
+           {"devices", count_of(m, parameter::kDevices)},
+           {"bytes", number_of(m, parameter::kBytes)},
+           {"isolated_s", value_of(m, metric::kMedianS)},
+           {metric::kPipelinedS, finite_or_null(value_of(m, metric::kPipelinedS))},
+           {metric::kAlgbwBytesPerS, finite_or_null(value_of(m, metric::kAlgbwBytesPerS))},
+           {metric::kBusbwBytesPerS, finite_or_null(value_of(m, metric::kBusbwBytesPerS))}});
   for (const Contest& c : advice.contests) {
     for (const auto& [backend, fit] : c.fits) fits.push_back(fit_json(c, backend, fit));
     Json ranges = Json::array();
@@ -71,14 +74,14 @@ nlohmann::ordered_json to_json(const BackendAdvice& advice,
     verdicts.push_back({{"backend", v.backend},
                         {"op", v.op},
                         {"bytes", v.bytes},
-                        {"busbw_bytes_per_s", v.bytes_per_s},
+                        {metric::kBusbwBytesPerS, v.bytes_per_s},
                         {"ceiling", v.road},
                         {"ceiling_bytes_per_s", v.ceiling},
                         {"ratio", v.ratio()}});
   for (const ReferenceLine& r : advice.references)
     references.push_back({{"op", r.op},
                           {"bytes", r.bytes},
-                          {"busbw_bytes_per_s", r.bytes_per_s},
+                          {metric::kBusbwBytesPerS, r.bytes_per_s},
                           {"reference_bytes_per_s", r.reference},
                           {"verdict", r.verdict},
                           {"system", r.system},

@@ -6,6 +6,9 @@
 #include <filesystem>
 #include <limits>
 
+#include "core/base/schema/flags.h"
+#include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
 #include "core/base/statistics.h"
 #include "core/base/text/files.h"
 #include "core/base/text/format.h"
@@ -21,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kLeastTold = 1;  // seconds
-constexpr const char* kNeeds = "needs_s";
+constexpr const char* kNeeds = metric::kNeedsS;
 constexpr const char* kBusy = "busy_elsewhere_fraction";
 
 void read_files(const BenchScratch& scratch, SuiteRun& run) {
@@ -39,7 +42,8 @@ std::string backend_unit(const std::string& name) {
   if (name.ends_with("_per_s")) return "1/s";
   if (name.ends_with("_s")) return "s";
   if (name == "bytes") return "bytes";
-  return name == "cv" || name.ends_with("fraction") || name.starts_with("of_") ? "ratio" : "";
+  return name == metric::kCv || name.ends_with("fraction") || name.starts_with("of_") ? "ratio"
+                                                                                      : "";
 }
 
 // suite/case.../key:value/key:value; the case has the parts without a colon, and torch's backends.
@@ -78,7 +82,7 @@ const SampleLine* samples_of(const SuiteRun& run, const std::string& name,
     const auto parameters = line.json.find("parameters");
     const std::string own = parameters == line.json.end() || !parameters->is_object()
                                 ? ""
-                                : parameters->value("timing", std::string());
+                                : parameters->value(parameter::kTiming, std::string());
     if (line.name == name && (own.empty() || own == timing)) return &line;
   }
   return nullptr;
@@ -115,8 +119,8 @@ Measurement measurement_of(const SuiteRun& run, const BenchRow& row) {
       m.metrics[name] = {value, backend_unit(name), {}, {}, 0, ""};
   if (const auto calls = row.counters.find("samples"); calls != row.counters.end())
     m.metrics["calls"] = {calls->second, "", {}, {}, 0, ""};
-  add_interval(m, samples_of(run, row.name, "isolated"), "median_s", "");
-  add_interval(m, samples_of(run, row.name, "pipelined"), "pipelined_s", "pipelined_");
+  add_interval(m, samples_of(run, row.name, "isolated"), metric::kMedianS, "");
+  add_interval(m, samples_of(run, row.name, "pipelined"), metric::kPipelinedS, "pipelined_");
   return m;
 }
 
@@ -132,7 +136,7 @@ SuiteRun run_suite(const SuiteCommand& asked) {
     command.environment = {"HOWMANY_SAMPLES=" + scratch.samples, "BENCHMARK_OUT=" + scratch.bench};
   else
     command.argv.insert(command.argv.end(),
-                        {"--samples", scratch.samples, "--benchmark_out=" + scratch.bench,
+                        {flag::kSamples, scratch.samples, "--benchmark_out=" + scratch.bench,
                          "--benchmark_out_format=json"});
   command.on_tick = asked.on_tick;
   if (asked.verbose)

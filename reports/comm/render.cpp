@@ -9,6 +9,8 @@
 #include <map>
 #include <set>
 
+#include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
 #include "core/base/statistics.h"
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
@@ -27,9 +29,10 @@ const Measurement* cell_of(const std::vector<Measurement>& measurements, const C
                            const std::string& backend, double bytes) {
   const std::string name = contest.op + "/" + backend;
   for (const Measurement& m : measurements)
-    if (m.suite == "backend" && m.name == name && parameter_of(m, "dtype") == contest.dtype &&
-        parameter_of(m, "devices") == std::to_string(contest.devices) &&
-        parameter_of(m, "bytes") == fmt::format("{:.0f}", bytes))
+    if (m.suite == "backend" && m.name == name &&
+        parameter_of(m, parameter::kDtype) == contest.dtype &&
+        parameter_of(m, parameter::kDevices) == std::to_string(contest.devices) &&
+        parameter_of(m, parameter::kBytes) == fmt::format("{:.0f}", bytes))
       return &m;
   return nullptr;
 }
@@ -38,8 +41,9 @@ std::vector<std::string> cells(const Measurement* m) {
   if (m == nullptr) return {"-", "-", "-"};
   if (has_failed(*m)) return {"failed", "", ""};
   if (!why_skipped(*m).empty()) return {"skipped", "", ""};
-  const double busbw = value_of(*m, "busbw_bytes_per_s");
-  return {format_seconds(value_of(*m, "median_s")), format_seconds(value_of(*m, "pipelined_s")),
+  const double busbw = value_of(*m, metric::kBusbwBytesPerS);
+  return {format_seconds(value_of(*m, metric::kMedianS)),
+          format_seconds(value_of(*m, metric::kPipelinedS)),
           std::isfinite(busbw) ? format_rate(busbw) : "not defined"};
 }
 
@@ -48,9 +52,9 @@ std::set<double> sizes_of(const std::vector<Measurement>& measurements, const Co
   std::set<double> sizes;
   for (const Measurement& m : measurements)
     if (m.suite == "backend" && m.name.starts_with(contest.op + "/") &&
-        parameter_of(m, "dtype") == contest.dtype &&
-        parameter_of(m, "devices") == std::to_string(contest.devices))
-      sizes.insert(std::strtod(parameter_of(m, "bytes").c_str(), nullptr));
+        parameter_of(m, parameter::kDtype) == contest.dtype &&
+        parameter_of(m, parameter::kDevices) == std::to_string(contest.devices))
+      sizes.insert(std::strtod(parameter_of(m, parameter::kBytes).c_str(), nullptr));
   return sizes;
 }
 
@@ -71,7 +75,7 @@ std::string table_of(const std::vector<Measurement>& measurements, const Contest
     for (const NamedCurve& named : contest.curves) {
       const Measurement* m = cell_of(measurements, contest, named.backend, bytes);
       for (const std::string& cell : cells(m)) row.push_back(cell);
-      if (m && is_timed(*m)) timed.try_emplace(value_of(*m, "median_s"), named.backend);
+      if (m && is_timed(*m)) timed.try_emplace(value_of(*m, metric::kMedianS), named.backend);
     }
     if (many) row.push_back(timed.size() > 1 ? timed.begin()->second : "-");  // of one no contest
     table.add(row);
@@ -103,7 +107,7 @@ std::string fit_text(const Contest& contest) {
 // The calls behind a quantile: of several rounds those of one, as each has a quantile of its own.
 double calls_of(const Measurement& m) {
   const double calls = value_of(m, "calls");
-  const auto median = m.metrics.find("median_s");
+  const auto median = m.metrics.find(metric::kMedianS);
   if (std::isfinite(calls) || median == m.metrics.end() || median->second.basis == "rounds")
     return calls;
   return static_cast<double>(median->second.n);

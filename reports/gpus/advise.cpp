@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/schema/marks.h"
+#include "core/base/schema/metrics.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
 #include "reports/gpus/efficiency.h"
@@ -61,22 +63,22 @@ Point point_of(const Measurement& m, double threshold) {
   point.devices = integer_parameter(m, "devices");
   point.mode = needed_parameter(m, "mode");
   point.backend = needed_parameter(m, "backend");
-  point.step_seconds = metric_or_nan(m, "median_s").value;
-  point.samples_per_s = metric_or_nan(m, "samples_per_s").value;
-  point.data_wait_fraction = metric_or_nan(m, "data_wait_fraction").value;
-  point.bubble = metric_or_nan(m, "bubble_fraction").value;
-  point.theoretical_bubble = metric_or_nan(m, "theoretical_bubble_fraction").value;
-  point.exposed_seconds = metric_or_nan(m, "exposed_communication_s").value;
+  point.step_seconds = metric_or_nan(m, metric::kMedianS).value;
+  point.samples_per_s = metric_or_nan(m, metric::kSamplesPerS).value;
+  point.data_wait_fraction = metric_or_nan(m, metric::kDataWaitFraction).value;
+  point.bubble = metric_or_nan(m, metric::kBubbleFraction).value;
+  point.theoretical_bubble = metric_or_nan(m, metric::kTheoreticalBubbleFraction).value;
+  point.exposed_seconds = metric_or_nan(m, metric::kExposedCommunicationS).value;
   point.ranks = metric_or_nan(m, "ranks").value;
-  point.straggler = metric_or_nan(m, "straggler_rank").value;
-  point.straggler_extra_seconds = metric_or_nan(m, "straggler_extra_s").value;
-  point.peak_bytes = metric_or_nan(m, "peak_bytes_per_device").value;
+  point.straggler = metric_or_nan(m, metric::kStragglerRank).value;
+  point.straggler_extra_seconds = metric_or_nan(m, metric::kStragglerExtraS).value;
+  point.peak_bytes = metric_or_nan(m, metric::kPeakBytesPerDevice).value;
   point.busy_elsewhere = metric_or_nan(m, "busy_elsewhere_fraction").value;
   point.speedup = metric_or_nan(m, "speedup");
   point.efficiency = metric_or_nan(m, "efficiency");
   point.flags = m.flags;
   point.valid = std::isfinite(point.efficiency.value) && std::isfinite(point.speedup.value) &&
-                !point.has_flag("failed") && !point.has_flag("oversubscribed");
+                !point.has_flag("failed") && !point.has_flag(mark::kOversubscribed);
   const Metric& e = point.efficiency;
   if (e.low && e.high) {
     point.rounds_to_decide = rounds_to_decide({e.value, Interval{*e.low, *e.high}, e.n, e.basis},
@@ -292,7 +294,7 @@ nlohmann::ordered_json row_json(const Point& p, const AdviceOptions& options) {
   nlohmann::ordered_json row = {{"devices", p.devices},
                                 {"mode", p.mode},
                                 {"backend", p.backend},
-                                {"samples_per_s", p.samples_per_s},
+                                {metric::kSamplesPerS, p.samples_per_s},
                                 {"speedup", p.speedup.value},
                                 {"efficiency", p.efficiency.value},
                                 {"efficiency_low", nullptr},
@@ -303,12 +305,12 @@ nlohmann::ordered_json row_json(const Point& p, const AdviceOptions& options) {
   const auto told = [&](const char* key, double value) {
     if (std::isfinite(value)) row[key] = value;
   };
-  told("bubble_fraction", p.bubble);
-  told("theoretical_bubble_fraction", p.theoretical_bubble);
-  told("exposed_communication_s", p.exposed_seconds);
-  told("straggler_rank", p.straggler);
-  told("straggler_extra_s", p.straggler_extra_seconds);
-  told("peak_bytes_per_device", p.peak_bytes);
+  told(metric::kBubbleFraction, p.bubble);
+  told(metric::kTheoreticalBubbleFraction, p.theoretical_bubble);
+  told(metric::kExposedCommunicationS, p.exposed_seconds);
+  told(metric::kStragglerRank, p.straggler);
+  told(metric::kStragglerExtraS, p.straggler_extra_seconds);
+  told(metric::kPeakBytesPerDevice, p.peak_bytes);
   row["device_hours_to_train"] = options.samples_to_train / p.samples_per_s * p.devices / 3600;
   if (p.efficiency.low) row["efficiency_low"] = *p.efficiency.low;
   if (p.efficiency.high) row["efficiency_high"] = *p.efficiency.high;

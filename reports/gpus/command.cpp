@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "core/base/process.h"
+#include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
@@ -29,7 +30,7 @@ std::string plan_path(const std::string& folder) { return folder + "/plan.json";
 
 AdviceOptions asked(const Arguments& arguments, AdviceOptions options = {}) {
   if (arguments.min_efficiency) options.min_efficiency = *arguments.min_efficiency;
-  if (arguments.samples) options.samples_to_train = parse_count("--samples", *arguments.samples);
+  if (arguments.samples) options.samples_to_train = parse_count(flag::kSamples, *arguments.samples);
   return options;
 }
 
@@ -111,7 +112,7 @@ void refuse_job_script(const Arguments& arguments, const Summary& summary) {
 
 // These are of howmany gpus alone.
 void refuse_advice_options(const Arguments& arguments, const Summary& summary) {
-  const char* given = arguments.samples          ? "--samples"
+  const char* given = arguments.samples          ? flag::kSamples
                       : arguments.min_efficiency ? "--min-efficiency"
                                                  : nullptr;
   for (const char* question : {"workers", "backend", "transfer"})

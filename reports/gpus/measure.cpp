@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "core/base/process.h"
+#include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "reports/results/core_use.h"
@@ -32,18 +33,18 @@ std::vector<std::string> bench_arguments(const Request& request, const Configura
   auto add = [&](const char* flag, const std::string& value) {
     if (!value.empty()) argv.insert(argv.end(), {flag, value});
   };
-  add("--model", c.model);
-  add("--mode", c.mode);
-  add("--backend", c.backend);
-  add("--devices", fmt::format("{}", fmt::join(devices, ",")));
-  add("--cores-per-device", std::to_string(request.cores_per_device));
-  add(weak ? "--batch-per-device" : "--global-batch", std::to_string(c.batch));
-  add("--seed", std::to_string(request.seed));
+  add(flag::kModel, c.model);
+  add(flag::kMode, c.mode);
+  add(flag::kBackend, c.backend);
+  add(flag::kDevices, fmt::format("{}", fmt::join(devices, ",")));
+  add(flag::kCoresPerDevice, std::to_string(request.cores_per_device));
+  add(weak ? flag::kBatchPerDevice : flag::kGlobalBatch, std::to_string(c.batch));
+  add(flag::kSeed, std::to_string(request.seed));
   for (const auto& [name, word] : request.passed.given())
     argv.insert(argv.end(), {"--" + name, word});
-  add("--workers", request.workers < 0 ? "" : std::to_string(request.workers));
-  if (request.sync_batchnorm) argv.emplace_back("--sync-batchnorm");
-  if (request.oversubscribe) argv.emplace_back("--oversubscribe");
+  add(flag::kWorkers, request.workers < 0 ? "" : std::to_string(request.workers));
+  if (request.sync_batchnorm) argv.emplace_back(flag::kSyncBatchnorm);
+  if (request.oversubscribe) argv.emplace_back(flag::kOversubscribe);
   return argv;
 }
 
@@ -53,9 +54,9 @@ std::vector<std::string> run_arguments(const Request& request, const Configurati
                                        const std::string& trace) {
   std::vector<std::string> argv = bench_arguments(request, c);
   argv.insert(argv.end(),
-              {"--budget-seconds", fmt::format("{:.3f}", seconds), "--samples", scratch.samples,
-               "--benchmark_out=" + scratch.bench, "--benchmark_out_format=json"});
-  if (!trace.empty()) argv.insert(argv.end(), {"--profile", trace});
+              {flag::kBudgetSeconds, fmt::format("{:.3f}", seconds), flag::kSamples,
+               scratch.samples, "--benchmark_out=" + scratch.bench, "--benchmark_out_format=json"});
+  if (!trace.empty()) argv.insert(argv.end(), {flag::kProfile, trace});
   return argv;
 }
 
@@ -88,8 +89,9 @@ std::string with_cause(const std::string& error, const Ended& ended) {
 
 std::string why_failed(const Request& request, const Ended& ended) {
   if (ended.how != Ended::How::kTimedOut) return ended.describe();
-  return fmt::format("{}; try a smaller {} or a larger --run-timeout", ended.describe(),
-                     request.scaling == Scaling::kWeak ? "--batch-per-device" : "--global-batch");
+  return fmt::format(
+      "{}; try a smaller {} or a larger --run-timeout", ended.describe(),
+      request.scaling == Scaling::kWeak ? flag::kBatchPerDevice : flag::kGlobalBatch);
 }
 
 void read_outcome(const Request& request, const BenchScratch& scratch, const Ended& ended,
@@ -266,7 +268,7 @@ void check_with_bench(const Request& request) {
   }
   for (const auto& [key, configuration] : largest) {
     Command command{.argv = bench_arguments(request, configuration), .timeout_seconds = 60};
-    command.argv.emplace_back("--list");
+    command.argv.emplace_back(flag::kList);
     const Ended ended = run_command(command);
     if (ended.how == Ended::How::kExited && ended.code == 2) throw InputError(ended.last_line());
     if (!ended.ok()) throw InputError("speedup_bench " + ended.describe());

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/schema/marks.h"
 #include "core/base/text/format.h"
 
 namespace howmany {
@@ -78,7 +79,7 @@ void add_stragglers(const std::vector<const Point*>& rows, const std::string& th
 void add_shortage(const std::vector<const Point*>& rows, const std::string& things,
                   std::vector<std::string>& notes) {
   const bool is_short = std::ranges::any_of(
-      rows, [](const Point* p) { return std::ranges::count(p->flags, "short of cores") > 0; });
+      rows, [](const Point* p) { return std::ranges::count(p->flags, mark::kShortOfCores) > 0; });
   if (is_short)
     notes.push_back(fmt::format(
         "{} were fed by fewer cores than they are (short of cores): with one each or more, as by "

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/base/schema/marks.h"
+#include "core/base/schema/parameters.h"
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
 #include "reports/gpus/step_parts.h"
@@ -16,9 +18,9 @@ using Style = Table::Style;
 
 std::string note(const Point& point) {
   if (point.has_flag("failed")) return "failed";
-  if (point.has_flag("rehearsal")) return "rehearsal";
-  if (point.has_flag("oversubscribed")) return "oversubscribed";
-  if (point.has_flag("short of cores")) return "short of cores";
+  if (point.has_flag(mark::kRehearsal)) return mark::kRehearsal;
+  if (point.has_flag(mark::kOversubscribed)) return mark::kOversubscribed;
+  if (point.has_flag(mark::kShortOfCores)) return mark::kShortOfCores;
   for (const std::string& flag : point.flags) {
     if (flag.ends_with(" rounds")) return flag;
   }
@@ -61,7 +63,7 @@ std::string table(const Advice& advice, const AdviceOptions& asked, bool color) 
 
 const Measurement* first_of(const Summary& summary, const std::string& model) {
   for (const Measurement& m : summary.measurements) {
-    const auto it = m.parameters.find("model");
+    const auto it = m.parameters.find(parameter::kModel);
     if (it != m.parameters.end() && it->second == model) return &m;
   }
   return nullptr;

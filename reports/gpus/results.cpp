@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "core/base/schema/metrics.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "reports/gpus/measure.h"
@@ -87,7 +88,7 @@ Rounds rounds_of(const Results& results, size_t configuration) {
 Rounds paces_of(const Results& results, size_t configuration) {
   Rounds rounds = rounds_of(results, configuration);
   for (const BenchRun& run : results.runs) {
-    const auto wait = run.row.counters.find("data_wait_fraction");
+    const auto wait = run.row.counters.find(metric::kDataWaitFraction);
     if (run.configuration != configuration || wait == run.row.counters.end()) continue;
     const auto round = rounds.find(run.round);
     if (round == rounds.end() || !(wait->second > kBursts)) continue;
@@ -121,7 +122,7 @@ std::vector<std::string> flags_of(const Plan& plan, const Results& results, size
 }
 
 const char* unit_of(const std::string& counter) {
-  if (counter == "flop_per_s") return "FLOP/s";
+  if (counter == metric::kFlopPerS) return "FLOP/s";
   if (counter.ends_with("bytes_per_s")) return "B/s";
   if (counter.starts_with("peak_bytes")) return "bytes";
   if (counter.ends_with("_per_s")) return "1/s";
@@ -150,17 +151,17 @@ void add_spread(Measurement& m, const Rounds& rounds) {
     pooled.insert(pooled.end(), seconds.begin(), seconds.end());
   }
   const auto n = static_cast<int64_t>(pooled.size());
-  m.metrics["p95_s"] = {quantile(pooled, 0.95), "s", {}, {}, n, "iterations"};
-  m.metrics["min_s"] = {quantile(pooled, 0), "s", {}, {}, n, "iterations"};
-  m.metrics["cv"] = {coefficient_of_variation(pooled), "ratio", {}, {}, n, "iterations"};
+  m.metrics[metric::kP95S] = {quantile(pooled, 0.95), "s", {}, {}, n, "iterations"};
+  m.metrics[metric::kMinS] = {quantile(pooled, 0), "s", {}, {}, n, "iterations"};
+  m.metrics[metric::kCv] = {coefficient_of_variation(pooled), "ratio", {}, {}, n, "iterations"};
 }
 
 void add_rate(Measurement& m, int64_t batch) {
-  const Metric& step = m.metrics["median_s"];
+  const Metric& step = m.metrics[metric::kMedianS];
   Metric rate{static_cast<double>(batch) / step.value, "1/s", {}, {}, step.n, step.basis};
   if (step.low) rate.high = static_cast<double>(batch) / *step.low;
   if (step.high) rate.low = static_cast<double>(batch) / *step.high;
-  m.metrics["samples_per_s"] = rate;
+  m.metrics[metric::kSamplesPerS] = rate;
 }
 
 bool share_a_round(const Rounds& a, const Rounds& b) {
@@ -234,7 +235,7 @@ std::vector<Measurement> measurements(const Plan& plan, const Results& results) 
     Measurement m{"speedup", c.mode + "/" + c.model, parameters(request, c), {}, {}};
     m.flags = flags_of(plan, results, i);
     if (!rounds.empty()) {
-      m.metrics["median_s"] = metric_of(step_time(rounds), "s");
+      m.metrics[metric::kMedianS] = metric_of(step_time(rounds), "s");
       add_spread(m, rounds_of(results, i));
       add_rate(m, global_batch(request, c));
       add_speedup(m, single, rounds, request, c.devices);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/schema/context.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
 #include "reports/gpus/plan.h"
@@ -136,7 +137,7 @@ std::string slurm_script(const Summary& summary, const std::vector<Advice>& advi
       "#SBATCH --ntasks={}\n"
       "#SBATCH --cpus-per-task={}\n"
       "#SBATCH --time={}\n",
-      one_line(advice[0].because), one_line(summary.context.value("cpu", "an unknown CPU")),
+      one_line(advice[0].because), one_line(summary.context.value(context::kCpu, "an unknown CPU")),
       of_files ? " the --epochs that train the samples below, and" : "", job.tasks, cores,
       time_limit(job.samples, recommended_point(advice[0]).samples_per_s));
   if (job.cuda) text += fmt::format("#SBATCH --gpus={}\n", job.devices);

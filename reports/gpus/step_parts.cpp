@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/schema/metrics.h"
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
 
@@ -63,7 +64,7 @@ std::string line(const Measurement& m, const Point& p) {
 std::string cost(const Summary& summary) {
   double most = 0;
   for (const Measurement& m : summary.measurements)
-    most = std::fmax(most, metric_value(m, "profile_cost_fraction"));
+    most = std::fmax(most, metric_value(m, metric::kProfileCostFraction));
   if (most == 0) return "Recording it cost too little to be seen";
   return fmt::format("Recording it cost {} of a step at most", format_percent(most, 1));
 }
@@ -71,9 +72,9 @@ std::string cost(const Summary& summary) {
 // What the trace and the shares above lack; nothing where they are whole.
 std::string missing(const Summary& summary) {
   constexpr std::pair<const char*, const char*> kKinds[] = {
-      {"profile_gpu_lost_records", "records of the GPU were lost"},
-      {"profile_gpu_refused_records", "records of the GPU were not understood"},
-      {"profile_dropped_spans", "spans found no room"}};
+      {metric::kProfileGpuLostRecords, "records of the GPU were lost"},
+      {metric::kProfileGpuRefusedRecords, "records of the GPU were not understood"},
+      {metric::kProfileDroppedSpans, "spans found no room"}};
   std::string text;
   for (const auto& [name, what] : kKinds) {
     double most = 0;

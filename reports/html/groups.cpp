@@ -8,6 +8,8 @@
 #include <limits>
 #include <map>
 
+#include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
 #include "reports/comm/cell.h"
@@ -20,16 +22,16 @@ constexpr size_t kMostVarying = 8, kMostMetrics = 6, kMaxGroupRows = 4096;
 
 // What a table shows of a suite; of a case that has none of these, what it has.
 std::vector<std::string> preferred(const std::string& suite) {
-  if (suite == "speedup") return {"median_s", "samples_per_s", "speedup", "efficiency"};
-  if (suite == "backend") return {"median_s", "pipelined_s", "busbw_bytes_per_s"};
-  if (suite == "transfer") return {"median_s", "bytes_per_s"};
-  if (suite == "loader") return {"samples_per_s", "median_s", "cpu_s_per_sample"};
-  return {"samples_per_s", "samples_per_s_predicted", "stall_fraction",
-          "wait_p95_s",    "first_batch_s",           "bytes_per_worker"};
+  if (suite == "speedup") return {metric::kMedianS, metric::kSamplesPerS, "speedup", "efficiency"};
+  if (suite == "backend") return {metric::kMedianS, metric::kPipelinedS, metric::kBusbwBytesPerS};
+  if (suite == "transfer") return {metric::kMedianS, metric::kBytesPerS};
+  if (suite == "loader") return {metric::kSamplesPerS, metric::kMedianS, metric::kCpuSPerSample};
+  return {metric::kSamplesPerS, "samples_per_s_predicted", metric::kStallFraction,
+          "wait_p95_s",         metric::kFirstBatchS,      metric::kBytesPerWorker};
 }
 
 std::string title_of(const Measurement& m) {
-  const std::string model = parameter_of(m, "model");
+  const std::string model = parameter_of(m, parameter::kModel);
   return m.suite == "speedup" && !model.empty() ? model : op_of(m);
 }
 
@@ -77,7 +79,8 @@ bool has_number(const Measurement& m) { return !has_failed(m) && why_skipped(m).
 
 // With suites that have no curve of their own: what tells the lines of a chart apart.
 std::string series_of(const HtmlGroup& group, const Measurement& m, const std::string& x) {
-  if (group.suite == "speedup") return parameter_of(m, "mode") + ", " + parameter_of(m, "backend");
+  if (group.suite == "speedup")
+    return parameter_of(m, parameter::kMode) + ", " + parameter_of(m, parameter::kBackend);
   std::string name = group.suite == "backend" ? backend_of(m) : "";
   for (const std::string& key : group.varying)
     if (const std::string value = parameter_of(m, key); key != x && !value.empty())
@@ -161,7 +164,7 @@ std::vector<Chart> workers_chart(const HtmlGroup& group) {
   Chart chart{"loader workers",
               {"workers", ChartAxis::Scale::kLinear, count_text, true},
               {"samples/s", ChartAxis::Scale::kLinear, count_text, false},
-              lines_of(group, "workers", "samples_per_s")};
+              lines_of(group, "workers", metric::kSamplesPerS)};
   if (!is_curve(chart.series)) return {};
   for (ChartSeries& line : chart.series) line.name = "measured";
   if (group.demand > 0)
@@ -181,13 +184,13 @@ std::optional<double> number_in(const PlainJson& row, const std::string& key) {
 Measurement workers_row(const PlainJson& row) {
   Measurement m{"workers", "curve", {}, {}, {}};
   if (const auto workers = number_in(row, "workers"))
-    m.parameters["workers"] = fmt::format("{:.0f}", *workers);
-  for (const auto& [name, unit] : {std::pair{"samples_per_s", "1/s"},
+    m.parameters[parameter::kWorkers] = fmt::format("{:.0f}", *workers);
+  for (const auto& [name, unit] : {std::pair{metric::kSamplesPerS, "1/s"},
                                    {"samples_per_s_predicted", "1/s"},
-                                   {"stall_fraction", "share"},
+                                   {metric::kStallFraction, "share"},
                                    {"wait_p95_s", "s"},
-                                   {"first_batch_s", "s"},
-                                   {"bytes_per_worker", "bytes"}}) {
+                                   {metric::kFirstBatchS, "s"},
+                                   {metric::kBytesPerWorker, "bytes"}}) {
     const auto value = number_in(row, name);
     if (!value) continue;
     m.metrics[name] = {*value,
@@ -197,7 +200,7 @@ Measurement workers_row(const PlainJson& row) {
                        0,
                        ""};
   }
-  const auto rate = m.metrics.find("samples_per_s");
+  const auto rate = m.metrics.find(metric::kSamplesPerS);
   const double runs = std::fmin(number_in(row, "runs").value_or(0), 1e9);
   if (rate != m.metrics.end())
     rate->second.n = static_cast<int64_t>(runs), rate->second.basis = runs == 1 ? "run" : "runs";
@@ -256,8 +259,8 @@ std::vector<HtmlGroup> groups_of(const Summary& summary, const std::vector<Measu
 std::vector<Chart> charts_of(const HtmlGroup& group) {
   if (group.suite == "speedup") return speedup_chart(group);
   if (group.suite == "workers") return workers_chart(group);
-  if (group.suite == "backend") return bytes_chart(group, "median_s");
-  if (group.suite == "transfer") return bytes_chart(group, "bytes_per_s");
+  if (group.suite == "backend") return bytes_chart(group, metric::kMedianS);
+  if (group.suite == "transfer") return bytes_chart(group, metric::kBytesPerS);
   return {};
 }
 

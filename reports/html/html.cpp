@@ -8,6 +8,9 @@
 #include <cstdlib>
 #include <map>
 
+#include "core/base/schema/context.h"
+#include "core/base/schema/marks.h"
+#include "core/base/schema/parameters.h"
 #include "reports/gpus/render.h"
 #include "reports/html/groups.h"
 
@@ -155,7 +158,7 @@ std::string marks_line(const Summary& summary, const Marks& marks) {
 std::string devices_line(const Summary& summary) {
   for (const Measurement& m : summary.measurements) {
     if (m.suite != "speedup" || !m.parameters.contains("device_list")) continue;
-    const auto model = m.parameters.find("model");
+    const auto model = m.parameters.find(parameter::kModel);
     const std::string note =
         model == m.parameters.end() ? "" : devices_note(summary, model->second);
     return note.empty() ? "" : tagged("p", "mark", escaped(note));
@@ -253,10 +256,22 @@ std::string context_row(const std::string& key, const PlainJson& value) {
 }
 
 // What tells most, before the rest.
-constexpr std::array<const char*, 16> kFirstKeys = {
-    "howmany_date", "host_name", "cpu",      "cores_allowed", "memory_bytes", "gpu",
-    "driver",       "cuda",      "nccl",     "launcher",      "world",        "commit",
-    "build_type",   "compiler",  "governor", "compiler_flags"};
+constexpr std::array<const char*, 16> kFirstKeys = {"howmany_date",
+                                                    "host_name",
+                                                    context::kCpu,
+                                                    context::kCoresAllowed,
+                                                    context::kMemoryBytes,
+                                                    context::kGpu,
+                                                    context::kDriver,
+                                                    "cuda",
+                                                    "nccl",
+                                                    context::kLauncher,
+                                                    context::kWorld,
+                                                    context::kCommit,
+                                                    context::kBuildType,
+                                                    context::kCompiler,
+                                                    context::kGovernor,
+                                                    context::kCompilerFlags};
 
 std::string context_rows(const PlainJson& context) {
   std::string html;
@@ -290,11 +305,11 @@ std::string context_section(const Summary& summary) {
 }
 
 std::string meaning(const std::string& mark) {
-  return mark == "oversubscribed"  ? "more ranks than cores or GPUs: no measure of scaling"
-         : mark == "rehearsal"     ? "devices were shared: it shows that it runs, not how fast"
-         : mark == "not converged" ? "the time was up before the interval was tight"
-         : mark == "interrupted"   ? "it was ended before it was done"
-                                   : "";
+  return mark == mark::kOversubscribed ? "more ranks than cores or GPUs: no measure of scaling"
+         : mark == mark::kRehearsal    ? "devices were shared: it shows that it runs, not how fast"
+         : mark == "not converged"     ? "the time was up before the interval was tight"
+         : mark == "interrupted"       ? "it was ended before it was done"
+                                       : "";
 }
 
 std::string marks_section(const Marks& marks) {

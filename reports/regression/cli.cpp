@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "core/base/cli/number_check.h"
+#include "core/base/schema/flags.h"
 #include "reports/regression/command.h"
 #include "reports/regression/gate.h"
 #include "reports/regression/history.h"
@@ -42,7 +43,7 @@ void add_judging(CLI::App& app, JudgeArguments& a) {
   app.add_option("--write", a.write, "FORMAT=FILE, may be repeated")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_flag("--json", a.json, "As --format json");
+  app.add_flag(flag::kJson, a.json, "As --format json");
   app.add_flag("--strict", a.strict, "Exit 5 when a measurement is inconclusive");
   app.add_flag("--force", a.force, "Compare machines that are not alike");
 }
@@ -107,7 +108,7 @@ void add_schedule(CLI::App& app, GateArguments& a) {
   app.add_option("--run-timeout", a.run_timeout,
                  "Seconds after which a launch counts as hung [120]")
       ->check(above_zero());
-  app.add_option("--seed", a.seed, "Of the order [1]");
+  app.add_option(flag::kSeed, a.seed, "Of the order [1]");
   app.add_flag("!--no-canary", a.canary, "Without the benchmark that is known to be slower");
   app.add_flag("!--no-shortcut", a.shortcut, "Measure identical programs too");
   app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]")
@@ -142,10 +143,10 @@ void add_worker(CLI::App& parent, int& code) {
   auto* app = parent.add_subcommand("gate-worker", "What the canary and the self-test measure");
   app->group("");  // not for people
   auto a = std::make_shared<WorkerArguments>();
-  app->add_option("--kernels", a->kernels)->delimiter(',');
+  app->add_option(flag::kKernels, a->kernels)->delimiter(',');
   app->add_option("--extra", a->extra, "Percent of more work")->check(between(0, 1000));
   app->add_option("--repetitions", a->repetitions)->check(CLI::Range(1, 1000));
-  app->add_option("--seed", a->seed);
+  app->add_option(flag::kSeed, a->seed);
   app->callback([a, &code] { code = run_worker(*a); });
 }
 
@@ -157,7 +158,7 @@ void add_history(CLI::App& parent, int& code) {
       ->type_name("PATH")
       ->required();
   app->add_option("--min-effect", a->min_effect, "Smaller changes of level are not told [2%]");
-  app->add_flag("--json", a->json, "As JSON, schema howmany.history/1");
+  app->add_flag(flag::kJson, a->json, "As JSON, schema howmany.history/1");
   app->footer(
       "Each line: {\"commit\", \"date\", \"benchmark\", \"metric\", \"ratio\"}, the ratio to a "
       "pinned\n"

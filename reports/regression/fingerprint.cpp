@@ -8,13 +8,28 @@
 #include <set>
 #include <string_view>
 
+#include "core/base/schema/context.h"
+
 namespace howmany {
 namespace {
 
-constexpr std::array<std::string_view, 17> kDecisive = {
-    "cpu",   "cpu_model", "num_cpus",   "cores_allowed",      "memory_bytes",  "caches",
-    "gpu",   "gpus",      "gpu_name",   "gpu_model",          "gpu_count",     "gpu_memory_bytes",
-    "world", "launcher",  "build_type", "library_build_type", "virtualization"};
+constexpr std::array<std::string_view, 17> kDecisive = {context::kCpu,
+                                                        "cpu_model",
+                                                        "num_cpus",
+                                                        context::kCoresAllowed,
+                                                        context::kMemoryBytes,
+                                                        "caches",
+                                                        context::kGpu,
+                                                        "gpus",
+                                                        "gpu_name",
+                                                        "gpu_model",
+                                                        "gpu_count",
+                                                        "gpu_memory_bytes",
+                                                        context::kWorld,
+                                                        context::kLauncher,
+                                                        context::kBuildType,
+                                                        "library_build_type",
+                                                        "virtualization"};
 constexpr std::array<std::string_view, 11> kPassing = {"date",
                                                        "load_avg",
                                                        "mhz_per_cpu",
@@ -23,8 +38,8 @@ constexpr std::array<std::string_view, 11> kPassing = {"date",
                                                        "howmany_date",
                                                        "howmany_blocks",
                                                        "howmany_request",
-                                                       "cores_because",
-                                                       "commit",
+                                                       context::kCoresBecause,
+                                                       context::kCommit,
                                                        "busy_elsewhere_fraction"};
 
 template <size_t N>

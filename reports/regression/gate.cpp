@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "core/base/process.h"
+#include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
@@ -38,7 +39,8 @@ LaunchOptions launch_options(const GateArguments& a) {
 LaunchOptions canary_options() { return {.timeout_seconds = 60, .plain = true}; }
 
 std::vector<std::string> canary_command(double extra) {
-  return ourselves({"gate-worker", "--kernels", "hash", "--extra", fmt::format("{}", 100 * extra)});
+  return ourselves(
+      {"gate-worker", flag::kKernels, "hash", "--extra", fmt::format("{}", 100 * extra)});
 }
 
 double canary_extra(const GateArguments& a) {

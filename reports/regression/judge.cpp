@@ -9,6 +9,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "core/base/schema/context.h"
 #include "core/base/text/names.h"
 #include "reports/regression/ranks.h"
 #include "reports/regression/row_test.h"
@@ -49,7 +50,7 @@ class Judge {
       : base_(base), candidate_(candidate), options_(options) {
     result_.base = base.source;
     result_.candidate = candidate.source;
-    result_.commit = text_in(candidate.context, "commit");
+    result_.commit = text_in(candidate.context, context::kCommit);
     result_.date = text_in(candidate.context, "date");
     result_.options = options;
     result_.likeness = likeness(base.context, candidate.context);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/schema/metrics.h"
 #include "reports/results/record.h"
 
 namespace howmany {
@@ -23,8 +24,8 @@ constexpr std::array<Rule, 34> kRules = {{
     {"real_time", true, Better::kLess, false, "s"},
     {"cpu_time", true, Better::kLess, false, "s"},
     {"bytes_per_second", false, Better::kMore, false, "B/s"},
-    {"bytes_per_s", false, Better::kMore, false, "B/s"},
-    {"flop_per_s", false, Better::kMore, false, "FLOP/s"},
+    {metric::kBytesPerS, false, Better::kMore, false, "B/s"},
+    {metric::kFlopPerS, false, Better::kMore, false, "FLOP/s"},
     {"_per_second", false, Better::kMore, false, "1/s"},
     {"_per_sec", false, Better::kMore, false, "1/s"},
     {"_per_s", false, Better::kMore, false, "1/s"},

@@ -6,6 +6,7 @@
 #include <limits>
 #include <string_view>
 
+#include "core/base/schema/metrics.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "reports/results/record.h"
@@ -77,13 +78,13 @@ SampleLine line_from(const JsonNode& node) {
     if (seconds <= 0) value.fail("a step cannot take 0 seconds or less");
     line.seconds.push_back(seconds);
   }
-  if (const auto busy = node.find("busy_cores"))
+  if (const auto busy = node.find(metric::kBusyCores))
     for (const JsonNode& value : busy->items()) {
       if (value.number() < 0) value.fail("cores cannot be less than none");
       line.busy_cores.push_back(value.number());
     }
   if (!line.busy_cores.empty() && line.busy_cores.size() != line.seconds.size())
-    node.at("busy_cores").fail("has not one number for each of seconds");
+    node.at(metric::kBusyCores).fail("has not one number for each of seconds");
   if (const auto converged = node.find("converged")) line.converged = converged->boolean();
   if (const auto flags = node.find("flags")) line.flags = flags->strings();
   line.json = node.value();

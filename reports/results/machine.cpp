@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/process.h"
+#include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "reports/results/record.h"
@@ -154,7 +155,7 @@ void refuse_many_copies(const std::string& why_not) {
 
 Machine read_machine() {
   const Ended ended = run_command(
-      {.argv = {find_program("howmany-devices"), "--json"}, .timeout_seconds = kDevicesTimeout});
+      {.argv = {find_program("howmany-devices"), flag::kJson}, .timeout_seconds = kDevicesTimeout});
   if (!ended.ok()) throw InputError("howmany-devices " + ended.describe());
   return machine_from_json(parse_json(ended.out, "howmany-devices"), "howmany-devices");
 }

@@ -7,6 +7,8 @@
 #include <limits>
 #include <set>
 
+#include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
 #include "core/base/statistics.h"
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
@@ -28,7 +30,7 @@ std::vector<CopyCurve> copies_of(const std::vector<Measurement>& measurements) {
   std::vector<CopyCurve> all;
   for (const Measurement& m : measurements) {
     if (!is_timed_transfer(m, "copy")) continue;
-    curve_of(all, count_of(m, "threads")).curve.push_back(point_of(m));
+    curve_of(all, count_of(m, parameter::kThreads)).curve.push_back(point_of(m));
   }
   std::ranges::sort(all, {}, &CopyCurve::threads);
   for (CopyCurve& c : all) {
@@ -42,10 +44,12 @@ std::vector<CopyCurve> copies_of(const std::vector<Measurement>& measurements) {
 }
 
 StepTime& step_of(std::vector<StepTime>& steps, const Measurement& m) {
-  const std::string model = parameter_of(m, "model"), device = parameter_of(m, "device");
+  const std::string model = parameter_of(m, parameter::kModel),
+                    device = parameter_of(m, parameter::kDevice);
   for (StepTime& s : steps)
     if (s.model == model && s.device == device) return s;
-  steps.push_back({.model = model, .device = device, .batch = count_of(m, "batch"), .parts = {}});
+  steps.push_back(
+      {.model = model, .device = device, .batch = count_of(m, parameter::kBatch), .parts = {}});
   return steps.back();
 }
 
@@ -53,7 +57,7 @@ std::vector<StepTime> steps_of(const std::vector<Measurement>& measurements) {
   std::vector<StepTime> steps;
   for (const Measurement& m : measurements)
     if (is_timed_transfer(m, "step"))
-      step_of(steps, m).parts[parameter_of(m, "part")] = point_of(m);
+      step_of(steps, m).parts[parameter_of(m, parameter::kPart)] = point_of(m);
   return steps;
 }
 
@@ -132,15 +136,18 @@ void add_batching(TransferAdvice& advice, const std::vector<Measurement>& measur
   const Measurement *smallest = nullptr, *largest = nullptr;
   for (const Measurement& m : measurements) {
     if (!is_timed_transfer(m, "small_copies")) continue;
-    if (!smallest || number_of(m, "bytes") < number_of(*smallest, "bytes")) smallest = &m;
-    if (!largest || number_of(m, "bytes") > number_of(*largest, "bytes")) largest = &m;
+    if (!smallest || number_of(m, parameter::kBytes) < number_of(*smallest, parameter::kBytes))
+      smallest = &m;
+    if (!largest || number_of(m, parameter::kBytes) > number_of(*largest, parameter::kBytes))
+      largest = &m;
   }
   if (!smallest || smallest == largest) return;
-  advice.notes.push_back(
-      fmt::format("As {} copies of {} the same bytes take {} as long as in copies of {}.",
-                  parameter_of(*smallest, "count"), format_bytes(number_of(*smallest, "bytes")),
-                  format_times(value_of(*smallest, "median_s") / value_of(*largest, "median_s")),
-                  format_bytes(number_of(*largest, "bytes"))));
+  advice.notes.push_back(fmt::format(
+      "As {} copies of {} the same bytes take {} as long as in copies of {}.",
+      parameter_of(*smallest, parameter::kCount),
+      format_bytes(number_of(*smallest, parameter::kBytes)),
+      format_times(value_of(*smallest, metric::kMedianS) / value_of(*largest, metric::kMedianS)),
+      format_bytes(number_of(*largest, parameter::kBytes))));
 }
 
 std::string saving(const CurvePoint& pageable, const CurvePoint& pinned) {
@@ -198,8 +205,8 @@ void add_others(TransferAdvice& advice, const std::vector<Measurement>& measurem
   std::set<std::string> told;
   for (const Measurement& m : measurements) {
     if (m.suite != "transfer") continue;
-    if (is_timed_transfer(m, "loopback_tcp") && number_of(m, "bytes") >= 1 << 20)
-      advice.loopback_bytes_per_s = value_of(m, "bytes_per_s");
+    if (is_timed_transfer(m, "loopback_tcp") && number_of(m, parameter::kBytes) >= 1 << 20)
+      advice.loopback_bytes_per_s = value_of(m, metric::kBytesPerS);
     if (const double ratio = value_of(m, "of_bare"); std::isfinite(ratio))
       advice.notes.push_back(
           fmt::format("The copy to the {} measured takes {} of the time of a bare "
@@ -248,17 +255,17 @@ nlohmann::ordered_json to_json(const TransferAdvice& advice,
   for (const Measurement& m : measurements) {
     if (m.suite != "transfer") continue;
     if (!why_skipped(m).empty()) skipped.push_back({{"kind", m.name}, {"because", why_skipped(m)}});
-    if (has_failed(m) || !std::isfinite(value_of(m, "median_s"))) continue;
+    if (has_failed(m) || !std::isfinite(value_of(m, metric::kMedianS))) continue;
     Json row = {{"kind", m.name}};
     for (const auto& [key, value] : m.parameters) row[key] = value;
-    row["seconds"] = value_of(m, "median_s");
-    row["bytes_per_s"] = finite_or_null(value_of(m, "bytes_per_s"));
+    row["seconds"] = value_of(m, metric::kMedianS);
+    row[metric::kBytesPerS] = finite_or_null(value_of(m, metric::kBytesPerS));
     table.push_back(row);
   }
   for (const CopyCurve& c : advice.copies)
     fits.push_back({{"threads", c.threads},
                     {"latency_s", c.fit.latency()},
-                    {"bytes_per_s", finite_or_null(c.fit.bytes_per_s())},
+                    {metric::kBytesPerS, finite_or_null(c.fit.bytes_per_s())},
                     {"error", c.fit.error},
                     {"best_bytes_per_s", c.best_bytes_per_s},
                     {"best_at_bytes", c.best_at}});

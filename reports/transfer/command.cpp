@@ -8,6 +8,7 @@
 #include "core/base/cli/list_option.h"
 #include "core/base/cli/number_check.h"
 #include "core/base/process.h"
+#include "core/base/schema/flags.h"
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
@@ -29,17 +30,17 @@ struct TransferArguments {
 };
 
 std::vector<std::string> bench_arguments(const TransferArguments& a) {
-  const int64_t least = parse_bytes("--min-bytes", a.min_bytes),
-                most = parse_bytes("--max-bytes", a.max_bytes);
+  const int64_t least = parse_bytes(flag::kMinBytes, a.min_bytes),
+                most = parse_bytes(flag::kMaxBytes, a.max_bytes);
   if (least > most)
     throw InputError(fmt::format("--min-bytes {} is above --max-bytes {}", least, most));
-  std::vector<std::string> argv = {"--min-bytes",      std::to_string(least),
-                                   "--max-bytes",      std::to_string(most),
-                                   "--budget-seconds", fmt::format("{:.3f}", 0.7 * a.time_budget)};
+  std::vector<std::string> argv = {
+      flag::kMinBytes,      std::to_string(least), flag::kMaxBytes,
+      std::to_string(most), flag::kBudgetSeconds,  fmt::format("{:.3f}", 0.7 * a.time_budget)};
   if (!a.devices.empty())
-    argv.insert(argv.end(), {"--devices", fmt::format("{}", fmt::join(a.devices, ","))});
-  for (const std::string& model : a.models) argv.insert(argv.end(), {"--model", model});
-  if (a.batch) argv.insert(argv.end(), {"--batch", std::to_string(*a.batch)});
+    argv.insert(argv.end(), {flag::kDevices, fmt::format("{}", fmt::join(a.devices, ","))});
+  for (const std::string& model : a.models) argv.insert(argv.end(), {flag::kModel, model});
+  if (a.batch) argv.insert(argv.end(), {flag::kBatch, std::to_string(*a.batch)});
   return argv;
 }
 
@@ -97,16 +98,16 @@ void add_transfer_command(CLI::App& app, int& code) {
   auto* sub = app.add_subcommand("transfer", "What moving data costs here, measured");
   const auto a = std::make_shared<TransferArguments>();
   sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  add_list(*sub, "--devices", a->devices,
+  add_list(*sub, flag::kDevices, a->devices,
            "Devices to copy to and from [the GPUs here, else cpu:0,cpu:1]");
-  auto* model = sub->add_option("--model", a->models, "Also what one training step of it moves")
+  auto* model = sub->add_option(flag::kModel, a->models, "Also what one training step of it moves")
                     ->allow_extra_args(false)
                     ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  sub->add_option("--batch", a->batch, "Samples in that step [by model]")
+  sub->add_option(flag::kBatch, a->batch, "Samples in that step [by model]")
       ->needs(model)
       ->check(whole_up_to(kMostBatch));
-  sub->add_option("--min-bytes", a->min_bytes, "Smallest copy, 1024 or 1K [64]");
-  sub->add_option("--max-bytes", a->max_bytes, "Largest copy [256M]");
+  sub->add_option(flag::kMinBytes, a->min_bytes, "Smallest copy, 1024 or 1K [64]");
+  sub->add_option(flag::kMaxBytes, a->max_bytes, "Largest copy [256M]");
   sub->add_option("--time-budget", a->time_budget, "Seconds for the whole measurement [30]")
       ->check(above_zero());
   add_output_options(*sub, a->output);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
 #include "core/base/statistics.h"
 #include "reports/comm/cell.h"
 
@@ -16,7 +18,7 @@ constexpr std::array<const char*, 3> kKinds = {"host_to_device", "device_to_host
 
 Curve& curve_of(std::vector<CopyLine>& lines, const Measurement& m) {
   std::map<std::string, std::string> parameters = m.parameters;
-  parameters.erase("bytes");
+  parameters.erase(parameter::kBytes);
   for (CopyLine& line : lines)
     if (line.kind == m.name && line.parameters == parameters) return line.curve;
   lines.push_back({m.name, parameters, {}});
@@ -27,7 +29,7 @@ std::vector<CopyLine> lines_of(const std::vector<Measurement>& measurements) {
   std::vector<CopyLine> lines;
   for (const char* kind : kKinds)
     for (const Measurement& m : measurements) {
-      const double bytes = number_of(m, "bytes");
+      const double bytes = number_of(m, parameter::kBytes);
       if (!is_timed_transfer(m, kind) || !is_of_gpu(m)) continue;
       if (!std::isfinite(bytes) || bytes <= 0) continue;
       Curve& curve = curve_of(lines, m);
@@ -57,8 +59,8 @@ void add_verdicts(GpuCopies& copies, const std::string& gpu) {
   }
   for (const CopyLine& line : copies.lines)
     if (line.path() == "peer")
-      add_verdict(copies, gpu, 2, line.kind, line.parameters.at("from"), line.parameters.at("to"),
-                  line.curve);
+      add_verdict(copies, gpu, 2, line.kind, line.parameters.at(parameter::kFrom),
+                  line.parameters.at(parameter::kTo), line.curve);
 }
 
 nlohmann::ordered_json direction_json(const GpuCopies& copies, const std::string& device,
@@ -87,9 +89,9 @@ nlohmann::ordered_json direction_json(const GpuCopies& copies, const std::string
 }  // namespace
 
 std::string CopyLine::path() const {
-  const auto found = parameters.find("path");
+  const auto found = parameters.find(parameter::kPath);
   const bool between = kind == "device_to_device" && found != parameters.end() &&
-                       parameters.contains("from") && parameters.contains("to");
+                       parameters.contains(parameter::kFrom) && parameters.contains(parameter::kTo);
   return between ? found->second : "";
 }
 
@@ -101,7 +103,8 @@ const Curve& GpuCopies::curve(const std::string& kind,
       const auto found = line.parameters.find(wanted.first);
       return found != line.parameters.end() && found->second == wanted.second;
     };
-    if (line.kind == kind && line.parameters.contains("beside") == having.contains("beside") &&
+    if (line.kind == kind &&
+        line.parameters.contains(parameter::kBeside) == having.contains("beside") &&
         std::ranges::all_of(having, has))
       return line.curve;
   }
@@ -112,7 +115,7 @@ GpuCopies gpu_copies_of(const std::vector<Measurement>& measurements, const std:
   GpuCopies copies;
   copies.lines = lines_of(measurements);
   for (const CopyLine& line : copies.lines) {
-    const auto device = line.parameters.find("device");
+    const auto device = line.parameters.find(parameter::kDevice);
     if (device != line.parameters.end() &&
         std::ranges::find(copies.devices, device->second) == copies.devices.end())
       copies.devices.push_back(device->second);
@@ -161,7 +164,7 @@ nlohmann::ordered_json verdicts_json(const GpuCopies& copies) {
                    {"from", v.from},
                    {"to", v.to},
                    {"bytes", v.bytes},
-                   {"bytes_per_s", v.bytes_per_s},
+                   {metric::kBytesPerS, v.bytes_per_s},
                    {"verdict", v.against.words},
                    {"ratio", v.against.ratio},
                    {"reference_bytes_per_s", reference.bytes_per_s},

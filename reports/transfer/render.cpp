@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <set>
 
+#include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
@@ -51,10 +53,10 @@ constexpr std::array<Shown, 6> kShown = {{
 }};
 
 bool is_shown(const Measurement& m) {
-  return is_of_gpu(m) && !m.parameters.contains("beside") &&
+  return is_of_gpu(m) && !m.parameters.contains(parameter::kBeside) &&
          std::ranges::any_of(kShown, [&](const Shown& s) {
-           return is_timed_transfer(m, s.kind) && parameter_of(m, "memory") == s.memory &&
-                  parameter_of(m, "how") == s.how;
+           return is_timed_transfer(m, s.kind) && parameter_of(m, parameter::kMemory) == s.memory &&
+                  parameter_of(m, parameter::kHow) == s.how;
          });
 }
 
@@ -126,8 +128,8 @@ std::string others_table(const std::vector<Measurement>& measurements, bool colo
     if (m.suite != "transfer" || m.name == "copy" || m.name.starts_with("fidelity/") || is_shown(m))
       continue;
     const std::string why = why_skipped(m);
-    table.add({what_of(m), format_seconds(value_of(m, "median_s")),
-               format_rate(value_of(m, "bytes_per_s")),
+    table.add({what_of(m), format_seconds(value_of(m, metric::kMedianS)),
+               format_rate(value_of(m, metric::kBytesPerS)),
                has_failed(m)  ? "failed"
                : !why.empty() ? "skipped: " + why
                               : ""},

@@ -4,6 +4,8 @@
 #include <set>
 #include <string_view>
 
+#include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
 #include "reports/comm/cell.h"
@@ -94,19 +96,21 @@ class Notes {
   void add_small() {
     const Measurement* smallest = nullptr;
     for (const Measurement& m : copies_.small)
-      if (parameter_of(m, "device") == gpu_ &&
-          (!smallest || number_of(m, "bytes") < number_of(*smallest, "bytes")))
+      if (parameter_of(m, parameter::kDevice) == gpu_ &&
+          (!smallest || number_of(m, parameter::kBytes) < number_of(*smallest, parameter::kBytes)))
         smallest = &m;
     const Curve& whole = curve(kTo, {{"memory", "pinned"}, {"how", "sync"}});
     if (!smallest || whole.empty()) return;
-    const double bytes = number_of(*smallest, "bytes") * number_of(*smallest, "count");
+    const double bytes =
+        number_of(*smallest, parameter::kBytes) * number_of(*smallest, parameter::kCount);
     const CurvePoint* one = at_size(whole, bytes);
-    const double many = value_of(*smallest, "median_s");
+    const double many = value_of(*smallest, metric::kMedianS);
     const double alone = one ? one->seconds : fit_alpha_beta(whole).predict(bytes);
-    notes_.push_back(fmt::format(
-        "{} copies of {} to {} take {}, {} as long as one of {} ({}).",
-        parameter_of(*smallest, "count"), format_bytes(number_of(*smallest, "bytes")), gpu_,
-        format_seconds(many), times(many / alone), format_bytes(bytes), format_seconds(alone)));
+    notes_.push_back(fmt::format("{} copies of {} to {} take {}, {} as long as one of {} ({}).",
+                                 parameter_of(*smallest, parameter::kCount),
+                                 format_bytes(number_of(*smallest, parameter::kBytes)), gpu_,
+                                 format_seconds(many), times(many / alone), format_bytes(bytes),
+                                 format_seconds(alone)));
   }
 
   // Against plain pinned memory, each way.
@@ -141,8 +145,8 @@ class Notes {
   void add_within() {
     for (const CopyLine& line : copies_.lines)
       if (line.path() == "same")
-        notes_.push_back(fmt::format("Copies within {} move {}.", line.parameters.at("from"),
-                                     rate_of(line.curve)));
+        notes_.push_back(fmt::format("Copies within {} move {}.",
+                                     line.parameters.at(parameter::kFrom), rate_of(line.curve)));
   }
 
   // The first pair, and those unlike it.
@@ -162,7 +166,8 @@ class Notes {
     }
   }
   static std::string pair_of(const CopyLine& line) {
-    return fmt::format("from {} to {}", line.parameters.at("from"), line.parameters.at("to"));
+    return fmt::format("from {} to {}", line.parameters.at(parameter::kFrom),
+                       line.parameters.at(parameter::kTo));
   }
   static std::string rate_of(const Curve& curve) {
     const CurvePoint& p = curve.back();

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/base/schema/metrics.h"
 #include "core/base/statistics.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
@@ -24,19 +25,19 @@ Json row_json(const WorkersFacts& facts, const WorkersPoint& p) {
   const double devices = facts.asked.devices;
   Json row = {{"workers", p.workers},
               {"runs", std::max<size_t>(1, p.runs.size())},
-              {"samples_per_s", p.error.empty() ? finite(p.rate.value) : Json()},
+              {metric::kSamplesPerS, p.error.empty() ? finite(p.rate.value) : Json()},
               {"samples_per_s_low", optional(p.rate.low)},
               {"samples_per_s_high", optional(p.rate.high)},
-              {"busy_cores", p.busy.empty() ? Json() : finite(median(p.busy))},
+              {metric::kBusyCores, p.busy.empty() ? Json() : finite(median(p.busy))},
               {"samples_per_s_predicted",
                finite(devices * predicted_rate(facts.probes, facts.asked, p.workers))},
-              {"stall_fraction", p.stall ? finite(p.stall->value) : Json()},
+              {metric::kStallFraction, p.stall ? finite(p.stall->value) : Json()},
               {"stall_fraction_low", p.stall ? optional(p.stall->low) : Json()},
               {"stall_fraction_high", p.stall ? optional(p.stall->high) : Json()},
               {"stall_fraction_predicted", Json()},
               {"wait_p95_s", finite(p.wait_p95_s)},
-              {"first_batch_s", finite(p.first_batch_s)},
-              {"bytes_per_worker", finite(p.bytes_per_worker)},
+              {metric::kFirstBatchS, finite(p.first_batch_s)},
+              {metric::kBytesPerWorker, finite(p.bytes_per_worker)},
               {"failed", p.error}};
   if (facts.asked.demand > 0)
     row["stall_fraction_predicted"] = predicted_stall(facts.probes, facts.asked, p.workers);
@@ -56,18 +57,18 @@ Json on_gpu_json(const WorkersFacts& facts) {
   Json runs = Json::array();
   for (const auto& run : facts.on_gpu)
     runs.push_back({{"workers", run.workers},
-                    {"samples_per_s", finite(run.samples_per_s)},
+                    {metric::kSamplesPerS, finite(run.samples_per_s)},
                     {"share", finite(run.share)}});
   return runs;
 }
 
 Json stages_json(const LoaderProbes& p) {
-  return {{"sample_s", p.sample_s},
-          {"read_s", p.read_s},
+  return {{metric::kSampleS, p.sample_s},
+          {metric::kReadS, p.read_s},
           {"waiting_s", p.waiting_s},
-          {"decode_s", p.decode_s},
-          {"transform_s", p.transform_s},
-          {"rest_s", p.rest_s},
+          {metric::kDecodeS, p.decode_s},
+          {metric::kTransformS, p.transform_s},
+          {metric::kRestS, p.rest_s},
           {"collate_s", p.collate_s},
           {"handover_s", p.handover_s},
           {"batch_cv", finite(coefficient_of_batches(p))},
@@ -106,18 +107,18 @@ std::string curve(const JsonNode& answer, bool color) {
   double before = NAN;
   for (const JsonNode& row : answer.at("table").items()) {
     const int64_t workers = row.at("workers").integer_between(0, 1 << 20);
-    const double rate = number_or(row, "samples_per_s", NAN);
+    const double rate = number_or(row, metric::kSamplesPerS, NAN);
     const bool chosen = recommended && recommended->integer() == workers;
     const std::string failed = row.at("failed").string();
     const double gain = rate / before - 1;
     table.add({std::to_string(workers), format_count(number_or(row, "runs", 1)), format_count(rate),
-               interval(row, "samples_per_s"),
+               interval(row, metric::kSamplesPerS),
                std::isfinite(gain) ? (gain < 0 ? "" : "+") + format_percent(gain) : "-",
                format_count(number_or(row, "samples_per_s_predicted", NAN)),
-               share(number_or(row, "stall_fraction", NAN)),
+               share(number_or(row, metric::kStallFraction, NAN)),
                format_seconds(number_or(row, "wait_p95_s", NAN)),
-               format_seconds(number_or(row, "first_batch_s", NAN)),
-               format_count(number_or(row, "bytes_per_worker", NAN)) + "B",
+               format_seconds(number_or(row, metric::kFirstBatchS, NAN)),
+               format_count(number_or(row, metric::kBytesPerWorker, NAN)) + "B",
                chosen            ? "<-"
                : !failed.empty() ? "failed"
                                  : ""},
@@ -142,16 +143,17 @@ std::string bounds(const JsonNode& answer, bool color) {
 std::string stages(const JsonNode& answer) {
   const JsonNode s = answer.at("stages");
   std::string text =
-      fmt::format("One worker, a sample: {}", format_seconds(number_or(s, "sample_s", NAN)));
+      fmt::format("One worker, a sample: {}", format_seconds(number_or(s, metric::kSampleS, NAN)));
   const char* separator = ", of which ";
-  for (const auto& [key, what] : {std::pair{"read_s", "reading"},
-                                  {"decode_s", "decoding"},
-                                  {"transform_s", "resizing and normalising"},
-                                  {"rest_s", "the rest"}}) {
+  for (const auto& [key, what] : {std::pair{metric::kReadS, "reading"},
+                                  {metric::kDecodeS, "decoding"},
+                                  {metric::kTransformS, "resizing and normalising"},
+                                  {metric::kRestS, "the rest"}}) {
     const double seconds = number_or(s, key, 0);
     if (seconds <= 0) continue;
     text += fmt::format("{}{} {}", separator, what, format_seconds(seconds));
-    const double waiting = key == std::string_view("read_s") ? number_or(s, "waiting_s", 0) : 0;
+    const double waiting =
+        key == std::string_view(metric::kReadS) ? number_or(s, "waiting_s", 0) : 0;
     if (waiting > 0) text += fmt::format(" ({} of it waiting)", format_seconds(waiting));
     separator = ", ";
   }

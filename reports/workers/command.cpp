@@ -9,6 +9,7 @@
 
 #include "core/base/cli/number_check.h"
 #include "core/base/process.h"
+#include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
@@ -42,7 +43,7 @@ void refuse_without_effect(const CLI::App& sub, const WorkersArguments& a) {
     if (sub.count(option) > 0 && !used) throw InputError(fmt::format("{} is {}", option, what));
   };
   const bool pytorch = a.as == "pytorch", demanded = a.model || a.from || a.samples_per_second;
-  refuse("--device", a.model.has_value(), "what --model trains on: give that, or leave it out");
+  refuse(flag::kDevice, a.model.has_value(), "what --model trains on: give that, or leave it out");
   refuse("--python", pytorch || a.python == "none", "for --as pytorch");
   refuse("--start-method", pytorch && a.python != "none", "for --as pytorch and its --python");
   refuse("--stall", demanded, "for a demand: give --samples-per-second, --from or --model");
@@ -50,7 +51,7 @@ void refuse_without_effect(const CLI::App& sub, const WorkersArguments& a) {
 
 Demand demand_of(const WorkersArguments& a, const std::string& folder) {
   if (a.samples_per_second)
-    return {parse_count("--samples-per-second", *a.samples_per_second), "--samples-per-second"};
+    return {parse_count(flag::kSamplesPerSecond, *a.samples_per_second), flag::kSamplesPerSecond};
   if (a.from) return demand_from_file(*a.from, a.devices);
   if (!a.model) return {};
   if (!a.quiet) fmt::print(stderr, "training {} on {} for its demand\n", *a.model, a.device);
@@ -218,24 +219,25 @@ void add_workers(CLI::App& app, int& code) {
   CLI::App* sub =
       app.add_subcommand("workers", "How many loader workers feed the devices, measured");
   sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  sub->add_option("--data", a->data,
+  sub->add_option(flag::kData, a->data,
                   "Folder of class folders of images, or of tar shards; a .tar, .npy, .bin or .csv "
                   "file [synthetic: JPEGs painted for the occasion]")
       ->type_name("PATH");
-  sub->add_option("--workers", a->workers, "Numbers to measure, 0,1,2 [auto: where it is decided]");
-  sub->add_option("--samples-per-second", a->samples_per_second, "What one device takes, 1.8k");
+  sub->add_option(flag::kWorkers, a->workers,
+                  "Numbers to measure, 0,1,2 [auto: where it is decided]");
+  sub->add_option(flag::kSamplesPerSecond, a->samples_per_second, "What one device takes, 1.8k");
   sub->add_option("--from", a->from,
                   "Folder, summary.json or speedup.json of an earlier run: what a device takes")
       ->type_name("PATH");
-  sub->add_option("--model", a->model, "Model that is trained now to see what one device takes");
-  sub->add_option("--device", a->device, "Device that --model trains on [cpu:0]");
-  sub->add_option("--devices", a->devices, "Devices, each with a loader of its own [1]")
+  sub->add_option(flag::kModel, a->model, "Model that is trained now to see what one device takes");
+  sub->add_option(flag::kDevice, a->device, "Device that --model trains on [cpu:0]");
+  sub->add_option(flag::kDevices, a->devices, "Devices, each with a loader of its own [1]")
       ->check(CLI::Range(1, 1024));
-  sub->add_option("--batch", a->batch, "Samples in a batch of one device [64]")
+  sub->add_option(flag::kBatch, a->batch, "Samples in a batch of one device [64]")
       ->check(CLI::Range(1, 1 << 20));
-  sub->add_option("--prefetch", a->prefetch, "Batches kept ready for each worker [2]")
+  sub->add_option(flag::kPrefetch, a->prefetch, "Batches kept ready for each worker [2]")
       ->check(CLI::Range(1, 1024));
-  sub->add_option("--as", a->as,
+  sub->add_option(flag::kAs, a->as,
                   "Workers are threads, processes, or work as PyTorch's DataLoader has them work "
                   "(pytorch) [threads]")
       ->check(CLI::IsMember({"threads", "processes", "pytorch"}));
@@ -246,20 +248,20 @@ void add_workers(CLI::App& app, int& code) {
   sub->add_option("--start-method", a->start_method,
                   "How that Python starts workers [as it does by itself]")
       ->check(CLI::IsMember({"fork", "forkserver", "spawn"}));
-  sub->add_option("--image-size", a->image_size, "Samples are so many pixels wide and high [224]")
+  sub->add_option(flag::kImageSize, a->image_size, "Samples are so many pixels wide and high [224]")
       ->check(CLI::Range(1, 8192));
   sub->add_option("--stall", a->stall_percent, "Percent of the time that training may wait [1]")
       ->check(between(0.01, 99.0));
   sub->add_option("--time-budget", a->time_budget, "Seconds for the whole measurement [60]")
       ->check(above_zero());
-  sub->add_option("--seed", a->seed, "Of the order [1]");
+  sub->add_option(flag::kSeed, a->seed, "Of the order [1]");
   sub->add_option("--emit-check", a->emit_check,
                   "Write a Python script that runs PyTorch's DataLoader on the same folder")
       ->type_name("FILE");
   sub->add_option("--out", a->out, "Folder for the results [howmany-out/<UTC time>]")
       ->type_name("DIR")
       ->check(not_empty());
-  sub->add_flag("--json", a->json, "The summary on stdout as JSON, nothing else there");
+  sub->add_flag(flag::kJson, a->json, "The summary on stdout as JSON, nothing else there");
   sub->add_flag("--quiet", a->quiet, "No progress on stderr");
   sub->add_flag("--verbose", a->verbose, "What the bench programs say, on stderr");
   sub->add_flag("--no-color", a->no_color, "No colour, as NO_COLOR in the environment");

@@ -9,6 +9,9 @@
 #include <optional>
 
 #include "core/base/process.h"
+#include "core/base/schema/flags.h"
+#include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "reports/results/bench_file.h"
@@ -41,8 +44,9 @@ int devices_of(const std::string& name) {
 std::vector<Step> steps_of_summary(const nlohmann::json& json, const std::string& path) {
   std::vector<Step> steps;
   for (const Measurement& m : summary_from_json(json, path).measurements) {
-    const auto devices = m.parameters.find("devices");
-    const auto rate = m.metrics.find("samples_per_s"), wait = m.metrics.find("data_wait_fraction");
+    const auto devices = m.parameters.find(parameter::kDevices);
+    const auto rate = m.metrics.find(metric::kSamplesPerS),
+               wait = m.metrics.find(metric::kDataWaitFraction);
     if (m.suite != "speedup" || devices == m.parameters.end() || rate == m.metrics.end()) continue;
     const double waited = wait == m.metrics.end() ? 0 : wait->second.value;
     steps.push_back({std::atoi(devices->second.c_str()), rate->second.value,
@@ -54,8 +58,8 @@ std::vector<Step> steps_of_summary(const nlohmann::json& json, const std::string
 std::vector<Step> steps_of_bench(const nlohmann::json& json, const std::string& path) {
   std::vector<Step> steps;
   for (const BenchRow& row : bench_from_json(json, path).rows) {
-    const auto rate = row.counters.find("samples_per_s"),
-               wait = row.counters.find("data_wait_fraction");
+    const auto rate = row.counters.find(metric::kSamplesPerS),
+               wait = row.counters.find(metric::kDataWaitFraction);
     if (!row.error.empty() || rate == row.counters.end()) continue;
     steps.push_back({devices_of(row.name), rate->second,
                      wait == row.counters.end() ? 0 : wait->second, row.name});
@@ -100,11 +104,12 @@ Demand demand_from_file(const std::string& path, int devices) {
 Demand demand_of_model(const std::string& model, const std::string& device, int64_t batch,
                        double seconds, const std::string& folder) {
   const std::string out = folder + "/.demand.json";
-  Command command{.argv = {find_program("speedup_bench"), "--model", model, "--mode", "single",
-                           "--devices", device, "--batch-per-device", std::to_string(batch),
-                           "--budget-seconds", fmt::format("{:.2f}", seconds),
-                           "--benchmark_out=" + out, "--benchmark_out_format=json"},
-                  .timeout_seconds = seconds + 120};
+  Command command{
+      .argv = {find_program("speedup_bench"), flag::kModel, model, flag::kMode, "single",
+               flag::kDevices, device, flag::kBatchPerDevice, std::to_string(batch),
+               flag::kBudgetSeconds, fmt::format("{:.2f}", seconds), "--benchmark_out=" + out,
+               "--benchmark_out_format=json"},
+      .timeout_seconds = seconds + 120};
   const Ended ended = run_command(command);
   if (!ended.ok()) {
     ::unlink(out.c_str());

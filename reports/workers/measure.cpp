@@ -7,6 +7,10 @@
 #include <utility>
 
 #include "core/base/process.h"
+#include "core/base/schema/context.h"
+#include "core/base/schema/flags.h"
+#include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
 #include "core/base/statistics.h"
 #include "core/base/text/files.h"
 #include "core/base/text/format.h"
@@ -58,23 +62,14 @@ struct LoaderMeasuring::State {
 
   std::vector<std::string> argv(const std::vector<std::string>& more, double seconds,
                                 const BenchScratch& scratch) const {
-    std::vector<std::string> all = {find_program("loader_bench"),
-                                    "--data",
-                                    arguments.data,
-                                    "--batch",
-                                    std::to_string(arguments.batch),
-                                    "--prefetch",
-                                    std::to_string(arguments.prefetch),
-                                    "--image-size",
-                                    std::to_string(arguments.image_size),
-                                    "--seed",
-                                    std::to_string(arguments.seed),
-                                    "--budget-seconds",
-                                    fmt::format("{:.3f}", seconds),
-                                    "--samples",
-                                    scratch.samples,
-                                    "--benchmark_out=" + scratch.bench,
-                                    "--benchmark_out_format=json"};
+    std::vector<std::string> all = {find_program("loader_bench")};
+    all.insert(
+        all.end(),
+        {flag::kData, arguments.data, flag::kBatch, std::to_string(arguments.batch),
+         flag::kPrefetch, std::to_string(arguments.prefetch), flag::kImageSize,
+         std::to_string(arguments.image_size), flag::kSeed, std::to_string(arguments.seed),
+         flag::kBudgetSeconds, fmt::format("{:.3f}", seconds), flag::kSamples, scratch.samples,
+         "--benchmark_out=" + scratch.bench, "--benchmark_out_format=json"});
     all.insert(all.end(), python.begin(), python.end());
     all.insert(all.end(), more.begin(), more.end());
     return all;
@@ -147,7 +142,8 @@ struct LoaderMeasuring::State {
   }
 
   double cold_seconds(const WorkersFacts& facts) const {
-    const bool will = results.context.contains("loader_format") && facts.probes.cold_error.empty();
+    const bool will =
+        results.context.contains(context::kLoaderFormat) && facts.probes.cold_error.empty();
     return will ? kColdSeconds + overhead : 0;
   }
 
@@ -167,9 +163,9 @@ struct LoaderMeasuring::State {
 
   std::vector<std::string> options(const WorkersFacts& facts,
                                    const std::vector<int>& workers) const {
-    return {"--workers", fmt::format("{}", fmt::join(workers, ",")),
-            "--ranks",   std::to_string(facts.asked.devices),
-            "--as",      facts.as};
+    return {flag::kWorkers, fmt::format("{}", fmt::join(workers, ",")),
+            flag::kRanks,   std::to_string(facts.asked.devices),
+            flag::kAs,      facts.as};
   }
 
   WorkersPoint point_of(const BenchRow& row, int workers) const {
@@ -177,11 +173,11 @@ struct LoaderMeasuring::State {
     point.workers = workers;
     point.error = row.error;
     if (!point.error.empty()) return point;
-    point.wait_p95_s = counter(row, "latency_p95_s");
-    point.wait_p99_s = counter(row, "latency_p99_s");
-    point.first_batch_s = counter(row, "first_batch_s");
-    point.bytes_per_worker = counter(row, "bytes_per_worker");
-    point.rate = measurement_of(row, results.samples).metrics["samples_per_s"];
+    point.wait_p95_s = counter(row, metric::kLatencyP95S);
+    point.wait_p99_s = counter(row, metric::kLatencyP99S);
+    point.first_batch_s = counter(row, metric::kFirstBatchS);
+    point.bytes_per_worker = counter(row, metric::kBytesPerWorker);
+    point.rate = measurement_of(row, results.samples).metrics[metric::kSamplesPerS];
     return point;
   }
 
@@ -195,12 +191,12 @@ struct LoaderMeasuring::State {
     point.error = why;
     if (take(free, point)) point = point_of(free[0], workers);
     if (!(facts.asked.demand > 0) || !point.error.empty() || results.interrupted) return point;
-    more.insert(more.end(), {"--samples-per-second", fmt::format("{:.6g}", facts.asked.demand)});
+    more.insert(more.end(), {flag::kSamplesPerSecond, fmt::format("{:.6g}", facts.asked.demand)});
     const std::vector<BenchRow> paced = run(more, seconds, point.error);
     if (!take(paced, point)) return point;
-    point.stall = with_half_width(paced[0], "stall_fraction", "ratio");
-    point.wait_p95_s = counter(paced[0], "latency_p95_s");
-    point.wait_p99_s = counter(paced[0], "latency_p99_s");
+    point.stall = with_half_width(paced[0], metric::kStallFraction, "ratio");
+    point.wait_p95_s = counter(paced[0], metric::kLatencyP95S);
+    point.wait_p99_s = counter(paced[0], metric::kLatencyP99S);
     return point;
   }
 
@@ -226,7 +222,7 @@ struct LoaderMeasuring::State {
     const double each = seconds_in_turn(facts, numbers, left() - later_seconds(facts) - kStart);
     if (each < kLeastTurns && !facts.points.empty()) return false;
     std::vector<std::string> more = options(facts, numbers);
-    more.push_back("--in-turn");
+    more.push_back(flag::kInTurn);
     std::string why;
     const std::vector<BenchRow> rows = run(more, std::max(each, kLeastTurns), why, numbers.size());
     if (!rows.empty() || results.interrupted) return !results.interrupted && add(facts, rows);
@@ -247,7 +243,7 @@ struct LoaderMeasuring::State {
     std::vector<WorkersFacts::Round> rounds, busy;
     std::vector<int> numbers;
     for (const BenchRow& row : rows) {
-      numbers.push_back(std::stoi(measurement_of(row, {}).parameters.at("workers")));
+      numbers.push_back(std::stoi(measurement_of(row, {}).parameters.at(parameter::kWorkers)));
       add(facts, row, numbers.back(), rounds, busy);
     }
     std::erase_if(busy, [](const auto& round) { return round.empty(); });
@@ -298,7 +294,7 @@ const LoaderResults& LoaderMeasuring::results() const { return state_->results; 
 
 LoaderLimits LoaderMeasuring::limits() {
   const Ended ended =
-      run_command({.argv = {find_program("loader_bench"), "--limits"}, .timeout_seconds = 30});
+      run_command({.argv = {find_program("loader_bench"), flag::kLimits}, .timeout_seconds = 30});
   if (!ended.ok()) throw InputError("loader_bench --limits " + ended.describe());
   return limits_from_json(parse_json(ended.out, "loader_bench --limits"), "loader_bench --limits");
 }
@@ -308,7 +304,7 @@ void LoaderMeasuring::probe(WorkersFacts& facts) {
   s.tell("probing one worker, the loader, the cores and the files");
   std::string why;
   const double seconds = std::clamp(s.arguments.time_budget / 40, 0.1, 2.0);
-  const std::vector<BenchRow> rows = s.run({"--probe", "--as", s.arguments.as}, seconds, why);
+  const std::vector<BenchRow> rows = s.run({flag::kProbe, flag::kAs, s.arguments.as}, seconds, why);
   s.overhead = 1;
   if (s.results.interrupted) return;
   if (rows.empty()) throw std::runtime_error(why);
@@ -337,14 +333,14 @@ void LoaderMeasuring::add_python(WorkersFacts& facts, PythonCost cost) {
   PythonCost& python = facts.python;
   add_more(python, facts);
   slow_down(facts.probes, python.more_s, python.more_alone_s);
-  state_->python = {"--more-us",       fmt::format("{:.0f}", 1e6 * python.more_s),
-                    "--more-alone-us", fmt::format("{:.0f}", 1e6 * python.more_alone_s),
-                    "--worker-start",  fmt::format("{:.3f}", python.worker_start_s())};
+  state_->python = {flag::kMoreUs,      fmt::format("{:.0f}", 1e6 * python.more_s),
+                    flag::kMoreAloneUs, fmt::format("{:.0f}", 1e6 * python.more_alone_s),
+                    flag::kWorkerStart, fmt::format("{:.3f}", python.worker_start_s())};
   if (python.crowded <= 0) return;
   facts.probes.crowded = python.crowded;
   facts.probes.crowding_s = python.more_crowded_s - python.more_s;
   state_->python.insert(state_->python.end(),
-                        {"--crowded", std::to_string(python.crowded), "--more-crowded-us",
+                        {flag::kCrowded, std::to_string(python.crowded), flag::kMoreCrowdedUs,
                          fmt::format("{:.0f}", 1e6 * python.more_crowded_s)});
 }
 
@@ -364,13 +360,13 @@ void LoaderMeasuring::measure_cold(WorkersFacts& facts, int workers) {
   if (s.cold_seconds(facts) == 0 || s.left() < kColdSeconds) return;
   std::string why;
   const std::vector<BenchRow> rows =
-      s.run({"--workers", std::to_string(workers), "--ranks", std::to_string(facts.asked.devices),
-             "--cache", "cold", "--as", facts.as},
+      s.run({flag::kWorkers, std::to_string(workers), flag::kRanks,
+             std::to_string(facts.asked.devices), flag::kCache, "cold", flag::kAs, facts.as},
             std::clamp(s.left() - s.overhead - s.on_gpu_seconds(facts), kMinTimedSeconds,
                        kMaxTimedSeconds),
             why);
   if (rows.size() != 1 || !rows[0].error.empty()) return;
-  facts.cold_rate = counter(rows[0], "samples_per_s");
+  facts.cold_rate = counter(rows[0], metric::kSamplesPerS);
   facts.cold_workers = workers;
 }
 
@@ -385,15 +381,16 @@ void LoaderMeasuring::measure_on_gpu(WorkersFacts& facts, int workers) {
   if (workers > 1) numbers += fmt::format(",{}", workers);
   std::string why;
   const std::vector<BenchRow> rows =
-      s.run({"--workers", numbers, "--ranks", std::to_string(facts.asked.devices), "--as",
-             "threads", "--to", facts.gpu, "--decode", "nvjpeg"},
+      s.run({flag::kWorkers, numbers, flag::kRanks, std::to_string(facts.asked.devices), flag::kAs,
+             "threads", flag::kTo, facts.gpu, flag::kDecode, "nvjpeg"},
             kOnGpuSeconds / 2, why, 2);
   for (const BenchRow& row : rows) {
     if (!row.error.empty()) facts.no_nvjpeg = row.error;
-    if (!row.error.empty() || counter(row, "decoded_by_gpu") <= 0) continue;
+    if (!row.error.empty() || counter(row, metric::kDecodedByGpu) <= 0) continue;
     const Measurement m = measurement_of(row, {});
-    facts.on_gpu.push_back({std::stoi(m.parameters.at("workers")), counter(row, "samples_per_s"),
-                            counter(row, "decoded_by_gpu")});
+    facts.on_gpu.push_back({std::stoi(m.parameters.at(parameter::kWorkers)),
+                            counter(row, metric::kSamplesPerS),
+                            counter(row, metric::kDecodedByGpu)});
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/schema/metrics.h"
 #include "core/base/statistics.h"
 #include "reports/results/record.h"
 #include "reports/workers/rows.h"
@@ -43,7 +44,7 @@ int threads_of(const std::string& name) {
 // A worker that is a process takes longer for a sample than the caller does.
 void add_worker(const BenchFile& file, LoaderProbes& probes) {
   const BenchRow* row = find_row(file, "loader/probe/worker/");
-  const double more = row == nullptr ? 0 : counter(*row, "sample_s") - probes.caller_s;
+  const double more = row == nullptr ? 0 : counter(*row, metric::kSampleS) - probes.caller_s;
   if (!(more > 0)) return;
   probes.sample_s += more;
   probes.rest_s += more;
@@ -56,7 +57,7 @@ void add_reading(const BenchFile& file, LoaderProbes& probes) {
     if (cold && !row.error.empty()) probes.cold_error = row.error;
     if (!row.error.empty()) continue;
     (cold ? probes.cold_files_per_s : probes.warm_files_per_s)[threads_of(row.name)] =
-        counter(row, "files_per_s");
+        counter(row, metric::kFilesPerS);
   }
 }
 
@@ -73,25 +74,25 @@ double soft_least(const std::vector<double>& bounds) {
 LoaderProbes probes_from(const BenchFile& file, const std::vector<SampleLine>& samples) {
   const BenchRow& solo = need_row(file, "loader/probe/solo/");
   LoaderProbes probes;
-  probes.caller_s = probes.sample_s = counter(solo, "sample_s");
+  probes.caller_s = probes.sample_s = counter(solo, metric::kSampleS);
   if (!(probes.sample_s > 0)) throw InputError("loader/probe/solo: no sample_s");
-  probes.read_s = counter(solo, "read_s");
-  probes.decode_s = counter(solo, "decode_s");
-  probes.transform_s = counter(solo, "transform_s");
-  probes.rest_s = counter(solo, "rest_s");
+  probes.read_s = counter(solo, metric::kReadS);
+  probes.decode_s = counter(solo, metric::kDecodeS);
+  probes.transform_s = counter(solo, metric::kTransformS);
+  probes.rest_s = counter(solo, metric::kRestS);
   // A core that others have part of, or a quota takes away, looks like waiting too: only reading
   // waits for storage, and lets go of the core.
-  const double waiting = probes.sample_s - counter(solo, "on_core_s", probes.sample_s);
-  const bool lets_go = counter(solo, "lets_go_of_core", 1) > kLetsGo;
+  const double waiting = probes.sample_s - counter(solo, metric::kOnCoreS, probes.sample_s);
+  const bool lets_go = counter(solo, metric::kLetsGoOfCore, 1) > kLetsGo;
   if (lets_go && waiting > kWaits * probes.sample_s)
     probes.waiting_s = std::min(waiting, probes.read_s);
-  probes.file_bytes = counter(solo, "file_bytes");
-  probes.pixels = counter(solo, "pixels");
-  probes.sample_bytes = counter(solo, "sample_bytes");
+  probes.file_bytes = counter(solo, metric::kFileBytes);
+  probes.pixels = counter(solo, metric::kPixels);
+  probes.sample_bytes = counter(solo, metric::kSampleBytes);
   add_worker(file, probes);
-  probes.handover_s = counter(need_row(file, "loader/probe/handover/"), "sample_s");
+  probes.handover_s = counter(need_row(file, "loader/probe/handover/"), metric::kSampleS);
   if (const BenchRow* row = find_row(file, "loader/probe/collate/"))
-    probes.collate_s = counter(*row, "sample_s");
+    probes.collate_s = counter(*row, metric::kSampleS);
   if (const BenchRow* row = find_row(file, "loader/probe/cores/"))
     probes.cores = std::clamp(counter(*row, "cores", 1), 0.05, kMostCores);
   add_reading(file, probes);

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/process.h"
+#include "core/base/schema/flags.h"
+#include "core/base/schema/metrics.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "reports/results/record.h"
@@ -89,7 +91,7 @@ PythonCost python_cost_from(const nlohmann::json& probe, const std::string& meth
 void add_sample_cost(PythonCost& cost, const nlohmann::json& check, double cores) {
   const JsonNode root(check, "the check script");
   for (const JsonNode& row : root.at("rows").items()) {
-    const double rate = row.at("samples_per_s").number();
+    const double rate = row.at(metric::kSamplesPerS).number();
     const auto workers = row.at("workers").integer_between(0, 1 << 20);
     if (!(rate > 0)) continue;
     if (workers == 0) cost.alone_s = 1 / rate;
@@ -112,8 +114,8 @@ PythonCost measure_python(const std::string& python, const std::string& method,
     cost = python_cost_from(answer_of({program, probe}, kProbeTimeout), method);
     const auto measure = [&](const std::string& workers) {
       add_sample_cost(cost,
-                      answer_of({program, "-W", "ignore", check, "--workers", workers, "--json",
-                                 "--seconds", kSampleSeconds},
+                      answer_of({program, "-W", "ignore", check, flag::kWorkers, workers,
+                                 flag::kJson, "--seconds", kSampleSeconds},
                                 kCheckTimeout),
                       cores);
     };
@@ -135,7 +137,7 @@ nlohmann::ordered_json to_json(const PythonCost& cost) {
           {"start_method", cost.method},
           {"start_s", starts},
           {"batch_s", cost.batch_s},
-          {"sample_s", cost.sample_s},
+          {metric::kSampleS, cost.sample_s},
           {"alone_s", cost.alone_s},
           {"how", cost.how},
           {"crowded", cost.crowded},

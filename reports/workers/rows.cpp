@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "core/base/schema/context.h"
+#include "core/base/schema/metrics.h"
 #include "core/base/statistics.h"
 
 namespace howmany {
@@ -15,7 +17,7 @@ std::string loader_unit(const std::string& counter) {
   if (counter.ends_with("_fraction")) return "ratio";
   if (counter.ends_with("bytes_per_s")) return "B/s";
   if (counter.ends_with("_per_s")) return "1/s";
-  if (counter.ends_with("_s") || counter == "cpu_s_per_sample") return "s";
+  if (counter.ends_with("_s") || counter == metric::kCpuSPerSample) return "s";
   return counter.find("bytes") != std::string::npos ? "bytes" : "";
 }
 
@@ -80,11 +82,11 @@ Measurement measurement_of(const BenchRow& row, const std::vector<SampleLine>& s
     if (!name.ends_with("_half_width") && name != "samples")
       m.metrics[name] = {value, loader_unit(name), {}, {}, 1, "runs"};
   const SampleLine* line = line_of(samples, row.name);
-  const auto rate = row.counters.find("samples_per_s");
+  const auto rate = row.counters.find(metric::kSamplesPerS);
   if (line != nullptr && rate != row.counters.end())
-    m.metrics["samples_per_s"] = rate_of(line->seconds, rate->second * mean(line->seconds));
-  if (row.counters.contains("stall_fraction"))
-    m.metrics["stall_fraction"] = with_half_width(row, "stall_fraction", "ratio");
+    m.metrics[metric::kSamplesPerS] = rate_of(line->seconds, rate->second * mean(line->seconds));
+  if (row.counters.contains(metric::kStallFraction))
+    m.metrics[metric::kStallFraction] = with_half_width(row, metric::kStallFraction, "ratio");
   return m;
 }
 
@@ -95,10 +97,10 @@ void refuse_too_large(const std::vector<BenchRow>& rows) {
 }
 
 void add_files(WorkersFacts& facts, const nlohmann::json& context) {
-  facts.files = number_in(context, "loader_files");
-  facts.bad = number_in(context, "loader_files_bad");
-  facts.looked_at = facts.bad + number_in(context, "loader_files_used");
-  facts.first_bad = context.value("loader_first_bad", "");
+  facts.files = number_in(context, context::kLoaderFiles);
+  facts.bad = number_in(context, context::kLoaderFilesBad);
+  facts.looked_at = facts.bad + number_in(context, context::kLoaderFilesUsed);
+  facts.first_bad = context.value(context::kLoaderFirstBad, "");
 }
 
 }  // namespace howmany

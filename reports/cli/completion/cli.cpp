@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/base/process.h"
+#include "core/base/schema/flags.h"
 #include "core/base/text/names.h"
 #include "reports/cli/completion/command_spec.h"
 #include "reports/cli/completion/scripts.h"
@@ -47,7 +48,7 @@ CommandSpec describe_app(const CLI::App& app) {
 void ask_program(CommandSpec& command) {
   try {
     const Ended ended =
-        run_command({.argv = {find_program("howmany-" + command.name), "--describe-options"},
+        run_command({.argv = {find_program("howmany-" + command.name), flag::kDescribeOptions},
                      .timeout_seconds = kDescribeTimeout});
     if (ended.ok()) use_description(command, ended.out);
   } catch (const InputError&) {
