@@ -19,7 +19,7 @@
 #include "reports/gpus/slurm.h"
 #include "reports/results/machine.h"
 #include "reports/results/summary_files.h"
-#include "reports/workers/advise.h"
+#include "reports/workers/answer.h"
 
 namespace howmany {
 namespace {

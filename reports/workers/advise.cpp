@@ -1,3 +1,4 @@
+
 #include "reports/workers/advise.h"
 
 #include <fmt/format.h>
@@ -8,7 +9,9 @@
 #include "core/base/statistics.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
+#include "reports/workers/compare.h"
 #include "reports/workers/notes.h"
+#include "reports/workers/points.h"
 
 namespace howmany {
 namespace {

@@ -3,128 +3,13 @@
 // is measured next and are told as predictions. Values only; not tied to any thread.
 #pragma once
 
-#include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "reports/results/record.h"
-#include "reports/workers/bounds.h"
-#include "reports/workers/model.h"
-#include "reports/workers/python.h"
+#include "reports/workers/points.h"
 
 namespace howmany {
-
-// One number of workers, measured alone or in turn with others; rates are of all devices together.
-struct WorkersPoint {
-  int workers = 0;
-  Metric rate;  // samples/s as fast as batches come
-  // Samples/s of the rounds it took part in, without what the machine's speed did meanwhile.
-  std::vector<double> runs;
-  std::vector<double> busy;        // cores kept busy in rounds, likewise; empty: not told
-  std::optional<double> by_cores;  // samples/s as these tell, where numbers are compared by them
-  std::optional<Metric> stall;     // share of the time waiting, when training at the demand
-  double wait_p95_s = 0, wait_p99_s = 0, first_batch_s = 0, bytes_per_worker = 0;
-  std::string error;  // it failed, if only once
-};
-
-// Cores that are kept busy, over the number of workers, where samples wait for storage: each worker
-// more leaves the same share less of them idle. Nearly that of the machine repairman's queue
-// (Allen, Probability, Statistics and Queueing Theory).
-struct WorkersCurve {
-  double most = 0, idle = 0, sharpness = 0;
-  double dearer = 0;  // what a sample takes of a core, by each worker more; as a share
-  double busy(int workers) const;
-  double worth(int workers) const;  // samples, in terms of those that a core makes
-};
-
-constexpr size_t kFewTurns = 10;  // rounds that tell whether another number of workers gains
-
-struct WorkersFacts {
-  LoaderDemand asked;
-  std::string demand_from;  // "--samples-per-second", "resnet18 here"; empty: no demand
-  double most_stall = 0.01;
-  std::string as = "threads";
-  std::vector<int> wanted;  // measured anyway; empty: as the search decides
-  LoaderProbes probes;
-  std::vector<WorkerBound> bounds;
-  std::vector<WorkersPoint> points;
-  // Samples/s by workers of stretches taken in turn, a round after the other.
-  using Round = std::map<int, double>;
-  std::vector<Round> rounds;
-  std::vector<Round> busy;            // cores, in those that tell
-  std::optional<WorkersCurve> curve;  // of these, where they lie on one
-  static constexpr double kUsualSpread = 0.03;
-  double spread = kUsualSpread;  // of a run's logarithm: as is usual, then as the rounds tell
-  double spread_of_busy = kUsualSpread;
-  std::optional<double> cold_rate;  // samples/s of all devices, files not in memory
-  int cold_workers = 0;
-  struct OnGpu {
-    int workers = 0;
-    double samples_per_s = 0;  // of all devices, in the GPU's memory
-    double share = 0;          // of the images, that nvJPEG took
-  };
-  std::vector<OnGpu> on_gpu;   // decoded by nvJPEG
-  std::string gpu, no_nvjpeg;  // as in LoaderLimits
-  double start_s = 0.4;        // of a loader, as the last one took
-  double files = 0;            // in the folder; 0: none
-  double looked_at = 0;        // files of it
-  double bad = 0;              // of these, left out
-  std::string first_bad;       // "cat/7.jpg: not a JPEG"
-  bool undecided = false;      // the time was up before a number that decides was measured
-  std::string why_none;        // nothing was measured: why_unmeasurable()
-  double busy_elsewhere = 0;   // share of the cores other programs used meanwhile
-  PythonCost python;           // part of the probes and points when it was measured
-};
-
-// The point of that number of workers; null when it was not measured.
-const WorkersPoint* point_at(const WorkersFacts& facts, int workers);
-WorkersPoint* point_at(WorkersFacts& facts, int workers);
-
-// Keeps rounds and makes `runs`, `busy`, `by_cores` and rates of all there are: the logarithm of a
-// stretch is that of its number, plus the machine's speed in its round, plus luck; by medians, as
-// in Tukey's median polish. Points that took part in none are told at the speed that the machine
-// now has. Throws std::invalid_argument for an empty round, a number without a point or a rate that
-// is not above 0.
-void add_rounds(WorkersFacts& facts, const std::vector<WorkersFacts::Round>& rounds,
-                const std::vector<WorkersFacts::Round>& busy = {});
-
-// As numbers are compared: samples/s and a standard error, of the logarithm.
-struct ComparedRate {
-  double value = 0, error = 0;
-  double sure() const;  // less what luck may have added
-};
-// By the median of the runs, with an error from how far those of all points differ and as single
-// ones are known to. Where samples wait for storage, by the cores that are kept busy, from four
-// numbers on by the curve on which these lie: how fast the machine is from one moment to the next,
-// or where in memory a loader lies, does not change them. What a sample takes of a core may grow
-// evenly with them. Not by cores where rates plainly tell otherwise. 0 for a point that failed.
-ComparedRate compared_rate(const WorkersFacts& facts, const WorkersPoint& point);
-bool told_by_cores(const WorkersFacts& facts);
-void compare_by_cores(WorkersFacts& facts);  // makes `by_cores`, `curve`; add_rounds() calls it
-// Then: whether it makes 98 % of the best sure rate. A little more is asked for: so precisely told,
-// the number that makes as much, and not the one before it, is taken as often as can be.
-bool suffices_by_cores(const WorkersFacts& facts, const WorkersPoint& point, double best);
-// By the curve, measured or not; none without one.
-std::optional<int> fewest_by_curve(const WorkersFacts& facts, int limit);
-
-// The numbers of workers to measure next: one, or several in turn; none when the answer is decided.
-// First the predicted one, then the neighbour that decides: fewer while it suffices, more while it
-// gains. Where samples wait for storage loaders start slowly: several up to twice as many and more
-// at once, then the one that their curve points to and its neighbours. Then those that may be the
-// best, until it is told. Without a demand each is measured in turn with the best so far: the speed
-// of a shared machine differs from one second to the next by more than such numbers do.
-std::vector<int> next_trials(const WorkersFacts& facts);
-
-// Why no number at all can be measured in so many seconds: the batches that all devices hold
-// without any worker do not fit into memory, or take longer than that. Empty: they can.
-std::string why_unmeasurable(const WorkersFacts& facts, double left);
-
-// Seconds for each of these in their next turns, of so many that are left for all. Numbers of which
-// few rounds tell take what these take, or a share where that is more, and the rest makes sure; all
-// where there is not enough for both.
-double seconds_in_turn(const WorkersFacts& facts, const std::vector<int>& numbers, double left);
 
 struct WorkersLever {
   std::string what;
@@ -142,10 +27,5 @@ struct WorkersAdvice {
   std::string pytorch, slurm;        // lines to paste; empty without an answer
 };
 WorkersAdvice advise_workers(const WorkersFacts& facts);
-
-// The member `workers` of the summary's answer, and the text made of it alone.
-nlohmann::ordered_json to_json(const WorkersFacts& facts, const WorkersAdvice& advice);
-// Throws InputError when the answer is not what to_json makes.
-std::string render_workers(const nlohmann::json& answer, const std::string& source, bool color);
 
 }  // namespace howmany

@@ -1,5 +1,7 @@
 // The answer as JSON, and as text made of that JSON alone, so that `howmany report` prints what the
 // measurement printed.
+#include "reports/workers/answer.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
 #include "reports/workers/advise.h"
+#include "reports/workers/points.h"
 
 namespace howmany {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <map>
 #include <string>
-
 #include "reports/workers/advise.h"
+#include "reports/workers/points.h"
 
 namespace howmany {
 

@@ -1,3 +1,5 @@
+#include "reports/workers/command.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -19,9 +21,12 @@
 #include "reports/results/core_use.h"
 #include "reports/results/machine.h"
 #include "reports/results/summary_files.h"
+#include "reports/workers/advise.h"
+#include "reports/workers/answer.h"
 #include "reports/workers/check.h"
-#include "reports/workers/command.h"
 #include "reports/workers/demand.h"
+#include "reports/workers/measure.h"
+#include "reports/workers/points.h"
 #include "reports/workers/rows.h"
 
 namespace howmany {

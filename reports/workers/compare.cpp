@@ -1,10 +1,12 @@
 // How numbers of workers are compared.
+#include "reports/workers/compare.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "core/base/statistics.h"
-#include "reports/workers/advise.h"
+#include "reports/workers/points.h"
 
 namespace howmany {
 namespace {
@@ -115,14 +117,6 @@ bool agree(const WorkersFacts& facts, const WorkersPoint& p) {
 }
 
 }  // namespace
-
-double WorkersCurve::busy(int workers) const {
-  return most - idle * std::exp(-sharpness * workers);
-}
-
-double WorkersCurve::worth(int workers) const {
-  return busy(workers) * std::exp(-dearer * workers);
-}
 
 void compare_by_cores(WorkersFacts& facts) {
   const std::vector<Told> told = told_of(facts);

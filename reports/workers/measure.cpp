@@ -1,3 +1,5 @@
+#include "reports/workers/measure.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +20,9 @@
 #include "reports/results/machine.h"
 #include "reports/results/scratch.h"
 #include "reports/workers/command.h"
+#include "reports/workers/points.h"
 #include "reports/workers/rows.h"
+#include "reports/workers/search.h"
 
 namespace howmany {
 namespace {

@@ -4,8 +4,7 @@
 
 #include <string>
 #include <vector>
-
-#include "reports/workers/advise.h"
+#include "reports/workers/points.h"
 
 namespace howmany {
 

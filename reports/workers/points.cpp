@@ -1,4 +1,6 @@
 // What rounds of turns tell of each number of workers.
+#include "reports/workers/points.h"
+
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -6,7 +8,7 @@
 
 #include "core/base/statistics.h"
 #include "reports/comm/rounds.h"
-#include "reports/workers/advise.h"
+#include "reports/workers/compare.h"
 
 namespace howmany {
 namespace {
@@ -100,6 +102,14 @@ double spread_of(const WorkersFacts& facts, size_t rounds,
 }
 
 }  // namespace
+
+double WorkersCurve::busy(int workers) const {
+  return most - idle * std::exp(-sharpness * workers);
+}
+
+double WorkersCurve::worth(int workers) const {
+  return busy(workers) * std::exp(-dearer * workers);
+}
 
 const WorkersPoint* point_at(const WorkersFacts& facts, int workers) {
   const auto it = std::ranges::find(facts.points, workers, &WorkersPoint::workers);

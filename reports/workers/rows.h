@@ -6,7 +6,7 @@
 
 #include "reports/results/bench_file.h"
 #include "reports/results/record.h"
-#include "reports/workers/advise.h"
+#include "reports/workers/points.h"
 
 namespace howmany {
 

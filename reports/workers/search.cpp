@@ -1,4 +1,6 @@
 // Which numbers of workers to measure next.
+#include "reports/workers/search.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,7 +8,8 @@
 #include <functional>
 
 #include "core/base/text/format.h"
-#include "reports/workers/advise.h"
+#include "reports/workers/compare.h"
+#include "reports/workers/points.h"
 
 namespace howmany {
 namespace {

@@ -1,8 +1,8 @@
+#include "core/base/text/csv.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
-
-#include "core/base/text/csv.h"
 
 namespace howmany {
 namespace {

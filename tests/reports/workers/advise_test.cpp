@@ -1,5 +1,4 @@
 // The answer of `howmany workers` from made-up measurements.
-#include "reports/workers/advise.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +7,10 @@
 #include <set>
 
 #include "core/base/text/json.h"
+#include "reports/workers/advise.h"
+#include "reports/workers/answer.h"
+#include "reports/workers/points.h"
+#include "reports/workers/search.h"
 #include "tests/reports/workers/examples.h"
 
 namespace howmany {

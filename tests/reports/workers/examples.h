@@ -7,8 +7,8 @@
 #include <random>
 #include <string>
 #include <vector>
-
-#include "reports/workers/advise.h"
+#include "reports/workers/points.h"
+#include "reports/workers/search.h"
 
 namespace howmany {
 

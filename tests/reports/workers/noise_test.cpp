@@ -10,6 +10,9 @@
 #include <stdexcept>
 
 #include "reports/workers/advise.h"
+#include "reports/workers/compare.h"
+#include "reports/workers/points.h"
+#include "reports/workers/search.h"
 #include "tests/reports/workers/examples.h"
 
 namespace howmany {
