@@ -6,6 +6,7 @@
 
 #include "core/base/cli/list_option.h"
 #include "core/base/cli/number_check.h"
+#include "core/base/cli/output_options.h"
 #include "core/base/process.h"
 #include "core/base/schema/flags.h"
 #include "core/base/text/names.h"
@@ -15,6 +16,7 @@
 #include "reports/regression/cli.h"
 #include "reports/results/machine.h"
 #include "reports/results/record.h"
+#include "reports/transfer/command.h"
 #include "reports/workers/command.h"
 
 namespace howmany {
@@ -35,12 +37,11 @@ void add_output(CLI::App& app, Arguments& a) {
   app.add_option(
       flag::kSamples, a.samples,
       "Samples to train, for time and device-hours [1281167, one pass over ImageNet-1k]");
-  auto* json =
-      app.add_flag(flag::kJson, a.json, "The summary on stdout as JSON, nothing else there");
+  auto* json = add_json(app, a.json);
   app.add_option("--emit", a.emit, "slurm: a job script for what is recommended, on stdout")
       ->check(CLI::IsMember({"slurm"}))
       ->excludes(json);
-  app.add_flag("--no-color", a.no_color, "No colour, as NO_COLOR in the environment");
+  add_no_color(app, a.no_color);
 }
 
 std::string type_of(const PassedOption& option) {
@@ -85,14 +86,12 @@ void add_measuring(CLI::App& app, Arguments& a) {
   app.add_flag(
       flag::kOversubscribe, a.oversubscribe,
       "Allow more devices than cores, or a GPU listed twice; marked, and never recommended");
-  app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]")
-      ->type_name("DIR")
-      ->check(not_empty());
+  add_out(app, a.out);
   app.add_option("--resume", a.resume, "Folder of an earlier run to go on with")
       ->type_name("DIR")
       ->excludes("--out");
-  app.add_flag("--quiet", a.quiet, "No progress on stderr");
-  app.add_flag("--verbose", a.verbose, "What the bench programs say, on stderr");
+  add_quiet(app, a.quiet);
+  add_verbose(app, a.verbose);
 }
 
 void add_gpus(CLI::App& app, Arguments& a) {
@@ -157,7 +156,7 @@ void add_selftest(CLI::App& app, SelftestArguments& a) {
       ->check(above_zero())
       ->capture_default_str();
   app.add_flag(flag::kJson, a.json, "The result on stdout as JSON, nothing else there");
-  app.add_flag("--quiet", a.quiet, "No progress on stderr");
+  add_quiet(app, a.quiet);
   app.footer(
       "Examples:\n"
       "  howmany selftest                 # after unpacking the bundle on another machine\n"

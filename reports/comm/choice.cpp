@@ -8,6 +8,7 @@
 
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
+#include "reports/comm/advise.h"
 #include "reports/comm/measure.h"
 
 namespace howmany {

@@ -12,11 +12,14 @@
 
 #include "core/base/cli/list_option.h"
 #include "core/base/cli/number_check.h"
+#include "core/base/cli/output_options.h"
 #include "core/base/schema/flags.h"
 #include "core/base/text/bytes.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
+#include "reports/comm/advise.h"
+#include "reports/comm/render.h"
 #include "reports/comm/rounds.h"
 #include "reports/comm/select.h"
 #include "reports/results/device_kind.h"
@@ -312,16 +315,6 @@ int run_backend(const BackendArguments& a) {
 }
 
 }  // namespace
-
-void add_output_options(CLI::App& app, OutputArguments& a) {
-  app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]")
-      ->type_name("DIR")
-      ->check(not_empty());
-  app.add_flag(flag::kJson, a.json, "The summary on stdout as JSON, nothing else there");
-  app.add_flag("--quiet", a.quiet, "No progress on stderr");
-  app.add_flag("--no-color", a.no_color, "No colour, as NO_COLOR in the environment");
-  app.add_flag("--verbose", a.verbose, "What the bench programs say, on stderr");
-}
 
 int finish(const std::string& folder, Summary& summary, const nlohmann::json& request,
            const std::vector<SuiteRun>& runs, const OutputArguments& a, const std::string& text) {

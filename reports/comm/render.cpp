@@ -1,4 +1,6 @@
 // The tables of `howmany backend`: one per operation, sizes down, backends across.
+#include "reports/comm/render.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,9 +17,11 @@
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
+#include "reports/comm/advise.h"
 #include "reports/comm/cell.h"
 #include "reports/comm/command.h"
 #include "reports/transfer/advise.h"
+#include "reports/transfer/render.h"
 
 namespace howmany {
 namespace {

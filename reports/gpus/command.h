@@ -38,10 +38,4 @@ struct Arguments {
 int run_gpus(const Arguments& arguments);
 int run_report(const Arguments& arguments);
 
-// What the arguments change in `request`; defaults stay.
-void apply(const Arguments& arguments, Request& request);
-// Every default resolved for this machine. `why` becomes the reason of a choice of backend, or
-// stays empty.
-Request resolve(const Arguments& arguments, std::string* why = nullptr);
-
 }  // namespace howmany

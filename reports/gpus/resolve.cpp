@@ -1,3 +1,5 @@
+#include "reports/gpus/resolve.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

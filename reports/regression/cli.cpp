@@ -7,10 +7,12 @@
 #include <memory>
 
 #include "core/base/cli/number_check.h"
+#include "core/base/cli/output_options.h"
 #include "core/base/schema/flags.h"
 #include "reports/regression/command.h"
 #include "reports/regression/gate.h"
 #include "reports/regression/history.h"
+#include "reports/regression/history_command.h"
 #include "reports/regression/kernels.h"
 #include "reports/regression/writer.h"
 
@@ -111,10 +113,8 @@ void add_schedule(CLI::App& app, GateArguments& a) {
   app.add_option(flag::kSeed, a.seed, "Of the order [1]");
   app.add_flag("!--no-canary", a.canary, "Without the benchmark that is known to be slower");
   app.add_flag("!--no-shortcut", a.shortcut, "Measure identical programs too");
-  app.add_option("--out", a.out, "Folder for the results [howmany-out/<UTC time>]")
-      ->type_name("DIR")
-      ->check(not_empty());
-  app.add_flag("--quiet", a.quiet, "No progress on stderr");
+  add_out(app, a.out);
+  add_quiet(app, a.quiet);
 }
 
 void add_gate(CLI::App& parent, int& code) {

@@ -1,4 +1,6 @@
 // What a trace of the self-test shows.
+#include "reports/regression/figures.h"
+
 #include <fmt/format.h>
 
 #include <array>

@@ -1,3 +1,5 @@
+#include "reports/regression/history_command.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>

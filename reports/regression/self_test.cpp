@@ -14,6 +14,7 @@
 #include "core/base/text/files.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
+#include "reports/regression/figures.h"
 #include "reports/regression/launcher.h"
 #include "reports/regression/sides.h"
 #include "reports/results/machine.h"

@@ -4,7 +4,6 @@
 // from a trace that is there. One thread.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -19,11 +18,5 @@ int run_self_test(const GateArguments& arguments);
 // The arm that is the base over again, and those with that much more work.
 extern const char* const kSameArm;
 std::string slow_arm(int percent);  // "slow5"
-
-// Every figure of a trace, schema howmany.selftest/1, and the text for people.
-nlohmann::ordered_json figures(const std::vector<Launch>& launches, const GateRules& rules);
-std::string render_figures(const nlohmann::ordered_json& figures);
-// The spread of the machine with itself, schema howmany.noise/1, for --noise.
-nlohmann::ordered_json noise(const std::vector<Launch>& launches, int pairs);
 
 }  // namespace howmany

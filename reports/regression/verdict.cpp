@@ -1,11 +1,12 @@
 // What a comparison comes to: names, counts, the exit code, one sentence.
+#include "reports/regression/verdict.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 
-#include "reports/regression/judge.h"
 
 namespace howmany {
 

@@ -13,6 +13,7 @@
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
 #include "reports/comm/cell.h"
+#include "reports/transfer/words.h"
 
 namespace howmany {
 namespace {

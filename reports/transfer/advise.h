@@ -52,7 +52,4 @@ TransferAdvice advise_transfer(const std::vector<Measurement>& measurements,
                                const std::string& gpu = "");
 nlohmann::ordered_json to_json(const TransferAdvice& advice,
                                const std::vector<Measurement>& measurements);
-std::string render_transfer(const TransferAdvice& advice,
-                            const std::vector<Measurement>& measurements, bool color);
-
 }  // namespace howmany

@@ -1,3 +1,5 @@
+#include "reports/transfer/command.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -7,6 +9,7 @@
 
 #include "core/base/cli/list_option.h"
 #include "core/base/cli/number_check.h"
+#include "core/base/cli/output_options.h"
 #include "core/base/process.h"
 #include "core/base/schema/flags.h"
 #include "core/base/text/bytes.h"
@@ -15,6 +18,7 @@
 #include "reports/comm/command.h"
 #include "reports/results/machine.h"
 #include "reports/transfer/advise.h"
+#include "reports/transfer/render.h"
 
 namespace howmany {
 namespace {

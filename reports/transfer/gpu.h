@@ -59,10 +59,6 @@ std::optional<RateComparison> compare_rates(const Curve& curve, const Curve& tha
 bool can_compare(const CurvePoint& a, const CurvePoint& b);
 bool within_noise(const CurvePoint& a, const CurvePoint& b);  // nothing tells them apart
 
-// Whether pinning pays, in one sentence; nothing where no GPU has copies of both memories.
-std::optional<std::string> pinning_in_words(const GpuCopies& copies);
-std::vector<std::string> notes_of(const GpuCopies& copies);  // what else they tell
-
 nlohmann::ordered_json devices_json(const GpuCopies& copies);
 nlohmann::ordered_json verdicts_json(const GpuCopies& copies);
 

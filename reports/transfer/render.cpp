@@ -1,5 +1,7 @@
 // The tables of `howmany transfer`: copies by size, of the host's memory and of each GPU, and a
 // line for everything else.
+#include "reports/transfer/render.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>

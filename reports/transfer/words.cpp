@@ -1,4 +1,6 @@
 // What the copies of GPUs come to, in words.
+#include "reports/transfer/words.h"
+
 #include <fmt/format.h>
 
 #include <set>

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "core/base/cli/number_check.h"
+#include "core/base/cli/output_options.h"
 #include "core/base/process.h"
 #include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
@@ -263,13 +264,11 @@ void add_workers(CLI::App& app, int& code) {
   sub->add_option("--emit-check", a->emit_check,
                   "Write a Python script that runs PyTorch's DataLoader on the same folder")
       ->type_name("FILE");
-  sub->add_option("--out", a->out, "Folder for the results [howmany-out/<UTC time>]")
-      ->type_name("DIR")
-      ->check(not_empty());
-  sub->add_flag(flag::kJson, a->json, "The summary on stdout as JSON, nothing else there");
-  sub->add_flag("--quiet", a->quiet, "No progress on stderr");
-  sub->add_flag("--verbose", a->verbose, "What the bench programs say, on stderr");
-  sub->add_flag("--no-color", a->no_color, "No colour, as NO_COLOR in the environment");
+  add_out(*sub, a->out);
+  add_json(*sub, a->json);
+  add_quiet(*sub, a->quiet);
+  add_verbose(*sub, a->verbose);
+  add_no_color(*sub, a->no_color);
   sub->footer(
       "Examples:\n"
       "  howmany workers --data photos                             # the curve and its knee\n"

@@ -3,6 +3,7 @@
 
 #include "core/base/text/json.h"
 #include "reports/regression/history.h"
+#include "reports/regression/history_command.h"
 #include "reports/regression/self_test.h"
 #include "reports/regression/trace.h"
 #include "reports/results/record.h"

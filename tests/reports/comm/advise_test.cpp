@@ -12,6 +12,7 @@
 #include "reports/comm/cell.h"
 #include "reports/comm/choice.h"
 #include "reports/comm/command.h"
+#include "reports/comm/render.h"
 #include "reports/comm/rounds.h"
 #include "tests/reports/comm/examples.h"
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "reports/comm/advise.h"
 #include "tests/reports/comm/examples.h"
 
 namespace howmany {

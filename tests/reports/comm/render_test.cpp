@@ -2,8 +2,10 @@
 
 #include <cmath>
 
+#include "reports/comm/advise.h"
 #include "reports/comm/command.h"
 #include "reports/comm/measure.h"
+#include "reports/comm/render.h"
 #include "tests/reports/comm/examples.h"
 #include "tests/reports/examples.h"
 

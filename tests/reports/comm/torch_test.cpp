@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "reports/comm/advise.h"
 #include "reports/comm/cell.h"
 #include "reports/comm/torch_python.h"
 #include "tests/reports/comm/examples.h"

@@ -4,6 +4,7 @@
 
 #include "core/base/text/json.h"
 #include "reports/gpus/command.h"
+#include "reports/gpus/resolve.h"
 #include "reports/results/machine.h"
 #include "reports/results/record.h"
 #include "tests/reports/examples.h"

@@ -6,6 +6,7 @@
 #include "core/base/text/json.h"
 #include "reports/comm/measure.h"
 #include "reports/transfer/advise.h"
+#include "reports/transfer/render.h"
 
 namespace howmany {
 namespace {

@@ -1,0 +1,16 @@
+// What copies to, from and between GPUs tell, in sentences. Values only; not tied to any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/transfer/gpu.h"
+
+namespace howmany {
+
+// Whether pinning pays, in one sentence; nothing where no GPU has copies of both memories.
+std::optional<std::string> pinning_in_words(const GpuCopies& copies);
+std::vector<std::string> notes_of(const GpuCopies& copies);  // what else they tell
+
+}  // namespace howmany
