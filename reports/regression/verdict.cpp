@@ -7,7 +7,6 @@
 #include <array>
 #include <cctype>
 
-
 namespace howmany {
 
 const char* name_of(Verdict verdict) {

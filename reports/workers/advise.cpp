@@ -1,4 +1,3 @@
-
 #include "reports/workers/advise.h"
 
 #include <fmt/format.h>
@@ -11,7 +10,6 @@
 #include "core/base/text/json.h"
 #include "reports/workers/compare.h"
 #include "reports/workers/notes.h"
-#include "reports/workers/points.h"
 
 namespace howmany {
 namespace {

@@ -19,9 +19,6 @@
 #include "core/base/text/json.h"
 #include "reports/results/machine.h"
 #include "reports/results/scratch.h"
-#include "reports/workers/command.h"
-#include "reports/workers/points.h"
-#include "reports/workers/rows.h"
 #include "reports/workers/search.h"
 
 namespace howmany {
