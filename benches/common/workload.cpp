@@ -118,7 +118,7 @@ void add_flags(CLI::App& app, Workload& work) {
   app.add_option("--sync", work.sync.bucketed, "bucketed or inline gradients in ddp")
       ->transform(CLI::CheckedTransformer(sync));
   app.add_option("--bucket-bytes", work.sync.bucket_bytes, "of gradients sent at once")
-      ->check(above_zero())
+      ->check(at_least_one())
       ->capture_default_str();
   app.add_flag(flag::kSyncBatchnorm, work.sync_batchnorm,
                "batch norm by the statistics of all replicas, not of each");

@@ -49,7 +49,7 @@ void parse_train(int argc, char** argv, TrainFlags& flags) {
       ->check(CLI::Range(int64_t{1}, kMostBatch))
       ->capture_default_str();
   app.add_option(flag::kSamples, work.samples, "size of the synthetic data")
-      ->check(above_zero())
+      ->check(at_least_one())
       ->capture_default_str();
   app.add_flag(flag::kJson, flags.json, "a summary on stdout instead of lines");
   add_flags(app, work);

@@ -63,6 +63,15 @@ CLI::Validator not_empty() {
   return {check, ""};
 }
 
+CLI::Validator at_least_one() {
+  const auto check = [](const std::string& text) {
+    return integer(text).value_or(0) >= 1
+               ? ""
+               : fmt::format("expected a whole number of 1 or more, not \"{}\"", text);
+  };
+  return {check, "POSITIVE"};
+}
+
 CLI::Validator whole_up_to(int64_t most) {
   const auto check = [=](const std::string& text) {
     const auto value = integer(text);

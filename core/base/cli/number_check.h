@@ -14,6 +14,7 @@ constexpr int64_t kMostBatch = int64_t{1} << 30;  // times thousands of devices 
 CLI::Validator above_zero();  // and no more than 1e9
 CLI::Validator at_least_zero();
 CLI::Validator between(double low, double high);  // both included
+CLI::Validator at_least_one();                    // a whole number
 CLI::Validator whole_up_to(int64_t most);         // from 1
 
 // For a name: "" is the value of a shell variable that is not set.
