@@ -5,8 +5,8 @@
 namespace howmany {
 
 bool Agreement::any(bool mine) {
-  Tensor wanted = Tensor::full({1}, mine ? 1 : 0, Dtype::f32, comm_.home());
-  if (comm_.home().type == DeviceType::cpu) {
+  Tensor wanted = Tensor::full({1}, mine ? 1 : 0, Dtype::f32, comm_.native_device());
+  if (comm_.native_device().type == DeviceType::cpu) {
     comm_.all_reduce(wanted, ReduceOp::max);
     return wanted.item() != 0;
   }

@@ -2,8 +2,9 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "parallel/call_runner.h"
 #include "parallel/comm.h"
-#include "parallel/engine.h"
+#include "parallel/staging.h"
 
 namespace howmany {
 namespace {
@@ -15,40 +16,39 @@ bool overlap(const Tensor& a, const Tensor& b) {
   return first < second + b.bytes() && second < first + a.bytes();
 }
 
-// Of a rank alone.
-void hand_over(const Tensor& send, const Tensor& receive) {
+// The collective of a group of size 1.
+void copy_unless_in_place(const Tensor& send, const Tensor& receive) {
   if (send.raw() != receive.raw()) receive.view(send.shape()).copy_from(send);
 }
 
-// Where results land, before they go back. `used`: what is there counts.
-template <typename Body>
-void landed(CommEngine& engine, Guest& guest, bool used, Body body) {
-  if (is_home(engine, guest.t)) return body(guest.t);
-  Tensor there = used ? at_home(engine, guest) : room_for(engine, guest);
-  body(there);
-  bring_back(engine, there, guest);
+using Input = Operand<const Tensor&>;
+using Output = Operand<Tensor>;
+
+// Calls body(t) with the operand's tensor, or with its copy on the native device.
+template <typename T, typename Body>
+void with_input(CommEngine& engine, const Operand<T>& operand, Body body) {
+  if (is_native(engine, operand.t)) return body(operand.t);
+  body(stage_in(engine, operand.t, operand.event));
 }
 
-}  // namespace
+// Calls body(t) with a native tensor that receives the result, and copies it back if it was staged.
+// Copies the operand's contents there first if `reads` is true.
+template <typename Body>
+void with_output(CommEngine& engine, Output& operand, bool reads, Body body) {
+  if (is_native(engine, operand.t)) return body(operand.t);
+  Tensor staged = reads ? stage_in(engine, operand.t, operand.event)
+                        : allocate_staging(engine, operand.t, operand.event);
+  body(staged);
+  stage_out(engine, staged, operand.t, operand.event);
+}
 
-void Comm::check(const char* operation, const Tensor& t) const {
+// Argument checks; they throw std::invalid_argument.
+void check(const char* operation, const Tensor& t) {
   HM_REQUIRE(t, "[{}] empty tensor handle", operation);
 }
 
-// `whole` holds one `part` per rank.
-void Comm::check_pair(const char* operation, const Tensor& part, const Tensor& whole) const {
-  check(operation, part);
-  check(operation, whole);
-  HM_REQUIRE(part.dtype() == whole.dtype(), "[{}] dtypes differ: {} and {}", operation,
-             name_of(part.dtype()), name_of(whole.dtype()));
-  HM_REQUIRE(part.numel() * size_ == whole.numel(), "[{}] {} elements for {} ranks of {}",
-             operation, whole.numel(), size_, part.numel());
-  HM_REQUIRE(!overlap(part, whole) || is_own_part(part, whole, rank_),
-             "[{}] send and receive overlap", operation);
-}
-
-// `receive` holds as much as `send`.
-void Comm::check_same(const char* operation, const Tensor& send, const Tensor& receive) const {
+// `receive` holds as many elements as `send`.
+void check_same(const char* operation, const Tensor& send, const Tensor& receive) {
   check(operation, send);
   check(operation, receive);
   HM_REQUIRE(send.dtype() == receive.dtype() && send.numel() == receive.numel(),
@@ -56,106 +56,132 @@ void Comm::check_same(const char* operation, const Tensor& send, const Tensor& r
              send.shape().str(), name_of(receive.dtype()), receive.shape().str());
 }
 
-void Comm::check_rank(const char* operation, const char* role, int rank) const {
-  HM_REQUIRE(rank >= 0 && rank < size_, "[{}] {} {} outside 0..{}", operation, role, rank,
-             size_ - 1);
+// `whole` holds one `part` per rank.
+void check_pair(const char* operation, const Comm& comm, const Tensor& part, const Tensor& whole) {
+  check(operation, part);
+  check(operation, whole);
+  HM_REQUIRE(part.dtype() == whole.dtype(), "[{}] dtypes differ: {} and {}", operation,
+             name_of(part.dtype()), name_of(whole.dtype()));
+  HM_REQUIRE(part.numel() * comm.size() == whole.numel(), "[{}] {} elements for {} ranks of {}",
+             operation, whole.numel(), comm.size(), part.numel());
+  HM_REQUIRE(!overlap(part, whole) || is_own_part(part, whole, comm.rank()),
+             "[{}] send and receive overlap", operation);
 }
+
+void check_rank(const char* operation, const Comm& comm, const char* role, int rank) {
+  HM_REQUIRE(rank >= 0 && rank < comm.size(), "[{}] {} {} outside 0..{}", operation, role, rank,
+             comm.size() - 1);
+}
+
+void check_peer(const char* operation, const Comm& comm, const Tensor& t, int peer) {
+  check(operation, t);
+  check_rank(operation, comm, "peer", peer);
+  HM_REQUIRE(peer != comm.rank(), "[{}] rank {} with itself", operation, comm.rank());
+}
+
+}  // namespace
 
 void Comm::all_reduce(Tensor t, ReduceOp op) {
   check("all_reduce", t);
-  if (size_ == 1 || t.numel() == 0) return check_not_failed();
-  Guest guest(*engine_, std::move(t));
-  run("all_reduce", guest.t.bytes(), [&] {
-    landed(*engine_, guest, true, [&](Tensor& there) { engine_->all_reduce(there, op); });
+  if (size_ == 1 || t.numel() == 0) return calls_->check_not_failed();
+  Output operand(*engine_, std::move(t));
+  calls_->run("all_reduce", operand.t.bytes(), [&] {
+    with_output(*engine_, operand, true, [&](Tensor& out) { engine_->all_reduce(out, op); });
   });
 }
 
 Work Comm::all_reduce_async(Tensor t, ReduceOp op) {
   check("all_reduce", t);
-  if (size_ == 1 || t.numel() == 0) return check_not_failed(), Work();
+  if (size_ == 1 || t.numel() == 0) return calls_->check_not_failed(), Work();
   const int64_t bytes = t.bytes();
-  return start("all_reduce", bytes, [this, guest = Guest(*engine_, std::move(t)), op]() mutable {
-    landed(*engine_, guest, true, [&](Tensor& there) { engine_->all_reduce(there, op); });
-  });
+  return calls_->start(
+      "all_reduce", bytes, [this, operand = Output(*engine_, std::move(t)), op]() mutable {
+        with_output(*engine_, operand, true, [&](Tensor& out) { engine_->all_reduce(out, op); });
+      });
 }
 
 void Comm::broadcast(Tensor t, int root) {
   check("broadcast", t);
-  check_rank("broadcast", "root", root);
-  if (size_ == 1 || t.numel() == 0) return check_not_failed();
-  Guest guest(*engine_, std::move(t));
-  run("broadcast", guest.t.bytes(), [&] {
-    landed(*engine_, guest, true, [&](Tensor& there) { engine_->broadcast(there, root); });
+  check_rank("broadcast", *this, "root", root);
+  if (size_ == 1 || t.numel() == 0) return calls_->check_not_failed();
+  Output operand(*engine_, std::move(t));
+  calls_->run("broadcast", operand.t.bytes(), [&] {
+    with_output(*engine_, operand, true, [&](Tensor& out) { engine_->broadcast(out, root); });
   });
 }
 
 void Comm::all_gather(const Tensor& send, Tensor receive) {
-  check_pair("all_gather", send, receive);
-  if (size_ == 1) return check_not_failed(), hand_over(send, receive);
-  if (send.numel() == 0) return check_not_failed();
-  const Guest from(*engine_, send);
-  Guest to(*engine_, std::move(receive));
-  run("all_gather", to.t.bytes(), [&] {
-    landed(*engine_, to, false,
-           [&](Tensor& there) { engine_->all_gather(at_home(*engine_, from), there); });
+  check_pair("all_gather", *this, send, receive);
+  if (size_ == 1) return calls_->check_not_failed(), copy_unless_in_place(send, receive);
+  if (send.numel() == 0) return calls_->check_not_failed();
+  const Input from(*engine_, send);
+  Output to(*engine_, std::move(receive));
+  calls_->run("all_gather", to.t.bytes(), [&] {
+    with_output(*engine_, to, false, [&](Tensor& out) {
+      with_input(*engine_, from, [&](const Tensor& in) { engine_->all_gather(in, out); });
+    });
   });
 }
 
 void Comm::reduce_scatter(const Tensor& send, Tensor receive, ReduceOp op) {
-  check_pair("reduce_scatter", receive, send);
-  if (size_ == 1) return check_not_failed(), hand_over(send, receive);
-  if (receive.numel() == 0) return check_not_failed();
-  const Guest from(*engine_, send);
-  Guest to(*engine_, std::move(receive));
-  run("reduce_scatter", send.bytes(), [&] {
-    landed(*engine_, to, false,
-           [&](Tensor& there) { engine_->reduce_scatter(at_home(*engine_, from), there, op); });
+  check_pair("reduce_scatter", *this, receive, send);
+  if (size_ == 1) return calls_->check_not_failed(), copy_unless_in_place(send, receive);
+  if (receive.numel() == 0) return calls_->check_not_failed();
+  const Input from(*engine_, send);
+  Output to(*engine_, std::move(receive));
+  calls_->run("reduce_scatter", send.bytes(), [&] {
+    with_output(*engine_, to, false, [&](Tensor& out) {
+      with_input(*engine_, from, [&](const Tensor& in) { engine_->reduce_scatter(in, out, op); });
+    });
   });
 }
 
 void Comm::reduce(const Tensor& send, Tensor receive, int root, ReduceOp op) {
-  check_rank("reduce", "root", root);
+  check_rank("reduce", *this, "root", root);
   check("reduce", send);
   if (rank_ == root) check_same("reduce", send, receive);
   HM_REQUIRE(rank_ != root || send.raw() == receive.raw() || !overlap(send, receive),
              "[reduce] send and receive overlap, but are not the same");
-  if (size_ == 1) return check_not_failed(), hand_over(send, receive);
-  if (send.numel() == 0) return check_not_failed();
-  const Guest from(*engine_, send);
-  Guest to(*engine_, std::move(receive));
-  run("reduce", send.bytes(), [&] {
-    if (rank_ != root) return engine_->reduce(at_home(*engine_, from), to.t, root, op);
-    landed(*engine_, to, false,
-           [&](Tensor& there) { engine_->reduce(at_home(*engine_, from), there, root, op); });
+  if (size_ == 1) return calls_->check_not_failed(), copy_unless_in_place(send, receive);
+  if (send.numel() == 0) return calls_->check_not_failed();
+  const Input from(*engine_, send);
+  Output to(*engine_, std::move(receive));
+  calls_->run("reduce", send.bytes(), [&] {
+    with_input(*engine_, from, [&](const Tensor& in) {
+      if (rank_ != root) return engine_->reduce(in, to.t, root, op);
+      with_output(*engine_, to, false, [&](Tensor& out) { engine_->reduce(in, out, root, op); });
+    });
   });
 }
 
 void Comm::gather(const Tensor& send, Tensor receive, int root) {
-  check_rank("gather", "root", root);
-  if (rank_ == root) check_pair("gather", send, receive);
+  check_rank("gather", *this, "root", root);
+  if (rank_ == root) check_pair("gather", *this, send, receive);
   check("gather", send);
-  if (size_ == 1) return check_not_failed(), hand_over(send, receive);
-  if (send.numel() == 0) return check_not_failed();
-  const Guest from(*engine_, send);
-  Guest to(*engine_, std::move(receive));
-  run("gather", send.bytes() * size_, [&] {
-    if (rank_ != root) return engine_->gather(at_home(*engine_, from), to.t, root);
-    landed(*engine_, to, false,
-           [&](Tensor& there) { engine_->gather(at_home(*engine_, from), there, root); });
+  if (size_ == 1) return calls_->check_not_failed(), copy_unless_in_place(send, receive);
+  if (send.numel() == 0) return calls_->check_not_failed();
+  const Input from(*engine_, send);
+  Output to(*engine_, std::move(receive));
+  calls_->run("gather", send.bytes() * size_, [&] {
+    with_input(*engine_, from, [&](const Tensor& in) {
+      if (rank_ != root) return engine_->gather(in, to.t, root);
+      with_output(*engine_, to, false, [&](Tensor& out) { engine_->gather(in, out, root); });
+    });
   });
 }
 
 void Comm::scatter(const Tensor& send, Tensor receive, int root) {
-  check_rank("scatter", "root", root);
-  if (rank_ == root) check_pair("scatter", receive, send);
+  check_rank("scatter", *this, "root", root);
+  if (rank_ == root) check_pair("scatter", *this, receive, send);
   check("scatter", receive);
-  if (size_ == 1) return check_not_failed(), hand_over(send, receive);
-  if (receive.numel() == 0) return check_not_failed();
-  const Guest from(*engine_, send);
-  Guest to(*engine_, std::move(receive));
-  run("scatter", to.t.bytes() * size_, [&] {
-    landed(*engine_, to, false, [&](Tensor& there) {
-      engine_->scatter(rank_ == root ? at_home(*engine_, from) : send, there, root);
+  if (size_ == 1) return calls_->check_not_failed(), copy_unless_in_place(send, receive);
+  if (receive.numel() == 0) return calls_->check_not_failed();
+  const Input from(*engine_, send);
+  Output to(*engine_, std::move(receive));
+  calls_->run("scatter", to.t.bytes() * size_, [&] {
+    with_output(*engine_, to, false, [&](Tensor& out) {
+      if (rank_ != root) return engine_->scatter(send, out, root);
+      with_input(*engine_, from, [&](const Tensor& in) { engine_->scatter(in, out, root); });
     });
   });
 }
@@ -165,63 +191,62 @@ void Comm::all_to_all(const Tensor& send, Tensor receive) {
   HM_REQUIRE(send.numel() % size_ == 0, "[all_to_all] {} elements do not divide by {} ranks",
              send.numel(), size_);
   HM_REQUIRE(!overlap(send, receive), "[all_to_all] send and receive overlap");
-  if (size_ == 1) return check_not_failed(), hand_over(send, receive);
-  if (send.numel() == 0) return check_not_failed();
-  const Guest from(*engine_, send);
-  Guest to(*engine_, std::move(receive));
-  run("all_to_all", send.bytes(), [&] {
-    landed(*engine_, to, false,
-           [&](Tensor& there) { engine_->all_to_all(at_home(*engine_, from), there); });
+  if (size_ == 1) return calls_->check_not_failed(), copy_unless_in_place(send, receive);
+  if (send.numel() == 0) return calls_->check_not_failed();
+  const Input from(*engine_, send);
+  Output to(*engine_, std::move(receive));
+  calls_->run("all_to_all", send.bytes(), [&] {
+    with_output(*engine_, to, false, [&](Tensor& out) {
+      with_input(*engine_, from, [&](const Tensor& in) { engine_->all_to_all(in, out); });
+    });
   });
 }
 
-void Comm::check_peer(const char* operation, const Tensor& t, int peer) const {
-  check(operation, t);
-  check_rank(operation, "peer", peer);
-  HM_REQUIRE(peer != rank_, "[{}] rank {} with itself", operation, rank_);
-}
-
 void Comm::send(const Tensor& t, int peer, int tag) {
-  check_peer("send", t, peer);
-  if (t.numel() == 0) return check_not_failed();
-  const Guest guest(*engine_, t);
-  run("send", t.bytes(), [&] { engine_->send(at_home(*engine_, guest), peer, tag); });
+  check_peer("send", *this, t, peer);
+  if (t.numel() == 0) return calls_->check_not_failed();
+  const Output operand(*engine_, t);
+  calls_->run("send", t.bytes(), [&] {
+    with_input(*engine_, operand, [&](const Tensor& in) { engine_->send(in, peer, tag); });
+  });
 }
 
 void Comm::receive(Tensor t, int peer, int tag) {
-  check_peer("receive", t, peer);
-  if (t.numel() == 0) return check_not_failed();
-  Guest guest(*engine_, std::move(t));
-  run("receive", guest.t.bytes(), [&] {
-    landed(*engine_, guest, false, [&](Tensor& there) { engine_->receive(there, peer, tag); });
+  check_peer("receive", *this, t, peer);
+  if (t.numel() == 0) return calls_->check_not_failed();
+  Output operand(*engine_, std::move(t));
+  calls_->run("receive", operand.t.bytes(), [&] {
+    with_output(*engine_, operand, false, [&](Tensor& out) { engine_->receive(out, peer, tag); });
   });
 }
 
 Work Comm::send_async(Tensor t, int peer, int tag) {
-  check_peer("send", t, peer);
-  if (t.numel() == 0) return check_not_failed(), Work();
+  check_peer("send", *this, t, peer);
+  if (t.numel() == 0) return calls_->check_not_failed(), Work();
   const int64_t bytes = t.bytes();
-  return start("send", bytes, [=, this, guest = Guest(*engine_, std::move(t))] {
-    engine_->send(at_home(*engine_, guest), peer, tag);
+  return calls_->start("send", bytes, [=, this, operand = Output(*engine_, std::move(t))] {
+    with_input(*engine_, operand, [&](const Tensor& in) { engine_->send(in, peer, tag); });
   });
 }
 
 Work Comm::receive_async(Tensor t, int peer, int tag) {
-  check_peer("receive", t, peer);
-  if (t.numel() == 0) return check_not_failed(), Work();
+  check_peer("receive", *this, t, peer);
+  if (t.numel() == 0) return calls_->check_not_failed(), Work();
   const int64_t bytes = t.bytes();
-  return start("receive", bytes, [=, this, guest = Guest(*engine_, std::move(t))]() mutable {
-    landed(*engine_, guest, false, [&](Tensor& there) { engine_->receive(there, peer, tag); });
-  });
+  return calls_->start("receive", bytes,
+                       [=, this, operand = Output(*engine_, std::move(t))]() mutable {
+                         with_output(*engine_, operand, false,
+                                     [&](Tensor& out) { engine_->receive(out, peer, tag); });
+                       });
 }
 
 void Comm::barrier() {
-  if (size_ == 1) return check_not_failed();
-  run("barrier", 0, [&] { engine_->barrier(); });
+  if (size_ == 1) return calls_->check_not_failed();
+  calls_->run("barrier", 0, [&] { engine_->barrier(); });
 }
 
 std::unique_ptr<Comm> Comm::split(int color, int key) {
-  if (size_ > 1) run("split", 0, [this] { engine_->assemble(); });
+  if (size_ > 1) calls_->run("split", 0, [this] { engine_->assemble(); });
   Tensor mine = Tensor::from<int64_t>({color, key}, {2});
   Tensor all = Tensor::empty({2 * size_}, Dtype::i64);
   all_gather(mine, all);
@@ -235,7 +260,7 @@ std::unique_ptr<Comm> Comm::split(int color, int key) {
   std::ranges::stable_sort(members, {}, [&](int r) { return value(r, 1); });
   const int index = static_cast<int>(std::ranges::find(members, rank_) - members.begin());
   std::unique_ptr<CommEngine> engine;
-  run("split", 0, [&] { engine = engine_->split(members, index, id); });
+  calls_->run("split", 0, [&] { engine = engine_->split(members, index, id); });
   engine->set_roster(engine_->roster().of(members));
   auto group = std::make_unique<Comm>(std::move(engine));
   group->set_timeout(timeout());

@@ -5,28 +5,9 @@
 #include <numeric>
 #include <thread>
 
-#include "core/gpu/gpu.h"
-#include "parallel/shuttle.h"
+#include "parallel/staging.h"
 
 namespace howmany {
-namespace {
-
-bool is_gpu(Device device) { return device.type == DeviceType::cuda; }
-
-// Asking for memory and copying may wait for the device, which may wait for what is in flight, for
-// ever if nobody looks at that.
-void make_way(CommEngine& engine) {
-  if (is_gpu(engine.home())) engine.finish();
-}
-
-// The device was asked for the copy, or for its room, after the call was.
-Tensor marked(CommEngine& engine, Tensor t) {
-  if (is_gpu(engine.home())) engine.set_mark(gpu::mark(engine.home().index));
-  return t;
-}
-
-}  // namespace
-
 Roster Roster::of(const std::vector<int>& members) const {
   Roster some{.world = world, .ranks = {}};
   for (const int r : members) {
@@ -64,56 +45,28 @@ CommEngine::CommEngine(int rank, int size) : rank_(rank), size_(size) {
 
 CommEngine::~CommEngine() = default;
 
-Shuttle& CommEngine::shuttle(int gpu) {
-  if (shuttle_ == nullptr || shuttle_->gpu() != gpu) shuttle_ = std::make_unique<Shuttle>(gpu);
-  return *shuttle_;
+HostStaging& CommEngine::host_staging(int gpu) {
+  if (host_staging_ == nullptr || host_staging_->gpu() != gpu)
+    host_staging_ = std::make_unique<HostStaging>(gpu);
+  return *host_staging_;
 }
 
 void CommEngine::finish() {
-  if (look() >= asked()) return;
+  if (poll() >= submitted()) return;
   const auto start = std::chrono::steady_clock::now();
-  while (look() < asked()) rest(start);
+  while (poll() < submitted()) pause_between_polls(start);
 }
 
-void rest(std::chrono::steady_clock::time_point start) {
-  constexpr std::chrono::microseconds kBusy(1000), kNap(20);
-  if (std::chrono::steady_clock::now() - start < kBusy)
+void pause_between_polls(std::chrono::steady_clock::time_point start) {
+  constexpr std::chrono::microseconds kYield(1000), kSleep(20);
+  if (std::chrono::steady_clock::now() - start < kYield)
     std::this_thread::yield();
   else
-    std::this_thread::sleep_for(kNap);
-}
-
-bool is_home(const CommEngine& engine, const Tensor& t) {
-  const Device home = engine.home();
-  return is_gpu(home) ? t.device() == home : !is_gpu(t.device());
+    std::this_thread::sleep_for(kSleep);
 }
 
 bool is_own_part(const Tensor& part, const Tensor& whole, int rank) {
   return part.raw() == static_cast<const char*>(whole.raw()) + rank * part.bytes();
-}
-
-Guest::Guest(const CommEngine& engine, Tensor tensor) : t(std::move(tensor)) {
-  if (t && is_gpu(t.device()) && !is_gpu(engine.home())) mark = gpu::mark(t.device().index);
-}
-
-Tensor at_home(CommEngine& engine, const Guest& guest) {
-  if (is_home(engine, guest.t)) return guest.t;
-  if (guest.mark) return engine.shuttle(guest.t.device().index).to_host(guest.t, guest.mark);
-  make_way(engine);
-  return marked(engine, guest.t.to(engine.home()));
-}
-
-Tensor room_for(CommEngine& engine, const Guest& guest) {
-  const Tensor& t = guest.t;
-  if (guest.mark) return engine.shuttle(t.device().index).room(t.shape(), t.dtype());
-  make_way(engine);
-  return marked(engine, Tensor::empty(t.shape(), t.dtype(), engine.home()));
-}
-
-void bring_back(CommEngine& engine, const Tensor& there, Guest& guest) {
-  if (guest.mark) return engine.shuttle(guest.t.device().index).to_gpu(there, guest.t, guest.mark);
-  engine.finish();
-  guest.t.copy_from(there);
 }
 
 }  // namespace howmany

@@ -1,8 +1,10 @@
-// What carries a Comm's bytes. Comm has checked the arguments, skips size 1 and empty tensors, and
-// makes one call at a time; abort() alone may come from another thread meanwhile. A call is over
-// when it returns; one on the memory of a GPU may only have been asked of it by then, and is in
-// flight until look() says otherwise. An engine is one file in parallel/comms plus its line in
-// comm.h; nobody else includes this.
+// CommEngine: the interface of a communication library to Comm. One engine is one file in
+// parallel/comms and one line in comm_list.h.
+//
+// Calls. Comm checks the arguments, skips size 1 and empty tensors, and makes one call at a time.
+// Completion. A call on host memory is complete when it returns. A call on GPU memory is submitted
+//   when it returns, and in flight until poll() reports it complete.
+// Thread safety. Only abort() may be called concurrently with another call.
 #pragma once
 
 #include <map>
@@ -16,27 +18,26 @@
 
 namespace howmany {
 
-class Shuttle;
+class HostStaging;  // staging.h
 
-// Thrown by engines; Comm adds the operation, the rank and the time.
+// Thrown by engines. Comm adds the operation, the rank and the elapsed time.
 class EngineError : public Error {
  public:
   EngineError(int peer, const std::string& why) : Error(why), peers_(peer < 0 ? 0 : 1, peer) {}
   EngineError(std::vector<int> peers, const std::string& why)
       : Error(why), peers_(std::move(peers)) {}
-  int peer() const { return peers_.empty() ? -1 : peers_.front(); }  // -1: not known
-  const std::vector<int>& peers() const { return peers_; }           // whoever is to blame
+  int peer() const { return peers_.empty() ? -1 : peers_.front(); }  // -1 if unknown
+  const std::vector<int>& peers() const { return peers_; }           // ranks that caused it
 
  private:
   std::vector<int> peers_;
 };
 
-// The ranks of a group as messages name them: by their numbers in the world that was split into
-// such groups, and by their hosts where those are known.
+// World ranks and hosts of a group's ranks, for messages.
 struct Roster {
   int world = 1;
   std::vector<int> ranks;
-  std::vector<std::string> hosts = {};
+  std::vector<std::string> hosts = {};  // empty if unknown
 
   std::string host_of(int rank) const {
     return hosts.empty() ? "" : hosts[static_cast<size_t>(rank)];
@@ -46,8 +47,7 @@ struct Roster {
 
 class CommEngine;
 
-// What a CommError is made of. It crosses threads instead of the exception, which is made afresh by
-// whoever throws. Ranks are those of the world.
+// The contents of a CommError. Crosses threads instead of the exception. Ranks are world ranks.
 struct CallFailure {
   CallFailure(const CommEngine& engine, std::string_view what, std::vector<int> peers,
               double elapsed_seconds, std::string_view reason);
@@ -74,19 +74,22 @@ class CommEngine {
   virtual std::map<std::string, std::string> details() const { return {}; }
   void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
   void set_roster(Roster roster) { roster_ = std::move(roster); }
-  const Roster& roster() const { return roster_; }  // a world on unknown hosts, unless set
-  // The call that comes next, for an engine that cannot throw out of it.
-  void set_call(const char* operation, std::chrono::steady_clock::time_point start) {
+  const Roster& roster() const { return roster_; }
+  // Describes the next call.
+  void set_call(const char* operation, std::chrono::steady_clock::time_point start,
+                std::chrono::milliseconds timeout) {
     operation_ = operation;
     start_ = start;
+    timeout_ = timeout;
   }
+  // For an engine that cannot throw out of the running call.
   CommError error_of_call(const EngineError& e) const;
 
-  // Where the tensors of calls are: Comm copies those that are elsewhere, there and back.
-  virtual Device home() const { return {}; }
-  // Of home() where that is a GPU: what the next call begins behind (see gpu::mark). What the
-  // device is asked for later goes on beside the call.
-  void set_mark(std::shared_ptr<void> mark) { mark_ = std::move(mark); }
+  // The device of the tensors of all calls. Comm stages tensors that are elsewhere.
+  virtual Device native_device() const { return {}; }
+  // On a GPU: the next call starts after this event. Work submitted to the GPU after the event runs
+  // concurrently with the call.
+  void set_start_event(std::shared_ptr<void> event) { start_event_ = std::move(event); }
 
   virtual void all_reduce(Tensor& t, ReduceOp op) = 0;
   virtual void broadcast(Tensor& t, int root) = 0;
@@ -99,31 +102,32 @@ class CommEngine {
   virtual void send(const Tensor& t, int peer, int tag) = 0;
   virtual void receive(Tensor& t, int peer, int tag) = 0;
   virtual void barrier() = 0;
-  // As barrier(), where ranks may wait for hours: without using their cores.
+  // A barrier that sleeps, for ranks that may wait for hours.
   virtual void assemble() { barrier(); }
-  // The engine of the sub-group `members` (ranks here, in the new order), where this rank is
-  // members[index]; called by the members only. `id` is the same for them and never used again.
+  // Returns the engine of a sub-group. `members` are ranks of this engine in their new order, and
+  // this rank is members[index]. Only members call it. `id` is equal for them and used once.
   virtual std::unique_ptr<CommEngine> split(const std::vector<int>& members, int index,
                                             const std::string& id) = 0;
-  // Every call here and on the peers, running or later, ends with an EngineError, as does look()
-  // while something is in flight. Does not block.
+  // Ends running and later calls with EngineError, here and on the peers, and makes poll() throw if
+  // a call is in flight. Does not block.
   virtual void abort(std::string_view why) noexcept = 0;
 
-  // How many calls were asked of a GPU, and the mark that stands behind them there; null when
-  // nothing is in flight. Their tensors are kept until they are over.
-  virtual int64_t asked() const { return 0; }
-  virtual std::shared_ptr<void> end() const { return nullptr; }
-  // How many of these are over. Throws, as a call would, what went wrong with those in flight: then
-  // none is any more, and what they worked on holds nothing. Does not block, unless it throws.
-  virtual int64_t look() { return 0; }
-  void finish();  // looks until nothing is in flight
-  // To and from that GPU, of an engine that is at home on the host.
-  Shuttle& shuttle(int gpu);
+  // Returns the number of calls submitted to the GPU so far.
+  virtual int64_t submitted() const { return 0; }
+  // Returns the event after the last of them, or null if none is in flight. The engine keeps their
+  // tensors until they complete.
+  virtual std::shared_ptr<void> last_event() const { return nullptr; }
+  // Returns the number of submitted calls that are complete. Does not block. Throws EngineError if
+  // a call in flight failed: then none is in flight, and their buffers are undefined.
+  virtual int64_t poll() { return 0; }
+  void finish();  // polls until no call is in flight
+  // Staging buffers for that GPU, for an engine whose native device is the host.
+  HostStaging& host_staging(int gpu);
 
  protected:
   std::chrono::milliseconds timeout() const { return timeout_; }
   std::chrono::steady_clock::time_point start_of_call() const { return start_; }
-  const std::shared_ptr<void>& mark() const { return mark_; }
+  const std::shared_ptr<void>& start_event() const { return start_event_; }
 
  private:
   const int rank_, size_;
@@ -131,37 +135,21 @@ class CommEngine {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::chrono::milliseconds timeout_{30'000};
   Roster roster_;
-  std::shared_ptr<void> mark_;
-  std::unique_ptr<Shuttle> shuttle_;  // made when it is first asked for
+  std::shared_ptr<void> start_event_;
+  std::unique_ptr<HostStaging> host_staging_;
 };
 
-// A tensor of a call, as it was when the call was made: what its GPU is asked for later is no part
-// of it.
-struct Guest {
-  Guest(const CommEngine& engine, Tensor tensor);
-  Tensor t;
-  std::shared_ptr<void> mark;  // where it is on a GPU, and the engine at home on the host
-};
-
-// The tensor itself where it is at the engine's home (whichever cores of it, on the CPU), else a
-// copy or room for it there, which the next call then waits for. These wait for what is in flight.
-bool is_home(const CommEngine& engine, const Tensor& t);
-Tensor at_home(CommEngine& engine, const Guest& guest);
-Tensor room_for(CommEngine& engine, const Guest& guest);
-// From there back to where it came from.
-void bring_back(CommEngine& engine, const Tensor& there, Guest& guest);
-
-// Between looks at what began then: a short call is watched closely; in a long one the looks would
-// disturb who asks the GPU for more.
-void rest(std::chrono::steady_clock::time_point start);
+// Pauses between polls: yields within 1 ms of `start`, then sleeps 20 us each time, so that polls
+// do not disturb threads that submit work.
+void pause_between_polls(std::chrono::steady_clock::time_point start);
 
 constexpr int kReduceOps = 3;
-// Whether `part` is where this rank's part of `whole` is: the call is in place.
+// True if `part` is this rank's part of `whole`, so that the call is in place.
 bool is_own_part(const Tensor& part, const Tensor& whole, int rank);
 
 namespace comms {
 
-// The ranks of one process, all at once.
+// Returns the engines of `world` ranks that are threads of this process.
 std::vector<std::unique_ptr<CommEngine>> local_group(int world);
 
 }  // namespace comms

@@ -13,9 +13,10 @@
 #include "core/profile/recorder.h"
 #include "parallel/comm_list.h"
 #include "parallel/first_failure.h"
-#include "parallel/patience.h"
+#include "parallel/hang_timeout.h"
 #include "parallel/private_folder.h"
 #include "parallel/program_id.h"
+#include "parallel/staging.h"
 
 namespace howmany {
 namespace {
@@ -46,10 +47,10 @@ class Attendance {
     std::unique_lock lock(mutex_);
     const auto none = [this] { return std::ranges::find(present_, true) == present_.end(); };
     changed_.wait(lock, [&] { return none() || failure_.get(); });
-    if (changed_.wait_for(lock, patience(), none)) return;
+    if (changed_.wait_for(lock, hang_timeout(), none)) return;
     const auto hung = std::ranges::find(present_, true) - present_.begin();
-    give_up_on(fmt::format("rank {} of {}", hung, present_.size()),
-               "another failed: " + text_of(failure_.get()));
+    end_hung_process(fmt::format("rank {} of {}", hung, present_.size()),
+                     "another failed: " + text_of(failure_.get()));
   }
   void rethrow() const { failure_.rethrow(); }
 
@@ -119,11 +120,13 @@ Tensor introduction(const Place& place) {
 }
 
 void introduce(CommEngine& engine, const Place& place) {
-  const Tensor mine = at_home(engine, {engine, introduction(place)});
-  Tensor there = room_for(engine, {engine, Tensor::empty({place.world, mine.numel()}, Dtype::u8)});
-  engine.all_gather(mine, there);
+  Tensor mine = introduction(place);
+  if (!is_native(engine, mine)) mine = stage_in(engine, mine, nullptr);
+  Tensor gathered =
+      allocate_staging(engine, Tensor::empty({place.world, mine.numel()}, Dtype::u8), nullptr);
+  engine.all_gather(mine, gathered);
   engine.finish();
-  const Tensor all = there.to(Device{});
+  const Tensor all = gathered.to(Device{});
   Roster roster = engine.roster();
   std::vector<std::string> programs;
   for (int r = 0; r < place.world; ++r) {

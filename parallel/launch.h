@@ -19,7 +19,7 @@ namespace howmany {
 // Runs body on `world` threads of this process, each with its Comm; returns when all ended. A rank
 // that throws aborts its Comm, so that no peer waits for it; the first failure (by time) is
 // rethrown. Backends other than `local` carry the bytes as they would between processes. A rank
-// that has not ended patience() after a failure ends the process (patience.h).
+// that has not ended hang_timeout() after a failure ends the process (hang_timeout.h).
 void launch_threads(int world, const std::function<void(Comm&)>& body,
                     std::string_view backend = "local");
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "parallel/patience.h"
+#include "parallel/hang_timeout.h"
 
 namespace howmany {
 namespace {
@@ -66,7 +66,7 @@ class ThreadLink : public Link {
     Tensor t;
     {
       std::unique_lock lock(mutex_);
-      const auto time = patience();
+      const auto time = hang_timeout();
       const bool in_time =
           arrived_.wait_for(lock, time, [&] { return !queue_.empty() || closed_; });
       HM_ENSURE(in_time, "[link] {} has sent nothing to {} for {:.1f} s", from_.str(), to_.str(),

@@ -13,7 +13,7 @@
 #include "core/profile/recorder.h"
 #include "core/tensor/precision.h"
 #include "parallel/first_failure.h"
-#include "parallel/patience.h"
+#include "parallel/hang_timeout.h"
 
 namespace howmany {
 namespace {
@@ -127,11 +127,11 @@ void ParallelApply::State::run_one(int index) {
 // Computing takes as long as it takes, but about as long on each device.
 void ParallelApply::State::wait_for_all(std::unique_lock<std::mutex>& lock) {
   ended.wait(lock, [this] { return running < count; });
-  if (ended.wait_for(lock, patience(), [this] { return running == 0; })) return;
+  if (ended.wait_for(lock, hang_timeout(), [this] { return running == 0; })) return;
   const auto hung = std::ranges::find(at_work, true) - at_work.begin();
   const std::exception_ptr other = failure.get();
-  give_up_on(devices[static_cast<size_t>(hung)].str(),
-             other ? "another device failed: " + text_of(other) : "another device");
+  end_hung_process(devices[static_cast<size_t>(hung)].str(),
+                   other ? "another device failed: " + text_of(other) : "another device");
 }
 
 void ParallelApply::State::serve(int index) {

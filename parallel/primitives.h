@@ -28,7 +28,7 @@ Tensor gather(std::span<const Tensor> parts, Device home);
 // body(i) on a thread bound to devices[i] for every i < count, at once; rethrows the first failure
 // when all ended. The threads are kept between calls and compute with the caller's kernels and in
 // its precision. One
-// that has not ended patience() after the first ends the process (patience.h).
+// that has not ended hang_timeout() after the first ends the process (hang_timeout.h).
 class ParallelApply {
  public:
   explicit ParallelApply(std::vector<Device> devices);

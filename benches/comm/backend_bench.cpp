@@ -46,7 +46,7 @@ void leave_out(const BackendCase& c, const Schedule& schedule, int least_calls, 
 
 // The same for every backend: on the rank's GPU, where it has one.
 Device buffers_of(const Comm& comm, Device device) {
-  return device.type == DeviceType::cuda ? device : comm.home();
+  return device.type == DeviceType::cuda ? device : comm.native_device();
 }
 
 Outcome measure(const BackendCase& c, Comm& comm, Device where, Schedule& schedule,

@@ -55,7 +55,7 @@ class Collective {
   // Its buffers are at the Comm's home, or on a GPU from which the Comm takes them there and back.
   // Throws std::invalid_argument for an unknown op; send_recv needs two ranks.
   Collective(std::string_view op, Dtype dtype, int64_t bytes, Comm& comm)
-      : Collective(op, dtype, bytes, comm, comm.home()) {}
+      : Collective(op, dtype, bytes, comm, comm.native_device()) {}
   Collective(std::string_view op, Dtype dtype, int64_t bytes, Comm& comm, Device where);
 
   // The pattern of `round` in what is sent, and values that are never right in what is received.

@@ -10,7 +10,7 @@ namespace howmany::benches {
 struct FidelityFlags {
   std::string backend = "gloo", devices = "cpu:0,cpu:1";
   std::vector<std::string> ops = {"all_reduce", "all_gather", "broadcast"};
-  std::vector<int64_t> bytes = {4'096, 65'536, 1 << 20, 16 << 20};
+  std::vector<int64_t> bytes = {64, 256, 1024, 4096, 16'384, 65'536, 262'144, 1 << 20, 16 << 20};
   int rounds = 61;
   bool oversubscribe = false;
 };

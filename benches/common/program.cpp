@@ -18,8 +18,8 @@
 #include "core/profile/recorder.h"
 #include "core/tensor/precision.h"
 #include "parallel/comm.h"
+#include "parallel/hang_timeout.h"
 #include "parallel/mode.h"
-#include "parallel/patience.h"
 
 namespace howmany::benches {
 namespace {
@@ -75,7 +75,7 @@ void run_rank(const Workload& work, Comm& comm, Device device, const Ranks::Body
   const PrecisionScope precision(work.precision);
   const std::chrono::milliseconds time(static_cast<int64_t>(work.timeout_seconds * 1e3));
   comm.set_timeout(time);
-  set_patience(time);
+  set_hang_timeout(time);
   body(comm, device);
 }
 

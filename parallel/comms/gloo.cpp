@@ -18,7 +18,7 @@
 #include "parallel/comm_list.h"
 #include "parallel/comms/combine.h"
 #include "parallel/comms/gloo_device.h"
-#include "parallel/comms/gloo_last_words.h"
+#include "parallel/comms/gloo_failure_board.h"
 
 namespace howmany {
 namespace {
@@ -26,12 +26,12 @@ namespace {
 using Milliseconds = std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-// Apart from the slots of gloo's own collectives, whose top byte ends at 8.
+// Slots of messages. Gloo's own collectives use slots whose top byte is at most 8.
 constexpr uint64_t kMessages = uint64_t{0x10} << 56;
 
-// What the ranks of a call must agree on, as the tag of its messages: those of a rank that meant
-// another call never meet, and time runs out, where gloo would leave a buffer half written or end
-// the process for one too short.
+// Returns a tag from the size, dtype and arguments of a call. If the ranks' calls differ, their
+// messages do not match and the call times out. With equal tags Gloo would write half a buffer, or
+// end the process if a buffer is too short.
 uint32_t terms_of(const Tensor& t, int with = 0) {
   const uint64_t terms = (static_cast<uint64_t>(t.bytes()) << 16) +
                          (static_cast<uint64_t>(with) << 4) + static_cast<uint64_t>(t.dtype());
@@ -39,13 +39,13 @@ uint32_t terms_of(const Tensor& t, int with = 0) {
 }
 
 uint8_t* bytes_of(Tensor& t) { return static_cast<uint8_t*>(t.mutable_raw()); }
-// gloo takes no const pointers, but only reads what it is given as input.
+// Gloo takes no const pointers, but does not write to inputs.
 uint8_t* bytes_of(const Tensor& t) {
   return static_cast<uint8_t*>(const_cast<void*>(t.raw()));  // NOLINT
 }
 size_t size_of(const Tensor& t) { return static_cast<size_t>(t.bytes()); }
 
-// gloo begins its messages with the source file, and its assertions with more.
+// Removes the source file from Gloo's message, and the lines after the first.
 std::string plain(std::string_view text) {
   const size_t end = text.find("] ");
   if (text.starts_with('[') && end != text.npos) text.remove_prefix(end + 2);
@@ -59,7 +59,7 @@ class Gloo : public CommEngine {
       : CommEngine(rank, size),
         rendezvous_(std::move(rendezvous)),
         prefix_(std::move(prefix)),
-        words_(rendezvous_, prefix_, rank, size) {
+        board_(rendezvous_, prefix_, rank, size) {
     set_timeout(timeout);
     if (size > 1) connect();
   }
@@ -99,7 +99,8 @@ class Gloo : public CommEngine {
     });
   }
 
-  // gloo has none for any count, so the parts are exchanged and added up in rank order.
+  // Gloo's reduce_scatter does not take every count, so this is an all_to_all and a local sum in
+  // rank order.
   void reduce_scatter(const Tensor& send, Tensor& receive, ReduceOp op) override {
     Tensor parts = Tensor::empty(send.shape(), send.dtype());
     all_to_all(send, parts);
@@ -111,7 +112,7 @@ class Gloo : public CommEngine {
     for (int r = 2; r < size(); ++r) combine(sum, sum, part + r * receive.bytes(), count);
   }
 
-  // gloo adds up in the output, which it wants of every rank.
+  // Gloo requires an output on every rank, and sums in it.
   void reduce(const Tensor& send, Tensor& receive, int root, ReduceOp op) override {
     attempt([&] {
       Tensor sum = rank() == root ? receive : Tensor::empty(send.shape(), send.dtype());
@@ -188,7 +189,7 @@ class Gloo : public CommEngine {
     });
   }
 
-  // A group has a transport of its own, which stays on the cores that its ranks are bound to now.
+  // Each group has its own transport thread, which inherits the calling thread's affinity.
   std::unique_ptr<CommEngine> split(const std::vector<int>& members, int index,
                                     const std::string& id) override {
     return std::make_unique<Gloo>(index, static_cast<int>(members.size()), rendezvous_,
@@ -197,7 +198,7 @@ class Gloo : public CommEngine {
 
   void abort(std::string_view why) noexcept override {
     if (!context_) return;
-    words_.abort(why);
+    board_.abort(why);
     close();
   }
 
@@ -206,21 +207,21 @@ class Gloo : public CommEngine {
     rendezvous_->set_deadline(Clock::now() + timeout());
     ::gloo::rendezvous::PrefixStore scoped(prefix_, *rendezvous_);
     auto context = std::make_shared<::gloo::rendezvous::Context>(rank(), size());
-    context->setTimeout(std::max(timeout() / 5, Milliseconds(1)));  // gloo waits five times longer
+    context->setTimeout(std::max(timeout() / 5, Milliseconds(1)));  // Gloo waits five times longer
     auto device = make_gloo_device(rendezvous_->address());
     try {
       context->connectFullMesh(scoped, device);
     } catch (const std::exception& e) {
-      throw EngineError(absent(), plain(e.what()));
+      throw EngineError(absent_rank(), plain(e.what()));
     }
     context_ = std::move(context);
-    barrier();  // rank 0 may serve the rendezvous; nobody leaves before all have met
+    barrier();  // rank 0 may serve the rendezvous, so no rank may leave before all have connected
   }
 
-  // Who never came to the rendezvous.
-  int absent() {
+  // Returns a rank that never reached the rendezvous, or -1.
+  int absent_rank() {
     for (int r = 0; r < size(); ++r)
-      if (!words_.heard(std::to_string(r))) return r;
+      if (!board_.has(std::to_string(r))) return r;
     return -1;
   }
 
@@ -237,14 +238,14 @@ class Gloo : public CommEngine {
     }
   }
 
-  // A failure spreads by closed connections.
+  // Closing the connections fails the calls of the peers.
   [[noreturn]] void fail(const std::string& what) {
-    words_.fail(what);
+    board_.fail(what);
     close();
-    throw words_.verdict(what);
+    throw board_.find_cause(what);
   }
 
-  // Ends every operation, here and on the peers: in gloo a wait that times out closes all pairs.
+  // Ends every operation, here and on the peers: a wait that times out makes Gloo close all pairs.
   void close() noexcept {
     try {
       context_->createUnboundBuffer(nullptr, 0)->waitRecv(Milliseconds(0));
@@ -275,11 +276,11 @@ class Gloo : public CommEngine {
 
   const std::shared_ptr<Rendezvous> rendezvous_;
   const std::string prefix_;
-  LastWords words_;
+  FailureBoard board_;
   std::shared_ptr<::gloo::Context> context_;
 };
 
-// Writing to a closed connection must be an error to report, not the end of the process.
+// Makes a write to a closed connection an error instead of the end of the process.
 void ignore_sigpipe() {
   struct sigaction current {};
   if (sigaction(SIGPIPE, nullptr, &current) == 0 && current.sa_handler == SIG_DFL)

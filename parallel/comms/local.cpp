@@ -144,7 +144,7 @@ class Local : public CommEngine {
       letter->done = true;
       letter = nullptr;
     });
-    if (letter != nullptr) fail(from, "sent another size or dtype than was asked for");
+    if (letter != nullptr) fail(from, "sent another size or dtype than this rank expects");
     group_->notify();
   }
 

@@ -1,6 +1,6 @@
-// MPI's own collectives, by its blocking calls: as PyTorch's ProcessGroupMPI and Horovod make them.
-// mpi_group.cpp watches over them. mpirun itself kills the whole job when a rank ends without
-// MPI_Finalize: survivors get to tell what they saw only under howmany's own launch (mpirun.cpp).
+// MPI's own collectives, by its blocking calls, as PyTorch's ProcessGroupMPI and Horovod make them.
+// MpiGroup watches them. mpirun kills the job if a rank ends without MPI_Finalize, so survivors can
+// report a failure only under howmany's own launcher (mpirun.cpp).
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -15,11 +15,11 @@ namespace {
 
 class Mpi : public CommEngine {
  public:
-  // No group: alone, which needs no MPI at all.
+  // group is null if size is 1, which needs no MPI.
   Mpi(int rank, int size, std::unique_ptr<MpiGroup> group, std::chrono::milliseconds timeout)
       : CommEngine(rank, size), group_(std::move(group)) {
     set_timeout(timeout);
-    if (group_) group_->serve(*this);
+    if (group_) group_->set_engine(*this);
   }
 
   std::string_view name() const override { return "mpi"; }
@@ -51,7 +51,7 @@ class Mpi : public CommEngine {
   }
 
   void reduce_scatter(const Tensor& send, Tensor& receive, ReduceOp op) override {
-    if (send.numel() > kMostElements) return reduce_each_part(send, receive, op);
+    if (send.numel() > kMaxElements) return reduce_each_part(send, receive, op);
     if (is_own_part(receive, send, rank())) return reduce_scatter_in_place(send, receive, op);
     collective([&] {
       return MPI_Reduce_scatter_block(send.raw(), receive.mutable_raw(),
@@ -115,7 +115,7 @@ class Mpi : public CommEngine {
     MPI_Count elements = 0;
     MPI_Get_elements_x(&status, type_of(t.dtype()), &elements);
     if (elements != t.numel())
-      group_->give_up(peer, "sent another size or dtype than was asked for");
+      group_->fail(peer, "sent another size or dtype than this rank expects");
   }
 
   void barrier() override {
@@ -153,22 +153,22 @@ class Mpi : public CommEngine {
   template <typename Call>
   void for_each_chunk(const Tensor& t, Call call) {
     const auto width = static_cast<int64_t>(size_of(t.dtype()));
-    for (int64_t at = 0; at < t.numel(); at += kMostElements)
-      call(at * width, static_cast<int>(std::min(kMostElements, t.numel() - at)));
+    for (int64_t at = 0; at < t.numel(); at += kMaxElements)
+      call(at * width, static_cast<int>(std::min(kMaxElements, t.numel() - at)));
   }
   static void* at_byte(Tensor& t, int64_t at) { return static_cast<char*>(t.mutable_raw()) + at; }
   static const void* at_byte(const Tensor& t, int64_t at) {
     return static_cast<const char*>(t.raw()) + at;
   }
 
-  // What MPI calls so leaves every rank's sum at the beginning of the whole.
+  // MPI_IN_PLACE would leave every rank's result at the beginning of the buffer.
   void reduce_scatter_in_place(const Tensor& send, Tensor& receive, ReduceOp op) {
     Tensor sum = Tensor::empty(receive.shape(), receive.dtype());
     reduce_scatter(send, sum, op);
     receive.copy_from(sum);
   }
 
-  // No MPI call takes so many at once.
+  // For more elements than an MPI count holds.
   void reduce_each_part(const Tensor& send, Tensor& receive, ReduceOp op) {
     Tensor sum = Tensor::empty(receive.shape(), receive.dtype());
     for (int r = 0; r < size(); ++r) reduce(part_of(send, r), sum, r, op);

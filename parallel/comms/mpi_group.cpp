@@ -6,20 +6,21 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "parallel/patience.h"
+#include "parallel/hang_timeout.h"
 
 namespace howmany {
 namespace {
 
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
-using Word = MpiProcess::Word;
+using Event = MpiProcess::Event;
 
-// How long a rank that failed waits for word from the others, to tell who is silent, and how long a
-// message may still be on its way from a peer that left.
-constexpr milliseconds kInquiry(1000), kLateMail(500);
-constexpr microseconds kShortSleep(20), kLongSleep(200);  // between looks at a nonblocking call
-constexpr milliseconds kBetweenLooks(10);                 // for trouble, meanwhile
+// How long a rank that failed waits for notices, to find the rank that sends none.
+constexpr milliseconds kNoticeTimeout(1000);
+// How long a message may still be on its way from a peer that left.
+constexpr milliseconds kDeliveryTime(500);
+constexpr microseconds kMinSleep(20), kMaxSleep(200);  // between tests of a nonblocking call
+constexpr milliseconds kCheckInterval(10);             // between checks for failures meanwhile
 
 uint64_t hash_of(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
@@ -60,13 +61,13 @@ MpiGroup::MpiGroup(MpiGroup& parent, const std::vector<int>& members, int rank,
 MpiGroup::~MpiGroup() {
   mpi_.unwatch(*this);
   const bool broken = failed_ || aborted_;
-  tell(broken ? Word::failed : Word::left, "has left");
-  // Open MPI's and MPICH's MPI_Comm_free of an idle group wait for nobody.
+  notify(broken ? Event::failed : Event::left, "has left");
+  // In Open MPI and MPICH, MPI_Comm_free of an idle group does not wait for peers.
   if (!broken) MPI_Comm_free(&comm_);
 }
 
 int64_t MpiGroup::begin(int peer, const Limit& limit) {
-  if (aborted_) give_up(-1, "aborted");
+  if (aborted_) fail(-1, "aborted");
   peer_.store(peer, std::memory_order_relaxed);
   start_.store(limit.start, std::memory_order_relaxed);
   timeout_.store(limit.timeout, std::memory_order_relaxed);
@@ -75,35 +76,38 @@ int64_t MpiGroup::begin(int peer, const Limit& limit) {
 }
 
 void MpiGroup::end(int64_t number, int code) {
-  // A condemned process is about to end: what this thread would do is over.
-  while (!running_.compare_exchange_strong(number, kNone)) std::this_thread::sleep_for(kInquiry);
+  // If the watchdog has begun to end the process, this thread must not go on.
+  for (int64_t expected = number; !running_.compare_exchange_strong(expected, kNoCall);
+       expected = number)
+    std::this_thread::sleep_for(kNoticeTimeout);
   if (code == MPI_SUCCESS) return;
   try {
     check_mpi(code);
   } catch (const EngineError& e) {
-    give_up(peer_, e.what());
+    fail(peer_, e.what());
   }
 }
 
-// Called by the watchdog.
-void MpiGroup::look() noexcept {
+// On the watchdog's thread.
+void MpiGroup::check() noexcept {
   int64_t number = running_.load(std::memory_order_acquire);
   if (number <= 0) return;
   const Wait wait{peer_, {start_, timeout_}};
-  if (Clock::now() - wait.limit.start < kBetweenLooks) return;
+  if (Clock::now() - wait.limit.start < kCheckInterval) return;
   try {
-    stop_on_trouble(wait);
+    throw_if_impossible(wait);
   } catch (const EngineError& e) {
-    if (running_.compare_exchange_strong(number, kCondemned)) condemn(e);
+    if (running_.compare_exchange_strong(number, kProcessEnds)) end_this_process(e);
   }
 }
 
-void MpiGroup::condemn(const EngineError& why) noexcept {
-  if (aborted_) std::this_thread::sleep_for(kInquiry);  // whoever aborted may tell why itself
+void MpiGroup::end_this_process(const EngineError& why) noexcept {
+  // The thread that called abort() may report the cause itself and exit.
+  if (aborted_) std::this_thread::sleep_for(kNoticeTimeout);
   try {
-    give_up(why.peer(), why.what());
-  } catch (const EngineError& verdict) {
-    end_process(engine_->error_of_call(verdict).what());
+    fail(why.peer(), why.what());
+  } catch (const EngineError& cause) {
+    end_process(engine_->error_of_call(cause).what());
   }
 }
 
@@ -113,39 +117,39 @@ void MpiGroup::wait_for(milliseconds timeout, const Start& start) {
   MPI_Request request = MPI_REQUEST_NULL;
   try {
     check_mpi(start(&request));
-    Clock::time_point looked = wait.limit.start;
-    for (microseconds sleep = kShortSleep;; sleep = std::min(2 * sleep, kLongSleep)) {
+    Clock::time_point checked = wait.limit.start;
+    for (microseconds sleep = kMinSleep;; sleep = std::min(2 * sleep, kMaxSleep)) {
       int done = 0;
       check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
       if (done != 0) return;
-      if (Clock::now() - looked > kBetweenLooks) {
-        stop_on_trouble(wait);
-        looked = Clock::now();
+      if (Clock::now() - checked > kCheckInterval) {
+        throw_if_impossible(wait);
+        checked = Clock::now();
       }
       std::this_thread::sleep_for(sleep);
     }
   } catch (const EngineError& e) {
-    give_up(e.peer(), e.what());
+    fail(e.peer(), e.what());
   }
 }
 
 void MpiGroup::assemble(milliseconds timeout) {
-  turn_.store(turn_ + 1);
+  begun_.store(begun_ + 1);
   wait_for(timeout, [this](MPI_Request* r) { return MPI_Ibarrier(comm_, r); });
-  done_.store(turn_);
+  completed_.store(begun_);
 }
 
-// Throws when the call can no longer end well. A peer that left, but completed this collective
-// before, did its part.
-void MpiGroup::stop_on_trouble(const Wait& wait) {
+// Throws if the running call can no longer complete. A peer that left after it completed this
+// collective is no obstacle.
+void MpiGroup::throw_if_impossible(const Wait& wait) {
   if (aborted_) throw EngineError(-1, "aborted");
   const auto elapsed = Clock::now() - wait.limit.start;
   throw_if_aborted();
-  for (const auto& notice : mpi_.heard(id_)) {
+  for (const auto& notice : mpi_.notices_of(id_)) {
     const int from = rank_of(notice.from);
     const bool missed =
-        wait.peer < 0 ? notice.turn < turn_ : from == wait.peer && elapsed > kLateMail;
-    if (missed && notice.word == Word::left) throw EngineError(from, notice.why);
+        wait.peer < 0 ? notice.completed < begun_ : from == wait.peer && elapsed > kDeliveryTime;
+    if (missed && notice.event == Event::left) throw EngineError(from, notice.why);
     if (missed) throw EngineError(-1, notice.why);
   }
   for (int r = 0; r < size(); ++r)
@@ -155,30 +159,30 @@ void MpiGroup::stop_on_trouble(const Wait& wait) {
 }
 
 void MpiGroup::throw_if_aborted() {
-  for (const auto& notice : mpi_.heard(id_))
-    if (notice.word == Word::aborted)
+  for (const auto& notice : mpi_.notices_of(id_))
+    if (notice.event == Event::aborted)
       throw EngineError(rank_of(notice.from), "failed: " + notice.why);
 }
 
-// When the cause is not known (peer -1), whoever stays silent is it.
-void MpiGroup::give_up(int peer, const std::string& why) {
+// If the cause is unknown (peer -1), the ranks that send no notice are the cause.
+void MpiGroup::fail(int peer, const std::string& why) {
   failed_ = true;
-  mpi_.spoil();
-  tell(Word::failed, why);
+  mpi_.skip_finalize();
+  notify(Event::failed, why);
   if (peer >= 0 || aborted_) throw EngineError(peer, why);
   const std::vector<int> silent = silent_ranks();
-  throw_if_aborted();  // word that came meanwhile
+  throw_if_aborted();  // a notice may have arrived meanwhile
   throw EngineError(silent, silent.empty() ? why : "failed: " + why);
 }
 
 std::vector<int> MpiGroup::silent_ranks() {
   std::vector<int> silent;
-  for (const auto until = Clock::now() + kInquiry; Clock::now() < until;) {
+  for (const auto until = Clock::now() + kNoticeTimeout; Clock::now() < until;) {
     silent.clear();
-    const auto heard = mpi_.heard(id_);
+    const auto notices = mpi_.notices_of(id_);
     for (int r = 0; r < size(); ++r) {
       const auto is_r = [&](const auto& notice) { return rank_of(notice.from) == r; };
-      if (r != rank_ && std::ranges::none_of(heard, is_r)) silent.push_back(r);
+      if (r != rank_ && std::ranges::none_of(notices, is_r)) silent.push_back(r);
     }
     if (silent.empty()) break;
     std::this_thread::sleep_for(milliseconds(5));
@@ -188,14 +192,14 @@ std::vector<int> MpiGroup::silent_ranks() {
 
 void MpiGroup::abort(std::string_view why) noexcept {
   aborted_ = true;
-  tell(Word::aborted, why);
+  notify(Event::aborted, why);
 }
 
-void MpiGroup::tell(Word word, std::string_view why) noexcept {
+void MpiGroup::notify(Event event, std::string_view why) noexcept {
   std::vector<int> others;
   std::ranges::copy_if(world_, std::back_inserter(others),
                        [this](int r) { return r != mpi_.rank(); });
-  mpi_.tell(id_, others, word, done_, why);
+  mpi_.notify(id_, others, event, completed_, why);
 }
 
 int MpiGroup::rank_of(int world_rank) const {

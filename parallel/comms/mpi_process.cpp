@@ -16,8 +16,9 @@
 #include "parallel/comm_list.h"
 
 #if HM_SANITIZED
-// OpenMPI keeps what its plug-ins allocated, and unloads them: no suppression could name them any
-// more. So leaks are not looked for in a process that has started it. (A hook of LeakSanitizer.)
+// A hook of LeakSanitizer. Open MPI unloads plug-ins without freeing their memory, and a
+// suppression cannot name an unloaded library, so processes that initialize MPI are not checked for
+// leaks.
 extern "C" int __lsan_is_turned_off() {
   int started = 0;
   return MPI_Initialized(&started) == MPI_SUCCESS && started;
@@ -33,7 +34,8 @@ bool cuda_aware() { return MPIX_Query_cuda_support() == 1; }
 bool cuda_aware() { return false; }
 #endif
 
-// A process that no MPI launcher started would come up alone, or hang.
+// Returns why this process cannot join MPI, or "". Without a launcher, MPI_Init starts a world of
+// one rank, or hangs.
 std::string no_launcher() {
   constexpr std::array kMarks = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_FD"};
   const bool launched =
@@ -43,7 +45,7 @@ std::string no_launcher() {
                     "started this one";
 }
 
-constexpr std::chrono::milliseconds kBetweenLooks(20);
+constexpr std::chrono::milliseconds kWatchInterval(20);
 
 std::string name_of_level(int level) {
   if (level == MPI_THREAD_MULTIPLE) return "multiple";
@@ -84,7 +86,7 @@ MpiProcess::MpiProcess() {
   MPI_Initialized(&started);
   if (started != 0) {
     MPI_Query_thread(&level_);
-    spoiled_ = true;  // whoever started it ends it
+    skips_finalize_ = true;  // the code that initialized MPI finalizes it
   } else {
     const std::string why = no_launcher();
     HM_REQUIRE(why.empty(), "[connect] {}", why);
@@ -96,8 +98,8 @@ MpiProcess::MpiProcess() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
-  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &words_));
-  MPI_Comm_set_errhandler(words_, MPI_ERRORS_RETURN);
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &notice_comm_));
+  MPI_Comm_set_errhandler(notice_comm_, MPI_ERRORS_RETURN);
   if (const char* const folder = std::getenv("HOWMANY_EXITS")) exits_ = folder;
 }
 
@@ -108,7 +110,7 @@ MpiProcess::~MpiProcess() {
   }
   int ended = 0;
   MPI_Finalized(&ended);
-  if (!spoiled_ && ended == 0) MPI_Finalize();
+  if (!skips_finalize_ && ended == 0) MPI_Finalize();
 }
 
 std::map<std::string, std::string> MpiProcess::details() const {
@@ -121,23 +123,23 @@ std::map<std::string, std::string> MpiProcess::details() const {
           {"cuda_aware", cuda_aware() ? "yes" : "no"}};
 }
 
-void MpiProcess::tell(uint64_t group, const std::vector<int>& to, Word word, int64_t turn,
-                      std::string_view why) noexcept {
+void MpiProcess::notify(uint64_t group, const std::vector<int>& to, Event event, int64_t completed,
+                        std::string_view why) noexcept {
   const std::lock_guard locked(mutex_);
   int ended = 0;
   if (MPI_Finalized(&ended); ended != 0) return;
-  if (word != Word::left) spoiled_ = true;
+  if (event != Event::left) skips_finalize_ = true;
   for (const int r : to) {
     auto out = std::make_unique<Outgoing>();
-    out->message = {group, turn, static_cast<int32_t>(word), {}};
+    out->message = {group, completed, static_cast<int32_t>(event), {}};
     why.copy(out->message.why, sizeof out->message.why - 1);
-    if (MPI_Isend(&out->message, sizeof out->message, MPI_BYTE, r, 0, words_, &out->request) ==
-        MPI_SUCCESS)
+    if (MPI_Isend(&out->message, sizeof out->message, MPI_BYTE, r, 0, notice_comm_,
+                  &out->request) == MPI_SUCCESS)
       outgoing_.push_back(std::move(out));
   }
 }
 
-void MpiProcess::take_in() {
+void MpiProcess::receive_notices() {
   std::erase_if(outgoing_, [](const auto& out) {
     int done = 0;
     return MPI_Test(&out->request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0;
@@ -145,20 +147,20 @@ void MpiProcess::take_in() {
   for (;;) {
     int waiting = 0;
     MPI_Status status;
-    check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, 0, words_, &waiting, &status));
+    check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, 0, notice_comm_, &waiting, &status));
     if (waiting == 0) return;
     Message message{};
-    check_mpi(MPI_Recv(&message, sizeof message, MPI_BYTE, status.MPI_SOURCE, 0, words_,
+    check_mpi(MPI_Recv(&message, sizeof message, MPI_BYTE, status.MPI_SOURCE, 0, notice_comm_,
                        MPI_STATUS_IGNORE));
     message.why[sizeof message.why - 1] = 0;
     notices_[message.group].push_back(
-        {status.MPI_SOURCE, static_cast<Word>(message.word), message.turn, message.why});
+        {status.MPI_SOURCE, static_cast<Event>(message.event), message.completed, message.why});
   }
 }
 
-std::vector<MpiProcess::Notice> MpiProcess::heard(uint64_t group) {
+std::vector<MpiProcess::Notice> MpiProcess::notices_of(uint64_t group) {
   const std::lock_guard locked(mutex_);
-  take_in();
+  receive_notices();
   const auto found = notices_.find(group);
   return found == notices_.end() ? std::vector<Notice>{} : found->second;
 }
@@ -171,7 +173,7 @@ void MpiProcess::watch(MpiWatched& group) {
   const std::lock_guard locked(watch_mutex_);
   watched_.push_back(&group);
   if (!watchdog_.joinable())
-    watchdog_ = std::jthread([this](const std::stop_token& stop) { work_as_watchdog(stop); });
+    watchdog_ = std::jthread([this](const std::stop_token& stop) { run_watchdog(stop); });
 }
 
 void MpiProcess::unwatch(MpiWatched& group) {
@@ -179,10 +181,10 @@ void MpiProcess::unwatch(MpiWatched& group) {
   std::erase(watched_, &group);
 }
 
-void MpiProcess::work_as_watchdog(const std::stop_token& stop) {
+void MpiProcess::run_watchdog(const std::stop_token& stop) {
   std::unique_lock locked(watch_mutex_);
-  while (!woken_.wait_for(locked, stop, kBetweenLooks, [&] { return stop.stop_requested(); }))
-    for (MpiWatched* group : watched_) group->look();
+  while (!woken_.wait_for(locked, stop, kWatchInterval, [&] { return stop.stop_requested(); }))
+    for (MpiWatched* group : watched_) group->check();
 }
 
 }  // namespace howmany

@@ -62,13 +62,13 @@ MPI_Op op_of(Dtype dtype, ReduceOp op) {
 
 Part::Part(Dtype dtype, int64_t elements)
     : count(static_cast<int>(elements)), type(type_of(dtype)) {
-  if (elements <= kMostElements) return;
-  const int64_t blocks = elements / kMostElements;
+  if (elements <= kMaxElements) return;
+  const int64_t blocks = elements / kMaxElements;
   const auto width = static_cast<int64_t>(size_of(dtype));
   MPI_Datatype block = MPI_DATATYPE_NULL;
-  check_mpi(MPI_Type_contiguous(static_cast<int>(kMostElements), type, &block));
-  const int lengths[] = {static_cast<int>(blocks), static_cast<int>(elements % kMostElements)};
-  const MPI_Aint places[] = {0, static_cast<MPI_Aint>(blocks * kMostElements * width)};
+  check_mpi(MPI_Type_contiguous(static_cast<int>(kMaxElements), type, &block));
+  const int lengths[] = {static_cast<int>(blocks), static_cast<int>(elements % kMaxElements)};
+  const MPI_Aint places[] = {0, static_cast<MPI_Aint>(blocks * kMaxElements * width)};
   const MPI_Datatype types[] = {block, type};
   check_mpi(MPI_Type_create_struct(2, lengths, places, types, &made_));
   check_mpi(MPI_Type_commit(&made_));

@@ -8,7 +8,7 @@
 namespace howmany {
 
 // Elements in one MPI call: counts are ints, and some MPI versions multiply them by the width.
-constexpr int64_t kMostElements = int64_t{1} << 28;
+constexpr int64_t kMaxElements = int64_t{1} << 28;
 
 MPI_Datatype type_of(Dtype dtype);
 // MPI's own sums, and its own maxima of integers. MPI cannot add bf16, and does not say which of a

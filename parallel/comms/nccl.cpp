@@ -1,10 +1,11 @@
-// NCCL between GPUs, one per rank: the device of a rank is its local rank. Calls run on that GPU's
-// memory, on a stream of their own beside compute: it waits for the mark that compute made when the
-// call was asked for, and the host for none of them. The communicator is nonblocking: a call
-// returns once NCCL has taken it in, and the oldest in flight is looked at, with NCCL's own error
-// state, until it is over, so that a peer that died or hangs ends it within the timeout, by
-// ncclCommAbort; then streams that wait for it go on, with nothing in its memory. NCCL knows no
-// tags: messages between two ranks are received in the order sent.
+// NCCL between GPUs, one per rank. The device of a rank is its local rank unless Place::gpu is set.
+//
+// Streams. Calls run on a stream of their own, which waits for the start event of each call.
+// Failure. The communicator is nonblocking: a call returns once NCCL has enqueued it. poll() reads
+//   the event of the oldest call in flight and NCCL's error state. If a peer dies or hangs,
+//   ncclCommAbort ends the calls within the timeout; streams that wait for them continue, and their
+//   buffers are undefined.
+// Tags. NCCL has none: messages between two ranks arrive in the order sent.
 #include <atomic>
 #include <cstring>
 #include <deque>
@@ -16,8 +17,9 @@
 
 #include "core/base/error.h"
 #include "parallel/comm_list.h"
-#include "parallel/comms/gloo_last_words.h"
+#include "parallel/comms/gloo_failure_board.h"
 #include "parallel/comms/nccl_library.h"
+#include "parallel/staging.h"
 
 namespace howmany {
 namespace {
@@ -25,7 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLook(200);  // between looks for word from a peer that gave up
+constexpr milliseconds kBoardInterval(200);  // between reads of the failure board
 
 ncclDataType_t type_for(float) { return ncclFloat32; }
 ncclDataType_t type_for(double) { return ncclFloat64; }
@@ -51,8 +53,7 @@ ncclRedOp_t op_of(ReduceOp op) {
 }
 
 size_t count_of(const Tensor& t) { return static_cast<size_t>(t.numel()); }
-// For the calling thread, which may be Comm's own. It stays: whoever asks a GPU for something names
-// it first, and to go back to one that was never used would make a context there.
+// Leaves the device current: setting back an unused device would create a context there.
 void use_gpu(int device) { check_cuda(cudaSetDevice(device)); }
 
 bool done(cudaError_t state) {
@@ -61,44 +62,44 @@ bool done(cudaError_t state) {
   return true;
 }
 
-using Mark = std::shared_ptr<void>;
-cudaEvent_t event_of(const Mark& mark) { return static_cast<cudaEvent_t>(mark.get()); }
+using Event = std::shared_ptr<void>;
+cudaEvent_t event_of(const Event& event) { return static_cast<cudaEvent_t>(event.get()); }
 
-Mark marked(cudaStream_t stream) {
+Event record_event(cudaStream_t stream) {
   cudaEvent_t event = nullptr;
   check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  Mark mark(event, [](void* made) { cudaEventDestroy(static_cast<cudaEvent_t>(made)); });
+  Event owner(event, [](void* made) { cudaEventDestroy(static_cast<cudaEvent_t>(made)); });
   check_cuda(cudaEventRecord(event, stream));
-  return mark;
+  return owner;
 }
 
-// How long a call has been waited for, and what was heard meanwhile.
+// The timeout of the oldest call in flight.
 struct Watch {
-  Clock::time_point start = Clock::now(), next_look = start + kLook;
-  bool begun = false;  // this rank's own GPU has come to it
-  std::optional<int> left = {};
+  Clock::time_point start = Clock::now(), next_read = start + kBoardInterval;
+  bool begun = false;            // this rank's GPU has reached the call
+  std::optional<int> left = {};  // a peer that left, as of the last read of the failure board
 };
 
-// A call that was asked of the GPU.
-struct Flight {
-  std::vector<Tensor> touched;  // whose memory it works on
-  std::vector<int> peers;       // without whom it cannot end
+// A submitted call.
+struct CallInFlight {
+  std::vector<Tensor> buffers;
+  std::vector<int> peers;  // ranks that take part
   milliseconds timeout;
-  Mark begin = nullptr, end = nullptr;  // no end yet: NCCL has not taken it in
+  Event begin = nullptr, end = nullptr;  // no end: NCCL has not enqueued it yet
   Watch watch = {};
 };
 
-void keep_for_good(const std::deque<Flight>& flights) {
+void leak_buffers(const std::deque<CallInFlight>& calls) {
   static std::mutex mutex;
   static auto* const kept = new std::vector<Tensor>;
   const std::lock_guard lock(mutex);
-  for (const Flight& one : flights)
-    kept->insert(kept->end(), one.touched.begin(), one.touched.end());
+  for (const CallInFlight& one : calls)
+    kept->insert(kept->end(), one.buffers.begin(), one.buffers.end());
 }
 
 class Nccl : public CommEngine {
  public:
-  // Alone: needs neither NCCL nor a GPU.
+  // A group of size 1, which needs neither NCCL nor a GPU.
   explicit Nccl(milliseconds timeout) : CommEngine(0, 1) { set_timeout(timeout); }
   Nccl(int rank, int size, int device, std::shared_ptr<Rendezvous> rendezvous, std::string path,
        milliseconds timeout)
@@ -106,7 +107,7 @@ class Nccl : public CommEngine {
         device_(device),
         rendezvous_(std::move(rendezvous)),
         path_(std::move(path)),
-        words_(std::in_place, rendezvous_, path_, rank, size),
+        board_(std::in_place, rendezvous_, path_, rank, size),
         nccl_(&NcclLibrary::get()) {
     set_timeout(timeout);
     use_gpu(device_);
@@ -114,16 +115,16 @@ class Nccl : public CommEngine {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     const ncclUniqueId id = exchange_id();
-    guarded([&] {
+    aborting_on_failure([&] {
       check_nccl(nccl_->ncclCommInitRankConfig(&comm_, size, id, rank, &config));
-      flights_.push_back({.touched = {}, .peers = everybody(), .timeout = timeout});
-      settle();
-      flights_.clear();
+      in_flight_.push_back({.buffers = {}, .peers = all_ranks(), .timeout = timeout});
+      wait_until_enqueued();
+      in_flight_.clear();
     });
   }
   ~Nccl() override {
-    if (words_) words_->leave();
-    if (comm_ != nullptr) part_from_the_others();
+    if (board_) board_->leave();
+    if (comm_ != nullptr) finalize();
     if (stream_ != nullptr) cudaStreamDestroy(stream_);
   }
 
@@ -136,7 +137,7 @@ class Nccl : public CommEngine {
         {"version", fmt::format("{}.{}.{}", version / 10'000, version / 100 % 100, version % 100)},
         {"staging", "none on the rank's GPU; other tensors are copied there and back"}};
   }
-  Device home() const override {
+  Device native_device() const override {
     return nccl_ == nullptr ? Device{} : Device{DeviceType::cuda, device_};
   }
 
@@ -172,7 +173,7 @@ class Nccl : public CommEngine {
     });
   }
   void gather(const Tensor& send, Tensor& receive, int root) override {
-    run_group({send, receive}, everybody(), [&] {
+    run_group({send, receive}, all_ranks(), [&] {
       const bool stays = rank() == root && is_own_part(send, receive, root);
       if (!stays) send_to(root, send);
       for (int r = 0; r < size() && rank() == root; ++r)
@@ -180,7 +181,7 @@ class Nccl : public CommEngine {
     });
   }
   void scatter(const Tensor& send, Tensor& receive, int root) override {
-    run_group({send, receive}, everybody(), [&] {
+    run_group({send, receive}, all_ranks(), [&] {
       const bool stays = rank() == root && is_own_part(receive, send, root);
       if (!stays) receive_from(root, receive);
       for (int r = 0; r < size() && rank() == root; ++r)
@@ -188,7 +189,7 @@ class Nccl : public CommEngine {
     });
   }
   void all_to_all(const Tensor& send, Tensor& receive) override {
-    run_group({send, receive}, everybody(), [&] {
+    run_group({send, receive}, all_ranks(), [&] {
       for (int r = 0; r < size(); ++r) {
         send_to(r, part(send, r));
         receive_from(r, part(receive, r));
@@ -202,7 +203,7 @@ class Nccl : public CommEngine {
     run_group({t}, {peer}, [&] { receive_from(peer, t); });
   }
   void barrier() override {
-    Tensor token = room_for(*this, {*this, Tensor::empty({1})});
+    Tensor token = allocate_staging(*this, Tensor::empty({1}), nullptr);
     all_reduce(token, ReduceOp::sum);
   }
 
@@ -215,55 +216,55 @@ class Nccl : public CommEngine {
 
   void abort(std::string_view why) noexcept override {
     if (size() == 1) return;
-    aborted_ = true;  // whoever looks ends the communicator
-    words_->abort(why);
+    aborted_ = true;  // the next poll() ends the communicator
+    board_->abort(why);
   }
 
-  int64_t asked() const override { return asked_; }
-  Mark end() const override { return flights_.empty() ? nullptr : flights_.back().end; }
-  int64_t look() override {
-    if (!flights_.empty()) guarded([this] { land(); });
-    return asked_ - std::ssize(flights_);
+  int64_t submitted() const override { return submitted_; }
+  Event last_event() const override { return in_flight_.empty() ? nullptr : in_flight_.back().end; }
+  int64_t poll() override {
+    if (!in_flight_.empty()) aborting_on_failure([this] { retire_completed(); });
+    return submitted_ - std::ssize(in_flight_);
   }
 
  private:
-  void run(std::vector<Tensor> touched, std::vector<int> peers,
+  void run(std::vector<Tensor> buffers, std::vector<int> peers,
            const std::function<ncclResult_t()>& call) {
-    guarded([&] {
-      flights_.push_back({std::move(touched), std::move(peers), timeout(), mark()});
+    aborting_on_failure([&] {
+      in_flight_.push_back({std::move(buffers), std::move(peers), timeout(), start_event()});
       use_gpu(device_);
-      check_cuda(cudaStreamWaitEvent(stream_, event_of(mark()), 0));
+      check_cuda(cudaStreamWaitEvent(stream_, event_of(start_event()), 0));
       check_nccl(call());
-      settle();
-      flights_.back().end = marked(stream_);  // only now it is on the stream
-      ++asked_;
+      wait_until_enqueued();
+      in_flight_.back().end = record_event(stream_);
+      ++submitted_;
     });
   }
-  void run(std::vector<Tensor> touched, const std::function<ncclResult_t()>& call) {
-    run(std::move(touched), everybody(), call);
+  void run(std::vector<Tensor> buffers, const std::function<ncclResult_t()>& call) {
+    run(std::move(buffers), all_ranks(), call);
   }
-  void run_group(std::vector<Tensor> touched, std::vector<int> peers,
+  void run_group(std::vector<Tensor> buffers, std::vector<int> peers,
                  const std::function<void()>& messages) {
-    run(std::move(touched), std::move(peers), [&] {
+    run(std::move(buffers), std::move(peers), [&] {
       check_nccl(nccl_->ncclGroupStart());
       try {
         messages();
       } catch (...) {
-        // An open group would keep an abort, and whatever comes later, waiting.
+        // Without this, ncclCommAbort and later calls would block.
         nccl_->ncclGroupEnd();
         throw;
       }
       return nccl_->ncclGroupEnd();
     });
   }
-  std::vector<int> everybody() const {
+  std::vector<int> all_ranks() const {
     const auto ranks = std::views::iota(0, size());
     return {ranks.begin(), ranks.end()};
   }
 
-  // Until a nonblocking call has been taken in.
-  void settle() {
-    for (const auto start = Clock::now(); in_progress(); rest(start)) land();
+  void wait_until_enqueued() {
+    for (const auto start = Clock::now(); in_progress(); pause_between_polls(start))
+      retire_completed();
   }
 
   bool in_progress() const {
@@ -273,20 +274,19 @@ class Nccl : public CommEngine {
     return state == ncclInProgress;
   }
 
-  // Lets go of what is over, and watches the call behind it, whose time begins now.
-  void land() {
-    while (!flights_.empty()) {
-      const Mark& end = flights_.front().end;
+  // Releases completed calls, and checks the oldest call that is not.
+  void retire_completed() {
+    while (!in_flight_.empty()) {
+      const Event& end = in_flight_.front().end;
       const bool over = end && done(cudaEventQuery(event_of(end)));
-      in_progress();  // throws what went wrong meanwhile, also with what looks over
-      if (!over) return watch(flights_.front());
-      flights_.pop_front();
+      in_progress();  // throws NCCL's error, also if the event is complete
+      if (!over) return check_still_possible(in_flight_.front());
+      in_flight_.pop_front();
     }
   }
 
-  // Throws when it is no use to wait any more. The peers have as long as the timeout from when this
-  // rank's own GPU came to the call.
-  void watch(Flight& one) {
+  // Throws if the call can no longer complete. Its timeout starts when this rank's GPU reaches it.
+  void check_still_possible(CallInFlight& one) {
     if (aborted_) throw EngineError(-1, "aborted");
     Watch& w = one.watch;
     const auto now = Clock::now();
@@ -295,47 +295,47 @@ class Nccl : public CommEngine {
       w.begun = one.begin == nullptr || done(cudaEventQuery(event_of(one.begin)));
     }
     if (now - w.start > one.timeout) throw EngineError(-1, "nothing came");
-    if (now <= w.next_look) return;
-    w.next_look = now + kLook;
-    if (const std::string why = words_->first_failure(); !why.empty()) throw EngineError(-1, why);
+    if (now <= w.next_read) return;
+    w.next_read = now + kBoardInterval;
+    if (const std::string why = board_->first_failure(); !why.empty()) throw EngineError(-1, why);
     if (w.left) throw EngineError(*w.left, "left");
-    w.left = words_->heard_leave(one.peers);  // perhaps with this call done
+    w.left = board_->find_left(one.peers);  // it may have completed this call before
   }
 
-  // What fails ends the communicator and all in flight, here and, by the word left, on the peers.
+  // If body throws: aborts the communicator and posts the failure, which ends the peers' calls.
   template <typename Body>
-  void guarded(Body body) {
+  void aborting_on_failure(Body body) {
     try {
       body();
     } catch (const EngineError& e) {
-      words_->fail(e.what());
+      board_->fail(e.what());
       if (comm_ != nullptr) nccl_->ncclCommAbort(comm_);
       comm_ = nullptr;
-      keep_from_the_pool();
+      release_buffers();
       if (e.peer() >= 0) throw;
-      throw words_->verdict(e.what());
+      throw board_->find_cause(e.what());
     }
   }
 
-  // The others may still be reading what the last call sent them; they have moments for it.
-  void part_from_the_others() noexcept {
+  // Gives peers up to kBoardInterval to read what the last call sent them.
+  void finalize() noexcept {
     try {
-      const auto end = Clock::now() + kLook;
+      const auto end = Clock::now() + kBoardInterval;
       check_nccl(nccl_->ncclCommFinalize(comm_));
-      while (in_progress() && Clock::now() < end) rest({});
-    } catch (const std::exception&) {  // broken by others, which they will tell
+      while (in_progress() && Clock::now() < end) pause_between_polls({});
+    } catch (const std::exception&) {  // a peer failed and reports it itself
     }
-    nccl_->ncclCommAbort(comm_);  // never waits for the others
+    nccl_->ncclCommAbort(comm_);  // never waits for peers
   }
 
-  // Aborted calls leave their memory within moments; if not, nobody gets that memory any more.
-  void keep_from_the_pool() {
-    const std::deque<Flight> ended = std::exchange(flights_, {});
-    const auto end = Clock::now() + kLook;
+  // Releases the buffers of aborted calls, or leaks them if the GPU still uses them.
+  void release_buffers() {
+    const std::deque<CallInFlight> ended = std::exchange(in_flight_, {});
+    const auto end = Clock::now() + kBoardInterval;
     while (cudaStreamQuery(stream_) == cudaErrorNotReady) {
       cudaGetLastError();
-      if (Clock::now() > end) return keep_for_good(ended);
-      rest({});
+      if (Clock::now() > end) return leak_buffers(ended);
+      pause_between_polls({});
     }
   }
 
@@ -345,7 +345,7 @@ class Nccl : public CommEngine {
   void receive_from(int r, Tensor t) {
     check_nccl(nccl_->ncclRecv(t.mutable_raw(), count_of(t), type_of(t), r, comm_, stream_));
   }
-  // Of rank r, where `all` has one for each.
+  // Returns rank r's part of `all`, which holds one part per rank.
   Tensor part(const Tensor& all, int r) const {
     const int64_t count = all.numel() / size();
     return all.flat(r * count, (r + 1) * count);
@@ -366,13 +366,13 @@ class Nccl : public CommEngine {
 
   const int device_ = 0;
   const std::shared_ptr<Rendezvous> rendezvous_;
-  const std::string path_;  // of this group among the keys of the rendezvous
-  std::optional<LastWords> words_;
+  const std::string path_;  // prefix of this group's keys in the rendezvous
+  std::optional<FailureBoard> board_;
   const NcclLibrary* const nccl_ = nullptr;
   ncclComm_t comm_ = nullptr;
   cudaStream_t stream_ = nullptr;
-  std::deque<Flight> flights_;  // in the order they were asked for, of which there are
-  int64_t asked_ = 0;
+  std::deque<CallInFlight> in_flight_;  // oldest first
+  int64_t submitted_ = 0;
   std::atomic<bool> aborted_ = false;
 };
 

@@ -21,7 +21,8 @@ class Ddp : public Mode {
     follow_rank_0(args.seed);
     sync_ = make_grad_sync(comm_, replica_.params(), args.sync);
     const bool gpu = replica_.device().type == DeviceType::cuda;
-    gpu_waits_ = gpu && comm_.size() > 1 && args.sync.bucketed && replica_.device() == comm_.home();
+    gpu_waits_ =
+        gpu && comm_.size() > 1 && args.sync.bucketed && replica_.device() == comm_.native_device();
     if (args.sync_batchnorm && comm_.size() > 1) share_statistics();
     ready_ = [this](Param& p) { sync_->ready(p); };
     // Of a GPU's buckets ready() asks at most that they be filled, which is work of its own.

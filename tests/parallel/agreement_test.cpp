@@ -18,7 +18,7 @@ TEST(Agreement, IsTheSameForAllOnceAnyRankWantsIt) {
           Agreement agreement(comm);
           EXPECT_FALSE(agreement.any(false)) << backend;
           const bool at_once = agreement.any(comm.rank() == wants);
-          EXPECT_EQ(at_once, comm.home().type == DeviceType::cpu) << backend;
+          EXPECT_EQ(at_once, comm.native_device().type == DeviceType::cpu) << backend;
           EXPECT_TRUE(at_once || agreement.any(false)) << "a step late";
           EXPECT_FALSE(agreement.any(false)) << backend;
         },

@@ -33,11 +33,11 @@ class Flying : public CommEngine {
   }
   void abort(std::string_view) noexcept override { aborted_ = true; }
 
-  int64_t asked() const override { return asked_; }
-  std::shared_ptr<void> end() const override {
+  int64_t submitted() const override { return asked_; }
+  std::shared_ptr<void> last_event() const override {
     return asked_ > ended_ ? std::make_shared<int>() : nullptr;
   }
-  int64_t look() override {
+  int64_t poll() override {
     if (!aborted_ || ended_ == asked_) return ended_;
     ended_ = asked_.load();
     throw EngineError(-1, "aborted");

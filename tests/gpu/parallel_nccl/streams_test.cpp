@@ -167,8 +167,8 @@ TEST_F(NcclOnStreams, RanksAreAtHomeOnTheGpusTheyAreTold) {
       Place place{rank, 2, rank, "file:" + folder.path(), "threads"};
       place.gpu = 3 - rank;
       const auto comm = connect(place, "nccl");
-      EXPECT_EQ(comm->home(), (Device{DeviceType::cuda, 3 - rank}));
-      const Tensor t = Tensor::full({10}, rank + 1).to(comm->home());
+      EXPECT_EQ(comm->native_device(), (Device{DeviceType::cuda, 3 - rank}));
+      const Tensor t = Tensor::full({10}, rank + 1).to(comm->native_device());
       comm->all_reduce(t);
       EXPECT_EQ(t.rows(9, 10).item(), 3);
     });

@@ -1,6 +1,6 @@
 // Calls on tensors of imitated GPUs by engines that work on the host: what a GPU was asked for
 // after a call does not hold it up, and what it was asked for before is done first. timeout: 120
-#include "parallel/shuttle.h"
+#include "parallel/staging.h"
 
 #include <gtest/gtest.h>
 
@@ -96,16 +96,16 @@ TEST(CallsOfHostEngines, UseTheSamePageLockedMemoryAgain) {
   });
 }
 
-TEST(Shuttle, BringsBackWhatItTook) {
-  Shuttle shuttle(1);
+TEST(HostStaging, CopiesToTheHostAndBack) {
+  HostStaging staging(1);
   const Device gpu{DeviceType::cuda, 1};
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::i64}) {
     const Tensor want = Tensor::from<double>({1, -2, 3.5, 250}, {2, 2}).to(dtype);
     const Tensor there = want.to(gpu);
-    const Tensor here = shuttle.to_host(there, gpu::mark(1));
+    const Tensor here = staging.to_host(there, gpu::mark(1));
     EXPECT_TRUE(close(here, want, 0));
     Tensor back = Tensor::zeros({2, 2}, dtype, gpu);
-    shuttle.to_gpu(here, back, gpu::mark(1));
+    staging.to_gpu(here, back, gpu::mark(1));
     EXPECT_TRUE(close(back.to(Device{}), want, 0));
   }
 }

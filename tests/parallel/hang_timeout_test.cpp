@@ -1,5 +1,5 @@
 // A thread that hangs is named, and its process ends: nothing else can end a thread.
-#include "parallel/patience.h"
+#include "parallel/hang_timeout.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, PatienceDeathTest,
 
 TEST_P(PatienceDeathTest, EndsTheProcessAndNamesTheDeviceThatHangs) {
   const auto lose_cpu_1 = [] {
-    set_patience(1s);
+    set_hang_timeout(1s);
     step(GetParam(), hang);
   };
   EXPECT_EXIT(lose_cpu_1(), ::testing::ExitedWithCode(3),
@@ -60,7 +60,7 @@ TEST_P(PatienceDeathTest, OfOneThatThrowsThereIsNoNeed) {
 TEST(RankDeathTest, ThatHangsIsNamedOnceAnotherFailed) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto lose_rank_1 = [] {
-    set_patience(1s);
+    set_hang_timeout(1s);
     launch_threads(3, [](Comm& comm) {
       comm.set_timeout(1s);
       if (comm.rank() == 1) hang();
@@ -78,21 +78,21 @@ TEST(RankDeathTest, KeepsWhatWasPrinted) {
     std::setvbuf(stdout, nullptr, _IOFBF, 4096);
     dup2(fileno(stderr), fileno(stdout));
     std::printf("epoch 1 is measured\n");
-    give_up_on("cpu:1", "another device");
+    end_hung_process("cpu:1", "another device");
   };
   EXPECT_EXIT(print_and_give_up(), ::testing::ExitedWithCode(3), "epoch 1 is measured\nhowmany: ");
 }
 
 TEST(Rank, ThatTakesLongerThanTheOthersIsWaitedFor) {
-  const auto before = patience();
-  set_patience(1ms);
+  const auto before = hang_timeout();
+  set_hang_timeout(1ms);
   bool slow_ended = false;
   launch_threads(2, [&](Comm& comm) {
     if (comm.rank() == 0) return;
     std::this_thread::sleep_for(50ms);
     slow_ended = true;
   });
-  set_patience(before);
+  set_hang_timeout(before);
   EXPECT_TRUE(slow_ended);
 }
 
