@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "core/base/schema/flags.h"
-#include "core/base/schema/metrics.h"
 #include "core/base/text/json.h"
 
 namespace howmany {
@@ -172,11 +170,11 @@ def rate_of(data, workers, seconds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument(flag::kData, default=DATA)
-    parser.add_argument(flag::kWorkers, default=",".join(map(str, RATES)))
+    parser.add_argument("--data", default=DATA)
+    parser.add_argument("--workers", default=",".join(map(str, RATES)))
     parser.add_argument("--seconds", type=float, default=15, help="for each number of workers")
     parser.add_argument("--how", choices=HOWS, default=next(iter(HOWS)))
-    parser.add_argument(flag::kJson, action="store_true")
+    parser.add_argument("--json", action="store_true")
     a = parser.parse_args()
     files = list(files_of(a.data))
     if not files:
@@ -187,10 +185,10 @@ def main():
     for workers in map(int, a.workers.split(",")):
         rate, half = rate_of(data, workers, a.seconds)
         told = RATES.get(workers)
-        rows.append({"workers": workers, metric::kSamplesPerS: rate, "half_width": half, "howmany": told,
+        rows.append({"workers": workers, "samples_per_s": rate, "half_width": half, "howmany": told,
                      "ratio": rate / told if told else None})
     done = {"torch": torch.__version__, "how": a.how, "rows": rows,
-            "best": max(rows, key=lambda row: row[metric::kSamplesPerS])["workers"]}
+            "best": max(rows, key=lambda row: row["samples_per_s"])["workers"]}
     if a.json:
         print(json.dumps(done, indent=1))
         return
