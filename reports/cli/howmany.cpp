@@ -14,6 +14,7 @@
 namespace {
 
 using namespace howmany;
+using namespace howmany::reports;
 
 // The message may quote untrusted files.
 void tell(const std::exception& error) {

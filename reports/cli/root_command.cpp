@@ -19,7 +19,7 @@
 #include "reports/transfer/command.h"
 #include "reports/workers/command.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 const std::vector<std::string> kCommands = {"run",   "gpus",    "workers", "backend", "transfer",
@@ -263,4 +263,4 @@ int run_command(int argc, char** argv, const BuildText& build) {
   return code;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -17,7 +17,7 @@
 #include "reports/results/machine.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 namespace fs = std::filesystem;
@@ -181,4 +181,4 @@ int run_selftest(const SelftestArguments& arguments) {
   return interrupted() ? kRunFailed : exit_code(outcomes);
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

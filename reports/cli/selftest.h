@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace howmany {
+namespace howmany::reports {
 
 // X(folder, unit, "what passing means"): the tests of tests/<folder>/<unit>_test.cpp
 #define HM_SELFTESTS(X)                                            \
@@ -35,4 +35,4 @@ struct TestTotals {
 // From what a GoogleTest program prints. Any text is allowed.
 TestTotals read_totals(const std::string& printed);
 
-}  // namespace howmany
+}  // namespace howmany::reports

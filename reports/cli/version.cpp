@@ -4,7 +4,7 @@
 #include <commit.h>
 #include <fmt/format.h>
 
-namespace howmany {
+namespace howmany::reports {
 
 std::string version_text() {
   std::string text = fmt::format("howmany {} (commit {})\n", HM_VERSION, HM_COMMIT);
@@ -19,4 +19,4 @@ std::string version_text() {
 
 std::string commit_date() { return HM_COMMIT_DATE; }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -3,11 +3,11 @@
 
 #include <string>
 
-namespace howmany {
+namespace howmany::reports {
 
 // The lines of `howmany --version`: version and commit, compiler, and each optional part.
 std::string version_text();
 // "2026-11-25"; empty outside a git work tree.
 std::string commit_date();
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -19,7 +19,7 @@
 #include "reports/comm/reference.h"
 #include "reports/comm/torch.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kSlow = 1.25;      // a rank, over the others: more than neighbours differ
@@ -364,4 +364,4 @@ BackendAdvice advise_backend(const std::vector<Measurement>& measurements, const
   return advice;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -12,7 +12,7 @@
 #include "reports/comm/curve.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // How far the sizes go that every backend was measured at.
 struct Reach {
@@ -90,4 +90,4 @@ BackendAdvice advise_backend(const std::vector<Measurement>& measurements,
 nlohmann::ordered_json to_json(const BackendAdvice& advice,
                                const std::vector<Measurement>& measurements);
 
-}  // namespace howmany
+}  // namespace howmany::reports

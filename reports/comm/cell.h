@@ -11,7 +11,7 @@
 #include "reports/comm/curve.h"
 #include "reports/comm/measure.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 inline bool is_timed(const Measurement& m) {
   const double seconds = value_of(m, metric::kMedianS);
@@ -50,4 +50,4 @@ inline nlohmann::ordered_json finite_or_null(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

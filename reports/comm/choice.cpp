@@ -11,7 +11,7 @@
 #include "reports/comm/advise.h"
 #include "reports/comm/measure.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kBucket = 25 << 20;  // what ddp sends at once, unless told
@@ -263,4 +263,4 @@ std::string in_words(const std::vector<BestRange>& best, const Reach& reach) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -8,7 +8,7 @@
 
 #include "reports/comm/advise.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // Fills in recommended, certain and because, and adds to the notes.
 void choose_backend(BackendAdvice& advice);
@@ -17,4 +17,4 @@ void choose_backend(BackendAdvice& advice);
 // told as one: "gloo or mpi below 127 B, mpi above".
 std::string in_words(const std::vector<BestRange>& best, const Reach& reach = {});
 
-}  // namespace howmany
+}  // namespace howmany::reports

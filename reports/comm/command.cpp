@@ -25,7 +25,7 @@
 #include "reports/results/device_kind.h"
 #include "reports/results/machine.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kCeilingSeconds = 3;
@@ -386,4 +386,4 @@ void add_backend_command(CLI::App& app, int& code) {
   });
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

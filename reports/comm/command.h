@@ -9,7 +9,7 @@
 #include "core/base/cli/output_options.h"
 #include "reports/comm/measure.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // Adds the subcommand; when it is called, `code` becomes its exit code.
 void add_backend_command(CLI::App& app, int& code);
@@ -18,4 +18,4 @@ void add_backend_command(CLI::App& app, int& code);
 int finish(const std::string& folder, Summary& summary, const nlohmann::json& request,
            const std::vector<SuiteRun>& runs, const OutputArguments& a, const std::string& text);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 // Protocols (eager, rendezvous) and caches change every few powers of two: with three points a
@@ -255,4 +255,4 @@ std::optional<double> latency_below(const AlphaBeta& fit) {
   return {};
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -13,7 +13,7 @@
 
 #include "core/base/statistics.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 struct CurvePoint {
   double bytes = 0, seconds = 0;
@@ -64,4 +64,4 @@ struct NamedCurve {
 // the borders are where the lines between neighbouring sizes cross. Empty without a common size.
 std::vector<BestRange> best_ranges(const std::vector<NamedCurve>& curves);
 
-}  // namespace howmany
+}  // namespace howmany::reports

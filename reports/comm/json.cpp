@@ -6,7 +6,7 @@
 #include "reports/comm/cell.h"
 #include "reports/comm/torch.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 nlohmann::ordered_json fit_json(const Contest& contest, const std::string& backend,
@@ -104,4 +104,4 @@ nlohmann::ordered_json to_json(const BackendAdvice& advice,
           {"table", table}};
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

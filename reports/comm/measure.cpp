@@ -18,7 +18,7 @@
 #include "reports/results/scratch.h"
 #include "reports/results/summary_files.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 namespace fs = std::filesystem;
@@ -257,4 +257,4 @@ void write_summary_files(const std::string& folder, Summary& summary,
   write_summary(folder, summary);
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -11,7 +11,7 @@
 #include "reports/results/bench_file.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 constexpr int kWrongData = 1;
 
@@ -83,4 +83,4 @@ void write_suite(const std::string& folder, const std::string& suite,
 void write_summary_files(const std::string& folder, Summary& summary,
                          const nlohmann::json& request);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -4,7 +4,7 @@
 
 #include "reports/comm/curve.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -113,4 +113,4 @@ std::vector<BestRange> best_ranges(const std::vector<NamedCurve>& curves) {
   return ranges;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

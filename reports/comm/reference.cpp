@@ -10,7 +10,7 @@
 
 #include "core/base/text/bytes.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kTolerance = 0.1;
@@ -152,4 +152,4 @@ std::optional<ReferenceVerdict> judge(const std::string& gpu, int gpus, const st
   return verdict(*below, source_of(*below, *above), *expected, bytes_per_s);
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

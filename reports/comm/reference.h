@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace howmany {
+namespace howmany::reports {
 
 struct Reference {
   std::string system;  // as people say it: "8x H100 SXM, NVLS"
@@ -37,4 +37,4 @@ struct ReferenceVerdict {
 std::optional<ReferenceVerdict> judge(const std::string& gpu, int gpus, const std::string& op,
                                       double bytes, double bytes_per_s);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -23,7 +23,7 @@
 #include "reports/transfer/advise.h"
 #include "reports/transfer/render.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 // Of fewer calls a quantile is little but the longest of them.
@@ -208,4 +208,4 @@ std::string render_suites(const Summary& summary, bool color) {
   return render_transfer(advice, all, color);
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

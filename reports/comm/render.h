@@ -7,7 +7,7 @@
 #include "reports/comm/advise.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // As tables and sentences.
 std::string render_backend(const BackendAdvice& advice,
@@ -17,4 +17,4 @@ std::string render_backend(const BackendAdvice& advice,
 // another's.
 std::string render_suites(const Summary& summary, bool color);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -10,7 +10,7 @@
 #include "core/base/statistics.h"
 #include "reports/comm/measure.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kBesideSeconds = 1.4;    // to start a bench and its ranks, and to end
@@ -144,4 +144,4 @@ void RoundTime::took(const std::string& backend, const Run& run) {
   if (run.whole) whole_.insert(backend);
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -12,7 +12,7 @@
 
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // Cell by cell, in the order first seen: of each metric the median over the rounds that measured
 // it, with the interval in which the median of another such set of rounds is to be expected
@@ -52,4 +52,4 @@ class RoundTime {
   std::set<std::string> whole_;  // those that have had a whole run
 };
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -10,7 +10,7 @@
 #include "reports/comm/measure.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr std::array kTorchBackends = {"torch:gloo", "torch:nccl", "torch:mpi"};
@@ -118,4 +118,4 @@ BackendSelection select_backends(const std::vector<std::string>& asked, const To
   return selecting.result();
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -8,7 +8,7 @@
 #include "reports/comm/torch_python.h"
 #include "reports/results/machine.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 struct TorchRequest {
   std::string python;    // empty: the active Python
@@ -29,4 +29,4 @@ struct BackendSelection {
 BackendSelection select_backends(const std::vector<std::string>& asked, const TorchRequest& torch,
                                  const Machine& machine, bool gpus);
 
-}  // namespace howmany
+}  // namespace howmany::reports

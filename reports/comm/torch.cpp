@@ -9,7 +9,7 @@
 #include "core/base/text/format.h"
 #include "reports/comm/measure.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kAlike = 1.1;  // times one another
@@ -73,4 +73,4 @@ std::string words_of(const TorchGap& gap) {
       format_ratio(gap.largest), format_bytes(gap.bytes));
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

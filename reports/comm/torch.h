@@ -7,7 +7,7 @@
 
 #include "reports/comm/advise.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // One for each backend that the all_reduce contest of the most ranks has both with torch's prefix
 // and without it, at a common size.
@@ -18,4 +18,4 @@ bool differs(const TorchGap& gap);
 // One sentence.
 std::string words_of(const TorchGap& gap);
 
-}  // namespace howmany
+}  // namespace howmany::reports

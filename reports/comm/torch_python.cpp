@@ -11,7 +11,7 @@
 #include "core/base/text/json.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kTorchProbeTimeout = 20;  // seconds: importing torch from a network folder is slow
@@ -107,4 +107,4 @@ TorchPython find_torch(const std::string& python) {
   return last;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace howmany {
+namespace howmany::reports {
 
 struct TorchPython {
   std::string python = {};                        // path of the interpreter; empty if there is none
@@ -26,4 +26,4 @@ TorchPython torch_python_from(const nlohmann::json& probe);
 // {python, version, python_version, backends}.
 nlohmann::json to_json(const TorchPython& torch);
 
-}  // namespace howmany
+}  // namespace howmany::reports

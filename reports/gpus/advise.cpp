@@ -14,7 +14,7 @@
 #include "reports/results/core_use.h"
 #include "reports/results/device_kind.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kNoticeableWait = 0.1;  // of a step
@@ -388,4 +388,4 @@ AdviceOptions options_from_answer(const nlohmann::json& answer, const std::strin
   return options;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

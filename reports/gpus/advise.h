@@ -12,7 +12,7 @@
 
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 struct AdviceOptions {
   double min_efficiency = 0.8;
@@ -58,4 +58,4 @@ std::vector<Advice> advise(const std::vector<Measurement>& measurements,
 nlohmann::ordered_json to_json(const std::vector<Advice>& advice, const AdviceOptions& options);
 AdviceOptions options_from_answer(const nlohmann::json& answer, const std::string& source);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -23,7 +23,7 @@
 #include "reports/results/summary_files.h"
 #include "reports/workers/answer.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 namespace fs = std::filesystem;
@@ -206,4 +206,4 @@ int run_report(const Arguments& arguments) {
   return kFine;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -11,7 +11,7 @@
 #include "reports/gpus/advise.h"
 #include "reports/gpus/plan.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 constexpr int kFine = 0, kUsage = 2, kRunFailed = 3;
 
@@ -38,4 +38,4 @@ struct Arguments {
 int run_gpus(const Arguments& arguments);
 int run_report(const Arguments& arguments);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 int64_t count(const Rounds& rounds) {
@@ -114,4 +114,4 @@ std::optional<int> rounds_to_decide(const Estimate& estimate, double threshold, 
   return std::nullopt;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -14,7 +14,7 @@
 
 #include "core/base/statistics.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // Seconds per step by round; a round that was not measured is absent.
 using Rounds = std::map<int, std::vector<double>>;
@@ -44,4 +44,4 @@ Estimate speedup(const Rounds& single, const Rounds& rounds, int devices, Scalin
 // is, when it did not come from rounds, or when more than `most` would be needed.
 std::optional<int> rounds_to_decide(const Estimate& estimate, double threshold, int most = 50);
 
-}  // namespace howmany
+}  // namespace howmany::reports

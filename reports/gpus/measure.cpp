@@ -17,7 +17,7 @@
 #include "reports/results/machine.h"
 #include "reports/results/scratch.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -279,4 +279,4 @@ void measure(const Plan& plan, const MeasureOptions& options, Results& results) 
   Measuring(plan, options, results).run();
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -12,7 +12,7 @@
 #include "reports/results/bench_file.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // One configuration measured once.
 struct BenchRun {
@@ -65,4 +65,4 @@ Results read_results(const std::string& folder, const Plan& plan);
 // One Measurement per configuration, in plan order: step time, rates, speedup, efficiency.
 std::vector<Measurement> measurements(const Plan& plan, const Results& results);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -9,7 +9,7 @@
 #include "core/base/schema/marks.h"
 #include "core/base/text/format.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kNoticeableShare = 0.02;  // of a step
@@ -113,4 +113,4 @@ std::vector<std::string> mode_notes(const std::vector<Point>& points, int device
   return notes;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

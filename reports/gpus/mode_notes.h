@@ -7,10 +7,10 @@
 
 #include "reports/gpus/advise.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // Compares the modes measured on `devices` where there are several, and names each straggler.
 std::vector<std::string> mode_notes(const std::vector<Point>& points, int devices,
                                     const std::string& things);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -8,7 +8,7 @@
 #include "core/base/text/names.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr PassedOption kOptions[] = {
@@ -80,4 +80,4 @@ void Passed::check(const std::vector<std::string>& devices) const {
   }
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

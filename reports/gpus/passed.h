@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace howmany {
+namespace howmany::reports {
 
 // Which of the devices have to be GPUs where a word is not the usual one. The first alone trains
 // first, so no smaller part of the list lacks one.
@@ -38,4 +38,4 @@ class Passed {
   std::map<std::string, std::string> given_;
 };
 
-}  // namespace howmany
+}  // namespace howmany::reports

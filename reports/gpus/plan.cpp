@@ -10,7 +10,7 @@
 #include "reports/results/device_kind.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr const char* kPlanSchema = "howmany.plan/1";
@@ -209,4 +209,4 @@ Plan read_plan(const std::string& path) {
   return {request_from_json(root.at("request").value(), path), json["machine"]};
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

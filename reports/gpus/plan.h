@@ -11,7 +11,7 @@
 #include "reports/gpus/efficiency.h"
 #include "reports/gpus/passed.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 struct Workload {
   std::string model;
@@ -70,4 +70,4 @@ struct Plan {
 void write_plan(const std::string& path, const Plan& plan);
 Plan read_plan(const std::string& path);
 
-}  // namespace howmany
+}  // namespace howmany::reports

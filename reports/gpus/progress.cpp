@@ -9,7 +9,7 @@
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 size_t terminal_width() {
@@ -54,4 +54,4 @@ void ProgressLine::show(const MeasureOptions::Progress& p) {
   drawn_ = true;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

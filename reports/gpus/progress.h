@@ -6,7 +6,7 @@
 
 #include "reports/gpus/measure.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 class ProgressLine {
  public:
@@ -24,4 +24,4 @@ class ProgressLine {
   bool drawn_ = false;
 };
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -11,7 +11,7 @@
 #include "reports/gpus/step_parts.h"
 #include "reports/results/device_kind.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using Style = Table::Style;
@@ -159,4 +159,4 @@ std::string render(const Summary& summary, const std::vector<Advice>& advice,
   return text;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -7,7 +7,7 @@
 #include "reports/gpus/advise.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 struct RenderOptions {
   bool color = false;
@@ -20,4 +20,4 @@ std::string devices_note(const Summary& summary, const std::string& model);
 std::string render(const Summary& summary, const std::vector<Advice>& advice,
                    const AdviceOptions& asked, const RenderOptions& options);
 
-}  // namespace howmany
+}  // namespace howmany::reports

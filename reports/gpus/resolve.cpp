@@ -13,7 +13,7 @@
 #include "reports/results/device_kind.h"
 #include "reports/results/machine.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 int64_t default_batch(const std::string& model) {
@@ -248,4 +248,4 @@ Request resolve(const Arguments& arguments, std::string* why) {
   return request;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -6,7 +6,7 @@
 #include "reports/gpus/command.h"
 #include "reports/gpus/plan.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // What the arguments change in `request`; defaults stay.
 void apply(const Arguments& arguments, Request& request);
@@ -14,4 +14,4 @@ void apply(const Arguments& arguments, Request& request);
 // stays empty.
 Request resolve(const Arguments& arguments, std::string* why = nullptr);
 
-}  // namespace howmany
+}  // namespace howmany::reports

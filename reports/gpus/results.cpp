@@ -11,7 +11,7 @@
 #include "core/base/text/json.h"
 #include "reports/gpus/measure.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kBursts = 0.05;  // of a step, waiting for data
@@ -246,4 +246,4 @@ std::vector<Measurement> measurements(const Plan& plan, const Results& results) 
   return list;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

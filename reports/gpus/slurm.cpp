@@ -12,7 +12,7 @@
 #include "reports/gpus/plan.h"
 #include "reports/results/device_kind.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 const Point& recommended_point(const Advice& advice) {
@@ -148,4 +148,4 @@ std::string slurm_script(const Summary& summary, const std::vector<Advice>& advi
                      command(job));
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

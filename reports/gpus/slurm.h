@@ -8,10 +8,10 @@
 #include "reports/gpus/advise.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // Of the first model. Throws InputError when there is no recommendation.
 std::string slurm_script(const Summary& summary, const std::vector<Advice>& advice,
                          const AdviceOptions& options);
 
-}  // namespace howmany
+}  // namespace howmany::reports

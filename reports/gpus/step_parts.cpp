@@ -9,7 +9,7 @@
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 double metric_value(const Measurement& m, const std::string& name) {
@@ -110,4 +110,4 @@ std::string render_step_parts(const Summary& summary, const std::vector<Advice>&
   return "\n" + text + ".\n" + missing(summary);
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

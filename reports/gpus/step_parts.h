@@ -8,10 +8,10 @@
 #include "reports/gpus/advise.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // `folder` holds the trace; empty: not told where.
 std::string render_step_parts(const Summary& summary, const std::vector<Advice>& advice,
                               const std::string& folder);
 
-}  // namespace howmany
+}  // namespace howmany::reports

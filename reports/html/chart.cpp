@@ -9,7 +9,7 @@
 
 #include "core/base/text/table.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using Scale = ChartAxis::Scale;
@@ -279,4 +279,4 @@ std::string to_svg(const Chart& asked) {
   return svg + "</svg>\n";
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

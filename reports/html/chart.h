@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace howmany {
+namespace howmany::reports {
 
 constexpr int kChartColors = 6;
 
@@ -49,4 +49,4 @@ std::string to_svg(const Chart& chart);
 // not UTF-8, and cut after `most` bytes, where "..." marks the cut.
 std::string escaped(const std::string& text, size_t most = 600);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -14,7 +14,7 @@
 #include "core/base/text/format.h"
 #include "reports/comm/cell.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using PlainJson = nlohmann::json;
@@ -282,4 +282,4 @@ std::string parameter_text(const std::string& key, const std::string& value) {
   return key == "bytes" && plain ? format_bytes(number) : value;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -9,7 +9,7 @@
 #include "reports/html/chart.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 struct HtmlGroup {
   std::string title, suite;
@@ -33,4 +33,4 @@ std::vector<Chart> charts_of(const HtmlGroup& group);
 std::string value_text(double value, const std::string& unit);
 std::string parameter_text(const std::string& key, const std::string& value);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -14,7 +14,7 @@
 #include "reports/gpus/render.h"
 #include "reports/html/groups.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using PlainJson = nlohmann::json;
@@ -347,4 +347,4 @@ std::string to_html(const Summary& summary) {
   return html + "</body>\n</html>\n";
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -9,10 +9,10 @@
 
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 constexpr size_t kMostHtmlRows = 2000, kMostHtmlTables = 60;
 
 std::string to_html(const Summary& summary);
 
-}  // namespace howmany
+}  // namespace howmany::reports

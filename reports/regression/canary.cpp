@@ -4,7 +4,7 @@
 
 #include "reports/regression/rules.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 const char* const kCanary = "howmany/canary";
 
@@ -50,4 +50,4 @@ Comparison judge_without_canary(const Suite& base, const Suite& candidate,
   return c;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -5,7 +5,7 @@
 
 #include "reports/regression/judge.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 extern const char* const kCanary;     // its name
 constexpr double kCanaryExtra = 0.2;  // more work, at least;
@@ -20,4 +20,4 @@ void mistrust(Comparison& comparison);
 Comparison judge_without_canary(const Suite& base, const Suite& candidate,
                                 const JudgeOptions& options);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -16,7 +16,7 @@
 #include "reports/regression/kernels.h"
 #include "reports/regression/writer.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 std::string format_names() {
@@ -182,4 +182,4 @@ void add_comparing(CLI::App& app, int& code) {
   add_worker(app, code);
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -8,7 +8,7 @@ namespace CLI {
 class App;
 }
 
-namespace howmany {
+namespace howmany::reports {
 
 // Their names.
 extern const std::vector<std::string> kComparingCommands;
@@ -16,4 +16,4 @@ extern const std::vector<std::string> kComparingCommands;
 // `app`.
 void add_comparing(CLI::App& app, int& code);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -15,7 +15,7 @@
 #include "reports/regression/writer.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 namespace fs = std::filesystem;
@@ -115,4 +115,4 @@ int run_compare(const CompareArguments& arguments) {
   return tell(comparison, arguments.judge);
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

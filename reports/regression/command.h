@@ -10,7 +10,7 @@
 
 #include "reports/regression/judge.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 constexpr int kNotComparable = 4;
 
@@ -41,4 +41,4 @@ int tell(const Comparison& comparison, const JudgeArguments& arguments);
 // "2%" and "0.02" are the same. Throws InputError, which names the option.
 double parse_share(const std::string& option, const std::string& text);
 
-}  // namespace howmany
+}  // namespace howmany::reports

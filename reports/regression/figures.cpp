@@ -10,7 +10,7 @@
 #include "reports/regression/replay.h"
 #include "reports/regression/self_test.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -164,4 +164,4 @@ Json noise(const std::vector<Launch>& launches, int pairs) {
   return {{"schema", "howmany.noise/1"}, {"pairs", pairs}, {"spread", spread}};
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -8,7 +8,7 @@
 #include "reports/regression/rules.h"
 #include "reports/regression/trace.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // Every figure of a trace, schema howmany.selftest/1, and the text for people.
 nlohmann::ordered_json figures(const std::vector<Launch>& launches, const GateRules& rules);
@@ -16,4 +16,4 @@ std::string render_figures(const nlohmann::ordered_json& figures);
 // The spread of the machine with itself, schema howmany.noise/1, for --noise.
 nlohmann::ordered_json noise(const std::vector<Launch>& launches, int pairs);
 
-}  // namespace howmany
+}  // namespace howmany::reports

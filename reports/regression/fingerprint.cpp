@@ -10,7 +10,7 @@
 
 #include "core/base/schema/context.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr std::array<std::string_view, 17> kDecisive = {context::kCpu,
@@ -85,4 +85,4 @@ Likeness likeness(const nlohmann::json& base, const nlohmann::json& candidate) {
   return result;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace howmany {
+namespace howmany::reports {
 
 struct Likeness {
   enum class Level { kSame, kComparable, kNot };
@@ -20,4 +20,4 @@ struct Likeness {
 
 Likeness likeness(const nlohmann::json& base, const nlohmann::json& candidate);
 
-}  // namespace howmany
+}  // namespace howmany::reports

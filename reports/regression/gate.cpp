@@ -25,7 +25,7 @@
 #include "reports/regression/writer.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -296,4 +296,4 @@ int run_gate(const GateArguments& arguments) {
   }
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -9,7 +9,7 @@
 
 #include "reports/regression/command.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 struct GateArguments {
   std::string base, candidate;              // commands
@@ -29,4 +29,4 @@ struct GateArguments {
 
 int run_gate(const GateArguments& arguments);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -9,7 +9,7 @@
 
 #include "core/base/statistics.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using Values = std::vector<double>;
@@ -301,4 +301,4 @@ Finding analyse(const Series& series, const HistoryOptions& options) {
   return finding;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

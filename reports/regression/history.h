@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace howmany {
+namespace howmany::reports {
 
 struct HistoryPoint {
   std::string commit, date;
@@ -49,4 +49,4 @@ struct Finding {
 const char* name_of(Finding::Status status);
 Finding analyse(const Series& series, const HistoryOptions& options);
 
-}  // namespace howmany
+}  // namespace howmany::reports

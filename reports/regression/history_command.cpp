@@ -14,7 +14,7 @@
 #include "reports/regression/history.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 namespace fs = std::filesystem;
@@ -181,4 +181,4 @@ int run_history(const HistoryArguments& arguments) {
   return 0;  // history alone is a slow and uncertain witness: it never blocks
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

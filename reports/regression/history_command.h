@@ -6,7 +6,7 @@
 
 #include "reports/regression/history.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // Lines {"commit", "date", "benchmark", "metric", "ratio"}, as `--write history=FILE` makes them,
 // become series in the order of their dates. Throws InputError naming the line.
@@ -19,4 +19,4 @@ struct HistoryArguments {
 };
 int run_history(const HistoryArguments& arguments);
 
-}  // namespace howmany
+}  // namespace howmany::reports

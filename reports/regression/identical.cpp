@@ -13,7 +13,7 @@
 #include "core/base/text/files.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 namespace fs = std::filesystem;
@@ -96,4 +96,4 @@ bool same_command(const std::vector<std::string>& a, const std::vector<std::stri
       [](const std::string& x, const std::string& y) { return x == y || same_program(x, y); });
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

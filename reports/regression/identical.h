@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace howmany {
+namespace howmany::reports {
 
 // Equal bytes, or ELF files whose loaded sections are equal, so that only the build id, debug
 // information or the like differs. False when in doubt: libraries are looked up beside a program
@@ -14,4 +14,4 @@ bool same_program(const std::string& a, const std::string& b);
 // Word by word: equal words, or files that are the same program.
 bool same_command(const std::vector<std::string>& a, const std::vector<std::string>& b);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -15,7 +15,7 @@
 #include "reports/regression/row_test.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 std::vector<double> values_of(const std::vector<Sample>& samples) {
@@ -299,4 +299,4 @@ void refuse_unknown_metrics(const Suite& base, const Suite& candidate,
   }
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -14,10 +14,10 @@
 #include "reports/regression/suite.h"
 #include "reports/regression/verdict.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 Comparison judge(const Suite& base, const Suite& candidate, const JudgeOptions& options);
 // Throws InputError naming --metric for one that no benchmark of either side has.
 void refuse_unknown_metrics(const Suite& base, const Suite& candidate, const JudgeOptions& options);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -20,7 +20,7 @@
 #include "core/base/text/names.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 volatile uint64_t sink;  // keeps the work
@@ -188,4 +188,4 @@ int run_worker(const WorkerArguments& a) {
   return 0;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace howmany {
+namespace howmany::reports {
 
 struct WorkerArguments {
   std::vector<std::string> kernels;  // none: all
@@ -20,4 +20,4 @@ std::vector<std::string> kernel_names();
 // Prints Google Benchmark JSON. Throws InputError for an unknown kernel.
 int run_worker(const WorkerArguments& arguments);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -11,7 +11,7 @@
 #include "core/base/text/files.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 namespace fs = std::filesystem;
@@ -213,4 +213,4 @@ void Launcher::make_groups() {
   }
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

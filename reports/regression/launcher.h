@@ -10,7 +10,7 @@
 
 #include "reports/regression/suite.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // Words as a shell splits them: quotes and backslashes, nothing else. Throws InputError naming
 // `option`.
@@ -72,4 +72,4 @@ class Launcher {
   double wall_seconds_ = 0;
 };
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -8,7 +8,7 @@
 #include "core/base/schema/metrics.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 // Google Benchmark's own names, its memory manager's, and the endings that say what a counter is.
@@ -87,4 +87,4 @@ std::optional<MetricKind> metric_kind(const MetricKinds& kinds, std::string_view
   return it == kinds.end() ? metric_kind(name) : it->second;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace howmany {
+namespace howmany::reports {
 
 enum class Better { kLess, kMore };
 
@@ -29,4 +29,4 @@ using MetricKinds = std::map<std::string, MetricKind, std::less<>>;
 void add_metric_kind(MetricKinds& kinds, const std::string& text);
 std::optional<MetricKind> metric_kind(const MetricKinds& kinds, std::string_view name);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr size_t kExactPairs = 64, kExactProducts = 400;
@@ -285,4 +285,4 @@ int fewest_samples(double alpha, int64_t tests) {
   return n;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

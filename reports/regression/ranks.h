@@ -14,7 +14,7 @@
 
 #include "core/base/statistics.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 struct Shift {
   double value = 0;
@@ -40,4 +40,4 @@ std::vector<double> holm(std::span<const double> p);
 int fewest_pairs(double alpha, int64_t tests);
 int fewest_samples(double alpha, int64_t tests);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -11,7 +11,7 @@
 #include "reports/regression/ranks.h"
 #include "reports/regression/trace.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 std::vector<int64_t> blocks_in(const Suite& suite) {
@@ -189,4 +189,4 @@ std::vector<MethodTally> replay_others(const Suite& base, const Suite& candidate
   return tallies;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

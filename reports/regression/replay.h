@@ -12,7 +12,7 @@
 #include "reports/regression/rules.h"
 #include "reports/regression/suite.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 struct Share {
   int64_t hits = 0, of = 0;
@@ -51,4 +51,4 @@ struct MethodTally {
 std::vector<MethodTally> replay_others(const Suite& base, const Suite& candidate, int n,
                                        bool in_turns);
 
-}  // namespace howmany
+}  // namespace howmany::reports

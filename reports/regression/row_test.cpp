@@ -6,7 +6,7 @@
 #include <cmath>
 #include <functional>
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr int64_t kManySamples = 9999;
@@ -119,4 +119,4 @@ void explain_doubt(Row& row, const Shift& shift, const Doubt& doubt) {
   row.why += (row.why.empty() ? "" : "; ") + why;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

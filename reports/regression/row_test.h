@@ -8,7 +8,7 @@
 #include "reports/regression/judge.h"
 #include "reports/regression/ranks.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // One metric of one benchmark on both sides, in the order of the blocks when paired.
 struct Sides {
@@ -30,4 +30,4 @@ void explain_doubt(Row& row, const Shift& shift, const Doubt& doubt);
 
 Interval as_change(const Interval& log_interval);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 std::set<std::string> names_of(const std::vector<Row>& rows) {
@@ -69,4 +69,4 @@ bool Turns::base_first() {
   return half_ == first_;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

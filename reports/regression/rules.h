@@ -11,7 +11,7 @@
 
 #include "reports/regression/judge.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 struct GateRules {
   int screen = 10, pairs = 40;
@@ -39,4 +39,4 @@ class Turns {
   bool first_ = false, half_ = false;
 };
 
-}  // namespace howmany
+}  // namespace howmany::reports

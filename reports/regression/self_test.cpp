@@ -20,7 +20,7 @@
 #include "reports/results/machine.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -140,4 +140,4 @@ int run_self_test(const GateArguments& a) {
   return interrupted() ? 3 : 0;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -11,7 +11,7 @@
 #include "reports/regression/rules.h"
 #include "reports/regression/trace.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 int run_self_test(const GateArguments& arguments);
 
@@ -19,4 +19,4 @@ int run_self_test(const GateArguments& arguments);
 extern const char* const kSameArm;
 std::string slow_arm(int percent);  // "slow5"
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -10,7 +10,7 @@
 #include "core/base/process.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 namespace {
 
@@ -138,4 +138,4 @@ std::vector<std::string> ourselves(const std::vector<std::string>& words) {
   return command;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -10,7 +10,7 @@
 #include "reports/regression/launcher.h"
 #include "reports/regression/trace.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // One side: one command, or several programs of a build folder.
 class Side {
@@ -41,4 +41,4 @@ Commands commands_of(const GateArguments& arguments);
 // This program with `words`: the canary and the self-test start themselves.
 std::vector<std::string> ourselves(const std::vector<std::string>& words);
 
-}  // namespace howmany
+}  // namespace howmany::reports

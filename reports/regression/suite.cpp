@@ -14,7 +14,7 @@
 #include "reports/results/bench_file.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 namespace fs = std::filesystem;
@@ -235,4 +235,4 @@ Suite read_suite(const std::string& path) {
   return suite_from_text(read_text(path, kMaxBytes), path);
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace howmany {
+namespace howmany::reports {
 
 struct Sample {
   int64_t index = 0;  // repetition or block: what pairs two sides that were measured in turns
@@ -42,4 +42,4 @@ Suite suite_from_text(std::string text, const std::string& source);
 // Takes the times of `suite` from lines of samples: one process each, its median.
 void take_samples(Suite& suite, const std::string& text, const std::string& source);
 
-}  // namespace howmany
+}  // namespace howmany::reports

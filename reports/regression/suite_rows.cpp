@@ -10,7 +10,7 @@
 #include "reports/results/bench_file.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using PlainJson = nlohmann::json;
@@ -191,4 +191,4 @@ nlohmann::json each_row(std::string text, const std::string& source,
   return rows.context();
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

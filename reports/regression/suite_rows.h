@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace howmany {
+namespace howmany::reports {
 
 struct SuiteRow {
   std::string name, run_name, run_type, aggregate_name, aggregate_unit, time_unit;
@@ -25,4 +25,4 @@ struct SuiteRow {
 nlohmann::json each_row(std::string text, const std::string& source,
                         const std::function<void(const SuiteRow&)>& take);
 
-}  // namespace howmany
+}  // namespace howmany::reports

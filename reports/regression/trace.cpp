@@ -9,7 +9,7 @@
 #include "core/base/text/json.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 Launch launch_from(const JsonNode& node) {
@@ -158,4 +158,4 @@ std::string bench_json(const Suite& suite) {
   return dump_json({{"context", suite.context}, {"benchmarks", rows}});
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

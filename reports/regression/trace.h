@@ -12,7 +12,7 @@
 #include "reports/regression/metric.h"
 #include "reports/regression/suite.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // One process: all repetitions of every benchmark and metric, times in seconds.
 struct Launch {
@@ -45,4 +45,4 @@ Suite blocks_of(const Suite& suite, int64_t first, int64_t last);
 // Google Benchmark JSON of a suite, which `howmany compare` pairs again.
 std::string bench_json(const Suite& suite);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -7,7 +7,7 @@
 #include <array>
 #include <cctype>
 
-namespace howmany {
+namespace howmany::reports {
 
 const char* name_of(Verdict verdict) {
   constexpr std::array<const char*, 8> kNames = {"SLOWER", "FASTER",  "SAME",    "INCONCLUSIVE",
@@ -79,4 +79,4 @@ std::string headline(const Comparison& c) {
   return text + ".";
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -11,7 +11,7 @@
 #include "reports/regression/fingerprint.h"
 #include "reports/regression/metric.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 enum class Verdict {
   kSlower,        // worse for sure, by more than the floor
@@ -76,4 +76,4 @@ int exit_code(const Comparison& comparison, bool strict);
 // "2 of 40 measurements are slower: ..." in one sentence.
 std::string headline(const Comparison& comparison);
 
-}  // namespace howmany
+}  // namespace howmany::reports

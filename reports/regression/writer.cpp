@@ -8,7 +8,7 @@
 #include "core/base/text/names.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 std::span<const Writer> writers() {
 #define HM_WRITER(name, what) Writer{#name, what, write_##name},
@@ -29,4 +29,4 @@ const Writer& find_writer(const std::string& name) {
       fmt::format("unknown format \"{}\"{} (there are {})", name, did_you_mean(name, known), all));
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

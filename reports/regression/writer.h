@@ -23,7 +23,7 @@
   X(bigger_is_better, "github-action-benchmark: the candidate, customBiggerIsBetter")   \
   X(history, "JSON Lines for howmany history: ratios to the base, a pinned anchor")
 
-namespace howmany {
+namespace howmany::reports {
 
 struct Writer {
   const char* name;
@@ -39,4 +39,4 @@ const Writer& find_writer(const std::string& name);
 HM_WRITERS(HM_DECLARE_WRITER)
 #undef HM_DECLARE_WRITER
 
-}  // namespace howmany
+}  // namespace howmany::reports

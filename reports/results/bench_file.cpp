@@ -11,7 +11,7 @@
 #include "core/base/text/json.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr int64_t kMaxSamplesBytes = int64_t{256} << 20;
@@ -141,4 +141,4 @@ std::vector<SampleLine> read_samples(const std::string& path) {
   return samples_from_text(read_text(path, kMaxSamplesBytes), path);
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

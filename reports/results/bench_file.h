@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace howmany {
+namespace howmany::reports {
 
 struct BenchRow {
   std::string name;                        // run_name, Google's own suffixes included
@@ -47,4 +47,4 @@ struct SampleLine {
 std::vector<SampleLine> samples_from_text(const std::string& text, const std::string& source);
 std::vector<SampleLine> read_samples(const std::string& path);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <string>
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kNoticeableUse = 0.1;  // of the cores
@@ -68,4 +68,4 @@ std::string busy_note(double most) {
       100 * std::min(most, 1.0));
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace howmany {
+namespace howmany::reports {
 
 struct CoreUse {
   double busy_seconds = 0;   // of the cores this process may use, by anyone; stolen time too
@@ -19,4 +19,4 @@ double busy_elsewhere(const CoreUse& before, const CoreUse& after);
 // What an answer says of the largest of such shares; empty where it is small or not known (NaN).
 std::string busy_note(double most);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace howmany {
+namespace howmany::reports {
 
 DeviceKind device_kind(std::string_view list) {
   int gpus = 0, others = 0;
@@ -19,4 +19,4 @@ std::string_view noun_of(DeviceKind kind) {
   return kind == DeviceKind::kGpu ? "GPU" : "CPU device";
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

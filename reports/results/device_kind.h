@@ -3,11 +3,11 @@
 
 #include <string_view>
 
-namespace howmany {
+namespace howmany::reports {
 
 enum class DeviceKind { kCpu, kGpu, kMixed };
 
 DeviceKind device_kind(std::string_view list);  // kCpu when it is empty
 std::string_view noun_of(DeviceKind kind);      // "GPU", "CPU device" or "device"
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -16,7 +16,7 @@
 #include "core/base/text/json.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kDevicesTimeout = 30;
@@ -177,4 +177,4 @@ std::string difference(const nlohmann::json& there, const nlohmann::json& here) 
   return "";
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace howmany {
+namespace howmany::reports {
 
 // HOWMANY_BENCH_DIR, if set, else the folder of the running executable. Throws InputError when the
 // program is not there.
@@ -53,4 +53,4 @@ nlohmann::json machine_fingerprint();
 // "cpu: A there, B here", or nothing when equal. The host name may differ.
 std::string difference(const nlohmann::json& there, const nlohmann::json& here);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -11,7 +11,7 @@
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr const char* kSummarySchema = "howmany.summary/1";
@@ -151,4 +151,4 @@ std::string to_csv(const Summary& summary) {
   return csv;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

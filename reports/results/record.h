@@ -12,7 +12,7 @@
 
 #include "core/base/error.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 struct Metric {
   double value = 0;                 // NaN: not defined here; null in the file
@@ -45,4 +45,4 @@ Summary read_summary(const std::string& path);
 // Tidy: one row per measurement and metric, RFC 4180; numbers read back as the same double.
 std::string to_csv(const Summary& summary);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace howmany {
+namespace howmany::reports {
 
 struct BenchScratch {
   explicit BenchScratch(const std::string& folder)
@@ -24,4 +24,4 @@ struct BenchScratch {
   std::string bench, samples;
 };
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -11,7 +11,7 @@
 #include "reports/html/html.h"
 #include "reports/transfer/advise.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 // As the terminal shows them: advised again, from the measurements.
@@ -47,4 +47,4 @@ void write_report_again(const std::string& path, Summary summary) {
   }
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -6,11 +6,11 @@
 
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 void write_summary(const std::string& folder, const Summary& summary);
 // report.html alone, of the summary at `path`, where that is a folder's summary.json. A page that
 // cannot be written is told on stderr: the folder may be of others.
 void write_report_again(const std::string& path, Summary summary);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -15,7 +15,7 @@
 #include "reports/comm/cell.h"
 #include "reports/transfer/words.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kWorthAThread = 1.1;  // more threads must bring this much
@@ -291,4 +291,4 @@ nlohmann::ordered_json to_json(const TransferAdvice& advice,
           {"table", table}};
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

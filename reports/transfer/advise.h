@@ -14,7 +14,7 @@
 #include "reports/results/record.h"
 #include "reports/transfer/gpu.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 struct CopyCurve {
   int threads = 1;
@@ -52,4 +52,4 @@ TransferAdvice advise_transfer(const std::vector<Measurement>& measurements,
                                const std::string& gpu = "");
 nlohmann::ordered_json to_json(const TransferAdvice& advice,
                                const std::vector<Measurement>& measurements);
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -20,7 +20,7 @@
 #include "reports/transfer/advise.h"
 #include "reports/transfer/render.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kBeyondTransferBudget = 120;
@@ -126,4 +126,4 @@ void add_transfer_command(CLI::App& app, int& code) {
   sub->callback([a, &code] { code = run_transfer(*a); });
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

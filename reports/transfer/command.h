@@ -6,9 +6,9 @@ namespace CLI {
 class App;
 }
 
-namespace howmany {
+namespace howmany::reports {
 
 // Adds the subcommand; when it is called, `code` becomes its exit code.
 void add_transfer_command(CLI::App& app, int& code);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -10,7 +10,7 @@
 #include "core/base/statistics.h"
 #include "reports/comm/cell.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr std::array<const char*, 3> kKinds = {"host_to_device", "device_to_host",
@@ -175,4 +175,4 @@ nlohmann::ordered_json verdicts_json(const GpuCopies& copies) {
   return all;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

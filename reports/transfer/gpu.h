@@ -13,7 +13,7 @@
 #include "reports/comm/reference.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // Copies that differ in nothing but their size.
 struct CopyLine {
@@ -62,4 +62,4 @@ bool within_noise(const CurvePoint& a, const CurvePoint& b);  // nothing tells t
 nlohmann::ordered_json devices_json(const GpuCopies& copies);
 nlohmann::ordered_json verdicts_json(const GpuCopies& copies);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -18,7 +18,7 @@
 #include "reports/comm/cell.h"
 #include "reports/transfer/advise.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 std::string copies_table(const TransferAdvice& advice, bool color) {
@@ -154,4 +154,4 @@ std::string render_transfer(const TransferAdvice& advice,
   return text + "\n" + others_table(measurements, color);
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -6,9 +6,9 @@
 
 #include "reports/transfer/advise.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 std::string render_transfer(const TransferAdvice& advice,
                             const std::vector<Measurement>& measurements, bool color);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -13,7 +13,7 @@
 #include "reports/comm/cell.h"
 #include "reports/transfer/gpu.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kWorthPinning = 1.1, kUnlike = 1.1;
@@ -226,4 +226,4 @@ std::optional<std::string> pinning_in_words(const GpuCopies& copies) {
 
 std::vector<std::string> notes_of(const GpuCopies& copies) { return Notes(copies).write(); }
 
-}  // namespace howmany
+}  // namespace howmany::reports

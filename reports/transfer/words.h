@@ -7,10 +7,10 @@
 
 #include "reports/transfer/gpu.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // Whether pinning pays, in one sentence; nothing where no GPU has copies of both memories.
 std::optional<std::string> pinning_in_words(const GpuCopies& copies);
 std::vector<std::string> notes_of(const GpuCopies& copies);  // what else they tell
 
-}  // namespace howmany
+}  // namespace howmany::reports

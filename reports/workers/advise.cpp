@@ -11,7 +11,7 @@
 #include "reports/workers/compare.h"
 #include "reports/workers/notes.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kNearBestRate = 0.98;  // of the best rate: more workers are not worth it
@@ -397,4 +397,4 @@ class Advisor {
 
 WorkersAdvice advise_workers(const WorkersFacts& facts) { return Advisor(facts).advise(); }
 
-}  // namespace howmany
+}  // namespace howmany::reports

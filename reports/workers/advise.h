@@ -9,7 +9,7 @@
 
 #include "reports/workers/points.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 struct WorkersLever {
   std::string what;
@@ -28,4 +28,4 @@ struct WorkersAdvice {
 };
 WorkersAdvice advise_workers(const WorkersFacts& facts);
 
-}  // namespace howmany
+}  // namespace howmany::reports

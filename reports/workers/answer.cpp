@@ -16,7 +16,7 @@
 #include "reports/workers/advise.h"
 #include "reports/workers/points.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -231,4 +231,4 @@ std::string render_workers(const nlohmann::json& answer, const std::string& sour
          "\n";
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

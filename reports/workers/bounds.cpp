@@ -8,7 +8,7 @@
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kMostWorkers = 1024;
@@ -116,4 +116,4 @@ int most_workers(const std::vector<WorkerBound>& bounds) {
   return most;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

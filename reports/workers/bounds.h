@@ -10,7 +10,7 @@
 
 #include "reports/workers/model.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // As `loader_bench --limits` tells them.
 struct LoaderLimits {
@@ -43,4 +43,4 @@ int most_workers(const std::vector<WorkerBound>& bounds);
 // measured within a period of it is any number. All of less than a core is one thread's worth.
 double usable_cores(double measured, const LoaderLimits& limits);
 
-}  // namespace howmany
+}  // namespace howmany::reports

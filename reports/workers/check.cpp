@@ -6,7 +6,7 @@
 
 #include "core/base/text/json.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr const char* kScript = R"py(#!/usr/bin/env python3
@@ -239,4 +239,4 @@ std::string check_script(const CheckScript& what) {
   return text;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -8,7 +8,7 @@
 #include "reports/workers/advise.h"
 #include "reports/workers/points.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 struct CheckScript {
   std::string data;  // the folder
@@ -23,4 +23,4 @@ CheckScript check_of(const WorkersFacts& facts, const WorkersAdvice& advice,
                      const std::string& data, int64_t image_size);
 std::string check_script(const CheckScript& what);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -30,7 +30,7 @@
 #include "reports/workers/points.h"
 #include "reports/workers/rows.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr int64_t kMostWorkersAsked = 1024;
@@ -280,4 +280,4 @@ void add_workers(CLI::App& app, int& code) {
   });
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

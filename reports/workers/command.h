@@ -12,7 +12,7 @@ namespace CLI {
 class App;
 }
 
-namespace howmany {
+namespace howmany::reports {
 
 struct WorkersArguments {
   std::string data = "synthetic", workers = "auto", out, as = "threads", emit_check;
@@ -33,4 +33,4 @@ int run_workers(const WorkersArguments& arguments);
 // "auto" is empty. Throws InputError for what is no list of numbers from 0 to 1024.
 std::vector<int> workers_from(const std::string& text);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -8,7 +8,7 @@
 #include "core/base/statistics.h"
 #include "reports/workers/points.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kLuckOfLoader = 0.045;  // of its rate, for as long as it lives
@@ -161,4 +161,4 @@ ComparedRate compared_rate(const WorkersFacts& facts, const WorkersPoint& point)
   return {point.rate.value, facts.spread / std::sqrt(runs)};
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -6,7 +6,7 @@
 
 #include "reports/workers/points.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // As numbers are compared: samples/s and a standard error, of the logarithm.
 struct ComparedRate {
@@ -27,4 +27,4 @@ bool suffices_by_cores(const WorkersFacts& facts, const WorkersPoint& point, dou
 // By the curve, measured or not; none without one.
 std::optional<int> fewest_by_curve(const WorkersFacts& facts, int limit);
 
-}  // namespace howmany
+}  // namespace howmany::reports

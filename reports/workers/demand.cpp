@@ -18,7 +18,7 @@
 #include "reports/results/machine.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 namespace fs = std::filesystem;
@@ -123,4 +123,4 @@ Demand demand_of_model(const std::string& model, const std::string& device, int6
   return {per_device(*step), fmt::format("{} on {} here", model, device)};
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

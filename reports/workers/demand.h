@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace howmany {
+namespace howmany::reports {
 
 struct Demand {
   double samples_per_s = 0;  // of each device
@@ -22,4 +22,4 @@ Demand demand_from_file(const std::string& path, int devices);
 Demand demand_of_model(const std::string& model, const std::string& device, int64_t batch,
                        double seconds, const std::string& folder);
 
-}  // namespace howmany
+}  // namespace howmany::reports

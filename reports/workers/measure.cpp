@@ -21,7 +21,7 @@
 #include "reports/results/scratch.h"
 #include "reports/workers/search.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -395,4 +395,4 @@ void LoaderMeasuring::measure_on_gpu(WorkersFacts& facts, int workers) {
   }
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -9,7 +9,7 @@
 #include "reports/workers/command.h"
 #include "reports/workers/rows.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // Everything loader_bench told in this run.
 struct LoaderResults {
@@ -42,4 +42,4 @@ class LoaderMeasuring {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -11,7 +11,7 @@
 #include "reports/results/record.h"
 #include "reports/workers/rows.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
@@ -193,4 +193,4 @@ double coefficient_of_batches(const LoaderProbes& probes) {
   return probes.batch_s.size() < 2 ? 0 : coefficient_of_variation(probes.batch_s);
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

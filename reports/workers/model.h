@@ -14,7 +14,7 @@
 
 #include "reports/results/bench_file.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 struct LoaderProbes {
   double caller_s = 0;  // a sample made without workers, files in memory
@@ -67,4 +67,4 @@ double replayed_stall(const std::vector<double>& batch_s, double step, int worke
 
 double coefficient_of_batches(const LoaderProbes& probes);
 
-}  // namespace howmany
+}  // namespace howmany::reports

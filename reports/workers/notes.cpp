@@ -7,7 +7,7 @@
 #include "core/base/text/format.h"
 #include "reports/results/core_use.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 std::string number(int n, const char* noun) {
   return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
@@ -65,4 +65,4 @@ std::vector<std::string> bound_notes(const WorkersFacts& facts) {
   return notes;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

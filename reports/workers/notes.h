@@ -6,7 +6,7 @@
 #include <vector>
 #include "reports/workers/points.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 constexpr double kNoticeable = 1.05;  // of a rate, or of what a sample takes
 
@@ -22,4 +22,4 @@ std::vector<std::string> busy_notes(const WorkersFacts& facts);
 // A hard bound below what the cores could use is the first thing to lift.
 std::vector<std::string> bound_notes(const WorkersFacts& facts);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -10,7 +10,7 @@
 #include "reports/comm/rounds.h"
 #include "reports/workers/compare.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr int kPolishes = 20;
@@ -144,4 +144,4 @@ void add_rounds(WorkersFacts& facts, const std::vector<Round>& rounds,
   compare_by_cores(facts);
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -12,7 +12,7 @@
 #include "reports/workers/model.h"
 #include "reports/workers/python.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // One number of workers, measured alone or in turn with others; rates are of all devices together.
 struct WorkersPoint {
@@ -88,4 +88,4 @@ WorkersPoint* point_at(WorkersFacts& facts, int workers);
 void add_rounds(WorkersFacts& facts, const std::vector<WorkersFacts::Round>& rounds,
                 const std::vector<WorkersFacts::Round>& busy = {});
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -14,7 +14,7 @@
 #include "core/base/text/json.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kProbeTimeout = 60, kCheckTimeout = 90;
@@ -147,4 +147,4 @@ nlohmann::ordered_json to_json(const PythonCost& cost) {
           {"more_crowded_s", cost.more_crowded_s}};
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

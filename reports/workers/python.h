@@ -9,7 +9,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-namespace howmany {
+namespace howmany::reports {
 
 struct PythonCost {
   std::string version;      // "3.11.7 with torch 2.13.0"; empty: not measured
@@ -44,4 +44,4 @@ void add_sample_cost(PythonCost& cost, const nlohmann::json& check, double cores
 
 nlohmann::ordered_json to_json(const PythonCost& cost);
 
-}  // namespace howmany
+}  // namespace howmany::reports

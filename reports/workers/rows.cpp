@@ -10,7 +10,7 @@
 #include "core/base/schema/metrics.h"
 #include "core/base/statistics.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 std::string loader_unit(const std::string& counter) {
@@ -103,4 +103,4 @@ void add_files(WorkersFacts& facts, const nlohmann::json& context) {
   facts.first_bad = context.value(context::kLoaderFirstBad, "");
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -8,7 +8,7 @@
 #include "reports/results/record.h"
 #include "reports/workers/points.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 double counter(const BenchRow& row, const char* name, double otherwise = 0);
 // The counter with the interval that its `_half_width` tells, within 0 and 1.
@@ -27,4 +27,4 @@ void refuse_too_large(const std::vector<BenchRow>& rows);
 // The files that the bench's context tells of, and those that it left out.
 void add_files(WorkersFacts& facts, const nlohmann::json& context);
 
-}  // namespace howmany
+}  // namespace howmany::reports

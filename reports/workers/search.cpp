@@ -11,7 +11,7 @@
 #include "reports/workers/compare.h"
 #include "reports/workers/points.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr size_t kMostPoints = 8, kMostTurns = 200;
@@ -313,4 +313,4 @@ double seconds_in_turn(const WorkersFacts& facts, const std::vector<int>& number
   return (known || !facts.wanted.empty() || !enough_for_more ? left : part) / count;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -6,7 +6,7 @@
 
 #include "reports/workers/points.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // The numbers of workers to measure next: one, or several in turn; none when the answer is decided.
 // First the predicted one, then the neighbour that decides: fewer while it suffices, more while it
@@ -25,4 +25,4 @@ std::string why_unmeasurable(const WorkersFacts& facts, double left);
 // where there is not enough for both.
 double seconds_in_turn(const WorkersFacts& facts, const std::vector<int>& numbers, double left);
 
-}  // namespace howmany
+}  // namespace howmany::reports

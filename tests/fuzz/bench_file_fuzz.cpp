@@ -10,6 +10,7 @@
 #include "tests/support/fuzz_driver.h"
 
 using namespace howmany;
+using namespace howmany::reports;
 
 std::vector<std::string> fuzz_seeds() {
   return {kBenchText, kSamplesText, dump_json(to_json(example_request())), kDevicesText};

@@ -9,6 +9,7 @@
 #include "tests/support/fuzz_driver.h"
 
 using namespace howmany;
+using namespace howmany::reports;
 
 std::vector<std::string> fuzz_seeds() {
   std::string many = R"({"context": {"num_cpus": 2, "howmany_blocks": "x"}, "benchmarks": [)";

@@ -7,6 +7,7 @@
 #include "tests/support/fuzz_driver.h"
 
 using namespace howmany;
+using namespace howmany::reports;
 
 std::vector<std::string> fuzz_seeds() {
   return {dump_json(to_json(example_summary())), dump_json(to_json(example_curve()))};

@@ -12,6 +12,7 @@
 #include "tests/support/fuzz_driver.h"
 
 using namespace howmany;
+using namespace howmany::reports;
 
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include "reports/cli/completion/scripts.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 // `compgen -W` would expand its words, so the script compares them itself. Readline breaks words at
@@ -93,4 +93,4 @@ std::string bash_script(const CommandSpec& root) {
   return text + "  esac\n" + kBashTail;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

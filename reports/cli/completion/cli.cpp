@@ -15,7 +15,7 @@
 #include "reports/results/machine.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kDescribeTimeout = 20;  // seconds
@@ -153,4 +153,4 @@ void add_meta_commands(CLI::App& app, const BuildText& build, int& code) {
       });
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

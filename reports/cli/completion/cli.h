@@ -9,7 +9,7 @@ namespace CLI {
 class App;
 }
 
-namespace howmany {
+namespace howmany::reports {
 
 // Their names.
 extern const std::vector<std::string> kMetaCommands;
@@ -23,4 +23,4 @@ struct BuildText {
 // run. `app` and `code`, which receives the exit code, must outlive the parse.
 void add_meta_commands(CLI::App& app, const BuildText& build, int& code);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using CliWords = std::vector<std::string>;
@@ -120,4 +120,4 @@ std::vector<OptionSpec> positional_arguments(const CommandSpec& command) {
   return options_that(command, [](const OptionSpec& option) { return option.names.empty(); });
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace howmany {
+namespace howmany::reports {
 
 enum class ValueKind { kNone, kWord, kPath, kFolder };
 
@@ -42,4 +42,4 @@ std::vector<std::string> option_names(const CommandSpec& command);
 std::vector<OptionSpec> named_options(const CommandSpec& command);
 std::vector<OptionSpec> positional_arguments(const CommandSpec& command);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -3,7 +3,7 @@
 
 #include "reports/cli/completion/scripts.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr const char* kFishHead =
@@ -80,4 +80,4 @@ std::string fish_script(const CommandSpec& root) {
   return text;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

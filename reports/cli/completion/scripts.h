@@ -7,10 +7,10 @@
 
 #include "reports/cli/completion/command_spec.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 std::string bash_script(const CommandSpec& root);
 std::string zsh_script(const CommandSpec& root);
 std::string fish_script(const CommandSpec& root);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -3,7 +3,7 @@
 
 #include "reports/cli/completion/scripts.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr const char* kZshHead = R"(#compdef howmany
@@ -93,4 +93,4 @@ std::string zsh_script(const CommandSpec& root) {
   return text + kZshTail;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

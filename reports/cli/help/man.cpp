@@ -7,7 +7,7 @@
 
 #include "reports/cli/help/topics.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 // As it reads: no requests, no escapes, ASCII quotes and minus signs.
@@ -99,4 +99,4 @@ std::string man_page(const CommandSpec& root, const std::string& date) {
   return page;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

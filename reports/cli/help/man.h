@@ -5,9 +5,9 @@
 
 #include "reports/cli/completion/command_spec.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 // Returns roff with the man macros, for section 1. `date` may be empty.
 std::string man_page(const CommandSpec& root, const std::string& date);
 
-}  // namespace howmany
+}  // namespace howmany::reports

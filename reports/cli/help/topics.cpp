@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr const char* kAboutMethod =
@@ -115,4 +115,4 @@ const HelpTopic* find_help_topic(const std::string& name) {
   return found == std::end(kTopics) ? nullptr : found;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

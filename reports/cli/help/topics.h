@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-namespace howmany {
+namespace howmany::reports {
 
 // The text has paragraphs, and lists of lines "  term   meaning"; a line indented by more than two
 // blanks continues the meaning above it. At most 90 columns, ASCII.
@@ -20,4 +20,4 @@ std::span<const HelpTopic> help_topics();
 // Returns nullptr if there is none of that name.
 const HelpTopic* find_help_topic(const std::string& name);
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -6,7 +6,7 @@
 #include "reports/regression/writer.h"
 #include "reports/regression/writers/common.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 std::string write(const Comparison& c, Better better) {
@@ -30,4 +30,4 @@ std::string write(const Comparison& c, Better better) {
 std::string write_smaller_is_better(const Comparison& c) { return write(c, Better::kLess); }
 std::string write_bigger_is_better(const Comparison& c) { return write(c, Better::kMore); }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -5,7 +5,7 @@
 #include "reports/regression/writer.h"
 #include "reports/regression/writers/common.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr int64_t kMaxAnnotations = 8;  // GitHub shows ten of a kind and step
@@ -51,4 +51,4 @@ std::string write_annotations(const Comparison& c) {
          of(c, Verdict::kSlower, "error", "Slower") + of(c, Verdict::kFailed, "error", "Failed");
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

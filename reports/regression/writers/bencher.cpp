@@ -4,7 +4,7 @@
 #include "reports/regression/writer.h"
 #include "reports/regression/writers/common.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 std::string write_bencher(const Comparison& c) {
   nlohmann::ordered_json all = nlohmann::ordered_json::object();
@@ -17,4 +17,4 @@ std::string write_bencher(const Comparison& c) {
   return dump_json(all);
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -7,7 +7,7 @@
 
 #include "core/base/text/format.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 namespace {
 
@@ -75,4 +75,4 @@ std::string method(const Comparison& c) {
       c.options.spread.empty() ? "" : " or the machine's own spread", 100 * c.options.same_within);
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -6,7 +6,7 @@
 
 #include "reports/regression/judge.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 std::string change_text(const Row& row);                        // "+5.21 %", "-" when unknown
 std::string interval_text(const std::optional<Interval>& of);   // "[+3.1, +7.4] %", or nothing
@@ -19,4 +19,4 @@ std::string sentence(const Row& row);
 // "signed rank of pairs, Holm's correction, alpha 0.05, floor 1 %".
 std::string method(const Comparison& comparison);
 
-}  // namespace howmany
+}  // namespace howmany::reports

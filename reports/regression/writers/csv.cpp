@@ -2,7 +2,7 @@
 
 #include "reports/regression/writer.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 std::string write_csv(const Comparison& c) {
   std::string csv;
@@ -22,4 +22,4 @@ std::string write_csv(const Comparison& c) {
   return csv;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -6,7 +6,7 @@
 #include "reports/regression/writer.h"
 #include "reports/regression/writers/common.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 std::string write_history(const Comparison& c) {
   std::string lines;
@@ -26,4 +26,4 @@ std::string write_history(const Comparison& c) {
   return lines;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

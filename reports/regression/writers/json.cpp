@@ -4,7 +4,7 @@
 #include "reports/regression/writer.h"
 #include "reports/regression/writers/common.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -72,4 +72,4 @@ std::string write_json(const Comparison& c) {
                     {"rows", rows}});
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -3,7 +3,7 @@
 #include "reports/regression/writer.h"
 #include "reports/regression/writers/common.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 // What XML 1.0 cannot hold becomes a question mark.
@@ -74,4 +74,4 @@ std::string write_junit(const Comparison& c) {
   return xml + "  </testsuite>\n</testsuites>\n";
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

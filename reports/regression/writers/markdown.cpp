@@ -3,7 +3,7 @@
 #include "reports/regression/writer.h"
 #include "reports/regression/writers/common.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr int64_t kMostRows = 50, kMostFolded = 150;
@@ -66,4 +66,4 @@ std::string write_markdown(const Comparison& c) {
   return text + "\n<sub>" + method(c) + "</sub>\n";
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

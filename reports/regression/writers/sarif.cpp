@@ -4,7 +4,7 @@
 #include "reports/regression/writer.h"
 #include "reports/regression/writers/common.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -54,4 +54,4 @@ std::string write_sarif(const Comparison& c) {
                     {"runs", Json::array({run})}});
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -4,7 +4,7 @@
 #include "reports/regression/writer.h"
 #include "reports/regression/writers/common.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr int64_t kMaxVerdictRows =
@@ -75,4 +75,4 @@ std::string write_text(const Comparison& c) {
   return text + paragraph("Method: " + method(c));
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using testing::ElementsAre;
@@ -41,4 +41,4 @@ TEST(Selftest, FindsNothingInTextThatIsNotGoogleTests) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

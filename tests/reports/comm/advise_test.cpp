@@ -16,7 +16,7 @@
 #include "reports/comm/rounds.h"
 #include "tests/reports/comm/examples.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using ::testing::AllOf;
@@ -434,4 +434,4 @@ TEST(Bytes, AreReadAndWrittenInBinaryUnits) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -7,7 +7,7 @@
 #include "reports/comm/advise.h"
 #include "tests/reports/comm/examples.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using ::testing::AllOf;
@@ -148,4 +148,4 @@ TEST(BackendChoice, OfSeveralRoundsIsCertainWhereTheirIntervalsAreApart) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr double kMost = 64 << 20;
@@ -114,4 +114,4 @@ TEST(AlphaBetaError, IsThatAtSizesLeftOutNotAtThoseOfTheLine) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -8,7 +8,7 @@
 
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 constexpr double kKiB = 1024, kMiB = 1024 * kKiB;
 
@@ -45,4 +45,4 @@ inline std::vector<Measurement> two_backends() {
   return all;
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -2,7 +2,7 @@
 
 #include "reports/comm/curve.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 constexpr int kSizes = 12;
@@ -66,4 +66,4 @@ TEST(BestRanges, OfCellsWithoutIntervalsAreThoseOfTheFastest) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -13,7 +13,7 @@
 #include "core/base/text/json.h"
 #include "reports/comm/curve.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 namespace fs = std::filesystem;
@@ -50,4 +50,4 @@ TEST(RecordedTables, AreFittedWithinATenthAtSizesHeldBackWhereTheHostWasCalm) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -5,7 +5,7 @@
 
 #include "reports/comm/advise.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using ::testing::Contains;
@@ -111,4 +111,4 @@ TEST(References, SayBetweenWhichSizesTheyAreInterpolated) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -9,7 +9,7 @@
 #include "tests/reports/comm/examples.h"
 #include "tests/reports/examples.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using ::testing::AllOf;
@@ -139,4 +139,4 @@ TEST(BackendAdvice, HoldsNcclAgainstNoRoadOfTheHost) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

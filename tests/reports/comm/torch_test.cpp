@@ -11,7 +11,7 @@
 #include "reports/comm/torch_python.h"
 #include "tests/reports/comm/examples.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using ::testing::Contains;
@@ -132,4 +132,4 @@ TEST(TorchPython, IsReadFromTheProbe) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -9,7 +9,7 @@
 #include "reports/gpus/render.h"
 #include "tests/reports/examples.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using ::testing::AllOf;
@@ -339,4 +339,4 @@ TEST(Advise, AnswersEachModelAndSaysWhenTheyDiffer) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -6,7 +6,7 @@
 #include <random>
 #include <stdexcept>
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 Rounds rounds_of(const std::vector<double>& medians, int iterations = 20) {
@@ -107,4 +107,4 @@ TEST(Efficiency, IntervalCoversTheTruthWithNoiseBetweenRuns) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using ::testing::ElementsAre;
@@ -93,4 +93,4 @@ TEST(ModeNotes, SaysNothingOfMemoryThatWasNotToldOrIsLittle) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

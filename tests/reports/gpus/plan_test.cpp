@@ -10,7 +10,7 @@
 #include "tests/reports/examples.h"
 #include "tests/reports/folder.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using ::testing::ElementsAre;
@@ -201,4 +201,4 @@ TEST(Machine, TellsTheFirstHardDifference) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using testing::HasSubstr;
@@ -92,4 +92,4 @@ TEST(StepParts, OfASummaryWithoutProfilesAreNothing) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

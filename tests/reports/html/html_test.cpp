@@ -12,7 +12,7 @@
 #include "reports/html/groups.h"
 #include "tests/reports/examples.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using testing::HasSubstr;
@@ -264,4 +264,4 @@ TEST(AnEscapedText, IsCutBetweenCharactersAndSaysSo) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -9,7 +9,7 @@
 #include "reports/regression/history_command.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using Status = Finding::Status;
@@ -102,4 +102,4 @@ TEST(History, IsReadByTheLine) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

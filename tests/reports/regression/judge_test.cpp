@@ -7,7 +7,7 @@
 
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using ::testing::HasSubstr;
@@ -264,4 +264,4 @@ TEST(MetricKind, FollowsFromTheName) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

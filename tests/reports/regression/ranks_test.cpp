@@ -7,7 +7,7 @@
 #include <random>
 #include <stdexcept>
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 // Reference values: scipy 1.10.1, wilcoxon(mode="exact") and mannwhitneyu.
@@ -177,4 +177,4 @@ TEST(Ranks, RefuseWhatCannotBeRanked) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -12,7 +12,7 @@
 #include "reports/results/record.h"
 #include "tests/reports/folder.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using ::testing::ElementsAre;
@@ -225,4 +225,4 @@ TEST(Identical, FilesAreTheSameByWhatIsLoaded) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -6,7 +6,7 @@
 #include "tests/reports/examples.h"
 #include "tests/reports/folder.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using ::testing::ElementsAre;
@@ -161,4 +161,4 @@ TEST(Suite, AFolderIsEveryBenchmarkFileInIt) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -6,7 +6,7 @@
 #include "reports/results/record.h"
 #include "tests/reports/examples.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using ::testing::HasSubstr;
@@ -109,4 +109,4 @@ TEST(Samples, TellTheLineOfWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 TEST(DeviceKind, IsThatOfAllInTheList) {
@@ -15,4 +15,4 @@ TEST(DeviceKind, IsThatOfAllInTheList) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

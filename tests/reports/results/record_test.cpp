@@ -7,7 +7,7 @@
 #include "tests/reports/examples.h"
 #include "tests/reports/folder.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using ::testing::HasSubstr;
@@ -155,4 +155,4 @@ TEST(Files, RefuseWhatIsTooLargeOrNotAFile) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -11,7 +11,7 @@
 #include "reports/results/core_use.h"
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 TEST(Table, AlignsColumnsAndLeavesNoTrailingBlanks) {
@@ -136,4 +136,4 @@ TEST(CoreUse, IsToldWhereItIsMuch) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -8,7 +8,7 @@
 #include "reports/transfer/advise.h"
 #include "reports/transfer/render.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using ::testing::AllOf;
@@ -329,4 +329,4 @@ TEST(GpuJson, HoldsTheStepOfEachDevice) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -4,7 +4,7 @@
 
 #include "reports/transfer/advise.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using ::testing::AllOf;
@@ -100,4 +100,4 @@ TEST(CopyThreads, AreAsManyAsBringMoreThanFewerDo) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -13,7 +13,7 @@
 #include "reports/workers/search.h"
 #include "tests/reports/workers/examples.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using ::testing::Contains;
@@ -399,4 +399,4 @@ TEST(WorkersAnswer, AnotherAnswerIsRefusedNotRendered) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

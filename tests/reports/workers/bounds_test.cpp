@@ -6,7 +6,7 @@
 
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using ::testing::HasSubstr;
@@ -116,4 +116,4 @@ TEST(LoaderLimits, GarbageIsRefused) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

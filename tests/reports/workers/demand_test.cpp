@@ -13,7 +13,7 @@
 #include "tests/reports/examples.h"
 #include "tests/reports/folder.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using ::testing::HasSubstr;
@@ -104,4 +104,4 @@ TEST(LoaderMeasurement, OddNamesAreNoCrash) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

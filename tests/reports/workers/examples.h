@@ -10,7 +10,7 @@
 #include "reports/workers/points.h"
 #include "reports/workers/search.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 inline const char* kLoaderProbes = R"({
   "context": {"loader_files": "1000"},
@@ -192,4 +192,4 @@ inline Order search(WorkersFacts& facts, double cores = 4) {
       [](int, size_t) { return 0.0; });
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -7,7 +7,7 @@
 #include "reports/results/record.h"
 #include "tests/reports/workers/examples.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using ::testing::HasSubstr;
@@ -203,4 +203,4 @@ TEST(WorkersModel, StallFallsWithWorkers) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

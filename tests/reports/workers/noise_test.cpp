@@ -15,7 +15,7 @@
 #include "reports/workers/search.h"
 #include "tests/reports/workers/examples.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using ::testing::Contains;
@@ -339,4 +339,4 @@ TEST(WorkersNoise, AFlatCurveIsNotClimbed) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports

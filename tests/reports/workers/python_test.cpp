@@ -6,7 +6,7 @@
 
 #include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 namespace {
 
 using ::testing::HasSubstr;
@@ -62,4 +62,4 @@ TEST(WorkersPython, ForeignAnswersAreRefused) {
 }
 
 }  // namespace
-}  // namespace howmany
+}  // namespace howmany::reports
