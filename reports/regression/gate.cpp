@@ -232,7 +232,7 @@ class Gate {
     notes_.push_back(fmt::format("{} pairs of launches in {}, seed {}", block_,
                                  format_seconds(std::round(elapsed())), a_.seed));
     comparison.notes.insert(comparison.notes.end(), notes_.begin(), notes_.end());
-    write_text(folder_ + "/comparison.json", write_json(comparison));
+    write_text(folder_ + "/comparison.json", as_json(comparison));
     return tell(comparison, a_.judge);
   }
 

@@ -11,7 +11,7 @@
 namespace howmany::reports {
 
 std::span<const Writer> writers() {
-#define HM_WRITER(name, what) Writer{#name, what, write_##name},
+#define HM_WRITER(name, what) Writer{#name, what, as_##name},
   static constexpr std::array kWriters = {HM_WRITERS(HM_WRITER)};
 #undef HM_WRITER
   return kWriters;

@@ -35,7 +35,7 @@ std::span<const Writer> writers();
 // Throws InputError, which suggests what was meant.
 const Writer& find_writer(const std::string& name);
 
-#define HM_DECLARE_WRITER(name, what) std::string write_##name(const Comparison& comparison);
+#define HM_DECLARE_WRITER(name, what) std::string as_##name(const Comparison& comparison);
 HM_WRITERS(HM_DECLARE_WRITER)
 #undef HM_DECLARE_WRITER
 

@@ -38,9 +38,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     options.metrics = {"all"};
     for (const Comparison& c : {judge(base, candidate, options), judge(candidate, base, options)}) {
       for (const Writer& writer : writers()) writer.write(c);
-      parse_json(write_json(c), "json");
-      parse_json(write_sarif(c), "sarif");
-      parse_json(write_bencher(c), "bencher");
+      parse_json(as_json(c), "json");
+      parse_json(as_sarif(c), "sarif");
+      parse_json(as_bencher(c), "bencher");
     }
     take_samples(candidate, text, "s");
   } catch (const InputError&) {

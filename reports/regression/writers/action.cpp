@@ -27,7 +27,7 @@ std::string write(const Comparison& c, Better better) {
 
 }  // namespace
 
-std::string write_smaller_is_better(const Comparison& c) { return write(c, Better::kLess); }
-std::string write_bigger_is_better(const Comparison& c) { return write(c, Better::kMore); }
+std::string as_smaller_is_better(const Comparison& c) { return write(c, Better::kLess); }
+std::string as_bigger_is_better(const Comparison& c) { return write(c, Better::kMore); }
 
 }  // namespace howmany::reports

@@ -40,7 +40,7 @@ std::string of(const Comparison& c, Verdict verdict, const char* level, const ch
 
 }  // namespace
 
-std::string write_annotations(const Comparison& c) {
+std::string as_annotations(const Comparison& c) {
   const bool bad = exit_code(c, false) != 0;
   const bool doubtful = c.count(Verdict::kInconclusive) > 0;
   return fmt::format("::{} title=howmany::{}\n",

@@ -6,7 +6,7 @@
 
 namespace howmany::reports {
 
-std::string write_bencher(const Comparison& c) {
+std::string as_bencher(const Comparison& c) {
   nlohmann::ordered_json all = nlohmann::ordered_json::object();
   for (const Row& row : c.rows) {
     if (!row.candidate) continue;

@@ -4,7 +4,7 @@
 
 namespace howmany::reports {
 
-std::string write_csv(const Comparison& c) {
+std::string as_csv(const Comparison& c) {
   std::string csv;
   add_csv_row(csv, {"benchmark", "metric", "unit", "better", "verdict", "base", "candidate",
                     "change", "change_low", "change_high", "p_slower", "p_faster", "base_samples",

@@ -8,7 +8,7 @@
 
 namespace howmany::reports {
 
-std::string write_history(const Comparison& c) {
+std::string as_history(const Comparison& c) {
   std::string lines;
   for (const Row& row : c.rows) {
     if (!row.change || *row.change <= -1 || !std::isfinite(*row.change)) continue;

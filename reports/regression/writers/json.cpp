@@ -48,7 +48,7 @@ const char* level_name(Likeness::Level level) {
 
 }  // namespace
 
-std::string write_json(const Comparison& c) {
+std::string as_json(const Comparison& c) {
   Json rows = Json::array(), renamed = Json::array(), counts = Json::object();
   for (const Row& row : c.rows) rows.push_back(row_json(row));
   for (const auto& [was, is] : c.renamed) renamed.push_back({{"base", was}, {"candidate", is}});

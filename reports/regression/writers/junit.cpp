@@ -54,7 +54,7 @@ std::string test_case(const Row& row) {
 
 }  // namespace
 
-std::string write_junit(const Comparison& c) {
+std::string as_junit(const Comparison& c) {
   const int64_t skipped = c.count(Verdict::kInconclusive) + c.count(Verdict::kSkipped) +
                           c.count(Verdict::kMissing) + c.count(Verdict::kNew);
   const std::string counts =

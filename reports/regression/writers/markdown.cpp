@@ -47,7 +47,7 @@ std::string table(const std::vector<const Row*>& rows, int64_t most) {
 
 }  // namespace
 
-std::string write_markdown(const Comparison& c) {
+std::string as_markdown(const Comparison& c) {
   std::vector<const Row*> open, folded;
   for (const Row& row : c.rows) (row.verdict == Verdict::kSame ? folded : open).push_back(&row);
   std::string text = "### " + cell(headline(c)) + "\n\n";

@@ -36,7 +36,7 @@ Json result(const Comparison& c, const Row& row) {
 
 }  // namespace
 
-std::string write_sarif(const Comparison& c) {
+std::string as_sarif(const Comparison& c) {
   Json results = Json::array();
   for (const Row& row : c.rows) {
     if (row.verdict == Verdict::kSlower && results.size() < kMaxResults)

@@ -58,7 +58,7 @@ std::string reasons(const Comparison& c) {
 
 }  // namespace
 
-std::string write_text(const Comparison& c) {
+std::string as_text(const Comparison& c) {
   std::string text = paragraph(headline(c)) + "\n";
   if (!c.rows.empty()) text += rows_text(c) + "\n";
   if (c.suite_change) {
