@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/base/text/json.h"
+#include "reports/regression/figures.h"
 #include "reports/regression/history.h"
 #include "reports/regression/history_command.h"
 #include "reports/regression/self_test.h"
