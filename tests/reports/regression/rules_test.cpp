@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "reports/regression/figures.h"
 #include "reports/regression/identical.h"
 #include "reports/regression/launcher.h"
 #include "reports/regression/replay.h"
