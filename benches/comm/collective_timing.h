@@ -4,7 +4,7 @@
 #pragma once
 
 #include "benches/comm/collectives.h"
-#include "benches/common/support.h"
+#include "benches/common/timing.h"
 
 namespace howmany::benches {
 

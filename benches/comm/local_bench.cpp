@@ -5,7 +5,9 @@
 #include <map>
 #include <vector>
 
-#include "benches/common/support.h"
+#include "benches/common/context.h"
+#include "benches/common/report.h"
+#include "benches/common/timing.h"
 #include "core/base/error.h"
 #include "core/base/schema/metrics.h"
 #include "core/host/copy.h"

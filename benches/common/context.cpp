@@ -1,10 +1,13 @@
+#include "benches/common/context.h"
+
+#include <benchmark/benchmark.h>
 #include <build_info.h>
+#include <fmt/format.h>
 #include <sys/utsname.h>
 
 #include "benches/common/build_commit.h"
 #include "benches/common/gpus.h"
 #include "benches/common/machine.h"
-#include "benches/common/support.h"
 #include "core/base/schema/context.h"
 #include "core/profile/range.h"
 #include "core/tensor/device.h"

@@ -1,3 +1,5 @@
+#include "benches/common/report.h"
+
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -8,7 +10,7 @@
 #include <optional>
 #include <sstream>
 
-#include "benches/common/support.h"
+#include "benches/common/timing.h"
 #include "core/base/error.h"
 #include "core/base/schema/metrics.h"
 

@@ -1,3 +1,5 @@
+#include "benches/common/timing.h"
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -5,7 +7,6 @@
 #include <numeric>
 #include <utility>
 
-#include "benches/common/support.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/gpu/gpu.h"

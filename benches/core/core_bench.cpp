@@ -11,8 +11,10 @@
 #include <set>
 #include <thread>
 
+#include "benches/common/context.h"
 #include "benches/common/program.h"
-#include "benches/common/support.h"
+#include "benches/common/report.h"
+#include "benches/common/timing.h"
 #include "benches/core/cases.h"
 #include "benches/core/flags.h"
 #include "core/base/error.h"

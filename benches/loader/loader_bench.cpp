@@ -12,8 +12,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "benches/common/context.h"
 #include "benches/common/program.h"
-#include "benches/common/support.h"
+#include "benches/common/report.h"
 #include "benches/common/workload.h"
 #include "benches/loader/flags.h"
 #include "benches/loader/limits.h"

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "benches/common/support.h"
+#include "benches/common/timing.h"
 #include "benches/loader/data.h"
 #include "core/data/loader.h"
 

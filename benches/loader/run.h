@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "benches/common/support.h"
+#include "benches/common/timing.h"
 #include "benches/loader/data.h"
 #include "core/data/loader.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "benches/common/support.h"
+#include "benches/common/timing.h"
 #include "benches/common/workload.h"
 
 namespace howmany::benches {

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "benches/common/report.h"
+#include "benches/common/timing.h"
 #include "benches/common/verify.h"
 #include "core/base/error.h"
 #include "core/gpu/gpu.h"

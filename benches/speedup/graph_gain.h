@@ -2,8 +2,8 @@
 // with graph=on and graph=off in turn, in one run, by the GPU's own clock.
 #pragma once
 
-#include "benches/common/support.h"
 #include "benches/common/workload.h"
+#include "core/base/statistics.h"
 
 namespace howmany::benches {
 

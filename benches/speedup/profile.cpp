@@ -4,8 +4,9 @@
 #include <fstream>
 #include <iostream>
 #include <limits>
+#include <utility>
 
-#include "benches/common/support.h"
+#include "benches/common/timing.h"
 #include "benches/speedup/trace_parts.h"
 #include "core/base/error.h"
 #include "core/base/schema/metrics.h"

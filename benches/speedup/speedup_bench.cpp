@@ -6,8 +6,10 @@
 #include <mutex>
 #include <set>
 
+#include "benches/common/context.h"
 #include "benches/common/filter.h"
 #include "benches/common/program.h"
+#include "benches/common/report.h"
 #include "benches/speedup/flags.h"
 #include "benches/speedup/graph_gain.h"
 #include "benches/speedup/steps.h"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "benches/common/support.h"
+#include "core/base/statistics.h"
 #include "parallel/mode.h"
 
 namespace howmany::benches {

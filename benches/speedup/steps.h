@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "benches/common/support.h"
+#include "benches/common/timing.h"
 #include "benches/common/workload.h"
 #include "benches/speedup/profile.h"
 #include "parallel/straggler.h"

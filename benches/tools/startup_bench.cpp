@@ -4,8 +4,10 @@
 #include <fstream>
 #include <iostream>
 
+#include "benches/common/context.h"
 #include "benches/common/program.h"
-#include "benches/common/support.h"
+#include "benches/common/report.h"
+#include "benches/common/timing.h"
 #include "core/base/error.h"
 #include "parallel/private_folder.h"
 

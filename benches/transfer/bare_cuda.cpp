@@ -1,6 +1,7 @@
 // Copies as nvbandwidth and NVIDIA's own samples time them, with nothing of ours between.
 #include <cuda_runtime_api.h>
 
+#include "benches/common/timing.h"
 #include "benches/transfer/device_copies.h"
 #include "core/base/error.h"
 

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "benches/common/support.h"
+#include "benches/common/timing.h"
 #include "core/base/error.h"
 #include "core/tensor/device.h"
 

@@ -4,7 +4,7 @@
 // after timing (WrongData). Called from the main thread.
 #pragma once
 
-#include "benches/common/support.h"
+#include "benches/common/timing.h"
 
 namespace howmany::benches {
 

@@ -6,7 +6,7 @@
 
 #include <functional>
 
-#include "benches/common/support.h"
+#include "benches/common/timing.h"
 #include "core/gpu/copies.h"
 
 namespace howmany::benches {

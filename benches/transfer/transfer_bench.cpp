@@ -5,8 +5,11 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "benches/common/context.h"
 #include "benches/common/machine.h"
 #include "benches/common/program.h"
+#include "benches/common/report.h"
+#include "benches/common/timing.h"
 #include "benches/common/verify.h"
 #include "benches/common/workload.h"
 #include "benches/transfer/cases.h"

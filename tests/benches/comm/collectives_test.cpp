@@ -8,6 +8,7 @@
 
 #include "benches/comm/cases.h"
 #include "benches/comm/collective_timing.h"
+#include "benches/common/timing.h"
 #include "benches/common/verify.h"
 #include "benches/transfer/copies.h"
 #include "parallel/launch.h"

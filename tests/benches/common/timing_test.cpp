@@ -1,4 +1,4 @@
-#include "benches/common/support.h"
+#include "benches/common/timing.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,6 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "benches/common/report.h"
 #include "parallel/launch.h"
 
 namespace howmany::benches {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "benches/common/timing.h"
 #include "benches/transfer/cases.h"
 #include "core/gpu/gpu.h"
 #include "tests/fakes/fake_gpu.h"

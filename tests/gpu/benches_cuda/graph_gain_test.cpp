@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "benches/common/timing.h"
 #include "benches/speedup/steps.h"
 #include "parallel/launch.h"
 

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <chrono>
 
-#include "benches/common/support.h"
+#include "benches/common/timing.h"
 #include "core/backends/cuda/runtime/runtime.h"
 #include "core/gpu/gpu.h"
 #include "parallel/launch.h"
