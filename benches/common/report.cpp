@@ -13,6 +13,7 @@
 #include "benches/common/timing.h"
 #include "core/base/error.h"
 #include "core/base/schema/metrics.h"
+#include "core/base/schema/samples.h"
 
 namespace howmany::benches {
 namespace {
@@ -26,7 +27,7 @@ std::vector<Run> as_told(std::vector<Run> runs) {
   for (Run& run : runs) {
     run.run_name.iterations.clear();
     run.run_name.time_type.clear();
-    const auto samples = run.counters.find("samples");
+    const auto samples = run.counters.find(metric::kSamples);
     if (run.run_type != Run::RT_Iteration || samples == run.counters.end()) continue;
     const double n = samples->second.value;
     run.iterations = static_cast<benchmark::IterationCount>(n);
@@ -148,25 +149,25 @@ void report(benchmark::State& state, const Samples& samples,
   state.counters[metric::kP95S] = quantile(seconds, 0.95);
   state.counters[metric::kMinS] = quantile(seconds, 0);
   state.counters[metric::kCv] = variation(seconds);
-  state.counters["samples"] = static_cast<double>(seconds.size());
+  state.counters[metric::kSamples] = static_cast<double>(seconds.size());
 }
 
 void report_nothing(benchmark::State& state, const std::string& why) {
   while (state.KeepRunning()) state.SetIterationTime(1);
   if (why.empty()) return;
-  state.counters["skipped"] = 1;
+  state.counters[metric::kSkipped] = 1;
   state.SetLabel("skipped: " + why);
 }
 
 void append_samples(const std::string& path, const SampleLine& line) {
   if (path.empty()) return;
-  nlohmann::ordered_json json = {{"name", line.name},
-                                 {"seconds", line.samples.seconds},
-                                 {"converged", line.samples.converged},
-                                 {"flags", line.flags},
-                                 {"parameters", line.parameters},
-                                 {"world", line.world}};
-  if (!line.busy_cores.empty()) json[metric::kBusyCores] = line.busy_cores;
+  nlohmann::ordered_json json = {{sample_line::kName, line.name},
+                                 {sample_line::kSeconds, line.samples.seconds},
+                                 {sample_line::kConverged, line.samples.converged},
+                                 {sample_line::kFlags, line.flags},
+                                 {sample_line::kParameters, line.parameters},
+                                 {sample_line::kWorld, line.world}};
+  if (!line.busy_cores.empty()) json[sample_line::kBusyCores] = line.busy_cores;
   std::ofstream file(path, std::ios::app);
   file << json.dump() + "\n" << std::flush;
   HM_ENSURE(file.good(), "[samples] cannot write {}", path);

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "benches/common/machine.h"
+#include "core/base/schema/limits.h"
 #include "core/gpu/gpu.h"
 #include "core/gpu/images.h"
 #include "core/host/cgroup.h"
@@ -55,7 +56,7 @@ double cores_allowed() {
 // The first of them.
 json describe_gpu() {
   if (gpu::count() == 0) return {};
-  return {{"device", "cuda:0"}, {"no_nvjpeg", gpu::no_image_decoder(0)}};
+  return {{limit::kDevice, "cuda:0"}, {limit::kNoNvjpeg, gpu::no_image_decoder(0)}};
 }
 
 }  // namespace
@@ -64,7 +65,9 @@ json describe_loader_limits() {
   const CpuLimits& cpus = cpu_limits();
   json found = json::array();
   for (const CpuLimit& limit : cpus.limits)
-    found.push_back({{"source", limit.source}, {"cpus", limit.cpus}, {"detail", limit.detail}});
+    found.push_back({{limit::kSource, limit.source},
+                     {limit::kCpus, limit.cpus},
+                     {limit::kDetail, limit.detail}});
   const json memory = describe_memory();
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
@@ -72,17 +75,17 @@ json describe_loader_limits() {
   const uint64_t available = memory["available_bytes"],
                  limit = memory["limit_bytes"].is_null() ? available
                                                          : memory["limit_bytes"].get<uint64_t>();
-  return {{"cores", cores_allowed()},
-          {"cores_because", cpus.because},
-          {"cpu_limits", found},
-          {"memory_bytes", std::min(available, limit)},
-          {"memory_because",
+  return {{limit::kCores, cores_allowed()},
+          {limit::kCoresBecause, cpus.because},
+          {limit::kCpuLimits, found},
+          {limit::kMemoryBytes, std::min(available, limit)},
+          {limit::kMemoryBecause,
            limit < available ? memory["limit_because"].get<std::string>() : "MemAvailable"},
-          {"shm_bytes", memory.contains("shm_free_bytes") ? memory["shm_free_bytes"] : json()},
-          {"descriptors", files.rlim_cur},
-          {"processes", processes ? json(processes->left) : json()},
-          {"processes_because", processes ? processes->because : "no limit"},
-          {"gpu", describe_gpu()}};
+          {limit::kShmBytes, memory.contains("shm_free_bytes") ? memory["shm_free_bytes"] : json()},
+          {limit::kDescriptors, files.rlim_cur},
+          {limit::kProcesses, processes ? json(processes->left) : json()},
+          {limit::kProcessesBecause, processes ? processes->because : "no limit"},
+          {limit::kGpu, describe_gpu()}};
 }
 
 }  // namespace howmany::benches

@@ -153,7 +153,7 @@ void report_case(benchmark::State& state, const Case& c, const Flags& flags,
       {metric::kTheoreticalBubbleFraction, result.report.theoretical_bubble},
       {metric::kExposedCommunicationS, result.report.exposed_communication_seconds},
       {metric::kPeakBytesPerDevice, result.peak_bytes},
-      {"ranks", c.work.ranks()},
+      {metric::kRanks, c.work.ranks()},
       {"loss", result.loss}};
   counters.insert(result.profile.begin(), result.profile.end());
   if (c.work.ranks() > 1) {

@@ -12,6 +12,7 @@
 #include "benches/common/machine.h"
 #include "benches/tools/probes.h"
 #include "core/backends/backend_list.h"
+#include "core/base/schema/devices.h"
 #include "core/nn/model.h"
 #include "core/profile/range.h"
 #include "core/tensor/device.h"
@@ -61,17 +62,18 @@ json cpu_devices() {
                      {"cpus", limit->cpus},
                      {"detail", limit->detail},
                      {"decides", limit == least}});
-  return {{"default_count", plan.devices}, {"cores_per_device", plan.cores_per_device},
-          {"usable_cores", limits.usable}, {"because", limits.because},
-          {"allowed", limits.allowed},     {"limits", found}};
+  return {
+      {inventory::kDefaultCount, plan.devices}, {inventory::kCoresPerDevice, plan.cores_per_device},
+      {inventory::kUsableCores, limits.usable}, {"because", limits.because},
+      {inventory::kAllowed, limits.allowed},    {"limits", found}};
 }
 
 json entry(const Part& part, bool built, const std::string& failure, const std::string& proof) {
-  return {{"name", part.name},
+  return {{inventory::kName, part.name},
           {"what", part.what},
           {"built", built},
-          {"usable", built && failure.empty()},
-          {"why", failure.empty() ? proof : failure}};
+          {inventory::kUsable, built && failure.empty()},
+          {inventory::kWhy, failure.empty() ? proof : failure}};
 }
 
 // Tried by `probe`, which returns what it saw and throws what stands in the way.
@@ -98,7 +100,8 @@ json entries(const std::vector<Part>& built, const std::vector<Part>& optional, 
 
 json list_of(const std::vector<Part>& parts) {
   json list = json::array();
-  for (const Part& part : parts) list.push_back({{"name", part.name}, {"what", part.what}});
+  for (const Part& part : parts)
+    list.push_back({{inventory::kName, part.name}, {"what", part.what}});
   return list;
 }
 
@@ -111,22 +114,22 @@ Place place_or_alone(std::string& why) try {
 }
 
 json launch(const Place& place, const std::string& why) {
-  json told = {{"launcher", place.launcher},
-               {"rank", place.rank},
-               {"world", place.world},
-               {"local_rank", place.local_rank},
-               {"local_world", place.local_world},
-               {"host", host_name()}};
-  if (!why.empty()) told["why"] = why;
+  json told = {{inventory::kLauncher, place.launcher},
+               {inventory::kRank, place.rank},
+               {inventory::kWorld, place.world},
+               {inventory::kLocalRank, place.local_rank},
+               {inventory::kLocalWorld, place.local_world},
+               {inventory::kHost, host_name()}};
+  if (!why.empty()) told[inventory::kWhy] = why;
   return told;
 }
 
 json modes() {
   json list = json::array();
   for (const ModeEntry& mode : kModes)
-    list.push_back({{"name", mode.name},
+    list.push_back({{inventory::kName, mode.name},
                     {"what", mode.what},
-                    {"over_ranks", mode.traits.over_ranks},
+                    {inventory::kOverRanks, mode.traits.over_ranks},
                     {"over_devices", mode.traits.over_devices},
                     {"options", mode.options}});
   return list;
@@ -139,27 +142,28 @@ json take_inventory() {
   std::string why;
   const Place place = place_or_alone(why);
   return {{"schema", "howmany.devices/1"},
-          {"cpu_devices", cpu_devices()},
+          {inventory::kCpuDevices, cpu_devices()},
           {"cpu", describe_cpu()},
           {"numa", describe_numa()},
           {"caches", describe_caches()},
           {"memory", describe_memory()},
-          {"gpus", gpus.list},
+          {inventory::kGpus, gpus.list},
           {"gpu_links", find_gpu_links(gpus.list)},
           {"gpus_hidden", gpus.hidden},
           {"gpus_because", gpus.because},
           {"driver", gpus.driver},
-          {"backends",
-           {{"kernels", entries(kKernels, kOptionalKernels, probe_kernels)},
-            {"comms", entries(kComms, kOptionalComms,
-                              [&](std::string_view name) { return probe_comm(name, place); })}}},
-          {"launch", launch(place, why)},
-          {"modes", modes()},
-          {"models", list_of(kModels)},
+          {inventory::kBackends,
+           {{inventory::kKernels, entries(kKernels, kOptionalKernels, probe_kernels)},
+            {inventory::kComms,
+             entries(kComms, kOptionalComms,
+                     [&](std::string_view name) { return probe_comm(name, place); })}}},
+          {inventory::kLaunch, launch(place, why)},
+          {inventory::kModes, modes()},
+          {inventory::kModels, list_of(kModels)},
           {"ranges",
            {{"built", ranges_built_in()},
-            {"why", ranges_built_in() ? "NVTX domain howmany"
-                                      : "not built: the NVTX headers were missing"}}}};
+            {inventory::kWhy, ranges_built_in() ? "NVTX domain howmany"
+                                                : "not built: the NVTX headers were missing"}}}};
 }
 
 }  // namespace howmany::benches

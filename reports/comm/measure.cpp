@@ -113,11 +113,11 @@ Measurement measurement_of(const SuiteRun& run, const BenchRow& row) {
   const auto label = row.json.find("label");
   if (label != row.json.end() && label->is_string()) m.flags = flags_in(label->get<std::string>());
   if (!row.error.empty()) m.flags = {"failed: " + row.error};
-  if (!row.error.empty() || row.counters.contains("skipped")) return m;
+  if (!row.error.empty() || row.counters.contains(metric::kSkipped)) return m;
   for (const auto& [name, value] : row.counters)
-    if (name != "samples" && name != kNeeds)
+    if (name != metric::kSamples && name != kNeeds)
       m.metrics[name] = {value, backend_unit(name), {}, {}, 0, ""};
-  if (const auto calls = row.counters.find("samples"); calls != row.counters.end())
+  if (const auto calls = row.counters.find(metric::kSamples); calls != row.counters.end())
     m.metrics["calls"] = {calls->second, "", {}, {}, 0, ""};
   add_interval(m, samples_of(run, row.name, "isolated"), metric::kMedianS, "");
   add_interval(m, samples_of(run, row.name, "pipelined"), metric::kPipelinedS, "pipelined_");
@@ -169,7 +169,7 @@ TimeNeeded time_needed(const SuiteRun& run) {
     const auto needs = row.counters.find(kNeeds);
     if (needs == row.counters.end()) continue;
     needed.seconds += needs->second;
-    needed.had = needed.had && !row.counters.contains("skipped");
+    needed.had = needed.had && !row.counters.contains(metric::kSkipped);
   }
   return needed;
 }

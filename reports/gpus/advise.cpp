@@ -69,7 +69,7 @@ Point point_of(const Measurement& m, double threshold) {
   point.bubble = metric_or_nan(m, metric::kBubbleFraction).value;
   point.theoretical_bubble = metric_or_nan(m, metric::kTheoreticalBubbleFraction).value;
   point.exposed_seconds = metric_or_nan(m, metric::kExposedCommunicationS).value;
-  point.ranks = metric_or_nan(m, "ranks").value;
+  point.ranks = metric_or_nan(m, metric::kRanks).value;
   point.straggler = metric_or_nan(m, metric::kStragglerRank).value;
   point.straggler_extra_seconds = metric_or_nan(m, metric::kStragglerExtraS).value;
   point.peak_bytes = metric_or_nan(m, metric::kPeakBytesPerDevice).value;

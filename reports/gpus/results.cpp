@@ -139,7 +139,7 @@ void add_counters(Measurement& m, const Results& results, size_t configuration) 
     for (const auto& [name, value] : run.row.counters) values[name].push_back(value);
   }
   for (const auto& [name, all] : values) {
-    if (m.metrics.contains(name) || name == "samples") continue;
+    if (m.metrics.contains(name) || name == metric::kSamples) continue;
     m.metrics[name] = {median(all), unit_of(name), {}, {}, static_cast<int64_t>(all.size()),
                        "rounds"};
   }

@@ -6,7 +6,7 @@
 #include <limits>
 #include <string_view>
 
-#include "core/base/schema/metrics.h"
+#include "core/base/schema/samples.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "reports/results/record.h"
@@ -72,21 +72,22 @@ BenchRow row_from(const JsonNode& node) {
 
 SampleLine line_from(const JsonNode& node) {
   SampleLine line;
-  line.name = node.at("name").string();
-  for (const JsonNode& value : node.at("seconds").items()) {
+  line.name = node.at(sample_line::kName).string();
+  for (const JsonNode& value : node.at(sample_line::kSeconds).items()) {
     const double seconds = value.number();
     if (seconds <= 0) value.fail("a step cannot take 0 seconds or less");
     line.seconds.push_back(seconds);
   }
-  if (const auto busy = node.find(metric::kBusyCores))
+  if (const auto busy = node.find(sample_line::kBusyCores))
     for (const JsonNode& value : busy->items()) {
       if (value.number() < 0) value.fail("cores cannot be less than none");
       line.busy_cores.push_back(value.number());
     }
   if (!line.busy_cores.empty() && line.busy_cores.size() != line.seconds.size())
-    node.at(metric::kBusyCores).fail("has not one number for each of seconds");
-  if (const auto converged = node.find("converged")) line.converged = converged->boolean();
-  if (const auto flags = node.find("flags")) line.flags = flags->strings();
+    node.at(sample_line::kBusyCores).fail("has not one number for each of seconds");
+  if (const auto converged = node.find(sample_line::kConverged))
+    line.converged = converged->boolean();
+  if (const auto flags = node.find(sample_line::kFlags)) line.flags = flags->strings();
   line.json = node.value();
   return line;
 }

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/process.h"
+#include "core/base/schema/devices.h"
 #include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
@@ -71,10 +72,10 @@ std::string program_hash(const std::string& path) {
 std::vector<Part> parts_from(const JsonNode& list) {
   std::vector<Part> parts;
   for (const JsonNode& item : list.items()) {
-    const auto usable = item.find("usable");
-    const auto why = item.find("why");
-    const auto over_ranks = item.find("over_ranks");
-    parts.push_back({item.at("name").string(), !usable || usable->boolean(),
+    const auto usable = item.find(inventory::kUsable);
+    const auto why = item.find(inventory::kWhy);
+    const auto over_ranks = item.find(inventory::kOverRanks);
+    parts.push_back({item.at(inventory::kName).string(), !usable || usable->boolean(),
                      why ? why->string() : "", over_ranks && over_ranks->boolean()});
   }
   return parts;
@@ -85,14 +86,14 @@ Launched launch_from(const JsonNode& json) {
   const auto number = [&](const char* key, int64_t least) {
     return static_cast<int>(json.at(key).integer_between(least, kMost));
   };
-  Launched launch{.launcher = json.at("launcher").string(),
-                  .rank = number("rank", 0),
-                  .world = number("world", 1),
-                  .local_rank = number("local_rank", 0),
-                  .local_world = number("local_world", 0),
-                  .host = json.at("host").string(),
+  Launched launch{.launcher = json.at(inventory::kLauncher).string(),
+                  .rank = number(inventory::kRank, 0),
+                  .world = number(inventory::kWorld, 1),
+                  .local_rank = number(inventory::kLocalRank, 0),
+                  .local_world = number(inventory::kLocalWorld, 0),
+                  .host = json.at(inventory::kHost).string(),
                   .problem = {}};
-  if (const auto why = json.find("why")) launch.problem = why->string();
+  if (const auto why = json.find(inventory::kWhy)) launch.problem = why->string();
   return launch;
 }
 
@@ -114,25 +115,27 @@ std::string find_program(const std::string& name) {
 Machine machine_from_json(const nlohmann::json& json, const std::string& source) {
   constexpr int64_t kMost = 1 << 20;
   const JsonNode root(json, source);
-  const JsonNode cpu = root.at("cpu_devices"), backends = root.at("backends");
+  const JsonNode cpu = root.at(inventory::kCpuDevices), backends = root.at(inventory::kBackends);
   Machine machine;
-  machine.usable_cores = static_cast<int>(cpu.at("usable_cores").integer_between(1, kMost));
-  machine.cpu_devices = static_cast<int>(cpu.at("default_count").integer_between(1, kMost));
+  machine.usable_cores =
+      static_cast<int>(cpu.at(inventory::kUsableCores).integer_between(1, kMost));
+  machine.cpu_devices =
+      static_cast<int>(cpu.at(inventory::kDefaultCount).integer_between(1, kMost));
   machine.cores_per_device =
-      static_cast<int>(cpu.at("cores_per_device").integer_between(1, machine.usable_cores));
-  if (const auto allowed = cpu.find("allowed"))
+      static_cast<int>(cpu.at(inventory::kCoresPerDevice).integer_between(1, machine.usable_cores));
+  if (const auto allowed = cpu.find(inventory::kAllowed))
     for (const JsonNode& core : allowed->items())
       machine.cores.push_back(static_cast<int>(core.integer_between(0, kMost)));
-  machine.models = parts_from(root.at("models"));
-  machine.modes = parts_from(root.at("modes"));
-  machine.comms = parts_from(backends.at("comms"));
-  machine.kernels = parts_from(backends.at("kernels"));
-  if (const auto launch = root.find("launch")) machine.launch = launch_from(*launch);
+  machine.models = parts_from(root.at(inventory::kModels));
+  machine.modes = parts_from(root.at(inventory::kModes));
+  machine.comms = parts_from(backends.at(inventory::kComms));
+  machine.kernels = parts_from(backends.at(inventory::kKernels));
+  if (const auto launch = root.find(inventory::kLaunch)) machine.launch = launch_from(*launch);
   const bool cuda = std::any_of(machine.kernels.begin(), machine.kernels.end(),
                                 [](const Part& p) { return p.name == "cuda" && p.usable; });
-  for (const JsonNode& gpu : root.at("gpus").items()) {
-    const int64_t index = gpu.at("index").integer_between(0, kMost);
-    const auto uuid = gpu.find("uuid");
+  for (const JsonNode& gpu : root.at(inventory::kGpus).items()) {
+    const int64_t index = gpu.at(inventory::kIndex).integer_between(0, kMost);
+    const auto uuid = gpu.find(inventory::kUuid);
     if (!cuda) continue;
     machine.cuda.push_back(fmt::format("cuda:{}", index));
     machine.uuids.push_back(uuid ? uuid->string() : "");

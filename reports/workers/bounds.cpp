@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/schema/limits.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
 
@@ -70,19 +71,20 @@ LoaderLimits limits_from_json(const nlohmann::json& json, const std::string& sou
     return value;
   };
   LoaderLimits limits;
-  limits.cores = at_least(root.at("cores"), 0.001);
-  limits.cores_because = root.at("cores_because").string();
-  for (const JsonNode& limit : root.at("cpu_limits").items())
-    limits.cpu_limits.push_back(fmt::format("{}: {:.4g} ({})", limit.at("source").string(),
-                                            at_least(limit.at("cpus"), 0),
-                                            limit.at("detail").string()));
-  limits.memory_bytes = at_least(root.at("memory_bytes"), 0);
-  limits.memory_because = root.at("memory_because").string();
-  if (const auto shm = root.find("shm_bytes")) limits.shm_bytes = at_least(*shm, 0);
-  limits.descriptors = at_least(root.at("descriptors"), 0);
-  if (const auto processes = root.find("processes")) limits.processes = at_least(*processes, 0);
-  limits.processes_because = root.at("processes_because").string();
-  if (const auto gpu = root.find("gpu")) {
+  limits.cores = at_least(root.at(limit::kCores), 0.001);
+  limits.cores_because = root.at(limit::kCoresBecause).string();
+  for (const JsonNode& limit : root.at(limit::kCpuLimits).items())
+    limits.cpu_limits.push_back(fmt::format("{}: {:.4g} ({})", limit.at(limit::kSource).string(),
+                                            at_least(limit.at(limit::kCpus), 0),
+                                            limit.at(limit::kDetail).string()));
+  limits.memory_bytes = at_least(root.at(limit::kMemoryBytes), 0);
+  limits.memory_because = root.at(limit::kMemoryBecause).string();
+  if (const auto shm = root.find(limit::kShmBytes)) limits.shm_bytes = at_least(*shm, 0);
+  limits.descriptors = at_least(root.at(limit::kDescriptors), 0);
+  if (const auto processes = root.find(limit::kProcesses))
+    limits.processes = at_least(*processes, 0);
+  limits.processes_because = root.at(limit::kProcessesBecause).string();
+  if (const auto gpu = root.find(limit::kGpu)) {
     limits.gpu = gpu->at("device").string();
     limits.no_nvjpeg = gpu->at("no_nvjpeg").string();
   }

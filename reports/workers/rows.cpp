@@ -79,7 +79,7 @@ Measurement measurement_of(const BenchRow& row, const std::vector<SampleLine>& s
   }
   if (!row.error.empty()) m.flags.push_back("failed: " + row.error);
   for (const auto& [name, value] : row.counters)
-    if (!name.ends_with("_half_width") && name != "samples")
+    if (!name.ends_with("_half_width") && name != metric::kSamples)
       m.metrics[name] = {value, loader_unit(name), {}, {}, 1, "runs"};
   const SampleLine* line = line_of(samples, row.name);
   const auto rate = row.counters.find(metric::kSamplesPerS);

@@ -12,6 +12,8 @@ inline constexpr const char* kCv = "cv";
 inline constexpr const char* kSamplesPerS = "samples_per_s";
 inline constexpr const char* kFlopPerS = "flop_per_s";
 inline constexpr const char* kBytesPerS = "bytes_per_s";
+inline constexpr const char* kSamples = "samples";  // timed
+inline constexpr const char* kSkipped = "skipped";  // 1 if the case was left out
 
 // Of a collective.
 inline constexpr const char* kAlgbwBytesPerS = "algbw_bytes_per_s";
@@ -31,6 +33,7 @@ inline constexpr const char* kDataWaitFraction = "data_wait_fraction";
 inline constexpr const char* kBubbleFraction = "bubble_fraction";
 inline constexpr const char* kTheoreticalBubbleFraction = "theoretical_bubble_fraction";
 inline constexpr const char* kExposedCommunicationS = "exposed_communication_s";
+inline constexpr const char* kRanks = "ranks";
 inline constexpr const char* kStragglerRank = "straggler_rank";
 inline constexpr const char* kStragglerExtraS = "straggler_extra_s";
 inline constexpr const char* kPeakBytesPerDevice = "peak_bytes_per_device";
