@@ -1,4 +1,4 @@
-// What was timed, as runs of Google Benchmark and as lines of samples.
+// Samples as runs of Google Benchmark and as lines of a file.
 //
 //   benchmark::RegisterBenchmark("suite/case", body)->Iterations(1)->UseManualTime();
 //   body: report(state, time_iterations(comm, {}, step), {{"samples_per_s", ...}});

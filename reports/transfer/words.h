@@ -1,4 +1,4 @@
-// What copies to, from and between GPUs tell, in sentences. Values only; not tied to any thread.
+// Copies to, from and between GPUs in sentences. Values only; not tied to any thread.
 #pragma once
 
 #include <optional>

@@ -10,17 +10,17 @@ inline constexpr const char* kLaunch = "launch";
 inline constexpr const char* kModes = "modes";
 inline constexpr const char* kModels = "models";
 
-// Of cpu_devices.
+// Member cpu_devices.
 inline constexpr const char* kUsableCores = "usable_cores";
 inline constexpr const char* kDefaultCount = "default_count";
 inline constexpr const char* kCoresPerDevice = "cores_per_device";
 inline constexpr const char* kAllowed = "allowed";
 
-// Of a GPU.
+// An entry of gpus.
 inline constexpr const char* kIndex = "index";
 inline constexpr const char* kUuid = "uuid";
 
-// Of backends, and of a mode, a model or a backend.
+// Member backends, and an entry of modes, models or backends.
 inline constexpr const char* kKernels = "kernels";
 inline constexpr const char* kComms = "comms";
 inline constexpr const char* kName = "name";
@@ -28,7 +28,7 @@ inline constexpr const char* kUsable = "usable";
 inline constexpr const char* kWhy = "why";
 inline constexpr const char* kOverRanks = "over_ranks";
 
-// Of launch.
+// Member launch.
 inline constexpr const char* kLauncher = "launcher";
 inline constexpr const char* kRank = "rank";
 inline constexpr const char* kWorld = "world";

@@ -14,12 +14,12 @@ inline constexpr const char* kProcesses = "processes";
 inline constexpr const char* kProcessesBecause = "processes_because";
 inline constexpr const char* kGpu = "gpu";
 
-// Of an entry of cpu_limits.
+// An entry of cpu_limits.
 inline constexpr const char* kSource = "source";
 inline constexpr const char* kCpus = "cpus";
 inline constexpr const char* kDetail = "detail";
 
-// Of gpu.
+// Member gpu.
 inline constexpr const char* kDevice = "device";
 inline constexpr const char* kNoNvjpeg = "no_nvjpeg";
 

@@ -4,7 +4,7 @@
 
 namespace howmany::metric {
 
-// Of every timed case.
+// Every timed case.
 inline constexpr const char* kMinS = "min_s";
 inline constexpr const char* kMedianS = "median_s";
 inline constexpr const char* kP95S = "p95_s";
@@ -15,7 +15,7 @@ inline constexpr const char* kBytesPerS = "bytes_per_s";
 inline constexpr const char* kSamples = "samples";  // timed
 inline constexpr const char* kSkipped = "skipped";  // 1 if the case was left out
 
-// Of a collective.
+// Collectives.
 inline constexpr const char* kAlgbwBytesPerS = "algbw_bytes_per_s";
 inline constexpr const char* kBusbwBytesPerS = "busbw_bytes_per_s";
 inline constexpr const char* kPipelinedS = "pipelined_s";
@@ -28,7 +28,7 @@ inline constexpr const char* kGemmAloneS = "gemm_alone_s";
 inline constexpr const char* kGemmBesideS = "gemm_beside_s";
 inline constexpr const char* kHiddenFraction = "hidden_fraction";
 
-// Of a training step.
+// Training steps.
 inline constexpr const char* kDataWaitFraction = "data_wait_fraction";
 inline constexpr const char* kBubbleFraction = "bubble_fraction";
 inline constexpr const char* kTheoreticalBubbleFraction = "theoretical_bubble_fraction";
@@ -38,13 +38,13 @@ inline constexpr const char* kStragglerRank = "straggler_rank";
 inline constexpr const char* kStragglerExtraS = "straggler_extra_s";
 inline constexpr const char* kPeakBytesPerDevice = "peak_bytes_per_device";
 
-// Of a profile of training steps.
+// Profiles of training steps.
 inline constexpr const char* kProfileCostFraction = "profile_cost_fraction";
 inline constexpr const char* kProfileDroppedSpans = "profile_dropped_spans";
 inline constexpr const char* kProfileGpuLostRecords = "profile_gpu_lost_records";
 inline constexpr const char* kProfileGpuRefusedRecords = "profile_gpu_refused_records";
 
-// Of a loader.
+// Loaders.
 inline constexpr const char* kStallFraction = "stall_fraction";
 inline constexpr const char* kFirstBatchS = "first_batch_s";
 inline constexpr const char* kLatencyP95S = "latency_p95_s";
@@ -54,7 +54,7 @@ inline constexpr const char* kBytesPerWorker = "bytes_per_worker";
 inline constexpr const char* kBusyCores = "busy_cores";
 inline constexpr const char* kDecodedByGpu = "decoded_by_gpu";
 
-// Of the probes of a loader.
+// Probes of a loader.
 inline constexpr const char* kSampleS = "sample_s";
 inline constexpr const char* kReadS = "read_s";
 inline constexpr const char* kDecodeS = "decode_s";

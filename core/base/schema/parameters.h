@@ -4,7 +4,7 @@
 
 namespace howmany::parameter {
 
-// Of training.
+// Training.
 inline constexpr const char* kMode = "mode";
 inline constexpr const char* kModel = "model";
 inline constexpr const char* kBackend = "backend";
@@ -17,13 +17,13 @@ inline constexpr const char* kPrecision = "precision";
 inline constexpr const char* kCoresPerDevice = "cores_per_device";
 inline constexpr const char* kWorkers = "workers";
 
-// Of a collective.
+// Collectives.
 inline constexpr const char* kOp = "op";
 inline constexpr const char* kDtype = "dtype";
 inline constexpr const char* kBytes = "bytes";
 inline constexpr const char* kTiming = "timing";
 
-// Of a copy.
+// Copies.
 inline constexpr const char* kKind = "kind";
 inline constexpr const char* kThreads = "threads";
 inline constexpr const char* kCount = "count";
@@ -37,7 +37,7 @@ inline constexpr const char* kBeside = "beside";
 inline constexpr const char* kPart = "part";
 inline constexpr const char* kBatch = "batch";
 
-// Of a loader.
+// Loaders.
 inline constexpr const char* kData = "data";
 inline constexpr const char* kRanks = "ranks";
 inline constexpr const char* kPrefetch = "prefetch";
