@@ -21,7 +21,7 @@
 #include "reports/gpus/slurm.h"
 #include "reports/results/machine.h"
 #include "reports/results/summary_files.h"
-#include "reports/workers/answer.h"
+#include "reports/workers/render.h"
 
 namespace howmany::reports {
 namespace {

@@ -23,11 +23,11 @@
 #include "reports/results/machine.h"
 #include "reports/results/summary_files.h"
 #include "reports/workers/advise.h"
-#include "reports/workers/answer.h"
 #include "reports/workers/check.h"
 #include "reports/workers/demand.h"
 #include "reports/workers/measure.h"
 #include "reports/workers/points.h"
+#include "reports/workers/render.h"
 #include "reports/workers/rows.h"
 
 namespace howmany::reports {

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/workers/advise.h"
-#include "reports/workers/answer.h"
 #include "reports/workers/points.h"
+#include "reports/workers/render.h"
 #include "reports/workers/rows.h"
 #include "tests/reports/workers/examples.h"
 #include "tests/support/fuzz_driver.h"

@@ -8,8 +8,8 @@
 
 #include "core/base/text/json.h"
 #include "reports/workers/advise.h"
-#include "reports/workers/answer.h"
 #include "reports/workers/points.h"
+#include "reports/workers/render.h"
 #include "reports/workers/search.h"
 #include "tests/reports/workers/examples.h"
 

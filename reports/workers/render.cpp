@@ -1,6 +1,6 @@
 // The answer as JSON, and as text made of that JSON alone, so that `howmany report` prints what the
 // measurement printed.
-#include "reports/workers/answer.h"
+#include "reports/workers/render.h"
 
 #include <fmt/format.h>
 
