@@ -59,7 +59,9 @@ if(HM_BUNDLE_CUDA)
     install(FILES ${found} DESTINATION lib)
   endforeach()
 endif()
-install(FILES LICENSE README.md DESTINATION ${HM_SHARE_DIR}/doc/howmany)
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${HM_SHARE_DIR}/doc/howmany)
+install(DIRECTORY docs examples DESTINATION ${HM_SHARE_DIR}/doc/howmany USE_SOURCE_PERMISSIONS
+  PATTERN results EXCLUDE PATTERN adding EXCLUDE PATTERN examples/CMakeLists.txt EXCLUDE)
 
 set(CPACK_GENERATOR TGZ)
 set(CPACK_PACKAGE_FILE_NAME "howmany-${PROJECT_VERSION}-linux-${CMAKE_SYSTEM_PROCESSOR}")

@@ -11,17 +11,18 @@
 #include <filesystem>
 
 #include "benches/comm/bare.h"
+#include "core/tensor/device.h"
 #include "parallel/private_folder.h"
 
 namespace howmany::benches {
 namespace {
 
-using Device = std::shared_ptr<::gloo::transport::Device>;
+using Transport = std::shared_ptr<::gloo::transport::Device>;
 constexpr const char* kAddress = "127.0.0.1";
 
 class BareGloo : public Bare {
  public:
-  BareGloo(Comm& comm, const std::string& folder, Device device)
+  BareGloo(Comm& comm, const std::string& folder, Transport device)
       : context_(std::make_shared<::gloo::rendezvous::Context>(comm.rank(), comm.size())) {
     ::gloo::rendezvous::FileStore store(folder);
     context_->connectFullMesh(store, device);
@@ -66,7 +67,7 @@ std::string agreed_folder(Comm& comm, const std::string& mine) {
   return reinterpret_cast<const char*>(text.data<uint8_t>());
 }
 
-std::unique_ptr<Bare> connected(Comm& comm, const Device& device) {
+std::unique_ptr<Bare> connected(Comm& comm, const Transport& device) {
   const PrivateFolder own;
   const std::string folder = agreed_folder(comm, own.path());
   auto bare = std::make_unique<BareGloo>(comm, folder, device);
@@ -76,8 +77,8 @@ std::unique_ptr<Bare> connected(Comm& comm, const Device& device) {
 
 }  // namespace
 
-// On the cores that the rank is bound to, as the Comm's transport.
 std::unique_ptr<Bare> bare_gloo(Comm& comm) {
+  const UnboundScope unbound;  // for the transport thread
   ::gloo::transport::tcp::attr attr;
   attr.hostname = kAddress;
   return connected(comm, ::gloo::transport::tcp::CreateDevice(attr));

@@ -175,8 +175,6 @@ class Rank:
         self.rank, self.world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         kind, index = torch_cases.devices_in(args.devices)[self.rank]
         cores = torch_cases.cores_of(index, args) if kind == "cpu" else []
-        if cores:
-            os.sched_setaffinity(0, cores)
         import torch
         import torch.distributed as dist
         self.torch, self.dist = torch, dist
@@ -191,6 +189,8 @@ class Rank:
         dist.init_process_group(args.backend.removeprefix("torch:"), init_method=f"file://{folder}/store",
                                 rank=self.rank, world_size=self.world, timeout=timedelta(seconds=waits))
         self.groups = {n: dist.new_group(list(range(n))) for n in counts}
+        if cores:  # only now, so that the transport threads run on any core, as howmany's own do
+            os.sched_setaffinity(0, cores)
         self.budget = torch_cases.Budget(cases, args.budget_seconds, args.least_calls)
         self.files = Files(args, torch, dist) if self.rank == 0 else None
         self.wrong_data = False

@@ -16,9 +16,14 @@ namespace {
 
 constexpr int kWarmUpRounds = 4;
 
-double time_once(Comm& comm, const std::function<void()>& body) {
+double time_once(Comm& comm, const std::function<void()>& body, double gap_seconds = 0) {
   comm.barrier();
-  const Clock::time_point start = Clock::now();
+  Clock::time_point start = Clock::now();
+  if (gap_seconds > 0) {
+    while (seconds_since(start) < gap_seconds) {
+    }
+    start = Clock::now();
+  }
   body();
   Tensor slowest = Tensor::full({1}, seconds_since(start), Dtype::f64);
   comm.all_reduce(slowest, ReduceOp::max);
@@ -97,7 +102,7 @@ Samples time_iterations(Comm& comm, const TimingOptions& options,
   double sum = 0;
   size_t summed = 0;
   return collect(
-      options, [&] { return time_once(comm, body); },
+      options, [&] { return time_once(comm, body, options.gap_seconds); },
       [&](const Samples& samples) {
         while (summed < samples.seconds.size()) sum += samples.seconds[summed++];
         return sum;

@@ -20,6 +20,7 @@ struct TimingOptions {
   int min_iterations = 6;           // the least that have an interval
   int max_iterations = 10'000;
   int warmup_iterations = 2;
+  double gap_seconds = 0;  // busy time of every rank between the barrier and the iteration
 };
 
 struct Samples {

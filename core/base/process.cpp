@@ -27,6 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr size_t kMaxOut = size_t{16} << 20, kMaxErr = size_t{64} << 10;
 constexpr int kTickMilliseconds = 200;
+constexpr int kOrphanPolls = 200, kOrphanPollMicroseconds = 5000;
 
 volatile std::sig_atomic_t caught = 0;
 
@@ -134,6 +135,32 @@ class Child {
  private:
   pid_t pid_ = -1;
   int error_ = 0;
+};
+
+// Makes this process the parent of orphaned descendants, such as ranks of an mpirun that was
+// killed. Their CPU time then counts as ours, not as other programs'.
+class OrphanReaper {
+ public:
+  OrphanReaper() {
+    ::prctl(PR_GET_CHILD_SUBREAPER, &before_);
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  }
+  // Waits up to a second for the orphans that there are.
+  ~OrphanReaper() {
+    for (int poll = 0; poll < kOrphanPolls; ++poll) {
+      pid_t pid = 0;
+      while ((pid = ::waitpid(-1, nullptr, WNOHANG)) > 0) {
+      }
+      if (pid < 0) break;  // no child is left
+      ::usleep(kOrphanPollMicroseconds);
+    }
+    ::prctl(PR_SET_CHILD_SUBREAPER, before_);
+  }
+  OrphanReaper(const OrphanReaper&) = delete;
+  OrphanReaper& operator=(const OrphanReaper&) = delete;
+
+ private:
+  int before_ = 0;
 };
 
 void keep_tail(std::string& text) {
@@ -270,6 +297,7 @@ std::string Ended::describe() const {
 }
 
 Ended run_command(const Command& command) {
+  const OrphanReaper reaper;  // destroyed after the child
   Child child(command);
   if (child.error() != 0) {
     Ended ended;

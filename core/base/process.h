@@ -1,7 +1,8 @@
 // Child programs: started in a process group of their own, watched, never left behind. Ctrl-C,
 // SIGTERM and SIGHUP to us (after catch_interrupts) end the group and come back as a result, so
 // that the caller still writes its files; should we be killed outright, the kernel ends the child.
-// Call from one thread, which must outlive the child.
+// Call from one thread, which must outlive the child. run_command waits for orphans of the child as
+// well, so that getrusage counts them; the process must have no other children.
 #pragma once
 
 #include <functional>

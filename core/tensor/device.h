@@ -72,4 +72,18 @@ class DeviceScope {
   std::unique_ptr<Saved> saved_;  // empty when this thread was bound so already
 };
 
+// Lets the calling thread run on every core this process may use, until the scope ends. Threads
+// started meanwhile inherit that and keep it.
+class UnboundScope {
+ public:
+  UnboundScope();
+  ~UnboundScope();
+  UnboundScope(const UnboundScope&) = delete;
+  UnboundScope& operator=(const UnboundScope&) = delete;
+
+ private:
+  struct Saved;
+  std::unique_ptr<Saved> saved_;
+};
+
 }  // namespace howmany

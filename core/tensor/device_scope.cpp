@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "core/host/cpu_limits.h"
 #include "core/host/near_cores.h"
 #include "core/tensor/device.h"
 
@@ -99,5 +100,17 @@ DeviceScope::~DeviceScope() {
   bound = saved_->outer;
   team_moved = team_moved && bound;  // the outermost has brought it back
 }
+
+struct UnboundScope::Saved {
+  Binding before;
+};
+
+UnboundScope::UnboundScope() : saved_(std::make_unique<Saved>(Saved{current_binding()})) {
+  Binding all{};
+  add(cpu_limits().allowed, all);
+  set_affinity(all);
+}
+
+UnboundScope::~UnboundScope() { set_affinity(saved_->before); }
 
 }  // namespace howmany

@@ -19,6 +19,7 @@
 #include "parallel/comms/combine.h"
 #include "parallel/comms/gloo_device.h"
 #include "parallel/comms/gloo_failure_board.h"
+#include "parallel/comms/gloo_threads.h"
 
 namespace howmany {
 namespace {
@@ -189,7 +190,7 @@ class Gloo : public CommEngine {
     });
   }
 
-  // Each group has its own transport thread, which inherits the calling thread's affinity.
+  // Each group has its own transport thread.
   std::unique_ptr<CommEngine> split(const std::vector<int>& members, int index,
                                     const std::string& id) override {
     return std::make_unique<Gloo>(index, static_cast<int>(members.size()), rendezvous_,
@@ -232,7 +233,7 @@ class Gloo : public CommEngine {
   template <typename Call>
   void attempt(Call call) {
     try {
-      call();
+      threads_.run(call);
     } catch (const std::exception& e) {
       fail(plain(e.what()));
     }
@@ -278,6 +279,7 @@ class Gloo : public CommEngine {
   const std::string prefix_;
   FailureBoard board_;
   std::shared_ptr<::gloo::Context> context_;
+  GlooThreads threads_;
 };
 
 // Makes a write to a closed connection an error instead of the end of the process.

@@ -4,7 +4,10 @@
 
 #include <cstdlib>
 
+#include "core/tensor/device.h"
+
 namespace howmany {
+
 std::shared_ptr<::gloo::transport::Device> make_gloo_device(const std::string& address) {
   ::gloo::transport::tcp::attr attr;
   const char* const interface = std::getenv("HOWMANY_IFACE");
@@ -12,6 +15,9 @@ std::shared_ptr<::gloo::transport::Device> make_gloo_device(const std::string& a
     attr.iface = interface;
   else
     attr.hostname = address;
+  // The transport thread is not bound, as under torchrun. On a rank's own core it would take whole
+  // time slices from the rank: it polls without blocking while the rank holds a connection's lock.
+  const UnboundScope unbound;
   return ::gloo::transport::tcp::CreateDevice(attr);
 }
 

@@ -1,5 +1,5 @@
-// The device of a gloo context: sockets on one interface, and the thread that moves their data. The
-// thread stays on the cores that the caller is bound to. Thread-safe.
+// The device of a Gloo context: sockets on one interface, and the transport thread that serves
+// them, which may run on every core of the process. Thread-safe.
 //
 //   auto device = make_gloo_device("127.0.0.1");
 //   context->connectFullMesh(store, device);
@@ -12,7 +12,7 @@
 
 namespace howmany {
 
-// On the interface that HOWMANY_IFACE names, else on that of `address`. Throws what gloo throws.
+// Uses the interface that HOWMANY_IFACE names, else that of `address`. Throws what Gloo throws.
 std::shared_ptr<::gloo::transport::Device> make_gloo_device(const std::string& address);
 
 }  // namespace howmany

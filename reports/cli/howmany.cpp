@@ -29,12 +29,12 @@ int main(int argc, char** argv) {
     // A full disk shows when the last buffer is written, which must not pass for success.
     if (std::fflush(stdout) == 0) return code;
     fmt::print(stderr, "howmany: cannot write to stdout: {}\n", std::strerror(errno));
-    return kRunFailed;
+    return kMeasurementFailed;
   } catch (const InputError& error) {
     tell(error);
     return kUsage;
   } catch (const std::exception& error) {
     tell(error);
-    return kRunFailed;
+    return kMeasurementFailed;
   }
 }

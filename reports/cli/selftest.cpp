@@ -133,7 +133,7 @@ void print(const std::vector<Outcome>& outcomes) {
 int exit_code(const std::vector<Outcome>& outcomes) {
   int code = kFine;
   for (const Outcome& o : outcomes) {
-    if (!o.trouble.empty()) return kRunFailed;
+    if (!o.trouble.empty()) return kMeasurementFailed;
     if (o.totals.failed > 0) code = 1;
   }
   return code;
@@ -178,7 +178,7 @@ int run_selftest(const SelftestArguments& arguments) {
   } else {
     print(outcomes);
   }
-  return interrupted() ? kRunFailed : exit_code(outcomes);
+  return interrupted() ? kMeasurementFailed : exit_code(outcomes);
 }
 
 }  // namespace howmany::reports

@@ -24,8 +24,7 @@ namespace {
 
 constexpr double kSlow = 1.25;      // a rank, over the others: more than neighbours differ
 constexpr double kAllHidden = 1.1;  // of the shorter: more cannot be but by noise
-constexpr int kLeastFitted = 3;     // points: a line goes through any two
-constexpr double kNoFit = 1;        // of a time: who is off by more at other sizes tells nothing
+constexpr double kNoFit = 1;        // residual error of a fit that is not reported
 constexpr double kOutOfCaches = 16 << 20, kStream = 1 << 20;  // bytes; as the ceilings are
 
 bool is_of(const Contest& c, const Measurement& m) {
@@ -90,8 +89,7 @@ void add_sweep(std::vector<Contest>& contests, const std::vector<Measurement>& m
 void add_fits(Contest& contest) {
   for (const NamedCurve& named : contest.curves) {
     const AlphaBeta fit = fit_alpha_beta(named.curve);
-    const bool tells = fit.fitted >= kLeastFitted && fit.held_back_error.value_or(0) < kNoFit;
-    if (tells) contest.fits[named.backend] = fit;
+    if (fit.error && *fit.error < kNoFit) contest.fits[named.backend] = fit;
   }
 }
 

@@ -68,8 +68,8 @@ struct TorchGap {
 
 struct BackendAdvice {
   std::optional<std::string> recommended;
-  bool certain = true;
-  std::string because;  // one sentence
+  bool certain = true, disturbed = false;  // disturbed: by other programs, see disturbance.h
+  std::string because;                     // one sentence
   std::vector<std::string> notes;
   std::vector<Contest> contests;
   std::vector<ModelTime> models;

@@ -9,7 +9,7 @@
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
 #include "reports/comm/curve.h"
-#include "reports/comm/measure.h"
+#include "reports/comm/run.h"
 
 namespace howmany::reports {
 

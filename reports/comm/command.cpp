@@ -6,9 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
-#include <span>
 
 #include "core/base/cli/list_option.h"
 #include "core/base/cli/number_check.h"
@@ -19,29 +17,16 @@
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
 #include "reports/comm/advise.h"
+#include "reports/comm/measure.h"
 #include "reports/comm/render.h"
 #include "reports/comm/rounds.h"
 #include "reports/comm/select.h"
 #include "reports/results/device_kind.h"
+#include "reports/results/disturbance.h"
 #include "reports/results/machine.h"
 
 namespace howmany::reports {
 namespace {
-
-constexpr double kCeilingSeconds = 3;
-constexpr double kReserve =
-    4;  // of the budget, to look at the machine and for calls that take long
-constexpr double kBeyondBudget = 120;
-
-struct BackendArguments {
-  std::vector<std::string> backends, ops, devices, models, dtypes = {"f32"}, counts;
-  std::string min_bytes = "4", max_bytes = "64M";
-  std::optional<int> size_factor, cores_per_device, rounds;
-  double time_budget = 60;
-  bool oversubscribe = false, in_place = false;
-  TorchRequest torch;
-  OutputArguments output;
-};
 
 std::string devices_of(const BackendArguments& a, const Machine& machine) {
   if (!a.devices.empty()) return fmt::format("{}", fmt::join(a.devices, ","));
@@ -50,37 +35,12 @@ std::string devices_of(const BackendArguments& a, const Machine& machine) {
                                  : "cpu:0,cpu:1";
 }
 
-std::vector<std::string> bench_arguments(const BackendArguments& a, const std::string& devices,
-                                         const std::string& backend, double seconds,
-                                         int rounds = 1) {
-  std::vector<std::string> argv;
-  const auto add = [&](const char* flag, const std::string& value) {
-    if (!value.empty()) argv.insert(argv.end(), {flag, value});
-  };
-  add(flag::kBackend, backend);
-  add(flag::kDevices, devices);
-  add(flag::kOps, fmt::format("{}", fmt::join(a.ops, ",")));
-  add(flag::kDtype, fmt::format("{}", fmt::join(a.dtypes, ",")));
-  add(flag::kDeviceCount, fmt::format("{}", fmt::join(a.counts, ",")));
-  add(flag::kMinBytes, std::to_string(parse_bytes(flag::kMinBytes, a.min_bytes)));
-  add(flag::kMaxBytes, std::to_string(parse_bytes(flag::kMaxBytes, a.max_bytes)));
-  add(flag::kSizeFactor, a.size_factor ? std::to_string(*a.size_factor) : "");
-  add(flag::kCoresPerDevice, a.cores_per_device ? std::to_string(*a.cores_per_device) : "");
-  for (const std::string& model : a.models) add(flag::kModel, model);
-  add(flag::kBudgetSeconds, fmt::format("{:.3f}", seconds));
-  // Over rounds the interval comes from them, and calls of the longest cases are better spread.
-  if (rounds > 1) add(flag::kLeastCalls, "3");
-  if (a.oversubscribe) argv.emplace_back(flag::kOversubscribe);
-  if (a.in_place) argv.emplace_back(flag::kInPlace);
-  return argv;
-}
-
 // Before anything is measured: what the bench refuses, it refuses in a listing too.
 void check_arguments(const BackendArguments& a, const std::string& devices,
                      const std::vector<std::string>& backends) {
   for (const std::string& backend : backends) {
     const std::string checked = is_torch_backend(backend) ? "local" : backend;  // the same cases
-    Command command{.argv = bench_arguments(a, devices, checked, 1), .timeout_seconds = 60};
+    Command command{.argv = backend_bench_arguments(a, devices, checked, 1), .timeout_seconds = 60};
     command.argv.insert(command.argv.begin(), find_program("backend_bench"));
     command.argv.emplace_back(flag::kList);
     const Ended ended = run_command(command);
@@ -99,107 +59,6 @@ void refuse_one_rank(const BackendArguments& a) {
   if (!a.counts.empty() && std::ranges::all_of(a.counts, one))
     throw InputError(fmt::format("--device-count 1: {}; give 2 or more", kWhy));
 }
-
-class BackendMeasuring {
- public:
-  BackendMeasuring(const BackendArguments& a, std::string folder, std::string python = "",
-                   std::vector<int> cores = {})
-      : a_(a),
-        folder_(std::move(folder)),
-        python_(std::move(python)),
-        cores_(std::move(cores)),
-        time_(a.time_budget - kReserve) {}
-
-  void ceilings() {
-    tell("this machine's own ceilings", kCeilingSeconds);
-    run({.program = "transfer_bench",
-         .folder = folder_,
-         .arguments = {flag::kCeilings, flag::kBudgetSeconds, fmt::format("{}", kCeilingSeconds)},
-         .timeout_seconds = kCeilingSeconds + kBeyondBudget},
-        0);
-  }
-
-  // By turns, so that what changes meanwhile on the machine meets every backend.
-  void rounds(const std::vector<std::string>& backends, const std::string& devices, int rounds) {
-    rounds_ = rounds;
-    std::vector<std::string> left;
-    for (int round = 0; round < rounds; ++round)
-      left.insert(left.end(), backends.begin(), backends.end());
-    for (size_t done = 0; done < left.size(); ++done)
-      backend(left[done], devices,
-              time_.seconds_next(seconds_since_start(), std::span(left).subspan(done)),
-              static_cast<int>(done / backends.size()));
-  }
-
-  // All of them in one start of the ranks, which a launcher starts but once.
-  void together(const std::vector<std::string>& arguments, double seconds) {
-    tell("all backends", seconds);
-    run({.program = "backend_bench",
-         .folder = folder_,
-         .arguments = arguments,
-         .timeout_seconds = 3 * seconds + kBeyondBudget,
-         .one_of_many = true},
-        0);
-  }
-
-  std::vector<Measurement> table() const {
-    std::vector<std::vector<Measurement>> rounds(static_cast<size_t>(rounds_));
-    for (const SuiteRun& run : runs)
-      std::ranges::move(measurements_of(run),
-                        std::back_inserter(rounds[static_cast<size_t>(run.round)]));
-    return over_rounds(rounds);
-  }
-
-  std::vector<SuiteRun> runs;
-
- private:
-  void backend(const std::string& name, const std::string& devices, double seconds, int round) {
-    tell(rounds_ > 1 ? fmt::format("{} (round {} of {})", name, round + 1, rounds_) : name,
-         seconds);
-    const double start = seconds_since_start();
-    SuiteCommand command{.program = "backend_bench",
-                         .folder = folder_,
-                         .arguments = bench_arguments(a_, devices, name, seconds, rounds_),
-                         .timeout_seconds = 3 * seconds + kBeyondBudget};
-    if (is_torch_backend(name)) use_torch(command);
-    run(std::move(command), round);
-    if (interrupted()) return;
-    const TimeNeeded needed = time_needed(runs.back());
-    time_.took(name, {.seconds = seconds_since_start() - start,
-                      .measuring = seconds,
-                      .needs = needed.seconds,
-                      .whole = needed.had});
-  }
-  void use_torch(SuiteCommand& command) const {
-    command.program = kTorchProgram;
-    command.interpreter = python_;
-    if (cores_.empty()) return;
-    const std::string cores = fmt::format("{}", fmt::join(cores_, ","));
-    command.arguments.insert(command.arguments.end(), {"--cores", cores});
-  }
-  double seconds_since_start() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-  void tell(const std::string& what, double seconds) const {
-    if (a_.output.quiet || interrupted()) return;
-    fmt::print(stderr, "measuring {}, about {:.0f} s\n", what, seconds);
-  }
-  void run(SuiteCommand command, int round) {
-    if (interrupted()) return;
-    command.verbose = a_.output.verbose;
-    runs.push_back(run_suite(command));
-    runs.back().round = round;
-    // Files of each suite as they stand: whatever ends us, what was measured is kept.
-    write_suite(folder_, "backend", runs);
-  }
-
-  const BackendArguments& a_;
-  const std::string folder_, python_;  // python_ runs torch's rows
-  const std::vector<int> cores_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  RoundTime time_;
-  int rounds_ = 1;
-};
 
 nlohmann::json request_of(const BackendArguments& a, const std::string& devices,
                           const std::vector<std::string>& backends) {
@@ -226,7 +85,7 @@ int conclude(const BackendArguments& a, const std::string& folder, const nlohman
   if (!request.contains("launcher")) add_busy_elsewhere(measuring.runs, summary.context);
   summary.measurements = measuring.table();
   BackendAdvice advice = advise_backend(summary.measurements, gpu_of(summary.context));
-  add_busy_note(summary.context, advice.notes);
+  mark_disturbed(busy_elsewhere_in(summary.context), advice);
   advice.notes.insert(advice.notes.end(), notes.begin(), notes.end());
   summary.answer["backend"] = to_json(advice, summary.measurements);
   const bool color = !a.output.no_color && color_wanted(STDOUT_FILENO);
@@ -298,9 +157,9 @@ int measure_among_many(const BackendArguments& a, const Machine& machine) {
   const bool gpus =
       devices.empty() ? !machine.cuda.empty() : device_kind(devices) == DeviceKind::kGpu;
   const BackendSelection chosen = select_backends(a.backends, a.torch, machine, gpus);
-  const double seconds = std::max(1.0, a.time_budget - kReserve - kCeilingSeconds);
-  std::vector<std::string> arguments =
-      bench_arguments(a, devices, fmt::format("{}", fmt::join(chosen.backends, ",")), seconds);
+  const double seconds = std::max(1.0, a.time_budget - kBackendReserve - kCeilingSeconds);
+  std::vector<std::string> arguments = backend_bench_arguments(
+      a, devices, fmt::format("{}", fmt::join(chosen.backends, ",")), seconds);
   refuse_old_results(a.output.out);  // on all ranks: or they would wait for the first
   if (launch.rank == 0) return measure_for_all(a, machine, chosen, arguments, seconds);
   arguments.insert(arguments.begin(), find_program("backend_bench"));

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/cli/output_options.h"
-#include "reports/comm/measure.h"
+#include "reports/comm/run.h"
 
 namespace howmany::reports {
 

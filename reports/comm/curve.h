@@ -1,10 +1,9 @@
-// How the time of one collective grows with its size: what was measured, a line through it (latency
-// plus bytes over bandwidth, in up to six pieces, since caches and protocols change with size, and
-// no more than pay, never falling with size), and where one backend overtakes another. Values only;
-// not tied to any thread.
+// The time of one collective or copy by its size. The measured times decide. Between measured sizes
+// times are interpolated on logarithmic axes. Beyond them a fit of two parameters predicts: latency
+// plus bytes over bandwidth. Values only; not tied to any thread.
 //
-//   AlphaBeta fit = fit_alpha_beta(points);   // minimises the relative error
-//   double seconds = fit.predict(25 << 20);
+//   double seconds = seconds_at(curve, 25 << 20);
+//   AlphaBeta fit = fit_alpha_beta(curve);  // minimises the relative error
 #pragma once
 
 #include <optional>
@@ -23,31 +22,25 @@ struct CurvePoint {
 using Curve = std::vector<CurvePoint>;  // by bytes, each size once
 
 const CurvePoint* at_size(const Curve& curve, double bytes);  // nullptr: not measured
+bool is_within(const Curve& curve, double bytes);             // the range of measured sizes
 // The intervals do not meet; of one round the times must be a factor of two apart as well.
 bool apart(const CurvePoint& fast, const CurvePoint& slow);
 
 struct AlphaBeta {
-  struct Piece {
-    double from = 0, to = 0;  // bytes; the pieces meet
-    double latency = 0, seconds_per_byte = 0;
-  };
-  std::vector<Piece> pieces;
-  double error = 0;  // median relative error at fitted sizes, each left out of the fit in turn
-  std::optional<double> held_back_error = {};  // the same at sizes kept out of the whole fit
-  int fitted = 0, held_back = 0;
+  double latency = 0, seconds_per_byte = 0;  // neither is negative
+  int sizes = 0;
+  std::optional<double> error = {};  // residual standard error, relative; needs three sizes
 
-  double predict(double bytes) const;
-  double latency() const { return pieces.front().latency; }
-  double bytes_per_s() const;  // of large messages; infinite when time does not grow with size
+  double predict(double bytes) const { return latency + seconds_per_byte * bytes; }
+  double bytes_per_s() const { return 1 / seconds_per_byte; }  // infinite if times do not grow
 };
 
-// Sizes that are no power of two are kept out of the fit and judge it; where too few are, every
-// fifth size, and none of fewer than five. A longer message is never predicted faster. Throws
-// std::invalid_argument for no point or a time that is not above 0.
+// Both throw std::invalid_argument if the curve is empty or a time is not above 0.
 AlphaBeta fit_alpha_beta(const Curve& curve);
-// Bytes: what is smaller takes half its time or more to start. Nothing where no size takes twice as
-// long as starting.
-std::optional<double> latency_below(const AlphaBeta& fit);
+double seconds_at(const Curve& curve, double bytes);
+// The size that takes twice the fitted latency: below it, latency is half of the time or more.
+// Returns nullopt if no measured size takes less than that, or none takes more.
+std::optional<double> latency_below(const Curve& curve);
 
 // From this size on (up to the next range) this backend is the fastest, or not apart from it.
 struct BestRange {

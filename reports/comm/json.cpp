@@ -1,5 +1,3 @@
-#include <limits>
-
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
 #include "reports/comm/advise.h"
@@ -11,24 +9,14 @@ namespace {
 
 nlohmann::ordered_json fit_json(const Contest& contest, const std::string& backend,
                                 const AlphaBeta& fit) {
-  nlohmann::ordered_json pieces = nlohmann::ordered_json::array();
-  for (const AlphaBeta::Piece& p : fit.pieces)
-    pieces.push_back({{"from_bytes", p.from},
-                      {"to_bytes", finite_or_null(p.to)},
-                      {"latency_s", p.latency},
-                      {"seconds_per_byte", p.seconds_per_byte}});
   return {{"op", contest.op},
           {"backend", backend},
           {"dtype", contest.dtype},
           {"devices", contest.devices},
-          {"latency_s", fit.latency()},
+          {"latency_s", fit.latency},
           {metric::kBytesPerS, finite_or_null(fit.bytes_per_s())},
-          {"error", fit.error},
-          {"held_back_error",
-           finite_or_null(fit.held_back_error.value_or(std::numeric_limits<double>::quiet_NaN()))},
-          {"fitted_sizes", fit.fitted},
-          {"held_back_sizes", fit.held_back},
-          {"pieces", pieces}};
+          {"error", finite_or_null(fit.error.value_or(kNaN))},
+          {"sizes", fit.sizes}};
 }
 
 nlohmann::ordered_json gap_json(const TorchGap& gap) {
@@ -90,6 +78,7 @@ nlohmann::ordered_json to_json(const BackendAdvice& advice,
   return {{"recommended", advice.recommended ? Json(*advice.recommended) : Json(nullptr)},
           {"because", advice.because},
           {"certain", advice.certain},
+          {"disturbed", advice.disturbed},
           {"notes", advice.notes},
           {"ceilings",
            {{"copy_one_thread_bytes_per_s", finite_or_null(advice.ceilings.copy_one_thread)},

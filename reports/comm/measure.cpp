@@ -1,260 +1,196 @@
 #include "reports/comm/measure.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <cmath>
-#include <filesystem>
-#include <limits>
+#include <algorithm>
+#include <iterator>
+#include <utility>
 
+#include "core/base/process.h"
 #include "core/base/schema/flags.h"
-#include "core/base/schema/metrics.h"
-#include "core/base/schema/parameters.h"
-#include "core/base/statistics.h"
-#include "core/base/text/files.h"
-#include "core/base/text/format.h"
-#include "core/base/text/json.h"
-#include "reports/results/core_use.h"
-#include "reports/results/machine.h"
-#include "reports/results/scratch.h"
-#include "reports/results/summary_files.h"
+#include "core/base/text/bytes.h"
+#include "reports/results/disturbance.h"
 
 namespace howmany::reports {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr double kLeastTold = 1;  // seconds
-constexpr const char* kNeeds = metric::kNeedsS;
-constexpr const char* kBusy = "busy_elsewhere_fraction";
-
-void read_files(const BenchScratch& scratch, SuiteRun& run) {
-  try {
-    if (fs::exists(scratch.bench) && fs::file_size(scratch.bench) > 0)
-      run.file = read_bench(scratch.bench);
-    if (fs::exists(scratch.samples)) run.samples = read_samples(scratch.samples);
-  } catch (const InputError& error) {
-    run.problem = error.what();
-  }
-}
-
-std::string backend_unit(const std::string& name) {
-  if (name.ends_with("bytes_per_s")) return "bytes/s";
-  if (name.ends_with("_per_s")) return "1/s";
-  if (name.ends_with("_s")) return "s";
-  if (name == "bytes") return "bytes";
-  return name == metric::kCv || name.ends_with("fraction") || name.starts_with("of_") ? "ratio"
-                                                                                      : "";
-}
-
-// suite/case.../key:value/key:value; the case has the parts without a colon, and torch's backends.
-void read_name(const std::string& name, Measurement& m) {
-  size_t at = 0;
-  while (at <= name.size()) {
-    const size_t end = std::min(name.find('/', at), name.size());
-    const std::string part = name.substr(at, end - at);
-    const size_t colon = part.find(':');
-    if (at == 0) {
-      m.suite = part;
-    } else if (colon == std::string::npos || is_torch_backend(part)) {
-      m.name += (m.name.empty() ? "" : "/") + part;
-    } else {
-      m.parameters[part.substr(0, colon)] = part.substr(colon + 1);
-    }
-    at = end + 1;
-  }
-}
-
-// "oversubscribed; rehearsal". A reason may hold anything.
-std::vector<std::string> flags_in(const std::string& label) {
-  if (label.empty()) return {};
-  if (label.starts_with("skipped: ")) return {label};
-  std::vector<std::string> flags;
-  size_t at = 0;
-  for (size_t end; (end = label.find("; ", at)) != std::string::npos; at = end + 2)
-    flags.push_back(label.substr(at, end - at));
-  flags.push_back(label.substr(at));
-  return flags;
-}
-
-const SampleLine* samples_of(const SuiteRun& run, const std::string& name,
-                             const std::string& timing) {
-  for (const SampleLine& line : run.samples) {
-    const auto parameters = line.json.find("parameters");
-    const std::string own = parameters == line.json.end() || !parameters->is_object()
-                                ? ""
-                                : parameters->value(parameter::kTiming, std::string());
-    if (line.name == name && (own.empty() || own == timing)) return &line;
-  }
-  return nullptr;
-}
-
-// The interval of the median, and with it of every rate that is something over that median.
-void add_interval(Measurement& m, const SampleLine* line, const std::string& metric,
-                  const std::string& prefix) {
-  const auto found = m.metrics.find(metric);
-  if (line == nullptr || line->seconds.empty() || found == m.metrics.end()) return;
-  Metric& seconds = found->second;
-  const auto interval = median_interval(line->seconds);
-  for (auto& [name, value] : m.metrics) {
-    const bool is_rate =
-        name.ends_with("bytes_per_s") && name.starts_with("pipelined_") == (prefix == "pipelined_");
-    if (&value != &seconds && !is_rate) continue;
-    value.n = static_cast<int64_t>(line->seconds.size());
-    value.basis = "iterations";
-    if (!interval) continue;
-    value.low = is_rate ? value.value * seconds.value / interval->high : interval->low;
-    value.high = is_rate ? value.value * seconds.value / interval->low : interval->high;
-  }
-}
-
-Measurement measurement_of(const SuiteRun& run, const BenchRow& row) {
-  Measurement m;
-  read_name(row.name, m);
-  const auto label = row.json.find("label");
-  if (label != row.json.end() && label->is_string()) m.flags = flags_in(label->get<std::string>());
-  if (!row.error.empty()) m.flags = {"failed: " + row.error};
-  if (!row.error.empty() || row.counters.contains(metric::kSkipped)) return m;
-  for (const auto& [name, value] : row.counters)
-    if (name != metric::kSamples && name != kNeeds)
-      m.metrics[name] = {value, backend_unit(name), {}, {}, 0, ""};
-  if (const auto calls = row.counters.find(metric::kSamples); calls != row.counters.end())
-    m.metrics["calls"] = {calls->second, "", {}, {}, 0, ""};
-  add_interval(m, samples_of(run, row.name, "isolated"), metric::kMedianS, "");
-  add_interval(m, samples_of(run, row.name, "pipelined"), metric::kPipelinedS, "pipelined_");
-  return m;
-}
+constexpr double kBeyondBudget = 120;
+constexpr const char* kCeilingProgram = "transfer_bench";
 
 }  // namespace
 
-SuiteRun run_suite(const SuiteCommand& asked) {
-  const BenchScratch scratch(asked.folder);
-  Command command{.argv = {find_program(asked.program)}, .timeout_seconds = asked.timeout_seconds};
-  if (!asked.interpreter.empty())
-    command.argv.insert(command.argv.begin(), {asked.interpreter, "-W", "ignore"});
-  command.argv.insert(command.argv.end(), asked.arguments.begin(), asked.arguments.end());
-  if (asked.one_of_many)
-    command.environment = {"HOWMANY_SAMPLES=" + scratch.samples, "BENCHMARK_OUT=" + scratch.bench};
-  else
-    command.argv.insert(command.argv.end(),
-                        {flag::kSamples, scratch.samples, "--benchmark_out=" + scratch.bench,
-                         "--benchmark_out_format=json"});
-  command.on_tick = asked.on_tick;
-  if (asked.verbose)
-    command.on_stderr = [](std::string_view text) { fmt::print(stderr, "{}", text); };
-  SuiteRun run;
-  run.program = asked.program;
-  const CoreUse before = read_core_use();
-  run.ended = run_command(command);
-  // Of what was killed the time may be nobody's, and in less time there are too few clock ticks.
-  if (run.ended.ok() && run.ended.seconds >= kLeastTold)
-    run.busy_elsewhere = busy_elsewhere(before, read_core_use());
-  if (run.ended.how == Ended::How::kExited && run.ended.code == 2)
-    throw InputError(run.ended.last_line().empty() ? asked.program + " refused its arguments"
-                                                   : run.ended.last_line());
-  read_files(scratch, run);
-  if (!run.ended.ok()) run.problem = run.ended.describe();
-  if (run.problem.empty() && run.file.rows.empty()) run.problem = "it left no results";
+std::vector<std::string> backend_bench_arguments(const BackendArguments& a,
+                                                 const std::string& devices,
+                                                 const std::string& backend, double seconds,
+                                                 int rounds) {
+  std::vector<std::string> argv;
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) argv.insert(argv.end(), {flag, value});
+  };
+  add(flag::kBackend, backend);
+  add(flag::kDevices, devices);
+  add(flag::kOps, fmt::format("{}", fmt::join(a.ops, ",")));
+  add(flag::kDtype, fmt::format("{}", fmt::join(a.dtypes, ",")));
+  add(flag::kDeviceCount, fmt::format("{}", fmt::join(a.counts, ",")));
+  add(flag::kMinBytes, std::to_string(parse_bytes(flag::kMinBytes, a.min_bytes)));
+  add(flag::kMaxBytes, std::to_string(parse_bytes(flag::kMaxBytes, a.max_bytes)));
+  add(flag::kSizeFactor, a.size_factor ? std::to_string(*a.size_factor) : "");
+  add(flag::kCoresPerDevice, a.cores_per_device ? std::to_string(*a.cores_per_device) : "");
+  for (const std::string& model : a.models) add(flag::kModel, model);
+  add(flag::kBudgetSeconds, fmt::format("{:.3f}", seconds));
+  // Over rounds the interval comes from them, and calls of the longest cases are better spread.
+  if (rounds > 1) add(flag::kLeastCalls, "3");
+  if (a.oversubscribe) argv.emplace_back(flag::kOversubscribe);
+  if (a.in_place) argv.emplace_back(flag::kInPlace);
+  return argv;
+}
+
+BackendMeasuring::BackendMeasuring(const BackendArguments& a, std::string folder,
+                                   std::string python, std::vector<int> cores)
+    : a_(a),
+      folder_(std::move(folder)),
+      python_(std::move(python)),
+      cores_(std::move(cores)),
+      time_(a.time_budget - kBackendReserve) {}
+
+void BackendMeasuring::ceilings() {
+  const SuiteCommand command{
+      .program = kCeilingProgram,
+      .folder = folder_,
+      .arguments = {flag::kCeilings, flag::kBudgetSeconds, fmt::format("{}", kCeilingSeconds)},
+      .timeout_seconds = kCeilingSeconds + kBeyondBudget};
+  const auto measure = [&] {
+    tell("this machine's own ceilings", kCeilingSeconds);
+    return run(command, 0);
+  };
+  keep(measure_undisturbed(measure, [&](const SuiteRun&) {
+    return !interrupted() && 10 * kCeilingSeconds < seconds_left();
+  }));
+}
+
+void BackendMeasuring::rounds(const std::vector<std::string>& backends, const std::string& devices,
+                              int rounds) {
+  backends_ = backends;
+  devices_ = devices;
+  rounds_ = rounds;
+  const auto expect_round = [&] { left_.insert(left_.end(), backends.begin(), backends.end()); };
+  for (int round = 0; round < rounds; ++round) expect_round();
+  for (int round = 0; round < rounds; ++round) {
+    for (const std::string& name : backends)
+      if (!interrupted()) keep(backend(name, round));
+    // The runs that are left share their time with the repeated round.
+    if (is_disturbed(max_busy_elsewhere(of_round(round)))) expect_round();
+  }
+  repeat_disturbed();
+}
+
+void BackendMeasuring::together(const std::vector<std::string>& arguments, double seconds) {
+  tell("all backends", seconds);
+  keep(run({.program = "backend_bench",
+            .folder = folder_,
+            .arguments = arguments,
+            .timeout_seconds = 3 * seconds + kBeyondBudget,
+            .one_of_many = true},
+           0));
+}
+
+std::vector<Measurement> BackendMeasuring::table() const {
+  std::vector<std::vector<Measurement>> rounds(static_cast<size_t>(rounds_));
+  for (const SuiteRun& run : runs)
+    std::ranges::move(measurements_of(run),
+                      std::back_inserter(rounds[static_cast<size_t>(run.round)]));
+  return over_rounds(rounds);
+}
+
+SuiteRun BackendMeasuring::backend(const std::string& name, int round) {
+  const double seconds = time_.seconds_next(seconds_since_start(), left_);
+  left_.erase(left_.begin());
+  tell(rounds_ > 1 ? fmt::format("{} (round {} of {})", name, round + 1, rounds_) : name, seconds);
+  const double start = seconds_since_start();
+  SuiteCommand command{.program = "backend_bench",
+                       .folder = folder_,
+                       .arguments = backend_bench_arguments(a_, devices_, name, seconds, rounds_),
+                       .timeout_seconds = 3 * seconds + kBeyondBudget};
+  if (is_torch_backend(name)) use_torch(command);
+  SuiteRun measured = run(std::move(command), round);
+  const TimeNeeded needed = time_needed(measured);
+  time_.took(name, {.seconds = seconds_since_start() - start,
+                    .measuring = seconds,
+                    .needs = needed.seconds,
+                    .whole = needed.had});
+  return measured;
+}
+
+void BackendMeasuring::use_torch(SuiteCommand& command) const {
+  command.program = kTorchProgram;
+  command.interpreter = python_;
+  if (cores_.empty()) return;
+  const std::string cores = fmt::format("{}", fmt::join(cores_, ","));
+  command.arguments.insert(command.arguments.end(), {"--cores", cores});
+}
+
+SuiteRun BackendMeasuring::run(SuiteCommand command, int round) const {
+  command.verbose = a_.output.verbose;
+  SuiteRun run = run_suite(command);
+  run.round = round;
   return run;
 }
 
-std::vector<Measurement> measurements_of(const SuiteRun& run) {
-  std::vector<Measurement> all;
-  for (const BenchRow& row : run.file.rows) all.push_back(measurement_of(run, row));
+// Writes the files after each run, so that an interrupted measurement keeps its runs.
+void BackendMeasuring::keep(SuiteRun run) {
+  runs.push_back(std::move(run));
+  write_suite(folder_, "backend", runs);
+}
+
+std::vector<SuiteRun> BackendMeasuring::of_round(int round) const {
+  std::vector<SuiteRun> all;
+  std::ranges::copy_if(runs, std::back_inserter(all), [&](const SuiteRun& run) {
+    return run.round == round && run.program != kCeilingProgram;
+  });
   return all;
 }
 
-TimeNeeded time_needed(const SuiteRun& run) {
-  TimeNeeded needed{.had = run.problem.empty()};
-  for (const BenchRow& row : run.file.rows) {
-    const auto needs = row.counters.find(kNeeds);
-    if (needs == row.counters.end()) continue;
-    needed.seconds += needs->second;
-    needed.had = needed.had && !row.counters.contains(metric::kSkipped);
+void BackendMeasuring::repeat_disturbed() {
+  RepeatedRounds repeated;
+  while (!interrupted()) {
+    std::vector<double> busy;
+    for (int round = 0; round < rounds_; ++round)
+      busy.push_back(max_busy_elsewhere(of_round(round)));
+    const std::optional<int> round = repeated.next(busy);
+    if (!round || !repeat(*round)) return;
   }
-  return needed;
 }
 
-bool has_failed(const Measurement& m) {
-  return std::any_of(m.flags.begin(), m.flags.end(),
-                     [](const std::string& flag) { return flag.starts_with("failed: "); });
+// Replaces the round if another is less disturbed and had time for every case. Returns false if
+// there is no time for it.
+bool BackendMeasuring::repeat(int round) {
+  const std::vector<SuiteRun> before = of_round(round);
+  const double busy = max_busy_elsewhere(before);
+  double took = 0;
+  for (const SuiteRun& run : before) took += run.ended.seconds;
+  if (seconds_left() < took / 2) return false;
+  std::vector<SuiteRun> again;
+  for (const std::string& name : backends_)
+    if (!interrupted()) again.push_back(backend(name, round));
+  const bool is_better = std::ranges::all_of(again, [&](const SuiteRun& run) {
+    return run.busy_elsewhere < busy && time_needed(run).had;
+  });
+  if (!is_better) return true;
+  std::erase_if(runs, [&](const SuiteRun& run) {
+    return run.round == round && run.program != kCeilingProgram;
+  });
+  for (SuiteRun& run : again) keep(std::move(run));
+  return true;
 }
 
-bool has_wrong_data(const std::vector<Measurement>& measurements) {
-  for (const Measurement& m : measurements)
-    for (const std::string& flag : m.flags)
-      if (flag.starts_with("failed: wrong data")) return true;
-  return false;
+double BackendMeasuring::seconds_since_start() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
 }
 
-std::string why_skipped(const Measurement& m) {
-  for (const std::string& flag : m.flags)
-    if (flag.starts_with("skipped: ")) return flag.substr(9);
-  return "";
-}
-
-std::string parameter_of(const Measurement& m, const std::string& key) {
-  const auto it = m.parameters.find(key);
-  return it == m.parameters.end() ? "" : it->second;
-}
-
-double value_of(const Measurement& m, const std::string& metric) {
-  const auto it = m.metrics.find(metric);
-  return it == m.metrics.end() ? std::numeric_limits<double>::quiet_NaN() : it->second.value;
-}
-
-void add_busy_elsewhere(const std::vector<SuiteRun>& runs, nlohmann::json& context) {
-  double most = 0;
-  for (const SuiteRun& run : runs) most = std::max(most, run.busy_elsewhere);
-  context[kBusy] = most;
-}
-
-void add_busy_note(const nlohmann::json& context, std::vector<std::string>& notes) {
-  const auto share = context.find(kBusy);
-  if (share == context.end() || !share->is_number()) return;
-  if (const std::string note = busy_note(share->get<double>()); !note.empty())
-    notes.insert(notes.begin(), note);
-}
-
-void refuse_old_results(const std::string& out) {
-  if (!out.empty() && fs::exists(out + "/summary.json"))
-    throw InputError(fmt::format("{} holds a run already; choose another --out", out));
-}
-
-std::string result_folder(const std::string& out) {
-  const std::string folder = out.empty() ? "howmany-out/" + utc_now("%Y%m%dT%H%M%SZ") : out;
-  refuse_old_results(folder);
-  prepare_folder(folder);
-  return folder;
-}
-
-void write_suite(const std::string& folder, const std::string& suite,
-                 const std::vector<SuiteRun>& runs) {
-  nlohmann::ordered_json context = nlohmann::ordered_json::object();
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  std::string lines;
-  for (const SuiteRun& run : runs) {
-    if (context.empty()) context = run.file.context;
-    for (const BenchRow& row : run.file.rows) {
-      rows.push_back(nlohmann::ordered_json(row.json));
-      rows.back()["repetition_index"] = run.round;
-    }
-    for (const SampleLine& line : run.samples) {
-      nlohmann::ordered_json json(line.json);
-      json["round"] = run.round;
-      lines += dump_json_line(json);
-    }
-  }
-  write_text(folder + "/" + suite + ".json",
-             dump_json({{"context", context}, {"benchmarks", rows}}));
-  write_text(folder + "/" + suite + ".samples.jsonl", lines);
-}
-
-void write_summary_files(const std::string& folder, Summary& summary,
-                         const nlohmann::json& request) {
-  summary.context["howmany_version"] = HM_VERSION;
-  summary.context["howmany_date"] = utc_now("%Y-%m-%dT%H:%M:%SZ");
-  summary.context["howmany_request"] = request;
-  write_summary(folder, summary);
+void BackendMeasuring::tell(const std::string& what, double seconds) const {
+  if (a_.output.quiet || interrupted()) return;
+  fmt::print(stderr, "measuring {}, about {:.0f} s\n", what, seconds);
 }
 
 }  // namespace howmany::reports

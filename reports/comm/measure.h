@@ -1,86 +1,73 @@
-// What `howmany backend` and `howmany transfer` share: one run of a bench program with its files,
-// and its rows as measurements of the summary. One thread.
+// The measuring of `howmany backend`: the bench programs run in rounds, each with its files in the
+// folder of results. Rounds that other programs disturbed are repeated within the time budget. One
+// thread.
 #pragma once
 
-#include <functional>
+#include <chrono>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "core/base/process.h"
-#include "reports/results/bench_file.h"
-#include "reports/results/record.h"
+#include "reports/comm/command.h"
+#include "reports/comm/rounds.h"
+#include "reports/comm/select.h"
 
 namespace howmany::reports {
 
-constexpr int kWrongData = 1;
-
-// The backends of the user's torch.distributed are "torch:gloo" and so on, and this program
-// measures them.
-inline constexpr std::string_view kTorchPrefix = "torch:";
-inline constexpr const char* kTorchProgram = "torch_collectives.py";
-inline bool is_torch_backend(std::string_view name) { return name.starts_with(kTorchPrefix); }
-
-struct SuiteRun {
-  std::string program;
-  Ended ended;
-  BenchFile file;  // what the program had finished, whatever became of it
-  std::vector<SampleLine> samples;
-  int round = 0;
-  std::string problem;        // why it counts as failed: it exited badly, or left no readable file
-  double busy_elsewhere = 0;  // of the cores, as core_use.h tells it; of a second or more
+struct BackendArguments {
+  std::vector<std::string> backends, ops, devices, models, dtypes = {"f32"}, counts;
+  std::string min_bytes = "4", max_bytes = "64M";
+  std::optional<int> size_factor, cores_per_device, rounds;
+  double time_budget = 60;
+  bool oversubscribe = false, in_place = false;
+  TorchRequest torch;
+  OutputArguments output;
 };
 
-struct SuiteCommand {
-  std::string program, folder;
-  std::vector<std::string> arguments;
-  std::string interpreter = {};  // path of the Python that runs the program; empty: none
-  double timeout_seconds = 0;
-  bool verbose = false;
-  // Where it leaves its files it learns from the environment: other ranks have the same arguments.
-  bool one_of_many = false;
-  std::function<void()> on_tick = {};
+constexpr double kCeilingSeconds = 3;
+constexpr double kBackendReserve = 4;  // of the budget, for the machine's report and long calls
+
+// Without the program's name.
+std::vector<std::string> backend_bench_arguments(const BackendArguments& a,
+                                                 const std::string& devices,
+                                                 const std::string& backend, double seconds,
+                                                 int rounds = 1);
+
+class BackendMeasuring {
+ public:
+  // `python` runs torch's rows, on `cores` if there are any. The arguments must outlive this.
+  BackendMeasuring(const BackendArguments& a, std::string folder, std::string python = "",
+                   std::vector<int> cores = {});
+
+  void ceilings();
+  // Backends alternate, so that a change of the machine meets all of them.
+  void rounds(const std::vector<std::string>& backends, const std::string& devices, int rounds);
+  // All backends in one start of the ranks, which a launcher starts but once.
+  void together(const std::vector<std::string>& arguments, double seconds);
+
+  std::vector<Measurement> table() const;
+  std::vector<SuiteRun> runs;
+
+ private:
+  SuiteRun backend(const std::string& name, int round);
+  void use_torch(SuiteCommand& command) const;
+  SuiteRun run(SuiteCommand command, int round) const;
+  void keep(SuiteRun run);
+  std::vector<SuiteRun> of_round(int round) const;
+  void repeat_disturbed();
+  bool repeat(int round);
+  double seconds_since_start() const;
+  double seconds_left() const { return a_.time_budget - seconds_since_start(); }
+  void tell(const std::string& what, double seconds) const;
+
+  const BackendArguments& a_;
+  const std::string folder_, python_;
+  const std::vector<int> cores_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::vector<std::string> backends_, left_;  // left_: the backends of the runs to come
+  std::string devices_;
+  RoundTime time_;
+  int rounds_ = 1;
 };
-// Throws InputError with the program's own line when it refuses its arguments.
-SuiteRun run_suite(const SuiteCommand& command);
-
-// One measurement per row: suite, case and parameters from its name
-// ("backend/all_reduce/gloo/dtype:f32/devices:2/bytes:1024"; "torch:gloo" is part of the case),
-// metrics from its counters, intervals from its samples, and the flags "failed: <why>" and
-// "skipped: <why>".
-std::vector<Measurement> measurements_of(const SuiteRun& run);
-
-// What the rows of a bench say of the time that they need.
-struct TimeNeeded {
-  double seconds = 0;  // with as many calls of each case as were asked for
-  bool had = true;     // no case was left out for want of it
-};
-TimeNeeded time_needed(const SuiteRun& run);
-
-bool has_wrong_data(const std::vector<Measurement>& measurements);
-bool has_failed(const Measurement& m);
-// Why it was skipped; empty when it was not.
-std::string why_skipped(const Measurement& m);
-// "" and NaN when absent.
-std::string parameter_of(const Measurement& m, const std::string& key);
-double value_of(const Measurement& m, const std::string& metric);
-
-// Into the context as busy_elsewhere_fraction: the most of all runs. Not for ranks that a launcher
-// started: they are no children of ours and would count as others.
-void add_busy_elsewhere(const std::vector<SuiteRun>& runs, nlohmann::json& context);
-// Before the other notes what there is to say of that member, if it is there.
-void add_busy_note(const nlohmann::json& context, std::vector<std::string>& notes);
-
-// Throws InputError when `out` holds a run.
-void refuse_old_results(const std::string& out);
-// A new folder for the files of a run: `out`, or howmany-out/<UTC time>. Throws InputError when it
-// holds a run.
-std::string result_folder(const std::string& out);
-// <suite>.json and <suite>.samples.jsonl of several runs, as one.
-void write_suite(const std::string& folder, const std::string& suite,
-                 const std::vector<SuiteRun>& runs);
-// The summary's files (summary_files.h), with what howmany adds to the context.
-void write_summary_files(const std::string& folder, Summary& summary,
-                         const nlohmann::json& request);
 
 }  // namespace howmany::reports

@@ -20,6 +20,7 @@
 #include "reports/comm/advise.h"
 #include "reports/comm/cell.h"
 #include "reports/comm/command.h"
+#include "reports/results/disturbance.h"
 #include "reports/transfer/advise.h"
 #include "reports/transfer/render.h"
 
@@ -88,7 +89,7 @@ std::string table_of(const std::vector<Measurement>& measurements, const Contest
 }
 
 std::string law_text(const AlphaBeta& fit) {
-  const std::string latency = format_seconds(fit.latency());
+  const std::string latency = format_seconds(fit.latency);
   return std::isfinite(fit.bytes_per_s())
              ? fmt::format("{} + bytes / {}", latency, format_rate(fit.bytes_per_s()))
              : latency + ", and no size measured is so large that bandwidth shows";
@@ -97,12 +98,9 @@ std::string law_text(const AlphaBeta& fit) {
 std::string fit_text(const Contest& contest) {
   std::string text;
   for (const auto& [backend, fit] : contest.fits) {
-    const std::string line = fmt::format(
-        "  {}: {} (line in {} piece{}, {} off at {})", backend, law_text(fit), fit.pieces.size(),
-        fit.pieces.size() == 1 ? "" : "s", format_percent(fit.held_back_error.value_or(fit.error)),
-        fit.held_back_error
-            ? fmt::format("{} size{} held back", fit.held_back, fit.held_back == 1 ? "" : "s")
-            : "a size left out");
+    const std::string line =
+        fmt::format("  {}: {} (fit of {} sizes, residual error {})", backend, law_text(fit),
+                    fit.sizes, format_percent(fit.error.value_or(kNaN)));
     text += printable(line) + "\n";
   }
   return text;
@@ -199,12 +197,12 @@ std::string render_suites(const Summary& summary, bool color) {
   const std::vector<Measurement>& all = summary.measurements;
   if (holds("backend")) {
     BackendAdvice advice = advise_backend(all, gpu_of(summary.context));
-    add_busy_note(summary.context, advice.notes);
+    mark_disturbed(busy_elsewhere_in(summary.context), advice);
     return render_backend(advice, all, color);
   }
   if (!holds("transfer")) return "";
   TransferAdvice advice = advise_transfer(all, gpu_of(summary.context));
-  add_busy_note(summary.context, advice.notes);
+  mark_disturbed(busy_elsewhere_in(summary.context), advice);
   return render_transfer(advice, all, color);
 }
 

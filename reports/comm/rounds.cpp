@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "core/base/statistics.h"
-#include "reports/comm/measure.h"
+#include "reports/comm/run.h"
 
 namespace howmany::reports {
 namespace {

@@ -7,7 +7,7 @@
 #include <array>
 
 #include "core/base/text/names.h"
-#include "reports/comm/measure.h"
+#include "reports/comm/run.h"
 #include "reports/results/record.h"
 
 namespace howmany::reports {

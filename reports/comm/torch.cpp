@@ -7,7 +7,7 @@
 
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
-#include "reports/comm/measure.h"
+#include "reports/comm/run.h"
 
 namespace howmany::reports {
 namespace {

@@ -11,8 +11,8 @@
 #include "core/base/text/json.h"
 #include "reports/gpus/efficiency.h"
 #include "reports/gpus/mode_notes.h"
-#include "reports/results/core_use.h"
 #include "reports/results/device_kind.h"
+#include "reports/results/disturbance.h"
 
 namespace howmany::reports {
 namespace {
@@ -132,12 +132,12 @@ class Writer {
     advice_.mode = chosen->mode;
     advice_.backend = chosen->backend;
     chosen->devices > 1 ? ask_for(*chosen) : stay_on_one();
-    add_busy_machine();
     add_modes(*chosen);
     add_data_wait(*chosen);
     add_uncertain(*chosen);
     add_next_step(*chosen);
     add_failures();
+    mark_disturbed(busy_elsewhere(), advice_);
   }
 
  private:
@@ -203,11 +203,10 @@ class Writer {
         spread(best), asked);
   }
 
-  // One device finds an idle core where several do not, so this looks like bad scaling.
-  void add_busy_machine() {
+  double busy_elsewhere() const {
     double most = 0;
-    for (const Point* row : rows_) most = std::fmax(most, row->busy_elsewhere);
-    if (std::string note = busy_note(most); !note.empty()) advice_.notes.push_back(std::move(note));
+    for (const Point& p : advice_.points) most = std::fmax(most, p.busy_elsewhere);
+    return most;
   }
 
   void add_modes(const Point& chosen) {
@@ -322,10 +321,10 @@ nlohmann::ordered_json case_json(const Advice& advice, const AdviceOptions& opti
   for (const Point& point : advice.points) table.push_back(row_json(point, options));
   nlohmann::ordered_json recommended;
   if (advice.recommended) recommended = *advice.recommended;
-  return {{"model", advice.model},     {"recommended", recommended},
-          {"certain", advice.certain}, {"mode", advice.mode},
-          {"backend", advice.backend}, {"because", advice.because},
-          {"notes", advice.notes},     {"table", table}};
+  return {
+      {"model", advice.model},         {"recommended", recommended}, {"certain", advice.certain},
+      {"disturbed", advice.disturbed}, {"mode", advice.mode},        {"backend", advice.backend},
+      {"because", advice.because},     {"notes", advice.notes},      {"table", table}};
 }
 
 }  // namespace
@@ -366,6 +365,8 @@ nlohmann::ordered_json to_json(const std::vector<Advice>& advice, const AdviceOp
   if (cases.empty()) return nlohmann::ordered_json::object();
   nlohmann::ordered_json gpus = {{"recommended", cases[0]["recommended"]},
                                  {"because", cases[0]["because"]},
+                                 {"certain", std::ranges::all_of(advice, &Advice::certain)},
+                                 {"disturbed", std::ranges::any_of(advice, &Advice::disturbed)},
                                  {"min_efficiency", options.min_efficiency},
                                  {"samples_to_train", options.samples_to_train},
                                  {"table", cases[0]["table"]},

@@ -30,7 +30,7 @@ struct Point {
   double ranks = 0;                           // processes, or threads; NaN when not told
   double straggler = 0, straggler_extra_seconds = 0;  // the slowest rank; own work in a step
   double peak_bytes = 0;      // of tensors on a device; these NaN when not told
-  double busy_elsewhere = 0;  // share of the cores other programs used meanwhile
+  double busy_elsewhere = 0;  // share of the cores that other programs used; the largest of a round
   Metric speedup, efficiency;
   std::optional<int> rounds_to_decide;  // when the interval spans the threshold
   bool valid = false;                   // measured, not failed, not oversubscribed
@@ -41,10 +41,10 @@ struct Point {
 
 struct Advice {
   std::string model;
-  std::optional<int> recommended;  // nothing: there is no answer, see `because`
-  bool certain = true;
-  std::string mode, backend;  // of what is recommended
-  std::string because;        // one sentence, "Ask for 2 GPUs, because ..."
+  std::optional<int> recommended;          // nothing: there is no answer, see `because`
+  bool certain = true, disturbed = false;  // disturbed: by other programs, see disturbance.h
+  std::string mode, backend;               // of the recommended row
+  std::string because;                     // one sentence, "Ask for 2 GPUs, because ..."
   std::vector<std::string>
       notes;                  // the next step up, what is uncertain, what failed; a sentence each
   std::vector<Point> points;  // by devices

@@ -126,7 +126,7 @@ void refuse_advice_options(const Arguments& arguments, const Summary& summary) {
 int exit_code(const Results& results) {
   const bool failed = std::any_of(results.runs.begin(), results.runs.end(),
                                   [](const BenchRun& run) { return !run.row.error.empty(); });
-  return failed || results.interrupted ? kRunFailed : kFine;
+  return failed || results.interrupted ? kMeasurementFailed : kFine;
 }
 
 void tell_ending(const Results& results, const std::string& folder) {

@@ -13,7 +13,7 @@
 
 namespace howmany::reports {
 
-constexpr int kFine = 0, kUsage = 2, kRunFailed = 3;
+constexpr int kFine = 0, kUsage = 2, kMeasurementFailed = 3;
 
 // What was given; absent members take their default from the preset, the machine or the resumed
 // plan.

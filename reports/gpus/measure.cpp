@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <tuple>
@@ -13,7 +14,7 @@
 #include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
-#include "reports/results/core_use.h"
+#include "reports/results/disturbance.h"
 #include "reports/results/machine.h"
 #include "reports/results/scratch.h"
 
@@ -132,23 +133,97 @@ class Measuring {
 
   void run() {
     for (int round = 0; round < plan_.request.rounds; ++round) {
-      for (const size_t i : order_of_round(all_.size(), round)) {
-        if (is_measured(i, round)) continue;
-        if (round > 0 && has_failed(i)) {
-          --left_;
-          continue;
-        }
-        if (round > 0 && !fits()) {
-          results_.out_of_time = true;
-          return;
-        }
-        measure_one(i, round);
-        if (results_.interrupted || !results_.usage_error.empty()) return;
-      }
+      if (!measure_round(round)) return;
+      if (is_disturbed(busy_elsewhere(round))) expect(all_.size());
     }
+    repeat_disturbed();
   }
 
  private:
+  // Returns false if measuring must end.
+  bool measure_round(int round) {
+    for (const size_t i : order_of_round(all_.size(), round)) {
+      if (is_measured(i, round)) continue;
+      if (round > 0 && has_failed(i)) {
+        --left_;
+        continue;
+      }
+      if (round > 0 && !fits(1)) {
+        results_.out_of_time = true;
+        return false;
+      }
+      std::optional<BenchRun> run = measure_one(i, round);
+      if (!run) return false;
+      results_.runs.push_back(std::move(*run));
+      write_results(options_.folder, plan_, results_);
+      tell(what(i, round), &results_.runs.back());
+    }
+    return true;
+  }
+
+  // More runs than planned, so that each of those left has less time.
+  void expect(size_t runs) {
+    left_ += runs;
+    to_do_ += runs;
+  }
+
+  void repeat_disturbed() {
+    RepeatedRounds repeated;
+    const auto next = [&] {
+      std::vector<double> busy;
+      for (int round = 0; round < plan_.request.rounds; ++round)
+        busy.push_back(busy_elsewhere(round));
+      return repeated.next(busy);
+    };
+    while (const std::optional<int> round = next())
+      if (!fits(all_.size()) || !repeat(*round)) return;
+  }
+
+  // Replaces a round by another if that is whole and less disturbed. Returns false if measuring
+  // must end.
+  bool repeat(int round) {
+    std::vector<BenchRun> again;
+    again_ = " again";
+    for (const size_t i : order_of_round(all_.size(), round)) {
+      if (has_failed(i)) {
+        --left_;
+        continue;
+      }
+      std::optional<BenchRun> run = fits(1) ? measure_one(i, round) : std::nullopt;
+      if (!run) return false;
+      again.push_back(std::move(*run));
+      tell(what(i, round), &again.back());
+    }
+    if (!is_less_disturbed(again, round)) return true;
+    for (BenchRun& run : again) std::swap(*run_of(run.configuration, round), run);
+    write_results(options_.folder, plan_, results_);
+    return true;
+  }
+
+  std::vector<BenchRun>::iterator run_of(size_t configuration, int round) {
+    return std::ranges::find_if(results_.runs, [&](const BenchRun& run) {
+      return run.configuration == configuration && run.round == round;
+    });
+  }
+
+  // The share of the cores that other programs used; NaN if it is not known.
+  static double load_of(const BenchRun& run) {
+    const auto found = run.row.counters.find(kBusyElsewhere);
+    return found == run.row.counters.end() ? kNaN : found->second;
+  }
+  // The largest in a run of the round; 0 if none is known.
+  double busy_elsewhere(int round) const {
+    double most = 0;
+    for (const BenchRun& run : results_.runs)
+      if (run.round == round) most = std::fmax(most, load_of(run));
+    return most;
+  }
+  bool is_less_disturbed(const std::vector<BenchRun>& again, int round) const {
+    const double before = busy_elsewhere(round);
+    return std::ranges::all_of(
+        again, [&](const BenchRun& run) { return run.row.error.empty() && load_of(run) < before; });
+  }
+
   double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
   bool is_measured(size_t configuration, int round) const {
@@ -179,16 +254,18 @@ class Measuring {
     return budget <= 0 ? kRunTimeout : std::max(timeout_within(budget - elapsed()), 2 * overhead());
   }
 
-  bool fits() const {
+  bool fits(size_t runs) const {
     const double budget = plan_.request.time_budget;
-    return budget <= 0 || elapsed() + overhead() + kMinRunSeconds <= budget;
+    const double least = static_cast<double>(runs) * (overhead() + kMinRunSeconds);
+    return budget <= 0 || elapsed() + least <= budget;
   }
 
   // The bench may stop before its time is up, so what runs took tells more than what they may take.
   double seconds_left() const {
     const double one =
         ran_ == 0 ? overhead() + seconds_for_next() : took_ / static_cast<double>(ran_);
-    return static_cast<double>(left_) * one;
+    const double all = static_cast<double>(left_) * one, budget = plan_.request.time_budget;
+    return budget <= 0 ? all : std::clamp(budget - elapsed(), 0.0, all);
   }
 
   void tell(const std::string& what, const BenchRun* finished) const {
@@ -196,43 +273,49 @@ class Measuring {
     options_.on_progress({to_do_ - left_, to_do_, what, elapsed(), seconds_left(), finished});
   }
 
-  void measure_one(size_t configuration, int round) {
+  std::string what(size_t configuration, int round) const {
+    return fmt::format("{}, round {} of {}{}", describe(all_[configuration]), round + 1,
+                       plan_.request.rounds, again_);
+  }
+
+  // Returns nullopt if it was interrupted or the bench refused its arguments.
+  std::optional<BenchRun> measure_one(size_t configuration, int round) {
     const Configuration& c = all_[configuration];
-    const std::string what =
-        fmt::format("{}, round {} of {}", describe(c), round + 1, plan_.request.rounds);
     const BenchScratch scratch(options_.folder);
     const double seconds = seconds_for_next();
     const bool profile = plan_.request.profile && round == 0;
     const std::string trace = profile ? options_.folder + "/trace.pftrace" : "";
     Command command{.argv = run_arguments(plan_.request, c, seconds, scratch, trace),
                     .timeout_seconds = seconds + run_timeout()};
-    command.on_tick = [&] { tell(what, nullptr); };
+    command.on_tick = [&] { tell(what(configuration, round), nullptr); };
     if (options_.verbose) {
       command.on_stderr = [](std::string_view text) { fmt::print(stderr, "{}", text); };
     }
-    tell(what, nullptr);
-    const CoreUse before = read_core_use();
+    command.on_tick();
+    const LoadMeter meter;
     const Ended ended = run_command(command);
-    busy_elsewhere_ = busy_elsewhere(before, read_core_use());
+    const double busy = meter.busy_elsewhere();
     if (ended.how == Ended::How::kInterrupted) {
       results_.interrupted = true;
-      return;
+      return {};
     }
     if (ended.how == Ended::How::kExited && ended.code == 2) {
       results_.usage_error = ended.last_line();
       if (results_.usage_error.empty())
         results_.usage_error = "speedup_bench refused its arguments";
-      return;
+      return {};
     }
     took_ += ended.seconds;
     overhead_ += std::max(0.0, ended.seconds - seconds);
     ++ran_;
-    keep(configuration, round, scratch, ended);
     --left_;
-    tell(what, &results_.runs.back());
+    BenchRun run = outcome(configuration, round, scratch, ended);
+    if (std::isfinite(busy)) run.row.json[kBusyElsewhere] = run.row.counters[kBusyElsewhere] = busy;
+    return run;
   }
 
-  void keep(size_t configuration, int round, const BenchScratch& scratch, const Ended& ended) {
+  BenchRun outcome(size_t configuration, int round, const BenchScratch& scratch,
+                   const Ended& ended) {
     BenchRun run{configuration, round, {}, {}};
     run.row.name = run_name(plan_.request, all_[configuration]);
     const std::string name = run.row.name;
@@ -241,10 +324,7 @@ class Measuring {
     } catch (const InputError& error) {
       run = {configuration, round, failed_row(name, error.what()), {}};
     }
-    run.row.counters["busy_elsewhere_fraction"] = busy_elsewhere_;
-    run.row.json["busy_elsewhere_fraction"] = busy_elsewhere_;
-    results_.runs.push_back(std::move(run));
-    write_results(options_.folder, plan_, results_);
+    return run;
   }
 
   const Plan& plan_;
@@ -253,7 +333,8 @@ class Measuring {
   const std::vector<Configuration> all_;
   const Clock::time_point start_ = Clock::now();
   size_t left_ = 0, to_do_ = 0, ran_ = 0;
-  double overhead_ = 0, took_ = 0, busy_elsewhere_ = 0;
+  double overhead_ = 0, took_ = 0;
+  const char* again_ = "";  // " again" for a repeated round
 };
 
 }  // namespace

@@ -30,6 +30,7 @@ struct Results {
   std::string usage_error;   // the bench's own line, when it refused its arguments
 };
 
+constexpr const char* kBusyElsewhere = "busy_elsewhere_fraction";  // counter of a row, if known
 constexpr double kRunTimeout = 120;
 // Seconds that a run may take beyond its timed ones when `left` of a time budget remain: twice
 // that, and at least what starting, building and checking a model may take.

@@ -123,15 +123,15 @@ std::vector<std::string> flags_of(const Plan& plan, const Results& results, size
 
 const char* unit_of(const std::string& counter) {
   if (counter == metric::kFlopPerS) return "FLOP/s";
-  if (counter.ends_with("bytes_per_s")) return "B/s";
+  if (counter.ends_with(metric::kBytesPerS)) return "B/s";
   if (counter.starts_with("peak_bytes")) return "bytes";
   if (counter.ends_with("_per_s")) return "1/s";
   if (counter.ends_with("_s")) return "s";
   return counter.ends_with("_fraction") ? "ratio" : "";
 }
 
-// What else the bench counted, by the round: the median. What follows from the samples is not taken
-// from there.
+// Adds the median over rounds of each counter that does not follow from the samples, and the
+// largest load from other programs.
 void add_counters(Measurement& m, const Results& results, size_t configuration) {
   std::map<std::string, std::vector<double>> values;
   for (const BenchRun& run : results.runs) {
@@ -140,8 +140,8 @@ void add_counters(Measurement& m, const Results& results, size_t configuration) 
   }
   for (const auto& [name, all] : values) {
     if (m.metrics.contains(name) || name == metric::kSamples) continue;
-    m.metrics[name] = {median(all), unit_of(name), {}, {}, static_cast<int64_t>(all.size()),
-                       "rounds"};
+    const double value = name == kBusyElsewhere ? quantile(all, 1) : median(all);
+    m.metrics[name] = {value, unit_of(name), {}, {}, static_cast<int64_t>(all.size()), "rounds"};
   }
 }
 

@@ -1,6 +1,5 @@
 #include "reports/results/core_use.h"
 
-#include <fmt/format.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -13,8 +12,6 @@
 
 namespace howmany::reports {
 namespace {
-
-constexpr double kNoticeableUse = 0.1;  // of the cores
 
 double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
@@ -58,14 +55,6 @@ double busy_elsewhere(const CoreUse& before, const CoreUse& after) {
   const double others =
       (after.busy_seconds - before.busy_seconds) - (after.our_seconds - before.our_seconds);
   return std::clamp(others / total, 0.0, 1.0);
-}
-
-std::string busy_note(double most) {
-  if (!(most > kNoticeableUse)) return "";
-  return fmt::format(
-      "The machine was not idle: other programs used up to {:.0f} % of its cores meanwhile; "
-      "measure again when it is.",
-      100 * std::min(most, 1.0));
 }
 
 }  // namespace howmany::reports

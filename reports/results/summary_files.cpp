@@ -7,8 +7,9 @@
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "reports/comm/advise.h"
-#include "reports/comm/measure.h"
+#include "reports/comm/run.h"
 #include "reports/html/html.h"
+#include "reports/results/disturbance.h"
 #include "reports/transfer/advise.h"
 
 namespace howmany::reports {
@@ -19,11 +20,11 @@ void advise_suites(Summary& summary) {
   const std::vector<Measurement>& all = summary.measurements;
   if (summary.answer.contains("backend")) {
     BackendAdvice advice = advise_backend(all, gpu_of(summary.context));
-    add_busy_note(summary.context, advice.notes);
+    mark_disturbed(busy_elsewhere_in(summary.context), advice);
     summary.answer["backend"] = to_json(advice, all);
   } else if (summary.answer.contains("transfer")) {
     TransferAdvice advice = advise_transfer(all, gpu_of(summary.context));
-    add_busy_note(summary.context, advice.notes);
+    mark_disturbed(busy_elsewhere_in(summary.context), advice);
     summary.answer["transfer"] = to_json(advice, all);
   }
 }

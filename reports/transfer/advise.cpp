@@ -88,19 +88,22 @@ Gains gains_of_more(const std::vector<CopyCurve>& copies) {
   return gains;
 }
 
+bool is_certain(const Gains& gains) {
+  return std::ranges::all_of(gains, [](const auto& gain) { return gain && !gain->noise; });
+}
+
 std::string in_words(const Gains& gains) {
   const auto is_told = [](const auto& gain) { return gain.has_value(); };
   if (gains.empty()) return "no other number of threads was measured";
   if (std::ranges::none_of(gains, is_told))
     return "no other number of threads was measured well enough to compare";
-  if (std::ranges::all_of(gains, [](const auto& gain) { return gain && !gain->noise; }))
+  if (is_certain(gains))
     return fmt::format("more threads bring less than {:.0f} % more", 100 * (kWorthAThread - 1));
   return "more threads bring no gain that these runs can tell";
 }
 
-std::string why_the_fewest(const std::vector<CopyCurve>& copies) {
+std::string why_the_fewest(const std::vector<CopyCurve>& copies, const Gains& gains) {
   const CopyCurve& fewest = copies.front();
-  const Gains gains = gains_of_more(copies);
   double largest = 0;  // that they were compared at
   for (const auto& gain : gains) largest = std::max(largest, gain ? gain->bytes : 0);
   const CurvePoint& p = largest > 0 ? *at_size(fewest.curve, largest) : fewest.curve.back();
@@ -113,7 +116,9 @@ void recommend_threads(TransferAdvice& advice) {
   const CopyCurve &fewest = advice.copies.front(), &best = most_worth(advice.copies);
   advice.recommended = best.threads;
   if (&best == &fewest) {
-    advice.because = why_the_fewest(advice.copies);
+    const Gains gains = gains_of_more(advice.copies);
+    advice.certain = is_certain(gains);
+    advice.because = why_the_fewest(advice.copies, gains);
     return;
   }
   const RateComparison rates = *compare_rates(best.curve, fewest.curve);
@@ -124,12 +129,12 @@ void recommend_threads(TransferAdvice& advice) {
 }
 
 void add_latency(TransferAdvice& advice) {
-  advice.latency_below = latency_below(advice.copies.front().fit);
+  advice.latency_below = latency_below(advice.copies.front().curve);
   if (!advice.latency_below) return;
   advice.notes.push_back(fmt::format(
       "Below {} a copy{} is latency ({} to start); above it is bandwidth.",
       format_bytes(*advice.latency_below), advice.gpus.lines.empty() ? "" : " of host memory",
-      format_seconds(advice.copies.front().fit.latency())));
+      format_seconds(advice.copies.front().fit.latency)));
 }
 
 // Many small copies against the fastest way to move as many bytes.
@@ -199,7 +204,8 @@ void lead_with_gpus(TransferAdvice& advice) {
   advice.notes.insert(advice.notes.end(), notes.begin(), notes.end());
   if (!pinning) return;
   if (!advice.copies.empty()) advice.notes.push_back(advice.because);
-  advice.because = *pinning;
+  advice.because = pinning->words;
+  advice.certain = pinning->certain;
 }
 
 void add_others(TransferAdvice& advice, const std::vector<Measurement>& measurements) {
@@ -235,7 +241,8 @@ TransferAdvice advise_transfer(const std::vector<Measurement>& measurements,
   advice.copies = copies_of(measurements);
   advice.steps = steps_of(measurements);
   advice.gpus = gpu_copies_of(measurements, gpu);
-  if (!advice.copies.empty())
+  advice.certain = !advice.copies.empty();
+  if (advice.certain)
     recommend_threads(advice);
   else
     advice.because = advice.gpus.lines.empty()
@@ -265,9 +272,9 @@ nlohmann::ordered_json to_json(const TransferAdvice& advice,
   }
   for (const CopyCurve& c : advice.copies)
     fits.push_back({{"threads", c.threads},
-                    {"latency_s", c.fit.latency()},
+                    {"latency_s", c.fit.latency},
                     {metric::kBytesPerS, finite_or_null(c.fit.bytes_per_s())},
-                    {"error", c.fit.error},
+                    {"error", finite_or_null(c.fit.error.value_or(kNaN))},
                     {"best_bytes_per_s", c.best_bytes_per_s},
                     {"best_at_bytes", c.best_at}});
   for (const StepTime& s : advice.steps)
@@ -280,6 +287,8 @@ nlohmann::ordered_json to_json(const TransferAdvice& advice,
                      {"step_s", finite_or_null(s.seconds("whole"))}});
   return {{"recommended", advice.recommended ? Json(*advice.recommended) : Json(nullptr)},
           {"because", advice.because},
+          {"certain", advice.certain},
+          {"disturbed", advice.disturbed},
           {"notes", advice.notes},
           {"latency_below_bytes", finite_or_null(advice.latency_below.value_or(kNaN))},
           {"loopback_tcp_bytes_per_s", finite_or_null(advice.loopback_bytes_per_s)},

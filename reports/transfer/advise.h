@@ -36,8 +36,9 @@ struct StepTime {
 };
 
 struct TransferAdvice {
-  std::optional<int> recommended;  // threads for large copies
-  std::string because;             // one sentence
+  std::optional<int> recommended;          // threads for large copies
+  bool certain = true, disturbed = false;  // disturbed: by other programs, see disturbance.h
+  std::string because;                     // one sentence
   std::vector<std::string> notes;
   std::vector<CopyCurve> copies;  // by threads
   std::optional<double>

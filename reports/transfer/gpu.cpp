@@ -74,16 +74,16 @@ nlohmann::ordered_json direction_json(const GpuCopies& copies, const std::string
     return finite_or_null(c.empty() ? kNaN : c.back().bytes / c.back().seconds);
   };
   const Curve& pinned = find("pinned", {{"how", "sync"}});
-  std::optional<AlphaBeta> fit;
-  if (!pinned.empty()) fit = fit_alpha_beta(pinned);
-  return {{"pageable_bytes_per_s", rate(find("pageable", {{"how", "sync"}}))},
-          {"pinned_bytes_per_s", rate(pinned)},
-          {"pinned_async_bytes_per_s", rate(find("pinned", {{"how", "async"}}))},
-          {"registered_bytes_per_s", rate(find("registered", {{"how", "async"}}))},
-          {"write_combined_bytes_per_s", rate(find("write_combined", {{"how", "async"}}))},
-          {"both_ways_bytes_per_s", rate(find("pinned", {{"beside", "other_way"}}))},
-          {"latency_s", finite_or_null(fit ? fit->latency() : kNaN)},
-          {"latency_below_bytes", finite_or_null(fit ? latency_below(*fit).value_or(kNaN) : kNaN)}};
+  const bool known = !pinned.empty();
+  return {
+      {"pageable_bytes_per_s", rate(find("pageable", {{"how", "sync"}}))},
+      {"pinned_bytes_per_s", rate(pinned)},
+      {"pinned_async_bytes_per_s", rate(find("pinned", {{"how", "async"}}))},
+      {"registered_bytes_per_s", rate(find("registered", {{"how", "async"}}))},
+      {"write_combined_bytes_per_s", rate(find("write_combined", {{"how", "async"}}))},
+      {"both_ways_bytes_per_s", rate(find("pinned", {{"beside", "other_way"}}))},
+      {"latency_s", finite_or_null(known ? fit_alpha_beta(pinned).latency : kNaN)},
+      {"latency_below_bytes", finite_or_null(known ? latency_below(pinned).value_or(kNaN) : kNaN)}};
 }
 
 }  // namespace

@@ -85,13 +85,12 @@ class Notes {
   void add_latency(const char* kind) {
     const Curve& pinned = curve(kind, {{"memory", "pinned"}, {"how", "sync"}});
     if (pinned.empty()) return;
-    const AlphaBeta fit = fit_alpha_beta(pinned);
-    if (const auto below = latency_below(fit))
-      notes_.push_back(
-          fmt::format("Below {} a copy from {} to {}, one at a time, is latency ({} to start); "
-                      "above it is bandwidth.",
-                      format_bytes(*below), is_to(kind) ? kPinned : gpu_,
-                      is_to(kind) ? gpu_ : kPinned, format_seconds(fit.latency())));
+    if (const auto below = latency_below(pinned))
+      notes_.push_back(fmt::format(
+          "Below {} a copy from {} to {}, one at a time, is latency ({} to start); "
+          "above it is bandwidth.",
+          format_bytes(*below), is_to(kind) ? kPinned : gpu_, is_to(kind) ? gpu_ : kPinned,
+          format_seconds(fit_alpha_beta(pinned).latency)));
   }
 
   // The smallest against one copy of as many bytes.
@@ -105,14 +104,19 @@ class Notes {
     if (!smallest || whole.empty()) return;
     const double bytes =
         number_of(*smallest, parameter::kBytes) * number_of(*smallest, parameter::kCount);
-    const CurvePoint* one = at_size(whole, bytes);
-    const double many = value_of(*smallest, metric::kMedianS);
-    const double alone = one ? one->seconds : fit_alpha_beta(whole).predict(bytes);
-    notes_.push_back(fmt::format("{} copies of {} to {} take {}, {} as long as one of {} ({}).",
+    const double many = value_of(*smallest, metric::kMedianS), alone = seconds_at(whole, bytes);
+    notes_.push_back(fmt::format("{} copies of {} to {} take {}, {} as long as one of {} ({}{}).",
                                  parameter_of(*smallest, parameter::kCount),
                                  format_bytes(number_of(*smallest, parameter::kBytes)), gpu_,
                                  format_seconds(many), times(many / alone), format_bytes(bytes),
-                                 format_seconds(alone)));
+                                 format_seconds(alone), doubt_at(whole, bytes)));
+  }
+
+  // Empty if the size is within the measured ones.
+  static std::string doubt_at(const Curve& curve, double bytes) {
+    if (is_within(curve, bytes)) return "";
+    const auto error = fit_alpha_beta(curve).error;
+    return error ? fmt::format(", fitted with an error of {}", format_percent(*error)) : ", fitted";
   }
 
   // Against plain pinned memory, each way.
@@ -211,15 +215,16 @@ class Notes {
 
 }  // namespace
 
-std::optional<std::string> pinning_in_words(const GpuCopies& copies) {
+std::optional<PinningAnswer> pinning_in_words(const GpuCopies& copies) {
   for (const std::string& gpu : copies.devices) {
     const auto c = pinned_against_pageable(copies, kTo, gpu);
     if (!c) continue;
     const char* whether = c->ratio() < kWorthPinning ? "Pinning does not pay here"
                           : c->noise                 ? "Whether pinning pays is not certain"
                                                      : "Pin what goes to a GPU";
-    return fmt::format("{}: to {} pinned memory moves {}.", whether, gpu,
-                       rates(*c, "pageable memory's "));
+    return PinningAnswer{fmt::format("{}: to {} pinned memory moves {}.", whether, gpu,
+                                     rates(*c, "pageable memory's ")),
+                         !c->noise};
   }
   return {};
 }

@@ -10,7 +10,11 @@
 namespace howmany::reports {
 
 // Whether pinning pays, in one sentence; nothing where no GPU has copies of both memories.
-std::optional<std::string> pinning_in_words(const GpuCopies& copies);
+struct PinningAnswer {
+  std::string words;
+  bool certain = true;
+};
+std::optional<PinningAnswer> pinning_in_words(const GpuCopies& copies);
 std::vector<std::string> notes_of(const GpuCopies& copies);  // what else they tell
 
 }  // namespace howmany::reports

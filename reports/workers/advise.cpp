@@ -7,7 +7,7 @@
 
 #include "core/base/statistics.h"
 #include "core/base/text/format.h"
-#include "core/base/text/json.h"
+#include "reports/results/disturbance.h"
 #include "reports/workers/compare.h"
 #include "reports/workers/notes.h"
 
@@ -50,10 +50,10 @@ class Advisor {
     if (facts_.undecided) add_undecided();
     demanded() ? for_demand() : for_rate();
     add_levers();
-    add(busy_notes(facts_));
     add_notes();
     add(bound_notes(facts_));
     add_lines();
+    mark_disturbed(facts_.busy_elsewhere, advice_);
     return std::move(advice_);
   }
 

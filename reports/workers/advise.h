@@ -18,10 +18,11 @@ struct WorkersLever {
 
 struct WorkersAdvice {
   std::optional<int> recommended;
-  bool feeds = false;   // the demand, within the stall; false without a demand
-  bool certain = true;  // the interval leaves no doubt
-  std::string because;  // one sentence
-  std::string limit;    // "decoding on 2 cores"
+  bool feeds = false;      // the demand, within the stall; false without a demand
+  bool certain = true;     // the interval leaves no doubt
+  bool disturbed = false;  // by other programs, see disturbance.h
+  std::string because;     // one sentence
+  std::string limit;       // "decoding on 2 cores"
   std::vector<std::string> notes;
   std::vector<WorkersLever> levers;  // best first
   std::string pytorch, slurm;        // lines to paste; empty without an answer

@@ -19,7 +19,7 @@
 #include "core/base/text/table.h"
 #include "reports/comm/rounds.h"
 #include "reports/gpus/command.h"
-#include "reports/results/core_use.h"
+#include "reports/results/disturbance.h"
 #include "reports/results/machine.h"
 #include "reports/results/summary_files.h"
 #include "reports/workers/advise.h"
@@ -117,7 +117,9 @@ WorkersFacts facts_from(const WorkersArguments& a, const std::string& folder) {
   facts.wanted = workers_from(a.workers);
   facts.most_stall = a.stall_percent / 100;
   facts.as = a.as;
+  const LoadMeter meter;
   const Demand demand = demand_of(a, folder);
+  if (a.model) facts.busy_elsewhere = std::fmax(0.0, meter.busy_elsewhere());
   facts.demand_from = demand.from;
   facts.asked = {.devices = a.devices,
                  .demand = demand.samples_per_s,
@@ -199,25 +201,24 @@ int run_workers(const WorkersArguments& a) {
   const LoaderLimits limits = measuring.limits();
   WorkersFacts facts = facts_from(a, folder);
   measuring.probe(facts);
-  if (measuring.results().interrupted) return kRunFailed;
+  if (measuring.results().interrupted) return kMeasurementFailed;
   facts.probes.cores = usable_cores(facts.probes.cores, limits);
   facts.gpu = limits.gpu;
   facts.no_nvjpeg = limits.no_nvjpeg;
   facts.bounds = worker_bounds(limits, facts.asked, facts.probes.sample_bytes);
   add_python(a, folder, facts, measuring);
-  const CoreUse before = read_core_use();
   facts.undecided = !measuring.measure_points(facts);
-  facts.busy_elsewhere = busy_elsewhere(before, read_core_use());
   const WorkersAdvice first = advise_workers(facts);
   if (first.recommended && !measuring.results().interrupted) {
     measuring.measure_cold(facts, *first.recommended);
     measuring.measure_on_gpu(facts, *first.recommended);
   }
+  facts.busy_elsewhere = std::fmax(facts.busy_elsewhere, measuring.busy_elsewhere());
   emit_check(a, facts);
   if (measuring.results().out_of_time)
     fmt::print(stderr, "the time budget was spent before the answer was decided\n");
   write_and_print(a, folder, summarise(a, measuring.results(), facts, advise_workers(facts)));
-  return failed(facts) || measuring.results().interrupted ? kRunFailed : kFine;
+  return failed(facts) || measuring.results().interrupted ? kMeasurementFailed : kFine;
 }
 
 void add_workers(CLI::App& app, int& code) {

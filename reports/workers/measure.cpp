@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "core/base/process.h"
@@ -17,8 +17,10 @@
 #include "core/base/text/files.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
+#include "reports/results/disturbance.h"
 #include "reports/results/machine.h"
-#include "reports/results/scratch.h"
+#include "reports/workers/rows.h"
+#include "reports/workers/run.h"
 #include "reports/workers/search.h"
 
 namespace howmany::reports {
@@ -26,14 +28,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kLoaderTimeout = 120;  // beyond the timed seconds
 constexpr double kExpectedTrials = 5;
 constexpr double kMinTimedSeconds = 0.4, kMaxTimedSeconds = 5;  // of timed batches in one run
 // Of one run without a demand, as a share of the budget: it is the first, and turns tell the rest.
 constexpr double kShare = 0.04, kMostAlone = 1;
-constexpr double kLeastTurns = 1;   // seconds of each number
-constexpr double kStart = 0.5;      // seconds of a program beside what it times
-constexpr double kColdSeconds = 1;  // left for files not in memory
+constexpr double kLeastTurns = 1;      // seconds of each number
+constexpr double kStart = 0.5;         // seconds of a program beside what it times
+constexpr double kTimesForRepeat = 4;  // of a run's time must be left to repeat it
+constexpr double kColdSeconds = 1;     // left for files not in memory
 constexpr double kOnGpuSeconds = 2;
 constexpr const char* kTooMuch = "loader_bench told more than was asked";
 
@@ -45,6 +47,7 @@ struct LoaderMeasuring::State {
   LoaderResults results;
   Clock::time_point start = Clock::now();
   double overhead = 0;              // of a run beside its timed seconds, the last one's
+  double busy_elsewhere = 0;        // share of the cores; the largest of the runs kept
   std::vector<std::string> python;  // options that make the bench as slow
 
   double left() const {
@@ -55,69 +58,32 @@ struct LoaderMeasuring::State {
     if (!arguments.quiet) fmt::print(stderr, "{}\n", text);
   }
 
-  // How far the bench is with a folder of millions.
-  void tell_listing(const std::string& line) const {
-    const bool is_that = line.ends_with(" files listed\n") || line.ends_with(" files checked\n");
-    if (is_that && !arguments.quiet) fmt::print(stderr, "{}", line);
-  }
-
-  std::vector<std::string> argv(const std::vector<std::string>& more, double seconds,
-                                const BenchScratch& scratch) const {
-    std::vector<std::string> all = {find_program("loader_bench")};
-    all.insert(
-        all.end(),
-        {flag::kData, arguments.data, flag::kBatch, std::to_string(arguments.batch),
-         flag::kPrefetch, std::to_string(arguments.prefetch), flag::kImageSize,
-         std::to_string(arguments.image_size), flag::kSeed, std::to_string(arguments.seed),
-         flag::kBudgetSeconds, fmt::format("{:.3f}", seconds), flag::kSamples, scratch.samples,
-         "--benchmark_out=" + scratch.bench, "--benchmark_out_format=json"});
-    all.insert(all.end(), python.begin(), python.end());
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
-
-  // Runs the bench, `seconds` for each case, and keeps what it told. A row that failed is kept as
-  // such; nothing is returned when the bench died or was interrupted.
-  std::vector<BenchRow> run(const std::vector<std::string>& more, double seconds, std::string& why,
+  // Runs the bench, `seconds` for each case, and keeps its rows, failed ones too. Runs it again if
+  // other programs disturbed it. Returns no row if the bench died or was interrupted.
+  std::vector<BenchRow> run(std::vector<std::string> more, double seconds, std::string& why,
                             size_t cases = 1) {
-    const BenchScratch scratch(folder);
     const double timed = seconds * static_cast<double>(cases);
-    Command command{.argv = argv(more, seconds, scratch),
-                    .timeout_seconds = 10 * timed + kLoaderTimeout};
-    command.on_stderr = [this, line = std::string()](std::string_view text) mutable {
-      if (arguments.verbose) return fmt::print(stderr, "{}", text);
-      for (const char c : text) {
-        line += c;
-        if (c == '\n') tell_listing(std::exchange(line, {}));
-      }
+    more.insert(more.begin(), python.begin(), python.end());
+    const auto measure = [&] {
+      LoaderRun one = run_loader_bench(arguments, folder, more, seconds, cases);
+      results.interrupted |= one.ended.how == Ended::How::kInterrupted;
+      return one;
     };
-    const Ended ended = run_command(command);
-    if (ended.how == Ended::How::kInterrupted) results.interrupted = true;
-    if (ended.how == Ended::How::kExited && ended.code == 2) throw InputError(ended.last_line());
-    overhead = std::max(0.0, ended.seconds - timed);
-    std::vector<BenchRow> rows = read(scratch, why);
-    if (rows.empty() && why.empty()) why = "loader_bench " + ended.describe();
-    return rows;
-  }
-
-  std::vector<BenchRow> read(const BenchScratch& scratch, std::string& why) {
-    std::vector<BenchRow> rows;
-    try {
-      if (std::filesystem::exists(scratch.bench)) {
-        BenchFile file = read_bench(scratch.bench);
-        if (results.context.empty()) results.context = file.context;
-        rows = std::move(file.rows);
-      }
-      if (std::filesystem::exists(scratch.samples))
-        for (SampleLine& line : read_samples(scratch.samples))
-          results.samples.push_back(std::move(line));
-    } catch (const InputError& error) {
-      why = error.what();
+    LoaderRun kept = measure_undisturbed(measure, [&](const LoaderRun& first) {
+      return kTimesForRepeat * first.ended.seconds < left();
+    });
+    busy_elsewhere = std::fmax(busy_elsewhere, kept.busy_elsewhere);
+    overhead = std::max(0.0, kept.ended.seconds - timed);
+    if (!kept.problem.empty()) {
+      why = kept.problem;
       return {};
     }
-    results.rows.insert(results.rows.end(), rows.begin(), rows.end());
+    if (results.context.empty()) results.context = kept.file.context;
+    std::ranges::move(kept.samples, std::back_inserter(results.samples));
+    std::ranges::copy(kept.file.rows, std::back_inserter(results.rows));
     write();
-    return rows;
+    if (kept.file.rows.empty() && why.empty()) why = "loader_bench " + kept.ended.describe();
+    return kept.file.rows;
   }
 
   // loader.json and loader.samples.jsonl of the folder.
@@ -292,6 +258,7 @@ LoaderMeasuring::LoaderMeasuring(const WorkersArguments& arguments, std::string 
 LoaderMeasuring::~LoaderMeasuring() = default;
 
 const LoaderResults& LoaderMeasuring::results() const { return state_->results; }
+double LoaderMeasuring::busy_elsewhere() const { return state_->busy_elsewhere; }
 
 LoaderLimits LoaderMeasuring::limits() {
   const Ended ended =

@@ -36,6 +36,7 @@ class LoaderMeasuring {
   // One worker and so many, where nvJPEG can decode what they read.
   void measure_on_gpu(WorkersFacts& facts, int workers);
   const LoaderResults& results() const;
+  double busy_elsewhere() const;  // the largest during a run that was kept; 0 if none is known
 
  private:
   struct State;

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/base/text/format.h"
-#include "reports/results/core_use.h"
 
 namespace howmany::reports {
 
@@ -46,11 +45,6 @@ std::vector<std::string> python_notes(const PythonCost& python) {
   notes.push_back(fmt::format("Starting one worker takes Python {}: {}; measured as {}.",
                               python.version, starts, python.method));
   return notes;
-}
-
-std::vector<std::string> busy_notes(const WorkersFacts& facts) {
-  const std::string note = busy_note(facts.busy_elsewhere);
-  return note.empty() ? std::vector<std::string>{} : std::vector{note};
 }
 
 std::vector<std::string> bound_notes(const WorkersFacts& facts) {

@@ -17,8 +17,6 @@ std::string percent(double share);            // "1.1 %", "25 %"
 std::vector<std::string> left_out_of_python(const PythonCost& python);
 // That, and what is part of it.
 std::vector<std::string> python_notes(const PythonCost& python);
-// That the machine was not idle, where others used much of it.
-std::vector<std::string> busy_notes(const WorkersFacts& facts);
 // A hard bound below what the cores could use is the first thing to lift.
 std::vector<std::string> bound_notes(const WorkersFacts& facts);
 

@@ -72,7 +72,7 @@ struct WorkersFacts {
   std::string first_bad;       // "cat/7.jpg: not a JPEG"
   bool undecided = false;      // the time was up before a number that decides was measured
   std::string why_none;        // nothing was measured: why_unmeasurable()
-  double busy_elsewhere = 0;   // share of the cores other programs used meanwhile
+  double busy_elsewhere = 0;   // share of the cores that other programs used; the largest of a run
   PythonCost python;           // part of the probes and points when it was measured
 };
 

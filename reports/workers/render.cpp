@@ -188,6 +188,7 @@ nlohmann::ordered_json to_json(const WorkersFacts& facts, const WorkersAdvice& a
   return {{"recommended", advice.recommended ? Json(*advice.recommended) : Json()},
           {"because", advice.because},
           {"certain", advice.certain},
+          {"disturbed", advice.disturbed},
           {"feeds", facts.asked.demand > 0 ? Json(advice.feeds) : Json()},
           {"demand", demand},
           {"most_stall_fraction", facts.most_stall},

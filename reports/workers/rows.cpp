@@ -15,7 +15,7 @@ namespace {
 
 std::string loader_unit(const std::string& counter) {
   if (counter.ends_with("_fraction")) return "ratio";
-  if (counter.ends_with("bytes_per_s")) return "B/s";
+  if (counter.ends_with(metric::kBytesPerS)) return "B/s";
   if (counter.ends_with("_per_s")) return "1/s";
   if (counter.ends_with("_s") || counter == metric::kCpuSPerSample) return "s";
   return counter.find("bytes") != std::string::npos ? "bytes" : "";

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Stands in for speedup_bench and howmany-devices (by the name it is called with): same flags, same files, step
-times from a known curve. FAKE_SERIAL is Amdahl's serial share, FAKE_NOISE the relative spread, FAKE_FAIL a JSON
-object from "mode@devices" to what happens there: "exit", "die", "hang", "garbage", "error", "usage", "silent"."""
+times from a known curve. FAKE_SERIAL is Amdahl's serial share, FAKE_NOISE the relative spread, FAKE_SECONDS the duration
+of a run, FAKE_FAIL a JSON object from "mode@devices" to what happens there: "exit", "die", "hang", "garbage", "error",
+"usage", "silent"."""
 import json
 import os
 import random
@@ -73,6 +74,7 @@ def main():
         open(os.environ["FAKE_LOG"] + ".waited", "w").close()
         time.sleep(600)
     misbehave(how)
+    time.sleep(float(os.environ.get("FAKE_SECONDS", "0")))
     batch = int(a.get("batch-per-device") or a["global-batch"])
     rng = random.Random(f"{a.get('seed')}{a['mode']}{n}{os.getpid()}")
     noise = float(os.environ.get("FAKE_NOISE", "0.005"))

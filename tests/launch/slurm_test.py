@@ -1,12 +1,14 @@
 # labels: slurm process
-# timeout: 300
+# timeout: 420
 """Ranks under a real Slurm (slurmctld, slurmd and munged of this test's own): srun's variables are
 enough to meet, the cores Slurm gives are the devices, and the job examples run as they are."""
 
+import json
 import pathlib
 import re
 import subprocess
 import unittest
+import unittest.mock
 
 import programs
 import slurm_cluster
@@ -92,6 +94,17 @@ class Slurm(programs.TestCase):
                     self.skipTest("mpi cannot be used here")
                 out = self.run_batch(example)
                 self.assertRegex(out, "epoch 1: mean loss|Ask for|Stay on")
+
+    @unittest.skipUnless("gloo" in COMMS, "gloo cannot be used here")
+    def test_question_jobs_leave_their_answers(self):
+        for question, name in (("gpus", "ask-and-train"), ("workers", "workers"), ("backend", "backend")):
+            with self.subTest(example=name), unittest.mock.patch.dict("os.environ", NO_SUBMIT="1", BUDGET="5"):
+                out = self.run_batch(SOURCE / f"examples/slurm/{name}.sh")
+                newest = max(self.folder.glob("howmany-out/*/summary.json"), key=lambda p: p.stat().st_mtime)
+                answer = json.loads(newest.read_text())["answer"]
+                self.assertIn("recommended", answer[question], out)
+                if question == "gpus":
+                    self.assertIn("#SBATCH --ntasks=", out)
 
     @unittest.skipUnless("gloo" in COMMS, "gloo cannot be used here")
     def test_emitted_script_runs(self):

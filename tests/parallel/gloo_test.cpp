@@ -44,27 +44,34 @@ TEST_F(Gloo, LeavesTheSchedulingPolicyAsItIs) {
       2,
       [&](Comm& comm) {
         for (const pid_t thread : threads()) EXPECT_EQ(sched_getscheduler(thread), policy);
-        comm.barrier();  // both have looked
+        comm.barrier();  // both ranks have checked
       },
       "gloo");
 }
 
-TEST_F(Gloo, MovesTheDataOfAGroupOnTheCoresOfItsRanks) {
+TEST_F(Gloo, DoesNotBindTransportThreadsIfRanksAreBound) {
   launch_threads(
       2,
       [](Comm& world) {
         const std::vector<pid_t> before = threads();
         world.barrier();
+        const std::vector<int> all = cores_of(0);
         const DeviceScope on({.type = DeviceType::cpu, .index = 0});
-        const auto group = world.split(0);
         const std::vector<int> mine = cores_of(0);
-        int started = 0;
+        const auto group = world.split(0);
+        EXPECT_EQ(cores_of(0), mine);
+        int transport = 0, calls = 0;
         for (const pid_t thread : threads()) {
           if (std::ranges::count(before, thread) > 0) continue;
-          ++started;
-          EXPECT_EQ(cores_of(thread), mine);
+          if (cores_of(thread) == all)
+            ++transport;
+          else if (cores_of(thread) == mine)
+            ++calls;
         }
-        EXPECT_EQ(started, 2);
+        if (all != mine) {
+          EXPECT_EQ(transport, 2);
+          EXPECT_EQ(calls, 4);  // of two ranks, two each
+        }
         group->barrier();
       },
       "gloo");

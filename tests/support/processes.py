@@ -1,5 +1,6 @@
 """Looks at running processes through /proc, to find ranks and to see that nothing is left."""
 
+import os
 import pathlib
 
 
@@ -14,6 +15,12 @@ def _stat(pid):
 def alive(pid):
     stat = _stat(pid)
     return stat is not None and stat[0] != "Z"
+
+
+def cpu_seconds(pid):
+    """CPU time of a process without that of its children; 0 if it is gone."""
+    stat = _stat(pid)
+    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK") if stat else 0.0
 
 
 def below(pid):

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <chrono>
@@ -87,6 +88,33 @@ TEST(Process, LeavesNoZombie) {
   shell("true");
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
   EXPECT_EQ(errno, ECHILD);
+}
+
+double child_seconds() {
+  rusage usage = {};
+  ::getrusage(RUSAGE_CHILDREN, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec) +
+         static_cast<double>(usage.ru_utime.tv_usec) * 1e-6;
+}
+
+// The subshell that starts the orphan ends at once; `setsid` keeps it out of the killed group.
+TEST(Process, CountsTheTimeOfOrphansAsOurs) {
+  const double before = child_seconds();
+  const Ended ended = shell(
+      "fifo=$(mktemp -u) && mkfifo $fifo\n"
+      "(setsid sh -c 'while :; do :; done' & echo $! >$fifo) & read pid <$fifo; rm $fifo\n"
+      "until [ $(cut -d' ' -f14 /proc/$pid/stat) -ge 20 ]; do sleep 0.01; done; kill $pid");
+  EXPECT_TRUE(ended.ok()) << ended.describe();
+  EXPECT_GE(child_seconds() - before, 0.15);
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "no zombie is left";
+}
+
+TEST(Process, DoesNotWaitLongForAnOrphanThatStays) {
+  const Ended ended = shell("setsid sleep 300 & echo $!");
+  const int orphan = std::stoi(ended.out);
+  EXPECT_TRUE(alive(orphan));
+  ::kill(orphan, SIGKILL);
+  EXPECT_EQ(::waitpid(orphan, nullptr, 0), orphan);
 }
 
 TEST(Process, KeepsTheEndOfALongStderrAndTheStartOfALongStdout) {

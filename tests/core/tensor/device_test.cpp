@@ -162,6 +162,16 @@ TEST(DeviceScope, BindsTheThreadAndNestingRestores) {
   EXPECT_EQ(omp_get_max_threads(), team);
 }
 
+TEST(UnboundScope, AllowsEveryCoreAndRestoresTheBinding) {
+  const std::set<int> before = affinity();
+  const DeviceScope bound({DeviceType::cpu, 0});
+  {
+    const UnboundScope unbound;
+    EXPECT_EQ(affinity(), before);
+  }
+  EXPECT_EQ(affinity(), slice(0));
+}
+
 TEST(DeviceScope, TheTeamIsNeverSmallerThanTheSlice) {
   omp_set_dynamic(1);  // as OMP_DYNAMIC=true: the team shrinks with the load of the machine
   {

@@ -2,115 +2,111 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <random>
+#include <stdexcept>
 
 namespace howmany::reports {
 namespace {
 
 constexpr double kMost = 64 << 20;
+constexpr double kLatency = 20e-6, kPerByte = 1e-9;
 
-Curve powers_of(double factor, double noise = 0, unsigned seed = 1) {
+Curve curve_by(double factor, double noise = 0, unsigned seed = 1) {
   std::mt19937 engine(seed);
   std::normal_distribution<double> normal;
   Curve curve;
   for (double bytes = 4; bytes <= kMost; bytes *= factor)
-    curve.push_back({bytes, (20e-6 + 1e-9 * bytes) * std::exp(noise * normal(engine))});
+    curve.push_back({bytes, (kLatency + kPerByte * bytes) * std::exp(noise * normal(engine))});
   return curve;
 }
 
-TEST(AlphaBetaSizes, AreHeldBackOneInFiveWherePowersOfTwoAreFew) {
-  for (const double factor : {3, 5, 10}) {
-    Curve curve = powers_of(factor);
-    curve.push_back({kMost, 20e-6 + 1e-9 * kMost});
-    const AlphaBeta fit = fit_alpha_beta(curve);
-    EXPECT_GE(fit.fitted, 3) << factor;
-    EXPECT_GE(fit.held_back, static_cast<int>(curve.size()) / 5) << factor;
-    EXPECT_NEAR(fit.latency(), 20e-6, 1e-9) << factor;
-    EXPECT_LT(*fit.held_back_error, 1e-6) << factor;
-  }
+TEST(AlphaBeta, FindsLatencyAndBandwidth) {
+  const AlphaBeta fit = fit_alpha_beta(curve_by(4));
+  EXPECT_NEAR(fit.latency, kLatency, 1e-9);
+  EXPECT_NEAR(fit.bytes_per_s(), 1 / kPerByte, 1e5);
+  EXPECT_EQ(fit.sizes, 13);
+  EXPECT_LT(*fit.error, 1e-6);
 }
 
-TEST(AlphaBetaSizes, AreAllFittedWhereTheyAreFewerThanFive) {
-  const AlphaBeta fit = fit_alpha_beta({{5, 1e-6}, {50, 2e-6}, {500, 11e-6}});
-  EXPECT_EQ(fit.fitted, 3);
-  EXPECT_EQ(fit.held_back, 0);
+TEST(AlphaBeta, WeighsSizesEqually) {
+  // By absolute error the latency would follow the largest size.
+  Curve curve = curve_by(4);
+  curve.back().seconds *= 1.1;
+  EXPECT_NEAR(fit_alpha_beta(curve).predict(4), kLatency, 1e-6);
 }
 
-TEST(AlphaBetaPieces, AreOneWhereALineOnlyHasNoise) {
-  int one = 0;
-  for (unsigned seed = 0; seed < 100; ++seed)
-    one += fit_alpha_beta(powers_of(4, 0.05, seed)).pieces.size() == 1;
-  EXPECT_GE(one, 90);
+TEST(AlphaBeta, ReportsTheNoiseAsItsError) {
+  double squares = 0;
+  constexpr int kRuns = 50;
+  for (unsigned seed = 0; seed < kRuns; ++seed)
+    squares += std::pow(*fit_alpha_beta(curve_by(4, 0.1, seed)).error, 2) / kRuns;
+  EXPECT_NEAR(std::sqrt(squares), 0.1, 0.02);
 }
 
-TEST(AlphaBetaPieces, NeverPredictALongerMessageFaster) {
-  for (const double noise : {0.05, 0.2})
-    for (unsigned seed = 0; seed < 100; ++seed) {
-      const AlphaBeta fit = fit_alpha_beta(powers_of(2, noise, seed));
-      double before = 0;
-      for (double bytes = 4; bytes <= kMost; bytes *= 1.05) {
-        EXPECT_GE(fit.predict(bytes), (1 - 1e-6) * before) << bytes << " of seed " << seed;
-        before = fit.predict(bytes);
-      }
-    }
+TEST(AlphaBeta, HasNoErrorWithTwoSizes) {
+  const AlphaBeta fit = fit_alpha_beta({{4, 2e-6}, {1004, 3e-6}});
+  EXPECT_FALSE(fit.error);
+  EXPECT_NEAR(fit.bytes_per_s(), 1e9, 1);
 }
 
-// Also of a real fall, as where a protocol for long messages begins too late.
-TEST(AlphaBetaPieces, DoNotFollowAFall) {
+TEST(AlphaBeta, HasNoBandwidthIfTimesFall) {
+  const AlphaBeta fit = fit_alpha_beta({{4, 3e-6}, {1004, 2e-6}, {2004, 1e-6}});
+  EXPECT_TRUE(std::isinf(fit.bytes_per_s()));
+  EXPECT_GT(fit.latency, 1e-6);
+}
+
+TEST(AlphaBeta, HasNoLatencyIfTheLineStartsBelowZero) {
+  const AlphaBeta fit = fit_alpha_beta({{1000, 1e-6}, {2000, 4e-6}, {3000, 7e-6}});
+  EXPECT_EQ(fit.latency, 0);
+  EXPECT_GT(fit.seconds_per_byte, 0);
+}
+
+TEST(AlphaBeta, RejectsTimesThatAreNotAboveZero) {
+  EXPECT_THROW(fit_alpha_beta({}), std::invalid_argument);
+  EXPECT_THROW(fit_alpha_beta({{4, 0}}), std::invalid_argument);
+  EXPECT_THROW(seconds_at({}, 4), std::invalid_argument);
+  EXPECT_NEAR(fit_alpha_beta({{4, 1e-6}}).predict(1000), 1e-6, 1e-12);
+}
+
+TEST(SecondsAt, ReturnsTheMeasuredTimeOfAMeasuredSize) {
+  Curve curve = curve_by(4);
+  curve[3].seconds *= 7;
+  EXPECT_EQ(seconds_at(curve, curve[3].bytes), curve[3].seconds);
+}
+
+TEST(SecondsAt, InterpolatesLogarithmicallyBetweenSizes) {
+  const Curve curve = {{1, 1e-6}, {100, 1e-4}, {10000, 4e-4}};
+  EXPECT_NEAR(seconds_at(curve, 10), 1e-5, 1e-12);
+  EXPECT_NEAR(seconds_at(curve, 1000), 2e-4, 1e-12);
+}
+
+// As if memory beyond the caches began at the last two sizes.
+TEST(SecondsAt, FollowsAJumpThatTheFitDoesNot) {
+  Curve curve = curve_by(4);
+  for (size_t i = curve.size() - 2; i < curve.size(); ++i) curve[i].seconds *= 3;
+  EXPECT_NEAR(seconds_at(curve, 32 << 20), 3 * (kLatency + kPerByte * (32 << 20)), 1e-3);
+}
+
+TEST(SecondsAt, FitsBeyondTheSizes) {
+  EXPECT_NEAR(seconds_at(curve_by(4), 1e9), kLatency + kPerByte * 1e9, 1e-5);
+  EXPECT_NEAR(seconds_at(curve_by(4), 1), kLatency, 1e-8);
+}
+
+TEST(LatencyBelow, IsTheSizeOfTwiceTheLatency) {
+  EXPECT_NEAR(*latency_below(curve_by(2)), kLatency / kPerByte, 500);
+}
+
+TEST(LatencyBelow, IsMeasuredBeyondFlatSizes) {
   Curve curve;
-  for (double bytes = 4; bytes <= kMost; bytes *= 2)
-    curve.push_back({bytes, (bytes <= 32768 ? 40e-6 : 10e-6) + 1e-10 * bytes});
-  const AlphaBeta fit = fit_alpha_beta(curve);
-  for (double bytes = 4; bytes <= kMost; bytes *= 1.1)
-    EXPECT_GE(fit.predict(1.1 * bytes), (1 - 1e-6) * fit.predict(bytes)) << bytes;
+  for (double bytes = 64; bytes <= kMost; bytes *= 2)
+    curve.push_back({bytes, 8e-6 + (bytes < 65536 ? 0 : bytes / 20e9)});
+  EXPECT_NEAR(*latency_below(curve), 160e3, 16e3);
 }
 
-TEST(AlphaBetaPieces, HaveTwoPointsEachAtLeast) {
-  for (unsigned seed = 0; seed < 20; ++seed) {
-    Curve curve = powers_of(4, 0.1, seed);
-    curve.back().seconds *= 10;
-    for (const AlphaBeta::Piece& piece : fit_alpha_beta(curve).pieces)
-      EXPECT_GE(std::ranges::count_if(curve,
-                                      [&](const CurvePoint& p) {
-                                        return p.bytes > piece.from && p.bytes <= piece.to;
-                                      }),
-                2)
-          << seed;
-  }
-}
-
-// Memory beyond the caches may begin at the last two sizes that were measured.
-TEST(AlphaBetaPieces, FollowAJumpOfTheLastTwoSizes) {
-  Curve curve;
-  for (const double bytes : {4., 16., 64., 256., 1024., 4096., 16384., 65536., 262144., 1048576.})
-    curve.push_back({bytes, 2e-6 + 1e-10 * bytes});
-  for (const double bytes : {4194304., 10e6, 16777216.})
-    curve.push_back({bytes, 300e-6 + 2e-10 * bytes});
-  const AlphaBeta fit = fit_alpha_beta(curve);
-  EXPECT_NEAR(fit.predict(10e6), 300e-6 + 2e-10 * 10e6, 1e-6);
-}
-
-TEST(AlphaBetaPieces, MeetWhereTheirLinesCross) {
-  Curve curve;
-  for (double bytes = 4; bytes <= kMost; bytes *= 4)
-    curve.push_back({bytes, std::max(10e-6, 2e-10 * bytes)});
-  const AlphaBeta fit = fit_alpha_beta(curve);
-  ASSERT_EQ(fit.pieces.size(), 2u);
-  EXPECT_NEAR(fit.pieces[0].to, 50e3, 1e3);
-}
-
-TEST(AlphaBetaError, IsThatAtSizesLeftOutNotAtThoseOfTheLine) {
-  double told = 0, fitted = 0;
-  for (unsigned seed = 0; seed < 50; ++seed) {
-    const Curve curve = powers_of(16, 0.1, seed);
-    const AlphaBeta fit = fit_alpha_beta(curve);
-    for (const CurvePoint& p : curve)
-      fitted += std::abs(fit.predict(p.bytes) / p.seconds - 1) / static_cast<double>(curve.size());
-    told += fit.error;
-  }
-  EXPECT_GT(told, 1.1 * fitted);
+TEST(LatencyBelow, NeedsSizesOnBothSides) {
+  EXPECT_FALSE(latency_below({{64, 8e-6}, {256, 8e-6}})) << "no size takes twice the latency";
+  EXPECT_FALSE(latency_below({{1e6, 1e-3}, {2e6, 2e-3}})) << "no size is mostly latency";
 }
 
 }  // namespace

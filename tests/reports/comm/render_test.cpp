@@ -4,8 +4,8 @@
 
 #include "reports/comm/advise.h"
 #include "reports/comm/command.h"
-#include "reports/comm/measure.h"
 #include "reports/comm/render.h"
+#include "reports/comm/run.h"
 #include "tests/reports/comm/examples.h"
 #include "tests/reports/examples.h"
 

@@ -95,6 +95,23 @@ TEST(Advise, FindsTheLargestNumberOnCurvesWithoutNoise) {
   }
 }
 
+// As if other programs ran during one of three rounds.
+TEST(Advise, IsUncertainIfARoundStayedDisturbed) {
+  const Plan plan = plan_for({1, 2});
+  Results results = results_of(plan, amdahl(0.01), 0);
+  for (BenchRun& run : results.runs) run.row.counters[kBusyElsewhere] = 0.05;
+  EXPECT_TRUE(advice_on(plan, results).certain);
+  EXPECT_FALSE(advice_on(plan, results).disturbed);
+  results.runs.back().row.counters[kBusyElsewhere] = 0.4;
+  const Advice advice = advice_on(plan, results);
+  EXPECT_FALSE(advice.certain);
+  EXPECT_TRUE(advice.disturbed);
+  EXPECT_EQ(advice.recommended, 2);
+  const auto json = to_json(std::vector<Advice>{advice}, AdviceOptions{});
+  EXPECT_EQ(json["certain"], false);
+  EXPECT_EQ(json["disturbed"], true);
+}
+
 // Over random curves and noise between runs: what is recommended falls short of the threshold no
 // more often than the interval allows, and where there is a margin it is found.
 TEST(Advise, IsRightUnderNoiseAsOftenAsItPromises) {

@@ -129,11 +129,5 @@ TEST(CoreUse, IsTheShareOfOthers) {
   EXPECT_GT(read_core_use().total_seconds, 0);
 }
 
-TEST(CoreUse, IsToldWhereItIsMuch) {
-  for (const double little : {0.0, 0.1, std::nan("")}) EXPECT_EQ(busy_note(little), "");
-  EXPECT_NE(busy_note(0.42).find("used up to 42 % of its cores"), std::string::npos);
-  EXPECT_NE(busy_note(1e300).find("up to 100 %"), std::string::npos);
-}
-
 }  // namespace
 }  // namespace howmany::reports

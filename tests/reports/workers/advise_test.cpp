@@ -94,7 +94,10 @@ TEST(WorkersAdvice, SaysThatTheMachineWasNotIdle) {
   facts.points.push_back(example_point(facts, 1));
   EXPECT_THAT(advise_workers(facts).notes, Not(Contains(HasSubstr("not idle"))));
   facts.busy_elsewhere = 0.3;
-  EXPECT_THAT(advise_workers(facts).notes, Contains(HasSubstr("used up to 30 % of its cores")));
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_THAT(advice.notes, Contains(HasSubstr("used up to 30 % of its cores")));
+  EXPECT_FALSE(advice.certain);
+  EXPECT_TRUE(advice.disturbed);
 }
 
 TEST(WorkersAdvice, WhatTheTimeDidNotDecideIsUncertain) {

@@ -1,0 +1,7 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+// Returns the words of `text`, which are separated by single spaces.
+std::vector<std::string> split(const std::string& text);
