@@ -3,14 +3,14 @@
 # does all of it, and makes a Python wheel of this folder. DT_RPATH, not DT_RUNPATH: it also holds for the libraries' own
 # dependencies.
 
-file(GLOB hm_bench_sources RELATIVE ${PROJECT_SOURCE_DIR}/benches ${PROJECT_SOURCE_DIR}/benches/*_bench.cpp)
+file(GLOB hm_bench_sources RELATIVE ${PROJECT_SOURCE_DIR}/benches ${PROJECT_SOURCE_DIR}/benches/*/*_bench.cpp)
 set(hm_bundled howmany howmany-train howmany-devices)
 foreach(source IN LISTS hm_bench_sources)
   cmake_path(GET source STEM program)
   list(APPEND hm_bundled ${program})
 endforeach()
 add_custom_target(programs DEPENDS ${hm_bundled})  # what scripts/run builds
-set(hm_selftests core_tests parallel_tests)  # as in reports/selftest.h
+set(hm_selftests core_tests parallel_tests)  # as in reports/cli/selftest.h
 option(HM_BUNDLE_TESTS "Pack the programs that scripts/check-gpu runs in addition to `howmany selftest`" OFF)
 if(HM_BUNDLE_TESTS)
   foreach(program IN ITEMS core_cuda_tests core_cudnn_tests core_cupti_tests)

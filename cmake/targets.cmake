@@ -45,8 +45,9 @@ function(hm_program name)
   target_link_libraries(${name} PRIVATE hm_flags ${P_LIBS})
 endfunction()
 
-# hm_tests(folder LIBS lib... [INCLUDES dir...]): tests/<folder>/<x>_test.cpp are one program, <folder>_tests, that runs
-# once for each as ctest <folder>.<x>. A source with a main() of its own is a program of its own, <folder>_<x>_test.
+# hm_tests(folder LIBS lib... [INCLUDES dir...]): the *_test.cpp in tests/<folder>, or in tests/gpu/<folder>, are one program,
+# <folder>_tests. It runs once for each as ctest <folder>.<room>.<x>, or <folder>.<room> if <x> is the room's name.
+# A source with a main() of its own is a program of its own, <folder>_<x>_test.
 # A first line `// labels: process slow` labels it (`threads`: the thread sanitizer watches it, as it does with all of
 # parallel and benches); `// timeout: 120` raises its limit (seconds).
 # The objects are linked again over the fake GPUs: see hm_fake_gpu_program.
@@ -62,15 +63,16 @@ function(hm_tests folder)
     LIBS ${T_LIBS} GTest::gmock)
   get_target_property(sources ${folder}_test_objects SOURCES)
   foreach(source IN LISTS sources)
-    hm_test_unit(${source} unit)
-    hm_source_test(${folder}.${unit} ${folder}_tests ${source})
+    hm_test_unit(${folder} ${source} unit)
+    hm_source_test(${folder} ${unit} ${folder}_tests ${source})
   endforeach()
 endfunction()
 
 # The objects alone, for folders that are linked over the fake GPUs only.
 function(hm_test_objects folder)
   cmake_parse_arguments(T "" "" "LIBS;INCLUDES" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_test.cpp)
+  hm_test_folder(${folder} root)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${root}/*_test.cpp)
   foreach(source IN LISTS sources)
     file(STRINGS ${source} main REGEX "^int main\\(" LIMIT_COUNT 1)
     if(main)
@@ -86,17 +88,29 @@ function(hm_test_objects folder)
   hm_unity(${folder}_test_objects 8)
 endfunction()
 
-function(hm_test_unit source result)
-  cmake_path(GET source STEM stem)
-  string(REGEX REPLACE "_test$" "" unit ${stem})
+function(hm_test_folder folder result)
+  set(root ${CMAKE_CURRENT_SOURCE_DIR}/gpu/${folder})
+  if(NOT EXISTS ${root})
+    set(root ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
+  endif()
+  set(${result} ${root} PARENT_SCOPE)
+endfunction()
+
+# tests/core/tensor/shape_test.cpp -> tensor.shape; tests/core/tensor/tensor_test.cpp -> tensor
+function(hm_test_unit folder source result)
+  hm_test_folder(${folder} root)
+  file(RELATIVE_PATH unit ${root} ${source})
+  string(REGEX REPLACE "_test[.][a-z]+$" "" unit ${unit})
+  string(REGEX REPLACE "(^|/)([^/]+)/\\2$" "\\1\\2" unit ${unit})
+  string(REPLACE "/" "." unit ${unit})
   set(${result} ${unit} PARENT_SCOPE)
 endfunction()
 
-# hm_source_test(test program source argument...): the tests of that source, as ctest `test`.
-function(hm_source_test test program source)
-  cmake_path(GET source FILENAME file)
-  cmake_path(GET source PARENT_PATH folder)
-  cmake_path(GET folder FILENAME folder)
+# hm_source_test(folder unit program source argument...): the tests of that source, as ctest <folder>.<unit>.
+function(hm_source_test folder unit program source)
+  set(test ${folder}.${unit})
+  hm_test_folder(${folder} root)
+  file(RELATIVE_PATH file ${root} ${source})
   add_test(NAME ${test} COMMAND ${program} --source=${file} ${ARGN})
   hm_test_properties(${folder} ${test} ${source})
   set_property(TEST ${test} APPEND PROPERTY LABELS ${folder}_unit)
@@ -104,7 +118,7 @@ function(hm_source_test test program source)
 endfunction()
 
 function(hm_single_test folder source)
-  hm_test_unit(${source} unit)
+  hm_test_unit(${folder} ${source} unit)
   hm_program(${folder}_${unit}_test SOURCES ${source} LIBS ${ARGN} GTest::gmock)
   hm_front(${folder}_${unit}_test)
   hm_reuse(hm_test_headers ${folder}_${unit}_test)
@@ -120,13 +134,13 @@ function(hm_watch_threads test program)
   endif()
 endfunction()
 
-# hm_script_tests(folder): every tests/<folder>/<x>_test.py, which runs the built programs (see
-# tests/support/programs.py), becomes ctest <folder>.<x>; the same first lines after `#`.
+# hm_script_tests(folder): every *_test.py of the same folders, which runs the built programs (see
+# tests/support/programs.py), becomes a ctest of its own with such a name; the same first lines after `#`.
 function(hm_script_tests folder)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_test.py)
+  hm_test_folder(${folder} root)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${root}/*_test.py)
   foreach(source IN LISTS sources)
-    cmake_path(GET source STEM stem)
-    string(REGEX REPLACE "_test$" "" unit ${stem})
+    hm_test_unit(${folder} ${source} unit)
     add_test(NAME ${folder}.${unit} COMMAND ${HM_PYTHON} ${source})
     hm_test_properties(${folder} ${folder}.${unit} ${source})
     set_tests_properties(${folder}.${unit} PROPERTIES SKIP_RETURN_CODE 77)
@@ -151,7 +165,7 @@ function(hm_test_properties folder test source)
     set(omp "OMP_NUM_THREADS=1;")
   endif()
   set_tests_properties(${test} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout} COST ${timeout}  # the longest first
-    ENVIRONMENT "${omp}HOWMANY_BIN=${CMAKE_BINARY_DIR}/bin;HOWMANY_SOURCE=${PROJECT_SOURCE_DIR};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/support")
+    ENVIRONMENT "${omp}HOWMANY_BIN=${CMAKE_BINARY_DIR}/bin;HOWMANY_SOURCE=${PROJECT_SOURCE_DIR};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/support:${PROJECT_SOURCE_DIR}/tests/fakes")
 endfunction()
 
 # hm_fuzz(folder unit ITERATIONS n LIBS lib...): tests/fuzz/<unit>_fuzz.cpp (see

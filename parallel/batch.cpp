@@ -1,7 +1,7 @@
 #include "parallel/batch.h"
 
-#include "core/error.h"
-#include "core/precision.h"
+#include "core/base/error.h"
+#include "core/tensor/precision.h"
 
 namespace howmany {
 

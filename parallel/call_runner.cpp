@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/gpu.h"
+#include "core/gpu/gpu.h"
 #include "core/profile/range.h"
 #include "core/profile/recorder.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/gpu.h"
-#include "core/names.h"
+#include "core/base/text/names.h"
+#include "core/gpu/gpu.h"
 #include "parallel/call_runner.h"
 #include "parallel/comm_list.h"
 

@@ -23,8 +23,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
-#include "core/tensor.h"
+#include "core/base/error.h"
+#include "core/tensor/tensor.h"
 
 namespace howmany {
 

@@ -1,7 +1,7 @@
 // The calls of Comm: arguments are checked before anything happens, then the engine does the work.
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "parallel/call_runner.h"
 #include "parallel/comm.h"
 #include "parallel/staging.h"

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <set>
 
-#include "core/backend.h"
+#include "core/backends/backend.h"
+#include "core/base/error.h"
 #include "core/data/loader.h"
-#include "core/error.h"
 #include "core/profile/range.h"
 #include "parallel/batch.h"
 #include "parallel/engine.h"

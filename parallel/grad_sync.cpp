@@ -5,7 +5,7 @@
 #include <ranges>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace howmany {
 namespace {

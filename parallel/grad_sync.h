@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-#include "core/layer.h"
+#include "core/nn/layer.h"
 #include "parallel/comm.h"
 #include "parallel/step_loss.h"
 

@@ -8,8 +8,8 @@
 #include <mutex>
 #include <thread>
 
-#include "core/error.h"
-#include "core/names.h"
+#include "core/base/error.h"
+#include "core/base/text/names.h"
 #include "core/profile/recorder.h"
 #include "parallel/comm_list.h"
 #include "parallel/first_failure.h"

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <string>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "parallel/hang_timeout.h"
 
 namespace howmany {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "core/error.h"
-#include "core/names.h"
-#include "core/options.h"
+#include "core/base/error.h"
+#include "core/base/text/names.h"
+#include "core/base/text/options.h"
 #include "parallel/schedule.h"
 
 namespace howmany {

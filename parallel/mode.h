@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/data/loader.h"
-#include "core/model.h"
+#include "core/nn/model.h"
 #include "parallel/comm.h"
 #include "parallel/grad_sync.h"
 #include "parallel/step_loss.h"

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace howmany {
 namespace {

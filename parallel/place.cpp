@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "parallel/launch.h"
 #include "parallel/program_id.h"
 #include "parallel/slurm.h"

@@ -5,8 +5,8 @@
 #include <limits>
 #include <numeric>
 
-#include "core/device_moment.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/gpu/device_moment.h"
 
 namespace howmany {
 namespace {

@@ -1,4 +1,4 @@
-// Which units of a model (core/units.h) stand where: as told, "0-3:cpu:0,4-9:cpu:1", or in
+// Which units of a model (core/nn/units.h) stand where: as told, "0-3:cpu:0,4-9:cpu:1", or in
 // neighbouring parts whose slowest is as fast as it can be, by measured times. Pure but for
 // measure_units; any thread.
 //
@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/model.h"
-#include "core/units.h"
+#include "core/nn/model.h"
+#include "core/nn/units.h"
 
 namespace howmany {
 

@@ -6,12 +6,12 @@
 #include <mutex>
 #include <thread>
 
-#include "core/backend.h"
+#include "core/backends/backend.h"
+#include "core/base/error.h"
 #include "core/data/loader.h"
-#include "core/error.h"
-#include "core/precision.h"
 #include "core/profile/range.h"
 #include "core/profile/recorder.h"
+#include "core/tensor/precision.h"
 #include "parallel/first_failure.h"
 #include "parallel/hang_timeout.h"
 

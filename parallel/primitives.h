@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "core/layer.h"
+#include "core/nn/layer.h"
 
 namespace howmany {
 

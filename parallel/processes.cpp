@@ -15,7 +15,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "parallel/launch.h"
 #include "parallel/mpirun.h"
 #include "parallel/private_folder.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/error.h"
-#include "core/names.h"
+#include "core/base/error.h"
+#include "core/base/text/names.h"
 
 namespace howmany {
 

@@ -1,9 +1,9 @@
 #include "parallel/stage.h"
 
-#include "core/deferred_grads.h"
-#include "core/ops.h"
-#include "core/precision.h"
+#include "core/nn/deferred_grads.h"
+#include "core/ops/ops.h"
 #include "core/profile/range.h"
+#include "core/tensor/precision.h"
 #include "parallel/batch.h"
 
 namespace howmany {

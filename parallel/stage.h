@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/data/loader.h"
-#include "core/model.h"
-#include "core/units.h"
+#include "core/nn/model.h"
+#include "core/nn/units.h"
 #include "parallel/link.h"
 #include "parallel/schedule.h"
 #include "parallel/step_clock.h"

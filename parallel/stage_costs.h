@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/model.h"
+#include "core/nn/model.h"
 #include "parallel/comm.h"
 #include "parallel/placement.h"
 

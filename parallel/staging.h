@@ -6,9 +6,9 @@
 #include <memory>
 #include <utility>
 
-#include "core/blocks.h"
-#include "core/gpu.h"
-#include "core/tensor.h"
+#include "core/gpu/blocks.h"
+#include "core/gpu/gpu.h"
+#include "core/tensor/tensor.h"
 #include "parallel/engine.h"
 
 namespace howmany {

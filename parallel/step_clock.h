@@ -10,7 +10,7 @@
 #include <deque>
 #include <vector>
 
-#include "core/device_moment.h"
+#include "core/gpu/device_moment.h"
 
 namespace howmany {
 

@@ -1,6 +1,6 @@
 #include "parallel/step_loss.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace howmany {
 

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/gpu.h"
-#include "core/tensor.h"
+#include "core/gpu/gpu.h"
+#include "core/tensor/tensor.h"
 #include "parallel/comm.h"
 
 namespace howmany {

@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""Who may include whom: core <- parallel <- benches, tests; reports stands alone; nobody includes a source file; and no
-two headers define a type of one name, since the linker would take either for both."""
+"""Checks the include directions: core/base <- core <- parallel <- benches, tests; core/base <- reports. No file includes a
+source file. No two headers define a type of one name, since the linker would take either for both."""
 import pathlib
 import re
 import sys
 
 MAY_INCLUDE = {
+    "core/base": {"core/base"},
     "core": {"core"},
     "parallel": {"core", "parallel"},
     "benches": {"core", "parallel", "benches"},
-    "reports": {"reports"},
+    "reports": {"core/base", "reports"},
     "tests": {"core", "parallel", "benches", "reports", "tests"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
-LINKED_TOGETHER = [["core", "parallel", "benches"], ["reports"]]
+LINKED_TOGETHER = [["core", "parallel", "benches"], ["core/base", "reports"]]
 TYPE = re.compile(r"^(?:struct|class|enum class) (\w+)[^;\n]*\{", re.M)
 
 
@@ -24,7 +25,7 @@ def problems(root):
                 continue
             for target in INCLUDE.findall(path.read_text()):
                 where = f"{path.relative_to(root)}: includes \"{target}\""
-                if target.split("/")[0] not in allowed:
+                if not target.startswith(tuple(f"{part}/" for part in allowed)):
                     yield f"{where}, but {folder} may include only {', '.join(sorted(allowed))}"
                 if target.endswith((".cpp", ".cu")):
                     yield f"{where}, a source file"

@@ -1,4 +1,4 @@
-"""The models of core/models as PyTorch has them, and a step of training them."""
+"""The models of core/nn/models as PyTorch has them, and a step of training them."""
 
 
 def residual_block(nn, inputs, outputs, stride):
@@ -41,7 +41,7 @@ def added(torch, width, first, out, middle):
 
 
 def gpt2_model(torch, width=256, layers=4, heads=4, length=128, vocabulary=1000):
-    """The defaults of core/models/gpt2.cpp."""
+    """The defaults of core/nn/models/gpt2.cpp."""
     nn, functional = torch.nn, torch.nn.functional
 
     def attention(qkv):

@@ -1,10 +1,10 @@
-// What the rules of core/update.h come to for kernels in f32: scalars worked out in double and
+// What the rules of core/ops/update.h come to for kernels in f32: scalars worked out in double and
 // rounded once. Private to core/backends.
 #pragma once
 
 #include <cmath>
 
-#include "core/update.h"
+#include "core/ops/update.h"
 
 namespace howmany::backends {
 

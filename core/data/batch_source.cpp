@@ -6,12 +6,12 @@
 #include <cstring>
 #include <limits>
 
+#include "core/base/error.h"
 #include "core/data/sampler.h"
-#include "core/error.h"
-#include "core/gpu_images.h"
-#include "core/id_range.h"
+#include "core/gpu/images.h"
 #include "core/profile/range.h"
-#include "core/rng.h"
+#include "core/tensor/id_range.h"
+#include "core/tensor/rng.h"
 
 namespace howmany {
 namespace {

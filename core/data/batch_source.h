@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "core/blocks.h"
-#include "core/data/decoders.h"
+#include "core/data/images/decoders.h"
 #include "core/data/loader.h"
+#include "core/gpu/blocks.h"
 
 namespace howmany {
 

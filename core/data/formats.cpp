@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace howmany {
 

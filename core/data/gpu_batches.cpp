@@ -8,12 +8,12 @@
 #include <thread>
 #include <utility>
 
-#include "core/blocks.h"
+#include "core/base/error.h"
 #include "core/data/batch_source.h"
-#include "core/error.h"
-#include "core/gpu.h"
-#include "core/id_range.h"
+#include "core/gpu/blocks.h"
+#include "core/gpu/gpu.h"
 #include "core/profile/range.h"
+#include "core/tensor/id_range.h"
 
 namespace howmany {
 namespace {

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/data/batch_source.h"
-#include "core/error.h"
 #include "core/profile/range.h"
 
 namespace howmany {

@@ -2,8 +2,8 @@
 
 #include <numeric>
 
-#include "core/error.h"
-#include "core/rng.h"
+#include "core/base/error.h"
+#include "core/tensor/rng.h"
 
 namespace howmany {
 

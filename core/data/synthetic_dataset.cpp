@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/error.h"
 #include "core/data/dataset.h"
-#include "core/error.h"
-#include "core/rng.h"
+#include "core/tensor/rng.h"
 
 namespace howmany {
 namespace {

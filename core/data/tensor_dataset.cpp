@@ -1,7 +1,7 @@
 #include <cstring>
 
+#include "core/base/error.h"
 #include "core/data/dataset.h"
-#include "core/error.h"
 
 namespace howmany {
 namespace {

@@ -11,10 +11,10 @@
 #include <set>
 #include <utility>
 
-#include "core/error.h"
-#include "core/gpu.h"
+#include "core/base/error.h"
+#include "core/gpu/gpu.h"
+#include "core/host/shared_library.h"
 #include "core/profile/cupti_records.h"
-#include "core/shared_library.h"
 
 namespace howmany {
 namespace {

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <span>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/profile/recorder_hooks.h"
 #include "core/profile/ticks.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/profile/stretches.h"
 
 namespace howmany {

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "core/device.h"
+#include "core/tensor/device.h"
 
 namespace howmany {
 

@@ -1,5 +1,5 @@
-// The device of a Gloo context: sockets on one interface, and the transport thread that serves them,
-// which may run on every core of the process. Thread-safe.
+// The device of a Gloo context: sockets on one interface, and the transport thread that serves
+// them, which may run on every core of the process. Thread-safe.
 //
 //   auto device = make_gloo_device("127.0.0.1");
 //   context->connectFullMesh(store, device);

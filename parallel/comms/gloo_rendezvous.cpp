@@ -8,7 +8,7 @@
 #include <mutex>
 #include <thread>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "parallel/comm_list.h"
 
 namespace howmany {

@@ -19,7 +19,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "parallel/comms/gloo_rendezvous.h"
 
 namespace howmany {

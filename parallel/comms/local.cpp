@@ -2,8 +2,8 @@
 #include <array>
 #include <numeric>
 
-#include "core/copy.h"
-#include "core/device.h"
+#include "core/host/copy.h"
+#include "core/tensor/device.h"
 #include "parallel/comm_list.h"
 #include "parallel/comms/combine.h"
 #include "parallel/comms/local_group.h"

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <utility>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "parallel/comm_list.h"
 #include "parallel/comms/mpi_group.h"
 #include "parallel/comms/mpi_types.h"

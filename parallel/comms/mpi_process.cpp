@@ -12,7 +12,7 @@
 #include <mpi-ext.h>
 #endif
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "parallel/comm_list.h"
 
 #if HM_SANITIZED

@@ -1,7 +1,7 @@
 // Our dtypes and operations as MPI's. Thread-safe, once MPI has started.
 #pragma once
 
-#include "core/dtype.h"
+#include "core/tensor/dtype.h"
 #include "parallel/comm.h"
 #include "parallel/comms/mpi_process.h"
 

@@ -15,7 +15,7 @@
 #include <ranges>
 #include <thread>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "parallel/comm_list.h"
 #include "parallel/comms/gloo_failure_board.h"
 #include "parallel/comms/nccl_library.h"

@@ -1,7 +1,7 @@
 #include "parallel/comms/nccl_library.h"
 
-#include "core/error.h"
-#include "core/gpu.h"
+#include "core/base/error.h"
+#include "core/gpu/gpu.h"
 #include "parallel/comm_list.h"
 
 namespace howmany {

@@ -5,7 +5,7 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
-#include "core/shared_library.h"
+#include "core/host/shared_library.h"
 
 namespace howmany {
 

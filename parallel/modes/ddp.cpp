@@ -1,6 +1,6 @@
 #include <optional>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "parallel/mode.h"
 #include "parallel/modes/replica.h"
 #include "parallel/modes/step_graph.h"

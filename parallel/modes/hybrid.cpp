@@ -1,4 +1,4 @@
-#include "core/error.h"
+#include "core/base/error.h"
 #include "parallel/modes/staged.h"
 
 namespace howmany {

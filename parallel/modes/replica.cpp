@@ -1,6 +1,6 @@
 #include "parallel/modes/replica.h"
 
-#include "core/ops.h"
+#include "core/ops/ops.h"
 #include "core/profile/range.h"
 #include "parallel/batch.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/data/loader.h"
-#include "core/model.h"
+#include "core/nn/model.h"
 #include "parallel/mode.h"
 
 namespace howmany {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <optional>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "parallel/batch.h"
 #include "parallel/first_failure.h"
 #include "parallel/placement.h"

@@ -1,9 +1,9 @@
 #include "parallel/modes/step_graph.h"
 
-#include "core/check.h"
-#include "core/error.h"
-#include "core/id_range.h"
+#include "core/base/error.h"
+#include "core/ops/check.h"
 #include "core/profile/range.h"
+#include "core/tensor/id_range.h"
 #include "parallel/batch.h"
 
 namespace howmany {

@@ -13,8 +13,8 @@
 #include <span>
 #include <vector>
 
-#include "core/gpu.h"
-#include "core/precision.h"
+#include "core/gpu/gpu.h"
+#include "core/tensor/precision.h"
 #include "parallel/modes/replica.h"
 
 namespace howmany {

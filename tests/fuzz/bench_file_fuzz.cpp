@@ -2,14 +2,15 @@
 // inventory. Each reader refuses it with an InputError or gives values that can be used.
 #include <cmath>
 
-#include "reports/bench_file.h"
-#include "reports/json.h"
-#include "reports/machine.h"
-#include "reports/plan.h"
+#include "core/base/text/json.h"
+#include "reports/gpus/plan.h"
+#include "reports/results/bench_file.h"
+#include "reports/results/machine.h"
 #include "tests/reports/examples.h"
 #include "tests/support/fuzz_driver.h"
 
 using namespace howmany;
+using namespace howmany::reports;
 
 std::vector<std::string> fuzz_seeds() {
   return {kBenchText, kSamplesText, dump_json(to_json(example_request())), kDevicesText};

@@ -1,7 +1,7 @@
 #include <cstdlib>
 
-#include "core/data/csv_reader.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/data/formats/csv_reader.h"
 #include "tests/support/fuzz_driver.h"
 
 using namespace howmany;

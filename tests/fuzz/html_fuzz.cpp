@@ -1,11 +1,12 @@
 // summary.json of anyone: refused with an InputError, or its page is made, of bounded size and
 // without a byte that is no text.
-#include "reports/html.h"
-#include "reports/json.h"
+#include "core/base/text/json.h"
+#include "reports/html/html.h"
 #include "tests/reports/examples.h"
 #include "tests/support/fuzz_driver.h"
 
 using namespace howmany;
+using namespace howmany::reports;
 
 std::vector<std::string> fuzz_seeds() {
   Summary loader;

@@ -1,8 +1,8 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "core/data/image.h"
-#include "core/data/transform.h"
+#include "core/data/images/image.h"
+#include "core/data/images/transform.h"
 #include "tests/support/fuzz_driver.h"
 #include "tests/support/image_files.h"
 

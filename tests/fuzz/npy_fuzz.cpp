@@ -1,7 +1,7 @@
 #include <cstdlib>
 
-#include "core/data/npy.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/data/formats/npy.h"
 #include "tests/support/fuzz_driver.h"
 #include "tests/support/npy_files.h"
 

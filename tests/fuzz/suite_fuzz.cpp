@@ -2,13 +2,14 @@
 // format.
 #include <cmath>
 
-#include "reports/compare/writer.h"
-#include "reports/json.h"
-#include "reports/record.h"
+#include "core/base/text/json.h"
+#include "reports/regression/writer.h"
+#include "reports/results/record.h"
 #include "tests/reports/examples.h"
 #include "tests/support/fuzz_driver.h"
 
 using namespace howmany;
+using namespace howmany::reports;
 
 std::vector<std::string> fuzz_seeds() {
   std::string many = R"({"context": {"num_cpus": 2, "howmany_blocks": "x"}, "benchmarks": [)";
@@ -37,9 +38,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     options.metrics = {"all"};
     for (const Comparison& c : {judge(base, candidate, options), judge(candidate, base, options)}) {
       for (const Writer& writer : writers()) writer.write(c);
-      parse_json(write_json(c), "json");
-      parse_json(write_sarif(c), "sarif");
-      parse_json(write_bencher(c), "bencher");
+      parse_json(as_json(c), "json");
+      parse_json(as_sarif(c), "sarif");
+      parse_json(as_bencher(c), "bencher");
     }
     take_samples(candidate, text, "s");
   } catch (const InputError&) {

@@ -1,12 +1,13 @@
 // summary.json of anyone: it is refused with an InputError, or everything that reads a summary
 // copes with it.
-#include "reports/advise.h"
-#include "reports/json.h"
-#include "reports/render.h"
+#include "core/base/text/json.h"
+#include "reports/gpus/advise.h"
+#include "reports/gpus/render.h"
 #include "tests/reports/examples.h"
 #include "tests/support/fuzz_driver.h"
 
 using namespace howmany;
+using namespace howmany::reports;
 
 std::vector<std::string> fuzz_seeds() {
   return {dump_json(to_json(example_summary())), dump_json(to_json(example_curve()))};

@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 
-#include "core/data/tar_index.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/data/formats/tar_index.h"
 #include "tests/support/fuzz_driver.h"
 #include "tests/support/tar_files.h"
 

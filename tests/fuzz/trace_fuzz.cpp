@@ -1,14 +1,17 @@
 // What gates and histories leave behind, damaged: refused with an InputError, or judged.
 #include <cmath>
 
-#include "reports/compare/history.h"
-#include "reports/compare/self_test.h"
-#include "reports/compare/trace.h"
-#include "reports/json.h"
-#include "reports/record.h"
+#include "core/base/text/json.h"
+#include "reports/regression/figures.h"
+#include "reports/regression/history.h"
+#include "reports/regression/history_command.h"
+#include "reports/regression/self_test.h"
+#include "reports/regression/trace.h"
+#include "reports/results/record.h"
 #include "tests/support/fuzz_driver.h"
 
 using namespace howmany;
+using namespace howmany::reports;
 
 std::vector<std::string> fuzz_seeds() {
   std::string trace, history;

@@ -1,15 +1,18 @@
 // What loader_bench leaves, and an answer of `howmany workers`, of anyone: refused with an
 // InputError, or everything that reads them copes.
-#include "reports/json.h"
+#include "core/base/text/json.h"
 
 #include <nlohmann/json.hpp>
 
-#include "reports/workers.h"
-#include "reports/workers_rows.h"
-#include "tests/reports/loader_examples.h"
+#include "reports/workers/advise.h"
+#include "reports/workers/points.h"
+#include "reports/workers/render.h"
+#include "reports/workers/rows.h"
+#include "tests/reports/workers/examples.h"
 #include "tests/support/fuzz_driver.h"
 
 using namespace howmany;
+using namespace howmany::reports;
 
 namespace {
 

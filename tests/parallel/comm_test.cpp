@@ -7,9 +7,9 @@
 #include <atomic>
 #include <thread>
 
-#include "core/gpu.h"
-#include "core/ops.h"
-#include "core/precision.h"
+#include "core/gpu/gpu.h"
+#include "core/ops/ops.h"
+#include "core/tensor/precision.h"
 #include "tests/support/comm_claims.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tensors.h"

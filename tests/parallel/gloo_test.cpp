@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/device.h"
+#include "core/tensor/device.h"
 #include "parallel/launch.h"
 
 namespace howmany {

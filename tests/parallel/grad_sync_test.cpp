@@ -6,7 +6,7 @@
 #include <cstring>
 #include <random>
 
-#include "core/rng.h"
+#include "core/tensor/rng.h"
 #include "parallel/launch.h"
 
 namespace howmany {

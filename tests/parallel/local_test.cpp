@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 #include "parallel/launch.h"
 
 namespace howmany {

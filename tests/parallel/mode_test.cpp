@@ -7,9 +7,9 @@
 #include <chrono>
 #include <mutex>
 
-#include "core/backend.h"
-#include "core/gpu.h"
-#include "core/precision.h"
+#include "core/backends/backend.h"
+#include "core/gpu/gpu.h"
+#include "core/tensor/precision.h"
 #include "parallel/launch.h"
 #include "tests/support/training.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "core/rng.h"
+#include "core/tensor/rng.h"
 
 namespace howmany {
 namespace {

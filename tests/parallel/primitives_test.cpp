@@ -7,9 +7,9 @@
 #include <set>
 #include <thread>
 
-#include "core/backend.h"
-#include "core/error.h"
-#include "core/layers.h"
+#include "core/backends/backend.h"
+#include "core/base/error.h"
+#include "core/nn/layers.h"
 #include "tests/support/tensors.h"
 
 namespace howmany {

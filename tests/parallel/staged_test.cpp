@@ -8,7 +8,7 @@
 #include <latch>
 #include <mutex>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "parallel/launch.h"
 #include "tests/support/training.h"
 

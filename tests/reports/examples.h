@@ -5,10 +5,10 @@
 #include <cmath>
 #include <string>
 
-#include "reports/plan.h"
-#include "reports/record.h"
+#include "reports/gpus/plan.h"
+#include "reports/results/record.h"
 
-namespace howmany {
+namespace howmany::reports {
 
 inline Measurement example_measurement() {
   Measurement m{"speedup", "ddp/mlp", {}, {}, {"not converged"}};
@@ -101,4 +101,4 @@ inline const char* kBenchText = R"({
   ]
 })";
 
-}  // namespace howmany
+}  // namespace howmany::reports

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-namespace howmany {
+namespace howmany::reports {
 
 class TemporaryFolder {
  public:
@@ -40,4 +40,4 @@ inline std::string contents(const std::string& path) {
   return text.str();
 }
 
-}  // namespace howmany
+}  // namespace howmany::reports

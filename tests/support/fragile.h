@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/layers.h"
-#include "core/model.h"
+#include "core/nn/layers.h"
+#include "core/nn/model.h"
 
 namespace howmany::testing_support {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "tests/support/golden_sums.h"
 
 namespace howmany::golden {

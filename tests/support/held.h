@@ -3,8 +3,8 @@
 
 #include <atomic>
 
-#include "core/backends/cuda/runtime.h"
-#include "tests/support/fake_gpu.h"
+#include "core/backends/cuda/runtime/runtime.h"
+#include "tests/fakes/fake_gpu.h"
 
 namespace howmany::testing_support {
 

@@ -11,10 +11,10 @@
 #include <functional>
 #include <thread>
 
-#include "core/backends/cuda/runtime.h"
+#include "core/backends/cuda/runtime/runtime.h"
 #include "parallel/launch.h"
-#include "tests/support/fake_gpu.h"
-#include "tests/support/fake_nccl.h"
+#include "tests/fakes/fake_gpu.h"
+#include "tests/fakes/fake_nccl.h"
 
 namespace howmany::testing_support {
 

@@ -1,7 +1,7 @@
 // What every backend must compute like the reference: one table of cases for each family of
 // operations, on inputs drawn from a seed, over odd sizes, no rows, and gradients both overwritten
 // and added to. Sizes and ranges are such that no whole result cancels to nothing: what is compared
-// is then good to f32 rounding for any seed. For tests/core/backend_test.cpp.
+// is then good to f32 rounding for any seed. For tests/core/backends/backend_test.cpp.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/ops.h"
+#include "core/base/error.h"
+#include "core/ops/ops.h"
 #include "tests/support/tensors.h"
 
 namespace howmany::testing_support {

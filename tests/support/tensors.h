@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "core/backend.h"
-#include "core/rng.h"
-#include "core/tensor.h"
+#include "core/backends/backend.h"
+#include "core/tensor/rng.h"
+#include "core/tensor/tensor.h"
 
 namespace howmany::testing_support {
 

@@ -1,11 +1,11 @@
 // main() of the test programs. Beside GoogleTest's flags it takes --source=FILE[,FILE...], which
-// runs only the tests that these source files define: ctest runs a program once for each file.
+// runs only the tests that these source files define: ctest runs a program once for each file. A
+// FILE is a name, "shape_test.cpp", or the end of a path, "tensor/shape_test.cpp".
 #include <fmt/format.h>
 #include <fnmatch.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
 #include <sstream>
 #include <string>
@@ -35,8 +35,8 @@ bool selected(const std::string& filter, const std::string& name) {
          !any_matches(split(negative, ':'), name);
 }
 
-std::string file_name(const testing::TestInfo& test) {
-  return std::filesystem::path(test.file()).filename().string();
+bool defined_in(const std::string& source, const testing::TestInfo& test) {
+  return ("/" + std::string(test.file())).ends_with("/" + source);
 }
 
 // The names of the tests that `sources` define and `filter` selects, as a filter.
@@ -48,7 +48,8 @@ std::string filter_of(const std::vector<std::string>& sources, const std::string
     for (int j = 0; j < suite.total_test_count(); ++j) {
       const testing::TestInfo& test = *suite.GetTestInfo(j);
       const std::string name = fmt::format("{}.{}", suite.name(), test.name());
-      const bool is_of_source = std::ranges::find(sources, file_name(test)) != sources.end();
+      const bool is_of_source = std::ranges::any_of(
+          sources, [&](const std::string& source) { return defined_in(source, test); });
       if (is_of_source && selected(filter, name)) names += (names.empty() ? "" : ":") + name;
     }
   }
@@ -60,7 +61,8 @@ bool all_in_test_files() {
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();
   for (int i = 0; i < all.total_test_suite_count(); ++i)
     for (int j = 0; j < all.GetTestSuite(i)->total_test_count(); ++j)
-      if (!file_name(*all.GetTestSuite(i)->GetTestInfo(j)).ends_with("_test.cpp")) return false;
+      if (!std::string(all.GetTestSuite(i)->GetTestInfo(j)->file()).ends_with("_test.cpp"))
+        return false;
   return true;
 }
 

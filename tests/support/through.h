@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "core/layers.h"
-#include "core/model.h"
+#include "core/nn/layers.h"
+#include "core/nn/model.h"
 
 namespace howmany::testing_support {
 

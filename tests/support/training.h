@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/layers.h"
-#include "core/optim.h"
-#include "core/units.h"
+#include "core/nn/layers.h"
+#include "core/nn/optim.h"
+#include "core/nn/units.h"
 #include "parallel/mode.h"
 #include "tests/support/tensors.h"
 

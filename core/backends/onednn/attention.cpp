@@ -4,7 +4,7 @@
 
 #include "core/backends/onednn/loops.h"
 #include "core/backends/onednn/onednn.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 // By blocks of query rows: their scores against all keys they look at are one product, stay in the
 // cache, and become probabilities in place. Threads share out the heads of all samples.

@@ -4,7 +4,7 @@
 #include "core/backends/onednn/loops.h"
 #include "core/backends/onednn/onednn.h"
 #include "core/backends/onednn/version.h"
-#include "core/rng.h"
+#include "core/tensor/rng.h"
 
 namespace howmany::onednn {
 namespace {

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "core/backend.h"
+#include "core/backends/backend.h"
 
 // Compiled for each instruction set, chosen when the program starts. OpenMP regions must not stand
 // inside: their bodies become functions compiled for the default set only.

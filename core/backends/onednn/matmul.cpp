@@ -1,7 +1,7 @@
 #include "core/backends/onednn/loops.h"
 #include "core/backends/onednn/onednn.h"
 #include "core/backends/onednn/version.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace howmany::onednn {
 namespace {

@@ -3,7 +3,7 @@
 // own loops (loops.h), the rest cached primitives (primitives.h).
 #pragma once
 
-#include "core/backend.h"
+#include "core/backends/backend.h"
 
 namespace howmany::onednn {
 

@@ -11,7 +11,7 @@
 #include <shared_mutex>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace howmany::onednn {
 

@@ -7,10 +7,10 @@
 #include <map>
 #include <memory>
 
-#include "core/data/csv_reader.h"
+#include "core/base/error.h"
 #include "core/data/formats.h"
-#include "core/data/mapped_file.h"
-#include "core/error.h"
+#include "core/data/formats/csv_reader.h"
+#include "core/data/formats/mapped_file.h"
 
 namespace howmany {
 namespace {

@@ -1,11 +1,11 @@
 #include <filesystem>
 
+#include "core/base/error.h"
 #include "core/data/dataset.h"
-#include "core/data/folder_scan.h"
 #include "core/data/formats.h"
-#include "core/data/image_file.h"
-#include "core/data/image_samples.h"
-#include "core/error.h"
+#include "core/data/formats/folder_scan.h"
+#include "core/data/images/file.h"
+#include "core/data/images/samples.h"
 
 namespace howmany {
 namespace {

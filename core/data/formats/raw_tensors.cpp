@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <memory>
 
+#include "core/base/error.h"
 #include "core/data/formats.h"
-#include "core/data/mapped_file.h"
-#include "core/data/npy.h"
-#include "core/error.h"
+#include "core/data/formats/mapped_file.h"
+#include "core/data/formats/npy.h"
 
 namespace howmany {
 namespace {

@@ -6,11 +6,11 @@
 #include <charconv>
 #include <filesystem>
 
+#include "core/base/error.h"
 #include "core/data/formats.h"
-#include "core/data/image_file.h"
-#include "core/data/image_samples.h"
-#include "core/data/tar_index.h"
-#include "core/error.h"
+#include "core/data/formats/tar_index.h"
+#include "core/data/images/file.h"
+#include "core/data/images/samples.h"
 
 namespace howmany {
 namespace {

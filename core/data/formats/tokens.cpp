@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <memory>
 
+#include "core/base/error.h"
 #include "core/data/formats.h"
-#include "core/data/mapped_file.h"
-#include "core/error.h"
+#include "core/data/formats/mapped_file.h"
 
 namespace howmany {
 namespace {

@@ -1,0 +1,200 @@
+#include "benches/common/program.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "benches/common/verify.h"
+#include "core/backends/backend.h"
+#include "core/base/error.h"
+#include "core/base/schema/flags.h"
+#include "core/base/text/names.h"
+#include "core/nn/model.h"
+#include "core/nn/optim.h"
+#include "core/profile/recorder.h"
+#include "core/tensor/precision.h"
+#include "parallel/comm.h"
+#include "parallel/hang_timeout.h"
+#include "parallel/mode.h"
+
+namespace howmany::benches {
+namespace {
+
+// Ranks without a part in a measurement wait for the next one here, however long it takes.
+constexpr std::chrono::hours kIdleTimeout{6};
+constexpr double kStart = 30;  // seconds between the starts of two ranks, at the most
+
+std::vector<std::string_view> flags_of(const CLI::App& app, std::vector<std::string>& storage) {
+  for (const CLI::Option* option : app.get_options()) storage.push_back(option->get_name());
+  return {storage.begin(), storage.end()};
+}
+
+nlohmann::json cli_json(const CLI::Option& option) {
+  nlohmann::json names = nlohmann::json::array();
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  const bool flag = option.get_items_expected_max() == 0;
+  return {{"names", names},
+          {"help", option.get_description()},
+          {"type", flag ? "" : option.get_type_name()}};
+}
+
+// For `howmany completion` and the man page, which know this program by its JSON alone.
+nlohmann::json cli_json(const CLI::App& app) {
+  nlohmann::json all = {{"description", app.get_description()},
+                        {"footer", app.get_footer()},
+                        {"options", nlohmann::json::array()},
+                        {"choices",
+                         {{"model", model_names()},
+                          {"mode", mode_names()},
+                          {"backend", comm_names()},
+                          {"kernels", backend_names()},
+                          {"optimizer", optimizer_names()},
+                          {"precision", precision_names()}}}};
+  all["choices"]["backend"].push_back("auto");
+  for (const CLI::Option* option :
+       app.get_options([](const CLI::Option* o) { return !o->get_group().empty(); }))
+    all["options"].push_back(cli_json(*option));
+  return all;
+}
+
+std::string how_it_ended(const RankExit& end) {
+  if (end.signal == 0) return fmt::format("ended with exit code {}", end.code);
+  const char* const name = sigabbrev_np(end.signal);
+  return fmt::format("was ended by signal {} (SIG{}, {})", end.signal, name ? name : "?",
+                     strsignal(end.signal));
+}
+
+void run_rank(const Workload& work, Comm& comm, Device device, const Ranks::Body& body) {
+  const DeviceScope on(device);
+  const KernelScope kernels(work.kernels);
+  const PrecisionScope precision(work.precision);
+  const std::chrono::milliseconds time(static_cast<int64_t>(work.timeout_seconds * 1e3));
+  comm.set_timeout(time);
+  set_hang_timeout(time);
+  body(comm, device);
+}
+
+}  // namespace
+
+int run_program(const std::string& name, const std::function<int()>& body) {
+  try {
+    const int code = body();
+    // A full disk shows when the last buffer is written, which must not pass for success.
+    HM_ENSURE(std::cout.flush() && std::fflush(stdout) == 0,
+              "cannot write to stdout: is the disk full?");
+    return code;
+  } catch (const CLI::Success&) {
+    return 0;
+  } catch (const CLI::ParseError& e) {
+    std::cerr << name << ": " << e.what() << "\n";
+    return 2;
+  } catch (const std::invalid_argument& e) {
+    std::cerr << name << ": " << e.what() << "\n";
+    return 2;
+  } catch (const std::exception& e) {
+    std::cerr << name << ": " << e.what() << "\n";
+    return 3;
+  }
+}
+
+std::vector<std::string> parse(CLI::App& app, int argc, char** argv) {
+  app.allow_extras();
+  bool description = false;
+  app.add_flag(flag::kDescribeOptions, description)->group("");  // for `howmany completion`
+  try {
+    app.parse(argc, argv);
+    if (description) {
+      std::cout << cli_json(app).dump(2) << "\n";
+      throw CLI::Success();
+    }
+  } catch (const CLI::Success& help) {
+    app.exit(help);
+    throw;
+  }
+  std::vector<std::string> storage, rest = app.remaining();
+  for (const std::string& extra : rest) {
+    if (extra.starts_with("--benchmark_")) continue;
+    throw std::invalid_argument(
+        unknown_name("flag", extra.substr(0, extra.find('=')), flags_of(app, storage)));
+  }
+  return rest;
+}
+
+int supervise(const std::string& name, int argc, char** argv, int world,
+              const std::set<std::string>& backends) {
+  std::vector<std::string> command(argv, argv + argc);
+  command[0] = std::filesystem::read_symlink("/proc/self/exe");
+  const RankExit end = launch_processes(command, world, {.mpirun = backends.contains("mpi")});
+  if (end.code == 0 || end.code == kInterrupted) return end.code;
+  const std::string who = end.rank < 0 ? "mpirun" : fmt::format("rank {} of {}", end.rank, world);
+  std::cerr << fmt::format("{}: {} {}\n", name, who, how_it_ended(end));
+  return end.signal == 0 && (end.code == 1 || end.code == 2) ? end.code : 3;
+}
+
+Ranks::Ranks(Place place, const std::set<std::string>& backends, double timeout_seconds)
+    : place_(std::move(place)) {
+  if (place_.world == 1) return;
+  const std::chrono::duration<double> most(std::max(kStart, timeout_seconds));
+  for (const std::string& backend : backends) {
+    auto world =
+        connect(place_, backend, std::chrono::duration_cast<std::chrono::milliseconds>(most));
+    world->set_timeout(kIdleTimeout);
+    worlds_[backend] = std::move(world);
+  }
+}
+
+bool Ranks::take_part(const Workload& work) const {
+  return place_.rank < (work.over_processes() ? work.ranks() : 1);
+}
+
+void Ranks::run(const Workload& work, const Body& body) {
+  if (work.over_processes()) return run_over_processes(work, body);
+  if (!take_part(work)) return;
+  launch_threads(work.ranks(), [&](Comm& comm) {
+    run_rank(work, comm, work.devices_of(comm.rank()).front(), body);
+  });
+}
+
+void Ranks::run_over_processes(const Workload& work, const Body& body) {
+  HM_REQUIRE(work.ranks() <= place_.world, "{} devices over {} need {} processes, not {}",
+             work.count(), work.backend, work.ranks(), place_.world);
+  HM_ENSURE(failure_.empty(), "not measured, because before: {}", failure_);
+  try {
+    const Device device = work.device_of(place_.rank % work.ranks());
+    const DeviceScope on(device);  // for the threads that the group brings, too
+    Comm* const comm = group_for(work);
+    if (comm == nullptr) return;
+    HM_ENSURE(comm->size() == work.ranks(),
+              "{} ranks came for {}, not {}: hosts with different numbers of ranks need all "
+              "--devices told",
+              comm->size(), work.backend, work.ranks());
+    const TrackScope track(comm->rank(), "rank");
+    run_rank(work, *comm, device, body);
+  } catch (const WrongData&) {
+    throw;  // all ranks agree on it, and go on
+  } catch (const std::exception& e) {
+    failure_ = e.what();
+    group_.reset();
+    for (const auto& [backend, world] : worlds_) world->abort(failure_);
+    throw;
+  }
+}
+
+// Of workloads that follow each other on as many devices it is the same: to connect anew takes
+// longer than most measurements. What decides is the same in every process. Nothing for one without
+// a part.
+Comm* Ranks::group_for(const Workload& work) {
+  std::string of = fmt::format("{} {} {}", work.backend, work.ranks(), work.count());
+  if (of != group_of_) {
+    group_ = worlds_.at(work.backend)->split(take_part(work) ? 0 : -1);
+    group_of_ = std::move(of);
+  }
+  return group_.get();
+}
+
+}  // namespace howmany::benches

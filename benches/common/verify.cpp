@@ -1,0 +1,189 @@
+#include "benches/common/verify.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/ops/ops.h"
+
+namespace howmany::benches {
+namespace {
+
+// Of `single` in the same precision, from another order of the same f32 sums: where a value is
+// rounded again, a last bit that differs may become one of the shorter format's. And of the f32
+// reference.
+struct Tolerance {
+  double single, reference;
+};
+Tolerance tolerance_of(Precision precision) {
+  if (precision == Precision::bf16) return {1e-2, 0.1};
+  return precision == Precision::tf32 ? Tolerance{1e-3, 1e-2} : Tolerance{1e-4, 1e-3};
+}
+// What of a step is rounded depends on the device, so no single one rounds as a mix of them does.
+double tolerance_of_single(const Workload& work) {
+  const auto as_first = [&](const Device& d) { return d.type == work.devices[0].type; };
+  const Tolerance all = tolerance_of(work.precision);
+  return std::ranges::all_of(work.devices, as_first) ? all.single : all.reference;
+}
+
+constexpr double kAffordableFlop = 5e8;  // about a second of the reference
+constexpr int64_t kKernelRows = 2, kMostKernelRows = 16;
+
+double norm(const Tensor& t) {
+  double squares = 0;
+  const Tensor host = t.to(Device{});
+  for (const float v : host.values<float>()) squares += static_cast<double>(v) * v;
+  return std::sqrt(squares);
+}
+
+double distance(const Tensor& a, const Tensor& b) {
+  double squares = 0;
+  const Tensor left = a.to(Device{}), right = b.to(Device{});
+  const auto x = left.values<float>(), y = right.values<float>();
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double d = static_cast<double>(x[i]) - y[i];
+    squares += d * d;
+  }
+  return std::sqrt(squares);
+}
+
+Batch rows_of(const Batch& batch, int64_t begin, int64_t end) {
+  return {batch.x.rows(begin, end), batch.y.rows(begin, end), batch.global_rows,
+          batch.first_row + begin};
+}
+
+std::unique_ptr<Mode> single(const Workload& work, Device device) {
+  return make_mode("single",
+                   {.model = make_model(work.model), .seed = work.seed, .devices = {device}});
+}
+
+Batch first_batch(const Workload& work, const Dataset& data, Device device) {
+  LoaderOptions options = loader_options(work, {}, device);
+  options.workers = 0;
+  Loader whole(data, options);
+  whole.start_epoch(0);
+  return *whole.next();
+}
+
+std::string compare_kernels_on(const Workload& work, int64_t rows, Device device) {
+  Workload some = work;
+  some.data = "synthetic";
+  some.samples = some.global_batch = rows;
+  some.decode = Decode::cpu;
+  some.seed = work.seed + static_cast<uint64_t>(rows);
+  const Batch batch = first_batch(some, *open_dataset(some), device);
+  const std::unique_ptr<Mode> chosen = single(some, device);
+  const double loss = chosen->step(batch).value();
+  const KernelScope plain("reference");
+  const Device beside = device.type == DeviceType::cpu ? device : Device{};
+  return difference(expected_step(some, batch, {0, rows}, beside), loss, chosen->params(),
+                    tolerance_of(work.precision).reference);
+}
+
+// Right kernels differ on some rows: batch norm of two values leaves little but what was rounded,
+// and a sum in another order may move an activation across zero. Wrong ones differ on all, so that
+// others are tried, and more of them, until one attempt agrees.
+std::string compare_kernels(const Workload& work, Device device) {
+  std::string wrong;
+  for (int64_t rows = kKernelRows; rows <= kMostKernelRows; rows *= 2) {
+    wrong = compare_kernels_on(work, rows, device);
+    if (wrong.empty()) break;
+  }
+  return wrong;
+}
+
+bool affordable(const Trainer& trainer) {
+  return 3 * trainer.forward_flop(kKernelRows) <= kAffordableFlop;
+}
+
+// One rank of each part computes everyone's rows alone while the others wait for its verdict.
+std::chrono::milliseconds patience(double step_seconds, int ranks) {
+  return std::chrono::milliseconds(30'000 + static_cast<int64_t>(20e3 * step_seconds * ranks));
+}
+
+std::string examine(const Workload& work, const Dataset& data, Trainer& trainer, double loss,
+                    Device device) {
+  const Batch global = first_batch(work, data, device);
+  Mode& mode = trainer.mode();
+  const bool threads = work.mode == "data_parallel";
+  const int shares = work.sync_batchnorm ? 1 : threads ? work.count() : mode.share().count;
+  const int micro_batches = work.sync_batchnorm ? 1 : mode.micro_batches(global.global_rows);
+  const std::string wrong =
+      difference(expected_step(work, global, cuts_of(global.global_rows, shares, micro_batches),
+                               device, mode.warm_ups()),
+                 loss, mode.params(), tolerance_of_single(work));
+  if (!wrong.empty()) return fmt::format("{} differs from single: {}", work.mode, wrong);
+  if (work.count() > 1 || !affordable(trainer)) return "";
+  const std::string odd = compare_kernels(work, device);
+  return odd.empty() ? "" : "the kernels differ from the reference: " + odd;
+}
+
+}  // namespace
+
+std::vector<int64_t> cuts_of(int64_t rows, int shares, int micro_batches) {
+  std::vector<int64_t> cuts;
+  for (int s = 0; s < shares; ++s) {
+    const int64_t begin = Share{s, shares}.begin(rows), mine = Share{s, shares}.end(rows) - begin;
+    for (int m = 0; m < micro_batches; ++m)
+      cuts.push_back(begin + Share{m, micro_batches}.begin(mine));
+  }
+  cuts.push_back(rows);
+  return cuts;
+}
+
+StepResult expected_step(const Workload& work, const Batch& global,
+                         const std::vector<int64_t>& cuts, Device device, int earlier) {
+  StepResult sum;
+  for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+    if (cuts[i] == cuts[i + 1]) continue;
+    // A new one for each: dropout goes by the number of the step.
+    const std::unique_ptr<Mode> mode = single(work, device);
+    const Batch rows = rows_of(global, cuts[i], cuts[i + 1]);
+    for (int step = 0; step < earlier; ++step) mode->step(rows);
+    sum.loss += mode->step(rows).value();
+    for (const Param* p : mode->params()) {
+      const auto [slot, fresh] = sum.grads.emplace(p->name, p->grad);
+      if (!fresh) ops::axpy(1, p->grad, slot->second);
+    }
+  }
+  return sum;
+}
+
+std::string difference(const StepResult& expected, double loss, std::span<Param* const> params,
+                       double tolerance) {
+  if (!(std::abs(loss - expected.loss) <= tolerance * std::max(1.0, std::abs(expected.loss))))
+    return fmt::format("loss {} instead of {}", loss, expected.loss);
+  double all = 0;
+  for (const auto& [name, grad] : expected.grads) all = std::hypot(all, norm(grad));
+  for (const Param* p : params) {
+    const auto wanted = expected.grads.find(p->name);
+    if (wanted == expected.grads.end()) return fmt::format("'{}' is no parameter", p->name);
+    // A gradient that is zero but for rounding (a bias before batch norm) is held to the whole.
+    const double scale = std::max(norm(wanted->second), 1e-3 * all);
+    const double off = distance(p->grad, wanted->second);
+    if (!(off <= tolerance * scale))
+      return fmt::format("gradient of '{}' is off by {:.2g} of its size", p->name, off / scale);
+  }
+  return "";
+}
+
+void verify_first_step(const Workload& work, const Dataset& data, Trainer& trainer, Comm& comm,
+                       Device device) {
+  const auto start = std::chrono::steady_clock::now();
+  const Batch first = trainer.next();
+  for (int step = 0; step < trainer.mode().warm_ups(); ++step) trainer.mode().step(first);
+  const double loss = trainer.mode().step(first).value();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  const std::chrono::milliseconds usual = comm.timeout();
+  comm.set_timeout(patience(took.count(), comm.size()));
+  std::string wrong;
+  if (trainer.mode().share().index == 0) wrong = examine(work, data, trainer, loss, device);
+  Tensor verdict = Tensor::full({1}, wrong.empty() ? 0 : 1);
+  comm.all_reduce(verdict, ReduceOp::max);
+  comm.set_timeout(usual);
+  if (verdict.item() != 0)
+    throw WrongData(wrong.empty() ? "wrong data, see the other ranks" : "wrong data: " + wrong);
+}
+
+}  // namespace howmany::benches

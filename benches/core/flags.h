@@ -1,0 +1,22 @@
+// Command line of core_bench.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "benches/common/timing.h"
+#include "core/tensor/precision.h"
+
+namespace howmany::benches {
+
+struct CoreFlags {
+  TimingOptions timing;
+  std::string samples, device;
+  Precision precision = Precision::f32;
+};
+
+// Parses the command line into `options` and returns the flags of Google Benchmark. Throws
+// std::invalid_argument for a bad flag, CLI::Success after --help: call within run_program().
+std::vector<std::string> parse_core(int argc, char** argv, CoreFlags& options);
+
+}  // namespace howmany::benches

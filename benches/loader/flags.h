@@ -1,0 +1,29 @@
+// Command line of loader_bench.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "benches/loader/data.h"
+#include "benches/loader/run.h"
+
+namespace howmany::benches {
+
+struct LoaderFlags {
+  LoaderDataOptions data;
+  LoaderRun run;
+  std::vector<int> workers = {0, 1, 2};
+  std::vector<int64_t> batches = {64};
+  std::vector<int> prefetch = {2};
+  std::string cache = "warm", samples;
+  std::vector<Device> to = {Device{}};
+  bool probe = false, limits = false, any_order = false, in_turn = false;
+};
+
+std::string name_of(WorkersAs as);  // as --as takes it
+
+// Parses the command line into `flags` and returns the flags of Google Benchmark. Throws
+// std::invalid_argument for a bad flag, CLI::Success after --help: call within run_program().
+std::vector<std::string> parse_loader(int argc, char** argv, LoaderFlags& flags);
+
+}  // namespace howmany::benches

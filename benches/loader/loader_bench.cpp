@@ -1,0 +1,267 @@
+// How fast batches come, by the number of loader workers, and where the time goes.
+//   loader/<data>/workers:N/batch:B/prefetch:P/as:threads[/ranks:R][/demand:D][/pin:on]
+//     [/order:any][/cache:cold][/to:cuda:0][/decode:nvjpeg][/in_turn:on]
+//   loader/probe/{solo,worker,handover,collate,read,cores}/...   with --probe, instead
+// Seconds of a row are those of a batch (mean); samples are means of consecutive batches, of one
+// stretch each with --in-turn, or single batches of solo. latency_* are the consumer's waits for a
+// batch.
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "benches/common/context.h"
+#include "benches/common/program.h"
+#include "benches/common/report.h"
+#include "benches/common/workload.h"
+#include "benches/loader/flags.h"
+#include "benches/loader/limits.h"
+#include "benches/loader/probes.h"
+#include "benches/loader/run.h"
+#include "core/base/error.h"
+#include "core/base/schema/context.h"
+#include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
+#include "core/data/formats.h"
+#include "core/gpu/gpu.h"
+#include "core/host/cpu_limits.h"
+
+namespace howmany::benches {
+namespace {
+
+using Flags = LoaderFlags;
+
+struct Case {
+  std::string name;
+  std::function<Probed()> measure;
+  std::map<std::string, std::string> parameters = {};
+  std::string skipped = {};  // why
+};
+
+std::string why_not(Device to) {
+  if (to.type == DeviceType::cpu || to.index < gpu::count()) return "";
+  return gpu::count() == 0 ? gpu::unavailable() : fmt::format("there are {} GPUs", gpu::count());
+}
+
+double or_zero(const std::vector<double>& values, double q) {
+  return values.empty() ? 0 : quantile(values, q);
+}
+
+Probed as_probed(const LoaderResult& result, const LoaderRun& run) {
+  Probed probed;
+  probed.samples = result.blocks;
+  const double half = relative_half_width(result.blocks.seconds);
+  probed.counters = {{metric::kSamplesPerS, result.samples_per_s},
+                     {"latency_p50_s", or_zero(result.waits, 0.5)},
+                     {metric::kLatencyP95S, or_zero(result.waits, 0.95)},
+                     {metric::kLatencyP99S, or_zero(result.waits, 0.99)},
+                     {"latency_max_s", or_zero(result.waits, 1)},
+                     {metric::kFirstBatchS, result.first_batch_s},
+                     {"batches", static_cast<double>(result.batches)},
+                     {metric::kCpuSPerSample, result.cpu_s_per_sample}};
+  if (result.bytes_per_worker >= 0)
+    probed.counters[metric::kBytesPerWorker] = result.bytes_per_worker;
+  if (half < 1) probed.counters["samples_per_s_half_width"] = half * result.samples_per_s;
+  if (run.demand > 0) {
+    probed.counters[metric::kStallFraction] = result.stall_fraction;
+    if (std::isfinite(result.stall_half_width))
+      probed.counters["stall_fraction_half_width"] = result.stall_half_width;
+  }
+  probed.busy_cores = result.busy_cores;
+  if (!result.busy_cores.empty())
+    probed.counters[metric::kBusyCores] = quantile(result.busy_cores, 0.5);
+  if (result.resident_before >= 0) probed.counters["resident_before"] = result.resident_before;
+  if (result.stages.samples == 0) return probed;
+  const auto n = static_cast<double>(result.stages.samples);
+  probed.counters[metric::kReadS] = result.stages.read_s / n;
+  probed.counters[metric::kDecodeS] = result.stages.decode_s / n;
+  probed.counters[metric::kTransformS] = result.stages.transform_s / n;
+  if (run.decode == Decode::nvjpeg)
+    probed.counters[metric::kDecodedByGpu] = static_cast<double>(result.stages.on_gpu) / n;
+  return probed;
+}
+
+Case run_case(const LoaderData& data, LoaderRun run) {
+  const std::string as = name_of(run.as);
+  std::string name = fmt::format("loader/{}/workers:{}/batch:{}/prefetch:{}/as:{}", data.name(),
+                                 run.workers, run.batch, run.prefetch, as);
+  if (run.ranks > 1) name += fmt::format("/ranks:{}", run.ranks);
+  if (run.demand > 0) name += fmt::format("/demand:{:.4g}", run.demand);
+  if (run.pin_memory) name += "/pin:on";
+  if (!run.in_order) name += "/order:any";
+  if (run.cold) name += "/cache:cold";
+  if (run.to != Device{}) name += "/to:" + run.to.str();
+  if (run.decode == Decode::nvjpeg) name += "/decode:nvjpeg";
+  Case c{name, [&data, run] { return as_probed(run_loader(data, run), run); }};
+  c.parameters = {{parameter::kData, data.name()},
+                  {parameter::kWorkers, std::to_string(run.workers)},
+                  {parameter::kBatch, std::to_string(run.batch)},
+                  {parameter::kPrefetch, std::to_string(run.prefetch)},
+                  {parameter::kAs, as},
+                  {parameter::kRanks, std::to_string(run.ranks)},
+                  {"cache", run.cold ? "cold" : "warm"}};
+  if (run.to != Device{}) c.parameters[parameter::kTo] = run.to.str();
+  if (run.decode == Decode::nvjpeg) c.parameters[parameter::kDecode] = "nvjpeg";
+  c.skipped = why_not(run.to);
+  return c;
+}
+
+std::vector<LoaderRun> runs_of(const Flags& flags) {
+  std::vector<LoaderRun> runs;
+  for (const int workers : flags.workers)
+    for (const int64_t batch : flags.batches)
+      for (const int prefetch : flags.prefetch)
+        for (const Device to : flags.to) {
+          LoaderRun run = flags.run;
+          run.workers = workers;
+          run.batch = batch;
+          run.prefetch = prefetch;
+          run.to = to;
+          run.cold = flags.cache == "cold";
+          run.in_order = !flags.any_order;
+          runs.push_back(run);
+        }
+  return runs;
+}
+
+// All are measured when the first is asked for.
+void take_turns(const LoaderData& data, const std::vector<LoaderRun>& runs,
+                std::vector<Case>& cases) {
+  const auto all = std::make_shared<std::vector<LoaderOutcome>>();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    cases[i].name += "/in_turn:on";
+    cases[i].measure = [&data, runs, all, i] {
+      if (all->empty())
+        *all = run_in_turn(data, runs, runs[0].budget_s * static_cast<double>(runs.size()));
+      const LoaderOutcome& outcome = all->at(i);
+      HM_ENSURE(outcome.error.empty(), "{}", outcome.error);
+      return as_probed(outcome.result, runs[i]);
+    };
+  }
+}
+
+std::vector<Case> run_cases(const LoaderData& data, const Flags& flags) {
+  const std::vector<LoaderRun> runs = runs_of(flags);
+  std::vector<Case> cases;
+  for (const LoaderRun& run : runs) cases.push_back(run_case(data, run));
+  if (flags.in_turn) take_turns(data, runs, cases);
+  return cases;
+}
+
+std::vector<Case> probe_cases(const LoaderData& data, const Flags& flags) {
+  const int64_t batch = flags.batches.front();
+  const double budget = flags.run.budget_s;
+  const int cores = cpu_limits().usable;
+  std::vector<Case> cases = {
+      {fmt::format("loader/probe/solo/batch:{}", batch),
+       [&data, batch, budget] { return probe_solo(data, batch, budget); }},
+      {fmt::format("loader/probe/handover/workers:1/batch:{}", batch),
+       [&data, batch, budget, as = flags.run.as] {
+         return probe_handover(data, batch, 1, as, budget / 4);
+       }},
+      {fmt::format("loader/probe/collate/batch:{}", batch),
+       [&data, batch, budget] { return probe_collate(data, batch, budget / 4); }},
+      {fmt::format("loader/probe/cores/threads:{}", cores),
+       [cores, budget] { return probe_cores(cores, budget / 2); }}};
+  if (flags.run.as != WorkersAs::threads)
+    cases.push_back(
+        {fmt::format("loader/probe/worker/as:{}/batch:{}", name_of(flags.run.as), batch),
+         [&data, batch, budget, as = flags.run.as] {
+           return probe_worker(data, batch, as, budget);
+         }});
+  if (!data.a_file_each()) return cases;
+  for (const bool cold : {false, true})
+    for (const int threads : std::set<int>{1, 2, 4, 8})
+      cases.push_back(
+          {fmt::format("loader/probe/read/threads:{}/cache:{}", threads, cold ? "cold" : "warm"),
+           [&data, threads, cold, budget] {
+             return probe_read(data, threads, cold, budget / (cold ? 2 : 8));
+           }});
+  return cases;
+}
+
+void run_case(benchmark::State& state, const Case& c, const std::string& samples) {
+  if (!c.skipped.empty()) return report_nothing(state, c.skipped);
+  try {
+    const Probed probed = c.measure();
+    report(state, probed.samples, probed.counters);
+    SampleLine line;
+    line.name = c.name;
+    line.samples = probed.samples;
+    line.busy_cores = probed.busy_cores;
+    line.parameters = c.parameters;
+    append_samples(samples, line);
+  } catch (const std::exception& e) {
+    state.SkipWithError(e.what());
+  }
+}
+
+// Names of files may hold anything: as one line of UTF-8.
+std::string one_line(const std::string& text) {
+  using nlohmann::json;
+  const std::string valid = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+  std::string line = json::parse(valid).get<std::string>();
+  std::ranges::replace_if(
+      line, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
+  return line;
+}
+
+std::map<std::string, std::string> context(const LoaderData& data, const LoaderRun& run) {
+  std::map<std::string, std::string> told = {
+      {"loader_data", data.samples().describe()},
+      {"loader_sample_bytes", std::to_string(data.sample_bytes())}};
+  if (run.more_us > 0) told["loader_more_us"] = std::to_string(run.more_us);
+  if (!data.format().empty()) told[context::kLoaderFormat] = data.format();
+  if (!data.a_file_each()) return told;
+  told[context::kLoaderFiles] = std::to_string(data.listed());
+  told[context::kLoaderFilesUsed] = std::to_string(data.files().size());
+  told[context::kLoaderFilesBad] = std::to_string(data.bad().size());
+  if (!data.bad().empty())
+    told[context::kLoaderFirstBad] = one_line(data.bad()[0].path + ": " + data.bad()[0].why);
+  return told;
+}
+
+void refuse_turns(const Flags& flags) {
+  const bool on_cpu = flags.to == std::vector{Device{}} && !flags.run.pin_memory;
+  HM_REQUIRE(!flags.in_turn || (flags.cache == "warm" && flags.run.demand == 0 && on_cpu),
+             "--in-turn is for --cache warm on CPUs, without a demand");
+}
+
+int run(int argc, char** argv) {
+  Flags flags;
+  std::vector<std::string> words = parse_loader(argc, argv, flags);
+  if (flags.limits) {
+    std::cout << describe_loader_limits().dump(2) << "\n";
+    return 0;
+  }
+  words.insert(words.begin(), argv[0]);
+  for (const Device to : flags.to) check_decode(flags.run.decode, to);
+  const LoaderData data(flags.data);
+  HM_REQUIRE(flags.cache == "warm" || !data.files().empty(), "--cache cold: {} is in no file",
+             flags.data.data);
+  refuse_turns(flags);
+  HM_REQUIRE(!flags.any_order || flags.run.ranks == 1, "--any-order is for one rank, not {}",
+             flags.run.ranks);
+  if (flags.run.pin_memory)
+    for (const std::string& note : Loader(data.samples(), {.pin_memory = true}).notes())
+      std::cerr << note << "\n";
+  const std::vector<Case> cases = flags.probe ? probe_cases(data, flags) : run_cases(data, flags);
+  for (const Case& c : cases)
+    benchmark::RegisterBenchmark(
+        c.name.c_str(), [&](benchmark::State& state) { run_case(state, c, flags.samples); })
+        ->Iterations(1)
+        ->UseManualTime()
+        ->Unit(benchmark::kMillisecond);
+  add_context(context(data, flags.run));
+  return run_benchmarks(std::move(words));
+}
+
+}  // namespace
+}  // namespace howmany::benches
+
+int main(int argc, char** argv) {
+  using namespace howmany::benches;
+  return run_program("loader_bench", [&] { return run(argc, argv); });
+}

@@ -1,0 +1,83 @@
+#include "benches/speedup/steps.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "benches/common/peak_memory.h"
+#include "benches/common/verify.h"
+#include "benches/speedup/step_tally.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+
+namespace howmany::benches {
+namespace {
+
+// The mean of the ranks' bubbles, the longest exposed communication.
+StepReport over_ranks(Comm& comm, const StepTally& tally) {
+  Tensor bubble = Tensor::full({1}, tally.typical(&StepReport::bubble), Dtype::f64);
+  Tensor exposed =
+      Tensor::full({1}, tally.typical(&StepReport::exposed_communication_seconds), Dtype::f64);
+  comm.all_reduce(bubble);
+  comm.all_reduce(exposed, ReduceOp::max);
+  return {.bubble = bubble.item() / comm.size(),
+          .theoretical_bubble = tally.last().theoretical_bubble,
+          .exposed_communication_seconds = exposed.item()};
+}
+
+std::vector<Device> devices_of_process(const Workload& work, int rank) {
+  return work.over_processes() ? work.devices_of(rank) : work.devices;
+}
+
+double largest(Comm& comm, double of_rank) {
+  const Tensor most = Tensor::full({1}, of_rank, Dtype::f64);
+  comm.all_reduce(most, ReduceOp::max);
+  return most.item();
+}
+
+// Of a rank's devices the first is the GPU on which its step ends.
+Samples time_steps(const Workload& work, Comm& comm, const TimingOptions& timing, Device device,
+                   const std::function<void()>& step) {
+  const bool gpus =
+      std::ranges::all_of(work.devices, [](const Device& d) { return d.type == DeviceType::cuda; });
+  if (gpus) return time_on_gpu(comm, timing, device.index, step);
+  return time_iterations(comm, timing, step);
+}
+
+}  // namespace
+
+StepTimes measure_steps(const Workload& work, const TimingOptions& timing, const Dataset& data,
+                        Comm& comm, Device device, const ProfileOptions& profile) {
+  Trainer trainer(work, data, comm, device);
+  verify_first_step(work, data, trainer, comm, device);
+  StepTimes result;
+  StepTally tally;
+  const std::vector<Device> mine = devices_of_process(work, comm.rank());
+  reset_peak_memory(mine);
+  StepLoss last;
+  result.samples = time_steps(work, comm, timing, device, [&] {
+    const Clock::time_point start = Clock::now();
+    const Batch batch = trainer.next();
+    const double waited = seconds_since(start);
+    StepLoss next = trainer.train(batch);
+    last.value();
+    last = std::move(next);
+    tally.add(seconds_since(start), waited, trainer.mode().report());
+  });
+  tally.forget_first(timing.warmup_iterations);
+  result.loss = last.value();
+  result.straggler = find_straggler(comm, tally.own());
+  result.report = over_ranks(comm, tally);
+  result.peak_bytes = largest(comm, peak_bytes_of_one(mine));
+  result.wait_fraction = tally.wait_fraction();
+  result.flop = 3 * trainer.forward_flop(work.global_batch);
+  if (!std::isfinite(result.loss))
+    throw WrongData(
+        fmt::format("the loss is {} after {} steps: lower --lr", result.loss, tally.size()));
+  if (!profile.file.empty())
+    result.profile = profile_steps(
+        comm, quantile(result.samples.seconds, 0.5), [&] { trainer.train(trainer.next()).value(); },
+        profile);
+  return result;
+}
+
+}  // namespace howmany::benches

@@ -1,0 +1,28 @@
+// Times the training steps of a workload, and profiles some more of them when asked. Collective:
+// every rank of `comm` calls, in order; the results of rank 0 are those to report.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "benches/common/timing.h"
+#include "benches/common/workload.h"
+#include "benches/speedup/profile.h"
+#include "parallel/straggler.h"
+
+namespace howmany::benches {
+
+struct StepTimes {
+  Samples samples;
+  double loss = 0, flop = 0, wait_fraction = 0, peak_bytes = 0;
+  StepReport report;
+  Straggler straggler;
+  std::map<std::string, double> profile;  // counters, see profile_steps; empty unless asked for
+};
+
+// Checks the first step, then times; then profiles some steps more, if that has a file. Throws
+// WrongData.
+StepTimes measure_steps(const Workload& work, const TimingOptions& timing, const Dataset& data,
+                        Comm& comm, Device device, const ProfileOptions& profile);
+
+}  // namespace howmany::benches

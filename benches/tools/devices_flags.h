@@ -1,0 +1,17 @@
+// Command line of howmany-devices.
+#pragma once
+
+#include <string>
+
+namespace howmany::benches {
+
+struct DevicesFlags {
+  bool json = false;
+  std::string probe, probe_file;  // hidden: see benches/tools/probes.h
+};
+
+// Throws std::invalid_argument for a bad flag, CLI::Success after --help: call within
+// run_program().
+DevicesFlags parse_devices_flags(int argc, char** argv);
+
+}  // namespace howmany::benches

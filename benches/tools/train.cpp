@@ -1,0 +1,274 @@
+// One plain training run of any model, mode and data: what `howmany train` starts.
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <csignal>
+#include <iostream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "benches/common/program.h"
+#include "benches/tools/train_flags.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+#include "core/gpu/gpu.h"
+#include "core/tensor/storage.h"
+#include "parallel/agreement.h"
+
+namespace howmany::benches {
+namespace {
+
+constexpr const char* kName = "howmany-train";
+using Flags = TrainFlags;
+
+struct Epoch {
+  double mean_loss = 0, seconds = 0;
+  int64_t samples = 0, bytes = 0;  // of tensors on rank 0's device, at its end
+};
+
+std::atomic<bool> stop_wanted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+// A rank may hear one Ctrl-C twice, from the terminal and from whoever started it.
+void on_signal(int signal) {
+  static volatile std::sig_atomic_t heard = 0;
+  heard = heard + 1;
+  stop_wanted = true;
+  if (heard > 2) std::signal(signal, SIG_DFL);
+}
+
+// One line on a terminal, a few times a second.
+class Progress {
+ public:
+  explicit Progress(bool shown) : shown_(shown && isatty(STDERR_FILENO) != 0) {}
+  ~Progress() { clear(); }
+  void show(const std::string& text) {
+    if (!shown_ || seconds_since(last_) < 0.2) return;
+    last_ = Clock::now();
+    std::cerr << "\r" << text << "\x1b[K" << std::flush;
+    dirty_ = true;
+  }
+  void clear() {
+    if (dirty_) std::cerr << "\r\x1b[K" << std::flush;
+    dirty_ = false;
+  }
+
+ private:
+  bool shown_, dirty_ = false;
+  Clock::time_point last_{};
+};
+
+// Of an epoch's steps, each read when the next step was asked for, so that a GPU never stands still
+// for it and the host is one step ahead at most.
+class Losses {
+ public:
+  void add(StepLoss next, int64_t rows) {
+    read();
+    next_ = std::move(next);
+    rows_ = static_cast<double>(rows);
+  }
+  double sum() {  // over samples
+    read();
+    rows_ = 0;
+    return sum_;
+  }
+  std::optional<double> latest() const { return latest_; }
+
+ private:
+  void read() {
+    if (rows_ == 0) return;
+    latest_ = next_.value();
+    sum_ += *latest_ * rows_;
+  }
+
+  StepLoss next_;
+  double rows_ = 0, sum_ = 0;
+  std::optional<double> latest_;
+};
+
+class Training {
+ public:
+  Training(const Flags& flags, const Dataset& data, Comm& comm, Device device)
+      : flags_(flags),
+        comm_(comm),
+        device_(device),
+        trainer_(flags.work, data, comm, device),
+        progress_(comm.rank() == 0 && !flags.json) {}
+
+  std::vector<Epoch> run() {
+    std::vector<Epoch> epochs;
+    while (static_cast<int>(epochs.size()) < flags_.epochs && !stopped_ && !diverged_) {
+      const Epoch epoch = run_epoch(static_cast<int>(epochs.size()));
+      if (epoch.samples > 0) epochs.push_back(epoch);
+      progress_.clear();
+      if (epoch.samples > 0 && comm_.rank() == 0 && !flags_.json)
+        std::cout << fmt::format("epoch {}: mean loss {:.6f}\n", epochs.size(), epoch.mean_loss)
+                  << std::flush;
+      diverged_ = on_any_rank(epoch.samples > 0 && !std::isfinite(epoch.mean_loss));
+    }
+    return epochs;
+  }
+  bool stopped() const { return stopped_; }
+  bool diverged() const { return diverged_; }  // in the last epoch
+  int replicas() { return trainer_.mode().share().count; }
+
+ private:
+  bool on_any_rank(bool mine) {
+    const Tensor any = Tensor::full({1}, mine ? 1 : 0, Dtype::f64);
+    comm_.all_reduce(any, ReduceOp::max);
+    return any.item() != 0;
+  }
+
+  Epoch run_epoch(int number) {
+    const auto start = Clock::now();
+    Epoch epoch;
+    Losses losses;
+    trainer_.loader().start_epoch(number);
+    while (!stopped_) {
+      const std::optional<Batch> batch = trainer_.loader().next();
+      if (!batch) break;
+      losses.add(trainer_.train(*batch), batch->global_rows);
+      epoch.samples += batch->global_rows;
+      stopped_ = agreement_.any(stop_wanted);  // all end after the same step
+      if (losses.latest()) show(number, epoch.samples, *losses.latest(), seconds_since(start));
+    }
+    epoch.mean_loss = losses.sum() / static_cast<double>(epoch.samples);
+    epoch.seconds = seconds_since(start);
+    const bool on_cpu = device_.type == DeviceType::cpu;
+    epoch.bytes = (on_cpu ? memory_use() : gpu::memory_use(device_.index)).in_use;
+    return epoch;
+  }
+
+  void show(int number, int64_t samples, double loss, double seconds) {
+    progress_.show(fmt::format(
+        "epoch {} of {}: {} samples, loss {:.4f}, {:.1f} s, {:.0f} samples/s", number + 1,
+        flags_.epochs, samples, loss, seconds, static_cast<double>(samples) / seconds));
+  }
+
+  const Flags& flags_;
+  Comm& comm_;
+  const Device device_;
+  Trainer trainer_;
+  Progress progress_;
+  Agreement agreement_{comm_};
+  bool stopped_ = false, diverged_ = false;
+};
+
+nlohmann::ordered_json summary(const Flags& flags, const std::vector<Epoch>& epochs, bool stopped) {
+  const Workload& work = flags.work;
+  std::vector<std::string> devices;
+  for (const Device& device : work.devices) devices.push_back(device.str());
+  nlohmann::ordered_json json = {{"schema", "howmany.train/1"},
+                                 {"model", work.model},
+                                 {"mode", work.mode},
+                                 {"backend", work.backend},
+                                 {"devices", devices},
+                                 {"data", work.data},
+                                 {"global_batch", work.global_batch},
+                                 {"seed", work.seed},
+                                 {"interrupted", stopped},
+                                 {"precision", name_of(work.precision)},
+                                 {"epochs", nlohmann::json::array()}};
+  for (const Epoch& epoch : epochs)
+    json["epochs"].push_back({{"mean_loss", epoch.mean_loss},
+                              {"samples", epoch.samples},
+                              {"seconds", epoch.seconds},
+                              {"bytes_in_use", epoch.bytes}});
+  return json;
+}
+
+void note_left_over(const Workload& work, int64_t samples, int replicas) {
+  const int64_t rows = samples % work.global_batch;
+  if (rows == 0 || rows >= replicas) return;
+  std::cerr << fmt::format("{}: leaves out the last {} of {} samples, fewer than {} ranks\n", kName,
+                           rows, samples, replicas);
+}
+
+// What the scan of the folder could not see.
+void note_replaced(const Dataset& data) {
+  const auto* images = dynamic_cast<const ImageDataset*>(&data);
+  const std::vector<BadImage> bad = images ? images->replaced() : std::vector<BadImage>{};
+  if (bad.empty()) return;
+  std::cerr << fmt::format("{}: {} bad images replaced by others, the first is {}: {}\n", kName,
+                           bad.size(), bad[0].path, bad[0].why);
+}
+
+// What nvJPEG was asked for and did not take.
+void note_decoded(const Workload& work, const Dataset& data) {
+  const auto* images = dynamic_cast<const ImageDataset*>(&data);
+  if (images == nullptr || work.decode == Decode::cpu) return;
+  const StageTimes stages = images->stages();
+  if (stages.on_gpu == stages.samples) return;
+  std::cerr << fmt::format(
+      "{}: {} of {} images decoded by the CPU: nvJPEG gets whole baseline JPEGs, YCbCr or grey\n",
+      kName, stages.samples - stages.on_gpu, stages.samples);
+}
+
+int train(const Flags& flags, Place place) {
+  place.gpu = gpu_of(flags.work, place);
+  DatasetPtr data;  // one for all ranks of this process
+  std::once_flag opened;
+  std::vector<Epoch> epochs;
+  bool stopped = false, diverged = false;
+  Ranks ranks(place, {flags.work.backend}, flags.work.timeout_seconds);
+  ranks.run(flags.work, [&](Comm& comm, Device device) {
+    std::call_once(opened, [&] { data = open_dataset(flags.work, ranks.speaks()); });
+    Training training(flags, *data, comm, device);
+    if (comm.rank() == 0) note_left_over(flags.work, data->size(), training.replicas());
+    std::vector<Epoch> mine = training.run();
+    if (comm.rank() != 0) return;
+    epochs = std::move(mine);
+    stopped = training.stopped();
+    diverged = training.diverged();
+  });
+  if (data) note_replaced(*data);
+  if (data) note_decoded(flags.work, *data);
+  if (flags.json && ranks.chief()) std::cout << summary(flags, epochs, stopped).dump(2) << "\n";
+  if (stopped && ranks.chief()) std::cerr << kName << ": ended by a signal\n";
+  if (diverged)
+    std::cerr << fmt::format("{}: the loss is not finite from epoch {} on: a lower --lr may help\n",
+                             kName, epochs.size());
+  return stop_wanted ? kInterrupted : diverged ? 3 : 0;
+}
+
+int run(int argc, char** argv) {
+  Flags flags;
+  parse_train(argc, argv, flags);
+  Workload& work = flags.work;
+  configure_cpu_devices({.cores_per_device = work.cores_per_device});
+  const Place place = place_from_environment();
+  const ModeTraits traits = mode_traits(work.mode);
+  const bool many = traits.over_ranks || traits.over_devices;
+  if (place.world > 1)
+    place_devices(work, flags.devices, place, means_gpus(work));
+  else if (flags.devices.empty() && means_gpus(work))
+    work.devices = parse_devices(many ? fmt::format("cuda:0-{}", gpu::count() - 1) : "cuda:0");
+  else
+    work.devices = devices_from(flags.devices, many ? cpu_device_count() : 1);
+  if (work.backend == "auto") {
+    const Choice choice = choose_backend(work, place);
+    work.backend = choice.name;
+    if (place.rank == 0 && place.launcher != "howmany")
+      std::cerr << fmt::format("{}: backend {}: {}\n", kName, choice.name, choice.because);
+  }
+  check(work);
+  HM_REQUIRE(place.world == 1 || work.over_processes(),
+             "started as rank {} of {}, but {} over {} runs in one process", place.rank,
+             place.world, work.mode, work.backend);
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+  if (work.over_processes() && place.world == 1) {
+    open_dataset(work);  // refused here rather than by every rank
+    return supervise(kName, argc, argv, work.ranks(), {work.backend});
+  }
+  return train(flags, place);
+}
+
+}  // namespace
+}  // namespace howmany::benches
+
+int main(int argc, char** argv) {
+  return howmany::benches::run_program("howmany-train",
+                                       [&] { return howmany::benches::run(argc, argv); });
+}

@@ -1,0 +1,21 @@
+// Command line of howmany-train.
+#pragma once
+
+#include <string>
+
+#include "benches/common/workload.h"
+
+namespace howmany::benches {
+
+struct TrainFlags {
+  Workload work;
+  std::string devices;
+  int epochs = 2;
+  bool json = false;
+};
+
+// Parses the command line into `flags`. Throws std::invalid_argument for a bad flag, CLI::Success
+// after --help: call within run_program().
+void parse_train(int argc, char** argv, TrainFlags& flags);
+
+}  // namespace howmany::benches

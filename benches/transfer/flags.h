@@ -1,0 +1,22 @@
+// Command line of transfer_bench.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "benches/transfer/cases.h"
+
+namespace howmany::benches {
+
+struct TransferBenchFlags : TransferFlags {
+  std::string device_list;
+  double budget_seconds = 20;
+  std::string samples;
+  bool list = false;
+};
+
+// Parses the command line into `flags` and returns the flags of Google Benchmark. Throws
+// std::invalid_argument for a bad flag, CLI::Success after --help: call within run_program().
+std::vector<std::string> parse_transfer(int argc, char** argv, TransferBenchFlags& flags);
+
+}  // namespace howmany::benches

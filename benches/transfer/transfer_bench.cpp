@@ -1,0 +1,151 @@
+// What moving data costs on this machine.
+#include <howmany_parts.h>
+
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "benches/common/context.h"
+#include "benches/common/machine.h"
+#include "benches/common/program.h"
+#include "benches/common/report.h"
+#include "benches/common/timing.h"
+#include "benches/common/verify.h"
+#include "benches/common/workload.h"
+#include "benches/transfer/cases.h"
+#include "benches/transfer/copies.h"
+#include "benches/transfer/device_copies.h"
+#include "benches/transfer/flags.h"
+#include "core/base/error.h"
+#include "core/base/schema/metrics.h"
+#include "core/gpu/gpu.h"
+
+namespace howmany::benches {
+namespace {
+
+constexpr const char* kName = "transfer_bench";
+
+using Flags = TransferBenchFlags;
+
+// The GPUs here; without one, two slices of the cores, or as many as there are.
+std::vector<Device> devices_of(const Flags& flags) {
+  if (!flags.device_list.empty()) return parse_devices(flags.device_list);
+  std::vector<Device> devices;
+  for (int i = 0; i < gpu::count(); ++i) devices.push_back({DeviceType::cuda, i});
+  return devices.empty() ? devices_from("", std::min(2, cpu_device_count())) : devices;
+}
+
+void check_devices(const std::vector<Device>& devices) {
+  for (const Device& device : devices) {
+    HM_REQUIRE(device.type == devices[0].type,
+               "--devices {},{}: give GPUs or slices of the cores, not both", devices[0].str(),
+               device.str());
+    const bool gpu = device.type == DeviceType::cuda;
+    const int count = gpu ? gpu::count() : cpu_device_count();
+    HM_REQUIRE(device.index < count, "--devices {}: there are {}{}", device.str(), count,
+               gpu && count == 0 ? ": " + gpu::unavailable() : "");
+  }
+}
+
+// Half of what is free, for a source and a target.
+std::string too_large(double bytes) {
+  const double free = describe_memory()["available_bytes"].get<double>();
+  if (4 * bytes <= free) return "";
+  return fmt::format("copies of {:.1f} GB in {:.1f} GB of free memory", bytes / 1e9, free / 1e9);
+}
+
+void run_case(benchmark::State& state, const TransferCase& c, const Flags& flags, double seconds,
+              bool& wrong) {
+  const std::string why = c.skipped.empty() ? too_large(c.bytes) : c.skipped;
+  if (!why.empty()) return report_nothing(state, why);
+  try {
+    const Samples samples = c.measure({.budget_seconds = seconds, .max_iterations = 5000});
+    const double median = quantile(samples.seconds, 0.5);
+    std::map<std::string, double> counters = {{"p99_s", quantile(samples.seconds, 0.99)}};
+    if (c.bytes > 0) {
+      counters["bytes"] = c.bytes;
+      counters[metric::kBytesPerS] = c.bytes / median;
+    }
+    report(state, samples, counters);
+    append_samples(flags.samples,
+                   {.name = c.name, .samples = samples, .flags = {}, .parameters = c.parameters});
+  } catch (const LeftOut& e) {
+    report_nothing(state, e.what());
+  } catch (const std::exception& e) {
+    wrong = wrong || dynamic_cast<const WrongData*>(&e) != nullptr;
+    state.SkipWithError(e.what());
+  }
+}
+
+// Ours beside a bare loop.
+struct Fidelity {
+  std::string name, against;  // the counter: of_<against>
+  std::function<PairedSamples(int64_t bytes, int rounds)> pairs;
+};
+
+std::vector<Fidelity> fidelities([[maybe_unused]] Device device) {
+  std::vector<Fidelity> all = {{"memcpy", "memcpy", time_against_memcpy},
+                               {"stream", "stream", time_against_stream}};
+#if HM_HAVE_CUDA
+  for (const bool to_device : {true, false})
+    if (device.type == DeviceType::cuda)
+      all.push_back({to_device ? "to_device" : "to_host", "bare", [=](int64_t bytes, int rounds) {
+                       return time_against_bare_copies(device, to_device, bytes, rounds);
+                     }});
+#endif
+  return all;
+}
+
+void run_fidelity(benchmark::State& state, const Fidelity& f, bool& wrong) {
+  try {
+    const PairedSamples pairs = f.pairs(int64_t{64} << 20, 41);
+    report(state, pairs.ours,
+           {{"of_" + f.against, quantile(pairs.ratios, 0.5)},
+            {f.against + "_s", quantile(pairs.bare.seconds, 0.5)}});
+  } catch (const std::exception& e) {
+    wrong = wrong || dynamic_cast<const WrongData*>(&e) != nullptr;
+    state.SkipWithError(e.what());
+  }
+}
+
+int run(int argc, char** argv) {
+  Flags flags;
+  std::vector<std::string> google = parse_transfer(argc, argv, flags);
+  HM_REQUIRE(place_from_environment().local_rank == 0,
+             "{} measures one machine from one process: start one on each host", kName);
+  configure_cpu_devices({});
+  flags.devices = devices_of(flags);
+  check_devices(flags.devices);
+  const std::vector<TransferCase> cases = transfer_cases(flags);
+  if (flags.list) {
+    for (const TransferCase& c : cases) std::cout << c.name << "\n";
+    return 0;
+  }
+  bool wrong = false;
+  const auto add = [&](const std::string& name, const auto& body) {
+    benchmark::RegisterBenchmark(name.c_str(), body)
+        ->Iterations(1)
+        ->UseManualTime()
+        ->Unit(benchmark::kMicrosecond);
+  };
+  for (const TransferCase& c : cases)
+    add(c.name, [&](benchmark::State& s) {
+      run_case(s, c, flags, seconds_for(c, cases, flags.budget_seconds), wrong);
+    });
+  if (!flags.ceilings)
+    for (const Fidelity& f : fidelities(flags.devices[0]))
+      add("transfer/fidelity/" + f.name,
+          [&wrong, f](benchmark::State& s) { run_fidelity(s, f, wrong); });
+  add_context();
+  google.insert(google.begin(), argv[0]);
+  const int code = run_benchmarks(std::move(google));
+  return wrong ? 1 : code;
+}
+
+}  // namespace
+}  // namespace howmany::benches
+
+int main(int argc, char** argv) {
+  return howmany::benches::run_program("transfer_bench",
+                                       [&] { return howmany::benches::run(argc, argv); });
+}

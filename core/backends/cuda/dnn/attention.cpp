@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <vector>
+
+#include "core/backends/cuda/blas/blas.h"
+#include "core/backends/cuda/blas/halves.h"
+#include "core/backends/cuda/dnn/api.h"
+#include "core/backends/cuda/dnn/dnn.h"
+#include "core/backends/cuda/dnn/graphs.h"
+#include "core/backends/cuda/dnn/plan.h"
+
+namespace howmany::cuda {
+namespace {
+
+// The engines take what lies by 16 bytes.
+bool can(const Attention& s, std::initializer_list<const Tensor*> tensors) {
+  return s.size % kPad == 0 && dnn_is_opened() && std::ranges::all_of(tensors, [](const Tensor* t) {
+           return t->dtype() == Dtype::bf16 && alignment_of(t->raw()) >= 16;
+         });
+}
+
+// What versions of cuDNN get wrong or do not have, as NVIDIA's cudnn-frontend refuses it
+// (node/sdpa_support_surface.h): there our own products do it.
+bool is_sound(const Attention& s, bool backward) {
+  constexpr size_t kFirst = 9'10'02, kAnyLength = 9'15'01;
+  constexpr int64_t kTile = 128, kMostBackward = 256;
+  const size_t version = dnn::library().cudnnGetVersion();
+  if (version < kFirst) return false;
+  const bool whole = s.times % kTile == 0 || version >= kAnyLength;
+  return !backward || (whole && s.times > 1 && s.size <= kMostBackward);
+}
+
+// kind: apart from a convolution's pass
+std::vector<int64_t> key_of(const Attention& s, int64_t kind) {
+  return {kind, s.samples, s.times, s.heads, s.size, s.causal ? 1 : 0};
+}
+
+// What stands by value in a graph; engines read it when they are asked.
+struct Values {
+  explicit Values(const Attention& s) : scale(1 / std::sqrt(static_cast<float>(s.size))) {}
+  float one = 1, scale, masked = -std::numeric_limits<float>::infinity();
+};
+
+// `which` of q, k and v in rows of all three.
+void* part(const Tensor& qkv, const Attention& s, int64_t which) {
+  return const_cast<Bf16*>(qkv.data<Bf16>()) + which * s.heads * s.size;
+}
+void* place(const Tensor& t) { return const_cast<void*>(t.raw()); }
+
+std::atomic<int64_t> room_for_scores = int64_t{512} << 20;
+
+int64_t padded(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+// Of the samples from `first` on.
+struct Gradients {
+  const Tensor &qkv, &y, &lse, &dy;
+  Tensor& dqkv;
+
+  bool compute(const Attention& s, int64_t first, const OnDevice& on) const {
+    Values values(s);
+    Tensor carried;
+    const int64_t begin = first * s.times * s.heads * s.size;
+    const auto places = [&] {
+      carried = Tensor::empty({s.samples * s.heads * s.times}, Dtype::f32, qkv.device());
+      dqkv.mutable_raw();  // written by its parts
+      dnn::Places all;
+      const auto add_parts = [&](const Tensor& of) {
+        for (int64_t i : {0, 1, 2}) all.push_back(static_cast<Bf16*>(part(of, s, i)) + 3 * begin);
+      };
+      add_parts(qkv);
+      for (const Tensor* t : {&y, &dy}) all.push_back(static_cast<Bf16*>(place(*t)) + begin);
+      all.push_back(static_cast<float*>(place(lse)) + first * s.heads * s.times);
+      all.insert(all.end(), {&values.one, &values.scale});
+      if (s.causal) all.push_back(&values.masked);
+      all.push_back(carried.mutable_raw());
+      add_parts(dqkv);
+      return all;
+    };
+    const auto graph = [&] { return dnn::attention_backward_graph(s); };
+    return dnn::compute({key_of(s, 11), true, graph}, places, qkv.device(), on);
+  }
+};
+
+}  // namespace
+
+// cuDNN keeps the scores' gradients where dq is added up without atomics, in bf16 and rounded up to
+// whole tiles: cudnn-frontend's "dP workspace".
+int64_t samples_at_once(const Attention& s) {
+  const int64_t each = 2 * s.heads * padded(s.times, 64) * padded(s.times, 128);
+  const int64_t most = std::max<int64_t>(1, room_for_scores / each);
+  const int64_t parts = std::max<int64_t>(1, (s.samples + most - 1) / most);
+  const int64_t even = (s.samples + parts - 1) / parts;
+  if (even == s.samples || s.heads * s.times % 4 == 0) return even;
+  return std::min(s.samples, std::max<int64_t>(4, even / 4 * 4));  // row values begin at 16 bytes
+}
+void set_room_for_scores(int64_t bytes) { room_for_scores = bytes; }
+
+bool dnn_attention(const Attention& s, const Tensor& qkv, Tensor& lse, Tensor& y,
+                   const OnDevice& on) {
+  if (!can(s, {&qkv, &y}) || !is_sound(s, false)) return false;
+  Values values(s);
+  const auto places = [&] {
+    dnn::Places all{part(qkv, s, 0), part(qkv, s, 1), part(qkv, s, 2), &values.scale};
+    if (s.causal) all.push_back(&values.masked);
+    all.insert(all.end(), {lse.mutable_raw(), y.mutable_raw()});
+    return all;
+  };
+  const auto graph = [&] { return dnn::attention_graph(s); };
+  return dnn::compute({key_of(s, 10), true, graph}, places, qkv.device(), on);
+}
+
+bool dnn_attention_backward(const Attention& s, const Tensor& qkv, const Tensor& y,
+                            const Tensor& lse, const Tensor& dy, Tensor& dqkv, const OnDevice& on) {
+  if (!can(s, {&qkv, &y, &dy, &dqkv}) || !is_sound(s, true)) return false;
+  const Gradients gradients{qkv, y, lse, dy, dqkv};
+  Attention some = s;
+  for (int64_t first = 0; first < s.samples; first += some.samples) {
+    some.samples = std::min(samples_at_once(s), s.samples - first);
+    if (!gradients.compute(some, first, on)) return false;
+  }
+  return true;
+}
+
+}  // namespace howmany::cuda

@@ -1,0 +1,218 @@
+#include "core/backends/cuda/dnn/plan.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "core/backends/cuda/graph/capture.h"
+#include "core/backends/cuda/runtime/pause.h"
+#include "core/base/error.h"
+
+namespace howmany::cuda::dnn {
+namespace {
+
+constexpr size_t kTried = 10;  // as PyTorch's benchmark mode
+constexpr int kRuns = 3;       // timed, after one that is not
+constexpr int64_t kMostWorkspace = int64_t{1} << 30;
+
+}  // namespace
+
+std::vector<Descriptor> advised(const Graph& graph, cudnnBackendHeurMode_t mode,
+                                const Descriptor* gpu) {
+  Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  heuristics.refer(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.finished())
+      .set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
+  if (gpu != nullptr) heuristics.refer(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *gpu);
+  if (!heuristics.try_finish()) return {};
+  const auto take = [&](size_t most, cudnnBackendDescriptor_t* into) {
+    return heuristics.take(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, most,
+                           into);
+  };
+  std::vector<Descriptor> found;
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (size_t count = take(0, nullptr); found.size() < count;)
+    raw.push_back(found.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR).raw());
+  found.erase(
+      found.begin() + static_cast<ptrdiff_t>(raw.empty() ? 0 : take(raw.size(), raw.data())),
+      found.end());
+  return found;
+}
+
+namespace {
+
+struct Notes {
+  bool wanted, compiled;
+};
+Notes notes_of(const Descriptor& configuration, bool tensor_cores) {
+  const Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  cudnnBackendDescriptor_t raw = engine.raw();
+  configuration.take(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &raw);
+  const auto numerical = engine.get<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                                                 CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  const auto behavior = engine.get<cudnnBackendBehaviorNote_t>(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE,
+                                                               CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
+  const bool compiled =
+      std::ranges::find(behavior, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != behavior.end();
+  return {is_wanted(numerical, tensor_cores), compiled};
+}
+
+std::optional<Engine> made_ready(Descriptor configuration) {
+  Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  plan.refer(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+  if (!plan.try_finish()) return std::nullopt;
+  const auto bytes = plan.get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 1);
+  if (bytes.at(0) > kMostWorkspace) return std::nullopt;
+  return Engine{std::move(configuration), std::move(plan), bytes[0]};
+}
+
+// A graph with the engine that computes it.
+struct Plan {
+  Graph graph;
+  Engine engine;
+};
+
+// A handle is not for two threads at once. The lock is never held while the GPU is waited for: it
+// may wait for what another thread has yet to ask it.
+class PerDevice {
+ public:
+  cudnnHandle_t handle() {  // null: none can be had, as dnn_version() tells
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(tried_, true)) open();
+    return handle_;
+  }
+  // Nothing: not known. Null: no engine. They stay.
+  std::optional<const Plan*> find(const std::vector<int64_t>& key) {
+    const std::lock_guard lock(mutex_);
+    const auto known = plans_.find(key);
+    return known == plans_.end() ? std::nullopt : std::optional(known->second.get());
+  }
+  const Plan* keep(const std::vector<int64_t>& key, std::unique_ptr<Plan> plan) {
+    const std::lock_guard lock(mutex_);
+    return plans_.try_emplace(key, std::move(plan)).first->second.get();
+  }
+  void execute(const Engine& engine, const Descriptor& pack, const OnDevice& on) {
+    const std::lock_guard lock(mutex_);
+    check(library().cudnnSetStream(handle_, on.stream()), "stream");
+    check(library().cudnnBackendExecute(handle_, engine.plan.raw(), pack.raw()), "execution");
+    // A capture's stream is gone with it.
+    if (current_capture != nullptr)
+      check(library().cudnnSetStream(handle_, stream_of(current_capture->index)), "stream");
+  }
+
+ private:
+  void open() try { check(library().cudnnCreate(&handle_), "handle"); } catch (const Error&) {
+    handle_ = nullptr;
+  }
+
+  std::mutex mutex_;
+  bool tried_ = false;
+  cudnnHandle_t handle_ = nullptr;
+  std::map<std::vector<int64_t>, std::unique_ptr<Plan>> plans_;
+};
+
+PerDevice& of_device(int device) {
+  static auto* const all = new std::array<PerDevice, 64>;
+  return all->at(static_cast<size_t>(device));
+}
+
+void execute(const Engine& engine, const Graph& graph, const Places& places, Device device,
+             const OnDevice& on) {
+  // The stream's to keep until the engine is done, as all memory of the pool.
+  Tensor room = Tensor::empty({engine.workspace}, Dtype::u8, device);
+  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, graph.ids())
+      .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span(places))
+      .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, room.mutable_raw())
+      .finish("variant pack");
+  of_device(device.index).execute(engine, pack, on);
+}
+
+// Milliseconds; infinite when it fails.
+template <typename Run>
+float time_of(const Run& run, const OnDevice& on) try {
+  run();
+  pause(on);
+  const auto begin = recorded(on.stream(), cudaEventDefault);
+  for (int i = 0; i < kRuns; ++i) run();
+  const auto end = recorded(on.stream(), cudaEventDefault);
+  cuda::check(cudaEventSynchronize(end.get()), "event");
+  float time = 0;
+  cuda::check(cudaEventElapsedTime(&time, begin.get(), end.get()), "event");
+  return time;
+} catch (const Error&) {
+  return std::numeric_limits<float>::infinity();
+}
+
+// The fastest of the first few; null when there is none.
+std::unique_ptr<Plan> choose(const Problem& problem, const Places& places, Device device,
+                             const OnDevice& on) {
+  Graph graph = problem.graph();
+  graph.finish(of_device(device.index).handle());
+  std::vector<Engine> engines = engines_for(graph, problem.tensor_cores, kTried);
+  float least = std::numeric_limits<float>::infinity();
+  Engine* best = nullptr;
+  for (Engine& engine : engines) {
+    const float time = time_of([&] { execute(engine, graph, places, device, on); }, on);
+    if (time < least) best = &engine, least = time;
+  }
+  if (best == nullptr) return nullptr;
+  return std::make_unique<Plan>(Plan{std::move(graph), std::move(*best)});
+}
+
+}  // namespace
+
+bool is_wanted(std::span<const cudnnBackendNumericalNote_t> notes, bool tensor_cores) {
+  const auto is_cores = [](auto note) { return note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE; };
+  return std::ranges::any_of(notes, is_cores) == tensor_cores &&
+         std::ranges::all_of(notes, [&](auto note) {
+           return is_cores(note) || note == CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP;
+         });
+}
+
+bool is_wanted(const Descriptor& configuration, bool tensor_cores) {
+  return notes_of(configuration, tensor_cores).wanted;
+}
+
+std::vector<Engine> engines_for(const Graph& graph, bool tensor_cores, size_t most,
+                                const Descriptor* gpu) {
+  std::vector<Engine> found;
+  bool compiled = false;
+  for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    for (Descriptor& configuration : advised(graph, mode, gpu)) {
+      if (found.size() == most) return found;
+      const Notes notes = notes_of(configuration, tensor_cores);
+      if (!notes.wanted || (notes.compiled && compiled)) continue;
+      auto engine = made_ready(std::move(configuration));
+      if (!engine) continue;
+      found.push_back(std::move(*engine));
+      compiled = compiled || notes.compiled;
+    }
+    if (!found.empty()) break;
+  }
+  return found;
+}
+
+bool compute(const Problem& problem, const std::function<Places()>& places, Device device,
+             const OnDevice& on) {
+  PerDevice& own = of_device(device.index);
+  auto plan = own.find(problem.key);
+  if (!plan && (current_capture != nullptr || own.handle() == nullptr)) return false;
+  if (plan && *plan == nullptr) return false;
+  const Places found = places();
+  if (!plan) plan = own.keep(problem.key, choose(problem, found, device, on));
+  if (*plan == nullptr) return false;
+  execute((*plan)->engine, (*plan)->graph, found, device, on);
+  return true;
+}
+
+bool serves(int device) {
+  const OnDevice on(device);
+  return of_device(device).handle() != nullptr;
+}
+
+}  // namespace howmany::cuda::dnn

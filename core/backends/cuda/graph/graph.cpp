@@ -1,0 +1,138 @@
+#include "core/backends/cuda/graph/capture.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+#include "core/backends/cuda/runtime/runtime.h"
+#include "core/base/error.h"
+#include "core/gpu/gpu.h"
+
+namespace howmany {
+namespace cuda {
+namespace {
+
+std::atomic<uint64_t> epochs = 1;                        // how many began
+std::array<std::atomic<uint64_t>, 64> of_launches = {};  // which is on, by device
+
+cudaError_t begin(Capture& now) {
+  const cudaError_t error = cudaStreamBeginCapture(now.stream, cudaStreamCaptureModeThreadLocal);
+  if (error == cudaSuccess) current_capture = &now;
+  return error;
+}
+
+cudaError_t stop(Capture& now, cudaGraph_t* graph) {
+  current_capture = nullptr;
+  return cudaStreamEndCapture(now.stream, graph);
+}
+
+void end(Capture& now, std::function<void()> then) {
+  cudaGraph_t graph = nullptr;
+  check(stop(now, &graph), "capture");
+  cudaGraphExec_t made = nullptr;
+  const cudaError_t error = cudaGraphInstantiate(&made, graph, 0);
+  cudaGraphDestroy(graph);
+  check(error, "graph");
+  now.pieces.push_back({decltype(Piece::graph)(made), std::move(then)});
+}
+
+class Capturing {
+ public:
+  Capturing(int index, GraphMemory& memory) : on_(index), now_{index, memory, ++epochs} {
+    check(cudaStreamCreateWithFlags(&now_.stream, cudaStreamNonBlocking), "stream");
+    const cudaError_t error = begin(now_);
+    if (error != cudaSuccess) cudaStreamDestroy(now_.stream);
+    check(error, "capture");
+  }
+  ~Capturing() {
+    if (cudaGraph_t rest = nullptr; current_capture == &now_) {
+      stop(now_, &rest);
+      if (rest != nullptr) cudaGraphDestroy(rest);
+      cudaGetLastError();  // why it failed was told
+    }
+    cudaStreamDestroy(now_.stream);
+  }
+  Capturing(const Capturing&) = delete;
+  Capturing& operator=(const Capturing&) = delete;
+
+  Capture& now() { return now_; }
+
+ private:
+  const OnDevice on_;
+  Capture now_;
+};
+
+}  // namespace
+
+uint64_t epoch(int device) {
+  return current_capture != nullptr ? current_capture->epoch : epoch_outside(device);
+}
+uint64_t epoch_outside(int device) {
+  return std::max<uint64_t>(1, of_launches.at(static_cast<size_t>(device)));  // 0: never one
+}
+
+void refuse_in_capture(const char* what) {
+  if (current_capture != nullptr) throw Error(fmt::format("[gpu] a graph cannot keep {}", what));
+}
+
+}  // namespace cuda
+
+namespace gpu {
+
+// Its memory goes back behind the last launch, as all memory of the stream.
+struct Graph::Kept {
+  explicit Kept(int device) : index(device), memory(cuda::make_graph_memory(device)) {}
+  ~Kept() {
+    pieces.clear();
+    cuda::drop(*memory);
+  }
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
+
+  const int index;
+  const std::shared_ptr<cuda::GraphMemory> memory;
+  std::set<std::shared_ptr<const void>> touched;
+  std::vector<cuda::Piece> pieces;
+  std::map<const void*, std::function<void()>> before;
+};
+
+Graph::Graph(int index, const std::function<void()>& ask) {
+  cuda::refuse_in_capture("another graph");
+  kept_ = std::make_shared<Kept>(index);
+  cuda::Capturing capturing(index, *kept_->memory);
+  ask();
+  cuda::end(capturing.now(), [] {});
+  kept_->pieces = std::move(capturing.now().pieces);
+  kept_->touched = std::move(capturing.now().touched);
+  kept_->before = std::move(capturing.now().before);
+}
+
+void Graph::launch() {
+  cuda::refuse_in_capture("another graph");
+  for (const auto& [owner, call] : kept_->before) call();
+  for (const cuda::Piece& piece : kept_->pieces) {
+    {
+      const cuda::OnDevice on(kept_->index);
+      cuda::check(cudaGraphLaunch(piece.graph.get(), on.stream()), "graph");
+      cuda::of_launches.at(static_cast<size_t>(kept_->index)) = ++cuda::epochs;
+    }
+    piece.then();
+  }
+}
+
+void outside_graph(std::function<void()> call) {
+  if (cuda::current_capture == nullptr) return call();
+  cuda::Capture& now = *cuda::current_capture;
+  cuda::end(now, std::move(call));
+  cuda::check(cuda::begin(now), "capture");
+}
+
+bool capturing() { return cuda::current_capture != nullptr; }
+
+void keep_for_graph(std::shared_ptr<const void> owner, const void* data) {
+  cuda::Capture* const now = cuda::current_capture;
+  if (now != nullptr && !now->memory.holds(data)) now->touched.insert(std::move(owner));
+}
+
+}  // namespace gpu
+}  // namespace howmany

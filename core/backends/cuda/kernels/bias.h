@@ -1,0 +1,12 @@
+// The gradient of what is added to each row. Private to core/backends/cuda.
+#pragma once
+
+#include "core/backends/backend.h"
+#include "core/backends/cuda/runtime/runtime.h"
+
+namespace howmany::cuda {
+
+// dbias [C], f32, from dy [..,C] in f32 or bf16; nothing where it is absent.
+void bias_gradient(const Tensor& dy, GradOut& dbias, const OnDevice& on);
+
+}  // namespace howmany::cuda

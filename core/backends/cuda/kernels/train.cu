@@ -1,0 +1,132 @@
+#include "core/backends/cuda/kernels/columns.cuh"
+#include "core/backends/cuda/runtime/cuda.h"
+
+// Losses. A loss is summed in a fixed order, the sums of blocks in double.
+namespace howmany::backends {
+namespace {
+
+using cuda::block_max;
+using cuda::block_sum;
+using cuda::by_16;
+using cuda::by_element;
+using cuda::each_column;
+using cuda::each_lane;
+using cuda::each_row;
+using cuda::kLanes;
+using cuda::load;
+using cuda::OnDevice;
+using cuda::Pair;
+using cuda::store;
+
+constexpr int64_t kStretch = 4096;  // elements that a block sums
+
+Tensor total(const Tensor& parts, double denominator, const OnDevice& on) {
+  Tensor sum = Tensor::empty({1}, Dtype::f64, parts.device());
+  const float* const in = parts.data<float>();
+  double* const out = sum.mutable_data<double>();
+  cuda::reduce_columns<1>(
+      parts.numel(), 1, false, parts.device(), on,
+      [=] __device__(int64_t i, int64_t, auto lanes) {
+        return each_lane(lanes, [&](int l) { return Pair{in[i + l], 0}; });
+      },
+      [=] __device__(int64_t, cuda::Sums all) { *out = all.a / denominator; });
+  return sum;
+}
+
+template <typename T>
+struct CrossEntropy {
+  const T* logits;
+  const int64_t* labels;
+  float* loss;
+  T* out;
+  int64_t classes;
+  bool together;
+  float by;
+
+  __device__ void operator()(int64_t n) const {
+    const T* const row = logits + n * classes;
+    const int64_t label = labels[n];
+    float most = -INFINITY;
+    each_column<kLanes<T>>(classes, together, [&](int64_t k, auto lanes) {
+      const auto v = load(row + k, lanes);
+      HM_UNROLL
+      for (int l = 0; l < lanes.count; ++l) most = fmaxf(most, v.at[l]);
+    });
+    const float top = block_max(most);
+    Pair mine{0, 0};
+    each_column<kLanes<T>>(classes, together, [&](int64_t k, auto lanes) {
+      const auto v = load(row + k, lanes);
+      HM_UNROLL
+      for (int l = 0; l < lanes.count; ++l) mine.a += expf(v.at[l] - top);
+    });
+    const float sum = block_sum(mine).a, share = 1 / sum;
+    if (threadIdx.x == 0) loss[n] = logf(sum) - (static_cast<float>(row[label]) - top);
+    each_column<kLanes<T>>(classes, together, [&](int64_t k, auto lanes) {
+      const auto v = load(row + k, lanes);
+      store(out + n * classes + k, each_lane(lanes, [&](int l) {
+              return (expf(v.at[l] - top) * share - (k + l == label ? 1 : 0)) * by;
+            }));
+    });
+  }
+};
+
+template <typename T>
+void cross_entropy(const Tensor& logits, const Tensor& labels, double denominator, Tensor& losses,
+                   Tensor& dlogits, const OnDevice& on) {
+  const int64_t rows = logits.shape()[0], classes = logits.shape()[1];
+  CrossEntropy<T> f{.logits = logits.data<T>(),
+                    .labels = labels.data<int64_t>(),
+                    .loss = losses.mutable_data<float>(),
+                    .out = dlogits.mutable_data<T>(),
+                    .classes = classes,
+                    .together = false,
+                    .by = static_cast<float>(1 / denominator)};
+  f.together = classes % kLanes<T> == 0 && by_16(f.logits, f.out);
+  each_row(rows, f.together ? classes / kLanes<T> : classes, on, f);
+}
+
+// The losses of stretches; targets are f32.
+template <typename T>
+void squared_error(const Tensor& y, const Tensor& target, double denominator, Tensor& losses,
+                   Tensor& dy, const OnDevice& on) {
+  const int64_t n = y.numel();
+  const T* const ys = y.data<T>();
+  const float* const targets = target.data<float>();
+  float* const loss = losses.mutable_data<float>();
+  T* const out = dy.mutable_data<T>();
+  const auto by = static_cast<float>(2 / denominator);
+  each_row(losses.numel(), kStretch, on, [=] __device__(int64_t s) {
+    const int64_t end = (s + 1) * kStretch < n ? (s + 1) * kStretch : n;
+    Pair mine{0, 0};
+    for (int64_t i = s * kStretch + threadIdx.x; i < end; i += blockDim.x) {
+      const float off = static_cast<float>(ys[i]) - targets[i];
+      mine.a += off * off;
+      out[i] = cuda::rounded<T>(off * by);
+    }
+    const float sum = block_sum(mine).a;
+    if (threadIdx.x == 0) loss[s] = sum;
+  });
+}
+
+}  // namespace
+
+Tensor Cuda::softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double denominator,
+                                   Tensor& dlogits) const {
+  const OnDevice on(logits);
+  Tensor losses = Tensor::empty({logits.shape()[0]}, Dtype::f32, logits.device());
+  by_element(logits.dtype(), [&](auto e) {
+    cross_entropy<decltype(e)>(logits, labels, denominator, losses, dlogits, on);
+  });
+  return total(losses, denominator, on);
+}
+
+Tensor Cuda::mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const {
+  const OnDevice on(y);
+  const int64_t stretches = (y.numel() + kStretch - 1) / kStretch;
+  Tensor losses = Tensor::empty({stretches}, Dtype::f32, y.device());
+  by_element(y.dtype(),
+             [&](auto e) { squared_error<decltype(e)>(y, target, denominator, losses, dy, on); });
+  return total(losses, denominator, on);
+}
+
+}  // namespace howmany::backends

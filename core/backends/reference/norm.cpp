@@ -1,0 +1,192 @@
+#include <cmath>
+
+#include "core/backends/reference/reference.h"
+
+// Batch norm normalises the columns of x [rows, channels], layer norm its rows.
+namespace howmany::backends {
+namespace {
+
+int64_t row_count(const Tensor& x, int64_t width) { return width == 0 ? 0 : x.numel() / width; }
+
+struct Moments {
+  double mean = 0, variance = 0;  // biased
+};
+
+// Of n values, `stride` apart; none have mean and variance 0.
+template <typename T>
+Moments moments(const T* x, int64_t n, int64_t stride) {
+  Moments m;
+  for (int64_t i = 0; i < n; ++i) m.mean += x[i * stride] / static_cast<double>(n);
+  for (int64_t i = 0; i < n; ++i)
+    m.variance += (x[i * stride] - m.mean) * (x[i * stride] - m.mean) / static_cast<double>(n);
+  return m;
+}
+
+// dx of xhat = (x - mean) inv_std over n values, given d = dL/dxhat.
+template <typename D, typename XHat, typename Out>
+void normalize_backward(int64_t n, double inv_std, D&& d, XHat&& xhat, Out&& out) {
+  double sum = 0, dot = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    sum += d(i);
+    dot += d(i) * xhat(i);
+  }
+  for (int64_t i = 0; i < n; ++i)
+    out(i, inv_std * (d(i) - (sum + xhat(i) * dot) / static_cast<double>(n)));
+}
+
+template <typename T>
+void move_towards(T& running, double target, double momentum) {
+  running = static_cast<T>((1 - momentum) * running + momentum * target);
+}
+
+// Element [n,c] of what the backward of batch norm is made of.
+template <typename T>
+struct Column {
+  Column(const BatchNormBackward& in, int64_t c)
+      : x(in.x.data<T>() + c),
+        dy(in.dy.data<T>() + c),
+        y(in.act == Activation::none ? nullptr : in.y.data<T>() + c),
+        stride(in.scale.numel()),
+        mean(in.mean.data<T>()[c]),
+        inv_std(in.inv_std.data<T>()[c]),
+        act(in.act) {}
+  double dz(int64_t n) const {
+    const double d = dy[n * stride];
+    return y == nullptr ? d : d * activation_slope(y[n * stride], act);
+  }
+  double xhat(int64_t n) const { return (double{x[n * stride]} - mean) * inv_std; }
+
+  const T *x, *dy, *y;
+  int64_t stride;
+  double mean, inv_std;
+  Activation act;
+};
+
+}  // namespace
+
+void Reference::batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift, Activation act,
+                          BatchNormState& state, Tensor& mean, Tensor& inv_std, Tensor& y) const {
+  const int64_t channels = scale.numel(), rows = row_count(x, channels);
+  by_type(x, [&]<typename T>(T) {
+    const T *xs = x.data<T>(), *scales = scale.data<T>(), *shifts = shift.data<T>();
+    T *means = mean.mutable_data<T>(), *invs = inv_std.mutable_data<T>(), *ys = y.mutable_data<T>();
+    for (int64_t c = 0; c < channels; ++c) {
+      const Moments m = moments(xs + c, rows, channels);
+      const double inv = 1 / std::sqrt(m.variance + state.epsilon);
+      means[c] = static_cast<T>(m.mean);
+      invs[c] = static_cast<T>(inv);
+      for (int64_t i = c; i < x.numel(); i += channels)
+        ys[i] = static_cast<T>(activate((xs[i] - m.mean) * inv * scales[c] + shifts[c], act));
+      if (rows < 2) continue;  // nothing was seen
+      const double unbiased =
+          m.variance * static_cast<double>(rows) / static_cast<double>(rows - 1);
+      move_towards(state.running_mean.mutable_data<T>()[c], m.mean, state.momentum);
+      move_towards(state.running_var.mutable_data<T>()[c], unbiased, state.momentum);
+    }
+  });
+}
+
+void Reference::batchnorm_inference(const Tensor& x, const Tensor& scale, const Tensor& shift,
+                                    Activation act, const BatchNormState& state, Tensor& y) const {
+  const int64_t channels = scale.numel();
+  by_type(x, [&]<typename T>(T) {
+    const T *xs = x.data<T>(), *scales = scale.data<T>(), *shifts = shift.data<T>();
+    const T *means = state.running_mean.data<T>(), *variances = state.running_var.data<T>();
+    T* ys = y.mutable_data<T>();
+    for (int64_t i = 0; i < x.numel(); ++i) {
+      const int64_t c = i % channels;
+      const double inv = 1 / std::sqrt(variances[c] + state.epsilon);
+      const double z = (double{xs[i]} - means[c]) * inv * scales[c] + shifts[c];
+      ys[i] = static_cast<T>(activate(z, act));
+    }
+  });
+}
+
+void Reference::batchnorm_moments(const Tensor& x, Tensor& mean, Tensor& variance) const {
+  const int64_t channels = mean.numel(), rows = row_count(x, channels);
+  by_type(x, [&]<typename T>(T) {
+    for (int64_t c = 0; c < channels; ++c) {
+      const Moments m = moments(x.data<T>() + c, rows, channels);
+      mean.mutable_data<T>()[c] = static_cast<T>(m.mean);
+      variance.mutable_data<T>()[c] = static_cast<T>(m.variance);
+    }
+  });
+}
+
+void Reference::batchnorm_backward_sums(const BatchNormBackward& in, Tensor& dots,
+                                        Tensor& sums) const {
+  const int64_t channels = in.scale.numel(), rows = row_count(in.x, channels);
+  by_type(in.x, [&]<typename T>(T) {
+    for (int64_t c = 0; c < channels; ++c) {
+      const Column<T> column(in, c);
+      double dot = 0, sum = 0;
+      for (int64_t n = 0; n < rows; ++n) {
+        dot += column.dz(n) * column.xhat(n);
+        sum += column.dz(n);
+      }
+      dots.mutable_data<T>()[c] = static_cast<T>(dot);
+      sums.mutable_data<T>()[c] = static_cast<T>(sum);
+    }
+  });
+}
+
+void Reference::batchnorm_backward_input(const BatchNormBackward& in, const Tensor& dots,
+                                         const Tensor& sums, double rows, Tensor& dx) const {
+  const int64_t channels = in.scale.numel(), mine = row_count(in.x, channels);
+  by_type(in.x, [&]<typename T>(T) {
+    T* dxs = dx.mutable_data<T>();
+    for (int64_t c = 0; c < channels; ++c) {
+      const Column<T> column(in, c);
+      const double dot = dots.data<T>()[c], sum = sums.data<T>()[c];
+      const double slope = column.inv_std * in.scale.data<T>()[c];
+      for (int64_t n = 0; n < mine; ++n)
+        dxs[n * channels + c] =
+            static_cast<T>(slope * (column.dz(n) - (sum + column.xhat(n) * dot) / rows));
+    }
+  });
+}
+
+void Reference::layernorm(const Tensor& x, const Tensor& scale, const Tensor& shift, double epsilon,
+                          Tensor& mean, Tensor& inv_std, Tensor& y) const {
+  const int64_t width = scale.numel(), rows = row_count(x, width);
+  by_type(x, [&]<typename T>(T) {
+    const T *xs = x.data<T>(), *scales = scale.data<T>(), *shifts = shift.data<T>();
+    T *means = mean.mutable_data<T>(), *invs = inv_std.mutable_data<T>(), *ys = y.mutable_data<T>();
+    for (int64_t n = 0; n < rows; ++n) {
+      const Moments m = moments(xs + n * width, width, 1);
+      const double inv = 1 / std::sqrt(m.variance + epsilon);
+      means[n] = static_cast<T>(m.mean);
+      invs[n] = static_cast<T>(inv);
+      for (int64_t c = 0; c < width; ++c)
+        ys[n * width + c] =
+            static_cast<T>((xs[n * width + c] - m.mean) * inv * scales[c] + shifts[c]);
+    }
+  });
+}
+
+void Reference::layernorm_backward(const Tensor& x, const Tensor& scale, const Tensor& dy,
+                                   const Tensor& mean, const Tensor& inv_std, Tensor& dx,
+                                   GradOut& dscale, GradOut& dshift) const {
+  const int64_t width = scale.numel(), rows = row_count(x, width);
+  by_type(x, [&]<typename T>(T) {
+    const T *xs = x.data<T>(), *dys = dy.data<T>(), *scales = scale.data<T>();
+    const T *means = mean.data<T>(), *invs = inv_std.data<T>();
+    T* dxs = dx.mutable_data<T>();
+    Doubles dscales = zeros(width), dshifts = zeros(width);
+    for (int64_t n = 0; n < rows; ++n) {
+      const auto dz = [&](int64_t c) { return double{dys[n * width + c]}; };
+      const auto xhat = [&](int64_t c) { return (double{xs[n * width + c]} - means[n]) * invs[n]; };
+      for (int64_t c = 0; c < width; ++c) {
+        dscales[c] += dz(c) * xhat(c);
+        dshifts[c] += dz(c);
+      }
+      normalize_backward(
+          width, invs[n], [&](int64_t c) { return dz(c) * scales[c]; }, xhat,
+          [&](int64_t c, double d) { dxs[n * width + c] = static_cast<T>(d); });
+    }
+    store<T>(dscales, dscale);
+    store<T>(dshifts, dshift);
+  });
+}
+
+}  // namespace howmany::backends

@@ -1,0 +1,26 @@
+// The options of a command's output: the same names, help and checks in every command.
+//
+//   OutputArguments output;
+//   add_output_options(app, output);
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace howmany {
+
+struct OutputArguments {
+  std::string out;
+  bool json = false, quiet = false, no_color = false, verbose = false;
+};
+
+void add_output_options(CLI::App& app, OutputArguments& output);
+
+// Each alone, for commands that do not have all of them.
+CLI::Option* add_out(CLI::App& app, std::string& folder);
+CLI::Option* add_json(CLI::App& app, bool& json);
+CLI::Option* add_quiet(CLI::App& app, bool& quiet);
+CLI::Option* add_no_color(CLI::App& app, bool& no_color);
+CLI::Option* add_verbose(CLI::App& app, bool& verbose);
+
+}  // namespace howmany

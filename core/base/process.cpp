@@ -1,0 +1,346 @@
+#include "core/base/process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/text/format.h"
+
+namespace howmany {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr size_t kMaxOut = size_t{16} << 20, kMaxErr = size_t{64} << 10;
+constexpr int kTickMilliseconds = 200;
+constexpr int kOrphanPolls = 200, kOrphanPollMicroseconds = 5000;
+
+volatile std::sig_atomic_t caught = 0;
+
+void on_signal(int) { caught = 1; }
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+bool is_program(const std::string& path) {
+  return std::filesystem::is_regular_file(path) && ::access(path.c_str(), X_OK) == 0;
+}
+
+struct Pipe {
+  std::array<int, 2> ends{-1, -1};
+  Pipe() {
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+      throw InputError(fmt::format("cannot start a program: {}", std::strerror(errno)));
+    }
+  }
+  ~Pipe() {
+    close(0);
+    close(1);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  void close(size_t end) {
+    if (ends[end] >= 0) ::close(std::exchange(ends[end], -1));
+  }
+};
+
+// What comes first counts.
+std::vector<std::string> environment_with(std::vector<std::string> more) {
+  for (char** variable = environ; *variable != nullptr; ++variable) more.emplace_back(*variable);
+  return more;
+}
+
+std::vector<char*> c_strings(const std::vector<std::string>& argv) {
+  std::vector<char*> pointers;
+  for (const std::string& argument : argv) pointers.push_back(const_cast<char*>(argument.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Between fork and exec only async-signal-safe calls are allowed.
+[[noreturn]] void be_child(pid_t parent, char* const* argv, char* const* environment, int out,
+                           int err, int failure) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(127);  // the parent died before prctl
+  const int null = ::open("/dev/null", O_RDONLY);
+  if (null >= 0) ::dup2(null, STDIN_FILENO);
+  ::dup2(out, STDOUT_FILENO);
+  ::dup2(err, STDERR_FILENO);
+  ::execve(argv[0], argv, environment);
+  const int error = errno;
+  [[maybe_unused]] const ssize_t n = ::write(failure, &error, sizeof error);
+  ::_exit(127);
+}
+
+// A started child; the destructor leaves neither a process of its group nor a zombie.
+class Child {
+ public:
+  explicit Child(const Command& command) {
+    Pipe failure;
+    const std::vector<std::string> variables = environment_with(command.environment);
+    const std::vector<char*> argv = c_strings(command.argv), environment = c_strings(variables);
+    const pid_t self = ::getpid();
+    pid_ = ::fork();
+    if (pid_ == 0)
+      be_child(self, argv.data(), environment.data(), out.ends[1], err.ends[1], failure.ends[1]);
+    if (pid_ < 0) error_ = errno;
+    for (Pipe* pipe : {&out, &err, &failure}) pipe->close(1);
+    if (pid_ > 0) ::setpgid(pid_, pid_);  // whoever of the two comes first
+    int error = 0;
+    if (pid_ > 0 && ::read(failure.ends[0], &error, sizeof error) == sizeof error) error_ = error;
+  }
+  ~Child() { reap(); }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  int error() const { return error_; }
+  void signal(int number) const {
+    if (pid_ > 0) ::kill(-pid_, number);
+  }
+  bool ended() const {
+    siginfo_t info = {};
+    return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           info.si_pid == pid_;
+  }
+  // Ends what is left of the group while the zombie still holds its number, then collects it.
+  int reap() {
+    int status = 0;
+    if (pid_ <= 0) return status;
+    ::kill(-pid_, SIGKILL);
+    ::kill(pid_, SIGKILL);
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    pid_ = -1;
+    return status;
+  }
+
+  Pipe out, err;
+
+ private:
+  pid_t pid_ = -1;
+  int error_ = 0;
+};
+
+// Makes this process the parent of orphaned descendants, such as ranks of an mpirun that was
+// killed. Their CPU time then counts as ours, not as other programs'.
+class OrphanReaper {
+ public:
+  OrphanReaper() {
+    ::prctl(PR_GET_CHILD_SUBREAPER, &before_);
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  }
+  // Waits up to a second for the orphans that there are.
+  ~OrphanReaper() {
+    for (int poll = 0; poll < kOrphanPolls; ++poll) {
+      pid_t pid = 0;
+      while ((pid = ::waitpid(-1, nullptr, WNOHANG)) > 0) {
+      }
+      if (pid < 0) break;  // no child is left
+      ::usleep(kOrphanPollMicroseconds);
+    }
+    ::prctl(PR_SET_CHILD_SUBREAPER, before_);
+  }
+  OrphanReaper(const OrphanReaper&) = delete;
+  OrphanReaper& operator=(const OrphanReaper&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
+void keep_tail(std::string& text) {
+  if (text.size() > 2 * kMaxErr) text.erase(0, text.size() - kMaxErr);
+}
+
+// False at the end of the stream.
+bool drain(int fd, const std::function<void(std::string_view)>& take) {
+  char buffer[1 << 14];
+  const ssize_t n = ::read(fd, buffer, sizeof buffer);
+  if (n > 0) take({buffer, static_cast<size_t>(n)});
+  return n > 0 || (n < 0 && errno == EINTR);
+}
+
+class Watch {
+ public:
+  Watch(const Command& command, Child& child) : command_(command), child_(child) {}
+
+  Ended run() {
+    while (!child_.ended()) {
+      step(kTickMilliseconds);
+      if (command_.on_tick) command_.on_tick();
+      end_if_due();
+    }
+    while (step(0)) {
+    }
+    finish(child_.reap());
+    return std::move(result_);
+  }
+
+ private:
+  // Reads what is there; true while something was.
+  bool step(int milliseconds) {
+    std::array<pollfd, 2> fds = {pollfd{child_.out.ends[0], POLLIN, 0},
+                                 pollfd{child_.err.ends[0], POLLIN, 0}};
+    const bool silent = fds[0].fd < 0 && fds[1].fd < 0;  // it is about to end: look again soon
+    if (::poll(fds.data(), fds.size(), silent ? std::min(milliseconds, 5) : milliseconds) <= 0) {
+      return false;
+    }
+    bool read = false;
+    if (fds[0].revents != 0) read |= read_out();
+    if (fds[1].revents != 0) read |= read_err();
+    return read;
+  }
+
+  bool read_out() {
+    const bool open = drain(child_.out.ends[0], [&](std::string_view text) {
+      if (result_.out.size() < kMaxOut) result_.out += text;
+    });
+    if (!open) child_.out.close(0);
+    return open;
+  }
+
+  bool read_err() {
+    const bool open = drain(child_.err.ends[0], [&](std::string_view text) {
+      if (command_.on_stderr) command_.on_stderr(text);
+      result_.err += text;
+      keep_tail(result_.err);
+    });
+    if (!open) child_.err.close(0);
+    return open;
+  }
+
+  void end_if_due() {
+    const double now = seconds_since(start_);
+    const bool late = command_.timeout_seconds > 0 && now > command_.timeout_seconds;
+    if (!asked_ && (interrupted() || late)) {
+      asked_ = true;
+      why_ = interrupted() ? Ended::How::kInterrupted : Ended::How::kTimedOut;
+      asked_at_ = now;
+      child_.signal(SIGTERM);
+    }
+    if (asked_ && now > asked_at_ + command_.grace_seconds) child_.signal(SIGKILL);
+  }
+
+  void finish(int status) {
+    result_.seconds = seconds_since(start_);
+    if (result_.err.size() > kMaxErr) result_.err.erase(0, result_.err.size() - kMaxErr);
+    result_.how = WIFSIGNALED(status) ? Ended::How::kSignalled : Ended::How::kExited;
+    result_.code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+    if (asked_) result_.how = why_;
+  }
+
+  const Command& command_;
+  Child& child_;
+  Ended result_;
+  Clock::time_point start_ = Clock::now();
+  bool asked_ = false;
+  double asked_at_ = 0;
+  Ended::How why_ = Ended::How::kExited;
+};
+
+// What Google Benchmark says of itself and the machine before it measures.
+bool is_banner(std::string_view line) {
+  constexpr std::string_view kStarts[] = {"***WARNING***", "Running /",   "Running ./",
+                                          "Run on (",      "CPU Caches:", "Load Average:",
+                                          "  L1 ",         "  L2 ",       "  L3 "};
+  const bool date = line.size() >= 19 && line[4] == '-' && line[7] == '-' && line[10] == 'T' &&
+                    line.find(' ') == std::string_view::npos;
+  return date || std::ranges::any_of(
+                     kStarts, [&](std::string_view start) { return line.starts_with(start); });
+}
+
+}  // namespace
+
+std::string Ended::last_line() const {
+  for (size_t end = err.find_last_not_of(" \t\r\n"); end != std::string::npos;) {
+    const size_t before = err.find_last_of('\n', end);
+    const size_t start = before == std::string::npos ? 0 : before + 1;
+    std::string line = err.substr(start, end - start + 1);
+    std::erase_if(line, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+    if (!is_banner(line)) return line.substr(0, 500);
+    end = start == 0 ? std::string::npos : err.find_last_not_of(" \t\r\n", start - 1);
+  }
+  return "";
+}
+
+std::string Ended::describe() const {
+  const std::string line = without_full_stop(last_line());
+  auto with_line = [&](std::string what) { return line.empty() ? what : what + ": " + line; };
+  switch (how) {
+    case How::kExited:
+      return with_line(fmt::format("exited with {}", code));
+    case How::kSignalled:
+      return with_line(fmt::format("ended by signal {} ({})", code, ::strsignal(code)));
+    case How::kTimedOut:
+      return with_line(fmt::format("stopped after {:.0f} s without a result", seconds));
+    case How::kInterrupted:
+      return "interrupted";
+    case How::kNotStarted:
+      break;
+  }
+  return fmt::format("cannot be started: {}", std::strerror(code));
+}
+
+Ended run_command(const Command& command) {
+  const OrphanReaper reaper;  // destroyed after the child
+  Child child(command);
+  if (child.error() != 0) {
+    Ended ended;
+    ended.code = child.error();
+    return ended;
+  }
+  return Watch(command, child).run();
+}
+
+void catch_interrupts() {
+  struct sigaction action = {};
+  action.sa_handler = on_signal;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // not SA_RESTART: poll must wake up
+  ::sigemptyset(&action.sa_mask);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before = {};
+    ::sigaction(number, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(number, &action, nullptr);  // nohup means it
+  }
+}
+
+bool interrupted() { return caught != 0; }
+
+void become(const std::vector<std::string>& argv) {
+  ::execv(argv[0].c_str(), c_strings(argv).data());
+  throw InputError(fmt::format("cannot start {}: {}", argv[0], std::strerror(errno)));
+}
+
+std::string find_in_path(const std::string& name) {
+  if (name.find('/') != std::string::npos) return is_program(name) ? name : "";
+  const char* path = std::getenv("PATH");
+  const std::string folders = path != nullptr ? path : "/usr/bin:/bin";
+  for (size_t at = 0; at <= folders.size();) {
+    const size_t end = std::min(folders.find(':', at), folders.size());
+    const std::string candidate = folders.substr(at, end - at) + "/" + name;
+    if (is_program(candidate)) return candidate;
+    at = end + 1;
+  }
+  return "";
+}
+
+std::string program_folder() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
+}
+
+}  // namespace howmany

@@ -1,0 +1,26 @@
+// The keys of `loader_bench --limits`, which `howmany workers` reads.
+#pragma once
+
+namespace howmany::limit {
+
+inline constexpr const char* kCores = "cores";
+inline constexpr const char* kCoresBecause = "cores_because";
+inline constexpr const char* kCpuLimits = "cpu_limits";
+inline constexpr const char* kMemoryBytes = "memory_bytes";
+inline constexpr const char* kMemoryBecause = "memory_because";
+inline constexpr const char* kShmBytes = "shm_bytes";
+inline constexpr const char* kDescriptors = "descriptors";
+inline constexpr const char* kProcesses = "processes";
+inline constexpr const char* kProcessesBecause = "processes_because";
+inline constexpr const char* kGpu = "gpu";
+
+// An entry of cpu_limits.
+inline constexpr const char* kSource = "source";
+inline constexpr const char* kCpus = "cpus";
+inline constexpr const char* kDetail = "detail";
+
+// Member gpu.
+inline constexpr const char* kDevice = "device";
+inline constexpr const char* kNoNvjpeg = "no_nvjpeg";
+
+}  // namespace howmany::limit

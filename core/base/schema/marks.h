@@ -1,0 +1,11 @@
+// The marks of a measurement, its `flags` in summary.json, that benches set and reports read.
+#pragma once
+
+namespace howmany::mark {
+
+// In order of their names.
+inline constexpr const char* kOversubscribed = "oversubscribed";
+inline constexpr const char* kRehearsal = "rehearsal";
+inline constexpr const char* kShortOfCores = "short of cores";
+
+}  // namespace howmany::mark

@@ -1,0 +1,70 @@
+// The names of the metrics that benches write, as counters of Google Benchmark, and reports read.
+// The end of a name is its unit: _s seconds, _bytes, _per_s, _fraction from 0 to 1.
+#pragma once
+
+namespace howmany::metric {
+
+// Every timed case.
+inline constexpr const char* kMinS = "min_s";
+inline constexpr const char* kMedianS = "median_s";
+inline constexpr const char* kP95S = "p95_s";
+inline constexpr const char* kCv = "cv";
+inline constexpr const char* kSamplesPerS = "samples_per_s";
+inline constexpr const char* kFlopPerS = "flop_per_s";
+inline constexpr const char* kBytesPerS = "bytes_per_s";
+inline constexpr const char* kSamples = "samples";  // timed
+inline constexpr const char* kSkipped = "skipped";  // 1 if the case was left out
+
+// Collectives.
+inline constexpr const char* kAlgbwBytesPerS = "algbw_bytes_per_s";
+inline constexpr const char* kBusbwBytesPerS = "busbw_bytes_per_s";
+inline constexpr const char* kPipelinedS = "pipelined_s";
+inline constexpr const char* kNeedsS = "needs_s";
+inline constexpr const char* kOfOthers = "of_others";
+inline constexpr const char* kSlowestRank = "slowest_rank";
+inline constexpr const char* kCommAloneS = "comm_alone_s";
+inline constexpr const char* kCommBesideS = "comm_beside_s";
+inline constexpr const char* kGemmAloneS = "gemm_alone_s";
+inline constexpr const char* kGemmBesideS = "gemm_beside_s";
+inline constexpr const char* kHiddenFraction = "hidden_fraction";
+
+// Training steps.
+inline constexpr const char* kDataWaitFraction = "data_wait_fraction";
+inline constexpr const char* kBubbleFraction = "bubble_fraction";
+inline constexpr const char* kTheoreticalBubbleFraction = "theoretical_bubble_fraction";
+inline constexpr const char* kExposedCommunicationS = "exposed_communication_s";
+inline constexpr const char* kRanks = "ranks";
+inline constexpr const char* kStragglerRank = "straggler_rank";
+inline constexpr const char* kStragglerExtraS = "straggler_extra_s";
+inline constexpr const char* kPeakBytesPerDevice = "peak_bytes_per_device";
+
+// Profiles of training steps.
+inline constexpr const char* kProfileCostFraction = "profile_cost_fraction";
+inline constexpr const char* kProfileDroppedSpans = "profile_dropped_spans";
+inline constexpr const char* kProfileGpuLostRecords = "profile_gpu_lost_records";
+inline constexpr const char* kProfileGpuRefusedRecords = "profile_gpu_refused_records";
+
+// Loaders.
+inline constexpr const char* kStallFraction = "stall_fraction";
+inline constexpr const char* kFirstBatchS = "first_batch_s";
+inline constexpr const char* kLatencyP95S = "latency_p95_s";
+inline constexpr const char* kLatencyP99S = "latency_p99_s";
+inline constexpr const char* kCpuSPerSample = "cpu_s_per_sample";
+inline constexpr const char* kBytesPerWorker = "bytes_per_worker";
+inline constexpr const char* kBusyCores = "busy_cores";
+inline constexpr const char* kDecodedByGpu = "decoded_by_gpu";
+
+// Probes of a loader.
+inline constexpr const char* kSampleS = "sample_s";
+inline constexpr const char* kReadS = "read_s";
+inline constexpr const char* kDecodeS = "decode_s";
+inline constexpr const char* kTransformS = "transform_s";
+inline constexpr const char* kRestS = "rest_s";
+inline constexpr const char* kOnCoreS = "on_core_s";
+inline constexpr const char* kSampleBytes = "sample_bytes";
+inline constexpr const char* kFileBytes = "file_bytes";
+inline constexpr const char* kFilesPerS = "files_per_s";
+inline constexpr const char* kPixels = "pixels";
+inline constexpr const char* kLetsGoOfCore = "lets_go_of_core";
+
+}  // namespace howmany::metric

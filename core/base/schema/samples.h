@@ -1,0 +1,14 @@
+// The keys of a line of `<suite>.samples.jsonl`, which benches append and reports read.
+#pragma once
+
+namespace howmany::sample_line {
+
+inline constexpr const char* kName = "name";
+inline constexpr const char* kSeconds = "seconds";
+inline constexpr const char* kConverged = "converged";
+inline constexpr const char* kFlags = "flags";
+inline constexpr const char* kParameters = "parameters";
+inline constexpr const char* kWorld = "world";
+inline constexpr const char* kBusyCores = "busy_cores";
+
+}  // namespace howmany::sample_line

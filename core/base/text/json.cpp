@@ -1,0 +1,171 @@
+#include "core/base/text/json.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+
+namespace howmany {
+namespace {
+
+constexpr int kMaxDepth = 64;
+
+bool starts_with_at(const std::string& text, size_t at, std::string_view word) {
+  return text.compare(at, word.size(), word) == 0;
+}
+
+// The tokens printf gives for what is not finite: not JSON, yet legal Google Benchmark output.
+size_t non_finite_token(const std::string& text, size_t at) {
+  constexpr std::string_view kFirst = "-+NnIi";
+  if (kFirst.find(text[at]) == std::string_view::npos) return 0;
+  const size_t sign = text[at] == '-' || text[at] == '+' ? 1 : 0;
+  for (std::string_view word : {"Infinity", "infinity", "NaN", "nan", "inf", "Inf"}) {
+    if (starts_with_at(text, at + sign, word)) return sign + word.size();
+  }
+  return 0;
+}
+
+std::string kind(const nlohmann::json& value) { return std::string("found ") + value.type_name(); }
+
+}  // namespace
+
+// One pass outside strings: blanks non-finite tokens to null and bounds the depth, because a value
+// nested a million deep overflows the stack of whoever walks it. Most texts need no change and are
+// not copied.
+std::string plain_json(std::string text, const std::string& source) {
+  std::string plain;
+  size_t copied = 0;
+  int depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+      continue;
+    }
+    if (const size_t token = non_finite_token(text, i)) {
+      plain.append(text, copied, i - copied).append("null");
+      copied = i + token;
+      i = copied - 1;
+      continue;
+    }
+    in_string = c == '"';
+    depth += (c == '[' || c == '{') - (c == ']' || c == '}');
+    if (depth > kMaxDepth) {
+      throw InputError(fmt::format("[{}] nested deeper than {} levels", source, kMaxDepth));
+    }
+  }
+  if (copied == 0) return text;
+  return plain.append(text, copied);
+}
+
+nlohmann::json parse_json(std::string text, const std::string& source) {
+  text = plain_json(std::move(text), source);
+  try {
+    return nlohmann::json::parse(text);
+  } catch (const nlohmann::json::exception& error) {
+    std::string what = error.what();  // "[json.exception.parse_error.101] parse error at line ..."
+    if (const size_t end = what.find("] "); end != std::string::npos) what.erase(0, end + 2);
+    throw InputError(fmt::format("[{}] is not JSON: {}", source, what));
+  }
+}
+
+std::string dump_json(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string dump_json_line(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+void JsonNode::fail(const std::string& what) const {
+  throw InputError(path_.empty() ? fmt::format("[{}] {}", source_, what)
+                                 : fmt::format("[{}] {}: {}", source_, path_, what));
+}
+
+void JsonNode::expect(bool ok, std::string_view what) const {
+  if (!ok) fail(fmt::format("expected {}, {}", what, kind(*value_)));
+}
+
+JsonNode JsonNode::child(const nlohmann::json& value, const std::string& step) const {
+  return {value, source_, path_.empty() || step.front() == '[' ? path_ + step : path_ + "." + step};
+}
+
+nlohmann::ordered_json number_or_null(const std::optional<double>& value) {
+  if (!value || !std::isfinite(*value)) return nullptr;
+  return *value;
+}
+
+bool JsonNode::is_null() const { return value_->is_null(); }
+
+JsonNode JsonNode::at(const std::string& key) const {
+  expect(value_->is_object(), "an object");
+  const auto it = value_->find(key);
+  if (it == value_->end()) fail(fmt::format("\"{}\" is missing", key));
+  return child(*it, key);
+}
+
+std::optional<JsonNode> JsonNode::find(const std::string& key) const {
+  expect(value_->is_object(), "an object");
+  const auto it = value_->find(key);
+  if (it == value_->end() || it->is_null()) return std::nullopt;
+  return child(*it, key);
+}
+
+std::vector<JsonNode> JsonNode::items() const {
+  expect(value_->is_array(), "an array");
+  std::vector<JsonNode> nodes;
+  for (size_t i = 0; i < value_->size(); ++i) {
+    nodes.push_back(child((*value_)[i], fmt::format("[{}]", i)));
+  }
+  return nodes;
+}
+
+std::vector<std::pair<std::string, JsonNode>> JsonNode::members() const {
+  expect(value_->is_object(), "an object");
+  std::vector<std::pair<std::string, JsonNode>> nodes;
+  for (const auto& [key, value] : value_->items()) nodes.emplace_back(key, child(value, key));
+  return nodes;
+}
+
+double JsonNode::number() const {
+  expect(value_->is_number(), "a number");
+  const auto number = value_->get<double>();
+  if (!std::isfinite(number)) fail("expected a finite number");
+  return number;
+}
+
+int64_t JsonNode::integer() const {
+  expect(value_->is_number_integer(), "an integer");
+  if (value_->is_number_unsigned() && value_->get<uint64_t>() > INT64_MAX) fail("is too large");
+  return value_->get<int64_t>();
+}
+
+int64_t JsonNode::integer_between(int64_t low, int64_t high) const {
+  const int64_t number = integer();
+  if (number < low || number > high) {
+    fail(fmt::format("expected {} to {}, found {}", low, high, number));
+  }
+  return number;
+}
+
+bool JsonNode::boolean() const {
+  expect(value_->is_boolean(), "true or false");
+  return value_->get<bool>();
+}
+
+std::string JsonNode::string() const {
+  expect(value_->is_string(), "a string");
+  return value_->get<std::string>();
+}
+
+std::vector<std::string> JsonNode::strings() const {
+  std::vector<std::string> all;
+  for (const JsonNode& node : items()) all.push_back(node.string());
+  return all;
+}
+
+}  // namespace howmany

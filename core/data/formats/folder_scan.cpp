@@ -1,0 +1,165 @@
+#include "core/data/formats/folder_scan.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+
+#include "core/base/error.h"
+#include "core/data/images/file.h"
+
+namespace howmany {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kCheckers = 16;
+constexpr size_t kFilesPerChecker = 32;  // fewer are not worth a thread
+constexpr size_t kTellEvery = 4096;      // files
+
+bool named_as_image(const fs::path& path) {
+  std::string extension = path.extension().string();
+  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+}
+
+// The names, before any file is opened.
+class Listing {
+ public:
+  Listing(FolderScan& scan, const FileProgress& progress) : scan_(scan), progress_(progress) {}
+
+  void list_root() {
+    std::error_code error;
+    HM_ENSURE(fs::exists(scan_.root, error), "[image_folder] {} does not exist", scan_.root);
+    HM_ENSURE(fs::is_directory(scan_.root, error), "[image_folder] {} is not a folder", scan_.root);
+    for (const fs::path& folder : class_folders()) list_class(folder);
+    HM_ENSURE(!scan_.classes.empty(),
+              "[image_folder] {} has no class folders: expected {}/CLASS/FILE.jpg", scan_.root,
+              scan_.root);
+  }
+
+ private:
+  // By name.
+  std::vector<fs::path> class_folders() {
+    std::vector<fs::path> folders;
+    std::error_code error;
+    try {
+      for (const auto& entry : fs::directory_iterator(scan_.root)) {
+        if (entry.path().filename().string().front() != '.' && entry.is_directory(error))
+          folders.push_back(entry.path());
+        else
+          scan_.ignored.push_back(entry.path().string());
+        tell();
+      }
+    } catch (const fs::filesystem_error& e) {
+      throw Error(fmt::format("[image_folder] {}: {}", scan_.root, e.code().message()));
+    }
+    std::ranges::sort(folders, {}, [](const fs::path& path) { return path.filename().string(); });
+    std::ranges::sort(scan_.ignored);
+    return folders;
+  }
+
+  void tell() {
+    if (progress_ && ++seen_ % kTellEvery == 0) progress_("listed", static_cast<int64_t>(seen_));
+  }
+
+  void list_class(const fs::path& folder) {
+    const auto label = static_cast<int64_t>(scan_.classes.size());
+    scan_.classes.push_back(folder.filename().string());
+    const size_t images = scan_.items.size(), others = scan_.ignored.size();
+    try {
+      for (const auto& entry : fs::directory_iterator(folder)) {
+        if (named_as_image(entry.path()))
+          scan_.items.push_back({entry.path().filename().string(), label});
+        else
+          scan_.ignored.push_back(entry.path().string());
+        tell();
+      }
+    } catch (const fs::filesystem_error& e) {
+      scan_.bad.push_back({folder.string(), e.code().message()});
+    }
+    std::sort(scan_.items.begin() + static_cast<std::ptrdiff_t>(images), scan_.items.end(),
+              [](const auto& x, const auto& y) { return x.file < y.file; });
+    std::sort(scan_.ignored.begin() + static_cast<std::ptrdiff_t>(others), scan_.ignored.end());
+  }
+
+  FolderScan& scan_;
+  const FileProgress& progress_;
+  size_t seen_ = 0;
+};
+
+// Keeps `most` of the items, as far apart as can be.
+void thin_out(std::vector<FolderScan::Item>& items, int64_t most) {
+  const auto all = static_cast<int64_t>(items.size());
+  if (most < 1 || most >= all) return;
+  for (int64_t i = 0; i < most; ++i)
+    std::swap(items[static_cast<size_t>(i)], items[static_cast<size_t>(i * all / most)]);
+  items.resize(static_cast<size_t>(most));
+}
+
+// Why each item is bad; empty when it is not.
+std::vector<std::string> check_images(const FolderScan& scan, int64_t max_pixels,
+                                      const FileProgress& progress) {
+  std::vector<std::string> reasons(scan.items.size());
+  std::atomic<size_t> next = 0;
+  const auto work = [&](const FileProgress& tell) {
+    image::FileCheck check_file(max_pixels);
+    std::string path;
+    size_t told = 0;
+    for (size_t i = next++; i < reasons.size(); i = next++) {
+      scan.path_of(scan.items[i], path);
+      try {
+        check_file(path);
+      } catch (const std::exception& e) {
+        reasons[i] = e.what();
+      }
+      if (!tell || i / kTellEvery == told) continue;
+      told = i / kTellEvery;
+      tell("checked", static_cast<int64_t>(i));
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    try {
+      const size_t wanted = std::min(kCheckers, reasons.size() / kFilesPerChecker);
+      while (helpers.size() < wanted) helpers.emplace_back(work, FileProgress());
+    } catch (const std::system_error&) {
+      // No more threads to be had: those that there are do the work.
+    }
+    work(progress);
+  }
+  return reasons;
+}
+
+}  // namespace
+
+void FolderScan::path_of(const Item& item, std::string& path) const {
+  path.assign(root).append("/").append(classes[static_cast<size_t>(item.label)]);
+  path.append("/").append(item.file);
+}
+
+FolderScan scan_folder(const std::string& root, int64_t max_pixels, int64_t most,
+                       const FileProgress& progress) {
+  FolderScan scan{.root = root, .classes = {}, .ignored = {}, .items = {}, .bad = {}};
+  Listing(scan, progress).list_root();
+  scan.listed = static_cast<int64_t>(scan.items.size());
+  thin_out(scan.items, most);
+  std::vector<std::string> reasons = check_images(scan, max_pixels, progress);
+  std::vector<FolderScan::Item> usable;
+  for (size_t i = 0; i < reasons.size(); ++i) {
+    if (reasons[i].empty()) {
+      usable.push_back(std::move(scan.items[i]));
+      continue;
+    }
+    auto& [path, why] = scan.bad.emplace_back();
+    scan.path_of(scan.items[i], path);
+    why = std::move(reasons[i]);
+  }
+  scan.items = std::move(usable);
+  std::ranges::sort(scan.bad, {}, &BadImage::path);
+  return scan;
+}
+
+}  // namespace howmany

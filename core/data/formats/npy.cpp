@@ -1,0 +1,165 @@
+#include "core/data/formats/npy.h"
+
+#include <charconv>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace howmany {
+namespace {
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr size_t kMostExtents = 6;
+
+struct TypeName {
+  std::string_view descr;
+  Dtype dtype;
+};
+constexpr TypeName kTypes[] = {{"f4", Dtype::f32},
+                               {"f8", Dtype::f64},
+                               {"i4", Dtype::i32},
+                               {"i8", Dtype::i64},
+                               {"u1", Dtype::u8}};
+
+Dtype dtype_of_descr(std::string_view descr) {
+  HM_ENSURE(descr.size() >= 3, "element type '{}' is not understood", descr);
+  const std::string_view type = descr.substr(1);
+  HM_ENSURE(descr[0] != '>', "big-endian elements ('{}'): save array.astype('<{}')", descr, type);
+  for (const TypeName& known : kTypes)
+    if (known.descr == type) return known.dtype;
+  throw Error(fmt::format(
+      "elements of type '{}': float32, float64, int32, int64, uint8 can be read", descr));
+}
+
+// The Python dictionary of the header, of which only strings, booleans and tuples of numbers occur.
+class Literal {
+ public:
+  explicit Literal(std::string_view text) : rest_(text) {}
+
+  bool take(char c) {
+    skip();
+    if (rest_.empty() || rest_.front() != c) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  void expect(char c) {
+    HM_ENSURE(take(c), "the header is not as NumPy writes it: no '{}' where one belongs", c);
+  }
+  std::string_view word() {
+    skip();
+    HM_ENSURE(!rest_.empty() && (rest_[0] == '\'' || rest_[0] == '"'),
+              "the header is not as NumPy writes it: structured elements cannot be read");
+    const size_t end = rest_.find(rest_[0], 1);
+    HM_ENSURE(end != std::string_view::npos, "the header is not as NumPy writes it: open string");
+    const std::string_view text = rest_.substr(1, end - 1);
+    rest_.remove_prefix(end + 1);
+    return text;
+  }
+  bool truth() {
+    skip();
+    for (const std::string_view name : {"True", "False"}) {
+      if (!rest_.starts_with(name)) continue;
+      rest_.remove_prefix(name.size());
+      return name == "True";
+    }
+    throw Error("the header is not as NumPy writes it: neither True nor False");
+  }
+  std::vector<int64_t> tuple() {
+    std::vector<int64_t> values;
+    for (expect('('); !take(')');) {
+      values.push_back(number());
+      if (!take(',')) {
+        expect(')');
+        break;
+      }
+    }
+    return values;
+  }
+
+ private:
+  void skip() {
+    while (!rest_.empty() && (rest_[0] == ' ' || rest_[0] == '\n')) rest_.remove_prefix(1);
+  }
+  int64_t number() {
+    skip();
+    int64_t value = -1;
+    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    HM_ENSURE(error == std::errc{} && value >= 0,
+              "the header is not as NumPy writes it: an extent that is no number");
+    rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
+    return value;
+  }
+
+  std::string_view rest_;
+};
+
+struct Dictionary {
+  std::optional<std::string_view> descr;
+  std::optional<bool> fortran;
+  std::optional<std::vector<int64_t>> shape;
+};
+
+Dictionary read_dictionary(std::string_view text) {
+  Dictionary read;
+  Literal literal(text);
+  for (literal.expect('{'); !literal.take('}');) {
+    const std::string_view key = literal.word();
+    literal.expect(':');
+    if (key == "descr")
+      read.descr = literal.word();
+    else if (key == "fortran_order")
+      read.fortran = literal.truth();
+    else if (key == "shape")
+      read.shape = literal.tuple();
+    else
+      throw Error(fmt::format("the header is not as NumPy writes it: key '{}'", key));
+    if (!literal.take(',')) {
+      literal.expect('}');
+      break;
+    }
+  }
+  HM_ENSURE(read.descr && read.fortran && read.shape,
+            "the header is not as NumPy writes it: descr, fortran_order or shape is missing");
+  return read;
+}
+
+int64_t little_endian(std::string_view bytes) {
+  int64_t value = 0;
+  for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<uint8_t>(bytes[i]);
+  return value;
+}
+
+Shape shape_from(const std::vector<int64_t>& extents) {
+  HM_ENSURE(extents.size() <= kMostExtents, "{} extents, at most {} can be read", extents.size(),
+            kMostExtents);
+  try {
+    Shape shape(extents);
+    shape.numel();
+    return shape;
+  } catch (const std::invalid_argument& e) {
+    throw Error(e.what());
+  }
+}
+
+}  // namespace
+
+NpyHeader parse_npy(std::string_view start) {
+  HM_ENSURE(start.starts_with(kMagic), "not a .npy file: it does not begin as NumPy's do");
+  HM_ENSURE(start.size() >= 12, "cut short in its header");
+  const int version = static_cast<uint8_t>(start[6]);
+  HM_ENSURE(version >= 1 && version <= 3, "format {} of .npy, 1 to 3 can be read", version);
+  const size_t begin = version == 1 ? 10 : 12;
+  const int64_t length = little_endian(start.substr(8, begin - 8));
+  const int64_t offset = static_cast<int64_t>(begin) + length;
+  HM_ENSURE(offset <= kMostNpyHeader, "a header of {} bytes, at most {} can be read", length,
+            kMostNpyHeader);
+  HM_ENSURE(offset <= static_cast<int64_t>(start.size()), "cut short in its header");
+  const Dictionary read = read_dictionary(start.substr(begin, static_cast<size_t>(length)));
+  HM_ENSURE(!*read.fortran || read.shape->size() < 2,
+            "elements in Fortran order: save numpy.ascontiguousarray(array)");
+  return {dtype_of_descr(*read.descr), shape_from(*read.shape), offset};
+}
+
+}  // namespace howmany

@@ -1,0 +1,135 @@
+#include "core/data/formats/tar_index.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+#include "core/base/error.h"
+
+namespace howmany {
+namespace {
+
+constexpr int64_t kBlock = 512;
+constexpr size_t kReadAhead = 64 << 10;  // headers lie far apart
+
+class Archive {
+ public:
+  explicit Archive(const std::string& path)
+      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    HM_ENSURE(fd_ >= 0, "{}: {}", path_, std::strerror(errno));
+    try {
+      look();
+      open();
+    } catch (...) {
+      ::close(fd_);
+      throw;
+    }
+  }
+  ~Archive() {
+    archive_.reset();
+    ::close(fd_);
+  }
+  Archive(const Archive&) = delete;
+  Archive& operator=(const Archive&) = delete;
+
+  // Appends the next member when it is a regular file; false at the end.
+  bool next(std::vector<TarMember>& members) {
+    archive_entry* entry = nullptr;
+    const int status = archive_read_next_header(archive_.get(), &entry);
+    if (status == ARCHIVE_EOF) {
+      check_end();
+      return false;
+    }
+    HM_ENSURE(status >= ARCHIVE_WARN, "{}: {}", path_, reason());
+    const char* const name = archive_entry_pathname(entry);
+    HM_ENSURE(name != nullptr, "{}: a member without a name", path_);
+    check_name(name);
+    TarMember member{name, archive_filter_bytes(archive_.get(), -1), archive_entry_size(entry)};
+    HM_ENSURE(member.size >= 0 && member.size <= size_ - member.offset,
+              "{}: truncated, {} has {} bytes and {} are there", path_, name, member.size,
+              std::max<int64_t>(0, size_ - member.offset));
+    end_ = std::max(end_, member.offset + (member.size + kBlock - 1) / kBlock * kBlock);
+    const bool plain = archive_entry_filetype(entry) == AE_IFREG &&
+                       archive_entry_hardlink(entry) == nullptr &&
+                       archive_entry_sparse_count(entry) == 0;
+    if (plain) members.push_back(std::move(member));
+    return true;
+  }
+
+ private:
+  void look() {
+    struct stat status {};
+    HM_ENSURE(::fstat(fd_, &status) == 0, "{}: {}", path_, std::strerror(errno));
+    HM_ENSURE(S_ISREG(status.st_mode), "{}: not a regular file", path_);
+    size_ = status.st_size;
+    HM_ENSURE(size_ > 0, "{}: empty file", path_);
+    std::array<unsigned char, 4> start{};
+    const ssize_t n = ::pread(fd_, start.data(), start.size(), 0);
+    const std::string_view magic(reinterpret_cast<const char*>(start.data()),
+                                 static_cast<size_t>(std::max<ssize_t>(n, 0)));
+    for (const std::string_view known : {"\x1f\x8b", "BZh",
+                                         "\xfd"
+                                         "7zX",
+                                         "\x28\xb5\x2f\xfd"})
+      HM_ENSURE(!magic.starts_with(known),
+                "{}: compressed: samples are read by their offset, so decompress it", path_);
+  }
+
+  void open() {
+    archive_.reset(archive_read_new());
+    HM_ENSURE(archive_ != nullptr, "{}: out of memory", path_);
+    archive_read_support_format_tar(archive_.get());
+    HM_ENSURE(archive_read_open_fd(archive_.get(), fd_, kReadAhead) == ARCHIVE_OK, "{}: {}", path_,
+              reason());
+  }
+
+  std::string reason() const {
+    const char* const text = archive_error_string(archive_.get());
+    return text != nullptr ? text : "not a tar archive";
+  }
+
+  void check_name(const std::string& name) const {
+    const std::filesystem::path path(name);
+    const bool out = path.is_absolute() || std::ranges::find(path, "..") != path.end();
+    HM_ENSURE(!out, "{}: the name {} leads out of the archive: refused", path_, name);
+  }
+
+  // Blocks of zeros end an archive; one that lost its tail between two members has none.
+  void check_end() const {
+    std::array<char, kBlock> block;
+    const ssize_t n = ::pread(fd_, block.data(), block.size(), end_);
+    HM_ENSURE(n == kBlock && std::ranges::count(block, '\0') == kBlock,
+              "{}: truncated, its end mark is missing", path_);
+  }
+
+  struct Free {
+    void operator()(archive* a) const { archive_read_free(a); }
+  };
+
+  const std::string path_;
+  const int fd_;
+  int64_t size_ = 0, end_ = 0;
+  std::unique_ptr<archive, Free> archive_;
+};
+
+}  // namespace
+
+std::vector<TarMember> index_tar(const std::string& path) {
+  Archive archive(path);
+  std::vector<TarMember> members;
+  while (archive.next(members)) {
+  }
+  return members;
+}
+
+}  // namespace howmany

@@ -1,0 +1,95 @@
+#include "core/data/images/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace howmany::image {
+namespace {
+
+constexpr int64_t kFirstRead = 4096;  // holds most headers
+constexpr int64_t kReadGrowth = 16;
+constexpr int64_t kTailBytes = 64;
+
+class File {
+ public:
+  // Not blocking, so that opening a named pipe returns.
+  explicit File(const std::string& path)
+      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    HM_ENSURE(fd_ >= 0, "{}", std::strerror(errno));
+  }
+  ~File() { ::close(fd_); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  // No encoding of an image needs more than 8 bytes a pixel, so a larger file is not one.
+  int64_t size(int64_t max_pixels) const {
+    struct stat status {};
+    HM_ENSURE(::fstat(fd_, &status) == 0, "{}", std::strerror(errno));
+    HM_ENSURE(!S_ISDIR(status.st_mode), "is a directory");
+    HM_ENSURE(S_ISREG(status.st_mode), "not a regular file");
+    HM_ENSURE(status.st_size > 0, "empty file");
+    HM_ENSURE(status.st_size / 8 <= max_pixels + kFirstRead, "{} bytes is more than {} pixels need",
+              status.st_size, max_pixels);
+    return status.st_size;
+  }
+
+  void read(int64_t offset, std::span<uint8_t> out) const {
+    while (!out.empty()) {
+      const ssize_t n = ::pread(fd_, out.data(), out.size(), offset);
+      if (n < 0 && errno == EINTR) continue;
+      HM_ENSURE(n >= 0, "{}", std::strerror(errno));
+      HM_ENSURE(n > 0, "shrank while being read");
+      out = out.subspan(static_cast<size_t>(n));
+      offset += n;
+    }
+  }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+void read_file(const std::string& path, int64_t max_pixels, std::vector<uint8_t>& bytes) {
+  const File file(path);
+  fit(bytes, file.size(max_pixels));
+  file.read(0, bytes);
+}
+
+void read_part(const std::string& path, int64_t offset, int64_t size, std::vector<uint8_t>& bytes) {
+  const File file(path);
+  fit(bytes, size);
+  file.read(offset, bytes);
+}
+
+void FileCheck::operator()(const std::string& path) {
+  const File file(path);
+  const int64_t total = file.size(max_pixels_);
+  Size size;
+  for (int64_t n = std::min(kFirstRead, total);; n = std::min(n * kReadGrowth, total)) {
+    fit(bytes_, n);
+    file.read(0, bytes_);
+    try {
+      size = decoder_.open(bytes_, max_pixels_);
+      break;
+    } catch (const Truncated&) {
+      if (n == total) throw;
+    }
+  }
+  std::array<uint8_t, kTailBytes> buffer;
+  const auto tail = std::span(buffer).first(static_cast<size_t>(std::min(kTailBytes, total)));
+  file.read(total - static_cast<int64_t>(tail.size()), tail);
+  if (ends_as_image(tail)) return;
+  fit(bytes_, total);
+  file.read(0, bytes_);
+  decoder_.open(bytes_, max_pixels_);
+  decoder_.decode(1, {0, 0, size.width, size.height});
+}
+
+}  // namespace howmany::image

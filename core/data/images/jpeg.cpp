@@ -1,0 +1,147 @@
+// libjpeg-turbo's own interface rather than TurboJPEG, because it decodes a part of an image: rows
+// above the crop are only entropy-decoded, those below not at all.
+#include <csetjmp>
+#include <cstdio>
+// jpeglib.h needs size_t and FILE declared before it.
+#include <jerror.h>
+#include <jpeglib.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/data/images/image.h"
+
+namespace howmany::image {
+namespace {
+
+constexpr int kMaxScans = 500;  // a progressive file of many empty scans costs hours otherwise
+constexpr JDIMENSION kRowsPerCall = 16;
+// Chroma of a column is interpolated from its neighbours, which the crop must therefore keep.
+constexpr int64_t kUpsamplingReach = 2;
+
+struct ErrorManager {
+  jpeg_error_mgr base;  // first: libjpeg hands back a pointer to it
+  std::jmp_buf jump;
+  bool truncated;
+};
+
+ErrorManager& manager_of(j_common_ptr info) { return *reinterpret_cast<ErrorManager*>(info->err); }
+
+[[noreturn]] void fail(j_common_ptr info) { std::longjmp(manager_of(info).jump, 1); }
+
+// Warnings after which pixels are invented. The others (stray bytes between segments, an odd JFIF
+// version) are common in healthy collections.
+bool damaged(int code) {
+  constexpr std::array kDamage = {JWRN_JPEG_EOF, JWRN_HIT_MARKER, JWRN_HUFF_BAD_CODE,
+                                  JWRN_MUST_RESYNC};
+  return std::ranges::find(kDamage, code) != kDamage.end();
+}
+
+void on_message(j_common_ptr info, int level) {
+  if (level >= 0 || !damaged(info->err->msg_code)) return;
+  manager_of(info).truncated = info->err->msg_code == JWRN_JPEG_EOF;
+  fail(info);
+}
+
+void on_progress(j_common_ptr info) {
+  if (info->is_decompressor &&
+      reinterpret_cast<j_decompress_ptr>(info)->input_scan_number > kMaxScans)
+    ERREXIT(info, JERR_BAD_PROGRESSION);
+}
+
+class JpegDecoder final : public Decoder {
+ public:
+  JpegDecoder() {
+    info_.err = jpeg_std_error(&error_.base);
+    error_.base.error_exit = fail;
+    error_.base.emit_message = on_message;
+    guarded([&] { jpeg_create_decompress(&info_); });
+    progress_.progress_monitor = on_progress;
+    info_.progress = &progress_;
+  }
+  ~JpegDecoder() override { jpeg_destroy_decompress(&info_); }
+  JpegDecoder(const JpegDecoder&) = delete;
+  JpegDecoder& operator=(const JpegDecoder&) = delete;
+
+  int max_shrink() const override { return 8; }
+  bool plain_jpeg() const override {
+    return (info_.jpeg_color_space == JCS_YCbCr || info_.jpeg_color_space == JCS_GRAYSCALE) &&
+           info_.progressive_mode == FALSE && info_.arith_code == FALSE &&
+           info_.data_precision == 8;
+  }
+
+  Size open(std::span<const uint8_t> bytes) override {
+    jpeg_abort_decompress(&info_);
+    guarded([&] {
+      jpeg_mem_src(&info_, bytes.data(), bytes.size());
+      jpeg_read_header(&info_, TRUE);
+    });
+    const bool inks = info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
+    HM_ENSURE(!inks, "CMYK JPEG is not supported");
+    return {info_.image_width, info_.image_height};
+  }
+
+  Pixels decode(int shrink, const Region& wanted) override {
+    JDIMENSION left = 0, width = 0;
+    guarded([&] { start(shrink, wanted, left, width); });
+    const int64_t stride = int64_t{3} * width;
+    fit(pixels_, stride * wanted.height);
+    guarded([&] { read(stride, wanted); });
+    return {pixels_.data(), stride, {left, wanted.y, width, wanted.height}};
+  }
+
+ private:
+  // libjpeg reports errors by longjmp: nothing inside `body` may need destroying.
+  template <typename F>
+  void guarded(F body) {
+    error_.truncated = false;
+    if (setjmp(error_.jump) == 0) {
+      body();
+      return;
+    }
+    char text[JMSG_LENGTH_MAX];
+    error_.base.format_message(reinterpret_cast<j_common_ptr>(&info_), text);
+    jpeg_abort_decompress(&info_);
+    if (error_.truncated) throw Truncated("truncated JPEG");
+    throw Error(text);
+  }
+
+  void start(int shrink, const Region& wanted, JDIMENSION& left, JDIMENSION& width) {
+    info_.out_color_space = JCS_RGB;
+    info_.scale_num = static_cast<unsigned>(8 / shrink);
+    info_.scale_denom = 8;
+    info_.do_block_smoothing = FALSE;
+    jpeg_start_decompress(&info_);
+    const int64_t begin = std::max<int64_t>(wanted.x - kUpsamplingReach, 0);
+    const int64_t end =
+        std::min<int64_t>(wanted.x + wanted.width + kUpsamplingReach, info_.output_width);
+    left = static_cast<JDIMENSION>(begin);
+    width = static_cast<JDIMENSION>(end - begin);
+    jpeg_crop_scanline(&info_, &left, &width);
+    if (wanted.y > 0) jpeg_skip_scanlines(&info_, static_cast<JDIMENSION>(wanted.y));
+  }
+
+  void read(int64_t stride, const Region& wanted) {
+    const auto end = static_cast<JDIMENSION>(wanted.y + wanted.height);
+    while (info_.output_scanline < end) {
+      JSAMPROW rows[kRowsPerCall];
+      const JDIMENSION first = info_.output_scanline;
+      const JDIMENSION count = std::min(kRowsPerCall, end - first);
+      for (JDIMENSION i = 0; i < count; ++i)
+        rows[i] = pixels_.data() + (first + i - wanted.y) * stride;
+      jpeg_read_scanlines(&info_, rows, count);
+    }
+    jpeg_abort_decompress(&info_);
+  }
+
+  jpeg_decompress_struct info_{};
+  jpeg_progress_mgr progress_{};
+  ErrorManager error_{};
+  std::vector<uint8_t> pixels_;
+};
+
+}  // namespace
+
+std::unique_ptr<Decoder> make_jpeg_decoder() { return std::make_unique<JpegDecoder>(); }
+
+}  // namespace howmany::image

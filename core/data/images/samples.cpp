@@ -1,0 +1,175 @@
+#include "core/data/images/samples.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "core/base/error.h"
+#include "core/data/images/image.h"
+#include "core/data/images/transform.h"
+#include "core/gpu/images.h"
+
+namespace howmany {
+namespace {
+
+constexpr size_t kNamed = 5;             // bad images that a message names
+constexpr int64_t kReplacements = 1000;  // more in a row mean that the folder is gone
+
+using Clock = std::chrono::steady_clock;
+
+// Adds the time since the last lap to a counter.
+class Laps {
+ public:
+  void lap(std::atomic<int64_t>& total) {
+    const Clock::time_point now = Clock::now();
+    total.fetch_add(std::chrono::nanoseconds(now - last_).count(), std::memory_order_relaxed);
+    last_ = now;
+  }
+
+ private:
+  Clock::time_point last_ = Clock::now();
+};
+
+void add(std::atomic<int64_t>& total, int64_t value) {
+  total.fetch_add(value, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+// What a thread reuses from sample to sample.
+struct ImageSamples::Scratch {
+  std::string path;
+  std::vector<uint8_t> bytes;
+  image::AnyDecoder decoder;
+  image::Resampler resampler;
+  std::vector<float> sample;  // for a GPU that could not make it
+  Laps laps;
+};
+
+ImageSamples::ImageSamples(const ImageFolderOptions& options) : options_(options) {}
+
+void ImageSamples::get(int64_t index, uint64_t key, void* x, void* y) const {
+  get(index, key, Target{static_cast<float*>(x), nullptr}, y);
+}
+
+void ImageSamples::get_on_gpu(gpu::ImageDecoder& decoder, int64_t index, uint64_t key, void* x,
+                              void* y) const {
+  get(index, key, Target{static_cast<float*>(x), &decoder}, y);
+}
+
+void ImageSamples::get(int64_t index, uint64_t key, const Target& to, void* y) const {
+  HM_REQUIRE(index >= 0 && index < size(), "[images] sample {} of {}", index, size());
+  const Rng rng(key, static_cast<uint64_t>(index));
+  const int64_t candidates = std::min(size(), kReplacements);
+  for (int64_t tried = 0; tried < candidates; ++tried) {
+    const int64_t candidate = (index + tried) % size();
+    if (!load(candidate, rng, to)) continue;
+    const int64_t label = label_of(candidate);
+    std::memcpy(y, &label, sizeof label);
+    return;
+  }
+  throw Error(
+      fmt::format("[images] {}: none of {} images in a row can be decoded", origin(), candidates));
+}
+
+bool ImageSamples::load(int64_t index, const Rng& rng, const Target& to) const {
+  try {
+    make(index, rng, to);
+    return true;
+  } catch (const Error& error) {
+    if (to.decoder != nullptr) to.decoder->finish();  // throws when it is the GPU that fails
+    const std::string name = name_of(index);
+    if (options_.on_bad == OnBadImage::refuse)
+      throw Error(fmt::format("[images] {}: {}", name, error.what()));
+    std::lock_guard lock(mutex_);
+    replaced_.emplace(name, error.what());
+    return false;
+  }
+}
+
+void ImageSamples::make(int64_t index, const Rng& rng, const Target& to) const {
+  thread_local Scratch scratch;
+  scratch.laps = {};
+  read(index, scratch.path, scratch.bytes);
+  const auto file_bytes = static_cast<int64_t>(scratch.bytes.size());
+  scratch.laps.lap(tally_.read_ns);
+  const image::Size size = scratch.decoder.open(scratch.bytes, options_.max_pixels);
+  const auto window = options_.train ? image::random_resized_crop(size, rng)
+                                     : image::resized_centre_crop(size, options_.size);
+  if (to.decoder == nullptr) {
+    make_here(window, scratch, to.x);
+  } else if (!make_on_gpu(window, size, scratch, to)) {
+    scratch.sample.resize(static_cast<size_t>(spec().x.numel()));
+    make_here(window, scratch, scratch.sample.data());
+    to.decoder->put(scratch.sample, to.x);
+  }
+  add(tally_.samples, 1);
+  add(tally_.file_bytes, file_bytes);
+  add(tally_.pixels, size.width * size.height);
+}
+
+// A file without an end is the host's, since nvJPEG may invent the rest of it.
+bool ImageSamples::make_on_gpu(const image::Window& window, const image::Size& size,
+                               Scratch& scratch, const Target& to) const {
+  if (!scratch.decoder.plain_jpeg() || !image::ends_as_image(scratch.bytes)) return false;
+  scratch.resampler.plan(window, options_.size, 1);
+  const bool made =
+      to.decoder->decode(scratch.bytes, size, scratch.resampler, options_.normalize, to.x);
+  scratch.laps.lap(tally_.decode_ns);
+  add(tally_.on_gpu, made ? 1 : 0);
+  return made;
+}
+
+void ImageSamples::make_here(const image::Window& window, Scratch& scratch, float* x) const {
+  const int shrink = image::shrink_for(window, options_.size, scratch.decoder.max_shrink());
+  const auto wanted = scratch.resampler.plan(window, options_.size, shrink);
+  const image::Pixels pixels = scratch.decoder.decode(shrink, wanted);
+  scratch.laps.lap(tally_.decode_ns);
+  scratch.resampler.run(pixels, options_.normalize, x);
+  scratch.laps.lap(tally_.transform_ns);
+}
+
+StageTimes operator-(const StageTimes& after, const StageTimes& before) {
+  return {.samples = after.samples - before.samples,
+          .file_bytes = after.file_bytes - before.file_bytes,
+          .pixels = after.pixels - before.pixels,
+          .on_gpu = after.on_gpu - before.on_gpu,
+          .read_s = after.read_s - before.read_s,
+          .decode_s = after.decode_s - before.decode_s,
+          .transform_s = after.transform_s - before.transform_s};
+}
+
+StageTimes ImageSamples::stages() const {
+  const auto seconds = [](const std::atomic<int64_t>& ns) {
+    return static_cast<double>(ns.load()) * 1e-9;
+  };
+  return {.samples = tally_.samples,
+          .file_bytes = tally_.file_bytes,
+          .pixels = tally_.pixels,
+          .on_gpu = tally_.on_gpu,
+          .read_s = seconds(tally_.read_ns),
+          .decode_s = seconds(tally_.decode_ns),
+          .transform_s = seconds(tally_.transform_ns)};
+}
+
+std::vector<BadImage> ImageSamples::replaced() const {
+  std::lock_guard lock(mutex_);
+  std::vector<BadImage> list;
+  for (const auto& [path, why] : replaced_) list.push_back({path, why});
+  return list;
+}
+
+std::string first_of(const std::vector<BadImage>& bad) {
+  std::string text;
+  for (size_t i = 0; i < std::min(bad.size(), kNamed); ++i)
+    text += fmt::format("{}{} ({})", i == 0 ? "" : ", ", bad[i].path, bad[i].why);
+  if (bad.size() > kNamed) text += fmt::format(" and {} more", bad.size() - kNamed);
+  return text;
+}
+
+void check_image_options(const ImageFolderOptions& options) {
+  HM_REQUIRE(options.size >= 1 && options.size <= 8192, "[images] image size {}", options.size);
+  HM_REQUIRE(options.max_pixels >= 1, "[images] max_pixels {}", options.max_pixels);
+}
+
+}  // namespace howmany

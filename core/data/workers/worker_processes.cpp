@@ -1,0 +1,166 @@
+#include "core/data/workers/worker_processes.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <new>
+
+#include "core/base/error.h"
+
+namespace howmany {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kFirstPlace = 64;  // after the pass
+
+// What the system could still give; enough when it does not tell.
+int64_t memory_left() {
+  std::ifstream file("/proc/meminfo");
+  int64_t kilobytes = 0;
+  for (std::string word; file >> word;)
+    if (word == "MemAvailable:" && file >> kilobytes) return kilobytes * 1024;
+  return std::numeric_limits<int64_t>::max();
+}
+
+std::string how_it_ended(int status) {
+  return WIFSIGNALED(status) ? fmt::format("was ended by signal {} ({})", WTERMSIG(status),
+                                           strsignal(WTERMSIG(status)))
+                             : fmt::format("ended with exit code {}", WEXITSTATUS(status));
+}
+
+}  // namespace
+
+void write_why(char* to, const std::string& why) {
+  const size_t n = std::min(why.size(), kWhyBytes - 1);
+  std::memcpy(to, why.data(), n);
+  to[n] = '\0';
+}
+
+SharedMemory::SharedMemory(int64_t bytes) : bytes_(static_cast<size_t>(bytes)) {
+  const int64_t left = memory_left();
+  HM_ENSURE(bytes <= left,
+            "[loader] {} bytes of shared memory for batches, but {} are left: fewer workers, "
+            "less prefetch or smaller batches need less",
+            bytes, left);
+  data_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  HM_ENSURE(data_ != MAP_FAILED, "[loader] no {} bytes of shared memory for batches: {}", bytes,
+            std::strerror(errno));
+}
+
+SharedMemory::~SharedMemory() { ::munmap(data_, bytes_); }
+
+Pipe::Pipe() {
+  HM_ENSURE(::pipe2(ends_, O_CLOEXEC) == 0, "[loader] no pipe: {}", std::strerror(errno));
+  ::fcntl(ends_[0], F_SETFL, O_NONBLOCK);
+}
+
+Pipe::~Pipe() {
+  for (const int end : ends_) ::close(end);
+}
+
+bool Pipe::waits(int milliseconds) const {
+  pollfd end{ends_[0], POLLIN, 0};
+  return ::poll(&end, 1, milliseconds) == 1;
+}
+
+WorkerProcesses::WorkerProcesses(const BatchMaker& maker)
+    : maker_(maker),
+      memory_(kFirstPlace + maker.options().workers * static_cast<int64_t>(sizeof(Place))),
+      pass_(new (memory_.at(0)) std::atomic<int64_t>(0)),
+      parent_(::getpid()) {
+  for (int i = 0; i < maker.options().workers; ++i)
+    new (memory_.at(kFirstPlace + i * static_cast<int64_t>(sizeof(Place)))) Place;
+}
+
+WorkerProcesses::Place& WorkerProcesses::place(int worker) {
+  return *std::launder(reinterpret_cast<Place*>(
+      memory_.at(kFirstPlace + worker * static_cast<int64_t>(sizeof(Place)))));
+}
+
+void WorkerProcesses::start(const std::function<void(int)>& body) {
+  const int wanted = maker_.options().workers;
+  for (int worker = 0; worker < wanted; ++worker) {
+    const pid_t pid = ::fork();
+    if (pid == 0) work(worker, body);
+    if (pid > 0) {
+      workers_[pid] = worker;
+      continue;
+    }
+    const std::string why = std::strerror(errno);
+    end();
+    throw Error(fmt::format("[loader] only {} of {} worker processes could be started: {}", worker,
+                            wanted, why));
+  }
+}
+
+// The child: nothing of the parent's is destroyed, it ends by _exit or a signal.
+void WorkerProcesses::work(int worker, const std::function<void(int)>& body) {
+  ::signal(SIGINT, SIG_IGN);  // Ctrl-C is the parent's to answer
+  ::signal(SIGTERM, SIG_DFL);
+  try {
+    maker_.init_worker(worker);
+    body(worker);
+  } catch (const std::exception& error) {
+    write_why(place(worker).unable, error.what());
+    ::_exit(1);
+  }
+  ::_exit(0);
+}
+
+void WorkerProcesses::check() const { HM_ENSURE(failure_.empty(), "{}", failure_); }
+
+void WorkerProcesses::look(Clock::time_point start) {
+  look_for_the_dead();
+  look_at_the_clock(start);
+}
+
+// A worker that died has its batch with it: the loop cannot go on.
+void WorkerProcesses::look_for_the_dead() {
+  for (auto it = workers_.begin(); it != workers_.end(); ++it) {
+    const int worker = it->second;
+    int status = 0;
+    if (::waitpid(it->first, &status, WNOHANG) != it->first) continue;
+    workers_.erase(it);
+    if (place(worker).unable[0] != '\0') give_up(place(worker).unable);
+    give_up(fmt::format("[loader] worker {} {} at {}", worker, how_it_ended(status),
+                        maker_.name_of(place(worker).sample)));
+  }
+}
+
+void WorkerProcesses::look_at_the_clock(Clock::time_point start) {
+  const double limit = maker_.options().timeout_seconds;
+  if (limit <= 0 || std::chrono::duration<double>(Clock::now() - start).count() < limit) return;
+  std::string where;
+  for (const auto& [pid, worker] : workers_) {
+    const int64_t sample = place(worker).sample;
+    if (sample >= 0)
+      where += fmt::format("{}worker {} is at {}", where.empty() ? "" : ", ", worker,
+                           maker_.name_of(sample));
+  }
+  give_up(fmt::format("[loader] no batch for {} s: {}", limit,
+                      where.empty() ? "no worker is at a sample" : where));
+}
+
+void WorkerProcesses::give_up(const std::string& why) {
+  failure_ = why;
+  end();
+  throw Error(failure_);
+}
+
+void WorkerProcesses::end() {
+  for (const auto& [pid, worker] : workers_) ::kill(pid, SIGKILL);
+  for (const auto& [pid, worker] : workers_)
+    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  workers_.clear();
+}
+
+}  // namespace howmany

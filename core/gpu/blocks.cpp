@@ -1,0 +1,74 @@
+#include "core/gpu/blocks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/gpu/gpu.h"
+
+namespace howmany {
+
+std::shared_ptr<Blocks> Blocks::pinned(int gpu, int64_t bytes) {
+  return std::shared_ptr<Blocks>(new Blocks(gpu, bytes, true));
+}
+
+std::shared_ptr<Blocks> Blocks::on_gpu(int gpu, int64_t bytes) {
+  return std::shared_ptr<Blocks>(new Blocks(gpu, bytes, false));
+}
+
+Blocks::Blocks(int gpu, int64_t bytes, bool pinned)
+    : gpu_(gpu), bytes_(std::max<int64_t>(bytes, 1)), pinned_(pinned) {
+  require_here({DeviceType::cuda, gpu});
+}
+
+Blocks::~Blocks() {
+  for (const Block& block : free_) release(block.memory);
+}
+
+std::shared_ptr<void> Blocks::take() {
+  Block block;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      block = std::move(free_.front());
+      free_.pop_front();
+    }
+  }
+  if (block.memory == nullptr) block = fresh();
+  std::shared_ptr<void> taken(block.memory,
+                              [home = shared_from_this()](void* memory) { home->give(memory); });
+  if (block.read) gpu::finish(block.read);
+  return taken;
+}
+
+int64_t Blocks::made() const {
+  const std::lock_guard lock(mutex_);
+  return made_;
+}
+
+// Memory of a GPU is there for what is asked of it next: another stream has to wait for that.
+Blocks::Block Blocks::fresh() {
+  Block block;
+  block.memory = pinned_ ? gpu::allocate_pinned(bytes_, gpu_) : gpu::allocate(bytes_, gpu_);
+  const std::lock_guard lock(mutex_);
+  ++made_;
+  if (!pinned_) block.read = gpu::mark(gpu_);
+  return block;
+}
+
+// Without a mark nobody may write there again: then the runtime is gone, or fails.
+void Blocks::give(void* memory) noexcept {
+  try {
+    const std::shared_ptr<void> read = pinned_ ? nullptr : gpu::mark(gpu_);
+    const std::lock_guard lock(mutex_);
+    free_.push_back({memory, read});
+  } catch (const std::exception&) {
+    release(memory);
+  }
+}
+
+void Blocks::release(void* memory) const noexcept {
+  pinned_ ? gpu::release_pinned(memory, gpu_) : gpu::release(memory, gpu_);
+}
+
+}  // namespace howmany

@@ -1,0 +1,49 @@
+// Every layer, one line: X(name, (factory parameters), (example arguments), (example input)). A
+// layer is one file in core/nn/layers plus its line here, which enrols it in the shape, gradient
+// and replica tests and in core_bench.
+#pragma once
+
+#include "core/backends/backend.h"
+#include "core/nn/layer.h"
+
+namespace howmany {
+
+// clang-format off
+#define HM_LAYERS(X)                                                                                              \
+  X(linear,     (int64_t in, int64_t out, Activation act = Activation::none, bool bias = true), (4, 3), (2, 4))   \
+  X(relu,       (), (), (2, 5))                                                                                   \
+  X(gelu,       (), (), (2, 5))                                                                                   \
+  X(conv2d,     (int64_t in, int64_t out, Window window, bool bias = true), (2, 3, {3, 1, 1}), (2, 5, 5, 2))      \
+  X(batchnorm,  (int64_t channels, Activation act = Activation::none), (3), (4, 2, 2, 3))                         \
+  X(layernorm,  (int64_t width, double epsilon = 1e-5), (6), (3, 6))                                              \
+  X(max_pool,   (Window window), ({2, 2, 0}), (2, 4, 4, 3))                                                       \
+  X(avg_pool,   (Window window), ({2, 2, 0}), (2, 4, 4, 3))                                                       \
+  X(global_avg_pool, (), (), (2, 3, 3, 4))                                                                        \
+  X(embedding,  (int64_t vocabulary, int64_t width), (7, 4), (3, 5))                                              \
+  X(position,   (int64_t length, int64_t width), (6, 4), (2, 5, 4))                                               \
+  X(attention,  (Heads heads), ({2, true}), (2, 5, 12))                                                           \
+  X(rnn,        (int64_t in, int64_t hidden), (4, 3), (2, 5, 4))                                                  \
+  X(dropout,    (double p), (0.5), (4, 6))                                                                        \
+  X(flatten,    (), (), (2, 3, 4))
+// clang-format on
+
+namespace layers {
+
+#define X(name, parameters, arguments, input) LayerPtr name parameters;
+HM_LAYERS(X)
+#undef X
+
+// Containers. Children keep the names given, or their index.
+struct Named {
+  std::string name;
+  LayerPtr layer;
+};
+LayerPtr sequential(std::vector<LayerPtr> children);
+LayerPtr sequential(std::vector<Named> children);
+// y = act(main(x) + shortcut(x)); no shortcut layer means the identity. main's parts stand directly
+// under the residual's path and the shortcut is "downsample", as torchvision names them:
+// layer1.0.conv1.weight, layer2.0.downsample.0.weight.
+LayerPtr residual(LayerPtr main, LayerPtr shortcut, Activation act);
+
+}  // namespace layers
+}  // namespace howmany

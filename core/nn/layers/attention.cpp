@@ -1,0 +1,52 @@
+#include "core/base/error.h"
+#include "core/nn/layers.h"
+#include "core/ops/ops.h"
+
+namespace howmany::layers {
+namespace {
+
+// What stands between the projections of multi-head attention: x [N,T,3D], rows of q, k and v ->
+// y [N,T,D]. It has no parameters; qkv and proj are linear layers around it, as in GPT-2.
+class Attention final : public Layer {
+ public:
+  explicit Attention(Heads heads) : heads_(heads) {
+    HM_REQUIRE(heads.count > 0, "[attention] {} heads", heads.count);
+  }
+
+  Tensor forward(const Tensor& x, Tape& tape) override {
+    output_shape(x.shape());
+    const ops::Attended out = ops::attention(x, heads_);
+    if (tape.training())
+      for (const Tensor& t : {x, out.y, out.lse}) tape.push(t);
+    return out.y;
+  }
+
+  Tensor backward(const Tensor& dy, Tape& tape) override {
+    ops::Attended kept;
+    kept.lse = tape.pop();
+    kept.y = tape.pop();
+    const Tensor x = tape.pop();
+    return tape.wants_grad(x) ? ops::attention_backward(x, kept, dy, heads_) : Tensor();
+  }
+
+  Shape output_shape(const Shape& x) const override {
+    HM_REQUIRE(x.rank() == 3 && x[2] > 0 && x[2] % (3 * heads_.count) == 0,
+               "[attention] x has shape {}, expected [N,T,3 D] with D a multiple of {} heads",
+               x.str(), heads_.count);
+    return {x[0], x[1], x[2] / 3};
+  }
+  double forward_flop(const Shape& x) const override { return ops::attention_flop(x, heads_); }
+  std::string describe() const override {
+    return fmt::format("attention({} heads{})", heads_.count, heads_.causal ? ", causal" : "");
+  }
+  LayerPtr clone() const override { return attention(heads_); }
+
+ private:
+  Heads heads_;
+};
+
+}  // namespace
+
+LayerPtr attention(Heads heads) { return std::make_unique<Attention>(heads); }
+
+}  // namespace howmany::layers

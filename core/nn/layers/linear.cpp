@@ -1,0 +1,94 @@
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/nn/deferred_grads.h"
+#include "core/nn/layers.h"
+#include "core/ops/ops.h"
+
+namespace howmany::layers {
+namespace {
+
+class Linear final : public Layer {
+ public:
+  Linear(int64_t in, int64_t out, Activation act, bool bias) : in_(in), out_(out), act_(act) {
+    HM_REQUIRE(in > 0 && out > 0, "[linear] sizes {} -> {}", in, out);
+    // torch.nn.Linear's start
+    const Init init{Init::uniform, 1 / std::sqrt(static_cast<double>(in))};
+    params_.push_back({.name = "weight", .shape = {out, in}, .init = init});
+    if (bias) params_.push_back({.name = "bias", .shape = {out}, .init = init});
+  }
+
+  Tensor forward(const Tensor& x, Tape& tape) override {
+    const Shape shape = output_shape(x.shape());
+    const Tensor rows = x.view({x.numel() / in_, in_});
+    if (!tape.training()) return ops::linear(rows, weight().value, bias(), act_).view(shape);
+    for (Param& p : params_) tape.used(p);
+    tape.push(rows);
+    const bool gelu = act_ == Activation::gelu;  // its slope needs what it was applied to
+    Tensor kept = ops::linear(rows, weight().value, bias(), gelu ? Activation::none : act_);
+    tape.push(kept);
+    return (gelu ? ops::activation(kept, act_) : kept).view(shape);
+  }
+
+  Tensor backward(const Tensor& dy, Tape& tape) override {
+    const Tensor kept = tape.pop();
+    const Tensor x = tape.pop();
+    const Tensor d = dy.view(kept.shape());
+    DeferredGrads* const later = tape.options().later;
+    if (later) later->add(*this, {x, kept, d});
+    const auto back = [&](bool want_dx, bool want_grads) {
+      if (!want_dx && !want_grads) return Tensor();
+      Tensor dx = ops::linear_backward(x, weight().value, kept, d, act_, want_dx,
+                                       want_grads ? grad_out(weight()) : GradOut{},
+                                       want_grads ? bias_grad() : GradOut{});
+      if (want_grads)
+        for (Param& p : params_) tape.done(p);
+      return dx ? dx.view(input_shape(dy.shape())) : dx;
+    };
+    if (later || !tape.awaited()) return back(tape.wants_grad(x), !later);
+    back(false, true);  // its gradients travel while the rest is computed
+    return back(tape.wants_grad(x), false);
+  }
+
+  void add_grads(std::span<const Tensor> rows) override {
+    ops::linear_backward(rows[0], weight().value, rows[1], rows[2], act_, false, grad_out(weight()),
+                         bias_grad());
+  }
+
+  Shape output_shape(const Shape& x) const override { return replace_last(x, in_, out_); }
+  double forward_flop(const Shape& x) const override {
+    return 2 * static_cast<double>(x.numel()) * static_cast<double>(out_);
+  }
+  std::string describe() const override {
+    return fmt::format("linear({}, {}{}{})", in_, out_,
+                       act_ == Activation::none ? "" : fmt::format(", {}", name_of(act_)),
+                       params_.size() > 1 ? "" : ", no bias");
+  }
+  LayerPtr clone() const override { return linear(in_, out_, act_, params_.size() > 1); }
+  std::span<Param> own_params() override { return params_; }
+
+ private:
+  static Shape replace_last(const Shape& x, int64_t from, int64_t to) {
+    HM_REQUIRE(x.rank() >= 2 && x[-1] == from, "[linear] x has shape {}, expected [..,{}]", x.str(),
+               from);
+    std::vector<int64_t> extents(x.extents().begin(), x.extents().end());
+    extents.back() = to;
+    return Shape(extents);
+  }
+  Shape input_shape(const Shape& y) const { return replace_last(y, out_, in_); }
+  Param& weight() { return params_[0]; }
+  GradOut bias_grad() { return params_.size() > 1 ? grad_out(params_[1]) : GradOut{}; }
+  Tensor bias() const { return params_.size() > 1 ? params_[1].value : Tensor(); }
+
+  int64_t in_, out_;
+  Activation act_;
+  std::vector<Param> params_;
+};
+
+}  // namespace
+
+LayerPtr linear(int64_t in, int64_t out, Activation act, bool bias) {
+  return std::make_unique<Linear>(in, out, act, bias);
+}
+
+}  // namespace howmany::layers

@@ -1,0 +1,50 @@
+#include "core/nn/loss.h"
+
+#include "core/ops/check.h"
+#include "core/ops/ops.h"
+#include "core/profile/range.h"
+
+namespace howmany {
+namespace {
+
+LossResult cross_entropy(const Tensor& output, const Tensor& labels, int64_t global_rows) {
+  const char* const op = "softmax_cross_entropy";
+  const Tensor y = ops::stored(output);
+  check::floating(op, "y", y);
+  HM_REQUIRE(y.shape().rank() >= 2, "[{}] y has shape {}, expected [N,..,K]", op, y.shape().str());
+  const auto extents = y.shape().extents();
+  const Shape labelled(extents.first(extents.size() - 1));
+  const int64_t count = labelled.numel(), classes = y.shape()[-1];
+  check::same(op, "target", labels, labelled, Dtype::i64, y.device());
+  check::below(op, "label", labels, classes);
+  const Range range(Category::compute, op);
+  const double all = static_cast<double>(global_rows) * static_cast<double>(labelled.row_numel());
+  LossResult result{.dy = Tensor::empty({count, classes}, y.dtype(), y.device())};
+  result.total = backend_for(y).softmax_cross_entropy(y.view({count, classes}),
+                                                      labels.view({count}), all, result.dy);
+  result.dy = result.dy.view(y.shape());
+  return result;
+}
+
+LossResult squared_error(const Tensor& output, const Tensor& target, int64_t global_rows) {
+  const Tensor y = ops::stored(output);
+  check::floating("mse", "y", y);
+  check::rank("mse", "y", y, 2);
+  check::beside("mse", "target", target, y.shape(), y);
+  const Range range(Category::compute, "mse");
+  LossResult result{.dy = Tensor::empty(y.shape(), y.dtype(), y.device())};
+  const double values = static_cast<double>(global_rows) * static_cast<double>(y.shape()[1]);
+  result.total = backend_for(y).mse(y, target, values, result.dy);
+  return result;
+}
+
+}  // namespace
+
+LossResult compute_loss(Loss loss, const Tensor& y, const Tensor& target, int64_t global_rows) {
+  HM_REQUIRE(global_rows > 0 && y && y.shape().rank() > 0 && y.shape()[0] <= global_rows,
+             "[loss] {} samples in the global batch, y {}", global_rows, y.shape().str());
+  return loss == Loss::mse ? squared_error(y, target, global_rows)
+                           : cross_entropy(y, target, global_rows);
+}
+
+}  // namespace howmany

@@ -1,0 +1,52 @@
+// Models: a function of options that returns a Layer and says what it eats. One file in
+// core/nn/models plus its line here.
+//
+//   ModelSpec m = make_model("mlp:sizes=64-32-10");
+//   materialize(*m.layer, {.device = {}, .seed = 1});
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/text/names.h"
+#include "core/base/text/options.h"
+#include "core/nn/layer.h"
+#include "core/nn/loss.h"
+
+namespace howmany {
+
+// One line per model: X(name, "what it is; options with defaults").
+#define HM_MODELS(X)                                                               \
+  X(simple_net, "Linear 10->2 with MSE loss: the smallest thing that trains")      \
+  X(mlp, "linear and relu layers; sizes=1024-4096-4096-1000")                      \
+  X(resnet18, "ResNet-18 (He et al. 2015); image=224, classes=1000, width=64")     \
+  X(embedding_rnn, "words to a class; vocabulary, length, width, hidden, classes") \
+  X(gpt2,                                                                          \
+    "tokens to the next ones (GPT-2); width=256, layers=4, heads=4, length=128, vocabulary=1000")
+
+struct ModelSpec {
+  std::string name;
+  LayerPtr layer{};
+  Shape sample{};  // of one input, without the batch extent: [1024], [224,224,3]
+  Dtype input = Dtype::f32;
+  int64_t vocabulary = 0;  // i64 inputs are ids below this
+  int64_t classes = 0;     // outputs per sample, or per label where a sample has several
+  Shape labels = {};       // of one sample: [] a class, [1024] the token after each
+  Loss loss = Loss::softmax_cross_entropy;
+};
+
+using ModelOptions = Options;
+
+std::vector<std::string_view> model_names();
+// "name" or "name:key=value,key=value". Throws std::invalid_argument: unknown name (nearest one
+// suggested), unknown key.
+ModelSpec make_model(std::string_view text);
+
+namespace models {
+#define X(name, what) ModelSpec name(const ModelOptions& options);
+HM_MODELS(X)
+#undef X
+}  // namespace models
+
+}  // namespace howmany

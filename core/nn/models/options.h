@@ -1,0 +1,21 @@
+// Reading a model's options. Private to core/nn/models.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/nn/model.h"
+
+namespace howmany::models {
+
+// Refuses any option that is not one of `keys`.
+void allow(std::string_view model, const ModelOptions& options,
+           const std::vector<std::string_view>& keys);
+// A positive integer, or `otherwise` when the key is absent.
+int64_t positive(const ModelOptions& options, const std::string& key, int64_t otherwise);
+// "64-32-10", at least two of them.
+std::vector<int64_t> sizes(const ModelOptions& options, const std::string& key,
+                           const std::string& otherwise);
+
+}  // namespace howmany::models

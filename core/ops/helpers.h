@@ -1,0 +1,24 @@
+// Helpers that the files of ops share: outputs like an input, and the profiler's range of an op.
+#pragma once
+
+#include "core/profile/range.h"
+#include "core/tensor/dtype.h"
+#include "core/tensor/tensor.h"
+
+namespace howmany::ops {
+
+// Uninitialised, with the dtype and device of `x`.
+inline Tensor like(const Tensor& x, const Shape& shape) {
+  return Tensor::empty(shape, x.dtype(), x.device());
+}
+inline Tensor like(const Tensor& x) { return like(x, x.shape()); }
+// The same, with the dtype of parameters and statistics: f32 if x is stored in bf16.
+inline Tensor like_beside(const Tensor& x, const Shape& shape) {
+  return Tensor::empty(shape, beside(x.dtype()), x.device());
+}
+
+inline Range compute(const char* name, double flop) {
+  return {Category::compute, name, static_cast<uint64_t>(flop)};
+}
+
+}  // namespace howmany::ops

@@ -1,0 +1,13 @@
+// The man page of `howmany`, generated from its command line and its help topics.
+#pragma once
+
+#include <string>
+
+#include "reports/cli/completion/command_spec.h"
+
+namespace howmany::reports {
+
+// Returns roff with the man macros, for section 1. `date` may be empty.
+std::string man_page(const CommandSpec& root, const std::string& date);
+
+}  // namespace howmany::reports

@@ -1,0 +1,118 @@
+#include "reports/cli/help/topics.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace howmany::reports {
+namespace {
+
+constexpr const char* kAboutMethod =
+    R"(A step is a whole training step: wait for data, forward, backward, gradient exchange,
+optimizer. The time of a step is the maximum over ranks.
+
+Before anything is timed, the first step of a configuration is checked against the mode
+single on one device. Wrong gradients are an error, never a number.
+
+Every configuration is measured once a round, each time in a fresh process. Rounds run
+forwards and backwards alternately; there are three by default (--rounds). Ratios are taken
+within a round, so that a machine that slows down slows both sides.
+
+  speedup      T(1)/T(n) for strong scaling (--global-batch), n T(1)/T(n) for weak scaling
+               (--batch-per-device)
+  efficiency   speedup/n
+  interval     95 %, Student's t of the logarithms over rounds; with fewer than three rounds,
+               order statistics of the steps of each run
+  answer       the largest number of devices whose efficiency interval lies at or above
+               --min-efficiency (default: 0.8)
+
+The time to train is the measured rate applied to --samples. Nothing else is extrapolated.
+
+Results carry flags that limit what they prove:
+
+  oversubscribed   ranks shared cores or a GPU (--oversubscribe); never recommended
+  rehearsal        ranks shared a GPU; the run shows that the mode works, not how fast
+  not converged    the time was up before the interval was tight
+  interrupted      the run ended early
+  failed           the run ended with an error, which follows
+
+Without GPUs, disjoint sets of CPU cores stand in for devices: cpu:0, cpu:1 and so on.
+)";
+
+constexpr const char* kAboutOutput =
+    R"(A measurement leaves a folder: --out, or howmany-out/<UTC time>. Every file is replaced as a
+whole after each run, so an interrupted measurement keeps what it had. To continue it, use
+howmany gpus --resume DIR.
+
+  summary.json           the answer and every measurement with its interval, schema
+                         howmany.summary/1
+  summary.csv            the same measurements, one row per measurement and metric
+  report.html            the same as one page with charts; it loads nothing and runs no script
+  speedup.json           gpus: every run in Google Benchmark's format
+  speedup.samples.jsonl  gpus: every timed step, one line per run
+  plan.json              gpus: the request with every default resolved, and the machine
+  trace.pftrace          gpus --profile: a trace for ui.perfetto.dev
+  loader.json            workers: every run; loader.samples.jsonl has the samples
+  backend.json           backend: every run; backend.samples.jsonl has the samples
+  transfer.json          transfer: every run; transfer.samples.jsonl has the samples
+  base.json              gate: the runs of the old program; candidate.json those of the new one
+  trace.jsonl            gate: every launch
+  comparison.json        gate: the verdicts, schema howmany.comparison/1
+
+The answer goes to stdout, progress to stderr. With --json, stdout is summary.json and nothing
+else.
+)";
+
+constexpr const char* kAboutExitCodes = R"(The exit code says how a command ended.
+
+  0    success
+  1    gate or compare found a regression; selftest found a failed test; backend or transfer
+       found wrong data
+  2    wrong usage or input; nothing was measured
+  3    a measurement failed or was interrupted; what was measured is kept
+  4    compare or gate: the machines cannot be compared (--force compares them)
+  5    compare or gate --strict: a measurement is inconclusive
+  130  train: ended by Ctrl-C
+
+The command history exits with 0 whatever it finds.
+)";
+
+constexpr const char* kAboutEnvironment = R"(Resource limits and launchers:
+
+  CUDA_VISIBLE_DEVICES        the GPUs that are used
+  SLURM_CPUS_PER_TASK         limits the cores, as SLURM_CPUS_ON_NODE does; so do the affinity
+                              mask, the cpuset and the cgroup quota
+  RANK, WORLD_SIZE            rank and number of ranks, with LOCAL_RANK, LOCAL_WORLD_SIZE,
+                              MASTER_ADDR and MASTER_PORT, as torchrun sets them; the variables
+                              of srun and mpirun are read as well
+  HOWMANY_IFACE               network interface of gloo
+  VIRTUAL_ENV                 the Python in which howmany backend looks for torch first
+  LD_LIBRARY_PATH             where libraries are sought that are opened at run time: NCCL,
+                              cuBLASLt, cuDNN, nvJPEG
+
+The command itself:
+
+  HOWMANY_BENCH_DIR           folder of the bench programs (default: the folder of howmany)
+  NO_COLOR                    disables colour if set and not empty
+  TERM                        disables colour if dumb or not set
+)";
+
+constexpr HelpTopic kTopics[] = {
+    {"method", "METHOD", "How a number is measured and what supports it", kAboutMethod},
+    {"output", "FILES", "The files of a result folder", kAboutOutput},
+    {"exit-codes", "EXIT STATUS", "What each exit code means", kAboutExitCodes},
+    {"environment", "ENVIRONMENT", "Environment variables that are read", kAboutEnvironment},
+};
+
+}  // namespace
+
+std::span<const HelpTopic> help_topics() { return kTopics; }
+
+const HelpTopic* find_help_topic(const std::string& name) {
+  std::string_view wanted = name;
+  if (wanted == "evidence") wanted = "method";
+  const auto found = std::ranges::find(
+      kTopics, wanted, [](const HelpTopic& topic) { return std::string_view(topic.name); });
+  return found == std::end(kTopics) ? nullptr : found;
+}
+
+}  // namespace howmany::reports

@@ -1,0 +1,40 @@
+// The program `howmany`: an error becomes one line and an exit code.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "core/base/text/table.h"
+#include "reports/cli/root_command.h"
+#include "reports/cli/version.h"
+#include "reports/gpus/command.h"
+#include "reports/results/record.h"
+
+namespace {
+
+using namespace howmany;
+using namespace howmany::reports;
+
+// The message may quote untrusted files.
+void tell(const std::exception& error) {
+  fmt::print(stderr, "howmany: {}\n", printable(error.what()));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const int code = run_command(argc, argv, {version_text(), commit_date()});
+    // A full disk shows when the last buffer is written, which must not pass for success.
+    if (std::fflush(stdout) == 0) return code;
+    fmt::print(stderr, "howmany: cannot write to stdout: {}\n", std::strerror(errno));
+    return kMeasurementFailed;
+  } catch (const InputError& error) {
+    tell(error);
+    return kUsage;
+  } catch (const std::exception& error) {
+    tell(error);
+    return kMeasurementFailed;
+  }
+}

@@ -1,0 +1,38 @@
+// `howmany selftest`: runs the conformance and law tests that come with the programs, here, on this
+// machine, and says what was exercised, what was skipped and why. The tests are GoogleTest programs
+// beside us or, in a bundle, in ../libexec/howmany. Call from the main thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace howmany::reports {
+
+// X(folder, unit, "what passing means"): the tests of tests/<folder>/<unit>_test.cpp
+#define HM_SELFTESTS(X)                                            \
+  X(core, ops, "operations refuse what does not fit")              \
+  X(core, backend, "kernels agree with the reference")             \
+  X(core, onednn, "oneDNN's blocked weights and fusions")          \
+  X(core, layer, "gradients agree with central differences")       \
+  X(core, optim, "optimizers follow PyTorch's rules")              \
+  X(parallel, comm, "collectives are exact on every engine")       \
+  X(parallel, grad_sync, "gradient exchange, bucketed and inline") \
+  X(parallel, mode, "the law: every mode, engine and world size trains as `single`")
+
+struct SelftestArguments {
+  double timeout_seconds = 300;  // of each program
+  bool json = false, quiet = false;
+};
+
+// 0 all passed, 1 one failed, 3 a program is missing, crashed or hung.
+int run_selftest(const SelftestArguments& arguments);
+
+struct TestTotals {
+  int passed = 0, failed = 0;
+  std::vector<std::string> failures;  // "Comm.AllReduceIsExact"
+  std::vector<std::string> skipped;   // "Comm.NcclIsExact: no GPU here"
+};
+// From what a GoogleTest program prints. Any text is allowed.
+TestTotals read_totals(const std::string& printed);
+
+}  // namespace howmany::reports

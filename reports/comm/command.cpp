@@ -1,0 +1,248 @@
+#include "reports/comm/command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <memory>
+
+#include "core/base/cli/list_option.h"
+#include "core/base/cli/number_check.h"
+#include "core/base/cli/output_options.h"
+#include "core/base/schema/flags.h"
+#include "core/base/text/bytes.h"
+#include "core/base/text/files.h"
+#include "core/base/text/json.h"
+#include "core/base/text/table.h"
+#include "reports/comm/advise.h"
+#include "reports/comm/measure.h"
+#include "reports/comm/render.h"
+#include "reports/comm/rounds.h"
+#include "reports/comm/select.h"
+#include "reports/results/device_kind.h"
+#include "reports/results/disturbance.h"
+#include "reports/results/machine.h"
+
+namespace howmany::reports {
+namespace {
+
+std::string devices_of(const BackendArguments& a, const Machine& machine) {
+  if (!a.devices.empty()) return fmt::format("{}", fmt::join(a.devices, ","));
+  if (machine.cuda.size() > 1) return fmt::format("{}", fmt::join(machine.cuda, ","));
+  return machine.cpu_devices > 2 ? fmt::format("cpu:0-{}", std::min(machine.cpu_devices, 4) - 1)
+                                 : "cpu:0,cpu:1";
+}
+
+// Before anything is measured: what the bench refuses, it refuses in a listing too.
+void check_arguments(const BackendArguments& a, const std::string& devices,
+                     const std::vector<std::string>& backends) {
+  for (const std::string& backend : backends) {
+    const std::string checked = is_torch_backend(backend) ? "local" : backend;  // the same cases
+    Command command{.argv = backend_bench_arguments(a, devices, checked, 1), .timeout_seconds = 60};
+    command.argv.insert(command.argv.begin(), find_program("backend_bench"));
+    command.argv.emplace_back(flag::kList);
+    const Ended ended = run_command(command);
+    if (ended.how == Ended::How::kExited && ended.code == 2) throw InputError(ended.last_line());
+    if (!ended.ok()) throw std::runtime_error("backend_bench " + ended.describe());
+  }
+}
+
+// Of one rank a collective is nothing, or a copy.
+void refuse_one_rank(const BackendArguments& a) {
+  constexpr const char* kWhy = "a backend carries data between ranks, and one has no other";
+  if (expanded_devices(a.devices).size() == 1)
+    throw InputError(
+        fmt::format("--devices {}: {}; give two or more, such as cpu:0,cpu:1", a.devices[0], kWhy));
+  const auto one = [](const std::string& count) { return count == "1"; };
+  if (!a.counts.empty() && std::ranges::all_of(a.counts, one))
+    throw InputError(fmt::format("--device-count 1: {}; give 2 or more", kWhy));
+}
+
+nlohmann::json request_of(const BackendArguments& a, const std::string& devices,
+                          const std::vector<std::string>& backends) {
+  return {{"devices", devices},
+          {"backend", backends},
+          {"ops", a.ops},
+          {"dtype", a.dtypes},
+          {"device-count", a.counts},
+          {"in-place", a.in_place},
+          {"min-bytes", a.min_bytes},
+          {"max-bytes", a.max_bytes},
+          {"model", a.models},
+          {"time-budget", a.time_budget},
+          {"oversubscribe", a.oversubscribe}};
+}
+
+int conclude(const BackendArguments& a, const std::string& folder, const nlohmann::json& request,
+             const BackendMeasuring& measuring, const std::vector<std::string>& notes) {
+  Summary summary;
+  for (const SuiteRun& run : measuring.runs)
+    if (summary.context.empty()) summary.context = run.file.context;
+  if (const int ranks = request.value("ranks", 1); request.value("ranks_per_host", ranks) != ranks)
+    summary.context["many_hosts"] = true;
+  if (!request.contains("launcher")) add_busy_elsewhere(measuring.runs, summary.context);
+  summary.measurements = measuring.table();
+  BackendAdvice advice = advise_backend(summary.measurements, gpu_of(summary.context));
+  mark_disturbed(busy_elsewhere_in(summary.context), advice);
+  advice.notes.insert(advice.notes.end(), notes.begin(), notes.end());
+  summary.answer["backend"] = to_json(advice, summary.measurements);
+  const bool color = !a.output.no_color && color_wanted(STDOUT_FILENO);
+  return finish(folder, summary, request, measuring.runs, a.output,
+                render_backend(advice, summary.measurements, color));
+}
+
+int measure_alone(const BackendArguments& a, const Machine& machine) {
+  const std::string devices = devices_of(a, machine);
+  const BackendSelection chosen =
+      select_backends(a.backends, a.torch, machine, device_kind(devices) == DeviceKind::kGpu);
+  check_arguments(a, devices, chosen.backends);
+  refuse_one_rank(a);
+  const std::string folder = result_folder(a.output.out);
+  catch_interrupts();
+  BackendMeasuring measuring(a, folder, chosen.torch.python, machine.cores);
+  measuring.ceilings();
+  measuring.rounds(chosen.backends, devices,
+                   plan_rounds(a.time_budget - kCeilingSeconds,
+                               static_cast<int>(chosen.backends.size()), a.rounds));
+  nlohmann::json request = request_of(a, devices, chosen.backends);
+  if (std::ranges::any_of(chosen.backends, is_torch_backend))
+    request["torch"] = to_json(chosen.torch);
+  return conclude(a, folder, request, measuring, chosen.left_out);
+}
+
+// Why the machine's own ceilings say nothing of the ranks; empty where they do.
+std::string no_ceilings(const Machine& machine) {
+  const Launched& launch = machine.launch;
+  if (launch.local_world == 0) return "which are on one host is not told";
+  if (launch.many_hosts()) return fmt::format("{} on a host", launch.local_world);
+  return machine.usable_cores < launch.world
+             ? fmt::format("rank 0 has {} of the cores", machine.usable_cores)
+             : "";
+}
+
+std::string who_started(const Machine& machine) {
+  const std::string why = no_ceilings(machine);
+  return fmt::format(
+      "{} started {} ranks{}.", machine.launch.launcher, machine.launch.world,
+      why.empty() ? "" : ", " + why + ", so what the machine can move was not measured");
+}
+
+// The first rank has the bench as a child and tells what it found. The machine's own ceilings come
+// last, when the others have gone.
+int measure_for_all(const BackendArguments& a, const Machine& machine, BackendSelection chosen,
+                    const std::vector<std::string>& arguments, double seconds) {
+  const std::string devices = fmt::format("{}", fmt::join(a.devices, ","));
+  check_arguments(a, devices, {fmt::format("{}", fmt::join(chosen.backends, ","))});
+  const std::string folder = result_folder(a.output.out);
+  catch_interrupts();
+  BackendMeasuring measuring(a, folder);
+  measuring.together(arguments, seconds);
+  if (no_ceilings(machine).empty() && measuring.runs.back().problem.empty()) measuring.ceilings();
+  nlohmann::json request = request_of(a, devices, chosen.backends);
+  request["launcher"] = machine.launch.launcher;
+  request["ranks"] = machine.launch.world;
+  request["ranks_per_host"] = machine.launch.local_world;  // 0: not known
+  chosen.left_out.insert(chosen.left_out.begin(), who_started(machine));
+  return conclude(a, folder, request, measuring, chosen.left_out);
+}
+
+// On every rank of a launcher; all but the first become the bench.
+int measure_among_many(const BackendArguments& a, const Machine& machine) {
+  const Launched& launch = machine.launch;
+  if (a.rounds.value_or(1) > 1)
+    throw InputError(fmt::format("--rounds: {} starts the ranks once", launch.launcher));
+  const std::string devices = fmt::format("{}", fmt::join(a.devices, ","));
+  const bool gpus =
+      devices.empty() ? !machine.cuda.empty() : device_kind(devices) == DeviceKind::kGpu;
+  const BackendSelection chosen = select_backends(a.backends, a.torch, machine, gpus);
+  const double seconds = std::max(1.0, a.time_budget - kBackendReserve - kCeilingSeconds);
+  std::vector<std::string> arguments = backend_bench_arguments(
+      a, devices, fmt::format("{}", fmt::join(chosen.backends, ",")), seconds);
+  refuse_old_results(a.output.out);  // on all ranks: or they would wait for the first
+  if (launch.rank == 0) return measure_for_all(a, machine, chosen, arguments, seconds);
+  arguments.insert(arguments.begin(), find_program("backend_bench"));
+  become(arguments);
+  return 0;
+}
+
+int run_backend(const BackendArguments& a) {
+  const Machine machine = read_machine();
+  if (!machine.launch.problem.empty()) throw InputError(machine.launch.problem);
+  return machine.launch.world > 1 ? measure_among_many(a, machine) : measure_alone(a, machine);
+}
+
+}  // namespace
+
+int finish(const std::string& folder, Summary& summary, const nlohmann::json& request,
+           const std::vector<SuiteRun>& runs, const OutputArguments& a, const std::string& text) {
+  bool failed = interrupted();
+  for (const SuiteRun& run : runs) {
+    if (run.problem.empty()) continue;
+    failed = true;
+    fmt::print(stderr, "howmany: {}: {}\n", run.program, printable(run.problem));
+  }
+  failed = failed || std::ranges::any_of(summary.measurements, has_failed);
+  write_summary_files(folder, summary, request);
+  if (a.json)
+    fmt::print("{}", dump_json(to_json(summary)));
+  else
+    fmt::print("{}Files: {}\n", text, folder);
+  if (interrupted()) fmt::print(stderr, "interrupted: what was measured is kept in {}\n", folder);
+  if (has_wrong_data(summary.measurements)) return kWrongData;
+  return failed ? 3 : 0;
+}
+
+void add_backend_command(CLI::App& app, int& code) {
+  auto* sub = app.add_subcommand("backend", "Which communication backend, by size, measured");
+  const auto a = std::make_shared<BackendArguments>();
+  sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  add_list(*sub, flag::kBackend, a->backends, "Backends to compare [all that are usable here]");
+  auto* const torch =
+      sub->add_option("--torch", a->torch.python,
+                      "Also torch.distributed of this Python [the active one, if it has torch]")
+          ->type_name("[PYTHON]")
+          ->expected(0, 1);
+  sub->add_flag("--no-torch", a->torch.refused, "Without torch.distributed")->excludes(torch);
+  add_list(
+      *sub, flag::kDevices, a->devices,
+      "One for each rank [the GPUs where there are several, else up to four slices of the cores]");
+  add_list(*sub, flag::kDeviceCount, a->counts,
+           "Also between the first n of them: 2,4 [all of them]");
+  add_list(*sub, flag::kOps, a->ops, "all_reduce,broadcast,... [all]");
+  sub->add_flag(flag::kInPlace, a->in_place,
+                "Also all_gather, reduce_scatter, reduce, gather and scatter within one buffer");
+  sub->add_option(flag::kMinBytes, a->min_bytes, "Smallest message, 1024 or 1K [4]");
+  sub->add_option(flag::kMaxBytes, a->max_bytes, "Largest, as far as memory and time allow [64M]");
+  sub->add_option(flag::kSizeFactor, a->size_factor, "From one size to the next [4]");
+  add_list(*sub, flag::kDtype, a->dtypes, "f32,f64,i32,i64,u8,bf16: one or several [f32]");
+  sub->add_option(flag::kModel, a->models, "Also its gradient buckets, which then decide")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  sub->add_option(flag::kCoresPerDevice, a->cores_per_device, "Cores of a cpu device")
+      ->check(CLI::Range(1, 4096));
+  sub->add_option("--time-budget", a->time_budget, "Seconds for the whole measurement [60]")
+      ->check(above_zero());
+  sub->add_option(flag::kRounds, a->rounds,
+                  "Fresh starts that each cell is measured in [3 to 5, or 1]")
+      ->check(CLI::Range(1, 1000));
+  sub->add_flag(flag::kOversubscribe, a->oversubscribe,
+                "Allow more ranks than cores, or a GPU listed twice; marked");
+  add_output_options(*sub, a->output);
+  sub->footer(
+      "Examples:\n"
+      "  howmany backend                                        # all backends, all operations\n"
+      "  howmany backend --devices cpu:0,cpu:1 --backend local,gloo --model resnet18\n"
+      "  howmany backend --backend gloo,torch:gloo --torch ~/venv/bin/python\n"
+      "  howmany backend --ops all_reduce --max-bytes 1G --time-budget 120 --json > summary.json\n"
+      "  mpirun -n 4 --bind-to none howmany backend    # between the ranks of a launcher, on\n"
+      "  srun -N 2 --ntasks-per-node 1 --kill-on-bad-exit=1 howmany backend   # any hosts\n"
+      "Exit codes: 0 fine, 1 wrong data, 2 bad usage, 3 a measurement failed (the rest is kept).");
+  sub->callback([a, torch, &code] {
+    a->torch.wanted = torch->count() > 0;
+    code = run_backend(*a);
+  });
+}
+
+}  // namespace howmany::reports

@@ -1,0 +1,196 @@
+#include "reports/comm/measure.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "core/base/process.h"
+#include "core/base/schema/flags.h"
+#include "core/base/text/bytes.h"
+#include "reports/results/disturbance.h"
+
+namespace howmany::reports {
+namespace {
+
+constexpr double kBeyondBudget = 120;
+constexpr const char* kCeilingProgram = "transfer_bench";
+
+}  // namespace
+
+std::vector<std::string> backend_bench_arguments(const BackendArguments& a,
+                                                 const std::string& devices,
+                                                 const std::string& backend, double seconds,
+                                                 int rounds) {
+  std::vector<std::string> argv;
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) argv.insert(argv.end(), {flag, value});
+  };
+  add(flag::kBackend, backend);
+  add(flag::kDevices, devices);
+  add(flag::kOps, fmt::format("{}", fmt::join(a.ops, ",")));
+  add(flag::kDtype, fmt::format("{}", fmt::join(a.dtypes, ",")));
+  add(flag::kDeviceCount, fmt::format("{}", fmt::join(a.counts, ",")));
+  add(flag::kMinBytes, std::to_string(parse_bytes(flag::kMinBytes, a.min_bytes)));
+  add(flag::kMaxBytes, std::to_string(parse_bytes(flag::kMaxBytes, a.max_bytes)));
+  add(flag::kSizeFactor, a.size_factor ? std::to_string(*a.size_factor) : "");
+  add(flag::kCoresPerDevice, a.cores_per_device ? std::to_string(*a.cores_per_device) : "");
+  for (const std::string& model : a.models) add(flag::kModel, model);
+  add(flag::kBudgetSeconds, fmt::format("{:.3f}", seconds));
+  // Over rounds the interval comes from them, and calls of the longest cases are better spread.
+  if (rounds > 1) add(flag::kLeastCalls, "3");
+  if (a.oversubscribe) argv.emplace_back(flag::kOversubscribe);
+  if (a.in_place) argv.emplace_back(flag::kInPlace);
+  return argv;
+}
+
+BackendMeasuring::BackendMeasuring(const BackendArguments& a, std::string folder,
+                                   std::string python, std::vector<int> cores)
+    : a_(a),
+      folder_(std::move(folder)),
+      python_(std::move(python)),
+      cores_(std::move(cores)),
+      time_(a.time_budget - kBackendReserve) {}
+
+void BackendMeasuring::ceilings() {
+  const SuiteCommand command{
+      .program = kCeilingProgram,
+      .folder = folder_,
+      .arguments = {flag::kCeilings, flag::kBudgetSeconds, fmt::format("{}", kCeilingSeconds)},
+      .timeout_seconds = kCeilingSeconds + kBeyondBudget};
+  const auto measure = [&] {
+    tell("this machine's own ceilings", kCeilingSeconds);
+    return run(command, 0);
+  };
+  keep(measure_undisturbed(measure, [&](const SuiteRun&) {
+    return !interrupted() && 10 * kCeilingSeconds < seconds_left();
+  }));
+}
+
+void BackendMeasuring::rounds(const std::vector<std::string>& backends, const std::string& devices,
+                              int rounds) {
+  backends_ = backends;
+  devices_ = devices;
+  rounds_ = rounds;
+  const auto expect_round = [&] { left_.insert(left_.end(), backends.begin(), backends.end()); };
+  for (int round = 0; round < rounds; ++round) expect_round();
+  for (int round = 0; round < rounds; ++round) {
+    for (const std::string& name : backends)
+      if (!interrupted()) keep(backend(name, round));
+    // The runs that are left share their time with the repeated round.
+    if (is_disturbed(max_busy_elsewhere(of_round(round)))) expect_round();
+  }
+  repeat_disturbed();
+}
+
+void BackendMeasuring::together(const std::vector<std::string>& arguments, double seconds) {
+  tell("all backends", seconds);
+  keep(run({.program = "backend_bench",
+            .folder = folder_,
+            .arguments = arguments,
+            .timeout_seconds = 3 * seconds + kBeyondBudget,
+            .one_of_many = true},
+           0));
+}
+
+std::vector<Measurement> BackendMeasuring::table() const {
+  std::vector<std::vector<Measurement>> rounds(static_cast<size_t>(rounds_));
+  for (const SuiteRun& run : runs)
+    std::ranges::move(measurements_of(run),
+                      std::back_inserter(rounds[static_cast<size_t>(run.round)]));
+  return over_rounds(rounds);
+}
+
+SuiteRun BackendMeasuring::backend(const std::string& name, int round) {
+  const double seconds = time_.seconds_next(seconds_since_start(), left_);
+  left_.erase(left_.begin());
+  tell(rounds_ > 1 ? fmt::format("{} (round {} of {})", name, round + 1, rounds_) : name, seconds);
+  const double start = seconds_since_start();
+  SuiteCommand command{.program = "backend_bench",
+                       .folder = folder_,
+                       .arguments = backend_bench_arguments(a_, devices_, name, seconds, rounds_),
+                       .timeout_seconds = 3 * seconds + kBeyondBudget};
+  if (is_torch_backend(name)) use_torch(command);
+  SuiteRun measured = run(std::move(command), round);
+  const TimeNeeded needed = time_needed(measured);
+  time_.took(name, {.seconds = seconds_since_start() - start,
+                    .measuring = seconds,
+                    .needs = needed.seconds,
+                    .whole = needed.had});
+  return measured;
+}
+
+void BackendMeasuring::use_torch(SuiteCommand& command) const {
+  command.program = kTorchProgram;
+  command.interpreter = python_;
+  if (cores_.empty()) return;
+  const std::string cores = fmt::format("{}", fmt::join(cores_, ","));
+  command.arguments.insert(command.arguments.end(), {"--cores", cores});
+}
+
+SuiteRun BackendMeasuring::run(SuiteCommand command, int round) const {
+  command.verbose = a_.output.verbose;
+  SuiteRun run = run_suite(command);
+  run.round = round;
+  return run;
+}
+
+// Writes the files after each run, so that an interrupted measurement keeps its runs.
+void BackendMeasuring::keep(SuiteRun run) {
+  runs.push_back(std::move(run));
+  write_suite(folder_, "backend", runs);
+}
+
+std::vector<SuiteRun> BackendMeasuring::of_round(int round) const {
+  std::vector<SuiteRun> all;
+  std::ranges::copy_if(runs, std::back_inserter(all), [&](const SuiteRun& run) {
+    return run.round == round && run.program != kCeilingProgram;
+  });
+  return all;
+}
+
+void BackendMeasuring::repeat_disturbed() {
+  RepeatedRounds repeated;
+  while (!interrupted()) {
+    std::vector<double> busy;
+    for (int round = 0; round < rounds_; ++round)
+      busy.push_back(max_busy_elsewhere(of_round(round)));
+    const std::optional<int> round = repeated.next(busy);
+    if (!round || !repeat(*round)) return;
+  }
+}
+
+// Replaces the round if another is less disturbed and had time for every case. Returns false if
+// there is no time for it.
+bool BackendMeasuring::repeat(int round) {
+  const std::vector<SuiteRun> before = of_round(round);
+  const double busy = max_busy_elsewhere(before);
+  double took = 0;
+  for (const SuiteRun& run : before) took += run.ended.seconds;
+  if (seconds_left() < took / 2) return false;
+  std::vector<SuiteRun> again;
+  for (const std::string& name : backends_)
+    if (!interrupted()) again.push_back(backend(name, round));
+  const bool is_better = std::ranges::all_of(again, [&](const SuiteRun& run) {
+    return run.busy_elsewhere < busy && time_needed(run).had;
+  });
+  if (!is_better) return true;
+  std::erase_if(runs, [&](const SuiteRun& run) {
+    return run.round == round && run.program != kCeilingProgram;
+  });
+  for (SuiteRun& run : again) keep(std::move(run));
+  return true;
+}
+
+double BackendMeasuring::seconds_since_start() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+void BackendMeasuring::tell(const std::string& what, double seconds) const {
+  if (a_.output.quiet || interrupted()) return;
+  fmt::print(stderr, "measuring {}, about {:.0f} s\n", what, seconds);
+}
+
+}  // namespace howmany::reports

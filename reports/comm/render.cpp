@@ -1,0 +1,209 @@
+// The tables of `howmany backend`: one per operation, sizes down, backends across.
+#include "reports/comm/render.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
+#include "core/base/statistics.h"
+#include "core/base/text/bytes.h"
+#include "core/base/text/format.h"
+#include "core/base/text/table.h"
+#include "reports/comm/advise.h"
+#include "reports/comm/cell.h"
+#include "reports/comm/command.h"
+#include "reports/results/disturbance.h"
+#include "reports/transfer/advise.h"
+#include "reports/transfer/render.h"
+
+namespace howmany::reports {
+namespace {
+
+// Of fewer calls a quantile is little but the longest of them.
+constexpr double kCallsForP95 = 20, kCallsForP99 = 100;
+
+const Measurement* cell_of(const std::vector<Measurement>& measurements, const Contest& contest,
+                           const std::string& backend, double bytes) {
+  const std::string name = contest.op + "/" + backend;
+  for (const Measurement& m : measurements)
+    if (m.suite == "backend" && m.name == name &&
+        parameter_of(m, parameter::kDtype) == contest.dtype &&
+        parameter_of(m, parameter::kDevices) == std::to_string(contest.devices) &&
+        parameter_of(m, parameter::kBytes) == fmt::format("{:.0f}", bytes))
+      return &m;
+  return nullptr;
+}
+
+std::vector<std::string> cells(const Measurement* m) {
+  if (m == nullptr) return {"-", "-", "-"};
+  if (has_failed(*m)) return {"failed", "", ""};
+  if (!why_skipped(*m).empty()) return {"skipped", "", ""};
+  const double busbw = value_of(*m, metric::kBusbwBytesPerS);
+  return {format_seconds(value_of(*m, metric::kMedianS)),
+          format_seconds(value_of(*m, metric::kPipelinedS)),
+          std::isfinite(busbw) ? format_rate(busbw) : "not defined"};
+}
+
+// Every size of the contest, those that failed or were skipped too.
+std::set<double> sizes_of(const std::vector<Measurement>& measurements, const Contest& contest) {
+  std::set<double> sizes;
+  for (const Measurement& m : measurements)
+    if (m.suite == "backend" && m.name.starts_with(contest.op + "/") &&
+        parameter_of(m, parameter::kDtype) == contest.dtype &&
+        parameter_of(m, parameter::kDevices) == std::to_string(contest.devices))
+      sizes.insert(std::strtod(parameter_of(m, parameter::kBytes).c_str(), nullptr));
+  return sizes;
+}
+
+std::string table_of(const std::vector<Measurement>& measurements, const Contest& contest,
+                     bool color) {
+  std::vector<Table::Column> columns = {{"size"}};
+  for (const NamedCurve& named : contest.curves) {
+    columns.push_back({named.backend});
+    columns.push_back({"in a row"});
+    columns.push_back({"busbw"});
+  }
+  const bool many = contest.curves.size() > 1;
+  if (many) columns.push_back({"fastest", Table::Align::kLeft});
+  Table table(columns);
+  for (const double bytes : sizes_of(measurements, contest)) {
+    std::vector<std::string> row = {format_bytes(bytes)};
+    std::map<double, std::string> timed;
+    for (const NamedCurve& named : contest.curves) {
+      const Measurement* m = cell_of(measurements, contest, named.backend, bytes);
+      for (const std::string& cell : cells(m)) row.push_back(cell);
+      if (m && is_timed(*m)) timed.try_emplace(value_of(*m, metric::kMedianS), named.backend);
+    }
+    if (many) row.push_back(timed.size() > 1 ? timed.begin()->second : "-");  // of one no contest
+    table.add(row);
+  }
+  return table.text(color);
+}
+
+std::string law_text(const AlphaBeta& fit) {
+  const std::string latency = format_seconds(fit.latency);
+  return std::isfinite(fit.bytes_per_s())
+             ? fmt::format("{} + bytes / {}", latency, format_rate(fit.bytes_per_s()))
+             : latency + ", and no size measured is so large that bandwidth shows";
+}
+
+std::string fit_text(const Contest& contest) {
+  std::string text;
+  for (const auto& [backend, fit] : contest.fits) {
+    const std::string line =
+        fmt::format("  {}: {} (fit of {} sizes, residual error {})", backend, law_text(fit),
+                    fit.sizes, format_percent(fit.error.value_or(kNaN)));
+    text += printable(line) + "\n";
+  }
+  return text;
+}
+
+// The calls behind a quantile: of several rounds those of one, as each has a quantile of its own.
+double calls_of(const Measurement& m) {
+  const double calls = value_of(m, "calls");
+  const auto median = m.metrics.find(metric::kMedianS);
+  if (std::isfinite(calls) || median == m.metrics.end() || median->second.basis == "rounds")
+    return calls;
+  return static_cast<double>(median->second.n);
+}
+
+// Over the sizes that have so many calls, the median of how much longer than the median it is.
+std::string tail_of(const std::vector<Measurement>& measurements, const Contest& contest,
+                    const NamedCurve& named, const std::string& quantile, double least_calls) {
+  std::vector<double> ratios;
+  for (const CurvePoint& point : named.curve) {
+    const Measurement* m = cell_of(measurements, contest, named.backend, point.bytes);
+    if (m == nullptr || !(calls_of(*m) >= least_calls)) continue;
+    const double ratio = value_of(*m, quantile + "_s") / point.seconds;
+    if (std::isfinite(ratio)) ratios.push_back(ratio);
+  }
+  return ratios.empty() ? "" : fmt::format("{} {}x", quantile, format_ratio(median(ratios)));
+}
+
+std::string tails_text(const std::vector<Measurement>& measurements, const Contest& contest) {
+  std::vector<std::string> told;
+  for (const NamedCurve& named : contest.curves) {
+    const std::string p95 = tail_of(measurements, contest, named, "p95", kCallsForP95);
+    const std::string p99 = tail_of(measurements, contest, named, "p99", kCallsForP99);
+    if (p95.empty()) continue;
+    told.push_back(fmt::format("{} {}{}{}", named.backend, p95, p99.empty() ? "" : ", ", p99));
+  }
+  if (told.empty()) return "";
+  return printable(fmt::format("  Of a call over its median: {}", fmt::join(told, "; "))) + "\n";
+}
+
+std::string ceilings_text(const Ceilings& c) {
+  if (!std::isfinite(c.copy_one_thread) && !std::isfinite(c.loopback_tcp)) return "";
+  return fmt::format(
+      "This machine: memory copy {} with one thread, {} with all; loopback TCP {}.\n",
+      format_rate(c.copy_one_thread), format_rate(c.copy_all_threads), format_rate(c.loopback_tcp));
+}
+
+// Of many reasons (each has its own time) the one of the most cells stands for all.
+std::string skipped_text(const std::vector<Measurement>& measurements) {
+  constexpr size_t kMostTold = 3;
+  std::map<std::string, int> cells;
+  int count = 0;
+  for (const Measurement& m : measurements)
+    if (const std::string why = printable(why_skipped(m)); m.suite == "backend" && !why.empty())
+      ++cells[why], ++count;
+  if (count == 0) return "";
+  std::vector<std::pair<int, std::string>> reasons;
+  for (const auto& [why, times] : cells) reasons.emplace_back(times, why);
+  std::ranges::stable_sort(reasons, std::greater<>(), &std::pair<int, std::string>::first);
+  const std::string all = fmt::format("Skipped: {} cell{}", count, count == 1 ? "" : "s");
+  if (reasons.size() == 1) return fmt::format("{}, as {}.\n", all, reasons[0].second);
+  if (reasons.size() > kMostTold)
+    return fmt::format("{}, for reasons such as: {} ({}).\n", all, reasons[0].second,
+                       reasons[0].first);
+  std::vector<std::string> told;
+  for (const auto& [times, why] : reasons) told.push_back(fmt::format("{} as {}", times, why));
+  return fmt::format("{}: {}.\n", all, fmt::join(told, "; "));
+}
+
+}  // namespace
+
+std::string render_backend(const BackendAdvice& advice,
+                           const std::vector<Measurement>& measurements, bool color) {
+  std::string text =
+      styled(wrapped(advice.because, kTextWidth, 2), Table::Style::kBold, color) + "\n";
+  for (const std::string& note : advice.notes) text += wrapped(note, kTextWidth, 2) + "\n";
+  for (const Contest& contest : advice.contests) {
+    text += "\n" + printable(fmt::format("{}, {}, {} rank{}", contest.op, contest.dtype,
+                                         contest.devices, contest.devices == 1 ? "" : "s"));
+    text += "\n" + table_of(measurements, contest, color) + fit_text(contest) +
+            tails_text(measurements, contest);
+  }
+  text += "\n" + ceilings_text(advice.ceilings) + skipped_text(measurements);
+  text += wrapped(
+              "Times: median of the slowest rank, a barrier before each call; \"in a row\": calls "
+              "back to back. busbw: as nccl-tests counts it. Sizes: the bytes of the whole "
+              "operation.",
+              kTextWidth, 2) +
+          "\n";
+  return text;
+}
+
+std::string render_suites(const Summary& summary, bool color) {
+  const auto holds = [&](const char* question) { return summary.answer.contains(question); };
+  const std::vector<Measurement>& all = summary.measurements;
+  if (holds("backend")) {
+    BackendAdvice advice = advise_backend(all, gpu_of(summary.context));
+    mark_disturbed(busy_elsewhere_in(summary.context), advice);
+    return render_backend(advice, all, color);
+  }
+  if (!holds("transfer")) return "";
+  TransferAdvice advice = advise_transfer(all, gpu_of(summary.context));
+  mark_disturbed(busy_elsewhere_in(summary.context), advice);
+  return render_transfer(advice, all, color);
+}
+
+}  // namespace howmany::reports

@@ -1,0 +1,110 @@
+#include "reports/comm/torch_python.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "core/base/process.h"
+#include "core/base/text/format.h"
+#include "core/base/text/json.h"
+#include "reports/results/record.h"
+
+namespace howmany::reports {
+namespace {
+
+constexpr double kTorchProbeTimeout = 20;  // seconds: importing torch from a network folder is slow
+
+// The current folder is taken out of the path first: a file there must not run in torch's stead.
+constexpr const char* kTorchProbe = R"py(
+import sys
+sys.path[:] = [folder for folder in sys.path if folder]
+import importlib.util, json, platform
+answer = {"python": platform.python_version(), "torch": "", "backends": [], "found": False, "why": "has no torch"}
+
+def probe():
+    answer["found"] = importlib.util.find_spec("torch") is not None
+    if not answer["found"]:
+        return
+    import torch
+    answer["torch"] = str(torch.__version__)
+    import torch.distributed as dist
+    if not dist.is_available():
+        answer["why"] = "has a torch without torch.distributed"
+        return
+    names = ("gloo", "nccl", "mpi")
+    answer["backends"] = [name for name in names if getattr(dist, "is_%s_available" % name, bool)()]
+    answer["why"] = "" if answer["backends"] else "has a torch.distributed without gloo, nccl and mpi"
+
+try:
+    probe()
+except Exception as error:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    answer["why"] = "cannot import torch: " + lines[0][:200]
+print()
+print(json.dumps(answer))
+)py";
+
+// torch may print above the answer.
+std::string answer_line(std::string text) {
+  text.erase(text.find_last_not_of(" \r\n") + 1);
+  return text.substr(text.rfind('\n') + 1);
+}
+
+TorchPython probe_torch(const std::string& python) {
+  TorchPython torch;
+  try {
+    const Ended ended = run_command({.argv = {python, "-W", "ignore", "-c", kTorchProbe},
+                                     .timeout_seconds = kTorchProbeTimeout});
+    if (!ended.ok()) throw InputError(ended.describe());
+    torch = torch_python_from(parse_json(answer_line(ended.out), python));
+  } catch (const InputError& error) {
+    torch.problem = error.what();
+  }
+  torch.python = python;
+  return torch;
+}
+
+std::vector<std::string> active_pythons() {
+  std::vector<std::string> all;
+  if (const char* const venv = std::getenv("VIRTUAL_ENV"); venv != nullptr && *venv != '\0')
+    all.push_back(std::string(venv) + "/bin/python");
+  all.insert(all.end(), {"python3", "python"});
+  return all;
+}
+
+}  // namespace
+
+TorchPython torch_python_from(const nlohmann::json& probe) {
+  const JsonNode root(probe, "the torch probe");
+  TorchPython torch{.version = root.at("torch").string(),
+                    .python_version = root.at("python").string(),
+                    .backends = root.at("backends").strings(),
+                    .found = root.at("found").boolean(),
+                    .problem = without_full_stop(root.at("why").string())};
+  std::erase_if(torch.backends, [](const std::string& name) {
+    return name != "gloo" && name != "nccl" && name != "mpi";
+  });
+  return torch;
+}
+
+nlohmann::json to_json(const TorchPython& torch) {
+  return {{"python", torch.python},
+          {"version", torch.version},
+          {"python_version", torch.python_version},
+          {"backends", torch.backends}};
+}
+
+TorchPython find_torch(const std::string& python) {
+  TorchPython last{.python = python.empty() ? "python3" : python, .problem = "is not there"};
+  for (const std::string& name : python.empty() ? active_pythons() : std::vector{python}) {
+    const std::string program = find_in_path(name);
+    if (program.empty()) continue;
+    last = probe_torch(program);
+    if (last.found) break;
+  }
+  return last;
+}
+
+}  // namespace howmany::reports

@@ -1,0 +1,363 @@
+#include "reports/gpus/measure.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <tuple>
+
+#include "core/base/process.h"
+#include "core/base/schema/flags.h"
+#include "core/base/text/files.h"
+#include "core/base/text/json.h"
+#include "reports/results/disturbance.h"
+#include "reports/results/machine.h"
+#include "reports/results/scratch.h"
+
+namespace howmany::reports {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr double kMinRunSeconds = 0.2;  // of timed iterations in one run
+constexpr double kLeastTimeout = 30;
+
+// What says which configuration; how long and where to follows.
+std::vector<std::string> bench_arguments(const Request& request, const Configuration& c) {
+  const std::vector<std::string> devices(request.devices.begin(),
+                                         request.devices.begin() + c.devices);
+  const bool weak = request.scaling == Scaling::kWeak;
+  std::vector<std::string> argv = {find_program("speedup_bench")};
+  auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) argv.insert(argv.end(), {flag, value});
+  };
+  add(flag::kModel, c.model);
+  add(flag::kMode, c.mode);
+  add(flag::kBackend, c.backend);
+  add(flag::kDevices, fmt::format("{}", fmt::join(devices, ",")));
+  add(flag::kCoresPerDevice, std::to_string(request.cores_per_device));
+  add(weak ? flag::kBatchPerDevice : flag::kGlobalBatch, std::to_string(c.batch));
+  add(flag::kSeed, std::to_string(request.seed));
+  for (const auto& [name, word] : request.passed.given())
+    argv.insert(argv.end(), {"--" + name, word});
+  add(flag::kWorkers, request.workers < 0 ? "" : std::to_string(request.workers));
+  if (request.sync_batchnorm) argv.emplace_back(flag::kSyncBatchnorm);
+  if (request.oversubscribe) argv.emplace_back(flag::kOversubscribe);
+  return argv;
+}
+
+// With a `trace` steps after the timed ones are profiled into that file.
+std::vector<std::string> run_arguments(const Request& request, const Configuration& c,
+                                       double seconds, const BenchScratch& scratch,
+                                       const std::string& trace) {
+  std::vector<std::string> argv = bench_arguments(request, c);
+  argv.insert(argv.end(),
+              {flag::kBudgetSeconds, fmt::format("{:.3f}", seconds), flag::kSamples,
+               scratch.samples, "--benchmark_out=" + scratch.bench, "--benchmark_out_format=json"});
+  if (!trace.empty()) argv.insert(argv.end(), {flag::kProfile, trace});
+  return argv;
+}
+
+std::string run_name(const Request& request, const Configuration& c) {
+  const std::string& precision = request.passed["precision"];
+  return fmt::format("speedup/{}/{}/backend:{}/devices:{}/batch:{}/scaling:{}{}", c.mode, c.model,
+                     c.backend, c.devices, (global_batch(request, c) + c.devices - 1) / c.devices,
+                     request.scaling == Scaling::kWeak ? "weak" : "strong",
+                     precision.empty() ? "" : "/precision:" + precision);
+}
+
+// The shape Google Benchmark gives a run that failed.
+BenchRow failed_row(const std::string& name, const std::string& why) {
+  BenchRow row;
+  row.name = name;
+  row.error = why;
+  row.json = {{"threads", 1},        {"iterations", 0},   {"real_time", 0.0},
+              {"cpu_time", 0.0},     {"time_unit", "ns"}, {"error_occurred", true},
+              {"error_message", why}};
+  return row;
+}
+
+// The survivors of a rank saw it vanish; what ended it is known to the bench that started it.
+std::string with_cause(const std::string& error, const Ended& ended) {
+  const std::string last = ended.last_line();
+  return last.find(" was ended by signal ") == std::string::npos
+             ? error
+             : fmt::format("{} ({})", error, last);
+}
+
+std::string why_failed(const Request& request, const Ended& ended) {
+  if (ended.how != Ended::How::kTimedOut) return ended.describe();
+  return fmt::format(
+      "{}; try a smaller {} or a larger --run-timeout", ended.describe(),
+      request.scaling == Scaling::kWeak ? flag::kBatchPerDevice : flag::kGlobalBatch);
+}
+
+void read_outcome(const Request& request, const BenchScratch& scratch, const Ended& ended,
+                  BenchRun& run, Results& results) {
+  const std::string name = run.row.name;
+  BenchFile file;
+  if (std::filesystem::exists(scratch.bench)) file = read_bench(scratch.bench);
+  const bool one = file.rows.size() == 1;
+  if (!ended.ok()) {
+    const bool told = one && !file.rows[0].error.empty();
+    run.row =
+        failed_row(name, told ? with_cause(file.rows[0].error, ended) : why_failed(request, ended));
+    return;
+  }
+  if (!one) {
+    throw InputError(fmt::format("the bench wrote {} results instead of one", file.rows.size()));
+  }
+  if (!file.rows[0].error.empty()) {
+    run.row = failed_row(file.rows[0].name, file.rows[0].error);
+    return;
+  }
+  std::vector<SampleLine> lines = read_samples(scratch.samples);
+  if (lines.size() != 1 || lines[0].seconds.empty()) throw InputError("the bench wrote no samples");
+  if (results.context.empty()) results.context = file.context;
+  run.row = std::move(file.rows[0]);
+  run.samples = std::move(lines[0]);
+}
+
+class Measuring {
+ public:
+  Measuring(const Plan& plan, const MeasureOptions& options, Results& results)
+      : plan_(plan), options_(options), results_(results), all_(configurations(plan.request)) {
+    // What failed is measured again.
+    std::erase_if(results_.runs, [](const BenchRun& run) { return run.samples.seconds.empty(); });
+    left_ = all_.size() * static_cast<size_t>(plan.request.rounds) - results_.runs.size();
+    to_do_ = left_;
+  }
+
+  void run() {
+    for (int round = 0; round < plan_.request.rounds; ++round) {
+      if (!measure_round(round)) return;
+      if (is_disturbed(busy_elsewhere(round))) expect(all_.size());
+    }
+    repeat_disturbed();
+  }
+
+ private:
+  // Returns false if measuring must end.
+  bool measure_round(int round) {
+    for (const size_t i : order_of_round(all_.size(), round)) {
+      if (is_measured(i, round)) continue;
+      if (round > 0 && has_failed(i)) {
+        --left_;
+        continue;
+      }
+      if (round > 0 && !fits(1)) {
+        results_.out_of_time = true;
+        return false;
+      }
+      std::optional<BenchRun> run = measure_one(i, round);
+      if (!run) return false;
+      results_.runs.push_back(std::move(*run));
+      write_results(options_.folder, plan_, results_);
+      tell(what(i, round), &results_.runs.back());
+    }
+    return true;
+  }
+
+  // More runs than planned, so that each of those left has less time.
+  void expect(size_t runs) {
+    left_ += runs;
+    to_do_ += runs;
+  }
+
+  void repeat_disturbed() {
+    RepeatedRounds repeated;
+    const auto next = [&] {
+      std::vector<double> busy;
+      for (int round = 0; round < plan_.request.rounds; ++round)
+        busy.push_back(busy_elsewhere(round));
+      return repeated.next(busy);
+    };
+    while (const std::optional<int> round = next())
+      if (!fits(all_.size()) || !repeat(*round)) return;
+  }
+
+  // Replaces a round by another if that is whole and less disturbed. Returns false if measuring
+  // must end.
+  bool repeat(int round) {
+    std::vector<BenchRun> again;
+    again_ = " again";
+    for (const size_t i : order_of_round(all_.size(), round)) {
+      if (has_failed(i)) {
+        --left_;
+        continue;
+      }
+      std::optional<BenchRun> run = fits(1) ? measure_one(i, round) : std::nullopt;
+      if (!run) return false;
+      again.push_back(std::move(*run));
+      tell(what(i, round), &again.back());
+    }
+    if (!is_less_disturbed(again, round)) return true;
+    for (BenchRun& run : again) std::swap(*run_of(run.configuration, round), run);
+    write_results(options_.folder, plan_, results_);
+    return true;
+  }
+
+  std::vector<BenchRun>::iterator run_of(size_t configuration, int round) {
+    return std::ranges::find_if(results_.runs, [&](const BenchRun& run) {
+      return run.configuration == configuration && run.round == round;
+    });
+  }
+
+  // The share of the cores that other programs used; NaN if it is not known.
+  static double load_of(const BenchRun& run) {
+    const auto found = run.row.counters.find(kBusyElsewhere);
+    return found == run.row.counters.end() ? kNaN : found->second;
+  }
+  // The largest in a run of the round; 0 if none is known.
+  double busy_elsewhere(int round) const {
+    double most = 0;
+    for (const BenchRun& run : results_.runs)
+      if (run.round == round) most = std::fmax(most, load_of(run));
+    return most;
+  }
+  bool is_less_disturbed(const std::vector<BenchRun>& again, int round) const {
+    const double before = busy_elsewhere(round);
+    return std::ranges::all_of(
+        again, [&](const BenchRun& run) { return run.row.error.empty() && load_of(run) < before; });
+  }
+
+  double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+  bool is_measured(size_t configuration, int round) const {
+    return std::any_of(results_.runs.begin(), results_.runs.end(), [&](const BenchRun& run) {
+      return run.configuration == configuration && run.round == round;
+    });
+  }
+  bool has_failed(size_t configuration) const {
+    return std::any_of(results_.runs.begin(), results_.runs.end(), [&](const BenchRun& run) {
+      return run.configuration == configuration && !run.row.error.empty();
+    });
+  }
+
+  // What a run costs beside its timed iterations: start, building the model, the check, warm-up.
+  double overhead() const { return ran_ == 0 ? 1 : overhead_ / static_cast<double>(ran_); }
+
+  double seconds_for_next() const {
+    const Request& request = plan_.request;
+    if (request.time_budget <= 0) return request.run_seconds;
+    const double share = (request.time_budget - elapsed()) / static_cast<double>(left_);
+    return std::clamp(share - overhead(), kMinRunSeconds, request.run_seconds);
+  }
+
+  double run_timeout() const {
+    if (options_.run_timeout) return *options_.run_timeout;
+    const double budget = plan_.request.time_budget;
+    // However little is left, twice as long as others took to start.
+    return budget <= 0 ? kRunTimeout : std::max(timeout_within(budget - elapsed()), 2 * overhead());
+  }
+
+  bool fits(size_t runs) const {
+    const double budget = plan_.request.time_budget;
+    const double least = static_cast<double>(runs) * (overhead() + kMinRunSeconds);
+    return budget <= 0 || elapsed() + least <= budget;
+  }
+
+  // The bench may stop before its time is up, so what runs took tells more than what they may take.
+  double seconds_left() const {
+    const double one =
+        ran_ == 0 ? overhead() + seconds_for_next() : took_ / static_cast<double>(ran_);
+    const double all = static_cast<double>(left_) * one, budget = plan_.request.time_budget;
+    return budget <= 0 ? all : std::clamp(budget - elapsed(), 0.0, all);
+  }
+
+  void tell(const std::string& what, const BenchRun* finished) const {
+    if (!options_.on_progress) return;
+    options_.on_progress({to_do_ - left_, to_do_, what, elapsed(), seconds_left(), finished});
+  }
+
+  std::string what(size_t configuration, int round) const {
+    return fmt::format("{}, round {} of {}{}", describe(all_[configuration]), round + 1,
+                       plan_.request.rounds, again_);
+  }
+
+  // Returns nullopt if it was interrupted or the bench refused its arguments.
+  std::optional<BenchRun> measure_one(size_t configuration, int round) {
+    const Configuration& c = all_[configuration];
+    const BenchScratch scratch(options_.folder);
+    const double seconds = seconds_for_next();
+    const bool profile = plan_.request.profile && round == 0;
+    const std::string trace = profile ? options_.folder + "/trace.pftrace" : "";
+    Command command{.argv = run_arguments(plan_.request, c, seconds, scratch, trace),
+                    .timeout_seconds = seconds + run_timeout()};
+    command.on_tick = [&] { tell(what(configuration, round), nullptr); };
+    if (options_.verbose) {
+      command.on_stderr = [](std::string_view text) { fmt::print(stderr, "{}", text); };
+    }
+    command.on_tick();
+    const LoadMeter meter;
+    const Ended ended = run_command(command);
+    const double busy = meter.busy_elsewhere();
+    if (ended.how == Ended::How::kInterrupted) {
+      results_.interrupted = true;
+      return {};
+    }
+    if (ended.how == Ended::How::kExited && ended.code == 2) {
+      results_.usage_error = ended.last_line();
+      if (results_.usage_error.empty())
+        results_.usage_error = "speedup_bench refused its arguments";
+      return {};
+    }
+    took_ += ended.seconds;
+    overhead_ += std::max(0.0, ended.seconds - seconds);
+    ++ran_;
+    --left_;
+    BenchRun run = outcome(configuration, round, scratch, ended);
+    if (std::isfinite(busy)) run.row.json[kBusyElsewhere] = run.row.counters[kBusyElsewhere] = busy;
+    return run;
+  }
+
+  BenchRun outcome(size_t configuration, int round, const BenchScratch& scratch,
+                   const Ended& ended) {
+    BenchRun run{configuration, round, {}, {}};
+    run.row.name = run_name(plan_.request, all_[configuration]);
+    const std::string name = run.row.name;
+    try {
+      read_outcome(plan_.request, scratch, ended, run, results_);
+    } catch (const InputError& error) {
+      run = {configuration, round, failed_row(name, error.what()), {}};
+    }
+    return run;
+  }
+
+  const Plan& plan_;
+  const MeasureOptions& options_;
+  Results& results_;
+  const std::vector<Configuration> all_;
+  const Clock::time_point start_ = Clock::now();
+  size_t left_ = 0, to_do_ = 0, ran_ = 0;
+  double overhead_ = 0, took_ = 0;
+  const char* again_ = "";  // " again" for a repeated round
+};
+
+}  // namespace
+
+double timeout_within(double left) { return std::clamp(2 * left, kLeastTimeout, kRunTimeout); }
+
+void check_with_bench(const Request& request) {
+  std::map<std::tuple<std::string, std::string, std::string>, Configuration> largest;
+  for (const Configuration& c : configurations(request)) {
+    Configuration& most = largest[{c.model, c.mode, c.backend}];
+    if (c.devices >= most.devices) most = c;
+  }
+  for (const auto& [key, configuration] : largest) {
+    Command command{.argv = bench_arguments(request, configuration), .timeout_seconds = 60};
+    command.argv.emplace_back(flag::kList);
+    const Ended ended = run_command(command);
+    if (ended.how == Ended::How::kExited && ended.code == 2) throw InputError(ended.last_line());
+    if (!ended.ok()) throw InputError("speedup_bench " + ended.describe());
+  }
+}
+
+void measure(const Plan& plan, const MeasureOptions& options, Results& results) {
+  Measuring(plan, options, results).run();
+}
+
+}  // namespace howmany::reports

@@ -1,0 +1,83 @@
+#include "reports/gpus/passed.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/base/text/names.h"
+#include "reports/results/record.h"
+
+namespace howmany::reports {
+namespace {
+
+constexpr PassedOption kOptions[] = {
+    {"data", "synthetic", "", NeedsGpu::kNone, true,
+     "Files to train on: a folder of images, tokens.bin for gpt2, ... [synthetic data]"},
+    {"on-bad-image", "", "skip,refuse", NeedsGpu::kNone, true,
+     "skip or refuse images that cannot be read"},
+    {"decode", "cpu", "cpu,nvjpeg", NeedsGpu::kAll, true,
+     "Who decodes JPEGs: cpu, the loader's workers; nvjpeg, the GPU [cpu]"},
+    {"kernels", "", "", NeedsGpu::kNone, false, "Kernel backend of the devices"},
+    {"precision", "f32", "f32,tf32,bf16", NeedsGpu::kFirst, false,
+     "How GPUs compute: f32, tf32 (products), bf16 (activations too); sums are f32 [f32]"},
+};
+
+const PassedOption& option_of(std::string_view name) {
+  const auto it = std::ranges::find(kOptions, name, &PassedOption::name);
+  if (it == std::end(kOptions)) throw std::logic_error(fmt::format("no option {}", name));
+  return *it;
+}
+
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> words;
+  for (size_t at = 0; at < list.size();) {
+    const size_t end = std::min(list.find(',', at), list.size());
+    words.push_back(list.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
+void refuse_unknown(const PassedOption& option, const std::string& word) {
+  const std::vector<std::string> known = split(option.values);
+  if (known.empty() || std::ranges::count(known, word) > 0) return;
+  throw InputError(fmt::format("unknown {} \"{}\"{}; there are {}", option.name, word,
+                               did_you_mean(word, known), fmt::join(known, ", ")));
+}
+
+size_t gpus_needed(const PassedOption& option, size_t devices) {
+  if (option.needs_gpu == NeedsGpu::kAll) return devices;
+  return option.needs_gpu == NeedsGpu::kFirst ? std::min<size_t>(devices, 1) : 0;
+}
+
+}  // namespace
+
+std::span<const PassedOption> passed_options() { return kOptions; }
+
+const std::string& Passed::operator[](std::string_view name) const {
+  static const std::string none;
+  const auto it = given_.find(option_of(name).name);
+  return it == given_.end() ? none : it->second;
+}
+
+void Passed::set(std::string_view name, const std::string& word) {
+  const PassedOption& option = option_of(name);
+  given_.erase(option.name);
+  if (!word.empty() && word != option.usual) given_[option.name] = word;
+}
+
+void Passed::check(const std::vector<std::string>& devices) const {
+  for (const auto& [name, word] : given_) {
+    const PassedOption& option = option_of(name);
+    refuse_unknown(option, word);
+    for (const std::string& device : std::span(devices).first(gpus_needed(option, devices.size())))
+      if (!device.starts_with("cuda"))
+        throw InputError(fmt::format("{} {} needs a GPU, and {} is none", name, word, device));
+    if (option.of_files && !given_.contains("data"))
+      throw InputError(fmt::format(
+          "--{} {} is about files, and synthetic data has none: give --data", name, word));
+  }
+}
+
+}  // namespace howmany::reports

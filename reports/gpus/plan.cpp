@@ -1,0 +1,212 @@
+#include "reports/gpus/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/base/text/files.h"
+#include "core/base/text/json.h"
+#include "reports/results/device_kind.h"
+#include "reports/results/record.h"
+
+namespace howmany::reports {
+namespace {
+
+constexpr const char* kPlanSchema = "howmany.plan/1";
+constexpr int64_t kMostDevices = 4096, kMostRounds = 1000, kMaxPlanBatch = int64_t{1} << 40;
+
+void add_mode(std::vector<Configuration>& all, const Request& request, const Workload& workload,
+              const std::string& mode) {
+  const std::vector<std::string> local = {"local"};
+  const auto& alone = request.one_process;
+  const bool over_ranks = std::find(alone.begin(), alone.end(), mode) == alone.end();
+  for (const std::string& backend : over_ranks ? request.backends : local) {
+    for (const int count : request.counts) {
+      const Configuration next{workload.model, mode, backend, count, workload.batch, over_ranks};
+      if (mode.substr(0, mode.find(':')) == "single" && count > 1) continue;
+      if (std::find(all.begin(), all.end(), next) == all.end()) all.push_back(next);
+    }
+  }
+}
+
+void refuse_if(bool bad, const std::string& what) {
+  if (bad) throw InputError(what);
+}
+
+void refuse_repeats(const Request& request) {
+  std::set<std::string> seen;
+  for (const std::string& device : request.devices) {
+    const bool is_gpu = device_kind(device) == DeviceKind::kGpu;
+    if (seen.insert(device).second || (is_gpu && request.oversubscribe)) continue;
+    throw InputError(fmt::format("--devices names {} twice{}", device,
+                                 is_gpu ? "; with --oversubscribe its ranks share it, and no "
+                                          "speedup is to be trusted"
+                                        : ""));
+  }
+}
+
+// An option that came after the plan was written is not given in it.
+Passed passed_from(const JsonNode& root) {
+  Passed passed;
+  for (const PassedOption& option : passed_options())
+    if (const auto word = root.find(option.name)) passed.set(option.name, word->string());
+  return passed;
+}
+
+double non_negative(const JsonNode& node) {
+  const double value = node.number();
+  if (value < 0) node.fail("is negative");
+  return value;
+}
+
+std::vector<Workload> workloads_from(const JsonNode& node) {
+  std::vector<Workload> workloads;
+  for (const JsonNode& item : node.items()) {
+    workloads.push_back(
+        {item.at("model").string(), item.at("batch").integer_between(1, kMaxPlanBatch)});
+  }
+  return workloads;
+}
+
+std::vector<int> counts_from(const JsonNode& node) {
+  std::vector<int> counts;
+  for (const JsonNode& item : node.items()) {
+    counts.push_back(static_cast<int>(item.integer_between(1, kMostDevices)));
+  }
+  return counts;
+}
+
+Scaling scaling_from(const JsonNode& node) {
+  const std::string name = node.string();
+  if (name == "weak") return Scaling::kWeak;
+  if (name != "strong") node.fail("expected \"weak\" or \"strong\"");
+  return Scaling::kStrong;
+}
+
+}  // namespace
+
+std::vector<Configuration> configurations(const Request& request) {
+  std::vector<Configuration> all;
+  for (const Workload& workload : request.workloads) {
+    all.push_back({workload.model, "single", "local", 1, workload.batch, false});
+    for (const std::string& mode : request.modes) add_mode(all, request, workload, mode);
+  }
+  return all;
+}
+
+std::vector<size_t> order_of_round(size_t count, int round) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < count; ++i) order.push_back(i);
+  if (round % 2 == 1) std::reverse(order.begin(), order.end());
+  return order;
+}
+
+int64_t global_batch(const Request& request, const Configuration& configuration) {
+  return request.scaling == Scaling::kWeak ? configuration.batch * configuration.devices
+                                           : configuration.batch;
+}
+
+std::string describe(const Configuration& configuration) {
+  const std::string mode = configuration.over_ranks
+                               ? configuration.mode + " over " + configuration.backend
+                               : configuration.mode;
+  return fmt::format("{}, {}, {} device{}", configuration.model, mode, configuration.devices,
+                     configuration.devices == 1 ? "" : "s");
+}
+
+void check(const Request& request) {
+  refuse_if(request.workloads.empty(), "no model given");
+  refuse_if(request.modes.empty(), "no mode given");
+  refuse_if(request.devices.empty(), "no device given");
+  refuse_if(request.counts.empty(), "no device count to measure");
+  refuse_repeats(request);
+  request.passed.check(request.devices);
+  refuse_if(request.rounds < 1, "--rounds must be at least 1");
+  const int most = *std::max_element(request.counts.begin(), request.counts.end());
+  refuse_if(most > static_cast<int>(request.devices.size()),
+            fmt::format("{} devices are asked for, {} given", most, request.devices.size()));
+  for (const Workload& workload : request.workloads) {
+    const bool strong = request.scaling == Scaling::kStrong;
+    refuse_if(workload.batch < 1, "the batch must be at least 1");
+    refuse_if(strong && workload.batch < most,
+              fmt::format("--global-batch {} is smaller than {} devices: some would have nothing "
+                          "to do; take a larger batch or fewer devices",
+                          workload.batch, most));
+  }
+}
+
+nlohmann::ordered_json to_json(const Request& request) {
+  nlohmann::ordered_json workloads = nlohmann::ordered_json::array();
+  for (const Workload& workload : request.workloads) {
+    workloads.push_back({{"model", workload.model}, {"batch", workload.batch}});
+  }
+  nlohmann::ordered_json all = {{"workloads", workloads},
+                                {"mode", request.modes},
+                                {"one-process", request.one_process},
+                                {"backend", request.backends},
+                                {"devices", request.devices},
+                                {"counts", request.counts},
+                                {"scaling", request.scaling == Scaling::kWeak ? "weak" : "strong"},
+                                {"cores-per-device", request.cores_per_device},
+                                {"workers", request.workers},
+                                {"rounds", request.rounds},
+                                {"run-seconds", request.run_seconds},
+                                {"time-budget", request.time_budget},
+                                {"seed", request.seed},
+                                {"oversubscribe", request.oversubscribe},
+                                {"sync-batchnorm", request.sync_batchnorm},
+                                {"profile", request.profile}};
+  for (const auto& [name, word] : request.passed.given()) all[name] = word;
+  return all;
+}
+
+Request request_from_json(const nlohmann::json& json, const std::string& source) {
+  const JsonNode root(json, source);
+  Request request;
+  request.workloads = workloads_from(root.at("workloads"));
+  request.modes = root.at("mode").strings();
+  request.one_process = root.at("one-process").strings();
+  request.backends = root.at("backend").strings();
+  request.devices = root.at("devices").strings();
+  request.counts = counts_from(root.at("counts"));
+  request.scaling = scaling_from(root.at("scaling"));
+  request.cores_per_device =
+      static_cast<int>(root.at("cores-per-device").integer_between(1, kMostDevices));
+  request.passed = passed_from(root);
+  request.workers = static_cast<int>(root.at("workers").integer_between(-1, kMostDevices));
+  request.rounds = static_cast<int>(root.at("rounds").integer_between(1, kMostRounds));
+  request.run_seconds = non_negative(root.at("run-seconds"));
+  request.time_budget = non_negative(root.at("time-budget"));
+  request.seed = root.at("seed").integer();
+  request.oversubscribe = root.at("oversubscribe").boolean();
+  request.sync_batchnorm = root.at("sync-batchnorm").boolean();
+  request.profile = root.at("profile").boolean();
+  check(request);
+  return request;
+}
+
+std::vector<int> default_counts(int most) {
+  std::set<int> counts;
+  for (int n = 1; n <= std::min(4, most); ++n) counts.insert(n);
+  for (int n = 8; n <= most; n *= 2) counts.insert(n);
+  counts.insert(most);
+  return {counts.begin(), counts.end()};
+}
+
+void write_plan(const std::string& path, const Plan& plan) {
+  write_text(path, dump_json({{"schema", kPlanSchema},
+                              {"request", to_json(plan.request)},
+                              {"machine", plan.machine}}));
+}
+
+Plan read_plan(const std::string& path) {
+  const nlohmann::json json = parse_json(read_text(path), path);
+  const JsonNode root(json, path);
+  if (root.at("schema").string() != kPlanSchema)
+    root.fail(fmt::format("schema is not {}", kPlanSchema));
+  root.at("machine").members();
+  return {request_from_json(root.at("request").value(), path), json["machine"]};
+}
+
+}  // namespace howmany::reports

@@ -1,0 +1,162 @@
+#include "reports/gpus/render.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/schema/marks.h"
+#include "core/base/schema/parameters.h"
+#include "core/base/text/format.h"
+#include "core/base/text/table.h"
+#include "reports/gpus/step_parts.h"
+#include "reports/results/device_kind.h"
+
+namespace howmany::reports {
+namespace {
+
+using Style = Table::Style;
+
+std::string note(const Point& point) {
+  if (point.has_flag("failed")) return "failed";
+  if (point.has_flag(mark::kRehearsal)) return mark::kRehearsal;
+  if (point.has_flag(mark::kOversubscribed)) return mark::kOversubscribed;
+  if (point.has_flag(mark::kShortOfCores)) return mark::kShortOfCores;
+  for (const std::string& flag : point.flags) {
+    if (flag.ends_with(" rounds")) return flag;
+  }
+  return "";
+}
+
+std::string interval(const Metric& metric) {
+  if (!metric.low || !metric.high) return "-";
+  return format_ratio(*metric.low) + " to " + format_ratio(*metric.high);
+}
+
+std::string table(const Advice& advice, const AdviceOptions& asked, bool color) {
+  constexpr auto kLeft = Table::Align::kLeft;
+  Table table({{"devices"},
+               {"mode", kLeft},
+               {"backend", kLeft},
+               {"step"},
+               {"samples/s"},
+               {"speedup"},
+               {"efficiency"},
+               {"95 % interval"},
+               {format_count(asked.samples_to_train) + " samples"},
+               {"device-hours"},
+               {"", kLeft}});
+  for (const Point& p : advice.points) {
+    const bool chosen = p.best && advice.recommended == p.devices;
+    const double seconds = asked.samples_to_train / p.samples_per_s;
+    const bool baseline = p.mode == "single";
+    table.add({std::to_string(p.devices), p.mode, p.backend, format_seconds(p.step_seconds),
+               format_count(p.samples_per_s), format_ratio(p.speedup.value),
+               format_ratio(p.efficiency.value), baseline ? "baseline" : interval(p.efficiency),
+               format_seconds(seconds), format_hours(seconds * p.devices / 3600),
+               chosen ? "<- " + note(p) : note(p)},
+              chosen    ? Style::kBold
+              : p.valid ? Style::kPlain
+                        : Style::kDim);
+  }
+  return table.text(color);
+}
+
+const Measurement* first_of(const Summary& summary, const std::string& model) {
+  for (const Measurement& m : summary.measurements) {
+    const auto it = m.parameters.find(parameter::kModel);
+    if (it != m.parameters.end() && it->second == model) return &m;
+  }
+  return nullptr;
+}
+
+std::string text_of_parameter(const Measurement& m, const char* key) {
+  const auto it = m.parameters.find(key);
+  return it == m.parameters.end() ? "" : it->second;
+}
+
+// The longest list that the model was measured on.
+std::string devices_of(const Summary& summary, const std::string& model) {
+  std::string longest;
+  for (const Measurement& m : summary.measurements)
+    if (const std::string list = text_of_parameter(m, "device_list");
+        text_of_parameter(m, "model") == model && list.size() > longest.size())
+      longest = list;
+  return longest;
+}
+
+// What was measured, so that the table can be read without the command line.
+std::string caption(const Summary& summary, const Advice& advice) {
+  const Measurement* m = first_of(summary, advice.model);
+  if (m == nullptr) return advice.model;
+  const bool weak = text_of_parameter(*m, "scaling") == "weak";
+  const std::string batch =
+      weak ? fmt::format("weak scaling, batch {} per device",
+                         text_of_parameter(*m, "batch_per_device"))
+           : fmt::format("strong scaling, global batch {}", text_of_parameter(*m, "global_batch"));
+  const std::string data =
+      text_of_parameter(*m, "data").empty() ? "synthetic data" : text_of_parameter(*m, "data");
+  return fmt::format("{}, {}, {}", advice.model, batch, data);
+}
+
+// One line for a job script, only where it follows from what was measured.
+std::string job_line(const Summary& summary, const Advice& advice) {
+  const bool gpus = device_kind(devices_of(summary, advice.model)) == DeviceKind::kGpu;
+  if (!gpus || !advice.recommended || !advice.certain) return "";
+  return fmt::format("#SBATCH --nodes=1 --gpus-per-node={}\n", *advice.recommended);
+}
+
+std::string interval_note(const Advice& advice) {
+  for (const Point& p : advice.points) {
+    const Metric& e = p.efficiency;
+    if (p.mode == "single" || !e.low) continue;
+    if (e.basis == "rounds") {
+      return fmt::format("Intervals: 95 %, Student's t over {} rounds, each run a fresh process.",
+                         e.n);
+    }
+    return "Intervals: 95 %, from iterations within a run: they cannot see what differs between "
+           "runs, as three rounds can (--rounds, --time-budget).";
+  }
+  return "";
+}
+
+void add_paragraph(std::string& text, const std::string& paragraph) {
+  if (!paragraph.empty()) text += wrapped(paragraph, kTextWidth, 2) + "\n";
+}
+
+}  // namespace
+
+std::string devices_note(const Summary& summary, const std::string& model) {
+  const Measurement* m = first_of(summary, model);
+  const std::string devices = devices_of(summary, model);
+  if (device_kind(devices) == DeviceKind::kMixed)
+    return fmt::format(
+        "{} are not alike: speedup and efficiency are against the first of them alone.", devices);
+  if (m == nullptr || device_kind(devices) == DeviceKind::kGpu) return "";
+  return fmt::format(
+      "A device here is {} CPU core(s): this tells how this machine's cores scale, not how GPUs "
+      "would.",
+      text_of_parameter(*m, "cores_per_device"));
+}
+
+std::string render(const Summary& summary, const std::vector<Advice>& advice,
+                   const AdviceOptions& asked, const RenderOptions& options) {
+  std::string text;
+  for (const Advice& one : advice) {
+    text += styled(wrapped(one.because, kTextWidth, 2), Style::kBold, options.color) + "\n";
+    text += job_line(summary, one);
+    for (const std::string& line : one.notes) add_paragraph(text, line);
+  }
+  for (const Advice& one : advice) {
+    text += "\n" + printable(caption(summary, one)) + "\n" + table(one, asked, options.color);
+  }
+  if (!advice.empty()) {
+    text += "\n";
+    add_paragraph(text, interval_note(advice[0]));
+    add_paragraph(text, devices_note(summary, advice[0].model));
+  }
+  text += render_step_parts(summary, advice, options.folder);
+  if (!options.folder.empty()) text += fmt::format("Files: {}\n", options.folder);
+  return text;
+}
+
+}  // namespace howmany::reports

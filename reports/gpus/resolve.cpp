@@ -1,0 +1,251 @@
+#include "reports/gpus/resolve.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include "core/base/cli/list_option.h"
+#include "core/base/text/names.h"
+#include "reports/gpus/command.h"
+#include "reports/results/device_kind.h"
+#include "reports/results/machine.h"
+
+namespace howmany::reports {
+namespace {
+
+int64_t default_batch(const std::string& model) {
+  const std::string name = model.substr(0, model.find(':'));
+  if (name == "mlp") return 128;
+  if (name == "simple_net") return 20;
+  return 16;
+}
+
+Request quick() {
+  Request request;
+  request.workloads = {{"mlp", 128}, {"resnet18:image=64", 16}};
+  request.run_seconds = 1.5;
+  request.time_budget = 100;
+  return request;
+}
+
+Request full() {
+  Request request;
+  request.workloads = {{"mlp", 512}, {"resnet18", 16}};
+  request.rounds = 5;
+  request.run_seconds = 10;
+  return request;
+}
+
+Request defaults(const std::optional<std::string>& preset) {
+  if (!preset) return {};
+  if (*preset == "quick") return quick();
+  if (*preset == "full") return full();
+  throw InputError(fmt::format("unknown preset \"{}\"{}; there are quick and full", *preset,
+                               did_you_mean(*preset, {"quick", "full"})));
+}
+
+std::string name_of(const std::string& mode) { return mode.substr(0, mode.find(':')); }
+
+// Whether a comma cut it off a mode: an option, "schedule=gpipe", or more of a placement,
+// "4-9:cpu:1".
+bool goes_on(const std::string& piece) {
+  return piece.find('=') < piece.find(':') || piece.find_first_of("0123456789") == 0;
+}
+
+std::vector<std::string> joined(const std::vector<std::string>& pieces) {
+  std::vector<std::string> modes;
+  for (const std::string& piece : pieces) {
+    if (goes_on(piece) && !modes.empty()) {
+      modes.back() += "," + piece;
+    } else {
+      modes.push_back(piece);
+    }
+  }
+  return modes;
+}
+
+void resolve_modes(const Machine& machine, Request& request) {
+  if (request.modes.empty()) request.modes = {"data_parallel", "ddp"};
+  if (const auto all = std::find(request.modes.begin(), request.modes.end(), "all");
+      all != request.modes.end()) {
+    request.modes.erase(all);
+    for (const Part& mode : machine.modes) request.modes.push_back(mode.name);
+  }
+  for (const std::string& mode : request.modes) {
+    const bool over_ranks = std::any_of(
+        machine.modes.begin(), machine.modes.end(),
+        [&](const Part& part) { return part.name == name_of(mode) && part.over_ranks; });
+    if (!over_ranks) request.one_process.push_back(mode);
+  }
+}
+
+// The k of "cpu:k"; -1 for any other text, which the bench then explains.
+int cpu_index(const std::string& device) {
+  if (!device.starts_with("cpu:")) return -1;
+  const char* digits = device.c_str() + 4;
+  char* end = nullptr;
+  const long index = std::strtol(digits, &end, 10);
+  return end != digits && *end == '\0' && index >= 0 && index < 4096 ? static_cast<int>(index) : -1;
+}
+
+// "cuda:2" for the beginning of its UUID, with "cuda:" before it or without.
+std::string gpu_by_uuid(const std::string& device, const Machine& machine) {
+  const size_t at = device.find("GPU-");
+  if (at != 0 && !(at == 5 && device.starts_with("cuda:"))) return device;
+  std::vector<std::string> found;
+  for (size_t i = 0; i < machine.cuda.size(); ++i)
+    if (machine.uuids[i].starts_with(device.substr(at))) found.push_back(machine.cuda[i]);
+  if (found.size() == 1) return found[0];
+  throw InputError(found.empty()
+                       ? fmt::format("no GPU's UUID begins with {}; howmany devices lists them",
+                                     device.substr(at))
+                       : fmt::format("the UUIDs of {} begin with {}; write more of it",
+                                     fmt::join(found, ", "), device.substr(at)));
+}
+
+int cpu_slices(const std::vector<std::string>& devices) {
+  int slices = 0;
+  for (const std::string& device : devices) slices = std::max(slices, cpu_index(device) + 1);
+  return slices;
+}
+
+// Where all are; they share the cores as well.
+int gpus_of(const std::vector<std::string>& devices) {
+  const bool all = device_kind(fmt::format("{}", fmt::join(devices, ","))) == DeviceKind::kGpu;
+  return all ? static_cast<int>(devices.size()) : 0;
+}
+
+void resolve_devices(const Arguments& arguments, const Machine& machine, Request& request) {
+  const int cores = machine.usable_cores;
+  for (std::string& device : request.devices) device = gpu_by_uuid(device, machine);
+  if (request.devices.empty()) request.devices = machine.cuda;
+  if (!arguments.cores_per_device) {
+    const int slices = cpu_slices(request.devices), gpus = gpus_of(request.devices);
+    request.cores_per_device = gpus > 0                       ? std::max(1, cores / gpus)
+                               : slices > machine.cpu_devices ? std::max(1, cores / slices)
+                                                              : machine.cores_per_device;
+  }
+  if (request.devices.empty()) {
+    const int count = std::clamp(cores / request.cores_per_device, 1, machine.cpu_devices);
+    for (int i = 0; i < count; ++i) request.devices.push_back(fmt::format("cpu:{}", i));
+  }
+}
+
+struct Choice {
+  std::string name, because;
+};
+
+// The best of what works here: nccl for GPUs, else gloo, which needs no launcher, else mpi; local
+// is always there. What was passed over is part of the reason.
+Choice choose_backend(const Machine& machine, const Request& request) {
+  const auto kind = device_kind(fmt::format("{}", fmt::join(request.devices, ",")));
+  const std::set<std::string> different(request.devices.begin(), request.devices.end());
+  const bool own_gpus = kind == DeviceKind::kGpu && different.size() == request.devices.size();
+  std::vector<std::string> passed;
+  if (!own_gpus)
+    passed.push_back(kind == DeviceKind::kGpu ? "nccl wants a GPU for each rank"
+                                              : "nccl is for GPUs");
+  for (const std::string name : {"nccl", "gloo", "mpi", "local"}) {
+    if (name == "nccl" && !own_gpus) continue;
+    const auto part = std::find_if(machine.comms.begin(), machine.comms.end(),
+                                   [&](const Part& p) { return p.name == name; });
+    if (part != machine.comms.end() && part->usable)
+      return {name, fmt::format("{}{}{}", part->why, passed.empty() ? "" : "; ",
+                                fmt::join(passed, "; "))};
+    passed.push_back(
+        fmt::format("{}: {}", name, part == machine.comms.end() ? "not built" : part->why));
+  }
+  throw InputError("no backend can be used here");
+}
+
+void refuse_unknown(const char* what, const std::string& name, const std::vector<Part>& parts) {
+  std::vector<std::string> known;
+  for (const Part& part : parts) {
+    if (part.name == name && part.usable) return;
+    if (part.name == name) {
+      throw InputError(fmt::format("{} {} cannot be used here: {}", what, name, part.why));
+    }
+    known.push_back(part.name);
+  }
+  throw InputError(fmt::format("unknown {} \"{}\"{} (there are {})", what, name,
+                               did_you_mean(name, known), fmt::join(known, ", ")));
+}
+
+// Before anything is measured, since the bench would refuse a name only when its turn comes.
+void refuse_unknown_names(const Machine& machine, const Request& request) {
+  for (const Workload& workload : request.workloads) {
+    refuse_unknown("model", workload.model.substr(0, workload.model.find(':')), machine.models);
+  }
+  for (const std::string& mode : request.modes) {
+    refuse_unknown("mode", name_of(mode), machine.modes);
+  }
+  for (const std::string& name : request.backends) refuse_unknown("backend", name, machine.comms);
+  const std::string& kernels = request.passed["kernels"];
+  if (!kernels.empty()) refuse_unknown("kernels", kernels, machine.kernels);
+}
+
+void refuse_oversubscription(const Machine& machine, const Request& request) {
+  const int needed = cpu_slices(request.devices) * request.cores_per_device;
+  if (needed <= machine.usable_cores || request.oversubscribe) return;
+  throw InputError(fmt::format(
+      "the devices need {} cores ({} per device), {} can be used here; take fewer devices, or pass "
+      "--oversubscribe and trust no speedup",
+      needed, request.cores_per_device, machine.usable_cores));
+}
+
+}  // namespace
+
+void apply(const Arguments& a, Request& request) {
+  if (a.batch_per_device && a.global_batch) {
+    throw InputError("--batch-per-device and --global-batch exclude each other");
+  }
+  if (!a.models.empty()) {
+    request.workloads.clear();
+    for (const std::string& model : a.models) {
+      request.workloads.push_back({model, default_batch(model)});
+    }
+  }
+  if (a.global_batch) request.scaling = Scaling::kStrong;
+  if (a.batch_per_device) request.scaling = Scaling::kWeak;
+  for (Workload& workload : request.workloads) {
+    if (a.batch_per_device) workload.batch = *a.batch_per_device;
+    if (a.global_batch) workload.batch = *a.global_batch;
+  }
+  if (!a.modes.empty()) request.modes = joined(a.modes);
+  if (!a.backends.empty()) request.backends = a.backends;
+  if (!a.devices.empty()) request.devices = expanded_devices(a.devices);
+  if (a.cores_per_device) request.cores_per_device = *a.cores_per_device;
+  for (const auto& [name, word] : a.passed)
+    if (word) request.passed.set(name, *word);
+  if (a.workers) request.workers = *a.workers;
+  if (a.rounds) request.rounds = *a.rounds;
+  if (a.time_budget) request.time_budget = *a.time_budget;
+  if (a.seed) request.seed = *a.seed;
+  if (a.oversubscribe) request.oversubscribe = true;
+  if (a.sync_batchnorm) request.sync_batchnorm = true;
+  if (a.profile) request.profile = true;
+}
+
+Request resolve(const Arguments& arguments, std::string* why) {
+  Request request = defaults(arguments.preset);
+  if (!arguments.preset) request.workloads = {{"mlp", default_batch("mlp")}};
+  apply(arguments, request);
+  const Machine machine = read_machine();
+  resolve_devices(arguments, machine, request);
+  resolve_modes(machine, request);
+  if (request.backends.empty() || request.backends == std::vector<std::string>{"auto"}) {
+    const Choice choice = choose_backend(machine, request);
+    request.backends = {choice.name};
+    if (why != nullptr) *why = fmt::format("backend {}: {}", choice.name, choice.because);
+  }
+  refuse_unknown_names(machine, request);
+  refuse_oversubscription(machine, request);
+  request.counts = default_counts(static_cast<int>(request.devices.size()));
+  check(request);
+  return request;
+}
+
+}  // namespace howmany::reports

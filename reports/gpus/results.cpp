@@ -1,0 +1,249 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "core/base/schema/metrics.h"
+#include "core/base/text/files.h"
+#include "core/base/text/json.h"
+#include "reports/gpus/measure.h"
+
+namespace howmany::reports {
+namespace {
+
+constexpr double kBursts = 0.05;  // of a step, waiting for data
+
+std::string bench_path(const std::string& folder) { return folder + "/speedup.json"; }
+std::string samples_path(const std::string& folder) { return folder + "/speedup.samples.jsonl"; }
+
+std::vector<const BenchRun*> in_file_order(const Results& results) {
+  std::vector<const BenchRun*> runs;
+  for (const BenchRun& run : results.runs) runs.push_back(&run);
+  std::sort(runs.begin(), runs.end(), [](const BenchRun* a, const BenchRun* b) {
+    return std::tie(a->configuration, a->round) < std::tie(b->configuration, b->round);
+  });
+  return runs;
+}
+
+// A row as Google Benchmark would have written it, had one process repeated everything.
+nlohmann::ordered_json bench_row(const BenchRun& run, int rounds) {
+  nlohmann::ordered_json row = run.row.json;
+  row["name"] = run.row.name;
+  row["run_name"] = run.row.name;
+  row["run_type"] = "iteration";
+  row["family_index"] = run.configuration;
+  row["per_family_instance_index"] = 0;
+  row["repetitions"] = rounds;
+  row["repetition_index"] = run.round;
+  return row;
+}
+
+std::map<std::string, std::string> parameters(const Request& request, const Configuration& c) {
+  const std::vector<std::string> devices(request.devices.begin(),
+                                         request.devices.begin() + c.devices);
+  std::map<std::string, std::string> all = {
+      {"model", c.model},
+      {"mode", c.mode},
+      {"backend", c.backend},
+      {"devices", std::to_string(c.devices)},
+      {"device_list", fmt::format("{}", fmt::join(devices, ","))},
+      {"global_batch", std::to_string(global_batch(request, c))},
+      {"scaling", request.scaling == Scaling::kWeak ? "weak" : "strong"},
+      {"cores_per_device", std::to_string(request.cores_per_device)}};
+  if (request.scaling == Scaling::kWeak) all["batch_per_device"] = std::to_string(c.batch);
+  if (request.sync_batchnorm) all["sync_batchnorm"] = "1";
+  for (const auto& [name, word] : request.passed.given()) {
+    std::string key = name;
+    std::ranges::replace(key, '-', '_');
+    all[key] = word;
+  }
+  if (request.workers >= 0) all["workers"] = std::to_string(request.workers);
+  return all;
+}
+
+Metric metric_of(const Estimate& estimate, const std::string& unit) {
+  Metric metric{estimate.value, unit, {}, {}, estimate.n, estimate.basis};
+  if (estimate.interval) {
+    metric.low = estimate.interval->low;
+    metric.high = estimate.interval->high;
+  }
+  return metric;
+}
+
+Rounds rounds_of(const Results& results, size_t configuration) {
+  Rounds rounds;
+  for (const BenchRun& run : results.runs) {
+    if (run.configuration == configuration && !run.samples.seconds.empty()) {
+      rounds[run.round] = run.samples.seconds;
+    }
+  }
+  return rounds;
+}
+
+// The same, but of a run whose steps waited for data its mean: waits come in bursts, between which
+// the median step is that of a loader with time to spare.
+Rounds paces_of(const Results& results, size_t configuration) {
+  Rounds rounds = rounds_of(results, configuration);
+  for (const BenchRun& run : results.runs) {
+    const auto wait = run.row.counters.find(metric::kDataWaitFraction);
+    if (run.configuration != configuration || wait == run.row.counters.end()) continue;
+    const auto round = rounds.find(run.round);
+    if (round == rounds.end() || !(wait->second > kBursts)) continue;
+    round->second = {mean(round->second)};
+  }
+  return rounds;
+}
+
+void add_once(std::vector<std::string>& flags, const std::string& flag) {
+  if (std::find(flags.begin(), flags.end(), flag) == flags.end()) flags.push_back(flag);
+}
+
+std::vector<std::string> flags_of(const Plan& plan, const Results& results, size_t configuration) {
+  std::vector<std::string> flags;
+  int good = 0;
+  for (const BenchRun& run : results.runs) {
+    if (run.configuration != configuration) continue;
+    if (!run.row.error.empty()) {
+      add_once(flags, "failed: " + run.row.error);
+      continue;
+    }
+    ++good;
+    for (const std::string& flag : run.samples.flags) add_once(flags, flag);
+    if (!run.samples.converged) add_once(flags, "not converged");
+  }
+  if (good < plan.request.rounds) {
+    add_once(flags, fmt::format("{} of {} rounds", good, plan.request.rounds));
+    if (results.interrupted) add_once(flags, "interrupted");
+  }
+  return flags;
+}
+
+const char* unit_of(const std::string& counter) {
+  if (counter == metric::kFlopPerS) return "FLOP/s";
+  if (counter.ends_with(metric::kBytesPerS)) return "B/s";
+  if (counter.starts_with("peak_bytes")) return "bytes";
+  if (counter.ends_with("_per_s")) return "1/s";
+  if (counter.ends_with("_s")) return "s";
+  return counter.ends_with("_fraction") ? "ratio" : "";
+}
+
+// Adds the median over rounds of each counter that does not follow from the samples, and the
+// largest load from other programs.
+void add_counters(Measurement& m, const Results& results, size_t configuration) {
+  std::map<std::string, std::vector<double>> values;
+  for (const BenchRun& run : results.runs) {
+    if (run.configuration != configuration || run.samples.seconds.empty()) continue;
+    for (const auto& [name, value] : run.row.counters) values[name].push_back(value);
+  }
+  for (const auto& [name, all] : values) {
+    if (m.metrics.contains(name) || name == metric::kSamples) continue;
+    const double value = name == kBusyElsewhere ? quantile(all, 1) : median(all);
+    m.metrics[name] = {value, unit_of(name), {}, {}, static_cast<int64_t>(all.size()), "rounds"};
+  }
+}
+
+void add_spread(Measurement& m, const Rounds& rounds) {
+  std::vector<double> pooled;
+  for (const auto& [round, seconds] : rounds) {
+    pooled.insert(pooled.end(), seconds.begin(), seconds.end());
+  }
+  const auto n = static_cast<int64_t>(pooled.size());
+  m.metrics[metric::kP95S] = {quantile(pooled, 0.95), "s", {}, {}, n, "iterations"};
+  m.metrics[metric::kMinS] = {quantile(pooled, 0), "s", {}, {}, n, "iterations"};
+  m.metrics[metric::kCv] = {coefficient_of_variation(pooled), "ratio", {}, {}, n, "iterations"};
+}
+
+void add_rate(Measurement& m, int64_t batch) {
+  const Metric& step = m.metrics[metric::kMedianS];
+  Metric rate{static_cast<double>(batch) / step.value, "1/s", {}, {}, step.n, step.basis};
+  if (step.low) rate.high = static_cast<double>(batch) / *step.low;
+  if (step.high) rate.low = static_cast<double>(batch) / *step.high;
+  m.metrics[metric::kSamplesPerS] = rate;
+}
+
+bool share_a_round(const Rounds& a, const Rounds& b) {
+  return std::any_of(a.begin(), a.end(),
+                     [&](const auto& entry) { return b.contains(entry.first); });
+}
+
+void add_speedup(Measurement& m, const Rounds& single, const Rounds& rounds, const Request& request,
+                 int devices) {
+  if (!share_a_round(single, rounds)) return;
+  const Estimate times = speedup(single, rounds, devices, request.scaling);
+  m.metrics["speedup"] = metric_of(times, "ratio");
+  m.metrics["efficiency"] = metric_of(scaled(times, 1.0 / devices), "ratio");
+}
+
+}  // namespace
+
+void write_results(const std::string& folder, const Plan& plan, const Results& results) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  std::string lines;
+  for (const BenchRun* run : in_file_order(results)) {
+    rows.push_back(bench_row(*run, plan.request.rounds));
+    if (run->samples.seconds.empty()) continue;
+    nlohmann::ordered_json line = run->samples.json;
+    line["configuration"] = run->configuration;
+    line["round"] = run->round;
+    lines += dump_json_line(line);
+  }
+  // Samples first: a row without its samples would count as measured and say nothing.
+  write_text(samples_path(folder), lines);
+  write_text(bench_path(folder), dump_json({{"context", results.context}, {"benchmarks", rows}}));
+}
+
+Results read_results(const std::string& folder, const Plan& plan) {
+  Results results;
+  if (!std::filesystem::exists(bench_path(folder))) return results;
+  BenchFile file = read_bench(bench_path(folder));
+  results.context = file.context;
+  const auto count = static_cast<int>(configurations(plan.request).size());
+  for (BenchRow& row : file.rows) {
+    if (row.family >= count || row.repetition >= plan.request.rounds) {
+      throw InputError(
+          fmt::format("[{}] {} does not belong to the plan", bench_path(folder), row.name));
+    }
+    results.runs.push_back({static_cast<size_t>(row.family), row.repetition, std::move(row), {}});
+  }
+  for (SampleLine& line : read_samples(samples_path(folder))) {
+    const JsonNode node(line.json, samples_path(folder));
+    const int64_t configuration = node.at("configuration").integer();
+    const int64_t round = node.at("round").integer();
+    for (BenchRun& run : results.runs) {
+      if (static_cast<int64_t>(run.configuration) == configuration && run.round == round &&
+          run.row.error.empty()) {
+        run.samples = std::move(line);
+        break;
+      }
+    }
+  }
+  return results;
+}
+
+std::vector<Measurement> measurements(const Plan& plan, const Results& results) {
+  const Request& request = plan.request;
+  const std::vector<Configuration> all = configurations(request);
+  std::vector<Measurement> list;
+  Rounds single;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Configuration& c = all[i];
+    const Rounds rounds = paces_of(results, i);
+    if (c.mode == "single") single = rounds;
+    Measurement m{"speedup", c.mode + "/" + c.model, parameters(request, c), {}, {}};
+    m.flags = flags_of(plan, results, i);
+    if (!rounds.empty()) {
+      m.metrics[metric::kMedianS] = metric_of(step_time(rounds), "s");
+      add_spread(m, rounds_of(results, i));
+      add_rate(m, global_batch(request, c));
+      add_speedup(m, single, rounds, request, c.devices);
+      add_counters(m, results, i);
+    }
+    list.push_back(std::move(m));
+  }
+  return list;
+}
+
+}  // namespace howmany::reports

@@ -1,0 +1,151 @@
+#include "reports/gpus/slurm.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/schema/context.h"
+#include "core/base/text/format.h"
+#include "core/base/text/json.h"
+#include "reports/gpus/plan.h"
+#include "reports/results/device_kind.h"
+
+namespace howmany::reports {
+namespace {
+
+const Point& recommended_point(const Advice& advice) {
+  const auto found = std::find_if(advice.points.begin(), advice.points.end(), [&](const Point& p) {
+    return p.devices == advice.recommended && p.mode == advice.mode && p.backend == advice.backend;
+  });
+  if (found == advice.points.end()) throw InputError("the recommended row is not in the table");
+  return *found;
+}
+
+constexpr double kLeastMinutes = 5;  // a job must also start
+constexpr double kMostMinutes = 1e8;
+
+// Half as long again as measured, in whole minutes, and what it is made of.
+std::string time_limit(double samples, double samples_per_s) {
+  const double measured = samples / samples_per_s / 60;
+  if (!(measured <= kMostMinutes))
+    throw InputError(fmt::format("no job script: training would take {}, longer than any job",
+                                 format_seconds(60 * measured)));
+  const bool least = measured * 1.5 < kLeastMinutes;
+  const auto minutes = static_cast<int64_t>(std::ceil(least ? kLeastMinutes : measured * 1.5));
+  return fmt::format("{}-{:02}:{:02}:00  # for {:.0f} samples, {}", minutes / 1440,
+                     minutes / 60 % 24, minutes % 60, samples,
+                     least ? fmt::format("which take {}; five minutes are the least",
+                                         format_seconds(measured * 60))
+                           : "half as long again as measured");
+}
+
+// What a shell would take apart is quoted.
+std::string word(const std::string& text) {
+  const bool plain = !text.empty() && text.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyz"
+                                          "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789_-:=,./") == std::string::npos;
+  if (plain) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+struct Job {
+  const Request& request;
+  const Advice& advice;
+  const Workload& workload;
+  bool cuda = false;
+  int devices = 1, tasks = 1;
+  double samples = 0;  // to train, whole
+};
+
+Job job_of(const Request& request, const Advice& advice, double samples) {
+  const auto workload = std::find_if(request.workloads.begin(), request.workloads.end(),
+                                     [&](const Workload& w) { return w.model == advice.model; });
+  if (workload == request.workloads.end()) throw InputError("the model is not in the request");
+  Job job{request, advice, *workload};
+  job.samples = std::ceil(samples);
+  const DeviceKind kind = device_kind(fmt::format("{}", fmt::join(request.devices, ",")));
+  if (kind == DeviceKind::kMixed)
+    throw InputError("no job script: a job asks for GPUs or for cores, and the devices are both");
+  job.cuda = kind == DeviceKind::kGpu;
+  job.devices = *advice.recommended;
+  const double ranks = recommended_point(advice).ranks;
+  job.tasks = std::isfinite(ranks)
+                  ? static_cast<int>(std::clamp(ranks, 1.0, static_cast<double>(job.devices)))
+                  : job.devices;
+  // Without another process to talk to, one task drives all devices; so it does where it starts
+  // ranks of several slices of the cores, which Slurm does not deal out.
+  if (advice.backend == "local" || (!job.cuda && job.tasks < job.devices)) job.tasks = 1;
+  return job;
+}
+
+// Of files nobody here has counted the samples, so the number of epochs is left to be told.
+std::string data(const Job& job) {
+  if (!job.request.passed["data"].empty()) return " --epochs 1";
+  return fmt::format(" --samples {:.0f} --epochs 1", job.samples);
+}
+
+std::string command(const Job& job) {
+  const Request& request = job.request;
+  const bool weak = request.scaling == Scaling::kWeak;
+  std::string text =
+      fmt::format("howmany train --model {} --mode {} --batch {}", word(job.advice.model),
+                  job.advice.mode, weak ? job.workload.batch * job.devices : job.workload.batch);
+  // srun gives each task its cores, but shows it all GPUs of the job.
+  if (job.tasks == 1 || job.cuda)
+    text += fmt::format(" --devices {}:0{}", job.cuda ? "cuda" : "cpu",
+                        job.devices > 1 ? fmt::format("-{}", job.devices - 1) : "");
+  if (job.advice.backend != "local") text += " --backend " + job.advice.backend;
+  if (!job.cuda) text += fmt::format(" --cores-per-device {}", request.cores_per_device);
+  if (request.sync_batchnorm) text += " --sync-batchnorm";
+  if (request.workers >= 0) text += fmt::format(" --workers {}", request.workers);
+  for (const auto& [name, value] : request.passed.given())
+    text += fmt::format(" --{} {}", name, word(value));
+  return text + data(job);
+}
+
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');
+  return text;
+}
+
+}  // namespace
+
+std::string slurm_script(const Summary& summary, const std::vector<Advice>& advice,
+                         const AdviceOptions& options) {
+  if (advice.empty() || !advice[0].recommended)
+    throw InputError(advice.empty() ? "no job script: nothing was measured"
+                                    : "no job script: " + advice[0].because);
+  const auto asked = summary.context.find("howmany_request");
+  if (asked == summary.context.end())
+    throw InputError("no job script: the summary does not tell its request");
+  const Request request = request_from_json(*asked, "summary.json");
+  const Job job = job_of(request, advice[0], options.samples_to_train);
+  const int cores = request.cores_per_device * (job.devices / job.tasks);
+  const bool of_files = !request.passed["data"].empty();
+  std::string text = fmt::format(
+      "#!/bin/bash\n"
+      "# {}\n"
+      "# Measured on {}. Add{} the partition and account of your cluster.\n"
+      "#SBATCH --job-name=howmany\n"
+      "#SBATCH --nodes=1\n"
+      "#SBATCH --ntasks={}\n"
+      "#SBATCH --cpus-per-task={}\n"
+      "#SBATCH --time={}\n",
+      one_line(advice[0].because), one_line(summary.context.value(context::kCpu, "an unknown CPU")),
+      of_files ? " the --epochs that train the samples below, and" : "", job.tasks, cores,
+      time_limit(job.samples, recommended_point(advice[0]).samples_per_s));
+  if (job.cuda) text += fmt::format("#SBATCH --gpus={}\n", job.devices);
+  // --cpu-bind: each task has cores of its own. --kill-on-bad-exit: none waits for a dead one.
+  return text +
+         fmt::format("\nsrun{} --cpus-per-task={} --cpu-bind=cores --kill-on-bad-exit=1 \\\n  {}\n",
+                     advice[0].backend == "mpi" && job.tasks > 1 ? " --mpi=pmix" : "", cores,
+                     command(job));
+}
+
+}  // namespace howmany::reports

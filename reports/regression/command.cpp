@@ -1,0 +1,118 @@
+#include "reports/regression/command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <future>
+
+#include "core/base/text/files.h"
+#include "core/base/text/json.h"
+#include "core/base/text/table.h"
+#include "reports/regression/canary.h"
+#include "reports/regression/writer.h"
+#include "reports/results/record.h"
+
+namespace howmany::reports {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "junit=report.xml" -> the writer and the path.
+std::pair<const Writer*, std::string> output(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals + 1 == text.size()) {
+    throw InputError(fmt::format("--write: \"{}\" is not FORMAT=FILE", text));
+  }
+  return {&find_writer(text.substr(0, equals)), text.substr(equals + 1)};
+}
+
+// The spread of this machine with itself: {"schema": "howmany.noise/1", "spread": {NAME: 0.01}}.
+std::map<std::string, double> read_spread(const std::string& path) {
+  const nlohmann::json json = parse_json(read_text(path), path);
+  const JsonNode root(json, path);
+  if (const std::string schema = root.at("schema").string(); schema != "howmany.noise/1") {
+    root.fail("schema is \"" + schema + "\", this program reads howmany.noise/1");
+  }
+  std::map<std::string, double> spread;
+  for (const auto& [name, value] : root.at("spread").members()) {
+    const double share = value.number();
+    if (share < 0 || share > 1) value.fail("is not a share between 0 and 1");
+    spread[name] = share;
+  }
+  return spread;
+}
+
+}  // namespace
+
+double parse_share(const std::string& option, const std::string& text) {
+  char* end = nullptr;
+  double value = std::strtod(text.c_str(), &end);
+  const std::string rest = end;
+  if (rest == "%") value /= 100;
+  const bool ends_well = end != text.c_str() && (rest.empty() || rest == "%");
+  if (!ends_well || !std::isfinite(value) || value < 0 || value >= 1) {
+    throw InputError(
+        fmt::format("{}: \"{}\" is not a share from 0 to 1; write 2% or 0.02", option, text));
+  }
+  return value;
+}
+
+JudgeOptions judge_options(const JudgeArguments& a) {
+  JudgeOptions options;
+  options.alpha = a.alpha;
+  if (a.min_effect) options.min_effect = parse_share("--min-effect", *a.min_effect);
+  if (a.same_within) options.same_within = parse_share("--same-within", *a.same_within);
+  options.metrics = a.metrics;
+  for (const std::string& direction : a.directions) add_metric_kind(options.kinds, direction);
+  if (!a.noise.empty()) options.spread = read_spread(a.noise);
+  return options;
+}
+
+void check_outputs(const JudgeArguments& arguments) {
+  find_writer(arguments.format);
+  for (const std::string& text : arguments.write) {
+    const std::string path = output(text).second;
+    const fs::path folder = fs::path(path).parent_path();
+    if (!folder.empty() && !fs::is_directory(folder)) {
+      throw InputError(fmt::format("--write: the folder of {} does not exist", path));
+    }
+  }
+}
+
+int tell(const Comparison& comparison, const JudgeArguments& arguments) {
+  for (const std::string& text : arguments.write) {
+    const auto [writer, path] = output(text);
+    write_text(path, writer->write(comparison));
+  }
+  const Writer& writer = find_writer(arguments.json ? "json" : arguments.format);
+  const std::string text = writer.write(comparison);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  const int64_t unclear = comparison.count(Verdict::kInconclusive);
+  const int code = exit_code(comparison, arguments.strict);
+  if (code == 0 && unclear > 0) {
+    fmt::print(stderr,
+               "warning: {} of {} measurements are inconclusive (--strict makes that exit 5)\n",
+               unclear, comparison.judged());
+  }
+  return code;
+}
+
+int run_compare(const CompareArguments& arguments) {
+  check_outputs(arguments.judge);
+  const JudgeOptions options = judge_options(arguments.judge);
+  auto other = std::async(std::launch::async, [&] { return read_suite(arguments.candidate); });
+  const Suite base = read_suite(arguments.base), candidate = other.get();
+  refuse_unknown_metrics(base, candidate, options);
+  const Comparison comparison = judge_without_canary(base, candidate, options);
+  if (comparison.likeness.level == Likeness::Level::kNot && !arguments.judge.force) {
+    fmt::print(stderr, "howmany: not comparable: {}; --force compares all the same\n",
+               printable(fmt::format("{}", fmt::join(comparison.likeness.decisive, "; "))));
+    return kNotComparable;
+  }
+  return tell(comparison, arguments.judge);
+}
+
+}  // namespace howmany::reports

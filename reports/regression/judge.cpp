@@ -1,0 +1,302 @@
+#include "reports/regression/judge.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "core/base/schema/context.h"
+#include "core/base/text/names.h"
+#include "reports/regression/ranks.h"
+#include "reports/regression/row_test.h"
+#include "reports/results/record.h"
+
+namespace howmany::reports {
+namespace {
+
+std::vector<double> values_of(const std::vector<Sample>& samples) {
+  std::vector<double> values;
+  values.reserve(samples.size());
+  for (const Sample& sample : samples) values.push_back(sample.value);
+  return values;
+}
+
+// What both sides measured in the same block; `a` and `b` are in the order of their blocks.
+Sides in_pairs(const std::vector<Sample>& a, const std::vector<Sample>& b) {
+  Sides sides;
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    if (a[i].index == b[j].index) {
+      sides.base.push_back(a[i++].value);
+      sides.candidate.push_back(b[j++].value);
+    } else {
+      ++(a[i].index < b[j].index ? i : j);
+    }
+  }
+  return sides;
+}
+
+std::string text_in(const nlohmann::json& context, const char* key) {
+  const auto it = context.find(key);
+  return it != context.end() && it->is_string() ? it->get<std::string>() : "unknown";
+}
+
+class Judge {
+ public:
+  Judge(const Suite& base, const Suite& candidate, const JudgeOptions& options)
+      : base_(base), candidate_(candidate), options_(options) {
+    result_.base = base.source;
+    result_.candidate = candidate.source;
+    result_.commit = text_in(candidate.context, context::kCommit);
+    result_.date = text_in(candidate.context, "date");
+    result_.options = options;
+    result_.likeness = likeness(base.context, candidate.context);
+    const auto blocks = base.context.find("howmany_blocks");
+    result_.paired = blocks != base.context.end() && blocks->is_string() &&
+                     candidate.context.value("howmany_blocks", nlohmann::json()) == *blocks;
+  }
+
+  Comparison run() {
+    add_notes();
+    match();
+    decide();
+    judge_whole();
+    guess_renames();
+    sort_rows();
+    return std::move(result_);
+  }
+
+ private:
+  // A row still to be tested: H0 either way, in units of "worse".
+  struct Open {
+    size_t row;
+    Shift shift;  // of the logarithms, positive is worse
+  };
+
+  void add_notes() {
+    for (const Suite* suite : {&base_, &candidate_}) {
+      result_.notes.insert(result_.notes.end(), suite->notes.begin(), suite->notes.end());
+    }
+    if (result_.paired) return;
+    result_.notes.push_back(
+        "not measured in turns: rank sum, which cannot tell a change of the code from a machine "
+        "that "
+        "drifted between the two runs (howmany gate can)");
+    if (!base_.launches || !candidate_.launches) {
+      result_.notes.push_back(
+          "repetitions within one process share its memory layout: their spread is smaller than "
+          "that "
+          "from run to run");
+    }
+  }
+
+  void match() {
+    std::unordered_map<std::string_view, const Benchmark*> others;
+    for (const Benchmark& b : candidate_.benchmarks) others[b.name] = &b;
+    for (const Benchmark& a : base_.benchmarks) {
+      const auto it = others.find(a.name);
+      if (it == others.end()) {
+        add_row(a.name, Verdict::kMissing, "only in the base");
+        continue;
+      }
+      compare(a, *it->second);
+      others.erase(it);
+    }
+    for (const Benchmark& b : candidate_.benchmarks) {
+      if (others.contains(b.name)) add_row(b.name, Verdict::kNew, "only in the candidate");
+    }
+  }
+
+  Row& add_row(const std::string& name, Verdict verdict, std::string why) {
+    Row& row = result_.rows.emplace_back();
+    row.benchmark = name;
+    row.metric = "real_time";
+    row.kind = *metric_kind(row.metric);
+    row.verdict = verdict;
+    row.why = std::move(why);
+    return row;
+  }
+
+  void compare(const Benchmark& a, const Benchmark& b) {
+    if (!a.error.empty() || !b.error.empty()) {
+      const bool base = !a.error.empty();
+      add_row(a.name, Verdict::kFailed,
+              fmt::format("{}: {}", base ? "base" : "candidate", base ? a.error : b.error));
+      return;
+    }
+    if (!a.skipped.empty() || !b.skipped.empty()) {
+      add_row(a.name, Verdict::kSkipped, a.skipped.empty() ? b.skipped : a.skipped);
+      return;
+    }
+    if (a.metrics.empty() || b.metrics.empty()) {
+      compare_aggregates(a, b);
+      return;
+    }
+    size_t before = result_.rows.size();
+    for (const auto& [metric, samples] : a.metrics) {
+      const auto other = b.metrics.find(metric);
+      if (other != b.metrics.end()) compare_metric(a.name, metric, samples, other->second);
+    }
+    if (result_.rows.size() == before) {
+      add_row(a.name, Verdict::kInconclusive, "no metric to judge that both sides have");
+    }
+  }
+
+  void compare_aggregates(const Benchmark& a, const Benchmark& b) {
+    Row& row = add_row(a.name, Verdict::kInconclusive,
+                       "aggregates only: run without --benchmark_report_aggregates_only");
+    const auto value = [](const Benchmark& x) -> std::optional<double> {
+      if (const auto it = x.metrics.find("real_time"); it != x.metrics.end()) {
+        return median(values_of(it->second));
+      }
+      const auto it = x.aggregates.find("real_time");
+      return it == x.aggregates.end() ? std::nullopt : std::optional(it->second);
+    };
+    row.base = value(a);
+    row.candidate = value(b);
+    if (row.base && row.candidate && *row.base > 0) row.change = *row.candidate / *row.base - 1;
+    row.needed = fewest();
+  }
+
+  bool is_wanted(const std::string& metric, const MetricKind& kind) const {
+    const auto& wanted = options_.metrics;
+    const auto has = [&](const char* name) {
+      return std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+    };
+    if (kind.exact || options_.kinds.contains(metric) || has("all")) return true;
+    return wanted.empty() ? metric == "real_time" : has(metric.c_str());
+  }
+
+  void compare_metric(const std::string& name, const std::string& metric,
+                      const std::vector<Sample>& a, const std::vector<Sample>& b) {
+    const auto kind = metric_kind(options_.kinds, metric);
+    if (!kind || !is_wanted(metric, *kind)) return;
+    const Sides sides = result_.paired ? in_pairs(a, b) : Sides{values_of(a), values_of(b)};
+    Row& row = add_row(name, Verdict::kInconclusive, "");
+    row.metric = metric;
+    row.kind = *kind;
+    row.floor = floor_of(name);
+    if (const auto shift = test(row, sides, result_.paired)) {
+      open_.push_back({result_.rows.size() - 1, *shift});
+    }
+  }
+
+  double floor_of(const std::string& name) const {
+    double floor = options_.min_effect.value_or(result_.paired ? kPairedEffect : kUnpairedEffect);
+    for (const std::string& key : {name, std::string()}) {
+      const auto it = options_.spread.find(key);
+      if (it == options_.spread.end()) continue;
+      return std::max(floor, it->second);
+    }
+    return floor;
+  }
+
+  int64_t fewest() const {
+    const auto tests = static_cast<int64_t>(std::max<size_t>(1, open_.size()));
+    return result_.paired ? fewest_pairs(options_.alpha, tests)
+                          : fewest_samples(options_.alpha, tests);
+  }
+
+  // Holm over all tests that way; improvements are a family of their own.
+  void adjust(std::optional<double> Row::*p) {
+    std::vector<double> all;
+    for (const Open& open : open_) all.push_back(*(result_.rows[open.row].*p));
+    const std::vector<double> adjusted = holm(all);
+    for (size_t i = 0; i < open_.size(); ++i) result_.rows[open_[i].row].*p = adjusted[i];
+  }
+
+  void decide() {
+    adjust(&Row::p_slower);
+    adjust(&Row::p_faster);
+    for (const Open& open : open_) {
+      Row& row = result_.rows[open.row];
+      row.verdict = verdict_of(row);
+      if (row.verdict == Verdict::kInconclusive) explain(row, open.shift);
+    }
+  }
+
+  Verdict verdict_of(const Row& row) const {
+    if (*row.p_slower <= options_.alpha) return Verdict::kSlower;
+    if (*row.p_faster <= options_.alpha) return Verdict::kFaster;
+    const double within = std::max(options_.same_within, row.floor);
+    const bool inside =
+        row.interval && row.interval->low >= -within && row.interval->high <= within;
+    return inside ? Verdict::kSame : Verdict::kInconclusive;
+  }
+
+  void explain(Row& row, const Shift& shift) const {
+    const int64_t least = std::max<int64_t>(fewest(), result_.paired ? 6 : 4);
+    const double within = std::max(options_.same_within, row.floor);
+    explain_doubt(row, shift, {least, static_cast<int64_t>(open_.size()), within, result_.paired});
+  }
+
+  // All benchmarks together: a change that none of them can prove alone.
+  void judge_whole() {
+    std::vector<double> shifts;
+    for (const Open& open : open_) {
+      if (result_.rows[open.row].metric == "real_time") shifts.push_back(open.shift.value);
+    }
+    if (shifts.empty()) return;
+    const Shift whole = paired_shift(shifts);
+    if (!whole.interval) return;
+    result_.suite_change = std::expm1(whole.value);
+    result_.suite_interval = as_change(*whole.interval);
+  }
+
+  void guess_renames() {
+    constexpr size_t kMost = 100;  // of each: all pairs are looked at
+    std::vector<std::string> gone, fresh;
+    for (const Row& row : result_.rows) {
+      if (row.verdict == Verdict::kMissing && gone.size() < kMost) gone.push_back(row.benchmark);
+      if (row.verdict == Verdict::kNew && fresh.size() < kMost) fresh.push_back(row.benchmark);
+    }
+    for (const std::string& name : gone) {
+      const std::string now = nearest(name, fresh);
+      if (now.empty()) continue;
+      result_.renamed.emplace_back(name, now);
+      std::erase(fresh, now);
+    }
+  }
+
+  void sort_rows() {
+    const auto order = [](const Row& row) {
+      return std::tuple(row.verdict, -std::abs(row.change.value_or(0)));
+    };
+    std::stable_sort(result_.rows.begin(), result_.rows.end(),
+                     [&](const Row& a, const Row& b) { return order(a) < order(b); });
+  }
+
+  const Suite& base_;
+  const Suite& candidate_;
+  const JudgeOptions& options_;
+  Comparison result_;
+  std::vector<Open> open_;
+};
+
+}  // namespace
+
+Comparison judge(const Suite& base, const Suite& candidate, const JudgeOptions& options) {
+  return Judge(base, candidate, options).run();
+}
+
+void refuse_unknown_metrics(const Suite& base, const Suite& candidate,
+                            const JudgeOptions& options) {
+  std::set<std::string> names;
+  for (const Suite* suite : {&base, &candidate}) {
+    for (const Benchmark& benchmark : suite->benchmarks) {
+      for (const auto& [name, samples] : benchmark.metrics) names.insert(name);
+      for (const auto& [name, value] : benchmark.aggregates) names.insert(name);
+    }
+  }
+  const std::vector<std::string> known(names.begin(), names.end());
+  for (const std::string& metric : options.metrics) {
+    if (known.empty() || metric == "all" || names.contains(metric)) continue;
+    throw InputError(fmt::format("--metric: no benchmark has \"{}\"{} (there are {})", metric,
+                                 did_you_mean(metric, known), fmt::join(known, ", ")));
+  }
+}
+
+}  // namespace howmany::reports

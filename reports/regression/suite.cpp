@@ -1,0 +1,238 @@
+#include "reports/regression/suite.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string_view>
+#include <unordered_map>
+
+#include "core/base/statistics.h"
+#include "core/base/text/files.h"
+#include "reports/regression/suite_rows.h"
+#include "reports/results/bench_file.h"
+#include "reports/results/record.h"
+
+namespace howmany::reports {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int64_t kMaxBytes = int64_t{512} << 20;
+
+// What releases before 1.4 said by the name alone.
+constexpr std::array<std::string_view, 6> kAggregates = {"_median", "_mean", "_stddev",
+                                                         "_cv",     "_BigO", "_RMS"};
+
+std::string_view aggregate_ending(std::string_view name) {
+  for (const std::string_view ending : kAggregates) {
+    if (name.ends_with(ending)) return ending;
+  }
+  return "";
+}
+
+class Builder {
+ public:
+  explicit Builder(std::string source) { suite_.source = std::move(source); }
+
+  void read(std::string text, const std::string& source) {
+    nlohmann::json context =
+        each_row(std::move(text), source, [&](const SuiteRow& row) { add(row, source); });
+    if (suite_.context.empty()) suite_.context = std::move(context);
+    ++row_files_;
+  }
+
+  // Sorts what may have come interleaved, and says what was odd.
+  Suite finish() {
+    size_t repeated = 0;
+    for (Benchmark& benchmark : suite_.benchmarks) {
+      bool twice = false;
+      for (auto& [name, samples] : benchmark.metrics) twice |= put_in_order(samples);
+      if (twice) ++repeated;
+      if (!benchmark.metrics.empty()) benchmark.aggregates.clear();
+    }
+    note(repeated, "benchmarks repeat a name and repetition: taken as further repetitions");
+    note(renamed_, "benchmarks share their name with another: told apart as \"NAME #2\"");
+    return std::move(suite_);
+  }
+
+ private:
+  void note(size_t count, const char* what) {
+    if (count > 0) suite_.notes.push_back(fmt::format("{}: {} {}", suite_.source, count, what));
+  }
+
+  static bool put_in_order(std::vector<Sample>& samples) {
+    const auto before = [](const Sample& a, const Sample& b) { return a.index < b.index; };
+    if (!std::is_sorted(samples.begin(), samples.end(), before)) {
+      std::stable_sort(samples.begin(), samples.end(), before);
+    }
+    const auto same = [](const Sample& a, const Sample& b) { return a.index == b.index; };
+    if (std::adjacent_find(samples.begin(), samples.end(), same) == samples.end()) return false;
+    for (size_t i = 0; i < samples.size(); ++i) samples[i].index = static_cast<int64_t>(i);
+    return true;
+  }
+
+  void add(const SuiteRow& row, const std::string& source) {
+    const bool told = row.run_type == "aggregate" || !row.aggregate_name.empty();
+    const std::string_view ending = told || !row.has_run_type ? aggregate_ending(row.name) : "";
+    if (told || !ending.empty()) {
+      const std::string base = row.name.substr(0, row.name.size() - ending.size());
+      const std::string kind(ending.empty() ? ending : ending.substr(1));
+      add_aggregate(row, row.run_name.empty() ? base : row.run_name,
+                    row.aggregate_name.empty() ? kind : row.aggregate_name, source);
+      return;
+    }
+    add_sample(row, of(row, row.run_name.empty() ? row.name : row.run_name), source);
+  }
+
+  void add_aggregate(const SuiteRow& row, const std::string& name, const std::string& kind,
+                     const std::string& source) {
+    const bool median = kind == "median", mean = kind == "mean" || kind.empty();
+    if ((!median && !mean) || row.aggregate_unit == "percentage" || !row.real_time) return;
+    Benchmark& benchmark = of(row, name);
+    if (median || !benchmark.aggregates.contains("real_time")) {
+      benchmark.aggregates["real_time"] = *row.real_time * seconds(row, source);
+    }
+  }
+
+  // Where a row belongs: one name may stand for several benchmarks, told apart by their indices.
+  Benchmark& of(const SuiteRow& row, const std::string& name) {
+    const Place place{row.family_index, row.instance_index};
+    std::string unique = name;
+    for (int copy = 2;; ++copy) {
+      const auto [it, is_new] = places_.try_emplace(unique, Found{suite_.benchmarks.size(), place});
+      if (is_new) {
+        if (copy > 2) ++renamed_;
+        suite_.benchmarks.emplace_back().name = unique;
+      }
+      const Place& known = it->second.place;
+      const bool told = place.family >= 0 && known.family >= 0 && row_files_ == 0;
+      if (!told || (place.family == known.family && place.instance == known.instance)) {
+        return suite_.benchmarks[it->second.index];
+      }
+      unique = fmt::format("{} #{}", name, copy);
+    }
+  }
+
+  static double seconds(const SuiteRow& row, const std::string& source) {
+    if (row.time_unit.empty()) return 1e-9;
+    if (const auto unit = seconds_per_unit(row.time_unit)) return *unit;
+    throw InputError(
+        fmt::format("[{}] {}: unknown time_unit \"{}\"", source, row.name, row.time_unit));
+  }
+
+  static std::string wrong_with(const SuiteRow& row) {
+    if (row.error) return row.error_message.empty() ? "error without a message" : row.error_message;
+    if (!row.real_time) return "real_time is missing or not finite";
+    if (*row.real_time < 0)
+      return fmt::format("the clock went backwards: real_time {}", *row.real_time);
+    return *row.real_time == 0 ? "real_time is 0: nothing was timed" : "";
+  }
+
+  void add_sample(const SuiteRow& row, Benchmark& benchmark, const std::string& source) {
+    if (row.skipped && !row.error) {
+      benchmark.skipped = row.skip_message.empty() ? row.error_message : row.skip_message;
+      if (benchmark.skipped.empty()) benchmark.skipped = "skipped";
+      return;
+    }
+    if (const std::string wrong = wrong_with(row); !wrong.empty()) {
+      if (benchmark.error.empty()) benchmark.error = wrong;
+      return;
+    }
+    const double unit = seconds(row, source);
+    std::vector<Sample>& times = benchmark.metrics["real_time"];
+    const int64_t index =
+        row.repetition_index >= 0 ? row.repetition_index : static_cast<int64_t>(times.size());
+    times.push_back({index, *row.real_time * unit});
+    if (row.cpu_time && *row.cpu_time > 0) {
+      benchmark.metrics["cpu_time"].push_back({index, *row.cpu_time * unit});
+    }
+    for (const auto& [name, value] : row.counters)
+      benchmark.metrics[name].push_back({index, value});
+    const bool first = benchmark.most_iterations == 0;
+    benchmark.least_iterations =
+        first ? row.iterations : std::min(benchmark.least_iterations, row.iterations);
+    benchmark.most_iterations = std::max(benchmark.most_iterations, row.iterations);
+  }
+
+  struct Place {
+    int64_t family = -1, instance = -1;
+  };
+  struct Found {
+    size_t index;
+    Place place;
+  };
+  Suite suite_;
+  std::unordered_map<std::string, Found> places_;
+  size_t renamed_ = 0;
+  int row_files_ = 0;  // indices tell benchmarks apart within one file only
+};
+
+// The files of a folder that hold benchmarks, with the path of the samples beside them.
+std::vector<std::string> bench_files(const std::string& folder) {
+  std::vector<std::string> paths;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const bool ours = name == "summary.json" || name == "plan.json";
+    if (entry.is_regular_file() && name.ends_with(".json") && !ours) {
+      paths.push_back(entry.path().string());
+    }
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+Suite read_folder(const std::string& folder) {
+  Builder builder(folder);
+  std::vector<std::string> samples;
+  bool any = false;
+  for (const std::string& path : bench_files(folder)) {
+    std::string text = read_text(path, kMaxBytes);
+    if (text.find("\"benchmarks\"") == std::string::npos) continue;
+    builder.read(std::move(text), path);
+    samples.push_back(path.substr(0, path.size() - 5) + ".samples.jsonl");
+    any = true;
+  }
+  if (!any) throw InputError(fmt::format("{} holds no Google Benchmark JSON", folder));
+  Suite suite = builder.finish();
+  for (const std::string& path : samples) {
+    if (fs::exists(path)) take_samples(suite, read_text(path, kMaxBytes), path);
+  }
+  return suite;
+}
+
+}  // namespace
+
+Suite suite_from_text(std::string text, const std::string& source) {
+  Builder builder(source);
+  builder.read(std::move(text), source);
+  return builder.finish();
+}
+
+void take_samples(Suite& suite, const std::string& text, const std::string& source) {
+  std::map<std::string, std::vector<Sample>> medians;
+  for (const SampleLine& line : samples_from_text(text, source)) {
+    std::vector<Sample>& mine = medians[line.name];
+    const auto index = static_cast<int64_t>(mine.size());
+    if (!line.seconds.empty()) mine.push_back({index, median(line.seconds)});
+  }
+  for (Benchmark& benchmark : suite.benchmarks) {
+    const auto found = medians.find(benchmark.name);
+    if (found == medians.end() || found->second.empty()) continue;
+    suite.launches = suite.launches || found->second.size() > 1;
+    benchmark.metrics["real_time"] = std::move(found->second);
+    medians.erase(found);
+  }
+  std::erase_if(medians, [](const auto& entry) { return entry.second.empty(); });
+  if (!medians.empty()) {
+    suite.notes.push_back(fmt::format("{}: samples of {} names that are in no benchmark file",
+                                      source, medians.size()));
+  }
+}
+
+Suite read_suite(const std::string& path) {
+  if (fs::is_directory(path)) return read_folder(path);
+  return suite_from_text(read_text(path, kMaxBytes), path);
+}
+
+}  // namespace howmany::reports

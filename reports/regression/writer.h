@@ -1,0 +1,42 @@
+// How a comparison is told: for people, CI systems and trackers. To add a writer: one file in
+// writers/ that defines write_NAME, one line here. Values only; safe from any thread.
+//
+//   std::string xml = find_writer("junit").write(comparison);
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "reports/regression/judge.h"
+
+// name, what for
+#define HM_WRITERS(X)                                                                   \
+  X(text, "a table for a terminal")                                                     \
+  X(markdown, "a summary for a pull request or a job summary, below 64 KiB")            \
+  X(json, "everything, schema howmany.comparison/1")                                    \
+  X(csv, "one row per measurement, RFC 4180")                                           \
+  X(junit, "JUnit XML: a test case per measurement")                                    \
+  X(annotations, "GitHub workflow commands, the worst first")                           \
+  X(sarif, "SARIF 2.1.0 of the regressions")                                            \
+  X(bencher, "Bencher Metric Format of the candidate")                                  \
+  X(smaller_is_better, "github-action-benchmark: the candidate, customSmallerIsBetter") \
+  X(bigger_is_better, "github-action-benchmark: the candidate, customBiggerIsBetter")   \
+  X(history, "JSON Lines for howmany history: ratios to the base, a pinned anchor")
+
+namespace howmany::reports {
+
+struct Writer {
+  const char* name;
+  const char* what;
+  std::string (*write)(const Comparison&);
+};
+
+std::span<const Writer> writers();
+// Throws InputError, which suggests what was meant.
+const Writer& find_writer(const std::string& name);
+
+#define HM_DECLARE_WRITER(name, what) std::string as_##name(const Comparison& comparison);
+HM_WRITERS(HM_DECLARE_WRITER)
+#undef HM_DECLARE_WRITER
+
+}  // namespace howmany::reports

@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+
+#include "reports/regression/writer.h"
+#include "reports/regression/writers/common.h"
+
+namespace howmany::reports {
+namespace {
+
+// What XML 1.0 cannot hold becomes a question mark.
+std::string escaped_xml(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += byte < 0x20 || byte == 0x7f ? (c == '\n' || c == '\t' ? ' ' : '?') : c;
+    }
+  }
+  return out;
+}
+
+std::string outcome(const Row& row) {
+  const std::string text = escaped_xml(sentence(row));
+  switch (row.verdict) {
+    case Verdict::kSlower:
+      return fmt::format("<failure type=\"regression\" message=\"{}\"/>", text);
+    case Verdict::kFailed:
+      return fmt::format("<error type=\"failed\" message=\"{}\"/>", text);
+    case Verdict::kSame:
+    case Verdict::kFaster:
+      return "";
+    default:
+      return fmt::format("<skipped message=\"{}: {}\"/>", name_of(row.verdict), text);
+  }
+}
+
+std::string test_case(const Row& row) {
+  const double seconds = row.kind.unit == "s" ? row.candidate.value_or(0) : 0;
+  return fmt::format("    <testcase classname=\"{}\" name=\"{}\" time=\"{:.9f}\">{}</testcase>\n",
+                     escaped_xml(row.metric), escaped_xml(row.benchmark), seconds, outcome(row));
+}
+
+}  // namespace
+
+std::string as_junit(const Comparison& c) {
+  const int64_t skipped = c.count(Verdict::kInconclusive) + c.count(Verdict::kSkipped) +
+                          c.count(Verdict::kMissing) + c.count(Verdict::kNew);
+  const std::string counts =
+      fmt::format("tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"", c.rows.size(),
+                  c.count(Verdict::kSlower), c.count(Verdict::kFailed), skipped);
+  std::string xml = fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {}>\n"
+      "  <testsuite name=\"howmany compare\" {}>\n    <properties>\n",
+      counts, counts);
+  for (const auto& [name, value] : {std::pair<std::string, std::string>{"base", c.base},
+                                    {"candidate", c.candidate},
+                                    {"method", method(c)}}) {
+    xml += fmt::format("      <property name=\"{}\" value=\"{}\"/>\n", name, escaped_xml(value));
+  }
+  xml += "    </properties>\n";
+  for (const Row& row : c.rows) xml += test_case(row);
+  return xml + "  </testsuite>\n</testsuites>\n";
+}
+
+}  // namespace howmany::reports

@@ -1,0 +1,78 @@
+#include <fmt/format.h>
+
+#include "core/base/text/table.h"
+#include "reports/regression/writer.h"
+#include "reports/regression/writers/common.h"
+
+namespace howmany::reports {
+namespace {
+
+constexpr int64_t kMaxVerdictRows =
+    60;  // of one verdict; the count is told, csv and json have them all
+
+void add(Table& table, const Row& row) {
+  const bool changed = row.verdict == Verdict::kSlower || row.verdict == Verdict::kFaster;
+  table.add(
+      {name_of(row.verdict), title(row), value_text(row, row.base), value_text(row, row.candidate),
+       change_text(row), interval_text(row.interval), p_text(row), samples_text(row)},
+      changed ? Table::Style::kBold : Table::Style::kPlain);
+}
+
+std::string paragraph(const std::string& text) { return wrapped(text, kTextWidth, 2) + "\n"; }
+
+// The worst of each verdict, and how many more there are.
+std::string rows_text(const Comparison& c) {
+  Table table({{"verdict", Table::Align::kLeft},
+               {"benchmark", Table::Align::kLeft},
+               {"base"},
+               {"candidate"},
+               {"change"},
+               {"95 %"},
+               {"p"},
+               {c.paired ? "pairs" : "samples"}});
+  std::string more;
+  int64_t shown = 0;
+  for (size_t i = 0; i < c.rows.size(); ++i) {
+    const Row& row = c.rows[i];
+    if (i == 0 || c.rows[i - 1].verdict != row.verdict) shown = 0;
+    if (++shown <= kMaxVerdictRows) add(table, row);
+    if (shown == kMaxVerdictRows + 1) {
+      more += paragraph(fmt::format("... and {} more {}: --format csv lists them all",
+                                    c.count(row.verdict) - kMaxVerdictRows, name_of(row.verdict)));
+    }
+  }
+  return table.text() + more;
+}
+
+std::string reasons(const Comparison& c) {
+  constexpr int kMost = 12;
+  std::string text;
+  int told = 0;
+  for (const Row& row : c.rows) {
+    const bool found_alone = row.verdict == Verdict::kMissing || row.verdict == Verdict::kNew;
+    if (row.why.empty() || found_alone || ++told > kMost) continue;
+    text += paragraph(fmt::format("{}: {}", title(row), row.why));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string as_text(const Comparison& c) {
+  std::string text = paragraph(headline(c)) + "\n";
+  if (!c.rows.empty()) text += rows_text(c) + "\n";
+  if (c.suite_change) {
+    text += paragraph(fmt::format("All together: {:+.2f} % {}", 100 * *c.suite_change,
+                                  interval_text(c.suite_interval)));
+  }
+  text += reasons(c);
+  for (const auto& [was, is] : c.renamed) {
+    text += paragraph(fmt::format("{} may have been renamed to {}", was, is));
+  }
+  for (const std::string& note : c.notes) text += paragraph("Note: " + note);
+  for (const std::string& field : c.likeness.decisive) text += paragraph("Not alike: " + field);
+  for (const std::string& field : c.likeness.others) text += paragraph("Differs: " + field);
+  return text + paragraph("Method: " + method(c));
+}
+
+}  // namespace howmany::reports

@@ -1,0 +1,50 @@
+// What a bench program leaves: Google Benchmark's JSON and a line of samples per run. Both are
+// untrusted (a bench may die in the middle of a line, print NaN, repeat a name): readers throw
+// InputError naming the place. Values only; not tied to any thread.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace howmany::reports {
+
+struct BenchRow {
+  std::string name;                        // run_name, Google's own suffixes included
+  double seconds = 0;                      // real_time per iteration
+  int repetition = 0;                      // repetition_index
+  int family = 0;                          // family_index
+  std::map<std::string, double> counters;  // user counters; those not finite are left out
+  std::string error;                       // error_message; empty when the run went well
+  nlohmann::json json;                     // the row as read, with null for what was not finite
+};
+
+// A number of a row that is Google Benchmark's own, not a user counter.
+bool is_google_number(std::string_view key);
+// Of a time_unit: "ns", "us", "ms" or "s".
+std::optional<double> seconds_per_unit(std::string_view time_unit);
+
+struct BenchFile {
+  nlohmann::json context = nlohmann::json::object();
+  std::vector<BenchRow> rows;  // iterations only: aggregates, BigO and RMS rows are left out
+};
+
+BenchFile bench_from_json(const nlohmann::json& json, const std::string& source);
+BenchFile read_bench(const std::string& path);
+
+struct SampleLine {
+  std::string name;
+  std::vector<double> seconds;  // finite, positive, in the order measured
+  bool converged = false;
+  std::vector<std::string> flags;
+  std::vector<double> busy_cores;  // finite, not negative: of each of `seconds`, or empty
+  nlohmann::json json;             // the line as read
+};
+
+std::vector<SampleLine> samples_from_text(const std::string& text, const std::string& source);
+std::vector<SampleLine> read_samples(const std::string& path);
+
+}  // namespace howmany::reports

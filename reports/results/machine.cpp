@@ -1,0 +1,183 @@
+#include "reports/results/machine.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/base/process.h"
+#include "core/base/schema/devices.h"
+#include "core/base/schema/flags.h"
+#include "core/base/text/files.h"
+#include "core/base/text/json.h"
+#include "reports/results/record.h"
+
+namespace howmany::reports {
+namespace {
+
+constexpr double kDevicesTimeout = 30;
+
+int cores_in_mask() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
+
+std::string cpu_model() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    const size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+std::string host_name() {
+  char name[256] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+// What the driver has on this host, by model: another node of the same kind will do.
+std::vector<std::string> gpus_of_driver() {
+  std::vector<std::string> gpus;
+  std::error_code none;
+  for (const auto& gpu : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", none)) {
+    std::ifstream information(gpu.path() / "information");
+    for (std::string line; std::getline(information, line);)
+      if (line.starts_with("Model:")) gpus.push_back(line.substr(line.find_last_of('\t') + 1));
+  }
+  std::ranges::sort(gpus);
+  return gpus;
+}
+
+// Of the program's bytes (FNV-1a): a rebuilt bench measures something else.
+std::string program_hash(const std::string& path) {
+  uint64_t hash = 0xcbf29ce484222325;
+  std::ifstream file(path, std::ios::binary);
+  char buffer[1 << 16];
+  while (file.read(buffer, sizeof buffer), file.gcount() > 0) {
+    for (std::streamsize i = 0; i < file.gcount(); ++i) {
+      hash = (hash ^ static_cast<unsigned char>(buffer[i])) * 0x100000001b3;
+    }
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+std::vector<Part> parts_from(const JsonNode& list) {
+  std::vector<Part> parts;
+  for (const JsonNode& item : list.items()) {
+    const auto usable = item.find(inventory::kUsable);
+    const auto why = item.find(inventory::kWhy);
+    const auto over_ranks = item.find(inventory::kOverRanks);
+    parts.push_back({item.at(inventory::kName).string(), !usable || usable->boolean(),
+                     why ? why->string() : "", over_ranks && over_ranks->boolean()});
+  }
+  return parts;
+}
+
+Launched launch_from(const JsonNode& json) {
+  constexpr int64_t kMost = 1 << 20;
+  const auto number = [&](const char* key, int64_t least) {
+    return static_cast<int>(json.at(key).integer_between(least, kMost));
+  };
+  Launched launch{.launcher = json.at(inventory::kLauncher).string(),
+                  .rank = number(inventory::kRank, 0),
+                  .world = number(inventory::kWorld, 1),
+                  .local_rank = number(inventory::kLocalRank, 0),
+                  .local_world = number(inventory::kLocalWorld, 0),
+                  .host = json.at(inventory::kHost).string(),
+                  .problem = {}};
+  if (const auto why = json.find(inventory::kWhy)) launch.problem = why->string();
+  return launch;
+}
+
+}  // namespace
+
+std::string find_program(const std::string& name) {
+  const char* folder = std::getenv("HOWMANY_BENCH_DIR");
+  const std::filesystem::path path =
+      std::filesystem::path(folder != nullptr ? folder : program_folder()) / name;
+  if (::access(path.c_str(), X_OK) != 0) {
+    throw InputError(
+        fmt::format("the program {} is missing; build it, or set HOWMANY_BENCH_DIR "
+                    "to the folder that has it",
+                    path.string()));
+  }
+  return path.string();
+}
+
+Machine machine_from_json(const nlohmann::json& json, const std::string& source) {
+  constexpr int64_t kMost = 1 << 20;
+  const JsonNode root(json, source);
+  const JsonNode cpu = root.at(inventory::kCpuDevices), backends = root.at(inventory::kBackends);
+  Machine machine;
+  machine.usable_cores =
+      static_cast<int>(cpu.at(inventory::kUsableCores).integer_between(1, kMost));
+  machine.cpu_devices =
+      static_cast<int>(cpu.at(inventory::kDefaultCount).integer_between(1, kMost));
+  machine.cores_per_device =
+      static_cast<int>(cpu.at(inventory::kCoresPerDevice).integer_between(1, machine.usable_cores));
+  if (const auto allowed = cpu.find(inventory::kAllowed))
+    for (const JsonNode& core : allowed->items())
+      machine.cores.push_back(static_cast<int>(core.integer_between(0, kMost)));
+  machine.models = parts_from(root.at(inventory::kModels));
+  machine.modes = parts_from(root.at(inventory::kModes));
+  machine.comms = parts_from(backends.at(inventory::kComms));
+  machine.kernels = parts_from(backends.at(inventory::kKernels));
+  if (const auto launch = root.find(inventory::kLaunch)) machine.launch = launch_from(*launch);
+  const bool cuda = std::any_of(machine.kernels.begin(), machine.kernels.end(),
+                                [](const Part& p) { return p.name == "cuda" && p.usable; });
+  for (const JsonNode& gpu : root.at(inventory::kGpus).items()) {
+    const int64_t index = gpu.at(inventory::kIndex).integer_between(0, kMost);
+    const auto uuid = gpu.find(inventory::kUuid);
+    if (!cuda) continue;
+    machine.cuda.push_back(fmt::format("cuda:{}", index));
+    machine.uuids.push_back(uuid ? uuid->string() : "");
+  }
+  return machine;
+}
+
+void refuse_many_copies(const std::string& why_not) {
+  constexpr std::pair<const char*, const char*> kCounts[] = {{"mpirun", "OMPI_COMM_WORLD_SIZE"},
+                                                             {"mpirun", "PMI_SIZE"},
+                                                             {"srun", "SLURM_STEP_NUM_TASKS"},
+                                                             {"torchrun", "WORLD_SIZE"}};
+  for (const auto& [launcher, count] : kCounts) {
+    const char* const tasks = std::getenv(count);
+    if (tasks == nullptr || std::string_view(tasks) == "1") continue;
+    throw InputError(fmt::format("{} started this command {} times ({}), but {}", launcher, tasks,
+                                 count, why_not));
+  }
+}
+
+Machine read_machine() {
+  const Ended ended = run_command(
+      {.argv = {find_program("howmany-devices"), flag::kJson}, .timeout_seconds = kDevicesTimeout});
+  if (!ended.ok()) throw InputError("howmany-devices " + ended.describe());
+  return machine_from_json(parse_json(ended.out, "howmany-devices"), "howmany-devices");
+}
+
+nlohmann::json machine_fingerprint() {
+  const int64_t memory = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+  return {{"cpu", cpu_model()},       {"cores", cores_in_mask()},
+          {"memory_bytes", memory},   {"host", host_name()},
+          {"gpus", gpus_of_driver()}, {"programs", program_hash(find_program("speedup_bench"))}};
+}
+
+std::string difference(const nlohmann::json& there, const nlohmann::json& here) {
+  for (const auto& [key, value] : here.items()) {
+    if (key == "host") continue;
+    const nlohmann::json other = there.value(key, nlohmann::json());
+    if (other != value)
+      return fmt::format("{}: {} there, {} here", key, other.dump(), value.dump());
+  }
+  return "";
+}
+
+}  // namespace howmany::reports

@@ -1,0 +1,56 @@
+// From measured copies to sentences: from which size on a copy is bandwidth rather than latency,
+// what pinned memory, more threads and larger batches bring, and what one training step spends on
+// moving data.
+// Values only; not tied to any thread.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/comm/curve.h"
+#include "reports/results/record.h"
+#include "reports/transfer/gpu.h"
+
+namespace howmany::reports {
+
+struct CopyCurve {
+  int threads = 1;
+  Curve curve;
+  AlphaBeta fit;
+  double best_bytes_per_s = 0, best_at = 0;  // the fastest size: in a cache, usually
+};
+
+struct StepTime {
+  std::string model, device;
+  int64_t batch = 0;
+  std::map<std::string, CurvePoint> parts;  // "batch_in", "batch_in_pinned", "loss_out", "whole"
+
+  bool on_gpu() const { return device.starts_with("cuda"); }
+  double seconds(const std::string& part) const {  // NaN: not measured
+    const auto found = parts.find(part);
+    return found == parts.end() ? std::numeric_limits<double>::quiet_NaN() : found->second.seconds;
+  }
+};
+
+struct TransferAdvice {
+  std::optional<int> recommended;          // threads for large copies
+  bool certain = true, disturbed = false;  // disturbed: by other programs, see disturbance.h
+  std::string because;                     // one sentence
+  std::vector<std::string> notes;
+  std::vector<CopyCurve> copies;  // by threads
+  std::optional<double>
+      latency_below;  // bytes: smaller copies take half their time or more to start
+  std::vector<StepTime> steps;
+  GpuCopies gpus;
+  double loopback_bytes_per_s = 0;
+};
+
+// `gpu`: as the driver names it; empty without one.
+TransferAdvice advise_transfer(const std::vector<Measurement>& measurements,
+                               const std::string& gpu = "");
+nlohmann::ordered_json to_json(const TransferAdvice& advice,
+                               const std::vector<Measurement>& measurements);
+}  // namespace howmany::reports

@@ -1,0 +1,14 @@
+// The answer of `howmany transfer` as tables and sentences. Values only; not tied to any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/transfer/advise.h"
+
+namespace howmany::reports {
+
+std::string render_transfer(const TransferAdvice& advice,
+                            const std::vector<Measurement>& measurements, bool color);
+
+}  // namespace howmany::reports

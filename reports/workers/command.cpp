@@ -1,0 +1,284 @@
+#include "reports/workers/command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+
+#include "core/base/cli/number_check.h"
+#include "core/base/cli/output_options.h"
+#include "core/base/process.h"
+#include "core/base/schema/flags.h"
+#include "core/base/text/files.h"
+#include "core/base/text/format.h"
+#include "core/base/text/json.h"
+#include "core/base/text/table.h"
+#include "reports/comm/rounds.h"
+#include "reports/gpus/command.h"
+#include "reports/results/disturbance.h"
+#include "reports/results/machine.h"
+#include "reports/results/summary_files.h"
+#include "reports/workers/advise.h"
+#include "reports/workers/check.h"
+#include "reports/workers/demand.h"
+#include "reports/workers/measure.h"
+#include "reports/workers/points.h"
+#include "reports/workers/render.h"
+#include "reports/workers/rows.h"
+
+namespace howmany::reports {
+namespace {
+
+constexpr int64_t kMostWorkersAsked = 1024;
+constexpr int kMostCrowded = 16;
+constexpr double kDemandSeconds = 3;  // of training steps for --model
+
+void refuse_two_demands(const WorkersArguments& a) {
+  const int given = a.model.has_value() + a.from.has_value() + a.samples_per_second.has_value();
+  if (given > 1)
+    throw InputError("--model, --from and --samples-per-second each tell the demand: give one");
+}
+
+// Words that would change nothing, as who gives them expects they do.
+void refuse_without_effect(const CLI::App& sub, const WorkersArguments& a) {
+  const auto refuse = [&](const char* option, bool used, const char* what) {
+    if (sub.count(option) > 0 && !used) throw InputError(fmt::format("{} is {}", option, what));
+  };
+  const bool pytorch = a.as == "pytorch", demanded = a.model || a.from || a.samples_per_second;
+  refuse(flag::kDevice, a.model.has_value(), "what --model trains on: give that, or leave it out");
+  refuse("--python", pytorch || a.python == "none", "for --as pytorch");
+  refuse("--start-method", pytorch && a.python != "none", "for --as pytorch and its --python");
+  refuse("--stall", demanded, "for a demand: give --samples-per-second, --from or --model");
+}
+
+Demand demand_of(const WorkersArguments& a, const std::string& folder) {
+  if (a.samples_per_second)
+    return {parse_count(flag::kSamplesPerSecond, *a.samples_per_second), flag::kSamplesPerSecond};
+  if (a.from) return demand_from_file(*a.from, a.devices);
+  if (!a.model) return {};
+  if (!a.quiet) fmt::print(stderr, "training {} on {} for its demand\n", *a.model, a.device);
+  return demand_of_model(*a.model, a.device, a.batch, std::min(kDemandSeconds, a.time_budget / 10),
+                         folder);
+}
+
+nlohmann::ordered_json request_json(const WorkersArguments& a) {
+  return {{"command", "workers"},
+          {"data", a.data},
+          {"workers", a.workers},
+          {"devices", a.devices},
+          {"batch", a.batch},
+          {"prefetch", a.prefetch},
+          {"as", a.as},
+          {"python", a.python},
+          {"start_method", a.start_method},
+          {"image_size", a.image_size},
+          {"time_budget", a.time_budget},
+          {"stall_percent", a.stall_percent},
+          {"seed", a.seed}};
+}
+
+Summary summarise(const WorkersArguments& a, const LoaderResults& results,
+                  const WorkersFacts& facts, const WorkersAdvice& advice) {
+  Summary summary;
+  summary.context = results.context;
+  summary.context["howmany_version"] = HM_VERSION;
+  summary.context["howmany_date"] = utc_now("%Y-%m-%dT%H:%M:%SZ");
+  summary.context["howmany_request"] = request_json(a);
+  summary.context["busy_elsewhere_fraction"] = facts.busy_elsewhere;
+  std::vector<std::vector<Measurement>> runs;  // a number measured again is another round of it
+  for (const BenchRow& row : results.rows) runs.push_back({measurement_of(row, results.samples)});
+  summary.measurements = over_rounds(runs);
+  summary.answer["workers"] = to_json(facts, advice);
+  return summary;
+}
+
+void write_and_print(const WorkersArguments& a, const std::string& folder, const Summary& summary) {
+  write_summary(folder, summary);
+  if (a.json) {
+    fmt::print("{}", dump_json(to_json(summary)));
+    return;
+  }
+  const bool color = !a.no_color && color_wanted(STDOUT_FILENO);
+  fmt::print("{}Files: {}\n", render_workers(summary.answer["workers"], folder, color), folder);
+}
+
+bool failed(const WorkersFacts& facts) {
+  for (const WorkersPoint& p : facts.points)
+    if (!p.error.empty()) return true;
+  return facts.points.empty();
+}
+
+WorkersFacts facts_from(const WorkersArguments& a, const std::string& folder) {
+  WorkersFacts facts;
+  facts.wanted = workers_from(a.workers);
+  facts.most_stall = a.stall_percent / 100;
+  facts.as = a.as;
+  const LoadMeter meter;
+  const Demand demand = demand_of(a, folder);
+  if (a.model) facts.busy_elsewhere = std::fmax(0.0, meter.busy_elsewhere());
+  facts.demand_from = demand.from;
+  facts.asked = {.devices = a.devices,
+                 .demand = demand.samples_per_s,
+                 .prefetch = a.prefetch,
+                 .batch = a.batch};
+  return facts;
+}
+
+// Whether the check script can make samples of it.
+bool checkable(const std::string& data) {
+  const std::filesystem::path path(data);
+  if (path.extension() == ".tar") return true;
+  return std::filesystem::is_directory(path) && !std::filesystem::exists(path / "x.npy");
+}
+
+void write_check(const WorkersArguments& a, const WorkersFacts& facts, const std::string& path) {
+  const std::string folder = std::filesystem::absolute(a.data).string();
+  write_text(path, check_script(check_of(facts, advise_workers(facts), folder, a.image_size)));
+}
+
+void emit_check(const WorkersArguments& a, const WorkersFacts& facts) {
+  if (a.emit_check.empty()) return;
+  write_check(a, facts, a.emit_check);
+  if (!a.quiet) fmt::print(stderr, "check the advice with PyTorch: python3 {}\n", a.emit_check);
+}
+
+// Twice as many workers as cores, where there is room for them; many would take long to start.
+int crowd(const WorkersFacts& facts) {
+  const auto workers = static_cast<int>(2 * std::max(1.0, std::round(facts.probes.cores)));
+  return workers <= std::min(kMostCrowded, most_workers(facts.bounds)) ? workers : 0;
+}
+
+// With class folders, the script that checks the advice tells before what a sample takes.
+void add_python(const WorkersArguments& a, const std::string& folder, WorkersFacts& facts,
+                LoaderMeasuring& measuring) {
+  if (a.as != "pytorch" || a.python == "none") return;
+  if (!a.quiet) fmt::print(stderr, "asking {} what Python itself costs\n", a.python);
+  const std::string check = checkable(a.data) ? folder + "/check.py" : "";
+  if (!check.empty()) write_check(a, facts, check);
+  measuring.add_python(facts, measure_python(a.python, a.start_method, check, folder,
+                                             facts.probes.cores, crowd(facts)));
+  if (!check.empty()) std::filesystem::remove(check);
+}
+
+}  // namespace
+
+std::vector<int> workers_from(const std::string& text) {
+  std::vector<int> workers;
+  if (text == "auto") return workers;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    int64_t value = -1;
+    const auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, value);
+    if (error != std::errc{} || stop != text.data() + end || value < 0 || value > kMostWorkersAsked)
+      throw InputError(
+          fmt::format("--workers {}: expected auto, or numbers from 0 to {} such as 0,1,2", text,
+                      kMostWorkersAsked));
+    workers.push_back(static_cast<int>(value));
+    at = end + 1;
+  }
+  return workers;
+}
+
+int run_workers(const WorkersArguments& a) {
+  refuse_many_copies(
+      "it measures a whole machine: start it once, and --devices says how many ranks");
+  refuse_two_demands(a);
+  if (!a.emit_check.empty() && !checkable(a.data))
+    throw InputError(
+        "--emit-check needs --data DIR of class folders or tar shards: painted images are gone "
+        "afterwards, and of other files PyTorch knows no sample");
+  workers_from(a.workers);
+  const std::string folder = a.out.empty() ? "howmany-out/" + utc_now("%Y%m%dT%H%M%SZ") : a.out;
+  if (std::filesystem::exists(folder + "/summary.json"))
+    throw InputError(fmt::format("{} holds a run already; choose another --out", folder));
+  prepare_folder(folder);
+  catch_interrupts();
+  LoaderMeasuring measuring(a, folder);
+  const LoaderLimits limits = measuring.limits();
+  WorkersFacts facts = facts_from(a, folder);
+  measuring.probe(facts);
+  if (measuring.results().interrupted) return kMeasurementFailed;
+  facts.probes.cores = usable_cores(facts.probes.cores, limits);
+  facts.gpu = limits.gpu;
+  facts.no_nvjpeg = limits.no_nvjpeg;
+  facts.bounds = worker_bounds(limits, facts.asked, facts.probes.sample_bytes);
+  add_python(a, folder, facts, measuring);
+  facts.undecided = !measuring.measure_points(facts);
+  const WorkersAdvice first = advise_workers(facts);
+  if (first.recommended && !measuring.results().interrupted) {
+    measuring.measure_cold(facts, *first.recommended);
+    measuring.measure_on_gpu(facts, *first.recommended);
+  }
+  facts.busy_elsewhere = std::fmax(facts.busy_elsewhere, measuring.busy_elsewhere());
+  emit_check(a, facts);
+  if (measuring.results().out_of_time)
+    fmt::print(stderr, "the time budget was spent before the answer was decided\n");
+  write_and_print(a, folder, summarise(a, measuring.results(), facts, advise_workers(facts)));
+  return failed(facts) || measuring.results().interrupted ? kMeasurementFailed : kFine;
+}
+
+void add_workers(CLI::App& app, int& code) {
+  auto a = std::make_shared<WorkersArguments>();
+  CLI::App* sub =
+      app.add_subcommand("workers", "How many loader workers feed the devices, measured");
+  sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  sub->add_option(flag::kData, a->data,
+                  "Folder of class folders of images, or of tar shards; a .tar, .npy, .bin or .csv "
+                  "file [synthetic: JPEGs painted for the occasion]")
+      ->type_name("PATH");
+  sub->add_option(flag::kWorkers, a->workers,
+                  "Numbers to measure, 0,1,2 [auto: where it is decided]");
+  sub->add_option(flag::kSamplesPerSecond, a->samples_per_second, "What one device takes, 1.8k");
+  sub->add_option("--from", a->from,
+                  "Folder, summary.json or speedup.json of an earlier run: what a device takes")
+      ->type_name("PATH");
+  sub->add_option(flag::kModel, a->model, "Model that is trained now to see what one device takes");
+  sub->add_option(flag::kDevice, a->device, "Device that --model trains on [cpu:0]");
+  sub->add_option(flag::kDevices, a->devices, "Devices, each with a loader of its own [1]")
+      ->check(CLI::Range(1, 1024));
+  sub->add_option(flag::kBatch, a->batch, "Samples in a batch of one device [64]")
+      ->check(CLI::Range(1, 1 << 20));
+  sub->add_option(flag::kPrefetch, a->prefetch, "Batches kept ready for each worker [2]")
+      ->check(CLI::Range(1, 1024));
+  sub->add_option(flag::kAs, a->as,
+                  "Workers are threads, processes, or work as PyTorch's DataLoader has them work "
+                  "(pytorch) [threads]")
+      ->check(CLI::IsMember({"threads", "processes", "pytorch"}));
+  sub->add_option("--python", a->python,
+                  "For --as pytorch: the Python whose own costs are measured first, or none "
+                  "[python3]")
+      ->type_name("PATH");
+  sub->add_option("--start-method", a->start_method,
+                  "How that Python starts workers [as it does by itself]")
+      ->check(CLI::IsMember({"fork", "forkserver", "spawn"}));
+  sub->add_option(flag::kImageSize, a->image_size, "Samples are so many pixels wide and high [224]")
+      ->check(CLI::Range(1, 8192));
+  sub->add_option("--stall", a->stall_percent, "Percent of the time that training may wait [1]")
+      ->check(between(0.01, 99.0));
+  sub->add_option("--time-budget", a->time_budget, "Seconds for the whole measurement [60]")
+      ->check(above_zero());
+  sub->add_option(flag::kSeed, a->seed, "Of the order [1]");
+  sub->add_option("--emit-check", a->emit_check,
+                  "Write a Python script that runs PyTorch's DataLoader on the same folder")
+      ->type_name("FILE");
+  add_out(*sub, a->out);
+  add_json(*sub, a->json);
+  add_quiet(*sub, a->quiet);
+  add_verbose(*sub, a->verbose);
+  add_no_color(*sub, a->no_color);
+  sub->footer(
+      "Examples:\n"
+      "  howmany workers --data photos                             # the curve and its knee\n"
+      "  howmany workers --data photos --samples-per-second 1.8k   # what one H100 wants\n"
+      "  howmany workers --data photos --from howmany-out/X --devices 4");
+  sub->callback([a, sub, &code] {
+    refuse_without_effect(*sub, *a);
+    code = run_workers(*a);
+  });
+}
+
+}  // namespace howmany::reports

@@ -1,0 +1,26 @@
+// One run of loader_bench for `howmany workers`. One thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/process.h"
+#include "core/base/statistics.h"
+#include "reports/results/bench_file.h"
+#include "reports/workers/command.h"
+
+namespace howmany::reports {
+
+struct LoaderRun {
+  Ended ended;
+  BenchFile file;  // without rows if the bench died
+  std::vector<SampleLine> samples;
+  std::string problem;           // why the files cannot be read
+  double busy_elsewhere = kNaN;  // share of the cores; NaN: not known
+};
+
+// Times each of `cases` for `seconds`. Throws InputError if the bench refuses its arguments.
+LoaderRun run_loader_bench(const WorkersArguments& arguments, const std::string& folder,
+                           const std::vector<std::string>& more, double seconds, size_t cases);
+
+}  // namespace howmany::reports

@@ -1,0 +1,262 @@
+// Measuring loaders: what is counted, the page cache, painted images that are gone afterwards.
+#include "benches/loader/run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <thread>
+
+#include "benches/loader/limits.h"
+#include "benches/loader/page_cache.h"
+#include "benches/loader/probes.h"
+#include "core/base/error.h"
+#include "tests/support/image_files.h"
+
+namespace howmany::benches {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+LoaderDataOptions painted() {
+  return {.data = "synthetic", .size = 32, .most = 64, .images = 24, .width = 64, .height = 48};
+}
+
+LoaderRun brief() { return {.workers = 1, .batch = 4, .budget_s = 0.05}; }
+
+TEST(LoaderRun, MemoryOfWorkersThatAreProcessesIsCountedToo) {
+  const LoaderData data({.data = "cost:10"});
+  LoaderRun run = brief();
+  run.workers = 2;
+  run.batch = 16;
+  const double batch = 16.0 * static_cast<double>(data.sample_bytes());
+  for (const WorkersAs as : {WorkersAs::processes, WorkersAs::pytorch}) {
+    run.as = as;
+    const double each = run_loader(data, run).bytes_per_worker;
+    EXPECT_GT(each, 0.4 * batch) << static_cast<int>(as);
+#ifndef HM_SANITIZED  // which keeps memory of its own
+    EXPECT_LT(each, 6 * batch) << static_cast<int>(as);
+#endif
+  }
+}
+
+TEST(LoaderData, PaintedImagesDecodeAndAreGoneAfterwards) {
+  std::vector<std::string> files;
+  {
+    const LoaderData data(painted());
+    files = data.files();
+    EXPECT_EQ(files.size(), 24u);
+    EXPECT_TRUE(data.bad().empty());
+    EXPECT_EQ(data.sample_bytes(), 32 * 32 * 3 * 4 + 8);
+    std::vector<float> x(32 * 32 * 3);
+    int64_t y = -1;
+    data.endless().get(23 + 24 * 1000, 1, x.data(), &y);
+    EXPECT_EQ(data.stages().samples, 1);
+    EXPECT_EQ(data.stages().pixels, 64 * 48);
+    EXPECT_GT(data.stages().decode_s, 0);
+  }
+  for (const std::string& file : files) EXPECT_FALSE(fs::exists(file));
+}
+
+TEST(LoaderData, AFolderIsThinnedEvenlyAndSaysHowManyItHas) {
+  const testing_support::TempFolder folder;
+  for (int i = 0; i < 20; ++i)
+    folder.write((i % 2 == 0 ? "a/" : "b/") + std::to_string(10 + i) + ".jpg",
+                 testing_support::jpeg_file(16, 16));
+  folder.write("a/broken.jpg", "no image");
+  const LoaderData data({.data = folder.path(), .size = 8, .most = 7});
+  EXPECT_EQ(data.listed(), 21);
+  EXPECT_LE(data.files().size(), 7u);
+  EXPECT_GE(data.files().size(), 6u);  // one may be the broken one
+  EXPECT_THAT(data.files().front(), HasSubstr("/a/"));
+  EXPECT_THAT(data.files().back(), HasSubstr("/b/"));
+}
+
+TEST(LoaderData, WhatCannotBeLoadedIsRefused) {
+  for (const char* data : {"/nowhere", "cost:", "cost:x", "cost:-1", "cost:99999999999"})
+    EXPECT_THROW(LoaderData({.data = data}), std::invalid_argument) << data;
+}
+
+TEST(LoaderRun, CountsTheSamplesOfAllRanks) {
+  const LoaderData data({.data = "cost:100", .size = 4});
+  for (const int ranks : {1, 2}) {
+    LoaderRun run = brief();
+    run.ranks = ranks;
+    const LoaderResult result = run_loader(data, run);
+    double total = 0;
+    for (const double wait : result.waits) total += wait;
+    EXPECT_EQ(static_cast<int64_t>(result.waits.size()), result.batches);
+    EXPECT_GT(result.samples_per_s, 0);
+    EXPECT_GE(result.blocks.seconds.size(), 2u);
+    // Nothing but waiting happens, so the waits are nearly all of the time.
+    EXPECT_GT(total, 0);
+    EXPECT_GT(result.first_batch_s, 4 * 100e-6);
+  }
+}
+
+TEST(LoaderRun, OneWorkerCannotBeFasterThanItsSamples) {
+  const LoaderData data({.data = "cost:500", .size = 4});
+  const LoaderResult result = run_loader(data, brief());
+  EXPECT_LE(result.samples_per_s, 2000 * 1.5);
+}
+
+TEST(LoaderRun, TrainingThatIsSlowWaitsLessThanTrainingThatIsFast) {
+  const LoaderData data({.data = "cost:300", .size = 4});
+  LoaderRun slow = brief(), fast = brief();
+  slow.demand = 100;
+  fast.demand = 100'000;
+  EXPECT_LT(run_loader(data, slow).stall_fraction, run_loader(data, fast).stall_fraction);
+}
+
+TEST(LoaderRun, AColdRunReadsEveryFileOnceAndHadNoneInMemory) {
+  const LoaderData data(painted());
+  LoaderRun run = brief();
+  run.cold = true;
+  try {
+    const LoaderResult result = run_loader(data, run);
+    EXPECT_LE(result.resident_before, 0.02);
+    EXPECT_EQ(result.batches, 24 / 4 - 1);  // the first is the start
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("not cold"));  // some file systems keep their pages: it is said
+  }
+}
+
+TEST(LoadersInTurn, EachHasAsManyStretchesWhateverItsWorkersAre) {
+  const LoaderData data({.data = "cost:200", .size = 4});
+  for (const WorkersAs as : {WorkersAs::processes, WorkersAs::pytorch}) {
+    std::vector<LoaderRun> runs(3, brief());
+    for (size_t i = 0; i < runs.size(); ++i) runs[i].workers = static_cast<int>(i), runs[i].as = as;
+    if (as == WorkersAs::threads) runs[2].ranks = 2;
+    for (const LoaderOutcome& outcome : run_in_turn(data, runs, 0.1)) {
+      EXPECT_EQ(outcome.error, "");
+      EXPECT_EQ(outcome.result.blocks.seconds.size(), 3u) << "the fewest";
+      EXPECT_GT(outcome.result.samples_per_s, 0);
+      EXPECT_GT(outcome.result.first_batch_s, 0);
+      EXPECT_EQ(std::ssize(outcome.result.waits), std::min<int64_t>(outcome.result.batches, 1024));
+    }
+  }
+}
+
+// Waits end while a loader stands still, and what comes of them is not of its stretch: no worker
+// makes more than one sample in the time of its wait.
+TEST(LoadersInTurn, WhatWasWaitedForMeanwhileIsNotCounted) {
+  const LoaderData data({.data = "wait:60000", .size = 4});
+  std::vector<LoaderRun> runs(2, brief());
+  runs[0].workers = 2;
+  runs[1].workers = 8;
+  for (LoaderRun& run : runs) run.batch = 1;
+  const std::vector<LoaderOutcome> all = run_in_turn(data, runs, 3);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    EXPECT_EQ(all[i].error, "");
+    EXPECT_GT(all[i].result.samples_per_s, 0);
+    EXPECT_LE(all[i].result.samples_per_s, 1.03 * runs[i].workers / 60e-3);
+  }
+}
+
+TEST(LoadersInTurn, TellWhatTheyKeepBusyAlsoOfTheirProcesses) {
+  const auto busy = [](const char* data, WorkersAs as) {
+    LoaderRun run = brief();
+    run.workers = 2;
+    run.as = as;
+    const LoaderData loaded({.data = data, .size = 32});
+    const LoaderResult result = run_in_turn(loaded, {run}, 0.1).at(0).result;
+    EXPECT_EQ(result.busy_cores.size(), result.blocks.seconds.size());
+    return quantile(result.busy_cores, 0.5);
+  };
+  const double most = std::thread::hardware_concurrency() + 0.5;
+  for (const WorkersAs as : {WorkersAs::processes, WorkersAs::pytorch}) {
+    const double waiting = busy("wait:5000", as), working = busy("cost:5000", as);
+    EXPECT_GT(waiting, 0) << static_cast<int>(as);
+    EXPECT_GT(working, 2 * waiting) << static_cast<int>(as);
+    EXPECT_LT(working, most) << static_cast<int>(as);
+  }
+}
+
+TEST(LoadersInTurn, GoOnWhenAllSamplesWereTaken) {
+  const LoaderData data({.data = "null", .size = 4});
+  std::vector<LoaderRun> runs(2, brief());
+  runs[0].workers = 0;
+  for (LoaderRun& run : runs) run.batch = data.endless().size() / 4;
+  for (const LoaderOutcome& outcome : run_in_turn(data, runs, 0.1)) {
+    EXPECT_EQ(outcome.error, "");
+    EXPECT_EQ(outcome.result.blocks.seconds.size(), 3u);
+  }
+}
+
+TEST(LoadersInTurn, OneThatFailsSaysWhyAndTheOthersGoOn) {
+  const LoaderData data({.data = "cost:200", .size = 4});
+  std::vector<LoaderRun> runs(3, brief());
+  runs[1].batch = -1;
+  const std::vector<LoaderOutcome> all = run_in_turn(data, runs, 0.1);
+  EXPECT_EQ(all[0].error, "");
+  EXPECT_THAT(all[1].error, HasSubstr("batch"));
+  EXPECT_EQ(all[0].result.blocks.seconds.size(), all[2].result.blocks.seconds.size());
+}
+
+TEST(LoaderRun, AFailingSampleEndsEveryRank) {
+  const testing_support::TempFolder folder;
+  for (int i = 0; i < 8; ++i)
+    folder.write("a/" + std::to_string(i) + ".jpg", testing_support::jpeg_file(16, 16));
+  const LoaderData data({.data = folder.path(), .size = 8});
+  for (const std::string& file : data.files()) fs::remove(file);
+  LoaderRun run = brief();
+  run.ranks = 2;
+  EXPECT_THROW(run_loader(data, run), Error);
+}
+
+TEST(PageCache, WhatWasReadIsInMemoryAndWhatWasEvictedIsNot) {
+  const testing_support::TempFolder folder;
+  const std::vector<std::string> files = {folder.write("x", std::string(1 << 16, 'x')),
+                                          folder.write("empty", "")};
+  read_in(files);
+  const auto warm = resident_fraction(files);
+  if (!warm) GTEST_SKIP() << "the system does not tell";
+  EXPECT_EQ(*warm, 1);
+  evict(files);
+  EXPECT_LE(*resident_fraction(files), 1);  // a file system in memory keeps them: it is told
+  EXPECT_FALSE(resident_fraction({}));
+  EXPECT_FALSE(resident_fraction({folder / "gone"}));
+  evict({folder / "gone"});
+  read_in({folder / "gone"});
+}
+
+TEST(BlockMeans, AreOfEqualStretches) {
+  EXPECT_EQ(block_means({1, 3, 5, 7, 100}, 2), (std::vector<double>{2, 6}));
+  EXPECT_TRUE(block_means({1}, 2).empty());
+  EXPECT_TRUE(std::isinf(relative_half_width({1})));
+  EXPECT_EQ(relative_half_width({2, 2, 2}), 0);
+  // mean 2, deviation 1, three values: 4.30 * 1 / sqrt(3) / 2
+  EXPECT_NEAR(relative_half_width({1, 2, 3}), 1.2413, 1e-3);
+}
+
+TEST(Probes, TellWhereASampleGoes) {
+  const LoaderData data(painted());
+  const Probed solo = probe_solo(data, 8, 0.02);
+  const std::vector<double>& calls = solo.samples.seconds;
+  EXPECT_GE(calls.size(), 2u);  // six, unless they take four times what they were given
+  EXPECT_TRUE(calls.size() >= 6 || std::accumulate(calls.begin(), calls.end(), 0.0) > 4 * 0.02);
+  const auto& c = solo.counters;
+  EXPECT_LE(c.at("read_s") + c.at("decode_s") + c.at("transform_s"), c.at("sample_s") * 1.001);
+  EXPECT_EQ(c.at("pixels"), 64 * 48);
+  EXPECT_GT(probe_handover(data, 8, 1, WorkersAs::threads, 0.01).counters.at("sample_s"), 0);
+  EXPECT_GT(probe_collate(data, 8, 0.01).counters.at("bytes_per_s"), 0);
+  EXPECT_GT(probe_cores(1, 0.06).counters.at("cores"), 0);
+  EXPECT_GT(probe_read(data, 2, false, 0.02).counters.at("files_per_s"), 0);
+  const LoaderData none({.data = "null", .size = 4});
+  EXPECT_THROW(probe_read(none, 1, false, 0.01), Error);
+}
+
+TEST(LoaderLimits, AreAllThere) {
+  const auto limits = describe_loader_limits();
+  EXPECT_GT(limits["cores"].get<double>(), 0);
+  EXPECT_GT(limits["memory_bytes"].get<double>(), 0);
+  EXPECT_GT(limits["descriptors"].get<double>(), 0);
+  EXPECT_FALSE(limits["cpu_limits"].empty());
+}
+
+}  // namespace
+}  // namespace howmany::benches

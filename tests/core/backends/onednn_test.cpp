@@ -1,0 +1,126 @@
+// What only this backend does: Winograd's convolution for large shapes, primitives and packed
+// weights kept between calls, several teams at once.
+// labels: threads
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <limits>
+#include <thread>
+
+#include "core/base/error.h"
+#include "core/ops/ops.h"
+#include "core/tensor/storage.h"
+#include "tests/support/tensors.h"
+
+namespace howmany {
+namespace {
+
+using testing_support::close;
+using testing_support::Draw;
+using testing_support::fresh_seed;
+
+using Tensors = std::vector<Tensor>;
+
+bool built_in() {
+  const auto names = backend_names();
+  return std::ranges::find(names, "onednn") != names.end();
+}
+
+class OneDnn : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!built_in()) GTEST_SKIP() << "built without oneDNN";
+  }
+};
+
+Tensors conv(const char* backend, const Tensor& x, const Tensor& w, Window window, bool add) {
+  const BackendScope scope(backend_named(backend));
+  const Tensor y = ops::conv2d(x, w, {}, window);
+  const Tensor dw = Tensor::full(w.shape(), 1, x.dtype());
+  const Tensor dx = ops::conv2d_backward(x, w, y, window, true, {dw, add}, {});
+  return {y, dx, dw};
+}
+
+// [4,17,14,32] has 80 tiles of 4x4 outputs, the last ones of a row or column in part outside.
+TEST_F(OneDnn, LargeConvolutionsAgreeWithTheReference) {
+  const uint64_t seed = fresh_seed();
+  SCOPED_TRACE(fmt::format("HOWMANY_TEST_SEED={}", seed));
+  Draw draw(seed);
+  for (const Window window : {Window{3, 1, 1}, Window{3, 1, 0}}) {
+    const Tensor x = draw.normal({4, 17, 14, 32}), w = draw.normal({48, 3, 3, 32});
+    for (const bool add : {false, true}) {
+      const Tensors got = conv("onednn", x, w, window, add);
+      const Tensors want = conv("reference", x.to(Dtype::f64), w.to(Dtype::f64), window, add);
+      for (size_t i = 0; i < want.size(); ++i)
+        EXPECT_TRUE(close(got[i], want[i], 2e-5))
+            << "padding " << window.padding << " output " << i;
+    }
+  }
+}
+
+// With teams, since their members' scratch memory lies side by side.
+TEST_F(OneDnn, StridedConvolutionsOfFewChannelsKeepToTheirOwnMemory) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer does not see how libgomp's teams synchronise";
+#endif
+  const int threads = omp_get_max_threads();
+  const Window window{1, 2, 0};
+  Draw draw(fresh_seed());
+  for (const int64_t channels : {1, 3, 4, 5, 7, 12}) {
+    const Tensor x = draw.normal({4, 32, 32, channels}), w = draw.normal({8, 1, 1, channels});
+    const Tensors want = conv("reference", x.to(Dtype::f64), w.to(Dtype::f64), window, false);
+    for (const int team : {1, 2, 4}) {
+      omp_set_num_threads(team);
+      for (int again = 0; again < 20; ++again)
+        EXPECT_TRUE(close(conv("onednn", x, w, window, false)[2], want[2], 2e-5))
+            << channels << " channels, team of " << team;
+    }
+    omp_set_num_threads(threads);
+  }
+}
+
+TEST_F(OneDnn, FusedReluKeepsNaN) {
+  Tensor x = Tensor::full({2, 3}, 1);
+  x.mutable_data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+  const BackendScope scope(backend_named("onednn"));
+  const Tensor y = ops::linear(x, Tensor::full({4, 3}, 1), {}, Activation::relu);
+  EXPECT_TRUE(std::isnan(y.data<float>()[0]));
+  EXPECT_EQ(y.data<float>()[7], 3);
+}
+
+// Scratch memory and reordered copies come from the storage pool and go back to it.
+TEST_F(OneDnn, RepeatedCallsTakeNoMoreMemory) {
+  Draw draw(1);
+  const Tensor x = draw.normal({4, 16, 16, 32}), w = draw.normal({32, 3, 3, 32});
+  const auto bytes = [] { return memory_use().in_use + memory_use().cached; };
+  // The second call may still find that the first one's scratch memory became a packed weight.
+  for (int i = 0; i < 2; ++i) conv("onednn", x, w, {3, 1, 1}, false);
+  const int64_t settled = bytes();
+  for (int i = 0; i < 3; ++i) conv("onednn", x, w, {3, 1, 1}, false);
+  EXPECT_EQ(bytes(), settled);
+}
+
+// A primitive is made for one team size; threads with other sizes must not run it.
+TEST_F(OneDnn, TeamsOfDifferentSizesAgree) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer does not see how libgomp's teams synchronise";
+#endif
+  Draw draw(2);
+  const Tensor x = draw.normal({4, 16, 16, 32}), w = draw.normal({32, 3, 3, 32});
+  const Tensor rows = draw.normal({64, 300}), weights = draw.normal({200, 300});
+  std::vector<Tensors> got(3);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < got.size(); ++i)
+    threads.emplace_back([&, i] {
+      omp_set_num_threads(static_cast<int>(i) + 1);
+      got[i] = conv("onednn", x, w, {3, 1, 1}, false);
+      got[i].push_back(ops::linear(rows, weights, {}, Activation::gelu));
+    });
+  for (std::thread& t : threads) t.join();
+  for (size_t i = 1; i < got.size(); ++i)
+    for (size_t k = 0; k < got[0].size(); ++k)
+      EXPECT_TRUE(close(got[i][k], got[0][k], 2e-5)) << "team of " << i + 1 << " output " << k;
+}
+
+}  // namespace
+}  // namespace howmany

@@ -1,0 +1,21 @@
+#include "core/base/text/options.h"
+
+#include <gmock/gmock.h>
+
+namespace howmany {
+namespace {
+
+TEST(Options, AListMayBeAValue) {
+  const NamedOptions given =
+      parse_named("mode", "model:placement=0-3:cpu:0,4-9:cpu:1,micro_batches=4");
+  EXPECT_EQ(given.name, "model");
+  EXPECT_EQ(given.options, (Options{{"placement", "0-3:cpu:0,4-9:cpu:1"}, {"micro_batches", "4"}}));
+}
+
+TEST(Options, WhatIsNeitherAnOptionNorMoreOfAListIsRefused) {
+  EXPECT_THROW(parse_named("mode", "model:placement=0:cpu:0,rest"), std::invalid_argument);
+  EXPECT_THROW(parse_named("mode", "model:4-9:cpu:1"), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace howmany

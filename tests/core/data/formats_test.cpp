@@ -1,0 +1,362 @@
+// Opening what --data points at: each format's samples, and what it refuses.
+// labels: threads
+#include "core/data/formats.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "core/base/error.h"
+#include "tests/support/image_files.h"
+#include "tests/support/npy_files.h"
+#include "tests/support/tar_files.h"
+
+namespace howmany {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace testing_support;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string refusal(const std::string& path, const DataOptions& options = {}) {
+  try {
+    open_data(path, options);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "opened";
+}
+
+template <class X, class Y>
+struct Row {
+  std::vector<X> x;
+  std::vector<Y> y;
+};
+
+template <class X, class Y>
+Row<X, Y> row(const Dataset& data, int64_t index) {
+  Row<X, Y> r{std::vector<X>(static_cast<size_t>(data.spec().x.numel())),
+              std::vector<Y>(static_cast<size_t>(data.spec().y.numel()))};
+  data.get(index, 0, r.x.data(), r.y.data());
+  return r;
+}
+
+TEST(OpenData, WhatIsNotThereOrNotKnownIsRefused) {
+  const TempFolder folder;
+  EXPECT_THAT(refusal(folder / "none"), HasSubstr("does not exist"));
+  const std::string why = refusal(folder.write("notes.txt", "hello"));
+  EXPECT_THAT(why, HasSubstr("not a folder"));
+  for (const char* known : {"*.npy", "*.tar", "*.csv", "*.bin", "CLASS/FILE.jpg"})
+    EXPECT_THAT(why, HasSubstr(known));
+}
+
+TEST(OpenData, AFolderOfClassFolders) {
+  const TempFolder folder;
+  folder.write("a b\n/x.jpg", jpeg_file(20, 16));
+  folder.write("c/y.jpg", jpeg_file(20, 16));
+  const OpenedData data = open_data(folder.path(), {.images = {.size = 8}});
+  EXPECT_EQ(data.format, "image_folder");
+  EXPECT_EQ(data.classes, 2);
+  EXPECT_EQ(data.images, data.dataset.get());
+  EXPECT_THAT(data.files, ElementsAre(folder / "a b\n/x.jpg", folder / "c/y.jpg"));
+}
+
+// ---- raw tensors
+
+TEST(RawTensors, RowsAreSamples) {
+  const TempFolder folder;
+  folder.write("x.npy", npy_file<float>("<f4", "(3, 2)", {1, 2, 3, 4, 5, 6}));
+  folder.write("y.npy", npy_file<int64_t>("<i8", "(3,)", {7, 8, 9}));
+  for (const std::string& path : {folder.path(), folder / "x.npy"}) {
+    const OpenedData data = open_data(path, {});
+    EXPECT_EQ(data.format, "raw_tensors");
+    EXPECT_EQ(data.dataset->size(), 3);
+    EXPECT_EQ(data.dataset->spec().x, Shape({2}));
+    EXPECT_EQ(data.dataset->spec().y, Shape());
+    const auto r = row<float, int64_t>(*data.dataset, 2);
+    EXPECT_THAT(r.x, ElementsAre(5, 6));
+    EXPECT_THAT(r.y, ElementsAre(9));
+    EXPECT_THROW((row<float, int64_t>(*data.dataset, 3)), std::invalid_argument);
+  }
+}
+
+TEST(RawTensors, EveryTypeAndFormatOfNumPyThatIsKnown) {
+  const TempFolder folder;
+  const std::vector<std::pair<std::string, Dtype>> types = {{"<f4", Dtype::f32},
+                                                            {"<f8", Dtype::f64},
+                                                            {"<i4", Dtype::i32},
+                                                            {"<i8", Dtype::i64},
+                                                            {"|u1", Dtype::u8}};
+  for (const int version : {1, 2, 3})
+    for (const auto& [descr, dtype] : types) {
+      folder.write("a.npy",
+                   npy_around(npy_header(descr, "(2, 1, 3)"), std::string(48, '\0'), version));
+      const OpenedData data = open_data(folder / "a.npy", {});
+      EXPECT_EQ(data.dataset->spec().x_dtype, dtype);
+      EXPECT_EQ(data.dataset->spec().x, Shape({1, 3}));
+    }
+}
+
+TEST(RawTensors, WithoutLabelsYHasNoElements) {
+  const TempFolder folder;
+  folder.write("a.npy", npy_file<uint8_t>("|u1", "(2, 2)", {1, 2, 3, 4}));
+  const OpenedData data = open_data(folder / "a.npy", {});
+  EXPECT_EQ(data.dataset->spec().y, Shape({0}));
+  EXPECT_THAT((row<uint8_t, int64_t>(*data.dataset, 1).x), ElementsAre(3, 4));
+  EXPECT_THAT(data.dataset->describe(), HasSubstr("without labels"));
+}
+
+TEST(RawTensors, BadFilesAreNamedWithTheReason) {
+  const TempFolder folder;
+  const std::string four(16, '\0');
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "empty file"},
+      {"hello, this is no array", "not a .npy file"},
+      {std::string("\x93NUMPY\x01\x00\xff", 9), "cut short"},
+      {npy_around(npy_header("<f4", "(4,)"), four.substr(1)), "truncated"},
+      {npy_around(npy_header("<f4", "(4, 9223372036854775807)"), four), "too many elements"},
+      {npy_around(npy_header("<f8", "(1152921504606846977,)"), four), "truncated"},
+      {npy_around(npy_header(">f4", "(4,)"), four), "big-endian"},
+      {npy_around(npy_header("<f2", "(4,)"), four), "'<f2'"},
+      {npy_around(npy_header("|O", "(4,)"), four), "not understood"},
+      {npy_around("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (4,), }", four),
+       "structured"},
+      {npy_around(npy_header("<f4", "(2, 2)", "True"), four), "Fortran order"},
+      {npy_around(npy_header("<f4", "()"), four), "one number alone"},
+      {npy_around(npy_header("<f4", "(0, 4)"), four), "no samples"},
+      {npy_around(npy_header("<f4", "(1,1,1,1,1,1,4)"), four), "7 extents"},
+      {npy_around(npy_header("<f4", "(-4,)"), four), "no number"},
+      {npy_around("{'descr': '<f4', 'shape': (4,)}", four), "missing"},
+      {npy_around("print('hi')", four), "not as NumPy writes it"}};
+  for (const auto& [bytes, why] : cases) {
+    folder.write("a.npy", bytes);
+    EXPECT_THAT(refusal(folder / "a.npy"), HasSubstr(why));
+    EXPECT_THAT(refusal(folder / "a.npy"), HasSubstr("a.npy"));
+  }
+}
+
+TEST(RawTensors, LabelsMustBeAsMany) {
+  const TempFolder folder;
+  folder.write("a.npy", npy_file<float>("<f4", "(2, 1)", {1, 2}));
+  folder.write("a.labels.npy", npy_file<int64_t>("<i8", "(3,)", {1, 2, 3}));
+  EXPECT_THAT(refusal(folder / "a.npy"), HasSubstr("3"));
+}
+
+TEST(RawTensors, AFileThatShrinksIsAnErrorNotASignal) {
+  const TempFolder folder;
+  const std::string path =
+      folder.write("a.npy", npy_file<float>("<f4", "(4096, 4)", std::vector<float>(16384, 1)));
+  const OpenedData data = open_data(path, {});
+  fs::resize_file(path, 4096);
+  try {
+    row<float, int64_t>(*data.dataset, 4000);
+    ADD_FAILURE() << "read what is no longer there";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("shorter"));
+  }
+}
+
+// ---- tokens
+
+template <class Id>
+std::string ids_file(const std::vector<Id>& ids) {
+  return {reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(Id)};
+}
+
+TEST(Tokens, LabelsAreTheTokensAfter) {
+  const TempFolder folder;
+  const std::vector<std::string> paths = {
+      folder.write("a.bin", ids_file<uint16_t>({1, 2, 3, 65535, 5, 6, 7, 8})),
+      folder.write("a.u16", ids_file<uint16_t>({1, 2, 3, 65535, 5, 6, 7, 8})),
+      folder.write("a.u32", ids_file<uint32_t>({1, 2, 3, 65535, 5, 6, 7, 8}))};
+  for (const std::string& path : paths) {
+    const OpenedData data = open_data(path, {.sequence = 3});
+    EXPECT_EQ(data.dataset->size(), 2);  // the last token has none after it to begin a third with
+    const auto r = row<int64_t, int64_t>(*data.dataset, 1);
+    EXPECT_THAT(r.x, ElementsAre(65535, 5, 6));
+    EXPECT_THAT(r.y, ElementsAre(5, 6, 7));
+  }
+}
+
+TEST(Tokens, WhatCannotBeSequencesIsRefused) {
+  const TempFolder folder;
+  EXPECT_THAT(refusal(folder.write("a.u32", "123456")), HasSubstr("no whole number"));
+  EXPECT_THAT(refusal(folder.write("a.bin", ids_file<uint16_t>({1, 2, 3})), {.sequence = 3}),
+              HasSubstr("too few"));
+  EXPECT_THAT(refusal(folder.write("b.bin", "")), HasSubstr("empty file"));
+  const OpenedData data = open_data(folder.write("c.bin", ids_file<uint16_t>({1, 2, 50257, 1})),
+                                    {.sequence = 3, .vocabulary = 50257});
+  EXPECT_THROW((row<int64_t, int64_t>(*data.dataset, 0)), Error);
+}
+
+// ---- CSV
+
+TEST(Csv, NumbersAndWordsForClasses) {
+  const TempFolder folder;
+  const std::string path = folder.write(
+      "a.csv", "\"w, h\",label,depth\r\n1,cat,-2.5e1\r\n 3 ,\"a \"\"dog\"\"\",4\n5,cat,+6");
+  const OpenedData data = open_data(path, {});
+  EXPECT_EQ(data.format, "csv");
+  EXPECT_EQ(data.classes, 2);
+  EXPECT_EQ(data.dataset->size(), 3);
+  const auto first = row<float, int64_t>(*data.dataset, 0);
+  EXPECT_THAT(first.x, ElementsAre(1, -25));
+  EXPECT_THAT(first.y, ElementsAre(1));  // after "a "dog""
+  EXPECT_THAT((row<float, int64_t>(*data.dataset, 1).y), ElementsAre(0));
+  EXPECT_THAT((row<float, int64_t>(*data.dataset, 2).x), ElementsAre(5, 6));
+  EXPECT_EQ(data.dataset->name_of(2), path + " line 4");
+}
+
+TEST(Csv, WithoutAHeaderTheLastColumnIsTheLabel) {
+  const TempFolder folder;
+  const OpenedData classes = open_data(folder.write("a.csv", "1,2,0\n3,4,7\n"), {});
+  EXPECT_EQ(classes.classes, 8);
+  EXPECT_EQ(classes.dataset->size(), 2);
+  const OpenedData values = open_data(folder.write("b.csv", "1,2,0.5\n3,4,7\n"), {});
+  EXPECT_EQ(values.classes, 0);
+  EXPECT_EQ(values.dataset->spec().y_dtype, Dtype::f32);
+  EXPECT_THAT((row<float, float>(*values.dataset, 0).y), ElementsAre(0.5f));
+}
+
+TEST(Csv, ColumnsMayBeCalledByNumbers) {
+  const TempFolder folder;
+  const OpenedData data = open_data(folder.write("a.csv", "0,1,label\n5,6,1\n"), {});
+  EXPECT_EQ(data.dataset->size(), 1);
+  EXPECT_THAT((row<float, int64_t>(*data.dataset, 0).x), ElementsAre(5, 6));
+}
+
+TEST(Csv, BadFilesAreNamedWithTheLine) {
+  const TempFolder folder;
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "empty file"},
+      {"a,label\n", "no rows"},
+      {"1\n2\n", "line 1: 1 column"},
+      {"1,2\n3\n", "line 2: 1 fields"},
+      {"1,2\n\n3,4\n", "line 2: an empty line"},
+      {"1,2\nx,4\n", "line 2: 'x' in column 1"},
+      {"1,y,3\n1,2,3\n", "line 1: 'y' in column 2"},
+      {"1,2\n,4\n", "line 2: '' in column 1"},
+      {"1,2\n3,\n", "line 2: no label"},
+      {"1,2\n3,\"4\n5,6\n", "line 2: a quote that is never closed"},
+      {"1,2\n3,\"4\"5\n", "line 2: text after a closing quote"},
+      {"1,2\n3,4\"\n", "line 2: a quote inside"},
+      {"1,2\r3,4\n", "line 1: a carriage return"},
+      {"\xef\xbb\xbf"
+       "1,2\n",
+       "byte order mark"}};
+  for (const auto& [text, why] : cases) {
+    folder.write("a.csv", text);
+    EXPECT_THAT(refusal(folder / "a.csv"), HasSubstr(why)) << text;
+  }
+}
+
+TEST(Csv, AFileThatChangesIsAnErrorNotASignal) {
+  const TempFolder folder;
+  std::string text;
+  for (int i = 0; i < 5000; ++i) text += "1.5,2.5,1\n";
+  const OpenedData data = open_data(folder.write("a.csv", text), {});
+  fs::resize_file(folder / "a.csv", 100);
+  EXPECT_THROW((row<float, int64_t>(*data.dataset, 4999)), Error);
+}
+
+// ---- tar shards
+
+std::string sample_members(const std::string& key, const std::string& label, int level) {
+  const auto paint = [level](int, int) {
+    const auto l = static_cast<uint8_t>(level);
+    return Rgb{l, l, l};
+  };
+  return tar_member(key + ".jpg", jpeg_file(24, 24, paint)) + tar_member(key + ".cls", label) +
+         tar_member(key + ".json", "{}");
+}
+
+DataOptions plain_images() { return {.images = {.size = 8, .train = false, .normalize = false}}; }
+
+TEST(TarShards, SamplesOfAllShardsByOffset) {
+  const TempFolder folder;
+  folder.write("s1.tar", sample_members("b/0001", "2", 200) + tar_end());
+  folder.write("s0.tar", sample_members("a/0001", "0\n", 50) + sample_members("a/0002", "1", 100) +
+                             tar_end());
+  const OpenedData data = open_data(folder.path(), plain_images());
+  EXPECT_EQ(data.format, "tar_shards");
+  EXPECT_EQ(data.classes, 3);
+  ASSERT_EQ(data.dataset->size(), 3);
+  for (const int64_t i : {2, 0, 1}) {
+    const auto r = row<float, int64_t>(*data.dataset, i);
+    EXPECT_THAT(r.y, ElementsAre(i));
+    EXPECT_NEAR(r.x[100] * 255, i == 2 ? 200.0 : 50.0 * static_cast<double>(i + 1), 3);
+  }
+  EXPECT_EQ(data.dataset->name_of(1), folder / "s0.tar:a/0002.jpg");
+  EXPECT_EQ(open_data(folder / "s0.tar", plain_images()).dataset->size(), 2);
+}
+
+// Long names and links, as GNU tar and Python write them, come before the header that counts.
+TEST(TarShards, LongNamesAndOtherMembersDoNotMoveTheOffsets) {
+  const TempFolder folder;
+  const std::string deep = "d/" + std::string(150, 'k');
+  folder.write("a.tar", tar_member("x", "", '2') +
+                            tar_member("././@LongLink", deep + ".jpg" + '\0', 'L') +
+                            tar_member("short.jpg", png_file(24, 24)) +
+                            tar_member("././@LongLink", deep + ".cls" + '\0', 'L') +
+                            tar_member("short.cls", "4") + tar_end());
+  const OpenedData data = open_data(folder / "a.tar", plain_images());
+  ASSERT_EQ(data.dataset->size(), 1);
+  EXPECT_EQ(data.dataset->name_of(0), folder / "a.tar:" + deep + ".jpg");
+  EXPECT_THAT((row<float, int64_t>(*data.dataset, 0).y), ElementsAre(4));
+}
+
+TEST(TarShards, BadArchivesAreNamedWithTheReason) {
+  const TempFolder folder;
+  const std::string good = sample_members("a", "1", 100);
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "empty file"},
+      {std::string(700, 'x'), "a.tar: "},
+      {"\x1f\x8b" + std::string(600, '\0'), "compressed"},
+      {tar_member("../../etc/passwd", "x") + tar_end(), "leads out of the archive"},
+      {tar_member("a/../../b.jpg", "x") + tar_end(), "leads out of the archive"},
+      {tar_member("/etc/passwd", "x") + tar_end(), "leads out of the archive"},
+      {good, "end mark"},
+      {good.substr(0, 700), "truncated"},
+      {good.substr(0, 100), "Unrecognized"},
+      {tar_member("a.jpg", jpeg_file(8, 8)) + tar_end(), "no a.cls"},
+      {tar_member("a.jpg", jpeg_file(8, 8)) + tar_member("a.cls", "cat") + tar_end(),
+       "expected a class number"},
+      {tar_member("a.jpg", "x") + tar_member("a.png", "x") + tar_end(), "two images"},
+      {tar_member("a.txt", "x") + tar_end(), "no KEY.jpg"}};
+  for (const auto& [bytes, why] : cases) {
+    folder.write("a.tar", bytes);
+    EXPECT_THAT(refusal(folder / "a.tar"), HasSubstr(why));
+    EXPECT_THAT(refusal(folder / "a.tar"), HasSubstr("a.tar"));
+  }
+}
+
+TEST(TarShards, CompressedOnesAreRefusedWithTheReasonAloneAndAmongOthers) {
+  for (const char* name : {"b.tar.gz", "b.tgz", "b.tar.zst", "b.tar.xz", "b.tar.bz2"}) {
+    const TempFolder folder;
+    folder.write("a.tar", sample_members("a", "1", 100) + tar_end());
+    folder.write(name, "\x1f\x8b" + std::string(600, '\0'));
+    for (const std::string& path : {folder / name, folder / "."})
+      EXPECT_THAT(refusal(path), AllOf(HasSubstr(name), HasSubstr("decompress it")));
+  }
+}
+
+TEST(TarShards, ABadImageIsNamedOrReplaced) {
+  const TempFolder folder;
+  folder.write("a.tar", tar_member("a.jpg", "no image") + tar_member("a.cls", "0") +
+                            sample_members("b", "1", 100) + tar_end());
+  const OpenedData strict = open_data(folder / "a.tar", plain_images());
+  EXPECT_THROW((row<float, int64_t>(*strict.dataset, 0)), Error);
+  DataOptions skip = plain_images();
+  skip.images.on_bad = OnBadImage::skip;
+  const OpenedData data = open_data(folder / "a.tar", skip);
+  EXPECT_THAT((row<float, int64_t>(*data.dataset, 0).y), ElementsAre(1));
+  ASSERT_EQ(data.images->replaced().size(), 1u);
+  EXPECT_EQ(data.images->replaced()[0].path, folder / "a.tar:a.jpg");
+}
+
+}  // namespace
+}  // namespace howmany

@@ -1,0 +1,231 @@
+#include "core/nn/model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "core/backends/backend.h"
+#include "core/nn/optim.h"
+#include "core/nn/units.h"
+#include "core/tensor/rng.h"
+#include "tests/support/golden.h"
+
+namespace howmany {
+namespace {
+
+using testing::HasSubstr;
+
+std::string model_refusal(std::string_view text) {
+  try {
+    make_model(text);
+  } catch (const std::invalid_argument& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+const Param* find(const std::vector<Param*>& params, std::string_view name) {
+  const auto found = std::ranges::find_if(params, [&](const Param* p) { return p->name == name; });
+  return found == params.end() ? nullptr : *found;
+}
+
+TEST(Model, EveryModelMapsABatchToItsClasses) {
+  for (std::string_view name : model_names()) {
+    const ModelSpec m = make_model(name);
+    const Shape x = with_rows_in_front(3, m.sample), labels = with_rows_in_front(3, m.labels);
+    std::vector<int64_t> y(labels.extents().begin(), labels.extents().end());
+    y.push_back(m.classes);
+    EXPECT_EQ(m.name, name);
+    EXPECT_EQ(m.layer->output_shape(x), Shape(y)) << name;
+    EXPECT_GT(m.layer->forward_flop(x), 0) << name;
+  }
+}
+
+TEST(Model, Resnet18HasTorchvisionsParameters) {
+  const ModelSpec m = make_model("resnet18");
+  EXPECT_EQ(parameter_count(*m.layer), 11'689'512);
+  EXPECT_EQ(trainable_params(*m.layer).size(), 62u);
+  EXPECT_EQ(all_params(*m.layer).size(), 62u + 2 * 20);  // running statistics of 20 batch norms
+}
+
+TEST(Model, Resnet18HasTorchvisionsNames) {
+  const ModelSpec m = make_model("resnet18:image=32,width=2,classes=10");
+  materialize(*m.layer, {});
+  const std::vector<Param*> params = all_params(*m.layer);
+  EXPECT_EQ(params.front()->name, "conv1.weight");
+  EXPECT_EQ(params.back()->name, "fc.bias");
+  for (const char* name :
+       {"bn1.running_var", "layer1.0.conv1.weight", "layer1.1.bn2.bias",
+        "layer2.0.downsample.0.weight", "layer4.0.downsample.1.running_mean", "fc.weight"})
+    EXPECT_NE(find(params, name), nullptr) << name;
+  EXPECT_EQ(find(params, "layer1.0.downsample.0.weight"), nullptr);
+  EXPECT_EQ(find(params, "layer2.0.downsample.0.weight")->shape, (Shape{4, 1, 1, 2}));
+}
+
+// torchvision.models.resnet18 at 224x224: 1.814 GMAC (multiply and add count as two here).
+TEST(Model, Resnet18CountsTheKnownWork) {
+  const ModelSpec m = make_model("resnet18");
+  EXPECT_NEAR(m.layer->forward_flop({1, 224, 224, 3}), 2 * 1.814e9, 0.03e9);
+}
+
+// GPT-2 (124M), and a head of its own, which is the embedding there.
+TEST(Model, Gpt2HasTheKnownSizeAndNames) {
+  const ModelSpec m = make_model("gpt2:width=768,layers=12,heads=12,length=1024,vocabulary=50257");
+  EXPECT_EQ(parameter_count(*m.layer), 124'439'808 + 768 * 50257);
+  name_params(*m.layer);
+  const std::vector<Param*> params = trainable_params(*m.layer);
+  EXPECT_EQ(params.front()->name, "wte.weight");
+  EXPECT_EQ(params.back()->name, "lm_head.weight");
+  for (const char* name :
+       {"wpe.weight", "h.0.attn.ln.weight", "h.0.attn.qkv.weight", "h.11.attn.proj.bias",
+        "h.11.mlp.fc.weight", "h.3.mlp.proj.weight", "ln_f.bias"})
+    EXPECT_NE(find(params, name), nullptr) << name;
+  EXPECT_EQ(units(*m.layer).size(), 2u + 2 * 12 + 2);
+}
+
+// Of each token 2 for each weight that multiplies, and 4 D for each token it looks at in a layer.
+TEST(Model, Gpt2CountsTheKnownWork) {
+  const ModelSpec m = make_model("gpt2:width=1024,layers=8,heads=16,length=1024");
+  const double weights = 8 * 12.0 * 1024 * 1024 + 1024 * 1000, tokens = 8 * 1024;
+  const double attention = 8 * tokens * 4 * 1024 * (1024 + 1) / 2;
+  EXPECT_NEAR(m.layer->forward_flop({8, 1024}), 2 * weights * tokens + attention,
+              2e-3 * 2 * weights * tokens);
+}
+
+TEST(Model, ReadsItsOptions) {
+  const ModelSpec mlp = make_model("mlp:sizes=64-32-10");
+  EXPECT_EQ(mlp.sample, (Shape{64}));
+  EXPECT_EQ(mlp.classes, 10);
+  EXPECT_EQ(parameter_count(*mlp.layer), 64 * 32 + 32 + 32 * 10 + 10);
+  EXPECT_EQ(make_model("resnet18:image=64,classes=7").sample, (Shape{64, 64, 3}));
+}
+
+TEST(Model, RefusesWhatItDoesNotKnow) {
+  EXPECT_THAT(model_refusal("resnet81"), HasSubstr("did you mean 'resnet18'?"));
+  EXPECT_THAT(model_refusal("zzzzzzzzz"), HasSubstr("known: simple_net, mlp, resnet18"));
+  EXPECT_THAT(model_refusal("mlp:size=64-10"),
+              HasSubstr("unknown option 'size', did you mean 'sizes'?"));
+  EXPECT_THAT(model_refusal("simple_net:width=3"), HasSubstr("takes no options"));
+  EXPECT_THAT(model_refusal("mlp:sizes=64"), HasSubstr("at least two sizes"));
+  EXPECT_THAT(model_refusal("mlp:sizes=64--10"), HasSubstr("'' is not a positive integer"));
+  EXPECT_THAT(model_refusal("mlp:sizes=64-x"), HasSubstr("'x' is not a positive integer"));
+  EXPECT_THAT(model_refusal("mlp:sizes"), HasSubstr("not of the form key=value"));
+  EXPECT_THAT(model_refusal("mlp:sizes=4-2,sizes=4-2"), HasSubstr("given twice"));
+  EXPECT_THAT(model_refusal("gpt2:width=10,heads=4"),
+              HasSubstr("width 10 is no multiple of 4 heads"));
+  EXPECT_THAT(model_refusal("resnet18:image=0"), HasSubstr("'0' is not a positive integer"));
+  EXPECT_THAT(model_refusal("resnet18:image=99999999999999999999"),
+              HasSubstr("not a positive integer"));
+  EXPECT_THAT(model_refusal(""), HasSubstr("unknown model ''"));
+}
+
+TEST(Model, StartsTheSameForASeedAndDifferentlyForAnother) {
+  const ModelSpec a = make_model("mlp:sizes=6-5-4"), b = make_model("mlp:sizes=6-5-4");
+  materialize(*a.layer, {.seed = 3});
+  materialize(*b.layer, {.seed = 3});
+  const auto values = [](const ModelSpec& m) {
+    const auto span = trainable_params(*m.layer)[2]->value.values<float>();
+    return std::vector<float>(span.begin(), span.end());
+  };
+  EXPECT_EQ(values(a), values(b));
+  materialize(*b.layer, {.seed = 4});
+  EXPECT_NE(values(a), values(b));
+}
+
+TEST(Model, Resnet18LearnsAFewImages) {
+  const ModelSpec m = make_model("resnet18:image=32,width=2,classes=3");
+  materialize(*m.layer, {});
+  Tensor x = Tensor::empty({6, 32, 32, 3});
+  fill_normal(x, 0, 1, Rng(5));
+  const Tensor labels = Tensor::from<int64_t>({0, 1, 2, 0, 1, 2}, {6});
+  const auto params = trainable_params(*m.layer);
+  const auto optimizer = make_optimizer("sgd", {.lr = 0.05, .momentum = 0.9});
+  std::vector<double> losses;
+  for (int step = 0; step < 10; ++step) {
+    Tape tape;
+    tape.set_input(x);
+    const LossResult loss = compute_loss(m.loss, m.layer->forward(x, tape), labels, 6);
+    zero_grads(params);
+    EXPECT_FALSE(m.layer->backward(loss.dy, tape));
+    EXPECT_TRUE(tape.empty());
+    optimizer->step(params);
+    losses.push_back(loss.value());
+  }
+  EXPECT_NEAR(losses.front(), std::log(3.0), 0.8);
+  EXPECT_LT(losses.back(), 0.3 * losses.front());
+}
+
+// Three steps of SGD on one batch, in f64: the losses, and the gradients of the first.
+struct Trained {
+  Tensor losses;
+  std::map<std::string, Tensor> grads;
+};
+
+Trained train_three_steps(const ModelSpec& m, const Tensor& x, const Tensor& labels) {
+  const std::vector<Param*> params = trainable_params(*m.layer);
+  const auto optimizer = make_optimizer("sgd", {.lr = 0.05, .momentum = 0.9});
+  Trained out;
+  std::vector<double> losses;
+  for (int step = 0; step < 3; ++step) {
+    Tape tape;
+    tape.set_input(x);
+    const LossResult loss = compute_loss(m.loss, m.layer->forward(x, tape), labels, x.shape()[0]);
+    zero_grads(params);
+    m.layer->backward(loss.dy, tape);
+    for (const Param* p : params) out.grads.try_emplace(p->name, p->grad.clone());
+    optimizer->step(params);
+    losses.push_back(loss.value());
+  }
+  out.losses = Tensor::from(losses, {3});
+  return out;
+}
+
+// Parameter i starts as wave(i), one higher where `high` says so.
+void start_as_waves(const ModelSpec& m, const std::function<bool(size_t, const Param&)>& high) {
+  materialize(*m.layer, {.dtype = Dtype::f64});
+  const std::vector<Param*> params = trainable_params(*m.layer);
+  for (size_t i = 0; i < params.size(); ++i) {
+    golden::fill_wave(params[i]->value, static_cast<double>(i), 0.5);
+    if (high(i, *params[i]))
+      for (double& v : params[i]->value.mutable_values<double>()) v += 1;
+  }
+}
+
+// Forward, backward, three steps of SGD and inference of a narrow ResNet-18.
+TEST(Model, Resnet18TrainsAsPyTorchs) {
+  const ModelSpec m = make_model("resnet18:image=32,width=2,classes=5");
+  start_as_waves(m, [](size_t i, const Param& p) { return p.shape.rank() == 1 && i % 3 == 1; });
+  const Tensor x = golden::wave({3, 32, 32, 3}, 1);
+  const Trained got = train_three_steps(m, x, Tensor::from<int64_t>({4, 0, 2}, {3}));
+  EXPECT_TRUE(golden::matches("resnet.dconv1", got.grads.at("conv1.weight")));
+  EXPECT_TRUE(golden::matches("resnet.ddownsample", got.grads.at("layer3.0.downsample.0.weight")));
+  EXPECT_TRUE(golden::matches("resnet.dbn", got.grads.at("layer2.1.bn2.weight")));
+  EXPECT_TRUE(golden::matches("resnet.dfc", got.grads.at("fc.weight")));
+  EXPECT_TRUE(golden::matches("resnet.losses", got.losses));
+  const auto all = all_params(*m.layer);
+  EXPECT_TRUE(golden::matches("resnet.running_var", find(all, "layer4.1.bn2.running_var")->value));
+  Tape inference({.training = false});
+  EXPECT_TRUE(golden::matches("resnet.eval", m.layer->forward(x, inference)));
+}
+
+TEST(Model, Gpt2TrainsAsPyTorchs) {
+  const ModelSpec m = make_model("gpt2:width=12,layers=2,heads=3,length=7,vocabulary=11");
+  start_as_waves(m, [](size_t, const Param& p) {
+    return p.name.find("ln") != std::string::npos && p.name.ends_with("weight");
+  });
+  std::vector<int64_t> ids, next;
+  for (int64_t i = 0; i < 14; ++i) {
+    ids.push_back(5 * i * i % 11);
+    next.push_back((3 * i + 1) % 11);
+  }
+  const Trained got = train_three_steps(m, Tensor::from(ids, {2, 7}), Tensor::from(next, {2, 7}));
+  for (const auto& [name, grad] : got.grads) EXPECT_TRUE(golden::matches("gpt2.d" + name, grad));
+  EXPECT_TRUE(golden::matches("gpt2.losses", got.losses));
+}
+
+}  // namespace
+}  // namespace howmany

@@ -1,0 +1,217 @@
+// Which of cuBLASLt's algorithms a kind of product takes, and what it costs to find out: over fake
+// GPUs, on whose clock the algorithms of the fake cuBLASLt differ.
+#include "core/backends/cuda/blas/blas.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <thread>
+
+#include "core/backends/cuda/blas/problem.h"
+#include "core/base/error.h"
+#include "core/gpu/gpu.h"
+#include "core/ops/ops.h"
+#include "tests/fakes/fake_cublaslt.h"
+#include "tests/support/message_of.h"
+#include "tests/support/tensors.h"
+
+extern "C" __attribute__((weak)) int hm_fake_gpu_waits();  // fake_cuda.cpp
+
+namespace howmany::cuda {
+namespace {
+
+using testing_support::close;
+
+const Device kGpu{DeviceType::cuda, 0};
+
+FakeCublasLt* fake() {
+  static auto* const told = [] {
+    const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
+    void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* const found = library ? dlsym(library, "hm_fake_cublaslt") : nullptr;
+    return found ? reinterpret_cast<FakeCublasLt* (*)()>(found)() : nullptr;
+  }();
+  return told;
+}
+
+using Runs = std::array<int, 4>;  // of each algorithm
+
+class Algorithms : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (&hm_fake_gpu_waits == nullptr || fake() == nullptr)
+      GTEST_SKIP() << "runs of algorithms are counted on imitated GPUs";
+    std::vector<double> seconds{-1, 500, 600, 800};  // next to which the host's own are nothing
+    std::ranges::shuffle(seconds, random);
+    for (size_t i = 0; i < seconds.size(); ++i) {
+      fake()->algorithms[i].seconds = seconds[i];
+      if (seconds[i] == 500) fastest = i;
+      if (seconds[i] < 0) refusing = i;
+    }
+    first = refusing == 0 ? 1 : 0;
+    runs();
+  }
+
+  // Since asked last.
+  static Runs runs() {
+    Runs all{};
+    for (size_t i = 0; i < all.size(); ++i) all[i] = fake()->algorithms[i].runs.exchange(0);
+    return all;
+  }
+  static Runs only(size_t which, int times = 1) {
+    Runs all{};
+    all[which] = times;
+    return all;
+  }
+  Runs unmeasured() const {  // the first call of a kind
+    Runs all = only(first);
+    if (refusing == 0) all[refusing] = 1;
+    return all;
+  }
+  Runs measured() const {  // and the product itself
+    Runs all;
+    all.fill(1 + kTimes);
+    all[refusing] = refusing < first ? 0 : 1;  // it was dropped before
+    ++all[fastest];
+    return all;
+  }
+
+  const uint64_t seed = testing_support::fresh_seed();
+  std::mt19937_64 random{seed};
+  testing_support::Draw draw{seed};
+  size_t fastest = 0, refusing = 0, first = 0;
+};
+
+// A kind of product that was not asked for before. Of whole numbers, so that every sum is exact.
+struct Kind {
+  explicit Kind(testing_support::Draw& draw, int64_t n = 96)
+      : a(draw.ids({fresh(), 120}, 9).to(Dtype::f32)), b(draw.ids({120, n}, 9).to(Dtype::f32)) {}
+  static int64_t fresh() {
+    static int64_t last = kWorthMeasuring / (96 * 120);
+    return ++last;
+  }
+  Tensor a, b, on_gpu_a = a.to(kGpu), on_gpu_b = b.to(kGpu);
+};
+
+// y += a b
+struct Sum {
+  explicit Sum(const Kind& of) : kind(of), y(ops::matmul(of.on_gpu_a, of.on_gpu_b)) { y.zero(); }
+  void multiply() {
+    backend_for(y).matmul(kind.on_gpu_a, false, kind.on_gpu_b, false, true, y);
+    ++times;
+  }
+  bool exact() const {
+    Tensor want = ops::matmul(kind.a, kind.b);
+    for (float& v : want.mutable_values<float>()) v *= static_cast<float>(times);
+    return static_cast<bool>(close(y, want, 0));
+  }
+  const Kind& kind;
+  Tensor y;
+  int times = 0;
+};
+
+TEST_F(Algorithms, AreMeasuredOnTheSecondCallAndTheFastestServesFromThenOn) {
+  SCOPED_TRACE(seed);
+  const Kind kind(draw);
+  const auto multiply = [&] { return ops::matmul(kind.on_gpu_a, kind.on_gpu_b); };
+  multiply();
+  EXPECT_EQ(runs(), unmeasured());
+  multiply();
+  EXPECT_EQ(runs(), measured());
+  for (int i = 0; i < 5; ++i) multiply();
+  EXPECT_EQ(runs(), only(fastest, 5));
+}
+
+TEST_F(Algorithms, AreMeasuredBesideSumsThatStayExact) {
+  SCOPED_TRACE(seed);
+  const Kind kind(draw);
+  Sum sum(kind);
+  for (int i = 0; i < 4; ++i) {
+    sum.multiply();
+    EXPECT_TRUE(sum.exact()) << i;
+  }
+}
+
+TEST_F(Algorithms, OfOneKindAreMeasuredOnceByAllThreads) {
+  SCOPED_TRACE(seed);
+  constexpr int kThreads = 4, kCalls = 5;
+  const Kind kind(draw);
+  std::vector<Sum> sums(kThreads, Sum(kind));
+  for (Sum& s : sums) s.y = s.y.clone();
+  runs();
+  {
+    std::vector<std::jthread> threads;
+    for (Sum& s : sums)
+      threads.emplace_back([&] {
+        for (int i = 0; i < kCalls; ++i) s.multiply();
+      });
+  }
+  Runs want = measured();
+  for (size_t i = 0; i < want.size(); ++i) want[i] += unmeasured()[i];
+  want[fastest] += kThreads * kCalls - 2;
+  EXPECT_EQ(runs(), want);
+  for (const Sum& s : sums) EXPECT_TRUE(s.exact());
+}
+
+TEST_F(Algorithms, AreNotMeasuredWhileAGraphIsCapturedButAfterwards) {
+  SCOPED_TRACE(seed);
+  const Kind kind(draw), whatever(draw);
+  const auto multiply = [&] { return ops::matmul(kind.on_gpu_a, kind.on_gpu_b); };
+  ops::matmul(whatever.on_gpu_a, whatever.on_gpu_b);  // makes what all products need
+  runs();
+  const int waits = hm_fake_gpu_waits();
+  const gpu::Graph graph(0, [&] {
+    for (int i = 0; i < 3; ++i) multiply();
+  });
+  Runs want = unmeasured();
+  want[first] += 2;
+  EXPECT_EQ(runs(), want);
+  EXPECT_EQ(hm_fake_gpu_waits(), waits);
+  multiply();
+  EXPECT_EQ(runs(), measured());
+}
+
+TEST_F(Algorithms, OfSmallProductsAreNotMeasured) {
+  SCOPED_TRACE(seed);
+  const Kind small(draw, 8);
+  for (int i = 0; i < 3; ++i) ops::matmul(small.on_gpu_a, small.on_gpu_b);
+  EXPECT_EQ(runs()[first], 3);
+}
+
+TEST_F(Algorithms, AreAskedForAndDescribedOnce) {
+  const Kind kind(draw);
+  const Tensor x = Tensor::zeros({5, 120}, Dtype::f32, kGpu), w = kind.on_gpu_a;
+  const Tensor bias = draw.normal({w.shape()[0]}).to(kGpu), other = draw.normal(bias.shape());
+  const Tensor other_on_gpu = other.to(kGpu);
+  ops::linear(x, w, bias, Activation::none);
+  const int made = fake()->made, asked = fake()->heuristics;
+  const Tensor y = ops::linear(x, w, other_on_gpu, Activation::none);
+  EXPECT_EQ(fake()->made, made);
+  EXPECT_EQ(fake()->heuristics, asked);
+  for (int64_t row = 0; row < 5; ++row)
+    EXPECT_TRUE(close(y.rows(row, row + 1).view(other.shape()), other, 0))
+        << "not this call's bias";
+}
+
+TEST_F(Algorithms, ABiasThatLiesAtAnOddPlaceIsAddedAllTheSame) {
+  const Kind kind(draw);
+  const Tensor x = Tensor::zeros({5, 120}, Dtype::f32, kGpu), w = kind.on_gpu_a;
+  const int64_t n = w.shape()[0];
+  const Tensor all = draw.normal({n + 1});
+  const Tensor y = ops::linear(x, w, all.to(kGpu).flat(1, n + 1), Activation::none);
+  for (int64_t row = 0; row < 5; ++row)
+    EXPECT_TRUE(close(y.rows(row, row + 1).view({n}), all.flat(1, n + 1), 0));
+}
+
+TEST_F(Algorithms, ThatAllRefuseSayWhichProduct) {
+  for (FakeAlgorithm& a : fake()->algorithms) a.seconds = -1;
+  const Kind kind(draw);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_THAT(message_of<Error>([&] { ops::matmul(kind.on_gpu_a, kind.on_gpu_b); }),
+                testing::HasSubstr(",120] x [120,96]"));
+}
+
+}  // namespace
+}  // namespace howmany::cuda

@@ -1,0 +1,151 @@
+#include "reports/comm/choice.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "reports/comm/advise.h"
+#include "tests/reports/comm/examples.h"
+
+namespace howmany::reports {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// A sweep in which mpi is twice as fast as gloo, and certain of it.
+std::vector<Measurement> mpi_twice_as_fast() {
+  std::vector<Measurement> all;
+  for (double bytes = 4; bytes <= 64 * kMiB; bytes *= 4) {
+    all.push_back(of_rounds("gloo", bytes, 20e-6 + 2e-9 * bytes, 0.01));
+    all.push_back(of_rounds("mpi", bytes, 10e-6 + 1e-9 * bytes, 0.01));
+  }
+  return all;
+}
+
+TEST(BackendChoice, IsCertainByTheIntervalsOfWhatIsRankedNotByThoseOfTheSweep) {
+  std::vector<Measurement> all = mpi_twice_as_fast();
+  all.push_back(of_rounds("gloo", 200, 11.0e-6, 0.5, "mlp"));
+  all.push_back(of_rounds("mpi", 200, 10.9e-6, 0.5, "mlp"));
+  const BackendAdvice advice = advise_backend(all);
+  EXPECT_FALSE(advice.certain);
+  EXPECT_THAT(advice.because, HasSubstr("cannot tell apart"));
+  EXPECT_THAT(advice.because, Not(HasSubstr("less than")));
+}
+
+TEST(BackendChoice, OfAModelIsCertainWhereTheSumsOverItsBucketsAreApart) {
+  const auto certain = [](double half) {
+    std::vector<Measurement> all = mpi_twice_as_fast();
+    for (const double bytes : {200.0, 400.0}) {
+      all.push_back(of_rounds("gloo", bytes, 15e-6, half, "mlp"));
+      all.push_back(of_rounds("mpi", bytes, 10e-6, half, "mlp"));
+    }
+    return advise_backend(all).certain;
+  };
+  EXPECT_TRUE(certain(0.1));
+  EXPECT_FALSE(certain(0.3));
+}
+
+TEST(BackendChoice, OfThreeIsCertainOnlyWhereTheFastestIsApartFromBothOthers) {
+  std::vector<Measurement> all = mpi_twice_as_fast();
+  for (double bytes = 4; bytes <= 64 * kMiB; bytes *= 4)
+    all.push_back(of_rounds("local", bytes, 50e-6 + 5e-9 * bytes, 0.9));
+  const BackendAdvice advice = advise_backend(all);
+  EXPECT_FALSE(advice.certain);
+  EXPECT_THAT(advice.because, HasSubstr("and local"));
+}
+
+TEST(BackendChoice, TellsNeighbouringRangesThatAreNotCertainAsOne) {
+  const auto unsure = [](const char* backend, double from) {
+    return BestRange{backend, from, false};
+  };
+  EXPECT_EQ(in_words({unsure("gloo", 0), unsure("mpi", 8), unsure("gloo", 32), {"mpi", 127}}),
+            "gloo or mpi below 127 B, mpi above");
+  EXPECT_EQ(in_words({unsure("gloo", 0), unsure("mpi", 8)}), "gloo or mpi at every size");
+  EXPECT_EQ(in_words({{"gloo", 0, false, true}, {"mpi", 8, false, true}}),
+            "gloo below 8 B, mpi above")
+      << "only where they cross they cannot be told apart";
+}
+
+TEST(BackendChoice, SaysUpToWhichSizeAllWereMeasured) {
+  std::vector<Measurement> all = mpi_twice_as_fast();
+  for (Measurement& m : all)
+    if (m.name == "all_reduce/gloo" && std::stod(m.parameters["bytes"]) > 5 * kMiB) m = skipped(m);
+  const std::string because = advise_backend(all).because;
+  EXPECT_THAT(because, HasSubstr("mpi at every size to 4 MiB (beyond, not all were measured)"));
+}
+
+TEST(BackendChoice, SaysThatASizeBetweenIsMissing) {
+  std::vector<Measurement> all = mpi_twice_as_fast();
+  all[4] = skipped(all[4]);
+  EXPECT_THAT(advise_backend(all).because,
+              HasSubstr("mpi at every size that all were measured at"));
+}
+
+TEST(BackendChoice, DoesNotTakeTheBucketsOfAModelForASweepOfItsDtype) {
+  std::vector<Measurement> all = mpi_twice_as_fast();
+  for (Measurement& m : all) m.parameters["dtype"] = "bf16";
+  all.insert(all.begin(), {of_rounds("gloo", 200, 10e-6, 0.01, "mlp"),
+                           of_rounds("mpi", 200, 20e-6, 0.01, "mlp")});
+  const BackendAdvice advice = advise_backend(all);
+  EXPECT_EQ(advice.recommended, "gloo");
+  EXPECT_THAT(advice.because, AllOf(StartsWith("Use gloo: the gradient bucket of mlp (200 B)"),
+                                    Not(HasSubstr("at every size"))));
+}
+
+TEST(BackendChoice, FallsBackToTheSweepWhereABucketIsMissing) {
+  std::vector<Measurement> all = mpi_twice_as_fast();
+  for (const double bytes : {200.0, 400.0}) {
+    all.push_back(of_rounds("gloo", bytes, 20e-6, 0.01, "mlp"));
+    all.push_back(of_rounds("mpi", bytes, 10e-6, 0.01, "mlp"));
+  }
+  all.back() = skipped(all.back());
+  const BackendAdvice advice = advise_backend(all);
+  EXPECT_EQ(advice.recommended, "mpi");
+  EXPECT_FALSE(advice.certain);
+  EXPECT_THAT(advice.because,
+              AllOf(HasSubstr("all_reduce of 16 MiB over 2 ranks"),
+                    HasSubstr("mpi was not measured at 1 of the 2 gradient buckets of mlp")));
+}
+
+TEST(BackendChoice, NeverFallsBackOnABackendThatFailedAtABucket) {
+  std::vector<Measurement> all = mpi_twice_as_fast();
+  all.push_back(of_rounds("gloo", 200, 20e-6, 0.01, "mlp"));
+  all.push_back(skipped(of_rounds("mpi", 200, 10e-6, 0.01, "mlp")));
+  all.back().flags = {"failed: peer 1 did not arrive"};
+  const BackendAdvice advice = advise_backend(all);
+  EXPECT_EQ(advice.recommended, "gloo");
+  EXPECT_FALSE(advice.certain);
+  EXPECT_THAT(advice.because, AllOf(HasSubstr("mpi failed"), Not(HasSubstr("Only gloo"))));
+}
+
+TEST(BackendChoice, IsNotCertainOfTheOnlyOneWhereOthersWereTried) {
+  std::vector<Measurement> all = {cell("all_reduce", "gloo", 4, 1e-6)};
+  EXPECT_TRUE(advise_backend(all).certain);
+  all.push_back(skipped(cell("all_reduce", "mpi", 4, 1e-6)));
+  const BackendAdvice advice = advise_backend(all);
+  EXPECT_FALSE(advice.certain);
+  EXPECT_THAT(advice.because, Not(HasSubstr("Only")));
+}
+
+TEST(BackendChoice, OfOneRoundIsCertainOnlyWhereOneIsTwiceAsFast) {
+  const auto advice = [](double seconds) {
+    return advise_backend(
+        {cell("all_reduce", "gloo", 4, seconds), cell("all_reduce", "mpi", 4, 1e-6)});
+  };
+  EXPECT_FALSE(advice(1.9e-6).certain);
+  EXPECT_FALSE(advice(1.9e-6).contests[0].best[0].certain);
+  EXPECT_THAT(advice(1.9e-6).because, HasSubstr("one round: another run may differ"));
+  EXPECT_TRUE(advice(2.1e-6).certain);
+  EXPECT_THAT(advice(2.1e-6).because, Not(HasSubstr("one round")));
+}
+
+TEST(BackendChoice, OfSeveralRoundsIsCertainWhereTheirIntervalsAreApart) {
+  EXPECT_TRUE(advise_backend({of_rounds("gloo", 4, 1.2e-6, 0.01), of_rounds("mpi", 4, 1e-6, 0.01)})
+                  .certain);
+}
+
+}  // namespace
+}  // namespace howmany::reports

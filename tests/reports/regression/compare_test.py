@@ -1,0 +1,313 @@
+# labels: process
+# timeout: 180
+"""`howmany compare` as a user meets it: what it says, writes, refuses, and how it exits."""
+import csv
+import io
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+
+import programs
+
+HERE = pathlib.Path(__file__).resolve().parent
+MACHINE = {"num_cpus": 2, "cpu": "some CPU", "date": "2026-01-01", "host_name": "h"}
+FORMATS = ("text", "markdown", "json", "csv", "junit", "annotations", "sarif", "bencher",
+           "smaller_is_better", "bigger_is_better")
+
+
+def rows(name, center, count=20, spread=0.02, seed="1", **more):
+    rng = random.Random(f"{name}{seed}{center}")
+    return [{"name": name, "run_name": name, "run_type": "iteration", "repetitions": count, "repetition_index": i,
+             "iterations": 100, "real_time": center * rng.gauss(1, spread), "cpu_time": 1.0, "time_unit": "us", **more}
+            for i in range(count)]
+
+
+def refuse(token):
+    raise ValueError(f"{token} is not JSON")
+
+
+class Files(programs.TestCase):
+    def file(self, name, benchmarks, context=None):
+        path = self.folder / name
+        path.write_text(json.dumps({"context": MACHINE if context is None else context, "benchmarks": benchmarks}))
+        return path
+
+    def compare(self, a, b, *more):
+        return programs.run("howmany", "compare", a, b, *more)
+
+    def both(self, base, candidate, *more):
+        return self.compare(self.file("a.json", base), self.file("b.json", candidate), *more)
+
+
+class Compare(Files):
+    def test_a_regression_is_exit_1_and_comes_first(self):
+        done = self.both(rows("x", 10) + rows("y", 10), rows("x", 13) + rows("y", 10, seed="2"))
+        self.assertEqual(done.code, 1, done)
+        self.assertTrue(done.out.startswith("Slower: 1 of 2 measurements"), done)
+        self.assertIn("rank sum", done.out)
+
+    def test_no_change_and_a_gain_are_exit_0(self):
+        self.assertEqual(self.both(rows("x", 10), rows("x", 10, seed="2")).code, 0)
+        self.assertEqual(self.both(rows("x", 10), rows("x", 7)).code, 0)
+
+    def test_units_may_differ(self):
+        other = rows("x", 10, seed="2")
+        for row in other:
+            row["real_time"] /= 1000
+            row["time_unit"] = "ms"
+        self.assertEqual(self.both(rows("x", 10), other, "--json").json()["rows"][0]["verdict"], "SAME")
+
+    def test_iteration_counts_may_differ(self):
+        done = self.both(rows("x", 10), rows("x", 10, seed="2", iterations=7), "--json").json()
+        self.assertEqual(done["rows"][0]["verdict"], "SAME")
+
+    def test_an_error_on_one_side_is_exit_3(self):
+        failed = [{"name": "x", "run_type": "iteration", "error_occurred": True, "error_message": "wrong sum"}]
+        done = self.both(rows("x", 10), failed)
+        self.assertEqual(done.code, 3, done)
+        self.assertIn("wrong sum", done.out)
+
+    def test_other_machines_are_exit_4_with_the_fields(self):
+        a = self.file("a.json", rows("x", 10))
+        b = self.file("b.json", rows("x", 10), {**MACHINE, "cpu": "other CPU", "num_cpus": 4})
+        done = self.compare(a, b)
+        self.assert_refused(done, "cpu: some CPU in the base, other CPU in the candidate", "num_cpus", "--force",
+                            code=4)
+        self.assertEqual(done.out, "")
+        self.assertEqual(self.compare(a, b, "--force").code, 0)
+
+    def test_inconclusive_is_a_warning_or_exit_5(self):
+        done = self.both(rows("x", 10, 2), rows("x", 10, 2))
+        self.assertEqual(done.code, 0, done)
+        self.assertIn("warning", done.err)
+        self.assertIn("2 samples a side can prove nothing among 1 tests; 4 can", done.out)
+        self.assertEqual(self.both(rows("x", 10, 2), rows("x", 10, 2), "--strict").code, 5)
+
+    def test_nothing_compared_is_exit_3_strict_or_not(self):
+        base = rows("x", 10) + rows("y", 10)
+        for other, told in (([], "2 missing"), (rows("a", 10) + rows("b", 10), "2 missing, 2 new")):
+            for more in ((), ("--strict",)):
+                done = self.both(base, other, *more)
+                self.assertEqual(done.code, 3, done)
+                self.assertTrue(done.out.startswith(f"Nothing was compared, {told}."), done)
+        done = self.both(base, rows("a", 10), "--format", "annotations")
+        self.assertTrue(done.out.startswith("::error title=howmany::Nothing was compared"), done)
+        for other in (rows("x", 10), [{**row, "items_per_second": 5.0} for row in rows("x", 10)]):
+            done = self.both([{**row, "items_per_second": 5.0} for row in rows("x", 10)], other, "--metric",
+                             "items_per_second")
+            self.assertEqual(done.code, 0 if "items_per_second" in other[0] else 3, done)
+
+    def test_the_headline_counts_what_was_compared(self):
+        done = self.both(rows("x", 10) + rows("gone", 10), rows("x", 10, seed="2"))
+        self.assertTrue(done.out.startswith("No regression in 1 measurements, 1 missing."), done)
+        self.assertEqual(done.code, 0, done)
+
+    def test_a_failed_side_is_no_good_news(self):
+        failed = [{"name": "y", "run_type": "iteration", "error_occurred": True, "error_message": "wrong sum"}]
+        done = self.both(rows("x", 10) + rows("y", 10), rows("x", 10, seed="2") + failed)
+        self.assertEqual(done.code, 3, done)
+        self.assertTrue(done.out.startswith("Failed: 1 of 2 measurements; no regression found in the other 1."), done)
+        done = self.both(rows("y", 10), failed)
+        self.assertTrue(done.out.startswith("Nothing was compared, 1 failed."), done)
+
+    def test_names_of_others_command_neither_terminals_nor_ci_logs(self):
+        name = "\033[2Jx\n::error::y"
+        done = self.both(rows(name, 10), rows(name, 12, seed="2"))
+        self.assertIn("?[2Jx?::error::y", done.out)
+        self.assertNotIn("\033", done.out)
+        done = self.both(rows("::error::y", 10), [{"name": "::error::y", "run_type": "iteration",
+                                                  "error_occurred": True, "error_message": "a\n::error::z"}])
+        self.assertFalse([line for line in done.out.splitlines() if line.lstrip().startswith("::")], done)
+
+    def test_a_metric_that_no_benchmark_has_is_refused(self):
+        done = self.both(rows("x", 10), rows("x", 10), "--metric", "real_time,cpu_tiem")
+        self.assert_refused(done, '--metric: no benchmark has "cpu_tiem"', "did you mean cpu_time?",
+                            "cpu_time, real_time")
+        self.assertEqual(self.both(rows("x", 10), rows("x", 10), "--metric", "all").code, 0)
+        self.assertEqual(self.both(rows("x", 10), [], "--metric", "cpu_time").code, 3)
+
+    def test_aggregates_only_are_inconclusive_with_their_ratio(self):
+        def aggregates(value):
+            return [{"name": f"x_{kind}", "run_name": "x", "run_type": "aggregate", "aggregate_name": kind,
+                     "real_time": value, "time_unit": "ms"} for kind in ("mean", "median", "stddev")]
+        row = self.both(aggregates(10), aggregates(12), "--json").json()["rows"][0]
+        self.assertEqual(row["verdict"], "INCONCLUSIVE")
+        self.assertAlmostEqual(row["change"], 0.2)
+        self.assertIn("aggregates only", row["why"])
+
+    def test_missing_and_new_benchmarks_are_listed(self):
+        done = self.both(rows("x", 10) + rows("old/128", 5), rows("x", 10, seed="2") + rows("old/129", 5))
+        self.assertRegex(done.out, r"MISSING +old/128")
+        self.assertRegex(done.out, r"NEW +old/129")
+        self.assertIn("old/128 may have been renamed to old/129", done.out)
+
+    def test_files_that_are_none(self):
+        good = self.file("good.json", rows("x", 10))
+        for name, text in (("empty", ""), ("cut", '{"benchmarks": [{"na'), ("array", "[]"), ("other", "{}"),
+                           ("deep", "[" * 100000), ("binary", "\x00\x01")):
+            path = self.folder / name
+            path.write_text(text)
+            with self.subTest(name):
+                self.assert_refused(self.compare(path, good), str(path))
+                self.assert_refused(self.compare(good, path), str(path))
+        self.assert_refused(self.compare(good, self.folder / "none.json"), "none.json", "No such file")
+        (self.folder / "also-cut.json").write_text('{"benchmarks": [')
+        self.assert_refused(self.compare(good, self.folder), "also-cut.json")
+
+    def test_options_that_make_no_sense(self):
+        good = self.file("good.json", rows("x", 10))
+        for more, words in ((("--format", "jnit"), ("jnit", "did you mean junit?")),
+                            (("--min-effect", "5"), ("--min-effect", "2%")),
+                            (("--alpha", "2"), ("--alpha",)),
+                            (("--direction", "x=up"), ("--direction", "METRIC=less")),
+                            (("--write", "junit"), ("--write", "FORMAT=FILE")),
+                            (("--write", "junit=/none/x"), ("/none/x",)),
+                            (("--noise", good), ("schema",)),
+                            (("--strickt",), ("--strict",))):
+            with self.subTest(more):
+                self.assert_refused(self.compare(good, good, *more), *words)
+        self.assert_refused(programs.run("howmany", "compare", good), "candidate")
+        self.assert_refused(programs.run("howmany", "comapre"), "did you mean compare?")
+
+    def test_numbers_that_are_none(self):
+        good = self.file("good.json", rows("x", 10))
+        done = self.compare(good, good, "--alpha", "nan")
+        self.assert_refused(done, '--alpha: expected a number from 1e-06 to 0.5, not "nan"')
+        for option in ("--min-time", "--time-budget", "--run-timeout"):
+            for value in ("nan", "inf", "0"):
+                self.assert_refused(programs.run("howmany", "gate", option, value),
+                                    f'{option}: expected a number above 0, not "{value}"')
+
+    def test_what_files_hold_commands_no_terminal(self):
+        a = self.file("a.json", rows("x", 10), {**MACHINE, "cpu": "\033[31mred"})
+        done = self.compare(a, self.file("b.json", rows("x", 10)))
+        self.assert_refused(done, "not comparable", "?[31mred", code=4)
+        self.assertNotIn("\033", done.err)
+        odd = self.folder / "odd.json"
+        odd.write_text(json.dumps({"schema": "\033[31mred", "context": {}, "answer": {}, "measurements": []}))
+        done = programs.run("howmany", "report", odd)
+        self.assert_refused(done, 'schema is "?[31mred"')
+        self.assertNotIn("\033", done.err)
+
+    def test_numbers_of_files_stay_short(self):
+        done = self.both(rows("x", 1e-100), rows("x", 1e100))
+        self.assertEqual(done.code, 1, done)
+        self.assertNotRegex(done.out, r"\d{20}")
+
+    def test_noise_of_the_machine_raises_the_floor(self):
+        noise = self.folder / "noise.json"
+        noise.write_text(json.dumps({"schema": "howmany.noise/1", "spread": {"": 0.5}}))
+        self.assertEqual(self.both(rows("x", 10), rows("x", 13)).code, 1)
+        self.assertEqual(self.both(rows("x", 10), rows("x", 13), "--noise", noise).code, 0)
+
+    def test_help_has_examples_and_every_format(self):
+        done = programs.run("howmany", "compare", "--help")
+        self.assertEqual(done.code, 0)
+        self.assertIn("howmany compare before.json after.json", done.out)
+        for name in FORMATS:
+            self.assertIn(f"  {name} ", done.out)
+
+
+class OfAGate(Files):
+    """The two files a gate leaves, with its canary."""
+
+    def judged(self, canary, *more):
+        context = {**MACHINE, "howmany_blocks": "out"}
+        a = self.file("base.json", rows("x", 10) + rows("howmany/canary", 10), context)
+        b = self.file("candidate.json", rows("x", 10, seed="2") + rows("howmany/canary", canary, seed="2"), context)
+        return self.compare(a, b, "--json", *more)
+
+    def test_the_canary_is_no_measurement(self):
+        done = self.judged(12, "--strict")
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual([(r["benchmark"], r["verdict"]) for r in done.json()["rows"]], [("x", "SAME")])
+        self.assertEqual(self.judged(12, "--strict", "--min-effect", "30%").code, 0)
+
+    def test_one_that_was_not_caught_leaves_nothing_the_same(self):
+        done = self.judged(10, "--strict")
+        self.assertEqual(done.code, 5, done)
+        self.assertIn("the canary was not caught", done.json()["rows"][0]["why"])
+
+
+class Formats(Files):
+    def setUp(self):
+        super().setUp()
+        nasty = 'BM_Copy<"a&b", |c|>/8'
+        base = (rows("x", 10) + rows(nasty, 10) + rows("few", 1, 2) + rows("gone", 1) + rows("b", 5, bytes=100.0) +
+                [{"name": "bad", "real_time": float("nan")}])
+        candidate = (rows("x", 10, seed="2") + rows(nasty, 13) + rows("few", 1, 2) + rows("fresh", 1) +
+                     rows("b", 5, bytes=101.0) + [{"name": "bad", "real_time": float("inf")}])
+        self.nasty = nasty
+        args = []
+        for name in FORMATS:
+            args += ["--write", f"{name}={self.folder / ('out.' + name)}"]
+        self.done = self.both(base, candidate, *args)
+
+    def text(self, name):
+        return (self.folder / f"out.{name}").read_bytes().decode()
+
+    def strict(self, name):
+        return json.loads(self.text(name), parse_constant=refuse)
+
+    def test_all_are_written_in_one_go(self):
+        self.assertEqual(self.done.code, 1, self.done)
+        self.assertEqual(self.done.out, self.text("text"))
+        counts = self.strict("json")["counts"]
+        self.assertEqual((counts["SLOWER"], counts["FAILED"], counts["MISSING"], counts["NEW"]), (2, 1, 1, 1))
+
+    def test_junit_counts_what_it_holds(self):
+        suite = xml.fromstring(self.text("junit")).find("testsuite")
+        cases = suite.findall("testcase")
+        self.assertEqual(len(cases), int(suite.get("tests")))
+        for tag, count in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+            self.assertEqual(sum(c.find(tag) is not None for c in cases), int(suite.get(count)))
+        self.assertIn(self.nasty, [c.get("name") for c in cases])
+        self.assertEqual({c.find("failure").get("type") for c in cases if c.find("failure") is not None}, {"regression"})
+
+    def test_csv_is_rfc_4180_and_complete(self):
+        text = self.text("csv")
+        self.assertTrue(all(line.endswith("\r") for line in text.split("\n")[:-1]))
+        table = list(csv.DictReader(io.StringIO(text, newline="")))
+        told = self.strict("json")["rows"]
+        self.assertEqual([r["benchmark"] for r in table], [r["benchmark"] for r in told])
+        for row, want in zip(table, told):
+            self.assertEqual(row["change"] and float(row["change"]), want["change"] if want["change"] is not None else "")
+
+    def test_annotations_are_workflow_commands(self):
+        lines = self.text("annotations").splitlines()
+        self.assertTrue(lines[0].startswith("::error title=howmany::Slower: 2 of"))
+        self.assertTrue(all(line.startswith("::") for line in lines))
+        self.assertIn("+1.00 %25", self.text("annotations"))
+
+    def test_markdown_escapes_what_would_break_the_table(self):
+        row = next(line for line in self.text("markdown").splitlines() if "BM" in line)
+        self.assertIn('BM\\_Copy\\<"a&b", \\|c\\|>/8', row)
+
+    def test_sarif_holds_to_the_schema(self):
+        self.check_schema("sarif", "sarif.schema.json")
+        results = self.strict("sarif")["runs"][0]["results"]
+        self.assertEqual(len(results), 2)
+        self.assertTrue(all(r["locations"] and r["partialFingerprints"] for r in results))
+
+    def test_bridges_hold_to_the_schemas_of_their_readers(self):
+        self.check_schema("bencher", "bencher.schema.json")
+        self.check_schema("smaller_is_better", "action.schema.json")
+        self.check_schema("bigger_is_better", "action.schema.json")
+        latency = self.strict("bencher")["x"]["latency"]["value"]
+        self.assertAlmostEqual(latency, 10000, delta=500)
+        names = [entry["name"] for entry in self.strict("smaller_is_better")]
+        self.assertEqual(len(names), len(set(names)))
+        self.assertIn("b bytes", names)
+
+    def check_schema(self, name, schema):
+        done = subprocess.run([sys.executable, HERE.parents[1] / "support" / "check_schema.py", HERE / "schemas" / schema,
+                               self.folder / f"out.{name}"], capture_output=True, text=True)
+        if done.returncode == 77:
+            self.skipTest("python3-jsonschema is not installed")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+programs.main()

@@ -1,0 +1,105 @@
+#include "reports/regression/history.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "reports/regression/history_command.h"
+#include "reports/results/record.h"
+
+namespace howmany::reports {
+namespace {
+
+using Status = Finding::Status;
+
+// `n` points of 3 % noise with correlation `r` between neighbours, around level(i).
+Series series(int n, uint64_t seed, double r, const std::function<double(int)>& level,
+              double noise = 0.03) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal(0, noise * std::sqrt(1 - r * r));
+  Series s{"b", "real_time", {}};
+  double error = 0;
+  for (int i = 0; i < n; ++i) {
+    error = r * error + normal(random);
+    s.points.push_back({"c" + std::to_string(i), "", std::exp(error) * level(i)});
+  }
+  return s;
+}
+
+double flat_level(int) { return 1; }
+
+TEST(History, FindsAStepAndTheCommitsThatMayHaveCausedIt) {
+  const auto step = [](int i) { return i < 40 ? 1.0 : 1.05; };
+  int found = 0, held = 0, near = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    const Finding f = analyse(series(80, seed, 0, step, 0.02), {});
+    if (f.status != Status::kStep || f.steps.size() != 1) continue;
+    ++found;
+    held += f.steps[0].last_good < 40 && f.steps[0].first_bad >= 40;
+    near += f.steps[0].first_bad - f.steps[0].last_good <= 8;
+    EXPECT_NEAR(f.steps[0].change, 0.05, 0.02);
+  }
+  EXPECT_GE(found, 37);
+  EXPECT_GE(held, 0.92 * found);
+  EXPECT_GE(near, 0.9 * found);
+}
+
+TEST(History, FindsNothingWhereNothingChanged) {
+  for (const double r : {0.0, 0.6}) {
+    int false_steps = 0;
+    for (uint64_t seed = 1; seed <= 50; ++seed) {
+      false_steps += static_cast<int>(analyse(series(200, seed, r, flat_level), {}).steps.size());
+    }
+    EXPECT_LE(false_steps, 10) << r;  // of 10,000 commits: 1 in 1,000
+  }
+}
+
+TEST(History, TellsDriftFromAStep) {
+  const Finding f = analyse(series(
+                                120, 3, 0, [](int i) { return 1 + 0.001 * i; }, 0.01),
+                            {});
+  EXPECT_EQ(f.status, Status::kDrift);
+  EXPECT_NEAR(f.drift, 0.12, 0.02);
+  const auto step = [](int i) { return i < 60 ? 1.0 : 1.1; };
+  EXPECT_EQ(analyse(series(120, 3, 0, step, 0.01), {}).status, Status::kStep);
+}
+
+TEST(History, TellsFlappingFromSteps) {
+  const auto slowly = [](int i) { return i / 20 % 2 == 0 ? 1.0 : 1.1; };
+  EXPECT_EQ(analyse(series(100, 4, 0, slowly, 0.01), {}).status, Status::kFlapping);
+  const auto fast = [](int i) { return i * 7 % 3 == 0 ? 1.0 : 1.13; };
+  EXPECT_EQ(analyse(series(60, 5, 0, fast, 0.005), {}).status, Status::kFlapping);
+}
+
+TEST(History, SaysWhereItIsNowAndWhenItIsTooShort) {
+  const Finding f = analyse(series(5, 1, 0, flat_level), {});
+  EXPECT_EQ(f.status, Status::kTooShort);
+  EXPECT_EQ(analyse({"b", "m", {}}, {}).steps.size(), 0u);
+  EXPECT_NEAR(analyse(series(
+                          80, 2, 0, [](int i) { return i < 40 ? 1.0 : 1.2; }, 0.01),
+                      {})
+                  .level,
+              1.2, 0.02);
+}
+
+TEST(History, IsReadByTheLine) {
+  const auto all = history_from_text(
+      R"({"commit": "a", "date": "1", "benchmark": "x", "metric": "real_time", "ratio": 1.5})"
+      "\n\n"
+      R"({"commit": "b", "date": "2", "benchmark": "x", "metric": "real_time", "ratio": 1.25})"
+      "\n",
+      "h");
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].points[1].ratio, 1.25);
+  for (const char* bad :
+       {"{", "{}", "[]",
+        R"({"commit": "a", "date": "1", "benchmark": "x", "metric": "m", "ratio": 0})",
+        R"({"commit": "a", "date": "1", "benchmark": "x", "metric": "m", "ratio": null})"}) {
+    EXPECT_THROW(history_from_text(bad, "h"), InputError) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace howmany::reports

@@ -1,0 +1,405 @@
+// The answer of `howmany workers` from made-up measurements.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/base/text/json.h"
+#include "reports/workers/advise.h"
+#include "reports/workers/points.h"
+#include "reports/workers/render.h"
+#include "reports/workers/search.h"
+#include "tests/reports/workers/examples.h"
+
+namespace howmany::reports {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+TEST(WorkersSearch, BeginsWithThePredictionAndEndsBesideIt) {
+  for (const double demand : {100.0, 700.0, 900.0, 1300.0}) {
+    WorkersFacts facts = example_facts(demand);
+    const Order order = search(facts);
+    EXPECT_LE(order.size(), 4u) << demand;
+    const int need = static_cast<int>(std::ceil(demand / 500));
+    EXPECT_EQ(*advise_workers(facts).recommended, need) << demand;
+    EXPECT_THAT(order, Contains(ElementsAre(need - 1)))
+        << "one fewer does not suffice: measured, not assumed";
+    EXPECT_EQ(std::set(order.begin(), order.end()).size(), order.size()) << "each once";
+  }
+}
+
+TEST(WorkersSearch, BeginsWithoutWorkersWhereHandingASampleOverCostsMoreThanMakingIt) {
+  WorkersFacts facts = example_facts();
+  facts.probes.caller_s = facts.probes.sample_s = 1e-6;
+  facts.probes.handover_s = 8e-6;
+  EXPECT_THAT(next_trials(facts), ElementsAre(0));
+}
+
+TEST(WorkersSearch, FindsTheKneeWithoutADemand) {
+  for (const double cores : {1.0, 2.0, 3.0, 4.0}) {
+    WorkersFacts facts = example_facts();
+    search(facts, cores);
+    EXPECT_EQ(*advise_workers(facts).recommended, cores == 1 ? 0 : static_cast<int>(cores))
+        << cores;
+  }
+}
+
+TEST(WorkersSearch, AWrongPredictionIsCorrectedByMeasuring) {
+  WorkersFacts facts = example_facts(1300);
+  facts.probes.cores = 1;  // the model believes in one core; there are four
+  search(facts);
+  EXPECT_LE(facts.points.size(), 8u);
+  EXPECT_EQ(*advise_workers(facts).recommended, 3);
+  facts = example_facts(450);
+  facts.probes.sample_s /= 8;  // and here in workers too fast
+  for (double& seconds : facts.probes.batch_s) seconds /= 8;
+  search(facts);
+  EXPECT_EQ(*advise_workers(facts).recommended, 1);
+}
+
+TEST(WorkersSearch, GivesUpWhereMoreWorkersGainNothing) {
+  WorkersFacts facts = example_facts(5000);
+  search(facts);
+  EXPECT_LE(facts.points.size(), 6u);
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_FALSE(advice.feeds);
+  EXPECT_THAT(advice.because, StartsWith("No worker count can feed 1 device at 5 k samples/s"));
+  EXPECT_THAT(advice.because, HasSubstr("the limit is decoding on 4 cores"));
+  EXPECT_EQ(*advice.recommended, 4);  // what comes nearest
+}
+
+TEST(WorkersAdvice, WhereRatesAllowTheLeastStallIsNearest) {
+  WorkersFacts facts = example_facts(450);
+  for (const auto& [workers, stall] : {std::pair{1, 0.041}, {2, 0.011}}) {
+    facts.points.push_back(example_point(facts, workers, 1));
+    facts.points.back().stall = Metric{stall, "ratio", stall, stall, 10, "iterations"};
+  }
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_EQ(*advice.recommended, 2);
+  EXPECT_THAT(advice.because,
+              HasSubstr("2 workers come nearest with 500 samples/s and 1.1 % stall"));
+  EXPECT_THAT(advice.because, Not(HasSubstr("decoding on"))) << "the demand leaves cores idle";
+  EXPECT_EQ(advice.limit, "how evenly batches come beside training");
+}
+
+TEST(WorkersAdvice, SaysThatTheMachineWasNotIdle) {
+  WorkersFacts facts = example_facts(900);
+  facts.points.push_back(example_point(facts, 1));
+  EXPECT_THAT(advise_workers(facts).notes, Not(Contains(HasSubstr("not idle"))));
+  facts.busy_elsewhere = 0.3;
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_THAT(advice.notes, Contains(HasSubstr("used up to 30 % of its cores")));
+  EXPECT_FALSE(advice.certain);
+  EXPECT_TRUE(advice.disturbed);
+}
+
+TEST(WorkersAdvice, WhatTheTimeDidNotDecideIsUncertain) {
+  WorkersFacts facts = example_facts(900);
+  facts.points.push_back(example_point(facts, 1));
+  facts.undecided = true;
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_FALSE(advice.certain);
+  EXPECT_THAT(advice.because, StartsWith("No worker count that was measured feeds 1 device"));
+  EXPECT_THAT(advice.notes, Contains(HasSubstr("the time budget was spent")));
+  EXPECT_THAT(advice.because, Not(HasSubstr("decoding on"))) << "the demand leaves cores idle";
+}
+
+TEST(WorkersAdvice, NothingIsMeasuredWhereNotEvenOneBatchOfEachDeviceFits) {
+  WorkersFacts facts = example_facts();
+  EXPECT_EQ(why_unmeasurable(facts, 4), "");
+  facts.asked.devices = 1024;
+  EXPECT_THAT(why_unmeasurable(facts, 4), HasSubstr("1024 devices takes"));
+  EXPECT_EQ(why_unmeasurable(facts, 3600), "");
+  LoaderLimits limits;
+  limits.memory_bytes = 24e9;
+  facts.bounds = worker_bounds(limits, facts.asked, facts.probes.sample_bytes);
+  facts.why_none = why_unmeasurable(facts, 3600);
+  EXPECT_THAT(facts.why_none, HasSubstr("do not fit into memory"));
+  EXPECT_THAT(advise_workers(facts).because, HasSubstr("1024 devices do not fit into memory"));
+}
+
+TEST(WorkersSearch, NeverBeyondAHardBound) {
+  for (const double demand : {0.0, 1900.0}) {
+    WorkersFacts facts = example_facts(demand);
+    facts.bounds.push_back({"/dev/shm (PyTorch)", 2, true, "64 MB free"});
+    EXPECT_LE(largest_of(search(facts)), 2);
+  }
+  WorkersFacts none = example_facts();
+  none.bounds.push_back({"/dev/shm (PyTorch)", 0, true, "1 MB free"});
+  EXPECT_EQ(search(none), (Order{{0}}));
+}
+
+TEST(WorkersSearch, MeasuresWhatWasAskedForInTurnAndNothingElse) {
+  WorkersFacts facts = example_facts();
+  facts.wanted = {0, 3, 1};
+  EXPECT_EQ(search(facts), (Order{{0, 3, 1}, {0, 1, 3}, {0, 1, 3}, {0, 1, 3}}));
+  for (const WorkersPoint& p : facts.points) EXPECT_EQ(p.runs.size(), 200u);
+  facts = example_facts(900);
+  facts.wanted = {0, 3, 1};
+  EXPECT_EQ(search(facts), (Order{{0}, {3}, {1}})) << "with a demand once, free and paced";
+}
+
+TEST(WorkersSearch, EndsWhenEverythingFails) {
+  WorkersFacts facts = example_facts(900);
+  int trials = 0;
+  for (auto next = next_trials(facts); !next.empty(); next = next_trials(facts)) {
+    ASSERT_EQ(next.size(), 1u) << "what failed takes no turns";
+    WorkersPoint p;
+    p.workers = next[0];
+    p.error = "no more threads";
+    facts.points.push_back(p);
+    ASSERT_LT(++trials, 20);
+  }
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_FALSE(advice.recommended);
+  EXPECT_THAT(advice.because, HasSubstr("No answer"));
+  EXPECT_THAT(advice.notes[0], HasSubstr("no more threads"));
+  EXPECT_TRUE(advice.pytorch.empty());
+}
+
+TEST(WorkersSearch, IsNearTheBestOfAnExhaustiveSweepInFewTrials) {
+  for (const SimulatedMachine& machine : machines()) {
+    WorkersFacts facts = example_facts();
+    measure_on(machine, facts);
+    const int chosen = *advise_workers(facts).recommended;
+    const auto what = ::testing::Message() << machine.cores << " cores, ceiling at "
+                                           << machine.ceiling << (machine.soft ? ", soft" : "");
+    EXPECT_GE(machine.rate(chosen), 0.96 * machine.best()) << what;  // 2 % of what was measured,
+    EXPECT_LE(chosen, machine.needed() + 1) << what;                 // near the best itself
+    EXPECT_LE(facts.points.size(), 7u) << what;                      // of 37 for 16 cores
+  }
+}
+
+TEST(WorkersSearch, FeedsWithTheFewestThatCanInFewTrials) {
+  for (const SimulatedMachine& machine : machines())
+    for (const double share : {0.3, 0.7, 0.95}) {
+      const double demand = share * 500 * std::min(machine.cores, machine.ceiling);
+      WorkersFacts facts = example_facts(demand);
+      measure_on(machine, facts);
+      const WorkersAdvice advice = advise_workers(facts);
+      int needed = 1;
+      while (needed < 64 && machine.rate(needed) < 0.99 * demand) ++needed;
+      const auto what = ::testing::Message()
+                        << machine.cores << " cores, ceiling at " << machine.ceiling
+                        << (machine.soft ? ", soft, " : ", ") << demand << "/s";
+      EXPECT_TRUE(advice.feeds) << what;
+      EXPECT_LE(*advice.recommended, needed + 1) << what;
+      EXPECT_LE(facts.points.size(), 6u) << what;
+    }
+}
+
+TEST(WorkersAdvice, SaysWhatFeedsAndWhatOneFewerWouldCost) {
+  WorkersFacts facts = example_facts(900);
+  search(facts);
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_TRUE(advice.feeds);
+  EXPECT_TRUE(advice.certain);
+  EXPECT_THAT(advice.because, StartsWith("Use 2 workers, because they feed 1 device at 900 "));
+  EXPECT_THAT(advice.because, HasSubstr("0.0 % stall; 1.0 % is allowed"));
+  EXPECT_THAT(advice.notes, Contains(HasSubstr("With 1 worker training waits 44 %")));
+}
+
+TEST(WorkersAdvice, DevicesEachHaveTheirWorkers) {
+  WorkersFacts facts = example_facts(400, 2);
+  search(facts);
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_THAT(advice.because,
+              StartsWith("Use 1 worker a device, because it feeds 2 devices at 800"));
+  EXPECT_EQ(advice.slurm, "#SBATCH --ntasks-per-node=2 --cpus-per-task=2");
+}
+
+TEST(WorkersAdvice, AStallThatMayBeTooLongIsUncertain) {
+  WorkersFacts facts = example_facts(990);
+  WorkersPoint p = example_point(facts, 2);
+  p.stall = Metric{0.009, "ratio", 0.0, 0.02, 10, "iterations"};
+  facts.points = {p};
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_TRUE(advice.feeds);
+  EXPECT_FALSE(advice.certain);
+  EXPECT_THAT(advice.notes, Contains(HasSubstr("reaches 2.0 %")));
+}
+
+TEST(WorkersAdvice, ANumberThatMayBeMuchFasterLeavesDoubt) {
+  WorkersFacts facts = example_facts();
+  facts.points = {example_point(facts, 3), example_point(facts, 4), example_point(facts, 5)};
+  EXPECT_TRUE(advise_workers(facts).certain);
+  facts.points[2].rate.high = 2600;
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_EQ(*advice.recommended, 4);
+  EXPECT_FALSE(advice.certain);
+  EXPECT_THAT(advice.notes, Contains(HasSubstr("5 workers may load up to 2.60 k samples/s")));
+}
+
+TEST(WorkersAdvice, OneLuckyRunDoesNotBeatRunsThatDifferAsMuch) {
+  WorkersFacts facts = example_facts();
+  for (const int workers : {1, 2, 4}) facts.points.push_back(example_point(facts, workers));
+  add_rounds(facts, {{{1, 500}, {2, 930}}, {{1, 510}, {2, 1000}}, {{1, 490}, {2, 1070}}});
+  facts.points[2].rate = example_metric(1040, 5);
+  EXPECT_EQ(*advise_workers(facts).recommended, 2);
+  facts.points[2].rate = example_metric(1300, 5);
+  EXPECT_EQ(*advise_workers(facts).recommended, 4) << "more than luck";
+  add_rounds(facts, {{{2, 930}, {4, 1000}}, {{2, 1000}, {4, 1070}}, {{2, 1070}, {4, 1140}}});
+  EXPECT_EQ(*advise_workers(facts).recommended, 4) << "in each round it was faster";
+}
+
+TEST(WorkersAdvice, WhileFewRoundsTellMoreWorkersHaveToBeShownToPay) {
+  const auto advised = [](size_t repeats) {
+    WorkersFacts facts = example_facts();
+    for (const int workers : {0, 2}) facts.points.push_back(example_point(facts, workers));
+    const std::vector<std::map<int, double>> some{
+        {{0, 560}, {2, 640}}, {{0, 604}, {2, 636}}, {{0, 640}, {2, 620}}};
+    for (size_t i = 0; i < repeats; ++i) add_rounds(facts, some);
+    return *advise_workers(facts).recommended;
+  };
+  EXPECT_EQ(advised(1), 0) << "5 % more, by three rounds that differ by as much";
+  EXPECT_EQ(advised(20), 2);
+}
+
+TEST(WorkersAdvice, WithNothingLargerMeasuredIsUncertain) {
+  WorkersFacts facts = example_facts();
+  facts.points = {example_point(facts, 0), example_point(facts, 2)};
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_FALSE(advice.certain);
+  EXPECT_THAT(advice.notes,
+              Contains(HasSubstr("Uncertain: more than 2 workers were not measured")));
+}
+
+TEST(WorkersAdvice, TheLineToPasteHasNoPrefetchWithoutWorkers) {
+  WorkersFacts facts = example_facts();
+  facts.points = {example_point(facts, 0, 1), example_point(facts, 1, 1)};
+  EXPECT_EQ(advise_workers(facts).pytorch,
+            "DataLoader(dataset, batch_size=64, num_workers=0, pin_memory=True)");
+  facts.points = {example_point(facts, 0), example_point(facts, 2)};
+  EXPECT_EQ(advise_workers(facts).pytorch,
+            "DataLoader(dataset, batch_size=64, num_workers=2, prefetch_factor=2, "
+            "persistent_workers=True, pin_memory=True)");
+}
+
+TEST(WorkersAdvice, TheLimitIsTheBoundThatIsNear) {
+  WorkersFacts facts = example_facts();
+  search(facts);
+  EXPECT_EQ(advise_workers(facts).limit, "decoding on 4 cores");
+  facts.probes.transform_s = 1.5e-3;
+  EXPECT_EQ(advise_workers(facts).limit, "resizing and normalising on 4 cores");
+  facts.probes.warm_files_per_s = {{1, 2100}};
+  EXPECT_THAT(advise_workers(facts).limit, HasSubstr("reading files"));
+  facts.probes.handover_s = 1 / 2100.0;
+  EXPECT_EQ(advise_workers(facts).limit, "the thread that takes batches");
+}
+
+TEST(WorkersSearch, StorageThatAnswersSlowlyWantsMoreWorkersThanCores) {
+  WorkersFacts facts = example_facts();
+  facts.bounds.clear();
+  facts.probes.read_s = facts.probes.waiting_s = 8e-3;
+  facts.probes.caller_s = facts.probes.sample_s = 10e-3;
+  measure_on(SimulatedMachine{.cores = 4, .ceiling = 4, .soft = false, .waits = 5}, facts);
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_EQ(*advice.recommended, 20);
+  EXPECT_LE(facts.points.size(), 6u);
+  EXPECT_EQ(advice.limit, "decoding on 4 cores");
+}
+
+TEST(WorkersAdvice, WhereNeitherCoresNorTheHandoverLimitWaitingDoes) {
+  WorkersFacts facts = example_facts();
+  facts.probes.read_s = facts.probes.waiting_s = 8e-3;
+  facts.probes.caller_s = facts.probes.sample_s = 10e-3;
+  facts.points = {example_point(facts, 2)};  // 1000 samples/s, of 2000 that four cores could make
+  const WorkersAdvice advice = advise_workers(facts);
+  EXPECT_EQ(advice.limit, "waiting for files");
+  for (const WorkersLever& lever : advice.levers) EXPECT_THAT(lever.what, Not(HasSubstr("cores")));
+}
+
+TEST(WorkersAdvice, LeversAreSortedAndAtMostThree) {
+  WorkersFacts facts = example_facts();
+  facts.cold_rate = 700;
+  search(facts);
+  const std::vector<WorkersLever> levers = advise_workers(facts).levers;
+  ASSERT_EQ(levers.size(), 3u);
+  EXPECT_TRUE(std::is_sorted(levers.begin(), levers.end(),
+                             [](const auto& a, const auto& b) { return a.gain > b.gain; }));
+  for (const WorkersLever& lever : levers) EXPECT_GT(lever.gain, 1.05);
+}
+
+TEST(WorkersAdvice, SmallImagesAreNotToldToShrink) {
+  WorkersFacts facts = example_facts();
+  facts.probes.pixels = 100 * 100;
+  search(facts);
+  for (const WorkersLever& lever : advise_workers(facts).levers)
+    EXPECT_THAT(lever.what, Not(HasSubstr("short side")));
+}
+
+TEST(WorkersAdvice, SaysWhatForbidsMoreThanTheCoresCouldUse) {
+  WorkersFacts facts = example_facts(900);
+  search(facts);
+  EXPECT_THAT(advise_workers(facts).notes, Not(Contains(HasSubstr("No more than"))));
+  facts.bounds.push_back({"/dev/shm (PyTorch)", 2, true, "64 MB free"});
+  EXPECT_THAT(advise_workers(facts).notes,
+              Contains("No more than 2 workers by /dev/shm (PyTorch): 64 MB free."));
+}
+
+TEST(WorkersAdvice, TellsWhatNvjpegMakesOfTheSameFilesAndWhyItCannot) {
+  WorkersFacts facts = example_facts(900);
+  search(facts);
+  facts.gpu = "cuda:0";
+  EXPECT_THAT(advise_workers(facts).notes, Not(Contains(HasSubstr("cuda:0"))));
+  facts.on_gpu = {{1, 2100, 1}, {4, 5200, 0.98}};
+  EXPECT_THAT(advise_workers(facts).notes,
+              Contains(HasSubstr("With 98 % of the images decoded by nvJPEG on cuda:0: 2.10 k "
+                                 "samples/s with 1 worker, 5.20 k samples/s with 4 workers")));
+  facts.on_gpu.clear();
+  facts.no_nvjpeg = "libnvjpeg is not found";
+  EXPECT_THAT(advise_workers(facts).notes,
+              Contains("No JPEGs were decoded on cuda:0: libnvjpeg is not found."));
+  facts.probes.decode_s = 0;
+  EXPECT_THAT(advise_workers(facts).notes, Not(Contains(HasSubstr("cuda:0"))));
+}
+
+TEST(WorkersAdvice, SaysThatThreadsAreNotPyTorch) {
+  WorkersFacts facts = example_facts(900);
+  search(facts);
+  EXPECT_THAT(advise_workers(facts).notes, Contains(HasSubstr("PyTorch's processes")));
+}
+
+std::string rendered(const WorkersFacts& facts) {
+  const auto json = to_json(facts, advise_workers(facts));
+  return render_workers(nlohmann::json::parse(dump_json(json)), "s", false);
+}
+
+TEST(WorkersAnswer, TheTextIsMadeOfTheJson) {
+  WorkersFacts facts = example_facts(900);
+  search(facts);
+  const std::string text = rendered(facts);
+  EXPECT_THAT(text, StartsWith("Use 2 workers, because"));
+  EXPECT_THAT(text, HasSubstr("num_workers=2"));
+  EXPECT_THAT(text, HasSubstr("<-"));
+  EXPECT_THAT(text, HasSubstr("workers  runs  samples/s"));
+  EXPECT_THAT(text, HasSubstr("of which reading 100 us, decoding 1.20 ms"));
+  EXPECT_THAT(text, HasSubstr("as predicted"));
+  EXPECT_THAT(text, HasSubstr("/dev/shm (PyTorch)"));
+}
+
+TEST(WorkersAnswer, NothingIsNaN) {
+  WorkersFacts facts = example_facts(900);
+  facts.points = {example_point(facts, 1)};
+  facts.points[0].rate = {std::nan(""), "1/s", {}, {}, 0, ""};
+  const auto json = to_json(facts, advise_workers(facts));
+  EXPECT_TRUE(json["table"][0]["samples_per_s"].is_null());
+  EXPECT_NO_THROW(rendered(facts));
+}
+
+TEST(WorkersAnswer, AnotherAnswerIsRefusedNotRendered) {
+  for (const char* text :
+       {"{}", "[]", "3", R"({"because": 1})",
+        R"({"because": "x", "pytorch": "", "slurm": "", "notes": [], "table": 1})"})
+    EXPECT_THROW(render_workers(nlohmann::json::parse(text), "s", false), InputError) << text;
+}
+
+}  // namespace
+}  // namespace howmany::reports
