@@ -28,6 +28,8 @@
 namespace howmany::reports {
 namespace {
 
+constexpr double kBudgetWithTorch = 80;  // seconds; room for three rounds of four backends
+
 std::string devices_of(const BackendArguments& a, const Machine& machine) {
   if (!a.devices.empty()) return fmt::format("{}", fmt::join(a.devices, ","));
   if (machine.cuda.size() > 1) return fmt::format("{}", fmt::join(machine.cuda, ","));
@@ -93,12 +95,14 @@ int conclude(const BackendArguments& a, const std::string& folder, const nlohman
                 render_backend(advice, summary.measurements, color));
 }
 
-int measure_alone(const BackendArguments& a, const Machine& machine) {
+int measure_alone(BackendArguments a, const Machine& machine) {
   const std::string devices = devices_of(a, machine);
   const BackendSelection chosen =
       select_backends(a.backends, a.torch, machine, device_kind(devices) == DeviceKind::kGpu);
   check_arguments(a, devices, chosen.backends);
   refuse_one_rank(a);
+  const bool with_torch = std::ranges::any_of(chosen.backends, is_torch_backend);
+  if (a.has_default_budget && with_torch) a.time_budget = kBudgetWithTorch;
   const std::string folder = result_folder(a.output.out);
   catch_interrupts();
   BackendMeasuring measuring(a, folder, chosen.torch.python, machine.cores);
@@ -107,8 +111,7 @@ int measure_alone(const BackendArguments& a, const Machine& machine) {
                    plan_rounds(a.time_budget - kCeilingSeconds,
                                static_cast<int>(chosen.backends.size()), a.rounds));
   nlohmann::json request = request_of(a, devices, chosen.backends);
-  if (std::ranges::any_of(chosen.backends, is_torch_backend))
-    request["torch"] = to_json(chosen.torch);
+  if (with_torch) request["torch"] = to_json(chosen.torch);
   return conclude(a, folder, request, measuring, chosen.left_out);
 }
 
@@ -222,8 +225,9 @@ void add_backend_command(CLI::App& app, int& code) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   sub->add_option(flag::kCoresPerDevice, a->cores_per_device, "Cores of a cpu device")
       ->check(CLI::Range(1, 4096));
-  sub->add_option("--time-budget", a->time_budget, "Seconds for the whole measurement [60]")
-      ->check(above_zero());
+  auto* const budget = sub->add_option("--time-budget", a->time_budget,
+                                       "Seconds for the whole measurement [60, or 80 with torch]")
+                           ->check(above_zero());
   sub->add_option(flag::kRounds, a->rounds,
                   "Fresh starts that each cell is measured in [3 to 5, or 1]")
       ->check(CLI::Range(1, 1000));
@@ -239,7 +243,8 @@ void add_backend_command(CLI::App& app, int& code) {
       "  mpirun -n 4 --bind-to none howmany backend    # between the ranks of a launcher, on\n"
       "  srun -N 2 --ntasks-per-node 1 --kill-on-bad-exit=1 howmany backend   # any hosts\n"
       "Exit codes: 0 fine, 1 wrong data, 2 bad usage, 3 a measurement failed (the rest is kept).");
-  sub->callback([a, torch, &code] {
+  sub->callback([a, torch, budget, &code] {
+    a->has_default_budget = budget->count() == 0;
     a->torch.wanted = torch->count() > 0;
     code = run_backend(*a);
   });

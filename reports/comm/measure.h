@@ -19,6 +19,7 @@ struct BackendArguments {
   std::string min_bytes = "4", max_bytes = "64M";
   std::optional<int> size_factor, cores_per_device, rounds;
   double time_budget = 60;
+  bool has_default_budget = false;
   bool oversubscribe = false, in_place = false;
   TorchRequest torch;
   OutputArguments output;
