@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks the include directions: core/base <- core <- parallel <- benches, tests; core/base <- reports. No file includes a
-source file. No two headers define a type of one name, since the linker would take either for both."""
+source file. No two headers define a type of one name, since the linker would take either for both. No source is in the
+root of core, benches or reports: each belongs to a room."""
 import pathlib
 import re
 import sys
@@ -49,9 +50,16 @@ def twice_defined(root):
                     yield f"{here}: defines {name}, which {first[name]} defines too"
 
 
+def outside_of_rooms(root):
+    for folder in ("core", "benches", "reports"):
+        for path in sorted((root / folder).iterdir()):
+            if path.suffix in {".h", ".cpp", ".cu", ".cuh"}:
+                yield f"{path.relative_to(root)}: is in no room of {folder}"
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
-    found = [*problems(root), *twice_defined(root)]
+    found = [*problems(root), *twice_defined(root), *outside_of_rooms(root)]
     print("\n".join(found) or "layering holds")
     return bool(found)
 
