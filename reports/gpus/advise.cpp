@@ -152,7 +152,7 @@ class Writer {
     const Metric& e = p.efficiency;
     if (!e.low || !e.high)
       return fmt::format("efficiency {}, interval unknown", format_ratio(e.value));
-    return fmt::format("efficiency {}, 95 % interval {} to {}", format_ratio(e.value),
+    return fmt::format("efficiency {}, 95 % CI {} to {}", format_ratio(e.value),
                        format_ratio(*e.low), format_ratio(*e.high));
   }
 
@@ -162,26 +162,25 @@ class Writer {
 
   void no_answer() {
     advice_.certain = false;
-    advice_.because = fmt::format(
-        "No answer for {}, because the baseline on one device was not measured.", advice_.model);
+    answer("no_baseline",
+           fmt::format("No answer for {}: the baseline on one device was not measured.",
+                       advice_.model));
     add_failures();
   }
 
   void ask_for(const Point& p) {
-    advice_.because = fmt::format(
-        "Ask for {}, because {} with {} train {} {} times as fast as 1 ({}; {:.2f} is asked for).",
-        things(p.devices), p.devices, how(p), advice_.model, format_ratio(p.speedup.value),
-        spread(p), options_.min_efficiency);
-    if (p.devices == rows_.back()->devices) {
+    answer("pays", fmt::format("Use {} with {}: {} trains {}x as fast as on 1 ({}, target {:.2f}).",
+                               things(p.devices), how(p), advice_.model,
+                               format_ratio(p.speedup.value), spread(p), options_.min_efficiency));
+    if (p.devices == rows_.back()->devices)
       advice_.notes.push_back(
-          fmt::format("{} is the most that was measured: more may pay as well.", p.devices));
-    }
+          fmt::format("{} was the largest count measured; more may scale further.", p.devices));
   }
 
   void stay_on_one() {
     if (rows_.size() == 1) {
       advice_.certain = false;
-      advice_.because = fmt::format("Stay on 1 {}, because nothing above 1 was measured.", noun_);
+      answer("one_device_measured", fmt::format("Use 1 {}: no larger count was measured.", noun_));
       return;
     }
     const Point& best = *(compared_ = *std::max_element(
@@ -193,14 +192,27 @@ class Writer {
       return p->devices > 1 && p->efficiency.low.value_or(0) > even(p->devices);
     });
     const bool little_asked = none_faster && least_efficiency(best.devices, asked) > asked;
-    const char* why = unsure(best)
-                          ? (little_asked ? "is not certain to be faster" : "is not certain to pay")
-                          : (little_asked ? "is not faster" : "does not pay");
-    advice_.because = fmt::format(
-        "Stay on 1 {}, because more {} for {}: {} with {} are {} times as fast as 1 ({}; {:.2f} is "
-        "asked for).",
-        noun_, why, advice_.model, best.devices, how(best), format_ratio(best.speedup.value),
-        spread(best), asked);
+    const Reason reason = reason_against(unsure(best), little_asked);
+    answer(reason.code,
+           fmt::format("Use 1 {}: {} for {}. {} with {} train {}x as fast ({}, target {:.2f}).",
+                       noun_, reason.text, advice_.model, things(best.devices), how(best),
+                       format_ratio(best.speedup.value), spread(best), asked));
+  }
+
+  struct Reason {
+    const char *code, *text;
+  };
+  static Reason reason_against(bool unsure, bool about_speed) {
+    if (about_speed)
+      return unsure ? Reason{"uncertain_to_be_faster", "more may not be faster"}
+                    : Reason{"not_faster", "more are not faster"};
+    return unsure ? Reason{"uncertain_to_pay", "more may not pay"}
+                  : Reason{"does_not_pay", "more do not pay"};
+  }
+
+  void answer(const char* reason, std::string because) {
+    advice_.reason = reason;
+    advice_.because = std::move(because);
   }
 
   double busy_elsewhere() const {
@@ -220,9 +232,9 @@ class Writer {
   // A loader too slow flatters the efficiency: every number of devices waits for the same reason.
   void add_data_wait(const Point& chosen) {
     if (!(chosen.data_wait_fraction > kNoticeableWait)) return;
-    advice_.notes.push_back(fmt::format(
-        "Of a step on {} {} is waiting for data: try more --workers before more devices.",
-        things(chosen.devices), format_percent(chosen.data_wait_fraction)));
+    advice_.notes.push_back(
+        fmt::format("{} of a step on {} is data wait. Try more --workers before more devices.",
+                    format_percent(chosen.data_wait_fraction), things(chosen.devices)));
   }
 
   void add_uncertain(const Point& chosen) {
@@ -235,21 +247,21 @@ class Writer {
 
   std::string uncertainty(const Point& p) const {
     const std::string start =
-        fmt::format("Uncertain at {}: {} spans {:.2f}; ", things(p.devices), spread(p),
+        fmt::format("Uncertain at {}: {} spans {:.2f}. ", things(p.devices), spread(p),
                     least_efficiency(p.devices, options_.min_efficiency));
     if (!p.efficiency.low) {
       return fmt::format(
-          "Uncertain at {}: too few iterations for an interval; measure longer: "
-          "three rounds or more (--rounds), and a --time-budget that they fit into.",
+          "Uncertain at {}: too few iterations for an interval. Measure three rounds or more "
+          "(--rounds), with a --time-budget that they fit into.",
           things(p.devices));
     }
     if (p.efficiency.basis != "rounds") {
-      return start + "measure again, three rounds or more to their end (--rounds, --time-budget).";
+      return start + "Measure three complete rounds or more (--rounds, --time-budget).";
     }
     if (p.rounds_to_decide) {
-      return start + fmt::format("about --rounds {} would settle it.", *p.rounds_to_decide);
+      return start + fmt::format("About --rounds {} would settle it.", *p.rounds_to_decide);
     }
-    return start + "it is too close to call, either choice can be defended.";
+    return start + "More rounds would not settle it; either choice is sound.";
   }
 
   void add_next_step(const Point& chosen) {
@@ -258,10 +270,10 @@ class Writer {
     if (next == rows_.end()) return;
     const Point& up = **next;
     if (&up == compared_) return;  // the answer tells it
-    advice_.notes.push_back(fmt::format(
-        "The next step up: {} give {} times the samples/s of {} for {:.2g} times the devices.",
-        things(up.devices), format_ratio(up.speedup.value / chosen.speedup.value), chosen.devices,
-        static_cast<double>(up.devices) / chosen.devices));
+    advice_.notes.push_back(
+        fmt::format("Next step: {} train {}x as fast as {}, with {:.2g}x the devices.",
+                    things(up.devices), format_ratio(up.speedup.value / chosen.speedup.value),
+                    chosen.devices, static_cast<double>(up.devices) / chosen.devices));
   }
 
   void add_failures() {
@@ -321,10 +333,11 @@ nlohmann::ordered_json case_json(const Advice& advice, const AdviceOptions& opti
   for (const Point& point : advice.points) table.push_back(row_json(point, options));
   nlohmann::ordered_json recommended;
   if (advice.recommended) recommended = *advice.recommended;
-  return {
-      {"model", advice.model},         {"recommended", recommended}, {"certain", advice.certain},
-      {"disturbed", advice.disturbed}, {"mode", advice.mode},        {"backend", advice.backend},
-      {"because", advice.because},     {"notes", advice.notes},      {"table", table}};
+  return {{"model", advice.model},     {"recommended", recommended},
+          {"certain", advice.certain}, {"disturbed", advice.disturbed},
+          {"mode", advice.mode},       {"backend", advice.backend},
+          {"reason", advice.reason},   {"because", advice.because},
+          {"notes", advice.notes},     {"table", table}};
 }
 
 }  // namespace
@@ -364,6 +377,7 @@ nlohmann::ordered_json to_json(const std::vector<Advice>& advice, const AdviceOp
   for (const Advice& one : advice) cases.push_back(case_json(one, options));
   if (cases.empty()) return nlohmann::ordered_json::object();
   nlohmann::ordered_json gpus = {{"recommended", cases[0]["recommended"]},
+                                 {"reason", cases[0]["reason"]},
                                  {"because", cases[0]["because"]},
                                  {"certain", std::ranges::all_of(advice, &Advice::certain)},
                                  {"disturbed", std::ranges::any_of(advice, &Advice::disturbed)},
@@ -374,7 +388,8 @@ nlohmann::ordered_json to_json(const std::vector<Advice>& advice, const AdviceOp
   for (const Advice& one : advice) {
     if (one.recommended == advice[0].recommended) continue;
     gpus["recommended"] = nullptr;
-    gpus["because"] = "It depends on the model, see the cases.";
+    gpus["reason"] = "depends_on_model";
+    gpus["because"] = "The answer depends on the model; see the cases.";
   }
   return gpus;
 }

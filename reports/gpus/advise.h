@@ -44,7 +44,10 @@ struct Advice {
   std::optional<int> recommended;          // nothing: there is no answer, see `because`
   bool certain = true, disturbed = false;  // disturbed: by other programs, see disturbance.h
   std::string mode, backend;               // of the recommended row
-  std::string because;                     // one sentence, "Ask for 2 GPUs, because ..."
+  // pays, does_not_pay, not_faster, uncertain_to_pay, uncertain_to_be_faster, one_device_measured
+  // or no_baseline
+  std::string reason;
+  std::string because;  // for people: "Use 2 GPUs with ddp: ..."
   std::vector<std::string>
       notes;                  // the next step up, what is uncertain, what failed; a sentence each
   std::vector<Point> points;  // by devices

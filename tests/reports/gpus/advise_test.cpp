@@ -151,25 +151,22 @@ TEST(Advise, AsksForFewerWhenMoreIsDemanded) {
   EXPECT_EQ(before, 1);
 }
 
-TEST(Advise, SaysWhyInOneSentence) {
+TEST(Advise, StatesTheReasonWithItsFigures) {
   const Advice advice = advice_on(amdahl(0.05));
   EXPECT_EQ(advice.recommended, 4);
-  EXPECT_THAT(advice.because,
-              AllOf(StartsWith("Ask for 4 GPUs, because "), HasSubstr("ddp over gloo"),
-                    HasSubstr("3.48 times as fast as 1"), HasSubstr("efficiency 0.87"),
-                    HasSubstr("0.80 is asked for")));
+  EXPECT_EQ(advice.reason, "pays");
+  for (const char* figure : {"4 GPUs", "ddp over gloo", "3.48x", "0.87", "0.80"})
+    EXPECT_THAT(advice.because, HasSubstr(figure));
   EXPECT_EQ(advice.mode, "ddp");
   EXPECT_EQ(advice.backend, "gloo");
-  EXPECT_THAT(advice.notes, Contains(StartsWith(
-                                "The next step up: 8 GPUs give 1.70 times the samples/s of 4 for 2 "
-                                "times the devices")));
+  EXPECT_THAT(advice.notes, Contains(AllOf(HasSubstr("8 GPUs"), HasSubstr("1.70x"))));
 }
 
 TEST(Advise, StaysOnOneWhenNothingPays) {
   const Advice advice = advice_on(amdahl(0.9));
   EXPECT_EQ(advice.recommended, 1);
   EXPECT_TRUE(advice.certain);
-  EXPECT_THAT(advice.because, StartsWith("Stay on 1 GPU, because more does not pay for mlp"));
+  EXPECT_EQ(advice.reason, "does_not_pay");
 }
 
 TEST(Advise, NeverAsksForDevicesThatAreNotFasterThanOne) {
@@ -179,12 +176,12 @@ TEST(Advise, NeverAsksForDevicesThatAreNotFasterThanOne) {
     };
     const Advice advice = advice_on(slow, 0.01);
     EXPECT_EQ(advice.recommended, 1) << speedup;
-    EXPECT_THAT(advice.because, StartsWith("Stay on 1 GPU, because more is not faster for mlp"));
+    EXPECT_EQ(advice.reason, "not_faster") << speedup;
   }
   const EfficiencyOf only_four = [](const Configuration& c) {
     return c.devices == 1 ? 1.0 : c.devices == 4 ? 4 / 1.2 : c.devices / 0.9;
   };
-  EXPECT_THAT(advice_on(only_four, 0.4).because, HasSubstr("because more does not pay"));
+  EXPECT_EQ(advice_on(only_four, 0.4).reason, "does_not_pay");
   const Advice pays = advice_on(amdahl(0.9), 0.01);  // 1.1 times as fast, by 8
   EXPECT_EQ(pays.recommended, 8);
 }
@@ -199,12 +196,12 @@ TEST(Advise, IsUncertainWhetherMoreIsFasterWhereTheIntervalSpansOne) {
   }
   const Advice advice = advice_on(plan, results, 0.1);
   EXPECT_EQ(advice.recommended, 1);
-  EXPECT_THAT(advice.because, HasSubstr("is not certain to be faster"));
+  EXPECT_EQ(advice.reason, "uncertain_to_be_faster");
   EXPECT_THAT(advice.notes, Contains(HasSubstr("spans 0.50")));
 }
 
 TEST(Advise, SaysThatTheMostMeasuredMayNotBeTheMost) {
-  EXPECT_THAT(advice_on(amdahl(0)).notes, Contains(HasSubstr("8 is the most that was measured")));
+  EXPECT_THAT(advice_on(amdahl(0)).notes, Contains(StartsWith("8 was the largest")));
 }
 
 TEST(Advise, IsUncertainWhereTheIntervalSpansTheThreshold) {
@@ -218,7 +215,7 @@ TEST(Advise, IsUncertainWhereTheIntervalSpansTheThreshold) {
   const Advice advice = advice_on(plan, results);
   EXPECT_EQ(advice.recommended, 1);
   EXPECT_FALSE(advice.certain);
-  EXPECT_THAT(advice.because, HasSubstr("is not certain to pay"));
+  EXPECT_EQ(advice.reason, "uncertain_to_pay");
   EXPECT_THAT(advice.notes,
               Contains(AllOf(StartsWith("Uncertain at 2 GPUs"), HasSubstr("--rounds"))));
 }
@@ -305,7 +302,7 @@ TEST(Advise, TellsWhenAStepWaitsForData) {
   const Plan plan = plan_for({1, 2});
   Results results = results_of(plan, amdahl(0), 0);
   for (BenchRun& run : results.runs) run.row.counters["data_wait_fraction"] = 0.4;
-  EXPECT_THAT(advice_on(plan, results).notes, Contains(HasSubstr("40 % is waiting for data")));
+  EXPECT_THAT(advice_on(plan, results).notes, Contains(HasSubstr("data wait")));
 }
 
 TEST(Advise, TakesNoSpeedupThatAFileLacks) {

@@ -18,7 +18,9 @@ class Answer(Fake):
     def test_comes_first_then_the_table_then_the_files(self):
         done = self.gpus()
         self.assertEqual(done.code, 0, done)
-        self.assertTrue(done.out.startswith("Ask for 2 CPU devices, because 2 with ddp over gloo "), done)
+        answer = self.summary()["answer"]["gpus"]
+        self.assertEqual([answer["recommended"], answer["reason"]], [2, "pays"])
+        self.assertTrue(" ".join(done.out.split()).startswith(answer["because"]), done)
         self.assertTrue(done.out.rstrip().endswith(f"Files: {self.out}"), done)
         self.assertNotIn("\033", done.out + done.err)
 
@@ -44,8 +46,8 @@ class Answer(Fake):
         self.assertIn(" ".join(done.out.split("\n20")[0].split())[:60], " ".join(text.split()))
         page.unlink()
         self.assertEqual(self.howmany("report", self.out, "--min-efficiency", "0.5").code, 0)
-        self.assertIn("0.50 is asked for", page.read_text())
-        self.assertNotIn("0.50 is asked for", text)
+        self.assertIn("target 0.50", page.read_text())
+        self.assertNotIn("target 0.50", text)
 
     def test_report_prints_where_its_page_cannot_be_written(self):
         self.gpus()
@@ -54,7 +56,7 @@ class Answer(Fake):
         page.mkdir()
         done = self.howmany("report", self.out)
         self.assertEqual(done.code, 0, done)
-        self.assertTrue(done.out.startswith("Ask for 2 CPU devices"), done)
+        self.assertTrue(done.out.startswith("Use 2 CPU devices"), done)
         self.assertIn("report.html is not written again: ", done.err)
 
     def test_speedup_is_that_of_the_known_curve(self):
@@ -71,14 +73,14 @@ class Answer(Fake):
         self.assertEqual({run.get("global-batch") for run in self.started()}, {"64"})
 
     def test_nothing_pays(self):
-        done = self.gpus("--rounds", "3", FAKE_SERIAL="0.9")
-        self.assertTrue(done.out.startswith("Stay on 1 CPU device, because more does not pay for mlp"), done)
-        self.assertEqual(self.summary()["answer"]["gpus"]["recommended"], 1)
+        self.gpus("--rounds", "3", FAKE_SERIAL="0.9")
+        answer = self.summary()["answer"]["gpus"]
+        self.assertEqual([answer["recommended"], answer["reason"]], [1, "does_not_pay"])
 
     def test_gpus_get_a_line_for_the_job_script_and_cpus_do_not(self):
         done = self.howmany("gpus", "--mode", "ddp", "--out", self.out, FAKE_GPUS="4")
         self.assertIn("#SBATCH --nodes=1 --gpus-per-node=4\n", done.out)
-        self.assertTrue(done.out.startswith("Ask for 4 GPUs, because"), done)
+        self.assertTrue(done.out.startswith("Use 4 GPUs"), done)
         other = self.howmany("gpus", "--mode", "ddp", "--out", self.folder / "cpu")
         self.assertNotIn("SBATCH", other.out)
         self.assertIn("not how GPUs would", other.out)
@@ -123,7 +125,7 @@ class Answer(Fake):
         self.assertEqual(self.howmany("report", self.out).out, measured)
         self.assertEqual(self.howmany("report", self.out / "summary.json").out, measured)
         other = self.howmany("report", self.out, "--min-efficiency", "1.5", "--samples", "2k")
-        self.assertTrue(other.out.startswith("Stay on 1"), other)
+        self.assertTrue(other.out.startswith("Use 1 CPU device"), other)
         self.assertIn("2 k samples", other.out)
 
     def test_the_time_budget_leaves_out_rounds_but_no_configuration(self):

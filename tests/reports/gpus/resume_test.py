@@ -57,7 +57,7 @@ class Failure(Fake):
     def test_without_a_baseline_there_is_no_answer(self):
         done = self.gpus(FAKE_FAIL='{"single@1": "exit"}')
         self.assertEqual(done.code, 3)
-        self.assertTrue(done.out.startswith("No answer for mlp, because the baseline"), done)
+        self.assertTrue(done.out.startswith("No answer for mlp: the baseline"), done)
         self.assertIsNone(self.summary()["answer"]["gpus"]["recommended"])
 
     def test_a_failed_configuration_is_not_tried_every_round(self):
@@ -106,7 +106,8 @@ class Interrupted(Fake):
         self.assertEqual(code, 3, err)
         self.assertIn("interrupted", err)
         self.assertIn(f"--resume {self.out}", err)
-        self.assertTrue(out.startswith("Stay on 1 CPU device, because nothing above 1 was measured"), out)
+        self.assertTrue(out.startswith("Use 1 CPU device"), out)
+        self.assertEqual(self.summary()["answer"]["gpus"]["reason"], "one_device_measured")
         self.assertEqual(len(self.samples()), 2)
 
     def test_ctrl_c_keeps_what_was_measured_and_answers(self):
@@ -119,7 +120,7 @@ class Interrupted(Fake):
         self.interrupt(signal.SIGINT)
         done = self.howmany("gpus", "--resume", self.out)
         self.assertEqual(done.code, 0, done)
-        self.assertTrue(done.out.startswith("Ask for 2"), done)
+        self.assertTrue(done.out.startswith("Use 2"), done)
         self.assertEqual(len(self.started()), 4)
         self.assertEqual([len(self.samples()), len(self.rows())], [3, 3])
 

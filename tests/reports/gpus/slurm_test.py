@@ -24,7 +24,7 @@ class JobScript(Fake):
 
     def test_asks_for_a_task_and_its_cores_for_each_device(self):
         script = self.script("--devices", "cpu:0,cpu:1", "--batch-per-device", "32")
-        self.assertIn("# Ask for 2 CPU devices, because", script)
+        self.assertIn("# Use 2 CPU devices", script)
         self.assertIn("#SBATCH --ntasks=2\n#SBATCH --cpus-per-task=1\n", script)
         self.assertNotIn("--gpus", script)
         words = self.command(script)

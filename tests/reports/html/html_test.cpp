@@ -134,10 +134,10 @@ TEST(ThePage, HoldsNoControlCharacters) {
 TEST(ThePage, TellsTheAnswerBeforeChartsBeforeTablesBeforeHowItWasMeasured) {
   Summary summary = example_curve();
   summary.context = {{"cpu", "a CPU"}};
-  summary.answer["gpus"]["because"] = "Ask for 2 GPUs.";
+  summary.answer["gpus"]["because"] = "Use 2 GPUs.";
   const std::string html = to_html(summary);
   const auto at = [&](const char* text) { return html.find(text); };
-  EXPECT_LT(at("Ask for 2 GPUs."), at("<svg"));
+  EXPECT_LT(at("Use 2 GPUs."), at("<svg"));
   EXPECT_LT(at("<svg"), at("<table"));
   EXPECT_LT(at("<table"), at("How it was measured"));
   EXPECT_LT(at("How it was measured"), at("id=\"marks\""));
