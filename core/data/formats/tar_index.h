@@ -1,5 +1,5 @@
-// What a tar archive holds and where: read once by libarchive, so that samples are then read by
-// their offset, in any order, by any thread. Nothing is ever extracted.
+// The index of a tar archive: libarchive reads it once; then samples are read by offset, in any
+// order, by any thread. Extracts nothing.
 #pragma once
 
 #include <cstdint>
