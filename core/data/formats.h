@@ -31,14 +31,14 @@ struct DataOptions {
 struct OpenedData {
   DatasetPtr dataset;
   std::string format;
-  const ImageDataset* images = nullptr;  // the dataset, when images are decoded
-  std::vector<std::string> files;        // what is read
-  int64_t classes = 0;                   // labels are below; 0: no labels of classes
-  int64_t listed = 0;                    // samples before `most` left some out
-  std::vector<BadImage> bad;             // left out
+  const ImageDataset* images = nullptr;  // the dataset, if it decodes images; else null
+  std::vector<std::string> files;        // the files to read
+  int64_t classes = 0;                   // number of classes; 0: no class labels
+  int64_t listed = 0;                    // samples before the limit `most`
+  std::vector<BadImage> bad;             // images that were left out
 };
 
-// Throws Error: nothing there, no format knows it, or what the format finds wrong.
+// Throws Error if the path does not exist, no format accepts it, or its contents are invalid.
 OpenedData open_data(const std::string& path, const DataOptions& options);
 // "*.csv of numbers ...; ..." for a help text.
 std::string data_formats_help();
