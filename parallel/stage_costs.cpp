@@ -67,7 +67,7 @@ class Standing {
   const MyStages& mine_;
   Comm* const world_;
   std::vector<double> told_;  // 1 for each stage on the type; last element: world size minus the
-                              // rank that measures
+                              // rank that measures, or 0 if no rank has the type
 };
 
 }  // namespace

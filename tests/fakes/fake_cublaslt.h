@@ -1,4 +1,4 @@
-// What tests tell the fake libcublasLt (fake_cublaslt.cpp) and ask it. Both sides include this.
+// The interface of tests to the fake libcublasLt (fake_cublaslt.cpp). Both include this.
 #pragma once
 
 #include <array>

@@ -19,9 +19,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kFirstPlace = 64;  // after the pass
+constexpr int64_t kFirstPlace = 64;  // offset of the first Place, after the pass counter
 
-// What the system could still give; enough when it does not tell.
+// Returns the available memory in bytes, or the largest int64_t if it is unknown.
 int64_t memory_left() {
   std::ifstream file("/proc/meminfo");
   int64_t kilobytes = 0;
