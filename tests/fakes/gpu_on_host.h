@@ -109,7 +109,7 @@ inline float atomicAdd(float* to, float value) { return std::atomic_ref(*to).fet
 
 namespace howmany::testing_support {
 
-// Returns true for kernels whose threads synchronize. Other kernels run one thread per block.
+// Returns true for kernels whose threads synchronize. Threads of other kernels run sequentially.
 constexpr bool meets(std::string_view kernel) { return kernel == "each_row_kernel"; }
 
 template <bool kMeets, typename Body>
