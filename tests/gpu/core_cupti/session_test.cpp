@@ -109,7 +109,7 @@ TEST_F(Session, LeavesNothingBehindAndMayBeginAgain) {
 }
 
 TEST_F(Session, OfTheCallsOnlyThoseThatPutWorkOnAGpuAreRecorded) {
-  cupti_->calls_cuda = false;  // so that no callback disables the records early
+  cupti_->calls_cuda = false;  // no call detaches CUPTI, so the session must disable the records
   ASSERT_EQ(start_gpu_activity(), "");
   EXPECT_GT(cupti_->runtime_calls, 0);
   EXPECT_GT(cupti_->driver_calls, 0);

@@ -15,7 +15,7 @@ namespace {
 
 using namespace testing_support;
 
-constexpr double kStageSeconds = 1;  // seconds, more than the rest could take
+constexpr double kStageSeconds = 1;  // more than the rest could take
 
 // Three units, the second slow on GPUs: it costs their time, of which the host sees nothing.
 ModelSpec costed_model() {
