@@ -61,7 +61,7 @@ struct ModeArgs {
   ModelSpec model;    // not yet materialized
   uint64_t seed = 1;  // of parameter initialization and dropout
   Dtype dtype = Dtype::f32;
-  Comm* comm = nullptr;              // the group, for modes over ranks; outlives the mode
+  Comm* comm = nullptr;              // for modes over ranks; must outlive the mode
   std::vector<Device> devices = {};  // of this rank; several only for modes over devices
   GradSyncOptions sync = {};
   // Batch norm uses the statistics of all replicas (per micro-batch) instead of its own.

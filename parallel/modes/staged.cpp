@@ -230,7 +230,7 @@ class Staged : public Mode {
     report_.waited_seconds = report_.exposed_communication_seconds + (shape().stage > 1 ? idle : 0);
   }
 
-  // Names and shapes of the other stages' parameters follow from the model.
+  // The model determines the names and shapes of the other stages' parameters.
   std::map<std::string, Tensor> receive_others(std::map<std::string, Tensor> values) {
     const std::vector<Unit> all = units(*model_.layer);
     for (int stage = 1; stage < stage_count(); ++stage) {

@@ -64,7 +64,7 @@ Tensor StepGraph::step(const Batch& batch) {
 }
 
 void StepGraph::make_room(const Kind& kind, const Batch& batch) {
-  captured_.reset();  // its memory may serve the new one
+  captured_.reset();  // frees its memory for the new one
   const auto room = [&](const Tensor& t) {
     const Dtype dtype = t.dtype() == Dtype::i64 ? Dtype::i64 : replica_.dtype();
     return Tensor::empty(t.shape(), dtype, replica_.device());

@@ -202,7 +202,7 @@ struct Asked {
   std::unique_ptr<Standing> what;
   cudaStream_t stream = nullptr;
 };
-thread_local int depth = 0;  // of groups of calls
+thread_local int depth = 0;  // of nested ncclGroupStart()
 thread_local std::map<ncclComm*, Asked> together;
 
 void put(Asked asked) {

@@ -411,7 +411,7 @@ TEST(DataParallel, FewerRowsThanDevicesMeansFewerParts) {
   }
 }
 
-// Running statistics are those of the first part, as torch's are.
+// Running statistics are those of the first part, as in torch.
 template <typename MakeMode>
 void expect_statistics_of_first_part(const MakeMode& run, int parts) {
   const ModelSpec model = batchnorm_model();

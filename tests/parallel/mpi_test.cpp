@@ -116,7 +116,7 @@ class Mpi : public ::testing::Test {
   std::string error_of(int rank) const {
     return text_of(fmt::format("{}/error{}", notes_.path(), rank));
   }
-  // The survivors of three ranks name rank 1, and the operation.
+  // Expects that the survivors of three ranks report rank 1 and the operation.
   void expect_rank_1_named(const std::string& why) const {
     for (const int survivor : {0, 2})
       EXPECT_THAT(error_of(survivor),

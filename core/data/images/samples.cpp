@@ -12,7 +12,7 @@
 namespace howmany {
 namespace {
 
-constexpr size_t kNamed = 5;             // bad images that a message names
+constexpr size_t kNamed = 5;             // bad images listed in a message
 constexpr int64_t kReplacements = 1000;  // if more in a row fail, the folder is probably gone
 
 using Clock = std::chrono::steady_clock;

@@ -154,7 +154,7 @@ TEST_F(Session, ASecondOneAtTheSameTimeIsRefused) {
 TEST_F(Session, LostAndImpossibleRecordsAreCounted) {
   ASSERT_EQ(start_gpu_activity(), "");
   cupti_->dropped = 17;
-  add_kernel(1, theirs_now(), 0);  // had not ended when it was flushed
+  add_kernel(1, theirs_now(), 0);  // had not ended at the flush
   add_kernel(2, 0, 0);
   add_kernel(3);
   const GpuActivity seen = stop_gpu_activity();

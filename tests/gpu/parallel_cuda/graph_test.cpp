@@ -231,8 +231,7 @@ TEST(StepGraph, IsAnotherOneInAnotherPrecision) {
   EXPECT_NE(want[0], want[7]);
 }
 
-// A layer that reads its input on the host, which a capture cannot do. The number of reads is set
-// by the test.
+// A layer that reads its input on the host, which a captured step cannot do.
 class Peeking : public Layer {
  public:
   Tensor forward(const Tensor& x, Tape&) override {

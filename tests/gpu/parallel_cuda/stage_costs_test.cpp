@@ -17,7 +17,7 @@ using namespace testing_support;
 
 constexpr double kStageSeconds = 1;  // more than the rest could take
 
-// Three units, the second slow on GPUs: it costs their time, of which the host sees nothing.
+// A model of three units. The second is slow on GPUs: it takes GPU time, but no host time.
 ModelSpec costed_model() {
   const auto spend = [](const Tensor& x) {
     if (x.device().type == DeviceType::cuda)
