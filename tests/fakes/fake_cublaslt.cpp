@@ -3,13 +3,11 @@
 //
 // Product. Column-major, D = epilogue(op(A) op(B) + beta C).
 // Dtypes. A and B are f32, read exactly or rounded to tf32, and D is f32. Or A and B are bf16, and
-// D
-//   is bf16 or f32. The bias has D's type.
+//   D is bf16 or f32. The bias has D's type.
 // Errors. Rejects dimensions and types that do not match, and pointers that are less aligned than
 //   the preference promised.
 // Heuristics. They return several algorithms with different times on the GPU's clock. All are
-// exact;
-//   some fail.
+//   exact; some fail.
 #include <cublasLt.h>
 
 #include <algorithm>

@@ -3,8 +3,7 @@
 // Streams. Work runs when it is enqueued. If the stream waits (hm_fake_gpu_queue, events), the work
 //   runs later and the host continues, as with a GPU.
 // Captures. A capturing stream runs nothing; its work becomes that of a graph. Calls that are
-// illegal
-//   during a capture invalidate it.
+//   illegal during a capture invalidate it.
 // Lazy copies. After hm_fake_gpu_lazy(true), copies from pinned memory run only when the host waits
 //   for them.
 // Memory. Device memory is inaccessible to the host except while a copy or a kernel runs. So a host

@@ -3,8 +3,7 @@
 //
 // Ordering. Reads the caller's bytes and writes pixels when the stream reaches the call.
 // Errors. Rejects and counts memory of another GPU, a state that is busy with another image, and
-// RGB
-//   output of a grey image, which the manual leaves undefined.
+//   RGB output of a grey image, which the manual leaves undefined.
 #include <csetjmp>
 #include <cstdio>
 // jpeglib.h needs size_t and FILE declared before it.

@@ -3,8 +3,7 @@
 // Cost. Decoding dominates the cost of a training sample. So a decoder reconstructs only the
 //   requested region, and JPEGs at a fraction of their size if that suffices.
 // Formats. Grey, palette and alpha images become RGB. Alpha is dropped; 16 bits lose the low 8.
-// EXIF
-//   orientation is ignored, as in torchvision's default loader. CMYK and YCCK are rejected.
+//   EXIF orientation is ignored, as in torchvision's default loader. CMYK and YCCK are rejected.
 // Thread safety. A decoder reuses its buffers and serves one thread.
 #pragma once
 

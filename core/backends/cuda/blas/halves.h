@@ -5,9 +5,8 @@
 //   a weight is converted once per step, or never if the optimizer writes both.
 // Memory. A copy takes 2 bytes per element in addition to the tensor, for the tensor's lifetime.
 // Graphs. A capture uses only copies that it makes itself, which each launch makes again, and
-// copies
-//   that the optimizer maintains between launches, which are checked before each launch. Copies
-//   made before a launch are invalid after it (epoch, capture.h).
+//   copies that the optimizer maintains between launches, which are checked before each launch.
+//   Copies made before a launch are invalid after it (epoch, capture.h).
 #pragma once
 
 #include <cstdint>

@@ -2,9 +2,8 @@
 // Private to core/backends/cuda.
 //
 // Algorithm. The fastest of the first kCandidates that cuBLASLt's heuristics propose. It is
-// measured
-//   once, on the second call, because a product that runs once does not pay for it. The measurement
-//   writes to memory of its own and blocks the host.
+//   measured once, on the second call, because a product that runs once does not pay for it. The
+//   measurement writes to memory of its own and blocks the host.
 // Exceptions. During a capture, and for products as short as their launch, the first algorithm that
 //   works is used.
 #pragma once

@@ -2,8 +2,7 @@
 // core/backends/cuda.
 //
 // Method. Each thread sums one chunk of rows of a few columns, with coalesced reads. Then one
-// thread
-//   per column sums the chunks, in two passes if there are many.
+//   thread per column sums the chunks, in two passes if there are many.
 // Precision. A chunk may have thousands of rows. Blocks of kRowBlock rows are summed in f32, the
 //   sums of blocks in double, as on CPUs.
 // Determinism. The order is fixed, so results are reproducible.

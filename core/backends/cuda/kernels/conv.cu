@@ -13,8 +13,7 @@
 // Convolution by cuDNN, or as a product with the columns of x (im2col).
 //
 // Columns. Row (n, oy, ox) of [rows, taps C] has the inputs of that window, with zeros as padding.
-// A
-//   few images are processed at a time, so that their columns fit.
+//   A few images are processed at a time, so that their columns fit.
 // Dtypes. Columns have the dtype of x, with bf16 rows padded for products. Their gradients are f32.
 // Plain. If x equals its columns (1x1 windows), only the product is needed and cuDNN is not used.
 namespace howmany::backends {

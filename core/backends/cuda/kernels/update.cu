@@ -11,8 +11,7 @@
 // Arguments. The table of parameters is a kernel argument, as in PyTorch's multi_tensor_apply, so
 //   that nothing is copied before the launch.
 // Precision. Kernels compute in f32, because double would make them compute-bound. The host
-// computes
-//   the scalars in double.
+//   computes the scalars in double.
 namespace howmany::backends {
 namespace {
 
