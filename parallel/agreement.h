@@ -1,6 +1,6 @@
-// Whether any rank of a group wants something, like to end after this step: all ask after every
-// step and get the same answer. Where a GPU carries the question the answer is that to the question
-// before, as its loss is read a step late, so that it never stands still for the host. One thread.
+// Agreement::any() returns, on every rank, whether any rank passed true, for example to stop after
+// this step. If the Comm works on a GPU, it returns the answer of the previous call (false in the
+// first), so that the host never waits for the GPU. One thread at a time.
 //
 //   Agreement agreement(comm);
 //   while (!agreement.any(stop_wanted)) step();
@@ -13,12 +13,12 @@ namespace howmany {
 
 class Agreement {
  public:
-  explicit Agreement(Comm& comm) : comm_(comm) {}  // which outlives this
+  explicit Agreement(Comm& comm) : comm_(comm) {}  // comm must outlive this
   bool any(bool mine);                             // collective
 
  private:
   Comm& comm_;
-  StepLoss answer_;  // a number that is on its way, as a loss is
+  StepLoss answer_;  // of the previous call; read late, as a loss is
 };
 
 }  // namespace howmany

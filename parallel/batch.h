@@ -1,17 +1,16 @@
-// What modes do with batches, and with activations of other devices, before they train on them.
-// Pure; any thread.
+// Checks batches and moves tensors to devices, for modes. Pure functions; thread-safe.
 #pragma once
 
 #include "core/data/loader.h"
 
 namespace howmany {
 
-// Throws std::invalid_argument for x and y that are not the rows [first_row, ...) of one batch.
+// Throws std::invalid_argument if x and y are not the rows from first_row on of one global batch.
 void check_batch(const Batch& batch);
-// On the device; floats in `dtype`, ids and labels as they are.
+// Returns t on the device. Floats are converted to `dtype`; ids and labels keep theirs.
 Tensor placed(const Tensor& t, Dtype dtype, Device device);
-// An activation, or the gradient of one, as `device` stores it in the thread's precision, whoever
-// computed it; where it is.
+// Converts an activation or its gradient to the dtype in which `device` stores activations at the
+// thread's precision. Does not move it.
 Tensor stored_for(Device device, const Tensor& activation);
 
 }  // namespace howmany

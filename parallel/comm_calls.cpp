@@ -1,4 +1,4 @@
-// The calls of Comm: arguments are checked before anything happens, then the engine does the work.
+// The calls of Comm. They check all arguments first; then the engine communicates.
 #include <algorithm>
 
 #include "core/base/error.h"

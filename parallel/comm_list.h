@@ -1,6 +1,6 @@
-// The engines of this build: a new one is its files in parallel/comms and its line here, which
-// enrols it in the conformance tests, the law and the command line. Those of libraries that may be
-// missing have lists of their own.
+// The engines of this build. A new engine is its files in parallel/comms and one line here. The
+// line adds it to the conformance tests, the numerical equivalence tests and the command line.
+// Engines of optional libraries have lists of their own.
 #pragma once
 
 #include <howmany_parts.h>
@@ -15,7 +15,7 @@ std::string nccl_unavailable(const Place& place);
 
 }  // namespace howmany::comms
 
-// One line per engine: X(name, "what carries the bytes", traits).
+// One line per engine: X(name, "description", traits).
 #if HM_HAVE_GLOO
 #define HM_COMMS_GLOO(X)                     \
   X(gloo, "Gloo over TCP between processes", \
@@ -46,7 +46,8 @@ std::string nccl_unavailable(const Place& place);
 
 namespace howmany::comms {
 
-// The engine of one rank of `place`; collective. Throws EngineError when the others do not come.
+// Returns the engine of this rank of `place`. Collective. Throws EngineError if other ranks do not
+// arrive.
 #define X(name, what, ...) \
   std::unique_ptr<CommEngine> name(const Place& place, std::chrono::milliseconds timeout);
 HM_COMMS(X)

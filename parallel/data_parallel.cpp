@@ -12,8 +12,8 @@
 namespace howmany {
 namespace {
 
-// What forward keeps for backward: a tape per part. It rides on the outer tape, which keeps tensors
-// only, as the attachment of an empty one.
+// The tapes of the parts, which forward keeps for backward. The outer tape keeps only tensors, so
+// they are the attachment of an empty tensor.
 using Tapes = std::vector<Tape>;
 
 Tensor wrap(std::shared_ptr<Tapes> tapes) {
@@ -82,7 +82,7 @@ class DataParallel : public Layer {
   std::vector<Child> children() override { return {{"", module_.get()}}; }
 
  private:
-  // Each as its device stores it.
+  // Converts each part to the dtype in which its device stores it.
   std::vector<Tensor> parts_of(const Tensor& whole) const {
     std::vector<Tensor> parts = scatter(whole, devices_);
     for (Tensor& part : parts) part = stored_for(part.device(), part);
@@ -92,8 +92,8 @@ class DataParallel : public Layer {
 
   Layer& part(int i) { return i == 0 ? *module_ : *replicas_[static_cast<size_t>(i)]; }
 
-  // Each replica copies for itself, on its own cores. All end before any forward starts, because
-  // the module's buffers (part 0) move in forward.
+  // Each replica copies on its own cores. All copies end before any forward starts, because forward
+  // changes the module's buffers (part 0).
   void update_replicas(int count) {
     if (replicas_.empty() || stale()) {
       replicas_ = replicate(*module_, devices_);
@@ -105,13 +105,13 @@ class DataParallel : public Layer {
     });
   }
 
-  // The module was materialized again, in another dtype.
+  // Returns true if the module was materialized again in another dtype.
   bool stale() {
     const std::vector<Param*> mine = all_params(*module_), theirs = all_params(*replicas_[1]);
     return !mine.empty() && mine[0]->value.dtype() != theirs[0]->value.dtype();
   }
 
-  // The parts' statistics are summed between their threads, who are ranks of a local group.
+  // The threads of the parts are ranks of a local group, over which statistics are summed.
   void join_parts(int count) {
     if (!sync_batchnorm_ || static_cast<int>(statistics_.size()) == count) return;
     statistics_.clear();
@@ -119,7 +119,7 @@ class DataParallel : public Layer {
       statistics_.push_back(std::make_unique<Comm>(std::move(engine)));
   }
 
-  // A part that throws wakes those that wait for its statistics; the group is made again then.
+  // If a part throws, wakes the parts that wait for its statistics and makes the group again.
   void run_parts(int count, const std::function<void(int)>& body) {
     try {
       apply_(count, [&](int i) {
@@ -151,14 +151,14 @@ class DataParallel : public Layer {
     return tapes;
   }
 
-  // Cores share their memory; what a GPU holds has to come here.
+  // CPU devices share memory; tensors of GPUs are copied to devices[0].
   Tensor reachable(const Tensor& t) const {
     const bool shared = t.device().type == DeviceType::cpu && devices_[0].type == DeviceType::cpu;
     return shared ? t : t.to(devices_[0]);
   }
 
-  // Every thread sums its own stretch of each gradient over all parts: no lock, and as much
-  // bandwidth as there are devices.
+  // Each thread sums its own slice of each gradient over all parts. This needs no lock and uses the
+  // bandwidth of all devices.
   void sum_gradients(int count) {
     const std::vector<Param*> sums = trainable_params(*module_);
     uint64_t bytes = 0;
@@ -181,7 +181,7 @@ class DataParallel : public Layer {
   LayerPtr module_;
   std::vector<Device> devices_;
   bool sync_batchnorm_;
-  std::vector<std::unique_ptr<Comm>> statistics_;  // of each part; empty: each has its own
+  std::vector<std::unique_ptr<Comm>> statistics_;  // one per part; empty if not shared
   std::vector<LayerPtr> replicas_;
   ParallelApply apply_;
 };

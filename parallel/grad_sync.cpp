@@ -56,7 +56,7 @@ class Inline : public GradSync {
   }
 
  private:
-  using Entry = std::pair<Param*, bool>;  // and whether its gradient is ready
+  using Entry = std::pair<Param*, bool>;  // true: its gradient is ready
   Comm& comm_;
   std::vector<Entry> params_;
 };
@@ -125,7 +125,7 @@ class Bucketed : public GradSync {
     return found->second;
   }
 
-  // Slots start at cache lines, as tensors of their own do.
+  // Slots are aligned to cache lines, as tensors are.
   static int64_t aligned(int64_t numel) { return (numel + 15) / 16 * 16; }
 
   void plan(std::span<Param* const> params, const GradSyncOptions& options) {

@@ -1,7 +1,7 @@
-// Sums gradients over a group while backward still runs. ready(param) is called as gradients become
-// final (Tape::on_final), finish() before the optimizer steps; afterwards every rank holds the same
-// sums. Gradients already carry 1/global batch (see loss.h), so a sum is the mean. Destructors
-// never communicate. One thread calls.
+// GradSync all-reduces gradients while backward still runs. The caller calls ready(param) when a
+// gradient is final (Tape::on_final), and finish() before the optimizer step. Then all ranks hold
+// equal sums. Gradients are already divided by the global batch (see loss.h), so the sum is the
+// mean. Destructors never communicate. One thread makes calls.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +19,23 @@ struct GradSyncOptions {
   bool bucketed = true;  // false: one all_reduce per parameter, in ready(), on the calling thread
   int64_t bucket_bytes = 25 << 20;  // torch DDP's defaults
   int64_t first_bucket_bytes = 1 << 20;
-  bool host_waits = false;  // in finish(), as Work::finish() does
+  bool host_waits = false;  // finish() blocks the host, as Work::finish() does
 };
 
 class GradSync {
  public:
   virtual ~GradSync() = default;
   virtual void ready(Param& param) = 0;
-  // How many exchanges these set off, when they are the first to be ready.
+  // Returns the number of exchanges that start if these parameters are the first to be ready.
   virtual size_t exchanges(std::span<Param* const> ready) const = 0;
-  // Waits for everything, as Work::wait() does unless told otherwise, gives parameters that got no
-  // gradient a zero one, and returns `loss`, f64 [1] on any device, summed over the group: it rides
-  // in the last bucket.
+  // Waits for all exchanges, as Work::wait() does (or see host_waits). Parameters without a
+  // gradient get a zero one. Returns the sum over the group of `loss`, f64 [1] on any device, which
+  // is part of the last bucket.
   virtual StepLoss finish(const Tensor& loss) = 0;
 };
 
-// Buckets are filled in reverse parameter order and gradients become views into them, so nothing is
-// copied. Parameters must be materialized, the same on every rank, and outlive the result. Not
+// Buckets are filled in reverse parameter order. Gradients become views into them, which avoids
+// copies. Parameters must be materialized, equal on all ranks, and outlive the result. Not
 // collective.
 std::unique_ptr<GradSync> make_grad_sync(Comm& comm, std::span<Param* const> params,
                                          const GradSyncOptions& options);

@@ -31,7 +31,7 @@ Factory factory_of(std::string_view backend) {
   throw std::invalid_argument(unknown_name("backend", backend, comm_names()));
 }
 
-// Which ranks have not ended, and what failed first.
+// Tracks the ranks that still run, and the first failure.
 class Attendance {
  public:
   explicit Attendance(int world) : present_(static_cast<size_t>(world), true) {}
@@ -42,7 +42,7 @@ class Attendance {
   void fail(const std::exception_ptr& failure) {
     change([&] { failure_.keep(failure); });
   }
-  // However long they take; but once one has failed, the others have to end before patience does.
+  // Blocks without limit. Once a rank has failed, the others must end within hang_timeout().
   void wait_for_all() {
     std::unique_lock lock(mutex_);
     const auto none = [this] { return std::ranges::find(present_, true) == present_.end(); };
@@ -69,7 +69,7 @@ class Attendance {
   FirstFailure failure_;
 };
 
-// Runs join(rank), then body on what it returns, on a thread for each rank.
+// Runs body(join(rank)) on one thread per rank.
 void run_ranks(int world, const std::function<std::unique_ptr<Comm>(int)>& join,
                const std::function<void(Comm&)>& body) {
   Attendance ranks(world);
@@ -94,7 +94,7 @@ void run_ranks(int world, const std::function<std::unique_ptr<Comm>(int)>& join,
     ranks.fail(std::current_exception());
     for (int rank = static_cast<int>(threads.size()); rank < world; ++rank) {
       try {
-        join(rank);  // and leaves: nobody waits for a rank that has no thread
+        join(rank);  // joins and leaves, so that no peer waits for a rank without a thread
       } catch (const std::exception&) {
       }
       ranks.leave(rank);
@@ -105,7 +105,7 @@ void run_ranks(int world, const std::function<std::unique_ptr<Comm>(int)>& join,
   ranks.rethrow();
 }
 
-// Who the ranks are: what each tells of itself, by rank. The text goes cut, with a hash of all.
+// Each rank sends its host and program to all. A long program text is cut and has a hash of all.
 constexpr size_t kHostBytes = 64, kIntroduction = 512;
 
 Tensor introduction(const Place& place) {

@@ -11,7 +11,7 @@
 namespace howmany {
 namespace {
 
-// A Comm of two ranks: the earlier stage is 0.
+// A link over a Comm of two ranks. The earlier stage is rank 0.
 class CommLink : public Link {
  public:
   CommLink(std::unique_ptr<Comm> pair, Device device) : pair_(std::move(pair)), device_(device) {}
@@ -49,7 +49,7 @@ class CommLink : public Link {
   Device device_;
 };
 
-// A queue between two threads. The receiver copies, on its own device.
+// A queue between two threads. The receiver copies to its own device.
 class ThreadLink : public Link {
  public:
   ThreadLink(Device from, Device to) : from_(from), to_(to) {}
@@ -108,7 +108,7 @@ void StageLinks::close(std::string_view why) const {
     if (link) link->close(why);
 }
 
-// Stages pair up as (0,1)(2,3).. and then as (1,2)(3,4)..; who has no partner joins no group.
+// Stages form the pairs (0,1)(2,3).., then (1,2)(3,4)... A stage without a partner joins no group.
 StageLinks connect_stages(Comm& stages, Device device) {
   StageLinks links;
   const int me = stages.rank(), last = stages.size() - 1;

@@ -1,8 +1,8 @@
-// What carries activations forward and their gradients backward between neighbouring stages of a
-// model: each Link is one direction of one edge, so that nothing waits behind anything that goes
-// the other way. Tensors arrive in the order sent, on the receiver's device. One thread per end.
+// A Link sends activations forward, or their gradients backward, between two neighbouring stages.
+// Each direction has its own Link, so that neither waits for the other. Tensors arrive in the order
+// sent, on the receiver's device. One thread per end makes calls.
 //
-//   link.expect(shape, Dtype::f32);     // posted early, so that it travels while we compute
+//   link.expect(shape, Dtype::f32);     // posted early: the transfer overlaps computation
 //   Tensor x = link.receive();
 #pragma once
 
@@ -17,15 +17,15 @@ namespace howmany {
 class Link {
  public:
   virtual ~Link() = default;
-  virtual void send(const Tensor& t) = 0;  // returns at once; nobody writes to t any more
+  virtual void send(const Tensor& t) = 0;  // does not block; t must not be written any more
   virtual void expect(const Shape& shape, Dtype dtype) = 0;
-  virtual Tensor receive() = 0;  // the oldest expected; throws what failed
-  virtual void flush() = 0;      // all that was sent has left
-  // Ends every call here and at the other end. From any thread.
+  virtual Tensor receive() = 0;  // blocks for the oldest expected tensor; throws on failure
+  virtual void flush() = 0;      // blocks until all sends are complete
+  // Fails all calls at both ends. Any thread may call it.
   virtual void close(std::string_view why) = 0;
 };
 
-// The links of one stage. Null at the ends of the model.
+// The links of one stage. Null if there is no neighbour.
 struct StageLinks {
   std::shared_ptr<Link> from_previous, to_next;  // activations
   std::shared_ptr<Link> from_next, to_previous;  // their gradients
@@ -33,9 +33,9 @@ struct StageLinks {
   void close(std::string_view why) const;
 };
 
-// Stage = rank. A Comm for each direction of each edge. Collective.
+// Returns this rank's links; stage i is rank i. Splits off a Comm for each Link. Collective.
 StageLinks connect_stages(Comm& stages, Device device);
-// The same between the threads of a process, stage i on devices[i].
+// Returns the links of stages that are threads of this process, stage i on devices[i].
 std::vector<StageLinks> connect_threads(const std::vector<Device>& devices);
 
 }  // namespace howmany

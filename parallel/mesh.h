@@ -1,8 +1,10 @@
-// The world as a box of data x stage x tensor, and a Comm along each axis. Ranks that differ in
-// one coordinate only form the group of that axis. Rank = (stage * data + data index) * tensor +
-// tensor index: the axis that sends most is innermost, so that its ranks are neighbours on a node,
-// and stages, which send least, are furthest apart. Tensor is 1 for now. Construction is collective
-// over the world; the thread rules are those of Comm.
+// A Mesh arranges the world as data x stage x tensor and has a Comm along each axis.
+//
+// Groups. The ranks that differ only in one coordinate form a group of that axis.
+// Order. rank = (stage * data size + data) * tensor size + tensor. The axis that communicates most
+//   is innermost, so that its ranks are neighbours on a node. Stages communicate least.
+// Limits. The tensor axis has size 1 for now.
+// Thread safety. As Comm. Construction is collective over the world.
 //
 //   Mesh mesh(world, {.data = 2, .stage = 4});
 //   mesh.data().all_reduce(grad);   // over the replicas of this rank's stage
@@ -28,15 +30,15 @@ int rank_of(const MeshShape& shape, const Coordinates& at);
 
 class Mesh {
  public:
-  // Throws std::invalid_argument on every rank when the shape is not the world's size.
+  // Throws std::invalid_argument on every rank if shape.size() is not the size of the world.
   Mesh(Comm& world, const MeshShape& shape);
 
   const MeshShape& shape() const { return shape_; }
   const Coordinates& at() const { return at_; }
-  // Ranks in the group are the coordinate along its axis.
+  // The rank in the group is the coordinate along its axis.
   Comm& data() { return *data_; }
   Comm& stage() { return *stage_; }
-  void abort(std::string_view why);  // of every axis; see Comm
+  void abort(std::string_view why);  // aborts the Comm of each axis
 
  private:
   MeshShape shape_;

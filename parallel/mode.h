@@ -1,13 +1,16 @@
-// A Mode is a way to divide one training step over devices. step(batch) leaves in each owned Param
-// the gradient of the global-batch mean loss and returns that loss, whatever is divided: the law
-// every mode is tested against `single`. A mode is one file in parallel/modes plus its line here.
-// One thread per mode calls; step() binds it to devices[0] while it runs, so a loop that holds its
-// own DeviceScope pays for the binding once.
+// A Mode divides one training step over devices. One mode is one file in parallel/modes and one
+// line here.
+//
+// Result. step(batch) leaves the gradient of the global-batch mean loss in each owned Param and
+//   returns that loss. Tests require every mode to be numerically equivalent to `single`.
+// Thread safety. One thread per mode makes calls.
+// Binding. step() binds the thread to devices[0] while it runs. A loop that holds its own
+//   DeviceScope pays for the binding once.
 //
 //   auto mode = make_mode("ddp", {.model = make_model("mlp"), .comm = &comm, .devices = {device}});
 //   StepLoss loss = mode->step(batch);        // batch: the rows mode->share() owns
 //   optimizer->step(mode->params());
-//   loss.value();                             // waits for a GPU: best asked for a step late
+//   loss.value();                             // blocks until a GPU is done: call it a step late
 #pragma once
 
 #include <map>
@@ -26,7 +29,7 @@ namespace howmany {
 
 struct ModeTraits {
   bool over_ranks = false;    // one process or thread per device, joined by a Comm
-  bool over_devices = false;  // one rank drives all devices, or with over_ranks several
+  bool over_devices = false;  // one rank drives several devices
 };
 
 // X(name, "what is divided", traits, "options of the mode text")
@@ -43,67 +46,68 @@ struct ModeTraits {
   X(hybrid, "the batch over replicas, the layers over the devices of each",                 \
     ModeTraits{.over_ranks = true}, "stages across micro_batches schedule recompute")
 
-// What the mode text says: "model:placement=0-3:cpu:0+4-:cpu:1,micro_batches=4".
+// Options of the mode text: "model:placement=0-3:cpu:0+4-:cpu:1,micro_batches=4".
 struct ModeOptions {
-  std::string placement = "";     // as parse_placement(); else balanced by measured times
-  int micro_batches = 0;          // 0: the mode's own default
-  std::string schedule = "1f1b";  // see schedule.h
-  bool recompute = false;         // forward again before backward instead of keeping activations
-  bool graph = false;             // a GPU's step is captured once and then asked for as a whole
-  int stages =
-      0;  // of hybrid, each replica's; 0: the smallest number above 1 that divides the world
+  std::string placement = "";       // see parse_placement(); empty: balanced by measured times
+  int micro_batches = 0;            // 0: the default of the mode
+  std::string schedule = "1f1b";    // see schedule.h
+  bool recompute = false;           // recomputes activations before backward (checkpointing)
+  bool graph = false;               // captures the step of a GPU once and launches it as a graph
+  int stages = 0;                   // per replica (hybrid); 0: default_stages(world)
   std::string across = "pipeline";  // hybrid: stages are ranks; or "model": devices of each rank
 };
 
 struct ModeArgs {
   ModelSpec model;    // not yet materialized
-  uint64_t seed = 1;  // of the parameters and of dropout
+  uint64_t seed = 1;  // of parameter initialization and dropout
   Dtype dtype = Dtype::f32;
-  Comm* comm = nullptr;              // the group, for modes over ranks; outlives the mode
-  std::vector<Device> devices = {};  // this rank's devices: one, but for modes over devices
+  Comm* comm = nullptr;              // for modes over ranks; must outlive the mode
+  std::vector<Device> devices = {};  // of this rank; several only for modes over devices
   GradSyncOptions sync = {};
-  // Batch norm by the statistics of all replicas (of each micro-batch); else each has its own.
+  // Batch norm uses the statistics of all replicas (per micro-batch) instead of its own.
   bool sync_batchnorm = false;
   ModeOptions options = {};
 };
 
-// Where the time of the last step went that no device computed in, by the devices' own clocks; this
-// rank's view. Of a GPU it is the step before, whose end is waited for (see StepClock).
+// Times of the last step in which this rank's devices did not compute, measured by device events.
+// On a GPU: of the step before the last, which is complete (see StepClock).
 struct StepReport {
-  double bubble = 0;              // share of the step its devices stood waiting for other stages
-  double theoretical_bubble = 0;  // (p-1)/(m+p-1) of what ran
-  double exposed_communication_seconds = 0;  // gradient exchange that backward did not hide
-  double waited_seconds = 0;                 // for other ranks: not this rank's own work
+  double bubble = 0;              // share of the step in which devices waited for other stages
+  double theoretical_bubble = 0;  // see theoretical_bubble() in schedule.h
+  double exposed_communication_seconds = 0;  // gradient exchange not overlapped by backward
+  double waited_seconds = 0;                 // for other ranks
 };
 
 class Mode {
  public:
   virtual ~Mode() = default;
-  // Which rows of each global batch this rank feeds to step().
+  // Returns the rows of each global batch that this rank passes to step().
   virtual Share share() const { return {}; }
-  // Into how many parts of its rows it cuts each rank's share of a batch.
+  // Returns the number of micro-batches per rank for a global batch of that many rows.
   virtual int micro_batches(int64_t) const { return 1; }
   virtual StepLoss step(const Batch& mine) = 0;
-  // How many steps of one shape of batch it takes before it does them as it will all later ones.
+  // Returns the number of steps with one batch shape before the mode reaches its steady state.
   virtual int warm_ups() const { return 0; }
-  // The parameters whose gradients are here after step(), for the optimizer.
+  // Returns the parameters whose gradients this rank holds after step().
   virtual std::vector<Param*> params() = 0;
-  // Copies of all parameters and buffers by path on rank 0 (elsewhere empty). Collective.
+  // Returns copies of all parameters and buffers by path on rank 0, an empty map on other ranks.
+  // Collective.
   virtual std::map<std::string, Tensor> gather() = 0;
   virtual StepReport report() const { return {}; }
 };
 
 std::vector<std::string_view> mode_names();
-// `text` is a name or "name:key=value,...". These throw std::invalid_argument for an unknown name
-// or option, with the nearest suggested, and for arguments the mode cannot use.
+// `text` is a name or "name:key=value,...". These throw std::invalid_argument if the name, an
+// option or an argument is invalid. The message suggests the nearest name.
 ModeTraits mode_traits(std::string_view text);
-// ... and for what these devices of a rank cannot do.
+// Also throws if the mode cannot run on `devices`, the devices of one rank.
 void check_mode(std::string_view text, const std::vector<Device>& devices);
-// How many ranks share `devices` devices evenly: all, one, or for hybrid:across=model in between.
+// Returns the number of ranks that drive `devices` devices, evenly: one per device, one for all, or
+// one per replica (hybrid:across=model).
 int ranks_of(std::string_view text, int devices);
-// The smallest number above 1 that divides `world`; 1 for 1.
+// Returns the smallest divisor of `world` above 1, or 1 if world is 1.
 int default_stages(int world);
-// Options of the text go before args.options. Collective over args.comm.
+// Options of the text override args.options. Collective over args.comm.
 std::unique_ptr<Mode> make_mode(std::string_view text, ModeArgs args);
 
 namespace modes {

@@ -15,9 +15,9 @@
 namespace howmany {
 namespace {
 
-// $0: the folder of the launch; the arguments: that of shared memory, the grace in tenths of a
-// second, then the rank's own. A signal to the group reaches the rank too, so the shell itself
-// ignores it by an empty trap; and what it would say of a killed rank ("Killed") is for us to say.
+// $0 is the launch folder. The arguments are the shared memory folder, the grace in 0.1 s, and the
+// rank's own arguments. Signals to the group also reach the rank, so the shell ignores them by an
+// empty trap. It is silent about a killed rank, because howmany reports that.
 constexpr const char* kShell = R"sh(
 segments=$1 ticks=$2; shift 2
 export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE
@@ -39,7 +39,7 @@ done
 exit $code
 )sh";
 
-// A shell says 128 + signal.
+// A shell reports a signal as 128 + signal.
 RankExit read_exit(const std::filesystem::path& file, int rank) {
   int code = 0;
   std::ifstream(file) >> code;
@@ -53,9 +53,9 @@ std::vector<std::string> mpirun_command(const std::vector<std::string>& argv, in
                                         std::chrono::milliseconds grace) {
   std::vector<std::string> command = {"mpirun", "--quiet"};
   if (geteuid() == 0) command.emplace_back("--allow-run-as-root");
-  // Who asked for more ranks than cores said so to howmany, and ranks bind themselves.
+  // howmany has checked oversubscription, and ranks bind themselves.
   command.insert(command.end(), {"--oversubscribe", "--bind-to", "none"});
-  // Only this host: neither ssh nor Slurm places ranks elsewhere, and no network is used.
+  // Stays on this host: no ssh, no Slurm, no network.
   std::vector<std::pair<const char*, std::string>> settings = {
       {"plm", "isolated"},
       {"ras", "^slurm"},
@@ -97,7 +97,7 @@ bool is_of_outer_launch(const std::string& variable) {
       "MASTER_ADDR", "MASTER_PORT", "HOWMANY_RENDEZVOUS", "HOWMANY_EXITS"};
   for (const std::string_view name : kOurs)
     if (variable == name) return true;
-  // A user's own OMPI_MCA_ settings look like those that mpirun makes, and go with them.
+  // Also drops OMPI_MCA_ settings of the user, which cannot be distinguished from mpirun's.
   const bool in_job =
       std::getenv("OMPI_COMM_WORLD_SIZE") || std::getenv("PMIX_RANK") || std::getenv("PMI_RANK");
   return in_job && (variable.starts_with("OMPI_") || variable.starts_with("PMIX_") ||

@@ -1,7 +1,7 @@
-// Ranks that mpirun starts for howmany, on this host. mpirun would kill every rank as soon as one
-// ends badly and tell little of it, so each rank runs under a line of shell that writes down how it
-// ended (exit.<rank> in the folder of the launch, for the survivors and for the launcher) and holds
-// mpirun off until the others ended too, or `grace` has passed. Open MPI's flags.
+// Starts ranks through Open MPI's mpirun on this host. mpirun kills all ranks as soon as one exits
+// with an error, and reports little. So each rank runs under a shell script. The script writes the
+// exit code to exit.<rank> in the launch folder, for the surviving ranks and the launcher. It then
+// delays its own exit until the other ranks have ended or `grace` has passed.
 #pragma once
 
 #include <chrono>
@@ -13,20 +13,20 @@
 
 namespace howmany {
 
-// `segments` is for Open MPI's shared memory; empty: where it likes. Should mpirun be killed, both
-// go with the ranks.
+// `segments` holds Open MPI's shared memory; empty: its default folder. If mpirun is killed, the
+// scripts of the ranks remove both.
 struct LaunchFolders {
   std::string launch, segments;
 };
 std::vector<std::string> mpirun_command(const std::vector<std::string>& argv, int world,
                                         const LaunchFolders& folders,
                                         std::chrono::milliseconds grace);
-// The earliest, by the files in the folder.
+// Returns the earliest bad exit by the exit files in the folder, or nullopt if there is none.
 std::optional<RankExit> first_bad_exit(const std::string& folder, int world);
-// To the ranks themselves: mpirun would give them a second, then kill them.
+// Signals the ranks directly, because mpirun would kill them after one second.
 void signal_ranks(const std::string& folder, int world, int signal);
-// Whether a variable belongs to the MPI job or the launch that this process is itself a rank of,
-// and must not reach the ranks of another one.
+// Returns true if the variable belongs to the MPI job or launch that this process is a rank of. The
+// ranks of a nested launch must not inherit it.
 bool is_of_outer_launch(const std::string& variable);
 
 }  // namespace howmany

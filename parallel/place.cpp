@@ -30,8 +30,8 @@ std::optional<int> number(const char* name, int least, int most) {
 
 constexpr int kMostRanks = 1 << 20;
 
-// How a launcher names its variables, the first that is there counts: mpirun inside a Slurm job
-// starts its ranks through a step of few tasks, whose variables they inherit.
+// The variables of each launcher, by priority. mpirun precedes srun, because inside a Slurm job it
+// starts its ranks through a step, whose variables they inherit.
 struct Launcher {
   const char *name, *world, *rank, *local_rank, *local_world;
 };
@@ -43,14 +43,14 @@ constexpr Launcher kLaunchers[] = {
     {"mpirun", "PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
     kSrun};
 
-// srun --mpi=pmi2 sets PMI's variables as well, and says more by its own.
+// srun --mpi=pmi2 also sets PMI's variables. Its own have more information.
 bool is_srun_itself(const Launcher& other, int world) {
   const bool pmi = std::string_view(other.world) == "PMI_SIZE";
   return pmi && number(kSrun.world, 1, kMostRanks) == world && variable(kSrun.rank) &&
          variable(kSrun.rank) == variable(other.rank);
 }
 
-// A port of this job's own below those that systems hand out.
+// Returns a port derived from the job, below the ephemeral ports.
 int port_of(std::string_view job) {
   uint32_t hash = 2166136261;  // FNV-1a
   for (const char c : job) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619;
@@ -100,8 +100,8 @@ std::optional<Place> place_from_launcher() {
   return {};
 }
 
-// RANK and WORLD_SIZE win, but not over a launcher that started more: then each of its tasks was
-// told the same, and N ranks would each believe to be alone, or all to be rank 0.
+// RANK and WORLD_SIZE have priority, unless the launcher started more tasks. Then every task has
+// the same values, and several tasks would be rank 0.
 void refuse_contradiction(const Place& told, const Place& launched) {
   HM_REQUIRE(told.world >= launched.world,
              "[launch] {} started {} tasks, but WORLD_SIZE={} in each of them: unset RANK and "
@@ -113,12 +113,12 @@ void refuse_contradiction(const Place& told, const Place& launched) {
              launched.launcher, launched.rank, launched.world);
 }
 
-// MASTER_ADDR and MASTER_PORT, or nothing.
+// Returns the rendezvous at MASTER_ADDR and MASTER_PORT, or "" if they are not set.
 std::string master() {
   const auto host = variable("MASTER_ADDR");
   auto port = number("MASTER_PORT", 1, 65535);
   if (!host || host->empty() || !port) return "";
-  // torchrun's agent listens on MASTER_PORT itself, then.
+  // In this case torchrun's agent listens on MASTER_PORT itself.
   if (variable("TORCHELASTIC_USE_AGENT_STORE") == "True") port = *port % 65535 + 1;
   return fmt::format("tcp:{}:{}", *host, *port);
 }

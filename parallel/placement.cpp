@@ -73,7 +73,7 @@ std::vector<PlacedPart> parse_placement(std::string_view text, size_t units) {
   return parts;
 }
 
-// least[k][j]: the cost of the slowest when the first j units are k parts.
+// least[k][j] is the smallest possible cost of the slowest part if the first j units form k parts.
 std::vector<size_t> balance(const std::vector<UnitCosts>& parts) {
   const size_t count = parts.size(), n = count > 0 ? parts[0].size() : 0;
   HM_REQUIRE(count >= 1 && count <= n, "[balance] {} units cannot be {} parts", n, count);
@@ -106,7 +106,7 @@ UnitCosts measure_units(std::span<const Unit> units, const MeasureUnits& how) {
     materialize(*layer, {.device = how.device, .dtype = how.dtype});
     const bool ids = i == 0 && how.input == Dtype::i64;
     const Tensor x = Tensor::zeros(shape, ids ? Dtype::i64 : how.dtype, how.device);
-    forward_and_backward(*layer, x, i == 0);  // the first builds kernels
+    forward_and_backward(*layer, x, i == 0);  // warm-up: builds kernels
     double least = std::numeric_limits<double>::infinity();
     for (int r = 0; r < how.repeats; ++r) {
       const DeviceMoment begin(how.device);

@@ -1,10 +1,9 @@
-// Which units of a model (core/nn/units.h) stand where: as told, "0-3:cpu:0,4-9:cpu:1", or in
-// neighbouring parts whose slowest is as fast as it can be, by measured times. Pure but for
-// measure_units; any thread.
+// Assigns the units of a model (core/nn/units.h) to devices: by a text, "0-3:cpu:0,4-9:cpu:1", or
+// by measured times, so that the slowest part is as fast as possible. Thread-safe; all but
+// measure_units() are pure functions.
 //
 //   const UnitCosts cpu = measure_units(all, {.rows = 8, .sample = model.sample});
-//   const auto bounds = balance({cpu, cpu});  // {0, 5, 10}: part i is the units [bounds[i],
-//   ...[i+1])
+//   const auto bounds = balance({cpu, cpu});  // {0, 5, 10}: units 0-4 and 5-9
 #pragma once
 
 #include <span>
@@ -21,26 +20,27 @@ struct PlacedPart {
   Device device;
 };
 
-// "first-last:device" or "unit:device" joined by ',' or '+', in order, every unit once; "4-:cpu:1"
-// goes to the last. Throws std::invalid_argument that says what to write.
+// Parses "first-last:device" or "unit:device", joined by ',' or '+', in order, with every unit
+// once. "4-:cpu:1" extends to the last unit. Throws std::invalid_argument with advice if the text
+// is invalid.
 std::vector<PlacedPart> parse_placement(std::string_view text, size_t units);
 
-using UnitCosts = std::vector<double>;  // of each unit, on one device
+using UnitCosts = std::vector<double>;  // per unit, on one device
 
-// Bounds of non-empty neighbouring parts such that the largest sum of costs is least, where `parts`
-// holds what all units would cost in each part; the exact optimum, in units^2 parts time. Throws
-// std::invalid_argument for more parts than units.
+// Returns the bounds of non-empty contiguous parts that minimize the largest cost of a part.
+// parts[i][u] is the cost of unit u in part i. Exact, by dynamic programming in
+// O(units^2 * parts) time. Throws std::invalid_argument if there are more parts than units.
 std::vector<size_t> balance(const std::vector<UnitCosts>& parts);
 
 struct MeasureUnits {
   int64_t rows = 1;
-  Shape sample = {};  // the model's, without rows
+  Shape sample = {};  // of the model's input, without rows
   Dtype input = Dtype::f32, dtype = Dtype::f32;
   Device device = {};
-  int repeats = 3;  // the fastest counts
+  int repeats = 3;  // the minimum is used
 };
-// Seconds of forward and backward of each unit on zeros, by the device's own clock, asked for by
-// the calling thread.
+// Returns the seconds of forward and backward of each unit, with zeros as input, measured by device
+// events. The calling thread submits the work.
 UnitCosts measure_units(std::span<const Unit> units, const MeasureUnits& how);
 
 }  // namespace howmany

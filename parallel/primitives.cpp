@@ -98,7 +98,7 @@ struct ParallelApply::State {
   const Backend* kernels = nullptr;
   Precision precision = Precision::f32;
   int count = 0;    // threads that take part in this round
-  int running = 0;  // ... and have not ended
+  int running = 0;  // those that have not ended
   int64_t round = 0;
   bool stop = false;
   FirstFailure failure;
@@ -124,7 +124,7 @@ void ParallelApply::State::run_one(int index) {
   if (running == 0 || running == count - 1) ended.notify_one();
 }
 
-// Computing takes as long as it takes, but about as long on each device.
+// The first thread may take any time. The others must end within hang_timeout() after it.
 void ParallelApply::State::wait_for_all(std::unique_lock<std::mutex>& lock) {
   ended.wait(lock, [this] { return running < count; });
   if (ended.wait_for(lock, hang_timeout(), [this] { return running == 0; })) return;

@@ -1,5 +1,6 @@
-// What data parallelism over the threads of one process is made of, each usable alone and named as
-// in torch.nn.parallel. Devices are given per replica; index 0 is the home. One thread calls.
+// The primitives of data parallelism over threads of one process, named as in torch.nn.parallel.
+// Each is usable alone. devices[i] is the device of replica i; replica 0 is the module itself. One
+// thread makes calls.
 //
 //   LayerPtr trunk = data_parallel(layers::linear(64, 10), parse_devices("cpu:0-1"));
 #pragma once
@@ -13,22 +14,23 @@
 
 namespace howmany {
 
-// Copies of `module`, materialized on devices[1..]; entry 0 is null and stands for the module
-// itself. The module must be materialized on devices[0].
+// Returns copies of `module` that are materialized on devices[1..]. Entry 0 is null: it means the
+// module itself, which must be materialized on devices[0].
 std::vector<LayerPtr> replicate(Layer& module, std::span<const Device> devices);
-// Copies the module's values (and buffers) into its replicas again: the per-step part of replicate.
+// Copies the module's parameters and buffers into its replicas, as is needed before each step.
 void refresh(Layer& module, std::span<const LayerPtr> replicas);
 
-// Rows of x divided as evenly as possible (the first parts larger) and moved to each device; fewer
-// rows than devices yields fewer parts. Views when already in place.
+// Divides the rows of x as evenly as possible, the first parts larger, and moves part i to
+// devices[i]. Returns fewer parts if there are fewer rows than devices. A part that is already on
+// its device is a view.
 std::vector<Tensor> scatter(const Tensor& x, std::span<const Device> devices);
-// Rows joined again on `home`.
+// Concatenates the rows of the parts on `home`.
 Tensor gather(std::span<const Tensor> parts, Device home);
 
-// body(i) on a thread bound to devices[i] for every i < count, at once; rethrows the first failure
-// when all ended. The threads are kept between calls and compute with the caller's kernels and in
-// its precision. One
-// that has not ended hang_timeout() after the first ends the process (hang_timeout.h).
+// Runs body(i) concurrently for each i < count, on a thread that is bound to devices[i]. Rethrows
+// the first failure once all have ended. The threads persist between calls and use the caller's
+// kernels and precision. If a thread still runs hang_timeout() after the first one ended, the
+// process ends (hang_timeout.h).
 class ParallelApply {
  public:
   explicit ParallelApply(std::vector<Device> devices);
@@ -40,11 +42,13 @@ class ParallelApply {
   std::unique_ptr<State> state_;
 };
 
-// Any sub-module wrapped: forward scatters rows, runs the replicas at once and gathers; backward
-// the same, and leaves the summed gradients in `module`. Buffers (running statistics) are those of
-// the home's part, as in torch. With fewer than two devices returns `module` itself. The rest of a
-// model is untouched: paths and values of parameters are the same with and without it. With
-// sync_batchnorm the parts share the statistics of batch norm.
+// Wraps a module or sub-module, as torch.nn.DataParallel does. Returns `module` itself if there are
+// fewer than two devices.
+// Forward. Scatters the rows, runs the replicas concurrently and gathers the outputs.
+// Backward. Does the same and leaves the summed gradients in `module`.
+// Buffers. Running statistics are those of part 0, as in torch. If sync_batchnorm is true, the
+//   parts share the statistics of batch norm.
+// Parameters. Their paths and values are the same as without the wrapper.
 LayerPtr data_parallel(LayerPtr module, std::vector<Device> devices, bool sync_batchnorm = false);
 
 }  // namespace howmany

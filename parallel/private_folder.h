@@ -1,4 +1,4 @@
-// A folder that only this user can enter, removed with what is in it when the object goes.
+// A temporary folder that only this user can access. The destructor removes it and its contents.
 #pragma once
 
 #include <cerrno>

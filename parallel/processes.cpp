@@ -28,8 +28,8 @@ using Action = struct sigaction;
 
 constexpr const char* kSharedMemory = "/dev/shm";
 
-// SIGINT and SIGTERM of this process, while it exists. fd() is readable once one has come. SIGCHLD
-// gets its default, because the exits of ignored children are lost.
+// Catches SIGINT and SIGTERM during its lifetime. fd() is readable once one has arrived. Resets
+// SIGCHLD to its default, because the exit codes of ignored children are lost.
 class Signals {
  public:
   Signals() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -82,8 +82,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
-// This process's environment with `ours` in place of variables of the same name, and of what the
-// launch is called that this process is itself a rank of.
+// Returns this process's environment with `ours` added. Drops variables of the same names, and
+// those of the launch that this process is a rank of.
 std::vector<std::string> environment_with(std::vector<std::string> ours) {
   const auto name = [](const std::string& entry) { return entry.substr(0, entry.find('=')); };
   std::vector<std::string> all;
@@ -95,7 +95,7 @@ std::vector<std::string> environment_with(std::vector<std::string> ours) {
   return all;
 }
 
-// What runs between fork and exec: system calls only, since other threads may hold any lock.
+// Runs between fork and exec. Makes only system calls, since other threads may hold any lock.
 [[noreturn]] void become(char* const* argv, char* const* environment, int rank, pid_t parent,
                          int report) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -116,7 +116,7 @@ std::vector<std::string> environment_with(std::vector<std::string> ours) {
   _exit(127);
 }
 
-// A rank in a process group of its own, so that what it starts ends with it.
+// A rank in a process group of its own, so that its children can be ended with it.
 class RankProcess {
  public:
   RankProcess(std::vector<std::string> argv, std::vector<std::string> environment, int rank)
@@ -129,7 +129,7 @@ class RankProcess {
     if (pid_ == 0) become(arguments.data(), variables.data(), rank, parent, report[1]);
     int error = pid_ < 0 ? errno : 0;
     close(report[1]);
-    if (pid_ > 0) (void)!read(report[0], &error, sizeof error);  // end of file: exec went well
+    if (pid_ > 0) (void)!read(report[0], &error, sizeof error);  // end of file: exec succeeded
     close(report[0]);
     if (pid_ > 0) fd_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
     if (error == 0 && fd_ < 0) error = errno;
@@ -156,7 +156,8 @@ class RankProcess {
   int fd() const { return fd_; }
   void send(int signal) const { kill(-pid_, signal); }
 
-  // How it ended, once it has. What it left in its group is killed before its number is given up.
+  // Returns how the rank ended, or nullopt if it still runs. Kills the rest of its process group
+  // before it reaps the rank, so that the group id is still its own.
   std::optional<RankExit> ended() {
     siginfo_t info{};
     if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
@@ -185,8 +186,8 @@ class RankProcess {
 
 class Watch {
  public:
-  // pass: sends a signal of ours on to the ranks, or returns false to have each process told.
-  // failed: whether a rank that is not a child of ours has ended badly; may be empty.
+  // pass: forwards a signal to the ranks, or returns false; then each process gets the signal.
+  // failed: returns true if a rank that is not our child had a bad exit. May be empty.
   Watch(std::vector<RankProcess> ranks, const ProcessOptions& options,
         std::function<bool(int)> pass, std::function<bool()> failed)
       : ranks_(std::move(ranks)),
@@ -201,7 +202,7 @@ class Watch {
       sleep(signals.fd());
       if (const int signal = signals.take()) pass_on(signal);
       std::erase_if(ranks_, [this](RankProcess& rank) { return reap(rank); });
-      // The ranks have their grace from mpirun, which now and then hangs when one was killed.
+      // The scripts of the ranks apply the grace. mpirun sometimes hangs after a rank was killed.
       if (looks() && failed_()) next_kill_ = Clock::now() + 2 * grace_;
       escalate(Clock::now());
     }
@@ -282,7 +283,7 @@ std::vector<RankProcess> start_ranks(const std::vector<std::string>& argv, int w
   return ranks;
 }
 
-// One process, whose children are the ranks.
+// Starts mpirun, whose children are the ranks.
 std::vector<RankProcess> start_mpirun(const std::vector<std::string>& argv, int world,
                                       const ProcessOptions& options, const LaunchFolders& folders) {
   std::vector<std::string> ours = options.environment;

@@ -17,7 +17,7 @@ namespace {
 
 size_t padded(size_t size) { return (size + 3) & ~size_t{3}; }
 
-// The note that the linker leaves: a hash of all that went into the executable.
+// Returns the build id from the linker's note: a hash of the executable's contents.
 std::string build_id_in(const char* note, size_t size) {
   while (size >= sizeof(ElfW(Nhdr))) {
     ElfW(Nhdr) head;
@@ -36,7 +36,7 @@ std::string build_id_in(const char* note, size_t size) {
   return "";
 }
 
-// Stops at the first object, which is the program itself.
+// Stops at the first object, which is the program.
 int find_build_id(dl_phdr_info* object, size_t, void* found) {
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const auto& part = object->dlpi_phdr[i];
@@ -54,7 +54,7 @@ std::string this_program() {
   std::string text = "unknown";
   dl_iterate_phdr(find_build_id, &text);
   std::ifstream file("/proc/self/cmdline");
-  bool first = true;  // its own name may differ from host to host
+  bool first = true;  // argv[0], which may differ between hosts
   for (std::string argument; std::getline(file, argument, '\0'); first = false)
     if (!first) text += " " + argument;
   return text;

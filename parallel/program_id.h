@@ -1,5 +1,5 @@
-// Which program a rank is: ranks of different builds, or started with different arguments, would
-// wait for each other for ever or compute different things. Thread-safe.
+// Identifies the program of a rank. Ranks with different builds or arguments could deadlock or
+// compute different results, so connect() rejects them. Thread-safe.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace howmany {
 
-// The executable's build id and the arguments of this process: "4be2f7c1d0a35e88 --mode ddp".
+// Returns the build id and the arguments of this process: "4be2f7c1d0a35e88 --mode ddp".
 std::string this_program();
 std::string host_name();
 
-// "ranks 2, 3 of 4 run another program ...", or nothing when all are rank 0's.
+// Describes the ranks whose program differs from rank 0's. Returns "" if there are none.
 std::string difference_of(const std::vector<std::string>& programs);
 
 }  // namespace howmany

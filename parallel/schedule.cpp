@@ -39,7 +39,7 @@ std::vector<Task> schedules::gpipe(const PipelinePlace& place) {
   return tasks;
 }
 
-// A stage runs as many forwards ahead as there are stages behind it, then one of each in turn.
+// A stage first runs one forward per later stage, then alternates forwards and backwards.
 std::vector<Task> schedules::one_forward_one_backward(const PipelinePlace& place) {
   const int ahead = std::min(place.stages - 1 - place.stage, place.micro_batches);
   std::vector<Task> tasks;

@@ -1,6 +1,5 @@
-// The order in which a pipeline stage works through the micro-batches of a step, as data. Stages
-// agree on the order of forwards and on that of backwards, so a message needs no number. Pure; any
-// thread.
+// Pipeline schedules: the order of a stage's tasks in one step. All stages agree on the order of
+// forwards and of backwards, so messages need no number. Pure functions; thread-safe.
 //
 //   for (const Task& task : make_schedule("1f1b", {.stages = 4, .stage = 0, .micro_batches = 8}))
 #pragma once
@@ -10,7 +9,7 @@
 
 namespace howmany {
 
-// X(function, "name", "what it does"): another schedule is one function and its line.
+// X(function, "name", "description"). A new schedule is one function and one line.
 #define HM_SCHEDULES(X)                                                                        \
   X(gpipe, "gpipe", "all forwards, then all backwards (Huang et al. 2019)")                    \
   X(one_forward_one_backward, "1f1b",                                                          \
@@ -22,7 +21,7 @@ namespace howmany {
 
 struct Task {
   enum Kind { forward, backward, weights } kind;
-  int micro_batch;  // weights: of all
+  int micro_batch;  // ignored for `weights`, which covers all micro-batches
   bool operator==(const Task&) const = default;
 };
 
@@ -31,12 +30,12 @@ struct PipelinePlace {
 };
 
 std::vector<std::string_view> schedule_names();
-// Throws std::invalid_argument for an unknown name, with the nearest suggested.
+// Throws std::invalid_argument if the name is unknown. The message suggests the nearest name.
 std::vector<Task> make_schedule(std::string_view name, const PipelinePlace& place);
 
-// The share of a step that stages of equal cost stand idle while the pipeline fills and drains:
-// (p-1)/(m+p-1), where a backward takes twice as long as a forward; less where half of the backward
-// is weight gradients that wait. Throws as make_schedule().
+// Returns the idle share of a step while the pipeline fills and drains, for p stages of equal cost:
+// (p-1)/(m+p-1) for m micro-batches. Assumes that backward takes twice as long as forward. The
+// share is smaller if weight gradients, half of backward, are deferred. Throws as make_schedule().
 double theoretical_bubble(std::string_view schedule, int stages, int micro_batches);
 
 namespace schedules {

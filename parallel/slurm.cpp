@@ -13,7 +13,7 @@ std::string first_host(const std::string& node_list) {
   if (close == std::string::npos) return "";
   const std::string first =
       node_list.substr(open + 1, node_list.find_first_of("-,]", open) - open - 1);
-  // What follows the bracket belongs to every name of it: "rack[1-2]n5", "rack[1-2]n[01-04]".
+  // A suffix after the bracket belongs to every name: "rack[1-2]n5", "rack[1-2]n[01-04]".
   const size_t end = node_list.find(',', close);
   const std::string tail =
       node_list.substr(close + 1, end == std::string::npos ? end : end - close - 1);

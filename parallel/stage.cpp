@@ -26,7 +26,7 @@ std::vector<Flight> divide(int64_t rows, int micro_batches) {
   return flights;
 }
 
-// The micro-batches in the order their messages of one kind arrive.
+// The micro-batches in the order in which their messages of one kind arrive.
 class Expected {
  public:
   Expected(Task::Kind kind, const std::vector<Task>& tasks) {
@@ -57,7 +57,7 @@ class Stage::Run {
         inputs_(Task::forward, tasks_),
         gradients_(Task::backward, tasks_) {}
 
-  // One message of each kind is expected ahead, so that it travels while this stage computes.
+  // One receive of each kind is posted ahead, so that the transfer overlaps computation.
   void go() {
     expect_input();
     expect_gradient();
@@ -87,7 +87,7 @@ class Stage::Run {
     const Shape x = input_shape(flights_[gradients_.next()]);
     links_.from_next->expect(stage_.layer_->output_shape(x), sent_dtype());
   }
-  // A stage does not know where its neighbours are: all send what a GPU stores.
+  // A stage does not know its neighbours' devices, so all send the dtype that a GPU stores.
   static constexpr Device kAnyGpu{DeviceType::cuda, 0};
   Dtype sent_dtype() const { return stored_dtype(options_.dtype, kAnyGpu); }
   Shape input_shape(const Flight& flight) const {

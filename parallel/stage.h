@@ -1,8 +1,11 @@
-// One stage of a model that is cut into stages: its part on one device, and that part's share of a
-// training step: micro-batches in the order of a schedule, activations in from the stage before and
-// out to the one after, gradients the other way. The first stage reads the batch, the last one
-// computes the loss, and every stage knows all shapes, so that messages carry only values. What
-// carries them are StageLinks: ranks or threads make no difference. One thread at a time.
+// One pipeline stage: a contiguous part of a model on one device, and its part of a training step.
+//
+// Step. Runs the micro-batches in the order of a schedule. Activations come from the previous stage
+//   and go to the next; gradients take the opposite direction.
+// Ends. The first stage reads the batch. The last stage computes the loss.
+// Messages. Every stage knows all shapes, so messages hold only values. StageLinks send them
+//   between ranks or threads.
+// Thread safety. One thread at a time.
 #pragma once
 
 #include <string>
@@ -26,16 +29,16 @@ struct StageOptions {
   uint64_t seed = 1;
   std::string schedule = "1f1b";
   SumOverReplicas sum_statistics = {};  // see TapeOptions
-  bool recompute = false;  // keep only the stage's input, and run forward again before backward
+  bool recompute = false;  // keeps only the stage's input; runs forward again before backward
 };
 
 class Stage {
  public:
-  // Materializes its part of `model`, which is left as it is.
+  // Materializes this stage's part. Does not change `model`.
   Stage(const ModelSpec& model, const StageOptions& options, StageLinks links);
 
-  // Forward and backward of all micro-batches; returns their share of the global mean loss on the
-  // last stage, 0 elsewhere. `on_final` is called as each gradient becomes final.
+  // Runs forward and backward of all micro-batches. Returns their share of the global mean loss on
+  // the last stage, 0 on other stages. Calls `on_final` when a gradient is final.
   double step(const Batch& mine, int micro_batches, const Tape::Hook& on_final);
 
   std::vector<Param*> params() { return trainable_params(*layer_); }
@@ -53,7 +56,7 @@ class Stage {
   StageLinks links_;
   Shape sample_;
   Loss loss_;
-  LayerPtr before_, layer_;  // the units in front (for their shapes alone), and ours
+  LayerPtr before_, layer_;  // the earlier units (only for shapes); the units of this stage
   std::vector<Param*> params_;
   int64_t step_ = 0;
   StepClock clock_;

@@ -7,8 +7,8 @@ namespace {
 
 constexpr DeviceType kTypes[] = {DeviceType::cpu, DeviceType::cuda};
 
-// Enough rows that timing tells something, few enough that no one waits long for it. A GPU needs
-// more of them to be busy, and has them done sooner.
+// Returns the number of rows to measure, from 2 to 32: enough for a stable time, few enough for a
+// short one. A GPU needs more rows to be busy, and is faster.
 int64_t rows_to_measure(const ModelSpec& model, DeviceType type) {
   const double affordable_flop = type == DeviceType::cuda ? 5e11 : 2e9;
   const double flop = 3 * model.layer->forward_flop(with_rows_in_front(1, model.sample));
@@ -26,7 +26,7 @@ UnitCosts seconds_a_row(const ModelSpec& model, Dtype dtype, Device device) {
   return costs;
 }
 
-// Of one type, over all ranks: the stages that stand there, and who is to measure.
+// For one device type over all ranks: the stages on it, and the rank that measures it.
 class Standing {
  public:
   Standing(DeviceType type, const MyStages& mine, Comm* world)
@@ -66,8 +66,8 @@ class Standing {
   const DeviceType type_;
   const MyStages& mine_;
   Comm* const world_;
-  std::vector<double> told_;  // 1 for each stage that stands there; last, how far from the end the
-                              // rank is that measures
+  std::vector<double> told_;  // 1 for each stage on the type; last element: world size minus the
+                              // rank that measures, or 0 if no rank has the type
 };
 
 }  // namespace

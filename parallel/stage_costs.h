@@ -1,5 +1,5 @@
-// What the units of a model would take in each of its stages, when these stand on devices of more
-// than one type: what balance() divides by.
+// The costs of a model's units in each pipeline stage, for balance(). Stages may be on devices of
+// different types.
 #pragma once
 
 #include <vector>
@@ -10,15 +10,16 @@
 
 namespace howmany {
 
-// The stages that this rank drives, one after the other, of all that there are.
+// This rank drives the stages [first, first + devices.size()) of `all`.
 struct MyStages {
   int all = 1, first = 0;
   std::vector<Device> devices = {};
 };
 
-// Seconds of each unit for one row, for each stage. A type of device is measured once, by the first
-// rank that has one. Where replicas have a stage on different types, the slower counts. The same
-// on every rank of `world`, over which it is collective; null: this process drives all stages.
+// Returns, for each stage, the seconds of each unit for one row. The first rank with a device of a
+// type measures that type. If replicas have a stage on different types, the slower type counts.
+// Collective over `world`; the result is equal on all ranks. `world` is null if this process drives
+// all stages.
 std::vector<UnitCosts> stage_costs(const ModelSpec& model, Dtype dtype, const MyStages& mine,
                                    Comm* world);
 

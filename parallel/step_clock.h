@@ -1,5 +1,5 @@
-// What a device did in a training step, by its own clock: a GPU works behind the host that asks, so
-// the host's waiting tells nothing of the GPU's. One thread at a time.
+// Measures the phases of a training step by events on the device. Host times would be wrong for a
+// GPU, which runs asynchronously to the host. One thread at a time.
 //
 //   clock.begin();
 //   { const auto scope = clock.working(); y = layer.forward(x, tape); }
@@ -41,11 +41,12 @@ class StepClock {
 
   void begin();
   void end();
-  // What is asked of the device until the scope ends, within a step.
+  // Count the work that is submitted until the scope ends. Require a step that has begun.
   [[nodiscard]] Scope working() { return {device_, steps_.back().work}; }
   [[nodiscard]] Scope exchanging() { return {device_, steps_.back().exchange}; }
 
-  // Of the last step; of a GPU, of the one before, so that nobody waits: zeros in the first.
+  // Returns the times of the last step. On a GPU: of the step before, which needs no wait, or zeros
+  // in the first step.
   DeviceTimes times() const;
 
  private:

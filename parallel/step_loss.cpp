@@ -16,7 +16,7 @@ StepLoss::StepLoss(const Tensor& total, Work after)
 
 double StepLoss::value() const {
   if (!coming_) return known_;
-  for (const Work& call : after_) call.finish();  // a GPU also goes on when one failed
+  for (const Work& call : after_) call.finish();  // a GPU continues even if a call failed
   const void* const bytes = coming_->wait();
   return dtype_ == Dtype::f32 ? static_cast<double>(*static_cast<const float*>(bytes))
                               : *static_cast<const double*>(bytes);

@@ -1,7 +1,6 @@
-// The loss of a training step, which may still be on its way from a GPU: asking for it waits for
-// that step, and for nothing that was asked for later, so that who asks a step late never stops the
-// GPU. It throws what failed in the communication that the loss came of, like CommError. Values:
-// copies are of one loss. One thread.
+// The loss of a training step, which a GPU may still be computing. value() blocks until that step
+// completes, but not for work submitted later. A caller that reads it one step late never stalls
+// the GPU. Copies refer to the same loss. One thread at a time.
 //
 //   StepLoss loss = mode->step(batch);
 //   optimizer->step(mode->params());
@@ -21,12 +20,12 @@ namespace howmany {
 class StepLoss {
  public:
   StepLoss(double known = 0) : known_(known) {}
-  // f32 or f64 [1], on any device; its memory may be written again by whatever is asked for later.
-  // after: the last call of a Comm that it came of, which has been waited for.
+  // total: f32 or f64 [1] on any device. Work submitted later may overwrite its memory.
+  // after: the last call of a Comm that the loss depends on. Requires after.wait() before.
   explicit StepLoss(const Tensor& total, Work after = {});
-  void add(Work after) { after_.push_back(std::move(after)); }  // it came of this call as well
+  void add(Work after) { after_.push_back(std::move(after)); }  // another call it depends on
 
-  double value() const;  // waits, where it is not known yet; any number of times
+  double value() const;  // blocks until known; rethrows failures of the calls, such as CommError
 
  private:
   double known_ = 0;

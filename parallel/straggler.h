@@ -1,5 +1,5 @@
-// Whom the other ranks wait for: the rank whose own work in a step takes longest. Its own work is
-// what the step took less its waiting for other ranks.
+// Finds the straggler: the rank whose own work per step takes longest. Own work is the step time
+// minus the time waited for other ranks.
 //
 //   own.push_back(seconds - mode->report().waited_seconds);  // after each step
 //   Straggler slowest = find_straggler(comm, own);
@@ -13,12 +13,14 @@ namespace howmany {
 
 struct Straggler {
   int rank = 0;
-  double extra_seconds = 0;  // in a step, beyond the median of the others
+  double extra_seconds = 0;  // per step, above the median of the other ranks
 };
 
-// From each rank's seconds, in rank order; not empty. A rank that is alone has nothing extra.
+// own_seconds: one value per rank, in rank order. Throws std::invalid_argument if it is empty.
+// extra_seconds is 0 if there is one rank.
 Straggler straggler_of(const std::vector<double>& own_seconds);
-// By each rank's median step; not empty. The same on every rank. Collective.
+// own_seconds: one value per step of this rank; must not be empty. Compares the ranks' medians. The
+// result is equal on all ranks. Collective.
 Straggler find_straggler(Comm& comm, const std::vector<double>& own_seconds);
 
 }  // namespace howmany

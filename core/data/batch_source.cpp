@@ -17,8 +17,8 @@ namespace howmany {
 namespace {
 
 constexpr int kMostWorkers = 1024;
-constexpr int64_t kMostInFlight = 1024;   // of processes: what their pipes hold
-constexpr int64_t kLabelAlignment = 256;  // of labels behind samples: what kernels ask for
+constexpr int64_t kMostInFlight = 1024;   // batches of worker processes: what their pipes can hold
+constexpr int64_t kLabelAlignment = 256;  // of y after x in a block, as kernels require
 
 Shape batch_shape(int64_t rows, const Shape& sample) {
   std::vector<int64_t> extents{rows};
@@ -73,8 +73,8 @@ class ByCaller final : public BatchSource {
   std::atomic<int64_t> at_ = -1;
 };
 
-// Where the kernel leaves huge pages to programs: fewer misses of the TLB, and less of a loader's
-// speed is the luck of where its memory lies.
+// Requests huge pages if the kernel leaves that to programs. They cause fewer TLB misses, and make
+// the speed of a loader depend less on the placement of its memory.
 Tensor on_huge_pages(Tensor t) {
   constexpr uintptr_t kPage = uintptr_t{2} << 20;
   const auto at = reinterpret_cast<uintptr_t>(t.raw());
@@ -115,7 +115,7 @@ Epoch BatchMaker::epoch(int64_t number) const {
   const Rng rng(options_.seed, static_cast<uint64_t>(number));
   Epoch epoch;
   epoch.order = epoch_order(size_, options_.shuffle, options_.seed, number);
-  // The far end of the stream, where the permutation does not draw.
+  // Draws from the end of the random stream, which the permutation does not use.
   constexpr uint64_t kLast = std::numeric_limits<uint64_t>::max();
   epoch.key = uint64_t{rng.bits(kLast)} << 32 | rng.bits(kLast - 1);
   return epoch;
@@ -179,7 +179,7 @@ Batch BatchMaker::make(const Epoch& epoch, int64_t batch, std::atomic<int64_t>& 
   return made;
 }
 
-// The labels follow the samples, by the stream that computes.
+// Labels are copied after the samples, on the compute stream.
 Batch BatchMaker::decoded(const Epoch& epoch, int64_t batch, std::atomic<int64_t>& at,
                           const std::function<bool()>& abandoned) const {
   Batch made = in(batch, on_gpu_->take(), options_.device);

@@ -1,5 +1,5 @@
-// How a Loader gets its batches: made in the caller, by threads or by processes. Private to
-// core/data. A BatchMaker is const and used by every worker; a BatchSource serves one consumer.
+// The sources of a Loader's batches: the calling thread, threads or processes. All workers share
+// one const BatchMaker. A BatchSource serves one consumer. Private to core/data.
 #pragma once
 
 #include <atomic>
@@ -19,40 +19,40 @@ namespace howmany {
 // One pass over the data.
 struct Epoch {
   std::vector<int64_t> order;
-  uint64_t key = 0;  // feeds augmentation
+  uint64_t key = 0;  // seeds augmentation
 };
 
-// What a batch consists of, whoever makes it.
+// Makes batches from samples. Independent of the kind of worker.
 class BatchMaker {
  public:
-  // Throws std::invalid_argument for nonsense options and when an epoch would have no batch.
+  // Throws std::invalid_argument if an option is invalid or an epoch would have no batch.
   BatchMaker(const Dataset& dataset, const LoaderOptions& options);
 
   const LoaderOptions& options() const { return options_; }
   int64_t batches() const { return batches_; }
   Epoch epoch(int64_t number) const;
-  // This share's rows of a batch: memory for them, not yet filled.
+  // Returns memory for this share's rows of a batch, uninitialized.
   Batch empty(int64_t batch) const;
-  // The same over memory that somebody else filled, and a copy of such memory; in a block of
-  // block_bytes(), where y follows x.
+  // These return this share's rows over existing memory, as a copy of it, and in a block of
+  // block_bytes() that holds x and then y.
   Batch over(int64_t batch, std::shared_ptr<void> x, std::shared_ptr<void> y) const;
   Batch copy_of(int64_t batch, const void* x, const void* y) const;
   Batch in(int64_t batch, std::shared_ptr<void> block, Device device) const;
   int64_t block_bytes() const;
   int64_t rows(int64_t batch) const;
-  int64_t x_bytes() const { return x_bytes_; }  // of a sample
+  int64_t x_bytes() const { return x_bytes_; }  // per sample
   int64_t y_bytes() const { return y_bytes_; }
 
-  // This share's rows of a batch, made; on the GPU where that decodes. Else as fill().
+  // Returns this share's rows of a batch, filled; on the GPU if that decodes. Else as fill().
   Batch make(const Epoch& epoch, int64_t batch, std::atomic<int64_t>& at,
              const std::function<bool()>& abandoned) const;
-  // Writes the samples where they stay, x by the decoder if there is one; false when abandoned()
-  // became true on the way. `at` is the sample that is being made. Throws what the dataset throws,
-  // an Error with the sample's name.
+  // Writes the samples to x and y. If there is a decoder, it writes x. Sets `at` to the current
+  // sample. Returns false if abandoned() became true meanwhile. Throws the dataset's exceptions, as
+  // an Error with the name of the sample.
   bool fill(const Epoch& epoch, int64_t batch, std::byte* x, std::byte* y, std::atomic<int64_t>& at,
             const std::function<bool()>& abandoned, gpu::ImageDecoder* decoder = nullptr) const;
   std::string name_of(int64_t sample) const;
-  // Calls worker_init; throws Error with the worker and the reason.
+  // Calls worker_init. On failure throws Error with the worker and the reason.
   void init_worker(int index) const;
 
  private:
@@ -61,23 +61,24 @@ class BatchMaker {
   int64_t y_in_block() const;
   Batch decoded(const Epoch& epoch, int64_t batch, std::atomic<int64_t>& at,
                 const std::function<bool()>& abandoned) const;
-  Device device() const;  // of the batches as they are made: a GPU gets them afterwards
+  Device device() const;  // on which batches are made; batches_to_gpu() copies them later
 
   const Dataset& dataset_;
   const LoaderOptions options_;
   const SampleSpec spec_;
   const int64_t size_;
   int64_t batches_ = 0, x_bytes_ = 0, y_bytes_ = 0;
-  std::shared_ptr<Blocks> pinned_;      // where copies to a GPU begin
-  std::shared_ptr<Blocks> on_gpu_;      // where it decodes
-  std::shared_ptr<Decoders> decoders_;  // which
+  std::shared_ptr<Blocks> pinned_;      // sources of copies to a GPU
+  std::shared_ptr<Blocks> on_gpu_;      // targets of decoding on a GPU
+  std::shared_ptr<Decoders> decoders_;  // null unless a GPU decodes
 };
 
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  virtual void start(int64_t epoch) = 0;  // abandons what was left of the one before
-  // Each of an epoch once, in order; or any that has not been taken, when order does not matter.
+  virtual void start(int64_t epoch) = 0;  // abandons the rest of the previous epoch
+  // Returns that batch of the epoch; call it once per batch, in order. If in_order is false,
+  // returns any batch that has not been taken.
   virtual Batch take(int64_t batch) = 0;
 };
 
@@ -85,7 +86,7 @@ std::unique_ptr<BatchSource> batches_by_caller(const BatchMaker& maker);
 std::unique_ptr<BatchSource> batches_by_threads(const BatchMaker& maker);
 std::unique_ptr<BatchSource> batches_by_processes(const BatchMaker& maker);
 std::unique_ptr<BatchSource> batches_as_pytorch(const BatchMaker& maker);
-// What `source` makes, on the maker's GPU.
+// Copies the batches of `source` to the maker's GPU.
 std::unique_ptr<BatchSource> batches_to_gpu(const BatchMaker& maker,
                                             std::unique_ptr<BatchSource> source);
 

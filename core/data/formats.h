@@ -1,5 +1,5 @@
-// Opening whatever --data points at: the first format that knows the path opens it. One file in
-// core/data/formats plus its line here.
+// Opens the path of --data by the first format that accepts it. A new format is one file in
+// core/data/formats and one line here.
 //
 //   OpenedData data = open_data("shards", {.images = {.size = 224}});
 //   Loader loader(*data.dataset, {.global_batch = 64});
@@ -14,8 +14,7 @@
 
 namespace howmany {
 
-// One line per format: X(name, "what it looks like"). A folder of anything else is taken for class
-// folders, so that comes last.
+// One line per format: X(name, "description"). image_folder accepts every folder, so it is last.
 #define HM_DATA_FORMATS(X)                                                                     \
   X(tar_shards, "*.tar or a folder of them: KEY.jpg beside KEY.cls, as WebDataset packs them") \
   X(raw_tensors, "*.npy with labels in NAME.labels.npy, or a folder with x.npy and y.npy")     \
@@ -25,27 +24,27 @@ namespace howmany {
 
 struct DataOptions {
   ImageFolderOptions images = {};
-  int64_t sequence = 1024;  // tokens of a sample
-  int64_t vocabulary = 0;   // above 0: larger token ids are refused
+  int64_t sequence = 1024;  // tokens per sample
+  int64_t vocabulary = 0;   // above 0: token ids must be below it
 };
 
 struct OpenedData {
   DatasetPtr dataset;
   std::string format;
-  const ImageDataset* images = nullptr;  // the dataset, when images are decoded
-  std::vector<std::string> files;        // what is read
-  int64_t classes = 0;                   // labels are below; 0: no labels of classes
-  int64_t listed = 0;                    // samples before `most` left some out
-  std::vector<BadImage> bad;             // left out
+  const ImageDataset* images = nullptr;  // the dataset, if it decodes images; else null
+  std::vector<std::string> files;        // the files to read
+  int64_t classes = 0;                   // number of classes; 0: no class labels
+  int64_t listed = 0;                    // samples before the limit `most`
+  std::vector<BadImage> bad;             // images that were left out
 };
 
-// Throws Error: nothing there, no format knows it, or what the format finds wrong.
+// Throws Error if the path does not exist, no format accepts it, or its contents are invalid.
 OpenedData open_data(const std::string& path, const DataOptions& options);
 // "*.csv of numbers ...; ..." for a help text.
 std::string data_formats_help();
 
 namespace formats {
-// Nothing when the path is of another format.
+// They return nullopt if the path has another format.
 #define X(name, what) std::optional<OpenedData> name(const std::string&, const DataOptions&);
 HM_DATA_FORMATS(X)
 #undef X

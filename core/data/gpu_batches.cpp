@@ -1,6 +1,6 @@
-// Batches on their way to a GPU: while it computes with one, the next is copied beside that. A
-// thread takes batches from their source, so that a copy begins as soon as the one before was
-// taken; it is ended with each epoch. Without workers the caller does it all.
+// Copies batches to a GPU. The copy of the next batch overlaps the work on the current one. A
+// feeder thread takes batches from the source, so that a copy starts once the previous batch was
+// taken. It ends with each epoch. With 0 workers the caller does everything.
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -18,11 +18,11 @@
 namespace howmany {
 namespace {
 
-// A batch whose copy was asked for.
+// A batch whose copy is enqueued.
 struct Sent {
-  Batch batch, host;  // `host` is read until it is done
+  Batch batch, host;  // `host` must live until `done`
   std::shared_ptr<void> done = {};
-  std::exception_ptr error = {};  // instead
+  std::exception_ptr error = {};  // instead of a batch
 };
 
 class ToGpu final : public BatchSource {
@@ -36,14 +36,14 @@ class ToGpu final : public BatchSource {
         stream_(gpu_.index) {}
 
   void start(int64_t epoch) override {
-    feeder_ = {};  // waits for the batch that it is at
+    feeder_ = {};  // waits for its current batch
     ready_.reset();
     source_->start(epoch);
     if (ahead_) feeder_ = std::jthread([this](const std::stop_token& stop) { feed(stop); });
   }
 
   Batch take(int64_t batch) override {
-    if (last_.done) gpu::finish(last_.done);  // before its host memory is used again
+    if (last_.done) gpu::finish(last_.done);  // before its host memory is reused
     Sent sent = ahead_ ? next() : send(source_->take(batch));
     if (sent.error) std::rethrow_exception(sent.error);
     gpu::wait_for(gpu_.index, sent.done);
@@ -63,7 +63,7 @@ class ToGpu final : public BatchSource {
       try {
         if (done) gpu::finish(done);
       } catch (const Error&) {
-        // The GPU fails, and so will the next thing it is asked.
+        // The GPU has failed; the next call on it reports that.
       }
     }
   }
@@ -124,9 +124,9 @@ class ToGpu final : public BatchSource {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::optional<Sent> ready_;  // the next one
-  Sent last_;                  // that the caller sent
+  Sent last_;                  // the last one that the caller enqueued
   gpu::Stream stream_;
-  std::jthread feeder_;  // last: it ends before what it uses
+  std::jthread feeder_;  // last member: destroyed before the members that it uses
 };
 
 }  // namespace

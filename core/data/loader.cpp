@@ -55,7 +55,7 @@ struct Loader::State {
   }
 
   const BatchMaker maker;
-  std::unique_ptr<BatchSource> source;  // none between epochs when workers do not persist
+  std::unique_ptr<BatchSource> source;  // null between epochs if workers do not persist
   bool started = false;
   int64_t taken = 0;  // batches of this epoch
   double waited = 0;

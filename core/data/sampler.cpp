@@ -31,7 +31,7 @@ std::vector<int64_t> DistributedSampler::indices() const {
   std::vector<int64_t> mine;
   for (int64_t i = 0; i < size(); ++i) {
     const int64_t place = options_.rank + i * options_.world;
-    mine.push_back(order[static_cast<size_t>(place % options_.size)]);  // padding starts again
+    mine.push_back(order[static_cast<size_t>(place % options_.size)]);  // padding wraps around
   }
   return mine;
 }

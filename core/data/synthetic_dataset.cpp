@@ -8,8 +8,8 @@
 namespace howmany {
 namespace {
 
-// Drawing a number costs more than training on it may, so samples are slices of one pool of noise:
-// disjoint while they fit, at drawn places beyond.
+// To draw a number may cost more than to train on it. So samples are slices of one pool of noise:
+// disjoint while they fit, and at random offsets after that.
 constexpr int64_t kPoolValues = 1 << 18;
 
 bool real(Dtype dtype) { return dtype == Dtype::f32 || dtype == Dtype::f64; }

@@ -16,8 +16,8 @@ struct Sum {
     return static_cast<T>(a + b);
   }
 };
-// These commute, as ranks add up in different orders and must agree: a NaN wins, and of two zeros
-// the positive one is the larger.
+// Max and min are commutative, because ranks reduce in different orders and must agree. NaN wins,
+// and +0 is larger than -0.
 struct Max {
   template <typename T>
   static T of(T a, T b) {

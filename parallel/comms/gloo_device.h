@@ -1,5 +1,5 @@
-// The device of a Gloo context: sockets on one interface, and the transport thread that serves
-// them, which may run on every core of the process. Thread-safe.
+// The device of a Gloo context: sockets on one interface and the transport thread that serves them.
+// The thread may run on every core of the process. Thread-safe.
 //
 //   auto device = make_gloo_device("127.0.0.1");
 //   context->connectFullMesh(store, device);
@@ -12,7 +12,7 @@
 
 namespace howmany {
 
-// Uses the interface that HOWMANY_IFACE names, else that of `address`. Throws what Gloo throws.
+// Uses the interface that HOWMANY_IFACE names, else that of `address`. Throws Gloo's exceptions.
 std::shared_ptr<::gloo::transport::Device> make_gloo_device(const std::string& address);
 
 }  // namespace howmany

@@ -14,7 +14,7 @@
 namespace howmany {
 namespace {
 
-// Kept short, because tests and short runs start many groups; it is only asked while ranks meet.
+// Short, because tests and short runs connect many groups. Used only while ranks connect.
 constexpr std::chrono::milliseconds kPollInterval(5);
 
 class Files : public Rendezvous {

@@ -1,5 +1,5 @@
-// Where the ranks of a gloo group find each other, and where they leave word when they fail: a
-// small key-value store, in files or behind a TCP port that rank 0 serves. Thread-safe.
+// The rendezvous of a gloo group: a small key-value store in files, or on a TCP port that rank 0
+// serves. Ranks exchange addresses and failures through it. Thread-safe.
 #pragma once
 
 #include <gloo/rendezvous/store.h>
@@ -16,12 +16,12 @@ class Rendezvous : public ::gloo::rendezvous::Store {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  // Until when get() and wait() wait, and everything that needs a connection; gloo's own timeouts
-  // are whole seconds, and get()'s is fixed.
+  // Limits get(), wait() and all connections. Gloo's own timeouts are whole seconds, and that of
+  // get() is fixed.
   void set_deadline(Deadline deadline) { deadline_ = deadline; }
 
   virtual bool has(const std::string& key) = 0;
-  // The address of this machine that the others can reach.
+  // Returns the address at which other ranks can reach this machine.
   virtual std::string address() const = 0;
 
   std::vector<char> get(const std::string& key) override;
@@ -38,8 +38,8 @@ class Rendezvous : public ::gloo::rendezvous::Store {
   std::atomic<Deadline> deadline_{Deadline::max()};
 };
 
-// "file:<folder>" or "tcp:<host>:<port>". Throws std::invalid_argument for anything else, Error
-// when the folder or the port cannot be used.
+// `text` is "file:<folder>" or "tcp:<host>:<port>". Throws std::invalid_argument if it is neither,
+// Error if the folder or the port cannot be used.
 std::unique_ptr<Rendezvous> make_rendezvous(const std::string& text, int rank,
                                             Rendezvous::Deadline deadline);
 std::unique_ptr<Rendezvous> make_tcp_rendezvous(const std::string& host, const std::string& port,

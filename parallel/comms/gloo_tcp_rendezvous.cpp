@@ -1,6 +1,8 @@
-// A request is one connection: 's' or 'g', the sizes of key and value (4 bytes each, network
-// order), key, value. The answer is the size of the value and the value, or kAbsent. Whoever can
-// reach the port can speak, so sizes, connections and time are bounded, and nonsense is dropped.
+// Protocol. Each request has its own connection: 's' or 'g', the sizes of key and value (4 bytes
+//   each, network order), key, value. The answer is the size of the value and the value, or
+//   kAbsent.
+// Security. Clients are untrusted: sizes, connections and time are bounded, and invalid requests
+//   are dropped.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -129,7 +131,7 @@ class Server {
       clients_.push_back({std::move(fd), now + kMaxTalk, "", ""});
   }
 
-  // False when there is nothing more to say.
+  // Returns false if the connection is finished.
   bool talk(Client& client) {
     if (client.out.empty()) {
       char buffer[4096];
@@ -144,7 +146,7 @@ class Server {
     return !client.out.empty();
   }
 
-  // Answers once the request is complete; false when it is nonsense.
+  // Answers once the request is complete. Returns false if the request is invalid.
   bool answer(Client& client) {
     if (client.in.size() < kHeader) return true;
     const size_t key_size = size_at(client.in, 1), value_size = size_at(client.in, 5);
@@ -171,7 +173,7 @@ class Server {
   std::jthread thread_;
 };
 
-// Engines of one process that meet at one place share it: a port is listened on but once.
+// Engines of one process with the same address share a server, because a port has one listener.
 std::shared_ptr<Server> server_at(const std::string& host, const std::string& port) {
   static std::mutex mutex;
   static auto* const all = new std::map<std::string, std::weak_ptr<Server>>;
@@ -208,7 +210,7 @@ class Tcp : public Rendezvous {
 
  private:
   Fd dial() const {
-    // A host behind a cut link answers nothing at all, and the kernel would try for minutes.
+    // If the link is cut, the host does not answer, and the kernel would retry for minutes.
     const auto left = std::clamp<Clock::duration>(latest() - Clock::now(), kLeastTalk, kMaxTalk);
     const auto talk = std::chrono::duration_cast<std::chrono::microseconds>(left).count();
     return open_socket(host_, port_, 0, [talk](int fd, const addrinfo& at) {
@@ -219,7 +221,7 @@ class Tcp : public Rendezvous {
     });
   }
 
-  // Our own address on the way to the server.
+  // Returns the local address of a connection to the server, or nullopt if there is none.
   std::optional<std::string> reach() const {
     const Fd fd = dial();
     if (!fd) return {};

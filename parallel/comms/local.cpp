@@ -136,7 +136,7 @@ class Local : public CommEngine {
       return letter == nullptr ? from : -1;
     });
     touch_peers([&] {
-      // The sender may have failed and taken it back before this rank was marked busy.
+      // The sender may have failed and removed the message before this rank was marked busy.
       letter = group_->find_letter(from, rank(), tag);
       if (letter->bytes != t.bytes() || letter->dtype != t.dtype()) return;
       copy(bytes_of(t), letter->data, t.bytes());
@@ -171,7 +171,7 @@ class Local : public CommEngine {
     group_->throw_failure(rank());
   }
 
-  // Starts with this rank's successor, so that no two ranks read the same buffer at first.
+  // Starts with this rank's successor, so that at first no two ranks read the same buffer.
   template <typename Body>
   void for_each_rank(Body body) {
     for (int i = 1; i <= size(); ++i) body((rank() + i) % size());
@@ -228,7 +228,7 @@ class Local : public CommEngine {
       fail(r, "called it with another size, dtype, root or op");
   }
 
-  // As add_up() what of t falls to this rank, where all share the work.
+  // Calls add_up() for this rank's share of t; all ranks divide the work.
   template <typename Store>
   void add_up_share(const Tensor& t, ReduceOp op, Store store) {
     const auto width = static_cast<int64_t>(size_of(t.dtype()));
@@ -236,7 +236,7 @@ class Local : public CommEngine {
     add_up(begin * width, end * width, t.dtype(), op, store);
   }
 
-  // Reduces bytes [begin, end) of everyone's `send` in rank order, a cache-sized block at a time.
+  // Reduces bytes [begin, end) of all ranks' `send` in rank order, by blocks that fit the cache.
   template <typename Store>
   void add_up(int64_t begin, int64_t end, Dtype dtype, ReduceOp op, Store store) {
     alignas(64) std::array<char, 8192> block;

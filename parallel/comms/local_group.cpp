@@ -6,8 +6,8 @@
 namespace howmany {
 namespace {
 
-// Some twenty microseconds: longer than a peer on its own core needs to answer, shorter than going
-// to sleep and being woken twice.
+// About 20 us: longer than a peer on its own core needs to answer, shorter than to sleep and wake
+// twice.
 constexpr int kSpins = 500;
 
 }  // namespace
@@ -19,7 +19,7 @@ LocalGroup::LocalGroup(std::vector<int> members, bool may_spin)
 
 void LocalGroup::notify() {
   if (sleepers_ == 0) return;
-  { std::lock_guard lock(mutex_); }  // whoever looked before the change is asleep now
+  { std::lock_guard lock(mutex_); }  // ranks that checked before the change now sleep
   changed_.notify_all();
 }
 

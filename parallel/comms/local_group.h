@@ -1,6 +1,6 @@
-// What the ranks of one `local` Comm share. A rank takes part in its k-th collective by publishing
-// its buffers, then `arrived` = k; peers read and write them until it has seen their `done` = k.
-// Waiting spins for some microseconds, when every rank can have a core, and then blocks.
+// The state that the ranks of one `local` Comm share. In its k-th collective a rank publishes its
+// buffers and sets `arrived` to k. Peers may access the buffers until the rank has seen `done` = k
+// of each. Waits spin for some microseconds if every rank can have a core, and then block.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace howmany {
 struct Published {
   const char* send = nullptr;
   char* receive = nullptr;
-  // What must be the same on every rank of the call.
+  // These must be equal on all ranks of the call.
   int64_t bytes = 0;
   Dtype dtype = Dtype::f32;
   int detail = 0;  // root or ReduceOp
@@ -30,16 +30,16 @@ struct Published {
   }
 };
 
-// Written by its rank, read by all; a cache line of its own.
+// Written by its rank, read by all. Has a cache line of its own.
 struct alignas(64) Seat {
-  std::atomic<uint64_t> arrived{0};  // the collective's number * kOperations + which it is
-  std::atomic<uint64_t> done{0};     // the collective's number * kOperations
-  std::atomic<bool> busy{false};     // reads or writes peers' buffers right now
+  std::atomic<uint64_t> arrived{0};  // number of the collective * kOperations + operation
+  std::atomic<uint64_t> done{0};     // number of the collective * kOperations
+  std::atomic<bool> busy{false};     // accesses peers' buffers
   std::atomic<bool> left{false};
   Published published;
 };
 
-// A message that waits for its receiver; lives in the sender's frame.
+// A message that waits for its receiver. The sender's stack frame owns it.
 struct Letter {
   int from, to, tag;
   const char* data;
@@ -50,45 +50,45 @@ struct Letter {
 
 class LocalGroup {
  public:
-  // `may_spin`: every rank of the process can have a core.
+  // Waits spin first if `may_spin` is true. Set it if every rank can have a core.
   LocalGroup(std::vector<int> members, bool may_spin);
 
   int size() const { return static_cast<int>(members_.size()); }
   Seat& seat(int rank) { return seats_[static_cast<size_t>(rank)]; }
 
-  // Blocks until missing() is -1. Otherwise it names a rank that is not there yet, and the group
-  // fails when that rank does not come in time or has left.
+  // Blocks until missing() returns -1; else it returns a rank that has not arrived. The group fails
+  // if that rank has left or does not arrive within the timeout.
   template <typename Missing>
   void wait(int rank, std::chrono::milliseconds timeout, Missing missing);
-  void notify();  // after every change that missing() may look at
+  void notify();  // required after each change that missing() may read
 
-  // Marks `rank` as touching its peers' buffers; refuses once the group has failed. Together with
-  // throw_failure() this lets no buffer go while a peer touches it.
+  // Marks `rank` as accessing its peers' buffers. Throws if the group has failed. Together with
+  // throw_failure(), this keeps a buffer alive while a peer accesses it.
   void enter(int rank);
   void leave(int rank) { seat(rank).busy = false; }
 
   bool failed() const { return failed_; }
-  void fail(int peer, std::string_view why);  // keeps the first
-  // Throws what failed, once no peer touches this rank's buffers any more.
+  void fail(int peer, std::string_view why);  // the first failure is kept
+  // Throws the failure once no peer accesses this rank's buffers.
   [[noreturn]] void throw_failure(int rank);
-  // fail() here and in every sub-group `rank` is in.
+  // Calls fail() here and in every sub-group that contains `rank`.
   void abort(int rank, std::string_view why);
 
   void post(Letter& letter);
   void take_back(Letter& letter);
   Letter* find_letter(int from, int to, int tag);
 
-  // The sub-group named `id`, made by the first of its members to ask.
+  // Returns the sub-group `id`. The first member that calls it creates the sub-group.
   std::shared_ptr<LocalGroup> child(const std::string& id, const std::vector<int>& members);
 
  private:
   struct Child {
     std::weak_ptr<LocalGroup> group;
-    std::shared_ptr<LocalGroup> forming;  // until every member has it
+    std::shared_ptr<LocalGroup> forming;  // null once every member has it
     int missing;
   };
 
-  const std::vector<int> members_;  // as ranks of the group this one was split from
+  const std::vector<int> members_;  // ranks in the parent group
   const int spins_;
   std::unique_ptr<Seat[]> seats_;
   std::atomic<bool> failed_{false};
@@ -122,7 +122,7 @@ void LocalGroup::wait(int rank, std::chrono::milliseconds timeout, Missing missi
   bool late = false;
   for (int who = missing(); who >= 0 && !failed_; who = missing()) {
     const bool left = seat(who).left;
-    if (left && missing() != who) continue;  // it came before it left
+    if (left && missing() != who) continue;  // it arrived before it left
     if (left || late) {
       failed_peer_ = who;
       failed_why_ = left ? "has left the group" : "did not arrive";

@@ -1,5 +1,5 @@
-// The part of NCCL that is used, from libnccl opened at run time: a program that was built with it
-// still starts where neither it nor a GPU is. Thread-safe.
+// The functions of NCCL that we use. libnccl is opened at run time, so that the program also starts
+// on hosts without NCCL or a GPU. Thread-safe.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -23,14 +23,14 @@ namespace howmany {
   X(ncclReduceScatter) X(ncclReduce) X(ncclSend) X(ncclRecv) X(ncclGroupStart) X(ncclGroupEnd)
 
 struct NcclLibrary : SharedLibrary {
-  // Throws Error when the library cannot be opened.
+  // Throws Error if the library cannot be opened.
   static const NcclLibrary& get();
 
   NcclLibrary();
   HM_NCCL_CALLS(HM_LIBRARY_CALL)
 };
 
-// Throw EngineError. Not ready yet (ncclInProgress) is no error.
+// Throw EngineError. ncclInProgress is not an error.
 void check_nccl(ncclResult_t result);
 void check_cuda(cudaError_t error);
 

@@ -5,8 +5,8 @@
 namespace howmany {
 namespace {
 
-// As torch.nn.DataParallel around the whole model: outputs are gathered on the first device, where
-// the loss, the gradients and the optimizer are.
+// As torch.nn.DataParallel around the whole model. Outputs are gathered on the first device, which
+// also has the loss, the gradients and the optimizer.
 class DataParallelMode : public Mode {
  public:
   explicit DataParallelMode(ModeArgs args)

@@ -9,8 +9,8 @@
 namespace howmany {
 namespace {
 
-// As torch DistributedDataParallel: a replica per rank that starts from rank 0's parameters;
-// gradients are summed while backward still runs.
+// As torch DistributedDataParallel: one replica per rank, which starts from rank 0's parameters.
+// All-reduces of gradients overlap backward.
 class Ddp : public Mode {
  public:
   explicit Ddp(ModeArgs args)
@@ -25,7 +25,7 @@ class Ddp : public Mode {
         gpu && comm_.size() > 1 && args.sync.bucketed && replica_.device() == comm_.native_device();
     if (args.sync_batchnorm && comm_.size() > 1) share_statistics();
     ready_ = [this](Param& p) { sync_->ready(p); };
-    // Of a GPU's buckets ready() asks at most that they be filled, which is work of its own.
+    // With buckets on a GPU, ready() at most enqueues copies into them, which count as own work.
     if (!gpu || !args.sync.bucketed)
       ready_ = [this](Param& p) {
         const auto scope = clock_.exchanging();
@@ -39,7 +39,7 @@ class Ddp : public Mode {
   Share share() const override { return {comm_.rank(), comm_.size()}; }
 
   StepLoss step(const Batch& mine) override {
-    // All ranks see the same number, so all refuse before any of them waits for another.
+    // All ranks have the same number, so all throw before any of them waits for another.
     HM_REQUIRE(mine.global_rows >= comm_.size(),
                "[ddp] a global batch of {} rows over {} ranks leaves some without a row",
                mine.global_rows, comm_.size());
@@ -61,12 +61,12 @@ class Ddp : public Mode {
 
   std::map<std::string, Tensor> gather() override {
     for (Comm* used : {&comm_, statistics_.get()})
-      if (used != nullptr) used->finish();  // what failed in flight is in the parameters
+      if (used != nullptr) used->finish();  // a call that failed in flight spoiled the parameters
     return comm_.rank() == 0 ? replica_.values() : std::map<std::string, Tensor>{};
   }
 
  private:
-  // A Comm of their own: they do not queue behind the gradients that are on their way.
+  // Statistics have a Comm of their own, so that they do not queue behind gradients.
   void share_statistics() {
     statistics_ = comm_.split(0, comm_.rank());
     replica_.set_sum_statistics([this](Tensor t) {
@@ -87,10 +87,10 @@ class Ddp : public Mode {
   Replica replica_;
   std::unique_ptr<GradSync> sync_;
   std::unique_ptr<Comm> statistics_;
-  Work shared_;       // the last of these that only the GPU waited for
-  Tape::Hook ready_;  // gives gradients to the exchange
+  Work shared_;       // the last exchange of statistics that only the GPU waited for
+  Tape::Hook ready_;  // passes gradients to sync_
   std::optional<StepGraph> graph_;
-  bool gpu_waits_ = false;  // and not the host
+  bool gpu_waits_ = false;  // the GPU waits for statistics instead of the host
   StepClock clock_;
 };
 

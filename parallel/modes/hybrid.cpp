@@ -3,7 +3,7 @@
 
 namespace howmany {
 
-// Replicas as in ddp, each divided into stages: over ranks, or over the devices of each rank.
+// Replicas as in ddp. Each is divided into stages over ranks, or over the devices of one rank.
 std::unique_ptr<Mode> modes::hybrid(ModeArgs args) {
   const int world = args.comm->size();
   if (args.options.across == "model")

@@ -2,7 +2,7 @@
 
 namespace howmany {
 
-// A stage on each rank.
+// One stage per rank.
 std::unique_ptr<Mode> modes::pipeline(ModeArgs args) {
   const MeshShape ranks{.stage = args.comm->size()};
   return staged(std::move(args), {.mode = "pipeline", .ranks = ranks});

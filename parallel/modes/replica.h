@@ -1,5 +1,5 @@
-// One copy of a model, its parameters and its training step: what the modes that divide only the
-// batch have in common. One thread at a time.
+// A copy of a model, its parameters and its training step. The modes that divide only the batch
+// share it. One thread at a time.
 #pragma once
 
 #include <map>
@@ -12,15 +12,15 @@
 
 namespace howmany {
 
-// Rows on the model's device, as the model wants them.
+// Rows on the model's device, in the model's dtypes.
 struct StepInput {
   Tensor x, target;
   int64_t global_rows = 0, first_row = 0;
   const uint64_t* seed_at = nullptr;  // see TapeOptions
 };
 struct StepOutcome {
-  Tensor loss{};      // the rows' share of the global mean, f64 [1] on the device
-  bool drew = false;  // random numbers
+  Tensor loss{};      // the share of these rows in the global mean, f64 [1] on the device
+  bool drew = false;  // the step drew random numbers
 };
 
 class Replica {
@@ -28,13 +28,13 @@ class Replica {
   // Materializes the model on `device` from the seed.
   Replica(ModelSpec model, Device device, Dtype dtype, uint64_t seed);
 
-  // Forward, loss and backward on these rows; returns their share of the global mean loss, f64 [1]
-  // on the device. `on_final` is called as each gradient becomes final.
+  // Runs forward, loss and backward. Returns the share of these rows in the global mean loss, f64
+  // [1] on the device. Calls `on_final` when a gradient is final.
   Tensor step(const Batch& batch, const Tape::Hook& on_final = {});
-  // The same in parts, for who repeats a step otherwise. run() neither counts it nor draws by the
-  // count when the input says where to look.
+  // The parts of step(), for callers such as StepGraph that replay it. run() does not count the
+  // step. It seeds random numbers from in.seed_at if that is set, else from the step count.
   StepOutcome run(const StepInput& in, const Tape::Hook& on_final = {});
-  uint64_t count_step() { return step_seed(seed_, step_++); }  // that of the step which is counted
+  uint64_t count_step() { return step_seed(seed_, step_++); }  // returns the seed of that step
   uint64_t step_flop(const Shape& x);
 
   const ModelSpec& model() const { return model_; }
@@ -44,7 +44,7 @@ class Replica {
   std::vector<Param*> params() { return trainable_params(*model_.layer); }
   std::vector<Param*> params_and_buffers() { return all_params(*model_.layer); }
   std::map<std::string, Tensor> values() const;
-  void set_seed(uint64_t seed) { seed_ = seed; }  // of dropout, from the next step on
+  void set_seed(uint64_t seed) { seed_ = seed; }  // of dropout; applies from the next step
   void set_sum_statistics(SumOverReplicas sum) { sum_statistics_ = std::move(sum); }
 
  private:
@@ -55,7 +55,7 @@ class Replica {
   SumOverReplicas sum_statistics_;
   int64_t step_ = 0;
   std::vector<Param*> params_;
-  Shape flop_shape_;  // forward_flop_ belongs to inputs of this shape
+  Shape flop_shape_;  // the input shape of forward_flop_
   double forward_flop_ = 0;
 };
 

@@ -23,7 +23,7 @@ uint64_t of_rank_0(Comm* world, uint64_t value) {
   return static_cast<uint64_t>(t.values<int64_t>()[0]);
 }
 
-// The devices of a placement are those given, each at least once.
+// Parses a placement, which must use exactly the given devices. Returns the bounds of the parts.
 std::vector<size_t> as_placed(const std::string& text, size_t units, std::vector<Device>& devices) {
   std::vector<size_t> bounds{0};
   std::vector<Device> used;
@@ -59,14 +59,14 @@ class Staged : public Mode {
 
   Share share() const override { return {at().data, shape().data}; }
 
-  // No more than the smallest share has rows.
+  // At most the number of rows of the smallest share.
   int micro_batches(int64_t global_rows) const override {
     return static_cast<int>(std::min<int64_t>(micro_batches_, global_rows / shape().data));
   }
 
   StepLoss step(const Batch& mine) override {
     check_batch(mine);
-    // All ranks see the same number, so all refuse before any of them waits for another.
+    // All ranks have the same number, so all throw before any of them waits for another.
     HM_REQUIRE(mine.global_rows >= shape().data,
                "[{}] a global batch of {} rows over {} replicas leaves some without a row", name_,
                mine.global_rows, shape().data);
@@ -148,11 +148,11 @@ class Staged : public Mode {
     return [comm = data_.back().get()](Tensor t) { comm->all_reduce(std::move(t)); };
   }
 
-  // A Comm for each stage of this rank: their threads do not wait for each other.
+  // One Comm per stage of this rank, so that their threads do not wait for each other.
   void make_syncs(const ModeArgs& args) {
     if (shape().data == 1) return;
     GradSyncOptions options = args.sync;
-    options.host_waits = true;  // stages of other ranks may need the GPU that would wait instead
+    options.host_waits = true;  // a GPU that waits could block stages of other ranks that share it
     for (const auto& stage : stages_) {
       data_.push_back(mesh_->data().split(0, at().data));
       syncs_.push_back(make_grad_sync(*data_.back(), stage->params(), options));
@@ -183,7 +183,7 @@ class Staged : public Mode {
     return syncs_[i]->finish(Tensor::full({1}, loss, Dtype::f64)).value();
   }
 
-  // Over the ranks of this replica: the sum of their losses, the longest of their steps.
+  // Over the ranks of this replica: sums the losses and takes the longest step.
   void share(double& loss, double& whole) {
     std::vector<double> values(1 + static_cast<size_t>(shape().stage));
     values[0] = loss;
@@ -195,7 +195,7 @@ class Staged : public Mode {
     whole = std::ranges::max(all.subspan(1));
   }
 
-  // The stage that fails first is the one that is reported; the others are woken.
+  // Reports the first stage that fails, and wakes the others.
   void for_each_stage(const std::function<void(size_t)>& body) {
     if (!threads_) return body(0);
     FirstFailure failure;
@@ -216,8 +216,8 @@ class Staged : public Mode {
     if (mesh_) mesh_->abort(why);
   }
 
-  // What a stage does neither in its own work nor in an exchange is waiting for the others: those
-  // of other ranks, where a rank is one stage.
+  // The time of a stage that is neither own work nor exchange is waiting for other stages. If a
+  // rank is one stage, that is waiting for other ranks.
   void tell(const std::vector<DeviceTimes>& times, double whole, int micro_batches) {
     report_ = {.theoretical_bubble = theoretical_bubble(schedule_, stage_count(), micro_batches)};
     double idle = 0;
@@ -230,7 +230,7 @@ class Staged : public Mode {
     report_.waited_seconds = report_.exposed_communication_seconds + (shape().stage > 1 ? idle : 0);
   }
 
-  // Names and shapes of the other stages' parameters follow from the model.
+  // The model determines the names and shapes of the other stages' parameters.
   std::map<std::string, Tensor> receive_others(std::map<std::string, Tensor> values) {
     const std::vector<Unit> all = units(*model_.layer);
     for (int stage = 1; stage < stage_count(); ++stage) {
@@ -255,7 +255,7 @@ class Staged : public Mode {
   std::optional<Mesh> mesh_;
   std::vector<size_t> bounds_;
   std::vector<std::unique_ptr<Stage>> stages_;
-  std::vector<std::unique_ptr<Comm>> data_;  // of gradients and of statistics
+  std::vector<std::unique_ptr<Comm>> data_;  // for gradients and for statistics
   std::vector<std::unique_ptr<GradSync>> syncs_;
   std::optional<ParallelApply> threads_;
   int micro_batches_ = 1;

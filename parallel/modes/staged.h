@@ -1,6 +1,6 @@
-// The modes that divide the layers: model, pipeline and hybrid are one class over two questions,
-// which ranks share the work (data x stage) and how many stages each of them drives. One thread per
-// mode calls.
+// The implementation of the modes that divide the layers: model, pipeline and hybrid. They differ
+// in the mesh of ranks (data x stage) and in the number of stages per rank. One thread per mode
+// makes calls.
 #pragma once
 
 #include <memory>
@@ -12,10 +12,10 @@
 namespace howmany {
 
 struct StagedLayout {
-  std::string_view mode;  // begins the messages
-  MeshShape ranks;        // of args.comm, which may be null for one rank
-  // This rank drives a stage on each of its devices, from threads; else one stage, and the others
-  // are those of the ranks along the stage axis.
+  std::string_view mode;  // for messages
+  MeshShape ranks;        // of args.comm, which may be null if there is one rank
+  // True: each rank drives one stage per device, from threads. False: each rank along the stage
+  // axis drives one stage.
   bool stages_are_devices = false;
 };
 

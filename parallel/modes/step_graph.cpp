@@ -9,8 +9,8 @@
 namespace howmany {
 namespace {
 
-// The range that the graph's own checks see is all that the model may see: what a batch really has
-// is checked before.
+// Checks the ids of the batch on the host against `bound`. Checks in the graph then see the full
+// range [0, bound), which always passes.
 void fill_from(const Tensor& source, Tensor& t, const char* what, int64_t bound) {
   const bool ids = t.dtype() == Dtype::i64;
   if (ids) check::below("step", what, source, bound);
@@ -18,7 +18,7 @@ void fill_from(const Tensor& source, Tensor& t, const char* what, int64_t bound)
   if (ids) remember_range(t, IdRange{0, bound - 1});
 }
 
-// Cuts the graph that is captured where final gradients set off an exchange.
+// Cuts the captured graph at the gradients that start an exchange.
 class Cuts {
  public:
   explicit Cuts(const Exchanges& exchanges) : exchanges_(exchanges) {}
@@ -64,7 +64,7 @@ Tensor StepGraph::step(const Batch& batch) {
 }
 
 void StepGraph::make_room(const Kind& kind, const Batch& batch) {
-  captured_.reset();  // its memory may serve the new one
+  captured_.reset();  // frees its memory for the new one
   const auto room = [&](const Tensor& t) {
     const Dtype dtype = t.dtype() == Dtype::i64 ? Dtype::i64 : replica_.dtype();
     return Tensor::empty(t.shape(), dtype, replica_.device());
@@ -97,7 +97,7 @@ void StepGraph::fill(const Batch& batch) {
   fill_from(batch.y, captured_->in.target, "label", model.classes);
 }
 
-// A replay is one range: those of its operations were of the capture.
+// A replay is one profiler range. The ranges of its operations were recorded during the capture.
 Tensor StepGraph::launch() {
   Captured& now = *captured_;
   const uint64_t flop = replica_.step_flop(now.in.x.shape());

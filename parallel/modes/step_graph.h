@@ -1,11 +1,15 @@
-// The steps of a Replica on a GPU as one graph (see gpu::Graph), so that the host asks for a step
-// by one call. The graph is of one shape of batch: the first steps of a shape run as ever, so that
-// all is there that is made once, and so do batches of another shape, like the last of an epoch,
-// which the graph outlasts. Batches are copied into tensors of its own; what changes from step to
-// step is there too, in the GPU's memory. The optimizer's numbers change as well, so it stays
-// outside, and so do exchanges with other ranks: the graph is cut where gradients set one off, and
-// where batch norm shares its statistics. Capturing does nothing to the model; when it fails step()
-// throws why, each time. One thread.
+// Captures the training step of a Replica in a CUDA graph (see gpu::Graph), so that the host
+// launches a step by one call.
+//
+// Shapes. The graph has one batch shape. The first kWarmUps steps of a shape run without it, so
+//   that lazy initialization is done. So do batches of other shapes, such as the last of an epoch;
+//   they do not invalidate the graph.
+// Inputs. Batches are copied into tensors of the graph. The seed, which changes every step, is read
+//   from GPU memory.
+// Outside. The optimizer is not captured, because its parameters change. Exchanges with other ranks
+//   are not captured: the graph is cut at each exchange of gradients or batch norm statistics.
+// Failure. Capture does not change the model. If capture fails, step() throws, each time.
+// Thread safety. One thread at a time.
 #pragma once
 
 #include <functional>
@@ -19,10 +23,10 @@
 
 namespace howmany {
 
-// Of gradients, while a step runs.
+// Gradient exchanges during a step.
 struct Exchanges {
-  Tape::Hook ready = [](Param&) {};  // called as each becomes final
-  // How many are set off by the first that do.
+  Tape::Hook ready = [](Param&) {};  // called when a gradient is final
+  // Returns the number of exchanges that the first ready parameters start.
   std::function<size_t(std::span<Param* const>)> set_off = [](auto) { return size_t{0}; };
 };
 
@@ -30,14 +34,14 @@ class StepGraph {
  public:
   static constexpr int kWarmUps = 2;
 
-  // The replica, on a GPU, outlives this.
+  // The replica must be on a GPU and outlive this.
   explicit StepGraph(Replica& replica, Exchanges exchanges = {})
       : replica_(replica), exchanges_(std::move(exchanges)) {}
-  // As Replica::step(); the next step writes the loss anew.
+  // As Replica::step(). The next step overwrites the loss.
   Tensor step(const Batch& batch);
 
  private:
-  // What is fixed within a graph.
+  // The properties that are fixed in a graph.
   struct Kind {
     Shape x, y;
     int64_t global_rows = 0, first_row = 0;
@@ -49,8 +53,8 @@ class StepGraph {
     StepInput in;
     Tensor seed;
     StepOutcome out{};
-    std::vector<Param*> params{};       // that get a gradient
-    std::optional<gpu::Graph> graph{};  // made by the first step
+    std::vector<Param*> params{};       // those that get a gradient
+    std::optional<gpu::Graph> graph{};  // captured by the first step
   };
 
   void make_room(const Kind& kind, const Batch& batch);
@@ -61,8 +65,8 @@ class StepGraph {
   Replica& replica_;
   const Exchanges exchanges_;
   std::optional<Captured> captured_;
-  Kind latest_;   // of the steps since the last launch
-  int seen_ = 0;  // of that kind in a row
+  Kind latest_;   // of the latest step that ran without the graph
+  int seen_ = 0;  // consecutive steps of that kind
 };
 
 }  // namespace howmany

@@ -60,12 +60,12 @@ class Ranks:
 
     def assert_clean_failure(self, process, ranks, *words):
         self.assertEqual(process.wait(PATIENCE), 3, self.read(self.err))
-        # MPI's own words are not ours to count: "[host:4711] Read -1, expected 19268, errno = 3".
+        # Ignores lines of MPI itself: "[host:4711] Read -1, expected 19268, errno = 3".
         lines = [line for line in self.read(self.err).strip().splitlines()
                  if not re.match(r"\[[\w.-]+:\d+\] ", line)]
         told = [line for line in lines if all(word in line for word in words)]
         self.assertTrue(told, lines)
-        self.assertLessEqual(len(lines), 1 + len(ranks), lines)  # each survivor's, and the verdict
+        self.assertLessEqual(len(lines), 1 + len(ranks), lines)  # one per survivor, and the summary
         self.assert_nothing_left(ranks)
 
     def assert_nothing_left(self, ranks):

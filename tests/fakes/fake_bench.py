@@ -30,7 +30,7 @@ def devices_json():
 
 def step_seconds(n, weak, mode):
     serial = float(os.environ.get("FAKE_SERIAL", "0.02")) * (2 if mode == "data_parallel" else 1)
-    share = serial + (1 - serial) / n  # of the time one device needs for the same work
+    share = serial + (1 - serial) / n  # relative to the time of one device for the same work
     return STEP * share * (n if weak else 1)
 
 

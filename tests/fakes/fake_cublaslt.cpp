@@ -1,9 +1,13 @@
-// cuBLASLt's product and epilogues as its manual says them, in plain loops over the fake GPUs'
-// memory: column-major, D = epilogue(op(A) op(B) + beta C), A and B in f32, read as they are or
-// rounded to tf32, and D too; or in bf16, and D in bf16 or f32; the bias is of D's type. Dimensions
-// and types that do not fit are refused, and so are pointers less aligned than the preference
-// promised. Heuristics offer several algorithms, all
-// exact, that differ in how long they take on the GPU's clock; some refuse. See fake_cuda.cpp.
+// A fake cuBLASLt: product and epilogues by its manual, in plain loops over the fake GPUs' memory
+// (fake_cuda.cpp).
+//
+// Product. Column-major, D = epilogue(op(A) op(B) + beta C).
+// Dtypes. A and B are f32, read exactly or rounded to tf32, and D is f32. Or A and B are bf16, and
+//   D is bf16 or f32. The bias has D's type.
+// Errors. Rejects dimensions and types that do not match, and pointers that are less aligned than
+//   the preference promised.
+// Heuristics. They return several algorithms with different times on the GPU's clock. All are
+//   exact; some fail.
 #include <cublasLt.h>
 
 #include <algorithm>
@@ -67,7 +71,7 @@ T* opened(T* memory) {
 
 bool aligned(const void* p, uint32_t bytes) { return reinterpret_cast<uintptr_t>(p) % bytes == 0; }
 
-// To the nearest of 11 significand bits.
+// Rounds to the nearest value with 11 significand bits.
 float to_tf32(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   return std::isfinite(value) ? std::bit_cast<float>((bits + 0x1000) & ~0x1fffU) : value;
@@ -210,7 +214,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t m
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// What was promised rides in the algorithm, to be checked when it is used.
+// The algorithm contains the promised alignments, which are checked when it runs.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,

@@ -1,4 +1,4 @@
-// What tests tell the fake libcublasLt (fake_cublaslt.cpp) and ask it. Both sides include this.
+// The interface of tests to the fake libcublasLt (fake_cublaslt.cpp). Both include this.
 #pragma once
 
 #include <array>
@@ -7,11 +7,11 @@
 namespace howmany {
 
 struct FakeAlgorithm {
-  double seconds = 0;         // that a product takes; negative: it refuses
-  std::atomic<int> runs = 0;  // refused ones too
+  double seconds = 0;         // per product; negative: it fails
+  std::atomic<int> runs = 0;  // includes failed runs
 };
 
-// Unless told, the first of the heuristics' refuses, and the third is the fastest.
+// By default the first algorithm fails and the third is the fastest.
 struct FakeCublasLt {
   std::array<FakeAlgorithm, 4> algorithms{{{-1}, {5e-6}, {2e-6}, {9e-6}}};
   std::atomic<int> heuristics = 0;  // calls

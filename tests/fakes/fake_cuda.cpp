@@ -1,10 +1,13 @@
-// A CUDA runtime of four GPUs that are memory of the host, linked before the real one: work is done
-// when it is asked for, but behind what others let a stream wait for (hm_fake_gpu_queue, events):
-// then the host goes on, as it does beside a GPU. A stream that captures does nothing: its work
-// becomes that of a graph, and what a capture forbids spoils it. Where hm_fake_gpu_lazy() says so,
-// copies from page-locked memory are done only when somebody waits for them.
-// Device memory is closed to the host but while a copy or a kernel runs, so that whoever reads a
-// GPU's tensor on the host crashes here as well. See gpu_on_host.h.
+// A fake CUDA runtime with four GPUs in host memory, linked before the real one. See gpu_on_host.h.
+//
+// Streams. Work runs when it is enqueued. If the stream waits (hm_fake_gpu_queue, events), the work
+//   runs later and the host continues, as with a GPU.
+// Captures. A capturing stream runs nothing; its work becomes that of a graph. Calls that are
+//   illegal during a capture invalidate it.
+// Lazy copies. After hm_fake_gpu_lazy(true), copies from pinned memory run only when the host waits
+//   for them.
+// Memory. Device memory is inaccessible to the host except while a copy or a kernel runs. So a host
+//   access to a GPU's tensor crashes here, too.
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -32,7 +35,7 @@ namespace {
 
 constexpr size_t kArena = size_t{1} << 30;
 constexpr int kGpus = 4;
-// The first two as fake_nvml.cpp has them.
+// The first two are equal to those of fake_nvml.cpp.
 constexpr const char* kUuids[kGpus] = {
     "\x89\x32\xf9\x37\xd7\x2c\x41\x06\xc1\x2f\x20\xbd\x9f\xae\xd9\xf6",
     "\x8f\xf0\x0a\x11\x41\x06\x4b\x1a\x9d\x02\x55\xe0\x7c\x31\xaa\x01",
@@ -43,7 +46,7 @@ char* map(int file, int protection) {
   return static_cast<char*>(mmap(nullptr, kArena, protection, MAP_SHARED | MAP_NORESERVE, file, 0));
 }
 
-// There twice: as tensors know it, closed, and open for the fakes themselves.
+// Mapped twice: protected, at the addresses of tensors, and accessible, for the fakes.
 struct Arena {
   int file = memfd_create("fake GPUs", 0);
   bool sized = ftruncate(file, kArena) == 0;
@@ -109,24 +112,24 @@ struct Capture {
   std::thread::id by = std::this_thread::get_id();
   bool spoilt = false;
 };
-thread_local Capture* mine = nullptr;  // that this thread began
+thread_local Capture* mine = nullptr;  // started by this thread
 thread_local cudaStreamCaptureMode strictness = cudaStreamCaptureModeThreadLocal;
 
-// Calls that a thread must not make beside its own capture, if that is not a relaxed one.
+// For calls that a thread must not make during its own capture, unless its mode is relaxed.
 cudaError_t unsafe() {
   if (mine == nullptr || strictness == cudaStreamCaptureModeRelaxed) return cudaSuccess;
   mine->spoilt = true;
   return fail(cudaErrorStreamCaptureUnsupported);
 }
 
-// What it was asked and has not done; an item says when it has been.
+// The pending work of a stream. An item returns true once it is done.
 struct Stream {
   int device = current;
   Capture* capture = nullptr;
   std::deque<std::function<bool()>> queue;
   uint64_t asked = 0, done = 0;
-  std::chrono::duration<double> spent{};  // more than it took: hm_fake_gpu_spend
-  bool looking = false;                   // an item asks another stream, whose item asks this one
+  std::chrono::duration<double> spent{};  // extra time by hm_fake_gpu_spend
+  bool looking = false;                   // guards against items that poll each other's streams
 
   bool idle() {
     const std::lock_guard lock(arena().mutex);
@@ -143,7 +146,7 @@ struct Stream {
     queue.push_back(std::move(item));
     ++asked;
   }
-  // Of what was asked until now.
+  // Returns a function that is true once all work enqueued so far is done.
   std::function<bool()> finished() {
     const std::lock_guard lock(arena().mutex);
     return [this, last = asked] {
@@ -155,7 +158,7 @@ struct Stream {
 
 using Moment = std::chrono::time_point<std::chrono::steady_clock, std::chrono::duration<double>>;
 
-// Whether what was asked before it is done, and when that was.
+// Records whether earlier work is done, and its time.
 struct Event {
   explicit Event(bool has_time) : timed(has_time) {}
   const bool timed;
@@ -168,7 +171,7 @@ struct Event {
 Stream& of(cudaStream_t stream) { return *reinterpret_cast<Stream*>(stream); }
 Event& of(cudaEvent_t event) { return *reinterpret_cast<Event*>(event); }
 
-// Not within a capture.
+// Returns an error if the stream captures.
 cudaError_t refuse(Stream& stream) {
   if (stream.capture == nullptr) return cudaSuccess;
   stream.capture->spoilt = true;
@@ -180,7 +183,7 @@ void wait_for(cudaStream_t stream) {
   while (!of(stream).idle()) std::this_thread::yield();
 }
 
-// Done now where nothing is before it; part of the graph where the stream captures.
+// Runs the work now if the stream is idle. If the stream captures, adds it to the graph.
 cudaError_t perform(Stream& stream, Node work) {
   if (stream.capture != nullptr) {
     if (stream.capture->spoilt) return fail(cudaErrorStreamCaptureInvalidated);
@@ -272,14 +275,14 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   std::memcpy(properties->uuid.bytes, fake::kUuids[device], sizeof properties->uuid.bytes);
   return cudaSuccess;
 }
-// Where no machine has a device.
+// Returns an address at which no machine has a device.
 cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int device) {
   if (device < 0 || device >= fake::kGpus) return fake::fail(cudaErrorInvalidDevice);
   return std::snprintf(text, static_cast<size_t>(size), "FFFF:%02X:00.0", device), cudaSuccess;
 }
 cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { return *can = 1, cudaSuccess; }
 
-// Never freed: what waits for it may outlive it, as on a GPU.
+// Never freed, because waiters may outlive it, as on a GPU.
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   static auto* const all = new std::deque<fake::Stream>;
   const std::lock_guard lock(fake::arena().mutex);
@@ -312,7 +315,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   return fake::state(fake::of(stream).idle());
 }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-// A captured event would draw this stream into the capture: nobody here does.
+// On a GPU, a captured event adds this stream to the capture. We do not use that.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (const cudaError_t error = fake::refuse(fake::of(stream)); error != cudaSuccess) return error;
   if (fake::of(event).captured) return fake::fail(cudaErrorStreamCaptureIsolation);
@@ -377,7 +380,7 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t, const cudaMemAccessDesc*, size_t
   return cudaSuccess;
 }
 
-// The real one makes nodes of what a capturing stream is asked for; nobody here relies on these.
+// On a GPU, a capturing stream makes allocation nodes. We do not use that.
 cudaError_t cudaMallocAsync(void** block, size_t bytes, cudaStream_t stream) {
   if (const cudaError_t error = fake::refuse(fake::of(stream)); error != cudaSuccess) return error;
   return fake::allocate(block, bytes, fake::of(stream).device);
@@ -416,7 +419,7 @@ cudaError_t cudaHostUnregister(void* block) {
   const bool was = fake::pinned().erase(block) > 0;
   return was ? cudaSuccess : fake::fail(cudaErrorHostMemoryNotRegistered);
 }
-// On a thread of the runtime's own, which it has to itself.
+// Runs the function on a thread of its own.
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void* with) {
   if (const cudaError_t error = fake::refuse(fake::of(stream)); error != cudaSuccess) return error;
   auto over = std::make_shared<std::atomic<bool>>(false);

@@ -1,7 +1,9 @@
-// cuDNN's graph API over the fake GPUs' memory, as strict as the real one: attributes that a
-// descriptor does not have, of another type, missing or not finished are refused, and so are
-// tensors that do not fit, pointers less aligned than promised and bf16 results where NVIDIA's has
-// no engine. What engines compute is in fake_cudnn_engines.h. HM_FAKE_CUDNN=refuse: no handle.
+// A fake of cuDNN's graph API over the fake GPUs' memory. Its engines are in fake_cudnn_engines.h.
+//
+// Errors. As strict as the real one: rejects unknown, mistyped, missing and unfinalized attributes,
+//   tensors that do not match, and pointers less aligned than promised. Rejects bf16 results for
+//   which cuDNN has no engine.
+// HM_FAKE_CUDNN=refuse: returns no handle.
 #include "tests/fakes/fake_cudnn.h"
 
 #include <atomic>
@@ -104,7 +106,7 @@ size_t inputs_of(cudnnPointwiseMode_t mode) {
     case CUDNN_POINTWISE_BINARY_SELECT:
       return 3;
     default:
-      return 0;  // nobody asks for it here
+      return 0;  // not used here
   }
 }
 
@@ -198,7 +200,7 @@ cudnnStatus_t check(const Object& o) {
   }
 }
 
-// Into descriptors that the caller made; the count alone when there is no room.
+// Writes to descriptors that the caller made. Returns only the count if `most` is 0.
 cudnnStatus_t give_results(const Object& heuristics, int64_t most, int64_t* count, void** into) {
   const std::vector<Engine> engines = advised(heuristics);
   *count = static_cast<int64_t>(engines.size());

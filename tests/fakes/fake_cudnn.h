@@ -1,5 +1,5 @@
-// What the fake cuDNN's descriptors hold, as others read it, and what a test may ask of it (by
-// dlsym: it is opened at run time). See fake_cudnn.cpp.
+// The contents of the fake cuDNN's descriptors, and its interface to tests (by dlsym, since it is
+// opened at run time). See fake_cudnn.cpp.
 #pragma once
 
 #include <cudnn.h>
@@ -12,8 +12,8 @@
 
 namespace howmany::testing_support::fake_cudnn {
 
-// rounding: on tensor cores, f32 inputs to 11 bits. chancy: not twice the same. unfit: no plan can
-// be made. failing: its plan fails when it runs. The compiled ones are for bf16.
+// rounding: uses tensor cores, which round f32 inputs to 11 bits. chancy: nondeterministic. unfit:
+// has no plan. failing: its plan fails at run time. The compiled ones are for bf16.
 enum class Engine { rounding, chancy, unfit, compiled, compiled_too, slow, failing, fast, count };
 
 struct Object {
@@ -21,7 +21,7 @@ struct Object {
   bool finished = false;
   std::map<cudnnBackendAttributeName_t, std::vector<char>> values{};
   Engine engine{};                // of an engine or a configuration of one
-  const Object* graph = nullptr;  // of a configuration
+  const Object* graph = nullptr;  // for a configuration
 
   template <typename T>
   std::vector<T> all(cudnnBackendAttributeName_t name) const {
@@ -91,5 +91,5 @@ struct GraphOf {
 }  // namespace howmany::testing_support::fake_cudnn
 
 extern "C" {
-int hm_fake_cudnn_runs(int engine);  // how often one computed
+int hm_fake_cudnn_runs(int engine);  // number of runs of the engine
 }

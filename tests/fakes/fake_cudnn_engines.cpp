@@ -20,9 +20,9 @@ constexpr bool is_convolution(cudnnBackendDescriptorType_t type) {
          type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
 }
 
-// As the real one on a Hopper: bf16 convolutions write bf16, or f32 that another operation takes
-// on; gradients of bf16 want channels by eights. No engine adds a bias to an odd number of channels
-// (that is ours: somebody must try what then).
+// As cuDNN on a Hopper GPU: bf16 convolutions write bf16, or f32 that another operation consumes.
+// bf16 gradients require multiples of 8 channels. In addition, no engine adds a bias to an odd
+// number of channels, to test the fallback.
 bool computes_convolution(const GraphOf& graph) {
   const OperationOf& first = graph.operations.front();
   if (graph.operations.size() > 2) return false;
@@ -65,8 +65,8 @@ char letter(const Object& o) {
   }
 }
 
-// Attention is known by the order of its operations; what products read from memory and write there
-// is bf16, in heads of eights.
+// Recognizes attention by the order of its operations. Products must read and write bf16, with head
+// sizes that are multiples of 8.
 bool computes_attention(const GraphOf& graph) {
   std::string order;
   for (const OperationOf& op : graph.operations) {
@@ -99,7 +99,7 @@ int64_t offset(const Index& strides, const Index& at) {
   return std::inner_product(at.begin(), at.end(), strides.begin(), int64_t{0});
 }
 
-// All places of a tensor, the last extent first.
+// Calls f for all indices of a tensor; the last extent varies fastest.
 void each(const Index& extents, const std::function<void(const Index&)>& f) {
   Index at(extents.size(), 0);
   for (;;) {
@@ -115,8 +115,8 @@ size_t count(const Tensor& t) {
       std::accumulate(t.extents.begin(), t.extents.end(), int64_t{1}, std::multiplies()));
 }
 
-// Every place of y with every weight and the place of x that it is given there: where they lie in
-// the order of their extents.
+// Calls f for every element of y with every weight and the element of x that it multiplies, by
+// their offsets in the order of the extents.
 template <typename F>
 void each_pair(const ConvolutionOf& c, const F& f) {
   const Index &x = c.x.extents, &w = c.w.extents, &y = c.y.extents;
@@ -138,7 +138,7 @@ void each_pair(const ConvolutionOf& c, const F& f) {
 
 Tensor tensor(const Object& o, cudnnBackendAttributeName_t name) { return Tensor(o.object(name)); }
 
-// Of the pass that o is: its attribute.
+// Returns the attribute for the pass of o.
 cudnnBackendAttributeName_t of_pass(const Object& o, cudnnBackendAttributeName_t forward,
                                     cudnnBackendAttributeName_t data,
                                     cudnnBackendAttributeName_t filter) {
@@ -409,7 +409,7 @@ void Run::reduce(const OperationOf& op, Values& inside) const {
   for (const auto& [at, value] : all) write(op.result, at, value, inside);
 }
 
-// As it lies: what is where the result's strides say.
+// Reshape without a copy: reads the input by the result's strides.
 void Run::reshape(const OperationOf& op, Values& inside) const {
   Tensor from = op.inputs[0];
   from.extents = op.result.extents;

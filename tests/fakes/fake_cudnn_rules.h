@@ -1,5 +1,5 @@
-// Which attributes a descriptor has, of which type, how many, and which of them it must have: as
-// NVIDIA's library refuses others. For fake_cudnn.cpp.
+// The valid and required attributes of each descriptor, with types and counts, as NVIDIA's library
+// checks them. For fake_cudnn.cpp.
 #pragma once
 
 #include <cudnn.h>

@@ -1,5 +1,5 @@
-// A libcupti for machines without a GPU: hands out the records a test gives it, in the buffers it
-// asks for, and keeps count of who is subscribed to what.
+// A fake libcupti. It returns the records that a test adds, in the buffers that it requests, and
+// counts subscriptions.
 #include "tests/fakes/fake_cupti.h"
 
 #include <cupti.h>
@@ -59,7 +59,7 @@ CUptiResult tell_of(CUpti_CallbackId call, bool on, std::set<CUpti_CallbackId>& 
   return CUPTI_SUCCESS;
 }
 
-// Small buffers, so that several are needed.
+// Fills small buffers, so that several are needed.
 void hand_over_all() {
   State& s = state();
   for (const Buffer& buffer : std::exchange(s.late, {})) hand_over(buffer);
@@ -102,7 +102,7 @@ CUptiResult cuptiGetResultString(CUptiResult result, const char** text) {
   return CUPTI_SUCCESS;
 }
 
-CUptiResult cuptiGetTimestamp(uint64_t* time) {  // a second ahead of ours
+CUptiResult cuptiGetTimestamp(uint64_t* time) {  // 1 s ahead of our clock
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   *time =
@@ -163,7 +163,7 @@ CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
   if (state().told.refuse_enable && kind == CUPTI_ACTIVITY_KIND_MEMSET)
     return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
   if (kind == CUPTI_ACTIVITY_KIND_RUNTIME || kind == CUPTI_ACTIVITY_KIND_DRIVER)
-    return CUPTI_ERROR_NOT_SUPPORTED;  // every call there is, which would cost much of a step
+    return CUPTI_ERROR_NOT_SUPPORTED;  // would record every call, which costs much of a step
   ++state().told.kinds_enabled;
   return CUPTI_SUCCESS;
 }

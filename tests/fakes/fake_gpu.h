@@ -1,5 +1,4 @@
-// What the fake libraries, and tests that look behind them, ask the fake GPUs of fake_cuda.cpp.
-// Thread-safe.
+// The interface of the fake libraries and of tests to the fake GPUs (fake_cuda.cpp). Thread-safe.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,35 +7,35 @@
 #include <cstdint>
 #include <functional>
 
-// Work of a stream: done now, behind what the stream still has to do, or kept for the graph that it
-// captures. Whatever it reads but the GPUs' memory must be its own. Returns a cudaError_t.
+// Enqueues work: runs it now, or after the stream's pending work, or adds it to the graph that the
+// stream captures. It must own all data except for GPU memory. Returns a cudaError_t.
 int hm_fake_gpu_do(cudaStream_t stream, std::function<void()> work);
 
 extern "C" {
 
-// Opens the GPUs' memory to the host, for one thread at a time.
+// Make the GPUs' memory accessible to the host, for one thread at a time.
 void hm_fake_gpu_enter();
 void hm_fake_gpu_leave();
-// Counts it; an error where another device than the stream's is current.
+// Counts a launch. Returns an error if the current device is not the stream's.
 int hm_fake_gpu_launched(cudaStream_t stream);
-int hm_fake_gpu_kernels();     // how many were launched; products are none
-int hm_fake_gpu_waits();       // how often the host waited for a stream or event
-int64_t hm_fake_gpu_pinned();  // bytes of page-locked memory
-// From now on copies from page-locked memory wait until somebody waits for them.
+int hm_fake_gpu_kernels();     // number of launches, without products
+int hm_fake_gpu_waits();       // number of waits of the host for a stream or event
+int64_t hm_fake_gpu_pinned();  // bytes of pinned memory
+// If true, copies from pinned memory run only when the host waits for them.
 void hm_fake_gpu_lazy(bool copies);
-// That memory at an address where it is always open; null for memory of the host.
+// Returns an address at which that memory is always accessible, or null for host memory.
 void* hm_fake_gpu_open(const void* memory);
 
-// The stream's work took that much longer by the GPU's clock, as events tell it.
+// Adds to the time of the stream's work on the GPU's clock, as measured by events.
 void hm_fake_gpu_spend(cudaStream_t stream, double seconds);
 
-// Until all that the stream was asked is done; spoils a capture.
+// Blocks until the stream is idle. Invalidates a capture.
 void hm_fake_gpu_wait(cudaStream_t stream);
 int hm_fake_gpu_of(cudaStream_t stream);
-// Behind what the stream was asked before: done(with) is called, under the GPUs' lock and any
-// number of times, until it says so.
+// Enqueues an item that blocks the stream until done(with) returns true. done() is called
+// repeatedly under the GPUs' lock.
 void hm_fake_gpu_queue(cudaStream_t stream, bool (*done)(void*), void* with);
 
-// The GPU in whose allocated memory all those bytes are; -1: none.
+// Returns the GPU whose allocated memory contains all those bytes, or -1.
 int hm_fake_gpu_holding(const void* begin, size_t bytes);
 }

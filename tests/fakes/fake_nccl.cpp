@@ -1,8 +1,9 @@
-// A libnccl whose ranks are threads of one process on the fake GPUs (fake_cuda.cpp). A call stands
-// on its stream until all that must meet it do so on theirs: then bytes move. What does not fit
-// together waits until the communicator is aborted; memory that is not on the rank's own GPU, a
-// stream or a current device of another, and a communicator that is not ready or no more are
-// refused.
+// A fake libnccl whose ranks are threads of one process on the fake GPUs (fake_cuda.cpp).
+//
+// Calls. A call blocks its stream until the matching calls of all ranks are on theirs; then data
+//   moves. Calls that do not match block until the communicator is aborted.
+// Errors. Rejects memory that is not on the rank's GPU, a stream or current device of another GPU,
+//   and a communicator that is not ready or destroyed.
 #include "tests/fakes/fake_nccl.h"
 
 #include <nccl.h>
@@ -27,13 +28,13 @@ static_assert(howmany::kFakeRemoteError == ncclRemoteError);
 
 enum class Op { all_reduce, reduce, broadcast, all_gather, reduce_scatter };
 
-// What must be the same on every rank.
+// These must be equal on all ranks.
 struct Terms {
   Op op;
   size_t count;
   ncclDataType_t type;
   int with;      // the root or the reduction
-  int root = 0;  // of a reduction to one rank
+  int root = 0;  // for a reduction to one rank
   bool operator==(const Terms&) const = default;
 };
 
@@ -54,9 +55,9 @@ struct Message {
 
 struct Group {
   int size = 0;
-  std::map<int, int> devices;  // of the ranks that joined
+  std::map<int, int> devices;  // by rank that joined
   std::map<int, Meeting> meetings;
-  std::map<std::tuple<int, int, bool>, std::deque<Message>> mail;  // from, to, whether sent
+  std::map<std::tuple<int, int, bool>, std::deque<Message>> mail;  // from, to, is a send
 };
 
 }  // namespace
@@ -70,7 +71,7 @@ struct ncclComm {
 
 namespace {
 
-std::mutex mutex;  // of all below; never held while the GPUs are called
+std::mutex mutex;  // guards all below; never held during calls of the GPUs
 std::map<std::string, std::shared_ptr<Group>> groups;
 std::set<ncclComm*> live;
 howmany::FakeNccl told;
@@ -96,7 +97,7 @@ void add(T& sum, T value, int op) {
   if (op == ncclMin) sum = std::min(sum, value);
 }
 
-// Elements [begin, begin + count) over all ranks.
+// Reduces elements [begin, begin + count) over all ranks.
 template <typename T>
 std::vector<char> reduced(const Meeting& m, size_t begin, size_t count, int op) {
   std::vector<char> bytes(count * sizeof(T));
@@ -143,7 +144,7 @@ std::vector<char> result_of(const Meeting& m, const Terms& t, int rank) {
   return result;
 }
 
-// All results before any is put down: calls may work in place.
+// Computes all results before it writes any, because calls may be in place.
 void hold(Meeting& m, int size) {
   const Terms& terms = m.here.begin()->second.terms;
   const auto agrees = [&](const auto& arrival) { return arrival.second.terms == terms; };
@@ -170,7 +171,7 @@ void deliver(Group& group, int from, int to) {
   }
 }
 
-// What stands on a stream: a collective, or messages that were asked for together.
+// An item on a stream: a collective, or grouped messages.
 struct Standing {
   std::shared_ptr<Group> group;
   std::shared_ptr<bool> aborted;
@@ -201,7 +202,7 @@ struct Asked {
   std::unique_ptr<Standing> what;
   cudaStream_t stream = nullptr;
 };
-thread_local int depth = 0;  // of groups of calls
+thread_local int depth = 0;  // of nested ncclGroupStart()
 thread_local std::map<ncclComm*, Asked> together;
 
 void put(Asked asked) {
@@ -224,7 +225,7 @@ std::unique_ptr<Standing> standing(ncclComm* comm) {
   return std::unique_ptr<Standing>(new Standing{comm->group, comm->aborted, comm->rank, 0, {}, {}});
 }
 
-// Whether the real one could do its work with these.
+// Returns true if NCCL could use these arguments.
 bool usable(ncclComm* comm, cudaStream_t stream, const void* memory, size_t bytes) {
   int current = -1;
   cudaGetDevice(&current);

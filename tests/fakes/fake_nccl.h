@@ -1,4 +1,4 @@
-// What tests tell the fake libnccl (fake_nccl.cpp) and ask it. Both sides include this.
+// The interface of tests to the fake libnccl (fake_nccl.cpp). Both include this.
 #pragma once
 
 #include <atomic>
@@ -8,10 +8,10 @@ namespace howmany {
 constexpr int kFakeRemoteError = 6;  // ncclRemoteError
 
 struct FakeNccl {
-  std::atomic<int> asked = 0;        // calls that stand on a stream or have stood there
-  std::atomic<int> done = 0;         // of which so many moved their bytes
-  std::atomic<int> refused = 0;      // that the real one would have answered with a crash
-  std::atomic<int> async_error = 0;  // a ncclResult_t that every communicator has from now on
+  std::atomic<int> asked = 0;        // enqueued calls
+  std::atomic<int> done = 0;         // completed calls
+  std::atomic<int> refused = 0;      // calls on which NCCL would crash
+  std::atomic<int> async_error = 0;  // ncclResult_t that every communicator reports
 };
 
 }  // namespace howmany

@@ -1,7 +1,9 @@
-// nvJPEG's single-image decoding by libjpeg-turbo, over the fake GPUs' memory: baseline JPEGs,
-// YCbCr or grey. What is decoded is written, and the caller's bytes are read, when the stream comes
-// to it. Refused and counted are memory that is not that GPU's, a state that is at another image,
-// and colours asked of a grey image, which the manual leaves open. See fake_cuda.cpp.
+// A fake of nvJPEG's single-image decoder, by libjpeg-turbo over the fake GPUs' memory
+// (fake_cuda.cpp). Supports baseline JPEGs, YCbCr or grey.
+//
+// Ordering. Reads the caller's bytes and writes pixels when the stream reaches the call.
+// Errors. Rejects and counts memory of another GPU, a state that is busy with another image, and
+//   RGB output of a grey image, which the manual leaves undefined.
 #include <csetjmp>
 #include <cstdio>
 // jpeglib.h needs size_t and FILE declared before it.
@@ -57,7 +59,7 @@ struct Jpeg {
   Jpeg(const Jpeg&) = delete;
   Jpeg& operator=(const Jpeg&) = delete;
 
-  // False for what is no JPEG. Nothing in here needs destroying when it is left by longjmp.
+  // Returns false if it is not a JPEG. Has no objects with destructors, since longjmp may leave it.
   bool open(const unsigned char* data, size_t bytes) {
     if (setjmp(errors.jump) != 0) return false;
     jpeg_mem_src(&info, data, bytes);

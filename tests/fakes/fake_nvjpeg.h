@@ -1,4 +1,4 @@
-// What tests ask the fake libnvjpeg (fake_nvjpeg.cpp). Both sides include this.
+// The interface of tests to the fake libnvjpeg (fake_nvjpeg.cpp). Both include this.
 #pragma once
 
 #include <atomic>
@@ -6,9 +6,9 @@
 namespace howmany {
 
 struct FakeNvjpeg {
-  std::atomic<int> decoded = 0;  // images whose pixels arrived
-  std::atomic<int> states = 0;   // that there are
-  std::atomic<int> misused = 0;  // calls that the real one may answer with a crash or wrong pixels
+  std::atomic<int> decoded = 0;  // decoded images
+  std::atomic<int> states = 0;   // existing states
+  std::atomic<int> misused = 0;  // calls on which nvJPEG may crash or return wrong pixels
 };
 
 }  // namespace howmany

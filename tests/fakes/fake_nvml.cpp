@@ -1,6 +1,5 @@
-// A stand-in for the NVIDIA driver's libnvidia-ml.so.1, found by the programs through
-// LD_LIBRARY_PATH: two GPUs of which the second tells little, or a driver that does not start
-// (HM_TEST_NVML=broken).
+// A fake of the NVIDIA driver's libnvidia-ml.so.1, which programs find through LD_LIBRARY_PATH. It
+// has two GPUs, and the second reports little. With HM_TEST_NVML=broken the driver does not start.
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -63,7 +62,7 @@ int nvmlDeviceGetHandleByUUID(const char* uuid, Gpu** gpu) {
   *gpu = wanted == kFirst ? &gpus[0] : &gpus[1];
   return 0;
 }
-// Four links to each other, where HM_TEST_NVML says so.
+// Returns true if HM_TEST_NVML requests four links between the GPUs.
 bool nvlinks() {
   const char* wanted = std::getenv("HM_TEST_NVML");
   return wanted && std::string_view(wanted) == "nvlinks";

@@ -1,7 +1,10 @@
-// Runs the kernels' own text on the host, included before anything else by the compiler's command
-// line: a block is kBlock threads, each run until it waits for the others, and its threads go on to
-// the next block. What this proves is the arithmetic, the indices and that threads wait where they
-// must; not that a GPU does the same. Beside it stand fake_cuda.cpp and fake_cublaslt.cpp.
+// Compiles the kernels' source for the host. The compiler's command line includes it first. See
+// fake_cuda.cpp and fake_cublaslt.cpp.
+//
+// Blocks. A block has kBlock threads. Each runs until it waits for the others. Blocks run one after
+//   the other on the same threads.
+// Scope. This tests arithmetic, indices and synchronization. It does not prove that a GPU computes
+//   the same.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,18 +25,18 @@
 
 #define HM_UNROLL
 #undef __shared__
-#define __shared__ static  // of the one block that runs
+#define __shared__ static  // for the only running block
 
 namespace howmany::testing_support {
 
-// Makes the fake GPUs' memory reachable while it lives; one at a time.
+// Makes the fake GPUs' memory accessible during its lifetime; one at a time.
 struct OnFakeGpu {
   OnFakeGpu();
   ~OnFakeGpu();
 };
 
-inline constexpr unsigned kBlock = 4;       // a power of two, as kernels want
-inline constexpr unsigned kMostBlocks = 3;  // a kernel is right for any grid
+inline constexpr unsigned kBlock = 4;       // a power of two, as kernels require
+inline constexpr unsigned kMostBlocks = 3;  // kernels are correct for any grid
 
 }  // namespace howmany::testing_support
 
@@ -44,8 +47,8 @@ inline thread_local FakeIndex threadIdx, blockIdx, blockDim, gridDim;
 
 namespace howmany::testing_support {
 
-// The threads of a block, which take turns on this one: who forgot to wait for the others reads
-// what they have not written yet, every time.
+// The threads of a block, interleaved on this thread. So a missing __syncthreads() always reads
+// data that other threads have not written yet.
 class Block {
  public:
   explicit Block(const std::function<void()>& body) : body_(body) {
@@ -106,7 +109,7 @@ inline float atomicAdd(float* to, float value) { return std::atomic_ref(*to).fet
 
 namespace howmany::testing_support {
 
-// Kernels whose threads meet; any other would not find the ones it waits for.
+// Returns true for kernels whose threads synchronize. Threads of other kernels run sequentially.
 constexpr bool meets(std::string_view kernel) { return kernel == "each_row_kernel"; }
 
 template <bool kMeets, typename Body>

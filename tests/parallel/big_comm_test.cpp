@@ -1,6 +1,6 @@
 // labels: slow mpi process
 // timeout: 900
-// Messages of more than 2^31 bytes, where counts and offsets no longer fit into an int. Needs
+// Messages of more than 2^31 bytes: counts and offsets do not fit into an int. Requires
 // HOWMANY_BIG_TESTS=1 and 14 GB of free memory.
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ Tensor filled(int rank, int64_t n) {
   return t;
 }
 
-// The ends, the parts' borders, and a sample between.
+// Checks both ends, the borders of the parts, and a sample of the rest.
 template <typename At>
 void expect_values(const Tensor& t, const char* operation, const At& at) {
   std::set<int64_t> places = {0, kPart - 1, t.numel() - 1};

@@ -59,13 +59,13 @@ TEST_P(EveryComm, MovesWhatIsOnGpus) {
   run([](Comm& comm) { check_on(comm, {DeviceType::cuda, comm.rank()}); });
 }
 
-// As ranks with several GPUs have them.
+// As for ranks with several GPUs.
 TEST_P(EveryComm, MovesWhatIsOnGpusOfOthers) {
   if (gpu::count() < 2 || gpu::count() < world()) GTEST_SKIP() << gpu::count() << " GPUs are here";
   run([](Comm& comm) { check_on(comm, {DeviceType::cuda, (comm.rank() + 1) % gpu::count()}); });
 }
 
-// Of weights a copy in bf16 is kept beside them.
+// A bf16 copy is cached with weights.
 TEST_P(EveryComm, WritesToGpusAreReadByTheNextProduct) {
   if (gpu::count() < world()) GTEST_SKIP() << gpu::count() << " GPUs are here";
   run([](Comm& comm) {
@@ -116,7 +116,7 @@ TEST_P(EveryCommWithPeers, FailsOnEveryRankWhenOneNeverArrives) {
           << "the first error is the one kept";
       EXPECT_EQ(message_of<CommError>([&] { comm.all_reduce_async(t).wait(); }), text);
     }
-    // It stays until all others gave up, without talking to them through the Comm.
+    // Stays until all others have failed, and makes no calls of the Comm.
     finished_.fetch_add(1);
     while (finished_ < world()) std::this_thread::yield();
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));

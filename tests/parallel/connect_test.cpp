@@ -31,7 +31,7 @@ sockaddr_in loopback(int port) {
   return address;
 }
 
-// A socket on a port of the system's choice.
+// A socket on a port that the system chooses.
 struct Port {
   Port() : fd(socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in address = loopback(0);
@@ -69,7 +69,7 @@ class Connect : public ::testing::Test {
     comm.all_reduce(t);
     EXPECT_EQ(t.data<float>()[9], static_cast<float>(comm.size()));
   }
-  // Ranks as threads that meet at `rendezvous`; `first` runs before each connects.
+  // Connects ranks as threads at `rendezvous`. `first` runs before each connects.
   static void meet(
       int world, const std::string& rendezvous,
       const std::function<void(int)>& first = [](int) {}) {
@@ -126,7 +126,7 @@ TEST_F(Connect, MeetsAtAPortThatStrangersTalkTo) {
       while (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
         std::this_thread::yield();
       (void)!::send(fd, words.data(), words.size(), MSG_NOSIGNAL);
-      // The incomplete ones stay open while the ranks meet, until the process ends.
+      // Incomplete requests stay open while the ranks connect, until the process ends.
       if (words.size() > 9) ::close(fd);
     }
   });
@@ -191,7 +191,7 @@ TEST_F(Connect, NamesTheHostOfAPeer) {
       Place place{rank, 2, rank, "file:" + folder.path() + "/made", ""};
       place.host = fmt::format("node{}", rank);
       const auto comm = connect(place, "gloo");
-      const auto group = comm->split(0, -rank);  // the other way around
+      const auto group = comm->split(0, -rank);  // in reverse order
       if (rank == 1) return group->abort("out of luck");
       try {
         group->barrier();

@@ -12,19 +12,19 @@ namespace howmany {
 namespace {
 
 #ifdef HM_SANITIZED
-// Several times slower, and freed memory is kept aside.
+// Sanitizers are several times slower and quarantine freed memory.
 constexpr int kCycles = 100;
 constexpr int64_t kMostGrowth = int64_t{1} << 30;
 #else
 constexpr int kCycles = 1000;
-constexpr int64_t kMostGrowth = 1 << 20;  // 1 kB a world would show
+constexpr int64_t kMostGrowth = 1 << 20;  // bytes; detects a leak of 1 kB per world
 #endif
 
 int64_t entries(const char* folder) {
   return std::distance(std::filesystem::directory_iterator(folder), {});
 }
 
-// What this process holds: descriptors, threads, bytes of memory.
+// The resources of this process: descriptors, threads, bytes of memory.
 struct Holdings {
   int64_t files = entries("/proc/self/fd"), threads = entries("/proc/self/task"), bytes = 0;
 
@@ -41,7 +41,7 @@ void make_worlds(std::string_view backend, int count) {
         2,
         [](Comm& comm) {
           Tensor t = Tensor::full({1000}, 1);
-          comm.all_reduce_async(t).wait();  // starts the thread of the Comm
+          comm.all_reduce_async(t).wait();  // starts the comm thread
           const auto group = comm.split(0);
           group->all_reduce(t);
           ASSERT_EQ(t.data<float>()[999], 4);
@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(All, Cycles, ::testing::ValuesIn(thread_comm_names(4)),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST_P(Cycles, AThousandWorldsLeaveNothingBehind) {
-  make_worlds(GetParam(), kCycles / 5);  // until caches and pools are as large as they get
+  make_worlds(GetParam(), kCycles / 5);  // warm-up: fills caches and pools
   const Holdings before;
   make_worlds(GetParam(), kCycles);
   const Holdings after;

@@ -1,8 +1,8 @@
 // labels: kill process mpi
 // timeout: 300
-// Every way to lose a rank in the middle of a step, in every mode, over every backend: the others
-// end by themselves, each naming who was lost, where, in what and after how long, and nothing
-// stays.
+// Loses a rank in the middle of a step in every way, in every mode, over every backend. The others
+// must end by themselves. Each reports the lost rank, its host, the operation and the elapsed time.
+// No process, file or shared memory may remain.
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ namespace {
 using namespace testing_support;
 using namespace std::chrono_literals;
 
-// The first and the last stage send and receive less than those between them.
+// The first and last stages send and receive less than the others.
 struct Row {
   const char* mode;
   int ranks, devices_each, victim;
@@ -61,17 +61,18 @@ std::string str(const Loss& loss) {
 }
 void PrintTo(const Loss& loss, std::ostream* out) { *out << str(loss); }
 
-// Devices of one process.
+// Modes of one process.
 constexpr Row kAlone[] = {{"data_parallel", 1, 2, 0}, {"model:micro_batches=3", 1, 2, 0}};
 
-// Sanitizers have more to say about threads than time for processes.
+// Sanitizers check threads; processes would take too long.
 #ifdef HM_SANITIZED
 constexpr bool kProcesses = false;
 #else
 constexpr bool kProcesses = true;
 #endif
 
-// Over every backend, ranks as processes and as threads. A thread cannot be killed.
+// Returns the cases over every backend, with ranks as processes and as threads. A thread cannot be
+// killed.
 std::vector<Loss> rows_with(const std::vector<std::string>& faults) {
   std::vector<Loss> all;
   for (const std::string_view name : comm_names()) {
@@ -88,7 +89,7 @@ std::vector<Loss> rows_with(const std::vector<std::string>& faults) {
   return all;
 }
 
-// Nobody waits for a process that is alone and hangs.
+// Omits a process that is alone and hangs, because no rank waits for it.
 std::vector<Loss> losses() {
   std::vector<Loss> all = rows_with({"killed", "hung", "throws"});
   for (const Row& row : kAlone) all.push_back({"local", "throws", row, false});
@@ -97,9 +98,9 @@ std::vector<Loss> losses() {
 
 std::vector<Loss> slow_ranks() { return rows_with({"slow"}); }
 
-// --- what the ranks do ---
+// --- the ranks ---
 
-// What befalls the device that is lost, once armed.
+// The fault of the lost device, once armed.
 constexpr auto kSlow = 10ms;
 std::atomic<bool> armed = false;
 std::function<void()> befall;
@@ -111,7 +112,7 @@ ModelSpec model() {
   });
 }
 
-// The last of the victim's.
+// The victim's last device fails.
 void prepare(const Loss& loss, std::function<void()> what) {
   lost = {DeviceType::cpu, (loss.row.victim + 1) * loss.row.devices_each - 1};
   befall = std::move(what);
@@ -124,7 +125,7 @@ std::unique_ptr<Mode> mode_of(const Loss& loss, Comm& comm) {
   return make_mode(loss.row.mode, {.model = model(), .comm = &comm, .devices = devices});
 }
 
-// Steps until something ends them; returns what.
+// Trains until a failure. Returns its text.
 std::string ending(const Loss& loss, Comm& comm) {
   comm.set_timeout(loss.fault == "hung" ? 500ms : 30s);
   try {
@@ -140,7 +141,7 @@ std::string ending(const Loss& loss, Comm& comm) {
   }
 }
 
-// Trains for some steps; returns whom the others waited for.
+// Trains for some steps. Returns the straggler.
 std::string straggler(const Loss& loss, Comm& comm) {
   const auto mode = mode_of(loss, comm);
   const Batch batch = rows_of(global_batch(model(), 12, 0), mode->share());
@@ -162,7 +163,7 @@ std::string outcome(const Loss& loss, Comm& comm) {
   return loss.fault == "slow" ? straggler(loss, comm) : ending(loss, comm);
 }
 
-// Appears at once and whole.
+// Writes the file atomically.
 void write_down(const std::filesystem::path& file, const std::string& text) {
   std::ofstream(file.string() + ".tmp") << text;
   std::filesystem::rename(file.string() + ".tmp", file);
@@ -172,10 +173,10 @@ std::filesystem::path note_of(int rank) {
   return std::filesystem::path(std::getenv("TEST_FOLDER")) / fmt::format("ending{}", rank);
 }
 
-// A rank that cannot leave a call of MPI says so on stderr and ends.
+// A rank that cannot leave an MPI call reports that on stderr and exits.
 std::filesystem::path words_of(int rank) { return note_of(rank).string() + ".stderr"; }
 
-// What came of a rank; empty while it goes on.
+// Returns the final text of a rank, or "" while it runs.
 std::string ending_of(int rank) {
   const std::string note = text_of(note_of(rank)), words = text_of(words_of(rank));
   constexpr std::string_view kBefore = "howmany: ";
@@ -220,7 +221,7 @@ bool is_mapped(const std::string& file) {
 
 bool eventually(const std::function<bool()>& condition) {
   for (const auto end = std::chrono::steady_clock::now() + 10s;;) {
-    if (condition()) return true;  // at one moment: at the next another program may begin
+    if (condition()) return true;  // once is enough: another program may start at any time
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(5ms);
   }
@@ -282,7 +283,7 @@ class EveryRow : public ::testing::TestWithParam<Loss> {
     return endings;
   }
 
-  // Other programs come and go with theirs, which are mapped.
+  // Ignores mapped segments, which belong to other programs.
   std::vector<std::string> segments_left() const {
     std::vector<std::string> left;
     for (const std::string& segment : names_in("/dev/shm"))
@@ -302,7 +303,8 @@ INSTANTIATE_TEST_SUITE_P(All, EveryLoss, ::testing::ValuesIn(losses()),
 INSTANTIATE_TEST_SUITE_P(All, EverySlowRank, ::testing::ValuesIn(slow_ranks()),
                          [](const auto& test) { return str(test.param); });
 
-// Whom each of them blames; -1: nobody. The text is "[receive] rank 0 of 3 (gloo): peer 1 on ...".
+// Returns the peer that each survivor reports, or -1 if none. The text is
+// "[receive] rank 0 of 3 (gloo): peer 1 on ...".
 std::vector<int> blamed(const Loss& loss, const std::vector<std::string>& told) {
   const std::string host = loss.over_processes ? " on [a-zA-Z0-9_.-]+" : "";
   std::vector<int> blamed;
@@ -318,8 +320,8 @@ std::vector<int> blamed(const Loss& loss, const std::vector<std::string>& told) 
   return blamed;
 }
 
-// A rank can only see whom it waits for itself: "peer 1 failed" is the truth though rank 1 waits
-// for rank 2. So names lead to the lost rank, in fewer steps than there are ranks.
+// A rank only knows the peer that it waits for: "peer 1 failed" is correct even if rank 1 waits for
+// rank 2. So the reported peers lead to the lost rank, in fewer steps than there are ranks.
 TEST_P(EveryLoss, EndsEverySurvivorNamesLeadToTheLostRankAndNothingStays) {
   const Loss& loss = GetParam();
   const auto start = std::chrono::steady_clock::now();

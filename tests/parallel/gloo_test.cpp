@@ -70,14 +70,15 @@ TEST_F(Gloo, DoesNotBindTransportThreadsIfRanksAreBound) {
         }
         if (all != mine) {
           EXPECT_EQ(transport, 2);
-          EXPECT_EQ(calls, 4);  // of two ranks, two each
+          EXPECT_EQ(calls, 4);  // two ranks, two calls each
         }
         group->barrier();
       },
       "gloo");
 }
 
-// gloo itself would leave what is too short half written, and end the process for what is too long.
+// Gloo would leave a buffer half written if a message is too short, and end the process if it is
+// too long.
 TEST_F(Gloo, CallsOfDifferentSizesDtypesOrRootsNeverMeet) {
   const auto sized = [](Comm& comm) { return Tensor::zeros({comm.rank() == 0 ? 2 : 4}); };
   const std::vector<std::function<void(Comm&)>> calls = {

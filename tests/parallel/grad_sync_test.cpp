@@ -69,7 +69,8 @@ TEST_P(GradSyncCase, LeavesTheSumOverRanksWhateverBecomesReadyFirst) {
     const auto sync = make_grad_sync(comm, all, {bucketed, bytes, bytes});
     for (int step = 0; step < 6; ++step) {
       zero_grads(all);
-      // Buckets let every rank have its own order; inline ones must agree. p5 gets no gradient.
+      // With buckets, ranks may have different orders; without, they must agree. p5 gets no
+      // gradient.
       const auto seed = static_cast<uint64_t>(step * 10 + (bucketed ? comm.rank() : 0));
       for (const int64_t i : permutation(static_cast<int64_t>(params.size()), Rng(seed))) {
         const auto index = static_cast<size_t>(i);

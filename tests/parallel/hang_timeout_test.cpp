@@ -1,4 +1,4 @@
-// A thread that hangs is named, and its process ends: nothing else can end a thread.
+// A thread that hangs is reported and its process ends, because a thread cannot be ended alone.
 #include "parallel/hang_timeout.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Of a Comm whose engine leaves calls in flight, as nccl does on GPUs.
+// Tests a Comm whose engine leaves calls in flight, as nccl does on GPUs.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -8,7 +8,7 @@
 namespace howmany {
 namespace {
 
-// Sums never end by themselves; a largest cannot be found.
+// An engine whose sums never complete and whose max throws.
 class Flying : public CommEngine {
  public:
   Flying() : CommEngine(0, 2) {}

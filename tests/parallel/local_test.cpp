@@ -1,4 +1,4 @@
-// What only `local` promises.
+// Guarantees of the `local` backend only.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The message both ranks of a failing pair end with.
+// Expects that both ranks of a pair fail with this text.
 void expect_failure(const std::string& text, const std::function<void(Comm&)>& body) {
   launch_threads(2, [&](Comm& comm) {
     try {
@@ -73,7 +73,7 @@ TEST(Local, WaitsWithoutBurningItsCore) {
   });
 }
 
-// Buffers die with their ranks while peers may be copying: the address sanitizer would see it.
+// A failing rank frees its buffers while peers may copy. The address sanitizer would detect that.
 TEST(Local, KeepsBuffersAliveWhileAPeerReadsThem) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(fmt::format("seed {}", seed));

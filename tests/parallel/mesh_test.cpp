@@ -30,7 +30,7 @@ TEST(Mesh, AnAxisIsTheRanksThatDifferInItAlone) {
           EXPECT_EQ(mesh.at(), coordinates_of(mesh.shape(), world.rank()));
           EXPECT_EQ(mesh.data().rank(), mesh.at().data);
           EXPECT_EQ(mesh.stage().rank(), mesh.at().stage);
-          // The sum of the ranks of each group, by hand: stage s holds ranks 2s and 2s + 1.
+          // The expected sum of the ranks of each group: stage s has ranks 2s and 2s + 1.
           EXPECT_EQ(sum_over(mesh.data(), world.rank()), 4 * mesh.at().stage + 1);
           EXPECT_EQ(sum_over(mesh.stage(), world.rank()), 6 + 3 * mesh.at().data);
         },

@@ -18,22 +18,24 @@ namespace {
 
 using namespace testing_support;
 
-// f32 sums in another order, grown over the steps; f64 shows that nothing else differs.
+// f32 sums differ by their order, and differences grow over the steps. f64 shows that nothing else
+// differs.
 constexpr double kToleranceF32 = 2e-5, kToleranceF64 = 1e-12;
-// ... where products read rounded values, a last bit that differs may become one of the shorter
-// format's: some of these, out of 2^11 and 2^8.
+// If products read rounded inputs, a different last bit may become one of the shorter format: a few
+// units of 2^-11 (tf32) or 2^-8 (bf16).
 constexpr double kToleranceTf32 = 2e-3, kToleranceBf16 = 2e-2;
 constexpr uint64_t kSeed = 5;
-// Kernels of several threads on an imitated GPU take their time on a machine that others use.
+// Kernels of several threads on an imitated GPU are slow on a loaded machine.
 constexpr std::chrono::minutes kPatience(5);
 
-// one_gpu: that all share. mixed: the first and the last of four, and the two between.
+// one_gpu: all share one GPU. mixed: CPUs and GPUs; the first and last of four are of one type, the
+// other two of the other.
 enum class Places { of_one_type, one_gpu, mixed };
 
 struct Variation {
-  std::string mode, comm;  // mode: with options
+  std::string mode, comm;  // mode with options
   int world;
-  std::string kernels;  // where the first device is
+  std::string kernels;  // the type of the first device
   Dtype dtype;
   Precision precision = Precision::f32;
   Places places = Places::of_one_type;
@@ -52,7 +54,7 @@ std::string str(const Variation& v) {
 
 void PrintTo(const Variation& v, std::ostream* out) { *out << str(v); }
 
-// A mode's line enrols it by its name; options that change what it does are enrolled here.
+// Every mode in HM_MODES is tested. Texts with options that change its computation are added here.
 std::vector<std::string> texts_of(std::string_view mode) {
   std::vector<std::string> texts{std::string(mode)};
   if (mode == "model") texts.push_back("model:micro_batches=3,schedule=gpipe,recompute=1");
@@ -70,7 +72,7 @@ std::vector<int> worlds_of(std::string_view mode) {
   return {1, 2, 3, 4};
 }
 
-// Statistics are of a micro-batch at most, so those of the whole batch need a single one.
+// Statistics cover at most a micro-batch, so statistics of the whole batch need micro_batches=1.
 std::vector<std::string> batchnorm_texts_of(std::string_view mode) {
   if (mode == "pipeline")
     return {"pipeline:micro_batches=1", "pipeline:micro_batches=1,recompute=1"};
@@ -100,7 +102,7 @@ std::vector<Variation> variations(TextsOf texts) {
   return all;
 }
 
-// How many parts the layers are cut into.
+// Returns the number of stages.
 int stages_of(const Variation& v) {
   if (v.mode.starts_with("hybrid")) return default_stages(v.world);
   return v.mode.starts_with("model") || v.mode.starts_with("pipeline") ? v.world : 1;
@@ -110,8 +112,8 @@ bool fits(const Variation& v, const std::string& model) {
   return static_cast<int>(units(*model_named(model).layer).size()) >= stages_of(v);
 }
 
-// To a comm the parts of gpt2 are tensors like any other model's: one is enough, and one world for
-// its many kernels on imitated GPUs.
+// A comm handles gpt2's tensors like those of any model, so one comm is enough for gpt2. One world
+// size is enough on imitated GPUs, because gpt2 has many kernels.
 bool chosen(const Variation& v, const std::string& model) {
   const bool whole = model != kGpt2 || (v.comm == "local" && (v.kernels != "cuda" || v.world == 2));
   return whole && fits(v, model);
@@ -124,7 +126,7 @@ Device device_of(int index, const Variation& v) {
   return {turned ? other : first, v.places == Places::one_gpu ? 0 : index};
 }
 
-// Rank r of n drives the r-th n-th of the devices.
+// Returns the devices of a rank: the ranks divide the devices evenly, in order.
 std::vector<Device> devices_of(int rank, int ranks, const Variation& v) {
   std::vector<Device> mine;
   const int each = v.world / ranks;
@@ -221,13 +223,13 @@ bool cuda_is_built_in() {
   return std::ranges::find(names, "cuda") != names.end();
 }
 
-// Engines that work on the host; where options change nothing for them, one of them is enough.
+// Selects engines that work on the host. One is enough if the options do not matter to engines.
 bool moves_over(std::string_view text, std::string_view mode, std::string_view comm) {
   const bool other = comm != "local" && (text != mode || !mode_traits(mode).over_ranks);
   return mode != "single" && comm != "nccl" && !other;
 }
 
-// A rehearsal: so every mode can be shown to be right where there is one GPU.
+// Shared-GPU runs, so that every mode can be tested with one GPU.
 std::vector<Variation> variations_on_one_gpu() {
   std::vector<Variation> all;
   if (!cuda_is_built_in()) return all;
@@ -256,7 +258,7 @@ TEST_P(LawOnOneGpu, RanksThatShareItTrainAsSingle) {
 INSTANTIATE_TEST_SUITE_P(Modes, LawOnOneGpu, ::testing::ValuesIn(variations_on_one_gpu()),
                          name_of_variation);
 
-// A CPU beside a GPU, and a GPU beside a CPU.
+// A CPU with a GPU, and a GPU with a CPU.
 std::vector<Variation> mixed_variations(TextsOf texts, std::vector<Precision> precisions) {
   std::vector<Variation> all;
   if (!cuda_is_built_in()) return all;
@@ -283,7 +285,7 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LawOfMixes);  // built without cud
 TEST_P(LawOfMixes, ACpuAndAGpuTrainAsSingle) {
   for (const std::string model : {"mlp:sizes=13-17-9-7-5", "dropout"})
     expect_as_single(GetParam(), model);
-  // Which of two values max_pool takes is up to their rounding, and the CPU does not round.
+  // Rounding may change the maximum that max_pool takes, and the CPU does not round.
   if (GetParam().precision == Precision::f32) expect_as_single(GetParam(), "conv");
 }
 
@@ -304,7 +306,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, LawOfMixedBatchNorm,
                                                               {Precision::f32})),
                          name_of_variation);
 
-// Precision is the thread's: modes that compute on threads of their own must hand it on, or their
+// Precision is a property of the thread. Modes with threads of their own must pass it on, or their
 // losses would be those of f32.
 std::vector<Variation> precise_variations() {
   std::vector<Variation> all;
@@ -312,8 +314,7 @@ std::vector<Variation> precise_variations() {
   for (const Precision precision : {Precision::tf32, Precision::bf16})
     for (const std::string_view mode : mode_names())
       for (const std::string& text : texts_of(mode))
-        if (text == mode ||
-            precision == Precision::bf16)  // whose activations are bf16 on their way
+        if (text == mode || precision == Precision::bf16)  // stages exchange activations in bf16
           all.push_back({text, "local", mode == "single" ? 1 : 2, "cuda", Dtype::f32, precision});
   return all;
 }
@@ -324,21 +325,21 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LawOfPrecision);  // built without
 TEST_P(LawOfPrecision, SameAsSingleInThatPrecisionAndUnlikeF32) {
   Variation plain = GetParam();
   plain.precision = Precision::f32;
-  expect_as_single(GetParam(), "mlp:sizes=13-17-9-7-5");  // of which tensor cores may take none
+  expect_as_single(GetParam(), "mlp:sizes=13-17-9-7-5");  // sizes that may not fit tensor cores
   for (const std::string model : {"mlp:sizes=16-32-16-8-8", "conv"}) {
     expect_as_single(GetParam(), model);
     const Curve rounded = run_mode(GetParam(), model), exact = run_mode(plain, model);
     double most = 0;
     for (size_t i = 0; i < exact.losses.size(); ++i)
       most = std::max(most, std::abs(rounded.losses[i] - exact.losses[i]));
-    EXPECT_GT(most, 5e-6) << model;  // another order of f32 sums makes a tenth of it at most
+    EXPECT_GT(most, 5e-6) << model;  // the order of f32 sums causes at most a tenth of it
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, LawOfPrecision, ::testing::ValuesIn(precise_variations()),
                          name_of_variation);
 
-TEST(Law, TrainingChangesTheParameters) {  // or the comparisons above would prove nothing
+TEST(Law, TrainingChangesTheParameters) {  // else the comparisons above would be void
   for (const std::string& model : kModels) {
     const auto mode = make_mode("single", {.model = model_named(model), .seed = kSeed});
     const auto before = mode->gather();
@@ -410,7 +411,7 @@ TEST(DataParallel, FewerRowsThanDevicesMeansFewerParts) {
   }
 }
 
-// Running statistics are those of the first part, as torch's are.
+// Running statistics are those of the first part, as in torch.
 template <typename MakeMode>
 void expect_statistics_of_first_part(const MakeMode& run, int parts) {
   const ModelSpec model = batchnorm_model();

@@ -28,7 +28,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
-// --- what the ranks do: this program started again with the names of a backend and a role ---
+// --- the ranks: this program, started again with the names of a backend and a role ---
 
 std::string file_of(int rank) {
   return std::filesystem::path(std::getenv("TEST_FOLDER")) / fmt::format("error{}", rank);
@@ -36,8 +36,8 @@ std::string file_of(int rank) {
 
 void write_down(int rank, const std::string& text) { std::ofstream(file_of(rank)) << text; }
 
-// Rank 1 ends, one way or another, after some rounds; the others write down how they learn of it,
-// or, in a call that cannot be left, end with the same words on stderr.
+// Rank 1 ends by `end` after some rounds. The others write the failure that they get to a file. In
+// a call that cannot be left, they exit with the same text on stderr.
 int lose_one(Comm& comm, const std::function<void()>& end) {
   if (std::freopen(file_of(comm.rank()).c_str(), "w", stderr) == nullptr) return 97;
   Tensor t = Tensor::full({1 << 20}, 1);
@@ -55,7 +55,7 @@ int lose_one(Comm& comm, const std::function<void()>& end) {
   }
 }
 
-// Says that it is there, and communicates until something ends it.
+// Reports that it runs, and communicates until a failure.
 int stay(Comm& comm) {
   Tensor t = Tensor::full({1 << 20}, 1);
   for (int round = 0;; ++round) {
@@ -116,7 +116,7 @@ class Mpi : public ::testing::Test {
   std::string error_of(int rank) const {
     return text_of(fmt::format("{}/error{}", notes_.path(), rank));
   }
-  // The survivors of three ranks name rank 1, and the operation.
+  // Expects that the survivors of three ranks report rank 1 and the operation.
   void expect_rank_1_named(const std::string& why) const {
     for (const int survivor : {0, 2})
       EXPECT_THAT(error_of(survivor),

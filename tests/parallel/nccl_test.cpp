@@ -17,8 +17,8 @@ namespace {
 
 constexpr int kNoGpus = 77;
 
-// What a rank does: this program started again. Where ranks cannot meet for want of GPUs, rank 0
-// writes down why.
+// The main function of a rank, which is this program started again. If the ranks cannot connect for
+// lack of GPUs, rank 0 writes the reason to a file.
 int run_as_rank() {
   const Place place = place_from_environment();
   std::unique_ptr<Comm> comm;

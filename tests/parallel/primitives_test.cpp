@@ -112,7 +112,7 @@ TEST(Refresh, BringsReplicasUpToDate) {
 TEST(ParallelApply, RunsAllAtOnceOnThreadsOfTheirOwn) {
   ParallelApply apply(kThree);
   for (int round = 0; round < 50; ++round) {
-    std::latch met(3);  // would never open if they ran one after another
+    std::latch met(3);  // would block if the bodies ran sequentially
     std::array<std::thread::id, 3> ids;
     apply(3, [&](int i) {
       met.arrive_and_wait();

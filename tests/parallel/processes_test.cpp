@@ -28,11 +28,11 @@ using ::testing::HasSubstr;
 using testing_support::text_of;
 using namespace std::chrono_literals;
 
-// --- what the ranks do: this program started again with the name of a role ---
+// --- the ranks: this program, started again with the name of a role ---
 
 std::filesystem::path folder() { return std::getenv("TEST_FOLDER"); }
 
-// Appears at once and whole.
+// Writes the file atomically.
 void write_down(const std::string& name, const std::string& text) {
   std::ofstream(folder() / (name + ".tmp")) << text;
   std::filesystem::rename(folder() / (name + ".tmp"), folder() / name);
@@ -52,7 +52,7 @@ int sum(const Place& place) {
   return 0;
 }
 
-// Rank 1 stops taking part after some rounds; the others write down how they learn of it.
+// Rank 1 stops after some rounds. The others write the failure that they get to a file.
 int lose_one(const Place& place, std::chrono::milliseconds timeout,
              const std::function<void()>& stop) {
   const auto comm = connect(place, "gloo");
@@ -70,7 +70,7 @@ int lose_one(const Place& place, std::chrono::milliseconds timeout,
   }
 }
 
-// Half of a large message is on its way when rank 1 is killed.
+// Rank 1 is killed in the middle of a large message.
 int lose_one_within(const Place& place) {
   const auto comm = connect(place, "gloo");
   comm->barrier();
@@ -135,7 +135,7 @@ class Processes : public ::testing::Test {
   void await_note(const std::string& name) const {
     while (note(name).empty()) std::this_thread::yield();
   }
-  // Until the process and all of its group have gone.
+  // Blocks until the process and all of its group have ended.
   static void await_end_of_group(int pid) {
     while (any_alive(pid, true)) std::this_thread::yield();
   }
@@ -155,7 +155,7 @@ class Processes : public ::testing::Test {
   }
 
  private:
-  // Zombies do not count: orphans wait for init to collect them, which may be slow in a container.
+  // Ignores zombies: init reaps orphans, which may be slow in a container.
   static bool any_alive(int pid, bool whole_group) {
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
       if (!std::isdigit(entry.path().filename().c_str()[0])) continue;
@@ -227,7 +227,7 @@ TEST_F(Processes, EndThoughTheyIgnoreSignals) {
   EXPECT_EQ(exit.signal, SIGKILL);
 }
 
-// As OpenMPI's does now and then, in its own clean-up, when a rank was killed.
+// Open MPI's mpirun sometimes hangs in its clean-up after a rank was killed.
 TEST_F(Processes, EndThoughMpirunHangsAfterARankDied) {
   const std::filesystem::path mpirun = folder() / "mpirun";
   std::ofstream(mpirun) << "#!/bin/sh\ntrap '' TERM\necho 137 >\"$HOWMANY_EXITS/exit.1\"\n"
@@ -260,7 +260,7 @@ TEST_F(Processes, DieWithTheLauncher) {
   waitpid(launcher, nullptr, 0);
   for (const int rank : {0, 1}) {
     await_end_of(pid_of_rank(rank));
-    kill(-pid_of_rank(rank), SIGKILL);  // what the rank had started is an orphan
+    kill(-pid_of_rank(rank), SIGKILL);  // ends the orphaned children of the rank
   }
   for (const auto& left : std::filesystem::directory_iterator(std::getenv("TMPDIR")))
     std::filesystem::remove_all(left);

@@ -34,10 +34,10 @@ std::vector<int> order(const std::vector<Task>& tasks, Task::Kind kind) {
   return list;
 }
 
-// Stages run their lists in order, each task as soon as what it needs is there.
+// Simulates stages that run their tasks in order, each as soon as its inputs are available.
 struct Simulation {
   int stages, micro_batches;
-  // A backward that leaves the weights takes as long as a forward.
+  // A backward without weight gradients takes as long as a forward.
   double makespan(std::string_view schedule) const {
     const bool waits = make_schedule(schedule, {}).back().kind == Task::weights;
     const double seconds[] = {1, waits ? 1.0 : 2.0, 1.0 * micro_batches};
@@ -70,7 +70,7 @@ struct Simulation {
         }
     }
     for (size_t s = 0; s < lists.size(); ++s)
-      if (next[s] < lists[s].size()) return -1;  // they wait for each other
+      if (next[s] < lists[s].size()) return -1;  // deadlock
     return *std::ranges::max_element(free);
   }
 };

@@ -1,4 +1,4 @@
-// What the modes that divide the layers do beyond the law.
+// Modes that divide the layers: behaviour other than numerical equivalence with `single`.
 // timeout: 180
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using namespace testing_support;
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-// Passes its input on until it is told to fail.
+// Returns its input until it is armed; then it fails.
 std::atomic<bool> armed = false;
 
 class Bomb final : public Layer {
@@ -34,7 +34,7 @@ class Bomb final : public Layer {
   LayerPtr clone() const override { return std::make_unique<Bomb>(); }
 };
 
-// Four units; the bomb is in the last.
+// A model of four units. The last unit contains the layer that fails.
 ModelSpec bombed_model() {
   std::vector<LayerPtr> parts, last;
   for (int i = 0; i < 3; ++i) parts.push_back(layers::linear(6, 6));
@@ -60,7 +60,7 @@ struct Ends {
   int survived = 0, own = 0, comm_errors = 0;
 };
 
-// Steps once on four ranks; then with the bomb armed.
+// Runs one step on four ranks, then one that fails.
 Ends ends_when_a_stage_throws(const std::string& mode_text, std::string_view backend) {
   Ends ends;
   std::mutex mutex;
@@ -87,7 +87,7 @@ Ends ends_when_a_stage_throws(const std::string& mode_text, std::string_view bac
       EXPECT_THAT(e.what(), HasSubstr("bomb"));
       count(&Ends::own);
     }
-    EXPECT_THROW(mode->step(batch), std::exception);  // a failed mode stays so
+    EXPECT_THROW(mode->step(batch), std::exception);  // a failed mode stays failed
   };
   launch_threads(4, body, backend);
   armed = false;
@@ -100,7 +100,7 @@ TEST(Staged, AStageThatThrowsEndsEveryRankBeforeTheTimeout) {
       SCOPED_TRACE(fmt::format("{} over {}", mode, backend));
       const auto start = std::chrono::steady_clock::now();
       const Ends ends = ends_when_a_stage_throws(mode, backend);
-      EXPECT_LT(std::chrono::steady_clock::now() - start, 25s);  // of 30
+      EXPECT_LT(std::chrono::steady_clock::now() - start, 25s);  // the timeout is 30 s
       EXPECT_EQ(ends.survived, 0);
       EXPECT_GE(ends.own, 1);
       EXPECT_EQ(ends.own + ends.comm_errors, 4);
@@ -200,12 +200,12 @@ TEST(Report, TellsTheTheoreticalBubbleAndAShareThatIsOne) {
     EXPECT_DOUBLE_EQ(mode->report().theoretical_bubble, 0.25);
     EXPECT_GT(mode->report().bubble, 0);
     EXPECT_LT(mode->report().bubble, 1);
-    mode->step(share_of_batch(bombed_model(), *mode, 2));  // two rows make two micro-batches
+    mode->step(share_of_batch(bombed_model(), *mode, 2));  // two rows: two micro-batches
     EXPECT_DOUBLE_EQ(mode->report().theoretical_bubble, 1.0 / 3);
   });
 }
 
-// Recompute runs forward twice, which must not count twice.
+// Recompute runs forward twice, but must update running statistics once.
 TEST(Recompute, MovesRunningStatisticsOnce) {
   std::map<std::string, Tensor> values[2];
   for (const int recompute : {0, 1}) {

@@ -1,5 +1,6 @@
-// A table of numbers: a sample is a row, its label one column. Everything is checked when the file
-// is opened; a sample is parsed from its text again, so that only labels and places are in memory.
+// A table of numbers: a sample is a row, its label one column. The whole file is checked when it is
+// opened. A sample is then parsed from its text again, so that only labels and offsets are in
+// memory.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -38,11 +39,11 @@ struct Row {
   int64_t begin, line;
 };
 
-// What a file holds, as the first reading of it finds.
+// The result of the first pass over a file.
 struct Table {
   size_t columns = 0, label = 0;
   std::vector<Row> rows;
-  std::vector<std::string> labels;  // as they stand there
+  std::vector<std::string> labels;  // as text
 };
 
 class TableReader {
@@ -63,7 +64,7 @@ class TableReader {
   }
 
  private:
-  // A header names the label's column, or has words where samples have numbers.
+  // The first record is a header if it names the label's column, or has words instead of numbers.
   void first() {
     const auto& fields = reader_.fields();
     table_.columns = fields.size();
@@ -96,8 +97,8 @@ class TableReader {
   Table table_;
 };
 
-// Labels as numbers: classes when all are whole numbers from 0 or when some are words, which are
-// then numbered in sorted order; else values.
+// Labels as numbers. They are classes if all are whole numbers from 0. If some are words, they are
+// classes in sorted order. Else they are values.
 struct Labels {
   std::vector<double> values;
   int64_t classes = 0;

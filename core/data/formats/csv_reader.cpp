@@ -15,7 +15,7 @@ bool CsvReader::next() {
   return true;
 }
 
-// False when it was the last of its record.
+// Returns false if the field was the last of its record.
 bool CsvReader::field() {
   const bool quote = at_ < text_.size() && text_[at_] == '"';
   fields_.push_back(quote ? quoted() : plain());

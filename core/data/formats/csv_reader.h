@@ -1,6 +1,6 @@
-// Records of a CSV text as RFC 4180 has them: fields between commas, lines ended by LF or CRLF, a
-// field in double quotes may hold commas, line ends and doubled quotes. Strict: what the RFC does
-// not allow is an Error with the line, never a guess. One thread.
+// Reads the records of a CSV text by RFC 4180: fields between commas, lines ended by LF or CRLF. A
+// field in double quotes may contain commas, line ends and doubled quotes. Throws Error with the
+// line if the RFC does not allow the text. One thread.
 //
 //   CsvReader reader(text);
 //   while (reader.next()) use(reader.fields());
@@ -17,15 +17,15 @@ namespace howmany {
 
 class CsvReader {
  public:
-  // `text` must stay; `line` is the number of its first line.
+  // `text` must outlive the reader. `line` is the number of its first line.
   explicit CsvReader(std::string_view text, int64_t line = 1) : text_(text), line_(line) {}
 
-  // Reads the next record; false at the end of the text. Throws Error: "line 3: ...".
+  // Reads the next record. Returns false at the end of the text. Throws Error: "line 3: ...".
   bool next();
-  // Of the record that was read, good until the next one.
+  // The fields of the current record, valid until the next call of next().
   const std::vector<std::string_view>& fields() const { return fields_; }
-  int64_t begin() const { return static_cast<int64_t>(begin_); }  // in the text, of that record
-  int64_t line() const { return first_line_; }                    // where it began
+  int64_t begin() const { return static_cast<int64_t>(begin_); }  // its offset in the text
+  int64_t line() const { return first_line_; }                    // its first line
 
  private:
   bool field();
@@ -37,7 +37,7 @@ class CsvReader {
   size_t at_ = 0, begin_ = 0;
   int64_t line_, first_line_ = 0;
   std::vector<std::string_view> fields_;
-  std::deque<std::string> unescaped_;  // fields that held doubled quotes
+  std::deque<std::string> unescaped_;  // fields that contained doubled quotes
 };
 
 }  // namespace howmany

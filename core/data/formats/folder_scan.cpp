@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kCheckers = 16;
-constexpr size_t kFilesPerChecker = 32;  // fewer are not worth a thread
+constexpr size_t kFilesPerChecker = 32;  // fewer do not justify a thread
 constexpr size_t kTellEvery = 4096;      // files
 
 bool named_as_image(const fs::path& path) {
@@ -25,7 +25,7 @@ bool named_as_image(const fs::path& path) {
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
 }
 
-// The names, before any file is opened.
+// Lists the names, before any file is opened.
 class Listing {
  public:
   Listing(FolderScan& scan, const FileProgress& progress) : scan_(scan), progress_(progress) {}
@@ -41,7 +41,7 @@ class Listing {
   }
 
  private:
-  // By name.
+  // Returns the class folders, sorted by name.
   std::vector<fs::path> class_folders() {
     std::vector<fs::path> folders;
     std::error_code error;
@@ -90,7 +90,7 @@ class Listing {
   size_t seen_ = 0;
 };
 
-// Keeps `most` of the items, as far apart as can be.
+// Keeps `most` of the items, spaced evenly.
 void thin_out(std::vector<FolderScan::Item>& items, int64_t most) {
   const auto all = static_cast<int64_t>(items.size());
   if (most < 1 || most >= all) return;
@@ -99,7 +99,7 @@ void thin_out(std::vector<FolderScan::Item>& items, int64_t most) {
   items.resize(static_cast<size_t>(most));
 }
 
-// Why each item is bad; empty when it is not.
+// Returns the reason for each bad item, "" for a good one.
 std::vector<std::string> check_images(const FolderScan& scan, int64_t max_pixels,
                                       const FileProgress& progress) {
   std::vector<std::string> reasons(scan.items.size());
@@ -126,7 +126,7 @@ std::vector<std::string> check_images(const FolderScan& scan, int64_t max_pixels
       const size_t wanted = std::min(kCheckers, reasons.size() / kFilesPerChecker);
       while (helpers.size() < wanted) helpers.emplace_back(work, FileProgress());
     } catch (const std::system_error&) {
-      // No more threads to be had: those that there are do the work.
+      // No more threads are available: the existing ones do the work.
     }
     work(progress);
   }

@@ -1,4 +1,4 @@
-// What a folder of class folders holds: the usable images, and every other entry with its reason.
+// Scans a folder of class folders: the usable images, and every other entry with the reason.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ struct FolderScan {
   std::vector<BadImage> bad;
   int64_t listed = 0;  // files named as images
 
-  // Writes root/class/file over `path`, so that a reused string allocates nothing.
+  // Sets `path` to root/class/file. A reused string does not allocate.
   void path_of(const Item& item, std::string& path) const;
 };
 
-// Checks files by several threads: over a network it is waiting for each that takes the time.
-// Names are taken as the system lists them, one by one, so that a folder of millions needs the
-// memory of its names and `progress` hears of it. With `most` above 0 only so many, evenly drawn,
-// are looked at and kept. Throws Error when root cannot be listed or has no class folder.
+// Checks files by several threads, which hides the latency of network file systems. Names are
+// listed one by one, so that a folder of millions needs only the memory of its names and reports
+// `progress`. If `most` is above 0, checks and keeps only that many files, spaced evenly. Throws
+// Error if root cannot be listed or has no class folder.
 FolderScan scan_folder(const std::string& root, int64_t max_pixels, int64_t most = 0,
                        const FileProgress& progress = {});
 

@@ -13,7 +13,7 @@
 namespace howmany {
 namespace {
 
-// Not blocking, so that opening a named pipe returns.
+// O_NONBLOCK, so that open() returns for a named pipe.
 int open_or_throw(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   HM_ENSURE(fd >= 0, "{}: {}", path, std::strerror(errno));

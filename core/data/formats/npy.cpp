@@ -33,7 +33,7 @@ Dtype dtype_of_descr(std::string_view descr) {
       "elements of type '{}': float32, float64, int32, int64, uint8 can be read", descr));
 }
 
-// The Python dictionary of the header, of which only strings, booleans and tuples of numbers occur.
+// Parses the Python dictionary of the header: strings, booleans and tuples of numbers.
 class Literal {
  public:
   explicit Literal(std::string_view text) : rest_(text) {}

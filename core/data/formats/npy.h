@@ -1,4 +1,4 @@
-// The header of NumPy's .npy files, formats 1 to 3: what the array holds and where it begins. Pure.
+// Parses the header of NumPy's .npy files, formats 1 to 3. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ struct NpyHeader {
   int64_t offset = 0;  // of the first element in the file
 };
 
-// `start` holds the file from its beginning, as much as there is up to kMostNpyHeader bytes. Throws
-// Error with the reason alone: not .npy, cut short, big-endian, Fortran order, a type that is none
-// of Dtype's, more extents than a Shape has.
+// `start` is the beginning of the file, up to kMostNpyHeader bytes. Throws Error with only the
+// reason if the file is not .npy, truncated, big-endian or in Fortran order, or if its type or rank
+// is not supported.
 inline constexpr int64_t kMostNpyHeader = 1 << 16;
 NpyHeader parse_npy(std::string_view start);
 

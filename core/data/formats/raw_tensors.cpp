@@ -1,4 +1,5 @@
-// Samples are the rows of an array in a .npy file, mapped: a row is copied once, into the batch.
+// Samples are the rows of an array in a memory-mapped .npy file. A row is copied once, to the
+// batch.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -56,7 +57,7 @@ class RawTensors final : public Dataset {
       : x_(std::move(x)), y_(std::move(y)) {}
 
   int64_t size() const override { return x_->rows(); }
-  // Without labels y has no elements.
+  // y has no elements if there are no labels.
   SampleSpec spec() const override {
     return {.x = x_->row(),
             .x_dtype = x_->dtype(),

@@ -20,7 +20,7 @@ namespace howmany {
 namespace {
 
 constexpr int64_t kBlock = 512;
-constexpr size_t kReadAhead = 64 << 10;  // headers lie far apart
+constexpr size_t kReadAhead = 64 << 10;  // bytes; headers are far apart
 
 class Archive {
  public:
@@ -42,7 +42,7 @@ class Archive {
   Archive(const Archive&) = delete;
   Archive& operator=(const Archive&) = delete;
 
-  // Appends the next member when it is a regular file; false at the end.
+  // Appends the next member if it is a regular file. Returns false at the end.
   bool next(std::vector<TarMember>& members) {
     archive_entry* entry = nullptr;
     const int status = archive_read_next_header(archive_.get(), &entry);
@@ -104,7 +104,7 @@ class Archive {
     HM_ENSURE(!out, "{}: the name {} leads out of the archive: refused", path_, name);
   }
 
-  // Blocks of zeros end an archive; one that lost its tail between two members has none.
+  // An archive ends with blocks of zeros. They are missing if it was cut between two members.
   void check_end() const {
     std::array<char, kBlock> block;
     const ssize_t n = ::pread(fd_, block.data(), block.size(), end_);

@@ -1,5 +1,5 @@
-// What a tar archive holds and where: read once by libarchive, so that samples are then read by
-// their offset, in any order, by any thread. Nothing is ever extracted.
+// The index of a tar archive: libarchive reads it once; then samples are read by offset, in any
+// order, by any thread. Extracts nothing.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace howmany {
 
 struct TarMember {
   std::string name;
-  int64_t offset = 0, size = 0;  // of its bytes in the archive
+  int64_t offset = 0, size = 0;  // of its data in the archive, in bytes
 };
 
-// Regular files in the order of the archive. Throws Error with the path: not a tar archive,
-// compressed, truncated, damaged, or a member whose name leads out of the archive ("../x", "/x").
+// Returns the regular files in the order of the archive. Throws Error with the path if it is not a
+// tar archive, is compressed, truncated or damaged, or if a name points outside it ("../x", "/x").
 std::vector<TarMember> index_tar(const std::string& path);
 
 }  // namespace howmany

@@ -1,5 +1,5 @@
-// Shards as WebDataset packs them: members that share a name up to the first dot are a sample,
-// here KEY.jpg (or jpeg, png) and KEY.cls, the class as a number.
+// WebDataset shards: members with the same name up to the first dot form a sample, here KEY.jpg (or
+// jpeg, png) and KEY.cls, the class as a number.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -28,7 +28,7 @@ struct Packed {
 };
 
 struct NameParts {
-  std::string_view key, extension;  // "a/b.c.jpg" is "a/b" and "c.jpg"
+  std::string_view key, extension;  // "a/b.c.jpg": "a/b" and "c.jpg"
 };
 
 NameParts parts_of(std::string_view name) {
@@ -60,7 +60,7 @@ int64_t class_in(const std::string& shard, const TarMember& member) {
   return label;
 }
 
-// The members of one sample lie side by side.
+// Groups members into samples. The members of one sample must be adjacent.
 class Grouping {
  public:
   Grouping(const std::vector<std::string>& shards, std::vector<Packed>& samples)
@@ -138,14 +138,14 @@ class TarDataset final : public ImageSamples {
   std::vector<Packed> samples_;
 };
 
-// A compressed one is a shard too: opening it says why it is refused.
+// Also accepts compressed shards, so that opening one reports why it is rejected.
 bool named_as_shard(const fs::path& path) {
   const bool compressed = path.stem().extension() == ".tar" &&
                           std::ranges::count(kCompressed, path.extension().string()) > 0;
   return path.extension() == ".tar" || path.extension() == ".tgz" || compressed;
 }
 
-// A .tar file, or those of a folder by name.
+// Returns the .tar file, or the .tar files of the folder, sorted by name.
 std::vector<std::string> shards_at(const std::string& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) {

@@ -1,5 +1,5 @@
-// A flat file of token ids, as nanoGPT and others prepare it. Sample i is tokens [i T, i T + T);
-// its label is the token after each.
+// A flat file of token ids, as prepared by nanoGPT and others. Sample i is the tokens
+// [i T, i T + T). Its labels are the tokens that follow each.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>

@@ -29,7 +29,7 @@ std::unique_ptr<gpu::ImageDecoder> Decoders::one_of_them() {
   return std::make_unique<gpu::ImageDecoder>(gpu_);
 }
 
-// One that cannot finish is not used again.
+// A decoder whose finish() fails is not reused.
 void Decoders::give(std::unique_ptr<gpu::ImageDecoder> decoder) noexcept {
   try {
     decoder->finish();

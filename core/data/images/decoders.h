@@ -1,5 +1,5 @@
-// Decoders of images on a GPU for the workers of a loader: making one costs as much as many images.
-// Handles may outlive their maker. Thread-safe. Private to core/data.
+// A pool of GPU image decoders for the workers of a loader. Creating a decoder costs as much as
+// decoding many images. Decoders may outlive the pool. Thread-safe. Private to core/data.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,8 @@ class Decoders : public std::enable_shared_from_this<Decoders> {
  public:
   static std::shared_ptr<Decoders> on_gpu(int gpu);
 
-  // For one thread; what it was asked for is done before another has it. Throws Error.
+  // Returns a decoder for one thread. It is reused once released and after its work is complete.
+  // Throws Error if it cannot be created.
   std::shared_ptr<gpu::ImageDecoder> take();
 
  private:

@@ -12,13 +12,13 @@
 namespace howmany::image {
 namespace {
 
-constexpr int64_t kFirstRead = 4096;  // holds most headers
+constexpr int64_t kFirstRead = 4096;  // bytes; contains most headers
 constexpr int64_t kReadGrowth = 16;
 constexpr int64_t kTailBytes = 64;
 
 class File {
  public:
-  // Not blocking, so that opening a named pipe returns.
+  // O_NONBLOCK, so that open() returns for a named pipe.
   explicit File(const std::string& path)
       : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     HM_ENSURE(fd_ >= 0, "{}", std::strerror(errno));
@@ -27,7 +27,7 @@ class File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
-  // No encoding of an image needs more than 8 bytes a pixel, so a larger file is not one.
+  // No image encoding needs more than 8 bytes per pixel, so a larger file is not an image.
   int64_t size(int64_t max_pixels) const {
     struct stat status {};
     HM_ENSURE(::fstat(fd_, &status) == 0, "{}", std::strerror(errno));

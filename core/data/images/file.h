@@ -1,4 +1,4 @@
-// Reading image files: whole for decoding, or only enough to tell whether they are usable.
+// Reads image files: entirely, to decode them, or in part, to check whether they are usable.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace howmany::image {
 
-// Fills `bytes`. Throws Error with the reason alone ("Permission denied", "is a directory").
+// Reads the file into `bytes`. Throws Error with only the reason ("Permission denied").
 void read_file(const std::string& path, int64_t max_pixels, std::vector<uint8_t>& bytes);
 
-// The same of a part of a file: one that an archive holds.
+// Reads a part of a file, such as a member of an archive.
 void read_part(const std::string& path, int64_t offset, int64_t size, std::vector<uint8_t>& bytes);
 
-// Checks a file without decoding it: a readable regular file, an image by its header, within
-// max_pixels, whole by its end. When the end looks wrong it is decoded after all, since some
-// writers append data of their own. Throws Error with the reason alone. Keeps buffers: one thread.
+// Checks a file without decoding it. It must be a readable regular file, an image by its header,
+// within max_pixels, and complete by its end. If the end looks wrong, decodes the image, because
+// some writers append other data. Throws Error with only the reason. Reuses buffers: one thread.
 class FileCheck {
  public:
   explicit FileCheck(int64_t max_pixels) : max_pixels_(max_pixels) {}

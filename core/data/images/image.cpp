@@ -13,7 +13,7 @@ bool starts_with(std::span<const uint8_t> bytes, std::span<const uint8_t> magic)
   return bytes.size() >= magic.size() && std::ranges::equal(bytes.first(magic.size()), magic);
 }
 
-constexpr size_t kTail = 64;  // some writers append a few bytes of their own
+constexpr size_t kTail = 64;  // bytes; some writers append a few bytes
 constexpr std::array<uint8_t, 2> kJpegEnd = {0xff, 0xd9};
 constexpr std::array<uint8_t, 4> kPngEnd = {'I', 'E', 'N', 'D'};
 

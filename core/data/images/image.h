@@ -1,8 +1,10 @@
-// Decoding JPEG and PNG files held in memory to 8-bit RGB. Only the part of the image that is asked
-// for is reconstructed, JPEGs at a fraction of their size when that is enough: most of the cost of
-// a training sample is here. A decoder keeps its buffers between images and serves one thread.
-// Grey, palette and alpha images become RGB (alpha is dropped, 16 bits lose the low 8) and EXIF
-// orientation is not applied, as in torchvision's default loader; CMYK and YCCK are refused.
+// Decodes JPEG and PNG files in memory to 8-bit RGB.
+//
+// Cost. Decoding dominates the cost of a training sample. So a decoder reconstructs only the
+//   requested region, and JPEGs at a fraction of their size if that suffices.
+// Formats. Grey, palette and alpha images become RGB. Alpha is dropped; 16 bits lose the low 8.
+//   EXIF orientation is ignored, as in torchvision's default loader. CMYK and YCCK are rejected.
+// Thread safety. A decoder reuses its buffers and serves one thread.
 #pragma once
 
 #include <cstdint>
@@ -22,47 +24,49 @@ struct Region {
   int64_t x = 0, y = 0, width = 0, height = 0;
 };
 
-// Rows of interleaved RGB in the decoder's memory, good until its next call.
+// Rows of interleaved RGB in the decoder's memory, valid until its next call.
 struct Pixels {
   const uint8_t* data = nullptr;  // of pixel (region.x, region.y)
-  int64_t stride = 0;             // bytes from a row to the next
+  int64_t stride = 0;             // bytes between rows
   Region region;
 };
 
-// The bytes end before the image does.
+// Thrown if the bytes end before the image does.
 class Truncated : public Error {
  public:
   using Error::Error;
 };
 
-// Sizes a reused buffer, giving back what one unusually large image had needed.
+// Resizes a reused buffer. Frees the excess memory of an unusually large image.
 void fit(std::vector<uint8_t>& buffer, int64_t bytes);
 
-// Whether the last bytes of a file hold the mark that ends an image.
+// Returns true if the last bytes of a file contain the end marker of an image.
 bool ends_as_image(std::span<const uint8_t> bytes);
 
-// Every failure is an Error whose text is the reason alone ("CMYK JPEG is not supported").
+// All failures throw Error with only the reason ("CMYK JPEG is not supported").
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // Reads the header; `bytes` must stay until decode() is done, and may end after the header when
-  // there is none.
+  // Reads the header. `bytes` must stay valid until decode() returns. If decode() is not called,
+  // they may end after the header.
   virtual Size open(std::span<const uint8_t> bytes) = 0;
-  // Pixels covering at least `wanted` of the opened image reduced by `shrink`: 1, or 2, 4, 8 up to
-  // max_shrink(). `wanted` lies within ceil(size / shrink). Once per open().
+  // Returns pixels that cover at least `wanted`, in coordinates of the image reduced by `shrink`.
+  // `shrink` is 1, 2, 4 or 8, at most max_shrink(). `wanted` must be within ceil(size / shrink).
+  // Call it once per open().
   virtual Pixels decode(int shrink, const Region& wanted) = 0;
   virtual int max_shrink() const = 0;
-  // What is open is a baseline JPEG of 8 bits, YCbCr or grey: what every decoder of JPEGs takes.
+  // Returns true for an 8-bit baseline JPEG in YCbCr or grey, which every JPEG decoder supports.
   virtual bool plain_jpeg() const { return false; }
 };
 
 std::unique_ptr<Decoder> make_jpeg_decoder();
 std::unique_ptr<Decoder> make_png_decoder();
 
-// One of each, chosen by the first bytes of the file: its name may say otherwise.
+// Chooses the decoder by the first bytes of the file, not by its name.
 class AnyDecoder {
  public:
-  // Throws as open() does, and Error when the bytes are neither or hold more than max_pixels.
+  // Throws as Decoder::open(). Also throws Error if the format is neither, or the image has more
+  // than max_pixels.
   Size open(std::span<const uint8_t> bytes, int64_t max_pixels);
   Pixels decode(int shrink, const Region& wanted) { return opened_->decode(shrink, wanted); }
   int max_shrink() const { return opened_->max_shrink(); }

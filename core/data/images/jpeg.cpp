@@ -1,5 +1,5 @@
-// libjpeg-turbo's own interface rather than TurboJPEG, because it decodes a part of an image: rows
-// above the crop are only entropy-decoded, those below not at all.
+// Uses the libjpeg API of libjpeg-turbo instead of TurboJPEG, because it can decode a part of an
+// image: rows above the crop are only entropy-decoded, rows below are skipped.
 #include <csetjmp>
 #include <cstdio>
 // jpeglib.h needs size_t and FILE declared before it.
@@ -14,13 +14,13 @@
 namespace howmany::image {
 namespace {
 
-constexpr int kMaxScans = 500;  // a progressive file of many empty scans costs hours otherwise
+constexpr int kMaxScans = 500;  // a progressive file with many empty scans could take hours
 constexpr JDIMENSION kRowsPerCall = 16;
-// Chroma of a column is interpolated from its neighbours, which the crop must therefore keep.
+// Chroma is interpolated from neighbouring columns, so the crop must include them.
 constexpr int64_t kUpsamplingReach = 2;
 
 struct ErrorManager {
-  jpeg_error_mgr base;  // first: libjpeg hands back a pointer to it
+  jpeg_error_mgr base;  // first member: libjpeg passes a pointer to it
   std::jmp_buf jump;
   bool truncated;
 };
@@ -29,8 +29,8 @@ ErrorManager& manager_of(j_common_ptr info) { return *reinterpret_cast<ErrorMana
 
 [[noreturn]] void fail(j_common_ptr info) { std::longjmp(manager_of(info).jump, 1); }
 
-// Warnings after which pixels are invented. The others (stray bytes between segments, an odd JFIF
-// version) are common in healthy collections.
+// Returns true for warnings after which libjpeg invents pixels. Other warnings (stray bytes between
+// segments, an odd JFIF version) are common in sound data.
 bool damaged(int code) {
   constexpr std::array kDamage = {JWRN_JPEG_EOF, JWRN_HIT_MARKER, JWRN_HUFF_BAD_CODE,
                                   JWRN_MUST_RESYNC};
@@ -91,7 +91,7 @@ class JpegDecoder final : public Decoder {
   }
 
  private:
-  // libjpeg reports errors by longjmp: nothing inside `body` may need destroying.
+  // libjpeg reports errors by longjmp, so `body` must not have objects with destructors.
   template <typename F>
   void guarded(F body) {
     error_.truncated = false;

@@ -32,7 +32,7 @@ class PngDecoder final : public Decoder {
     guarded([&] { passes = start(); });
     const auto stride = static_cast<int64_t>(png_get_rowbytes(png_, info_));
     const auto height = static_cast<int64_t>(png_get_image_height(png_, info_));
-    // An interlaced image is whole only after its last pass.
+    // An interlaced image is complete only after its last pass.
     const Region kept = passes > 1 ? Region{0, 0, stride / 3, height}
                                    : Region{0, wanted.y, stride / 3, wanted.height};
     fit(pixels_, stride * kept.height);
@@ -59,7 +59,7 @@ class PngDecoder final : public Decoder {
     self.rest_ = self.rest_.subspan(count);
   }
 
-  // libpng reports errors by longjmp: nothing inside `body` may need destroying.
+  // libpng reports errors by longjmp, so `body` must not have objects with destructors.
   template <typename F>
   void guarded(F body) {
     truncated_ = false;
@@ -75,7 +75,7 @@ class PngDecoder final : public Decoder {
   void read_info() {
     png_set_read_fn(png_, this, on_read);
     png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // the caller limits pixels
-    // Colour profiles, gamma and comments are neither used nor worth inflating.
+    // Skips colour profiles, gamma and comments, which are not used.
     png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_read_info(png_, info_);
   }
@@ -90,7 +90,7 @@ class PngDecoder final : public Decoder {
     return passes;
   }
 
-  // Rows above `kept` are read into its first one and overwritten.
+  // Rows above `kept` are read into its first row and overwritten.
   void read(int passes, int64_t stride, const Region& kept) {
     for (int pass = 0; pass < passes; ++pass)
       for (int64_t y = 0; y < kept.y + kept.height; ++y)

@@ -12,8 +12,8 @@
 namespace howmany {
 namespace {
 
-constexpr size_t kNamed = 5;             // bad images that a message names
-constexpr int64_t kReplacements = 1000;  // more in a row mean that the folder is gone
+constexpr size_t kNamed = 5;             // bad images listed in a message
+constexpr int64_t kReplacements = 1000;  // if more in a row fail, the folder is probably gone
 
 using Clock = std::chrono::steady_clock;
 
@@ -36,13 +36,13 @@ void add(std::atomic<int64_t>& total, int64_t value) {
 
 }  // namespace
 
-// What a thread reuses from sample to sample.
+// Buffers that a thread reuses for each sample.
 struct ImageSamples::Scratch {
   std::string path;
   std::vector<uint8_t> bytes;
   image::AnyDecoder decoder;
   image::Resampler resampler;
-  std::vector<float> sample;  // for a GPU that could not make it
+  std::vector<float> sample;  // made by the host for a GPU that cannot decode it
   Laps laps;
 };
 
@@ -77,7 +77,7 @@ bool ImageSamples::load(int64_t index, const Rng& rng, const Target& to) const {
     make(index, rng, to);
     return true;
   } catch (const Error& error) {
-    if (to.decoder != nullptr) to.decoder->finish();  // throws when it is the GPU that fails
+    if (to.decoder != nullptr) to.decoder->finish();  // throws if the GPU has failed
     const std::string name = name_of(index);
     if (options_.on_bad == OnBadImage::refuse)
       throw Error(fmt::format("[images] {}: {}", name, error.what()));
@@ -108,7 +108,7 @@ void ImageSamples::make(int64_t index, const Rng& rng, const Target& to) const {
   add(tally_.pixels, size.width * size.height);
 }
 
-// A file without an end is the host's, since nvJPEG may invent the rest of it.
+// A truncated file is decoded by the host, since nvJPEG may invent the missing pixels.
 bool ImageSamples::make_on_gpu(const image::Window& window, const image::Size& size,
                                Scratch& scratch, const Target& to) const {
   if (!scratch.decoder.plain_jpeg() || !image::ends_as_image(scratch.bytes)) return false;

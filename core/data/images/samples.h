@@ -1,5 +1,5 @@
-// A dataset of encoded images, wherever their bytes come from: decoding, augmenting, counting, and
-// what to do with those that cannot be decoded. Private to core/data.
+// The base class of datasets of encoded images. It decodes, augments, counts, and replaces images
+// that cannot be decoded. Subclasses read the bytes. Private to core/data.
 #pragma once
 
 #include <atomic>
@@ -27,15 +27,15 @@ class ImageSamples : public ImageDataset {
   std::vector<BadImage> replaced() const override;
 
  protected:
-  // The file's bytes, in a buffer that the thread reuses; `path` is another, for what is opened.
-  // Throws Error with the reason alone.
+  // Reads the file's bytes. `bytes` and `path` are buffers that the thread reuses; `path` is
+  // scratch for the file name. Throws Error with only the reason.
   virtual void read(int64_t index, std::string& path, std::vector<uint8_t>& bytes) const = 0;
   virtual int64_t label_of(int64_t index) const = 0;
   virtual std::string origin() const = 0;  // folder or archive
   const ImageFolderOptions& options() const { return options_; }
 
  private:
-  // What all threads add to: some 0.2 us a sample.
+  // Counters that all threads update; costs about 0.2 us per sample.
   struct Tally {
     std::atomic<int64_t> samples{0}, file_bytes{0}, pixels{0}, on_gpu{0}, read_ns{0}, decode_ns{0},
         transform_ns{0};
@@ -43,14 +43,15 @@ class ImageSamples : public ImageDataset {
   struct Scratch;
   struct Target {
     float* x;
-    gpu::ImageDecoder* decoder;  // of the GPU whose memory x is; none: the host's
+    gpu::ImageDecoder* decoder;  // of the GPU that holds x; null if x is on the host
   };
 
   void get(int64_t index, uint64_t key, const Target& to, void* y) const;
-  // False when the image cannot be decoded and shall be replaced.
+  // Returns false if the image cannot be decoded and must be replaced.
   bool load(int64_t index, const Rng& rng, const Target& to) const;
   void make(int64_t index, const Rng& rng, const Target& to) const;
-  // Of what the scratch has opened. False when the GPU does not take it.
+  // Makes the sample of the image that is open in `scratch`. Returns false if the GPU cannot decode
+  // it.
   bool make_on_gpu(const image::Window& window, const image::Size& size, Scratch& scratch,
                    const Target& to) const;
   void make_here(const image::Window& window, Scratch& scratch, float* x) const;

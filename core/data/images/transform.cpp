@@ -13,7 +13,7 @@ constexpr int64_t kChannels = 3;
 constexpr std::array<double, kChannels> kMean = {0.485, 0.456, 0.406};
 constexpr std::array<double, kChannels> kDeviation = {0.229, 0.224, 0.225};
 
-// Four floats at once; a pixel uses three of them.
+// Four floats per operation; a pixel uses three.
 using Float4 [[gnu::vector_size(16)]] = float;
 
 Float4 load(const float* from) {
@@ -27,7 +27,7 @@ Window crop(int64_t x, int64_t y, int64_t width, int64_t height) {
   return {real(x), real(y), real(width), real(height), {x, y, width, height}, false};
 }
 
-// torchvision's answer when no attempt fitted: the largest centred crop of an allowed ratio.
+// torchvision's fallback if no attempt fits: the largest centred crop of an allowed ratio.
 Window fallback_crop(const Size& image) {
   const auto [w, h] = image;
   const double ratio = static_cast<double>(w) / static_cast<double>(h);
@@ -72,7 +72,7 @@ Window resized_centre_crop(const Size& image, int64_t size) {
   const int64_t shorter = size * 256 / 224;
   const int64_t resized_w = w <= h ? shorter : shorter * w / h;
   const int64_t resized_h = w <= h ? shorter * h / w : shorter;
-  // Half to even, as Python rounds.
+  // Rounds half to even, as Python does.
   const double left = std::nearbyint(static_cast<double>(resized_w - size) / 2);
   const double top = std::nearbyint(static_cast<double>(resized_h - size) / 2);
   const double per_x = static_cast<double>(w) / static_cast<double>(resized_w);
@@ -139,7 +139,7 @@ Scaling scaling(bool normalize) {
   return to;
 }
 
-// Rows first: their sums run along memory, whatever the number of taps.
+// Blends rows first, because these sums read memory contiguously for any number of taps.
 void Resampler::blend_rows(const Pixels& pixels, int64_t row) {
   const auto i = static_cast<size_t>(row);
   const int64_t n = (across_.end - across_.begin) * kChannels;

@@ -1,5 +1,5 @@
-// From a decoded image to a training sample: which part of it, resampled with the antialiased
-// bilinear filter of Pillow and torchvision, normalised, written as [size,size,3] f32. One
+// Transforms a decoded image to a training sample: crops it, resamples it with the antialiased
+// bilinear filter of Pillow and torchvision, normalizes it and writes [size,size,3] f32. One
 // Resampler per thread; the functions are pure.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace howmany::image {
 // The rectangle of an image that becomes the whole sample.
 struct Window {
   double x = 0, y = 0, width = 0, height = 0;  // in pixels of the image
-  Region readable;  // the filter looks no further: the crop itself, or the whole image
+  Region readable;  // the filter reads only this: the crop or the whole image
   bool flip = false;
 };
 
@@ -24,7 +24,7 @@ Window random_resized_crop(const Size& image, const Rng& rng);
 // torchvision's Resize(size * 256 / 224) and CenterCrop(size).
 Window resized_centre_crop(const Size& image, int64_t size);
 
-// The most that the image may be reduced in decoding while the window still covers `size` pixels.
+// Returns the largest reduction during decoding for which the window still covers `size` pixels.
 int shrink_for(const Window& window, int64_t size, int max_shrink);
 
 // Filter taps of one axis: output i is the sum of weight[k] * input[first + k].
@@ -34,25 +34,25 @@ struct Taps {
   int64_t stride = 0;
   int64_t begin = 0, end = 0;  // inputs read by any output
 
-  // `size` outputs over [from, from + extent) of an axis on which [low, high) may be read.
+  // Plans `size` outputs over [from, from + extent) of an axis. Reads only [low, high).
   void plan(double from, double extent, int64_t low, int64_t high, int64_t size);
 };
 
-// Of the three channels of bytes, by a product and a sum.
+// Normalization of a channel c: value * scale[c] + shift[c], from bytes.
 struct Scaling {
   std::array<float, 3> scale, shift;
 };
-// To ImageNet's mean 0 and deviation 1 when `normalize`, else to [0, 1].
+// If `normalize` is true, scales to ImageNet's mean 0 and deviation 1, else to [0, 1].
 Scaling scaling(bool normalize);
 
 class Resampler {
  public:
-  // The pixels of the image reduced by `shrink` that run() will read.
+  // Returns the pixels that run() will read, in the image reduced by `shrink`.
   Region plan(const Window& window, int64_t size, int shrink);
-  // out [size,size,3].
+  // Writes out [size,size,3].
   void run(const Pixels& pixels, bool normalize, float* out);
 
-  // As planned, for others that do what run() does.
+  // The plan, for other implementations of run().
   const Taps& across() const { return across_; }
   const Taps& down() const { return down_; }
   bool flip() const { return flip_; }

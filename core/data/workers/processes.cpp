@@ -1,6 +1,6 @@
-// Batches made by forked processes in memory that they share with the consumer, who copies each
-// batch out of it: the cost of workers that cannot harm each other. Tasks go out and results come
-// back through one pipe each.
+// Forked processes make batches in memory that they share with the consumer. The consumer copies
+// each batch, which is the cost of isolated workers. There is one pipe for tasks and one for
+// results.
 #include <algorithm>
 #include <map>
 
@@ -49,7 +49,7 @@ class ProcessWorkers final : public BatchSource {
     issued_ = delivered_ = 0;
     for (const auto& [batch, result] : ready_) free_.push_back(result.slot);
     ready_.clear();
-    ++processes_.pass();  // whoever is at the pass before stops
+    ++processes_.pass();  // stops the tasks of the previous pass
     issue();
   }
 
@@ -79,10 +79,10 @@ class ProcessWorkers final : public BatchSource {
   std::byte* y(int64_t slot) { return x(slot) + most_rows_ * maker_.x_bytes(); }
 
   void work(int worker) {
-    std::map<int64_t, Epoch> epoch;  // the one at hand
+    std::map<int64_t, Epoch> epoch;  // the current one
     while (!processes_.orphaned()) {
       Task task;
-      // Another worker may have been faster.
+      // Another worker may have taken the task.
       if (tasks_.waits(1000) && tasks_.read(task)) results_.write(done(task, worker, epoch));
     }
   }
@@ -136,14 +136,14 @@ class ProcessWorkers final : public BatchSource {
   }
 
   const BatchMaker& maker_;
-  const int64_t window_;  // batches ahead
+  const int64_t window_;  // prefetched batches
   const int64_t x_at_, most_rows_, slot_bytes_;
   SharedMemory memory_;
   Pipe tasks_, results_;
   int64_t epoch_ = 0, issued_ = 0, delivered_ = 0;
   std::vector<int64_t> free_;        // slots
   std::map<int64_t, Result> ready_;  // by batch
-  WorkerProcesses processes_;        // last: it ends before what it uses
+  WorkerProcesses processes_;        // last member: destroyed before the members that it uses
 };
 
 }  // namespace

@@ -1,9 +1,12 @@
-// Batches as PyTorch's DataLoader makes them with its default settings on Linux, for what that
-// costs: forked workers, each with its own queue of batches dealt out in turn; one queue of results
-// for all, written under one lock; every tensor in new shared memory (fresh pages for each batch)
-// that the consumer fetches the descriptor of over a new connection and maps; with pin_memory one
-// thread that does so and copies. Not copied: what Python itself takes, some 20 us a batch and the
-// interpreter's lock, and the feeder thread of a queue.
+// Makes batches as PyTorch's DataLoader does with its default settings on Linux, to measure the
+// cost of that design.
+//
+// Queues. Each forked worker has a queue of batches, assigned round-robin. All share one queue of
+//   results, written under one lock.
+// Tensors. Each tensor is in new shared memory, with new pages per batch. The consumer fetches its
+//   descriptor over a new connection and maps it. With pin_memory a thread does this and copies.
+// Not reproduced. The cost of Python (about 20 us per batch and the interpreter's lock), and the
+//   feeder thread of a queue.
 #include <semaphore.h>
 
 #include <algorithm>
@@ -30,7 +33,7 @@ struct BatchTask {
   int64_t pass, epoch, batch;
 };
 
-// "The batch is ready": what crosses the queue instead of its tensors.
+// The message "the batch is ready", which is sent through the queue instead of the tensors.
 struct BatchMessage {
   int64_t pass = 0, batch = 0;
   int32_t worker = 0, failed = 0;
@@ -44,11 +47,11 @@ struct Arrived {
   int64_t pass = 0;
   int worker = 0;
   Batch batch;
-  std::string why;       // it failed
-  bool unheard = false;  // because the worker did not answer
+  std::string why;       // the reason if it failed
+  bool unheard = false;  // it failed because the worker did not answer
 };
 
-// Semaphore in shared memory, as multiprocessing.Lock is.
+// A semaphore in shared memory, as multiprocessing.Lock.
 class SharedLock {
  public:
   explicit SharedLock(const SharedMemory& memory) : semaphore_(new (memory.at(0)) sem_t) {
@@ -73,10 +76,10 @@ class Worker {
   Worker(const BatchMaker& maker, WorkerProcesses& processes, int index)
       : maker_(maker), processes_(processes), index_(index), server_(*new SegmentServer) {}
 
-  // Nothing for a task of a pass that is over.
+  // Returns nullopt if the task's pass is over.
   std::optional<BatchMessage> make(const BatchTask& task) {
     if (processes_.pass() != task.pass) return {};
-    if (pass_ != task.pass) server_.drop_all();  // what nobody fetched
+    if (pass_ != task.pass) server_.drop_all();  // tensors that were not fetched
     pass_ = task.pass;
     BatchMessage message;
     message.pass = task.pass;
@@ -123,7 +126,7 @@ class Worker {
   std::optional<Epoch> epoch_;
 };
 
-// The consumer's side of a result: its tensors, mapped; copied to memory of its own for pinning.
+// The consumer's side: maps the tensors of a result, and copies them to pinned memory if required.
 class Receiver {
  public:
   explicit Receiver(const BatchMaker& maker) : maker_(maker) {}
@@ -157,7 +160,7 @@ class Receiver {
   const BatchMaker& maker_;
 };
 
-// What the pin thread has received, for the consumer.
+// The queue from the pin thread to the consumer.
 class Arrivals {
  public:
   void put(Arrived arrived) {
@@ -198,7 +201,7 @@ class PytorchWorkers final : public BatchSource {
     if (maker.options().pin_memory) pin_ = std::thread([this] { pin(); });
   }
   ~PytorchWorkers() override {
-    processes_.end();  // before the thread, which may be asking one of them
+    processes_.end();  // before the thread, which may be waiting for one of them
     stop_ = true;
     if (pin_.joinable()) pin_.join();
   }
@@ -209,7 +212,7 @@ class PytorchWorkers final : public BatchSource {
     issued_ = delivered_ = 0;
     ready_.clear();
     std::ranges::fill(load_, 0);
-    ++processes_.pass();  // whoever is at the pass before stops
+    ++processes_.pass();  // stops the tasks of the previous pass
     issue();
   }
 
@@ -230,7 +233,7 @@ class PytorchWorkers final : public BatchSource {
   }
 
  private:
-  // A killed process falls silent some moments before it can be seen to have ended.
+  // A killed process stops answering shortly before its end can be detected.
   void look_for_its_death() {
     const Clock::time_point start = Clock::now();
     while (Clock::now() - start < std::chrono::seconds(1)) {
@@ -241,7 +244,7 @@ class PytorchWorkers final : public BatchSource {
 
   int64_t window() const { return int64_t{maker_.options().workers} * maker_.options().prefetch; }
 
-  // Every batch of the window, and the ones in the making.
+  // Requires shared memory for every batch of the window and those being made.
   void require_room() const {
     const int64_t batches = window() + maker_.options().workers;
     const int64_t each = maker_.rows(0) * (maker_.x_bytes() + maker_.y_bytes()), left = shm_left();
@@ -272,7 +275,7 @@ class PytorchWorkers final : public BatchSource {
     }
   }
 
-  // In turn; when order does not matter, only those with less than their part to do.
+  // Round-robin. If order does not matter, skips workers that have their full number of batches.
   size_t next_worker() {
     size_t worker = next_++ % load_.size();
     if (maker_.options().in_order) return static_cast<size_t>(issued_) % load_.size();
@@ -291,7 +294,7 @@ class PytorchWorkers final : public BatchSource {
       if (auto arrived = receive()) arrivals_.put(std::move(*arrived));
   }
 
-  // False when there was none for a while.
+  // Returns false if none arrived for a while.
   bool note_arrival() {
     auto arrived = pin_.joinable() ? arrivals_.take(kTickMs) : receive();
     if (!arrived) return false;
@@ -306,7 +309,7 @@ class PytorchWorkers final : public BatchSource {
   const Receiver receiver_;
   std::vector<Pipe> tasks_;
   Pipe results_;
-  std::vector<int> load_;  // batches that each worker has still to deliver
+  std::vector<int> load_;  // pending batches per worker
   SharedMemory lock_memory_;
   SharedLock lock_;
   Arrivals arrivals_;

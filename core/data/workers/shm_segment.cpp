@@ -26,7 +26,7 @@ Descriptor local_socket() {
   return socket;
 }
 
-// One byte of data, since a message may not be empty, and the descriptor beside it.
+// A message with a descriptor, and one byte of data, since a message must not be empty.
 struct Parcel {
   Parcel() {
     message.msg_iov = &part;
@@ -97,7 +97,7 @@ std::shared_ptr<void> map_segment(Descriptor segment, int64_t bytes) {
 }
 
 SegmentServer::SegmentServer() : socket_(local_socket()) {
-  // With the family alone the system chooses a free name that is no file.
+  // If only the family is given, the system chooses a free abstract name (not a file).
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   socklen_t size = kFamilyBytes;
@@ -128,7 +128,7 @@ void SegmentServer::serve() {
   }
 }
 
-// Nothing is sent for a ticket that is not known. Only the parent, of the same user, is answered.
+// Sends nothing for an unknown ticket. Answers only the parent process of the same user.
 void SegmentServer::answer(int connection) {
   ucred peer{};
   socklen_t size = sizeof peer;

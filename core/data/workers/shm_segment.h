@@ -1,5 +1,5 @@
-// Tensors that travel between processes as PyTorch sends them: each in a new file of shared memory
-// that has no name, its descriptor fetched over a new local connection. Private to core/data.
+// Sends tensors between processes as PyTorch does: each in a new unnamed shared memory file, whose
+// descriptor is fetched over a new local connection. Private to core/data.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ namespace howmany {
 
 inline constexpr const char* kShmFolder = "/dev/shm";
 
-// Bytes that files there may still take; the largest number when there is no such folder, since
-// memory is then the only limit.
+// Returns the free bytes in kShmFolder. If that folder does not exist, memory is the only limit,
+// and it returns the largest int64_t.
 int64_t shm_left();
 
 class Descriptor {
@@ -36,20 +36,20 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// Fresh memory of that size. Throws Error, also when /dev/shm has too little left: writing would
-// end the process by SIGBUS.
+// Returns new shared memory of that size. Throws Error if that fails or /dev/shm has too little
+// space, because writes would end the process by SIGBUS.
 Descriptor new_segment(int64_t bytes);
-// Sees a segment as memory. The descriptor stays open as long, as PyTorch's does.
+// Maps a segment. The descriptor stays open as long as the mapping, as in PyTorch.
 std::shared_ptr<void> map_segment(Descriptor segment, int64_t bytes);
 
-// Hands out descriptors to whoever asks with the ticket: a thread that listens. Made by a worker.
+// A thread of a worker that sends a descriptor to each client that presents its ticket.
 class SegmentServer {
  public:
   SegmentServer();            // throws Error
   ~SegmentServer() = delete;  // a worker ends by _exit
 
   const std::string& address() const { return address_; }
-  uint64_t offer(Descriptor segment);  // a ticket
+  uint64_t offer(Descriptor segment);  // returns the ticket
   void drop_all();
 
  private:
@@ -64,7 +64,8 @@ class SegmentServer {
   std::thread thread_;
 };
 
-// Asks the server at that address. Throws Error when it is gone or does not know the ticket.
+// Fetches the descriptor from the server. Throws Error if the server has ended or does not know the
+// ticket.
 Descriptor fetch_segment(const std::string& address, uint64_t ticket);
 
 }  // namespace howmany

@@ -1,4 +1,4 @@
-// Batches made by threads, handed over without a copy.
+// Threads make batches and pass them to the consumer without a copy.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -16,20 +16,20 @@
 namespace howmany {
 namespace {
 
-// A pass, kept alive by the worker that is still on it when it is abandoned.
+// A pass over the data. A worker that is still on an abandoned pass keeps it alive.
 struct Pass {
   Epoch epoch;
   std::atomic<bool> abandoned = false;
 };
 
-// What became of a batch.
+// A finished batch or its failure.
 struct Slot {
   std::optional<Batch> batch;
   std::exception_ptr error;
   bool filled() const { return batch.has_value() || error; }
 };
 
-// What workers share; a worker that hangs keeps it alive when it is left behind.
+// The state that workers share. A hanging worker that is detached keeps it alive.
 struct Shared {
   explicit Shared(const BatchMaker& m)
       : maker(m),
@@ -48,16 +48,16 @@ struct Shared {
   Batch make(const Pass& from, int64_t batch, size_t worker);
   Slot& slot(int64_t batch) { return slots[static_cast<size_t>(batch) % slots.size()]; }
 
-  const BatchMaker maker;  // its own, for the worker that is left behind
+  const BatchMaker maker;  // a copy, for detached workers
   std::mutex mutex;
   std::condition_variable issue, ready;
   std::shared_ptr<Pass> pass;
   bool stop = false;
   int64_t issued = 0, delivered = 0;     // batches of this pass
   std::vector<Slot> slots;               // batch b in slot b % window
-  std::deque<Slot> finished;             // instead, when order does not matter
-  std::exception_ptr unable;             // what a worker could not start for
-  std::vector<std::atomic<int64_t>> at;  // the sample each worker is at
+  std::deque<Slot> finished;             // used instead of slots if order does not matter
+  std::exception_ptr unable;             // the reason if a worker could not start
+  std::vector<std::atomic<int64_t>> at;  // current sample per worker
 };
 
 void Shared::replace(std::shared_ptr<Pass> next) {
@@ -72,7 +72,7 @@ void Shared::replace(std::shared_ptr<Pass> next) {
   issue.notify_all();
 }
 
-// An abandoned batch ends early, unfinished.
+// If the pass is abandoned, returns early with an incomplete batch.
 Batch Shared::make(const Pass& from, int64_t batch, size_t worker) {
   return maker.make(from.epoch, batch, at[worker],
                     [&] { return from.abandoned.load(std::memory_order_relaxed); });
@@ -160,7 +160,7 @@ class ThreadWorkers final : public BatchSource {
   }
 
  private:
-  // False when the time was up: then nothing can be had any more.
+  // Returns false if the timeout expired; then the source is finished.
   bool wait(std::unique_lock<std::mutex>& lock, int64_t batch) {
     const double limit = shared_->maker.options().timeout_seconds;
     const auto filled = [&] { return shared_->unable || shared_->has(batch); };
@@ -184,7 +184,7 @@ class ThreadWorkers final : public BatchSource {
     return text.empty() ? "no worker is at a sample" : text;
   }
 
-  // A thread that hangs cannot be ended: after a timeout all are left to end by themselves.
+  // A thread that hangs cannot be ended, so after a timeout all threads are detached.
   void end() {
     shared_->replace(nullptr);
     {

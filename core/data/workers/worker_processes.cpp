@@ -19,9 +19,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kFirstPlace = 64;  // after the pass
+constexpr int64_t kFirstPlace = 64;  // offset of the first Place, after the pass counter
 
-// What the system could still give; enough when it does not tell.
+// Returns the available memory in bytes, or the largest int64_t if it is unknown.
 int64_t memory_left() {
   std::ifstream file("/proc/meminfo");
   int64_t kilobytes = 0;
@@ -101,9 +101,9 @@ void WorkerProcesses::start(const std::function<void(int)>& body) {
   }
 }
 
-// The child: nothing of the parent's is destroyed, it ends by _exit or a signal.
+// Runs in the child. Ends by _exit or a signal, so that no object of the parent is destroyed.
 void WorkerProcesses::work(int worker, const std::function<void(int)>& body) {
-  ::signal(SIGINT, SIG_IGN);  // Ctrl-C is the parent's to answer
+  ::signal(SIGINT, SIG_IGN);  // the parent handles Ctrl-C
   ::signal(SIGTERM, SIG_DFL);
   try {
     maker_.init_worker(worker);
@@ -122,7 +122,7 @@ void WorkerProcesses::look(Clock::time_point start) {
   look_at_the_clock(start);
 }
 
-// A worker that died has its batch with it: the loop cannot go on.
+// A worker that died has lost its batch, so the epoch cannot continue.
 void WorkerProcesses::look_for_the_dead() {
   for (auto it = workers_.begin(); it != workers_.end(); ++it) {
     const int worker = it->second;

@@ -1,5 +1,6 @@
-// Forked loader workers as their parent sees them: which have died, where each one was, how to end
-// them; and what passes between them. Private to core/data; one thread of the parent.
+// Manages forked loader workers from their parent: detects deaths, tracks the current sample of
+// each worker, ends them, and provides shared memory and pipes. One thread of the parent makes
+// calls. Private to core/data.
 #pragma once
 
 #include <sys/types.h>
@@ -19,14 +20,14 @@
 
 namespace howmany {
 
-constexpr int kTickMs = 50;  // how often the living are counted
+constexpr int kTickMs = 50;  // interval between checks of the workers
 constexpr size_t kWhyBytes = 1024;
 
-// Fresh pages shared with the processes forked later. Not a file of /dev/shm, so its size is no
-// limit here.
+// New memory that is shared with processes forked later. It is not a file in /dev/shm, so the size
+// of /dev/shm does not limit it.
 class SharedMemory {
  public:
-  // Throws Error, also when there is not so much memory left.
+  // Throws Error if the mapping fails or memory is too small.
   explicit SharedMemory(int64_t bytes);
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;
@@ -38,7 +39,7 @@ class SharedMemory {
   size_t bytes_;
 };
 
-// Messages small enough to be written and read whole.
+// A pipe for messages that are small enough to be written and read atomically.
 class Pipe {
  public:
   Pipe();
@@ -52,7 +53,7 @@ class Pipe {
     while (::write(ends_[1], &message, sizeof message) < 0 && errno == EINTR) {
     }
   }
-  // False when there is none.
+  // Returns false if there is no message.
   template <class Message>
   bool read(Message& message) const {
     ssize_t n = 0;
@@ -73,26 +74,26 @@ class WorkerProcesses {
   WorkerProcesses(const WorkerProcesses&) = delete;
   WorkerProcesses& operator=(const WorkerProcesses&) = delete;
 
-  // Forks them; each runs worker_init, then body(index), and ends when that returns. Throws Error
-  // when fewer could be started, after ending those.
+  // Forks the workers. Each runs worker_init, then body(index), and exits. If not all can be
+  // started, ends those that were and throws Error.
   void start(const std::function<void(int)>& body);
   void end();
 
-  // Of the parent.
-  void check() const;  // throws the failure again
-  // Throws Error, the failure, when a worker has died or `start` is longer ago than the timeout.
+  // For the parent.
+  void check() const;  // rethrows an earlier failure
+  // Throws Error if a worker has died or the timeout has passed since `start`.
   void look(std::chrono::steady_clock::time_point start);
 
-  // Of both.
-  std::atomic<int64_t>& pass() { return *pass_; }  // work for another one is to be dropped
+  // For both.
+  std::atomic<int64_t>& pass() { return *pass_; }  // workers drop the tasks of other passes
   std::atomic<int64_t>& sample(int worker) { return place(worker).sample; }
-  // Of a worker.
+  // For a worker.
   bool orphaned() const { return ::getppid() != parent_; }
 
  private:
   struct Place {
     std::atomic<int64_t> sample = -1;
-    char unable[kWhyBytes] = {};  // why it could not start
+    char unable[kWhyBytes] = {};  // the reason if it could not start
   };
 
   Place& place(int worker);

@@ -1,4 +1,4 @@
-// The cases of core_bench on a GPU, small ones on an imitated one: each is checked as it is made.
+// The cases of core_bench on a GPU; small cases on an imitated GPU. Each case checks itself.
 // timeout: 300
 #include "benches/core/cases.h"
 
@@ -12,7 +12,7 @@ namespace howmany::benches {
 namespace {
 
 const Device kGpu{DeviceType::cuda, 0};
-constexpr double kMostFlop = 1.5e7;  // of a case here
+constexpr double kMostFlop = 1.5e7;  // per case
 
 CorePlace small() {
   CorePlace place;

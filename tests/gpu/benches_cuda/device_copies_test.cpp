@@ -1,4 +1,4 @@
-// Copies to and from imitated GPUs as transfer_bench times them.
+// transfer_bench's copies to and from imitated GPUs.
 #include "benches/transfer/device_copies.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ bool all_positive(const Samples& samples) {
   return samples.seconds.size() >= 5 && std::ranges::min(samples.seconds) > 0;
 }
 
-// Every case of two GPUs, once. The check of the data is part of each.
+// Runs every case of two GPUs once. Each case checks its data.
 TEST(DeviceCopies, OfEveryCaseArriveAndAreTimed) {
   std::map<std::string, int> kinds;
   for (const TransferCase& c : transfer_cases({.min_bytes = 1 << 20,

@@ -1,4 +1,4 @@
-// What captured steps gain, measured on imitated GPUs, where the numbers mean nothing.
+// The gain of captured steps, on imitated GPUs, where the numbers have no meaning.
 #include "benches/speedup/graph_gain.h"
 
 #include <gtest/gtest.h>

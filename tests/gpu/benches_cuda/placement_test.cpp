@@ -1,4 +1,4 @@
-// Which devices the ranks of a launcher get.
+// The devices of a launcher's ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ TEST_F(Placement, RanksAreOnTheGpusOfTheirHostsUnlessOtherDevicesAreMeant) {
   EXPECT_EQ(placed("", place), "cuda:0 cuda:1 cuda:0 cuda:1 ");
   EXPECT_EQ(placed("cuda:3,cuda:2", place), "cuda:3 cuda:2 cuda:3 cuda:2 ") << "on each host";
   EXPECT_EQ(work_.device_of(1), (Device{DeviceType::cuda, 2}));
-  place.local_rank = 0;  // ranks were dealt out to the hosts in turns
+  place.local_rank = 0;  // ranks were assigned to hosts round-robin
   placed("", place);
   EXPECT_EQ(gpu_of(work_, place), 0);
   EXPECT_EQ(placed("cuda:3,cuda:2,cuda:1,cuda:0", place), "cuda:3 cuda:2 cuda:1 cuda:0 ");

@@ -1,5 +1,4 @@
-// How steps are timed that a GPU works through behind the host: on imitated GPUs, whose work can be
-// made to last.
+// Times asynchronous steps, on imitated GPUs, whose work can be delayed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kWork(4);
 
-// Work of a GPU that takes its time, from when all before it is done.
+// GPU work of a fixed duration, which starts when all earlier work is done.
 class Steps {
  public:
   void operator()() {

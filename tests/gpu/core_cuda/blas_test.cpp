@@ -1,5 +1,5 @@
-// Which of cuBLASLt's algorithms a kind of product takes, and what it costs to find out: over fake
-// GPUs, on whose clock the algorithms of the fake cuBLASLt differ.
+// The choice of cuBLASLt's algorithm for a kind of product, and the cost of the choice. Uses fake
+// GPUs; the algorithms of the fake cuBLASLt have different times on their clock.
 #include "core/backends/cuda/blas/blas.h"
 
 #include <dlfcn.h>
@@ -36,14 +36,14 @@ FakeCublasLt* fake() {
   return told;
 }
 
-using Runs = std::array<int, 4>;  // of each algorithm
+using Runs = std::array<int, 4>;  // per algorithm
 
 class Algorithms : public testing::Test {
  protected:
   void SetUp() override {
     if (&hm_fake_gpu_waits == nullptr || fake() == nullptr)
       GTEST_SKIP() << "runs of algorithms are counted on imitated GPUs";
-    std::vector<double> seconds{-1, 500, 600, 800};  // next to which the host's own are nothing
+    std::vector<double> seconds{-1, 500, 600, 800};  // large, so that host time is negligible
     std::ranges::shuffle(seconds, random);
     for (size_t i = 0; i < seconds.size(); ++i) {
       fake()->algorithms[i].seconds = seconds[i];
@@ -54,7 +54,7 @@ class Algorithms : public testing::Test {
     runs();
   }
 
-  // Since asked last.
+  // Returns the runs since the last call.
   static Runs runs() {
     Runs all{};
     for (size_t i = 0; i < all.size(); ++i) all[i] = fake()->algorithms[i].runs.exchange(0);
@@ -65,15 +65,15 @@ class Algorithms : public testing::Test {
     all[which] = times;
     return all;
   }
-  Runs unmeasured() const {  // the first call of a kind
+  Runs unmeasured() const {  // expected for the first call of a kind
     Runs all = only(first);
     if (refusing == 0) all[refusing] = 1;
     return all;
   }
-  Runs measured() const {  // and the product itself
+  Runs measured() const {  // expected for the second call, with the product itself
     Runs all;
     all.fill(1 + kTimes);
-    all[refusing] = refusing < first ? 0 : 1;  // it was dropped before
+    all[refusing] = refusing < first ? 0 : 1;  // 0: it was dropped in the first call
     ++all[fastest];
     return all;
   }
@@ -84,7 +84,7 @@ class Algorithms : public testing::Test {
   size_t fastest = 0, refusing = 0, first = 0;
 };
 
-// A kind of product that was not asked for before. Of whole numbers, so that every sum is exact.
+// A new kind of product, with integer values, so that every sum is exact.
 struct Kind {
   explicit Kind(testing_support::Draw& draw, int64_t n = 96)
       : a(draw.ids({fresh(), 120}, 9).to(Dtype::f32)), b(draw.ids({120, n}, 9).to(Dtype::f32)) {}
@@ -159,7 +159,7 @@ TEST_F(Algorithms, AreNotMeasuredWhileAGraphIsCapturedButAfterwards) {
   SCOPED_TRACE(seed);
   const Kind kind(draw), whatever(draw);
   const auto multiply = [&] { return ops::matmul(kind.on_gpu_a, kind.on_gpu_b); };
-  ops::matmul(whatever.on_gpu_a, whatever.on_gpu_b);  // makes what all products need
+  ops::matmul(whatever.on_gpu_a, whatever.on_gpu_b);  // warm-up: creates the shared state
   runs();
   const int waits = hm_fake_gpu_waits();
   const gpu::Graph graph(0, [&] {

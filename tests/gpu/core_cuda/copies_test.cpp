@@ -1,4 +1,4 @@
-// Copies that benches time: their bytes arrive, and the clock that tells them.
+// Timed copies of benches: their data and their times.
 #include "core/gpu/copies.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ const std::vector<HostMemory> kMemories = {
 
 Device gpu_device(int index) { return {DeviceType::cuda, index}; }
 
-// On GPU `index`.
+// Data on GPU `index`.
 class There {
  public:
   explicit There(int index)

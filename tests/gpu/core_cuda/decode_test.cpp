@@ -1,5 +1,5 @@
-// Images decoded on a GPU: a real one, or (on_fake_gpus) an imitated nvJPEG that is libjpeg-turbo
-// over imitated GPUs, so that samples are there what the host makes of whole images.
+// Decodes images on a GPU: a real one, or (on_fake_gpus) a fake nvJPEG, which is libjpeg-turbo over
+// imitated GPUs. With the fake, samples are equal to the host's samples of full-size images.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ using testing_support::slope;
 using testing_support::TempFolder;
 
 constexpr int64_t kSize = 24;
-constexpr float kLevel = 1 / (255 * 0.224F);  // of the 256, in a normalised sample
+constexpr float kLevel = 1 / (255 * 0.224F);  // one of the 256 levels, in a normalised sample
 
 bool imitated() { return &hm_fake_gpu_waits != nullptr; }
 
@@ -45,7 +45,7 @@ const FakeNvjpeg* fake() {
   return told;
 }
 
-// Waves that differ from pixel to pixel by more than a filter may get wrong.
+// Waves whose neighbouring pixels differ by more than the tolerance of a filter.
 Rgb waves(int x, int y) {
   const auto level = [](double v) { return static_cast<uint8_t>(128 + 90 * std::sin(v)); };
   return {level(0.31 * x + 0.1 * y), level(0.23 * y), level(0.17 * (x - y))};
@@ -64,7 +64,7 @@ std::string damaged(std::string file) {
 }
 
 struct Images {
-  // Nine that a GPU takes, three that it does not.
+  // Nine that a GPU can decode, three that it cannot.
   explicit Images(const testing_support::Paint& paint = waves) {
     const int sizes[][2] = {{61, 40}, {33, 97}, {200, 31}, {24, 24}, {7, 5}, {129, 128}};
     int next = 0;
@@ -141,7 +141,7 @@ class Nvjpeg : public ::testing::TestWithParam<int> {
 INSTANTIATE_TEST_SUITE_P(Workers, Nvjpeg, ::testing::Values(0, 1, 3));
 
 TEST_P(Nvjpeg, BatchesAreThoseOfTheHost) {
-  const Images images(slope);  // which reducing in decoding does not change by much
+  const Images images(slope);  // reduction during decoding changes it only slightly
   const auto data = images.open();
   Loader on_host(*data, options(Decode::cpu)), loader(*data, options(Decode::nvjpeg));
   const Samples expected = read(on_host, {0, 1, 7}), got = read(loader, {0, 1, 7});
@@ -183,7 +183,7 @@ TEST_P(Nvjpeg, BrokenFilesAreNamedOrReplacedAsByTheHost) {
   }
 }
 
-// Both pass the scan, which has a higher limit; as a file may that is replaced afterwards.
+// Both pass the scan, which has a higher limit, as a file could that is replaced later.
 TEST_P(Nvjpeg, BombsAndTruncatedFilesAreRefusedInTheSameWords) {
   for (const bool bomb : {true, false}) {
     const TempFolder root;
@@ -223,7 +223,7 @@ TEST_P(Nvjpeg, MemoryIsFlatAndAnAbandonedEpochLeavesNothing) {
   }
   gpu::synchronize(gpu_.index);
   EXPECT_EQ(gpu::memory_use(gpu_.index).in_use, on_gpu);
-  // Labels of each worker leave by a block that the process keeps.
+  // Each worker copies labels through a staging block that the process keeps.
   const int64_t kept = imitated() ? hm_fake_gpu_pinned() - pinned : 0;
   EXPECT_LE(kept, 4096 * (GetParam() + 1));
 }
@@ -231,7 +231,7 @@ TEST_P(Nvjpeg, MemoryIsFlatAndAnAbandonedEpochLeavesNothing) {
 class OneImage : public Nvjpeg {};
 INSTANTIATE_TEST_SUITE_P(Alone, OneImage, ::testing::Values(0));
 
-// As the host makes it without reducing it in decoding: then only the decoders differ.
+// Returns the host's sample without reduction during decoding, so that only the decoders differ.
 std::vector<float> by_the_host(const std::string& file, const image::Window& window,
                                bool normalize) {
   const std::span bytes(reinterpret_cast<const uint8_t*>(file.data()), file.size());
@@ -279,7 +279,7 @@ TEST_P(OneImage, OfAnotherSizeThanSaidIsNotTaken) {
   const image::Size said{40, 31};
   plan.plan(image::resized_centre_crop(said, kSize), kSize, 1);
   EXPECT_FALSE(decoder.decode(bytes, said, plan, true, nullptr));
-  EXPECT_EQ(bytes.size(), file.size());  // for the host to go on with
+  EXPECT_EQ(bytes.size(), file.size());  // the host decodes them instead
 }
 
 TEST_P(OneImage, DecodingIsRefusedWhereItCannotBe) {

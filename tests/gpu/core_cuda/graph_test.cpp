@@ -1,5 +1,5 @@
-// What a GPU is asked for as a whole, again and again: what it keeps, whose memory it works on, and
-// what it refuses. Memory is watched on imitated GPUs as on real ones.
+// gpu::Graph: its launches, its memory, and the calls that it rejects. Memory is counted on
+// imitated GPUs as on real ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

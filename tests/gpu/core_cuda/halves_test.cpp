@@ -1,5 +1,5 @@
-// Copies in bf16 that stay with their tensors: how many are made in a step, and that none is ever
-// read stale. Over fake GPUs, which count kernels; there products are none.
+// Cached bf16 copies of tensors: their number per step, and that no stale copy is read. Uses fake
+// GPUs, which count kernels. Products are not counted there.
 #include "core/backends/cuda/blas/halves.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ class Halves : public testing::Test {
     return hm_fake_gpu_kernels() - before;
   }
   Tensor on_gpu(const Shape& shape) { return draw.normal(shape).to(kGpu); }
-  // By copies that nobody has read before.
+  // Returns the product by new copies.
   static Tensor fresh_product(const Tensor& a, const Tensor& b) {
     return ops::matmul(a.clone(), b.clone());
   }
@@ -52,7 +52,7 @@ class Halves : public testing::Test {
   Draw draw{seed};
 };
 
-// Of a model on a GPU.
+// Trains a model on a GPU.
 struct Training {
   Training(const std::string& name, const Tensor& x, const Tensor& labels, const char* rule = "sgd")
       : model(make_model(name)),
@@ -72,7 +72,7 @@ struct Training {
     optimizer->step(params);
     for (Param* p : params) p->has_grad = false;
   }
-  // In a step of bf16, after two.
+  // Returns the number of casts in a bf16 step, after two others.
   int casts() {
     const int plain = count(Precision::f32);
     count(Precision::bf16);
@@ -102,12 +102,12 @@ TEST_F(Halves, OfRowsThatMustBePaddedAreMadeOnceAStepOfWeightsToo) {
   EXPECT_EQ(mlp.casts(), 1 + 2 + 2 + 2);  // rows of 16 need no padding
 }
 
-// Forward a sample's probabilities; backward what is new of its scores, and the sums of all
-// gradients that the blocks of a sample add up.
+// Expected casts. Forward: the probabilities per sample. Backward: three per sample, and the summed
+// gradients of the blocks.
 TEST_F(Halves, OfATransformerBlockAreMadeOfScoresAlone) {
   const int samples = 3;
   const Tensor words = draw.ids({samples, 8}, 24);
-  // Heads of 12, which cuDNN does not take.
+  // Heads of size 12, which cuDNN does not support.
   Training gpt2("gpt2:width=24,layers=1,heads=2,length=8,vocabulary=24", words, words, "adam");
   EXPECT_EQ(gpt2.casts(), samples + 3 * samples + 1);
 }
@@ -137,7 +137,7 @@ TEST_F(Halves, ReadAgainGiveBitByBitWhatFreshOnesDo) {
       for (const Tensor& t : c.inputs) again.push_back(t.to(kGpu));
       const Tensors want = c.run(in);
       c.run(again);
-      for (size_t i = 0; i < again.size(); ++i)  // what was written to, and nothing else
+      for (size_t i = 0; i < again.size(); ++i)  // restores only the tensors that were written
         if (doubles(again[i]) != doubles(c.inputs[i])) again[i].copy_from(c.inputs[i]);
       const Tensors got = c.run(again);
       for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(close(got[i], want[i], 0)) << i;
@@ -264,7 +264,7 @@ TEST_F(Halves, ThatTheOptimizerWritesBetweenLaunchesAreNotMadeByAGraphToo) {
   launched();
 }
 
-// Of which no tensor knows.
+// Tensor versions do not change when a graph writes.
 TEST_F(Halves, OfWhatAGraphWroteAreNeverRead) {
   const PrecisionScope scope(Precision::bf16);
   const Tensor x = on_gpu({5, 16}), change = on_gpu({16, 24});

@@ -1,5 +1,5 @@
-// What the cuda backend decides on the host: which product, epilogue and alignment cuBLASLt is
-// told, how kernels are launched, when a pinned block is free again.
+// Host logic of the cuda backend: the product, epilogue and alignment for cuBLASLt, launch
+// configurations, and the reuse of pinned blocks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 TEST(Product, IsToldToCublasLtAsItsTranspose) {
   const Product plain{.m = 2, .n = 3, .k = 5};
-  const Stored b = first_of(plain), a = second_of(plain);  // b [5,3] is [3,5] by columns
+  const Stored b = first_of(plain), a = second_of(plain);  // b [5,3] is [3,5] column-major
   EXPECT_EQ(std::tuple(b.rows, b.columns, b.ld, b.operation), std::tuple(3, 5, 3, CUBLAS_OP_N));
   EXPECT_EQ(std::tuple(a.rows, a.columns, a.ld, a.operation), std::tuple(5, 2, 5, CUBLAS_OP_N));
   const Product turned{.m = 2, .n = 3, .k = 5, .transpose_a = true, .transpose_b = true};
@@ -59,7 +59,7 @@ TEST(Product, PromisesNoMoreAlignmentThanThereIs) {
   EXPECT_EQ(at(0x1080), 128u);
   EXPECT_EQ(at(0x1010), 16u);
   EXPECT_EQ(at(0x1004), 4u);
-  EXPECT_EQ(at(0), 256u);                                                   // nothing there
+  EXPECT_EQ(at(0), 256u);                                                   // null pointer
   EXPECT_EQ(alignment_of(reinterpret_cast<const void*>(0x1000), 48), 16u);  // a batch
 }
 
@@ -181,7 +181,7 @@ TEST(Step, RefusesLabelsOutOfRangeOnAGpuAsElsewhere) {
   Tensor labels = Tensor::from<int64_t>({0, 3}, {2}).to(device);
   const auto loss = [&] { compute_loss(Loss::softmax_cross_entropy, y, labels, 2); };
   EXPECT_THROW(loss(), std::invalid_argument);
-  labels.copy_from(Tensor::from<int64_t>({0, 2}, {2}));  // what was known before no longer counts
+  labels.copy_from(Tensor::from<int64_t>({0, 2}, {2}));  // invalidates the known range of ids
   EXPECT_NO_THROW(loss());
   labels.copy_from(Tensor::from<int64_t>({0, -1}, {2}));
   EXPECT_THROW(loss(), std::invalid_argument);

@@ -1,6 +1,6 @@
 // labels: process
-// Batches on their way to a GPU: a real one, or (on_fake_gpus) imitations that copy from
-// page-locked memory only when somebody waits for it, and whose memory the host cannot reach.
+// Copies batches to a GPU: a real one, or (on_fake_gpus) imitated ones. The latter copy from pinned
+// memory only when the host waits, and the host cannot access their memory.
 #include "core/data/loader.h"
 
 #include <gmock/gmock.h>
@@ -149,7 +149,7 @@ TEST_P(ToAGpu, MemoryIsThatOfTwoBatchesWhateverTheEpochs) {
       read_epoch(loader, epoch);
       const int64_t used = gpu::memory_use(last_.index).in_use - before;
       EXPECT_GE(used, int64_t{8} * kWidth * 4);
-      EXPECT_LE(used, int64_t{2} * 2 * 8 * kWidth * 4) << epoch;  // which rounding may double
+      EXPECT_LE(used, int64_t{2} * 2 * 8 * kWidth * 4) << epoch;  // rounding may double it
     }
   }
   gpu::synchronize(last_.index);
@@ -223,11 +223,11 @@ TEST_F(OneGpu, TheNextBatchIsOnItsWayBeforeItIsAskedFor) {
                        .device = Device::parse("cuda:0")});
   loader.start_epoch(0);
   const auto first = loader.next();
-  // The second was taken, so that the only worker could begin with the third.
+  // The second batch was taken, so the only worker could begin the third.
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (begun < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
   for (int i = 0; i < 1000; ++i) std::this_thread::yield();
-  EXPECT_EQ(begun, 2);  // and no further
+  EXPECT_EQ(begun, 2);  // but no more
   EXPECT_EQ(seen(*first).y[0], 0);
 }
 

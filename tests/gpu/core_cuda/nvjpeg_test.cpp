@@ -1,5 +1,4 @@
-// What core/backends/cuda/images/nvjpeg.h says of nvJPEG, held against NVIDIA's header where that
-// is.
+// Compares core/backends/cuda/images/nvjpeg.h with NVIDIA's header, if that is installed.
 #include "core/backends/cuda/images/nvjpeg.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +11,7 @@
 namespace howmany::cuda {
 namespace {
 
-// An argument is passed alike: a pointer as a pointer, else the same bytes.
+// True if both types are passed alike: both are pointers, or neither is, and their sizes are equal.
 template <typename A, typename B>
 constexpr bool kAlike = std::is_pointer_v<A> == std::is_pointer_v<B> && sizeof(A) == sizeof(B);
 

@@ -1,5 +1,5 @@
-// Activations and their gradients in bf16: what is stored so and what is not, how many bytes a step
-// keeps, and that a model trains as it does in f32. Over fake GPUs.
+// Activations and their gradients in bf16: which tensors are stored so, the bytes that a step
+// keeps, and that a model trains as in f32. Uses fake GPUs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ struct Pass {
   int64_t kept = 0;  // bytes, from forward to backward
 };
 
-// One batch, again and again.
+// Trains on one batch repeatedly.
 struct StoredTraining {
   StoredTraining(const std::string& name, Draw& draw, int64_t rows) : model(model_named(name)) {
     const Shape shape = with_rows_in_front(rows, model.sample);
@@ -131,18 +131,17 @@ TEST_F(Stored, TakeHalfTheBytesThatAStepKeeps) {
     StoredTraining training(name, draw, 8);
     const auto kept = [&](Precision of) {
       const PrecisionScope precision(of);
-      training.pass();  // makes the copies of weights, which stay
+      training.pass();  // makes the cached copies of weights
       return static_cast<double>(training.pass().kept);
     };
-    // What remains: statistics of rows and channels, places of a pool's winners.
+    // Not in bf16: statistics of rows and channels, and the indices of max_pool.
     EXPECT_NEAR(kept(Precision::bf16) / kept(Precision::f32), 0.5, 0.1);
   }
 }
 
-// Each of `depth` activations on the way to the logits is off by 2^-8 of itself at most, this way
-// or that, so that logits are off by the root of `depth` times as much, and a loss, which is a mean
-// over rows whose roundings differ, by less. Gradients are off likewise, and a step takes a part of
-// them.
+// Error bound. Each of `depth` activations before the logits has a relative error of at most 2^-8,
+// with random sign. So logits have about sqrt(depth) times that. A loss has less, as a mean over
+// rows with independent rounding. Gradients have similar errors, and a step applies a part of them.
 TEST_F(Stored, TrainAsF32Does) {
   SCOPED_TRACE(seed);
   const std::pair<std::string, int> models[] = {{kMlp, 3}, {"images", 10}, {kGpt2, 12}, {kRnn, 7}};

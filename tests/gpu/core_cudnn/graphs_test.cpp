@@ -1,6 +1,6 @@
-// What cuDNN is asked: that it takes every graph (NVIDIA's library checks descriptors and graphs
-// without a GPU, and advises engines for a described one), and that the engine that computes is the
-// fastest one that keeps to the precision asked for.
+// Tests that cuDNN accepts every graph, and that the chosen engine is the fastest with the
+// requested precision. NVIDIA's library checks descriptors and graphs without a GPU. It also
+// proposes engines for a GPU that is described by its properties.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -44,13 +44,13 @@ class TheLibrary : public testing::Test {
     } catch (const Error& e) {
       GTEST_SKIP() << e.what();
     }
-#ifdef HM_SANITIZED  // of which what NVIDIA's library opens itself knows nothing, and it leaks
+#ifdef HM_SANITIZED  // libraries that NVIDIA's library opens are not sanitized, and it leaks
     if (fake_runs() == nullptr) GTEST_SKIP() << "NVIDIA's library is not run by a sanitizer";
 #endif
   }
 };
 
-// Odd ones, and those of a ResNet.
+// Odd sizes, and those of a ResNet.
 const Convolution kSizes[] = {
     {2, 9, 7, 3, 17, 9, 7, {3, 1, 1}},           {1, 17, 17, 3, 33, 9, 9, {7, 2, 3}},
     {3, 5, 6, 17, 3, 3, 3, {1, 2, 0}},           {1, 4, 4, 2, 3, 2, 2, {2, 3, 1}},
@@ -88,7 +88,7 @@ TEST_F(TheLibrary, TakesEveryGraphOfAConvolution) {
   }
 }
 
-// {samples, times, heads, size}: short, odd, and those of a GPT-2.
+// {samples, times, heads, size}: short, odd, and those of GPT-2.
 const Attention kAttention[] = {
     {2, 1, 1, 8, true}, {2, 33, 2, 8, false}, {1, 65, 3, 24, true}, {8, 1024, 16, 64, true}};
 
@@ -114,7 +114,7 @@ TEST_F(TheLibrary, RefusesWhatDoesNotFitWithItsOwnWords) {
   }
 }
 
-// As cuDNN 9.19 writes down what it looks at.
+// GPU properties in the format of cuDNN 9.19.
 constexpr std::string_view kH100 = R"({"maxGridSize": [2147483647, 65535, 65535],
   "maxBlockSize": [1024, 1024, 64], "regsPerBlock": 65536, "multiProcessorCount": 132,
   "warpSize": 32, "deviceVer": 900, "driverVer": 13000, "smClockRateKHz": 1980000,
@@ -137,7 +137,7 @@ TEST_F(TheLibrary, HasEnginesForEveryF32ConvolutionOnAnH100AndOnTensorCoresButFo
   const auto gpu = an_h100();
   if (!gpu) GTEST_SKIP() << "this cuDNN takes no description of a GPU as 9.19 does";
   for (const ConvolutionProblem& p : problems()) {
-    if (p.halves) continue;  // compiled when asked for, which takes a driver
+    if (p.halves) continue;  // compiled at run time, which requires a driver
     SCOPED_TRACE(name_of(p));
     Graph graph = graph_of(p);
     graph.finish(nullptr);
@@ -147,7 +147,8 @@ TEST_F(TheLibrary, HasEnginesForEveryF32ConvolutionOnAnH100AndOnTensorCoresButFo
   }
 }
 
-// Of ResNet's on an H100: into f32 there is one that must be compiled, of three channels none.
+// For ResNet's sizes on an H100. With f32 results there is one engine, which must be compiled; for
+// three channels there is none.
 TEST_F(TheLibrary, HasManyEnginesForEveryGradientOfWeightsThatIsWrittenAsItIsRead) {
   const auto gpu = an_h100();
   if (!gpu) GTEST_SKIP() << "this cuDNN takes no description of a GPU as 9.19 does";
@@ -165,7 +166,7 @@ TEST_F(TheLibrary, HasManyEnginesForEveryGradientOfWeightsThatIsWrittenAsItIsRea
   }
 }
 
-// What must be compiled is advised only where there is a driver's library: a stub is enough.
+// cuDNN proposes engines that must be compiled only if there is a driver library; a stub suffices.
 TEST_F(TheLibrary, AdvisesEnginesThatAreWantedForAttentionOnAnH100) {
   const auto gpu = an_h100();
   if (!gpu) GTEST_SKIP() << "this cuDNN takes no description of a GPU as 9.19 does";
@@ -199,7 +200,7 @@ TEST(Engines, ThatLoseBitsOrVaryAreNotWanted) {
     EXPECT_FALSE(is_wanted(Notes{CUDNN_NUMERICAL_NOTE_TENSOR_CORE, note}, true)) << note;
 }
 
-// On fake GPUs: which of the fake's engines computed.
+// On fake GPUs: checks which of the fake's engines ran.
 class OnAGpu : public TheLibrary {
  protected:
   void SetUp() override {
@@ -286,7 +287,7 @@ TEST(Attention, IsGivenNoMoreSamplesAtOnceThanItsScoresHaveRoomFor) {
   EXPECT_EQ(samples_at_once({32, 1024, 16, 64, true}), 16);
   EXPECT_EQ(samples_at_once({33, 1024, 16, 64, true}), 11);
   EXPECT_EQ(samples_at_once({3, 8192, 16, 64, true}), 1);
-  EXPECT_EQ(samples_at_once({33, 1023, 25, 64, true}), 8);  // each part begins at 16 bytes
+  EXPECT_EQ(samples_at_once({33, 1023, 25, 64, true}), 8);  // each part is aligned to 16 bytes
 }
 
 TEST_F(OnAGpu, TheBackwardPassOfAttentionIsTakenInPartsWhereItsScoresHaveNoRoom) {
@@ -340,7 +341,7 @@ TEST_F(OnAGpu, ACaptureKeepsAKnownConvolutionAndTriesNoEnginesForANewOne) {
   }
 }
 
-// As where ranks share a GPU: what one of them waits for is another's to ask for.
+// As if ranks share a GPU: one waits for work that another has yet to enqueue.
 TEST_F(OnAGpu, WhoTriesEnginesKeepsNobodyFromTheGpu) {
   static std::atomic<bool> go = false;
   Draw draw(fresh_seed());
@@ -366,7 +367,7 @@ TEST_F(OnAGpu, TensorsAreTakenWhereverTheyLie) {
   const Window window{3, 2, 1};
   const Tensor x = draw.normal({2, 5, 6, 8}), all = draw.normal({4 * 3 * 3 * 8 + 1}).to(device);
   const Tensor on_gpu = x.to(device);
-  for (const int64_t at : {0, 1}) {  // neighbours in one storage, as in a gradient bucket
+  for (const int64_t at : {0, 1}) {  // adjacent in one storage, as in a gradient bucket
     const Tensor w = all.flat(at, at + 4 * 3 * 3 * 8).view({4, 3, 3, 8});
     EXPECT_TRUE(
         close(ops::conv2d(on_gpu, w, {}, window), ops::conv2d(x, w.to(Device{}), {}, window), 2e-5))

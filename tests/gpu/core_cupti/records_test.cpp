@@ -66,7 +66,7 @@ TEST(CuptiRecords, OfCopiesAndFillsHaveTheirBytes) {
 TEST(CuptiRecords, OfCallsTellTheThreadThatLaunched) {
   for (const auto kind : {CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER}) {
     auto call = made<CUpti_ActivityAPI>(kind, 10, 30);
-    call.threadId = 4'000'000'000;  // ids are not signed
+    call.threadId = 4'000'000'000;  // ids are unsigned
     const GpuActivity seen = decoded(call);
     ASSERT_EQ(seen.calls.size(), 1u);
     EXPECT_EQ(seen.calls[0].thread, 4'000'000'000);
@@ -102,7 +102,7 @@ TEST(CuptiRecords, OfAnyBytesAreKeptOrRefusedOrPassedOver) {
       std::memcpy(reinterpret_cast<char*>(&r) + at, &word, 8);
     }
     r.kind = static_cast<CUpti_ActivityKind>(random() % 24);
-    r.name = nullptr;  // CUPTI's own pointer, which it keeps valid
+    r.name = nullptr;  // random bytes are no valid pointer
     add_record(reinterpret_cast<const CUpti_Activity&>(r), seen);
     constexpr CUpti_ActivityKind kKnown[] = {
         CUPTI_ACTIVITY_KIND_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
@@ -116,7 +116,7 @@ TEST(CuptiRecords, OfAnyBytesAreKeptOrRefusedOrPassedOver) {
   EXPECT_GT(seen.refused, 100);
 }
 
-// The library here, where it can be loaded; it walks buffers without a GPU.
+// Uses the installed library if it can be loaded. It can iterate over buffers without a GPU.
 auto next_record() {
   const std::string name = "libcupti.so." + std::to_string(CUPTI_API_VERSION / 10'000);
   void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -1,5 +1,5 @@
-// A session with CUPTI from start to end: with the fake library and four fake GPUs
-// (on_fake_gpus), or with what is here.
+// A whole CUPTI session: with the fake library and four fake GPUs (on_fake_gpus), or with the
+// installed library and GPUs.
 #include <cupti.h>
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr uint64_t kSecond = 1'000'000'000;  // that the fake's clock is ahead of ours
+constexpr uint64_t kSecond = 1'000'000'000;  // ns; the fake's clock is ahead of ours by this
 
 uint64_t theirs_now() { return static_cast<uint64_t>(profile_clock_ns()) + kSecond; }
 
@@ -77,7 +77,7 @@ TEST_F(Session, SeesKernelsOnOurClockUnderTheRangeThatLaunchedThem) {
   ASSERT_EQ(start_gpu_activity(), "");
   {
     const Range range(Category::comm, "all_reduce");
-    std::this_thread::sleep_for(10ms);  // so that no nanosecond of the clocks decides
+    std::this_thread::sleep_for(10ms);  // so that small clock errors do not matter
     add_launch(5, theirs_now());
     std::this_thread::sleep_for(10ms);
   }
@@ -109,7 +109,7 @@ TEST_F(Session, LeavesNothingBehindAndMayBeginAgain) {
 }
 
 TEST_F(Session, OfTheCallsOnlyThoseThatPutWorkOnAGpuAreRecorded) {
-  cupti_->calls_cuda = false;  // so that nothing but what was asked for takes them away
+  cupti_->calls_cuda = false;  // no call detaches CUPTI, so the session must disable the records
   ASSERT_EQ(start_gpu_activity(), "");
   EXPECT_GT(cupti_->runtime_calls, 0);
   EXPECT_GT(cupti_->driver_calls, 0);
@@ -154,7 +154,7 @@ TEST_F(Session, ASecondOneAtTheSameTimeIsRefused) {
 TEST_F(Session, LostAndImpossibleRecordsAreCounted) {
   ASSERT_EQ(start_gpu_activity(), "");
   cupti_->dropped = 17;
-  add_kernel(1, theirs_now(), 0);  // had not ended when it was flushed
+  add_kernel(1, theirs_now(), 0);  // had not ended at the flush
   add_kernel(2, 0, 0);
   add_kernel(3);
   const GpuActivity seen = stop_gpu_activity();

@@ -1,4 +1,4 @@
-// graph=on against the same steps asked for one by one, on imitated GPUs.
+// Compares graph=on with the same steps without a graph, on imitated GPUs.
 // timeout: 300
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ Batch sent(Batch batch) {
   return batch;
 }
 
-// Adam's numbers change with every step, so a rule that was captured would show.
+// Adam's parameters change with every step, so the test would detect a captured rule.
 Curve trained(const std::string& text, const std::string& model, const std::vector<int64_t>& rows,
               bool from_gpu = false) {
   const auto mode = mode_of(text, model_named(model));
@@ -81,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Models, AGraphOf, testing::ValuesIn(models()), [](const
   return model.param.substr(0, model.param.find(':'));
 });
 
-// Of rank 0. Buckets are small, so that gradients are exchanged all along.
+// Returns the curve of rank 0. Buckets are small, so that exchanges happen throughout backward.
 Curve trained_over_ranks(const std::string& text, const std::string& model, std::string_view comm,
                          bool bucketed, const std::vector<int64_t>& rows,
                          bool sync_batchnorm = false) {
@@ -120,7 +120,7 @@ TEST_P(AGraphOf, AStepOverRanksTrainsAsTheirStepsDo) {
   expect_same(trained_over_ranks("ddp:graph=on", GetParam(), "local", false, rows), want);
 }
 
-// Statistics of all rows are what one device with all of them has.
+// Statistics of all rows are equal to those of one device with all rows.
 TEST(AGraphOverRanks, SharesTheStatisticsOfBatchNorm) {
   const std::vector<int64_t> rows = {6, 6, 6, 6, 5, 6, 6};
   const Curve alone = trained("single", "batchnorm", rows),
@@ -196,7 +196,7 @@ TEST(StepGraph, NeedsNoMoreMemoryHoweverOftenItIsLaunched) {
 }
 
 TEST(StepGraph, GivesItsMemoryBack) {
-  { Trained("single").step(); }  // what is made once
+  { Trained("single").step(); }  // warm-up: creates the state that persists
   gpu::synchronize(0);
   const int64_t before = gpu::memory_use(0).in_use;
   for (int i = 0; i < 3; ++i) Trained("single:graph=on").warm_up();
@@ -231,7 +231,7 @@ TEST(StepGraph, IsAnotherOneInAnotherPrecision) {
   EXPECT_NE(want[0], want[7]);
 }
 
-// Looks at what it was given, as no captured step can; then as often as it is asked.
+// A layer that reads its input on the host, which a captured step cannot do.
 class Peeking : public Layer {
  public:
   Tensor forward(const Tensor& x, Tape&) override {

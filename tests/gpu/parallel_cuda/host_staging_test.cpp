@@ -1,5 +1,5 @@
-// Calls on tensors of imitated GPUs by engines that work on the host: what a GPU was asked for
-// after a call does not hold it up, and what it was asked for before is done first. timeout: 120
+// Calls on tensors of imitated GPUs by engines that work on the host. A call waits for work that
+// was enqueued before it, but not for work enqueued after it. timeout: 120
 #include "parallel/staging.h"
 
 #include <gtest/gtest.h>

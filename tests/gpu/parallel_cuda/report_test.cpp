@@ -1,4 +1,4 @@
-// What modes tell of steps whose work imitated GPUs do behind the host's back.
+// The reports of modes for steps that imitated GPUs run asynchronously.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -19,7 +19,7 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kWork(300);
 constexpr double kWorkSeconds = 0.3;
 
-// The GPU is at it for that long, from when all before is done; the host only asks.
+// Enqueues GPU work of a fixed duration, which starts when all earlier work is done.
 void ask_for_work(int gpu) {
   using Time = SteadyClock::time_point;
   const auto over = [](void* at) {
@@ -32,7 +32,7 @@ void ask_for_work(int gpu) {
   hm_fake_gpu_queue(cuda::stream_of(gpu), over, new Time());
 }
 
-// Three units; where they are balanced, the last, slow in backward, is a stage of its own.
+// A model of three units. If balanced, the last unit, which is slow in backward, is its own stage.
 ModelSpec model() {
   return model_through([](const Tensor&) {},
                        [](const Tensor& dy) { ask_for_work(dy.device().index); }, true);
@@ -40,7 +40,7 @@ ModelSpec model() {
 
 Device gpu(int index) { return {DeviceType::cuda, index}; }
 
-// Of the first of two steps.
+// Returns the report of the first of two steps.
 StepReport report_of(Mode& mode) {
   for (int step = 0; step < 2; ++step)
     mode.step(rows_of(global_batch(model(), 4, step), mode.share())).value();

@@ -1,4 +1,4 @@
-// What the stages of a model are balanced by, where imitated GPUs are among their devices.
+// Stage costs with imitated GPUs among the devices.
 #include "parallel/stage_costs.h"
 
 #include <gtest/gtest.h>
@@ -15,9 +15,9 @@ namespace {
 
 using namespace testing_support;
 
-constexpr double kStageSeconds = 1;  // seconds, more than the rest could take
+constexpr double kStageSeconds = 1;  // more than the rest could take
 
-// Three units, the second slow on GPUs: it costs their time, of which the host sees nothing.
+// A model of three units. The second is slow on GPUs: it takes GPU time, but no host time.
 ModelSpec costed_model() {
   const auto spend = [](const Tensor& x) {
     if (x.device().type == DeviceType::cuda)
@@ -45,7 +45,7 @@ TEST(StageCosts, AreThoseOfTheDeviceThatTheStageStandsOn) {
   EXPECT_EQ(costs.at(2), costs.at(0));  // a type is measured once
 }
 
-// Of each rank.
+// Returns the costs on each rank.
 std::vector<std::vector<UnitCosts>> costs_over_ranks(const std::vector<MyStages>& stages) {
   std::vector<std::vector<UnitCosts>> costs(stages.size());
   launch_threads(static_cast<int>(stages.size()), [&](Comm& world) {

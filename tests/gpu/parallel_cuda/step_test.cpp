@@ -1,5 +1,4 @@
-// How steps on GPUs stand to the host that asks for them: on imitated GPUs, which can be held up
-// and count how often the host waits.
+// Asynchronous steps on imitated GPUs, which can be delayed and count the waits of the host.
 // timeout: 300
 #include <gtest/gtest.h>
 
@@ -28,7 +27,7 @@ Batch on_gpu(Batch batch) {
   return batch;
 }
 
-// A mode with its optimizer and the batches of its steps, which are there before.
+// A mode with its optimizer and batches, which are on the GPU before the steps.
 class SteppedMode {
  public:
   SteppedMode(const std::string& mode, const std::string& model, int devices = 1)
@@ -58,7 +57,7 @@ class SteppedMode {
 TEST(AStepOnAGpu, WaitsForNothingUntilItsLossIsAskedFor) {
   for (const std::string& model : kModels) {
     SteppedMode trained("single", model);
-    trained.step().value();  // what a first step makes for all that follow
+    trained.step().value();  // warm-up: creates the state of later steps
     const int before = hm_fake_gpu_waits();
     const StepLoss first = trained.step(), second = trained.step();
     EXPECT_EQ(hm_fake_gpu_waits(), before) << model;

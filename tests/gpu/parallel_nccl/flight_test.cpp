@@ -1,5 +1,5 @@
-// Several calls of nccl in flight on a GPU while the host goes on: who waits for them, and how it
-// is told when they fail.
+// Several nccl calls in flight on a GPU while the host continues: waits for them, and their
+// failures.
 // timeout: 300
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using InFlight = NcclOnStreams;
 
 Tensor ones(const Comm& comm) { return Tensor::full({1000}, 1, Dtype::f32, gpu_of(comm)); }
 
-// Asked for and waited for by the GPU alone.
+// Starts calls for which only the GPU waits.
 std::vector<Work> several(Comm& comm, const Tensor& t, int count = 3) {
   std::vector<Work> works;
   while (std::ssize(works) < count) works.push_back(comm.all_reduce_async(t));
@@ -32,7 +32,7 @@ std::vector<Work> several(Comm& comm, const Tensor& t, int count = 3) {
   return works;
 }
 
-// What rank 0 of two meets when rank 1 takes no part in its calls.
+// Rank 0 of two makes calls in which rank 1 does not take part.
 class BesideAPeerThatIsLate : public InFlight {
  protected:
   template <typename Begin>
@@ -129,12 +129,12 @@ TEST_F(BesideAPeerThatIsLate, ARankThatIsTooLateIsNamedByAllAndByTheLoss) {
 
 TEST_F(BesideAPeerThatIsLate, AHostThatReadsWhatWillNeverComeIsLetGoByTheTimeout) {
   meet([](Comm&, Tensor& t, const std::vector<Work>& works) {
-    t.rows(0, 1).item();  // of no call: nobody may trust it
+    t.rows(0, 1).item();  // undefined, because the calls failed
     EXPECT_THROW(works[0].finish(), CommError);
   });
 }
 
-// Each has as long as the timeout from when those before it are over.
+// The timeout of a call starts when the previous calls are complete.
 TEST_F(InFlight, TheTimeoutIsOfEachCallAlone) {
   run(2, [](Comm& comm) {
     comm.set_timeout(3s);
@@ -147,7 +147,7 @@ TEST_F(InFlight, TheTimeoutIsOfEachCallAlone) {
   });
 }
 
-// Its copy has no room on the GPU, which would be made once the GPU stood still.
+// Staging for the copy would need an allocation that synchronizes with the GPU.
 TEST_F(BesideAPeerThatIsLate, ATensorOfTheHostIsNotCopiedBeforeTheyAreOver) {
   meet([](Comm& comm, Tensor&, const std::vector<Work>& works) {
     Tensor huge = Tensor::empty({int64_t{1} << 28});
@@ -190,7 +190,7 @@ TEST_F(InFlight, WhoLeavesWithWhatWasNotWaitedForIsTold) {
   });
 }
 
-// Steps of ddp, a replica on each GPU, from batches that are there before.
+// Steps of ddp with one replica per GPU. The batches are on the GPUs before the steps.
 class Trained {
  public:
   explicit Trained(Comm& comm, const std::string& model)
@@ -222,7 +222,7 @@ class Trained {
 
 TEST_F(InFlight, AStepOfDdpOverNcclDoesNotWaitForTheGpu) {
   std::vector<std::string> models = kModels;
-  models.push_back("batchnorm");  // whose statistics are shared as well
+  models.push_back("batchnorm");  // also shares its statistics
   for (const std::string& model : models) {
     std::barrier<> met(2);
     run(2, [&](Comm& comm) {
@@ -230,7 +230,7 @@ TEST_F(InFlight, AStepOfDdpOverNcclDoesNotWaitForTheGpu) {
       std::vector<double> want;
       for (int step = 0; step < 4; ++step) want.push_back(other.step().value());
       std::vector<StepLoss> got{trained.step()};
-      got[0].value();  // what a first step makes for all that follow
+      got[0].value();  // warm-up: creates the state of later steps
       comm.finish();
       met.arrive_and_wait();
       const int before = hm_fake_gpu_waits();

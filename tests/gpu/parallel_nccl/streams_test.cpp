@@ -1,5 +1,5 @@
-// How nccl's calls stand to what their GPUs are asked for, and how they end: with the fake libnccl
-// on fake GPUs, whose streams can be held up.
+// The order of nccl calls and other GPU work, and their failures. Uses the fake libnccl on fake
+// GPUs, whose streams can be blocked.
 // timeout: 120
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST_F(NcclOnStreams, ACallGoesOnBesideWhatItsGpuIsAskedForLater) {
     Gate before(comm.rank(), first, 1);
     std::vector<Work> works;
     works.push_back(comm.all_reduce_async(first));
-    // It waits its turn on the thread of the Comm, and must not wait for what comes meanwhile.
+    // It is queued on the comm thread, and must not wait for work that is enqueued meanwhile.
     works.push_back(comm.all_reduce_async(second));
     Gate after(comm.rank(), later, 7);
     before.open();
@@ -66,7 +66,7 @@ TEST_F(NcclOnStreams, MemoryOfATensorThatWasLetGoIsNobodysBeforeTheCallIsDone) {
     const void* const memory = t.raw();
     Work work = comm.all_reduce_async(std::move(t));
     t = Tensor();
-    work.wait();  // then the call alone keeps it
+    work.wait();  // now only the call owns it
     EXPECT_NE(Tensor::zeros({1000}, Dtype::f32, gpu_of(comm)).raw(), memory);
     looked.count_down();
     work.finish();
@@ -111,7 +111,7 @@ TEST_F(NcclOnStreams, ARankThatNeverComesIsNamedAndItsPeersGpusAreFree) {
   });
 }
 
-// As when one rank comes with another shape: nobody is silent.
+// As if one rank has another shape: every rank must report a failure.
 TEST_F(NcclOnStreams, CallsThatDoNotFitTogetherEndByTheTimeout) {
   run(2, [](Comm& comm) {
     comm.set_timeout(300ms);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint32_t kBestAlignment = 256;
 
-// One for each GPU: all its products go through one stream, so one workspace serves them.
+// One per GPU: all its products are on one stream, so they can share a workspace.
 const LtRoom& room_of(int device) {
   struct Room : LtRoom {
     std::once_flag once;
@@ -44,7 +44,7 @@ void multiply_as_it_lies(const Product& p, int device, const OnDevice& on) {
   problem_of(p, device).multiply(p, on);
 }
 
-// The copies are the stream's to keep until the product is done, as all memory of the pool.
+// Pool memory is freed in stream order, so the copies live until the product completes.
 void multiply_halves(Product p, int device, const OnDevice& on) {
   const auto copy = [&](Operand& of, int64_t rows, int64_t columns, int64_t& stride,
                         int64_t& apart) {
@@ -69,7 +69,7 @@ void multiply_halves(Product p, int device, const OnDevice& on) {
   multiply_as_it_lies(p, device, on);
 }
 
-// The sum of no products.
+// The product for inner size 0.
 void nothing(const Product& p, const OnDevice& on) {
   HM_REQUIRE(p.bias.data == nullptr && p.batch == 1 && p.strides.y == 0,
              "[cuda] a bias, a batch or rows apart with nothing to add: inner size 0");
@@ -77,7 +77,7 @@ void nothing(const Product& p, const OnDevice& on) {
   if (!p.accumulate) check(cudaMemsetAsync(p.y.data, 0, bytes, on.stream()), "matmul");
 }
 
-// cuBLASLt cannot be told how a bias is aligned, and takes it for a tensor of its own.
+// Copies a misaligned bias: cuBLASLt has no setting for its alignment and assumes that of a tensor.
 Tensor straightened(Operand& bias, int64_t columns, int device, const OnDevice& on) {
   if (bias.data == nullptr || alignment_of(bias.data) >= 16) return {};
   const Tensor copy = Tensor::empty({columns}, bias.dtype, {DeviceType::cuda, device});
@@ -157,7 +157,7 @@ void multiply(const Product& p, int device) {
   const OnDevice on(device);
   if (p.k == 0) return nothing(p, on);
   Product read = p;
-  const Tensor bias = straightened(read.bias, p.n, device, on);  // lives until it was asked for
+  const Tensor bias = straightened(read.bias, p.n, device, on);  // lives until it is enqueued
   read.inputs = reads_halves(p) ? Precision::bf16 : current_precision();
   if (read.inputs == Precision::bf16)
     multiply_halves(read, device, on);

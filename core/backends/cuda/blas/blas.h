@@ -1,7 +1,9 @@
-// Matrix products by cuBLASLt. Bias and relu ride in the product's epilogue; what a kind of product
-// needs is made once and kept, its algorithm measured (problem.h). Sums are f32, results f32 or
-// bf16; the inputs are read in the precision of the calling thread, and where a matrix is stored in
-// bf16 in that. Thread-safe. Private to core/backends/cuda.
+// Matrix products by cuBLASLt. Thread-safe. Private to core/backends/cuda.
+//
+// Dtypes. Sums are f32, results f32 or bf16. f32 inputs are read in the precision of the calling
+//   thread, bf16 inputs in bf16.
+// Epilogue. Bias and relu are fused into the product.
+// Caching. Descriptors and the measured algorithm are kept per kind of product (problem.h).
 #pragma once
 
 #include <cublasLt.h>
@@ -15,13 +17,13 @@
 
 namespace howmany::cuda {
 
-struct Each {  // of a product's matrices
+struct Each {  // one value per matrix of a product
   int64_t a = 0, b = 0, y = 0;
   auto operator<=>(const Each&) const = default;
 };
 
-// A matrix, and the tensor that it is part of, with which a copy in bf16 stays (halves.h); null:
-// none does. That tensor is not kept.
+// A matrix and the tensor that contains it, with whose storage a bf16 copy is cached (halves.h). If
+// the tensor is null, no copy is cached. Does not own the tensor.
 struct Operand {
   Operand() = default;
   Operand(const Tensor& t) : Operand(t.raw(), t.dtype(), &t) {}  // NOLINT: a tensor is a matrix
@@ -42,25 +44,25 @@ struct Result {
   Dtype dtype = Dtype::f32;  // or bf16
 };
 
-// y [m,n] (+)= factor op(a) [m,k] op(b) [k,n], all row-major. Of `batch` matrices the next lies
-// `apart` elements on.
+// y [m,n] (+)= factor op(a) [m,k] op(b) [k,n], all row-major. Batched matrices are `apart` elements
+// from each other.
 struct Product {
   Operand a{}, b{};
   Result y{};
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false, accumulate = false;
-  Operand bias{};  // [n], of y's type when cuBLASLt sees it; added to each row where there is one
+  Operand bias{};  // [n], added to each row; null: none. cuBLASLt gets it in y's dtype
   bool relu = false;
   float factor = 1;
-  Each strides = {};  // from row to row; 0: dense
+  Each strides = {};  // between rows, in elements; 0: dense
   int64_t batch = 1;
   Each apart = {};
-  Precision inputs = Precision::f32;  // as cuBLASLt reads a and b; bf16: they lie there so
+  Precision inputs = Precision::f32;  // how cuBLASLt reads a and b; bf16: they are stored so
 };
 
-// cuBLASLt thinks in columns: y^T [n,m] = op(b)^T op(a)^T, so b is its first matrix.
+// cuBLASLt is column-major: y^T [n,m] = op(b)^T op(a)^T, so b is its first matrix.
 struct Stored {
-  int64_t rows, columns, ld;  // as it lies, column-major
+  int64_t rows, columns, ld;  // as stored, column-major
   cublasOperation_t operation;
   int64_t batch, apart;
 };
@@ -69,7 +71,8 @@ Stored second_of(const Product& p);
 Stored result_of(const Product& p);
 cublasLtEpilogue_t epilogue_of(const Product& p);
 
-// What an algorithm is good for. Heuristics assume 256-byte alignment unless told.
+// Identifies a kind of product: an algorithm is valid for one key. cuBLASLt's heuristics assume
+// 256-byte alignment by default.
 struct ProblemKey {
   int device;
   int64_t m, n, k;
@@ -83,13 +86,14 @@ struct ProblemKey {
   Dtype result;
   auto operator<=>(const ProblemKey&) const = default;
 };
-// In bytes, at most 256, of all matrices `apart` bytes from each other.
+// Returns the alignment in bytes, at most 256, of p and of all matrices `apart` bytes from each
+// other.
 uint32_t alignment_of(const void* p, int64_t apart = 0);
 ProblemKey key_of(const Product& p, int device);
 
-// `inputs` is chosen here.
+// Chooses p.inputs itself.
 void multiply(const Product& p, int device);
 
-std::string blas_version();  // "cuBLASLt 13.0.2"; throws Error when it cannot be opened
+std::string blas_version();  // "cuBLASLt 13.0.2"; throws Error if it cannot be opened
 
 }  // namespace howmany::cuda

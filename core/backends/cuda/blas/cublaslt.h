@@ -1,5 +1,5 @@
-// cuBLASLt, opened at run time as NCCL is, so that programs start where it is not; and owners of
-// what it makes. Thread-safe. Private to core/backends/cuda.
+// cuBLASLt, opened at run time, so that programs also start on hosts without it, and owners for its
+// objects. Thread-safe. Private to core/backends/cuda.
 #pragma once
 
 #include <cublasLt.h>
@@ -30,11 +30,11 @@ struct CublasLt : SharedLibrary {
   CublasLt();
   HM_CUBLASLT_CALLS(HM_LIBRARY_CALL)
 };
-const CublasLt& cublaslt();  // throws Error where it cannot be opened
+const CublasLt& cublaslt();  // throws Error if it cannot be opened
 
-void check(cublasStatus_t status, const char* what);  // throws Error with what failed and why
+void check(cublasStatus_t status, const char* what);  // throws Error with `what` and the reason
 
-// Owned by unique_ptr through the library's own Destroy.
+// Returns a unique_ptr that destroys the object by the library's Destroy function.
 template <typename T, typename Destroy>
 auto owned(T* made, Destroy destroy) {
   return std::unique_ptr<T, Destroy>(made, destroy);

@@ -20,13 +20,13 @@ Tensor room_for(int64_t elements, Device device) {
   return Tensor::empty({elements}, Dtype::bf16, device);
 }
 
-// How elements lie in a copy: one after the other, or rows of so many padded.
+// The layout of a copy: dense, or with padded rows.
 struct Rows {
   explicit Rows(int64_t stride) : row(stride % kPad == 0 ? 0 : stride), to(padded(row)) {}
   int64_t position(int64_t element) const {
     return row == 0 ? element : element / row * to + element % row;
   }
-  // Whether the matrix keeps its rows and their distance there.
+  // Returns true if each row of the matrix is within a row of this layout, at a constant stride.
   bool suit(const Matrix& m, int64_t first, int64_t all) const {
     return row == 0 || (all % row == 0 && first % row + m.columns <= row &&
                         (m.batch == 1 || m.apart % row == 0));
@@ -34,7 +34,7 @@ struct Rows {
   int64_t row, to;
 };
 
-// Of a tensor, or of the first part of it that somebody asked for.
+// The cached copy of a tensor, or of the part of it that was used first.
 class Kept : public std::enable_shared_from_this<Kept> {
  public:
   Half half_of(const Matrix& m, const Tensor& whole, Rows rows, const OnDevice& on) {
@@ -66,7 +66,8 @@ class Kept : public std::enable_shared_from_this<Kept> {
 
   bool is_all_of(const Tensor& whole) const { return row_ == 0 && elements_ == whole.numel(); }
 
-  // A copy that the optimizer writes between launches is not made by the graph as well.
+  // Returns true if a capture may use the copy that the optimizer writes between launches. Then the
+  // graph does not make one.
   bool lent_to_capture(const Tensor& whole, Rows rows) {
     const bool good = written_ && rows.row == 0 && is_all_of(whole) &&
                       stamp_ == Stamp{whole.version(), epoch_outside(whole.device().index)};
@@ -77,7 +78,8 @@ class Kept : public std::enable_shared_from_this<Kept> {
     return true;
   }
 
-  // Before a launch, where values were changed by others than the optimizer.
+  // Runs before a launch. Makes the copy again if something other than the optimizer changed the
+  // values.
   void renew(const Tensor& whole, Tensor& room) {
     const std::lock_guard lock(mutex_);
     const bool good = is_all_of(whole) && room_.raw() == room.raw() &&
@@ -95,7 +97,7 @@ class Kept : public std::enable_shared_from_this<Kept> {
                    room.mutable_data<Bf16>(), rows.row == 0 ? columns : rows.to, on);
   }
 
-  // Into the memory it had, if that is enough: what reads it was asked for before.
+  // Reuses the memory if it is large enough: earlier readers are already enqueued.
   void make(const Tensor& whole, Rows rows, const OnDevice& on) {
     const int64_t elements = rows.position(whole.numel());
     stamp_ = {};
@@ -109,7 +111,7 @@ class Kept : public std::enable_shared_from_this<Kept> {
   std::mutex mutex_;
   Tensor room_;
   int64_t row_ = 0, elements_ = 0;
-  bool written_ = false;  // by the optimizer, with the tensor
+  bool written_ = false;  // the optimizer writes the copy together with the tensor
   Stamp stamp_;
 };
 

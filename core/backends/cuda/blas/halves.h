@@ -1,12 +1,12 @@
-// What products read in bf16: tensors that are stored so, as they lie, and copies of others, which
-// are f32 or have rows that must be padded. A tensor's copy stays with its storage until its values
-// change (Tensor::version), so that it is made once for all products of it, and of a weight once a
-// step, or not at all where the optimizer writes both. That is 2 bytes an element beside those of
-// the tensor: of weights for good, of all else as long as it lives.
-// Within the capture of a graph only copies made there count, which are made whenever it runs, and
-// those that the optimizer keeps up between the launches, which are looked at before each; those
-// made before the launch of a graph do not count after it (epoch, capture.h).
-// All is done in the stream's order. Thread-safe. Private to core/backends/cuda.
+// bf16 inputs of products. Thread-safe, in stream order. Private to core/backends/cuda.
+//
+// Copies. A bf16 tensor is read in place. An f32 tensor, or one whose rows need padding, is copied.
+// Caching. A copy is cached with the tensor's storage until the values change (Tensor::version). So
+//   a weight is converted once per step, or never if the optimizer writes both.
+// Memory. A copy takes 2 bytes per element in addition to the tensor, for the tensor's lifetime.
+// Graphs. A capture uses only copies that it makes itself, which each launch makes again, and
+//   copies that the optimizer maintains between launches, which are checked before each launch.
+//   Copies made before a launch are invalid after it (epoch, capture.h).
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@
 
 namespace howmany::cuda {
 
-// Rows begin at 16 bytes, as the fast algorithms want.
+// Rows begin at multiples of 16 bytes, which the fast algorithms require.
 constexpr int64_t kPad = 8;
 
 struct Half {
-  Tensor room;  // keeps the data until what reads it was asked for
+  Tensor room;  // owns the data; keep it until the work that reads the data is enqueued
   const void* data = nullptr;
   int64_t stride = 0, apart = 0;  // elements
 };
 
-// `whole` is the tensor that m is part of; null: unknown, and the copy is made anew.
+// `whole` is the tensor that contains m. If it is null, the copy is not cached.
 Half half_of(const Matrix& m, const Tensor* whole, Device device, const OnDevice& on);
 
-// The elements of t as they lie.
+// The elements of t in storage order.
 Half half_of(const Tensor& t, const OnDevice& on);
 
-// For a kernel that writes all of `changed`, marked as changed before, and its copy with it: where
-// that is, element by element. It is good from now on. Null where none is kept.
+// Returns the cached dense copy of `changed` and marks it as valid, or null if there is none. The
+// caller's kernel must write the tensor, which is already marked as changed, and the whole copy.
 Bf16* kept_half_of(const Tensor& changed);
 
 }  // namespace howmany::cuda

@@ -19,11 +19,11 @@ auto preference_of(const ProblemKey& key) {
           "matmul preference");
   };
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.align_b);  // its first is our b
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.align_b);  // cuBLASLt's A is our b
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.align_a);
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.align_y);
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.align_y);
-  // Parts of a sum are added in f32: other schemes add them as the result is stored.
+  // Adds partial sums in f32. Other schemes add them in the dtype of the result.
   if (key.result == Dtype::bf16)
     set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
         static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
@@ -32,7 +32,7 @@ auto preference_of(const ProblemKey& key) {
 
 struct Trial {
   cublasLtMatmulAlgo_t algorithm;
-  std::vector<std::shared_ptr<CUevent_st>> marks;  // before, between and after its runs
+  std::vector<std::shared_ptr<CUevent_st>> marks;  // events before, between and after its runs
 };
 
 float least_time(const Trial& trial) {
@@ -49,8 +49,8 @@ cudaDataType type_of(Dtype dtype) { return dtype == Dtype::bf16 ? CUDA_R_16BF : 
 
 Dtype inputs_of(const Product& p) { return p.inputs == Precision::bf16 ? Dtype::bf16 : Dtype::f32; }
 
-// As the product's result lies, with zeros: what is added to stays finite. Empty where memory is
-// short of a second result.
+// Returns a zeroed tensor in the layout of the product's result, so that accumulation stays finite.
+// Returns an empty one if memory is too small for a second result.
 Tensor scratch_for(const Product& p, int device) {
   const Stored y = result_of(p);
   const int64_t elements = (y.batch - 1) * y.apart + (y.columns - 1) * y.ld + y.rows;
@@ -141,8 +141,8 @@ bool Problem::worth_measuring(const Product& p) const {
          p.batch * p.m * p.n * p.k >= kWorthMeasuring && !gpu::capturing();
 }
 
-// Behind a pause and without a wait in between, so that the GPU does not idle between a mark and
-// its run.
+// Enqueues all runs behind a pause and without waits, so that the GPU is not idle between an event
+// and its run.
 void Problem::measure(Product p, const OnDevice& on) {
   measured_ = true;
   Tensor scratch = scratch_for(p, device_);
@@ -150,7 +150,7 @@ void Problem::measure(Product p, const OnDevice& on) {
   p.y = scratch;
   std::vector<Trial> trials;
   for (const cublasLtMatmulAlgo_t& algorithm : algorithms_)
-    if (run(p, algorithm, on)) trials.push_back({algorithm, {}});  // and its kernel is loaded
+    if (run(p, algorithm, on)) trials.push_back({algorithm, {}});  // this also loads its kernel
   pause(on);
   for (auto& [algorithm, marks] : trials) {
     marks.push_back(recorded(on.stream(), cudaEventDefault));

@@ -1,8 +1,11 @@
-// A product as cuBLASLt is told it, kept for the next of its kind: the descriptors, and the
-// algorithm. Of the first few of cuBLASLt's heuristics the fastest is taken, measured once: on the
-// second call, since a kind asked for once is not worth it, into memory of its own, and waiting for
-// the GPU that one time. While a graph is captured, and for products that take no longer than their
-// launch, it is the first that works. Thread-safe. Private to core/backends/cuda.
+// The cuBLASLt descriptors and the algorithm of one kind of product, kept for reuse. Thread-safe.
+// Private to core/backends/cuda.
+//
+// Algorithm. The fastest of the first kCandidates that cuBLASLt's heuristics propose. It is
+//   measured once, on the second call, because a product that runs once does not pay for it. The
+//   measurement writes to memory of its own and blocks the host.
+// Exceptions. During a capture, and for products as short as their launch, the first algorithm that
+//   works is used.
 #pragma once
 
 #include <mutex>
@@ -14,11 +17,11 @@
 
 namespace howmany::cuda {
 
-struct LtRoom {  // of a GPU
+struct LtRoom {  // per GPU
   cublasLtHandle_t handle = nullptr;
   void* workspace = nullptr;
 };
-constexpr size_t kWorkspace = size_t{32} << 20;  // as NVIDIA advises for Hopper
+constexpr size_t kWorkspace = size_t{32} << 20;  // NVIDIA's advice for Hopper
 
 constexpr int kCandidates = 8, kTimes = 3;
 constexpr int64_t kWorthMeasuring = int64_t{1} << 20;  // multiplications
@@ -26,7 +29,7 @@ constexpr int64_t kWorthMeasuring = int64_t{1} << 20;  // multiplications
 class Problem {
  public:
   Problem(const Product& p, const ProblemKey& key, const LtRoom& room);
-  void multiply(const Product& p, const OnDevice& on);  // p: of this key
+  void multiply(const Product& p, const OnDevice& on);  // p must have this key
 
  private:
   using Description =
@@ -39,7 +42,7 @@ class Problem {
   std::vector<cublasLtMatmulAlgo_t> ask(const ProblemKey& key) const;
   bool worth_measuring(const Product& p) const;
   void measure(Product p, const OnDevice& on);
-  // False where the algorithm cannot do it after all.
+  // Returns false if the algorithm does not support the product after all.
   bool run(const Product& p, const cublasLtMatmulAlgo_t& algorithm, const OnDevice& on) const;
 
   const int device_;
@@ -47,7 +50,7 @@ class Problem {
   const Description description_;
   const Layout a_, b_, y_;
   std::mutex mutex_;
-  std::vector<cublasLtMatmulAlgo_t> algorithms_;  // the best first
+  std::vector<cublasLtMatmulAlgo_t> algorithms_;  // best first
   int64_t calls_ = 0;
   bool measured_ = false;
 };

@@ -1,6 +1,6 @@
-// cuDNN's backend API: a descriptor is made, told its attributes and finished; then others may
-// refer to it. A graph is operations over tensors, which engines compute as a whole. Every call
-// throws Error with cuDNN's own words. Private to core/backends/cuda.
+// cuDNN's backend API. A descriptor is created, gets its attributes and is finalized; then other
+// descriptors may refer to it. A graph consists of operations on tensors, which one engine computes
+// together. Every call throws Error with cuDNN's message. Private to core/backends/cuda.
 #pragma once
 
 #include <cudnn.h>
@@ -33,12 +33,12 @@ struct Library : SharedLibrary {
   Library();
   HM_CUDNN_CALLS(HM_LIBRARY_CALL)
 };
-const Library& library();  // throws Error where it is not
+const Library& library();  // throws Error if it cannot be opened
 
 void check(cudnnStatus_t status, const char* what);
 
 template <typename T>
-constexpr cudnnBackendAttributeType_t kTypeOf = {};  // of an attribute's elements
+constexpr cudnnBackendAttributeType_t kTypeOf = {};  // the cuDNN type of an attribute's elements
 #define HM_CUDNN_TYPE(type, name) \
   template <>                     \
   inline constexpr cudnnBackendAttributeType_t kTypeOf<type> = CUDNN_TYPE_##name;
@@ -72,9 +72,9 @@ class Descriptor {
   Descriptor& refer(cudnnBackendAttributeName_t name, const Descriptor& other);
   Descriptor& refer(cudnnBackendAttributeName_t name, std::span<const cudnnBackendDescriptor_t> to);
   Descriptor& finish(const char* what);
-  bool try_finish();  // false: it is not supported, or the machine lacks what it takes
+  bool try_finish();  // returns false if cuDNN or this machine does not support it
 
-  // At most as many as `most`; how many there are when that is 0.
+  // Returns at most `most` values. If `most` is 0, the size of the result is the number available.
   template <typename T>
   std::vector<T> get(cudnnBackendAttributeName_t name, size_t most) const {
     std::vector<T> values(most);
@@ -95,34 +95,34 @@ struct Operand {  // a tensor's extents and strides in cuDNN's order: N C H W
   std::vector<int64_t> extents, strides;
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
   int64_t alignment = 16;  // bytes
-  bool inside = false;     // from one operation to the next, never in memory
-  bool by_value = false;   // its place is the host's
+  bool inside = false;     // virtual: passed between operations, never in memory
+  bool by_value = false;   // its pointer is a host pointer
 };
-// f32 or bf16 data that lies as [n,h,w,c].
+// f32 or bf16 data stored as [n,h,w,c].
 Operand nhwc(int64_t n, int64_t h, int64_t w, int64_t c, cudnnDataType_t type, int64_t alignment);
 
 struct Pointwise {
   cudnnPointwiseMode_t mode;
   cudnnDataType_t computed = CUDNN_DATA_FLOAT;
-  int64_t axis = -1;  // of an index
+  int64_t axis = -1;  // for CUDNN_POINTWISE_GEN_INDEX
 };
 
-// Keeps all that it is made of. What is added is finished here.
+// Owns its descriptors, and finalizes each one that is added.
 class Graph {
  public:
   Graph() = default;
   const Descriptor& tensor(const Operand& operand);
   const Descriptor& part(Descriptor description);
   void operation(Descriptor description);
-  // These return y. Inputs that have one place in an extent have the same for all of it.
+  // These return y. Inputs of extent 1 are broadcast.
   const Descriptor& pointwise(const Pointwise& how, std::initializer_list<const Descriptor*> inputs,
                               const Descriptor& y);
   const Descriptor& matmul(const Descriptor& a, const Descriptor& b, const Descriptor& y);
   const Descriptor& reduce(cudnnReduceTensorOp_t how, const Descriptor& x, const Descriptor& y);
-  const Descriptor& reshape(const Descriptor& x, const Descriptor& y);  // x as it lies
-  void finish(cudnnHandle_t handle);  // null: for no GPU in particular
+  const Descriptor& reshape(const Descriptor& x, const Descriptor& y);  // does not move data
+  void finish(cudnnHandle_t handle);                                    // null: for no specific GPU
   const Descriptor& finished() const { return parts_.back(); }
-  // Of the tensors in memory or given by value, in the order in which they were added.
+  // The ids of the tensors in memory or passed by value, in the order in which they were added.
   std::span<const int64_t> ids() const { return ids_; }
 
  private:

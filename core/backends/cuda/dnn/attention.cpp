@@ -15,15 +15,15 @@
 namespace howmany::cuda {
 namespace {
 
-// The engines take what lies by 16 bytes.
+// The engines require 16-byte alignment.
 bool can(const Attention& s, std::initializer_list<const Tensor*> tensors) {
   return s.size % kPad == 0 && dnn_is_opened() && std::ranges::all_of(tensors, [](const Tensor* t) {
            return t->dtype() == Dtype::bf16 && alignment_of(t->raw()) >= 16;
          });
 }
 
-// What versions of cuDNN get wrong or do not have, as NVIDIA's cudnn-frontend refuses it
-// (node/sdpa_support_surface.h): there our own products do it.
+// Returns false for cases that this version of cuDNN computes wrongly or does not support, as in
+// NVIDIA's cudnn-frontend (node/sdpa_support_surface.h). Then our own products are used.
 bool is_sound(const Attention& s, bool backward) {
   constexpr size_t kFirst = 9'10'02, kAnyLength = 9'15'01;
   constexpr int64_t kTile = 128, kMostBackward = 256;
@@ -33,18 +33,18 @@ bool is_sound(const Attention& s, bool backward) {
   return !backward || (whole && s.times > 1 && s.size <= kMostBackward);
 }
 
-// kind: apart from a convolution's pass
+// `kind` must differ from the passes of convolutions.
 std::vector<int64_t> key_of(const Attention& s, int64_t kind) {
   return {kind, s.samples, s.times, s.heads, s.size, s.causal ? 1 : 0};
 }
 
-// What stands by value in a graph; engines read it when they are asked.
+// The values that a graph gets by value. Engines read them when they are enqueued.
 struct Values {
   explicit Values(const Attention& s) : scale(1 / std::sqrt(static_cast<float>(s.size))) {}
   float one = 1, scale, masked = -std::numeric_limits<float>::infinity();
 };
 
-// `which` of q, k and v in rows of all three.
+// Returns the pointer to q, k or v (which = 0, 1, 2) in rows of all three.
 void* part(const Tensor& qkv, const Attention& s, int64_t which) {
   return const_cast<Bf16*>(qkv.data<Bf16>()) + which * s.heads * s.size;
 }
@@ -54,7 +54,7 @@ std::atomic<int64_t> room_for_scores = int64_t{512} << 20;
 
 int64_t padded(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-// Of the samples from `first` on.
+// The tensors of the samples from `first` on.
 struct Gradients {
   const Tensor &qkv, &y, &lse, &dy;
   Tensor& dqkv;
@@ -65,7 +65,7 @@ struct Gradients {
     const int64_t begin = first * s.times * s.heads * s.size;
     const auto places = [&] {
       carried = Tensor::empty({s.samples * s.heads * s.times}, Dtype::f32, qkv.device());
-      dqkv.mutable_raw();  // written by its parts
+      dqkv.mutable_raw();  // marks it as changed; its parts are written below
       dnn::Places all;
       const auto add_parts = [&](const Tensor& of) {
         for (int64_t i : {0, 1, 2}) all.push_back(static_cast<Bf16*>(part(of, s, i)) + 3 * begin);
@@ -86,15 +86,15 @@ struct Gradients {
 
 }  // namespace
 
-// cuDNN keeps the scores' gradients where dq is added up without atomics, in bf16 and rounded up to
-// whole tiles: cudnn-frontend's "dP workspace".
+// If dq is summed without atomics, cuDNN stores the scores' gradients in bf16, padded to whole
+// tiles: the "dP workspace" of cudnn-frontend.
 int64_t samples_at_once(const Attention& s) {
   const int64_t each = 2 * s.heads * padded(s.times, 64) * padded(s.times, 128);
   const int64_t most = std::max<int64_t>(1, room_for_scores / each);
   const int64_t parts = std::max<int64_t>(1, (s.samples + most - 1) / most);
   const int64_t even = (s.samples + parts - 1) / parts;
   if (even == s.samples || s.heads * s.times % 4 == 0) return even;
-  return std::min(s.samples, std::max<int64_t>(4, even / 4 * 4));  // row values begin at 16 bytes
+  return std::min(s.samples, std::max<int64_t>(4, even / 4 * 4));  // aligns row values to 16 bytes
 }
 void set_room_for_scores(int64_t bytes) { room_for_scores = bytes; }
 

@@ -3,7 +3,7 @@
 
 #include "core/backends/cuda/dnn/graphs.h"
 
-// The order of operations is that of NVIDIA's cudnn-frontend (its composite SDPA nodes).
+// The order of operations is that of the composite SDPA nodes of NVIDIA's cudnn-frontend.
 namespace howmany::cuda::dnn {
 namespace {
 
@@ -13,7 +13,7 @@ class Builder {
  public:
   explicit Builder(const Attention& s) : s_(s), width_(s.heads * s.size) {}
 
-  // Of all heads, [T,size] whose rows lie `rows` widths apart; or that by columns.
+  // The matrices [T,size] of all heads, with rows `rows` widths apart; turned(): transposed.
   Node matrices(int64_t rows) { return graph.tensor(half(s_.times, s_.size, rows * width_, 1)); }
   Node turned(int64_t rows) { return graph.tensor(half(s_.size, s_.times, 1, rows * width_)); }
   Node turned_back(Node columns, int64_t rows) {
@@ -42,7 +42,7 @@ class Builder {
   Node apply(cudnnPointwiseMode_t mode, Node x, Node b) {
     return graph.pointwise({mode}, {&x, &b}, scores());
   }
-  // Where the row is before the column, `masked`.
+  // Returns `of_scores` with `masked` where row < column.
   Node masked(Node of_scores, Node masked) {
     const auto index = [&](int64_t axis) -> Node {
       return graph.pointwise({.mode = CUDNN_POINTWISE_GEN_INDEX, .axis = axis}, {&of_scores},

@@ -49,13 +49,13 @@ struct Call {
 
 bool is_half(const Tensor& t) { return t.dtype() == Dtype::bf16; }
 
-// Of the operation as a whole.
+// The precision of the whole operation.
 Precision precision_of(const Call& call) {
   const bool half = is_half(*call.inputs[0]) || is_half(*call.inputs[1]) || is_half(*call.result);
   return half ? Precision::bf16 : current_precision();
 }
 
-// A copy stays with its tensor; what it is in must last until the engine was asked.
+// Returns t or its cached bf16 copy. `kept` must live until the engine is enqueued.
 const void* as_read(const Tensor& t, bool halves, Half& kept, const OnDevice& on) {
   if (!halves) return t.raw();
   kept = half_of(t, on);

@@ -1,10 +1,12 @@
-// Convolutions and attention by cuDNN, opened at run time: where it is not, or has no engine for a
-// problem, the caller goes its own way. The engine of a problem is the fastest of the first few
-// that cuDNN advises, each tried on the problem's own data. Sums are f32, results f32 or bf16;
-// inputs are read in the precision of the calling thread, and where a tensor is stored in bf16 in
-// that; in f32 no tensor core rounds them. An engine gives the same result each time, but the next
-// run may choose another. A gradient of weights is asked for as its inputs are stored, see conv.cu.
-// Thread-safe. Private to core/backends/cuda.
+// Convolutions and attention by cuDNN, which is opened at run time. Thread-safe. Private to
+// core/backends/cuda.
+//
+// Fallback. If cuDNN is missing or has no engine for a problem, the caller uses its own kernels.
+// Engine. The fastest of the first few that cuDNN's heuristics propose, measured on the problem's
+//   own data. An engine is deterministic, but another run of the program may choose another one.
+// Dtypes. Sums are f32, results f32 or bf16. f32 inputs are read in the precision of the calling
+//   thread, bf16 inputs in bf16. At precision f32 no tensor core rounds the inputs. Weight
+//   gradients read their inputs as stored, see conv.cu.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +22,7 @@ struct Convolution {  // x [N,H,W,C], w [out,K,K,C], y [N,H',W',out], as in core
   Window window;
 };
 
-// Each is false when it was not done; what it would have written may then hold anything.
+// Each returns false if cuDNN did not run it. Then the outputs are undefined.
 bool dnn_forward(const Convolution& sizes, const Tensor& x, const Tensor& w,
                  const float* bias,  // or null
                  Tensor& y, const OnDevice& on);
@@ -34,14 +36,15 @@ struct Attention {  // qkv [N,T,3 heads size], as in core/backends/backend.h
   bool causal;
 };
 
-// Of tensors in bf16 only: probabilities are rounded to bf16 as well. lse is f32. False as above.
+// For bf16 tensors only. Probabilities are rounded to bf16, too. lse is f32. They return false as
+// above.
 bool dnn_attention(const Attention& sizes, const Tensor& qkv, Tensor& lse, Tensor& y,
                    const OnDevice& on);
 bool dnn_attention_backward(const Attention& sizes, const Tensor& qkv, const Tensor& y,
                             const Tensor& lse, const Tensor& dy, Tensor& dqkv, const OnDevice& on);
 
-// Of which the backward pass is taken together, so that what cuDNN keeps, quadratic in times, has
-// room: equal parts, at least one sample. For tests: in how many bytes.
+// Returns the number of samples per call of the backward pass, at least 1, in equal parts. It
+// limits cuDNN's scratch memory, which is quadratic in `times`. Tests set the limit in bytes.
 int64_t samples_at_once(const Attention& sizes);
 void set_room_for_scores(int64_t bytes);
 

@@ -3,7 +3,7 @@
 namespace howmany::cuda::dnn {
 namespace {
 
-// The descriptor of a pass and the attributes that its tensors have there.
+// The descriptor type of a pass, and its attributes for the tensors.
 struct Operation {
   cudnnBackendDescriptorType_t type;
   std::array<cudnnBackendAttributeName_t, 2> inputs;
@@ -68,7 +68,7 @@ void add_convolution(Graph& graph, const ConvolutionProblem& p, const Descriptor
 
 }  // namespace
 
-// The inputs and the result of a pass, as images: weights [out,K,K,C] lie as images do.
+// The inputs and the result of a pass. Weights [out,K,K,C] have the layout of images.
 std::array<Operand, 3> operands_of(const ConvolutionProblem& p) {
   const cudnnDataType_t type = p.halves ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
   const Convolution& s = p.sizes;

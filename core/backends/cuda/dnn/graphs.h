@@ -1,4 +1,4 @@
-// The graphs that the cuda backend has cuDNN compute. Private to core/backends/cuda.
+// The cuDNN graphs of the cuda backend. Private to core/backends/cuda.
 #pragma once
 
 #include <array>
@@ -10,9 +10,9 @@ namespace howmany::cuda::dnn {
 
 enum class Pass { forward, backward_data, backward_filter };
 
-// Tensors in memory, in their order: forward x, w, y; backward_data w, dy, dx; backward_filter x,
-// dy, dw; with a bias [out], always f32, it stands before the result. Inputs are f32 or, halves,
-// bf16; of these the result is bf16 or f32, which only a graph with a second operation can have.
+// Order of the tensors in memory: forward x, w, y; backward_data w, dy, dx; backward_filter x, dy,
+// dw. A bias [out], always f32, comes before the result. Inputs are f32, or bf16 if `halves` is
+// true. With bf16 inputs the result is bf16 or f32; f32 requires a second operation in the graph.
 struct ConvolutionProblem {
   Pass pass;
   Convolution sizes;
@@ -23,12 +23,13 @@ struct ConvolutionProblem {
 std::array<Operand, 3> operands_of(const ConvolutionProblem& problem);  // without the bias
 Graph graph_of(const ConvolutionProblem& problem);                      // not finished
 
-// As FlashAttention does it: scores and probabilities [N,heads,T,T] stay inside (but the scores'
-// gradients, see samples_at_once), and engines know the operations by their order. All is bf16 but
-// lse, f32. Tensors in their order: forward q, k and v (of qkv), scale and, when causal, what
-// stands for a masked score, both by value; lse, y. Backward q, k, v, y, dy, lse, a 1, scale and
-// the masked score by value, [N,heads,T] of f32 to work in, dq, dk and dv (of dqkv). Of the ways to
-// add up dq it is the one without atomics.
+// As FlashAttention: scores and probabilities [N,heads,T,T] are not stored, except for the scores'
+// gradients (see samples_at_once). Engines recognize the pattern by the order of the operations.
+// Dtypes. All tensors are bf16, except for lse, which is f32.
+// Forward tensors, in order. q, k and v (parts of qkv); by value scale and, if causal, the masked
+//   score; lse, y.
+// Backward tensors, in order. q, k, v, y, dy, lse; by value 1, scale and the masked score; an f32
+//   workspace [N,heads,T]; dq, dk and dv (parts of dqkv). dq is summed without atomics.
 Graph attention_graph(const Attention& sizes);
 Graph attention_backward_graph(const Attention& sizes);
 

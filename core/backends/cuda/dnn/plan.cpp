@@ -17,7 +17,7 @@ namespace howmany::cuda::dnn {
 namespace {
 
 constexpr size_t kTried = 10;  // as PyTorch's benchmark mode
-constexpr int kRuns = 3;       // timed, after one that is not
+constexpr int kRuns = 3;       // timed runs, after a warm-up
 constexpr int64_t kMostWorkspace = int64_t{1} << 30;
 
 }  // namespace
@@ -70,22 +70,22 @@ std::optional<Engine> made_ready(Descriptor configuration) {
   return Engine{std::move(configuration), std::move(plan), bytes[0]};
 }
 
-// A graph with the engine that computes it.
+// A graph and the engine that computes it.
 struct Plan {
   Graph graph;
   Engine engine;
 };
 
-// A handle is not for two threads at once. The lock is never held while the GPU is waited for: it
-// may wait for what another thread has yet to ask it.
+// A cuDNN handle is not thread-safe. The lock is never held during a wait for the GPU, because the
+// GPU may wait for work that another thread has yet to enqueue.
 class PerDevice {
  public:
-  cudnnHandle_t handle() {  // null: none can be had, as dnn_version() tells
+  cudnnHandle_t handle() {  // null if cuDNN does not provide one
     const std::lock_guard lock(mutex_);
     if (!std::exchange(tried_, true)) open();
     return handle_;
   }
-  // Nothing: not known. Null: no engine. They stay.
+  // Returns nullopt if the key is unknown, null if it has no engine. Plans are never removed.
   std::optional<const Plan*> find(const std::vector<int64_t>& key) {
     const std::lock_guard lock(mutex_);
     const auto known = plans_.find(key);
@@ -99,7 +99,7 @@ class PerDevice {
     const std::lock_guard lock(mutex_);
     check(library().cudnnSetStream(handle_, on.stream()), "stream");
     check(library().cudnnBackendExecute(handle_, engine.plan.raw(), pack.raw()), "execution");
-    // A capture's stream is gone with it.
+    // The stream of a capture ends with the capture.
     if (current_capture != nullptr)
       check(library().cudnnSetStream(handle_, stream_of(current_capture->index)), "stream");
   }
@@ -122,7 +122,7 @@ PerDevice& of_device(int device) {
 
 void execute(const Engine& engine, const Graph& graph, const Places& places, Device device,
              const OnDevice& on) {
-  // The stream's to keep until the engine is done, as all memory of the pool.
+  // Pool memory is freed in stream order, so it lives until the engine completes.
   Tensor room = Tensor::empty({engine.workspace}, Dtype::u8, device);
   Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, graph.ids())
@@ -132,7 +132,7 @@ void execute(const Engine& engine, const Graph& graph, const Places& places, Dev
   of_device(device.index).execute(engine, pack, on);
 }
 
-// Milliseconds; infinite when it fails.
+// Returns milliseconds, or infinity if the run fails.
 template <typename Run>
 float time_of(const Run& run, const OnDevice& on) try {
   run();
@@ -148,7 +148,7 @@ float time_of(const Run& run, const OnDevice& on) try {
   return std::numeric_limits<float>::infinity();
 }
 
-// The fastest of the first few; null when there is none.
+// Returns the fastest of the first few engines, or null if there is none.
 std::unique_ptr<Plan> choose(const Problem& problem, const Places& places, Device device,
                              const OnDevice& on) {
   Graph graph = problem.graph();

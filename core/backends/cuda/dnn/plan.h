@@ -1,5 +1,5 @@
-// Engines for a graph: those that cuDNN's heuristics advise, the best first, and of the first few
-// the one that is fastest here. Private to core/backends/cuda.
+// Chooses an engine for a graph: the fastest, as measured, of the first few that cuDNN's heuristics
+// propose. Private to core/backends/cuda.
 #pragma once
 
 #include <functional>
@@ -11,15 +11,15 @@
 
 namespace howmany::cuda::dnn {
 
-// An engine is told of by notes. Tensor cores round what they read (f32 to tf32): those with them
-// are taken where that is wanted, and then no others, so that every size of a problem is read
-// alike. Never those that sum in a shorter format, go through a transform (FFT, Winograd) or give
-// another result each time.
+// Returns whether an engine with these notes may be used. Tensor cores round f32 inputs to tf32, so
+// an engine must use them if and only if `tensor_cores` is true; then problems of all sizes are
+// rounded alike. Rejects engines that sum in a narrower format, use a transform (FFT, Winograd) or
+// are nondeterministic.
 bool is_wanted(std::span<const cudnnBackendNumericalNote_t> notes, bool tensor_cores);
 bool is_wanted(const Descriptor& configuration, bool tensor_cores);
 
-// As cuDNN's heuristics advise them, the best first. `gpu`: properties to choose for instead of the
-// current GPU's.
+// Returns the engines that cuDNN's heuristics propose, best first. If `gpu` is not null, uses those
+// device properties instead of the current GPU's.
 std::vector<Descriptor> advised(const Graph& graph, cudnnBackendHeurMode_t mode,
                                 const Descriptor* gpu);
 
@@ -27,23 +27,24 @@ struct Engine {
   Descriptor configuration, plan;
   int64_t workspace = 0;  // bytes
 };
-// At most `most`, made ready to run, of which one at most had to be compiled: that takes seconds.
+// Returns at most `most` engines that are ready to run. At most one of them is compiled at run
+// time, which takes seconds.
 std::vector<Engine> engines_for(const Graph& graph, bool tensor_cores, size_t most,
                                 const Descriptor* gpu = nullptr);
 
 struct Problem {
-  std::vector<int64_t> key;  // all that its plan depends on, but the GPU
+  std::vector<int64_t> key;  // everything that its plan depends on, except for the GPU
   bool tensor_cores;
   std::function<Graph()> graph;  // not finished
 };
-// Where the tensors in memory are, in their order. A host's pointer for those given by value.
+// The pointers of the tensors in memory, in their order. Values are passed by host pointers.
 using Places = std::vector<void*>;
-// Asks for `places` only when there may be an engine. False: there is none, and what would have
-// been written may hold anything; or this is within a capture (capture.h), in which nothing can be
-// measured, and the problem is new. A problem's plan is made once for each GPU.
+// Runs the problem. Makes its plan once per GPU, and calls `places` only if there may be an engine.
+// Returns false, with undefined outputs, if there is no engine. Also returns false during a capture
+// (capture.h) if the problem is new, because a capture cannot measure.
 bool compute(const Problem& problem, const std::function<Places()>& places, Device device,
              const OnDevice& on);
 
-bool serves(int device);  // cuDNN has a handle there
+bool serves(int device);  // true if cuDNN has a handle for the device
 
 }  // namespace howmany::cuda::dnn

@@ -1,5 +1,5 @@
-// What this thread captures into a graph, see gpu::Graph: a stream of its own, so that what other
-// threads ask of the device meanwhile is done and no part of it. Private to core/backends/cuda.
+// The capture of the calling thread, see gpu::Graph. It has a stream of its own, so that work from
+// other threads runs and does not become part of the graph. Private to core/backends/cuda.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,9 +16,9 @@
 namespace howmany::cuda {
 
 struct DestroyGraph {
-  void operator()(cudaGraphExec_t made) const { cudaGraphExecDestroy(made); }  // when it is done
+  void operator()(cudaGraphExec_t made) const { cudaGraphExecDestroy(made); }  // once it completes
 };
-// A launch asks for the graph and then calls.
+// A launch enqueues the graph and then calls `then`.
 struct Piece {
   std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, DestroyGraph> graph;
   std::function<void()> then;
@@ -29,23 +29,24 @@ struct Capture {
   GraphMemory& memory;
   uint64_t epoch;
   cudaStream_t stream = nullptr;
-  std::set<std::shared_ptr<const void>> touched = {};  // of the pool; the graph keeps it
+  std::set<std::shared_ptr<const void>> touched = {};  // pool memory that the graph keeps alive
   std::vector<Piece> pieces = {};
-  // What comes before each launch, once for each.
+  // Functions to call before each launch, one per key.
   std::map<const void*, std::function<void()>> before = {};
 };
 
 inline thread_local Capture* current_capture = nullptr;
 
-// Throws Error within a capture: "[gpu] a graph cannot keep a copy from the host".
+// Throws Error during a capture: "[gpu] a graph cannot keep a copy from the host".
 void refuse_in_capture(const char* what);
 
-// Graphs write past the versions of tensors: what was worked out of their values is good within one
-// epoch. A capture is one of its own, and outside of them each launch begins another.
+// Graph launches write tensors without changing their versions. So a value that is derived from a
+// tensor is valid only within one epoch. Each capture is an epoch; each launch begins a new one.
 uint64_t epoch(int device);
-uint64_t epoch_outside(int device);  // of captures: of the last launch there
+uint64_t epoch_outside(int device);  // ignores captures: the epoch of the last launch there
 
-// Calls that other threads' captures would not mind, nor does ours: they are about no stream of it.
+// Permits calls that are unsafe during a capture in general, such as allocation. They do not
+// concern the captured stream.
 class Relaxed {
  public:
   Relaxed() { exchange(); }

@@ -12,8 +12,8 @@ namespace howmany {
 namespace cuda {
 namespace {
 
-std::atomic<uint64_t> epochs = 1;                        // how many began
-std::array<std::atomic<uint64_t>, 64> of_launches = {};  // which is on, by device
+std::atomic<uint64_t> epochs = 1;                        // number of epochs so far
+std::array<std::atomic<uint64_t>, 64> of_launches = {};  // current epoch by device
 
 cudaError_t begin(Capture& now) {
   const cudaError_t error = cudaStreamBeginCapture(now.stream, cudaStreamCaptureModeThreadLocal);
@@ -48,7 +48,7 @@ class Capturing {
     if (cudaGraph_t rest = nullptr; current_capture == &now_) {
       stop(now_, &rest);
       if (rest != nullptr) cudaGraphDestroy(rest);
-      cudaGetLastError();  // why it failed was told
+      cudaGetLastError();  // clears the error, which was reported
     }
     cudaStreamDestroy(now_.stream);
   }
@@ -68,7 +68,7 @@ uint64_t epoch(int device) {
   return current_capture != nullptr ? current_capture->epoch : epoch_outside(device);
 }
 uint64_t epoch_outside(int device) {
-  return std::max<uint64_t>(1, of_launches.at(static_cast<size_t>(device)));  // 0: never one
+  return std::max<uint64_t>(1, of_launches.at(static_cast<size_t>(device)));  // 0: no launch yet
 }
 
 void refuse_in_capture(const char* what) {
@@ -79,7 +79,7 @@ void refuse_in_capture(const char* what) {
 
 namespace gpu {
 
-// Its memory goes back behind the last launch, as all memory of the stream.
+// Its memory is freed in stream order, after the last launch.
 struct Graph::Kept {
   explicit Kept(int device) : index(device), memory(cuda::make_graph_memory(device)) {}
   ~Kept() {

@@ -13,7 +13,7 @@
 namespace howmany::cuda {
 namespace {
 
-constexpr size_t kAlignment = 512;  // as cudaMalloc's
+constexpr size_t kAlignment = 512;  // as cudaMalloc
 
 struct Entry {
   std::shared_ptr<GraphMemory> memory;
@@ -24,13 +24,13 @@ struct Registry {
   std::vector<Entry> entries;
   std::atomic<size_t> count = 0;
 };
-// Leaked, as the pools of memory are.
+// Leaked, as the memory pools are.
 Registry& registry() {
   static auto* const all = new Registry;
   return *all;
 }
 
-// What is taken out goes when the caller lets it, outside the lock.
+// Removes the entry if it is dropped and idle. The caller destroys the result outside the lock.
 std::shared_ptr<GraphMemory> removed(Registry& all, std::vector<Entry>::iterator entry) {
   if (!entry->dropped || !entry->memory->idle()) return nullptr;
   std::shared_ptr<GraphMemory> gone = std::move(entry->memory);
@@ -88,7 +88,7 @@ void* GraphMemory::take(size_t bytes) {
   return block;
 }
 
-// The smallest that is large enough.
+// Returns the smallest free range that is large enough, or end() if there is none.
 GraphMemory::Ranges::iterator GraphMemory::room_for(size_t bytes) {
   auto best = free_.end();
   for (auto range = free_.begin(); range != free_.end(); ++range)
@@ -112,7 +112,7 @@ bool GraphMemory::give(void* block) {
   return true;
 }
 
-// Slabs stay apart, even where their addresses meet.
+// Never joins ranges of two slabs, even if their addresses are adjacent.
 void GraphMemory::join_next(Ranges::iterator range) {
   const auto next = std::next(range);
   if (next == free_.end() || range->first + range->second != next->first ||

@@ -1,7 +1,6 @@
-// The memory that a graph works in, apart from the device's pool, so that nobody else is given it
-// between two launches. A capture takes and gives in the order in which a launch will work, so a
-// block that was given back serves what is captured later. Thread-safe. Private to
-// core/backends/cuda.
+// The memory of one graph. It is separate from the device's pool, so that no other work uses it
+// between two launches. A capture allocates and frees in the order of a launch, so work that is
+// captured later may reuse a freed block. Thread-safe. Private to core/backends/cuda.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +19,12 @@ class GraphMemory {
   GraphMemory(const GraphMemory&) = delete;
   GraphMemory& operator=(const GraphMemory&) = delete;
 
-  // From the device's pool comes a slab, or what one block needs, when nothing here has room.
+  // If no free range fits, takes a slab from the device's pool, or more if the block needs more.
   void* take(size_t bytes);
-  bool give(void* block);  // false: not of here
+  bool give(void* block);  // returns false if the block is not from here
   bool holds(const void* p) const;
-  bool idle() const;    // nothing is taken
-  size_t held() const;  // bytes of the pool
+  bool idle() const;    // true if no block is taken
+  size_t held() const;  // bytes from the pool
 
  private:
   using Ranges = std::map<char*, size_t>;
@@ -37,10 +36,10 @@ class GraphMemory {
   Ranges slabs_, free_, taken_;  // by address
 };
 
-// All that there is, so that a tensor may outlive the graph that its memory belongs to: a memory
-// goes when it is dropped and nothing of it is taken.
+// A registry keeps every graph memory, so that a tensor may outlive its graph. A memory is freed
+// once it has been dropped and is idle.
 std::shared_ptr<GraphMemory> make_graph_memory(int index);
 void drop(const GraphMemory& memory) noexcept;
-bool give_to_graph(void* block) noexcept;  // false: of no graph
+bool give_to_graph(void* block) noexcept;  // returns false if the block is from no graph memory
 
 }  // namespace howmany::cuda

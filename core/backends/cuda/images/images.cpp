@@ -26,14 +26,14 @@ Nvjpeg open_nvjpeg() {
   throw Error("no nvJPEG on LD_LIBRARY_PATH, as PyPI's nvidia-nvjpeg has it: " + why);
 }
 
-// One for each GPU, never ended, as that of cuBLASLt.
+// One handle per GPU, never destroyed.
 NvjpegHandle handle_of(int index) {
   struct PerDevice {
     std::once_flag once;
     NvjpegHandle handle = nullptr;
   };
   static auto* const all = new std::array<PerDevice, 64>;
-  const OnDevice on(index);  // throws when it is not there
+  const OnDevice on(index);  // throws if there is no such GPU
   PerDevice& one = all->at(static_cast<size_t>(index));
   std::call_once(one.once, [&] {
     const NvjpegStatus status = nvjpeg().create_ex(kNvjpegDefaultBackend, nullptr, nullptr,
@@ -44,9 +44,8 @@ NvjpegHandle handle_of(int index) {
   return one.handle;
 }
 
-// Memory of the host, page-locked, or of the GPU, for what one stream is asked: it stays as large
-// as was needed once, but for what an unusual image took, so that no other stream's work is waited
-// for.
+// Pinned host memory or GPU memory for the work of one stream. It does not shrink, except after an
+// unusually large image, so that allocation does not wait for other streams.
 class Room {
  public:
   Room(const gpu::Stream& stream, bool pinned) : stream_(stream), pinned_(pinned) {}
@@ -88,7 +87,7 @@ class Room {
   int64_t bytes_ = 0;
 };
 
-// Both axes as they lie in one room: weights, then first and count of each.
+// Both axes are stored contiguously, each as weights, first and count.
 int64_t bytes_of(const image::Taps& taps) {
   return static_cast<int64_t>(taps.weights.size() * sizeof(float) +
                               2 * taps.first.size() * sizeof(int32_t));
@@ -130,7 +129,7 @@ std::string no_image_decoder(int index) {
   }
 }
 
-// An image at a time, from its bytes to its sample.
+// Decodes one image at a time, from its bytes to its sample.
 struct ImageDecoder::Lane {
   explicit Lane(int index) : handle(cuda::handle_of(index)), stream(index) {
     const cuda::OnDevice on(index);
@@ -144,7 +143,7 @@ struct ImageDecoder::Lane {
       const cuda::OnDevice on(stream.index());
       cuda::nvjpeg().state_destroy(state);
     } catch (const std::exception&) {
-      // Gone with its runtime.
+      // The runtime has ended and freed it.
     }
   }
   Lane(const Lane&) = delete;
@@ -152,7 +151,8 @@ struct ImageDecoder::Lane {
 
   cudaStream_t raw() const { return static_cast<cudaStream_t>(stream.raw()); }
 
-  // Channels of what nvJPEG makes of it; 0: it does not take it, or sees another image than we do.
+  // Returns the channels of nvJPEG's output, or 0 if nvJPEG rejects the image or reports another
+  // size.
   int channels_of(std::span<const uint8_t> jpeg, const image::Size& size) const {
     int components = 0, subsampling = 0;
     int widths[cuda::kNvjpegPlanes] = {}, heights[cuda::kNvjpegPlanes] = {};
@@ -163,7 +163,7 @@ struct ImageDecoder::Lane {
     return status == cuda::NvjpegStatus::success && same && known ? components : 0;
   }
 
-  // The pixels of `bytes` on the GPU, in rows without gaps; null when nvJPEG does not take them.
+  // Decodes `bytes` to dense rows of pixels on the GPU. Returns null if nvJPEG rejects the image.
   std::byte* decode(const image::Size& size, int channels) {
     std::byte* const there = pixels.of(size.width * size.height * channels);
     cuda::NvjpegImage to{};
@@ -175,7 +175,7 @@ struct ImageDecoder::Lane {
     return status == cuda::NvjpegStatus::success ? there : nullptr;
   }
 
-  // Both axes of taps, on their way to the GPU.
+  // Starts the copy of both axes of taps to the GPU. Returns their device pointer.
   std::byte* send(const image::Resampler& plan) {
     const int64_t size = cuda::bytes_of(plan.across()) + cuda::bytes_of(plan.down());
     std::byte* const host = pinned.of(size);
@@ -189,7 +189,7 @@ struct ImageDecoder::Lane {
   cuda::NvjpegState state = nullptr;
   Stream stream;
   cuda::Room pinned{stream, true}, pixels{stream, false}, taps{stream, false};
-  std::vector<uint8_t> bytes;  // which nvJPEG may read until the stream is done
+  std::vector<uint8_t> bytes;  // nvJPEG may read them until the stream is idle
 };
 
 ImageDecoder::ImageDecoder(int index) {
@@ -213,7 +213,7 @@ bool ImageDecoder::decode(std::vector<uint8_t>& bytes, const image::Size& size,
   lane.bytes.swap(bytes);
   const std::byte* const pixels = lane.decode(size, channels);
   if (pixels == nullptr) {
-    lane.stream.finish();  // what it had begun
+    lane.stream.finish();  // completes work that had begun
     lane.bytes.swap(bytes);
     return false;
   }

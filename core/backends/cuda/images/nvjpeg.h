@@ -1,6 +1,6 @@
-// The few declarations of nvJPEG 12 and 13 that are used here, since the toolkit's parts can be
-// installed one by one and this one often is not; tests/gpu/core_cuda/nvjpeg_test.cpp holds them
-// against NVIDIA's own header where that is found. Private to core/backends/cuda.
+// The declarations of nvJPEG 12 and 13 that we use, because its header is an optional part of the
+// toolkit. tests/gpu/core_cuda/nvjpeg_test.cpp compares them with NVIDIA's header if that is
+// installed. Private to core/backends/cuda.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,16 +14,16 @@ namespace howmany::cuda {
 enum class NvjpegStatus : int { success = 0, bad_jpeg = 3, not_supported = 4 };
 
 constexpr int kNvjpegDefaultBackend = 0;
-constexpr unsigned kNvjpegInterpolate = 1U << 5;  // chroma, as libjpeg does
-constexpr int kNvjpegGrey = 2, kNvjpegRgb = 5;    // of output: a plane; interleaved
+constexpr unsigned kNvjpegInterpolate = 1U << 5;  // interpolates chroma, as libjpeg does
+constexpr int kNvjpegGrey = 2, kNvjpegRgb = 5;    // output formats: one plane; interleaved
 constexpr int kNvjpegPlanes = 4;
 
-using NvjpegHandle = void*;  // may serve many threads
-using NvjpegState = void*;   // one image at a time
+using NvjpegHandle = void*;  // thread-safe
+using NvjpegState = void*;   // for one image at a time
 
 struct NvjpegImage {
   unsigned char* planes[kNvjpegPlanes];
-  size_t pitches[kNvjpegPlanes];  // bytes from a row to the next
+  size_t pitches[kNvjpegPlanes];  // bytes between rows
 };
 
 using NvjpegCreateEx = NvjpegStatus(int backend, void* device_allocator, void* pinned_allocator,
@@ -45,7 +45,7 @@ struct Nvjpeg : SharedLibrary {
   NvjpegDecode* decode = find<NvjpegDecode*>("nvjpegDecode");
 };
 
-// Throws Error that says of each name why it was not to be had.
+// Throws Error if the library cannot be opened. The message has the reason for each file name.
 const Nvjpeg& nvjpeg();
 
 }  // namespace howmany::cuda

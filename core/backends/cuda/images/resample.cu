@@ -3,7 +3,7 @@
 
 namespace howmany::cuda {
 
-// In the order of image::Resampler::run: down each column first, then across.
+// Sums in the order of image::Resampler::run: vertically first, then horizontally.
 void resample(const Resampling& r, float* out, int index, cudaStream_t stream) {
   const OnDevice on(index, stream);
   const Divisor by_size(r.size);

@@ -14,11 +14,11 @@ struct Axis {
   int64_t stride;
 };
 
-// Bytes of an image to out [size,size,3].
+// Resamples the bytes of an image to out [size,size,3].
 struct Resampling {
   const uint8_t* pixels;
-  int64_t pitch;  // bytes from a row to the next
-  int channels;   // of a pixel: 3, or 1 that serves as all
+  int64_t pitch;  // bytes between rows
+  int channels;   // per pixel: 3, or 1, which is used for all three
   Axis across, down;
   int64_t size;
   bool flip;

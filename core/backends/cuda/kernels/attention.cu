@@ -7,9 +7,9 @@
 #include "core/backends/cuda/kernels/pack.cuh"
 #include "core/backends/cuda/runtime/cuda.h"
 
-// By cuDNN, or by blocks of query rows: the scores of all heads of a sample are one batch of
-// products, those of a group of samples become probabilities at once and in place, and are
-// multiplied again. Backward makes them once more.
+// Attention by cuDNN, or by blocks of query rows. The scores of all heads of a sample are one
+// batched product. One kernel turns the scores of a group of samples into probabilities, in place.
+// A second product multiplies them with the values. Backward recomputes them.
 namespace howmany::backends {
 namespace {
 
@@ -18,15 +18,15 @@ using cuda::block_sum;
 using cuda::OnDevice;
 using cuda::Pair;
 
-constexpr int64_t kRows = 256;                 // of a block
-constexpr int64_t kScores = int64_t{4} << 20;  // of a group: they stay in the L2 cache of a Hopper
+constexpr int64_t kRows = 256;                 // per block
+constexpr int64_t kScores = int64_t{4} << 20;  // per group: they fit the L2 cache of a Hopper GPU
 
-// One matrix for each head: rows `stride` apart, heads `apart`; in f32 or bf16.
+// One matrix per head, in f32 or bf16. Rows are `stride` elements apart, heads `apart` elements.
 struct Matrices {
   void* data;
   Dtype dtype;
   int64_t rows, columns, stride, apart;
-  const Tensor* whole = nullptr;  // that they are part of
+  const Tensor* whole = nullptr;  // the tensor that contains them
   Matrices from(int64_t element) const {
     Matrices m = *this;
     m.data = static_cast<char*>(data) + element * static_cast<int64_t>(size_of(dtype));
@@ -51,7 +51,7 @@ struct Sizes {
         scale(1 / std::sqrt(static_cast<float>(size))),
         device(qkv.device()) {}
 
-  // Of sample n; which: 0 q, 1 k, 2 v.
+  // Returns q, k or v (which = 0, 1, 2) of sample n.
   Matrices part(const Tensor& qkv, int64_t n, int64_t which) const {
     return all_of(qkv, 3 * width).from((n * times * 3 + which) * width);
   }
@@ -91,19 +91,19 @@ struct Sizes {
   Device device;
 };
 
-// Query rows [begin, end) of the samples [first, first + count) against the keys they look at.
+// Query rows [begin, end) of the samples [first, first + count), and the keys that they attend to.
 struct Block {
   int64_t first, count, begin, end, keys;
   int64_t rows() const { return end - begin; }
-  // Of the group's sample g.
+  // Returns the scores of sample g of the group.
   Matrices of(const Sizes& s, float* scores, int64_t g) const {
     const int64_t each = rows() * keys;
     return {scores + g * s.heads * each, Dtype::f32, rows(), keys, keys, each};
   }
 };
 
-// f(block) for all blocks; those of a group from the last, which looks at every key, so that its
-// results are written before others are added to them.
+// Calls f(block) for all blocks. In a group it starts with the last block, which attends to every
+// key: it writes the results to which other blocks add.
 template <typename F>
 void each_block(const Sizes& s, const F& f) {
   for (int64_t first = 0; first < s.samples; first += s.group)
@@ -112,7 +112,7 @@ void each_block(const Sizes& s, const F& f) {
               s.causal ? end : s.times});
 }
 
-// Scores become probabilities, zero where masked.
+// Turns scores into probabilities, in place; masked ones become 0.
 void softmax_rows(const Sizes& s, const Block& block, float* scores, float* lse,
                   const OnDevice& on) {
   float* const logs = lse + block.first * s.heads * s.times;
@@ -137,7 +137,7 @@ struct Backward {
   const Tensor &qkv, &y, &lse, &dy, &dqkv;
 };
 
-// Scores become probabilities again, and the gradients dp of these those of the scores.
+// Recomputes probabilities from scores, and turns their gradients dp into those of the scores.
 template <typename T>
 void backward_rows(const Sizes& s, const Block& block, float* scores, float* dp, const Backward& in,
                    const OnDevice& on) {
@@ -178,7 +178,7 @@ void backward_products(const Sizes& s, const Block& block, const Backward& in, i
              rows_of(s.part(in.dqkv, n, 0)));
 }
 
-// a's query rows times the keys of part `which` of qkv.
+// Computes scores: a's query rows times the keys of part `which` of qkv.
 void multiply_keys(const Sizes& s, const Block& block, float factor, const Matrices& a,
                    const Tensor& qkv, int64_t which, int64_t g, float* scores) {
   s.multiply(factor, a.part(block.begin, block.end), false,
@@ -194,7 +194,7 @@ void Cuda::attention(const Tensor& qkv, Heads heads, Tensor& lse, Tensor& y) con
   const Sizes s(qkv, heads);
   if (cuda::dnn_attention(s.problem(), qkv, lse, y, on)) return;
   float* const logs = lse.mutable_data<float>();
-  y.mutable_raw();  // written by its parts
+  y.mutable_raw();  // marks it as changed; its parts are written below
   Tensor scratch = s.scratch();
   float* const scores = scratch.mutable_data<float>();
   each_block(s, [&](const Block& block) {
@@ -214,10 +214,10 @@ void Cuda::attention_backward(const Tensor& qkv, const Tensor& y, const Tensor& 
   const OnDevice on(qkv);
   const Sizes s(qkv, heads);
   if (cuda::dnn_attention_backward(s.problem(), qkv, y, lse, dy, dqkv, on)) return;
-  // What blocks add up is rounded when they all have.
+  // The blocks' sums are rounded once, after the last block.
   const bool rounds = dqkv.dtype() == Dtype::bf16;
   Tensor sums = rounds ? Tensor::empty(dqkv.shape(), Dtype::f32, dqkv.device()) : dqkv;
-  sums.mutable_raw();  // written by its parts
+  sums.mutable_raw();  // marks it as changed; its parts are written below
   const Backward in{qkv, y, lse, dy, sums};
   Tensor scratch = s.scratch(), dscratch = s.scratch();
   float *const p = scratch.mutable_data<float>(), *const ds = dscratch.mutable_data<float>();

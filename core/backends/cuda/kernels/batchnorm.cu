@@ -1,9 +1,9 @@
 #include "core/backends/cuda/kernels/columns.cuh"
 #include "core/backends/cuda/runtime/cuda.h"
 
-// Over the columns of x [rows, channels]; cuDNN's has no statistics over replicas. What there is
-// one of a channel is double until it is stored, in f32; what there is one of an element is f32
-// until it is stored as x is.
+// Batch norm over the columns of x [rows, channels]. Own kernels, because cuDNN's batch norm does
+// not share statistics over replicas. Values per channel are double and stored in f32. Values per
+// element are f32 and stored in the dtype of x.
 namespace howmany::backends {
 namespace {
 
@@ -23,8 +23,9 @@ using cuda::Sums;
 
 int64_t row_count(const Tensor& x, int64_t width) { return width == 0 ? 0 : x.numel() / width; }
 
-// Squares and values, of a block of rows less its first, which loses nothing in f32; of the blocks
-// less the first of all, in double: the sums of Chan, Golub and LeVeque 1983, in one pass.
+// Sums squares and values in one pass (Chan, Golub and LeVeque 1983). Within a block of rows,
+// values are relative to the block's first row, so that f32 suffices. Blocks are combined in
+// double, relative to the first row of all.
 template <typename T>
 struct Spread {
   const T* x;
@@ -51,7 +52,7 @@ struct Spread {
   }
 };
 
-// g(channel, mean, biased variance)
+// Calls g(channel, mean, biased variance) for every channel.
 template <typename T, typename G>
 void moments_of(const Tensor& x, int64_t channels, const OnDevice& on, G g) {
   const int64_t rows = row_count(x, channels);
@@ -75,8 +76,8 @@ __device__ void move_towards(float& running, double target, double momentum) {
   running = static_cast<float>((1 - momentum) * running + momentum * target);
 }
 
-// act(factor (x - centre) + shift) in f32, of a channel each; what the centre lost when it was
-// rounded is in the shift.
+// act(factor (x - centre) + shift) in f32, with values per channel. The shift corrects the rounding
+// of the centre.
 struct Line {
   Line(const Tensor& like, int64_t channels)
       : room(Tensor::empty({3, channels}, Dtype::f32, like.device())),
@@ -100,7 +101,7 @@ struct Line {
   float *centre, *factor, *shift;
 };
 
-// A pack has as many channels side by side as elements.
+// Returns true if rows divide into packs of `lanes` adjacent channels.
 bool packs(int64_t channels, int lanes) { return channels % lanes == 0; }
 
 template <typename T>
@@ -119,7 +120,7 @@ void apply(const Line& line, const Tensor& x, Activation act, Tensor& y, const O
                          store(ys + i, each_lane(lanes, [&](int l) {
                                  const float z =
                                      (v.at[l] - centre.at[l]) * factor.at[l] + shift.at[l];
-                                 return relu && z < 0 ? 0.0f : z;  // a NaN stays one
+                                 return relu && z < 0 ? 0.0f : z;  // keeps NaN
                                }));
                        });
 }
@@ -128,7 +129,7 @@ void apply(const Line& line, const Tensor& x, Activation act, Tensor& y, const O
   by_element(x.dtype(), [&](auto e) { apply<decltype(e)>(line, x, act, y, on); });
 }
 
-// Statistics of the batch become those of the layer.
+// Stores the batch statistics and updates the running ones.
 struct Settle {
   float *mean, *inv_std, *running_mean, *running_var;
   Line::Put put;
@@ -139,14 +140,14 @@ struct Settle {
     put(c, m, inv);
     mean[c] = static_cast<float>(m);
     inv_std[c] = static_cast<float>(inv);
-    if (rows < 2) return;  // nothing was seen
+    if (rows < 2) return;  // one row has no variance
     const auto n = static_cast<double>(rows);
     move_towards(running_mean[c], m, momentum);
     move_towards(running_var[c], variance * n / (n - 1), momentum);
   }
 };
 
-// dz and xhat from element i on, of channels from c on, of what the backward starts from.
+// Loads dz and computes xhat for the elements from i on, whose channels start at c.
 template <typename T>
 struct Terms {
   explicit Terms(const BatchNormBackward& in)
@@ -217,7 +218,7 @@ void backward_input(const BatchNormBackward& in, const Tensor& dots, const Tenso
       });
 }
 
-// A message between replicas: f(a, b) of each channel, then the rows.
+// Writes a message to other replicas: f(a, b) per channel, then the number of rows.
 template <typename F>
 void send(const Tensor& a, const Tensor& b, double rows, Tensor& message, F f) {
   const OnDevice on(a);
@@ -235,7 +236,7 @@ void send(const Tensor& a, const Tensor& b, double rows, Tensor& message, F f) {
   });
 }
 
-// f(channel, what was summed over the rows of all, those)
+// Calls f(channel, sum over all replicas, their total rows) for every channel.
 template <typename F>
 void receive(const Tensor& message, int64_t channels, F f) {
   const OnDevice on(message);
@@ -309,7 +310,7 @@ void Cuda::batchnorm_receive_moments(const Tensor& message, BatchNormState& stat
     means[c] = static_cast<float>(m);
     variances[c] = static_cast<float>(v);
     invs[c] = static_cast<float>(1 / sqrt(v + epsilon));
-    if (rows < 2) return;  // nothing was seen
+    if (rows < 2) return;  // one row has no variance
     move_towards(running_mean[c], m, momentum);
     move_towards(running_var[c], v * rows / (rows - 1), momentum);
   });

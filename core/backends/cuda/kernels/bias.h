@@ -1,4 +1,4 @@
-// The gradient of what is added to each row. Private to core/backends/cuda.
+// The gradient of a bias. Private to core/backends/cuda.
 #pragma once
 
 #include "core/backends/backend.h"
@@ -6,7 +6,7 @@
 
 namespace howmany::cuda {
 
-// dbias [C], f32, from dy [..,C] in f32 or bf16; nothing where it is absent.
+// Computes dbias [C], f32, from dy [..,C] in f32 or bf16. Does nothing if dbias is absent.
 void bias_gradient(const Tensor& dy, GradOut& dbias, const OnDevice& on);
 
 }  // namespace howmany::cuda

@@ -1,8 +1,11 @@
-// Sums over the rows of [rows, columns], for bias gradients and norms: every thread sums a stretch
-// of a few columns (neighbours read neighbours), then one thread a column sums the stretches, in
-// two goes where they are many. A stretch may have thousands of rows: kRowBlock at a time are
-// summed in f32, and these sums in double, as on CPUs. The order is fixed, so the result is the
-// same each time. For .cu files, private to core/backends/cuda.
+// Sums over the rows of [rows, columns], for bias gradients and norms. For .cu files, private to
+// core/backends/cuda.
+//
+// Method. Each thread sums one chunk of rows of a few columns, with coalesced reads. Then one
+//   thread per column sums the chunks, in two passes if there are many.
+// Precision. A chunk may have thousands of rows. Blocks of kRowBlock rows are summed in f32, the
+//   sums of blocks in double, as on CPUs.
+// Determinism. The order is fixed, so results are reproducible.
 #pragma once
 
 #include "core/backends/backend.h"
@@ -35,7 +38,7 @@ template <int kCount>
 using Pairs = Pack<Pair, kCount>;
 
 template <typename F>
-struct Plain {  // terms whose sums over a block of rows are what is wanted
+struct Plain {  // for reduce_columns(): close() returns the sums of the block unchanged
   F f;
   template <int kWide>
   __device__ Pairs<kWide> term(int64_t row, int64_t, int64_t column, Lanes<kWide> lanes) const {
@@ -75,7 +78,7 @@ __global__ void column_partials(F f, int64_t rows, int64_t columns, ColumnPlan p
   }
 }
 
-// Of `chunks` sums of each column every kFewChunks become one.
+// Reduces every kFewChunks of the `chunks` partial sums of a column to one.
 template <typename Sum>
 __global__ void fewer_partials(const Sum* from, int64_t chunks, int64_t columns, Sum* to) {
   const int64_t left = (chunks + kFewChunks - 1) / kFewChunks;
@@ -97,10 +100,10 @@ __global__ void column_totals(G g, int64_t columns, int64_t chunks, const Sums* 
   }
 }
 
-// g(column, sum over blocks of rows of f.close()) for every column: f.term(row, first, column,
-// lanes) are Pairs of columns side by side, several where all that it reads there lies `together`,
-// which takes columns by kWide; f.close(their sums, first, rows, column, lanes) ends the block that
-// begins with row `first`.
+// Calls g(column, sum over blocks of rows of f.close()) for every column.
+// f.term(row, first, column, lanes) returns the Pairs of adjacent columns: kWide of them if the
+// data is `together`, which requires columns to be a multiple of kWide, else one.
+// f.close(sums, first, rows, column, lanes) finishes the block that begins with row `first`.
 template <int kWide, typename F, typename G>
 void reduce_blocks(int64_t rows, int64_t columns, bool together, Device device, const OnDevice& on,
                    F f, G g) {
@@ -132,7 +135,7 @@ void reduce_blocks(int64_t rows, int64_t columns, bool together, Device device, 
   check(cudaGetLastError(), "column sums");
 }
 
-// The same of the sum over rows of f(row, column, lanes).
+// Calls g(column, sum over rows of f(row, column, lanes)) for every column.
 template <int kWide, typename F, typename G>
 void reduce_columns(int64_t rows, int64_t columns, bool together, Device device, const OnDevice& on,
                     F f, G g) {

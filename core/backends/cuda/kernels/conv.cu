@@ -10,10 +10,12 @@
 #include "core/gpu/gpu.h"
 #include "core/tensor/precision.h"
 
-// By cuDNN, or as a product with the columns of x: row (n, oy, ox) of [rows, taps C] holds what the
-// window there sees, zeros where that is padding. Images are taken a few at a time, so that their
-// columns fit; they are stored as x is, rows of bf16 as products want them, and their gradients in
-// f32. Where x is its own columns the product is all there is to do, and cuDNN not asked.
+// Convolution by cuDNN, or as a product with the columns of x (im2col).
+//
+// Columns. Row (n, oy, ox) of [rows, taps C] has the inputs of that window, with zeros as padding.
+//   A few images are processed at a time, so that their columns fit.
+// Dtypes. Columns have the dtype of x, with bf16 rows padded for products. Their gradients are f32.
+// Plain. If x equals its columns (1x1 windows), only the product is needed and cuDNN is not used.
 namespace howmany::backends {
 namespace {
 
@@ -27,7 +29,7 @@ struct Conv : cuda::Convolution {
   Conv(const Tensor& x, const Tensor& w, const Shape& y, Window at)
       : Convolution{x.shape()[0], x.shape()[1], x.shape()[2], x.shape()[3],
                     w.shape()[0], y[1],         y[2],         at} {}
-  int64_t pixels() const { return out_height * out_width; }  // of an image of y
+  int64_t pixels() const { return out_height * out_width; }  // per image of y
   int64_t depth() const { return window.size * window.size * channels; }
   int64_t row_stride(Dtype columns) const {
     if (plain() || columns != Dtype::bf16) return depth();
@@ -59,7 +61,7 @@ void fill_columns(const Conv& conv, const T* x, int64_t images, T* columns, cons
   });
 }
 
-// Each element of dx gathers from the windows that see it: no two threads write one place.
+// Each element of dx gathers from the windows that contain it, so no two threads write an element.
 template <typename T>
 void sum_columns(const Conv& conv, const float* columns, int64_t images, T* dx,
                  const OnDevice& on) {
@@ -84,7 +86,7 @@ void sum_columns(const Conv& conv, const float* columns, int64_t images, T* dx,
   });
 }
 
-// f(first image, how many) over all of them.
+// Calls f(first image, number of images) for chunks of all images.
 template <typename F>
 void for_images(const Conv& conv, F f) {
   for (int64_t first = 0; first < conv.images; first += conv.images_at_once())
@@ -97,7 +99,7 @@ Tensor room_for_columns(const Conv& conv, Dtype dtype, Device device) {
                        device);
 }
 
-// Images from the first on.
+// Returns the offset in bytes of image `first`.
 int64_t bytes_before(const Tensor& x, int64_t first) {
   return first * x.shape().row_numel() * static_cast<int64_t>(size_of(x.dtype()));
 }
@@ -108,7 +110,7 @@ cuda::Result write_from(Tensor& y, int64_t first) {
   return {static_cast<char*>(y.mutable_raw()) + bytes_before(y, first), y.dtype()};
 }
 
-// The columns of these images: x itself where that is all they are.
+// Returns the columns of these images, or x itself if the convolution is plain.
 cuda::Operand columns_of(const Conv& conv, const Tensor& x, int64_t first, int64_t images,
                          Tensor& room, const OnDevice& on) {
   const cuda::Operand from = read_from(x, first);
@@ -129,7 +131,7 @@ void add_to_rows(const float* bias, Tensor& y, const OnDevice& on) {
   });
 }
 
-// The bias rides along where an engine takes it.
+// The bias is fused if an engine supports it.
 bool forward_by_dnn(const Conv& conv, const Tensor& x, const Tensor& w, const float* bias,
                     Tensor& y, const OnDevice& on) {
   if (conv.plain()) return false;
@@ -139,14 +141,15 @@ bool forward_by_dnn(const Conv& conv, const Tensor& x, const Tensor& w, const fl
   return true;
 }
 
-// What is still to be computed of a convolution's gradients.
+// The gradients of a convolution that are still to be computed.
 struct Wanted {
   bool dx, dw;
 };
 
-// Where dw is made by cuDNN. Of inputs in bf16 its own engines write bf16, from sums in f32, as in
-// PyTorch's autocast: into f32 only a slow one writes, of three channels none. To be added to it is
-// made apart, too: engines are tried on what they write.
+// Returns the tensor into which cuDNN writes dw. For bf16 inputs it is bf16, with sums in f32, as
+// in PyTorch's autocast: for an f32 result cuDNN has only a slow engine, and none for three
+// channels. It is also separate if dw is accumulated, because measuring engines overwrites their
+// output.
 Tensor room_for_dw(const Tensor& x, const Tensor& dy, const Tensor& w, const GradOut& dw) {
   const bool halves = x.dtype() == Dtype::bf16 || dy.dtype() == Dtype::bf16 ||
                       current_precision() == Precision::bf16;

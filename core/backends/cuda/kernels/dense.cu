@@ -13,7 +13,7 @@ using cuda::kLanes;
 using cuda::load;
 using cuda::OnDevice;
 
-// Rows may be parameters and y stored shorter, or both be activations.
+// The table may be f32 parameters with y in bf16, or both may be activations.
 template <typename Row, typename T>
 void take_rows(const Tensor& ids, const Tensor& table, Tensor& y) {
   const OnDevice on(table);
@@ -28,7 +28,7 @@ void take_rows(const Tensor& ids, const Tensor& table, Tensor& y) {
   });
 }
 
-// Repeated ids meet in atomic additions, whose order differs from run to run.
+// Repeated ids are summed by atomic additions, whose order is not deterministic.
 template <typename T>
 void add_rows(const Tensor& ids, const Tensor& dy, Tensor& dtable) {
   const OnDevice on(dy);
@@ -62,7 +62,7 @@ void Cuda::matmul(const Tensor& a, bool transpose_a, const Tensor& b, bool trans
                  a.device().index);
 }
 
-// Relu fuses. cuBLASLt's gelu is the tanh form, not ours; tanh it has none.
+// Fuses relu. cuBLASLt's gelu is the tanh approximation, unlike ours, and it has no tanh.
 void Cuda::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation act,
                   Tensor& y) const {
   cuda::multiply({.a = x,

@@ -54,15 +54,15 @@ void join(const Tensor& a, const Tensor& b, Activation act, Tensor& y) {
       });
 }
 
-// The bits are those of core/tensor/rng.h itself, compiled for the device.
+// The random bits are those of core/tensor/rng.h, compiled for the device.
 template <typename T>
 void drop(const Tensor& x, double p, DropoutKey key, Tensor& y) {
   const OnDevice on(x);
   const T* const in = x.data<T>();
   T* const out = y.mutable_data<T>();
-  const auto bound = static_cast<uint64_t>(std::ceil(p * 0x1p32));  // bits below p 2^32 drop
+  const auto bound = static_cast<uint64_t>(std::ceil(p * 0x1p32));  // drops if bits < p 2^32
   const auto kept = static_cast<float>(1 / (1 - p));
-  const bool blocks = key.first_element % 4 == 0;  // each pack begins with one
+  const bool blocks = key.first_element % 4 == 0;  // packs begin at a block of bits
   each_pack<kLanes<T>>(
       x.numel(), by_16(in, out) && blocks, on, [=] __device__(int64_t i, auto lanes) {
         const auto v = load(in + i, lanes);

@@ -5,7 +5,8 @@ namespace howmany {
 namespace cuda {
 namespace {
 
-// As the host has it: a GPU would fuse the product and the sum, and so round once instead of twice.
+// Rounds as the host does: a GPU would fuse the product and the sum and round once instead of
+// twice.
 __device__ float between(double low, double width, uint32_t word) {
 #ifdef __CUDA_ARCH__
   return static_cast<float>(__dadd_rn(low, __dmul_rn(width, word * 0x1p-32)));
@@ -14,7 +15,7 @@ __device__ float between(double low, double width, uint32_t word) {
 #endif
 }
 
-// Elements 4b .. 4b+3: one block of bits serves four of them.
+// Fills elements 4b to 4b+3 from one block of random bits.
 struct Uniform {
   float* to;
   int64_t count;

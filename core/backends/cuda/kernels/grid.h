@@ -1,5 +1,5 @@
-// Launch configurations and divisions: plain arithmetic, tested without a GPU. Threads of a block
-// are a power of two, which the sums over a block need. Private to core/backends/cuda.
+// Launch configurations and fast division: host arithmetic, tested without a GPU. The threads of a
+// block are a power of two, as block reductions require. Private to core/backends/cuda.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace howmany::cuda {
 
 constexpr unsigned kMostThreads = 256;
 constexpr unsigned kWarp = 32;
-constexpr int64_t kMostBlocks = 8192;  // enough for any GPU; the rest is looped over
+constexpr int64_t kMostBlocks = 8192;  // enough for any GPU; kernels loop over the rest
 
 struct Grid {
   unsigned blocks = 1, threads = 1;
@@ -21,15 +21,15 @@ constexpr Grid grid_for_elements(int64_t n) {
   return {static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, kMostBlocks)), kMostThreads};
 }
 
-// A block for each row, no wider than the row needs.
+// One block per row, no wider than the row needs.
 constexpr Grid grid_for_rows(int64_t rows, int64_t width) {
   const auto wanted = static_cast<unsigned>(std::clamp<int64_t>(width, kWarp, kMostThreads));
   return {static_cast<unsigned>(std::clamp<int64_t>(rows, 1, kMostBlocks)),
           std::min(std::bit_ceil(wanted), kMostThreads)};
 }
 
-// Columns of [rows, columns], or packs of them, are summed in `chunks` stretches of `chunk` rows:
-// enough threads for the GPU, few enough partial sums.
+// Columns of [rows, columns], or packs of them, are summed in `chunks` chunks of `chunk` rows. That
+// gives the GPU enough threads and keeps the number of partial sums small.
 struct ColumnPlan {
   int64_t chunk = 0, chunks = 1;
 };
@@ -43,9 +43,9 @@ constexpr ColumnPlan plan_columns(int64_t rows, int64_t columns) {
   return {chunk, (rows + chunk - 1) / chunk};
 }
 
-// Divides indices, which are not negative, by what the host knows: GPUs have no instruction for it,
-// and a 64-bit division takes about as long as the memory of an element. Below 2^31 it is a product
-// with 2^p / divisor rounded up (Granlund and Montgomery 1994); above, a division after all.
+// Divides non-negative indices by a divisor that the host knows. GPUs have no division instruction,
+// and a 64-bit division takes about as long as the memory access of an element. Below 2^31 it is a
+// product with 2^p / divisor rounded up (Granlund and Montgomery 1994), else a division.
 class Divisor {
  public:
   constexpr Divisor(int64_t by)  // NOLINT: an extent is a divisor

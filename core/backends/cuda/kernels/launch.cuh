@@ -1,6 +1,6 @@
-// How kernels are started. They loop over their elements (or rows) with the grid as the stride, so
-// any grid is right, and they are right for blocks of one thread: so a test can run this very text
-// on the host. For .cu files, private to core/backends/cuda.
+// Launches kernels. They are grid-stride loops over elements or rows, so any grid is correct, also
+// blocks of one thread. So a test can compile this source for the host. For .cu files, private to
+// core/backends/cuda.
 //
 //   each(n, on, [=] __device__(int64_t i) { y[i] = 2 * x[i]; });
 #pragma once
@@ -8,7 +8,7 @@
 #include "core/backends/cuda/kernels/grid.h"
 #include "core/backends/cuda/runtime/runtime.h"
 
-#ifndef HM_LAUNCH  // a test puts its own here
+#ifndef HM_LAUNCH  // tests define their own
 #define HM_LAUNCH(kernel, grid, stream, ...) \
   kernel<<<(grid).blocks, (grid).threads, 0, stream>>>(__VA_ARGS__)
 #endif
@@ -23,7 +23,7 @@ __global__ void each_kernel(int64_t n, F f) {
   for (int64_t i = first_element(); i < n; i += element_stride()) f(i);
 }
 
-// f(i) for i in [0, n), in any order.
+// Calls f(i) for i in [0, n), in any order.
 template <typename F>
 void each(int64_t n, const OnDevice& on, F f) {
   if (n == 0) return;
@@ -31,7 +31,7 @@ void each(int64_t n, const OnDevice& on, F f) {
   check(cudaGetLastError(), "kernel");
 }
 
-// f(row) by a block for each row in [0, rows).
+// Calls f(row) for each row in [0, rows), by one block per row.
 template <typename F>
 __global__ void each_row_kernel(int64_t rows, F f) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) f(row);
@@ -44,13 +44,13 @@ void each_row(int64_t rows, int64_t width, const OnDevice& on, F f) {
   check(cudaGetLastError(), "kernel");
 }
 
-// Sums in f32: each thread has a few terms, and a tree of them rounds no more often than it is
-// high. In double these kernels would wait for arithmetic: most GPUs do 1/32 or 1/64 as much of it.
+// Sums in f32. Each thread sums a few terms, and a tree reduction rounds once per level. In double
+// these kernels would be compute-bound: most GPUs have 1/32 or 1/64 of the f32 throughput.
 struct Pair {
   float a, b;
 };
 
-// The block's total, for all its threads. Every thread of the block must come here.
+// Returns the block's total to all its threads. Every thread of the block must call it.
 __device__ inline Pair block_sum(Pair mine) {
   __shared__ Pair cells[kMostThreads];
   cells[threadIdx.x] = mine;
@@ -63,7 +63,7 @@ __device__ inline Pair block_sum(Pair mine) {
     __syncthreads();
   }
   const Pair total = cells[0];
-  __syncthreads();  // before the cells are used again
+  __syncthreads();  // before the cells are reused
   return total;
 }
 

@@ -1,7 +1,7 @@
 #include "core/backends/cuda/kernels/columns.cuh"
 #include "core/backends/cuda/runtime/cuda.h"
 
-// Over the rows of x [rows, width]: a block for each.
+// Layer norm over the rows of x [rows, width], one block per row.
 namespace howmany::backends {
 namespace {
 
@@ -48,8 +48,8 @@ struct Forward {
         mine.b += off * off;
       }
     });
-    // What rounding left of the mean comes off again: the corrected two-pass algorithm of Chan,
-    // Golub and LeVeque (1983).
+    // Corrects for the rounding of the mean: the corrected two-pass algorithm of Chan, Golub and
+    // LeVeque (1983).
     const Pair sum = block_sum(mine);
     const float rest = sum.a * share;
     const float inv = 1 / sqrtf(sum.b * share - rest * rest + epsilon);

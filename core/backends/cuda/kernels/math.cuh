@@ -1,4 +1,4 @@
-// Activations on the device: those of the reference, in f32. For .cu files, private to
+// Activations on the device, equal to the reference's, in f32. For .cu files, private to
 // core/backends/cuda.
 #pragma once
 
@@ -16,7 +16,7 @@ __device__ inline float activate(float x, Activation act) {
     case Activation::none:
       return x;
     case Activation::relu:
-      return x < 0 ? 0 : x;  // a NaN stays one
+      return x < 0 ? 0 : x;  // keeps NaN
     case Activation::gelu:
       return 0.5f * x * (1 + erff(x * kInvSqrt2));
     case Activation::tanh:
@@ -25,7 +25,7 @@ __device__ inline float activate(float x, Activation act) {
   return x;
 }
 
-// The slope at what was kept: x for gelu, else y.
+// Returns the derivative. `kept` is x for gelu, else y.
 __device__ inline float activation_slope(float kept, Activation act) {
   switch (act) {
     case Activation::none:

@@ -1,5 +1,6 @@
-// Elements as kernels read and write them: f32 or bf16 in memory, f32 in registers, rounded once
-// when stored; 16 bytes at a time where they lie so. For .cu files, private to core/backends/cuda.
+// Loads and stores of elements: f32 or bf16 in memory, f32 in registers, rounded once by the store.
+// Accesses are 16 bytes wide if the alignment permits. For .cu files, private to
+// core/backends/cuda.
 //
 //   each_pack<kLanes<T>>(n, by_16(x, y), on, [=] __device__(int64_t i, auto lanes) {
 //     const auto in = load(x + i, lanes);
@@ -10,14 +11,14 @@
 #include "core/backends/cuda/kernels/launch.cuh"
 #include "core/tensor/bf16.h"
 
-#ifndef HM_UNROLL  // a test puts its own here
+#ifndef HM_UNROLL  // tests define their own
 #define HM_UNROLL _Pragma("unroll")
 #endif
 
 namespace howmany::cuda {
 
 template <int kCount>
-struct Lanes {  // how many elements a thread has at a time
+struct Lanes {  // the number of elements that a thread handles at a time
   static constexpr int count = kCount;
 };
 template <typename T>
@@ -43,7 +44,7 @@ __device__ inline auto each_lane(Lanes<kCount>, F f) {
   return out;
 }
 
-// One lane, or as many as fill 16 bytes or several times these.
+// Returns the lanes per access: all if they fill less than 16 bytes, else 16 bytes' worth.
 template <int kCount>
 constexpr int chunk_of(size_t size) {
   return kCount * size < 16 ? kCount : static_cast<int>(16 / size);
@@ -84,7 +85,7 @@ __device__ inline Floats<kCount> load(const T* from, Lanes<kCount> lanes) {
   return each_lane(lanes, [&](int l) { return static_cast<float>(in.at[l]); });
 }
 
-// As static_cast has it; GPUs have an instruction for it.
+// Rounds as static_cast does, by the GPU's instruction if there is one.
 template <typename T>
 __device__ inline T rounded(float value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -109,8 +110,8 @@ __global__ void each_pack_kernel(int64_t n, int64_t packed, F f) {
   for (int64_t i = packed + first_element(); i < n; i += element_stride()) f(i, Lanes<1>{});
 }
 
-// f(i, lanes) over [0, n), in any order: elements i, i + 1 and so on, several where all that f
-// reads and writes there lies `together`.
+// Calls f(i, lanes) over [0, n), in any order, for the elements from i on. There are kWide lanes if
+// the data of f is `together` (aligned to 16 bytes), and one lane for the rest.
 template <int kWide, typename F>
 void each_pack(int64_t n, bool together, const OnDevice& on, F f) {
   if (n == 0) return;
@@ -119,7 +120,7 @@ void each_pack(int64_t n, bool together, const OnDevice& on, F f) {
   check(cudaGetLastError(), "kernel");
 }
 
-// visit(column, lanes) of a row's columns by the block's threads.
+// Calls visit(column, lanes) for the columns of a row, spread over the block's threads.
 template <int kWide, typename Visit>
 __device__ inline void each_column(int64_t width, bool together, Visit visit) {
   if (together)
@@ -129,7 +130,8 @@ __device__ inline void each_column(int64_t width, bool together, Visit visit) {
     for (int64_t c = threadIdx.x; c < width; c += blockDim.x) visit(c, Lanes<1>{});
 }
 
-// f(an element) for the type of activations; of another, f's look at its tensors refuses.
+// Calls f with a value of the activation type (bf16 or f32). For other dtypes, f's own access to
+// its tensors throws.
 template <typename F>
 void by_element(Dtype dtype, F f) {
   if (dtype == Dtype::bf16)

@@ -1,8 +1,8 @@
 #include "core/backends/cuda/kernels/pack.cuh"
 #include "core/backends/cuda/runtime/cuda.h"
 
-// Every thread has one element of what is written, or a few channels side by side, and gathers what
-// it needs: nothing is added to from two sides, so results are the same each time.
+// Each thread writes one element, or a few adjacent channels, and gathers its inputs. There are no
+// atomic additions, so results are deterministic.
 namespace howmany::backends {
 namespace {
 
@@ -17,7 +17,8 @@ using cuda::load;
 using cuda::OnDevice;
 using cuda::store;
 
-// Where a window of y [N,H',W',C] lies on x [N,H,W,C], and which windows see an element of x.
+// Maps a window of y [N,H',W',C] to x [N,H,W,C], and an element of x to the windows that contain
+// it.
 struct Pool {
   Pool(const Shape& x, const Shape& y, Window at)
       : height(x[1]),
@@ -44,7 +45,7 @@ struct Pool {
   __device__ int64_t at_y(int64_t n, int64_t y, int64_t x, int64_t c) const {
     return ((n * out_height + y) * out_width + x) * channels + c;
   }
-  // First tap of a window along an axis that is not padding, and the end of those.
+  // The first tap of a window along an axis that is not padding, and the end of the taps.
   __device__ int64_t begin(int64_t out) const {
     const int64_t at = out * window.stride - window.padding;
     return at < 0 ? 0 : at;
@@ -53,13 +54,13 @@ struct Pool {
     const int64_t at = out * window.stride - window.padding + window.size;
     return at < extent ? at : extent;
   }
-  // visit(y, x) at every tap of the window at `out` that is not padding.
+  // Calls visit(y, x) for every tap of the window at `out` that is not padding.
   template <typename Visit>
   __device__ void each_tap(const Place& out, Visit visit) const {
     for (int64_t y = begin(out.y); y < end(out.y, height); ++y)
       for (int64_t x = begin(out.x); x < end(out.x, width); ++x) visit(y, x);
   }
-  // Windows [first, last) along an axis that see `in`.
+  // The windows [first, last) along an axis that contain `in`.
   __device__ int64_t first_window(int64_t in) const {
     const int64_t past = in + window.padding - window.size;
     return past < 0 ? 0 : by_stride(past) + 1;
@@ -78,7 +79,7 @@ struct Pool {
   cuda::Divisor by_channels, by_stride, x_lines, x_images, y_lines, y_images;
 };
 
-// dx[i] = factor * sum of dy over the windows that see i, of each what `counts` of it for i.
+// dx[i] = factor * sum of dy over the windows that contain i, filtered by `counts`.
 template <typename T, typename Counts>
 void gather_windows(const Pool& pool, const Tensor& dy, Tensor& dx, float factor, Counts counts) {
   const OnDevice on(dy);

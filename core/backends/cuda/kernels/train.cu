@@ -1,7 +1,7 @@
 #include "core/backends/cuda/kernels/columns.cuh"
 #include "core/backends/cuda/runtime/cuda.h"
 
-// Losses. A loss is summed in a fixed order, the sums of blocks in double.
+// Losses. They are summed in a fixed order; the sums of blocks are added in double.
 namespace howmany::backends {
 namespace {
 
@@ -18,7 +18,7 @@ using cuda::OnDevice;
 using cuda::Pair;
 using cuda::store;
 
-constexpr int64_t kStretch = 4096;  // elements that a block sums
+constexpr int64_t kStretch = 4096;  // elements per block
 
 Tensor total(const Tensor& parts, double denominator, const OnDevice& on) {
   Tensor sum = Tensor::empty({1}, Dtype::f64, parts.device());
@@ -85,7 +85,7 @@ void cross_entropy(const Tensor& logits, const Tensor& labels, double denominato
   each_row(rows, f.together ? classes / kLanes<T> : classes, on, f);
 }
 
-// The losses of stretches; targets are f32.
+// Computes one loss per kStretch elements. Targets are f32.
 template <typename T>
 void squared_error(const Tensor& y, const Tensor& target, double denominator, Tensor& losses,
                    Tensor& dy, const OnDevice& on) {

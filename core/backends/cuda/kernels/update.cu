@@ -6,16 +6,19 @@
 #include "core/backends/update_f32.h"
 #include "core/tensor/bf16.h"
 
-// Optimizer rules over many parameters by one kernel. Which parameters rides in the kernel's own
-// arguments, as in PyTorch's multi_tensor_apply, so nothing is copied before it starts. In f32: the
-// scalars are worked out in double on the host, and double would bind these kernels by arithmetic.
+// Optimizer rules, applied to many parameters by one kernel.
+//
+// Arguments. The table of parameters is a kernel argument, as in PyTorch's multi_tensor_apply, so
+//   that nothing is copied before the launch.
+// Precision. Kernels compute in f32, because double would make them compute-bound. The host
+//   computes the scalars in double.
 namespace howmany::backends {
 namespace {
 
 using cuda::OnDevice;
 
-// A chunk is a block's work at a time; kMost parameters and the rule's scalars fit into the 4 KB of
-// arguments that every GPU and driver takes.
+// A block processes one chunk at a time. kMost parameters and the rule's scalars fit into the 4 KB
+// of arguments that every GPU and driver supports.
 constexpr int64_t kChunk = 4096;
 constexpr int kMost = 62;
 
@@ -23,10 +26,10 @@ struct Entry {
   float* value;
   const float* grad;
   float *state, *state2;  // velocity; or m and v
-  Bf16* half;             // the value's copy in bf16, where one is kept
+  Bf16* half;             // the cached bf16 copy of the value, or null
   int64_t count;
   int32_t first_chunk;
-  float kept, fresh;  // sgd: of velocity and gradient; adam: size and inv_root
+  float kept, fresh;  // sgd: factors of velocity and gradient; adam: size and inv_root
 };
 
 __device__ inline void put(const Entry& e, int64_t i, float value) {
@@ -35,7 +38,7 @@ __device__ inline void put(const Entry& e, int64_t i, float value) {
 }
 
 struct Table {
-  // The entry whose chunk it is: the last that starts at it or before.
+  // Returns the entry that contains the chunk: the last one that starts at or before it.
   __device__ const Entry& of(int32_t chunk) const {
     int low = 0;
     for (int high = count; high - low > 1;) {
@@ -62,7 +65,7 @@ __global__ void each_chunk_kernel(Table table, Rule rule) {
   }
 }
 
-// rule(entry_of(parameter), i) for every element i of every parameter, in any order.
+// Calls rule(entry_of(parameter), i) for every element i of every parameter, in any order.
 template <typename Param, typename EntryOf, typename Rule>
 void update_all(std::span<Param> params, EntryOf entry_of, Rule rule) {
   if (params.empty()) return;

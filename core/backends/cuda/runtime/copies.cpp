@@ -46,7 +46,7 @@ void ask(const Copy& c, cudaStream_t stream) {
   cuda::check(cudaMemcpyAsync(c.to, c.from, bytes, kind, stream), "copy");
 }
 
-// What streams are asked for behind it begins when it opens.
+// Work that is enqueued behind the gate starts when the gate opens.
 class Gate {
   using Open = std::shared_ptr<std::atomic<bool>>;
 
@@ -95,7 +95,7 @@ HostBlock::~HostBlock() {
     ours ? std::free(data_) : static_cast<void>(cudaFreeHost(data_));
     cudaGetLastError();
   } catch (const std::exception&) {
-    // Gone with its runtime.
+    // The runtime has ended and freed it.
   }
 }
 
@@ -139,7 +139,7 @@ double Copier::seconds_alone(const Copy& one) {
 
 double Copier::seconds_together(const Copy& copy, int times, const Copy* beside) {
   const cuda::CurrentDevice on(index_);
-  const Gate gate;  // of both streams, whose functions may well run one after the other
+  const Gate gate;  // one for both streams, because their host functions may run sequentially
   if (beside != nullptr) {
     gate.before(streams_->other);
     for (int i = 0; i < 2 * times; ++i) ask(*beside, streams_->other);

@@ -1,7 +1,9 @@
-// GPUs by cuBLASLt, cuDNN and own kernels, of activations in f32 or bf16; parameters, statistics
-// and sums are f32. Products and convolutions read f32 inputs in the thread's precision
-// (core/tensor/precision.h). An operation is asked for and returns; what it writes
-// is there for whatever is asked of the same GPU next. Private to core/backends/cuda.
+// The CUDA backend: cuBLASLt, cuDNN and own kernels. Private to core/backends/cuda.
+//
+// Dtypes. Activations are f32 or bf16. Parameters, statistics and sums are f32. Products and
+//   convolutions read f32 inputs in the thread's precision (core/tensor/precision.h).
+// Ordering. An operation is enqueued on the GPU's stream and returns. Work that is enqueued later
+//   on the same GPU sees its result.
 #pragma once
 
 #include "core/backends/backend.h"

@@ -32,7 +32,7 @@ Staging::Block Staging::take(size_t bytes) {
     if (free != blocks_.end()) {
       const Block block = *free;
       blocks_.erase(free);
-      cudaGetLastError();  // another was "not ready", which is no error of the next call's
+      cudaGetLastError();  // clears "not ready" of another block
       return block;
     }
   }
@@ -54,7 +54,7 @@ size_t Staging::held() const {
   return blocks_.size();
 }
 
-// Leaked, as the pools of memory are.
+// Leaked, as the memory pools are.
 Staging& staging(int index) {
   static auto* const all = new std::array<Staging, 64>;
   return all->at(static_cast<size_t>(index));
@@ -83,7 +83,7 @@ void to_host(void* to, const void* from, int index, size_t bytes) {
   check(cudaStreamSynchronize(on.stream()), "copy to host");
 }
 
-// After what the source was asked for; and nothing later overwrites it before it is read.
+// Copies after the source's earlier work, and before its later work, which could overwrite it.
 void between(void* to, int to_index, const void* from, int from_index, size_t bytes) {
   if (to_index != from_index) gpu::wait_for(to_index, gpu::mark(from_index));
   {
@@ -120,7 +120,7 @@ void* take_from_pool(size_t bytes, int index) {
   void* block = nullptr;
   if (cudaMallocAsync(&block, bytes, stream_of(index)) == cudaSuccess) return block;
   cudaGetLastError();
-  trim(index);  // blocks of other sizes may be what is in the way
+  trim(index);  // free blocks of other sizes may hold the memory
   const cudaError_t error = cudaMallocAsync(&block, bytes, stream_of(index));
   if (error == cudaSuccess) return block;
   cudaGetLastError();
@@ -128,7 +128,7 @@ void* take_from_pool(size_t bytes, int index) {
       fmt::format("[storage] {} bytes on cuda:{}: {}", bytes, index, cudaGetErrorString(error)));
 }
 
-// At the end of the process the runtime may be gone before the last tensor, and the memory with it.
+// At process exit the runtime, with all memory, may end before the last tensor is destroyed.
 void give_to_pool(void* block, int index) noexcept {
   try {
     const CurrentDevice current(index);
@@ -136,7 +136,7 @@ void give_to_pool(void* block, int index) noexcept {
     cudaFreeAsync(block, stream_of(index));
     cudaGetLastError();
   } catch (const std::exception&) {
-    // Gone with its runtime.
+    // The runtime has ended and freed it.
   }
 }
 
@@ -173,7 +173,7 @@ void synchronize(int index) {
   cuda::check(cudaStreamSynchronize(on.stream()), "synchronize");
 }
 
-// What the device has yet to let go of may still count.
+// Synchronizes first, because frees that are still enqueued would count as used.
 MemoryUse memory_use(int index) {
   synchronize(index);
   const int64_t used = cuda::attribute(index, cudaMemPoolAttrUsedMemCurrent);
@@ -183,7 +183,7 @@ MemoryUse memory_use(int index) {
 }
 
 void reset_peak_memory(int index) {
-  uint64_t anew = 0;  // the only value it takes
+  uint64_t anew = 0;  // the only valid value
   cuda::check(cudaMemPoolSetAttribute(cuda::pool_of(index), cudaMemPoolAttrUsedMemHigh, &anew),
               "memory pool");
 }

@@ -17,7 +17,7 @@ std::shared_ptr<void> recorded(int index, unsigned flags) {
 
 }  // namespace
 
-// The host that waits for one sleeps: it feeds the device, and others need its core.
+// A host thread that waits for the event sleeps, so that other threads can use its core.
 std::shared_ptr<void> mark(int index) {
   return recorded(index, cudaEventDisableTiming | cudaEventBlockingSync);
 }
@@ -42,7 +42,8 @@ double Moment::seconds_since(const Moment& earlier) const {
   return static_cast<double>(milliseconds) * 1e-3;
 }
 
-// A pinned block. It goes back behind what the device was asked for meanwhile, its copy included.
+// A pinned block. It is given back after all work that is enqueued by then, which includes its
+// copy.
 struct Fetch::Block {
   Block(const void* from, int64_t bytes, int index)
       : at(index),
@@ -58,7 +59,7 @@ struct Fetch::Block {
     try {
       cuda::staging(at).give(staged, cuda::OnDevice(at).stream());
     } catch (const std::exception&) {
-      // Gone with its runtime.
+      // The runtime has ended and freed it.
     }
   }
   Block(const Block&) = delete;

@@ -1,13 +1,13 @@
-// For measurements of kernels that take less than the host needs to ask for them: what is asked for
-// behind a pause runs without gaps. Private to core/backends/cuda.
+// For timing kernels that are shorter than their launch: kernels enqueued behind a pause run
+// without gaps. Private to core/backends/cuda.
 #pragma once
 
 #include "core/backends/cuda/runtime/runtime.h"
 
 namespace howmany::cuda {
 
-// Keeps the stream busy for about a millisecond. Kernels have to be loaded before: that may wait
-// for the GPU.
+// Keeps the stream busy for about a millisecond. Load the kernels to be timed before, because
+// loading may synchronize with the GPU.
 void pause(const OnDevice& on);
 
 }  // namespace howmany::cuda

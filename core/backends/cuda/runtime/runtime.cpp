@@ -24,7 +24,7 @@ struct Gpu {
   std::bitset<kMostGpus> opened_to;
 };
 
-// Peers may read the pool's memory, so that copies between them need no stop on the host.
+// Gives peer GPUs access to the pool, so that copies between them are direct.
 void open_to_peers(Gpu& gpu, int index) {
   for (int peer = 0; peer < std::min(gpu::count(), kMostGpus); ++peer) {
     int can = 0;
@@ -40,11 +40,11 @@ void open_to_peers(Gpu& gpu, int index) {
     if (cudaMemPoolSetAccess(gpu.pool, &access, 1) == cudaSuccess)
       gpu.opened_to.set(static_cast<size_t>(peer));
     else
-      cudaGetLastError();  // copies go another way then: copy_between()
+      cudaGetLastError();  // copy_between() then uses another path
   }
 }
 
-// The pool keeps what it has: a step asks for the same sizes again.
+// The pool never returns memory to the system, because each step needs the same sizes again.
 void make(Gpu& gpu, int index) {
   const CurrentDevice current(index);
   check(cudaStreamCreateWithFlags(&gpu.stream, cudaStreamNonBlocking), "stream");
@@ -87,8 +87,8 @@ Count look() {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error == cudaSuccess && count > 0) return {count, ""};
-  cudaGetLastError();  // it is told here; the next call starts clean
-  int driver = 0;      // the newest CUDA that it serves
+  cudaGetLastError();  // clears the error, which is reported here
+  int driver = 0;      // the newest CUDA version that the driver supports
   const bool old = error == cudaErrorInsufficientDriver &&
                    cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
   if (old)
@@ -140,14 +140,14 @@ bool pool_opened_to(int index, int peer) {
 
 CurrentDevice::CurrentDevice(int index) {
   require_gpu(index);
-  // Before the first cudaSetDevice a thread is on device 0; asking makes no context.
+  // Before the first cudaSetDevice a thread is on device 0. cudaGetDevice creates no context.
   check(cudaGetDevice(&before_), "get device");
   changed_ = before_ != index;
   if (changed_) check(cudaSetDevice(index), "set device");
-  if (Gpu& gpu = gpu_at(index); !gpu.used) gpu.used = true;  // most find it so
+  if (Gpu& gpu = gpu_at(index); !gpu.used) gpu.used = true;  // avoids a write in most calls
 }
 
-// To go back to one that was never used would make a context there, of hundreds of MB.
+// Does not restore a device that was never used: that would create a context of hundreds of MB.
 CurrentDevice::~CurrentDevice() {
   if (changed_ && gpu_at(before_).used) cudaSetDevice(before_);
 }
@@ -177,7 +177,7 @@ std::string gpu::pci_address(int index) {
   const cudaError_t error =
       cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), index);
   if (error == cudaSuccess) return text.data();
-  cudaGetLastError();  // no failure of anyone's work
+  cudaGetLastError();  // clears the error, which concerns no work
   return "";
 }
 std::string gpu::name(int index) { return cuda::properties_of(index).name; }

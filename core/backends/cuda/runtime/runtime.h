@@ -1,6 +1,6 @@
-// What the files of the cuda backend share: errors, the current device, and the one stream of each
-// GPU. The CUDA runtime is linked statically and opens the driver itself, so programs start where
-// there is none. Thread-safe. Private to core/backends/cuda.
+// Shared by the files of the cuda backend: error checks, the current device, and the one stream of
+// each GPU. The CUDA runtime is linked statically and opens the driver itself, so that the program
+// also starts on hosts without a driver. Thread-safe. Private to core/backends/cuda.
 //
 //   const OnDevice on(x.device().index);
 //   check(cudaMemsetAsync(p, 0, n, on.stream()), "memset");
@@ -15,30 +15,33 @@
 
 namespace howmany::cuda {
 
-// Throws Error with what failed and why.
+// Throws Error with `what` and CUDA's text if `error` is not cudaSuccess.
 void check(cudaError_t error, const char* what);
 
-// A new event, recorded now. It lives on after cudaEventDestroy until what waits for it has passed.
+// Returns a new event, recorded on the stream now. Work may still wait for it when the last owner
+// goes: cudaEventDestroy defers the release until the event has completed.
 std::shared_ptr<CUevent_st> recorded(cudaStream_t stream, unsigned flags);
 
-// Of the device, made on first use and never ended: tensors may outlive every owner.
+// The stream and memory pool of the device. They are created on first use and never destroyed,
+// because tensors may outlive every owner.
 cudaStream_t stream_of(int index);
 cudaMemPool_t pool_of(int index);
-bool pool_opened_to(int index, int peer);  // whose kernels and copies then read and write there
+// Returns true if kernels and copies of the peer GPU can access the pool.
+bool pool_opened_to(int index, int peer);
 
-// Blocks of the pool, of the stream's order; take throws Error when there is no more. Also within a
-// capture, of which they are no part.
+// Allocates and frees blocks of the pool in stream order. take_from_pool() throws Error if memory
+// is exhausted. During a capture they are not part of the graph.
 void* take_from_pool(size_t bytes, int index);
 void give_to_pool(void* block, int index) noexcept;
 
-// Of blocks of their pools. An ordinary copy, as PyTorch does, where the source's pool is opened to
-// the other device: cudaMemcpyPeerAsync into a pool opened by cudaMemPoolSetAccess has been seen to
-// write nothing (CUDA.jl, PR 3112).
+// Copies between blocks of two GPUs' pools. Uses an ordinary copy, as PyTorch does, if the source's
+// pool is opened to the other device: cudaMemcpyPeerAsync into a pool opened by
+// cudaMemPoolSetAccess has been observed to write nothing (CUDA.jl, PR 3112).
 void copy_between(void* to, int to_index, const void* from, int from_index, size_t bytes,
                   cudaStream_t stream);
 
-// Makes a device current for the calling thread, which has its former one back at the end, if this
-// process ever used that.
+// Makes a device current for the calling thread. The destructor restores the former device if this
+// process has used it.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int index);
@@ -51,13 +54,13 @@ class CurrentDevice {
   bool changed_ = false;
 };
 
-// ... to ask it for work. Within a capture (capture.h) stream() is that of the capture, and another
-// device is refused.
+// Makes a device current and provides the stream on which to enqueue work. During a capture
+// (capture.h) stream() is the capture's stream; the constructor throws for another device.
 class OnDevice {
  public:
   explicit OnDevice(int index);
-  OnDevice(int index, cudaStream_t stream);  // for work on another stream of it
-  explicit OnDevice(const Tensor& t);        // throws std::invalid_argument when it is not on a GPU
+  OnDevice(int index, cudaStream_t stream);  // for another stream of the device
+  explicit OnDevice(const Tensor& t);        // throws std::invalid_argument if t is not on a GPU
 
   cudaStream_t stream() const { return stream_; }
 

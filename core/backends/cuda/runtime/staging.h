@@ -1,6 +1,6 @@
-// Pinned blocks of the host that copies to a GPU pass through: the caller's memory is free again at
-// once, and the copy goes on beside the processor. A block is taken again when its copy is done.
-// Thread-safe. Private to core/backends/cuda.
+// Pinned staging blocks for copies from the host to a GPU. The caller may reuse its memory at once,
+// and the copy is asynchronous. A block is reused once its copy is complete. Thread-safe. Private
+// to core/backends/cuda.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,9 +11,9 @@
 
 namespace howmany::cuda {
 
-constexpr size_t kMostStaged = size_t{64} << 20;  // larger ones are copied in place, and waited for
+constexpr size_t kMostStaged = size_t{64} << 20;  // larger copies are not staged, and block
 
-// Powers of two from 4 KiB, so that few sizes serve all.
+// Returns the block size for `bytes`: a power of two, at least 4 KiB.
 size_t staged_size(size_t bytes);
 
 class Staging {
@@ -25,12 +25,12 @@ class Staging {
   };
 
   Staging() = default;
-  ~Staging();  // of the blocks given back
+  ~Staging();  // frees the blocks that were given back
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  Block take(size_t bytes);  // with that device current, whose event it makes
-  // After the copy was asked for on `stream`.
+  Block take(size_t bytes);  // requires that the device is current
+  // Call it after the copy was enqueued on `stream`.
   void give(Block block, cudaStream_t stream);
   size_t held() const;  // blocks
 
@@ -39,7 +39,7 @@ class Staging {
   std::vector<Block> blocks_;  // oldest first
 };
 
-// Those of a device, because an event belongs to one.
+// Returns the blocks of a device. They are per device because an event belongs to one device.
 Staging& staging(int index);
 
 }  // namespace howmany::cuda

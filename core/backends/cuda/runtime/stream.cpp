@@ -35,7 +35,7 @@ void release_pinned(void* block, int index) noexcept {
     cudaFreeHost(block);
     cudaGetLastError();
   } catch (const std::exception&) {
-    // Gone with its runtime.
+    // The runtime has ended and freed it.
   }
 }
 
@@ -53,7 +53,7 @@ Stream::~Stream() {
     cudaStreamDestroy(as_stream(raw_));
     cudaGetLastError();
   } catch (const std::exception&) {
-    // Gone with its runtime.
+    // The runtime has ended and freed it.
   }
 }
 
