@@ -1,7 +1,7 @@
 // Exceptions of this project:
-// * * std::invalid_argument: the caller made a mistake. It is thrown before any side effect.
-// * * Error: a peer, file, device or clock failed.
-// * * InputError: a file or an option of a command is not usable.
+// * std::invalid_argument: the caller made a mistake. It is thrown before any side effect.
+// * Error: a peer, file, device or clock failed.
+// * InputError: a file or an option of a command is not usable.
 // HM_ASSERT finds bugs of this project. It is active in Debug and sanitizer builds only.
 // Messages name the place, the problem and the numbers: "[matmul] inner sizes differ: a [2,4], b
 // [3,5]".
