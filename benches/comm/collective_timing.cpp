@@ -18,8 +18,7 @@ constexpr double kHostGap = 50e-6;
 constexpr int kBlock = 3;            // iterations between two checks for the end of the warm-up
 constexpr double kWarmUp = 0.05;     // minimum share of a case's time, if calls are that short
 constexpr double kMostWarmUp = 0.2;  // upper limit of that share, if the times never get steady
-constexpr double kSettle =
-    0.03;  // seconds of calls until the scheduler has spread the threads over cores
+constexpr double kSettle = 0.03;     // seconds of calls until threads are spread over the cores
 constexpr double kSteady = 0.95;  // steady if a block takes more than this share of the one before
 constexpr double kChainSeconds = 2e-3;
 constexpr int64_t kLinkBytes = 256 << 10;  // bytes of a message: both latency and bandwidth matter

@@ -9,10 +9,8 @@ namespace {
 
 constexpr double kAlwaysSeconds = 0.02;  // cases below this are always measured
 constexpr double kLeastSeconds = 2e-3;
-constexpr double kOwn =
-    0.5;  // share of its weighted part that a case gets regardless of later cases
-constexpr double kBeyond =
-    0.1;  // share of the total time: a case is not skipped for a smaller overrun
+constexpr double kOwn = 0.5;          // share of its weighted part that a case gets in any event
+constexpr double kBeyond = 0.1;       // share of the total time by which cases may overrun
 constexpr int64_t kSmall = 64 << 10;  // bytes; smaller messages take about as long as one byte
 
 using Costs = std::map<int64_t, CaseCost>;

@@ -15,7 +15,7 @@ struct SpeedupFlags {
   std::vector<int> counts;
   int64_t batch_per_device = 0, global_batch = 0;
   TimingOptions timing;
-  Workload work;  // what all cases share
+  Workload work;  // common to all cases
   bool list = false, graph_gain = false;
 };
 

@@ -7,7 +7,7 @@ namespace howmany::benches {
 
 struct DevicesFlags {
   bool json = false;
-  std::string probe, probe_file;  // hidden: see benches/tools/probes.h
+  std::string probe, probe_file;  // hidden; see benches/tools/probes.h
 };
 
 // Throws std::invalid_argument for a bad flag, CLI::Success after --help: call within

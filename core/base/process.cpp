@@ -196,8 +196,7 @@ class Watch {
   bool step(int milliseconds) {
     std::array<pollfd, 2> fds = {pollfd{child_.out.ends[0], POLLIN, 0},
                                  pollfd{child_.err.ends[0], POLLIN, 0}};
-    const bool silent =
-        fds[0].fd < 0 && fds[1].fd < 0;  // the child is about to end: poll again soon
+    const bool silent = fds[0].fd < 0 && fds[1].fd < 0;  // about to end: poll again soon
     if (::poll(fds.data(), fds.size(), silent ? std::min(milliseconds, 5) : milliseconds) <= 0) {
       return false;
     }
@@ -316,8 +315,7 @@ void catch_interrupts() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before = {};
     ::sigaction(number, nullptr, &before);
-    if (before.sa_handler != SIG_IGN)
-      ::sigaction(number, &action, nullptr);  // keeps the SIG_IGN of nohup
+    if (before.sa_handler != SIG_IGN) ::sigaction(number, &action, nullptr);  // keeps nohup
   }
 }
 

@@ -10,8 +10,7 @@
 
 namespace howmany {
 
-constexpr int64_t kMostBatch =
-    int64_t{1} << 30;  // multiplied by thousands of devices it still fits in int64_t
+constexpr int64_t kMostBatch = int64_t{1} << 30;  // fits times thousands of devices
 
 CLI::Validator above_zero();  // and no more than 1e9
 CLI::Validator at_least_zero();
