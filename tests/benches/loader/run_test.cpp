@@ -121,8 +121,7 @@ TEST(LoaderRun, AColdRunReadsEveryFileOnceAndHadNoneInMemory) {
     EXPECT_LE(result.resident_before, 0.02);
     EXPECT_EQ(result.batches, 24 / 4 - 1);  // the first one only starts the measurement
   } catch (const Error& e) {
-    EXPECT_THAT(e.what(),
-                HasSubstr("not cold"));  // some file systems keep their pages
+    EXPECT_THAT(e.what(), HasSubstr("not cold"));  // some file systems keep pages
   }
 }
 
