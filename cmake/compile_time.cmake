@@ -24,9 +24,8 @@ endif()
 # changed file is one compile and each file must have all its includes.
 #   * hm_precompiled(name [LIBS lib...] HEADERS header...): headers that hm_reuse(name target...) parses once.
 #   * hm_unity(target [size] [ALONE regex]): compiles sources of one folder together, `size` at a
-#     time.
-#     Sources that match `regex`, the kernels, are compiled alone, so that they are optimised as in
-#     other builds.
+#     time. Sources that match `regex`, the kernels, are compiled alone, so that they are optimised
+#     as in other builds.
 option(HM_FAST_BUILD "Precompile headers and compile sources in batches" ON)
 
 function(hm_precompiled name)

@@ -52,8 +52,7 @@ endfunction()
 #     name.
 #   * A source with its own main() becomes its own program, <folder>_<x>_test.
 #   * A first line `// labels: process slow` sets labels. The thread sanitizer checks tests labelled
-#     `threads`, and
-#     all of parallel and benches.
+#     `threads`, and all of parallel and benches.
 #   * A line `// timeout: 120` raises the limit (seconds).
 #   * The objects are linked again over the fake GPUs: see hm_fake_gpu_program.
 add_library(hm_test_main OBJECT ${PROJECT_SOURCE_DIR}/tests/support/test_main.cpp)
