@@ -11,8 +11,8 @@ namespace howmany::benches {
 namespace {
 
 // Relative tolerances against `single` in the same precision and against the f32 reference. The
-// order of f32 sums differs between modes. If a value is then rounded to a shorter format, a
-// difference in the last bit of f32 can become one in the last bit of that format.
+// order of f32 sums differs between modes. If a value is then rounded to a shorter format, one bit
+// of f32 can become one bit of that format.
 struct Tolerance {
   double single, reference;
 };
@@ -160,8 +160,8 @@ std::string difference(const StepResult& expected, double loss, std::span<Param*
   for (const Param* p : params) {
     const auto wanted = expected.grads.find(p->name);
     if (wanted == expected.grads.end()) return fmt::format("'{}' is no parameter", p->name);
-    // A gradient that is zero except for rounding (a bias before batch norm) is compared with the
-    // norm of all gradients.
+    // A gradient that is zero except for rounding (a bias before batch norm) is compared with
+    // 1e-3 of the norm of all gradients.
     const double scale = std::max(norm(wanted->second), 1e-3 * all);
     const double off = distance(p->grad, wanted->second);
     if (!(off <= tolerance * scale))

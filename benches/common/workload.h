@@ -55,7 +55,7 @@ struct Workload {
   Device device_of(int rank) const;  // the first device of this rank
   // True if the ranks are separate processes, which a launcher or supervise() must start.
   bool over_processes() const;
-  // The devices that share one host.
+  // The devices that share one set of cores.
   std::vector<Device> devices_together() const;
 };
 
@@ -63,9 +63,11 @@ struct Workload {
 // --precision, --optimizer and its numbers, --seed, --sync, --bucket-bytes, --sync-batchnorm,
 // --cores-per-device, --timeout, --oversubscribe.
 void add_flags(CLI::App& app, Workload& work);
-// Throws std::invalid_argument if a name is unknown (with the nearest known one), if devices are
-// missing or too many, if the batch is smaller than the number of devices, or if the batch or the
-// order of synthetic samples exceeds the memory.
+// Throws std::invalid_argument if:
+// * a name is unknown (the message has the nearest known one),
+// * devices are missing or too many,
+// * the batch has fewer rows than there are devices,
+// * the batch, or the order of synthetic samples, does not fit into the memory.
 void check(const Workload& work);
 // Rejoins the modes of a list that was split at commas with their options. {"single",
 // "pipeline:micro_batches=8", "schedule=gpipe"} become two modes.

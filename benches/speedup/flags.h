@@ -20,7 +20,8 @@ struct SpeedupFlags {
 };
 
 // Parses the command line into `flags` and returns the flags of Google Benchmark. Throws
-// std::invalid_argument for a bad flag, CLI::Success after --help: call within run_program().
+// std::invalid_argument if a flag is bad, and CLI::Success after --help. Call it within
+// run_program().
 std::vector<std::string> parse_speedup(int argc, char** argv, SpeedupFlags& flags);
 
 }  // namespace howmany::benches

@@ -17,11 +17,13 @@ struct ProfileOptions {
 
 // Runs steps with the recorder off, on and off again, each for about half a second. Collective.
 //
-// Result. Rank 0 returns counters; other ranks return none. The parts of a StepUse are
-//   profile_compute_s and so on, those of a GpuUse profile_gpu_compute_s and so on, as medians over
-//   the steps of rank 0. Others are profile_step_s, profile_steps (number), profile_cost_fraction
-//   (cost of recording per step), profile_after_fraction (slowdown that remained afterwards), the
-//   lost or refused GPU records, and profile_dropped_spans (spans of all ranks that did not fit).
+// Result. Rank 0 returns counters; other ranks return none. Times are medians over its steps.
+//   profile_step_s, profile_compute_s, ...: the step and the parts of a StepUse
+//   profile_gpu_compute_s, ...: the parts of a GpuUse, and the lost or refused GPU records
+//   profile_steps: their number
+//   profile_cost_fraction: cost of recording, as a fraction of a step
+//   profile_after_fraction: slowdown that remained after recording
+//   profile_dropped_spans: spans of all ranks that did not fit
 // Trace. Rank 0 appends the ranges of all ranks and threads and their GPU activity to the file, at
 //   most 256 MiB. If that is too little, each rank keeps its first steps.
 // Failure. Throws Error if the file cannot be written. If a rank is lost, the parts already written

@@ -11,7 +11,7 @@ namespace howmany::benches {
 // "gpus_because", "driver", "backends": {"kernels", "comms"}, "launch", "modes", "models",
 // "ranges"}
 // A kernel or comm is {"name", "what", "built", "usable", "why"}. `usable` is the result of a real
-// trial. The exception are comms if a launcher started several processes.
+// trial. The exceptions are comms if a launcher started several processes.
 nlohmann::json take_inventory();
 
 }  // namespace howmany::benches

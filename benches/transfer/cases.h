@@ -1,6 +1,8 @@
-// The cases of transfer_bench: copies of host memory by size and threads, many small ones, copies
-// between NUMA nodes, loopback TCP, copies to, from and between devices, and the transfers of one
-// training step. A case that cannot be measured here is skipped with a reason.
+// The cases of transfer_bench. A case that cannot be measured here is skipped with a reason.
+// * copies of host memory by size and threads, many small copies, copies between NUMA nodes
+// * loopback TCP
+// * copies to, from and between devices
+// * the transfers of one training step
 #pragma once
 
 #include <map>

@@ -18,7 +18,8 @@ Workload small(const std::string& mode, int devices) {
   return work;
 }
 
-// Runs verify_first_step() on every rank for the trainer of `run`, but with the description `told`.
+// Runs verify_first_step() on every rank for the trainer of `run`, but compares with a run of
+// `told`.
 void verify(const Workload& run, const Workload& told) {
   const DatasetPtr data = open_dataset(run);
   launch_threads(run.ranks(), [&](Comm& comm) {
