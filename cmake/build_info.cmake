@@ -1,9 +1,9 @@
-# Generates <build_info.h> at configure time (compiler, flags, version of every optional part) and <commit.h> at build
-# time. Include <commit.h> in one small source per program or library, and make that target depend on howmany_commit:
-# every commit recompiles it.
+# Generates <build_info.h> at configure time (compiler, flags, version of every optional part) and
+# <commit.h> at build time. Include <commit.h> in only one small source per program or library,
+# because every commit recompiles it. That target must depend on howmany_commit.
 
-# hm_header_version(variable file prefix): the version in the macros prefix_MAJOR, _MINOR and _PATCH (or _PATCHLEVEL);
-# "built in" if the file is missing.
+# hm_header_version(variable file prefix): sets the version from the macros prefix_MAJOR, _MINOR and
+# _PATCH (or _PATCHLEVEL), or "built in" if the file is missing.
 function(hm_header_version variable file prefix)
   set(${variable} "built in" PARENT_SCOPE)
   if(NOT EXISTS ${file})

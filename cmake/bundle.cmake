@@ -1,7 +1,8 @@
-# One folder that runs on another Linux with a newer glibc, without root: bin/ (the programs), lib/ (every library they
-# need but the C library's), libexec/howmany/ (the tests of `howmany selftest`). `cpack` makes it a tar.gz; scripts/bundle
-# does all of it, and makes a Python wheel of this folder. DT_RPATH, not DT_RUNPATH: it also holds for the libraries' own
-# dependencies.
+# Installs one folder that runs on another Linux with a newer glibc, without root: bin/ (the
+# programs), lib/ (all their libraries except the C library), libexec/howmany/ (the tests of
+# `howmany selftest`). `cpack` makes a tar.gz of it. scripts/bundle does all of this, and can make a
+# Python wheel instead. It uses DT_RPATH instead of DT_RUNPATH, because DT_RPATH also holds for the
+# dependencies of libraries.
 
 file(GLOB hm_bench_sources RELATIVE ${PROJECT_SOURCE_DIR}/benches ${PROJECT_SOURCE_DIR}/benches/*/*_bench.cpp)
 set(hm_bundled howmany howmany-train howmany-devices)
@@ -9,8 +10,8 @@ foreach(source IN LISTS hm_bench_sources)
   cmake_path(GET source STEM program)
   list(APPEND hm_bundled ${program})
 endforeach()
-add_custom_target(programs DEPENDS ${hm_bundled})  # what scripts/run builds
-set(hm_selftests core_tests parallel_tests)  # as in reports/cli/selftest.h
+add_custom_target(programs DEPENDS ${hm_bundled})  # built by scripts/run
+set(hm_selftests core_tests parallel_tests)  # must equal the list in reports/cli/selftest.h
 option(HM_BUNDLE_TESTS "Pack the programs that scripts/check-gpu runs in addition to `howmany selftest`" OFF)
 if(HM_BUNDLE_TESTS)
   foreach(program IN ITEMS core_cuda_tests core_cudnn_tests core_cupti_tests)
@@ -20,16 +21,17 @@ if(HM_BUNDLE_TESTS)
   endforeach()
 endif()
 
-# All that is installed. Installing and packing do not build the tests that are not packed.
+# All installed targets. Installation and packing do not build other tests.
 add_custom_target(packed DEPENDS programs ${hm_selftests})
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 
-# Documentation, completions and man pages are installed here. The wheel moves this folder to the environment's root.
+# Documentation, completions and man pages are installed here. The wheel moves this folder to the
+# environment's root.
 set(HM_SHARE_DIR share)
 set(room ON)
 set(program_rpath $ORIGIN/../lib)
 set(test_rpath $ORIGIN/../../lib)
-if(HM_HAVE_CUDA)  # in a wheel, PyPI's nvidia-* packages are installed next to the package folder
+if(HM_HAVE_CUDA)  # in a wheel, PyPI's nvidia-* packages are next to the package folder
   set(room OFF)
   foreach(part IN ITEMS cu${CUDAToolkit_VERSION_MAJOR} cublas cudnn nccl)
     list(APPEND program_rpath $ORIGIN/../../nvidia/${part}/lib)
@@ -44,11 +46,12 @@ foreach(target IN LISTS hm_bundled hm_selftests)
 endforeach()
 install(TARGETS ${hm_bundled} RUNTIME_DEPENDENCY_SET hm_libraries DESTINATION bin)
 install(TARGETS ${hm_selftests} RUNTIME_DEPENDENCY_SET hm_libraries DESTINATION libexec/howmany)
-# The C library must fit the kernel and the loader there; the driver's libraries must fit the driver.
+# The C library must match the target's kernel and loader; the driver's libraries must match its
+# driver.
 install(RUNTIME_DEPENDENCY_SET hm_libraries DESTINATION lib
   PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|resolv|util|anl|nsl)\\.so" "^libcuda\\." "^libnvidia-")
-# NVIDIA's libraries are opened at run time, under these names and in this folder first (the programs' RPATH); cuDNN opens
-# its own parts and NVRTC, beside itself.
+# NVIDIA's libraries are opened at run time by these names, first in this folder (the programs'
+# RPATH). cuDNN opens its own parts and NVRTC next to itself.
 option(HM_BUNDLE_CUDA "Carry cuBLASLt, cuDNN, NVRTC, NCCL and CUPTI, 1.4 GB, for clusters that lack them" OFF)
 if(HM_BUNDLE_CUDA)
   foreach(library IN ITEMS ${CUBLASLT_LIBRARY} ${CUDNN_LIBRARY} ${NCCL_LIBRARY} ${CUPTI_LIBRARY})

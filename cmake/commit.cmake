@@ -1,4 +1,5 @@
-# Writes OUT with the commit of the tree and its date; run at build time, rewritten only when it changed.
+# Writes the commit of the tree and its date to OUT at build time. Rewrites OUT only if the commit
+# has changed.
 cmake_minimum_required(VERSION 3.25)
 find_program(GIT git)
 set(commit unknown)

@@ -1,7 +1,9 @@
-# What makes a build sooner done.
+# Reduces the time of builds.
 
-# hm_front(target...): text and tests, nothing that is measured, are optimised less, and as hm_fewer_checks(target...),
-# with no memory of their own, go without the checks that find little there beside the address sanitizer.
+# hm_front(target...): for text and tests, which are not measured: less optimisation, and
+# hm_fewer_checks().
+# hm_fewer_checks(target...): for targets that do not manage memory: omits the checks that find
+# little in addition to the address sanitizer.
 function(hm_fewer_checks)
   set_target_properties(${ARGN} PROPERTIES HM_FEWER_CHECKS ON)
 endfunction()
@@ -18,11 +20,12 @@ if(HM_SANITIZE MATCHES undefined)
   hm_options_of(HM_FEWER_CHECKS -fno-sanitize=null,alignment,vptr)
 endif()
 
-# HM_FAST_BUILD: less compiling, for builds of everything. Off in the dev preset, where one changed file is one compile
-# and each file must have all its includes.
+# HM_FAST_BUILD: compiles less, for complete builds. It is off in the dev preset, in which one
+# changed file is one compile and each file must have all its includes.
 #   * hm_precompiled(name [LIBS lib...] HEADERS header...): headers that hm_reuse(name target...) parses once.
-#   * hm_unity(target [size] [ALONE regex]): sources of one folder are compiled together, `size` at a time. Sources that
-#     match `regex` are compiled alone: kernels, so that they are optimised as in the other builds.
+#   * hm_unity(target [size] [ALONE regex]): compiles sources of one folder together, `size` at a
+#     time. Sources that match `regex`, the kernels, are compiled alone, so that they are optimised
+#     as in other builds.
 option(HM_FAST_BUILD "Precompile headers and compile sources in batches" ON)
 
 function(hm_precompiled name)
@@ -47,8 +50,9 @@ function(hm_reuse headers)
   endif()
 endfunction()
 
-# A batch is a folder's next sources in order of their names. Files that include CLI11 are a batch of their own. Files
-# that see which optional parts are built are compiled alone: if a part is added, little else is compiled again.
+# A batch is the next sources of a folder in the order of their names. Files that include CLI11 form
+# their own batches. Files that depend on the optional parts are compiled alone, so a new part
+# recompiles little else.
 function(hm_unity target)
   if(NOT HM_FAST_BUILD)
     return()
@@ -89,9 +93,10 @@ function(hm_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
 if(HM_FAST_BUILD)
-  # Types of anonymous namespaces are members of others in one file, which GCC takes for a header's.
+  # One file may use types of anonymous namespaces as members, which GCC reports as if they came
+  # from a header.
   target_compile_options(hm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>")
-  # core has OpenMP, and GCC takes precompiled headers only where it was the same.
+  # core uses OpenMP, and GCC accepts precompiled headers only with the same OpenMP flags.
   target_compile_options(hm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${OpenMP_CXX_FLAGS}>")
   set(hm_common <algorithm> <array> <atomic> <chrono> <cmath> <condition_variable> <filesystem> <fstream> <functional>
     <iostream> <map> <memory> <mutex> <numeric> <optional> <random> <set> <span> <sstream> <string> <thread> <tuple>

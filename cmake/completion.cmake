@@ -1,10 +1,12 @@
-# Completion scripts and the man page, written by the program itself (`howmany completion`, `howmany help --man`).
+# Completion scripts and the man page, which the program itself writes (`howmany completion`,
+# `howmany help --man`).
 if(NOT DEFINED HM_SHARE_DIR)
   set(HM_SHARE_DIR share)
 endif()
 
 set(hm_completion_files)
-# hm_written_by_howmany(file folder argument...): share/folder/file has what `howmany argument...` prints.
+# hm_written_by_howmany(file folder argument...): writes the output of `howmany argument...` to
+# share/folder/file.
 function(hm_written_by_howmany file folder)
   set(path ${CMAKE_BINARY_DIR}/generated/${folder}/${file})
   cmake_path(GET path PARENT_PATH parent)

@@ -1,5 +1,7 @@
-# Everything comes from the distribution's packages (scripts/packages.txt) or the CUDA Toolkit; nothing is downloaded.
-# Required: fmt, nlohmann-json, CLI11, hwloc, libjpeg-turbo, libpng, libarchive, Google Benchmark, GoogleTest, OpenMP.
+# All dependencies come from the distribution's packages (scripts/packages.txt) or the CUDA Toolkit.
+# Nothing is downloaded.
+# Required: fmt, nlohmann-json, CLI11, hwloc, libjpeg-turbo, libpng, libarchive, Google Benchmark,
+# GoogleTest, OpenMP.
 # Optional parts add or omit a file: oneDNN, Gloo, MPI, NCCL, NVTX, CUDA, cuDNN.
 
 find_package(Threads REQUIRED)
@@ -13,12 +15,13 @@ find_package(PNG REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
 find_package(JPEG REQUIRED)
-# The static library brings the tar reader alone. The shared one also loads ICU, libxml2 and six others (36 MB).
+# The static library links only the tar reader. The shared one also loads ICU, libxml2 and six
+# others (36 MB).
 find_library(HM_LIBARCHIVE NAMES libarchive.a archive)
 set(LibArchive_LIBRARY ${HM_LIBARCHIVE})
 find_package(LibArchive REQUIRED)
 
-# Debian's oneDNN config insists on OpenCL's development files, which nothing here uses.
+# Debian's oneDNN config requires OpenCL's development files, which are not used here.
 find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)
 find_library(DNNL_LIBRARY dnnl)
 if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
@@ -46,9 +49,11 @@ if(CUDAToolkit_FOUND)
     set(NCCL_FOUND TRUE)
   endif()
   find_path(CUBLASLT_INCLUDE_DIR cublasLt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-  find_path(CUDNN_INCLUDE_DIR cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS})  # of 9 and later
+  # In version 9 and later.
+  find_path(CUDNN_INCLUDE_DIR cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
   find_library(CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib)
-  foreach(what CUDNN_INCLUDE_DIR CUDNN_LIBRARY)  # the library is opened at run time: the loader may know one there
+  # The library is opened at run time, if the loader finds one.
+  foreach(what CUDNN_INCLUDE_DIR CUDNN_LIBRARY)
     if(NOT ${what})
       set(${what} "")
     endif()
@@ -60,7 +65,7 @@ if(CUDAToolkit_FOUND)
     ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/lib64)
   find_library(CUBLASLT_LIBRARY cublasLt HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib)
 endif()
-# Kernels: for the A100 and the H100 and H200; newer ones take the last as PTX.
+# Kernels are compiled for the A100, H100 and H200. Newer GPUs use the PTX of the last.
 if(CUDAToolkit_FOUND AND CUBLASLT_INCLUDE_DIR AND CUBLASLT_LIBRARY AND CUDAToolkit_NVCC_EXECUTABLE)
   if(NOT CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
@@ -72,18 +77,17 @@ if(CUDAToolkit_FOUND AND CUBLASLT_INCLUDE_DIR AND CUBLASLT_LIBRARY AND CUDAToolk
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
     enable_language(CUDA)
-    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc has it
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc supports it
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
       set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
     endif()
-    # Named again as -isystem, /usr/include would come before the headers that include_next it.
+    # An additional -isystem /usr/include would come before the headers that include_next it.
     list(APPEND CMAKE_CUDA_IMPLICIT_INCLUDE_DIRECTORIES ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES})
     set(HM_HAVE_CUDA TRUE)
   endif()
 endif()
 
-# Of howmany_parts.h.
-# The layout of CUPTI's records belongs to a major version.
+# Values of howmany_parts.h. The layout of CUPTI's records depends on the major version.
 if(HM_HAVE_CUDA AND CUPTI_INCLUDE_DIR AND CUPTI_LIBRARY AND CUDAToolkit_VERSION VERSION_GREATER_EQUAL 13)
   set(HM_HAVE_CUPTI TRUE)
 endif()
@@ -91,7 +95,7 @@ if(HM_HAVE_CUDA AND CUDNN_INCLUDE_DIR)
   set(CUDNN_FOUND TRUE)
 endif()
 set(HM_HAVE_CUDNN ${CUDNN_FOUND})
-if(HM_HAVE_CUDNN)  # of core/backends/cuda
+if(HM_HAVE_CUDNN)  # sources of core/backends/cuda
   set(HM_CUDA_EXCLUDED "/dnn/none.cpp$")
 else()
   set(HM_CUDA_EXCLUDED "/dnn/(dnn|api|plan|graphs|attention.*).cpp$")

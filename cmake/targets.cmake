@@ -1,12 +1,13 @@
-# The flags every target shares, and the three helpers that declare one.
+# The flags of all targets, and the helpers that declare targets.
 
 add_library(hm_flags INTERFACE)
 target_include_directories(hm_flags INTERFACE ${CMAKE_BINARY_DIR}/generated)
 set(hm_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion
   -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual -fno-math-errno)
-target_compile_options(hm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${hm_warnings}>")  # nvcc's own text has many
+# nvcc's generated code has many warnings.
+target_compile_options(hm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${hm_warnings}>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # GCC bug 105651 and its relatives: false alarms on std::string.
+  # GCC bug 105651 and related bugs: false warnings about std::string.
   target_compile_options(hm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overread;-Wno-stringop-overflow>")
 endif()
 target_link_options(hm_flags INTERFACE -Wl,--build-id)  # ranks compare it: see parallel/program_id.h
@@ -30,7 +31,7 @@ endif()
 
 include(${CMAKE_CURRENT_LIST_DIR}/compile_time.cmake)
 
-# hm_library(core source...) -> howmany_core, alias howmany::core
+# hm_library(core source...): builds howmany_core, alias howmany::core.
 function(hm_library name)
   add_library(howmany_${name} STATIC ${ARGN})
   add_library(howmany::${name} ALIAS howmany_${name})
@@ -38,19 +39,22 @@ function(hm_library name)
   target_link_libraries(howmany_${name} PRIVATE hm_flags)
 endfunction()
 
-# hm_program(name LIBS lib... SOURCES source...) -> bin/name
+# hm_program(name LIBS lib... SOURCES source...): builds bin/name.
 function(hm_program name)
   cmake_parse_arguments(P "" "" "LIBS;SOURCES" ${ARGN})
   add_executable(${name} ${P_SOURCES})
   target_link_libraries(${name} PRIVATE hm_flags ${P_LIBS})
 endfunction()
 
-# hm_tests(folder LIBS lib... [INCLUDES dir...]): the *_test.cpp in tests/<folder>, or in tests/gpu/<folder>, are one program,
-# <folder>_tests. It runs once for each as ctest <folder>.<room>.<x>, or <folder>.<room> if <x> is the room's name.
-# A source with a main() of its own is a program of its own, <folder>_<x>_test.
-# A first line `// labels: process slow` labels it (`threads`: the thread sanitizer watches it, as it does with all of
-# parallel and benches); `// timeout: 120` raises its limit (seconds).
-# The objects are linked again over the fake GPUs: see hm_fake_gpu_program.
+# hm_tests(folder LIBS lib... [INCLUDES dir...]): builds one program, <folder>_tests, from the
+# *_test.cpp in tests/<folder> or tests/gpu/<folder>.
+#   * ctest runs it once per source as <folder>.<room>.<x>, or <folder>.<room> if <x> is the room's
+#     name.
+#   * A source with its own main() becomes its own program, <folder>_<x>_test.
+#   * A first line `// labels: process slow` sets labels. The thread sanitizer checks tests labelled
+#     `threads`, and all of parallel and benches.
+#   * A line `// timeout: 120` raises the limit (seconds).
+#   * The objects are linked again over the fake GPUs: see hm_fake_gpu_program.
 add_library(hm_test_main OBJECT ${PROJECT_SOURCE_DIR}/tests/support/test_main.cpp)
 target_link_libraries(hm_test_main PRIVATE hm_flags fmt::fmt GTest::gmock)
 hm_front(hm_test_main)
@@ -68,7 +72,7 @@ function(hm_tests folder)
   endforeach()
 endfunction()
 
-# The objects alone, for folders that are linked over the fake GPUs only.
+# Builds only the objects, for folders that are linked only over the fake GPUs.
 function(hm_test_objects folder)
   cmake_parse_arguments(T "" "" "LIBS;INCLUDES" ${ARGN})
   hm_test_folder(${folder} root)
@@ -111,7 +115,8 @@ function(hm_test_unit folder source result)
   set(${result} ${unit} PARENT_SCOPE)
 endfunction()
 
-# hm_source_test(folder unit program source argument...): the tests of that source, as ctest <folder>.<unit>.
+# hm_source_test(folder unit program source argument...): runs the tests of that source as ctest
+# <folder>.<unit>.
 function(hm_source_test folder unit program source)
   set(test ${folder}.${unit})
   hm_test_folder(${folder} root)
@@ -134,13 +139,15 @@ endfunction()
 
 function(hm_watch_threads test program)
   get_test_property(${test} LABELS labels)
-  if(labels MATCHES "threads|parallel|benches" AND NOT labels MATCHES process)  # as the preset selects
+  # Must match the preset's selection.
+  if(labels MATCHES "threads|parallel|benches" AND NOT labels MATCHES process)
     add_dependencies(threaded_tests ${program})
   endif()
 endfunction()
 
-# hm_script_tests(folder): every *_test.py of the same folders, which runs the built programs (see
-# tests/support/programs.py), becomes a ctest of its own with such a name; the same first lines after `#`.
+# hm_script_tests(folder): adds every *_test.py of the same folders, which runs the built programs
+# (see tests/support/programs.py), as a ctest with a name of that form. The first lines are the
+# same, after `#`.
 function(hm_script_tests folder)
   hm_test_folder(${folder} root)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${root}/*_test.py)
@@ -163,19 +170,21 @@ function(hm_test_properties folder test source)
   if(head MATCHES "timeout: ([0-9]+)")
     set(timeout ${CMAKE_MATCH_1})
   endif()
-  # The thread sanitizer cannot see how libgomp's threads wait for each other and would report every
-  # shared loop as a race: there, teams have one thread and our own threads are what is watched.
+  # The thread sanitizer does not see the synchronization of libgomp's threads and would report
+  # every shared loop as a race. So OpenMP teams have one thread there, and only our own threads are
+  # checked.
   set(omp)
   if(HM_SANITIZE STREQUAL "thread")
     set(omp "OMP_NUM_THREADS=1;")
   endif()
-  set_tests_properties(${test} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout} COST ${timeout}  # the longest first
+  # Starts the longest first.
+  set_tests_properties(${test} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout} COST ${timeout}
     ENVIRONMENT "${omp}HOWMANY_BIN=${CMAKE_BINARY_DIR}/bin;HOWMANY_SOURCE=${PROJECT_SOURCE_DIR};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/support:${PROJECT_SOURCE_DIR}/tests/fakes")
 endfunction()
 
-# hm_fuzz(folder unit ITERATIONS n LIBS lib...): tests/fuzz/<unit>_fuzz.cpp (see
-# tests/support/fuzz_driver.h) becomes ctest <folder>.<unit>_fuzz, a bounded run of fixed inputs;
-# -DHM_LIBFUZZER=ON with clang++ builds the open-ended libFuzzer program instead.
+# hm_fuzz(folder unit ITERATIONS n LIBS lib...): builds tests/fuzz/<unit>_fuzz.cpp (see
+# tests/support/fuzz_driver.h) and runs it as ctest <folder>.<unit>_fuzz, a bounded run of fixed
+# inputs. With -DHM_LIBFUZZER=ON and clang++ it builds the open-ended libFuzzer program instead.
 function(hm_fuzz folder unit)
   cmake_parse_arguments(F "" "ITERATIONS" "LIBS" ${ARGN})
   hm_program(${unit}_fuzz SOURCES fuzz/${unit}_fuzz.cpp LIBS ${F_LIBS})

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Documents: links lead to files and headings, included files are up to date, README.md has at most 120 lines."""
+"""Checks the documents: links lead to files and headings, included files are up to date, README.md
+has at most 120 lines."""
 import pathlib
 import re
 import sys
@@ -11,7 +12,7 @@ MAX_README = 120
 
 
 def anchors(path):
-    """The names that GitHub gives to the headings of a document."""
+    """Returns the names that GitHub gives to the headings of a document."""
     heads = re.findall(r"^#+ (.+)$", CODE.sub("", path.read_text()), re.M)
     plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", head).lower() for head in heads)
     return {re.sub(r"[^\w\- ]", "", head).replace(" ", "-") for head in plain}

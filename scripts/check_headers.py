@@ -12,7 +12,7 @@ FOLDERS = ("core", "parallel", "benches", "reports", "tests")
 
 
 def flags_of(entries):
-    """Compiler, definitions and include paths of the whole build, as one set."""
+    """Returns the compiler, definitions and include paths of the whole build."""
     compiler, flags = "c++", {}
     for entry in entries:
         if entry["file"].endswith(".cu"):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Checks the include directions: core/base <- core <- parallel <- benches, tests; core/base <- reports. No file includes a
-source file. No two headers define a type of one name, since the linker would take either for both. No source is in the
-root of core, benches or reports: each belongs to a room."""
+"""Checks the include directions: core/base <- core <- parallel <- benches, tests; core/base <-
+reports. No file includes a source file. No two headers define a type of the same name, since the
+linker would merge them. No source is in the root of core, benches or reports: each belongs to a
+room."""
 import pathlib
 import re
 import sys

@@ -1,11 +1,11 @@
-# Shared by scripts/run and scripts/test: installs what is missing, configures and builds a preset.
-# Everything said here goes to stderr; stdout belongs to the program that is run.
+# Shared by scripts/run and scripts/test: installs missing packages, configures and builds a preset.
+# Messages go to stderr; stdout belongs to the program that is run.
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "$*"; exit 3; }
 
-# packages [test] -> names from scripts/packages.txt
+# packages [test]: prints the names in scripts/packages.txt.
 packages() {
   sed -e '/\[test\]/{'"$([ "${1:-}" = test ] || echo d)"'}' -e 's/#.*//' -e '/^[[:space:]]*$/d' -e 's/[[:space:]]//g' \
     "$root/scripts/packages.txt"
@@ -34,7 +34,7 @@ install_missing() {
     die "Could not install: $names. Install them by hand, then add --no-install."
 }
 
-# How far a build is, by its log, every 30 s until the shell that asked ends.
+# Prints the progress of a build from its log every 30 s, until the calling shell exits.
 tell_progress() {
   local seconds=0
   while sleep 1 && kill -0 $$ 2>/dev/null; do

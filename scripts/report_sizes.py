@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Prints how long files are, by folder and kind: median, 95th percentile, longest. A long file is a hint to look for a second
-idea in it, not an error."""
+"""Prints the lengths of files by folder and kind: median, 95th percentile, longest. A long file is
+a hint that it may contain a second idea, not an error."""
 import pathlib
 import statistics
 import subprocess
@@ -11,7 +11,7 @@ KINDS = {".h": "headers", ".cuh": "headers", ".cpp": "sources", ".cu": "sources"
 
 
 def lengths(root):
-    """{(folder, kind): [(lines, path)]} of the files in git."""
+    """Returns {(folder, kind): [(lines, path)]} of the files in git."""
     found = {}
     for name in subprocess.run(["git", "ls-files", *FOLDERS], cwd=root, capture_output=True, text=True,
                                check=True).stdout.splitlines():

@@ -1,4 +1,4 @@
-"""The models of core/nn/models as PyTorch has them, and a step of training them."""
+"""The models of core/nn/models in PyTorch, and a training step."""
 
 
 def residual_block(nn, inputs, outputs, stride):
@@ -27,7 +27,7 @@ def added(torch, width, first, out, middle):
     nn = torch.nn
 
     class Added(nn.Module):
-        """A pre-norm part of a block: x + proj(middle(first(ln(x))))."""
+        """One half of a pre-norm block: x + proj(middle(first(ln(x))))."""
 
         def __init__(self):
             super().__init__()
@@ -41,7 +41,7 @@ def added(torch, width, first, out, middle):
 
 
 def gpt2_model(torch, width=256, layers=4, heads=4, length=128, vocabulary=1000):
-    """The defaults of core/nn/models/gpt2.cpp."""
+    """Has the defaults of core/nn/models/gpt2.cpp."""
     nn, functional = torch.nn, torch.nn.functional
 
     def attention(qkv):
@@ -66,7 +66,7 @@ def gpt2_model(torch, width=256, layers=4, heads=4, length=128, vocabulary=1000)
 
 
 def numbers_of(name):
-    """width=1024 and so on, of gpt2:width=1024,..."""
+    """Parses the options of gpt2:width=1024,... into numbers."""
     _, _, options = name.partition(":")
     return {key: int(value) for key, value in (one.split("=") for one in options.split(",") if one)}
 
@@ -89,10 +89,11 @@ def torch_model(torch, name):
 
 
 class TorchStep:
-    """One step of training with SGD, momentum 0.9. how: eager, or the mode of torch.compile. With
-    precision bf16 parameters stay f32 and autocast does the rest (which leaves layer norms and what
-    is added up between blocks in f32); f32 is without tf32. On a GPU with what PyTorch offers to be
-    fast: cudnn.benchmark and the fused optimizer."""
+    """One training step with SGD, momentum 0.9. how: eager, or the mode of torch.compile.
+
+    With precision bf16, parameters stay f32 and autocast does the rest: it keeps layer norms and
+    the sums between blocks in f32. f32 means without tf32. On a GPU it uses PyTorch's fast options:
+    cudnn.benchmark and the fused optimizer."""
 
     def __init__(self, torch, name, batch, layout, device="cpu", precision="f32", how="eager"):
         self.functional = torch.nn.functional
@@ -113,7 +114,7 @@ class TorchStep:
         on_gpu = torch.device(device).type == "cuda"
         torch.backends.cudnn.benchmark = on_gpu
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9, fused=on_gpu or None)
-        # Shapes seen for one model are no reason to make the next one's dynamic, and so slower.
+        # Shapes of one model must not make those of the next one dynamic, and so slower.
         self.run = self.model if how == "eager" else torch.compile(self.model, mode=how, dynamic=False)
 
     def distribute(self, torch):

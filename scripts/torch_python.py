@@ -1,4 +1,4 @@
-"""What the comparisons with PyTorch share: where it is, and saying so."""
+"""Shared by the comparisons with PyTorch: finds its interpreter, and prints messages."""
 import os
 import pathlib
 import shutil
@@ -15,7 +15,8 @@ def say(text):
 
 
 def torch_python(install, packages=("torch",)):
-    """The interpreter that has the packages, or None: the one given, else one of ours, else this."""
+    """Returns the interpreter with the packages, or None. Prefers $HOWMANY_TORCH_PYTHON, then
+    build/.venv-torch, then this one."""
     given = os.environ.get("HOWMANY_TORCH_PYTHON")
     venv = ROOT / "build" / ".venv-torch"
     own = venv / "bin" / "python"

@@ -1,5 +1,5 @@
-// What communication costs: every collective over a backend, by size. Without flags of its own it
-// measures the default sizes over every backend between two devices.
+// Measures the cost of communication: every collective over a backend, by size. Without flags of
+// its own it measures the default sizes over every backend between two devices.
 #include <iostream>
 
 #include "benches/comm/cases.h"
@@ -25,10 +25,11 @@ struct Outcome {
   OverlapTimes overlap;
   RankPaces paces;
   std::string skipped;
-  double needs = 0;  // seconds, with as many calls as are asked for; 0: not known
+  double needs = 0;  // seconds with the minimum number of calls; 0: unknown
 };
 
-// Rank 0 decides, as only its process keeps the schedule; all go along. No calls: left out.
+// Rank 0 decides, because only its process has the schedule, and broadcasts the result. Zero calls:
+// the case is skipped.
 Deal agreed_deal(const BackendCase& c, Comm& comm, Schedule& schedule, Outcome& outcome) {
   Deal deal;
   if (comm.rank() == 0) {
@@ -47,7 +48,7 @@ void leave_out(const BackendCase& c, const Schedule& schedule, int least_calls, 
   outcome.needs = cost.of(least_calls);
 }
 
-// The same for every backend: on the rank's GPU, where it has one.
+// Returns the same device for every backend: the rank's GPU if it has one.
 Device buffers_of(const Comm& comm, Device device) {
   return device.type == DeviceType::cuda ? device : comm.native_device();
 }
@@ -175,7 +176,8 @@ int run_cases(const std::vector<BackendCase>& cases, const BackendFlags& flags, 
       {{context::kWorld, std::to_string(place.world)}, {context::kLauncher, place.launcher}});
   google.insert(google.begin(), program);
   const int code = run_benchmarks(std::move(google), !ranks.chief());
-  // Rank 0 answers for all: for another's code a launcher may end it before it has told.
+  // Only rank 0 returns a failure. After another rank's exit code a launcher may kill rank 0 before
+  // it reports.
   if (!ranks.chief()) return 0;
   return run.wrong_data ? 1 : code;
 }

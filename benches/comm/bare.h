@@ -1,6 +1,6 @@
-// The collectives of one library as its own users call them, with nothing of ours between: what a
-// Comm over that library is held against. One file and one line for each library that is built in.
-// Every rank calls, in the same order, from one thread, while the Comm is idle.
+// The collectives of one library, called directly as its users call them. fidelity_bench compares a
+// Comm over the library with them. Each library has one file and one line below. Every rank calls
+// in the same order from one thread, and only while the Comm is idle.
 #pragma once
 
 #include <howmany_parts.h>
@@ -32,7 +32,7 @@ class Bare {
 #endif
 #define HM_BARES(X) HM_BARES_GLOO(X) HM_BARES_MPI(X)
 
-// bare_gloo(comm): between the ranks of `comm`, which are all the processes of the launch.
+// bare_gloo(comm) connects the ranks of `comm`, which must be all processes of the launch.
 #define X(name) std::unique_ptr<Bare> bare_##name(Comm& comm);
 HM_BARES(X)
 #undef X

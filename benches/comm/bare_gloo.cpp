@@ -59,7 +59,8 @@ class BareGloo : public Bare {
   std::shared_ptr<::gloo::rendezvous::Context> context_;
 };
 
-// A folder on this host that all ranks know; rank 0 keeps it for as long as they need it.
+// Agrees on a folder of this host; all ranks learn its name. Rank 0 keeps it as long as they need
+// it.
 std::string agreed_folder(Comm& comm, const std::string& mine) {
   Tensor text = Tensor::zeros({4096}, Dtype::u8);
   std::ranges::copy(mine, text.mutable_data<uint8_t>());

@@ -5,7 +5,7 @@
 namespace howmany::benches {
 namespace {
 
-// As Intel MPI Benchmarks and the OSU micro-benchmarks call it.
+// Calls as in Intel MPI Benchmarks and the OSU micro-benchmarks.
 class Blocking : public Bare {
  public:
   void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
@@ -23,7 +23,7 @@ class Blocking : public Bare {
 
 }  // namespace
 
-// The Comm has started MPI.
+// The Comm has initialized MPI.
 std::unique_ptr<Bare> bare_mpi(Comm&) { return std::make_unique<Blocking>(); }
 
 }  // namespace howmany::benches

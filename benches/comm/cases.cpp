@@ -23,7 +23,7 @@ Dtype dtype_named(const std::string& name) {
 #undef X
 }
 
-// Powers of the factor, and odd sizes between, on which a fit of the others can be judged.
+// Powers of the factor, and odd sizes between them, which test a fit of the others.
 std::set<int64_t> sizes(const BackendFlags& flags) {
   std::set<int64_t> all;
   const auto add = [&](int64_t bytes) {
@@ -49,7 +49,7 @@ int apart(const Workload& work) {
   return work.count() % each == 0 ? each : 1;
 }
 
-// By others, who said how many ranks there are.
+// True if another launcher started the ranks and chose their number.
 bool was_launched(const Place& place) { return place.world > 1 && place.launcher != "howmany"; }
 
 class BackendCases {
@@ -67,7 +67,8 @@ class BackendCases {
   }
 
  private:
-  // Those that work as these processes were started, on the devices that are meant.
+  // Returns the backends that work for the devices in use and for the way these processes were
+  // started.
   std::vector<std::string> usable_backends(const Place& place) const {
     const bool launched = was_launched(place);
     const bool gpus = flags_.devices.empty() ? launched && means_gpus(flags_.work)
@@ -81,7 +82,7 @@ class BackendCases {
     return names;
   }
 
-  // Threads are all on this host.
+  // Threads all run on this host.
   std::vector<Device> devices_for(const std::string& backend, const Place& place) const {
     return backend == "local" ? parse_devices(flags_.devices)
                               : devices_given(flags_.devices, place);
@@ -107,7 +108,7 @@ class BackendCases {
     return work;
   }
 
-  // In place only where that is asked for.
+  // In-place operations are included only if the flags name them.
   std::vector<std::string> operations() const {
     std::vector<std::string> ops = flags_.ops;
     const auto known = [](const std::string& op) {
@@ -123,7 +124,8 @@ class BackendCases {
     return ops;
   }
 
-  // Small sizes first over all operations, so that what time cuts off is the largest sizes.
+  // Small sizes come first over all operations, so that only the largest sizes are lost if time
+  // runs out.
   void add_backend(const Workload& work) {
     const std::vector<std::string> ops = operations();
     if (work.count() > 1) add(work, "pace", Dtype::f32, 0);
@@ -166,7 +168,7 @@ std::vector<BackendCase> backend_cases(const BackendFlags& flags, const Place& p
   return BackendCases(flags).make(place);
 }
 
-// As ddp fills its buckets: in reverse order of the parameters, each at a cache line.
+// Fills buckets as ddp does: parameters in reverse order, each at the start of a cache line.
 std::vector<int64_t> bucket_bytes(const std::string& model) {
   const GradSyncOptions limits;
   const ModelSpec spec = make_model(model);
@@ -195,7 +197,7 @@ int processes_needed(const std::vector<BackendCase>& cases) {
   return most;
 }
 
-// Half of what is free, so that the measurement does not push the machine into swapping.
+// Uses at most half of the free memory, so that the measurement does not make the machine swap.
 std::string too_large(const BackendCase& c) {
   const auto memory = describe_memory();
   double free = memory["available_bytes"].get<double>();

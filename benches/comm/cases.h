@@ -1,5 +1,4 @@
-// The cases of backend_bench: which operation, backend, ranks and size, in which order. Values
-// only.
+// The cases of backend_bench and their order: operation, backend, ranks and size.
 #pragma once
 
 #include <set>
@@ -28,26 +27,29 @@ struct BackendCase {
   Dtype dtype = Dtype::f32;
   int64_t bytes = 0;
 
-  // Else "pace", how fast the ranks are by themselves, "links", how fast their links are, or
-  // "overlap", an all_reduce beside matrix products.
+  // If false, `op` is "pace" (the compute speed of the ranks), "links" (the speed of their links)
+  // or "overlap" (an all_reduce concurrent with matrix products).
   bool is_collective() const;
-  // Ranks from a neighbour on another host, else 1: see time_links.
+  // The distance in ranks to a neighbour on another host, or 1 if there is one host: see
+  // time_links().
   int apart() const;
 };
 
-// In the order they are measured: small sizes first over all operations, so that what time cuts off
-// is the largest sizes. Throws std::invalid_argument for what is unknown or cannot be.
+// Returns the cases in the order they are measured. Small sizes of all operations come first, so
+// that only the largest sizes are lost if time runs out. Throws std::invalid_argument if a name is
+// unknown or a case is impossible.
 std::vector<BackendCase> backend_cases(const BackendFlags& flags, const Place& place);
 
-// Bytes of the buckets in which ddp sends the gradients of this model, in order, the loss included.
+// Returns the bytes of the buckets in which ddp sends the model's gradients, in order. The last one
+// includes the loss.
 std::vector<int64_t> bucket_bytes(const std::string& model);
 
-// Over which processes have to meet.
+// The backends that must connect processes.
 std::set<std::string> process_backends(const std::vector<BackendCase>& cases);
 int processes_needed(const std::vector<BackendCase>& cases);
 
-// Why the buffers do not fit into half of the free memory, so that measuring does not push the
-// machine into swapping; empty when they do.
+// Returns an error text if the buffers do not fit into half of the free memory, else "". The bound
+// keeps the measurement from making the machine swap.
 std::string too_large(const BackendCase& c);
 
 }  // namespace howmany::benches

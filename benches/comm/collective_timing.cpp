@@ -15,13 +15,13 @@ namespace {
 // Host time between a barrier and a timed call, as between the calls of a training step. PyTorch's
 // own host code takes about as long. Gloo's threads must settle before the next call.
 constexpr double kHostGap = 50e-6;
-constexpr int kBlock = 3;            // iterations of one look at whether warm-up is over
-constexpr double kWarmUp = 0.05;     // of a case's time, at least, where a call is that short
-constexpr double kMostWarmUp = 0.2;  // a machine that never settles is measured as it is
-constexpr double kSettle = 0.03;     // seconds of calls after which threads have found their cores
-constexpr double kSteady = 0.95;     // warm when a block is not faster than this share of the last
+constexpr int kBlock = 3;            // iterations between two checks for the end of the warm-up
+constexpr double kWarmUp = 0.05;     // minimum share of a case's time, if calls are that short
+constexpr double kMostWarmUp = 0.2;  // upper limit of that share, if the times never get steady
+constexpr double kSettle = 0.03;     // seconds of calls until threads are spread over the cores
+constexpr double kSteady = 0.95;  // steady if a block takes more than this share of the one before
 constexpr double kChainSeconds = 2e-3;
-constexpr int64_t kLinkBytes = 256 << 10;  // of a message: both latency and bandwidth tell
+constexpr int64_t kLinkBytes = 256 << 10;  // bytes of a message: both latency and bandwidth matter
 constexpr int kRoundTrips = 9;
 
 double agreed(Comm& comm, double mine) {
@@ -35,7 +35,7 @@ struct Warm {
   double wall_seconds = 0;  // of one iteration, barrier and agreement included
 };
 
-// The first look is at one call, which is all that there is time for where a call is long.
+// The first check follows one call. If a call is long, there is no time for more.
 Warm warm_up(Comm& comm, const std::function<void()>& body, double seconds) {
   const auto start = Clock::now();
   double last = std::numeric_limits<double>::infinity();
@@ -86,12 +86,12 @@ void time_chains(Comm& comm, Collective& op, const Warm& warm, double seconds,
   for (double& s : times.pipelined.seconds) s /= times.chain;
 }
 
-// Half a round trip is what a message takes.
+// A message takes half a round trip.
 void halve(Samples& samples) {
   for (double& s : samples.seconds) s /= 2;
 }
 
-// Products of matrices that are small beside the time of an all_reduce, large beside a call.
+// Products of matrices that are short compared with an all_reduce and long compared with a call.
 class Products {
  public:
   Products(Device where, int64_t bytes)
@@ -99,7 +99,7 @@ class Products {
         a_(Tensor::full({side(bytes), side(bytes)}, 0.5).to(where)),
         b_(Tensor::full({side(bytes), side(bytes)}, 0.25).to(where)) {}
 
-  // Returns when they are done, and looks around meanwhile.
+  // Returns when the products are done. Calls `look` meanwhile.
   void multiply(
       int times, const std::function<void()>& look = [] {}) const {
     for (int i = 0; i < times; ++i) {
@@ -164,7 +164,7 @@ RankPaces time_links(Comm& comm, int apart, Device where) {
     if (!first) comm.send(message, peer);
     return seconds_since(start);
   };
-  // Link i is that from i to the next; of an odd ring the last one has a turn of its own.
+  // Link i connects i and the next rank. In an odd ring the last link is timed on its own.
   const auto turn_of = [&](int link) { return ring % 2 == 1 && link == ring - 1 ? 2 : link % 2; };
   double fastest = std::numeric_limits<double>::infinity();
   for (int turn = 0; turn < 3; ++turn) {
@@ -196,7 +196,7 @@ CollectiveTimes time_collective(Comm& comm, Collective& op, double seconds, int 
   op.check(0);
   op.fill_for_timing(1);
   CollectiveTimes times;
-  times.cost.fixed = 2 * agreed(comm, seconds_since(start));  // afterwards as before
+  times.cost.fixed = 2 * agreed(comm, seconds_since(start));  // the check afterwards takes as long
   seconds = std::max(0.0, seconds - times.cost.fixed);
   const bool brief = least == 1 && first > seconds / 2;
   const Warm warm = brief ? Warm{first, first} : warm_up(comm, run, seconds);
@@ -204,7 +204,7 @@ CollectiveTimes time_collective(Comm& comm, Collective& op, double seconds, int 
   times.cost.call = median(times.isolated.seconds);
   time_chains(comm, op, warm, seconds / 4, times);
   op.check(1);
-  op.fill(2);  // whose pattern no earlier call left there
+  op.fill(2);  // a pattern that no earlier call left there
   op.run();
   op.check(2);
   if (!op.round_trip()) return times;
@@ -235,7 +235,7 @@ OverlapTimes time_overlap(Comm& comm, int64_t bytes, Device where, double second
     comm_beside.push_back(done > 0 ? done : seconds_since(start));
   };
   const int rounds = count_within(seconds, 4 * times.comm_alone, 7, 200);
-  for (int round = 0; round < rounds; ++round) {  // in turn: a machine is not as fast all the time
+  for (int round = 0; round < rounds; ++round) {  // interleaved, because the machine's speed varies
     comm_alone.push_back(one_call(comm, reduce));
     gemm_alone.push_back(one_call(comm, [&] { products.multiply(times.gemms); }));
     const double together = one_call(comm, both);

@@ -13,7 +13,7 @@ namespace howmany::benches {
 namespace {
 
 bool one_buffer(std::string_view op) { return op == "all_reduce" || op == "broadcast"; }
-// All buffers are as large.
+// Operations whose buffers have equal sizes.
 bool whole(std::string_view op) { return one_buffer(op) || op == "reduce" || op == "send_recv"; }
 
 std::string_view plain(std::string_view op) {
@@ -21,11 +21,11 @@ std::string_view plain(std::string_view op) {
   return op;
 }
 
-// In bytes and in bf16 exact, and prime: 7, 13 and 5 (see sent()) divide neither it nor the periods
-// of sums, so that the values differ from element to element, rank to rank and round to round.
-constexpr int kFillIn = 251;  // which no pattern holds
+// The factors 7, 13 and 5 of sent() divide neither this prime nor the periods of sums, so values
+// differ between elements, ranks and rounds. It is exact in one byte and in bf16.
+constexpr int kFillIn = 251;  // no pattern contains it
 
-// As long as the sums of `ranks` values below it stay below kFillIn.
+// The longest period for which sums of `ranks` values below it stay below kFillIn.
 int period_of_sums(int ranks) {
   constexpr std::array kPrimes = {61, 59, 53, 47, 43, 41, 37, 31, 29, 23, 19, 17, 11, 3};
   const auto* const found =
@@ -35,8 +35,8 @@ int period_of_sums(int ranks) {
 
 using Values = std::function<double(int64_t index)>;
 
-// The values of many periods: the pattern repeats, so a table beats arithmetic on every element,
-// and a long one fills and compares at the speed of memory.
+// A table of many periods. The pattern repeats, so a table is faster than arithmetic for every
+// element. A long table fills and compares at memory speed.
 template <typename T>
 std::vector<T> table_of(const Values& values, int64_t period, int64_t count) {
   constexpr int64_t kLong = 4096;
@@ -65,14 +65,14 @@ std::optional<WrongElement> compare(const Tensor& t, int64_t begin, int64_t coun
     const auto n = static_cast<size_t>(std::min(std::ssize(table), count - i));
     if (std::memcmp(seen + i, table.data(), n * sizeof(T)) == 0) continue;
     const auto [wrong, right] = std::mismatch(seen + i, seen + i + n, table.begin());
-    if (wrong == seen + i + n) continue;  // a zero of either sign
+    if (wrong == seen + i + n) continue;  // a zero of the other sign
     return WrongElement{"", begin + (wrong - seen), static_cast<double>(*right),
                         static_cast<double>(*wrong)};
   }
   return {};
 }
 
-// body writes all of t, or of what is then copied there.
+// `body` writes all of t, or a host tensor that is then copied to t.
 template <typename Body>
 void edit_on_host(Tensor& t, const Body& body) {
   if (t.device().type == DeviceType::cpu) return body(t);

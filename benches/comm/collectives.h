@@ -1,7 +1,7 @@
-// The collectives as backend_bench times them: buffers with a pattern whose sums are exact in every
-// dtype, where the Comm's engine works, the call itself, and a check of every element. Bytes and
-// bus factors are those of nccl-tests, so that figures can be compared. One object per rank, one
-// thread each.
+// The collectives that backend_bench times. An object owns the buffers, makes the call and checks
+// every element. The pattern of the buffers has exact sums in every dtype. Bytes and bus factors
+// are those of nccl-tests, so figures are comparable. Each rank has its own object and uses it from
+// one thread.
 //
 //   Collective op("all_reduce", Dtype::f32, 1 << 20, comm);
 //   op.fill(0); op.run(); op.check(0);   // throws WrongData, the same on every rank
@@ -34,14 +34,15 @@ namespace howmany::benches {
   X(scatter_in_place, "as scatter, into the buffer that is shared out")
 
 std::vector<std::string_view> collective_names();
-inline constexpr std::string_view kInPlace = "_in_place";  // how names of those end that are
+inline constexpr std::string_view kInPlace = "_in_place";  // suffix of the in-place operations
 
-// busbw = algbw * factor: the rate of the busiest link when each rank has one. Nothing for one
-// rank, where no byte moves.
+// busbw = algbw * factor: the rate of the busiest link if each rank has one. Returns nullopt for
+// one rank, which moves no bytes.
 std::optional<double> bus_factor(std::string_view op, int ranks);
-// Bytes of one call as counted: whole elements for every rank, at least one each.
+// Returns the bytes of one call as nccl-tests counts them: whole elements for every rank, at least
+// one each.
 int64_t counted_bytes(std::string_view op, Dtype dtype, int64_t bytes, int ranks);
-// What all buffers of one rank take.
+// Returns the bytes of all buffers of one rank.
 int64_t buffer_bytes(std::string_view op, int64_t bytes, int ranks);
 
 struct WrongElement {
@@ -52,27 +53,31 @@ struct WrongElement {
 
 class Collective {
  public:
-  // Its buffers are at the Comm's home, or on a GPU from which the Comm takes them there and back.
-  // Throws std::invalid_argument for an unknown op; send_recv needs two ranks.
+  // The buffers are on the Comm's native device or on `where`; the Comm stages them if the two
+  // differ. Throws std::invalid_argument if `op` is unknown, or if it is send_recv and there is one
+  // rank.
   Collective(std::string_view op, Dtype dtype, int64_t bytes, Comm& comm)
       : Collective(op, dtype, bytes, comm, comm.native_device()) {}
   Collective(std::string_view op, Dtype dtype, int64_t bytes, Comm& comm, Device where);
 
-  // The pattern of `round` in what is sent, and values that are never right in what is received.
+  // Fills the send buffer with the pattern of `round`, and the receive buffer with a value that is
+  // never correct.
   void fill(int round);
-  // Values that any number of calls leaves as they are: zeros for sums in place, else fill(round).
+  // Fills with values that any number of calls leaves unchanged: zeros for sums in place, else
+  // fill(round).
   void fill_for_timing(int round);
   void run();
-  // Of this rank, after fill(round) and one run(), or fill_for_timing(round) and any number.
+  // Returns the first wrong element of this rank. Requires fill(round) and one run(), or
+  // fill_for_timing(round) and any number of runs.
   std::optional<WrongElement> first_wrong(int round) const;
-  // Collective: throws WrongData naming rank, element and both values on every rank if any is
-  // wrong.
+  // Collective. If any rank has a wrong element, throws WrongData on every rank with the rank, the
+  // element and both values.
   void check(int round);
 
   bool round_trip() const { return op_ == "send_recv"; }
-  // What a call sends.
+  // The buffer that a call sends.
   Tensor& sending() { return send_; }
-  // Where the result of a call is.
+  // The buffer that holds the result of a call.
   Tensor& received() { return receive_ ? receive_ : send_; }
 
  private:
@@ -80,12 +85,12 @@ class Collective {
   double summed(int64_t index, int round) const;
   bool receives() const;
 
-  const std::string name_, op_;  // as asked for; without "_in_place"
+  const std::string name_, op_;  // as passed; without "_in_place"
   Comm& comm_;
   int64_t part_;    // elements of one rank's part
-  int64_t period_;  // of the pattern
+  int64_t period_;  // of the pattern, in elements
   bool zeros_ = false;
-  Tensor send_, receive_;  // one is within the other, or receive_ empty, when it works in place
+  Tensor send_, receive_;  // in place one contains the other, or receive_ is empty
 };
 
 }  // namespace howmany::benches

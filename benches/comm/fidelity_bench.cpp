@@ -1,6 +1,6 @@
-// Whether our figures are those of the library: collectives of a Comm as backend_bench times them,
-// and the same ones in a bare loop over the library, in turn on the same ranks. The counter `ratio`
-// is the median of the ratios of neighbours (1: our figure is the library's).
+// Checks that our figures are those of the library. Collectives of a Comm, timed as in
+// backend_bench, alternate with the same calls in a bare loop over the library, on the same ranks.
+// The counter `ratio` is the median ratio of neighbours (1: equal).
 #include <algorithm>
 #include <utility>
 
@@ -30,7 +30,7 @@ std::unique_ptr<Bare> bare_loop(const std::string& backend, [[maybe_unused]] Com
   throw std::invalid_argument(fmt::format("--backend {}: has no bare loop", backend));
 }
 
-// `op` by the bare loop, in the same memory.
+// Runs `op` by the bare loop, in the same memory.
 void run_bare(Bare& bare, const std::string& name, Collective& op) {
   auto* const mine = op.sending().mutable_data<float>();
   const auto count = static_cast<size_t>(op.sending().numel());
@@ -118,7 +118,7 @@ int run(int argc, char** argv) {
     const std::unique_ptr<Bare> bare = bare_loop(flags.backend, comm);
     add_cases(flags, comm, *bare);
     code = run_benchmarks(google, !ranks.chief());
-    comm.barrier();  // before the bare loop ends
+    comm.barrier();  // before the destructor of the bare loop
   });
   return code;
 }

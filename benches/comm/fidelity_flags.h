@@ -16,7 +16,8 @@ struct FidelityFlags {
 };
 
 // Parses the command line into `flags` and returns the flags of Google Benchmark. Throws
-// std::invalid_argument for a bad flag, CLI::Success after --help: call within run_program().
+// std::invalid_argument if a flag is bad, and CLI::Success after --help. Call it within
+// run_program().
 std::vector<std::string> parse_fidelity(int argc, char** argv, FidelityFlags& flags);
 
 }  // namespace howmany::benches

@@ -9,7 +9,8 @@
 namespace howmany::benches {
 
 // Parses the command line into `flags` and returns the flags of Google Benchmark. Throws
-// std::invalid_argument for a bad flag, CLI::Success after --help: call within run_program().
+// std::invalid_argument if a flag is bad, and CLI::Success after --help. Call it within
+// run_program().
 std::vector<std::string> parse_backend(int argc, char** argv, BackendFlags& flags);
 
 }  // namespace howmany::benches

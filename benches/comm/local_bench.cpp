@@ -1,7 +1,7 @@
-// The `local` all_reduce against a plain copy loop on the same threads that reads and writes as
-// many bytes: each rank of an all_reduce reads its chunk of every buffer and writes it back to all,
-// which is the whole size once in and once out. Both alternate, so that the machine's mood hits
-// both; the counter `of_copy` is the ratio of their medians (1: as fast as copying).
+// Compares the `local` all_reduce with a plain copy loop on the same threads that reads and writes
+// as many bytes. In an all_reduce each rank reads its chunk of every buffer and writes it back to
+// all of them. So the whole size is read once and written once. Both alternate, so that noise
+// affects both. The counter `of_copy` is the ratio of their medians (1: as fast as copying).
 #include <map>
 #include <vector>
 

@@ -7,11 +7,11 @@
 namespace howmany::benches {
 namespace {
 
-constexpr double kAlwaysSeconds = 0.02;  // what takes no longer is measured in any case
+constexpr double kAlwaysSeconds = 0.02;  // cases below this are always measured
 constexpr double kLeastSeconds = 2e-3;
-constexpr double kOwn = 0.5;          // of its share by weight, whatever the later cases may need
-constexpr double kBeyond = 0.1;       // of the time of all: not for so little is a case left out
-constexpr int64_t kSmall = 64 << 10;  // bytes: what is smaller takes about as long as a single byte
+constexpr double kOwn = 0.5;          // share of its weighted part that a case gets in any event
+constexpr double kBeyond = 0.1;       // share of the total time by which cases may overrun
+constexpr int64_t kSmall = 64 << 10;  // bytes; smaller messages take about as long as one byte
 
 using Costs = std::map<int64_t, CaseCost>;
 
@@ -33,7 +33,7 @@ std::function<double()> wall_clock() {
   return [start = Clock::now()] { return seconds_since(start); };
 }
 
-// What the cases that fit into `seconds` take, the shortest first.
+// The time of the cases that fit into `seconds`, the shortest first.
 struct Fitting {
   double briefly = 0, usually = 0;
 };
@@ -89,7 +89,8 @@ double Schedule::weight_from(size_t at) const {
 
 void Schedule::took(const BackendCase& c, const CaseCost& cost) { seen_[key(c)][c.bytes] = cost; }
 
-// One that was disturbed does not speak for all larger ones: the lesser of two counts.
+// Uses the smaller of two estimates, so that one disturbed measurement does not affect all larger
+// sizes.
 CaseCost Schedule::expected(const BackendCase& c) const {
   const auto found = seen_.find(key(c));
   if (found == seen_.end()) return {};

@@ -1,5 +1,5 @@
-// How long each case of backend_bench may take, so that all are measured: every case after this one
-// is left the time that it needs, and what is spare goes to the larger messages. One thread.
+// Decides how long each case of backend_bench may take. It reserves the necessary time for all
+// later cases and gives spare time to the larger messages. Use from one thread.
 #pragma once
 
 #include <functional>
@@ -15,19 +15,22 @@ namespace howmany::benches {
 
 struct Deal {
   double seconds = 0;
-  int calls = 0;  // to time at the least: 1 where there is no time for as many as were asked for
+  int calls = 0;  // minimum number of timed calls; 1 if there is no time for the requested number
 };
 
 class Schedule {
  public:
-  // `cases` outlive it. `now`: seconds since the start; without it, of wall clock.
+  // `cases` must outlive this object. `now` returns seconds since the start; the default is the
+  // wall clock.
   Schedule(const std::vector<BackendCase>& cases, double seconds, int least_calls,
            std::function<double()> now = {});
-  // For one of the cases, in their order. Nothing when it does not fit, even with one call, beside
-  // what the later ones need that take less: so most are measured, and what lacks are the longest.
+  // Call for the cases in their order. Returns nullopt if even one call does not fit after the time
+  // of the shorter later cases is reserved. That maximizes the number of measured cases; the
+  // longest are skipped.
   std::optional<Deal> take(const BackendCase& c);
   void took(const BackendCase& c, const CaseCost& cost);
-  // From the sizes next below that were measured; nothing where none of the kind was.
+  // Estimates from the next smaller sizes that were measured. Returns zeros if there is none of
+  // this kind.
   CaseCost expected(const BackendCase& c) const;
 
  private:
@@ -39,7 +42,7 @@ class Schedule {
   const int calls_;
   const std::function<double()> now_;
   size_t next_ = 0;
-  std::map<std::string, std::map<int64_t, CaseCost>> seen_;  // of an operation by bytes
+  std::map<std::string, std::map<int64_t, CaseCost>> seen_;  // by operation, then by bytes
 };
 
 }  // namespace howmany::benches

@@ -1,14 +1,17 @@
-"""The cases of torch_collectives.py: operation, ranks, bytes, cores, and the share of the time of each."""
+"""The cases of torch_collectives.py: operation, ranks, bytes, cores, and each case's share of the
+time."""
 import math
 import os
 import pathlib
 import time
 
-WHOLE = ("all_reduce", "broadcast", "reduce", "send_recv")  # every buffer has all bytes; else one part per rank
+# All buffers have all bytes; other operations have one part per rank.
+WHOLE = ("all_reduce", "broadcast", "reduce", "send_recv")
 
 
 class Case:
-    """From a name of backend_bench: backend/<op>/<backend>/dtype:f32/devices:2/bytes:64[/model:mlp]."""
+    """Parses a name of backend_bench:
+    backend/<op>/<backend>/dtype:f32/devices:2/bytes:64[/model:mlp]."""
 
     def __init__(self, name, backend):
         suite, self.op, _, *pairs = name.split("/")
@@ -23,7 +26,7 @@ class Case:
 
 
 def devices_in(text):
-    """cpu:0-2,cpu:4 as [("cpu", 0), ("cpu", 1), ("cpu", 2), ("cpu", 4)]."""
+    """Parses cpu:0-2,cpu:4 into [("cpu", 0), ("cpu", 1), ("cpu", 2), ("cpu", 4)]."""
     found = []
     for part in text.split(","):
         kind, _, indices = part.partition(":")
@@ -33,7 +36,8 @@ def devices_in(text):
 
 
 def cores_of(index, args):
-    """The cores of cpu:<index>; indices past the last device wrap around, as in backend_bench."""
+    """Returns the cores of cpu:<index>. Indices past the last device wrap around, as in
+    backend_bench."""
     cores = [int(core) for core in args.cores.split(",") if core] or sorted(os.sched_getaffinity(0))
     each = min(args.cores_per_device, len(cores))
     first = index % (len(cores) // each) * each
@@ -47,7 +51,8 @@ def marks_of(case, args):
 
 
 class Budget:
-    """Divides the time among the cases, on rank 0: a larger message has a larger share of the rest."""
+    """Divides the time among the cases on rank 0. A larger message gets a larger share of the
+    rest."""
 
     def __init__(self, cases, seconds, least):
         self.cases, self.seconds, self.least, self.start, self.seen = cases, seconds, least, time.perf_counter(), {}
@@ -61,13 +66,15 @@ class Budget:
         return fixed + call * (calls + 1 if calls > 1 else 1)
 
     def expected(self, case):
-        """(fixed seconds, seconds of a call), scaled from the last size that was measured; 0 if none was."""
+        """Returns (fixed seconds, seconds of a call), scaled from the last measured size, or zeros
+        if there is none."""
         bytes, fixed, call = self.seen.get((case.op, case.dtype, case.ranks), (case.bytes, 0, 0))
         ratio = max(case.bytes, 1 << 16) / max(bytes, 1 << 16)
         return fixed * ratio, call * ratio
 
     def share(self, index):
-        """(seconds, calls, why not, seconds that it needs); 0 calls: no time is left for it."""
+        """Returns (seconds, calls, reason, needed seconds). If calls is 0, the time is too short
+        for the case."""
         case, left = self.cases[index], self.seconds - (time.perf_counter() - self.start)
         cost = self.expected(case)
         once, needs = self.cost(*cost, 1), self.cost(*cost, self.least)
@@ -82,7 +89,7 @@ class Budget:
 
 
 def free_memory():
-    """Bytes that this machine, or the control group, has left."""
+    """Returns the free bytes of this machine or of the control group."""
     meminfo = pathlib.Path("/proc/meminfo").read_text()
     free = [1024 * float(line.split()[1]) for line in meminfo.splitlines() if line.startswith("MemAvailable:")]
     limit = pathlib.Path("/sys/fs/cgroup/memory.max")

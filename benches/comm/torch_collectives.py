@@ -24,7 +24,7 @@ sys.dont_write_bytecode = True  # the folder of the programs stays as it was ins
 from torch_cases import Case
 
 NOT_TIMED = ("pace", "links", "overlap")
-GRACE_SECONDS = 5  # between the first failure of a rank and the end of the others
+GRACE_SECONDS = 5  # between the first failure of a rank and the kill of the others
 
 
 def parse(words):
@@ -41,12 +41,14 @@ def parse(words):
     parser.add_argument("--benchmark_out", default="")
     parser.add_argument("--benchmark_out_format", default="json")
     parser.add_argument("--list", action="store_true", help="names of the cases, one a line")
-    parser.add_argument("--rank-folder", help=argparse.SUPPRESS)  # of a rank: where the ranks meet
+    # For a rank: the folder of the rendezvous.
+    parser.add_argument("--rank-folder", help=argparse.SUPPRESS)
     return parser.parse_known_args(words)
 
 
 def listed_cases(args, more):
-    """The names that backend_bench lists for these flags. Exits with 2 if it refuses them."""
+    """Returns the names that backend_bench lists for these flags. Exits with 2 if it refuses
+    them."""
     bench = pathlib.Path(__file__).parent / "backend_bench"
     command = [bench, "--backend", "local", "--devices", args.devices, "--cores-per-device", str(args.cores_per_device),
                *more, "--list"]
@@ -64,11 +66,11 @@ def run_rank(args):
     cases = [Case(name, args.backend) for name in json.loads((folder / "cases.json").read_text())]
     code = torch_rank.Rank(args, cases, folder).run()
     sys.stdout.flush()
-    os._exit(code)  # torch's own teardown may wait for ranks that have gone
+    os._exit(code)  # torch's own teardown may wait for ranks that have exited
 
 
 def die_with_parent():
-    """The kernel ends this process if its parent dies."""
+    """Makes the kernel kill this process if its parent dies."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     if os.getppid() != int(os.environ["HOWMANY_TORCH_PARENT"]):
         sys.exit(3)
@@ -88,7 +90,7 @@ def failed(rank):
 
 
 def wait_for(ranks):
-    """Waits for all ranks; after the first failure, no longer than GRACE_SECONDS."""
+    """Waits for all ranks, but at most GRACE_SECONDS after the first failure."""
     deadline = math.inf
     while any([rank.poll() is None for rank in ranks]) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -97,7 +99,8 @@ def wait_for(ranks):
 
 
 def failure_of(ranks):
-    """One line on the rank that failed: one that a signal ended before those that noticed. Empty if none failed."""
+    """Returns one line on the failed rank, or "". A rank killed by a signal takes precedence over
+    ranks that noticed it."""
     bad = sorted((rank.returncode >= 0, i) for i, rank in enumerate(ranks) if failed(rank))
     if not bad:
         return ""
@@ -113,7 +116,8 @@ def start_ranks(argv, world, folder):
 
 
 def supervise(argv, names, backend):
-    """Runs the ranks to their end, which is also that of this process. Returns the exit code."""
+    """Runs the ranks until they exit. If this process ends first, they end too. Returns the exit
+    code."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda got, _: sys.exit(128 + got))
     folder, ranks = tempfile.mkdtemp(prefix="howmany-torch-"), []

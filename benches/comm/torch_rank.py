@@ -1,4 +1,5 @@
-"""One rank of torch_collectives.py: the operations of torch.distributed, their data, their checks and their times."""
+"""One rank of torch_collectives.py: the operations of torch.distributed, their data, checks and
+times."""
 import json
 import math
 import os
@@ -14,7 +15,7 @@ import torch_cases
 
 DTYPES = {"f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64", "u8": "uint8", "bf16": "bfloat16"}
 ONE_BUFFER = ("all_reduce", "broadcast", "reduce")  # torch's reduce has one buffer too
-FILL = 251  # a value that no pattern holds
+FILL = 251  # no pattern contains this value
 PRIMES = (61, 59, 53, 47, 43, 41, 37, 31, 29, 23, 19, 17, 11, 3)
 CHAIN_SECONDS = 2e-3
 
@@ -28,7 +29,8 @@ class WrongData(Exception):
 
 
 def period_of(op, ranks):
-    """Sums of `ranks` values below it are exact in every dtype and stay below FILL."""
+    """Returns the largest period for which sums of `ranks` values are exact in every dtype and
+    below FILL."""
     if "reduce" not in op:
         return FILL
     return next((p for p in PRIMES if ranks * (p - 1) < FILL), 2)
@@ -38,7 +40,8 @@ class Collective:
     """One operation on one rank: its buffers, the call and the check of every element."""
 
     def __init__(self, case, rank, group, where, control=None):
-        """`where`: device of the buffers; `control`: that of the tensors which the check exchanges."""
+        """`where`: device of the buffers; `control`: device of the tensors that the check
+        exchanges."""
         import torch
         import torch.distributed as dist
         self.torch, self.dist, self.case, self.rank, self.group, self.where = torch, dist, case, rank, group, where
@@ -60,7 +63,7 @@ class Collective:
         return self.torch.empty(parts * self.part, dtype=self.dtype, device=self.where)
 
     def pattern(self, values, count):
-        """`values` of one period, repeated to `count` elements."""
+        """Returns `values` of one period, repeated to `count` elements."""
         table = self.torch.tensor(values, dtype=self.torch.int64).to(self.dtype)
         return table.repeat(-(-count // len(values)))[:count]
 
@@ -81,7 +84,7 @@ class Collective:
 
     def fill_for_timing(self, round):
         self.fill(round)
-        if self.op in ("all_reduce", "reduce"):  # sums in place would grow
+        if self.op in ("all_reduce", "reduce"):  # repeated sums in place would grow
             self.send.zero_()
             self.zeros = True
 
@@ -103,7 +106,7 @@ class Collective:
                 yield r * part, self.sent(r, mine if self.op == "all_to_all" else 0, part, round)
 
     def first_wrong(self, round):
-        """(element, expected value, received value), or None."""
+        """Returns (element, expected value, received value), or None."""
         seen = self.receive.cpu()
         for first, right in self.expected(round):
             got = seen[first:first + self.part]
@@ -168,7 +171,8 @@ class Collective:
 
 
 class Rank:
-    """One process: measures every case that it takes part in. Rank 0 decides, and writes the files."""
+    """One process. It measures every case in which it has a rank. Rank 0 decides, and writes the
+    files."""
 
     def __init__(self, args, cases, folder):
         self.args, self.cases = args, cases
@@ -189,7 +193,7 @@ class Rank:
         dist.init_process_group(args.backend.removeprefix("torch:"), init_method=f"file://{folder}/store",
                                 rank=self.rank, world_size=self.world, timeout=timedelta(seconds=waits))
         self.groups = {n: dist.new_group(list(range(n))) for n in counts}
-        if cores:  # only now, so that the transport threads run on any core, as howmany's own do
+        if cores:  # late, so that the transport threads run on any core, as in howmany
             os.sched_setaffinity(0, cores)
         self.budget = torch_cases.Budget(cases, args.budget_seconds, args.least_calls)
         self.files = Files(args, torch, dist) if self.rank == 0 else None
@@ -200,13 +204,13 @@ class Rank:
             self.torch.cuda.synchronize()
 
     def agreed(self, values, group):
-        """Rank 0's values, on every rank of the group."""
+        """Returns rank 0's values on every rank of the group."""
         values = self.torch.tensor(values, dtype=self.torch.float64, device=self.control)
         self.dist.broadcast(values, src=0, group=group)
         return values.tolist()
 
     def timed(self, body, count, group):
-        """Seconds of each call, a barrier before it, by this rank's clock."""
+        """Returns the seconds of each call by this rank's clock, with a barrier before each."""
         seconds = []
         for _ in range(count):
             self.dist.barrier(group=group)
@@ -218,21 +222,22 @@ class Rank:
         return seconds
 
     def slowest(self, seconds, case, group):
-        """Of each call the time of the slowest rank."""
+        """Returns the time of the slowest rank for each call."""
         mine = self.torch.tensor(seconds, dtype=self.torch.float64, device=self.control)
         found = [self.torch.empty_like(mine) for _ in range(case.ranks)]
         self.dist.all_gather(found, mine, group=group)
         return self.torch.stack(found).amax(0).tolist()
 
     def warm_up(self, op, seconds, group):
-        """(seconds of a call, seconds of an iteration with its barrier), rank 0's."""
+        """Returns rank 0's (seconds of a call, seconds of an iteration with its barrier)."""
         first, begin = self.timed(op.run, 1, group)[0], time.perf_counter()
         count, = self.agreed([min(100, max(2, 0.1 * seconds / max(first, 1e-6)))], group)
         calls = self.timed(op.run, int(count), group)
         return self.agreed([statistics.median(calls), (time.perf_counter() - begin) / len(calls)], group)
 
     def chains(self, op, call, wall, seconds, group):
-        """(calls in a chain, seconds of each chain); no chains if there is no time for three."""
+        """Returns (calls in a chain, seconds of each chain), without chains if there is no time for
+        three."""
         length = int(min(1000, max(2, CHAIN_SECONDS / call)))
         each = call * length + wall - call
         if 3 * each > 2 * seconds:
@@ -241,7 +246,8 @@ class Rank:
         return length, self.timed(lambda: [op.run() for _ in range(length)], count, group)
 
     def measure(self, case, seconds, least, group):
-        """(isolated samples, pipelined samples, fixed seconds): data checked before timing and after."""
+        """Returns (isolated samples, pipelined samples, fixed seconds). Checks the data before and
+        after timing."""
         start = time.perf_counter()
         op = Collective(case, self.rank, group, self.where, self.control)
         op.fill(0)
@@ -280,7 +286,7 @@ class Rank:
             self.files.measured(case, isolated, pipelined, needs)
 
     def run(self):
-        for _ in range(20):  # a process that has just started is slow for a while
+        for _ in range(20):  # a new process is slow at first
             self.agreed([0], None)
         for index, case in enumerate(self.cases):
             if self.rank >= case.ranks:
@@ -292,7 +298,7 @@ class Rank:
             except WrongData as error:
                 self.wrong_data = True
                 self.failed(case, error)
-            except Exception as error:  # whatever torch raises: the ranks may no longer agree
+            except Exception as error:  # after an error of torch the ranks may no longer agree
                 if re.search("not support|unsupported", str(error), re.IGNORECASE):
                     self.skip_unsupported(case, error)
                     continue
@@ -311,20 +317,20 @@ class Rank:
 
 
 def one_line(error):
-    """The first line of what torch raises, which may be long."""
+    """Returns the first line of torch's error, which may be long."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0][:300]
 
 
 def quantile(values, q):
-    """Linear between order statistics."""
+    """Interpolates linearly between order statistics."""
     ordered, at = sorted(values), q * (len(values) - 1)
     low = math.floor(at)
     return ordered[low] + (ordered[math.ceil(at)] - ordered[low]) * (at - low)
 
 
 class Files:
-    """Google Benchmark's JSON, whole after every case, and a line of samples per timing."""
+    """Google Benchmark's JSON, complete after every case, and one line of samples per timing."""
 
     def __init__(self, args, torch, dist):
         self.args, self.rows = args, []

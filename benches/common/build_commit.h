@@ -3,7 +3,7 @@
 
 namespace howmany::benches {
 
-// As `git describe --always --dirty` printed it; "unknown" outside a git work tree.
+// Returns the output of `git describe --always --dirty`, or "unknown" outside a git work tree.
 const char* build_commit();
 
 }  // namespace howmany::benches

@@ -15,7 +15,7 @@
 namespace howmany::benches {
 namespace {
 
-// As text, "unknown" when the system does not show it.
+// Returns the fact as text, or "unknown" if the system does not report it.
 std::string text_of(const nlohmann::json& fact) {
   if (fact.is_null()) return "unknown";
   return fact.is_string() ? fact.get<std::string>() : fact.dump();

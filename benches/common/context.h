@@ -1,4 +1,4 @@
-// The context that the JSON of every bench carries.
+// The context in the JSON of every bench.
 #pragma once
 
 #include <map>
@@ -6,8 +6,8 @@
 
 namespace howmany::benches {
 
-// Commit, compiler, flags, CPU, the first GPU, cores allowed, governor, memory, library versions as
-// custom context, with `more` (world, launcher). Never the environment.
+// Adds the commit, compiler, flags, CPU, first GPU, allowed cores, governor, memory and library
+// versions as custom context, and `more` (world, launcher). Never adds the environment.
 void add_context(const std::map<std::string, std::string>& more = {});
 
 }  // namespace howmany::benches

@@ -1,5 +1,5 @@
-// --benchmark_filter, for programs that must know before Google Benchmark runs which cases it
-// takes.
+// Evaluates --benchmark_filter, for programs that must know the selected cases before Google
+// Benchmark runs.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace howmany::benches {
 
-// Returns true if the flags `google` select the case `name`: a regular expression found anywhere in
-// it, or not found if the filter begins with '-'.
+// Returns true if the flags `google` select the case `name`. The filter is a regular expression
+// that must be found anywhere in the name, or must not be found if it begins with '-'.
 bool selected(const std::string& name, const std::vector<std::string>& google);
 
 }  // namespace howmany::benches

@@ -38,7 +38,7 @@ class Nvml {
 
   explicit operator bool() const { return library_ != nullptr; }
 
-  // Calls `symbol` when the driver has it; true on success.
+  // Calls `symbol` if the driver has it. Returns true on success.
   template <class... Args>
   bool call(const char* symbol, Args... args) const {
     return status(symbol, args...) == 0;
@@ -65,7 +65,7 @@ std::string terminated(std::array<char, size>& text) {
   return text.data();
 }
 
-// NVML gives a domain of eight digits, sysfs has four.
+// NVML's PCI addresses have a domain of eight digits, those of sysfs have four.
 void add_place(std::string address, json& found) {
   if (address.find(':') == 8) address.erase(0, 4);
   for (char& c : address) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -111,7 +111,7 @@ json describe(const Nvml& nvml, unsigned index) {
   return found;
 }
 
-// Links that lead to the other GPU, or to a switch that all are connected to.
+// Counts the links to the other GPU, or to a switch that connects all GPUs.
 int nvlinks(const Nvml& nvml, Handle gpu, const std::string& other_bus) {
   constexpr unsigned kMostLinks = 18;
   constexpr int kSwitch = 2;
@@ -135,7 +135,7 @@ std::string over_pcie(int level) {
   return level <= 40 ? "NODE" : "SYS";
 }
 
-// Null where the driver does not tell.
+// Returns null if the driver does not report the link.
 json link_between(const Nvml& nvml, const json& from, const json& to) {
   const std::string ours = from.value("uuid", ""), theirs = to.value("uuid", "");
   Handle a = nullptr, b = nullptr;
@@ -157,8 +157,8 @@ std::vector<json> described(const Nvml& nvml) {
   return all;
 }
 
-// In the order of CUDA's runtime, which need not be the driver's; it may know instances (MIG) of
-// which the driver lists none.
+// Returns the GPUs in the order of the CUDA runtime, which can differ from the driver's. The
+// runtime may also list MIG instances that the driver does not.
 std::vector<json> as_cuda_has_them(const std::vector<json>& all) {
   std::vector<json> list;
   for (int index = 0; index < gpu::count(); ++index) {
@@ -243,7 +243,7 @@ std::vector<size_t> visible_gpus(const std::vector<std::string>& uuids, const ch
                   : uuids.size();
     }
     if (index >= uuids.size()) break;
-    if (std::ranges::find(seen, index) != seen.end()) return {};  // CUDA sees none then
+    if (std::ranges::find(seen, index) != seen.end()) return {};  // CUDA sees no GPU then
     seen.push_back(index);
   }
   return seen;

@@ -1,5 +1,5 @@
-// The NVIDIA GPUs of this machine, read through the driver's own library at run time, so that one
-// build works with and without a driver. One thread.
+// The NVIDIA GPUs of this machine. The driver's library (NVML) is loaded at run time, so one build
+// works with and without a driver. Use from one thread.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,24 +9,25 @@
 namespace howmany::benches {
 
 struct Gpus {
-  // Those that this process sees, as CUDA numbers them: cuda:<index>. Where this build has CUDA its
-  // runtime tells, else the driver and CUDA_VISIBLE_DEVICES.
+  // The GPUs visible to this process in CUDA's order: cuda:<index>. The source is the CUDA runtime
+  // if this build has CUDA, else the driver and CUDA_VISIBLE_DEVICES.
   // {"index", "name", "uuid", "memory_bytes", "memory_free_bytes", "pci_bus", "pcie_generation",
-  //  "pcie_width", "numa_node", "near_cores", "compute_capability", "mig"}; what the driver does
-  //  not tell is absent
+  //  "pcie_width", "numa_node", "near_cores", "compute_capability", "mig"}
+  // Keys that the driver does not report are absent.
   nlohmann::json list = nlohmann::json::array();
-  int hidden = 0;       // by CUDA_VISIBLE_DEVICES
+  int hidden = 0;       // GPUs hidden by CUDA_VISIBLE_DEVICES
   std::string driver;   // "550.54.15"
   std::string because;  // why the list is empty: "no NVIDIA driver found"
 };
 Gpus find_gpus();
-// How two of that list reach each other: {"from", "to", "link": "NV18"}, in the words of
-// nvidia-smi: NV<links>, PIX (one PCIe switch), PXB (several), PHB (the CPU), NODE, SYS (between
-// NUMA nodes). Apart, because it asks the driver a lot.
+// Returns the link between each two GPUs of the list: {"from", "to", "link": "NV18"}. Names are
+// those of nvidia-smi: NV<links>, PIX (one PCIe switch), PXB (several), PHB (the CPU), NODE, SYS
+// (between NUMA nodes). It is a separate function because it makes many driver calls.
 nlohmann::json find_gpu_links(const nlohmann::json& gpus);
 
-// The GPUs of these UUIDs that CUDA_VISIBLE_DEVICES shows, in its order, as the CUDA runtime reads
-// it: indices or beginnings of UUIDs, up to the first that is neither. Null: all.
+// Returns the indices of `uuids` that CUDA_VISIBLE_DEVICES (`variable`) shows, in its order. Reads
+// it as the CUDA runtime does: indices or prefixes of UUIDs, up to the first invalid item. Returns
+// all if it is null.
 std::vector<size_t> visible_gpus(const std::vector<std::string>& uuids, const char* variable);
 
 }  // namespace howmany::benches

@@ -71,7 +71,8 @@ struct MemoryLimit {
   std::string where;
 };
 
-// The least of the limits on the way to the root; "max" and v1's huge number are no limit.
+// Returns the smallest limit between this cgroup and the root. "max" and the huge number of cgroup
+// v1 mean no limit.
 std::optional<MemoryLimit> memory_limit(uint64_t total) {
   std::optional<MemoryLimit> least;
   for (const CgroupDir& dir : cgroup_dirs("", "memory")) {

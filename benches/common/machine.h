@@ -1,5 +1,5 @@
-// What this machine is, as JSON for `howmany devices`: processor, NUMA nodes, caches, memory. A
-// fact the system does not show is null or absent, never guessed. One thread.
+// Describes this machine as JSON for `howmany devices`: processor, NUMA nodes, caches, memory. A
+// fact that the system does not report is null or absent, never guessed. Use from one thread.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -13,9 +13,9 @@ nlohmann::json describe_numa();
 // [{"level", "type": "data", "size_bytes", "count", "shared_by"}], smallest first
 nlohmann::json describe_caches();
 // {"total_bytes", "available_bytes", "limit_bytes", "limit_because", "shm_bytes",
-// "shm_free_bytes"}; limit_bytes is null when only the machine's memory limits
+// "shm_free_bytes"}; limit_bytes is null if there is no limit below the machine's memory
 nlohmann::json describe_memory();
-// What may be used of it here; infinite where the system does not say.
+// Returns the usable bytes of memory, or infinity if the system does not report them.
 double memory_bytes();
 
 }  // namespace howmany::benches

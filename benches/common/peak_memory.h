@@ -1,4 +1,4 @@
-// The most memory of tensors that devices held at once. Thread-safe.
+// Peak tensor memory of devices. Thread-safe.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,10 @@
 
 namespace howmany::benches {
 
-// From now on, of these devices.
+// Restarts the peak of these devices.
 void reset_peak_memory(const std::vector<Device>& devices);
-// Of one of them, which this process drives: the GPU that held the most, or a CPU slice's even
-// share of what was held on the host. Bytes.
+// Returns the peak in bytes of one of these devices, which this process must drive: the GPU with
+// the highest peak, or a CPU slice's even share of the host's peak.
 double peak_bytes_of_one(const std::vector<Device>& devices);
 
 }  // namespace howmany::benches

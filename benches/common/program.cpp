@@ -24,9 +24,9 @@
 namespace howmany::benches {
 namespace {
 
-// Ranks without a part in a measurement wait for the next one here, however long it takes.
+// Ranks without a part in a measurement wait here for the next one, for hours if necessary.
 constexpr std::chrono::hours kIdleTimeout{6};
-constexpr double kStart = 30;  // seconds between the starts of two ranks, at the most
+constexpr double kStart = 30;  // maximum seconds between the starts of two ranks
 
 std::vector<std::string_view> flags_of(const CLI::App& app, std::vector<std::string>& storage) {
   for (const CLI::Option* option : app.get_options()) storage.push_back(option->get_name());
@@ -43,7 +43,7 @@ nlohmann::json cli_json(const CLI::Option& option) {
           {"type", flag ? "" : option.get_type_name()}};
 }
 
-// For `howmany completion` and the man page, which know this program by its JSON alone.
+// The flags as JSON, from which `howmany completion` and the man page are generated.
 nlohmann::json cli_json(const CLI::App& app) {
   nlohmann::json all = {{"description", app.get_description()},
                         {"footer", app.get_footer()},
@@ -84,7 +84,7 @@ void run_rank(const Workload& work, Comm& comm, Device device, const Ranks::Body
 int run_program(const std::string& name, const std::function<int()>& body) {
   try {
     const int code = body();
-    // A full disk shows when the last buffer is written, which must not pass for success.
+    // A full disk is detected only when the last buffer is written. It must not count as success.
     HM_ENSURE(std::cout.flush() && std::fflush(stdout) == 0,
               "cannot write to stdout: is the disk full?");
     return code;
@@ -166,7 +166,7 @@ void Ranks::run_over_processes(const Workload& work, const Body& body) {
   HM_ENSURE(failure_.empty(), "not measured, because before: {}", failure_);
   try {
     const Device device = work.device_of(place_.rank % work.ranks());
-    const DeviceScope on(device);  // for the threads that the group brings, too
+    const DeviceScope on(device);  // also for the threads that the group starts
     Comm* const comm = group_for(work);
     if (comm == nullptr) return;
     HM_ENSURE(comm->size() == work.ranks(),
@@ -176,7 +176,7 @@ void Ranks::run_over_processes(const Workload& work, const Body& body) {
     const TrackScope track(comm->rank(), "rank");
     run_rank(work, *comm, device, body);
   } catch (const WrongData&) {
-    throw;  // all ranks agree on it, and go on
+    throw;  // all ranks agree on it and continue
   } catch (const std::exception& e) {
     failure_ = e.what();
     group_.reset();
@@ -185,9 +185,9 @@ void Ranks::run_over_processes(const Workload& work, const Body& body) {
   }
 }
 
-// Of workloads that follow each other on as many devices it is the same: to connect anew takes
-// longer than most measurements. What decides is the same in every process. Nothing for one without
-// a part.
+// Reuses the group of the last workload if backend, ranks and devices are equal, because connecting
+// takes longer than most measurements. All processes decide alike. Returns null if this process has
+// no rank.
 Comm* Ranks::group_for(const Workload& work) {
   std::string of = fmt::format("{} {} {}", work.backend, work.ranks(), work.count());
   if (of != group_of_) {

@@ -21,8 +21,9 @@ namespace {
 using benchmark::BenchmarkReporter;
 using Run = BenchmarkReporter::Run;
 
-// Google's own suffixes go from the name, and iterations become the samples behind the mean: Google
-// itself must see one, since its statistics want all repetitions to have the same number.
+// Removes Google's suffixes from the names and sets iterations to the number of samples. During the
+// run Google must see one iteration, because its statistics require equal numbers in all
+// repetitions.
 std::vector<Run> as_told(std::vector<Run> runs) {
   for (Run& run : runs) {
     run.run_name.iterations.clear();
@@ -37,7 +38,7 @@ std::vector<Run> as_told(std::vector<Run> runs) {
   return runs;
 }
 
-// Shows runs as the flags ask and remembers whether one failed.
+// Shows runs as the flags specify and records whether one failed.
 class Display : public BenchmarkReporter {
  public:
   explicit Display(bool quiet)
@@ -63,7 +64,7 @@ class Display : public BenchmarkReporter {
   bool failed_ = false;
 };
 
-// Writes the whole JSON anew after every run, to a temporary name that is then renamed.
+// Writes the whole JSON after every run to a temporary name, which is then renamed.
 class KeptJson : public BenchmarkReporter {
  public:
   explicit KeptJson(std::string path) : path_(std::move(path)) {}
@@ -107,7 +108,7 @@ std::string value_of(int argc, char** argv, const std::string& flag) {
   return value;
 }
 
-// As Google Benchmark has it: ranks must not differ in their arguments.
+// Reads --benchmark_out as Google Benchmark does, since the ranks' arguments must be equal.
 std::string out_of(int argc, char** argv) {
   const std::string flag = value_of(argc, argv, "--benchmark_out");
   const char* const told = std::getenv("BENCHMARK_OUT");
@@ -116,8 +117,8 @@ std::string out_of(int argc, char** argv) {
 
 bool can_write(const std::string& path) { return std::ofstream(path, std::ios::app).good(); }
 
-// Google Benchmark ends the process when it cannot open its output; this says so as every other
-// program here does.
+// If its output cannot be opened, Google Benchmark exits. This check prints the error in the form
+// of the other programs here.
 bool refused(int argc, char** argv, bool quiet) {
   const std::string out = out_of(argc, argv);
   if (quiet || out.empty() || can_write(out)) return false;

@@ -1,4 +1,4 @@
-// Samples as runs of Google Benchmark and as lines of a file.
+// Reports samples as runs of Google Benchmark and as lines of a file.
 //
 //   benchmark::RegisterBenchmark("suite/case", body)->Iterations(1)->UseManualTime();
 //   body: report(state, time_iterations(comm, {}, step), {{"samples_per_s", ...}});
@@ -15,12 +15,13 @@
 
 namespace howmany::benches {
 
-// Reports the samples as one Google Benchmark run with manual time, their mean, and the counters
-// median_s, p95_s, min_s, cv, samples (which run_benchmarks shows as iterations). `counters` carry
-// their unit in the name: samples_per_s, flop_per_s.
+// Reports the samples as one Google Benchmark run with manual time. The time is their mean; the
+// counters are median_s, p95_s, min_s, cv and samples (which run_benchmarks() shows as iterations).
+// Names in `counters` end in their unit: samples_per_s, flop_per_s.
 void report(benchmark::State& state, const Samples& samples,
             const std::map<std::string, double>& counters);
-// What is left out because of `why`, or (empty) measured by another rank, has a row still.
+// Reports a row without figures, for a case that was skipped because of `why` or, if that is empty,
+// measured by another rank.
 void report_nothing(benchmark::State& state, const std::string& why);
 
 struct SampleLine {
@@ -29,16 +30,18 @@ struct SampleLine {
   std::vector<std::string> flags;                 // "oversubscribed"
   std::map<std::string, std::string> parameters;  // mode, model, devices, ...
   int world = 1;
-  std::vector<double> busy_cores = {};  // in each sample's time, where that was looked at
+  std::vector<double> busy_cores = {};  // during each sample; empty if not measured
 };
-// Appends one line of JSON to `path`; nothing when it is empty. Throws Error when it cannot.
+// Appends one line of JSON to `path`, if that is not empty. Throws Error if it cannot be written.
 void append_samples(const std::string& path, const SampleLine& line);
 
-// The end of a bench program's main. Names come out without Google's "/iterations:1/manual_time",
-// and the JSON of --benchmark_out is whole after every benchmark, so that a killed run keeps what
-// it had. A `quiet` process (any rank but 0) prints and writes nothing. Returns 0; 2 for an unknown
-// flag or a filter that matches nothing; 3 when a benchmark ended in an error.
+// Ends the main function of a bench program: runs the registered benchmarks.
+// * Names do not have Google's suffix "/iterations:1/manual_time".
+// * The JSON of --benchmark_out is complete after every benchmark, so a killed run keeps its
+//   results.
+// * A `quiet` process (any rank but 0) prints and writes nothing.
+// * Returns 0; 2 if a flag is unknown or the filter matches nothing; 3 if a benchmark failed.
 int run_benchmarks(int argc, char** argv, bool quiet = false);
-int run_benchmarks(std::vector<std::string> arguments, bool quiet = false);  // the program's first
+int run_benchmarks(std::vector<std::string> arguments, bool quiet = false);  // [0]: the program
 
 }  // namespace howmany::benches

@@ -36,7 +36,7 @@ void take_maxima(Comm& comm, std::vector<double>& seconds) {
   std::ranges::copy_n(most.data<double>(), most.numel(), seconds.begin());
 }
 
-// Of so many steps. The first one fills the GPU's queue and is not counted.
+// Times that many steps. One more step before them fills the GPU's queue and is not counted.
 std::vector<double> device_seconds(int gpu, size_t steps, const std::function<void()>& step) {
   std::vector<gpu::Moment> ends;
   for (size_t i = 0; i <= steps; ++i) {
@@ -54,7 +54,7 @@ bool tight(const std::vector<double>& seconds, double target_half_width) {
   return (interval.high - interval.low) / 2 <= target_half_width * quantile(seconds, 0.5);
 }
 
-// The interval is looked at rarely: it sorts.
+// The interval is computed rarely, because it sorts.
 size_t next_after(size_t look) { return look + std::max<size_t>(1, look / 8); }
 
 void check(const TimingOptions& options) {
@@ -62,7 +62,7 @@ void check(const TimingOptions& options) {
              "[time] iterations between {} and {}", options.min_iterations, options.max_iterations);
 }
 
-// spent() tells of the budget what is gone.
+// spent() returns the used part of the budget in seconds.
 Samples collect(const TimingOptions& options, const std::function<double()>& one,
                 const std::function<double(const Samples&)>& spent) {
   check(options);
@@ -96,7 +96,7 @@ std::optional<TimingOptions> fitting(const TimingOptions& options, double one_se
   return rest;
 }
 
-// Every rank has to see the same time gone.
+// Every rank must see the same elapsed time.
 Samples time_iterations(Comm& comm, const TimingOptions& options,
                         const std::function<void()>& body) {
   double sum = 0;
@@ -120,7 +120,7 @@ Samples time_on_gpu(Comm& comm, const TimingOptions& options, int gpu,
   for (int i = 0; i < options.warmup_iterations; ++i) step();
   Samples samples;
   std::vector<double>& all = samples.seconds;
-  // Between looks the ranks do not meet but by the steps themselves.
+  // Between two checks of the interval, only the steps themselves synchronize the ranks.
   size_t next_look = static_cast<size_t>(options.min_iterations);
   const auto most = static_cast<size_t>(options.max_iterations);
   while (all.size() < most && !samples.converged) {

@@ -10,9 +10,9 @@
 namespace howmany::benches {
 namespace {
 
-// Of `single` in the same precision, from another order of the same f32 sums: where a value is
-// rounded again, a last bit that differs may become one of the shorter format's. And of the f32
-// reference.
+// Relative tolerances against `single` in the same precision and against the f32 reference. The
+// order of f32 sums differs between modes. If a value is then rounded to a shorter format, one bit
+// of f32 can become one bit of that format.
 struct Tolerance {
   double single, reference;
 };
@@ -20,14 +20,15 @@ Tolerance tolerance_of(Precision precision) {
   if (precision == Precision::bf16) return {1e-2, 0.1};
   return precision == Precision::tf32 ? Tolerance{1e-3, 1e-2} : Tolerance{1e-4, 1e-3};
 }
-// What of a step is rounded depends on the device, so no single one rounds as a mix of them does.
+// The device type determines which values are rounded, so one device does not round like a mix of
+// types.
 double tolerance_of_single(const Workload& work) {
   const auto as_first = [&](const Device& d) { return d.type == work.devices[0].type; };
   const Tolerance all = tolerance_of(work.precision);
   return std::ranges::all_of(work.devices, as_first) ? all.single : all.reference;
 }
 
-constexpr double kAffordableFlop = 5e8;  // about a second of the reference
+constexpr double kAffordableFlop = 5e8;  // about one second of the reference
 constexpr int64_t kKernelRows = 2, kMostKernelRows = 16;
 
 double norm(const Tensor& t) {
@@ -81,9 +82,9 @@ std::string compare_kernels_on(const Workload& work, int64_t rows, Device device
                     tolerance_of(work.precision).reference);
 }
 
-// Right kernels differ on some rows: batch norm of two values leaves little but what was rounded,
-// and a sum in another order may move an activation across zero. Wrong ones differ on all, so that
-// others are tried, and more of them, until one attempt agrees.
+// Correct kernels may differ on some rows: batch norm of two values leaves mostly rounding errors,
+// and another order of summation can change the sign of an activation. Wrong kernels differ on all
+// rows. So this tries more rows until one attempt agrees.
 std::string compare_kernels(const Workload& work, Device device) {
   std::string wrong;
   for (int64_t rows = kKernelRows; rows <= kMostKernelRows; rows *= 2) {
@@ -97,7 +98,7 @@ bool affordable(const Trainer& trainer) {
   return 3 * trainer.forward_flop(kKernelRows) <= kAffordableFlop;
 }
 
-// One rank of each part computes everyone's rows alone while the others wait for its verdict.
+// One rank of each part computes the rows of all ranks alone while the others wait for its result.
 std::chrono::milliseconds patience(double step_seconds, int ranks) {
   return std::chrono::milliseconds(30'000 + static_cast<int64_t>(20e3 * step_seconds * ranks));
 }
@@ -137,7 +138,7 @@ StepResult expected_step(const Workload& work, const Batch& global,
   StepResult sum;
   for (size_t i = 0; i + 1 < cuts.size(); ++i) {
     if (cuts[i] == cuts[i + 1]) continue;
-    // A new one for each: dropout goes by the number of the step.
+    // A new mode for each part, because dropout depends on the step number.
     const std::unique_ptr<Mode> mode = single(work, device);
     const Batch rows = rows_of(global, cuts[i], cuts[i + 1]);
     for (int step = 0; step < earlier; ++step) mode->step(rows);
@@ -159,7 +160,8 @@ std::string difference(const StepResult& expected, double loss, std::span<Param*
   for (const Param* p : params) {
     const auto wanted = expected.grads.find(p->name);
     if (wanted == expected.grads.end()) return fmt::format("'{}' is no parameter", p->name);
-    // A gradient that is zero but for rounding (a bias before batch norm) is held to the whole.
+    // A gradient that is zero except for rounding (a bias before batch norm) is compared with
+    // 1e-3 of the norm of all gradients.
     const double scale = std::max(norm(wanted->second), 1e-3 * all);
     const double off = distance(p->grad, wanted->second);
     if (!(off <= tolerance * scale))

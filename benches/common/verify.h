@@ -1,5 +1,5 @@
-// The check before any timing: does one step of a mode leave what `single` leaves? A wrong result
-// is an error, never a number.
+// The check before any timing: one step of a mode must give the result of `single`. A wrong result
+// is an error, never a figure.
 #pragma once
 
 #include <map>
@@ -21,24 +21,24 @@ struct StepResult {
   std::map<std::string, Tensor> grads;  // by the parameter's path
 };
 
-// Where a batch of `rows` is cut when every one of `shares` cuts its own into `micro_batches`: 0,
-// the first row of each part, and `rows`.
+// Returns the cuts of a batch of `rows` rows if each of `shares` cuts its share into
+// `micro_batches`: 0, the first row of each further part, and `rows`.
 std::vector<int64_t> cuts_of(int64_t rows, int shares, int micro_batches);
 
-// One step of `single` on `global`, cut as the modes cut it and summed: batch norm sees the same
-// rows as on the devices, and for every other model it is the undivided step. `earlier` steps on
-// the same rows go before, since dropout goes by the number of the step.
+// Returns the result of one `single` step on `global`, cut as the modes cut it and summed. So batch
+// norm sees the same rows as on the devices; for other models the sum equals the undivided step.
+// `earlier` steps on the same rows run first, because dropout depends on the step number.
 StepResult expected_step(const Workload& work, const Batch& global,
                          const std::vector<int64_t>& cuts, Device device, int earlier = 0);
 
-// What is wrong, in words; empty when loss and the gradient of every one of `params` agree within
-// `tolerance`, relative.
+// Describes the first difference. Returns "" if the loss and the gradients of all `params` agree
+// within the relative `tolerance`.
 std::string difference(const StepResult& expected, double loss, std::span<Param* const> params,
                        double tolerance);
 
-// Runs the first step of `trainer` that it does as all later ones, has a rank of every part of the
-// model compare, and throws WrongData on every rank when it is not as expected; on one device also
-// compares the kernels with the reference where that is quick. Collective.
+// Runs and checks the first step of `trainer`; later steps run the same way. One rank of every part
+// of the model compares. If the result is wrong, throws WrongData on every rank. On one device it
+// also compares the kernels with the reference, if that is quick. Collective.
 void verify_first_step(const Workload& work, const Dataset& data, Trainer& trainer, Comm& comm,
                        Device device);
 

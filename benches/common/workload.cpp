@@ -26,7 +26,8 @@ void require_known(std::string_view kind, std::string_view name,
     throw std::invalid_argument(unknown_name(kind, name, known));
 }
 
-// As with --gpus-per-task: Slurm gave this host's tasks a GPU each, and one is to be seen.
+// True if Slurm gave this host's tasks one GPU each and this task sees only its own, as with
+// --gpus-per-task.
 bool sees_its_gpu_alone(const Place& place, int ranks_here) {
   const char* const given = std::getenv("SLURM_GPUS_ON_NODE");
   return place.launcher == "srun" && ranks_here > 1 && gpu::count() == 1 && given != nullptr &&
@@ -153,7 +154,7 @@ void check_backend(const Workload& work) {
              work.backend);
 }
 
-// Each host makes its rows in its memory, whatever computes them.
+// Each host makes its rows in its own memory, also for GPUs.
 void check_memory(const Workload& work, const ModelSpec& model) {
   const double hosts = static_cast<double>(work.count()) /
                        static_cast<double>(std::max<size_t>(1, work.devices_together().size()));
@@ -165,7 +166,7 @@ void check_memory(const Workload& work, const ModelSpec& model) {
              work.global_batch, bytes / 1e9, memory_bytes() / 1e9);
 }
 
-// Each rank shuffles the numbers of all samples.
+// Each rank holds and shuffles the indices of all samples.
 void check_order(const Workload& work) {
   const double ranks = static_cast<double>(work.ranks()) *
                        static_cast<double>(work.devices_together().size()) /
@@ -235,7 +236,7 @@ void place_devices(Workload& work, const std::string& list, const Place& place, 
   const bool hosts = over_hosts(place);
   work.own_device.reset();
   if (hosts) work.ranks_per_host = place.local_world;
-  // Slurm says so when it bound each task to cores of its own.
+  // SLURM_CPU_BIND is set if Slurm bound each task to its own cores.
   const char* const bound = std::getenv("SLURM_CPU_BIND");
   work.own_cores = place.launcher == "srun" && bound != nullptr &&
                    (std::strstr(bound, "mask_cpu") || std::strstr(bound, "map_cpu"));
@@ -246,7 +247,7 @@ void place_devices(Workload& work, const std::string& list, const Place& place, 
     work.devices = devices_given(list, place);
     if (work.devices.size() != given.size() && !work.own_gpus)
       work.own_device = given[static_cast<size_t>(place.local_rank)];
-    if (work.own_gpus)  // whatever number it has elsewhere
+    if (work.own_gpus)  // its number on other hosts does not matter
       for (Device& device : work.devices)
         if (device.type == DeviceType::cuda) device.index = 0;
     return;
@@ -267,7 +268,8 @@ int gpu_of(const Workload& work, const Place& place) {
   return device.type == DeviceType::cuda ? device.index : -1;
 }
 
-// The host's side of each GPU wants a core: of those of its rank, where the launcher bound it.
+// Each GPU needs a core for its host thread. If the launcher bound the rank to cores, that core
+// must be one of them.
 bool short_of_cores(const Workload& work) {
   const bool mpirun = std::getenv("OMPI_COMM_WORLD_SIZE") && !std::getenv("HOWMANY_RENDEZVOUS");
   const bool bound = work.own_cores || mpirun;

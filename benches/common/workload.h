@@ -1,5 +1,5 @@
-// A training run as the flags of speedup_bench and howmany-train describe it, and one rank's part
-// in it. A Trainer belongs to one thread; a Dataset is shared by the ranks of a process.
+// A training run as the flags of speedup_bench and howmany-train describe it, and the part of one
+// rank. A Trainer belongs to one thread. The ranks of a process share a Dataset.
 #pragma once
 
 #include <memory>
@@ -23,12 +23,12 @@ namespace howmany::benches {
 
 struct Workload {
   std::string model = "mlp", mode = "single", backend = "local";
-  std::vector<Device> devices;  // dealt out to the ranks in order
+  std::vector<Device> devices;  // assigned to the ranks in order
   int64_t global_batch = 0;
-  std::string data = "synthetic";  // or what open_data opens
-  int64_t samples = 0;             // of a synthetic set
+  std::string data = "synthetic";  // or a path for open_data()
+  int64_t samples = 0;             // of a synthetic data set
   OnBadImage on_bad = OnBadImage::refuse;
-  int workers = -1;  // of the loader in each rank; -1: two for files, none for synthetic data
+  int workers = -1;  // loader workers per rank; -1: two for files, none for synthetic data
   Decode decode = Decode::cpu;
   std::string kernels;  // empty: the best built in
   Precision precision = Precision::f32;
@@ -41,71 +41,75 @@ struct Workload {
   int cores_per_device = 1;
   double timeout_seconds = 30;  // of a collective
   bool oversubscribe = false;
-  int ranks_per_host = 0;  // of several hosts, whose devices are those again; 0: one host
-  bool own_cores = false;  // the launcher gave each rank cores of its own, so all are on cpu:0
-  bool own_gpus = false;   // or shows each its own GPU alone, so all are on cuda:0
-  // Of this rank, where it goes by the host's own count of ranks: launchers deal them out in turns.
+  int ranks_per_host = 0;  // if there are several hosts, which have equal devices; 0: one host
+  bool own_cores = false;  // the launcher bound each rank to its own cores, so all are cpu:0
+  bool own_gpus = false;   // each rank sees only its own GPU, so all are cuda:0
+  // The device of this rank, if it depends on the local rank. Launchers may assign ranks to hosts
+  // round-robin.
   std::optional<Device> own_device;
 
   bool synthetic() const { return data.empty() || data == "synthetic"; }
   int count() const { return static_cast<int>(devices.size()); }
   int ranks() const { return ranks_of(mode, count()); }
   std::vector<Device> devices_of(int rank) const;
-  Device device_of(int rank) const;  // the first of this rank's
-  // Ranks are other processes, so somebody has to start them.
+  Device device_of(int rank) const;  // the first device of this rank
+  // True if the ranks are separate processes, which a launcher or supervise() must start.
   bool over_processes() const;
   // The devices that share one set of cores.
   std::vector<Device> devices_together() const;
 };
 
-// The flags both programs take: --data, --workers, --on-bad-image, --decode, --kernels,
+// Adds the flags of both programs: --data, --workers, --on-bad-image, --decode, --kernels,
 // --precision, --optimizer and its numbers, --seed, --sync, --bucket-bytes, --sync-batchnorm,
 // --cores-per-device, --timeout, --oversubscribe.
 void add_flags(CLI::App& app, Workload& work);
-// Throws std::invalid_argument: unknown names (the nearest suggested), devices that are not there
-// or too many, a batch smaller than the devices or larger than the memory here, more synthetic
-// samples than that holds the order of.
+// Throws std::invalid_argument if:
+// * a name is unknown (the message has the nearest known one),
+// * devices are missing or too many,
+// * the batch has fewer rows than there are devices,
+// * the batch, or the order of synthetic samples, does not fit into the memory.
 void check(const Workload& work);
-// Modes of a list that was split at commas, with their options together again: {"single",
-// "pipeline:micro_batches=8", "schedule=gpipe"} are two.
+// Rejoins the modes of a list that was split at commas with their options. {"single",
+// "pipeline:micro_batches=8", "schedule=gpipe"} become two modes.
 std::vector<std::string> join_options(const std::vector<std::string>& pieces);
-// "cpu:0,cpu:1" as given, or the first `count` cpu devices.
+// Returns the devices of "cpu:0,cpu:1", or the first `count` cpu devices if the list is empty.
 std::vector<Device> devices_from(const std::string& list, int count);
-// Whether GPUs are meant where no devices are given: some are here, and the kernels are not the
-// CPU's.
+// Returns true if a run without --devices uses GPUs: there is a GPU, and the kernels are not CPU
+// kernels.
 bool means_gpus(const Workload& work);
 bool all_gpus(const std::vector<Device>& devices);
-// As given for all ranks of `place`, or for those of one host, which then each host has.
+// Returns the listed devices. If the list has the devices of one host, repeats them for each host.
 std::vector<Device> devices_given(const std::string& list, const Place& place);
-// The devices of a workload over the ranks of `place`, one each: as given, or the GPUs or cpu
-// devices of each host by local rank, or what Slurm gave each task alone. Throws
-// std::invalid_argument where there are fewer GPUs than ranks.
+// Sets one device per rank of `place`: the listed ones, or the GPUs or cpu devices of each host by
+// local rank, or the own device that Slurm bound each task to. Throws std::invalid_argument if
+// there are fewer GPUs than ranks.
 void place_devices(Workload& work, const std::string& list, const Place& place, bool gpus);
-// The GPU of this rank, where its exchanges are; -1: none, or one process has them all.
+// Returns the index of this rank's GPU, on which it communicates. Returns -1 if it has none, or if
+// one process drives all GPUs.
 int gpu_of(const Workload& work, const Place& place);
-// What its results are marked with: "oversubscribed", "rehearsal" where ranks share a GPU, "short
-// of cores" where there are more GPUs than cores to feed them.
+// Returns the flags of its results: "oversubscribed"; "rehearsal" if ranks share a GPU; "short of
+// cores" if there are fewer cores than GPUs that they feed.
 std::vector<std::string> marks_of(const Workload& work);
-// What `auto` stands for, and why: "gloo".
+// The backend that `auto` selects, and the reason.
 struct Choice {
   std::string name, because;
 };
 Choice choose_backend(const Workload& work, const Place& place);
 
-// Throws std::invalid_argument when the folder is not what the workload needs. With `tell` images
-// that are left out become a line on stderr.
+// Throws std::invalid_argument if the data do not fit the workload. If `tell`, prints one line on
+// stderr about skipped images.
 DatasetPtr open_dataset(const Workload& work, bool tell = true);
 
-// One rank: its copy of the model, its rows of every batch, its optimizer.
+// One rank: its replica or part of the model, its rows of every batch, its optimizer.
 class Trainer {
  public:
-  // `device` is the first of this rank's.
+  // `device` is the first device of this rank.
   Trainer(const Workload& work, const Dataset& data, Comm& comm, Device device);
 
-  // This rank's rows of the next batch; a new epoch starts at the end of one.
+  // Returns this rank's rows of the next batch. Starts a new epoch at the end of one.
   Batch next();
-  // Mode and optimizer. Who reads each loss one step late keeps a GPU busy, and is at most one step
-  // ahead of it.
+  // Runs the mode and the optimizer. To keep a GPU busy, read each loss one step late; the host is
+  // then at most one step ahead.
   StepLoss train(const Batch& batch);
   Mode& mode() { return *mode_; }
   Loader& loader() { return *loader_; }
@@ -115,7 +119,7 @@ class Trainer {
   std::unique_ptr<Mode> mode_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Loader> loader_;
-  LayerPtr shape_;  // never materialized: only asked for its cost
+  LayerPtr shape_;  // never materialized: used only for its cost
   Shape sample_;
   int64_t epoch_ = -1;  // next() starts the first
   bool keep_;
@@ -125,10 +129,10 @@ class Trainer {
 // --decode cpu or nvjpeg.
 void add_decode(CLI::App& app, Decode& decode);
 
-// The options of the loader that feeds `share` of this workload.
+// Returns the options of the loader that feeds `share` of this workload.
 LoaderOptions loader_options(const Workload& work, Share share, Device device);
 
-// Kernels of this thread as chosen by --kernels, for as long as it lives.
+// Selects the kernels of --kernels on this thread until it is destroyed.
 class KernelScope {
  public:
   explicit KernelScope(const std::string& kernels) {

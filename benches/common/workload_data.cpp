@@ -33,7 +33,7 @@ OpenedData open_path(const Workload& work, const ModelSpec& model, bool tell) {
   try {
     return open_data(work.data, options);
   } catch (const Error& e) {
-    throw std::invalid_argument(e.what());  // what to open was the caller's choice
+    throw std::invalid_argument(e.what());  // the caller chose what to open
   }
 }
 

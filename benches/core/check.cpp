@@ -13,7 +13,7 @@ namespace howmany::benches {
 
 namespace {
 
-// How much more than in f32 the results of the thread's precision may be off.
+// The factor by which results in the thread's precision may differ more than in f32.
 double looser() {
   if (current_precision() == Precision::tf32) return 20;
   return current_precision() == Precision::bf16 ? 200 : 1;

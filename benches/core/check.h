@@ -1,4 +1,4 @@
-// What the cases of core_bench are made of and checked with.
+// Helpers to build and check the cases of core_bench.
 #pragma once
 
 #include <functional>
@@ -13,19 +13,21 @@ namespace howmany::benches {
 using Tensors = std::vector<Tensor>;
 
 Tensor normal(const Shape& shape, const char* name, Device device);      // f32, as parameters are
-Tensor activation(const Shape& shape, const char* name, Device device);  // as it is stored there
+Tensor activation(const Shape& shape, const char* name, Device device);  // in the activation dtype
 Tensor room(const Tensor& like);
 Tensor on_host(const Tensor& t);  // f32
 
 double dot(const Tensor& a, const Tensor& b);
 double rms(const Tensor& t);
-// `tolerance` is for f32; the thread's precision allows for more. Throws Error.
+// `tolerance` applies to f32; it is scaled for the thread's precision. Throws Error if the values
+// differ by more.
 void expect_close(const std::string& what, double got, double want, double tolerance);
 
 using Inputs = std::function<Tensors(Device)>;
 using Outputs = std::function<Tensors(Tensors&)>;
-// A CoreCase's make(): checked against what a CPU makes of the same inputs; the reference or, since
-// a GPU's cases are too large for it, whatever is fastest there.
+// Returns a CoreCase's make(), which compares the result with that of a CPU for the same inputs.
+// CPU cases use the reference kernels. GPU cases are too large for them and use the fastest CPU
+// kernels.
 std::function<std::function<void()>()> checked(const std::string& name, Device device,
                                                const Inputs& inputs, const Outputs& run);
 

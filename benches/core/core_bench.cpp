@@ -1,6 +1,7 @@
-// Operations and whole training steps against their floor: FLOP over the machine's own GEMM rate,
-// or bytes over its copy rate, both measured first with the same cores, or on the same GPU. A
-// convolution counts the multiplications of its direct form, so Winograd's may come out above 1.
+// Compares operations and whole training steps with their lower bound: FLOP divided by the
+// machine's own GEMM rate, or bytes divided by its copy rate. Both rates are measured first, on the
+// same cores or GPU. A convolution counts the multiplications of its direct form, so a Winograd
+// convolution may exceed 1.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -52,7 +53,8 @@ void keep_best(Rates& rates, double flop, double seconds) {
 }
 double flop_of(int64_t n) { return 2 * static_cast<double>(n * n) * static_cast<double>(n); }
 
-// The best of square products, and of a copy far larger than the caches (bytes read plus written).
+// Returns the best rates of square products and of a copy much larger than the caches (bytes read
+// plus written).
 Rates measure_cpu(int threads) {
   Rates rates;
   for (const int64_t n : {1024, 2048}) {
@@ -71,15 +73,15 @@ Rates measure_cpu(int threads) {
   return rates;
 }
 
-// Seconds of one of so many, asked for together, by the GPU's clock.
+// Returns the seconds of one call, by the GPU's clock over `together` consecutive calls.
 double seconds_on_gpu(int gpu, int together, const std::function<void()>& body) {
   const gpu::Moment begin(gpu);
   for (int i = 0; i < together; ++i) body();
   return gpu::Moment(gpu).seconds_since(begin) / together;
 }
 
-// The same on a GPU, products as layers ask for them, in the thread's precision: of drawn values,
-// since a chip's clock depends on what it multiplies.
+// As measure_cpu(), on a GPU in the thread's precision, with products as layers call them. The
+// values are random, because the clock rate of a GPU depends on its operands.
 Rates measure_gpu(Device device) {
   Rates rates;
   constexpr int kTimes = 8, kTogether = 5;
@@ -120,7 +122,7 @@ std::map<std::string, double> counters(const CoreCase& c, const Rates& rates, do
   return values;
 }
 
-// Short work of a GPU is asked for several times together, so that the host stays ahead of it.
+// Short GPU work is submitted several times per sample, so that the host stays ahead of the GPU.
 Samples time_case(Comm& alone, const TimingOptions& options, Device device,
                   const std::function<void()>& body) {
   if (device.type == DeviceType::cpu) return time_iterations(alone, options, body);
@@ -134,7 +136,7 @@ Samples time_case(Comm& alone, const TimingOptions& options, Device device,
   return samples;
 }
 
-// One case on one set of cores, or one GPU.
+// One case on one set of cores or one GPU.
 struct Run {
   CoreCase what;
   Device device;

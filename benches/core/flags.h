@@ -16,7 +16,8 @@ struct CoreFlags {
 };
 
 // Parses the command line into `options` and returns the flags of Google Benchmark. Throws
-// std::invalid_argument for a bad flag, CLI::Success after --help: call within run_program().
+// std::invalid_argument if a flag is bad, and CLI::Success after --help. Call it within
+// run_program().
 std::vector<std::string> parse_core(int argc, char** argv, CoreFlags& options);
 
 }  // namespace howmany::benches

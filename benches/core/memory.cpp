@@ -13,7 +13,7 @@ namespace {
 
 std::string dims(const Shape& shape) { return fmt::format("{}", fmt::join(shape.extents(), "x")); }
 
-// Operations bound by memory, of one place.
+// Memory-bound operations on one device.
 class MemoryCases {
  public:
   explicit MemoryCases(const CorePlace& place)
@@ -43,7 +43,8 @@ class MemoryCases {
            static_cast<double>(shape.numel());
   }
 
-  // What a backward starts from: the inputs, and what the forward made of them.
+  // Returns the inputs of a backward: those of the forward, and what the forward computed from
+  // them.
   static Inputs after(const Inputs& inputs, std::function<ops::Normalized(Tensors&)> forward) {
     return [=](Device on) {
       Tensors t = inputs(on);

@@ -11,14 +11,14 @@
 namespace howmany::benches {
 namespace {
 
-// y [M,N] = x [M,K] w^T, with and without what a linear layer adds; w [N,K].
+// y [M,N] = x [M,K] w^T with w [N,K], with and without the bias and activation of a linear layer.
 struct Linear {
   int64_t m, k, n;
   std::string name() const { return fmt::format("linear/{}-{}/batch:{}", k, n, m); }
   double flop() const { return 2 * static_cast<double>(m * n) * static_cast<double>(k); }
 };
 
-// A few elements of y against their sums.
+// Checks a few elements of y against directly computed sums.
 void check_linear(const Tensor& input, const Tensor& weights, const Tensor& result) {
   const Tensor x = on_host(input), w = on_host(weights), y = on_host(result);
   const int64_t k = x.shape()[1], n = y.shape()[1];
@@ -31,7 +31,7 @@ void check_linear(const Tensor& input, const Tensor& weights, const Tensor& resu
   }
 }
 
-// With dy = y, both x . dx and w . dw are y . y, whatever bilinear operation made y.
+// If dy = y, both x . dx and w . dw equal y . y for any bilinear operation.
 void check_adjoint(const Tensor& y, const Tensor& x, const Tensor& dx, const Tensor& w,
                    const Tensor& dw) {
   const double want = dot(y, y);
@@ -120,7 +120,7 @@ std::vector<CoreCase> conv_cases(const Conv& s, Device device) {
   return {forward, backward};
 }
 
-// Causal, and few enough rows that the check does not keep one waiting.
+// Causal attention. There are few enough rows that the check is quick.
 std::vector<CoreCase> attention_cases(int64_t samples, int64_t times, const CorePlace& place) {
   const int64_t heads = place.heads;
   const Shape qkv{samples, times, 3 * 64 * heads}, y{samples, times, 64 * heads};
@@ -145,8 +145,8 @@ std::vector<CoreCase> attention_cases(int64_t samples, int64_t times, const Core
            .make = checked(name, place.device, inputs, backward)}};
 }
 
-// What ranges cost where nobody records and where somebody does; a sample is one range. Starting
-// and stopping count, as the thread's memory does.
+// Measures the cost of profiler ranges with and without recording; a sample is one range. It
+// includes the start and stop of recording and the memory of the thread.
 std::vector<CoreCase> range_cases() {
   constexpr int kRanges = 50'000;
   static constexpr auto ranges = [] {
@@ -194,7 +194,7 @@ std::vector<CoreCase> operation_cases(const CorePlace& place) {
     add(conv_cases({in, out, image, window, place.conv_batch}, place.device));
   };
   const Window same{3, 1, 1}, half{3, 2, 1}, shortcut{1, 2, 0};
-  conv(3, 64, 224, {7, 2, 3});  // resnet18's
+  conv(3, 64, 224, {7, 2, 3});  // resnet18's first
   conv(64, 64, 56, same);
   for (const int64_t in : {64, 128, 256}) {
     const int64_t image = 56 * 64 / in;

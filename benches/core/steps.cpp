@@ -22,7 +22,7 @@ Tensor ids(const Shape& shape, int64_t bound, const char* name) {
   return t;
 }
 
-// A model that trains on one batch with SGD, momentum 0.9.
+// Trains a model on one batch with SGD and momentum 0.9.
 class Training {
  public:
   Training(const std::string& model, int64_t batch, Device device)
@@ -51,8 +51,8 @@ class Training {
     optimizer_->step(params_);
   }
 
-  // A short step down the gradient must lower the loss by its length times the gradient's: right
-  // only when both are.
+  // A short step against the gradient must lower the loss by the step length times the norm of the
+  // gradient. That holds only if loss and gradient are both correct.
   void check() {
     const double loss = forward_backward().value();
     double square = 0;
@@ -61,7 +61,7 @@ class Training {
       for (float g : grad.values<float>())
         square += static_cast<double>(g) * static_cast<double>(g);
     }
-    const bool rounded = current_precision() != Precision::f32;  // the loss, too
+    const bool rounded = current_precision() != Precision::f32;  // then the loss is rounded as well
     const double wanted = (rounded ? 0.03 : 0.003) * loss;
     make_optimizer("sgd", {.lr = wanted / square})->step(params_);
     const double drop = loss - forward_backward().value();
@@ -77,7 +77,8 @@ class Training {
   Tensor x_, labels_;
 };
 
-// Forward once and backward twice, but for the gradient of the input, which nobody wants.
+// Counts one forward and two backward passes, without the gradient of the input, which is not
+// needed.
 double step_flop(const std::string& model, int64_t batch) {
   const ModelSpec spec = make_model(model);
   const Shape x = with_rows_in_front(batch, spec.sample);
@@ -100,7 +101,7 @@ CoreCase step_case(const std::string& model, int64_t batch, Device device) {
   return c;
 }
 
-// All parameters of a model and gradients that were drawn for them.
+// All parameters of a model with random gradients.
 class Update {
  public:
   Update(const std::string& rule, const std::string& model, Device device)
@@ -133,8 +134,8 @@ class Update {
   std::vector<Param*> params_;
 };
 
-// The optimizer alone. A rule of two states reads and writes these and the value, and reads the
-// gradient.
+// The optimizer alone. A rule with two states reads and writes the states and the parameter, and
+// reads the gradient.
 CoreCase update_case(const std::string& rule, const std::string& model, Device device) {
   const auto parameters = static_cast<double>(parameter_count(*make_model(model).layer));
   CoreCase c;

@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kQuality = 90;
-constexpr int64_t kEndless = 1 << 20;  // samples of an epoch that no measurement reaches the end of
+constexpr int64_t kEndless = 1 << 20;  // samples per epoch, more than any measurement uses
 
 class NullDataset : public Dataset {
  public:
@@ -41,7 +41,7 @@ class NullDataset : public Dataset {
   int64_t size_;
 };
 
-// Writes the sample once, and is busy or waits for a set time.
+// Writes the sample once, and is busy or sleeps for a given time per sample.
 class CostlyDataset final : public NullDataset {
  public:
   using Spend = void (*)(std::chrono::microseconds);
@@ -84,7 +84,7 @@ class Endless final : public Dataset {
   const Dataset& inner_;
 };
 
-// Slopes, waves and a little noise: about the bytes a pixel that photos have.
+// Draws gradients, waves and a little noise, with about as many bytes per pixel as photos.
 void paint_row(const Rng& rng, int64_t y, int64_t width, std::vector<uint8_t>& row) {
   const double phase = 6 * rng.uniform(0), pitch = 0.02 + 0.06 * rng.uniform(1);
   for (int64_t x = 0; x < width; ++x)
@@ -125,11 +125,11 @@ void paint(const std::string& path, int64_t width, int64_t height, uint64_t seed
   HM_ENSURE(std::fflush(file.get()) == 0, "[loader_bench] cannot write {}: disk full?", path);
 }
 
-// A folder of two classes that is removed again by ~LoaderData.
+// Writes a folder of two classes, which ~LoaderData removes.
 void paint_folder(const std::string& root, const LoaderDataOptions& options) {
   for (const char* name : {"a", "b"}) fs::create_directories(fs::path(root) / name);
-  // Painting costs more than decoding: a few pictures, then links to them, would share pages; so
-  // each is written once and copied.
+  // Drawing costs more than decoding, so only a few pictures are drawn and the others are copies.
+  // Links instead of copies would share pages of the page cache.
   constexpr int64_t kPictures = 16;
   for (int64_t i = 0; i < options.images; ++i) {
     const auto name = [&](int64_t k) {
@@ -208,7 +208,7 @@ void LoaderData::open(const std::string& root, const LoaderDataOptions& options)
     images_ = opened.images;
     samples_ = std::move(opened.dataset);
   } catch (const Error& e) {
-    throw std::invalid_argument(e.what());  // what to open was the caller's choice
+    throw std::invalid_argument(e.what());  // the caller chose what to open
   }
 }
 

@@ -20,10 +20,11 @@ struct LoaderFlags {
   bool probe = false, limits = false, any_order = false, in_turn = false;
 };
 
-std::string name_of(WorkersAs as);  // as --as takes it
+std::string name_of(WorkersAs as);  // the value of --as
 
 // Parses the command line into `flags` and returns the flags of Google Benchmark. Throws
-// std::invalid_argument for a bad flag, CLI::Success after --help: call within run_program().
+// std::invalid_argument if a flag is bad, and CLI::Success after --help. Call it within
+// run_program().
 std::vector<std::string> parse_loader(int argc, char** argv, LoaderFlags& flags);
 
 }  // namespace howmany::benches

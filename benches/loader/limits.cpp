@@ -30,7 +30,7 @@ struct Bound {
   std::string because;
 };
 
-// Threads count as processes here. What runs already is taken off.
+// Threads count as processes here. The running ones are subtracted.
 std::optional<Bound> processes_left() {
   std::optional<Bound> least;
   const auto keep = [&](int64_t left, const std::string& because) {
@@ -53,7 +53,7 @@ double cores_allowed() {
   return least;
 }
 
-// The first of them.
+// Describes the first GPU, or returns null if there is none.
 json describe_gpu() {
   if (gpu::count() == 0) return {};
   return {{limit::kDevice, "cuda:0"}, {limit::kNoNvjpeg, gpu::no_image_decoder(0)}};

@@ -1,5 +1,5 @@
-// What bounds the number of loader workers on this machine before anything is measured, as JSON:
-// cores as affinity, cpuset, quota and Slurm leave them, memory, /dev/shm, descriptors, processes.
+// The limits on the number of loader workers on this machine, as JSON: cores (by affinity, cpuset,
+// quota and Slurm), memory, /dev/shm, descriptors, processes. Nothing is measured.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

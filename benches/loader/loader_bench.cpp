@@ -1,10 +1,10 @@
-// How fast batches come, by the number of loader workers, and where the time goes.
+// Measures the rate of batches by number of loader workers, and the time of each stage.
 //   loader/<data>/workers:N/batch:B/prefetch:P/as:threads[/ranks:R][/demand:D][/pin:on]
 //     [/order:any][/cache:cold][/to:cuda:0][/decode:nvjpeg][/in_turn:on]
 //   loader/probe/{solo,worker,handover,collate,read,cores}/...   with --probe, instead
-// Seconds of a row are those of a batch (mean); samples are means of consecutive batches, of one
-// stretch each with --in-turn, or single batches of solo. latency_* are the consumer's waits for a
-// batch.
+// The seconds of a row are the mean of a batch. Samples are means of consecutive batches, with
+// --in-turn of one time slice each; for solo they are single batches. latency_* are the consumer's
+// waits for a batch.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -37,7 +37,7 @@ struct Case {
   std::string name;
   std::function<Probed()> measure;
   std::map<std::string, std::string> parameters = {};
-  std::string skipped = {};  // why
+  std::string skipped = {};  // the reason
 };
 
 std::string why_not(Device to) {
@@ -126,7 +126,7 @@ std::vector<LoaderRun> runs_of(const Flags& flags) {
   return runs;
 }
 
-// All are measured when the first is asked for.
+// The first case to run measures all of them.
 void take_turns(const LoaderData& data, const std::vector<LoaderRun>& runs,
                 std::vector<Case>& cases) {
   const auto all = std::make_shared<std::vector<LoaderOutcome>>();
@@ -198,7 +198,7 @@ void run_case(benchmark::State& state, const Case& c, const std::string& samples
   }
 }
 
-// Names of files may hold anything: as one line of UTF-8.
+// File names may contain any bytes. Returns one line of valid UTF-8.
 std::string one_line(const std::string& text) {
   using nlohmann::json;
   const std::string valid = json(text).dump(-1, ' ', false, json::error_handler_t::replace);

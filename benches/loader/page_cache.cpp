@@ -39,7 +39,7 @@ struct Pages {
   std::atomic<bool> told = true;
 };
 
-// By several threads: storage may take milliseconds to open a file.
+// Uses several threads, because storage may take milliseconds to open a file.
 void for_each(const std::vector<std::string>& paths,
               const std::function<void(const std::string&)>& body) {
   constexpr size_t kThreads = 16, kWorthAThread = 16;
@@ -69,7 +69,7 @@ void count_pages(const File& file, Pages& pages) {
       std::ranges::count_if(in_memory, [](unsigned char flags) { return (flags & 1) != 0; }));
 }
 
-// The kernel tells everybody else that every page is in memory.
+// For other users the kernel reports every page as resident.
 bool may_ask(const std::string& path) {
   struct stat status {};
   return ::access(path.c_str(), W_OK) == 0 ||

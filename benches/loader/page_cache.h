@@ -1,6 +1,7 @@
-// Which pages of files are in memory, and getting them out: for measuring a first epoch apart from
-// the next. Needs no privileges, but files that this process may open. What lies beyond this
-// machine's page cache (a hypervisor's, a file server's) is not seen and not touched. Thread-safe.
+// Queries and drops the pages of files in the page cache, to measure a first epoch separately from
+// later ones. Needs no privileges; this process must be able to open the files. Caches beyond this
+// machine's page cache (a hypervisor's, a file server's) are neither reported nor changed.
+// Thread-safe.
 #pragma once
 
 #include <optional>
@@ -9,11 +10,11 @@
 
 namespace howmany::benches {
 
-// The share of the files' pages that is in memory, 0 to 1; nothing when the system does not tell
-// (mincore is answered only for files that this user owns or may write).
+// Returns the share of the files' pages in memory, 0 to 1. Returns nullopt if the system does not
+// report it: mincore() works only for files that this user owns or may write.
 std::optional<double> resident_fraction(const std::vector<std::string>& paths);
-// Writes back what is dirty and drops the files' pages, as far as the kernel does: ask
-// resident_fraction() whether it did.
+// Writes back dirty pages and asks the kernel to drop the files' pages. Call resident_fraction() to
+// learn if it did.
 void evict(const std::vector<std::string>& paths);
 // Reads every file once.
 void read_in(const std::vector<std::string>& paths);

@@ -20,7 +20,8 @@
 namespace howmany::benches {
 namespace {
 
-// Times body() until the budget is spent, at least `fewest` times after one untimed.
+// Times body() until the budget is spent, at least `fewest` times (or until four times the budget),
+// after one untimed call.
 Samples time_alone(double budget_s, int fewest, const std::function<void()>& body) {
   body();
   Samples samples;
@@ -35,7 +36,8 @@ Samples time_alone(double budget_s, int fewest, const std::function<void()>& bod
   return samples;
 }
 
-// By the calling thread, to wait: not what the system or a quota took from it.
+// Voluntary context switches of the calling thread, which it makes to wait. Preemption by the
+// system or a quota does not count.
 int64_t times_core_was_let_go() {
   rusage use{};
   ::getrusage(RUSAGE_THREAD, &use);
@@ -46,8 +48,8 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// The stages were timed in calls that took `call_s` together, warm-up included: their shares of
-// that are told as shares of a sample's time, so that they add up.
+// The stages were timed in calls that took `call_s` in total, warm-up included. Their shares of it
+// are applied to the time of a sample, so that they add up.
 void add_stages(const StageTimes& t, double call_s, double sample_s,
                 std::map<std::string, double>& counters) {
   if (t.samples == 0) return;
@@ -62,7 +64,7 @@ void add_stages(const StageTimes& t, double call_s, double sample_s,
   counters[metric::kPixels] = static_cast<double>(t.pixels) / n;
 }
 
-// Takes files from a shared count until none is left or time is up, by several threads.
+// Several threads take files from a shared counter until none is left or the time is up.
 class Reading {
  public:
   Reading(const std::vector<std::string>& files, bool once, double budget_s)
@@ -87,14 +89,14 @@ class Reading {
       try {
         image::read_file(files_[i % files_.size()], int64_t{1} << 40, buffer);
       } catch (const Error&) {
-        continue;  // gone since it was listed: not what is measured here
+        continue;  // removed since it was listed; not an error here
       }
       bytes_ += static_cast<int64_t>(buffer.size());
       ++done_;
     }
   }
 
-  // One file at least, however long the threads took to start.
+  // Reads at least one file, even if the threads started late.
   bool goes_on(size_t i) const {
     const bool is_new = i < files_.size();
     return (is_new && done_ == 0) || (seconds_since(start_) < budget_s_ && (is_new || !once_));
@@ -109,7 +111,7 @@ class Reading {
   std::atomic<int64_t> done_ = 0, bytes_ = 0;
 };
 
-// Additions that no compiler removes and no memory slows.
+// Additions that the compiler cannot remove and that do not depend on memory.
 uint64_t spin_for(double seconds) {
   const Clock::time_point start = Clock::now();
   uint64_t rounds = 0;
@@ -183,7 +185,7 @@ Probed probe_handover(const LoaderData& data, int64_t batch, int workers, Worker
   int64_t epoch = 0;
   loader.start_epoch(epoch);
   Probed probed;
-  // A hundred batches at once: one takes little more than looking at the clock.
+  // Times a hundred batches at once, because one takes little more than reading the clock.
   constexpr int kTogether = 100;
   probed.samples = time_alone(budget_s, 6, [&] {
     for (int i = 0; i < kTogether; ++i)

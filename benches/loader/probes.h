@@ -1,6 +1,6 @@
-// The short probes behind `howmany workers`: what one worker takes and where, what the loader
-// itself costs, how reading files scales, and how many cores really run at once. Each makes the
-// samples and counters of one benchmark. Call from one thread.
+// The short probes behind `howmany workers`: the cost of one worker and its stages, the overhead of
+// the loader, the scaling of file reads, and the number of cores that really run concurrently. Each
+// returns the samples and counters of one benchmark. Call from one thread.
 #pragma once
 
 #include <map>
@@ -18,23 +18,24 @@ struct Probed {
   std::vector<double> busy_cores;  // as in LoaderResult
 };
 
-// A batch made in the calling thread: seconds of each, and of a sample reading, decoding,
-// transforming (into the batch: collating is part of it) and the rest. Counter cv is of batches.
+// Batches made in the calling thread. Samples are seconds per batch. Counters are seconds per
+// sample for reading, decoding, transforming (which includes collating) and the rest. Counter cv is
+// that of the batches.
 Probed probe_solo(const LoaderData& data, int64_t batch, double budget_s);
-// The same made by one such worker: its batches take longer by what memory that processes share
-// costs, and the consumer's thread is beside it.
+// The same batches made by one worker of this kind. They take longer by the cost of memory shared
+// between processes, and the consumer's thread runs concurrently.
 Probed probe_worker(const LoaderData& data, int64_t batch, WorkersAs as, double budget_s);
-// Batches of samples that cost nothing, through such workers: seconds of a batch are what the
-// loader costs, the stage that no worker count makes faster.
+// Batches of samples without cost, made by such workers. Seconds per batch are the loader's
+// overhead, which no number of workers reduces.
 Probed probe_handover(const LoaderData& data, int64_t batch, int workers, WorkersAs as,
                       double budget_s);
-// Copying ready samples into a fresh batch: seconds of a batch, and bytes/s.
+// Copies ready samples into a fresh batch. Returns seconds per batch, and bytes/s.
 Probed probe_collate(const LoaderData& data, int64_t batch, double budget_s);
-// Whole files read by `threads` at once, each file once when cold. Throws Error when the pages
+// Reads whole files with `threads` threads, each file once if cold. Throws Error if the pages
 // cannot be dropped.
 Probed probe_read(const LoaderData& data, int threads, bool cold, double budget_s);
-// The same arithmetic in `threads` at once: counter cores is how many cores' worth was done in a
-// thread's time alone, 1.5 under a quota of 1.5.
+// Runs the same arithmetic in `threads` threads. Counter cores is the total work divided by the
+// work of one thread alone in the same time, for instance 1.5 under a quota of 1.5.
 Probed probe_cores(int threads, double budget_s);
 
 }  // namespace howmany::benches

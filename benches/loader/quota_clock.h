@@ -1,6 +1,6 @@
-// A quota deals the cores out anew at the beginning of each period, mostly of a tenth of a second;
-// a process that has used its share up stands still until then. So a time that begins and ends
-// within periods is of luck. Thread-safe.
+// The periods of a CPU quota. A quota grants CPU time at the beginning of each period, usually of
+// 0.1 s. A process that has used its share stops until the next period. So a measurement that
+// begins and ends inside a period depends on chance. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,16 @@ namespace howmany::benches {
 
 class QuotaClock {
  public:
-  // Of the smallest quota, when it allows fewer cores than there are to run on. `root` stands
-  // before its folder.
+  // Uses the smallest quota, if it is below the number of cores. `root` is a prefix of its cgroup
+  // folder.
   explicit QuotaClock(const CpuLimits& limits = cpu_limits(), const std::string& root = "");
 
   bool binds() const { return !file_.empty(); }
-  // Periods so far; nothing when the kernel does not tell. It counts on only while cores are used.
+  // Returns the number of periods so far, or nullopt if the kernel does not report it. It increases
+  // only while cores are in use.
   std::optional<int64_t> periods() const;
-  // Until so many more have begun. False when they have not in `seconds`.
+  // Blocks until `more` further periods have begun. Returns false if that takes longer than
+  // `seconds`.
   bool wait(int64_t more, double seconds) const;
 
  private:

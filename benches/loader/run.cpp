@@ -25,7 +25,7 @@
 namespace howmany::benches {
 namespace {
 
-constexpr size_t kLooks = 8;  // at memory, at most
+constexpr size_t kLooks = 8;  // maximum number of memory readings
 constexpr size_t kBlocks = 20, kFewestBlocks = 8;
 constexpr double kTight = 0.01;  // relative half width at which a run may end early
 constexpr double kColdEnough = 0.02;
@@ -39,7 +39,7 @@ double cpu_seconds() {
   return seconds(use.ru_utime) + seconds(use.ru_stime);
 }
 
-// Of a process; of a page that several have, its part.
+// Proportional set size (PSS): a page shared by several processes counts in part.
 double resident_bytes_of(pid_t pid) {
   std::ifstream file(fmt::format("/proc/{}/smaps_rollup", pid));
   double kilobytes = 0;
@@ -59,7 +59,7 @@ void spin_until(Clock::time_point end) {
   }
 }
 
-// Takes longer, as Python does, and tells how many samples were made, by whichever process.
+// Adds the extra time per sample and counts samples across processes.
 class Watched final : public Dataset {
  public:
   Watched(const Dataset& set, const LoaderRun& run)
@@ -98,8 +98,8 @@ class Watched final : public Dataset {
   std::atomic<int64_t>* const made_;
 };
 
-// One measurement. Ranks are threads that meet twice a batch; in between rank 0 keeps the times and
-// decides when it is enough.
+// One measurement. Ranks are threads that synchronize twice per batch. Between the two barriers
+// rank 0 records the times and decides when to stop.
 class Running {
  public:
   Running(const LoaderData& data, const LoaderRun& run)
@@ -127,8 +127,8 @@ class Running {
   }
 
  private:
-  // Batches that were made before the first was taken. In turn another loader waits for the end of
-  // this: one of each worker.
+  // Returns the number of batches made before the first is taken. In run_in_turn() other loaders
+  // wait for this measurement, so it skips only one batch per worker.
   static size_t ahead(const LoaderRun& run) {
     if (run.cold) return 0;
     return static_cast<size_t>(std::max(1, run.workers * (run.goes_on ? 1 : run.prefetch)));
@@ -179,12 +179,12 @@ class Running {
     if (rank == 0) note_arrival(more);
     meet_.arrive_and_wait();
     if (failed_ || enough_) return false;
-    if (!more) loader.start_epoch(1);  // some more of the same
+    if (!more) loader.start_epoch(1);  // continue with the same samples
     if (step_s_ > 0) train(rank);
     return true;
   }
 
-  // A training step that keeps a core busy, as the thread that feeds a GPU does.
+  // A training step that keeps a core busy, like the thread that feeds a GPU.
   void train(int rank) {
     const Clock::time_point start = Clock::now();
     spin_until(start +
@@ -198,13 +198,14 @@ class Running {
       return;
     }
     if (seen_++ == 0) result_.first_batch_s = seconds_since(start_);
-    // What is made ahead while it looks is taken before anything is timed, too.
+    // Reading the memory takes time, in which workers get ahead. Those batches are also taken
+    // before timing starts.
     if (const size_t half = drop_ / 2; seen_ <= half && seen_ + kLooks > half) look_at_memory();
     if (seen_ > drop_ + 1) {
       times_.push_back(seconds_since(last_));
       result_.waits.push_back(*std::ranges::max_element(waits_));
     }
-    if (seen_ == drop_ + 1) {  // what was made ahead has been taken
+    if (seen_ == drop_ + 1) {  // the batches made ahead have been taken
       timing_ = Clock::now();
       cpu_ = cpu_seconds();
       spun_ = 0;
@@ -225,7 +226,7 @@ class Running {
     }
   }
 
-  // Workers may give back what they have with each batch: the most that is seen counts.
+  // Workers may return memory with each batch, so the maximum counts.
   void look_at_memory() { memory_ = std::max(memory_, resident_bytes()); }
 
   bool done() {
@@ -239,7 +240,7 @@ class Running {
     return result_.blocks.converged;
   }
 
-  // Of the workers, which may deliver in bursts: no less is timed.
+  // Workers may deliver in bursts, so times cover whole rounds of one batch per worker.
   size_t round() const { return static_cast<size_t>(std::max(1, run_.workers)); }
 
   std::vector<double> blocks() const {

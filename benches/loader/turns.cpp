@@ -1,7 +1,6 @@
-// Loaders side by side, of which only one runs at any moment: each is a process that is stopped and
-// goes on with its workers, in the middle of whatever they do, so that nothing of one falls into
-// the time of another and nothing is begun anew. What they make meanwhile is counted in memory that
-// is shared with them.
+// Interleaves loaders, of which only one runs at a time. Each is a process group that is stopped
+// and continued at any point of its work. So no work of one loader falls into the time of another,
+// and no loader restarts. The samples are counted in shared memory.
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -29,15 +28,16 @@ namespace howmany::benches {
 namespace {
 
 constexpr int kFewestRounds = 3;
-constexpr double kAlone = 0.2;  // seconds of the loader's own measurement, undisturbed
+constexpr double kAlone = 0.2;  // seconds of the loader's own measurement, while no other runs
 constexpr double kStretch = 0.1;
-// Under a quota: so many whole periods, or so many seconds where the kernel does not tell of them.
+// Under a quota a slice has this many whole periods, or these seconds if the kernel does not count
+// periods.
 constexpr int64_t kPeriods = 2;
 constexpr double kStretchOfQuota = 1, kJustNow = 2e-3;
-constexpr int64_t kFewestSamples = 4;  // of each worker in a stretch
+constexpr int64_t kFewestSamples = 4;  // per worker and slice
 constexpr double kLookSeconds = 1e-3, kMostBegun = 1, kEnding = 10;
 
-// Of a process and its threads; 0 when it is gone.
+// CPU seconds of a process and its threads. Returns 0 if it has exited.
 double cpu_seconds_of(pid_t pid) {
   clockid_t clock = 0;
   timespec used{};
@@ -49,11 +49,12 @@ void sleep_for(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
-// How long a loader runs in its turn.
+// Determines how long a loader runs in its time slice.
 class Stretch {
  public:
-  // Lets a loader that goes on run until it may be timed: under a quota from the end of a period,
-  // else from when all that it had begun before is made, since waits went on while it stood still.
+  // Lets a continued loader run until timing may start. Under a quota that is the end of a period.
+  // Otherwise it is when all samples in progress are complete, because their waits continued while
+  // it was stopped.
   template <typename Made>
   void begin(const Made& all_made) {
     if (!quota_.binds()) return look_until(all_made);
@@ -75,13 +76,13 @@ class Stretch {
   }
 
   QuotaClock quota_;
-  Clock::time_point ended_;  // the period before
+  Clock::time_point ended_;  // of the previous slice's last period
 };
 
 struct Shared {
   std::atomic<int64_t> made{0};
   std::atomic<bool> measured{false}, enough{false};
-  LoaderResult result;  // without what has memory of its own
+  LoaderResult result;  // without its vectors
   std::array<double, 1024> waits{};
   int64_t waits_told = 0;
   std::array<char, 1000> error{};
@@ -123,7 +124,7 @@ void run_until_enough(const LoaderData& data, LoaderRun run, Shared& shared) try
   std::strncpy(shared.error.data(), error.what(), shared.error.size() - 1);
 }
 
-// A loader in a process group of its own, which ends with it.
+// A loader in its own process group, which ends when this object is destroyed.
 class Loading {
  public:
   Loading(const LoaderData& data, const LoaderRun& run) : run_(run), shared_(shared_memory()) {
@@ -146,16 +147,16 @@ class Loading {
   Loading(const Loading&) = delete;
   Loading& operator=(const Loading&) = delete;
 
-  // Until it has measured itself; then it stands still.
+  // Blocks until the loader has measured itself, then stops it.
   void begin() {
     while (!shared_->measured && running()) sleep_for(kLookSeconds);
     signal(SIGSTOP);
     processes_ = with_children(pid_);
     if (run_.as != WorkersAs::threads && std::ssize(processes_) <= run_.workers * run_.ranks)
-      processes_.clear();  // the system does not tell of them
+      processes_.clear();  // the system does not report the children
   }
 
-  // Notes what a batch takes in a stretch.
+  // Runs one time slice and records the seconds per batch.
   void go(Stretch& stretch) {
     const int64_t begun = std::max(1, run_.workers) * run_.ranks;
     const int64_t stood_at = shared_->made, fewest = kFewestSamples * begun;
@@ -191,7 +192,7 @@ class Loading {
   }
 
  private:
-  // By its number until it has made the group its own.
+  // Signals the pid if the process has not created its group yet.
   void signal(int which) {
     if (running() && ::kill(-pid_, which) != 0) ::kill(pid_, which);
   }
@@ -222,9 +223,9 @@ class Loading {
   std::unique_ptr<Shared, Unmap> shared_;
   pid_t pid_ = -1;
   int status_ = 0;
-  std::vector<double> stretches_;  // seconds of a batch
-  std::vector<double> busy_;       // cores, in each
-  std::vector<pid_t> processes_;   // the loader, and those that work for it
+  std::vector<double> stretches_;  // seconds per batch
+  std::vector<double> busy_;       // cores in use, per slice
+  std::vector<pid_t> processes_;   // the loader and its workers
 };
 
 }  // namespace
@@ -235,10 +236,10 @@ std::vector<LoaderOutcome> run_in_turn(const LoaderData& data, const std::vector
   std::deque<Loading> all;
   for (const LoaderRun& run : runs) all.emplace_back(data, run).begin();
   Stretch stretch;
-  double round = 0;  // seconds of the last one
+  double round = 0;  // seconds of the last round
   for (int done = 0; done < kFewestRounds || seconds_since(start) + round < seconds; ++done) {
     const auto began = Clock::now();
-    // There and back, so that none always follows the same other.
+    // Alternates the order, so that no loader always follows the same one.
     for (size_t i = 0; i < all.size(); ++i)
       if (Loading& one = all[done % 2 == 0 ? i : all.size() - 1 - i]; one.running())
         one.go(stretch);

@@ -15,12 +15,13 @@ struct SpeedupFlags {
   std::vector<int> counts;
   int64_t batch_per_device = 0, global_batch = 0;
   TimingOptions timing;
-  Workload work;  // what all cases share
+  Workload work;  // common to all cases
   bool list = false, graph_gain = false;
 };
 
 // Parses the command line into `flags` and returns the flags of Google Benchmark. Throws
-// std::invalid_argument for a bad flag, CLI::Success after --help: call within run_program().
+// std::invalid_argument if a flag is bad, and CLI::Success after --help. Call it within
+// run_program().
 std::vector<std::string> parse_speedup(int argc, char** argv, SpeedupFlags& flags);
 
 }  // namespace howmany::benches

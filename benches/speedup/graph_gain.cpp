@@ -22,7 +22,7 @@ Trainer verified(Workload& work, const std::string& mode, const Dataset& data, C
   return trainer;
 }
 
-// The host asks as far ahead as it comes: a step lasts what the slower of the two needs.
+// The host submits as far ahead as it can, so a step takes the time of the slower of host and GPU.
 double seconds_of(Trainer& trainer, int gpu, int steps) {
   trainer.train(trainer.next());
   const gpu::Moment begin(gpu);

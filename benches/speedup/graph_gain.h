@@ -1,5 +1,5 @@
-// What a GPU's training step gains when it is captured once and then asked for as a whole: `single`
-// with graph=on and graph=off in turn, in one run, by the GPU's own clock.
+// Measures what a GPU training step gains from a CUDA graph: `single` with graph=on and graph=off,
+// alternating in one run, by the GPU's clock.
 #pragma once
 
 #include "benches/common/workload.h"
@@ -8,17 +8,18 @@
 namespace howmany::benches {
 
 struct GraphGain {
-  std::vector<double> plain, captured;  // seconds of a step, by round
-  double gain = 0;                      // the median of plain / captured over the rounds
+  std::vector<double> plain, captured;  // seconds per step, by round
+  double gain = 0;                      // median of plain / captured over the rounds
   Interval interval;                    // of that median
 };
 
 struct GraphGainOptions {
   int rounds = 40;
-  int together = 20;  // steps one after the other, whose mean is a sample
+  int together = 20;  // consecutive steps per sample, which is their mean
 };
 
-// Both are verified first; throws WrongData. `work` has one GPU, its mode is not looked at.
+// Verifies both first; throws WrongData if one is wrong. `work` must have one GPU; its mode is
+// ignored.
 GraphGain measure_graph_gain(Workload work, const Dataset& data, Comm& alone,
                              const GraphGainOptions& options);
 

@@ -18,8 +18,8 @@ namespace howmany::benches {
 namespace {
 
 constexpr const char* kStep = "iteration";
-constexpr double kSeconds = 0.5;                  // of steps in each third
-constexpr size_t kMostTrace = size_t{256} << 20;  // bytes, of all ranks together
+constexpr double kSeconds = 0.5;  // of steps with the recorder off, on and off again
+constexpr size_t kMostTrace = size_t{256} << 20;  // bytes, all ranks together
 
 TimingOptions exactly(int steps, int warmups) {
   return {.budget_seconds = 1e9,
@@ -34,7 +34,7 @@ struct Seen {
   GpuActivity gpus;
 };
 
-// Over at the latest when this goes.
+// Records ranges and GPU activity. The destructor stops a recording that still runs.
 class Watch {
  public:
   Watch(bool records, bool gpus) : records_(records) {
@@ -46,7 +46,7 @@ class Watch {
   ~Watch() {
     try {
       stop();
-    } catch (const std::exception&) {  // another is on its way
+    } catch (const std::exception&) {  // another exception is in flight
     }
   }
   Watch(const Watch&) = delete;
@@ -70,7 +70,7 @@ void append(const std::string& file, const std::string& bytes) {
   HM_ENSURE(out.good(), "[profile] cannot write {}", file);
 }
 
-// Of all processes; returns what there was no room for.
+// Writes the trace of all processes. Returns the number of spans that did not fit.
 int64_t write_trace(Comm& comm, Seen& seen, bool records, const ClockOffset& clock,
                     const ProfileOptions& options) {
   constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
@@ -131,7 +131,8 @@ void add_gpus(std::map<std::string, double>& counters, const GpuActivity& gpus,
   counters[metric::kProfileGpuRefusedRecords] = static_cast<double>(gpus.refused);
 }
 
-// Of this rank's steps but the one to warm up; empty when there are no others.
+// Returns the parts of this rank's steps without the warm-up step, or none if there are no other
+// steps.
 std::map<std::string, double> parts_of(const Seen& seen) {
   std::vector<StepUse> uses = step_uses(seen.ranges, kStep, current_track());
   if (uses.size() < 2) return {};
@@ -156,13 +157,13 @@ std::map<std::string, double> profile_steps(Comm& comm, double step_seconds,
   const bool records = leads_process(comm);
   const Samples before = time_iterations(comm, exactly(steps, 0), ranged);
   Watch watch(records, options.gpus);
-  const ClockOffset clock = clock_offset(comm);  // all record from the same step on
+  const ClockOffset clock = clock_offset(comm);  // after it all ranks record from the same step on
   const Samples during = time_iterations(comm, exactly(steps, 1), ranged);
   Seen seen = watch.stop();
   const Samples after = time_iterations(comm, exactly(steps, 0), ranged);
   std::map<std::string, double> counters = parts_of(seen);
   const int64_t missing =
-      write_trace(comm, seen, records, clock, options);  // takes what is too much
+      write_trace(comm, seen, records, clock, options);  // removes the spans that do not fit
   if (comm.rank() != 0) return {};
   HM_ENSURE(!counters.empty(), "[profile] none of {} steps was recorded", steps);
   counters[metric::kProfileCostFraction] =

@@ -1,4 +1,4 @@
-// Where a step's time goes, from a few more steps after the timed ones.
+// Profiles a few more steps after the timed ones.
 #pragma once
 
 #include <functional>
@@ -10,21 +10,24 @@
 namespace howmany::benches {
 
 struct ProfileOptions {
-  std::string file;   // the trace, appended to; empty: no profile
-  std::string group;  // its name there
-  bool gpus = false;  // also what the GPUs do
+  std::string file;   // of the trace, appended to; empty: no profile
+  std::string group;  // name of the group in the trace
+  bool gpus = false;  // also record GPU activity
 };
 
-// Steps with the recorder off, on and off again, as many of each as half a second holds. What
-// rank 0 of `comm` did becomes the result (empty elsewhere): medians over the steps of the parts of
-// a StepUse as profile_compute_s and so on, profile_step_s, their number profile_steps, what
-// recording cost as profile_cost_fraction of a step, and what was left of that afterwards as
-// profile_after_fraction; of its GPUs the parts of a GpuUse as profile_gpu_compute_s and so on, and
-// the records that were lost or refused; of all ranks profile_dropped_spans, what there was no room
-// for. Rank 0 appends to the file the ranges of every rank and thread and what their GPUs did: 256
-// MiB at most, ranks keeping their first steps where that is too little. GPUs that cannot be
-// watched become a line on stderr. Collective. Throws Error when the file cannot be written; what
-// was written before a rank is lost stays.
+// Runs steps with the recorder off, on and off again, each for about half a second. Collective.
+//
+// Result. Rank 0 returns counters; other ranks return none. Times are medians over its steps.
+//   profile_step_s, profile_compute_s, ...: the step and the parts of a StepUse
+//   profile_gpu_compute_s, ...: the parts of a GpuUse, and the lost or refused GPU records
+//   profile_steps: their number
+//   profile_cost_fraction: cost of recording, as a fraction of a step
+//   profile_after_fraction: slowdown that remained after recording
+//   profile_dropped_spans: spans of all ranks that did not fit
+// Trace. Rank 0 appends the ranges of all ranks and threads and their GPU activity to the file, at
+//   most 256 MiB. If that is too little, each rank keeps its first steps.
+// Failure. Throws Error if the file cannot be written. If a rank is lost, the parts already written
+//   stay. If a GPU cannot be profiled, prints one line on stderr.
 std::map<std::string, double> profile_steps(Comm& comm, double step_seconds,
                                             const std::function<void()>& step,
                                             const ProfileOptions& options);

@@ -1,5 +1,5 @@
-// What a training step costs on n devices, by model, mode and communication backend. Without flags
-// of its own it measures the default grid of this machine.
+// Measures the time of a training step on n devices, by model, mode and communication backend.
+// Without flags of its own it measures the default grid of this machine.
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -53,7 +53,7 @@ Case make_case(const Flags& flags, const std::string& model, const std::string& 
   c.work.global_batch = c.strong ? flags.global_batch : each * n;
   c.name = fmt::format("speedup/{}/{}/backend:{}/devices:{}/batch:{}/scaling:{}", mode, model,
                        backend, n, (c.work.global_batch + n - 1) / n, c.strong ? "strong" : "weak");
-  if (c.work.precision != Precision::f32)  // the names of f32 are as old as the bench
+  if (c.work.precision != Precision::f32)  // older results have f32 names without precision
     c.name += fmt::format("/precision:{}", name_of(c.work.precision));
   return c;
 }
@@ -73,7 +73,7 @@ std::vector<std::string> cpu_backends() {
   return names;
 }
 
-// With what `auto` stands for.
+// Replaces `auto` by the selected backend.
 std::vector<std::string> resolved(const Flags& flags, const std::string& mode, const Place& place,
                                   const std::vector<Device>& given) {
   std::vector<std::string> backends = flags.backends;
@@ -166,7 +166,8 @@ void report_case(benchmark::State& state, const Case& c, const Flags& flags,
   append_samples(flags.samples, sample_line(c, result, marks));
 }
 
-// The image folders of all cases, opened before anything is measured, and once for each model.
+// The data sets of all cases from image folders. They are opened before any measurement, once per
+// model.
 class Images {
  public:
   Images(const std::vector<Case>& cases, bool tell) {
@@ -184,7 +185,7 @@ class Images {
   std::map<std::string, DatasetPtr> opened_;
 };
 
-// What a rank that measures nothing tells Google Benchmark.
+// Google Benchmark needs an iteration time also from a rank that measures nothing.
 void idle(benchmark::State& state) {
   while (state.KeepRunning()) state.SetIterationTime(1);
 }
@@ -235,7 +236,7 @@ void refuse_interleaving(const std::vector<std::string>& google) {
                "{}: ranks would not run the same case at the same time", argument);
 }
 
-// Ranks meet once for all cases: as most of them have it, a GPU for each rank.
+// Ranks connect once for all cases, so this returns the GPU that fits most cases: one GPU per rank.
 int gpu_of(const std::vector<Case>& cases, const Place& place) {
   int gpu = -1;
   for (const bool one_each : {true, false})

@@ -1,4 +1,4 @@
-// What a rank saw of its training steps, of which only the timed ones count. One thread.
+// Collects a rank's training steps. Warm-up steps are removed later. Use from one thread.
 #pragma once
 
 #include <vector>
@@ -10,18 +10,18 @@ namespace howmany::benches {
 
 class StepTally {
  public:
-  // A step of so many seconds, so many of them spent waiting for its batch.
+  // `whole` and `for_batch`: seconds of the step and of its wait for the batch.
   void add(double whole, double for_batch, const StepReport& report) {
     steps_.push_back({whole, for_batch, report});
   }
   void forget_first(int steps) { steps_.erase(steps_.begin(), steps_.begin() + steps); }
 
   size_t size() const { return steps_.size(); }
-  // Seconds of each, less those in which the rank waited for others.
+  // Seconds of each step without the waits for other ranks.
   std::vector<double> own() const {
     return each([](const Step& s) { return s.whole - s.report.waited_seconds; });
   }
-  // Of all their time, what was spent waiting for batches.
+  // Share of the total time spent waiting for batches.
   double wait_fraction() const {
     double whole = 0, for_batch = 0;
     for (const Step& step : steps_) {
@@ -30,7 +30,7 @@ class StepTally {
     }
     return for_batch / whole;
   }
-  // The median, as a step's own time is one.
+  // The median over the steps, since a step's own time is a median too.
   double typical(double StepReport::*what) const {
     return quantile(each([what](const Step& s) { return s.report.*what; }), 0.5);
   }

@@ -12,7 +12,7 @@
 namespace howmany::benches {
 namespace {
 
-// The mean of the ranks' bubbles, the longest exposed communication.
+// Reduces over ranks: the mean bubble, the longest exposed communication.
 StepReport over_ranks(Comm& comm, const StepTally& tally) {
   Tensor bubble = Tensor::full({1}, tally.typical(&StepReport::bubble), Dtype::f64);
   Tensor exposed =
@@ -34,7 +34,7 @@ double largest(Comm& comm, double of_rank) {
   return most.item();
 }
 
-// Of a rank's devices the first is the GPU on which its step ends.
+// `device` is the rank's first device, the GPU on which its step ends.
 Samples time_steps(const Workload& work, Comm& comm, const TimingOptions& timing, Device device,
                    const std::function<void()>& step) {
   const bool gpus =

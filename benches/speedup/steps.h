@@ -1,5 +1,5 @@
-// Times the training steps of a workload, and profiles some more of them when asked. Collective:
-// every rank of `comm` calls, in order; the results of rank 0 are those to report.
+// Times the training steps of a workload and, if requested, profiles some more. Collective. The
+// results of rank 0 are the ones to report.
 #pragma once
 
 #include <map>
@@ -17,10 +17,10 @@ struct StepTimes {
   double loss = 0, flop = 0, wait_fraction = 0, peak_bytes = 0;
   StepReport report;
   Straggler straggler;
-  std::map<std::string, double> profile;  // counters, see profile_steps; empty unless asked for
+  std::map<std::string, double> profile;  // counters of profile_steps(), or empty
 };
 
-// Checks the first step, then times; then profiles some steps more, if that has a file. Throws
+// Checks the first step, then times steps, then profiles some more if `profile` has a file. Throws
 // WrongData.
 StepTimes measure_steps(const Workload& work, const TimingOptions& timing, const Dataset& data,
                         Comm& comm, Device device, const ProfileOptions& profile);

@@ -13,7 +13,7 @@ namespace howmany::benches {
 namespace {
 
 constexpr size_t kBarriers = 8;
-constexpr int64_t kAtOnce = int64_t{16} << 20;  // bytes of a message
+constexpr int64_t kAtOnce = int64_t{16} << 20;  // maximum bytes of a message
 
 Tensor all_gathered(Comm& comm, const std::vector<int64_t>& own) {
   const auto count = static_cast<int64_t>(own.size());

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// Repeated headings stay blank, so that blocks stand out.
+// A heading that repeats the last one is blank, which groups the lines into blocks.
 void line(std::string_view what, const std::string& text) {
   static std::string_view last;
   fmt::print("{:<11}{}\n", what == last ? "" : what, text);
@@ -29,7 +29,7 @@ std::string gigabytes(const json& bytes) {
   return bytes.is_number() ? fmt::format("{:.1f} GB", bytes.get<double>() / 1e9) : "unknown";
 }
 
-// Caches come in powers of two.
+// Cache sizes are powers of two.
 std::string kibibytes(uint64_t bytes) {
   return bytes >= 1 << 20 ? fmt::format("{} MiB", bytes >> 20) : fmt::format("{} KiB", bytes >> 10);
 }
@@ -80,7 +80,7 @@ void print_memory(const json& memory) {
                                  gigabytes(memory["shm_free_bytes"])));
 }
 
-// What the driver does not tell is left out.
+// Omits facts that the driver does not report.
 std::string describe_gpu(const json& gpu) {
   std::string text = fmt::format("{}: {}", gpu["index"].get<int>(), gpu.value("name", "unnamed"));
   if (gpu.contains("memory_bytes")) text += ", " + gigabytes(gpu["memory_bytes"]);
@@ -96,7 +96,7 @@ std::string describe_gpu(const json& gpu) {
   return text + (gpu.value("mig", false) ? ", MIG on" : "");
 }
 
-// Links of one kind together: "NV18  0-1 0-2 1-2".
+// Groups the links by kind: "NV18  0-1 0-2 1-2".
 void print_links(const json& links) {
   std::map<std::string, std::string> pairs;
   for (const json& link : links)

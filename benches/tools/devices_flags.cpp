@@ -21,7 +21,7 @@ DevicesFlags parse_devices_flags(int argc, char** argv) {
       "howmany devices");
   app.footer(kDevicesExamples);
   app.add_flag(flag::kJson, flags.json, "print JSON (schema howmany.devices/1) instead of text");
-  app.add_option(flag::kProbe, flags.probe)->group("");  // not for people: see probes.h
+  app.add_option(flag::kProbe, flags.probe)->group("");  // internal; see probes.h
   app.add_option("--probe-file", flags.probe_file)->group("");
   parse(app, argc, argv);
   return flags;

@@ -7,10 +7,10 @@ namespace howmany::benches {
 
 struct DevicesFlags {
   bool json = false;
-  std::string probe, probe_file;  // hidden: see benches/tools/probes.h
+  std::string probe, probe_file;  // hidden; see benches/tools/probes.h
 };
 
-// Throws std::invalid_argument for a bad flag, CLI::Success after --help: call within
+// Throws std::invalid_argument if a flag is bad, and CLI::Success after --help. Call it within
 // run_program().
 DevicesFlags parse_devices_flags(int argc, char** argv);
 

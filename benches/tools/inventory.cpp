@@ -44,7 +44,7 @@ const std::vector<Part> kModels{HM_MODELS(X)};
 #define X(name, what, traits, options) ModeEntry{#name, what, traits, options},
 const std::vector<ModeEntry> kModes{HM_MODES(X)};
 #undef X
-// Parts that a build may lack, and why.
+// Optional parts of a build, and the reason if one is missing.
 const std::vector<Part> kOptionalKernels{{"onednn", "oneDNN (libdnnl-dev) was missing"},
                                          {"cuda", "the CUDA Toolkit was missing"}};
 const std::vector<Part> kOptionalComms{{"gloo", "Gloo (libgloo-dev) was missing"},
@@ -76,7 +76,7 @@ json entry(const Part& part, bool built, const std::string& failure, const std::
           {inventory::kWhy, failure.empty() ? proof : failure}};
 }
 
-// Tried by `probe`, which returns what it saw and throws what stands in the way.
+// `probe` tries a part. It returns a Proof, or throws if the part is not usable.
 template <class Probe>
 json entries(const std::vector<Part>& built, const std::vector<Part>& optional, Probe probe) {
   json list = json::array();
@@ -105,7 +105,8 @@ json list_of(const std::vector<Part>& parts) {
   return list;
 }
 
-// Half a launch is told, not refused: what is here does not depend on it.
+// An incomplete launch environment is reported, not an error, because the inventory does not depend
+// on it.
 Place place_or_alone(std::string& why) try {
   return place_from_environment();
 } catch (const std::invalid_argument& e) {

@@ -1,4 +1,4 @@
-// Tries what this build has: a part that is built in is called usable only after it did its work.
+// Tries the parts of this build. A part counts as usable only after it has worked.
 #pragma once
 
 #include <map>
@@ -10,18 +10,19 @@
 namespace howmany::benches {
 
 struct Proof {
-  std::string why;                             // what was seen
-  std::map<std::string, std::string> details;  // what the part learned about itself
+  std::string why;                             // what the trial observed
+  std::map<std::string, std::string> details;  // what the part reports about itself
 };
 
-// Throw what stands in the way.
+// Throws if the kernels are not usable.
 Proof probe_kernels(std::string_view name);
-// Two ranks: threads where the engine allows it, else this program again, with probe_as_rank(). Not
-// tried where a launcher started several of us: each would start more.
+// Connects two ranks: threads if the engine allows it, else copies of this program that call
+// probe_as_rank(). Does not try if a launcher started several processes, because each would start
+// more.
 Proof probe_comm(std::string_view name, const Place& place);
 
-// Of `howmany-devices --probe NAME --probe-file FILE`, started by probe_comm(). Rank 0 writes what
-// it found, or what failed, to the file.
+// Implements `howmany-devices --probe NAME --probe-file FILE`, which probe_comm() starts. Rank 0
+// writes its result or the error to the file.
 void probe_as_rank(const std::string& name, const std::string& file);
 
 }  // namespace howmany::benches

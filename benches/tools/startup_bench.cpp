@@ -1,4 +1,5 @@
-// How long ranks as processes take from nothing until all have met, by backend and world size.
+// Measures the time from the start of ranks as processes until all are connected, by backend and
+// world size.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -14,13 +15,13 @@
 namespace howmany::benches {
 namespace {
 
-// Of the clock that all processes of a host share.
+// Seconds of a clock that all processes of a host share.
 double now() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration<double>(since).count();
 }
 
-// What a rank does: rank 0 writes down when all had met.
+// Runs one rank. Rank 0 writes the time at which all ranks had met.
 int meet(const std::string& backend, const std::string& file) {
   const Place place = place_from_environment();
   const auto comm = connect(place, backend);
@@ -46,7 +47,7 @@ void run_case(benchmark::State& state, const std::string& backend, int world) {
   try {
     Samples samples;
     for (int i = 0; i < 6; ++i) samples.seconds.push_back(seconds_to_meet(backend, world));
-    samples.seconds.erase(samples.seconds.begin());  // the first reads programs from the disk
+    samples.seconds.erase(samples.seconds.begin());  // the first run loads the programs from disk
     report(state, samples, {});
   } catch (const std::exception& e) {
     state.SkipWithError(e.what());

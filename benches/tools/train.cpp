@@ -1,4 +1,4 @@
-// One plain training run of any model, mode and data: what `howmany train` starts.
+// A plain training run of any model, mode and data, started by `howmany train`.
 #include <unistd.h>
 
 #include <atomic>
@@ -24,13 +24,13 @@ using Flags = TrainFlags;
 
 struct Epoch {
   double mean_loss = 0, seconds = 0;
-  int64_t samples = 0, bytes = 0;  // of tensors on rank 0's device, at its end
+  int64_t samples = 0, bytes = 0;  // tensors on rank 0's device at the end
 };
 
 std::atomic<bool> stop_wanted = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-// A rank may hear one Ctrl-C twice, from the terminal and from whoever started it.
+// One Ctrl-C may reach a rank twice, from the terminal and from the parent process.
 void on_signal(int signal) {
   static volatile std::sig_atomic_t heard = 0;
   heard = heard + 1;
@@ -38,7 +38,7 @@ void on_signal(int signal) {
   if (heard > 2) std::signal(signal, SIG_DFL);
 }
 
-// One line on a terminal, a few times a second.
+// One line on a terminal, updated a few times per second.
 class Progress {
  public:
   explicit Progress(bool shown) : shown_(shown && isatty(STDERR_FILENO) != 0) {}
@@ -59,8 +59,8 @@ class Progress {
   Clock::time_point last_{};
 };
 
-// Of an epoch's steps, each read when the next step was asked for, so that a GPU never stands still
-// for it and the host is one step ahead at most.
+// The losses of an epoch. Each is read after the next step was submitted, so that a GPU does not
+// wait for it and the host is at most one step ahead.
 class Losses {
  public:
   void add(StepLoss next, int64_t rows) {
@@ -130,7 +130,7 @@ class Training {
       if (!batch) break;
       losses.add(trainer_.train(*batch), batch->global_rows);
       epoch.samples += batch->global_rows;
-      stopped_ = agreement_.any(stop_wanted);  // all end after the same step
+      stopped_ = agreement_.any(stop_wanted);  // all ranks stop after the same step
       if (losses.latest()) show(number, epoch.samples, *losses.latest(), seconds_since(start));
     }
     epoch.mean_loss = losses.sum() / static_cast<double>(epoch.samples);
@@ -185,7 +185,7 @@ void note_left_over(const Workload& work, int64_t samples, int replicas) {
                            rows, samples, replicas);
 }
 
-// What the scan of the folder could not see.
+// Reports bad images that the scan of the folder did not find.
 void note_replaced(const Dataset& data) {
   const auto* images = dynamic_cast<const ImageDataset*>(&data);
   const std::vector<BadImage> bad = images ? images->replaced() : std::vector<BadImage>{};
@@ -194,7 +194,7 @@ void note_replaced(const Dataset& data) {
                            bad.size(), bad[0].path, bad[0].why);
 }
 
-// What nvJPEG was asked for and did not take.
+// Reports images that nvJPEG did not decode.
 void note_decoded(const Workload& work, const Dataset& data) {
   const auto* images = dynamic_cast<const ImageDataset*>(&data);
   if (images == nullptr || work.decode == Decode::cpu) return;
@@ -259,7 +259,7 @@ int run(int argc, char** argv) {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   if (work.over_processes() && place.world == 1) {
-    open_dataset(work);  // refused here rather than by every rank
+    open_dataset(work);  // report errors here, not once per rank
     return supervise(kName, argc, argv, work.ranks(), {work.backend});
   }
   return train(flags, place);

@@ -14,8 +14,8 @@ struct TrainFlags {
   bool json = false;
 };
 
-// Parses the command line into `flags`. Throws std::invalid_argument for a bad flag, CLI::Success
-// after --help: call within run_program().
+// Parses the command line into `flags`. Throws std::invalid_argument if a flag is bad, and
+// CLI::Success after --help. Call it within run_program().
 void parse_train(int argc, char** argv, TrainFlags& flags);
 
 }  // namespace howmany::benches

@@ -1,4 +1,4 @@
-// Copies as nvbandwidth and NVIDIA's own samples time them, with nothing of ours between.
+// Copies timed as in nvbandwidth and NVIDIA's samples, by direct CUDA calls.
 #include <cuda_runtime_api.h>
 
 #include "benches/common/timing.h"
@@ -62,7 +62,7 @@ PairedSamples time_against_bare_copies(Device gpu, bool to_device, int64_t bytes
                         .memory = HostMemory::pinned,
                         .together = true,
                         .bytes = bytes};
-  const DeviceScope near(gpu);  // both sides
+  const DeviceScope near(gpu);  // for both sides
   BareCopies bare(gpu.index, to_device, bytes);
   return paired(in_turn(rounds, copies_of(pinned), [&] { return bare.seconds(); }));
 }

@@ -17,7 +17,7 @@
 namespace howmany::benches {
 namespace {
 
-constexpr int64_t kSmallBytes = 4 << 20;  // of many small copies in all
+constexpr int64_t kSmallBytes = 4 << 20;  // total of many small copies
 
 class TransferCases {
  public:
@@ -104,7 +104,8 @@ class TransferCases {
       }
   }
 
-  // The first of the devices by size; of the others what tells whether they are as fast.
+  // Measures the first device by size. For the others it measures enough to see if they are as
+  // fast.
   void add_devices() {
     const std::vector<Device>& all = flags_.devices;
     for (const Device& device : all)
@@ -132,7 +133,7 @@ class TransferCases {
       if (bytes >= flags_.min_bytes) sizes.push_back(bytes);
     return sizes;
   }
-  // Where bandwidth counts, and a cache does not hold it.
+  // Sizes at which bandwidth matters and that do not fit into a cache.
   std::vector<int64_t> large_sizes() const {
     std::vector<int64_t> large;
     for (const int64_t bytes : {int64_t{1} << 20, int64_t{64} << 20})
@@ -238,7 +239,7 @@ class TransferCases {
            .bytes = static_cast<double>(bytes),
            .measure = measure});
     };
-    // Small copies of the host are shorter than reading the clock: time_copy makes many at once.
+    // A small host copy is shorter than reading the clock. time_copy() makes many per sample.
     const auto copies = [](const HostCopy& c) {
       return [=](const TimingOptions& o) {
         return is_gpu(c.device) ? time_host_copy(c, o) : time_copy(1, c.bytes, o);
@@ -267,7 +268,7 @@ class TransferCases {
         step();
         return seconds_since(start);
       };
-      // The first also makes contexts, plans and memory: a second tells what a step takes.
+      // The first step also creates contexts, plans and buffers. The second shows the usual time.
       const double first = timed(), one = first <= options.budget_seconds ? timed() : first;
       TimingOptions left = options;
       left.budget_seconds -= first;
@@ -292,7 +293,7 @@ double seconds_for(const TransferCase& c, const std::vector<TransferCase>& all, 
 }
 
 std::string why_left_out(double step_seconds, size_t steps) {
-  constexpr double kIterations = 4;  // two that are not timed, and one, though they may take longer
+  constexpr double kIterations = 4;  // two untimed steps and a timed one, with a margin
   const double budget =
       kIterations * step_seconds * static_cast<double>(steps) / (kStepShare * kTimedShare);
   return fmt::format("a step takes {:.2g} s here, which --time-budget {:.0f} has time for",

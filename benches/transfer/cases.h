@@ -1,6 +1,8 @@
-// What transfer_bench measures: copies of host memory by size and threads, many small ones, between
-// NUMA nodes, loopback TCP, to and from devices and between them, and the transfers of one training
-// step. What cannot be measured here is a case that is skipped, with the reason.
+// The cases of transfer_bench. A case that cannot be measured here is skipped with a reason.
+// * copies of host memory by size and threads, many small copies, copies between NUMA nodes
+// * loopback TCP
+// * copies to, from and between devices
+// * the transfers of one training step
 #pragma once
 
 #include <map>
@@ -16,30 +18,30 @@ struct TransferFlags {
   std::vector<Device> devices = {};  // of one type, at least one
   std::vector<std::string> models = {};
   int64_t batch = 0;
-  bool ceilings = false;  // only what limits communication
+  bool ceilings = false;  // only cases that limit communication
 };
 
 struct TransferCase {
   std::string name;
-  std::map<std::string, std::string> parameters;  // "kind" among them
+  std::map<std::string, std::string> parameters;  // including "kind"
   double bytes = 0;
   std::function<Samples(const TimingOptions&)> measure;
   std::string skipped = "";
-  bool step = false;  // a whole training step, longer than everything else
+  bool step = false;  // a whole training step, which takes longer than all other cases
 };
 
-// What measure() throws for what does not fit into its time: the reason.
+// Thrown by measure() if the case does not fit into its time; the message is the reason.
 class LeftOut : public Error {
  public:
   using Error::Error;
 };
 
-constexpr double kTimedShare = 0.7;  // of `howmany transfer --time-budget`, for timed copies
-constexpr double kStepShare = 0.5;   // of these, for the whole steps of all models
+constexpr double kTimedShare = 0.7;  // share of `howmany transfer --time-budget` for timed copies
+constexpr double kStepShare = 0.5;   // share of that for the whole steps of all models
 
-// Of the budget of all cases that of one, in seconds.
+// Returns the seconds of one case within the budget of all cases.
 double seconds_for(const TransferCase& c, const std::vector<TransferCase>& all, double budget);
-// How long one step takes, in words, and the --time-budget that gives `steps` of them enough time.
+// Describes the duration of one step, and the --time-budget that is enough for `steps` such steps.
 std::string why_left_out(double step_seconds, size_t steps);
 
 std::vector<TransferCase> transfer_cases(const TransferFlags& flags);

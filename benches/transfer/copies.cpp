@@ -23,7 +23,7 @@
 namespace howmany::benches {
 namespace {
 
-constexpr int64_t kTimedBytes = 64 << 10;  // between two looks at the clock, at least
+constexpr int64_t kTimedBytes = 64 << 10;  // minimum bytes between two readings of the clock
 
 struct Buffers {
   explicit Buffers(int64_t bytes)
@@ -37,7 +37,7 @@ struct Buffers {
   Tensor source, target;
 };
 
-// Runs body on ranks that are threads, each on its own device; rank 0's samples.
+// Runs body on ranks that are threads, each on its own device. Returns the samples of rank 0.
 Samples on_threads(int threads, const std::function<Samples(Comm&)>& body) {
   Samples samples;
   launch_threads(threads, [&](Comm& comm) {
@@ -95,7 +95,7 @@ class Socket {
   int fd_;
 };
 
-// A connection of this machine to itself, on a port that the system chose.
+// A connection of this machine to itself, on a port chosen by the system.
 struct Loopback {
   Loopback() : listener(::socket(AF_INET, SOCK_STREAM, 0)), out(::socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in place{};
@@ -115,7 +115,7 @@ struct Loopback {
   std::unique_ptr<Socket> in;
 };
 
-// "0-3,8" as hwloc lists processors.
+// Reads lists such as "0-3,8", as hwloc prints processors.
 cpu_set_t cpus_of(int node) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -182,7 +182,7 @@ Samples time_copy(int threads, int64_t bytes, const TimingOptions& options) {
 
 Samples time_small_copies(int64_t bytes, int64_t count, const TimingOptions& options) {
   return on_threads(1, [&](Comm& comm) {
-    // Every second place, so that no two copies are one.
+    // Uses every second place, so that no two copies are adjacent.
     Buffers buffers(2 * bytes * count);
     const auto copy_all = [&] {
       uint8_t* const to = buffers.target.mutable_data<uint8_t>();
@@ -218,7 +218,7 @@ Samples time_loopback(int64_t bytes, const TimingOptions& options) {
 
 Samples time_numa_copy(int from, int on, int64_t bytes, const TimingOptions& options) {
   Samples samples;
-  // A thread of its own: pages belong to the node of who touches them first.
+  // Runs on a new thread, because pages belong to the node of the thread that touches them first.
   launch_threads(1, [&](Comm& comm) {
     move_to(from);
     Buffers buffers(bytes);
@@ -236,7 +236,7 @@ PairedSamples time_against_memcpy(int64_t bytes, int rounds) {
   });
 }
 
-// As STREAM: elements of eight bytes, one assignment each; the compiler does what it likes.
+// As in STREAM: one assignment per element of eight bytes, with any compiler optimization.
 PairedSamples time_against_stream(int64_t bytes, int rounds) {
   return in_turn(bytes, rounds, [bytes](Buffers& buffers) {
     const auto* const a = static_cast<const double*>(buffers.source.raw());

@@ -14,8 +14,8 @@
 namespace howmany::benches {
 namespace {
 
-constexpr int64_t kTogetherBytes = 256 << 20;  // of all copies that are asked for at once
-constexpr int kMostTogether = 64;              // of them: a GPU's queue is not endless
+constexpr int64_t kTogetherBytes = 256 << 20;  // total bytes submitted at once
+constexpr int kMostTogether = 64;              // maximum number of copies: a GPU's queue is limited
 
 int how_many(int64_t bytes) {
   return static_cast<int>(std::clamp<int64_t>(kTogetherBytes / bytes, 4, kMostTogether));
@@ -23,7 +23,7 @@ int how_many(int64_t bytes) {
 
 bool is_gpu(Device device) { return device.type == DeviceType::cuda; }
 
-// Touched first by a thread of the device, so that it lies near it.
+// Allocates memory that a thread of the device touches first, so that it is on the nearest node.
 Tensor memory_of(Device device, int64_t bytes) {
   const DeviceScope on(device);
   Tensor t = Tensor::zeros({bytes}, Dtype::u8, device);
@@ -31,7 +31,7 @@ Tensor memory_of(Device device, int64_t bytes) {
   return t;
 }
 
-// Runs `once` until its seconds are known well, and looks at the data before and after.
+// Samples once() until the estimate is good. Calls look() to check the data before and after.
 Samples checked(const TimingOptions& options, const std::function<double()>& once,
                 const std::function<void()>& look) {
   once();
@@ -47,7 +47,7 @@ double seconds_of_copy(void* to, const void* from, int64_t bytes) {
   return seconds_since(start);
 }
 
-// Between memories of the host, by the device's own thread.
+// Copies between host buffers on the device's own thread.
 Samples time_cpu_copy(Device device, Tensor& from, Tensor& to, const TimingOptions& options) {
   fill_pattern(from.mutable_raw(), from.bytes());
   const DeviceScope on(device);
@@ -59,8 +59,8 @@ Samples time_cpu_copy(Device device, Tensor& from, Tensor& to, const TimingOptio
       });
 }
 
-// One direction between a GPU and a block of the host, from the cores nearest to it, and a way to
-// see what arrived.
+// One direction between a GPU and a host block, driven from the nearest cores, with access to the
+// received data.
 class GpuEnds {
  public:
   explicit GpuEnds(const HostCopy& c)
@@ -145,7 +145,7 @@ class BetweenGpus {
  private:
   const DeviceCopy c_;
   const DeviceScope near_;
-  // Each asked of its own device, whose link it then goes over.
+  // Each copier belongs to the device whose link it uses.
   gpu::Copier copier_, from_copier_;
   gpu::HostBlock host_;
   Tensor from_, to_;
@@ -183,7 +183,7 @@ Samples time_device_copy(const DeviceCopy& c, const TimingOptions& options) {
 Samples time_small_copies_to(Device device, int64_t bytes, int64_t count,
                              const TimingOptions& options) {
   const DeviceScope near(device);
-  const int64_t all = 2 * bytes * count;  // every second place, so that no two copies are one
+  const int64_t all = 2 * bytes * count;  // every second place, so that no two copies are adjacent
   const gpu::HostBlock from(HostMemory::pinned, all, device.index),
       seen(HostMemory::pinned, all, device.index);
   Tensor there = memory_of(device, all);

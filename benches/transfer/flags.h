@@ -16,7 +16,8 @@ struct TransferBenchFlags : TransferFlags {
 };
 
 // Parses the command line into `flags` and returns the flags of Google Benchmark. Throws
-// std::invalid_argument for a bad flag, CLI::Success after --help: call within run_program().
+// std::invalid_argument if a flag is bad, and CLI::Success after --help. Call it within
+// run_program().
 std::vector<std::string> parse_transfer(int argc, char** argv, TransferBenchFlags& flags);
 
 }  // namespace howmany::benches

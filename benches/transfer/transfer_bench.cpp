@@ -1,4 +1,4 @@
-// What moving data costs on this machine.
+// Measures the cost of moving data on this machine.
 #include <howmany_parts.h>
 
 #include <algorithm>
@@ -27,7 +27,8 @@ constexpr const char* kName = "transfer_bench";
 
 using Flags = TransferBenchFlags;
 
-// The GPUs here; without one, two slices of the cores, or as many as there are.
+// Returns the GPUs. Without a GPU, returns two slices of the cores, or fewer if there are not
+// enough.
 std::vector<Device> devices_of(const Flags& flags) {
   if (!flags.device_list.empty()) return parse_devices(flags.device_list);
   std::vector<Device> devices;
@@ -47,7 +48,7 @@ void check_devices(const std::vector<Device>& devices) {
   }
 }
 
-// Half of what is free, for a source and a target.
+// Limits source and target together to half of the free memory.
 std::string too_large(double bytes) {
   const double free = describe_memory()["available_bytes"].get<double>();
   if (4 * bytes <= free) return "";
@@ -77,7 +78,7 @@ void run_case(benchmark::State& state, const TransferCase& c, const Flags& flags
   }
 }
 
-// Ours beside a bare loop.
+// A copy of this project compared with a bare loop.
 struct Fidelity {
   std::string name, against;  // the counter: of_<against>
   std::function<PairedSamples(int64_t bytes, int rounds)> pairs;

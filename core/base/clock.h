@@ -1,4 +1,4 @@
-// The clocks that everything in one process is timed with.
+// The clocks that time everything in this process.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@ inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// That the calling thread has had of a core.
+// CPU time of the calling thread in seconds.
 inline double thread_seconds() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

@@ -1,9 +1,10 @@
-// Three kinds of failure leave this project as exceptions:
-// * std::invalid_argument: a caller's mistake, thrown before any side effect;
-// * Error: a world that failed (peer, file, device, clock);
-// * InputError: a file or an option of a command that is not usable.
-// Our own bugs are HM_ASSERT, active in Debug and sanitizer builds only. Messages say where, what,
-// and the numbers: "[matmul] inner sizes differ: a [2,4], b [3,5]".
+// Exceptions of this project:
+// * std::invalid_argument: the caller made a mistake. It is thrown before any side effect.
+// * Error: a peer, file, device or clock failed.
+// * InputError: a file or an option of a command is not usable.
+// HM_ASSERT finds bugs of this project. It is active in Debug and sanitizer builds only.
+// Messages name the place, the problem and the numbers: "[matmul] inner sizes differ: a [2,4], b
+// [3,5]".
 #pragma once
 
 #include <fmt/core.h>
@@ -20,7 +21,8 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A file that is not what it should be, or cannot be read or written: one line, exit code 2.
+// The content of a file is wrong, or it cannot be read or written. A command prints one line and
+// exits with code 2.
 class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

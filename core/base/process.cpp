@@ -59,7 +59,7 @@ struct Pipe {
   }
 };
 
-// What comes first counts.
+// If a name occurs twice, the first entry counts, so `more` overrides the environment.
 std::vector<std::string> environment_with(std::vector<std::string> more) {
   for (char** variable = environ; *variable != nullptr; ++variable) more.emplace_back(*variable);
   return more;
@@ -88,7 +88,7 @@ std::vector<char*> c_strings(const std::vector<std::string>& argv) {
   ::_exit(127);
 }
 
-// A started child; the destructor leaves neither a process of its group nor a zombie.
+// Owns a started child. The destructor kills its process group and collects the zombie.
 class Child {
  public:
   explicit Child(const Command& command) {
@@ -101,7 +101,7 @@ class Child {
       be_child(self, argv.data(), environment.data(), out.ends[1], err.ends[1], failure.ends[1]);
     if (pid_ < 0) error_ = errno;
     for (Pipe* pipe : {&out, &err, &failure}) pipe->close(1);
-    if (pid_ > 0) ::setpgid(pid_, pid_);  // whoever of the two comes first
+    if (pid_ > 0) ::setpgid(pid_, pid_);  // parent and child race; the first call counts
     int error = 0;
     if (pid_ > 0 && ::read(failure.ends[0], &error, sizeof error) == sizeof error) error_ = error;
   }
@@ -118,7 +118,7 @@ class Child {
     return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
            info.si_pid == pid_;
   }
-  // Ends what is left of the group while the zombie still holds its number, then collects it.
+  // Kills the rest of the group before the zombie is collected, while its pid cannot be reused.
   int reap() {
     int status = 0;
     if (pid_ <= 0) return status;
@@ -137,15 +137,15 @@ class Child {
   int error_ = 0;
 };
 
-// Makes this process the parent of orphaned descendants, such as ranks of an mpirun that was
-// killed. Their CPU time then counts as ours, not as other programs'.
+// Makes this process the parent of orphaned descendants, such as the ranks of a killed mpirun.
+// Their CPU time then counts as this process's, not as that of other programs.
 class OrphanReaper {
  public:
   OrphanReaper() {
     ::prctl(PR_GET_CHILD_SUBREAPER, &before_);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   }
-  // Waits up to a second for the orphans that there are.
+  // Waits up to one second for the existing orphans.
   ~OrphanReaper() {
     for (int poll = 0; poll < kOrphanPolls; ++poll) {
       pid_t pid = 0;
@@ -167,7 +167,7 @@ void keep_tail(std::string& text) {
   if (text.size() > 2 * kMaxErr) text.erase(0, text.size() - kMaxErr);
 }
 
-// False at the end of the stream.
+// Returns false at the end of the stream.
 bool drain(int fd, const std::function<void(std::string_view)>& take) {
   char buffer[1 << 14];
   const ssize_t n = ::read(fd, buffer, sizeof buffer);
@@ -192,11 +192,11 @@ class Watch {
   }
 
  private:
-  // Reads what is there; true while something was.
+  // Reads the available output. Returns true if there was any.
   bool step(int milliseconds) {
     std::array<pollfd, 2> fds = {pollfd{child_.out.ends[0], POLLIN, 0},
                                  pollfd{child_.err.ends[0], POLLIN, 0}};
-    const bool silent = fds[0].fd < 0 && fds[1].fd < 0;  // it is about to end: look again soon
+    const bool silent = fds[0].fd < 0 && fds[1].fd < 0;  // about to end: poll again soon
     if (::poll(fds.data(), fds.size(), silent ? std::min(milliseconds, 5) : milliseconds) <= 0) {
       return false;
     }
@@ -253,7 +253,7 @@ class Watch {
   Ended::How why_ = Ended::How::kExited;
 };
 
-// What Google Benchmark says of itself and the machine before it measures.
+// Matches the lines that Google Benchmark prints about itself and the machine before it measures.
 bool is_banner(std::string_view line) {
   constexpr std::string_view kStarts[] = {"***WARNING***", "Running /",   "Running ./",
                                           "Run on (",      "CPU Caches:", "Load Average:",
@@ -315,7 +315,7 @@ void catch_interrupts() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before = {};
     ::sigaction(number, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) ::sigaction(number, &action, nullptr);  // nohup means it
+    if (before.sa_handler != SIG_IGN) ::sigaction(number, &action, nullptr);  // keeps nohup
   }
 }
 

@@ -1,8 +1,11 @@
-// Child programs: started in a process group of their own, watched, never left behind. Ctrl-C,
-// SIGTERM and SIGHUP to us (after catch_interrupts) end the group and come back as a result, so
-// that the caller still writes its files; should we be killed outright, the kernel ends the child.
-// Call from one thread, which must outlive the child. run_command waits for orphans of the child as
-// well, so that getrusage counts them; the process must have no other children.
+// Runs child programs. Each child has its own process group and never outlives run_command().
+//
+// Signals. After catch_interrupts(), SIGINT (Ctrl-C), SIGTERM and SIGHUP end the group and are
+//   reported in the result, so that the caller can still write its files. If this process is
+//   killed, the kernel ends the child.
+// Thread safety. One thread makes all calls, and it must outlive the child.
+// Orphans. run_command() also waits for orphaned descendants of the child, so that getrusage()
+//   counts them. The process must have no other children.
 #pragma once
 
 #include <functional>
@@ -14,10 +17,10 @@ namespace howmany {
 
 struct Command {
   std::vector<std::string> argv;              // argv[0] is the path
-  std::vector<std::string> environment = {};  // "NAME=value" beside our own
-  double timeout_seconds = 0;                 // of the whole run; 0: none
+  std::vector<std::string> environment = {};  // "NAME=value", added to this process's environment
+  double timeout_seconds = 0;                 // limit of the whole run; 0: none
   double grace_seconds = 2;                   // between SIGTERM and SIGKILL
-  std::function<void()> on_tick = {};         // about five times a second
+  std::function<void()> on_tick = {};         // called about five times a second
   std::function<void(std::string_view)> on_stderr = {};
 };
 
@@ -29,22 +32,23 @@ struct Ended {
   std::string out, err;  // the first 16 MiB and the last 64 KiB
 
   bool ok() const { return how == How::kExited && code == 0; }
-  // "exited with 3: [gloo] peer 1 closed", from the last line of err.
+  // Returns for instance "exited with 3: [gloo] peer 1 closed", with the last line of err.
   std::string describe() const;
-  // Of err, without control characters; what Google Benchmark says at its start does not count.
+  // Returns the last line of err without control characters. Skips the banner of Google Benchmark.
   std::string last_line() const;
 };
 
-// Standard input is /dev/null. Never throws for what the child does.
+// The child's standard input is /dev/null. Does not throw if the child fails: the result has the
+// reason.
 Ended run_command(const Command& command);
 
-void catch_interrupts();  // a second signal ends us at once
+void catch_interrupts();  // a second signal ends this process at once
 bool interrupted();
 
-// Becomes the program; returns only to throw InputError when that fails.
+// Replaces this process with the program (exec). Does not return. Throws InputError if that fails.
 void become(const std::vector<std::string>& argv);
 
-// The path of the program with this name in PATH, or `name` itself if it has a slash; empty if
+// Returns the path of the program in PATH, or `name` itself if it contains a slash. Returns "" if
 // there is no such program.
 std::string find_in_path(const std::string& name);
 

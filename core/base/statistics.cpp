@@ -81,14 +81,14 @@ std::optional<Interval> mean_interval(std::span<const double> values) {
 
 std::optional<Interval> repeat_interval(std::span<const double> values) {
   if (values.size() > 1 && std::ranges::count(values, values[0]) == std::ssize(values))
-    return Interval{values[0], values[0]};  // to the last bit, which logarithms do not keep
+    return Interval{values[0], values[0]};  // exact, which logarithms are not
   std::vector<double> scaled(values.begin(), values.end());
   const bool positive = std::ranges::all_of(scaled, [](double x) { return x > 0; });
   if (positive)
     std::ranges::transform(scaled, scaled.begin(), [](double x) { return std::log(x); });
   const auto interval = mean_interval(scaled);
   if (!interval) return std::nullopt;
-  // Two means differ by the square root of two of what one is off.
+  // The difference of two means has sqrt(2) times the error of one mean.
   const double center = mean(scaled), half = std::sqrt(2.0) * (interval->high - center);
   if (!positive) return Interval{center - half, center + half};
   return Interval{std::exp(center - half), std::exp(center + half)};

@@ -1,7 +1,11 @@
-// The statistics everything here is built of. Intervals are two-sided at 95 %. Repetitions inside
-// one process share its memory layout, its heat and its neighbours, so they are not independent:
-// the honest unit is the round, a fresh process (see efficiency.h). Values only; every function
-// throws std::invalid_argument for an empty sample or a non-finite value.
+// Statistics of samples. Intervals are two-sided with 95 % confidence.
+//
+// Independence. Repetitions in one process share its memory layout, temperature and neighbours, so
+//   they are not independent. The independent unit is the round, which is a fresh process (see
+//   efficiency.h).
+// Failure. Every function throws std::invalid_argument if the sample is empty or a value is not
+//   finite.
+// Thread safety. The functions are pure.
 #pragma once
 
 #include <limits>
@@ -21,25 +25,28 @@ struct Interval {
 
 double mean(std::span<const double> values);
 double median(std::span<const double> values);
-// Linear interpolation between order statistics (type 7 of Hyndman and Fan, as in R and NumPy).
+// Interpolates linearly between order statistics (type 7 of Hyndman and Fan, as in R and NumPy).
 double quantile(std::span<const double> values, double p);
-// Standard deviation over mean; 0 for a single value.
+// Standard deviation divided by mean. Returns 0 for a single value.
 double coefficient_of_variation(std::span<const double> values);
 
-// Of the median, from order statistics: no assumption about the distribution, coverage at least 95
-// %. Nothing below 6 values, where even [min, max] covers less.
+// Returns a confidence interval of the median from order statistics. It assumes no distribution and
+// covers at least 95 %. Returns nullopt for fewer than 6 values, where even [min, max] covers less.
 std::optional<Interval> median_interval(std::span<const double> values);
 
-// t such that a Student variable with `degrees` of freedom stays within +-t 95 % of the time.
+// Returns t such that a Student variable with `degrees` of freedom is within +-t with probability
+// 95 %.
 double student_t(int degrees);
-// Of the mean, Student's t. Nothing below 2 values.
+// Returns a confidence interval of the mean from Student's t. Returns nullopt for fewer than 2
+// values.
 std::optional<Interval> mean_interval(std::span<const double> values);
 
-// Where the mean of as many new values is to be expected (a prediction interval), of logarithms
-// when all values are above 0. Nothing below 2 values.
+// Returns a prediction interval for the mean of a new sample of the same size. Uses logarithms if
+// all values are above 0. Returns nullopt for fewer than 2 values.
 std::optional<Interval> repeat_interval(std::span<const double> values);
 
-// Of a / b from the intervals of a and b, both positive: what holds when both do.
+// Returns the interval of a / b from the intervals of a and b, which must be positive. It holds if
+// both intervals do.
 Interval ratio_interval(const Interval& a, const Interval& b);
 
 }  // namespace howmany

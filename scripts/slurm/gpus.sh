@@ -1,6 +1,7 @@
 #!/bin/bash
-# How many devices of one node to ask for: sbatch scripts/slurm/gpus.sh
-# howmany starts its own ranks, so it is one task that has the whole node; never srun -n 2 howmany gpus.
+# Finds how many devices of one node to use: sbatch scripts/slurm/gpus.sh
+# howmany starts its own ranks, so run it as one task with the whole node.
+# Never use srun -n 2 howmany gpus.
 # With GPUs, which then are the devices: sbatch --gpus=4 --cpus-per-task=32 scripts/slurm/gpus.sh
 # Afterwards: howmany report howmany-out/$SLURM_JOB_ID --emit slurm > job.sh
 #SBATCH --job-name=howmany-gpus

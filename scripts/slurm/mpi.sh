@@ -1,5 +1,5 @@
 #!/bin/bash
-# The same run as train.sh over MPI, where Slurm has the pmix plugin: sbatch scripts/slurm/mpi.sh
+# The run of train.sh over MPI, if Slurm has the pmix plugin: sbatch scripts/slurm/mpi.sh
 # Without it: salloc, then mpirun --bind-to none howmany train ... --backend mpi
 #SBATCH --job-name=howmany-mpi
 #SBATCH --ntasks=2

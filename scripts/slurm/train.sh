@@ -1,7 +1,8 @@
 #!/bin/bash
 # One training run over the tasks of the job: sbatch scripts/slurm/train.sh
-# Each task is a rank with cores of its own. The ranks meet on the first host of the step, on a port made of the job and
-# step number; set MASTER_ADDR and MASTER_PORT to meet elsewhere, HOWMANY_IFACE to choose the network.
+# Each task is a rank with its own cores. The ranks connect on the first host of the step, on a port
+# derived from the job and step number. Set MASTER_ADDR and MASTER_PORT to change that, and
+# HOWMANY_IFACE to choose the network.
 #SBATCH --job-name=howmany-train
 #SBATCH --ntasks=2
 #SBATCH --cpus-per-task=1

@@ -1,7 +1,7 @@
 # labels: process
 # timeout: 300
-"""The installed folder is all that is needed: it runs from another place and needs of the system
-only the C library."""
+"""Tests that the installed folder is complete: it runs from another place and needs only the C
+library of the system."""
 
 import os
 import pathlib

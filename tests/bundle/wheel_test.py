@@ -1,6 +1,7 @@
 # labels: process
 # timeout: 600
-"""pip installs the wheel of this build where there is only Python, and howmany works there."""
+"""Tests that pip installs the wheel of this build if there is only Python, and that howmany works
+there."""
 
 import importlib.util
 import json
@@ -43,7 +44,8 @@ class Wheel(unittest.TestCase):
 
     def objects(self):
         return [file for folder in ("bin", "lib", "libexec/howmany") for file in self.package.glob(f"{folder}/*")
-                if file.suffix != ".py" and file.is_file()]  # pip writes __pycache__ beside our .py files
+                # Pip writes __pycache__ next to our .py files.
+                if file.suffix != ".py" and file.is_file()]
 
     def run_here(self, *command, code=0):
         done = self.place.run(*command)

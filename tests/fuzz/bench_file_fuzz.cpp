@@ -1,5 +1,5 @@
-// What other programs leave or print: Google Benchmark's JSON, the lines of samples, a plan, the
-// inventory. Each reader refuses it with an InputError or gives values that can be used.
+// Reads the output of other programs: Google Benchmark's JSON, lines of samples, a plan, the
+// inventory. Each reader throws InputError or returns usable values.
 #include <cmath>
 
 #include "core/base/text/json.h"

@@ -23,7 +23,7 @@ std::string quoted(std::string_view field) {
   return text + "\"";
 }
 
-// A record written with every field quoted reads as the same fields.
+// A record written with every field quoted reads back as the same fields.
 void read_again(const std::vector<std::string_view>& fields) {
   std::string text;
   for (const auto& field : fields) text += (text.empty() ? "" : ",") + quoted(field);

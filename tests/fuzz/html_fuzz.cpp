@@ -1,5 +1,5 @@
-// summary.json of anyone: refused with an InputError, or its page is made, of bounded size and
-// without a byte that is no text.
+// Reads an untrusted summary.json. Either throws InputError, or makes a page of bounded size that
+// contains only text.
 #include "core/base/text/json.h"
 #include "reports/html/html.h"
 #include "tests/reports/examples.h"

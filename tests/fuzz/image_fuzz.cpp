@@ -23,7 +23,8 @@ void require(bool claim) {
   if (!claim) std::abort();
 }
 
-// What image_folder does with a file, with the shrinking and the crop drawn from its length.
+// Does what image_folder does with a file. The size of the file determines the scaling and the
+// crop.
 void sample(AnyDecoder& decoder, std::span<const uint8_t> bytes) {
   const Size size = decoder.open(bytes, kMaxPixels);
   require(size.width > 0 && size.height > 0 && size.width * size.height <= kMaxPixels);
@@ -42,7 +43,7 @@ void sample(AnyDecoder& decoder, std::span<const uint8_t> bytes) {
   for (float v : out) require(v >= -1e-4f && v <= 1 + 1e-4f);
 }
 
-// A header read from the beginning of a file is that of the file.
+// The header read from the first half of a file equals that of the whole file.
 void open_part(AnyDecoder& decoder, std::span<const uint8_t> bytes) {
   const Size size = decoder.open(bytes.first(bytes.size() / 2), kMaxPixels);
   const Size whole = decoder.open(bytes, kMaxPixels);
@@ -50,7 +51,7 @@ void open_part(AnyDecoder& decoder, std::span<const uint8_t> bytes) {
 }
 
 void tolerate(void (*use)(AnyDecoder&, std::span<const uint8_t>), std::span<const uint8_t> bytes) {
-  // Kept from input to input, as a worker keeps its own.
+  // Reused for all inputs, as a worker reuses its decoder.
   static AnyDecoder decoder;
   try {
     use(decoder, bytes);
@@ -79,7 +80,7 @@ std::vector<std::string> fuzz_seeds() {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string file(reinterpret_cast<const char*>(data), size);
   if (size % 4 != 0)
-    howmany::testing_support::repair_png(file);  // else no mutation gets past its checksum
+    howmany::testing_support::repair_png(file);  // else the checksum stops every mutation
   const std::span bytes(reinterpret_cast<const uint8_t*>(file.data()), file.size());
   tolerate(sample, bytes);
   tolerate(open_part, bytes);

@@ -15,7 +15,7 @@ std::vector<std::string> fuzz_seeds() {
           npy_around("{'shape': (1, 2, 3, 4, 5, 6), 'descr': '>f8', 'fortran_order': False}", "")};
 }
 
-// What is accepted can be counted, and begins within the file.
+// If a header is accepted, its element count is valid and its data begin inside the file.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const NpyHeader header = parse_npy({reinterpret_cast<const char*>(data), size});

@@ -1,5 +1,5 @@
-// Any two texts as base and candidate: refused with an InputError, or judged and told in every
-// format.
+// Compares any two texts as base and candidate. Either throws InputError, or judges them and
+// reports the result in every format.
 #include <cmath>
 
 #include "core/base/text/json.h"

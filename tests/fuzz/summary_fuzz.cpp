@@ -1,5 +1,4 @@
-// summary.json of anyone: it is refused with an InputError, or everything that reads a summary
-// copes with it.
+// Reads an untrusted summary.json. Either throws InputError, or all readers of a summary accept it.
 #include "core/base/text/json.h"
 #include "reports/gpus/advise.h"
 #include "reports/gpus/render.h"

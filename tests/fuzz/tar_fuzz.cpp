@@ -22,7 +22,7 @@ std::vector<std::string> fuzz_seeds() {
           tar_member("link", "", '2') + tar_end()};
 }
 
-// What is indexed lies within the archive and has a name that stays in it.
+// Every indexed member is inside the archive, and its name does not leave the archive's folder.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const int fd = ::memfd_create("tar", MFD_CLOEXEC);
   if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, data, size, 0) != static_cast<ssize_t>(size))

@@ -1,4 +1,4 @@
-// What gates and histories leave behind, damaged: refused with an InputError, or judged.
+// Reads damaged files of gates and histories. Either throws InputError, or judges them.
 #include <cmath>
 
 #include "core/base/text/json.h"

@@ -1,5 +1,5 @@
-// What loader_bench leaves, and an answer of `howmany workers`, of anyone: refused with an
-// InputError, or everything that reads them copes.
+// Reads untrusted output of loader_bench and an untrusted answer of `howmany workers`. Either
+// throws InputError, or all readers accept it.
 #include "core/base/text/json.h"
 
 #include <nlohmann/json.hpp>
@@ -22,7 +22,7 @@ std::string example_answer() {
   return dump_json(to_json(facts, advise_workers(facts)));
 }
 
-// Probes that make no sense still lead to an end of the search.
+// The search ends even if the probes are nonsensical.
 void read_bench_file(const nlohmann::json& json) {
   WorkersFacts facts = example_facts(900);
   const BenchFile file = bench_from_json(json, "fuzz");

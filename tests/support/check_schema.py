@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_schema.py SCHEMA DOCUMENT...: exit 0 when every document holds to the schema, 1 when one does not, 77 when the
-library is missing."""
+"""check_schema.py SCHEMA DOCUMENT...: exits with 0 if every document matches the schema, 1 if one
+does not, 77 if the library is missing."""
 import json
 import sys
 

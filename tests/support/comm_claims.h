@@ -1,6 +1,5 @@
-// What every Comm must do, whoever carries its bytes and whether its ranks are threads or
-// processes: each function is called by every rank. Data are small integers, so that sums are
-// exact.
+// The claims that every Comm must meet, with any backend and with ranks as threads or processes.
+// Every rank calls each function. Data are small integers, so sums are exact.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +15,7 @@
 
 namespace howmany {
 
-// Element i of what `rank` brings: small integers, so that sums are exact in every dtype.
+// Element i of the input of `rank`: small integers, so that sums are exact in every dtype.
 inline int value(int rank, int64_t i) { return static_cast<int>((i * 7 + rank * 3) % 11) + 1; }
 
 template <typename T, typename At>
@@ -47,7 +46,7 @@ int reduced(ReduceOp op, int world, const OfRank& of_rank) {
   return result;
 }
 
-// Into memory of its own and in place: what the others send stays as it was.
+// Reduces into a separate buffer and in place. The inputs of the other ranks must not change.
 template <typename T>
 void check_reduce(Comm& comm, int64_t n, int root, Device on) {
   const auto mine = [&](int64_t i) { return value(comm.rank(), i); };
@@ -108,7 +107,7 @@ void check_collectives(Comm& comm, int64_t n, Device on = {}) {
   }
 }
 
-// Each part where it belongs in the whole, as NCCL has it.
+// Each part is at its place in the whole, as in NCCL.
 template <typename T>
 void check_in_place(Comm& comm, int64_t n, Device on = {}) {
   const int world = comm.size(), rank = comm.rank();
@@ -139,7 +138,7 @@ void check_in_place(Comm& comm, int64_t n, Device on = {}) {
   }
 }
 
-// Whichever of NaN and a number, or of the two zeros, is the larger: it is so on every rank.
+// The order of NaN and numbers, and of the two zeros, is not specified. But all ranks must agree.
 inline void check_extremes(Comm& comm) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const ReduceOp op : {ReduceOp::max, ReduceOp::min})
@@ -167,7 +166,7 @@ inline void check_every_dtype_and_size(Comm& comm) {
   comm.barrier();
 }
 
-// Everything that moves bytes, where they are on a device.
+// Runs all operations that move bytes, with tensors on the device.
 inline void check_on(Comm& comm, Device device) {
   for (const int64_t n : {0, 1, 5, 4099}) {
 #define X(name, type)                       \
@@ -205,7 +204,7 @@ inline void check_asynchronous_order(Comm& comm) {
   Tensor t = Tensor::full({1000}, 1);
   for (int i = 0; i < 5; ++i) works.push_back(comm.all_reduce_async(t));
   Tensor last = Tensor::full({3}, comm.rank());
-  comm.broadcast(last, 0);  // waits behind the queue
+  comm.broadcast(last, 0);  // runs after all queued calls
   EXPECT_TRUE(works.back().ready());
   for (Work& work : works) work.wait();
   const double expected = std::pow(comm.size(), 5);
@@ -247,7 +246,7 @@ inline void check_splits(Comm& comm) {
   ASSERT_EQ(half->size(), (comm.size() + 1 - comm.rank() % 2) / 2);
   Tensor ranks = Tensor::empty({half->size()}, Dtype::i32);
   half->all_gather(Tensor::from<int32_t>({comm.rank()}, {1}), ranks);
-  for (int i = 1; i < half->size(); ++i)  // a negative key turns the order around
+  for (int i = 1; i < half->size(); ++i)  // a negative key reverses the order
     EXPECT_EQ(ranks.data<int32_t>()[i], ranks.data<int32_t>()[i - 1] - 2);
 
   const auto none = comm.split(comm.rank() == 0 ? -1 : 0);
@@ -263,7 +262,7 @@ inline void check_groups_at_once(Comm& comm) {
   const auto other = comm.split(0);
   Tensor a = Tensor::full({50'000}, 1), b = Tensor::full({50'000}, 2);
   Work first = comm.all_reduce_async(a);
-  // The other order on odd ranks: both groups have a thread of their own.
+  // Odd ranks wait in the other order. Each group has its own thread.
   Work second = other->all_reduce_async(b);
   comm.rank() % 2 == 0 ? first.wait() : second.wait();
   comm.rank() % 2 == 0 ? second.wait() : first.wait();
@@ -283,7 +282,7 @@ inline void check_refusals(Comm& comm) {
   refused([&] { comm.all_gather(t, Tensor::zeros({2 * world + 1})); });
   refused([&] { comm.all_gather(t, Tensor::zeros({2 * world}, Dtype::f64)); });
   refused([&] { comm.reduce_scatter(t, whole.rows(0, world)); });
-  if (world > 1) {  // elsewhere than in place
+  if (world > 1) {  // part of the whole, but not the own part
     const int other = (comm.rank() + 1) % world;
     refused([&] { comm.all_gather(whole.rows(2 * other, 2 * other + 2), whole); });
     refused([&] { comm.reduce_scatter(whole, whole.rows(2 * other, 2 * other + 2)); });
@@ -304,7 +303,7 @@ inline void check_refusals(Comm& comm) {
   comm.all_reduce(t);
 }
 
-// All of them, in one world of two ranks or more.
+// Runs all checks. Requires a world of two ranks or more.
 inline void check_everything(Comm& comm) {
   check_every_dtype_and_size(comm);
   check_same_bits(comm);

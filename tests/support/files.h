@@ -8,8 +8,8 @@
 
 namespace howmany::testing_support {
 
-// What can be read of a file: of /proc's, a process may be gone by then, and a stream's own buffer
-// would throw.
+// Returns the readable part of a file. A process of a /proc file may have exited, in which case the
+// buffer of a stream would throw.
 inline std::string text_of(const std::filesystem::path& file) {
   std::ifstream in(file);
   std::ostringstream text;
@@ -17,7 +17,7 @@ inline std::string text_of(const std::filesystem::path& file) {
   return text.str();
 }
 
-// The folder's entries, its own path before each.
+// Returns the paths of the folder's entries.
 inline std::set<std::string> names_in(const std::filesystem::path& folder) {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder))

@@ -1,8 +1,8 @@
-"""The flags of a program that imitates one of ours."""
+"""The flags of a fake program."""
 
 
 def arguments(words):
-    """From `--name value`, `--name=value` and `--name` to {"name": "value"}."""
+    """Parses `--name value`, `--name=value` and `--name` into {"name": "value"}."""
     found, i = {}, 0
     while i < len(words):
         name, _, value = words[i].partition("=")

@@ -1,4 +1,4 @@
-// A model to whose devices something happens in the middle of a backward pass.
+// A model with a hook in the middle of its backward pass.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace howmany::testing_support {
 
-// Told the device of each part, as it begins its backward.
+// Called with the device of each part when its backward begins.
 using Befall = std::function<void(Device)>;
 
 class Fragile final : public Layer {

@@ -1,10 +1,10 @@
-// The main() of a fuzzer where the compiler has no libFuzzer; one source per program includes it
-// and defines fuzz_seeds() and LLVMFuzzerTestOneInput(). Input i is a pure function of (seed, i): a
-// few mutations of one of the seeds, so two numbers reproduce a failure, and it prints them.
+// The main() of a fuzzer for compilers without libFuzzer. One source per program includes it and
+// defines fuzz_seeds() and LLVMFuzzerTestOneInput(). Input i is a pure function of (seed, i): a few
+// mutations of one of the seeds. A failure prints these two numbers, which reproduce it.
 //
 //   image_fuzz 20000         inputs 0 .. 19999 of seed 1
 //   image_fuzz 1 7 123       only input 123 of seed 7
-//   image_fuzz --write DIR   the seeds as files, for libFuzzer to start from
+//   image_fuzz --write DIR   writes the seeds as files, the initial corpus for libFuzzer
 #pragma once
 
 #include <unistd.h>
@@ -40,7 +40,8 @@ inline void fail(int signal) {
   std::raise(signal);
 }
 
-// Every failure ends as a signal: an uncaught exception and a sanitizer abort, a hang alarms.
+// Every failure becomes a signal: uncaught exceptions and sanitizers abort, and a hang raises
+// SIGALRM.
 inline void watch() {
   std::signal(SIGABRT, fail);
   std::signal(SIGALRM, fail);

@@ -1,4 +1,4 @@
-// Inputs and expectations shared with golden.py: see there.
+// Inputs and expected values shared with golden.py; see there.
 #pragma once
 
 #include <gtest/gtest.h>

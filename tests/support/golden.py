@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Prints golden_sums.h: what PyTorch computes in f64, for the tests that include golden.h.
+"""Prints golden_sums.h: results of PyTorch in f64, for the tests that include golden.h.
 
     python3 tests/support/golden.py > tests/support/golden_sums.h      (needs torch; made with 2.13.0)
 
-Inputs are waves, sin(0.7 i + phase) over the flat row-major index, so that both sides make them; a
-tensor is kept as two weighted sums, which any misplaced or wrong element changes. Images are
-[N,H,W,C] and kernels [out,K,K,in] there, so they are permuted on the way in and out.
+Inputs are waves, sin(0.7 i + phase) over the flat row-major index, so that both sides can compute
+them. A tensor is stored as two weighted sums; any misplaced or wrong element changes them. The
+layouts in C++ are [N,H,W,C] for images and [out,K,K,in] for kernels, so both are permuted on the
+way in and out.
 """
 from collections import OrderedDict
 
@@ -40,7 +41,7 @@ def leaf(t):
 
 
 def keep_layer(name, function, inputs, images=()):
-    """y of function(*inputs) and the gradient of each input, for dy = wave(phase 9)."""
+    """Keeps y of function(*inputs) and the gradient of each input, for dy = wave(phase 9)."""
     leaves = [leaf(t) for t in inputs]
     y = function(*[nchw(t) if i in images else t for i, t in enumerate(leaves)])
     y = nhwc(y) if images else y
@@ -141,7 +142,7 @@ class Block(torch.nn.Module):
 
 
 class ResNet18(torch.nn.Module):
-    """torchvision.models.resnet18 with a width."""
+    """torchvision.models.resnet18 with a configurable width."""
 
     def __init__(self, width, classes):
         super().__init__()
@@ -186,7 +187,7 @@ def resnet():
 
 
 class Added(torch.nn.Module):
-    """A pre-norm part of a block: x + proj(middle(first(ln(x))))."""
+    """One half of a pre-norm block: x + proj(middle(first(ln(x))))."""
 
     def __init__(self, width, first, out, middle):
         super().__init__()

@@ -1,4 +1,4 @@
-// Holds up an imitated GPU.
+// Blocks a fake GPU.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace howmany::testing_support {
 
-// What its GPU is asked for later stands behind it until it opens.
+// Work submitted to the GPU's stream later waits until open() is called.
 class Held {
  public:
   explicit Held(int gpu) : stream_(cuda::stream_of(gpu)) {

@@ -1,4 +1,4 @@
-"""Hosts made of network namespaces, joined by links to a switch that can be slowed and cut."""
+"""Hosts made of network namespaces, connected to a switch by links that can be slowed and cut."""
 
 import os
 import pathlib
@@ -12,8 +12,8 @@ class NotPermitted(Exception):
 
 
 class Hosts:
-    """Hosts 0, 1, ... with the addresses 10.77.N.1, .2, ...; each has a name of its own. `rate`: of the link of each
-    host, or of all."""
+    """Hosts 0, 1, ... with the addresses 10.77.N.1, .2, ... and different names. `rate`: of the
+    link of each host, or of all."""
 
     def __init__(self, rate=None, count=2):
         tag = f"hm{os.getpid() % 100000}"
@@ -53,13 +53,13 @@ class Hosts:
         self._ip("-n", self.names[0], "link", "set", self.links[0], "down")
 
     def command(self, host, *command):
-        """`command` as it is started on a host."""
+        """Returns `command` in the form that runs it on a host."""
         rename = f'hostname {self.names[host]} && exec "$@"'
         return ["ip", "netns", "exec", self.names[host], "unshare", "--uts", "sh", "-c", rename, "sh",
                 *map(str, command)]
 
     def gloo_commands(self, *command):
-        """A rank on each host, as torchrun's agents would start it."""
+        """Returns one command per host, which starts a rank as torchrun's agents do."""
         with socket.socket() as s:
             s.bind(("", 0))
             port = s.getsockname()[1]
@@ -69,8 +69,8 @@ class Hosts:
                              f"HOWMANY_IFACE={self.links[rank]}", *command) for rank in range(world)]
 
     def mpi_command(self, folder, *command):
-        """mpirun on the first host, which starts its daemon on the second as it would by ssh. `folder` is for
-        the script that stands in for ssh."""
+        """Returns an mpirun command for the first host. It starts its daemon on the second host
+        through a script in `folder` that replaces ssh."""
         agent = pathlib.Path(folder) / "agent"
         far = " ".join(self.command(1)[:7] + ["-c"])
         agent.write_text(f'#!/bin/sh\nshift\nexec {far} "hostname {self.names[1]} && $*"\n')

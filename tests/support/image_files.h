@@ -1,4 +1,4 @@
-// JPEG and PNG files painted by a function of the pixel, and a temporary folder to put them in.
+// JPEG and PNG files whose pixels are given by a function, and a temporary folder for them.
 #pragma once
 
 #include <unistd.h>
@@ -24,7 +24,7 @@ namespace howmany::testing_support {
 using Rgb = std::array<uint8_t, 3>;
 using Paint = std::function<Rgb(int x, int y)>;
 
-// Smooth, so that JPEG keeps it within a few grey levels; every channel and axis differs.
+// A smooth image, which JPEG preserves within a few grey levels. Every channel and axis differs.
 inline Rgb slope(int x, int y) {
   const auto level = [](int v) { return static_cast<uint8_t>(v); };
   return {level(40 + x / 3), level(200 - y / 2), level(60 + (x + y) / 5)};
@@ -46,7 +46,7 @@ class TempFolder {
 
   std::string path() const { return path_.string(); }
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  // Writes a file, making its folders.
+  // Writes a file and creates its folders. Returns its path.
   std::string write(const std::string& name, const std::string& bytes) const {
     const auto file = path_ / name;
     std::filesystem::create_directories(file.parent_path());
@@ -59,7 +59,7 @@ class TempFolder {
 };
 
 struct JpegKind {
-  J_COLOR_SPACE colors = JCS_YCbCr;  // JCS_GRAYSCALE, JCS_CMYK and JCS_YCCK too
+  J_COLOR_SPACE colors = JCS_YCbCr;  // also JCS_GRAYSCALE, JCS_CMYK and JCS_YCCK
   int subsampling = 1;               // of chroma: 1 is 4:4:4, 2 is 4:2:0
   bool progressive = false;
   int quality = 95;
@@ -104,12 +104,12 @@ inline std::string jpeg_file(int width, int height, const Paint& paint = slope,
 }
 
 struct PngKind {
-  int color = PNG_COLOR_TYPE_RGB;  // or _GRAY (red is shown), _RGB_ALPHA, _PALETTE (216 colours)
+  int color = PNG_COLOR_TYPE_RGB;  // or _GRAY (the red channel), _RGB_ALPHA, _PALETTE (216 colours)
   int depth = 8;                   // or 16
   bool interlaced = false;
 };
 
-// The palette entry nearest below a colour, and what it shows.
+// The nearest palette entry below a colour, and its colour.
 inline uint8_t palette_index(const Rgb& p) {
   return static_cast<uint8_t>(p[0] / 51 * 36 + p[1] / 51 * 6 + p[2] / 51);
 }
@@ -146,7 +146,7 @@ inline std::string png_file(int width, int height, const Paint& paint = slope,
     auto& row = rows[static_cast<size_t>(y)];
     const auto put = [&](uint8_t v) {
       row.push_back(v);
-      if (kind.depth == 16) row.push_back(0x5a);  // low byte, to be stripped
+      if (kind.depth == 16) row.push_back(0x5a);  // the low byte, which the decoder strips
     };
     for (int x = 0; x < width; ++x) {
       const Rgb p = paint(x, y);
@@ -165,7 +165,7 @@ inline std::string png_file(int width, int height, const Paint& paint = slope,
   return file;
 }
 
-// Makes the checksum of every chunk right again, as far as the chunks are whole.
+// Corrects the checksum of every complete chunk.
 inline void repair_png(std::string& file) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(file.data());
   for (size_t at = 8; at + 12 <= file.size();) {

@@ -1,4 +1,4 @@
-"""Writes small image files byte by byte, good and bad ones, from the standard library alone."""
+"""Writes small image files byte by byte, valid and invalid ones, with the standard library only."""
 
 import struct
 import zlib
@@ -10,7 +10,7 @@ def _chunk(kind, body):
 
 
 def png(width=32, height=32, bits=8, color=2, value=90, claimed=None):
-    """A flat PNG; color 0 gray, 2 RGB, 6 RGBA. `claimed` is a size told in the header only."""
+    """A flat PNG; color 0 gray, 2 RGB, 6 RGBA. `claimed` is a size that only the header states."""
     samples = {0: 1, 2: 3, 6: 4}[color]
     row = b"\0" + bytes([value]) * (width * samples * bits // 8)
     header = struct.pack(">IIBBBBB", *(claimed or (width, height)), bits, color, 0, 0, 0)
@@ -19,7 +19,7 @@ def png(width=32, height=32, bits=8, color=2, value=90, claimed=None):
 
 
 def jpeg(width=32, height=32, components=3, claimed=None):
-    """A flat mid-gray baseline JPEG; four components and an Adobe marker make it CMYK."""
+    """A flat mid-gray baseline JPEG. Four components and an Adobe marker make it CMYK."""
     def segment(marker, body):
         return bytes([0xFF, marker]) + struct.pack(">H", len(body) + 2) + body
 
@@ -40,7 +40,7 @@ def jpeg(width=32, height=32, components=3, claimed=None):
 
 
 def write_folder(root, good=12, classes=("cat", "dog")):
-    """Class folders of good images, JPEG and PNG in turns."""
+    """Writes class folders of valid images, JPEG and PNG alternating."""
     for name in classes:
         (root / name).mkdir(parents=True)
         for i in range(good):

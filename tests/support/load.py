@@ -1,4 +1,4 @@
-"""Load from other programs: a loop of nice 19 on each core that this process may use."""
+"""Load from other programs: a loop at nice 19 on each core that this process may use."""
 import contextlib
 import os
 import subprocess

@@ -1,4 +1,5 @@
-// What a body that has to fail says; a body that does not fails the test. Thread-safe as gtest is.
+// Returns the message of the exception that `body` throws. If it does not throw, the test fails.
+// Thread-safe as gtest is.
 //
 //   EXPECT_THAT(message_of<CommError>([&] { comm.barrier(); }), HasSubstr("rank 2"));
 #pragma once

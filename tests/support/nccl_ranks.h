@@ -1,4 +1,4 @@
-// The ranks of nccl on fake GPUs, whose streams can be held up, over the fake libnccl.
+// Ranks over the fake libnccl, on fake GPUs whose streams can be blocked.
 #pragma once
 
 #include <dlfcn.h>
@@ -29,7 +29,7 @@ inline FakeNccl& fake() {
   return *told;
 }
 
-constexpr std::chrono::seconds kBroken(20);  // only a broken program needs so long
+constexpr std::chrono::seconds kBroken(20);  // only a broken program takes longer
 
 template <typename Condition>
 bool comes(const Condition& condition) {
@@ -40,8 +40,8 @@ bool comes(const Condition& condition) {
   return true;
 }
 
-// Work of a GPU's compute stream that lasts until the gate is opened, and then writes to a tensor.
-// A program that waits for it before it opens is let through at last, and told of.
+// Work on a GPU's compute stream that runs until open() and then writes to a tensor. If the program
+// waits for it before open(), it completes after a timeout and the test fails.
 class Gate {
  public:
   Gate(int device, Tensor target, float value)
@@ -80,7 +80,7 @@ class NcclOnStreams : public testing::Test {
     fake().async_error = 0;
     EXPECT_EQ(fake().refused, 0) << "the real one would crash";
   }
-  // The calls that connect() makes for itself are not counted.
+  // The calls that connect() makes are not counted.
   static void run(int world, const std::function<void(Comm&)>& body) {
     std::barrier met(world, []() noexcept { fake().asked = fake().done = 0; });
     launch_threads(

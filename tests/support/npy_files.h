@@ -1,4 +1,4 @@
-// .npy files made in memory, as NumPy writes them.
+// .npy files made in memory, with the layout that NumPy writes.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace howmany::testing_support {
 
-// Format 1 around any header text and any bytes.
+// Wraps any header text and any bytes in format 1 or another version.
 inline std::string npy_around(std::string header, const std::string& bytes, int version = 1) {
   const size_t before = version == 1 ? 10 : 12;
   while ((before + header.size() + 1) % 64 != 0) header += ' ';

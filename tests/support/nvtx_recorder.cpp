@@ -1,6 +1,5 @@
-// An NVTX tool for tests: counts the ranges of domain "howmany" and writes them at exit, one line
-// per category and name, to $HM_TEST_RANGES.<pid>. Loaded by NVTX itself through
-// NVTX_INJECTION64_PATH.
+// An NVTX tool for tests. It counts the ranges of domain "howmany" and at exit writes one line per
+// category and name to $HM_TEST_RANGES.<pid>. NVTX itself loads it through NVTX_INJECTION64_PATH.
 #include <nvtx3/nvToolsExt.h>
 #include <unistd.h>
 
@@ -27,7 +26,7 @@ struct Recorder {
   std::map<Key, Count> counts;
 };
 
-Recorder& recorder() {  // never destroyed: threads may still pop while the process ends
+Recorder& recorder() {  // never destroyed: threads may still pop ranges at exit
   static auto* const only = new Recorder;
   return *only;
 }

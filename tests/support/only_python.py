@@ -1,5 +1,6 @@
-"""Runs commands where only Python, its libraries and the C library exist: no compiler, CMake, apt or root account.
-bubblewrap makes the root folder. Without it, or if the host forbids user namespaces, PATH alone is restricted."""
+"""Runs commands in a system that has only Python, its libraries and the C library: no compiler,
+CMake, apt or root account. bubblewrap makes the root folder. If it is missing, or if the host
+forbids user namespaces, only PATH is restricted."""
 
 import importlib.util
 import os
@@ -15,7 +16,7 @@ INTERPRETER = pathlib.Path(sys._base_executable).resolve()
 
 
 def libraries_of(file):
-    """{name: path} of the libraries that the loader finds for this file."""
+    """Returns {name: path} of the libraries that the loader finds for this file."""
     listed = subprocess.run(["ldd", file], capture_output=True, text=True, check=True).stdout
     found = {}
     for name, path in re.findall(r"^\s*(\S+)(?: => (.+?))?(?: \(0x\w+\))?$", listed, re.M):
@@ -25,17 +26,19 @@ def libraries_of(file):
 
 
 def libraries_outside(folder, file):
-    """The libraries of this file, but for the C library's, that the loader takes from elsewhere or does not find."""
+    """Returns the libraries of this file, except the C library, that the loader finds outside the
+    folder or not at all."""
     return {name: path for name, path in libraries_of(file).items()
             if not SYSTEM.match(name) and not (path or "").startswith(str(folder))}
 
 
 def _paths_of_python():
-    parts = [INTERPRETER]  # pip needs these two modules besides the interpreter
+    parts = [INTERPRETER]  # pip needs these two modules and the interpreter
     for name in ("zlib", "pyexpat"):
         origin = importlib.util.find_spec(name).origin
         parts += [pathlib.Path(origin)] if origin != "built-in" else []
-    paths = {str(INTERPRETER), sysconfig.get_path("stdlib"), "/usr/share/python-wheels"}  # Debian's ensurepip has the last
+    # Debian's ensurepip needs the last.
+    paths = {str(INTERPRETER), sysconfig.get_path("stdlib"), "/usr/share/python-wheels"}
     for part in parts:
         paths |= {path for path in libraries_of(part).values() if path}
     c_library = pathlib.Path(libraries_of(INTERPRETER)["libc.so.6"])
@@ -44,7 +47,7 @@ def _paths_of_python():
 
 
 class OnlyPython:
-    """`folder` is writable in the sandbox, under its own name; everything else there is read-only."""
+    """`folder` is writable in the sandbox, under its own name. Everything else is read-only."""
 
     def __init__(self, folder):
         self.folder = str(folder)

@@ -1,7 +1,8 @@
-// What every backend must compute like the reference: one table of cases for each family of
-// operations, on inputs drawn from a seed, over odd sizes, no rows, and gradients both overwritten
-// and added to. Sizes and ranges are such that no whole result cancels to nothing: what is compared
-// is then good to f32 rounding for any seed. For tests/core/backends/backend_test.cpp.
+// The operations in which every backend must agree with the reference, for
+// tests/core/backends/backend_test.cpp. Each family of operations has one table of cases. Inputs
+// are random. The cases have odd sizes, no rows, and gradients that are overwritten or accumulated.
+// Sizes and ranges avoid results that cancel to zero, so that f32 rounding bounds the difference
+// for any seed.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +21,7 @@ using Tensors = std::vector<Tensor>;
 struct Case {
   std::string name;
   Tensors inputs;                        // f32 and i64; run() may change its copy
-  std::function<Tensors(Tensors&)> run;  // everything that was computed
+  std::function<Tensors(Tensors&)> run;  // returns all results
 };
 using Cases = std::vector<Case>;
 
@@ -32,7 +33,7 @@ inline constexpr Activation kFused[] = {Activation::none, Activation::relu};
 inline Tensor not_a_number(const Shape& shape) {
   return Tensor::full(shape, std::numeric_limits<double>::quiet_NaN());
 }
-// What a gradient holds before: something to add to, or garbage to overwrite.
+// The initial value of a gradient: numbers to accumulate on, or NaN to overwrite.
 inline Tensor slot(Draw& draw, const Shape& shape, bool accumulate) {
   return accumulate ? draw.normal(shape) : not_a_number(shape);
 }
@@ -175,17 +176,18 @@ inline Cases elementwise_cases(Draw& draw) {
   return cases;
 }
 
-// Some have sums of many stretches, some channels that are taken several at a time.
+// Some shapes need sums of many chunks. Others have channels that are processed several at a time.
 inline const Shape kNormShapes[] = {{0, 3},        {17, 3},       {17, 33},
                                     {2, 3, 5, 17}, {3, 4, 4, 16}, {1300, 8}};
 
-// Far from zero for their spread, as what follows a relu or an embedding may be: sums of squares
-// would cancel.
+// Values whose mean is large compared with their spread, as after a relu or an embedding. Sums of
+// squares would cancel.
 inline Tensor far_from_zero(Draw& draw, const Shape& shape) {
   return draw.uniform(shape, 300, 302);
 }
 
-// Channels whose first row is far from all others, which are alike in the last channel.
+// The first row of each channel differs greatly from all others. In the last channel all other
+// values are equal.
 inline Tensor first_far_off(Draw& draw, const Shape& shape) {
   Tensor x = draw.normal(shape);
   const int64_t channels = shape[-1];
@@ -233,8 +235,8 @@ inline Cases batchnorm_cases(Draw& draw) {
   return cases;
 }
 
-// Inputs, statistics and outputs as f32 sees them; drawn again while some z is so near zero that
-// rounding could turn its relu.
+// Inputs, statistics and outputs in f32. They are drawn again while some z is so close to zero that
+// rounding could change its relu.
 inline Tensors batchnorm_backward_inputs(Draw& draw, const Shape& x, Activation act,
                                          bool accumulate) {
   const Shape c{x[-1]};
@@ -296,8 +298,8 @@ inline Cases layernorm_cases(Draw& draw) {
   return cases;
 }
 
-// One row, rows short of a block, a block and one more, several blocks; from logits so far apart
-// that a probability is all but one to logits near each other.
+// One row, less than a block of rows, a block plus one row, several blocks. The spread of the
+// logits ranges from small to so large that one probability is almost 1.
 struct Sequences {
   int64_t samples, times, heads, size;
   double spread;
@@ -324,7 +326,7 @@ inline Cases attention_cases(Draw& draw) {
                          return attend(in, {s.heads, causal});
                        }});
     }
-  Tensor lost = draw.normal({1, 65, 12});  // the last query: what it looked at has NaN gradients
+  Tensor lost = draw.normal({1, 65, 12});  // the last query; the gradients of all its keys are NaN
   std::fill_n(lost.mutable_data<float>() + 64 * 12, 4, NAN);
   cases.push_back({"NaN", {lost, draw.normal({1, 65, 4})}, [](Tensors& in) {
                      return attend(in, {2, true});
@@ -340,7 +342,7 @@ inline Cases pool_cases(Draw& draw) {
                           {1, 6, 6, 3, 0, {3, 1, 1}}};
   for (const Image& i : pooled) {
     const Shape y = ops::pool_shape("test", i.x(), i.window);
-    // Few distinct values, so that windows tie.
+    // Few distinct values, so that windows have ties.
     Tensor x = draw.uniform(i.x(), 0, 4);
     for (float& v : x.mutable_values<float>()) v = std::floor(v);
     cases.push_back(
@@ -394,7 +396,8 @@ inline Cases loss_cases(Draw& draw) {
   return cases;
 }
 
-// Parameters of these sizes, in one call; `first` is the first's step, and they take turns.
+// Parameters of these sizes in one call. `first` says if it is the first parameter's first step; it
+// alternates.
 using Counts = std::vector<int64_t>;
 inline std::vector<SgdParam> sgd_params(const Tensors& in, bool momentum, bool first) {
   std::vector<SgdParam> params;
@@ -420,7 +423,8 @@ inline Tensors adam_inputs(Draw& draw, const Counts& counts) {
     for (double low : {1.0, -0.5, 1.0, 0.01}) in.push_back(draw.uniform({n}, low, low + 1));
   return in;
 }
-// Alone, several, and more than one launch of a GPU takes; some longer than a block's share.
+// One parameter, several, and more than one GPU launch handles. Some are longer than a block's
+// share.
 inline const Counts kUpdates[] = {{0},           {1}, {3}, {17}, {1000, 0, 5, 16'384, 4097, 1},
                                   Counts(200, 7)};
 

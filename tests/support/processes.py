@@ -1,11 +1,12 @@
-"""Looks at running processes through /proc, to find ranks and to see that nothing is left."""
+"""Inspects processes through /proc, to find ranks and to check that none is left."""
 
 import os
 import pathlib
 
 
 def _stat(pid):
-    """Fields of /proc/<pid>/stat from the state on; none when it is gone."""
+    """Returns the fields of /proc/<pid>/stat from the state on, or None if the process has
+    exited."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -18,13 +19,13 @@ def alive(pid):
 
 
 def cpu_seconds(pid):
-    """CPU time of a process without that of its children; 0 if it is gone."""
+    """Returns the CPU seconds of a process without its children, or 0 if it has exited."""
     stat = _stat(pid)
     return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK") if stat else 0.0
 
 
 def below(pid):
-    """All processes that `pid` started, and those that they did."""
+    """Returns all descendants of `pid`."""
     children = {}
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit() and (stat := _stat(entry.name)):
@@ -38,7 +39,7 @@ def below(pid):
 
 
 def ranks_below(pid, program=""):
-    """Those that are ranks of a launch (of this program, when given), by rank."""
+    """Returns the descendants that are ranks of a launch (of this program, if given), by rank."""
     found = {}
     for child in below(pid):
         try:

@@ -1,5 +1,5 @@
-"""Runs the built programs as a user would. A test script ends with `programs.main()`; ctest reads
-the exit code 77 of a script whose every case was skipped."""
+"""Runs the built programs as a user does. A test script ends with `programs.main()`. If all its
+cases were skipped, it exits with 77, which ctest recognizes."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def run(program, *arguments, timeout=60, **environment):
 
 
 def rank_process(parent, rank):
-    """The process id of the child of `parent` that was started as this rank."""
+    """Returns the pid of the child of `parent` that was started as this rank."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         for entry in pathlib.Path("/proc").glob("[0-9]*"):
@@ -46,7 +46,7 @@ def rank_process(parent, rank):
 
 
 class TestCase(unittest.TestCase):
-    """Has `self.folder`, an empty folder that goes with the case."""
+    """Has `self.folder`, an empty folder that is removed after the case."""
 
     def setUp(self):
         keeper = tempfile.TemporaryDirectory(prefix="hm_test_")
@@ -54,7 +54,8 @@ class TestCase(unittest.TestCase):
         self.folder = pathlib.Path(keeper.name)
 
     def assert_refused(self, result, *words, code=2):
-        """One clear line: what is wrong, with the given words in it, and the right exit code."""
+        """Asserts that the program printed one line with the given words and exited with this
+        code."""
         self.assertEqual(result.code, code, result)
         lines = result.err.strip().splitlines()
         self.assertEqual(len(lines), 1, result)

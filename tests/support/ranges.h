@@ -1,5 +1,5 @@
-// Reads what tests/support/nvtx_recorder.cpp wrote: the ranges a process opened. The recorder is
-// built next to the programs when the NVTX headers are there.
+// Reads the output of tests/support/nvtx_recorder.cpp: the ranges that a process opened. The
+// recorder is built next to the programs if the NVTX headers are installed.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// main() of a test whose program is also the ranks that it starts: as a rank it gets
-// its arguments, and ends with 98 and a line when something is thrown.
+// The main() of a test program that also runs as the ranks it starts. As a rank it calls `run_rank`
+// with its arguments. If that throws, it prints one line and exits with 98.
 #pragma once
 
 #include <gmock/gmock.h>

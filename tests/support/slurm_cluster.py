@@ -1,5 +1,5 @@
-"""A Slurm cluster of this host alone, with munge, in a folder of its own and on ports of its own; no
-systemd, nothing outside the folder."""
+"""A Slurm cluster of this host with munge, in a folder of its own and on ports of its own. It needs
+no systemd and changes nothing outside the folder."""
 
 import os
 import pathlib
@@ -48,7 +48,7 @@ class Cluster:
         return {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf")}
 
     def run(self, *command, timeout=PATIENCE):
-        """A Slurm command, or one under srun."""
+        """Runs a Slurm command, or a command under srun."""
         return subprocess.run(list(map(str, command)), env=self.environment, text=True, timeout=timeout,
                               capture_output=True, errors="replace", cwd=self.folder)
 

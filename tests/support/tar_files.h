@@ -1,4 +1,4 @@
-// Tar archives made in memory, as plain ustar: valid ones and, by way of the fields, others.
+// Tar archives (ustar) made in memory; with custom fields also invalid ones.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace howmany::testing_support {
 
-// One member: header and bytes, padded to blocks. `type` '0' is a regular file, '2' a symlink.
+// One member: header and data, padded to blocks. `type` '0' is a regular file, '2' a symlink.
 inline std::string tar_member(const std::string& name, const std::string& bytes, char type = '0') {
   std::string block(512, '\0');
   const auto put = [&](size_t at, const std::string& text) {

@@ -1,4 +1,4 @@
-// Random tensors from a printed seed, and comparison by the largest wanted magnitude.
+// Random tensors from a printed seed, and comparison relative to the largest expected magnitude.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,13 +16,13 @@
 
 namespace howmany::testing_support {
 
-// A new one each run; HOWMANY_TEST_SEED repeats a failure.
+// Returns a new seed for each run. Set HOWMANY_TEST_SEED to reproduce a failure.
 inline uint64_t fresh_seed() {
   if (const char* fixed = std::getenv("HOWMANY_TEST_SEED")) return std::stoull(fixed);
   return static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
 }
 
-// Tensors drawn one after the other; the same seed draws the same ones.
+// Draws tensors in sequence. Equal seeds give equal sequences.
 class Draw {
  public:
   explicit Draw(uint64_t seed, Dtype dtype = Dtype::f32) : seed_(seed), dtype_(dtype) {}
@@ -58,10 +58,10 @@ inline std::vector<double> doubles(const Tensor& t) {
   return {values.begin(), values.end()};
 }
 
-// Where a backend computes.
+// The device on which a backend computes.
 inline Device home_of(const Backend& backend) { return {backend.device_type(), 0}; }
 
-// The largest difference of two tensors' elements.
+// The largest absolute difference between elements.
 inline double largest_difference(const Tensor& a, const Tensor& b) {
   const std::vector<double> x = doubles(a), y = doubles(b);
   double largest = 0;
@@ -70,8 +70,8 @@ inline double largest_difference(const Tensor& a, const Tensor& b) {
   return largest;
 }
 
-// Element by element within tolerance times the largest wanted magnitude, or within `slack`; NaN
-// only where wanted.
+// Compares elements within tolerance times the largest expected magnitude, or within `slack`. NaN
+// must be exactly where it is expected.
 inline ::testing::AssertionResult close(const Tensor& got, const Tensor& want, double tolerance,
                                         double slack = 0) {
   if (!got || !want || got.shape() != want.shape())

@@ -1,6 +1,6 @@
-// main() of the test programs. Beside GoogleTest's flags it takes --source=FILE[,FILE...], which
-// runs only the tests that these source files define: ctest runs a program once for each file. A
-// FILE is a name, "shape_test.cpp", or the end of a path, "tensor/shape_test.cpp".
+// The main() of the test programs. In addition to GoogleTest's flags it accepts
+// --source=FILE[,FILE...], which runs only the tests of these source files. ctest runs a program
+// once per file. A FILE is a name, "shape_test.cpp", or the end of a path, "tensor/shape_test.cpp".
 #include <fmt/format.h>
 #include <fnmatch.h>
 #include <gmock/gmock.h>
@@ -26,7 +26,8 @@ bool any_matches(const std::vector<std::string>& patterns, const std::string& na
   });
 }
 
-// Whether --gtest_filter selects the test. A filter is "positive:positive-negative:negative".
+// Returns true if --gtest_filter selects the test. A filter is
+// "positive:positive-negative:negative".
 bool selected(const std::string& filter, const std::string& name) {
   const size_t dash = filter.find('-');
   const std::string positive = filter.substr(0, dash);
@@ -39,7 +40,7 @@ bool defined_in(const std::string& source, const testing::TestInfo& test) {
   return ("/" + std::string(test.file())).ends_with("/" + source);
 }
 
-// The names of the tests that `sources` define and `filter` selects, as a filter.
+// Returns a filter with the names of the tests that `sources` define and `filter` selects.
 std::string filter_of(const std::vector<std::string>& sources, const std::string& filter) {
   std::string names;
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();
@@ -56,7 +57,7 @@ std::string filter_of(const std::vector<std::string>& sources, const std::string
   return names;
 }
 
-// A test in another file would be run by no ctest case.
+// ctest would not run a test that is defined in another file.
 bool all_in_test_files() {
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();
   for (int i = 0; i < all.total_test_suite_count(); ++i)

@@ -1,4 +1,4 @@
-// A layer that passes on what it gets, and does something beside it.
+// A layer that returns its input and calls a hook.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ class Through final : public Layer {
   const Act forward_, backward_;
 };
 
-// Three units, of which one is a Through: the second, or the last.
+// Three units, one of which is a Through: the second or the last.
 inline ModelSpec model_through(const Through::Act& forward, const Through::Act& backward,
                                bool last = false) {
   std::vector<LayerPtr> parts;

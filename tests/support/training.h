@@ -1,5 +1,5 @@
-// Small models, batches drawn from the number of the step, and a few steps of SGD: what the tests
-// of modes train.
+// Small models, batches that depend on the step number, and a few steps of SGD, for the tests of
+// modes.
 #pragma once
 
 #include <map>
@@ -61,12 +61,12 @@ inline ModelSpec model_named(const std::string& name) {
   return make_model(name);
 }
 
-// Of one unit and of several, odd sizes, ids as inputs, masks that depend on the row, a label for
-// each token.
+// Models of one unit and of several, with odd sizes, ids as inputs, masks that depend on the row,
+// and a label per token.
 inline const std::vector<std::string> kModels = {"simple_net", "mlp:sizes=13-17-9-7-5", "conv",
                                                  "dropout",    kEmbeddingRnn,           kGpt2};
 
-// Even, uneven over 3 and 4, and ragged at the end.
+// Divisible, not divisible by 3 or 4, and a short last batch.
 inline const std::vector<int64_t> kBatches = {12, 10, 12, 10, 7};
 
 inline Batch global_batch(const ModelSpec& model, int64_t rows, int step) {

@@ -1,5 +1,5 @@
-// An option that takes several values, with commas or given again: `--mode ddp,model --mode
-// pipeline`. An empty value is refused: it is that of a shell variable which is not set.
+// An option with several values, separated by commas or repeated: `--mode ddp,model --mode
+// pipeline`. An empty value is an error, because it usually comes from an unset shell variable.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,11 +8,12 @@
 
 namespace howmany {
 
-// Throws CLI::ValidationError naming the option where one is empty.
+// Throws CLI::ValidationError with the name of the option if a value is empty.
 std::vector<std::string> split_list(const std::string& option,
                                     const std::vector<std::string>& given);
 
-// "cpu:0-3" is cpu:0,cpu:1,cpu:2,cpu:3; what is not understood stays, for the bench to explain.
+// Expands "cpu:0-3" to cpu:0,cpu:1,cpu:2,cpu:3. Items in other forms are returned unchanged, so
+// that the bench can report the error.
 std::vector<std::string> expanded_devices(const std::vector<std::string>& devices);
 
 inline void add_list(CLI::App& app, const std::string& name, std::vector<std::string>& values,

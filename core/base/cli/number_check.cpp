@@ -10,7 +10,7 @@
 namespace howmany {
 namespace {
 
-constexpr double kMaxSeconds = 1e9;  // of seconds, what nobody waits for
+constexpr double kMaxSeconds = 1e9;
 
 std::optional<double> finite(const std::string& text) {
   char* end = nullptr;

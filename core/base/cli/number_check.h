@@ -1,5 +1,6 @@
-// Checks of the numbers of options, refused in one line that names what was typed: of CLI11's own,
-// the ranges let NaN pass, and PositiveNumber tells all digits of the largest double.
+// Validators for numeric options. An error is one line that quotes the value that was passed. The
+// validators of CLI11 do not suffice: its ranges accept NaN, and the message of PositiveNumber
+// prints all digits of the largest double.
 //
 //   app.add_option("--time-budget", seconds)->check(above_zero());
 #pragma once
@@ -9,7 +10,7 @@
 
 namespace howmany {
 
-constexpr int64_t kMostBatch = int64_t{1} << 30;  // times thousands of devices it still fits
+constexpr int64_t kMostBatch = int64_t{1} << 30;  // fits times thousands of devices
 
 CLI::Validator above_zero();  // and no more than 1e9
 CLI::Validator at_least_zero();
@@ -17,7 +18,7 @@ CLI::Validator between(double low, double high);  // both included
 CLI::Validator at_least_one();                    // a whole number
 CLI::Validator whole_up_to(int64_t most);         // from 1
 
-// For a name: "" is the value of a shell variable that is not set.
+// Rejects "", which is the value of an unset shell variable.
 CLI::Validator not_empty();
 
 }  // namespace howmany

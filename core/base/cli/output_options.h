@@ -1,4 +1,4 @@
-// The options of a command's output: the same names, help and checks in every command.
+// The output options of the commands. Names, help and checks are the same in every command.
 //
 //   OutputArguments output;
 //   add_output_options(app, output);
@@ -16,7 +16,7 @@ struct OutputArguments {
 
 void add_output_options(CLI::App& app, OutputArguments& output);
 
-// Each alone, for commands that do not have all of them.
+// One option each, for commands that do not have all of them.
 CLI::Option* add_out(CLI::App& app, std::string& folder);
 CLI::Option* add_json(CLI::App& app, bool& json);
 CLI::Option* add_quiet(CLI::App& app, bool& quiet);

@@ -1,4 +1,5 @@
-// The keys of a file's context that benches write and reports read. Values of benches are text.
+// The keys of a file's context, which benches write and reports read. Values from benches are
+// strings.
 #pragma once
 
 namespace howmany::context {

@@ -1,4 +1,4 @@
-// The marks of a measurement, its `flags` in summary.json, that benches set and reports read.
+// The values of `flags` in summary.json, which benches set on a measurement and reports read.
 #pragma once
 
 namespace howmany::mark {

@@ -1,5 +1,5 @@
-// The names of the metrics that benches write, as counters of Google Benchmark, and reports read.
-// The end of a name is its unit: _s seconds, _bytes, _per_s, _fraction from 0 to 1.
+// The names of the metrics, which benches write as counters of Google Benchmark and reports read.
+// The suffix of a name is its unit: _s seconds, _bytes, _per_s, _fraction from 0 to 1.
 #pragma once
 
 namespace howmany::metric {
@@ -12,8 +12,8 @@ inline constexpr const char* kCv = "cv";
 inline constexpr const char* kSamplesPerS = "samples_per_s";
 inline constexpr const char* kFlopPerS = "flop_per_s";
 inline constexpr const char* kBytesPerS = "bytes_per_s";
-inline constexpr const char* kSamples = "samples";  // timed
-inline constexpr const char* kSkipped = "skipped";  // 1 if the case was left out
+inline constexpr const char* kSamples = "samples";  // timed iterations
+inline constexpr const char* kSkipped = "skipped";  // 1 if the case was skipped
 
 // Collectives.
 inline constexpr const char* kAlgbwBytesPerS = "algbw_bytes_per_s";

@@ -1,5 +1,5 @@
 // The names of the parameters of a measurement, which benches write and reports read. Values are
-// text.
+// strings.
 #pragma once
 
 namespace howmany::parameter {

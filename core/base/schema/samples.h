@@ -1,4 +1,4 @@
-// The keys of a line of `<suite>.samples.jsonl`, which benches append and reports read.
+// The keys of one line of `<suite>.samples.jsonl`, which benches append and reports read.
 #pragma once
 
 namespace howmany::sample_line {

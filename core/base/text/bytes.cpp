@@ -23,7 +23,7 @@ std::string format_bytes(double bytes) {
 
 std::string format_rate(double bytes_per_s) {
   if (!std::isfinite(bytes_per_s)) return "-";
-  const std::string count = format_count(bytes_per_s);  // with a prefix but below 1000
+  const std::string count = format_count(bytes_per_s);  // scaled below 1000, with its prefix
   return count + (std::isdigit(static_cast<unsigned char>(count.back())) ? " B/s" : "B/s");
 }
 

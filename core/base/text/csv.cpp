@@ -20,7 +20,7 @@ std::string quoted(const std::string& cell) {
 }  // namespace
 
 std::string csv_number(const std::optional<double>& value) {
-  // "{}" prints the shortest digits that read back as the same double.
+  // "{}" formats a double with the fewest digits that read back as the same value.
   return value && std::isfinite(*value) ? fmt::format("{}", *value) : "";
 }
 

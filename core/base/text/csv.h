@@ -1,5 +1,5 @@
-// RFC 4180: cells quoted where they must be, lines end in CRLF, a number reads back as the same
-// double, what is not finite is an empty cell.
+// Writes CSV by RFC 4180. Cells are quoted only if necessary, and lines end in CRLF. A number reads
+// back as the same double. A number that is not finite is an empty cell.
 #pragma once
 
 #include <optional>

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Closes on every way out; close() explicitly where its error matters.
+// Owns a descriptor. Call close() explicitly if its error matters.
 class File {
  public:
   File(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
@@ -56,7 +56,8 @@ bool write_all(int fd, const char* data, size_t size) {
   return true;
 }
 
-// Without this the rename itself may be lost with the power. Not every filesystem can; no error.
+// Without this a power failure can undo the rename. Some filesystems cannot sync a folder, so an
+// error is ignored.
 void sync_folder(const std::string& path) {
   const std::string folder = fs::path(path).parent_path().string();
   const File file(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
@@ -72,7 +73,7 @@ bool write_and_sync(const std::string& path, const std::string& text) {
 }  // namespace
 
 std::string read_text(const std::string& path, int64_t max_bytes) {
-  const File file(path, O_RDONLY | O_NONBLOCK);  // a FIFO must not hang us
+  const File file(path, O_RDONLY | O_NONBLOCK);  // O_NONBLOCK: a FIFO must not block
   struct stat status = {};
   if (file.get() < 0 || ::fstat(file.get(), &status) != 0) fail("read", path, errno);
   if (!S_ISREG(status.st_mode)) throw InputError(fmt::format("cannot read {}: not a file", path));

@@ -13,7 +13,7 @@
 namespace howmany {
 namespace {
 
-constexpr double kManyDigits = 1e6;  // what is larger is nobody's measurement: it has an exponent
+constexpr double kManyDigits = 1e6;  // larger values have an exponent
 
 std::string fixed(double value, int decimals) {
   if (!std::isfinite(value)) return "-";

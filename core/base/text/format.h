@@ -1,6 +1,6 @@
-// Numbers for people: three digits that matter and a unit. SI prefixes, 1 k = 1000. Short whatever
-// the number, which may be from a file of others: with an exponent where it is beyond what can be
-// measured, "-" where it is not finite.
+// Formats numbers for people: three significant digits and a unit. Prefixes are SI, 1 k = 1000. The
+// output is short for any value, also from untrusted files: values beyond any measurement have an
+// exponent, and values that are not finite are "-".
 #pragma once
 
 #include <string>
@@ -15,13 +15,13 @@ std::string format_hours(double hours);  // "0.0044", "1.25", "1380"
 std::string format_count(double count);  // "950", "12.3 k", "1.28 M"
 std::string format_ratio(double ratio, int decimals = 2);    // "1.82"
 std::string format_percent(double share, int decimals = 0);  // "12 %" of 0.12
-// Up to 1e15: "1281167", "1.28M", "300k", "2e9". Throws InputError, which names the option, for
-// anything else.
+// Accepts "1281167", "1.28M", "300k", "2e9", up to 1e15. Throws InputError with the name of the
+// option for anything else.
 double parse_count(const std::string& option, const std::string& text);
 
-std::string without_full_stop(std::string text);  // for a sentence that goes on
+std::string without_full_stop(std::string text);  // to continue a sentence
 
-// This moment in UTC, as strftime() writes it.
+// Returns the current UTC time in strftime() format.
 std::string utc_now(const char* format);
 
 }  // namespace howmany

@@ -16,7 +16,8 @@ bool starts_with_at(const std::string& text, size_t at, std::string_view word) {
   return text.compare(at, word.size(), word) == 0;
 }
 
-// The tokens printf gives for what is not finite: not JSON, yet legal Google Benchmark output.
+// Returns the length of a non-finite number as printf writes it, or 0. Google Benchmark writes
+// these tokens, though JSON does not allow them.
 size_t non_finite_token(const std::string& text, size_t at) {
   constexpr std::string_view kFirst = "-+NnIi";
   if (kFirst.find(text[at]) == std::string_view::npos) return 0;
@@ -31,9 +32,9 @@ std::string kind(const nlohmann::json& value) { return std::string("found ") + v
 
 }  // namespace
 
-// One pass outside strings: blanks non-finite tokens to null and bounds the depth, because a value
-// nested a million deep overflows the stack of whoever walks it. Most texts need no change and are
-// not copied.
+// Makes one pass outside strings, replaces non-finite tokens by null and bounds the depth. Without
+// the bound, a value with a million levels overflows the stack of a recursive reader. Most texts
+// need no change and are not copied.
 std::string plain_json(std::string text, const std::string& source) {
   std::string plain;
   size_t copied = 0;

@@ -1,6 +1,10 @@
-// Reading JSON that cannot be trusted: a size and a depth limit, the bare NaN and Infinity that
-// Google Benchmark writes taken as null, and an InputError that names the file and the place for
-// anything that is not what it should be. Values only; not tied to any thread.
+// Reads untrusted JSON.
+//
+// Limits. The size and the depth are bounded.
+// Non-finite numbers. The bare NaN and Infinity tokens that Google Benchmark writes are read as
+//   null.
+// Failure. Throws InputError with the file and the place of the error.
+// Thread safety. Functions and objects are not tied to a thread.
 //
 //   JsonNode root(json, "summary.json");
 //   double low = root.at("metrics").at("efficiency").at("low").number();
@@ -16,19 +20,20 @@
 
 namespace howmany {
 
-// The text with its non-finite tokens as null, for a parser of one's own. Throws InputError when it
-// is nested too deeply.
+// Returns the text with non-finite tokens replaced by null, for another parser. Throws InputError
+// if the nesting is too deep.
 std::string plain_json(std::string text, const std::string& source);
-// Throws InputError with `source`, line and column. Objects keep the last of two equal keys.
+// Throws InputError with `source`, line and column. The last of two equal keys wins.
 nlohmann::json parse_json(std::string text, const std::string& source);
-// Indented; what is not finite becomes null, what is not UTF-8 the replacement character.
+// Returns indented JSON. Numbers that are not finite become null, and invalid UTF-8 becomes the
+// replacement character.
 std::string dump_json(const nlohmann::ordered_json& json);
-// The same on one line.
+// As dump_json(), on one line.
 std::string dump_json_line(const nlohmann::ordered_json& json);
-// null if there is no value or it is not finite.
+// Returns null if there is no value or it is not finite.
 nlohmann::ordered_json number_or_null(const std::optional<double>& value);
 
-// A value and where it stands. The json must outlive it.
+// A value and its path in the document. The nlohmann::json must outlive it.
 class JsonNode {
  public:
   JsonNode(const nlohmann::json& value, std::string source)
@@ -37,8 +42,8 @@ class JsonNode {
   const nlohmann::json& value() const { return *value_; }
   bool is_null() const;
 
-  JsonNode at(const std::string& key) const;                      // a member that must be there
-  std::optional<JsonNode> find(const std::string& key) const;     // absent or null: nothing
+  JsonNode at(const std::string& key) const;                      // throws if the key is missing
+  std::optional<JsonNode> find(const std::string& key) const;     // nullopt if missing or null
   std::vector<JsonNode> items() const;                            // of an array
   std::vector<std::pair<std::string, JsonNode>> members() const;  // of an object
 

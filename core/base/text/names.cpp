@@ -10,7 +10,7 @@
 namespace howmany {
 namespace {
 
-// Edit distance where swapping two neighbours counts once: "mpl" is one slip from "mlp".
+// Edit distance in which a swap of two neighbours costs one: "mpl" is one edit from "mlp".
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before, above, row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});

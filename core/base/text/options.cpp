@@ -8,7 +8,8 @@
 
 namespace howmany {
 
-// Keys never begin with a digit: of a list, such as "placement=0-3:cpu:0,4-9:cpu:1".
+// Keys never begin with a digit, so such an item continues a list, as in
+// "placement=0-3:cpu:0,4-9:cpu:1".
 bool goes_on(std::string_view item) {
   return !item.empty() && item[0] >= '0' && item[0] <= '9' && item.find('=') == item.npos;
 }

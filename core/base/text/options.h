@@ -1,5 +1,5 @@
-// "name:key=value,key=value": how a model or a mode is given on a command line. Every refusal is
-// std::invalid_argument and says what is known. Pure and thread-safe.
+// Parses "name:key=value,key=value", the syntax of models and modes on the command line. Errors are
+// std::invalid_argument and list the known names. Pure and thread-safe.
 //
 //   NamedOptions given = parse_named("model", "mlp:sizes=64-10");   // name mlp, {sizes: 64-10}
 #pragma once
@@ -19,15 +19,15 @@ struct NamedOptions {
   Options options;
 };
 
-// Whether what follows a comma belongs to the value before it.
+// Returns true if the text after a comma belongs to the value before the comma.
 bool goes_on(std::string_view item);
 
-// `kind` begins the messages: "[model] option 'x' is not of the form key=value".
+// `kind` is the prefix of messages: "[model] option 'x' is not of the form key=value".
 NamedOptions parse_named(std::string_view kind, std::string_view text);
-// Refuses any option that is not one of `keys`, suggesting the nearest.
+// Throws if an option is not one of `keys`, and suggests the nearest key.
 void allow_options(std::string_view kind, std::string_view name, const Options& options,
                    const std::vector<std::string_view>& keys);
-// A positive integer.
+// Throws if the text is not a positive integer.
 int64_t parse_positive(std::string_view kind, std::string_view key, std::string_view text);
 
 }  // namespace howmany

@@ -10,7 +10,7 @@
 namespace howmany {
 namespace {
 
-// Columns on the screen: bytes that do not continue a UTF-8 character.
+// Counts columns on the screen: the bytes that do not continue a UTF-8 character.
 size_t width_of(const std::string& text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; }));
@@ -18,7 +18,7 @@ size_t width_of(const std::string& text) {
 
 bool is_control(unsigned char c) { return c < 0x20 || c == 0x7f; }
 
-// U+0080 to U+009F, which some terminals obey as they do ESC.
+// Matches U+0080 to U+009F, which some terminals treat like ESC.
 bool is_wide_control(const std::string& text, size_t at) {
   return text[at] == '\xC2' && at + 1 < text.size() &&
          (static_cast<unsigned char>(text[at + 1]) & 0xe0) == 0x80;
@@ -34,7 +34,7 @@ std::string without_controls(const std::string& text) {
   return safe;
 }
 
-// GitHub's runner looks at a line without the blanks before it.
+// The GitHub runner ignores leading blanks when it looks for a command.
 std::string without_command(std::string line) {
   const size_t first = line.find_first_not_of(' ');
   if (first != line.npos && line.compare(first, 2, "::") == 0) line[first] = '?';

@@ -1,6 +1,7 @@
-// A text table for people: columns as wide as their widest cell, two spaces between, no trailing
-// blanks; a row may be marked or dimmed when colour is on. Titles, cells and wrapped sentences may
-// hold text from files of others: what commands a terminal or a CI log is made harmless in them.
+// Text tables and styled text for people. Columns are as wide as their widest cell, with two spaces
+// between them and no trailing blanks. A row may be bold or dimmed if colour is on. Titles, cells
+// and sentences may contain untrusted text: sequences that command a terminal or a CI log are
+// replaced.
 #pragma once
 
 #include <string>
@@ -18,7 +19,7 @@ class Table {
   };
 
   explicit Table(std::vector<Column> columns);
-  // Throws std::invalid_argument when there are not as many cells as columns.
+  // Throws std::invalid_argument if the number of cells differs from the number of columns.
   void add(std::vector<std::string> cells, Style style = Style::kPlain);
   std::string text(bool color = false) const;
 
@@ -33,14 +34,15 @@ class Table {
   std::vector<Row> rows_;
 };
 
-// True for a terminal that may show colour: NO_COLOR unset, TERM not "dumb".
+// Returns true if `fd` is a terminal that may show colour: NO_COLOR is unset and TERM is not
+// "dumb".
 bool color_wanted(int fd);
 std::string styled(const std::string& text, Table::Style style, bool color);
-// With '?' for each control character and newline, and for what a CI log takes for the beginning of
-// a command ("::error::" at a line's begin, "##[error]" anywhere).
+// Replaces control characters and newlines by '?', and the start of CI log commands ("::error::" at
+// the beginning of a line, "##[error]" anywhere).
 std::string printable(const std::string& text);
-// Made printable and broken between words; lines after the first start with `indent` blanks.
+// Returns printable(text), broken between words. Lines after the first start with `indent` blanks.
 std::string wrapped(const std::string& text, size_t width, size_t indent);
-constexpr size_t kTextWidth = 100;  // columns of a wrapped sentence
+constexpr size_t kTextWidth = 100;  // columns of wrapped text
 
 }  // namespace howmany

@@ -1,6 +1,7 @@
 # labels: process
 # timeout: 300
-"""backend_bench and transfer_bench as `howmany` runs them: names, JSON, samples, checks, exit codes."""
+"""Tests backend_bench and transfer_bench as `howmany` runs them: names, JSON, samples, checks, exit
+codes."""
 
 import json
 import re
@@ -46,7 +47,7 @@ class Backend(Measured):
         for row in measured:
             self.assertAlmostEqual(row["algbw_bytes_per_s"] * row["median_s"] / row["bytes"], 1, places=3)
         by_name = {(line["name"], line["parameters"]["timing"]): line for line in lines}
-        # The first case: a busy machine may have no time for the others.
+        # The first case, because a loaded machine may lack time for the others.
         row = next(r for r in measured if r["name"] == f"backend/all_reduce/{backend}/dtype:f32/devices:2/bytes:64")
         seconds = sorted(by_name[row["name"], "isolated"]["seconds"])
         self.assertEqual(row["samples"], len(seconds))
@@ -124,7 +125,8 @@ class Transfer(Measured):
         self.assertTrue(all(min(line["seconds"]) > 0 for line in lines))
 
     def step(self, folder, budget):
-        """Of one training step, which takes a good part of a second: its row, and those of all else."""
+        """Returns the row of one training step, which takes a large part of a second, and the rows
+        of all other cases."""
         out = self.folder / folder
         done = bench("--max-bytes", 64, "--budget-seconds", budget, "--model", "resnet18:image=64", "--batch", 32,
                      "--benchmark_filter=part:whole", f"--benchmark_out={out}", program="transfer_bench")

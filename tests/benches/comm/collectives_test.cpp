@@ -41,7 +41,8 @@ TEST(Collectives, AreRightOverThreadsInEveryDtypeAndNumberOfRanks) {
     });
 }
 
-// Each operation, one element of what it left changed on one rank: every rank hears where.
+// For each operation, one element of the result is changed on one rank. Every rank must report its
+// place.
 TEST(Collectives, OneWrongElementIsNamedOnEveryRank) {
   for (const std::string_view name : collective_names())
     launch_threads(2, [&](Comm& comm) {
@@ -68,8 +69,8 @@ TEST(Collectives, ACallThatNeverHappenedIsWrong) {
     });
 }
 
-// Also of many ranks, where the values of sums are few: no call, another rank's part, and what an
-// earlier round left are each wrong.
+// Includes many ranks, for which sums have few distinct values. Three results must be wrong: no
+// call at all, another rank's part, and the data of an earlier round.
 TEST(Collectives, PatternsTellRanksAndRoundsApart) {
   for (const int ranks : {5, 17, 19, 24, 46})
     launch_threads(ranks, [&](Comm& comm) {
@@ -135,7 +136,7 @@ TEST(CollectiveTiming, NamesTheRankThatIsSlowByItself) {
     const RankPaces paces = compare_paces(comm, comm.rank() == 1 ? 6.0 : 2.0 + comm.rank());
     EXPECT_EQ(paces.slowest, 1);
     EXPECT_DOUBLE_EQ(paces.seconds, 6);
-    EXPECT_DOUBLE_EQ(paces.of_others, 6.0 / 4);  // over the median of 2, 4 and 5
+    EXPECT_DOUBLE_EQ(paces.of_others, 6.0 / 4);  // divided by the median of 2, 4 and 5
     const RankPaces timed = time_paces(comm, Device{});
     EXPECT_GT(timed.seconds, 0);
     EXPECT_GE(timed.of_others, 1);
@@ -188,7 +189,7 @@ TEST(BackendCases, AreDistinctAndWithinTheSizesAsked) {
 TEST(BackendCases, OfALauncherAreOverWhatItsProcessesCanUse) {
   if (std::ranges::count(comm_names(), "gloo") == 0) GTEST_SKIP() << "built without Gloo";
   BackendFlags flags = flags_for({});
-  flags.devices = "cpu:0";  // of each host
+  flags.devices = "cpu:0";  // on each host
   const Place place{.rank = 1,
                     .world = 2,
                     .rendezvous = "tcp:127.0.0.1:1",

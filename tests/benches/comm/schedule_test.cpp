@@ -19,8 +19,8 @@ std::vector<BackendCase> all_cases() {
   return backend_cases(flags, {});
 }
 
-// A machine whose operations each have a latency and a rate of their own, on which a case takes
-// what it was dealt, but no less than it costs.
+// A machine on which each operation has its own latency and rate. A case takes the time it was
+// given, but at least its cost.
 class Host {
  public:
   explicit Host(unsigned seed)
@@ -36,8 +36,8 @@ class Host {
     for (const BackendCase& c : cases) sum += cost(c).of(calls);
     return sum;
   }
-  // The deals by case; a case that was left out has no calls. `disturbed` costs that much more
-  // once.
+  // Returns the deals by case; a skipped case has no calls. The first measurement of `disturbed`
+  // costs much more.
   std::vector<Deal> measure(const std::vector<BackendCase>& cases, double seconds,
                             const BackendCase* disturbed = nullptr) {
     now_ = 0;
@@ -104,7 +104,7 @@ TEST_F(ScheduleOnAHost, LeavesOutTheLongestWhereThereIsNoTimeForOneCallOfEach) {
 TEST_F(ScheduleOnAHost, LeavesNothingOutBecauseOneCaseWasDisturbed) {
   const double seconds = 1.5 * host_.sum(cases_, kCalls);
   for (const BackendCase& c : cases_) {
-    if (c.bytes > 4 << 20) continue;  // which may really take what the others need
+    if (c.bytes > 4 << 20) continue;  // larger cases may really use up the time of the others
     EXPECT_EQ(with_calls(host_.measure(cases_, seconds, &c), 0), 0) << c.name;
   }
 }

@@ -1,7 +1,7 @@
 # labels: process kill
 # timeout: 300
-"""torch_collectives.py with a real torch, if HOWMANY_TORCH_PYTHON or the active Python has one: rows, checks, and a
-killed rank."""
+"""Tests torch_collectives.py with a real torch, if HOWMANY_TORCH_PYTHON or the active Python has
+one: rows, checks, and a killed rank."""
 import json
 import os
 import pathlib
@@ -18,7 +18,7 @@ import programs
 SCRIPT = programs.BIN / "torch_collectives.py"
 OPS = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter", "all_to_all",
        "send_recv"}
-LIMIT = 120  # seconds that a busy machine may need
+LIMIT = 120  # seconds; a loaded machine may need them
 PROBE = "import torch.distributed as dist; raise SystemExit(not dist.is_gloo_available())"
 
 
@@ -41,7 +41,7 @@ def words(*more, devices="cpu:0,cpu:1"):
 
 class Script(programs.TestCase):
     def start(self, *more, **environment):
-        """The process that starts the ranks; its temporary files go to self.scratch."""
+        """Starts the parent of the ranks and returns it. Its temporary files go to self.scratch."""
         self.scratch, self.bench = self.folder / "tmp", self.folder / "bench.json"
         self.scratch.mkdir()
         process = subprocess.Popen([PYTHON, SCRIPT, *words(*more), f"--benchmark_out={self.bench}"],

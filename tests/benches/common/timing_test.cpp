@@ -67,7 +67,7 @@ TEST(TimeIterations, EveryRankSeesTheSlowestAndStopsWithIt) {
   std::vector<std::vector<double>> seen(3);
   launch_threads(3, [&](Comm& comm) {
     const auto rank = static_cast<size_t>(comm.rank());
-    // Rank 2 waits for all to have entered; the others return at once.
+    // Rank 2 computes for a while; the others return at once.
     std::vector<double> own;
     seen[rank] = time_iterations(comm, {.min_iterations = 4, .max_iterations = 4}, [&] {
                    volatile double x = 0;
@@ -83,7 +83,7 @@ TEST(TimeIterations, EveryRankSeesTheSlowestAndStopsWithIt) {
 TEST(AppendSamples, WritesALineThatReadsBack) {
   const std::string path =
       (std::filesystem::temp_directory_path() / ("samples." + std::to_string(getpid()))).string();
-  SampleLine line;  // member by member: GCC 12 takes a braced one for uninitialized
+  SampleLine line;  // assigned by member: GCC 12 reports a braced one as uninitialized
   line.name = "speedup/ddp";
   line.samples = {{0.5, 0.25}, true};
   line.flags = {"oversubscribed"};

@@ -18,7 +18,8 @@ Workload small(const std::string& mode, int devices) {
   return work;
 }
 
-// verify_first_step on every rank, with `told` describing what `run` is said to be.
+// Runs verify_first_step() on every rank for the trainer of `run`, but compares with a run of
+// `told`.
 void verify(const Workload& run, const Workload& told) {
   const DatasetPtr data = open_dataset(run);
   launch_threads(run.ranks(), [&](Comm& comm) {
@@ -60,7 +61,7 @@ TEST(Verify, SynchronisedBatchNormIsHeldToTheWholeBatch) {
   }
 }
 
-// Two rows are two values a channel, where the last stage is one pixel.
+// If the last stage is one pixel, two rows give two values per channel.
 TEST(Verify, TheBestKernelsAreRightWhereBatchNormSeesFewValues) {
   for (const int64_t batch : {2, 4, 16})
     for (const uint64_t seed : {1, 2, 3}) {
@@ -73,7 +74,7 @@ TEST(Verify, TheBestKernelsAreRightWhereBatchNormSeesFewValues) {
     }
 }
 
-// The reference, but for gradients of weights that are a hundredth too large.
+// The reference kernels, except that gradients of weights are 1 % too large.
 class OffByAHundredth final : public Backend {
  public:
   std::string_view name() const override { return "off"; }
@@ -134,7 +135,7 @@ TEST(Modes, OptionsBehindACommaBelongToTheModeBefore) {
 TEST(Verify, WrongDataIsAnErrorOnEveryRank) {
   const Workload run = small("ddp", 2);
   Workload told = run;
-  told.seed = 2;  // other parameters, so other gradients
+  told.seed = 2;  // other parameters and so other gradients
   const DatasetPtr data = open_dataset(run);
   std::atomic<int> thrown = 0;
   launch_threads(2, [&](Comm& comm) {

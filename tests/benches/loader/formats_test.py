@@ -1,7 +1,7 @@
 # labels: process
 # timeout: 180
-"""What --data may point at, workers as PyTorch has them, and /dev/shm that is too small, as a user
-meets them."""
+"""Tests the formats of --data, workers with PyTorch's behaviour, and a /dev/shm that is too small,
+on the command line."""
 import io
 import json
 import os
@@ -69,7 +69,7 @@ class Formats(programs.TestCase):
         for name, path in self.examples().items():
             rows = self.rows("--data", self.folder / path, "--probe", "--as", "pytorch")
             reads = [r["name"] for r in rows if "/read/" in r["name"]]
-            self.assertEqual(bool(reads), name == "images")  # where files are samples
+            self.assertEqual(bool(reads), name == "images")  # only if each file is a sample
             for row in rows:
                 if "/cache:cold" not in row["name"]:  # some file systems keep their pages
                     self.assertFalse(row.get("error_occurred"), row)
@@ -133,7 +133,8 @@ class SharedMemory(programs.TestCase):
                                    *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False)
             return programs.Result(done.returncode, done.stdout, done.stderr)
 
-        # A batch is 4 x 64 x 64 x 3 floats, 196 640 bytes; 2 x 2 ahead and 2 in the making make 6.
+        # A batch is 4 x 64 x 64 x 3 floats and 4 labels, 196 640 bytes. 2 x 2 are prefetched and 2
+        # in progress, 6 in total.
         use = ("--data", "cost:10", "--batch", 4, "--image-size", 64, "--workers", 2, "--as", "pytorch",
                "--budget-seconds", 0.05)
         done = with_shm("1m", *use)
@@ -142,7 +143,7 @@ class SharedMemory(programs.TestCase):
             self.assertIn(word, done.out + done.err)
         self.assertNotIn("signal", done.out + done.err)
         self.assertEqual(with_shm("2m", *use).code, 0)
-        # Workers whose batches need no file there do not mind.
+        # These workers put no batches into /dev/shm, so its size does not matter.
         self.assertEqual(with_shm("64k", *use[:-3], "processes", *use[-2:]).code, 0)
 
 

@@ -1,6 +1,6 @@
 # labels: process
 # timeout: 120
-"""loader_bench as a user runs it."""
+"""Tests loader_bench on the command line."""
 import contextlib
 import json
 import pathlib
@@ -20,7 +20,7 @@ def bench(*arguments, **environment):
 
 def states_of_children(pid):
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it has just ended
+        with contextlib.suppress(OSError):  # the process has just exited
             state, parent = path.read_text().rpartition(")")[2].split()[:2]
             if int(parent) == pid:
                 yield state
@@ -131,7 +131,8 @@ class Loader(programs.TestCase):
                 time.sleep(0.01)
         self.assertEqual(bench_.returncode, 0)
         together = [states for states in seen if len(states) == 3 and "Z" not in states]
-        stopped = [states.count("T") for states in together]  # of a moment that is some reads long
+        # Reading the states takes a while, so they are not of one instant.
+        stopped = [states.count("T") for states in together]
         self.assertGreater(sum(n >= 2 for n in stopped), len(stopped) / 2, together)
 
     def test_the_limits_are_json(self):

@@ -1,4 +1,4 @@
-// Measuring loaders: what is counted, the page cache, painted images that are gone afterwards.
+// Tests the measurement of loaders: counts, the page cache, and the removal of synthetic images.
 #include "benches/loader/run.h"
 
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ TEST(LoaderRun, MemoryOfWorkersThatAreProcessesIsCountedToo) {
     run.as = as;
     const double each = run_loader(data, run).bytes_per_worker;
     EXPECT_GT(each, 0.4 * batch) << static_cast<int>(as);
-#ifndef HM_SANITIZED  // which keeps memory of its own
+#ifndef HM_SANITIZED  // the sanitizer uses memory of its own
     EXPECT_LT(each, 6 * batch) << static_cast<int>(as);
 #endif
   }
@@ -71,7 +71,7 @@ TEST(LoaderData, AFolderIsThinnedEvenlyAndSaysHowManyItHas) {
   const LoaderData data({.data = folder.path(), .size = 8, .most = 7});
   EXPECT_EQ(data.listed(), 21);
   EXPECT_LE(data.files().size(), 7u);
-  EXPECT_GE(data.files().size(), 6u);  // one may be the broken one
+  EXPECT_GE(data.files().size(), 6u);  // the broken file may be among them
   EXPECT_THAT(data.files().front(), HasSubstr("/a/"));
   EXPECT_THAT(data.files().back(), HasSubstr("/b/"));
 }
@@ -92,7 +92,7 @@ TEST(LoaderRun, CountsTheSamplesOfAllRanks) {
     EXPECT_EQ(static_cast<int64_t>(result.waits.size()), result.batches);
     EXPECT_GT(result.samples_per_s, 0);
     EXPECT_GE(result.blocks.seconds.size(), 2u);
-    // Nothing but waiting happens, so the waits are nearly all of the time.
+    // All work is waiting, so the waits are nearly all of the time.
     EXPECT_GT(total, 0);
     EXPECT_GT(result.first_batch_s, 4 * 100e-6);
   }
@@ -119,9 +119,9 @@ TEST(LoaderRun, AColdRunReadsEveryFileOnceAndHadNoneInMemory) {
   try {
     const LoaderResult result = run_loader(data, run);
     EXPECT_LE(result.resident_before, 0.02);
-    EXPECT_EQ(result.batches, 24 / 4 - 1);  // the first is the start
+    EXPECT_EQ(result.batches, 24 / 4 - 1);  // the first one only starts the measurement
   } catch (const Error& e) {
-    EXPECT_THAT(e.what(), HasSubstr("not cold"));  // some file systems keep their pages: it is said
+    EXPECT_THAT(e.what(), HasSubstr("not cold"));  // some file systems keep pages
   }
 }
 
@@ -141,8 +141,8 @@ TEST(LoadersInTurn, EachHasAsManyStretchesWhateverItsWorkersAre) {
   }
 }
 
-// Waits end while a loader stands still, and what comes of them is not of its stretch: no worker
-// makes more than one sample in the time of its wait.
+// Waits end while a loader is stopped, and their samples must not count for its slice. No worker
+// may make more than one sample in the time of its wait.
 TEST(LoadersInTurn, WhatWasWaitedForMeanwhileIsNotCounted) {
   const LoaderData data({.data = "wait:60000", .size = 4});
   std::vector<LoaderRun> runs(2, brief());
@@ -217,7 +217,7 @@ TEST(PageCache, WhatWasReadIsInMemoryAndWhatWasEvictedIsNot) {
   if (!warm) GTEST_SKIP() << "the system does not tell";
   EXPECT_EQ(*warm, 1);
   evict(files);
-  EXPECT_LE(*resident_fraction(files), 1);  // a file system in memory keeps them: it is told
+  EXPECT_LE(*resident_fraction(files), 1);  // a file system in memory keeps its pages
   EXPECT_FALSE(resident_fraction({}));
   EXPECT_FALSE(resident_fraction({folder / "gone"}));
   evict({folder / "gone"});
@@ -237,7 +237,7 @@ TEST(Probes, TellWhereASampleGoes) {
   const LoaderData data(painted());
   const Probed solo = probe_solo(data, 8, 0.02);
   const std::vector<double>& calls = solo.samples.seconds;
-  EXPECT_GE(calls.size(), 2u);  // six, unless they take four times what they were given
+  EXPECT_GE(calls.size(), 2u);  // six, unless they take four times the budget
   EXPECT_TRUE(calls.size() >= 6 || std::accumulate(calls.begin(), calls.end(), 0.0) > 4 * 0.02);
   const auto& c = solo.counters;
   EXPECT_LE(c.at("read_s") + c.at("decode_s") + c.at("transform_s"), c.at("sample_s") * 1.001);

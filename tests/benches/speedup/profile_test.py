@@ -1,6 +1,6 @@
 # labels: process
 # timeout: 180
-"""What --profile adds to a measurement: where a step goes, and a trace for Perfetto."""
+"""Tests --profile: the parts of a step, and a trace for Perfetto."""
 
 import json
 import unittest
@@ -14,7 +14,7 @@ PARTS = [f"profile_{part}_s" for part in ("compute", "optimizer", "comm", "copy"
 
 
 def fields(data):
-    """[(number, value)] of a protobuf message, numbers as int and texts as bytes."""
+    """Returns [(number, value)] of a protobuf message: numbers as int, strings as bytes."""
     found, at = [], 0
 
     def varint():
@@ -37,7 +37,7 @@ def fields(data):
 
 
 def texts(data, *path):
-    """What is at the end of a path of field numbers."""
+    """Returns the values at the end of a path of field numbers."""
     if not path:
         return [data]
     return [text for number, value in fields(data) if number == path[0] for text in texts(value, *path[1:])]
@@ -56,7 +56,7 @@ class Profile(programs.TestCase):
         return json.loads(out.read_text())["benchmarks"]
 
     def names(self, kind):
-        """Of groups and tracks, or of what was interned, over all sequences."""
+        """Returns the names of groups and tracks, or the interned names, of all sequences."""
         path = {"tracks": (1, 60, 2), "slices": (1, 12, 2, 2), "categories": (1, 12, 1, 2)}[kind]
         return [text.decode() for text in texts(self.trace.read_bytes(), *path)]
 

@@ -1,5 +1,5 @@
 # labels: process
-"""The ranges that a profiler sees of a training run, counted by a tool of our own (see
+"""Tests the profiler ranges of a training run. A tool of this project counts them (see
 tests/support/nvtx_recorder.cpp)."""
 
 import unittest
@@ -18,7 +18,7 @@ FORWARD_FLOP = sum(2 * BATCH * a * b for a, b in zip(SIZES, SIZES[1:]))
 @unittest.skipUnless(DEVICES["ranges"]["built"], "built without the NVTX headers")
 class Ranges(programs.TestCase):
     def recorded(self, *arguments):
-        """{(category, name): (count, payload)} of every process of the run."""
+        """Returns {(category, name): (count, payload)} of every process of the run."""
         result = programs.run("howmany-train", "--epochs", 1, *arguments,
                               NVTX_INJECTION64_PATH=str(RECORDER),
                               HM_TEST_RANGES=str(self.folder / "ranges"))

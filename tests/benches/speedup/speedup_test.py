@@ -1,6 +1,6 @@
 # labels: process
 # timeout: 300
-"""speedup_bench as `howmany gpus` runs it: names, JSON, samples, checks, exit codes."""
+"""Tests speedup_bench as `howmany gpus` runs it: names, JSON, samples, checks, exit codes."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import unittest
 import images
 import programs
 
-# Enough layers for a stage on each of three devices.
+# Enough layers for one stage on each of three devices.
 LAYERS = ("--model", "mlp:sizes=16-32-24-4", "--batch-per-device", 8, "--budget-seconds", 0.05)
 SMALL = ("--model", "mlp:sizes=16-32-4", "--batch-per-device", 8, "--budget-seconds", 0.05)
 
@@ -35,7 +35,7 @@ IN_ONE_PROCESS, OVER_RANKS = ["data_parallel", "model"], ["ddp", "pipeline", "hy
 
 class Speedup(programs.TestCase):
     def measure(self, *arguments, code=0, small=SMALL):
-        """The result, the rows of the JSON and the lines of samples."""
+        """Returns the result, the rows of the JSON and the lines of samples."""
         out, samples = self.folder / "out.json", self.folder / "samples.jsonl"
         done = speedup(*small, *arguments, f"--benchmark_out={out}", "--samples", samples)
         self.assertEqual(done.code, code, done)
@@ -211,7 +211,7 @@ class Speedup(programs.TestCase):
         return json.loads((self.folder / "out.json").read_text() or '{"benchmarks": []}')["benchmarks"]
 
     def wait_for_rows(self, count):
-        """Until the JSON holds this many rows; it can be read at every moment."""
+        """Waits until the JSON has this many rows. It must be readable at all times."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             if (self.folder / "out.json").exists() and len(self.rows()) >= count:

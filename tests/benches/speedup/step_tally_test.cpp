@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Two that warm up, then three, one of them with an outlier of everything.
+// Two warm-up steps, then three steps, one of which is an outlier in every value.
 StepTally five_steps() {
   StepTally tally;
   tally.add(9, 8, {.bubble = 1, .waited_seconds = 7});

@@ -42,7 +42,7 @@ TEST(LeadsProcess, TheFirstOfItsThreads) {
 }
 
 TEST(BringToRank0, KeepsTheOrderOfRanksAndEveryByte) {
-  const auto text_of = [](int rank) {  // the last of more than one message
+  const auto text_of = [](int rank) {  // rank 3 needs more than one message
     return rank == 1 ? "" : std::string(rank == 3 ? (size_t{16} << 20) + 5 : 7, "abcd"[rank]) + "z";
   };
   std::vector<std::string> got;
@@ -62,7 +62,7 @@ TEST(BringToRank0, HasWhatCameBeforeARankWasLost) {
   std::latch came(2);
   const std::string why = message_of<std::exception>([&] {
     launch_threads(3, [&](Comm& comm) {
-      if (comm.rank() == 2) {  // has said how much it has
+      if (comm.rank() == 2) {  // it has announced its size
         comm.all_gather(Tensor::from<int64_t>({1000}, {1}), Tensor::empty({3}, Dtype::i64));
         came.wait();
         throw Error("rank 2 is lost");

@@ -1,5 +1,5 @@
 # labels: process
-"""What `howmany devices` tells, in text and in JSON."""
+"""Tests the output of `howmany devices`, as text and as JSON."""
 
 import os
 import re
@@ -49,7 +49,7 @@ class Devices(programs.TestCase):
         backends = devices("--json").json()["backends"]
         parts = backends["kernels"] + backends["comms"]
         for part in parts:
-            if part["name"] not in ("nccl", "cuda"):  # which need GPUs
+            if part["name"] not in ("nccl", "cuda"):  # these need GPUs
                 self.assertEqual(part["usable"], part["built"], part)
             if not part["built"]:
                 self.assertIn("not built", part["why"])
@@ -69,7 +69,7 @@ class Devices(programs.TestCase):
         found = devices("--json", **driver).json()
         self.assertEqual(found["driver"], "550.54.15")
         first, second = found["gpus"]
-        for place in ("near_cores", "numa_node"):  # if this machine has something at that address
+        for place in ("near_cores", "numa_node"):  # this machine may have a device at that address
             first.pop(place, None)
         self.assertEqual(first, {"index": 0, "name": "Test GPU 80GB", "uuid": "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6",
                                  "memory_bytes": 80 * 10**9, "memory_free_bytes": 79 * 10**9,

@@ -1,6 +1,6 @@
 # labels: process
 # timeout: 300
-"""`howmany train` as a user runs it: the same losses whatever divides the work."""
+"""Tests `howmany train` on the command line: losses do not depend on how the work is divided."""
 
 import os
 import signal
@@ -149,7 +149,7 @@ class Train(programs.TestCase):
             [str(programs.BIN / "howmany-train"), "--epochs", "1000000", *arguments],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
         self.addCleanup(running.kill)
-        first = running.stdout.readline()  # it trains
+        first = running.stdout.readline()  # training has started
         self.assertIn("mean loss", first)
         return running
 
@@ -157,7 +157,8 @@ class Train(programs.TestCase):
         for arguments in (["--mode", "ddp"], ["--mode", "ddp", "--backend", "gloo"][:2 + 2 * has_gloo()]):
             running = self.endless(*arguments)
             os.killpg(running.pid, signal.SIGINT)
-            rest = running.stdout.read()  # by the same reader as the first line: communicate() has its own
+            # By the reader of the first line: communicate() has its own buffer.
+            rest = running.stdout.read()
             self.assertEqual(running.wait(timeout=60), 130)
             for line in rest.splitlines():
                 self.assertRegex(line, r"^epoch \d+: mean loss")
