@@ -12,12 +12,12 @@ namespace howmany::reports {
 // is decided.
 //
 // - First the predicted number, then the deciding neighbour: fewer while it suffices, more while it
-// gains.
+//   gains.
 // - If samples wait for storage, loaders start slowly: several larger numbers start together. Then
-// the number on their curve and its neighbours.
+//   the number on their curve and its neighbours.
 // - Then those that may be the best, until it is decided.
 // - Without a demand, each is interleaved with the best so far, because a shared machine's speed
-// varies by more than the numbers differ.
+//   varies by more than the numbers differ.
 std::vector<int> next_trials(const WorkersFacts& facts);
 
 // Returns why no number can be measured in `left` seconds, or "". The batches that all devices hold
