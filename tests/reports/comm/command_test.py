@@ -34,7 +34,7 @@ class Backend(Suites):
         self.assertAlmostEqual(fits["gloo"]["latency_s"], 10e-6, delta=1e-8)
         self.assertAlmostEqual(fits["local"]["bytes_per_s"], 2e9, delta=1e6)
         self.assertIn("busbw", done.out)
-        self.assertNotIn("p95", done.out)  # of 11 calls
+        self.assertNotIn("p95", done.out)  # 11 calls are too few
         self.assertIn("no time left", done.out)
 
     def test_leaves_files_that_agree(self):

@@ -7,7 +7,7 @@ import load
 import programs
 from fake import Fake
 
-SECONDS = {"FAKE_SECONDS": "1.2"}  # of a run; in less than one no load is known
+SECONDS = {"FAKE_SECONDS": "1.2"}  # per run; load is unknown in less than a second
 
 
 class Repeat(Fake):

@@ -88,7 +88,7 @@ class Interrupted(Fake):
 
     def assert_bench_gone(self):
         pid = self.started()[-1]["pid"]
-        while True:  # ctest's limit ends this, should it live on
+        while True:  # ctest's timeout ends this loop if the process lives on
             try:
                 os.kill(pid, 0)
             except ProcessLookupError:
