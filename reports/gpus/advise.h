@@ -51,10 +51,9 @@ struct Advice {
   // pays, does_not_pay, not_faster, uncertain_to_pay, uncertain_to_be_faster, one_device_measured
   // or no_baseline
   std::string reason;
-  std::string because;  // for people: "Use 2 GPUs with ddp: ..."
-  std::vector<std::string>
-      notes;                  // one sentence each: the next step up, what is uncertain, what failed
-  std::vector<Point> points;  // by devices
+  std::string because;             // for people: "Use 2 GPUs with ddp: ..."
+  std::vector<std::string> notes;  // one sentence each: the next step up, uncertainties, failures
+  std::vector<Point> points;       // by devices
 };
 
 // Returns one Advice per model, in the order of the measurements. Throws InputError if a parameter

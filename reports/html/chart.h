@@ -40,7 +40,7 @@ struct Chart {
 };
 
 // Returns "" if there is no point to draw. Draws at most kMostSeries series and kMostPoints points
-// per series; the legend reports what was left out.
+// per series; the legend reports omissions.
 constexpr size_t kMostSeries = 12, kMostPoints = 200;
 std::string to_svg(const Chart& chart);
 

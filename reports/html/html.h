@@ -2,8 +2,7 @@
 // flags.
 //
 // Self-contained. The page has no script and fetches nothing.
-// Untrusted input. All text is escaped. The size is bounded, and the page reports what was left
-//   out.
+// Untrusted input. All text is escaped. The size is bounded, and the page reports omissions.
 // Content. The page shows the summary as it is; nothing is judged here.
 // Thread safety. Values only; not tied to any thread.
 #pragma once

@@ -63,7 +63,7 @@ std::optional<Shift> test_ratios(Row& row, const Sides& sides, bool paired) {
   return shift;
 }
 
-// Returns the number of samples whose interval would settle the row at the current estimate. The
+// Returns the number of samples that would settle the row at the current estimate. The interval's
 // width shrinks with the square root of the number.
 int64_t samples_to_settle(const Row& row, double shift, const Interval& interval, double same) {
   const double half = (interval.high - interval.low) / 2;

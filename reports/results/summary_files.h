@@ -9,8 +9,8 @@
 namespace howmany::reports {
 
 void write_summary(const std::string& folder, const Summary& summary);
-// Rewrites report.html beside `path` if `path` is a summary.json. If it cannot be written, prints
-// the reason on stderr, because the folder may not be ours.
+// Rewrites report.html in the folder of `path` if `path` is a summary.json. If it cannot be
+// written, prints the reason on stderr, because the folder may not be ours.
 void write_report_again(const std::string& path, Summary summary);
 
 }  // namespace howmany::reports

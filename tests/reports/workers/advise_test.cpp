@@ -171,10 +171,9 @@ TEST(WorkersSearch, IsNearTheBestOfAnExhaustiveSweepInFewTrials) {
     const int chosen = *advise_workers(facts).recommended;
     const auto what = ::testing::Message() << machine.cores << " cores, ceiling at "
                                            << machine.ceiling << (machine.soft ? ", soft" : "");
-    EXPECT_GE(machine.rate(chosen), 0.96 * machine.best())
-        << what;                                      // within 2 % of what was measured
-    EXPECT_LE(chosen, machine.needed() + 1) << what;  // which is near the best
-    EXPECT_LE(facts.points.size(), 7u) << what;       // out of 37 for 16 cores
+    EXPECT_GE(machine.rate(chosen), 0.96 * machine.best()) << what;  // 2 % below a measured best,
+    EXPECT_LE(chosen, machine.needed() + 1) << what;                 // which is near the best
+    EXPECT_LE(facts.points.size(), 7u) << what;                      // out of 37 for 16 cores
   }
 }
 

@@ -70,8 +70,7 @@ inline double busy_cores(int workers, double cores, double wait) {
 // Relative growth of a sample's core time per worker, if workers wait.
 constexpr double kDearer = 2e-3;
 
-// A loader whose rate saturates smoothly at the number of cores. Its ceiling may be invisible to
-// the probes.
+// A loader with a rate that saturates at its cores, and maybe a ceiling that no probe sees.
 struct SimulatedMachine {
   double cores, ceiling;
   bool soft;
