@@ -69,7 +69,7 @@ class Completion(programs.TestCase):
         self.script.write_text(done.out)
 
     def listed(self, command):
-        """The long options in the help of a command."""
+        """Returns the long options in the help of a command."""
         done = programs.run("howmany", command, "--help")
         self.assertEqual(done.code, 0, done)
         return set(re.findall(r"^ +(?:-\w,)?(--[a-z-]+)", done.out, re.M))

@@ -1,6 +1,6 @@
 # labels: process
 # timeout: 180
-"""`howmany backend` and `howmany transfer` as a user meets them, with benches that imitate the real ones."""
+"""Tests `howmany backend` and `howmany transfer` through the command line, with fake bench programs."""
 import csv
 import json
 import sys

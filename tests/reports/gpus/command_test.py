@@ -1,6 +1,6 @@
 # labels: process
 # timeout: 180
-"""`howmany` as a user meets it: what it answers, writes and refuses."""
+"""Tests `howmany` through the command line: answers, files and errors."""
 import csv
 import json
 import pathlib

@@ -1,6 +1,6 @@
 # labels: process
 # timeout: 180
-"""Rounds that other programs disturb are measured again, if the time budget has room for it."""
+"""Rounds that other programs disturb are measured again if the time budget allows."""
 import json
 
 import load

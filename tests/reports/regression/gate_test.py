@@ -1,6 +1,6 @@
 # labels: process
 # timeout: 300
-"""`howmany gate` on programs with known times: what it finds, keeps and refuses, and how it exits."""
+"""Tests `howmany gate` on programs with known times: verdicts, files, errors and exit codes."""
 import json
 import os
 import shutil
