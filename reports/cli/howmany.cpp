@@ -1,4 +1,4 @@
-// The program `howmany`: an error becomes one line and an exit code.
+// The program `howmany`. Errors become one line on stderr and an exit code.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -26,7 +26,7 @@ void tell(const std::exception& error) {
 int main(int argc, char** argv) {
   try {
     const int code = run_command(argc, argv, {version_text(), commit_date()});
-    // A full disk shows when the last buffer is written, which must not pass for success.
+    // A full disk is detected only at the last write. It must not count as success.
     if (std::fflush(stdout) == 0) return code;
     fmt::print(stderr, "howmany: cannot write to stdout: {}\n", std::strerror(errno));
     return kMeasurementFailed;

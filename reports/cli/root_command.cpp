@@ -25,7 +25,7 @@ namespace {
 const std::vector<std::string> kCommands = {"run",   "gpus",    "workers", "backend", "transfer",
                                             "train", "devices", "report",  "selftest"};
 
-// Of an option given twice, unless it is a list.
+// If an option is given twice, the last value counts, except for lists.
 void last_wins(CLI::App& app) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
@@ -164,7 +164,7 @@ void add_selftest(CLI::App& app, SelftestArguments& a) {
       "Exit codes: 0 all passed, 1 a test failed, 3 a test program is missing, crashed or hung.");
 }
 
-// Programs of their own, in the manner of git: everything after the name is theirs.
+// Runs external subcommands, as git does: all arguments after the name belong to the program.
 void hand_over(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "";
   if (name != "train" && name != "devices") return;
@@ -189,7 +189,7 @@ std::vector<std::string> words(int argc, char** argv) {
   return words;
 }
 
-// What CLI11 has left over, said so that one knows what to write instead.
+// Writes an error for unexpected arguments that suggests what to use instead.
 std::string not_expected(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App& command = *app.get_subcommands().front();
   std::vector<std::string> known;

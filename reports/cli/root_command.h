@@ -5,8 +5,8 @@
 
 namespace howmany::reports {
 
-// Parses the arguments, runs the subcommand and returns its exit code. Throws InputError for a bad
-// command line or bad input.
+// Parses the arguments, runs the subcommand and returns its exit code. Throws InputError if the
+// command line or the input is bad.
 int run_command(int argc, char** argv, const BuildText& build);
 
 }  // namespace howmany::reports

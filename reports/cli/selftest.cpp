@@ -35,12 +35,12 @@ struct Outcome {
   TestSuite suite;
   TestTotals totals;
   double seconds = 0;
-  std::string trouble;  // it did not come to an end of its own
+  std::string trouble;  // reason if the program did not exit normally
 
   bool fine() const { return trouble.empty() && totals.failed == 0; }
 };
 
-// "[  FAILED  ] Comm.Sums (12 ms)" -> "Comm.Sums"; nothing for a line of another kind.
+// Returns "Comm.Sums" for "[  FAILED  ] Comm.Sums (12 ms)", or nullopt for other lines.
 std::optional<std::string> test_of(std::string_view line, std::string_view mark) {
   if (!line.starts_with(mark) || !line.ends_with(" ms)")) return {};
   line.remove_prefix(mark.size());
@@ -92,7 +92,7 @@ std::string table_of(const std::vector<Outcome>& outcomes) {
   return table.text();
 }
 
-// Parts of this build that cannot run here, so no test of theirs says anything.
+// Returns the parts of this build that cannot run here. Their tests prove nothing.
 std::vector<std::string> not_exercised() {
   std::vector<std::string> lines;
   const Machine machine = read_machine();

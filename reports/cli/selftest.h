@@ -1,6 +1,7 @@
-// `howmany selftest`: runs the conformance and law tests that come with the programs, here, on this
-// machine, and says what was exercised, what was skipped and why. The tests are GoogleTest programs
-// beside us or, in a bundle, in ../libexec/howmany. Call from the main thread.
+// `howmany selftest` runs the conformance tests, and those of numerical equivalence with `single`,
+// on this machine. It reports the tests that passed, failed or were skipped, with reasons. The
+// tests are GoogleTest programs in the folder of `howmany` or, in a bundle, in ../libexec/howmany.
+// Call from the main thread.
 #pragma once
 
 #include <string>
@@ -8,7 +9,7 @@
 
 namespace howmany::reports {
 
-// X(folder, unit, "what passing means"): the tests of tests/<folder>/<unit>_test.cpp
+// X(folder, unit, "meaning of a pass"): the tests of tests/<folder>/<unit>_test.cpp
 #define HM_SELFTESTS(X)                                            \
   X(core, ops, "operations refuse what does not fit")              \
   X(core, backend, "kernels agree with the reference")             \
@@ -24,7 +25,7 @@ struct SelftestArguments {
   bool json = false, quiet = false;
 };
 
-// 0 all passed, 1 one failed, 3 a program is missing, crashed or hung.
+// Returns 0 if all passed, 1 if one failed, 3 if a program is missing, crashed or hung.
 int run_selftest(const SelftestArguments& arguments);
 
 struct TestTotals {
@@ -32,7 +33,7 @@ struct TestTotals {
   std::vector<std::string> failures;  // "Comm.AllReduceIsExact"
   std::vector<std::string> skipped;   // "Comm.NcclIsExact: no GPU here"
 };
-// From what a GoogleTest program prints. Any text is allowed.
+// Parses the output of a GoogleTest program. Accepts any text.
 TestTotals read_totals(const std::string& printed);
 
 }  // namespace howmany::reports

@@ -13,7 +13,7 @@ std::string version_text() {
       {"gloo", HM_GLOO_VERSION}, {"MPI", HM_MPI_VERSION},       {"NCCL", HM_NCCL_VERSION},
       {"CUDA", HM_CUDA_VERSION}, {"cuDNN", HM_CUDNN_VERSION},   {"CUPTI", HM_CUPTI_VERSION}};
   for (const auto& [name, value] : facts) text += fmt::format("{:<11} {}\n", name, value);
-  text.pop_back();  // CLI11 ends it
+  text.pop_back();  // CLI11 adds the last newline
   return text;
 }
 

@@ -22,10 +22,10 @@
 namespace howmany::reports {
 namespace {
 
-constexpr double kSlow = 1.25;      // a rank, over the others: more than neighbours differ
-constexpr double kAllHidden = 1.1;  // of the shorter: more cannot be but by noise
-constexpr double kNoFit = 1;        // residual error of a fit that is not reported
-constexpr double kOutOfCaches = 16 << 20, kStream = 1 << 20;  // bytes; as the ceilings are
+constexpr double kSlow = 1.25;  // a slow rank, relative to the others: beyond the usual variation
+constexpr double kAllHidden = 1.1;  // of the shorter: larger values are noise
+constexpr double kNoFit = 1;        // fits with a larger residual error are not reported
+constexpr double kOutOfCaches = 16 << 20, kStream = 1 << 20;  // bytes; sizes of the ceilings
 
 bool is_of(const Contest& c, const Measurement& m) {
   return c.op == op_of(m) && c.dtype == parameter_of(m, parameter::kDtype) &&
@@ -41,10 +41,10 @@ Contest& contest_of(std::vector<Contest>& contests, const Measurement& m) {
   return contests.back();
 }
 
-// How an all_reduce and matrix products at the same time compare with one after the other.
+// Compares an all_reduce concurrent with matrix products with running one after the other.
 std::string both_at_once(const Measurement& m) {
   const double comm = value_of(m, metric::kCommAloneS), gemm = value_of(m, metric::kGemmAloneS);
-  const double hidden = value_of(m, metric::kHiddenFraction);  // of the shorter
+  const double hidden = value_of(m, metric::kHiddenFraction);  // share of the shorter
   if (hidden > kAllHidden) return "times varied too much to tell what running both at once saves";
   if (hidden >= 0)
     return fmt::format("running both at once hides {} of the shorter",
@@ -123,8 +123,8 @@ std::vector<Contest> contests_of(const std::vector<Measurement>& measurements) {
   return contests;
 }
 
-// One bucket after the other. The interval holds when those of all do: what disturbs one bucket of
-// a run disturbs the next as well.
+// Sums the times of all buckets. Intervals are added, because disturbances of consecutive buckets
+// are correlated.
 CurvePoint together(const std::vector<const Measurement*>& buckets) {
   CurvePoint sum{0, 0, Interval{}};
   for (const Measurement* m : buckets) {
@@ -190,8 +190,8 @@ Ceilings ceilings_of(const std::vector<Measurement>& measurements) {
   return found;
 }
 
-// Each rank's share of the bus: what the road is compared with. Of the roads between GPUs, which
-// nccl takes, no ceiling is measured.
+// Compares bus bandwidth with the ceiling. The links between GPUs, which nccl uses, have no
+// measured ceiling.
 std::vector<RoadVerdict> verdicts_of(const std::vector<Measurement>& measurements,
                                      const Ceilings& ceilings) {
   std::map<std::string, RoadVerdict> largest;
@@ -206,7 +206,7 @@ std::vector<RoadVerdict> verdicts_of(const std::vector<Measurement>& measurement
                         number_of(m, parameter::kBytes),
                         rate,
                         tcp ? ceilings.loopback_tcp : ceilings.copy_all_threads};
-    if (verdict.bytes < (tcp ? kStream : kOutOfCaches)) continue;  // caches move more
+    if (verdict.bytes < (tcp ? kStream : kOutOfCaches)) continue;  // caches are faster
     if (std::isfinite(verdict.ceiling) && verdict.bytes > largest[verdict.backend].bytes)
       largest[verdict.backend] = verdict;
   }
@@ -231,7 +231,7 @@ std::vector<ReferenceLine> references_of(const std::vector<Measurement>& measure
   return lines;
 }
 
-// Of several numbers of ranks the largest speaks: those of others are in the tables.
+// Keeps only the largest number of ranks. Tables show the others.
 std::vector<Measurement> of_most_ranks(std::vector<Measurement> all) {
   double most = 0;
   for (const Measurement& m : all)
@@ -267,7 +267,7 @@ class BackendWriter {
   struct SlowRank {
     double rank, of_others;
   };
-  // Only one whom every such measurement and every round of it names.
+  // Returns the slowest rank if every measurement and round names the same one.
   static std::optional<SlowRank> slow_rank(const std::vector<const Measurement*>& paces) {
     std::set<double> ranks;
     double least = std::numeric_limits<double>::infinity();
@@ -285,7 +285,7 @@ class BackendWriter {
 
   void add_slow_ranks(const std::vector<Measurement>& measurements) {
     std::vector<const Measurement*> paces;
-    std::map<std::string, std::vector<const Measurement*>> links;  // each backend has its own
+    std::map<std::string, std::vector<const Measurement*>> links;  // by backend
     for (const Measurement& m : measurements) {
       if (op_of(m) == "pace") paces.push_back(&m);
       if (op_of(m) == "links") links[backend_of(m)].push_back(&m);
@@ -343,7 +343,7 @@ class BackendWriter {
 }  // namespace
 
 std::string gpu_of(const nlohmann::json& context) {
-  if (context.contains("many_hosts")) return "";  // references are of one
+  if (context.contains("many_hosts")) return "";  // references are for one host
   const auto gpu = context.find(context::kGpu);
   return gpu != context.end() && gpu->is_string() ? gpu->get<std::string>() : "";
 }

@@ -1,6 +1,6 @@
-// From measured collectives to one answer: which backend, from which size on, and how near it comes
-// to what this machine can move at all. Failed cells never win; where intervals overlap the answer
-// says that it is not certain. Values only; not tied to any thread.
+// Chooses a communication backend from measured collectives, by size, and compares its rate with
+// the ceilings of the machine. Failed cells never win. If intervals overlap, the answer is
+// uncertain. Values only; not tied to any thread.
 #pragma once
 
 #include <map>
@@ -14,30 +14,30 @@
 
 namespace howmany::reports {
 
-// How far the sizes go that every backend was measured at.
+// The sizes that were measured on every backend.
 struct Reach {
   double to = 0;
-  bool whole = true;    // no size that was asked for is missing
-  bool beyond = false;  // one above `to` is
+  bool whole = true;    // no requested size is missing
+  bool beyond = false;  // a requested size above `to` is missing
 };
 
-// One operation on one number of ranks over all backends.
+// One operation on one number of ranks, over all backends.
 struct Contest {
   std::string op, dtype;
   int devices = 2;
   std::vector<NamedCurve> curves = {};  // of calls with a barrier before each
-  std::vector<NamedCurve> sweep = {};   // these without what only a model's buckets asked for
-  std::set<std::string> tried = {};     // every backend of the sweep, those without a time too
+  std::vector<NamedCurve> sweep = {};   // `curves` without sizes that only a model's buckets use
+  std::set<std::string> tried = {};     // all backends of the sweep, including those without a time
   std::map<std::string, AlphaBeta> fits = {};
-  std::vector<BestRange> best = {};  // of the sweep
+  std::vector<BestRange> best = {};  // computed from the sweep
   Reach reach = {};
 };
 
-// What this machine itself can move, measured in the same run; NaN when it was not.
+// Ceilings of this machine, measured in the same run. NaN if not measured.
 struct Ceilings {
   double copy_one_thread = 0, copy_all_threads = 0, loopback_tcp = 0;  // bytes/s
 };
-// How near a backend comes to the ceiling over its own road.
+// A backend's bus bandwidth relative to the ceiling of its transport.
 struct RoadVerdict {
   std::string backend, op, road;  // "loopback TCP"
   double bytes = 0, bytes_per_s = 0, ceiling = 0;
@@ -46,19 +46,20 @@ struct RoadVerdict {
 
 struct ModelTime {
   std::string model, dtype;
-  std::vector<double> bytes = {};                // its gradient buckets
-  std::map<std::string, CurvePoint> times = {};  // by backend: all of them, one after the other
-  std::map<std::string, int> missing = {};  // how many of them have no time, where some have none
-  std::set<std::string> failed = {};        // backends, at one of them
+  std::vector<double> bytes = {};                // sizes of its gradient buckets
+  std::map<std::string, CurvePoint> times = {};  // by backend: of all buckets in sequence
+  std::map<std::string, int> missing = {};       // number of buckets without a time, if any
+  std::set<std::string> failed = {};             // backends that failed at a bucket
 };
 
-// Against what others published for the same hardware.
+// Comparison with published figures for the same hardware.
 struct ReferenceLine {
   std::string op, verdict, system, source;  // verdict: "normal", "low", "high"
   double bytes = 0, bytes_per_s = 0, reference = 0;
 };
 
-// The same library under torch.distributed and under howmany; ratios are torch's time over ours.
+// The same library under torch.distributed and under howmany. Ratios are torch's time divided by
+// ours.
 struct TorchGap {
   std::string backend, torch;     // "gloo", "torch:gloo"
   double ratio = 1;               // geometric mean over `sizes` common sizes
@@ -75,18 +76,18 @@ struct BackendAdvice {
   std::vector<ModelTime> models;
   Ceilings ceilings;
   std::vector<RoadVerdict> verdicts;
-  std::vector<TorchGap> torch;            // empty without rows of torch
-  std::vector<ReferenceLine> references;  // empty where the table does not speak of this machine
+  std::vector<TorchGap> torch;            // empty if torch was not measured
+  std::vector<ReferenceLine> references;  // empty if no reference covers this machine
 };
 
-// The member `gpu` of the context of a run, as the driver names it; empty without one, and where
-// the member `many_hosts` tells that its ranks are not known to be on one host.
+// Returns the driver's name of the GPU from a run's context. Empty without a GPU, and if the member
+// `many_hosts` says that the ranks may not be on one host.
 std::string gpu_of(const nlohmann::json& context);
-// `gpu`: as the driver names it; empty without one.
+// `gpu` is the driver's name of the GPU, or empty.
 BackendAdvice advise_backend(const std::vector<Measurement>& measurements,
                              const std::string& gpu = "");
 
-// The member `backend` of the summary's answer.
+// Returns the member `backend` of the summary's answer.
 nlohmann::ordered_json to_json(const BackendAdvice& advice,
                                const std::vector<Measurement>& measurements);
 

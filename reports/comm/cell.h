@@ -1,5 +1,5 @@
-// Reading one measured cell of `howmany backend`, "all_reduce/gloo" with its parameters, or one row
-// of `howmany transfer`, "host_to_device" with its. Values only; not tied to any thread.
+// Reads a measured cell of `howmany backend` ("all_reduce/gloo" with parameters) or a row of
+// `howmany transfer` ("host_to_device" with parameters). Values only; not tied to any thread.
 #pragma once
 
 #include <cmath>
@@ -31,7 +31,7 @@ inline double number_of(const Measurement& m, const char* key) {
   return std::strtod(parameter_of(m, key).c_str(), nullptr);
 }
 
-// How many: of no more than there could be.
+// Returns a count, limited to 0 to 1e9.
 inline int count_of(const Measurement& m, const char* key) {
   const double number = number_of(m, key);
   return number > 0 ? static_cast<int>(std::fmin(number, 1e9)) : 0;
@@ -45,7 +45,7 @@ inline CurvePoint point_of(const Measurement& m) {
   return point;
 }
 
-// null in JSON for what is not a number.
+// Returns JSON null if the value is not finite.
 inline nlohmann::ordered_json finite_or_null(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
 }

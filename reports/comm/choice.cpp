@@ -14,16 +14,17 @@
 namespace howmany::reports {
 namespace {
 
-constexpr double kBucket = 25 << 20;  // what ddp sends at once, unless told
+constexpr double kBucket = 25 << 20;  // bytes; ddp's default bucket size
 
-// Backends by the time of one thing, fastest first.
+// A backend and its time, sorted fastest first.
 struct Rival {
   std::string backend;
   CurvePoint time;
 };
 using Ranking = std::vector<Rival>;
 
-// A PyTorch job uses torch's backends only: with two or more of them, the others do not compete.
+// A PyTorch job can use only torch's backends. If two or more were measured, the others are
+// dropped.
 template <typename Candidate>
 void keep_torch(std::vector<Candidate>& all) {
   const auto is_torch = [](const Candidate& c) { return is_torch_backend(c.backend); };
@@ -37,15 +38,15 @@ void sort(Ranking& ranking) {
 
 struct Subject {
   std::string takes;       // "all_reduce of 16 MiB over 2 ranks takes"
-  const Contest* contest;  // whose ranges are told; nullptr: none
+  const Contest* contest;  // contest of the reported ranges; nullptr: none
   std::vector<BestRange> best;
-  std::string but = "";  // what is missing
+  std::string but = "";  // missing measurements
 };
 
-// How near the size is to what ddp sends at once.
+// Logarithmic distance to the bucket size.
 double distance(double bytes) { return std::abs(std::log(bytes / kBucket)); }
 
-// The size nearest to a bucket that all were measured at; 0 when there is none.
+// Returns the size nearest to a bucket that every backend was measured at, or 0.
 double common_size(const std::vector<NamedCurve>& curves) {
   double best = 0;
   if (curves.empty()) return best;
@@ -70,7 +71,7 @@ std::string buckets_of(const ModelTime& model) {
   return fmt::format("{} gradient buckets of {}", model.bytes.size(), model.model);
 }
 
-// "mpi was not measured at 1 of the 3 gradient buckets of mlp"
+// Returns "mpi was not measured at 1 of the 3 gradient buckets of mlp".
 std::string missing_words(const ModelTime& model) {
   std::vector<std::string> words;
   for (const auto& [backend, count] : model.missing) {
@@ -99,7 +100,8 @@ class Chooser {
     advice_.because = fmt::format("There is no answer, because {}.", why);
   }
 
-  // Of the sweeps that of all_reduce over the most ranks; `dtype`: empty for any.
+  // Returns the sweep of all_reduce over the most ranks, else another sweep. An empty `dtype`
+  // matches any.
   const Contest* main_contest(const std::string& dtype) const {
     const Contest* chosen = nullptr;
     for (const Contest& c : advice_.contests) {
@@ -176,7 +178,7 @@ class Chooser {
                        told ? faster(first, ranking[1]) : no_faster(first, *near));
   }
 
-  // The one row of torch among others, unless the sentence has its name.
+  // Mentions torch's only row, unless the sentence already names it.
   static std::string torch_words(const Ranking& ranking, const std::string& said) {
     for (const Rival& r : ranking)
       if (is_torch_backend(r.backend) && said.find(r.backend) == said.npos)
@@ -196,7 +198,7 @@ class Chooser {
                        next.backend, format_seconds(next.time.seconds));
   }
 
-  // Of one round that another may differ is said even where the intervals of this one are apart.
+  // With one round, warns that another run may differ, even if the intervals are apart.
   static std::string no_faster(const Rival& first, const Rival& near) {
     if (!first.time.interval || !near.time.interval)
       return faster(first, near) + ", but of too few calls or rounds to be certain";
@@ -219,11 +221,11 @@ class Chooser {
   BackendAdvice& advice_;
 };
 
-// Neighbouring ranges told as one, of one backend or more.
+// Neighbouring ranges that are reported as one, with one or more backends.
 struct Stretch {
   std::vector<std::string> backends;
   double from = 0;
-  bool told = false;  // apart at one of its sizes
+  bool told = false;  // certain at one size or more
 
   void add(const BestRange& range) {
     if (std::ranges::find(backends, range.backend) == backends.end())

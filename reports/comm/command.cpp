@@ -28,7 +28,7 @@
 namespace howmany::reports {
 namespace {
 
-constexpr double kBudgetWithTorch = 80;  // seconds; room for three rounds of four backends
+constexpr double kBudgetWithTorch = 80;  // seconds; enough for three rounds of four backends
 
 std::string devices_of(const BackendArguments& a, const Machine& machine) {
   if (!a.devices.empty()) return fmt::format("{}", fmt::join(a.devices, ","));
@@ -37,11 +37,11 @@ std::string devices_of(const BackendArguments& a, const Machine& machine) {
                                  : "cpu:0,cpu:1";
 }
 
-// Before anything is measured: what the bench refuses, it refuses in a listing too.
+// Checks the arguments before measuring, by having the bench list its cases.
 void check_arguments(const BackendArguments& a, const std::string& devices,
                      const std::vector<std::string>& backends) {
   for (const std::string& backend : backends) {
-    const std::string checked = is_torch_backend(backend) ? "local" : backend;  // the same cases
+    const std::string checked = is_torch_backend(backend) ? "local" : backend;  // same cases
     Command command{.argv = backend_bench_arguments(a, devices, checked, 1), .timeout_seconds = 60};
     command.argv.insert(command.argv.begin(), find_program("backend_bench"));
     command.argv.emplace_back(flag::kList);
@@ -51,7 +51,7 @@ void check_arguments(const BackendArguments& a, const std::string& devices,
   }
 }
 
-// Of one rank a collective is nothing, or a copy.
+// With one rank, a collective is empty or a copy.
 void refuse_one_rank(const BackendArguments& a) {
   constexpr const char* kWhy = "a backend carries data between ranks, and one has no other";
   if (expanded_devices(a.devices).size() == 1)
@@ -115,7 +115,7 @@ int measure_alone(BackendArguments a, const Machine& machine) {
   return conclude(a, folder, request, measuring, chosen.left_out);
 }
 
-// Why the machine's own ceilings say nothing of the ranks; empty where they do.
+// Returns why the machine's ceilings do not apply to the ranks, or "".
 std::string no_ceilings(const Machine& machine) {
   const Launched& launch = machine.launch;
   if (launch.local_world == 0) return "which are on one host is not told";
@@ -132,8 +132,8 @@ std::string who_started(const Machine& machine) {
       why.empty() ? "" : ", " + why + ", so what the machine can move was not measured");
 }
 
-// The first rank has the bench as a child and tells what it found. The machine's own ceilings come
-// last, when the others have gone.
+// Runs on the first rank, which starts the bench as a child and reports. Measures the ceilings
+// last, after the other ranks ended.
 int measure_for_all(const BackendArguments& a, const Machine& machine, BackendSelection chosen,
                     const std::vector<std::string>& arguments, double seconds) {
   const std::string devices = fmt::format("{}", fmt::join(a.devices, ","));
@@ -146,12 +146,12 @@ int measure_for_all(const BackendArguments& a, const Machine& machine, BackendSe
   nlohmann::json request = request_of(a, devices, chosen.backends);
   request["launcher"] = machine.launch.launcher;
   request["ranks"] = machine.launch.world;
-  request["ranks_per_host"] = machine.launch.local_world;  // 0: not known
+  request["ranks_per_host"] = machine.launch.local_world;  // 0: unknown
   chosen.left_out.insert(chosen.left_out.begin(), who_started(machine));
   return conclude(a, folder, request, measuring, chosen.left_out);
 }
 
-// On every rank of a launcher; all but the first become the bench.
+// Runs on every rank of a launcher. All ranks but the first exec the bench.
 int measure_among_many(const BackendArguments& a, const Machine& machine) {
   const Launched& launch = machine.launch;
   if (a.rounds.value_or(1) > 1)
@@ -163,7 +163,7 @@ int measure_among_many(const BackendArguments& a, const Machine& machine) {
   const double seconds = std::max(1.0, a.time_budget - kBackendReserve - kCeilingSeconds);
   std::vector<std::string> arguments = backend_bench_arguments(
       a, devices, fmt::format("{}", fmt::join(chosen.backends, ",")), seconds);
-  refuse_old_results(a.output.out);  // on all ranks: or they would wait for the first
+  refuse_old_results(a.output.out);  // on all ranks, or the others would wait for the first
   if (launch.rank == 0) return measure_for_all(a, machine, chosen, arguments, seconds);
   arguments.insert(arguments.begin(), find_program("backend_bench"));
   become(arguments);

@@ -1,6 +1,10 @@
-// `howmany backend`: its options, what it runs and what it prints. Exit codes: 0 fine, 1 wrong
-// data, 2 bad usage or input (thrown as InputError), 3 a measurement failed or was interrupted;
-// what was measured is kept. One thread.
+// The command `howmany backend`. Results are kept if a measurement fails. One thread.
+//
+// Exit codes:
+// - 0: success
+// - 1: wrong data
+// - 2: bad usage or input (thrown as InputError)
+// - 3: a measurement failed or was interrupted
 #pragma once
 
 #include <string>
@@ -11,10 +15,10 @@
 
 namespace howmany::reports {
 
-// Adds the subcommand; when it is called, `code` becomes its exit code.
+// Adds the subcommand. If it runs, `code` receives its exit code.
 void add_backend_command(CLI::App& app, int& code);
 
-// Writes the summary and prints it as asked; the exit code.
+// Writes and prints the summary. Returns the exit code.
 int finish(const std::string& folder, Summary& summary, const nlohmann::json& request,
            const std::vector<SuiteRun>& runs, const OutputArguments& a, const std::string& text);
 

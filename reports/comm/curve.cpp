@@ -8,8 +8,8 @@ namespace howmany::reports {
 namespace {
 
 constexpr double kRounding = 1e-9;
-// Between two runs of the same cases on a busy machine the order of two backends changed in one of
-// eighteen cells where they were nearer than this, and in less than one of a hundred elsewhere.
+// Measured: between two runs on a busy machine, two backends that were closer than this swapped
+// order in one of eighteen cells. Others swapped in less than one of a hundred.
 constexpr double kBetweenRuns = 2;
 
 void check_curve(const Curve& curve) {
@@ -19,7 +19,7 @@ void check_curve(const Curve& curve) {
       throw std::invalid_argument("[curve] a time is not above 0");
 }
 
-// Least squares of (a + b x) / t - 1, so that every size counts alike.
+// Minimizes ((a + b x) / t - 1)^2, so that all sizes count equally.
 AlphaBeta least_squares(const Curve& curve) {
   double uu = 0, uv = 0, vv = 0, su = 0, sv = 0;
   for (const CurvePoint& p : curve) {
@@ -32,14 +32,14 @@ AlphaBeta least_squares(const Curve& curve) {
     fit.latency = (su * vv - sv * uv) / determinant;
     fit.seconds_per_byte = (sv * uu - su * uv) / determinant;
   }
-  // A negative slope is not a bandwidth, nor is a rounding error.
+  // A negative or tiny slope gives no bandwidth.
   if (!(fit.seconds_per_byte * curve.back().bytes > kRounding * fit.latency))
     fit = {.latency = su / uu};
   if (fit.latency < 0) fit = {.seconds_per_byte = sv / vv};
   return fit;
 }
 
-// The size between two points at which the line through them, on logarithmic axes, has this time.
+// Returns the size at which the line through two points, on logarithmic axes, has this time.
 double size_between(const CurvePoint& a, const CurvePoint& b, double seconds) {
   const double share = std::log(seconds / a.seconds) / std::log(b.seconds / a.seconds);
   return a.bytes * std::pow(b.bytes / a.bytes, share);

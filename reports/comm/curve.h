@@ -17,13 +17,13 @@ namespace howmany::reports {
 struct CurvePoint {
   double bytes = 0, seconds = 0;
   std::optional<Interval> interval = {};  // 95 %, of seconds
-  bool one_round = false;  // the interval is from within one run, and sees nothing between runs
+  bool one_round = false;  // the interval is from within one run and omits variation between runs
 };
-using Curve = std::vector<CurvePoint>;  // by bytes, each size once
+using Curve = std::vector<CurvePoint>;  // sorted by bytes, sizes unique
 
-const CurvePoint* at_size(const Curve& curve, double bytes);  // nullptr: not measured
-bool is_within(const Curve& curve, double bytes);             // the range of measured sizes
-// The intervals do not meet; of one round the times must be a factor of two apart as well.
+const CurvePoint* at_size(const Curve& curve, double bytes);  // nullptr if not measured
+bool is_within(const Curve& curve, double bytes);             // true within the measured sizes
+// True if the intervals do not overlap. With one round, times must also differ by a factor of two.
 bool apart(const CurvePoint& fast, const CurvePoint& slow);
 
 struct AlphaBeta {
@@ -42,19 +42,19 @@ double seconds_at(const Curve& curve, double bytes);
 // Returns nullopt if no measured size takes less than that, or none takes more.
 std::optional<double> latency_below(const Curve& curve);
 
-// From this size on (up to the next range) this backend is the fastest, or not apart from it.
+// From this size to the next range, this backend is the fastest, or not apart from the fastest.
 struct BestRange {
   std::string backend;
   double from = 0;
-  bool certain = true;  // at each of its sizes it is apart from every other backend
-  bool partly = false;  // at one of them at least
+  bool certain = true;  // apart from every other backend at all of its sizes
+  bool partly = false;  // at one of its sizes or more
 };
 struct NamedCurve {
   std::string backend;
   Curve curve;
 };
-// Over the sizes that all curves have, the first range from 0, and as few as the intervals allow;
-// the borders are where the lines between neighbouring sizes cross. Empty without a common size.
+// Returns as few ranges as the intervals allow, over the common sizes. The first starts at 0.
+// Borders are where the lines between neighbouring sizes cross. Empty without a common size.
 std::vector<BestRange> best_ranges(const std::vector<NamedCurve>& curves);
 
 }  // namespace howmany::reports

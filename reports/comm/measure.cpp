@@ -39,7 +39,7 @@ std::vector<std::string> backend_bench_arguments(const BackendArguments& a,
   add(flag::kCoresPerDevice, a.cores_per_device ? std::to_string(*a.cores_per_device) : "");
   for (const std::string& model : a.models) add(flag::kModel, model);
   add(flag::kBudgetSeconds, fmt::format("{:.3f}", seconds));
-  // Over rounds the interval comes from them, and calls of the longest cases are better spread.
+  // Intervals come from rounds, so calls of the longest cases are better spread over rounds.
   if (rounds > 1) add(flag::kLeastCalls, "3");
   if (a.oversubscribe) argv.emplace_back(flag::kOversubscribe);
   if (a.in_place) argv.emplace_back(flag::kInPlace);
@@ -79,7 +79,7 @@ void BackendMeasuring::rounds(const std::vector<std::string>& backends, const st
   for (int round = 0; round < rounds; ++round) {
     for (const std::string& name : backends)
       if (!interrupted()) keep(backend(name, round));
-    // The runs that are left share their time with the repeated round.
+    // The remaining runs share their time with the repeated round.
     if (is_disturbed(max_busy_elsewhere(of_round(round)))) expect_round();
   }
   repeat_disturbed();
@@ -162,8 +162,8 @@ void BackendMeasuring::repeat_disturbed() {
   }
 }
 
-// Replaces the round if another is less disturbed and had time for every case. Returns false if
-// there is no time for it.
+// Repeats the round, and keeps the repetition if it is less disturbed and had time for every case.
+// Returns false if there is no time.
 bool BackendMeasuring::repeat(int round) {
   const std::vector<SuiteRun> before = of_round(round);
   const double busy = max_busy_elsewhere(before);

@@ -1,6 +1,5 @@
-// The measuring of `howmany backend`: the bench programs run in rounds, each with its files in the
-// folder of results. Rounds that other programs disturbed are repeated within the time budget. One
-// thread.
+// Measures for `howmany backend`: runs the bench programs in rounds and keeps their files in the
+// results folder. Repeats rounds that other programs disturbed, within the time budget. One thread.
 #pragma once
 
 #include <chrono>
@@ -26,9 +25,9 @@ struct BackendArguments {
 };
 
 constexpr double kCeilingSeconds = 3;
-constexpr double kBackendReserve = 4;  // of the budget, for the machine's report and long calls
+constexpr double kBackendReserve = 4;  // seconds reserved for the machine's report and long calls
 
-// Without the program's name.
+// Returns the arguments without the program's name.
 std::vector<std::string> backend_bench_arguments(const BackendArguments& a,
                                                  const std::string& devices,
                                                  const std::string& backend, double seconds,
@@ -36,14 +35,14 @@ std::vector<std::string> backend_bench_arguments(const BackendArguments& a,
 
 class BackendMeasuring {
  public:
-  // `python` runs torch's rows, on `cores` if there are any. The arguments must outlive this.
+  // `python` runs torch's rows, on `cores` if not empty. The arguments must outlive this object.
   BackendMeasuring(const BackendArguments& a, std::string folder, std::string python = "",
                    std::vector<int> cores = {});
 
   void ceilings();
-  // Backends alternate, so that a change of the machine meets all of them.
+  // Alternates between backends, so that changes of the machine affect all of them.
   void rounds(const std::vector<std::string>& backends, const std::string& devices, int rounds);
-  // All backends in one start of the ranks, which a launcher starts but once.
+  // Measures all backends in one start of the ranks, because a launcher starts them once.
   void together(const std::vector<std::string>& arguments, double seconds);
 
   std::vector<Measurement> table() const;
@@ -65,7 +64,7 @@ class BackendMeasuring {
   const std::string folder_, python_;
   const std::vector<int> cores_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::vector<std::string> backends_, left_;  // left_: the backends of the runs to come
+  std::vector<std::string> backends_, left_;  // left_: backends of the remaining runs
   std::string devices_;
   RoundTime time_;
   int rounds_ = 1;

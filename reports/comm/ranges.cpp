@@ -8,11 +8,11 @@ namespace howmany::reports {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// Changing to another backend pays where what speaks for it, over all sizes, is more than two
-// standard deviations: else each noisy cell would be a range of its own.
+// The cost of changing to another backend: two standard deviations, squared. Without it, each noisy
+// cell would be a range.
 constexpr double kChange = 4;
 
-using Row = std::vector<const CurvePoint*>;  // of one size, one of each backend
+using Row = std::vector<const CurvePoint*>;  // the points of one size, by backend
 
 std::vector<Row> rows_of(const std::vector<NamedCurve>& curves) {
   std::vector<Row> rows;
@@ -29,12 +29,12 @@ const CurvePoint& fastest(const Row& row) {
   return **std::ranges::min_element(row, {}, [](const CurvePoint* p) { return p->seconds; });
 }
 
-// Of the logarithm; an interval of 95 % is about four of them wide.
+// Standard deviation of the logarithm; a 95 % interval is about four wide.
 double deviation(const Interval& interval) {
   return interval.low > 0 ? std::log(interval.high / interval.low) / 4 : kNever;
 }
 
-// What speaks against taking `other`, in squared standard deviations.
+// Returns the evidence against `other`, in squared standard deviations.
 double against(const CurvePoint& fast, const CurvePoint& other) {
   const double off = std::log(other.seconds / fast.seconds);
   if (off == 0) return 0;
@@ -43,7 +43,7 @@ double against(const CurvePoint& fast, const CurvePoint& other) {
   return off * off / (both * both);
 }
 
-// The way through the sizes that least speaks against, changes counted; Viterbi's.
+// The path through the sizes with the least cost, including changes (Viterbi algorithm).
 class Path {
  public:
   explicit Path(const std::vector<Row>& rows) : cost_(rows[0].size(), 0) {
@@ -75,8 +75,8 @@ class Path {
     before_.push_back(std::move(from));
   }
 
-  std::vector<double> cost_;                 // of the ways that end in each backend
-  std::vector<std::vector<size_t>> before_;  // at each size: where such a way came from
+  std::vector<double> cost_;                 // of the best path to each backend
+  std::vector<std::vector<size_t>> before_;  // at each size: the previous backend on that path
 };
 
 bool apart_from_all(const Row& row, size_t best) {
@@ -85,7 +85,7 @@ bool apart_from_all(const Row& row, size_t best) {
   return true;
 }
 
-// Where the straight lines between two sizes cross, on logarithmic axes.
+// Returns the size at which the lines between two sizes cross, on logarithmic axes.
 double crossing(const Row& before, const Row& here, size_t a, size_t b) {
   const double first = std::log(before[a]->seconds / before[b]->seconds);
   const double second = std::log(here[a]->seconds / here[b]->seconds);

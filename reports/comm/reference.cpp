@@ -14,9 +14,9 @@ namespace howmany::reports {
 namespace {
 
 constexpr double kTolerance = 0.1;
-constexpr double kSameSize = 0.01;  // of a size: buffers are rounded to whole elements of all ranks
+constexpr double kSameSize = 0.01;  // of a size: buffers are rounded to whole elements per rank
 constexpr double kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
-// A copy of this size takes fifty times as long as it takes to start: only bandwidth is left.
+// A copy of this size takes fifty times its latency, so its rate is the bandwidth.
 constexpr double kLargeCopy = 32 * kMiB;
 constexpr std::string_view kToDevice = "host_to_device", kToHost = "device_to_host",
                            kBetween = "device_to_device";
@@ -34,7 +34,7 @@ std::vector<Reference> collect() {
   };
   const Names a100_sxm = {"A100-SXM4-40GB", "A100-SXM4-80GB"}, h100_sxm = {"H100 80GB HBM3"};
   const Names h200_sxm = {"H200"}, b200 = {"B200"};
-  const Names p100 = {"P100-PCIE"};  // an SXM2 one may have NVLink to the host
+  const Names p100 = {"P100-PCIE"};  // the SXM2 variant may have NVLink to the host
   constexpr const char* kA100 = "8x A100 SXM (NVLink 3)";
   add(kA100, a100_sxm, 8, "all_reduce", 32 * kKiB, 1.31, kMlEngineering);
   add(kA100, a100_sxm, 8, "all_reduce", kMiB, 18.0, kMlEngineering);
@@ -72,7 +72,7 @@ bool is_at(const Reference& r, double bytes) {
   return (copy && bytes >= r.bytes) || std::abs(bytes / r.bytes - 1) <= kSameSize;
 }
 
-// Whether the name has it as a word: "NVIDIA A100-SXM4-80GB" is an "A100".
+// True if the name contains it as a word: "NVIDIA A100-SXM4-80GB" is an "A100".
 bool has_word(const std::string& name, const std::string& gpu) {
   const auto in_word = [&](size_t at) {
     return at < name.size() && std::isalnum(static_cast<unsigned char>(name[at])) != 0;
@@ -82,7 +82,7 @@ bool has_word(const std::string& name, const std::string& gpu) {
   return false;
 }
 
-// Whether it is the whole name but for the maker's.
+// True if it is the whole name, except for the maker.
 bool is_called(const std::string& name, const std::string& gpu) {
   return name == gpu || name.ends_with(" " + gpu);
 }
@@ -107,8 +107,8 @@ std::string source_of(const Reference& below, const Reference& above) {
                      format_bytes(above.bytes), source_of(below));
 }
 
-// By a line of the logarithms, the least to expect of a rate that levels off; nothing where the
-// most, by a line of the times, is further away than what is normal.
+// Interpolates the rate on logarithmic axes, which is a lower bound. Returns nullopt if the upper
+// bound, from linear interpolation of times, differs by more than the tolerance.
 std::optional<double> between(const Reference& below, const Reference& above, double bytes) {
   const double share = std::log(bytes / below.bytes) / std::log(above.bytes / below.bytes);
   const double least = below.bytes_per_s * std::pow(above.bytes_per_s / below.bytes_per_s, share);
@@ -118,7 +118,7 @@ std::optional<double> between(const Reference& below, const Reference& above, do
   return told ? std::optional(least) : std::nullopt;
 }
 
-// Of what speaks of this hardware, the nearest sizes on both sides; nullptr where there is none.
+// Returns the nearest known sizes on both sides; nullptr if there is none.
 std::pair<const Reference*, const Reference*> neighbours(const std::vector<const Reference*>& known,
                                                          double bytes) {
   const Reference *below = nullptr, *above = nullptr;

@@ -1,4 +1,5 @@
-// The tables of `howmany backend`: one per operation, sizes down, backends across.
+// Renders the tables of `howmany backend`: one per operation, with sizes as rows and backends as
+// columns.
 #include "reports/comm/render.h"
 
 #include <fmt/format.h>
@@ -27,7 +28,7 @@
 namespace howmany::reports {
 namespace {
 
-// Of fewer calls a quantile is little but the longest of them.
+// With fewer calls, a quantile is close to the maximum.
 constexpr double kCallsForP95 = 20, kCallsForP99 = 100;
 
 const Measurement* cell_of(const std::vector<Measurement>& measurements, const Contest& contest,
@@ -52,7 +53,7 @@ std::vector<std::string> cells(const Measurement* m) {
           std::isfinite(busbw) ? format_rate(busbw) : "not defined"};
 }
 
-// Every size of the contest, those that failed or were skipped too.
+// Returns every size of the contest, including failed and skipped ones.
 std::set<double> sizes_of(const std::vector<Measurement>& measurements, const Contest& contest) {
   std::set<double> sizes;
   for (const Measurement& m : measurements)
@@ -82,7 +83,7 @@ std::string table_of(const std::vector<Measurement>& measurements, const Contest
       for (const std::string& cell : cells(m)) row.push_back(cell);
       if (m && is_timed(*m)) timed.try_emplace(value_of(*m, metric::kMedianS), named.backend);
     }
-    if (many) row.push_back(timed.size() > 1 ? timed.begin()->second : "-");  // of one no contest
+    if (many) row.push_back(timed.size() > 1 ? timed.begin()->second : "-");  // one: no contest
     table.add(row);
   }
   return table.text(color);
@@ -106,7 +107,8 @@ std::string fit_text(const Contest& contest) {
   return text;
 }
 
-// The calls behind a quantile: of several rounds those of one, as each has a quantile of its own.
+// Returns the number of calls behind a quantile. With several rounds, those of one round, because
+// each round has its own quantile.
 double calls_of(const Measurement& m) {
   const double calls = value_of(m, "calls");
   const auto median = m.metrics.find(metric::kMedianS);
@@ -115,7 +117,7 @@ double calls_of(const Measurement& m) {
   return static_cast<double>(median->second.n);
 }
 
-// Over the sizes that have so many calls, the median of how much longer than the median it is.
+// Returns the median ratio of the quantile to the median, over sizes with enough calls.
 std::string tail_of(const std::vector<Measurement>& measurements, const Contest& contest,
                     const NamedCurve& named, const std::string& quantile, double least_calls) {
   std::vector<double> ratios;
@@ -147,7 +149,7 @@ std::string ceilings_text(const Ceilings& c) {
       format_rate(c.copy_one_thread), format_rate(c.copy_all_threads), format_rate(c.loopback_tcp));
 }
 
-// Of many reasons (each has its own time) the one of the most cells stands for all.
+// Each reason includes its own time, so the reason with the most cells is shown.
 std::string skipped_text(const std::vector<Measurement>& measurements) {
   constexpr size_t kMostTold = 3;
   std::map<std::string, int> cells;

@@ -1,4 +1,5 @@
-// The summary of `howmany backend` as tables and sentences. Values only; not tied to any thread.
+// Renders the summary of `howmany backend` as tables and sentences. Values only; not tied to any
+// thread.
 #pragma once
 
 #include <string>
@@ -9,12 +10,11 @@
 
 namespace howmany::reports {
 
-// As tables and sentences.
 std::string render_backend(const BackendAdvice& advice,
                            const std::vector<Measurement>& measurements, bool color);
 
-// What `howmany backend` or `howmany transfer` printed, from its summary alone; empty for
-// another's.
+// Returns the output of `howmany backend` or `howmany transfer`, from its summary alone. Empty for
+// other summaries.
 std::string render_suites(const Summary& summary, bool color);
 
 }  // namespace howmany::reports

@@ -13,10 +13,10 @@
 namespace howmany::reports {
 namespace {
 
-constexpr double kBesideSeconds = 1.4;    // to start a bench and its ranks, and to end
-constexpr double kRoundSeconds = 4;       // below, too little is measured in one
+constexpr double kBesideSeconds = 1.4;    // start and exit of a bench and its ranks
+constexpr double kRoundSeconds = 4;       // minimum useful seconds of a round
 constexpr double kMinBackendSeconds = 1;  // for one backend
-constexpr double kMostToOwed = 0.75;      // of what is left, where the others need it too
+constexpr double kMostToOwed = 0.75;      // share for incomplete backends if others need time too
 constexpr int kMinRounds = 3, kMaxRounds = 5;
 
 using Cell = std::vector<const Measurement*>;
@@ -44,8 +44,8 @@ double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
-// What each has of `left` that has not what it needs: all the same, after those taken in this order
-// have that, while it is `better` for the rest that they do.
+// Returns the equal share of `left` for those whose needs are not met exactly. Takes needs in the
+// order of `better`, and grants each while that is `better` for the rest.
 template <typename Better>
 double level(std::vector<double> needs, double left, Better better) {
   std::ranges::sort(needs, better);
@@ -58,12 +58,12 @@ double level(std::vector<double> needs, double left, Better better) {
   return sharing > 0 ? left / sharing : 0;
 }
 
-// Of all, where there is enough: none has less than this.
+// With enough time: no run gets less than this.
 double lowest(const std::vector<double>& needs, double left) {
   return level(needs, left, std::greater<>());
 }
 
-// Where there is not: none has more than this.
+// Without enough time: no run gets more than this.
 double highest(const std::vector<double>& needs, double left) {
   return level(needs, left, std::less<>());
 }
@@ -84,7 +84,7 @@ std::vector<Measurement> over_rounds(const std::vector<std::vector<Measurement>>
   using Key = std::tuple<std::string, std::string, std::map<std::string, std::string>>;
   std::map<std::pair<Key, int>, size_t> places;
   for (const auto& round : rounds) {
-    std::map<Key, int> seen;  // a model has a cell for each of its buckets, equal ones too
+    std::map<Key, int> seen;  // a model has one cell per bucket, and buckets may be equal
     for (const Measurement& m : round) {
       const Key key(m.suite, m.name, m.parameters);
       const auto [place, fresh] = places.emplace(std::pair(key, seen[key]++), cells.size());

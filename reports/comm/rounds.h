@@ -1,6 +1,6 @@
-// One table out of several rounds, each a run of the same cases in fresh processes: what differs
-// from one start to the next is larger than what differs within one, and only rounds can see it.
-// Values only; not tied to any thread.
+// Combines several rounds into one table. A round runs the same cases in fresh processes. Variation
+// between starts exceeds variation within one, and only rounds include it. Values only; not tied to
+// any thread.
 #pragma once
 
 #include <map>
@@ -14,31 +14,36 @@
 
 namespace howmany::reports {
 
-// Cell by cell, in the order first seen: of each metric the median over the rounds that measured
-// it, with the interval in which the median of another such set of rounds is to be expected
-// (repeat_interval). A cell fails when it failed once, and is skipped when no round measured it.
+// Combines cell by cell, in order of appearance. Each metric is the median over the rounds that
+// measured it. Its interval is where the median of another such set of rounds is expected
+// (repeat_interval()). A cell fails if it failed in any round, and is skipped if no round measured
+// it.
 std::vector<Measurement> over_rounds(const std::vector<std::vector<Measurement>>& rounds);
 
-// Of the values of several rounds: as over_rounds makes them. One value has no interval.
+// Combines the values of rounds as over_rounds() does. One value has no interval.
 Metric metric_over_rounds(const std::vector<double>& values, const std::string& unit);
 
-// As many rounds as are asked for, else as `budget` seconds have room for; fewer than three would
-// say nothing of spread, so then there is one.
+// Returns the requested number of rounds, else as many as fit into `budget` seconds. With time for
+// fewer than three rounds, returns 1, because two give no spread.
 int plan_rounds(double budget, int backends, std::optional<int> asked = {});
 
-// How long each of the runs that are left may measure, of what is left of the budget but for what a
-// run of that backend took last time beside measuring, such as to start. All have the same, but
-// none less than it needs, so that a slow backend has what a fast one does not need. Where that is
-// more than is left, a backend that left cases out has what it needs for one whole run first.
+// Divides the remaining time budget among the remaining runs.
+//
+// Overhead. The untimed seconds of each backend's last run, such as its start, are subtracted
+//   first.
+// Enough time. All runs get equal time, but no run gets less than it needs. A slow backend uses
+//   what a fast one does not need.
+// Too little time. A backend that skipped cases first gets the time for one complete run.
 class RoundTime {
  public:
   struct Run {
-    double seconds = 0, measuring = 0;  // of wall clock, and of that, as was dealt out
-    double needs = 0;                   // for all its cases, as far as it knows
-    bool whole = true;                  // it left none out for want of time
+    double seconds = 0, measuring = 0;  // wall clock, and the timed part as assigned
+    double needs = 0;                   // for all its cases, as known so far
+    bool whole = true;                  // no case was skipped for lack of time
   };
   explicit RoundTime(double budget) : budget_(budget) {}
-  // For the first of `runs`, the backends of those left, at `now` seconds since the start.
+  // Returns the seconds for the first of `runs`, which are the backends of the remaining runs.
+  // `now` is in seconds since the start.
   double seconds_next(double now, std::span<const std::string> runs) const;
   void took(const std::string& backend, const Run& run);
 
@@ -49,7 +54,7 @@ class RoundTime {
 
   const double budget_;
   std::map<std::string, Run> last_;
-  std::set<std::string> whole_;  // those that have had a whole run
+  std::set<std::string> whole_;  // backends that had a complete run
 };
 
 }  // namespace howmany::reports

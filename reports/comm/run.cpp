@@ -45,7 +45,8 @@ std::string backend_unit(const std::string& name) {
                                                                                       : "";
 }
 
-// suite/case.../key:value/key:value; the case has the parts without a colon, and torch's backends.
+// Parses suite/case.../key:value/key:value. The case has the parts without a colon, and torch's
+// backends.
 void read_name(const std::string& name, Measurement& m) {
   size_t at = 0;
   while (at <= name.size()) {
@@ -63,7 +64,7 @@ void read_name(const std::string& name, Measurement& m) {
   }
 }
 
-// "oversubscribed; rehearsal". A reason may hold anything.
+// Splits "oversubscribed; rehearsal". A skip reason is kept whole, because it may contain anything.
 std::vector<std::string> flags_in(const std::string& label) {
   if (label.empty()) return {};
   if (label.starts_with("skipped: ")) return {label};
@@ -87,7 +88,7 @@ const SampleLine* samples_of(const SuiteRun& run, const std::string& name,
   return nullptr;
 }
 
-// The interval of the median, and with it of every rate that is something over that median.
+// Adds the interval of the median, and of every rate that is derived from it.
 void add_interval(Measurement& m, const SampleLine* line, const std::string& metric,
                   const std::string& prefix) {
   const auto found = m.metrics.find(metric);

@@ -1,5 +1,5 @@
-// Which backends `howmany backend` measures on this machine, torch's own among them ("torch:gloo").
-// One thread.
+// Selects the backends that `howmany backend` measures, including torch's ("torch:gloo"). One
+// thread.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 namespace howmany::reports {
 
 struct TorchRequest {
-  std::string python;    // empty: the active Python
-  bool wanted = false;   // --torch: a torch that cannot be measured is reported
+  std::string python;    // empty: use the active Python
+  bool wanted = false;   // --torch: report a torch that cannot be measured
   bool refused = false;  // --no-torch
 };
 
@@ -22,10 +22,11 @@ struct BackendSelection {
   TorchPython torch;                  // runs the backends "torch:..."
 };
 
-// Returns the usable backends among `asked`, or all usable ones if it is empty. torch's rows come
-// with --torch, by name, or by themselves if `asked` is empty and the active Python has a torch.
-// Throws InputError for an unknown name, and if nothing is left to measure. Never throws for what
-// the user's Python does.
+// Returns the usable backends among `asked`, or all usable ones if it is empty. Never throws for
+// failures of the user's Python.
+//
+// - torch: included with --torch, by name, or if `asked` is empty and the active Python has a torch
+// - throws: InputError for an unknown name, or if no backend is left
 BackendSelection select_backends(const std::vector<std::string>& asked, const TorchRequest& torch,
                                  const Machine& machine, bool gpus);
 

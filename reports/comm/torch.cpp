@@ -12,9 +12,9 @@
 namespace howmany::reports {
 namespace {
 
-constexpr double kAlike = 1.1;  // times one another
+constexpr double kAlike = 1.1;  // ratio of the times
 
-// The first dtype of the most ranks.
+// Returns the first all_reduce contest of the most ranks.
 const Contest* main_all_reduce(const std::vector<Contest>& contests) {
   const Contest* main = nullptr;
   for (const Contest& c : contests)

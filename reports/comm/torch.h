@@ -1,4 +1,4 @@
-// torch.distributed compared with howmany over the same library, from measured all_reduces. Values
+// Compares torch.distributed with howmany over the same library, from measured all_reduces. Values
 // only; not tied to any thread.
 #pragma once
 
@@ -9,13 +9,13 @@
 
 namespace howmany::reports {
 
-// One for each backend that the all_reduce contest of the most ranks has both with torch's prefix
-// and without it, at a common size.
+// Returns one gap for each backend that was measured with and without torch's prefix at a common
+// size, in the all_reduce contest of the most ranks.
 std::vector<TorchGap> torch_gaps(const std::vector<Contest>& contests);
 
-// A difference above 10 % in the geometric mean.
+// True if the geometric means differ by more than 10 %.
 bool differs(const TorchGap& gap);
-// One sentence.
+// Returns one sentence.
 std::string words_of(const TorchGap& gap);
 
 }  // namespace howmany::reports

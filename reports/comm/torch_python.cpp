@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kTorchProbeTimeout = 20;  // seconds: importing torch from a network folder is slow
 
-// The current folder is taken out of the path first: a file there must not run in torch's stead.
+// Removes the current folder from the path first, so that a file there cannot replace torch.
 constexpr const char* kTorchProbe = R"py(
 import sys
 sys.path[:] = [folder for folder in sys.path if folder]
@@ -46,7 +46,7 @@ print()
 print(json.dumps(answer))
 )py";
 
-// torch may print above the answer.
+// Returns the last line, because torch may print before the answer.
 std::string answer_line(std::string text) {
   text.erase(text.find_last_not_of(" \r\n") + 1);
   return text.substr(text.rfind('\n') + 1);

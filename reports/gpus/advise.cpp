@@ -21,10 +21,10 @@ constexpr double kNoticeableWait = 0.1;  // of a step
 
 enum class Verdict { kPays, kUnsure, kDoesNot };
 
-// Of devices that are together as fast as one.
+// The efficiency of devices that are together as fast as one.
 double even(int devices) { return devices > 1 ? 1.0 / devices : 0; }
 
-// However little is asked of a device, more of them must be faster than one.
+// Several devices must be faster than one, even with a low threshold.
 double least_efficiency(int devices, double threshold) {
   return std::max(threshold, even(devices));
 }
@@ -87,8 +87,8 @@ Point point_of(const Measurement& m, double threshold) {
   return point;
 }
 
-// Of the configurations of one number of devices the fastest, but one that surely pays before one
-// that only may.
+// Compares configurations with equal numbers of devices. A configuration that surely pays ranks
+// first, then the faster one.
 bool better(const Point& a, const Point& b, double threshold) {
   if (a.valid != b.valid) return a.valid;
   const bool a_pays = verdict(a, threshold) == Verdict::kPays;
@@ -97,7 +97,7 @@ bool better(const Point& a, const Point& b, double threshold) {
   return a.speedup.value > b.speedup.value;
 }
 
-// The baseline at one device is `single` by definition, whatever else ran there.
+// On one device, the best point is the `single` baseline if there is one.
 void mark_best(std::vector<Point>& points, double threshold) {
   std::map<int, Point*> best;
   for (Point& point : points) {
@@ -112,7 +112,7 @@ void mark_best(std::vector<Point>& points, double threshold) {
   }
 }
 
-// The words of one answer. Rows are the best of each number of devices, ascending.
+// Writes the text of one answer. Rows are the best of each number of devices, ascending.
 class Writer {
  public:
   Writer(Advice& advice, const AdviceOptions& options, std::string noun)
@@ -229,7 +229,7 @@ class Writer {
     }
   }
 
-  // A loader too slow flatters the efficiency: every number of devices waits for the same reason.
+  // A slow loader hides bad scaling: every number of devices waits for it.
   void add_data_wait(const Point& chosen) {
     if (!(chosen.data_wait_fraction > kNoticeableWait)) return;
     advice_.notes.push_back(
@@ -269,7 +269,7 @@ class Writer {
                                    [&](const Point* row) { return row->devices > chosen.devices; });
     if (next == rows_.end()) return;
     const Point& up = **next;
-    if (&up == compared_) return;  // the answer tells it
+    if (&up == compared_) return;  // already in the answer
     advice_.notes.push_back(
         fmt::format("Next step: {} train {}x as fast as {}, with {:.2g}x the devices.",
                     things(up.devices), format_ratio(up.speedup.value / chosen.speedup.value),
@@ -290,10 +290,10 @@ class Writer {
   const AdviceOptions& options_;
   std::string noun_;
   std::vector<const Point*> rows_;
-  const Point* compared_ = nullptr;  // what staying on one was weighed against
+  const Point* compared_ = nullptr;  // the row that one device was compared with
 };
 
-// As the options that they were given by.
+// Accepts the same range as the command line options.
 double up_to(double most, const JsonNode& node) {
   const double value = node.number();
   if (value <= 0 || value > most)
@@ -350,7 +350,7 @@ bool Point::has_flag(std::string_view start) const {
 std::vector<Advice> advise(const std::vector<Measurement>& measurements,
                            const AdviceOptions& options) {
   std::vector<Advice> all;
-  std::map<std::string, std::string> devices;  // all of a model's lists
+  std::map<std::string, std::string> devices;  // the device lists of each model
   for (const Measurement& m : measurements) {
     if (m.suite != "speedup") continue;
     const std::string model = needed_parameter(m, "model");

@@ -1,7 +1,11 @@
-// From measured speedups to one answer: the largest number of devices whose efficiency is, with 95
-// % confidence, at least what is asked. Failed and oversubscribed configurations never win; where
-// the interval spans the threshold the answer says that it is uncertain and what would settle it.
-// Nothing here predicts: every row was measured. Values only; not tied to any thread.
+// Chooses the number of devices from measured speedups. Recommends the largest number whose
+// efficiency is at least the threshold with 95 % confidence.
+//
+// Validity. Failed and oversubscribed configurations never win.
+// Uncertainty. If the interval spans the threshold, the answer is uncertain and its notes say what
+//   would settle it.
+// Predictions. None: every row was measured.
+// Thread safety. Values only; not tied to any thread.
 #pragma once
 
 #include <map>
@@ -24,40 +28,40 @@ struct Point {
   int devices = 1;
   std::string mode, backend;
   double step_seconds = 0, samples_per_s = 0;
-  double data_wait_fraction = 0;              // of a step; NaN when the bench did not tell
-  double bubble = 0, theoretical_bubble = 0;  // share of a step devices wait for other stages
-  double exposed_seconds = 0;                 // gradient exchange that nothing hides; of a step
-  double ranks = 0;                           // processes, or threads; NaN when not told
-  double straggler = 0, straggler_extra_seconds = 0;  // the slowest rank; own work in a step
-  double peak_bytes = 0;      // of tensors on a device; these NaN when not told
-  double busy_elsewhere = 0;  // share of the cores that other programs used; the largest of a round
+  double data_wait_fraction = 0;              // of a step; NaN if the bench did not report it
+  double bubble = 0, theoretical_bubble = 0;  // share of a step spent in waiting for stages
+  double exposed_seconds = 0;                 // exposed gradient communication per step
+  double ranks = 0;                           // processes or threads; NaN if not reported
+  double straggler = 0, straggler_extra_seconds = 0;  // the slowest rank; its extra time in a step
+  double peak_bytes = 0;      // of tensors on a device; from `bubble` on, NaN if not reported
+  double busy_elsewhere = 0;  // share of the cores used by other programs: the largest of a round
   Metric speedup, efficiency;
-  std::optional<int> rounds_to_decide;  // when the interval spans the threshold
+  std::optional<int> rounds_to_decide;  // set if the interval spans the threshold
   bool valid = false;                   // measured, not failed, not oversubscribed
-  bool best = false;                    // of its number of devices
+  bool best = false;                    // the best configuration with this number of devices
   std::vector<std::string> flags;
-  bool has_flag(std::string_view start) const;  // a flag that starts so
+  bool has_flag(std::string_view start) const;  // true if a flag starts with `start`
 };
 
 struct Advice {
   std::string model;
-  std::optional<int> recommended;          // nothing: there is no answer, see `because`
+  std::optional<int> recommended;          // nullopt if there is no answer; see `because`
   bool certain = true, disturbed = false;  // disturbed: by other programs, see disturbance.h
   std::string mode, backend;               // of the recommended row
   // pays, does_not_pay, not_faster, uncertain_to_pay, uncertain_to_be_faster, one_device_measured
   // or no_baseline
   std::string reason;
-  std::string because;  // for people: "Use 2 GPUs with ddp: ..."
-  std::vector<std::string>
-      notes;                  // the next step up, what is uncertain, what failed; a sentence each
-  std::vector<Point> points;  // by devices
+  std::string because;             // for people: "Use 2 GPUs with ddp: ..."
+  std::vector<std::string> notes;  // one sentence each: the next step up, uncertainties, failures
+  std::vector<Point> points;       // by devices
 };
 
-// One Advice per model, in the order of the measurements.
+// Returns one Advice per model, in the order of the measurements. Throws InputError if a parameter
+// is missing or invalid.
 std::vector<Advice> advise(const std::vector<Measurement>& measurements,
                            const AdviceOptions& options);
 
-// The member `gpus` of the summary's answer.
+// Returns the member `gpus` of the summary's answer.
 nlohmann::ordered_json to_json(const std::vector<Advice>& advice, const AdviceOptions& options);
 AdviceOptions options_from_answer(const nlohmann::json& answer, const std::string& source);
 

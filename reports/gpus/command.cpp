@@ -36,7 +36,7 @@ AdviceOptions asked(const Arguments& arguments, AdviceOptions options = {}) {
   return options;
 }
 
-// The first thing the arguments would change in a plan begun with others.
+// Throws InputError naming the first argument that would change the resumed plan.
 void refuse_other_arguments(const Arguments& arguments, const Request& request) {
   Request changed = request;
   apply(arguments, changed);
@@ -112,7 +112,7 @@ void refuse_job_script(const Arguments& arguments, const Summary& summary) {
           question));
 }
 
-// These are of howmany gpus alone.
+// Throws InputError if an option of `howmany gpus` is given for another command's summary.
 void refuse_advice_options(const Arguments& arguments, const Summary& summary) {
   const char* given = arguments.samples          ? flag::kSamples
                       : arguments.min_efficiency ? "--min-efficiency"
@@ -138,7 +138,7 @@ void tell_ending(const Results& results, const std::string& folder) {
   }
 }
 
-// Once measuring has begun, a file that cannot be written is no mistake in the arguments.
+// A file that cannot be written after measuring began is a failed measurement, not bad usage.
 void measure_into(const std::string& folder, const Plan& plan, const Arguments& arguments,
                   const AdviceOptions& options, Results& results) {
   try {
@@ -155,7 +155,7 @@ void measure_into(const std::string& folder, const Plan& plan, const Arguments& 
   }
 }
 
-// As the command that measured printed it; the answer about devices is given again.
+// Prints the summary as the measuring command did. Recomputes the answer of `gpus`.
 void show(const Arguments& arguments, const std::string& path, Summary& summary) {
   const bool color = !arguments.no_color && color_wanted(STDOUT_FILENO);
   if (const std::string text = render_suites(summary, color); !text.empty()) {

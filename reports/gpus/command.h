@@ -1,6 +1,6 @@
-// The subcommands of `howmany`: what each was told on the command line and what it does with it.
-// Results on stdout, everything else on stderr. Each returns the exit code of DESIGN: 0 fine, 2 bad
-// usage or input (thrown as InputError), 3 a measurement failed or was interrupted.
+// The subcommands `gpus`, `run` and `report`. Results go to stdout, everything else to stderr. Each
+// returns an exit code: 0 success, 3 if a measurement failed or was interrupted. Throws InputError
+// (exit code 2) for bad usage or input.
 #pragma once
 
 #include <map>
@@ -15,26 +15,26 @@ namespace howmany::reports {
 
 constexpr int kFine = 0, kUsage = 2, kMeasurementFailed = 3;
 
-// What was given; absent members take their default from the preset, the machine or the resumed
-// plan.
+// The parsed command line. Absent members take their default from the preset, the machine or the
+// resumed plan.
 struct Arguments {
   std::vector<std::string> models, modes, backends, devices;
   std::optional<int64_t> batch_per_device, global_batch;
   std::optional<int> cores_per_device, workers, rounds;
   std::optional<std::string> preset;
-  std::map<std::string, std::optional<std::string>> passed;  // by their names
+  std::map<std::string, std::optional<std::string>> passed;  // option name -> value
   std::optional<double> time_budget, min_efficiency;
   std::optional<int64_t> seed;
   std::optional<std::string> samples;  // a count, "1.28M"
   bool oversubscribe = false, sync_batchnorm = false, profile = false;
 
   std::string out, resume, path;
-  std::string emit;  // "slurm": a job script on stdout, nothing else there
+  std::string emit;  // "slurm": prints only a job script
   std::optional<double> run_timeout;
   bool json = false, quiet = false, no_color = false, verbose = false;
 };
 
-// `gpus`, and `run` when a preset is given.
+// Runs `gpus`, or `run` if a preset is given.
 int run_gpus(const Arguments& arguments);
 int run_report(const Arguments& arguments);
 

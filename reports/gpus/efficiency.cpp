@@ -13,7 +13,7 @@ int64_t count(const Rounds& rounds) {
   return n;
 }
 
-// Ratios live on a log scale: twice as fast and half as fast are equally far from equal.
+// Uses logarithms, because half as fast and twice as fast are equally far from equal.
 std::optional<Interval> geometric_interval(std::span<const double> values) {
   std::vector<double> logs;
   for (const double x : values) logs.push_back(std::log(x));
@@ -28,7 +28,7 @@ double geometric_mean(std::span<const double> values) {
   return std::exp(sum / static_cast<double>(values.size()));
 }
 
-// The widest of the rounds' own intervals.
+// Extends `all` to cover `one`.
 void widen(std::optional<Interval>& all, const Interval& one) {
   all = all ? Interval{std::min(all->low, one.low), std::max(all->high, one.high)} : one;
 }

@@ -22,10 +22,10 @@ namespace howmany::reports {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr double kMinRunSeconds = 0.2;  // of timed iterations in one run
+constexpr double kMinRunSeconds = 0.2;  // of timed iterations in a run
 constexpr double kLeastTimeout = 30;
 
-// What says which configuration; how long and where to follows.
+// Arguments that select the configuration. Duration and output files are added later.
 std::vector<std::string> bench_arguments(const Request& request, const Configuration& c) {
   const std::vector<std::string> devices(request.devices.begin(),
                                          request.devices.begin() + c.devices);
@@ -49,7 +49,7 @@ std::vector<std::string> bench_arguments(const Request& request, const Configura
   return argv;
 }
 
-// With a `trace` steps after the timed ones are profiled into that file.
+// If `trace` is not empty, the bench profiles steps after the timed ones into that file.
 std::vector<std::string> run_arguments(const Request& request, const Configuration& c,
                                        double seconds, const BenchScratch& scratch,
                                        const std::string& trace) {
@@ -69,7 +69,7 @@ std::string run_name(const Request& request, const Configuration& c) {
                      precision.empty() ? "" : "/precision:" + precision);
 }
 
-// The shape Google Benchmark gives a run that failed.
+// Has the format of a failed run in Google Benchmark.
 BenchRow failed_row(const std::string& name, const std::string& why) {
   BenchRow row;
   row.name = name;
@@ -80,7 +80,7 @@ BenchRow failed_row(const std::string& name, const std::string& why) {
   return row;
 }
 
-// The survivors of a rank saw it vanish; what ended it is known to the bench that started it.
+// Surviving ranks only report a lost peer. The bench that started the ranks reports the cause.
 std::string with_cause(const std::string& error, const Ended& ended) {
   const std::string last = ended.last_line();
   return last.find(" was ended by signal ") == std::string::npos
@@ -125,7 +125,7 @@ class Measuring {
  public:
   Measuring(const Plan& plan, const MeasureOptions& options, Results& results)
       : plan_(plan), options_(options), results_(results), all_(configurations(plan.request)) {
-    // What failed is measured again.
+    // Failed runs are repeated.
     std::erase_if(results_.runs, [](const BenchRun& run) { return run.samples.seconds.empty(); });
     left_ = all_.size() * static_cast<size_t>(plan.request.rounds) - results_.runs.size();
     to_do_ = left_;
@@ -161,7 +161,7 @@ class Measuring {
     return true;
   }
 
-  // More runs than planned, so that each of those left has less time.
+  // Adds unplanned runs, so that each remaining run gets less time.
   void expect(size_t runs) {
     left_ += runs;
     to_do_ += runs;
@@ -179,8 +179,8 @@ class Measuring {
       if (!fits(all_.size()) || !repeat(*round)) return;
   }
 
-  // Replaces a round by another if that is whole and less disturbed. Returns false if measuring
-  // must end.
+  // Repeats a round, and keeps the repetition if it is complete and less disturbed. Returns false
+  // if measuring must end.
   bool repeat(int round) {
     std::vector<BenchRun> again;
     again_ = " again";
@@ -237,7 +237,7 @@ class Measuring {
     });
   }
 
-  // What a run costs beside its timed iterations: start, building the model, the check, warm-up.
+  // Seconds per run outside its timed iterations: start, building the model, the check, warm-up.
   double overhead() const { return ran_ == 0 ? 1 : overhead_ / static_cast<double>(ran_); }
 
   double seconds_for_next() const {
@@ -250,7 +250,7 @@ class Measuring {
   double run_timeout() const {
     if (options_.run_timeout) return *options_.run_timeout;
     const double budget = plan_.request.time_budget;
-    // However little is left, twice as long as others took to start.
+    // At least twice the overhead of earlier runs, even if little time is left.
     return budget <= 0 ? kRunTimeout : std::max(timeout_within(budget - elapsed()), 2 * overhead());
   }
 
@@ -260,7 +260,7 @@ class Measuring {
     return budget <= 0 || elapsed() + least <= budget;
   }
 
-  // The bench may stop before its time is up, so what runs took tells more than what they may take.
+  // The bench may stop early, so measured durations predict better than limits.
   double seconds_left() const {
     const double one =
         ran_ == 0 ? overhead() + seconds_for_next() : took_ / static_cast<double>(ran_);

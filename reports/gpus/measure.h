@@ -1,6 +1,9 @@
-// Measuring a plan: every configuration once per round, in the first whatever the time budget, each
-// in a fresh bench process, the files of the folder brought up to date after each, so that whatever
-// ends us, what was measured is kept. One thread.
+// Measures a plan: every configuration once per round, each run in a fresh bench process. One
+// thread.
+//
+// Time budget. The first round ignores it.
+// Files. All files of the folder are rewritten after each run, so an interrupted measurement keeps
+//   its results.
 #pragma once
 
 #include <functional>
@@ -14,34 +17,35 @@
 
 namespace howmany::reports {
 
-// One configuration measured once.
+// One run of one configuration.
 struct BenchRun {
   size_t configuration = 0;
   int round = 0;
-  BenchRow row;        // row.error tells why it failed
-  SampleLine samples;  // empty when it failed
+  BenchRow row;        // row.error is the reason if it failed
+  SampleLine samples;  // empty if it failed
 };
 
 struct Results {
-  nlohmann::json context = nlohmann::json::object();  // of the first bench
+  nlohmann::json context = nlohmann::json::object();  // of the first bench process
   std::vector<BenchRun> runs;
   bool interrupted = false;
-  bool out_of_time = false;  // rounds were left out
-  std::string usage_error;   // the bench's own line, when it refused its arguments
+  bool out_of_time = false;  // some rounds were skipped
+  std::string usage_error;   // the bench's error line if it refused its arguments
 };
 
 constexpr const char* kBusyElsewhere = "busy_elsewhere_fraction";  // counter of a row, if known
 constexpr double kRunTimeout = 120;
-// Seconds that a run may take beyond its timed ones when `left` of a time budget remain: twice
-// that, and at least what starting, building and checking a model may take.
+// Returns the seconds that a run may take beyond its timed ones, if `left` seconds of the time
+// budget remain: twice `left`, between 30 s and kRunTimeout.
 double timeout_within(double left);
 
 struct MeasureOptions {
   std::string folder;
-  // Beyond the timed seconds; else of kRunTimeout what the time budget leaves.
+  // Seconds beyond the timed ones. If absent, timeout_within() applies; without a time budget,
+  // kRunTimeout.
   std::optional<double> run_timeout;
-  bool verbose = false;  // the bench's stderr goes to ours
-  // About five times a second and after each run: done of all, what runs, elapsed, left (seconds).
+  bool verbose = false;  // forward the bench's stderr
+  // Called about five times a second and after each run. Times in seconds.
   struct Progress {
     size_t done = 0, all = 0;
     std::string what;
@@ -51,19 +55,19 @@ struct MeasureOptions {
   std::function<void(const Progress&)> on_progress;
 };
 
-// Has the bench check every mode and backend at the largest number of devices, without measuring:
-// its line on what it refuses comes as an InputError before anything runs.
+// Runs the bench's checks for every mode and backend at the largest number of devices, without
+// measuring. Throws InputError with the bench's message if it refuses one.
 void check_with_bench(const Request& request);
 
-// Goes on from `results`, skipping what succeeded there. Throws InputError when a file of the
-// folder cannot be written.
+// Continues from `results` and skips runs that succeeded. Throws InputError if a file of the folder
+// cannot be written.
 void measure(const Plan& plan, const MeasureOptions& options, Results& results);
 
-// speedup.json and speedup.samples.jsonl of the folder.
+// Write and read speedup.json and speedup.samples.jsonl in `folder`.
 void write_results(const std::string& folder, const Plan& plan, const Results& results);
 Results read_results(const std::string& folder, const Plan& plan);
 
-// One Measurement per configuration, in plan order: step time, rates, speedup, efficiency.
+// Returns one Measurement per configuration, in plan order: step time, rates, speedup, efficiency.
 std::vector<Measurement> measurements(const Plan& plan, const Results& results);
 
 }  // namespace howmany::reports

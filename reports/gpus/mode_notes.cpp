@@ -14,14 +14,14 @@ namespace {
 
 constexpr double kNoticeableShare = 0.02;  // of a step
 constexpr double kNoticeableLag = 0.05;
-constexpr double kLessMemory = 0.9;   // of what another needs
-constexpr double kMuchMemory = 50e6;  // bytes; nothing less is short anywhere
+constexpr double kLessMemory = 0.9;   // of another mode's memory
+constexpr double kMuchMemory = 50e6;  // bytes; smaller amounts fit everywhere
 
 std::string how(const Point& p) {
   return p.backend == "local" ? p.mode : p.mode + " over " + p.backend;
 }
 
-// "stands idle 24 % of a step (11 % in theory)"
+// Returns for example "devices wait for other stages 24 % of a step, 11 % in theory".
 std::string costs(const Point& p) {
   std::vector<std::string> reasons;
   if (p.bubble > kNoticeableShare) {
@@ -58,7 +58,7 @@ void add_memory(const std::vector<const Point*>& rows, std::vector<std::string>&
       how(least), least.peak_bytes / 1e9, how(first), first.peak_bytes / 1e9));
 }
 
-// Rounds that disagree about who it was have a median that may be no rank at all.
+// If rounds name different ranks, their median may not be a rank.
 bool is_rank(double number) { return number == std::trunc(number) && number >= 0 && number < 1e6; }
 
 void add_stragglers(const std::vector<const Point*>& rows, const std::string& things,

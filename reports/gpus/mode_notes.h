@@ -1,5 +1,5 @@
-// Why one way of dividing the work is faster than another, in sentences: what its devices stood
-// waiting for, and how much memory each needed. Values only; not tied to any thread.
+// Explains in sentences why one mode is faster than another: what its devices waited for, and its
+// memory per device. Values only; not tied to any thread.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace howmany::reports {
 
-// Compares the modes measured on `devices` where there are several, and names each straggler.
+// Compares the modes that were measured on `devices` devices if there are several, and names each
+// straggler.
 std::vector<std::string> mode_notes(const std::vector<Point>& points, int devices,
                                     const std::string& things);
 

@@ -1,5 +1,5 @@
-// Options of a measurement that howmany hands on to the bench, to the report and to the job script
-// as they are, by the names of their flags. A line in passed.cpp's list adds one. Values only.
+// Options that howmany forwards unchanged to the bench, the report and the job script, by flag
+// name. To add one, add a line to the list in passed.cpp. Values only.
 #pragma once
 
 #include <map>
@@ -10,28 +10,28 @@
 
 namespace howmany::reports {
 
-// Which of the devices have to be GPUs where a word is not the usual one. The first alone trains
-// first, so no smaller part of the list lacks one.
+// The devices that must be GPUs if the value is not the default. kFirst covers the runs on fewer
+// devices, because they use the first ones of the list.
 enum class NeedsGpu { kNone, kFirst, kAll };
 
 struct PassedOption {
-  const char* name;    // of the flag, without its dashes
-  const char* usual;   // the word that is the same as none
-  const char* values;  // "f32,tf32,bf16"; empty: any word
+  const char* name;    // flag name without dashes
+  const char* usual;   // the default value
+  const char* values;  // allowed values, "f32,tf32,bf16"; empty: any
   NeedsGpu needs_gpu;
-  bool of_files;  // of what is trained on, which a preset has chosen
+  bool of_files;  // requires data files (--data)
   const char* help;
 };
 std::span<const PassedOption> passed_options();
 
-// Those that were given, in the words given; the usual word is none.
+// The forwarded options that were given. A default value counts as not given.
 class Passed {
  public:
   const std::string& operator[](std::string_view name) const;  // empty: not given
   void set(std::string_view name, const std::string& word);
   const std::map<std::string, std::string>& given() const { return given_; }
-  // Throws InputError for a word that is not known, the nearest suggested, not for all devices, or
-  // about files where there are none.
+  // Throws InputError if a value is unknown (suggests the nearest), if a device is not a GPU but
+  // must be, or if an option needs data files and there are none.
   void check(const std::vector<std::string>& devices) const;
 
  private:

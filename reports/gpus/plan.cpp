@@ -46,7 +46,7 @@ void refuse_repeats(const Request& request) {
   }
 }
 
-// An option that came after the plan was written is not given in it.
+// A plan of an older version lacks newer options. They count as not given.
 Passed passed_from(const JsonNode& root) {
   Passed passed;
   for (const PassedOption& option : passed_options())

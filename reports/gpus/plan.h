@@ -1,7 +1,6 @@
-// What is asked and what follows from it: a Request holds the arguments of `howmany gpus` or `run`
-// with every default resolved; its configurations, in the order they are measured, follow from it
-// alone. plan.json keeps the request and the machine, so that --resume goes on with the same and
-// refuses another. Values only; not tied to any thread.
+// A Request holds the arguments of `howmany gpus` or `run`, with every default resolved. It
+// determines the configurations and their order. plan.json stores the request and the machine, so
+// that --resume continues the same plan and refuses another. Values only; not tied to any thread.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,13 +14,13 @@ namespace howmany::reports {
 
 struct Workload {
   std::string model;
-  int64_t batch = 0;  // per device when weak, global when strong
+  int64_t batch = 0;  // per device (weak scaling) or global (strong)
 };
 
 struct Request {
   std::vector<Workload> workloads;
   std::vector<std::string> modes;        // "single" is always measured, as the baseline
-  std::vector<std::string> one_process;  // those of them that no backend connects
+  std::vector<std::string> one_process;  // modes that run in one process, without a backend
   std::vector<std::string> backends;     // for the modes that communicate between ranks
   std::vector<std::string> devices;      // in order: n devices are the first n
   std::vector<int> counts;
@@ -34,33 +33,35 @@ struct Request {
   double time_budget = 0;  // of the whole measurement; 0: none
   int64_t seed = 1;
   bool oversubscribe = false, sync_batchnorm = false;
-  bool profile = false;  // also where a step goes, in the first round
+  bool profile = false;  // also profile steps in the first round
 };
 
 struct Configuration {
   std::string model, mode, backend;
   int devices = 1;
   int64_t batch = 0;
-  bool over_ranks = true;  // else one process drives all devices
+  bool over_ranks = true;  // false: one process drives all devices
   bool operator==(const Configuration&) const = default;
 };
 
-// The configurations of one round; the first of a model is its baseline, `single` on one device.
+// Returns the configurations of one round. The first one of a model is its baseline, `single` on
+// one device.
 std::vector<Configuration> configurations(const Request& request);
-// The order within a round: forwards and backwards in turn, so that a drift cancels.
+// Returns the order within a round. It alternates between forward and backward, so that linear
+// drift cancels.
 std::vector<size_t> order_of_round(size_t count, int round);
 
 int64_t global_batch(const Request& request, const Configuration& configuration);
 std::string describe(const Configuration& configuration);  // "ddp over gloo, mlp, 2 devices"
 
-// Throws InputError for a request that cannot be measured: no device, a batch smaller than the
-// devices, ...
+// Throws InputError if the request cannot be measured: no device, a batch smaller than the number
+// of devices, ...
 void check(const Request& request);
 
 nlohmann::ordered_json to_json(const Request& request);
 Request request_from_json(const nlohmann::json& json, const std::string& source);
 
-// 1, 2, 3, 4, then powers of two, and `most` itself.
+// Returns 1, 2, 3, 4, then powers of two, and `most` itself.
 std::vector<int> default_counts(int most);
 
 struct Plan {

@@ -1,5 +1,5 @@
-// Progress on stderr: a single rewriting line on a terminal, a plain line per finished run
-// otherwise. One thread.
+// Shows progress on stderr: one rewritten line on a terminal, else one line per finished run. One
+// thread.
 #pragma once
 
 #include <string>

@@ -74,7 +74,7 @@ std::string text_of_parameter(const Measurement& m, const char* key) {
   return it == m.parameters.end() ? "" : it->second;
 }
 
-// The longest list that the model was measured on.
+// Returns the longest device list of the model's measurements.
 std::string devices_of(const Summary& summary, const std::string& model) {
   std::string longest;
   for (const Measurement& m : summary.measurements)
@@ -84,7 +84,7 @@ std::string devices_of(const Summary& summary, const std::string& model) {
   return longest;
 }
 
-// What was measured, so that the table can be read without the command line.
+// Describes the measurement, so that the table is readable without the command line.
 std::string caption(const Summary& summary, const Advice& advice) {
   const Measurement* m = first_of(summary, advice.model);
   if (m == nullptr) return advice.model;
@@ -98,7 +98,7 @@ std::string caption(const Summary& summary, const Advice& advice) {
   return fmt::format("{}, {}, {}", advice.model, batch, data);
 }
 
-// One line for a job script, only where it follows from what was measured.
+// Returns a line for a job script if the answer is certain and for GPUs.
 std::string job_line(const Summary& summary, const Advice& advice) {
   const bool gpus = device_kind(devices_of(summary, advice.model)) == DeviceKind::kGpu;
   if (!gpus || !advice.recommended || !advice.certain) return "";

@@ -1,5 +1,5 @@
-// A summary as text: the answer first, then the table, then where the files are. Rendered from the
-// summary alone, so that `howmany report` prints what the measurement printed.
+// Renders a summary as text: the answer, the table, the files. Uses only the summary, so `howmany
+// report` prints the same text as the measurement.
 #pragma once
 
 #include <string>
@@ -11,10 +11,11 @@ namespace howmany::reports {
 
 struct RenderOptions {
   bool color = false;
-  std::string folder;  // where the files are; empty: not told
+  std::string folder;  // folder of the files; empty: not printed
 };
 
-// What devices these were, where that limits what the answer is worth; empty for GPUs alike.
+// Returns a sentence about the devices if their kind limits the answer. Empty if all are GPUs of
+// one kind.
 std::string devices_note(const Summary& summary, const std::string& model);
 
 std::string render(const Summary& summary, const std::vector<Advice>& advice,

@@ -49,8 +49,8 @@ Request defaults(const std::optional<std::string>& preset) {
 
 std::string name_of(const std::string& mode) { return mode.substr(0, mode.find(':')); }
 
-// Whether a comma cut it off a mode: an option, "schedule=gpipe", or more of a placement,
-// "4-9:cpu:1".
+// True if the piece continues a mode that was split at a comma: an option ("schedule=gpipe") or a
+// further placement ("4-9:cpu:1").
 bool goes_on(const std::string& piece) {
   return piece.find('=') < piece.find(':') || piece.find_first_of("0123456789") == 0;
 }
@@ -82,7 +82,7 @@ void resolve_modes(const Machine& machine, Request& request) {
   }
 }
 
-// The k of "cpu:k"; -1 for any other text, which the bench then explains.
+// Returns k of "cpu:k", or -1 for other text, which the bench reports.
 int cpu_index(const std::string& device) {
   if (!device.starts_with("cpu:")) return -1;
   const char* digits = device.c_str() + 4;
@@ -91,7 +91,7 @@ int cpu_index(const std::string& device) {
   return end != digits && *end == '\0' && index >= 0 && index < 4096 ? static_cast<int>(index) : -1;
 }
 
-// "cuda:2" for the beginning of its UUID, with "cuda:" before it or without.
+// Resolves a prefix of a GPU's UUID, with or without "cuda:", to "cuda:2".
 std::string gpu_by_uuid(const std::string& device, const Machine& machine) {
   const size_t at = device.find("GPU-");
   if (at != 0 && !(at == 5 && device.starts_with("cuda:"))) return device;
@@ -112,7 +112,7 @@ int cpu_slices(const std::vector<std::string>& devices) {
   return slices;
 }
 
-// Where all are; they share the cores as well.
+// Returns the number of devices if all are GPUs, else 0.
 int gpus_of(const std::vector<std::string>& devices) {
   const bool all = device_kind(fmt::format("{}", fmt::join(devices, ","))) == DeviceKind::kGpu;
   return all ? static_cast<int>(devices.size()) : 0;
@@ -138,8 +138,8 @@ struct Choice {
   std::string name, because;
 };
 
-// The best of what works here: nccl for GPUs, else gloo, which needs no launcher, else mpi; local
-// is always there. What was passed over is part of the reason.
+// Prefers nccl for GPUs, else gloo (needs no launcher), else mpi. local is always available. The
+// reason lists the backends that were passed over.
 Choice choose_backend(const Machine& machine, const Request& request) {
   const auto kind = device_kind(fmt::format("{}", fmt::join(request.devices, ",")));
   const std::set<std::string> different(request.devices.begin(), request.devices.end());
@@ -174,7 +174,7 @@ void refuse_unknown(const char* what, const std::string& name, const std::vector
                                did_you_mean(name, known), fmt::join(known, ", ")));
 }
 
-// Before anything is measured, since the bench would refuse a name only when its turn comes.
+// Checks names before measuring, because the bench would check each only at its own run.
 void refuse_unknown_names(const Machine& machine, const Request& request) {
   for (const Workload& workload : request.workloads) {
     refuse_unknown("model", workload.model.substr(0, workload.model.find(':')), machine.models);

@@ -1,4 +1,4 @@
-// From the arguments of `howmany gpus` to a request with every default resolved.
+// Turns the arguments of `howmany gpus` into a request with every default resolved.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace howmany::reports {
 
-// What the arguments change in `request`; defaults stay.
+// Overwrites the members of `request` that the arguments set.
 void apply(const Arguments& arguments, Request& request);
-// Every default resolved for this machine. `why` becomes the reason of a choice of backend, or
-// stays empty.
+// Resolves every default for this machine. If the backend is chosen here, `*why` receives the
+// reason.
 Request resolve(const Arguments& arguments, std::string* why = nullptr);
 
 }  // namespace howmany::reports

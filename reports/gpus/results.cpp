@@ -28,7 +28,7 @@ std::vector<const BenchRun*> in_file_order(const Results& results) {
   return runs;
 }
 
-// A row as Google Benchmark would have written it, had one process repeated everything.
+// Returns the row as Google Benchmark would write it if one process ran all repetitions.
 nlohmann::ordered_json bench_row(const BenchRun& run, int rounds) {
   nlohmann::ordered_json row = run.row.json;
   row["name"] = run.row.name;
@@ -83,8 +83,8 @@ Rounds rounds_of(const Results& results, size_t configuration) {
   return rounds;
 }
 
-// The same, but of a run whose steps waited for data its mean: waits come in bursts, between which
-// the median step is that of a loader with time to spare.
+// As rounds_of(), but a run that waited for data is replaced by its mean. Waits come in bursts, so
+// its median step shows no waiting.
 Rounds paces_of(const Results& results, size_t configuration) {
   Rounds rounds = rounds_of(results, configuration);
   for (const BenchRun& run : results.runs) {
@@ -190,7 +190,7 @@ void write_results(const std::string& folder, const Plan& plan, const Results& r
     line["round"] = run->round;
     lines += dump_json_line(line);
   }
-  // Samples first: a row without its samples would count as measured and say nothing.
+  // Writes samples first: a row without samples would count as measured.
   write_text(samples_path(folder), lines);
   write_text(bench_path(folder), dump_json({{"context", results.context}, {"benchmarks", rows}}));
 }

@@ -23,10 +23,10 @@ const Point& recommended_point(const Advice& advice) {
   return *found;
 }
 
-constexpr double kLeastMinutes = 5;  // a job must also start
+constexpr double kLeastMinutes = 5;  // includes the start of the job
 constexpr double kMostMinutes = 1e8;
 
-// Half as long again as measured, in whole minutes, and what it is made of.
+// Returns 1.5 times the measured time in whole minutes, with a comment that explains it.
 std::string time_limit(double samples, double samples_per_s) {
   const double measured = samples / samples_per_s / 60;
   if (!(measured <= kMostMinutes))
@@ -41,7 +41,7 @@ std::string time_limit(double samples, double samples_per_s) {
                            : "half as long again as measured");
 }
 
-// What a shell would take apart is quoted.
+// Quotes the text if a shell would interpret it.
 std::string word(const std::string& text) {
   const bool plain = !text.empty() && text.find_first_not_of(
                                           "abcdefghijklmnopqrstuvwxyz"
@@ -59,7 +59,7 @@ struct Job {
   const Workload& workload;
   bool cuda = false;
   int devices = 1, tasks = 1;
-  double samples = 0;  // to train, whole
+  double samples = 0;  // to train, rounded up
 };
 
 Job job_of(const Request& request, const Advice& advice, double samples) {
@@ -77,13 +77,13 @@ Job job_of(const Request& request, const Advice& advice, double samples) {
   job.tasks = std::isfinite(ranks)
                   ? static_cast<int>(std::clamp(ranks, 1.0, static_cast<double>(job.devices)))
                   : job.devices;
-  // Without another process to talk to, one task drives all devices; so it does where it starts
-  // ranks of several slices of the cores, which Slurm does not deal out.
+  // One task drives all devices with the local backend. It also does on CPUs with fewer ranks than
+  // devices, because Slurm cannot deal out several slices of cores to a task.
   if (advice.backend == "local" || (!job.cuda && job.tasks < job.devices)) job.tasks = 1;
   return job;
 }
 
-// Of files nobody here has counted the samples, so the number of epochs is left to be told.
+// The number of samples in files is unknown here, so the user sets the number of epochs.
 std::string data(const Job& job) {
   if (!job.request.passed["data"].empty()) return " --epochs 1";
   return fmt::format(" --samples {:.0f} --epochs 1", job.samples);
@@ -95,7 +95,7 @@ std::string command(const Job& job) {
   std::string text =
       fmt::format("howmany train --model {} --mode {} --batch {}", word(job.advice.model),
                   job.advice.mode, weak ? job.workload.batch * job.devices : job.workload.batch);
-  // srun gives each task its cores, but shows it all GPUs of the job.
+  // srun gives each task its own cores, but shows it all GPUs of the job.
   if (job.tasks == 1 || job.cuda)
     text += fmt::format(" --devices {}:0{}", job.cuda ? "cuda" : "cpu",
                         job.devices > 1 ? fmt::format("-{}", job.devices - 1) : "");
@@ -141,7 +141,7 @@ std::string slurm_script(const Summary& summary, const std::vector<Advice>& advi
       of_files ? " the --epochs that train the samples below, and" : "", job.tasks, cores,
       time_limit(job.samples, recommended_point(advice[0]).samples_per_s));
   if (job.cuda) text += fmt::format("#SBATCH --gpus={}\n", job.devices);
-  // --cpu-bind: each task has cores of its own. --kill-on-bad-exit: none waits for a dead one.
+  // --cpu-bind: each task gets its own cores. --kill-on-bad-exit: no task waits for a dead one.
   return text +
          fmt::format("\nsrun{} --cpus-per-task={} --cpu-bind=cores --kill-on-bad-exit=1 \\\n  {}\n",
                      advice[0].backend == "mpi" && job.tasks > 1 ? " --mpi=pmix" : "", cores,

@@ -1,5 +1,4 @@
-// A Slurm job script for what a summary recommends: the devices to ask for and the training command
-// that uses them. Pure function of the summary and the advice.
+// Writes a Slurm job script from a summary: the recommended devices and the training command.
 #pragma once
 
 #include <string>
@@ -10,7 +9,7 @@
 
 namespace howmany::reports {
 
-// Of the first model. Throws InputError when there is no recommendation.
+// Uses the first model. Throws InputError if there is no recommendation.
 std::string slurm_script(const Summary& summary, const std::vector<Advice>& advice,
                          const AdviceOptions& options);
 

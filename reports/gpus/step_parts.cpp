@@ -34,8 +34,8 @@ std::string share(const Measurement& m, const std::string& part) {
   return format_percent(metric_value(m, part) / metric_value(m, "profile_step_s"));
 }
 
-// "compute 80 %, communication 12 % (8 % more beside compute), none of these 8 %": what takes part.
-// `of`: "profile_", or "profile_gpu_".
+// Returns "compute 80 %, communication 12 % (8 % more beside compute), none of these 8 %". `of`:
+// "profile_" or "profile_gpu_".
 std::string parts(const Measurement& m, const std::string& of) {
   constexpr std::pair<const char*, const char*> kParts[] = {
       {"compute_s", "compute"}, {"optimizer_s", "optimizer"}, {"comm_s", "communication"},
@@ -60,7 +60,7 @@ std::string line(const Measurement& m, const Point& p) {
                      parts(m, "profile_"), gpu.empty() ? "" : "    the GPU: " + gpu + "\n");
 }
 
-// Of the case where it was dearest.
+// Reports the case with the largest cost.
 std::string cost(const Summary& summary) {
   double most = 0;
   for (const Measurement& m : summary.measurements)
@@ -69,7 +69,7 @@ std::string cost(const Summary& summary) {
   return fmt::format("Recording it cost {} of a step at most", format_percent(most, 1));
 }
 
-// What the trace and the shares above lack; nothing where they are whole.
+// Returns what the trace and the shares lack, or "" if they are complete.
 std::string missing(const Summary& summary) {
   constexpr std::pair<const char*, const char*> kKinds[] = {
       {metric::kProfileGpuLostRecords, "records of the GPU were lost"},

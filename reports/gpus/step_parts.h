@@ -1,5 +1,5 @@
-// Where a step goes, as `howmany gpus --profile` measured it: a line for one device and one for the
-// largest number of them, for each model. Nothing for a summary without profiles.
+// Renders the parts of a step that `howmany gpus --profile` measured. Prints for each model one
+// line for one device and one for the largest number of devices. Empty without profiles.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace howmany::reports {
 
-// `folder` holds the trace; empty: not told where.
+// `folder` holds the trace; if empty, the text does not name it.
 std::string render_step_parts(const Summary& summary, const std::vector<Advice>& advice,
                               const std::string& folder);
 

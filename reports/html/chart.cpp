@@ -14,11 +14,11 @@ namespace {
 
 using Scale = ChartAxis::Scale;
 
-// The plot's corners, in the units of the picture, which is scaled to the page.
+// Corners of the plot in SVG units. The page scales the picture.
 constexpr double kChartWidth = 480, kPlotLeft = 70, kPlotRight = 466, kPlotTop = 12,
                  kPlotBottom = 232;
 constexpr double kLegend = 284, kLine = 17;
-constexpr double kMaxMagnitude = 1e18, kMinMagnitude = 1e-18;  // nobody's measurement is beyond
+constexpr double kMaxMagnitude = 1e18, kMinMagnitude = 1e-18;  // no measurement is beyond
 constexpr size_t kMostName = 60;
 
 bool drawable(double value, Scale scale) {
@@ -30,7 +30,7 @@ double log_of(double value, Scale scale) {
   return scale == Scale::kLog2 ? std::log2(value) : std::log10(value);
 }
 
-// From values to the picture; on an axis of logarithms `low` and `high` are logarithms.
+// Maps values to SVG coordinates. On a logarithmic axis, `low` and `high` are logarithms.
 struct Ruler {
   Scale scale = Scale::kLinear;
   double low = 0, high = 1, step = 1, from = 0, to = 1;
@@ -46,7 +46,7 @@ struct Ruler {
   }
 };
 
-// 1, 2 or 5 times a power of ten, for about five ticks.
+// Returns 1, 2 or 5 times a power of ten, for about five ticks.
 double nice_step(double range, bool whole) {
   const double raw = range / 5, power = std::pow(10, std::floor(std::log10(raw)));
   const double step = power * (raw <= power ? 1 : raw <= 2 * power ? 2 : raw <= 5 * power ? 5 : 10);
@@ -75,7 +75,7 @@ bool shown(const Chart& chart, const ChartPoint& p) {
   return drawable(p.x, chart.x.scale) && drawable(p.y, chart.y.scale);
 }
 
-// The series as far as they are drawn.
+// Returns the chart without the series and points beyond the limits.
 Chart cut(const Chart& chart) {
   Chart few{chart.title, chart.x, chart.y, {}};
   for (const ChartSeries& series : chart.series) {
@@ -135,7 +135,7 @@ constexpr std::array<const char*, kChartColors> kShapes = {
     "m0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z", "m0 5l5 -9h-10z", "m-2 -5h4v10h-4z"};
 constexpr std::array<const char*, 5> kDashes = {"none", "7 3", "2 3", "9 3 2 3", "12 4"};
 
-// Series beyond the colours have the same ones again, with other dashes.
+// Series beyond the number of colours repeat the colours with other dashes.
 std::string dash(size_t series) {
   return kDashes[(series + series / kChartColors) % kDashes.size()];
 }
@@ -194,7 +194,7 @@ std::string legend(const Chart& chart) {
   return svg;
 }
 
-// What the legend says below the names.
+// Returns the lines of the legend below the names.
 std::vector<std::string> remarks(const Chart& asked, const Chart& chart) {
   std::vector<std::string> lines;
   const auto marked = [](const ChartSeries& s) {
@@ -210,7 +210,7 @@ std::vector<std::string> remarks(const Chart& asked, const Chart& chart) {
   return lines;
 }
 
-// Whether a UTF-8 character of `length` bytes stands there.
+// True if a UTF-8 character of `length` bytes starts at `at`.
 bool continues(const std::string& text, size_t at, size_t length) {
   if (at + length > text.size()) return false;
   for (size_t i = 1; i < length; ++i)
@@ -249,7 +249,7 @@ std::string entity(const std::string& character) {
 }  // namespace
 
 std::string escaped(const std::string& from, size_t most) {
-  const std::string text = printable(from.substr(0, most + 4));  // 4: a character that is cut
+  const std::string text = printable(from.substr(0, most + 4));  // 4: the longest UTF-8 character
   std::string safe;
   for (size_t at = 0; at < text.size();) {
     const size_t length = length_of(text, at);

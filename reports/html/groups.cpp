@@ -20,7 +20,7 @@ namespace {
 using PlainJson = nlohmann::json;
 constexpr size_t kMostVarying = 8, kMostMetrics = 6, kMaxGroupRows = 4096;
 
-// What a table shows of a suite; of a case that has none of these, what it has.
+// The metrics that a suite's table shows. If a case has none of these, all its metrics are shown.
 std::vector<std::string> preferred(const std::string& suite) {
   if (suite == "speedup") return {metric::kMedianS, metric::kSamplesPerS, "speedup", "efficiency"};
   if (suite == "backend") return {metric::kMedianS, metric::kPipelinedS, metric::kBusbwBytesPerS};
@@ -49,7 +49,8 @@ void choose_metrics(HtmlGroup& group) {
   }
 }
 
-// Nothing of which the case or the first columns tell already.
+// Splits parameters into constant and varying ones. Skips those that the case or the first columns
+// already show.
 void split_parameters(HtmlGroup& group) {
   std::map<std::string, std::pair<std::string, size_t>> seen;  // first value, how many have it
   for (const Measurement* m : group.rows)
@@ -66,7 +67,7 @@ void split_parameters(HtmlGroup& group) {
   }
 }
 
-// What a reader looks for first stands first; the others as they came.
+// Puts the most important parameters first and keeps the order of the others.
 void order_parameters(HtmlGroup& group) {
   const auto place = [](const std::string& key) {
     const auto first = {"devices", "mode", "backend", "bytes", "threads", "workers"};
@@ -77,7 +78,7 @@ void order_parameters(HtmlGroup& group) {
 
 bool has_number(const Measurement& m) { return !has_failed(m) && why_skipped(m).empty(); }
 
-// With suites that have no curve of their own: what tells the lines of a chart apart.
+// Names the series of a measurement in a chart.
 std::string series_of(const HtmlGroup& group, const Measurement& m, const std::string& x) {
   if (group.suite == "speedup")
     return parameter_of(m, parameter::kMode) + ", " + parameter_of(m, parameter::kBackend);
@@ -114,7 +115,7 @@ std::vector<ChartSeries> lines_of(const HtmlGroup& group, const std::string& x,
   return lines;
 }
 
-// A curve needs two places on its first axis.
+// A curve needs two different x values.
 bool is_curve(const std::vector<ChartSeries>& lines) {
   double least = std::numeric_limits<double>::infinity(), most = -least;
   for (const ChartSeries& line : lines)
@@ -173,7 +174,7 @@ std::vector<Chart> workers_chart(const HtmlGroup& group) {
   return {chart};
 }
 
-// Not below 0, as nothing here can be; else not told.
+// Returns the number, or nullopt if it is missing or negative.
 std::optional<double> number_in(const PlainJson& row, const std::string& key) {
   const auto found = row.find(key);
   if (found == row.end() || !found->is_number() || !(found->get<double>() >= 0))

@@ -1,6 +1,6 @@
-// The measurements of a summary in the groups of which report.html has a table and charts: a model
+// Groups the measurements of a summary. report.html has a table and charts for each group: a model
 // of `howmany gpus`, an operation of `howmany backend`, a kind of copy, the numbers of workers. A
-// group refers to the summary it is of. Values only; not tied to any thread.
+// group refers to its summary, which must outlive it. Values only; not tied to any thread.
 #pragma once
 
 #include <string>
@@ -13,23 +13,23 @@ namespace howmany::reports {
 
 struct HtmlGroup {
   std::string title, suite;
-  std::string constants;             // the parameters that all rows share
-  std::vector<std::string> varying;  // the others
-  std::vector<std::string> metrics;  // those that are shown
+  std::string constants;             // parameters with the same value in all rows
+  std::vector<std::string> varying;  // parameters that vary
+  std::vector<std::string> metrics;  // the metrics shown
   std::vector<const Measurement*> rows;
-  double demand = 0;  // samples/s that workers are to bring; 0: none
+  double demand = 0;  // demand on the workers in samples/s; 0: none
 };
 
-// The curve of `howmany workers`, which its answer holds, as measurements; empty for another's.
+// Returns the table of a `howmany workers` answer as measurements. Empty for other answers.
 std::vector<Measurement> workers_rows(const nlohmann::json& answer);
 
-// At most `most` groups; `left_out` counts the measurements of further ones.
+// Returns at most `most` groups. `left_out` receives the number of measurements in the others.
 std::vector<HtmlGroup> groups_of(const Summary& summary, const std::vector<Measurement>& workers,
                                  size_t most, size_t& left_out);
 
 std::vector<Chart> charts_of(const HtmlGroup& group);
 
-// With its unit, as on the terminal.
+// Formats a value with its unit, as on the terminal.
 std::string value_text(double value, const std::string& unit);
 std::string parameter_text(const std::string& key, const std::string& value);
 

@@ -74,7 +74,7 @@ std::string text_of(const PlainJson& json) {
   return json.is_string() ? json.get<std::string>() : dumped(json);
 }
 
-// A member that is there and not null, else null.
+// Returns the member, or a null value if it is missing.
 const PlainJson& member(const PlainJson& json, const char* key) {
   static const PlainJson kNull;
   const auto found = json.is_object() ? json.find(key) : json.end();
@@ -121,7 +121,7 @@ std::string question(const std::string& name) {
                               : name;
 }
 
-// One for each model where there are several.
+// Renders one answer for each model.
 std::string answers_of(const std::string& name, const PlainJson& answer) {
   std::string html = tagged("h2", "", escaped(question(name)));
   const PlainJson& cases = member(answer, "cases");
@@ -133,7 +133,7 @@ std::string answers_of(const std::string& name, const PlainJson& answer) {
 
 using Marks = std::map<std::string, std::vector<const Measurement*>>;
 
-// By what stands before the colon: the reasons behind it differ from one to the next.
+// Groups flags by the text before the colon, because the reasons after it vary.
 Marks marks_of(const std::vector<Measurement>& measurements) {
   Marks marks;
   for (const Measurement& m : measurements)
@@ -141,7 +141,7 @@ Marks marks_of(const std::vector<Measurement>& measurements) {
   return marks;
 }
 
-// Beside the answer, so that nobody takes it for cleaner than it is.
+// Lists the flags next to the answer, so that readers see its quality.
 std::string marks_line(const Summary& summary, const Marks& marks) {
   if (marks.empty()) return "";
   std::string told;
@@ -154,7 +154,7 @@ std::string marks_line(const Summary& summary, const Marks& marks) {
                             summary.measurements.size(), told));
 }
 
-// Of the first model, as on the terminal.
+// Describes the devices of the first model, as on the terminal.
 std::string devices_line(const Summary& summary) {
   for (const Measurement& m : summary.measurements) {
     if (m.suite != "speedup" || !m.parameters.contains("device_list")) continue;
@@ -255,7 +255,7 @@ std::string context_row(const std::string& key, const PlainJson& value) {
                      escaped(text_of(value), 300));
 }
 
-// What tells most, before the rest.
+// The most important keys of the context, shown first.
 constexpr std::array<const char*, 16> kFirstKeys = {"howmany_date",
                                                     "host_name",
                                                     context::kCpu,

@@ -1,8 +1,10 @@
-// A summary as one page, report.html: the answer first, then charts, tables, how it was measured
-// and what was marked. The page is whole in itself (no script, nothing is fetched), may be of a
-// summary that others made (everything is escaped and its size is bounded: what is left out is
-// said), and tells what the summary tells: nothing is judged here. Values only; not tied to any
-// thread.
+// Renders a summary as one HTML page, report.html: the answer, charts, tables, the method, the
+// flags.
+//
+// Self-contained. The page has no script and fetches nothing.
+// Untrusted input. All text is escaped. The size is bounded, and the page reports omissions.
+// Content. The page shows the summary as it is; nothing is judged here.
+// Thread safety. Values only; not tied to any thread.
 #pragma once
 
 #include <string>

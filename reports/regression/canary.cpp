@@ -42,7 +42,7 @@ Comparison judge_without_canary(const Suite& base, const Suite& candidate,
                                 const JudgeOptions& options) {
   Comparison c = judge(without_canary(base), without_canary(candidate), options);
   if (!c.paired || !has_canary(base) || !has_canary(candidate)) return c;
-  // The gate made the canary slow enough for its own floor, which may have been another.
+  // The canary's slowdown was made for the gate's floor, which may differ from this one.
   JudgeOptions least = options;
   least.min_effect =
       std::min(options.min_effect.value_or(kPairedEffect), kCanaryExtra / kCanaryFloors);

@@ -141,7 +141,7 @@ void add_gate(CLI::App& parent, int& code) {
 
 void add_worker(CLI::App& parent, int& code) {
   auto* app = parent.add_subcommand("gate-worker", "What the canary and the self-test measure");
-  app->group("");  // not for people
+  app->group("");  // internal
   auto a = std::make_shared<WorkerArguments>();
   app->add_option(flag::kKernels, a->kernels)->delimiter(',');
   app->add_option("--extra", a->extra, "Percent of more work")->check(between(0, 1000));

@@ -1,4 +1,4 @@
-// The command line of `compare`, `gate` and `history`, for howmany.cpp.
+// Adds the commands `compare`, `gate` and `history`.
 #pragma once
 
 #include <string>
@@ -10,10 +10,9 @@ class App;
 
 namespace howmany::reports {
 
-// Their names.
+// Names of these commands.
 extern const std::vector<std::string> kComparingCommands;
-// Adds the subcommands; the one that is called leaves its exit code in `code`, which must outlive
-// `app`.
+// Adds the subcommands. The one that runs sets `code`, which must outlive `app`.
 void add_comparing(CLI::App& app, int& code);
 
 }  // namespace howmany::reports

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "junit=report.xml" -> the writer and the path.
+// Parses "junit=report.xml" into the writer and the path.
 std::pair<const Writer*, std::string> output(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals + 1 == text.size()) {
@@ -29,7 +29,7 @@ std::pair<const Writer*, std::string> output(const std::string& text) {
   return {&find_writer(text.substr(0, equals)), text.substr(equals + 1)};
 }
 
-// The spread of this machine with itself: {"schema": "howmany.noise/1", "spread": {NAME: 0.01}}.
+// Reads the A/A spread of this machine: {"schema": "howmany.noise/1", "spread": {NAME: 0.01}}.
 std::map<std::string, double> read_spread(const std::string& path) {
   const nlohmann::json json = parse_json(read_text(path), path);
   const JsonNode root(json, path);

@@ -1,4 +1,4 @@
-// What a trace of the self-test shows.
+// Figures of a self-test trace.
 #include "reports/regression/figures.h"
 
 #include <fmt/format.h>
@@ -58,7 +58,8 @@ Json power_json(const Suite& base, const Suite& slow, int extra, int pairs,
           {"found_by_benchmark", each}};
 }
 
-// One after the other needs blocks of both halves: only base and its twin have enough of them.
+// Measuring one side after the other needs blocks of both halves. Only base and its copy have
+// enough.
 Json others_json(const std::vector<Launch>& launches, const Suite& base, const Suite& same, int n) {
   const auto apart = replay_others(base, same, n, false),
              turns = replay_others(base, same, n, true);
@@ -160,7 +161,7 @@ Json noise(const std::vector<Launch>& launches, int pairs) {
     spread[name] = typical;
     largest = std::max(largest, typical);
   }
-  if (!tally.shifts.empty()) spread[""] = largest;  // of what was not measured
+  if (!tally.shifts.empty()) spread[""] = largest;  // for benchmarks not in the trace
   return {{"schema", "howmany.noise/1"}, {"pairs", pairs}, {"spread", spread}};
 }
 

@@ -1,4 +1,4 @@
-// The figures of a trace of `howmany gate --self-test`. Values only; safe from any thread.
+// Computes the figures of a trace of `howmany gate --self-test`. Values only; safe from any thread.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,10 +10,10 @@
 
 namespace howmany::reports {
 
-// Every figure of a trace, schema howmany.selftest/1, and the text for people.
+// Returns every figure of a trace (schema howmany.selftest/1) and its text.
 nlohmann::ordered_json figures(const std::vector<Launch>& launches, const GateRules& rules);
 std::string render_figures(const nlohmann::ordered_json& figures);
-// The spread of the machine with itself, schema howmany.noise/1, for --noise.
+// Returns the A/A spread of the machine (schema howmany.noise/1) for --noise.
 nlohmann::ordered_json noise(const std::vector<Launch>& launches, int pairs);
 
 }  // namespace howmany::reports

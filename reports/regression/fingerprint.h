@@ -1,7 +1,8 @@
-// Whether two files speak of the same machine, from their contexts. Facts that make times another
-// matter (CPU, cores, memory, caches, GPU, debug or release) must agree; what changes from minute
-// to minute (date, load, clock) is not looked at; the rest (host, kernel, compiler, versions) is
-// said. Values only; safe from any thread.
+// Compares the machines of two files by their contexts. Values only; safe from any thread.
+//
+// - decisive: CPU, cores, memory, caches, GPU, debug or release; must agree
+// - reported: host, kernel, compiler, versions
+// - ignored: date, load, clock
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -13,9 +14,9 @@ namespace howmany::reports {
 struct Likeness {
   enum class Level { kSame, kComparable, kNot };
   Level level = Level::kSame;
-  // "cpu: Xeon there, EPYC here"; the first of a pair is the base.
+  // "cpu: Xeon there, EPYC here"; "there" is the base
   std::vector<std::string> decisive, others;
-  std::vector<std::string> unknown;  // decisive facts that only one side tells
+  std::vector<std::string> unknown;  // decisive facts that one side lacks
 };
 
 Likeness likeness(const nlohmann::json& base, const nlohmann::json& candidate);

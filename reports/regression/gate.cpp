@@ -30,7 +30,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kFailedToRun = 3;
-constexpr int kFewestScreened = 6;  // pairs with an interval
+constexpr int kFewestScreened = 6;  // fewest pairs that give an interval
 
 LaunchOptions launch_options(const GateArguments& a) {
   return {a.repetitions, a.min_seconds, a.run_timeout, a.plain};
@@ -49,7 +49,7 @@ double canary_extra(const GateArguments& a) {
   return std::max(kCanaryExtra, kCanaryFloors * floor);
 }
 
-// Measures blocks and keeps them; what it has is there also when a launch throws.
+// Measures blocks and keeps them, even if a launch throws.
 class Gate {
  public:
   Gate(const GateArguments& arguments, const Commands& commands, const std::string& folder)
@@ -86,7 +86,7 @@ class Gate {
     return finish(settled(screen, judged(fresh, block_, open)));
   }
 
-  // What was measured, when a launch failed.
+  // Writes the results so far after a failed launch.
   void keep() {
     for (const char* arm : {"base", "candidate"}) {
       Suite suite = suite_of(launches_, arm, rules_.judge.kinds);
@@ -121,7 +121,7 @@ class Gate {
     block_seconds_ += base_canary_.wall_seconds() + candidate_canary_.wall_seconds();
   }
 
-  // Benchmarks that failed or were skipped: told from the calibration, never lost.
+  // Benchmarks that failed or were skipped in the calibration, so that they are reported.
   static Suite only_odd(const Suite& suite) {
     Suite odd = suite;
     std::erase_if(odd.benchmarks,
@@ -129,8 +129,8 @@ class Gate {
     return odd;
   }
 
-  // As many pairs as the time allows, fixed before the first: a rule that looked at the results to
-  // decide when to stop would find something in the end.
+  // Fixes the number of pairs before the first one, as the time budget allows. Stopping early
+  // because of the results would raise false alarms.
   void plan() {
     const double left = a_.time_budget - elapsed();
     const auto affordable = static_cast<int>(std::max(0.0, left / std::max(1e-3, block_seconds_)));
@@ -157,7 +157,7 @@ class Gate {
     for (const bool base : {base_first, !base_first}) {
       both.push_back(launch(base ? base_ : candidate_, base ? base_canary_ : candidate_canary_,
                             static_cast<int64_t>(both.size())));
-      if (interrupted()) return;  // half a block is none
+      if (interrupted()) return;  // incomplete blocks are dropped
     }
     for (Launch& one : both) {
       trace_.add(one);
@@ -180,7 +180,7 @@ class Gate {
     return launch;
   }
 
-  // One failure is enough: its other launches are not to be trusted.
+  // One failure marks a benchmark as failed, because its other launches cannot be trusted.
   void note_failures(const Suite& suite, size_t which) {
     for (const Benchmark& benchmark : suite.benchmarks) {
       std::vector<Benchmark>& known = odd_[which].benchmarks;

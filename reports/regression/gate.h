@@ -1,6 +1,6 @@
-// `howmany gate`: is the candidate slower than the base? Both are measured now, in turns, a process
-// at a time, and judged by rules.h. Results on stdout, progress on stderr; the exit codes of
-// command.h. One thread.
+// `howmany gate` tests whether the candidate is slower than the base. It measures both now, with
+// alternating processes, and judges by rules.h. Results go to stdout, progress to stderr. Exit
+// codes: see command.h. One thread.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 namespace howmany::reports {
 
 struct GateArguments {
-  std::string base, candidate;              // commands
-  std::string base_build, candidate_build;  // or folders of built programs, and which of them
+  std::string base, candidate;              // commands to run
+  std::string base_build, candidate_build;  // or folders of programs, and the programs to run
   std::vector<std::string> benches;
   std::string bench_args;
   int screen = 10, pairs = 40, repetitions = 3;
@@ -24,7 +24,7 @@ struct GateArguments {
   JudgeArguments judge;
 
   bool self_test = false;
-  int64_t blocks = 15000;  // of the self-test
+  int64_t blocks = 15000;  // self-test only
 };
 
 int run_gate(const GateArguments& arguments);

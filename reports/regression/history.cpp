@@ -27,7 +27,7 @@ double squares(std::span<const double> values) {
   return sum;
 }
 
-// Midranks: what a wild value weighs is bounded.
+// Returns midranks, which bound the weight of outliers.
 Values ranks_of(const Values& values) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -44,11 +44,11 @@ Values ranks_of(const Values& values) {
 }
 
 struct Split {
-  size_t at = 0;  // the first of the second part
+  size_t at = 0;  // index of the first value of the second part
   double size = 0;
 };
 
-// The split with the largest difference of means in units of its standard error.
+// Returns the split with the largest difference of means, in standard errors.
 Split best_split(const Values& values, size_t least) {
   const double total = std::accumulate(values.begin(), values.end(), 0.0);
   const auto n = static_cast<double>(values.size());
@@ -100,7 +100,7 @@ Values residuals(const Values& values) {
   return rest;
 }
 
-// The correlation of neighbours around their mean of 0, less its bias.
+// Lag-1 autocorrelation around a mean of 0, corrected for bias.
 double correlation(const Values& rest) {
   double product = 0, all = 0;
   for (const double x : rest) all += x * x;
@@ -108,17 +108,17 @@ double correlation(const Values& rest) {
   return all > 0 ? product / all + 1 / static_cast<double>(rest.size()) : 0;
 }
 
-// From the differences of neighbours, which a step or a trend hardly touches: of noise with
-// correlation r they have (r - 1) / 2.
+// Estimates the autocorrelation from differences of neighbours, which steps and trends hardly
+// affect. For noise with correlation r, that of the differences is (r - 1) / 2.
 double correlation_by_differences(const Values& values) {
   Values differences;
   for (size_t i = 1; i < values.size(); ++i) differences.push_back(values[i] - values[i - 1]);
   return 1 + 2 * correlation(differences);
 }
 
-// A slow day spoils several runs in a row: what is permuted are blocks about as long as that. A
-// step or a trend looks like correlation too, so the least of three estimates is taken: with the
-// suspected step taken out, with a line taken out, by differences.
+// Returns the block length for the permutation, because a slow day affects several consecutive
+// runs. Steps and trends look like correlation too, so the smallest of three estimates counts:
+// without the suspected step, without a line, and from differences.
 size_t block_length(const Values& values, size_t split) {
   const double r = std::min({correlation(residuals(values, split)), correlation(residuals(values)),
                              correlation_by_differences(values), 0.9});
@@ -146,7 +146,7 @@ Values shuffled_blocks(const Values& values, size_t length, std::mt19937_64& ran
   return out;
 }
 
-// The places that explain the values nearly as well as the best: within 3.3 of its log-likelihood.
+// Returns the range of split positions whose log-likelihood is within 3.3 of the best.
 std::pair<size_t, size_t> suspects(const Values& values, size_t at, size_t least) {
   const auto error = [&](size_t k) {
     const double sum = squares(std::span(values).first(k)) + squares(std::span(values).subspan(k));
@@ -193,7 +193,7 @@ class Search {
     divide(first + split.at, last);
   }
 
-  // Of a largest difference of this size if nothing changed: (z + 1) / (Z + 1), never 0.
+  // Returns the permutation p-value of a difference of this size: (z + 1) / (Z + 1), never 0.
   double chance(const Values& ranks, const Split& split, size_t least) const {
     std::mt19937_64 random(options_.seed);
     const size_t length = block_length(ranks, split.at);
@@ -209,7 +209,7 @@ class Search {
   std::vector<LevelChange> steps_;
 };
 
-// Two levels with nothing between, and back and forth among them.
+// True if values alternate between two separate levels.
 bool flaps_fast(const Values& values, double least_gap) {
   Values order = values;
   std::sort(order.begin(), order.end());
@@ -226,7 +226,7 @@ bool flaps_fast(const Values& values, double least_gap) {
   return gap > least_gap && gap > within && switches >= 4;
 }
 
-// Three changes or more that lead back to where they came from.
+// True if three changes or more return to earlier levels.
 bool flaps_slowly(const std::vector<LevelChange>& steps) {
   if (steps.size() < 3) return false;
   for (size_t i = 1; i < steps.size(); ++i) {
@@ -236,12 +236,12 @@ bool flaps_slowly(const std::vector<LevelChange>& steps) {
   return true;
 }
 
-// Of a slope as steep as this if nothing changed.
+// Returns the permutation p-value of this slope.
 double chance_of_slope(const Values& values, const HistoryOptions& options) {
   const Values ranks = ranks_of(values);
   std::mt19937_64 random(options.seed);
   const size_t split = best_split(ranks, 1).at;
-  if (split == 0) return 1;  // all alike
+  if (split == 0) return 1;  // all values are equal
   const size_t length = block_length(ranks, split);
   const double slope = std::abs(line_through(ranks).slope);
   int steeper = 0;
@@ -251,7 +251,7 @@ double chance_of_slope(const Values& values, const HistoryOptions& options) {
   return (steeper + 1.0) / (options.permutations + 1.0);
 }
 
-// A line explains the values better than the steps, each of which costs two parameters (BIC).
+// True if a line fits better than the steps by BIC. Each step costs two parameters.
 bool line_fits_better(const Values& values, const std::vector<LevelChange>& steps,
                       const HistoryOptions& options) {
   const Line line = line_through(values);

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kMaxHistoryBytes = int64_t{512} << 20;
 
 struct Texts {
-  std::vector<std::pair<std::string, std::string>> named;  // where from, what
+  std::vector<std::pair<std::string, std::string>> named;  // source, text
 };
 
 std::string git(const std::vector<std::string>& words) {
@@ -32,7 +32,7 @@ std::string git(const std::vector<std::string>& words) {
   return ended.out;
 }
 
-// Every *.jsonl of the branch, with its commits left as they are: nothing is checked out.
+// Reads every *.jsonl of the branch without checking anything out.
 Texts of_branch(const std::string& branch) {
   if (branch.empty() || branch[0] == '-') {
     throw InputError(fmt::format("git:{} is not a branch", branch));
@@ -178,7 +178,7 @@ int run_history(const HistoryArguments& arguments) {
   }
   fmt::print("{}", arguments.json ? dump_json({{"schema", "howmany.history/1"}, {"series", list}})
                                   : table.text());
-  return 0;  // history alone is a slow and uncertain witness: it never blocks
+  return 0;  // a history is too uncertain to fail a build
 }
 
 }  // namespace howmany::reports

@@ -1,4 +1,4 @@
-// `howmany history`: since when a benchmark is slower. One thread.
+// The command `howmany history`: finds since when a benchmark is slower. One thread.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace howmany::reports {
 
-// Lines {"commit", "date", "benchmark", "metric", "ratio"}, as `--write history=FILE` makes them,
-// become series in the order of their dates. Throws InputError naming the line.
+// Converts lines {"commit", "date", "benchmark", "metric", "ratio"}, written by `--write
+// history=FILE`, to series sorted by date. Throws InputError that names the line.
 std::vector<Series> history_from_text(const std::string& text, const std::string& source);
 
 struct HistoryArguments {

@@ -35,7 +35,7 @@ std::string_view slice(std::string_view bytes, uint64_t at, uint64_t size) {
 using Section = std::tuple<uint64_t, uint64_t, uint64_t, std::string_view>;
 using Sections = std::map<std::string, Section>;  // name -> address, flags, size, bytes
 
-// Of a 64-bit ELF file, what is loaded when it runs, less the build id.
+// Returns the loaded sections of a 64-bit ELF file, without the build id.
 std::optional<Sections> loaded_sections(std::string_view bytes) {
   const auto header = struct_at<Elf64_Ehdr>(bytes, 0);
   const bool known = header && std::memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 &&
@@ -61,7 +61,7 @@ std::optional<Sections> loaded_sections(std::string_view bytes) {
   return loaded;
 }
 
-// Whether its libraries are looked up beside it: said among the strings of the dynamic linker.
+// True if its dynamic strings contain $ORIGIN, so that libraries depend on its folder.
 bool looks_beside_itself(std::string_view bytes, const std::optional<Sections>& sections) {
   if (sections) {
     const auto strings = sections->find(".dynstr");

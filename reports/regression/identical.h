@@ -1,5 +1,5 @@
-// Whether two commands would run the very same program: then nothing needs to be measured. Values
-// only; safe from any thread.
+// Tests whether two commands run the same program, so that measuring is unnecessary. Values only;
+// safe from any thread.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace howmany::reports {
 
-// Equal bytes, or ELF files whose loaded sections are equal, so that only the build id, debug
-// information or the like differs. False when in doubt: libraries are looked up beside a program
-// that says $ORIGIN, so two such programs in two folders may not be the same.
+// True if the bytes are equal, or if the loaded sections of ELF files are equal. Then only the
+// build id, debug information or the like differs. False if in doubt, for example if a program
+// looks up libraries relative to $ORIGIN.
 bool same_program(const std::string& a, const std::string& b);
-// Word by word: equal words, or files that are the same program.
+// Compares word by word: equal words, or files that are the same program.
 bool same_command(const std::vector<std::string>& a, const std::vector<std::string>& b);
 
 }  // namespace howmany::reports

@@ -25,7 +25,7 @@ std::vector<double> values_of(const std::vector<Sample>& samples) {
   return values;
 }
 
-// What both sides measured in the same block; `a` and `b` are in the order of their blocks.
+// Returns the samples of blocks that both sides have. `a` and `b` are sorted by block.
 Sides in_pairs(const std::vector<Sample>& a, const std::vector<Sample>& b) {
   Sides sides;
   for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
@@ -70,10 +70,10 @@ class Judge {
   }
 
  private:
-  // A row still to be tested: H0 either way, in units of "worse".
+  // A row that waits for Holm's correction.
   struct Open {
     size_t row;
-    Shift shift;  // of the logarithms, positive is worse
+    Shift shift;  // of the logarithms; positive is worse
   };
 
   void add_notes() {
@@ -200,7 +200,7 @@ class Judge {
                           : fewest_samples(options_.alpha, tests);
   }
 
-  // Holm over all tests that way; improvements are a family of their own.
+  // Applies Holm's correction to all tests of one direction. Improvements are a separate family.
   void adjust(std::optional<double> Row::*p) {
     std::vector<double> all;
     for (const Open& open : open_) all.push_back(*(result_.rows[open.row].*p));
@@ -233,7 +233,7 @@ class Judge {
     explain_doubt(row, shift, {least, static_cast<int64_t>(open_.size()), within, result_.paired});
   }
 
-  // All benchmarks together: a change that none of them can prove alone.
+  // Computes the change of all benchmarks together, which may be too small to prove for one.
   void judge_whole() {
     std::vector<double> shifts;
     for (const Open& open : open_) {
@@ -247,7 +247,7 @@ class Judge {
   }
 
   void guess_renames() {
-    constexpr size_t kMost = 100;  // of each: all pairs are looked at
+    constexpr size_t kMost = 100;  // per side: all pairs are compared
     std::vector<std::string> gone, fresh;
     for (const Row& row : result_.rows) {
       if (row.verdict == Verdict::kMissing && gone.size() < kMost) gone.push_back(row.benchmark);

@@ -23,7 +23,7 @@
 namespace howmany::reports {
 namespace {
 
-volatile uint64_t sink;  // keeps the work
+volatile uint64_t sink;  // prevents the work from being optimized away
 
 uint64_t mixed(uint64_t x) {
   x ^= x >> 33;
@@ -31,7 +31,7 @@ uint64_t mixed(uint64_t x) {
   return x ^ (x >> 33);
 }
 
-// What the kernels read; made once, outside of the timing.
+// Data of the kernels, created outside of the timing.
 struct Data {
   std::vector<uint64_t> table = std::vector<uint64_t>(size_t{1} << 18);  // 2 MiB
   std::vector<char> from = std::vector<char>(16384, 1), to = std::vector<char>(16384);
@@ -73,7 +73,7 @@ void stream(Data& data, int64_t units) {
 }
 
 void gather(Data& data, int64_t units) {
-  for (int64_t unit = 0; unit < units; ++unit) {  // each goes the same way, of 40 KiB
+  for (int64_t unit = 0; unit < units; ++unit) {  // each follows the same path of 40 KiB
     uint64_t x = 1;
     for (uint64_t i = 0; i < 640; ++i) x = data.table[(x + i) % data.table.size()];
     sink = x;
@@ -93,7 +93,7 @@ void allocate(Data&, int64_t units) {
   for (int64_t unit = 0; unit < units * 8; ++unit) {
     const auto size = static_cast<size_t>(16 + mixed(static_cast<uint64_t>(unit % 512)) % 512);
     const auto block = std::make_unique_for_overwrite<char[]>(size);
-    sink = reinterpret_cast<uintptr_t>(block.get());  // else the pair is optimised away
+    sink = reinterpret_cast<uintptr_t>(block.get());  // or the pair is optimized away
   }
 }
 
@@ -111,7 +111,7 @@ void system_call(Data& data, int64_t units) {
   }
 }
 
-// Enough units that one percent more is a whole number of them.
+// The number of units is large enough that one percent is a whole number.
 struct Kernel {
   const char* name;
   void (*run)(Data&, int64_t units);
@@ -129,8 +129,8 @@ double elapsed(const Kernel& kernel, Data& data, int64_t units) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// Of the units alone: a lead finds what the kernel before left in the caches, and what calling and
-// reading the clock cost is taken off.
+// Times the units alone. A warm-up replaces the cache contents of the previous kernel. The cost of
+// the call and of reading the clock is subtracted.
 double seconds_of(const Kernel& kernel, Data& data, int64_t units) {
   kernel.run(data, kernel.units / 6);
   const double nothing = elapsed(kernel, data, 0);
@@ -173,7 +173,7 @@ int run_worker(const WorkerArguments& a) {
   std::mt19937_64 random(a.seed != 0 ? a.seed : now);
   Data data;
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (int repetition = -1; repetition < a.repetitions; ++repetition) {  // the first warms up
+  for (int repetition = -1; repetition < a.repetitions; ++repetition) {  // the first is a warm-up
     std::vector<const Kernel*> order = kernels;
     std::shuffle(order.begin(), order.end(), random);
     for (const Kernel* kernel : order) {

@@ -1,6 +1,6 @@
-// A small program to measure with: eight kernels of less than a millisecond that can do a
-// given share of extra work, the very same work, so that a known slowdown is real and not an edited
-// number. The canary of `gate` and the workload of its self-test. One thread.
+// A small program with eight kernels, each shorter than a millisecond. A kernel can do a given
+// share of additional work of the same kind, so that a known slowdown is real. Used as the canary
+// of `gate` and by its self-test. One thread.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 namespace howmany::reports {
 
 struct WorkerArguments {
-  std::vector<std::string> kernels;  // none: all
-  double extra = 0;                  // percent of more work
+  std::vector<std::string> kernels;  // empty: all
+  double extra = 0;                  // additional work in percent
   int repetitions = 5;
-  uint64_t seed = 0;  // of their order; 0: by the time
+  uint64_t seed = 0;  // of the order; 0: from the time
 };
 
 std::vector<std::string> kernel_names();

@@ -15,7 +15,7 @@ namespace howmany::reports {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr size_t kLongestFilter = 60'000;  // an argument may have 128 KiB
+constexpr size_t kLongestFilter = 60'000;  // an argument holds at most 128 KiB
 
 std::string exactly(const std::vector<std::string>& names) {
   std::string pattern = "^(";
@@ -151,7 +151,7 @@ Suite Launcher::calibrate() {
     suite = run();
   } catch (const LaunchError&) {
     if (options_.plain || interrupted()) throw;
-    interleave_ = false;  // before 1.6
+    interleave_ = false;  // versions before 1.6 lack the flag
     suite = run();
   }
   if (interrupted()) return suite;

@@ -1,6 +1,6 @@
-// Starts one side of a gate once and reads what it measured. Works with any program that takes
-// Google Benchmark's flags (1.5 and later; which flags, calibrate() finds out), or that prints such
-// JSON by itself. One thread.
+// Launches one side of a gate and reads its results. Works with any program that takes Google
+// Benchmark's flags (1.5 or later; calibrate() detects which) or prints such JSON by itself. One
+// thread.
 #pragma once
 
 #include <map>
@@ -12,21 +12,21 @@
 
 namespace howmany::reports {
 
-// Words as a shell splits them: quotes and backslashes, nothing else. Throws InputError naming
+// Splits text as a shell does, but with quotes and backslashes only. Throws InputError naming
 // `option`.
 std::vector<std::string> split_command(const std::string& option, const std::string& text);
 
-// The program a shell would start for `name`. Throws InputError naming --SIDE.
+// Returns the program that a shell would run for `name`. Throws InputError naming --SIDE.
 std::string find_command(const std::string& side, const std::string& name);
 
 struct LaunchOptions {
-  int repetitions = 3;        // in each process; the launch counts as the best of them
-  double min_seconds = 0.01;  // of a repetition, where the program chooses its iterations
+  int repetitions = 3;        // per process; the best one counts
+  double min_seconds = 0.01;  // per repetition, if the program chooses its iterations
   double timeout_seconds = 120;
-  bool plain = false;  // add no flags: the command prints the JSON by itself
+  bool plain = false;  // add no flags; the command prints JSON by itself
 };
 
-// A side that could not be started, ended badly or left no results: exit code 3.
+// A side could not be started, failed or left no results. Exit code 3.
 class LaunchError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -34,28 +34,28 @@ class LaunchError : public std::runtime_error {
 
 class Launcher {
  public:
-  // argv[0] as in find_command.
+  // argv[0] is a result of find_command().
   Launcher(std::string side, std::vector<std::string> argv, LaunchOptions options);
   ~Launcher();
 
-  // Runs once, finds out which flags the program knows, and gives what it measured. LaunchError.
+  // Runs once, detects the flags of the program and returns the results. Throws LaunchError.
   Suite calibrate();
-  // Fixes the iterations of each repetition where the program can (Google Benchmark 1.8 and later)
-  // to these, so that both sides do the same work. False, and nothing is changed, where not.
+  // Fixes the iterations of each repetition, so that both sides do equal work. Needs Google
+  // Benchmark 1.8 or later. Returns false and changes nothing if the program cannot.
   bool fix_iterations(const Suite& calibrated);
-  // Only these from now on, where the program can choose; it may go on to run the others, but is
-  // not started at all for none of its own.
+  // Runs only these benchmarks from now on if the program can select them. It may run others too.
+  // It is not started if it has none of them.
   void choose(const std::vector<std::string>& names);
-  // LaunchError; an empty suite when interrupted.
+  // Throws LaunchError. Returns an empty suite if interrupted.
   Suite run();
   double last_wall_seconds() const { return wall_seconds_; }
-  const std::vector<std::string>& names() const { return names_; }  // after calibrate()
+  const std::vector<std::string>& names() const { return names_; }  // valid after calibrate()
 
  private:
-  // Benchmarks that share their iterations: one process.
+  // Benchmarks with equal iterations, run in one process.
   struct Group {
-    int64_t iterations = 0;          // 0: as the program chooses
-    std::vector<std::string> names;  // none: all
+    int64_t iterations = 0;          // 0: the program chooses
+    std::vector<std::string> names;  // empty: all
   };
   std::vector<std::string> command(const Group& group) const;
   Suite start(const Group& group);

@@ -11,11 +11,11 @@
 namespace howmany::reports {
 namespace {
 
-// Google Benchmark's own names, its memory manager's, and the endings that say what a counter is.
-// The first that fits counts: "bytes_per_s" before "bytes".
+// Names of Google Benchmark and its memory manager, and name endings of counters. The first match
+// counts, so "bytes_per_s" precedes "bytes".
 struct Rule {
   std::string_view ending;
-  bool whole;  // the name is this, not only its end
+  bool whole;  // must match the whole name
   Better better;
   bool exact;
   std::string_view unit;
@@ -43,7 +43,7 @@ constexpr std::array<Rule, 34> kRules = {{
     {"launches", false, Better::kLess, true, ""},
     {"collectives", false, Better::kLess, true, ""},
     {"syscalls", false, Better::kLess, true, ""},
-    {"instructions", false, Better::kLess, false, ""},  // real counters vary; see --direction
+    {"instructions", false, Better::kLess, false, ""},  // hardware counters vary; see --direction
     {"cycles", false, Better::kLess, false, ""},
     {"misses", false, Better::kLess, false, ""},
     {"_seconds", false, Better::kLess, false, "s"},

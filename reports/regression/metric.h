@@ -1,9 +1,9 @@
-// Which way a metric is better, and whether it is exact: Google Benchmark's JSON says neither, so
-// it follows from the name. Values only; safe from any thread.
+// Derives from a metric's name which direction is better, and whether it is exact. Google
+// Benchmark's JSON has neither. Values only; safe from any thread.
 //
 //   metric_kind("items_per_second")->better   // Better::kMore
 //   metric_kind("allocs_per_iter")->exact     // true: any change is a change, no test needed
-//   metric_kind("loss")                       // nothing: listed, never judged
+//   metric_kind("loss")                       // nullopt: listed, never judged
 #pragma once
 
 #include <map>
@@ -23,9 +23,9 @@ struct MetricKind {
 
 std::optional<MetricKind> metric_kind(std::string_view name);
 
-// What was said on the command line, "name=less|more|exact": before what the name tells.
+// Kinds from the command line, "name=less|more|exact". They override the name's.
 using MetricKinds = std::map<std::string, MetricKind, std::less<>>;
-// Throws InputError naming --direction.
+// Throws InputError that names --direction.
 void add_metric_kind(MetricKinds& kinds, const std::string& text);
 std::optional<MetricKind> metric_kind(const MetricKinds& kinds, std::string_view name);
 

@@ -12,7 +12,7 @@ namespace howmany::reports {
 namespace {
 
 constexpr size_t kExactPairs = 64, kExactProducts = 400;
-constexpr int64_t kListed = 4096;  // so many pairwise values are listed; of more only ranks counted
+constexpr int64_t kListed = 4096;  // pairwise values are listed up to this number, else counted
 constexpr double kTail = (1 - kConfidence) / 2;
 
 std::vector<double> sorted(std::span<const double> values) {
@@ -29,7 +29,7 @@ double normal_above(double z) {
   return boost::math::cdf(boost::math::complement(boost::math::normal(), z));
 }
 
-// Twice the midrank of each value, an integer also among ties; `values` ascending.
+// Returns twice the midrank of each value, an integer even with ties. `values` is ascending.
 std::vector<int64_t> doubled_midranks(const std::vector<double>& values) {
   std::vector<int64_t> ranks(values.size());
   for (size_t i = 0; i < values.size();) {
@@ -41,7 +41,7 @@ std::vector<int64_t> doubled_midranks(const std::vector<double>& values) {
   return ranks;
 }
 
-// Of t values among `values` that tie, the sum of t^3 - t.
+// Returns the sum of t^3 - t over groups of t tied values.
 double tie_term(const std::vector<double>& values) {
   double sum = 0;
   for (size_t i = 0; i < values.size();) {
@@ -54,7 +54,7 @@ double tie_term(const std::vector<double>& values) {
   return sum;
 }
 
-// P(sum <= s) for s = 0, 1, ..., where every rank is added with probability one half.
+// Returns P(sum <= s) for s = 0, 1, ..., if every rank is added with probability 1/2.
 std::vector<double> half_sum_distribution(std::span<const int64_t> ranks) {
   std::vector<double> share = {1};
   for (const int64_t rank : ranks) {
@@ -80,7 +80,8 @@ const std::vector<double>& signed_rank_distribution(size_t n) {
   return table;
 }
 
-// P(U <= u) for samples of m and n: the number of ways to fill an m by n box, by Gauss's product.
+// Returns P(U <= u) for samples of m and n: the number of partitions in an m by n box, by Gauss's
+// product.
 std::vector<double> box_distribution(size_t m, size_t n) {
   std::vector<double> ways(m * n + 1);
   ways[0] = 1;
@@ -102,7 +103,8 @@ const std::vector<double>& rank_sum_distribution(size_t m, size_t n) {
   return table;
 }
 
-// The largest k with P(statistic < k) at most 2.5 %: the k-th value from either end is the bound.
+// Returns the largest k with P(statistic < k) of at most 2.5 %. The k-th value from either end is
+// the bound.
 int64_t tail_rank(const std::vector<double>& distribution) {
   const auto it = std::upper_bound(distribution.begin(), distribution.end(), kTail);
   return it - distribution.begin();
@@ -113,7 +115,8 @@ int64_t tail_rank(double center, double deviation) {
   return std::max<int64_t>(0, static_cast<int64_t>(std::floor(center - z * deviation)));
 }
 
-// The k-th smallest (from 1) of values that need not be listed: `at_most(t)` counts those up to t.
+// Returns the k-th smallest value (from 1) without listing values. `at_most(t)` counts the values
+// up to t.
 template <class AtMost>
 double select(int64_t k, double low, double high, const AtMost& at_most) {
   for (int step = 0; step < 100; ++step) {
@@ -124,7 +127,7 @@ double select(int64_t k, double low, double high, const AtMost& at_most) {
   return at_most(low) >= k ? low : high;
 }
 
-// Median and the k-th from both ends, where `pick(k)` is the k-th smallest of `count`.
+// Returns the median and the k-th value from both ends. `pick(k)` is the k-th smallest of `count`.
 template <class Pick>
 Shift shift_from(int64_t count, int64_t tail, const Pick& pick) {
   Shift shift;
@@ -213,7 +216,7 @@ Shift unpaired_shift(std::span<const double> from, std::span<const double> to) {
 }
 
 double signed_rank_above(std::span<const double> differences, double bound) {
-  sorted(differences);  // refuses what cannot be ranked
+  sorted(differences);  // throws if a value cannot be ranked
   std::vector<double> rest;
   for (const double d : differences) {
     if (d != bound) rest.push_back(d - bound);
@@ -223,7 +226,7 @@ double signed_rank_above(std::span<const double> differences, double bound) {
   std::vector<double> sizes(rest.size());
   std::transform(rest.begin(), rest.end(), sizes.begin(), [](double d) { return std::abs(d); });
   const std::vector<int64_t> ranks = doubled_midranks(sizes);
-  int64_t below = 0;  // large positive ranks speak against H0, and leave little below
+  int64_t below = 0;  // evidence against H0 is a small sum of negative ranks
   for (size_t i = 0; i < rest.size(); ++i) below += rest[i] < 0 ? ranks[i] : 0;
   const bool ties = tie_term(sizes) > 0;
   if (rest.size() <= kExactPairs) {
@@ -239,7 +242,7 @@ double signed_rank_above(std::span<const double> differences, double bound) {
 double rank_sum_above(std::span<const double> from, std::span<const double> to, double bound) {
   std::vector<double> x = sorted(from), y = sorted(to);
   for (double& value : y) value -= bound;
-  double below = 0;  // pairs that speak for H0: y < x, half of the ties
+  double below = 0;  // pairs in favour of H0: y < x, and half of the ties
   for (size_t i = 0, less = 0, equal = 0; i < x.size(); ++i) {
     while (less < y.size() && y[less] < x[i]) ++less;
     while (equal < y.size() && y[equal] <= x[i]) ++equal;
@@ -253,7 +256,7 @@ double rank_sum_above(std::span<const double> from, std::span<const double> to, 
     return rank_sum_distribution(x.size(), y.size())[static_cast<size_t>(below)];
   }
   const double variance = m * n / 12 * (all + 1 - ties / (all * (all - 1)));
-  if (variance <= 0) return 1;  // all alike
+  if (variance <= 0) return 1;  // all values are equal
   return normal_above((m * n / 2 - below - 0.5) / std::sqrt(variance));
 }
 
@@ -276,7 +279,7 @@ int fewest_pairs(double alpha, int64_t tests) {
 }
 
 int fewest_samples(double alpha, int64_t tests) {
-  double least_p = 1;  // one over the ways to choose n of 2 n
+  double least_p = 1;  // 1 / (2n choose n)
   int n = 0;
   while (least_p > alpha / static_cast<double>(std::max<int64_t>(1, tests))) {
     ++n;

@@ -24,7 +24,7 @@ std::vector<int64_t> blocks_in(const Suite& suite) {
   return {blocks.begin(), blocks.end()};
 }
 
-// Blocks that both sides have.
+// Returns the blocks that both sides have.
 std::vector<int64_t> common_blocks(const Suite& a, const Suite& b) {
   const std::vector<int64_t> x = blocks_in(a), y = blocks_in(b);
   std::vector<int64_t> both;
@@ -32,7 +32,7 @@ std::vector<int64_t> common_blocks(const Suite& a, const Suite& b) {
   return both;
 }
 
-// Blocks [first, first + count) of those in common, as suites to judge.
+// Blocks [first, first + count) of the common ones, as suites.
 struct Windows {
   const Suite &base, &candidate;
   std::vector<int64_t> blocks = common_blocks(base, candidate);
@@ -58,7 +58,7 @@ std::vector<double> times_of(const Benchmark& benchmark) {
   return times;
 }
 
-// The two-sided Mann-Whitney test that compare.py and benchstat make, at their 0.05.
+// The two-sided Mann-Whitney test of compare.py and benchstat, at their level of 0.05.
 bool mann_whitney(std::span<const double> base, std::span<const double> candidate) {
   return 2 * rank_sum_above(base, candidate, 0) < 0.05;
 }
@@ -71,8 +71,8 @@ double welch_t(std::span<const double> a, std::span<const double> b) {
   return (mean(b) - mean(a)) / std::sqrt(variance(a) + variance(b));
 }
 
-// criterion.rs: a bootstrapped t-test at 0.05, and the bootstrapped interval of the change of the
-// mean beyond its noise threshold of 1 %. It draws 100,000 times; a thousand tell as much here.
+// criterion.rs: a bootstrapped t-test at 0.05, and the bootstrapped interval of the mean's change
+// beyond a noise threshold of 1 %. It draws 100,000 times; 1,000 are sufficient here.
 bool criterion(std::span<const double> base, std::span<const double> candidate) {
   constexpr int kDraws = 1000;
   std::mt19937_64 random(1);
@@ -95,7 +95,7 @@ bool criterion(std::span<const double> base, std::span<const double> candidate) 
   return beyond < 0.05 * kDraws && quantile(changes, 0.025) > 0.01;
 }
 
-// The last run against the one before: what most trackers do.
+// Compares the last run with the previous one, as most trackers do.
 bool ten_percent(std::span<const double> base, std::span<const double> candidate) {
   return candidate.front() > 1.1 * base.front();
 }
@@ -109,7 +109,7 @@ constexpr std::array kMethods = {
     Method{"criterion: bootstrap p < 0.05, change > 1 %", criterion},
     Method{"trackers: one run > 10 % above the one before", ten_percent}};
 
-// To what the clock can tell apart: those of virtual machines tick in 10 ns.
+// Compares within the clock resolution, which is 10 ns on virtual machines.
 bool holds(const Row& row, double truth) {
   constexpr double kClockSeconds = 10e-9;
   const double blur = row.base ? kClockSeconds / *row.base : 0;

@@ -1,7 +1,10 @@
-// Gates judged again on recorded launches, in windows that share no block: how often unchanged code
-// raises an alarm, how often a real slowdown is found, whether intervals hold the truth; and what
-// the methods of other tools would have said of the same launches. Values only; safe from any
-// thread.
+// Judges gates again on recorded launches, in windows without common blocks. Values only; safe from
+// any thread.
+//
+// - false alarms: how often unchanged code is reported
+// - power: how often a real slowdown is found
+// - coverage: how often intervals contain the true value
+// - other tools: the verdicts of their methods on the same launches
 #pragma once
 
 #include <cstdint>
@@ -22,31 +25,31 @@ struct Share {
     ++of;
   }
 };
-// Clopper and Pearson's, 95 %: exact, never too narrow.
+// Returns the Clopper-Pearson interval (95 %), which is exact and never too narrow.
 Interval interval_of(const Share& share);
 
-// Whole gates, with their screen and their fresh pairs.
+// Complete gates, with screen and fresh pairs.
 struct GateTally {
-  Share alarms, gains;  // of gates: any benchmark called slower, faster
-  Share inconclusive;   // of measurements
+  Share alarms, gains;  // share of gates with any benchmark called slower, faster
+  Share inconclusive;   // share of measurements
 };
 GateTally replay_gates(const Suite& base, const Suite& candidate, const GateRules& rules);
 
-// Judged once on `pairs` pairs; what a gate decides by in the end.
+// Judgements on `pairs` pairs, as in the last stage of a gate.
 struct WindowTally {
-  Share slower, faster, covered;             // of benchmarks; covered: the interval holds `truth`
-  std::map<std::string, Share> slower_each;  // by benchmark
-  Share alarms;                              // of windows with any slower
-  std::map<std::string, std::vector<double>> shifts;  // |log shift| of each window
+  Share slower, faster, covered;  // share of benchmarks; covered: the interval contains `truth`
+  std::map<std::string, Share> slower_each;           // by benchmark
+  Share alarms;                                       // share of windows with any slower benchmark
+  std::map<std::string, std::vector<double>> shifts;  // |log shift| per window
 };
 WindowTally replay_windows(const Suite& base, const Suite& candidate, int pairs,
                            const JudgeOptions& options, double truth);
 
-// Of another tool, on `n` launches a side: in turns as we measure, or base first and candidate
-// afterwards, as the tool is commonly used.
+// The method of another tool on `n` launches per side: interleaved as ours, or base first and then
+// the candidate, as these tools are commonly used.
 struct MethodTally {
   std::string method;
-  Share alarms, slower;  // of windows, of benchmarks
+  Share alarms, slower;  // share of windows; share of benchmarks
 };
 std::vector<MethodTally> replay_others(const Suite& base, const Suite& candidate, int n,
                                        bool in_turns);

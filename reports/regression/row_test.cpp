@@ -63,8 +63,8 @@ std::optional<Shift> test_ratios(Row& row, const Sides& sides, bool paired) {
   return shift;
 }
 
-// Samples for an interval so narrow that it would settle the matter where the estimate now stands:
-// its width shrinks with the root of their number.
+// Returns the number of samples that would settle the row at the current estimate. The interval's
+// width shrinks with the square root of the number.
 int64_t samples_to_settle(const Row& row, double shift, const Interval& interval, double same) {
   const double half = (interval.high - interval.low) / 2;
   const double edge = std::log1p(same), bound = std::log1p(row.floor);

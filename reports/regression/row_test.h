@@ -1,5 +1,5 @@
-// One row of a comparison: its medians, shift, interval and unadjusted p-values from the samples of
-// both sides. For judge.cpp. Values only; safe from any thread.
+// Computes one row of a comparison from the samples of both sides: medians, shift, interval and
+// unadjusted p-values. For judge.cpp. Values only; safe from any thread.
 #pragma once
 
 #include <optional>
@@ -10,22 +10,23 @@
 
 namespace howmany::reports {
 
-// One metric of one benchmark on both sides, in the order of the blocks when paired.
+// Samples of one metric of one benchmark. Sorted by block if paired.
 struct Sides {
   std::vector<double> base, candidate;
 };
 
-// Fills `row`, whose kind and floor are set. The shift of the logarithms, positive is worse, when
-// its p-values wait for the family; nothing when the row is decided or cannot be tested.
+// Fills `row`, whose kind and floor must be set. Returns the shift of the logarithms (positive is
+// worse) if the p-values need Holm's correction. Returns nullopt if the row is decided or cannot be
+// tested.
 std::optional<Shift> test(Row& row, const Sides& sides, bool paired);
 
-// What stands between a row and a verdict.
+// The data behind an inconclusive row.
 struct Doubt {
-  int64_t least = 0, tests = 0;  // samples with which the test could reject, among how many tests
-  double within = 0;             // what counts as the same
+  int64_t least = 0, tests = 0;  // fewest samples that can reject, and the number of tests
+  double within = 0;             // largest change that counts as the same
   bool paired = false;
 };
-// Says in row.why and row.needed how many samples would settle it.
+// Sets row.why and row.needed to the reason and the number of samples that would settle it.
 void explain_doubt(Row& row, const Shift& shift, const Doubt& doubt);
 
 Interval as_change(const Interval& log_interval);

@@ -1,7 +1,8 @@
-// The rules of a gate, apart from how it measures, so that the same rules judge live blocks and
-// recorded ones: a screen on a few pairs, then everything that is not surely the same or better is
-// measured once more, on fresh pairs, which alone decide. A regression is thus always confirmed on
-// data that did not raise the suspicion. Values only; safe from any thread.
+// The rules of a gate, for live and recorded blocks. Values only; safe from any thread.
+//
+// Screen. A few pairs of all benchmarks.
+// Decision. Benchmarks that are not surely the same or better are measured again. Only these fresh
+//   pairs decide, so a regression is always confirmed on new data.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +19,17 @@ struct GateRules {
   JudgeOptions judge;
 };
 
-// Benchmarks that need fresh pairs: suspected or undecided.
+// Returns the benchmarks that need fresh pairs: suspected or undecided.
 std::vector<std::string> to_escalate(const Comparison& screen);
-// Only these benchmarks; all of them when `names` is empty.
+// Keeps only these benchmarks, or all if `names` is empty.
 Suite only(const Suite& suite, const std::vector<std::string>& names);
-// The verdicts of `fresh` in place of those of the same benchmarks in `screen`.
+// Replaces the verdicts of these benchmarks in `screen` by those in `fresh`.
 Comparison settled(const Comparison& screen, const Comparison& fresh);
-// Without time for fresh pairs: a suspicion is no verdict.
+// For a gate without time for fresh pairs: suspicions become inconclusive.
 Comparison unsettled(const Comparison& screen, const std::string& why);
 
-// Who goes first in the blocks to come: AB BA or BA AB, at random, so that each side is first as
-// often as the other and drift in a line cancels.
+// Chooses the order of the sides: AB BA or BA AB at random. Each side is first equally often, so
+// linear drift cancels.
 class Turns {
  public:
   explicit Turns(uint64_t seed) : random_(seed) {}

@@ -25,7 +25,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::array kSelfTestExtras = {1, 3, 5, 10};
-constexpr int64_t kSlowEvery = 4;  // blocks: fewer windows show power than show rare alarms
+constexpr int64_t kSlowEvery = 4;  // in blocks: power needs fewer windows than rare alarms
 
 struct Arm {
   std::string name;
@@ -46,7 +46,7 @@ class Recorder {
     arms_.push_back({"base", std::make_unique<Launcher>("base", command, options)});
     arms_.push_back({kSameArm, std::make_unique<Launcher>("base", command, options)});
     for (const int extra : kSelfTestExtras) {
-      if (!own) break;  // of another program only what is unchanged can be told
+      if (!own) break;  // other programs can only be tested unchanged
       arms_.push_back(
           {slow_arm(extra), std::make_unique<Launcher>("base", worker(extra), options)});
     }
@@ -70,7 +70,7 @@ class Recorder {
   }
 
  private:
-  // Lines of an earlier run, without one that it did not finish.
+  // Reads the launches of an earlier run and removes an incomplete last line.
   static std::vector<Launch> resume(const std::string& path) {
     if (!std::filesystem::exists(path)) return {};
     const std::string text = read_text(path, int64_t{1} << 30);
@@ -80,7 +80,7 @@ class Recorder {
     return launches;
   }
 
-  // Every arm once in random order; blocks in turns of base and the same alone.
+  // Runs every arm once in random order. Most blocks have only base and its copy.
   void record_block(int64_t block) {
     std::vector<Arm*> order;
     for (size_t i = 0; i < arms_.size(); ++i) {
@@ -114,7 +114,7 @@ nlohmann::json machine_or_null() {
   try {
     return machine_fingerprint();
   } catch (const InputError&) {
-    return nullptr;  // no bench program beside us
+    return nullptr;  // no bench program in our folder
   }
 }
 

@@ -1,7 +1,7 @@
-// `howmany gate --self-test`: what this gate is worth on this machine. Launches one program as two
-// sides, and as sides that do 1, 3, 5 and 10 % more work, keeps every launch in OUT/trace.jsonl,
-// and tells how often unchanged code raises an alarm and how often a slowdown is found. Goes on
-// from a trace that is there. One thread.
+// `howmany gate --self-test` measures the quality of this gate on this machine. It launches one
+// program as two equal sides, and as sides with 1, 3, 5 and 10 % more work. It reports how often
+// unchanged code raises an alarm and how often a slowdown is found. Every launch is kept in
+// OUT/trace.jsonl; an existing trace is continued. One thread.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace howmany::reports {
 
 int run_self_test(const GateArguments& arguments);
 
-// The arm that is the base over again, and those with that much more work.
+// The arm that equals the base, and those with additional work.
 extern const char* const kSameArm;
 std::string slow_arm(int percent);  // "slow5"
 

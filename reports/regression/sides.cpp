@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// DIR/bin/NAME, else DIR/NAME.
+// Returns DIR/bin/NAME, else DIR/NAME, or "".
 std::string program_in(const std::string& folder, const std::string& name) {
   for (const char* below : {"/bin/", "/"}) {
     const std::string path = folder + below + name;

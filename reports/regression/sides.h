@@ -1,5 +1,5 @@
-// The two sides of a gate as programs to start, and the block: both sides once, one after the
-// other, with a canary beside each. One thread.
+// The two sides of a gate as programs, and the block: both sides once, in sequence, each with a
+// canary. One thread.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace howmany::reports {
 
-// One side: one command, or several programs of a build folder.
+// One side: a command, or several programs of a build folder.
 class Side {
  public:
   Side(std::string name, const std::vector<std::vector<std::string>>& commands,
@@ -36,9 +36,10 @@ class Side {
 struct Commands {
   std::vector<std::vector<std::string>> base, candidate;
 };
-// From --base and --candidate, or the programs both build folders have. Throws InputError.
+// Returns the commands of --base and --candidate, or the programs that both build folders have.
+// Throws InputError.
 Commands commands_of(const GateArguments& arguments);
-// This program with `words`: the canary and the self-test start themselves.
+// Returns a command that runs this program with `words`, for the canary and the self-test.
 std::vector<std::string> ourselves(const std::vector<std::string>& words);
 
 }  // namespace howmany::reports

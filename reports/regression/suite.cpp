@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr int64_t kMaxBytes = int64_t{512} << 20;
 
-// What releases before 1.4 said by the name alone.
+// Name endings of aggregates. Releases before 1.4 mark them only by name.
 constexpr std::array<std::string_view, 6> kAggregates = {"_median", "_mean", "_stddev",
                                                          "_cv",     "_BigO", "_RMS"};
 
@@ -42,7 +42,7 @@ class Builder {
     ++row_files_;
   }
 
-  // Sorts what may have come interleaved, and says what was odd.
+  // Sorts interleaved samples and notes irregularities.
   Suite finish() {
     size_t repeated = 0;
     for (Benchmark& benchmark : suite_.benchmarks) {
@@ -95,7 +95,8 @@ class Builder {
     }
   }
 
-  // Where a row belongs: one name may stand for several benchmarks, told apart by their indices.
+  // Returns the benchmark of a row. One name may denote several benchmarks, which differ in their
+  // indices.
   Benchmark& of(const SuiteRow& row, const std::string& name) {
     const Place place{row.family_index, row.instance_index};
     std::string unique = name;
@@ -165,10 +166,10 @@ class Builder {
   Suite suite_;
   std::unordered_map<std::string, Found> places_;
   size_t renamed_ = 0;
-  int row_files_ = 0;  // indices tell benchmarks apart within one file only
+  int row_files_ = 0;  // indices are unique within one file only
 };
 
-// The files of a folder that hold benchmarks, with the path of the samples beside them.
+// Returns the files of a folder that may hold benchmarks. Their samples are in the same folder.
 std::vector<std::string> bench_files(const std::string& folder) {
   std::vector<std::string> paths;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {

@@ -92,7 +92,7 @@ class Rows final : public nlohmann::json_sax<PlainJson> {
     return scalar(value);
   }
 
-  // The context is small and becomes a tree.
+  // The context is small, so it is built as a tree.
   template <class Value>
   bool scalar(const Value& value) {
     if (in_context()) put(value);
@@ -106,7 +106,7 @@ class Rows final : public nlohmann::json_sax<PlainJson> {
     return parent.back();
   }
   void open(PlainJson container) {
-    if (open_.empty() && !context_.is_null()) context_ = nullptr;  // the last of two equal keys
+    if (open_.empty() && !context_.is_null()) context_ = nullptr;  // the last equal key counts
     open_.push_back(&put(std::move(container)));
   }
   void close() {

@@ -1,5 +1,5 @@
-// The rows of a Google Benchmark file as they stream by, without a tree of the whole text: two
-// files of 100,000 rows are read in a second. For suite.cpp.
+// Streams the rows of a Google Benchmark file without building a tree, so that two files of 100,000
+// rows are read in a second. For suite.cpp.
 #pragma once
 
 #include <functional>
@@ -15,13 +15,13 @@ struct SuiteRow {
   std::string name, run_name, run_type, aggregate_name, aggregate_unit, time_unit;
   std::string error_message, skip_message;
   bool error = false, skipped = false, has_run_type = false;
-  std::optional<double> real_time, cpu_time;  // as written; absent when not finite
+  std::optional<double> real_time, cpu_time;  // as written; absent if not finite
   int64_t repetition_index = -1, family_index = -1, instance_index = -1, iterations = 0;
-  std::vector<std::pair<std::string, double>> counters;  // finite
+  std::vector<std::pair<std::string, double>> counters;  // finite only
 };
 
-// Gives every row of "benchmarks" to `take` and returns "context". Throws InputError with `source`
-// for what is not JSON or has no "benchmarks".
+// Calls `take` for every row of "benchmarks" and returns "context". Throws InputError naming
+// `source` if the text is not JSON or has no "benchmarks".
 nlohmann::json each_row(std::string text, const std::string& source,
                         const std::function<void(const SuiteRow&)>& take);
 

@@ -34,7 +34,7 @@ Launch launch_from(const JsonNode& node) {
 
 const char* const kBlocks = "howmany_blocks";
 
-// What else a machine does only ever adds to a time: the best repetition tells most of the program.
+// Other load only adds to a time, so the best repetition describes the program best.
 double best_of(const std::optional<MetricKind>& kind, const std::vector<double>& values) {
   if (!kind || kind->exact) return median(values);
   return kind->better == Better::kLess ? std::ranges::min(values) : std::ranges::max(values);
@@ -62,7 +62,7 @@ std::vector<Launch> trace_from_text(const std::string& text, const std::string& 
   size_t number = 0;
   for (size_t at = 0; at < text.size();) {
     const size_t end = text.find('\n', at);
-    if (end == std::string::npos) break;  // we were killed while writing it
+    if (end == std::string::npos) break;  // the process was killed while writing it
     const std::string place = fmt::format("{}:{}", source, ++number);
     const nlohmann::json json = parse_json(text.substr(at, end - at), place);
     launches.push_back(launch_from(JsonNode(json, place)));

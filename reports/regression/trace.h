@@ -1,6 +1,5 @@
-// Every launch of a gate, a line each, so that what was measured survives whatever ends us and
-// other rules can be tried on it later. JSON Lines; values only, except that a TraceFile is open
-// for one writer.
+// Stores every launch of a gate as JSON Lines, so that results survive a crash and other rules can
+// be applied later. Values only; a TraceFile has one writer.
 #pragma once
 
 #include <cstdint>
@@ -14,35 +13,36 @@
 
 namespace howmany::reports {
 
-// One process: all repetitions of every benchmark and metric, times in seconds.
+// One process: all repetitions of every benchmark and metric. Times in seconds.
 struct Launch {
   int64_t block = 0;
   std::string arm;       // "base", "candidate", ...
-  int64_t position = 0;  // in the order of the block
+  int64_t position = 0;  // index within the block
   double wall_seconds = 0;
   std::map<std::string, std::map<std::string, std::vector<double>>> values;
 };
 
 class TraceFile {
  public:
-  explicit TraceFile(std::string path);  // appends
-  void add(const Launch& launch);        // throws std::runtime_error when it cannot be written
+  explicit TraceFile(std::string path);  // opens for appending
+  void add(const Launch& launch);        // throws std::runtime_error if writing fails
 
  private:
   std::string path_;
   std::ofstream file_;
 };
 
-// A last line that is cut off is left out. Throws InputError naming file and line for others.
+// Omits an incomplete last line. Throws InputError that names file and line for other errors.
 std::vector<Launch> trace_from_text(const std::string& text, const std::string& source);
-// The launches of one arm: a sample is the best repetition of a launch (the median of a metric that
-// has no better), its index the block. Two suites of one trace are paired by their blocks.
+// Returns the launches of one arm as a suite. A sample is the best repetition of a launch, or the
+// median if the metric has no better direction. Its index is the block, which pairs suites of one
+// trace.
 Suite suite_of(const std::vector<Launch>& launches, const std::string& arm,
                const MetricKinds& kinds = {});
-Launch launch_of(const Suite& suite);  // what one process gave
-// The samples of blocks `first` to `last`, which is not included.
+Launch launch_of(const Suite& suite);  // converts the results of one process
+// Returns the samples of blocks [first, last).
 Suite blocks_of(const Suite& suite, int64_t first, int64_t last);
-// Google Benchmark JSON of a suite, which `howmany compare` pairs again.
+// Returns Google Benchmark JSON of a suite, which `howmany compare` pairs again.
 std::string bench_json(const Suite& suite);
 
 }  // namespace howmany::reports

@@ -1,4 +1,4 @@
-// What a comparison comes to: names, counts, the exit code, one sentence.
+// Summarizes a comparison: names, counts, exit code, headline.
 #include "reports/regression/verdict.h"
 
 #include <fmt/format.h>
@@ -47,7 +47,7 @@ std::string lower_name(Verdict verdict) {
   return name;
 }
 
-// What matters most; `left` become the verdicts that are still to be told.
+// Returns the most important result. `left` receives the verdicts that are not mentioned yet.
 std::string opening(const Comparison& c, std::vector<Verdict>& left) {
   const int64_t judged = c.judged(), slower = c.count(Verdict::kSlower);
   const int64_t unclear = c.count(Verdict::kInconclusive), failed = c.count(Verdict::kFailed);

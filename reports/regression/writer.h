@@ -1,5 +1,5 @@
-// How a comparison is told: for people, CI systems and trackers. To add a writer: one file in
-// writers/ that defines write_NAME, one line here. Values only; safe from any thread.
+// Writes a comparison for people, CI systems and trackers. To add a writer, define write_NAME in a
+// file of writers/ and add a line here. Values only; safe from any thread.
 //
 //   std::string xml = find_writer("junit").write(comparison);
 #pragma once
@@ -9,7 +9,7 @@
 
 #include "reports/regression/judge.h"
 
-// name, what for
+// X(name, purpose)
 #define HM_WRITERS(X)                                                                   \
   X(text, "a table for a terminal")                                                     \
   X(markdown, "a summary for a pull request or a job summary, below 64 KiB")            \
@@ -32,7 +32,7 @@ struct Writer {
 };
 
 std::span<const Writer> writers();
-// Throws InputError, which suggests what was meant.
+// Throws InputError that suggests the nearest name.
 const Writer& find_writer(const std::string& name);
 
 #define HM_DECLARE_WRITER(name, what) std::string as_##name(const Comparison& comparison);

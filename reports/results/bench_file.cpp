@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kMaxSamplesBytes = int64_t{256} << 20;
 
-// Numbers of a row that are Google Benchmark's, not a user counter.
+// Numbers that Google Benchmark writes itself.
 constexpr std::array<std::string_view, 10> kOwnNumbers = {
     "family_index",    "per_family_instance_index",
     "repetitions",     "repetition_index",

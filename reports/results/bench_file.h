@@ -1,6 +1,6 @@
-// What a bench program leaves: Google Benchmark's JSON and a line of samples per run. Both are
-// untrusted (a bench may die in the middle of a line, print NaN, repeat a name): readers throw
-// InputError naming the place. Values only; not tied to any thread.
+// Reads the files of a bench program: Google Benchmark JSON, and one line of samples per run. Both
+// are untrusted: a bench may die within a line, print NaN or repeat a name. Readers throw
+// InputError that names the place. Values only; not tied to any thread.
 #pragma once
 
 #include <map>
@@ -17,14 +17,14 @@ struct BenchRow {
   double seconds = 0;                      // real_time per iteration
   int repetition = 0;                      // repetition_index
   int family = 0;                          // family_index
-  std::map<std::string, double> counters;  // user counters; those not finite are left out
-  std::string error;                       // error_message; empty when the run went well
-  nlohmann::json json;                     // the row as read, with null for what was not finite
+  std::map<std::string, double> counters;  // finite user counters only
+  std::string error;                       // error_message; empty if the run succeeded
+  nlohmann::json json;                     // the row as read; null replaces non-finite numbers
 };
 
-// A number of a row that is Google Benchmark's own, not a user counter.
+// True if `key` is a number that Google Benchmark writes itself, not a user counter.
 bool is_google_number(std::string_view key);
-// Of a time_unit: "ns", "us", "ms" or "s".
+// Returns nullopt unless `time_unit` is "ns", "us", "ms" or "s".
 std::optional<double> seconds_per_unit(std::string_view time_unit);
 
 struct BenchFile {
@@ -40,7 +40,7 @@ struct SampleLine {
   std::vector<double> seconds;  // finite, positive, in the order measured
   bool converged = false;
   std::vector<std::string> flags;
-  std::vector<double> busy_cores;  // finite, not negative: of each of `seconds`, or empty
+  std::vector<double> busy_cores;  // finite, not negative; one for each of `seconds`, or empty
   nlohmann::json json;             // the line as read
 };
 

@@ -22,8 +22,9 @@ double used_by(int who) {
   return ::getrusage(who, &usage) == 0 ? seconds(usage.ru_utime) + seconds(usage.ru_stime) : 0;
 }
 
-// "cpu3 user nice system idle iowait irq softirq steal ...", in clock ticks. Nobody is told whose
-// the interrupts are, and those of the loopback device are mostly our own ranks'.
+// Parses "cpu3 user nice system idle iowait irq softirq steal ...", in clock ticks. Interrupts do
+// not count as busy: their cause is unknown, and interrupts of the loopback device mostly come from
+// our own ranks.
 void add_line(const std::string& line, const cpu_set_t& allowed, double tick, CoreUse& use) {
   unsigned cpu = 0;
   std::array<unsigned long long, 8> t{};

@@ -1,17 +1,18 @@
-// CPU time of the cores that this process may use, and how much of it is ours.
+// CPU time of the cores in this process's affinity mask, and this process's part of it.
 #pragma once
 
 namespace howmany::reports {
 
 struct CoreUse {
-  double busy_seconds = 0;   // of the cores this process may use, by anyone; stolen time too
-  double total_seconds = 0;  // busy, idle and interrupts, which are nobody's
-  double our_seconds = 0;    // of this process and its descendants that were waited for
+  double busy_seconds = 0;   // used by any process; includes stolen time
+  double total_seconds = 0;  // busy, idle and interrupts, which count for no process
+  double our_seconds = 0;    // of this process and its reaped descendants
 };
 
-// Zeros where /proc/stat cannot be read.
+// Returns zeros if /proc/stat cannot be read.
 CoreUse read_core_use();
-// The share of the cores that others used in between, 0 to 1; 0 when it is not known.
+// Returns the share of the cores that other programs used in between, 0 to 1. Returns 0 if it is
+// unknown.
 double busy_elsewhere(const CoreUse& before, const CoreUse& after);
 
 }  // namespace howmany::reports

@@ -43,7 +43,7 @@ std::string host_name() {
   return name;
 }
 
-// What the driver has on this host, by model: another node of the same kind will do.
+// Returns the GPU models of the driver. Models, because another node of the same kind is equal.
 std::vector<std::string> gpus_of_driver() {
   std::vector<std::string> gpus;
   std::error_code none;
@@ -56,7 +56,7 @@ std::vector<std::string> gpus_of_driver() {
   return gpus;
 }
 
-// Of the program's bytes (FNV-1a): a rebuilt bench measures something else.
+// FNV-1a hash of the program's bytes: a rebuilt bench measures something else.
 std::string program_hash(const std::string& path) {
   uint64_t hash = 0xcbf29ce484222325;
   std::ifstream file(path, std::ios::binary);

@@ -1,6 +1,6 @@
-// The machine and the programs beside us: where a program is, what `howmany-devices` says, and the
-// fingerprint that tells --resume whether it still measures the same thing. Hard facts only (CPU,
-// cores, memory, GPUs, programs): clock, load and temperature change from minute to minute.
+// Finds the programs, reads the machine from `howmany-devices`, and takes the fingerprint that
+// --resume compares. The fingerprint holds only stable facts (CPU, cores, memory, GPUs, programs),
+// because clock, load and temperature vary.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,48 +9,51 @@
 
 namespace howmany::reports {
 
-// HOWMANY_BENCH_DIR, if set, else the folder of the running executable. Throws InputError when the
-// program is not there.
+// Returns the path of a program in HOWMANY_BENCH_DIR if that is set, else in the folder of the
+// running executable. Throws InputError if the program is missing.
 std::string find_program(const std::string& name);
 
-// A model, mode, communication or kernel backend of this build.
+// A model, mode, communication backend or kernel backend of this build.
 struct Part {
   std::string name;
   bool usable = true;
-  std::string why;          // it is not usable
-  bool over_ranks = false;  // of a mode: a process for each device
+  std::string why;          // reason if it is not usable
+  bool over_ranks = false;  // for a mode: one process per device
 };
 
-// How this process was started, and where among others.
+// The launcher of this process and its rank.
 struct Launched {
   std::string launcher = "alone";
   int rank = 0, world = 1, local_rank = 0;
-  int local_world = 0;  // 0: not known
+  int local_world = 0;  // 0: unknown
   std::string host;
-  std::string problem;  // half a launch, or variables that contradict each other; else empty
+  std::string problem;  // incomplete or contradictory launcher variables; empty if none
   bool many_hosts() const { return local_world > 0 && local_world < world; }
 };
 
 struct Machine {
   int usable_cores = 1;
-  int cpu_devices = 1;  // by default, with this many cores each:
+  int cpu_devices = 1;  // default number, each with this many cores:
   int cores_per_device = 1;
-  std::vector<int> cores = {};     // OS ids, in the order in which devices take them
-  std::vector<std::string> cuda;   // "cuda:0", ...; empty without kernels for them
-  std::vector<std::string> uuids;  // of those, in their order
+  std::vector<int> cores = {};     // OS ids, in the order in which devices use them
+  std::vector<std::string> cuda;   // "cuda:0", ...; empty if this build cannot use GPUs
+  std::vector<std::string> uuids;  // of `cuda`, in the same order
   std::vector<Part> models, modes, comms, kernels;
   Launched launch;
 };
-// As `howmany-devices --json` tells it.
+// Runs `howmany-devices --json`. Throws InputError if it fails.
 Machine read_machine();
-// Throws InputError when a launcher started this command more than once, "but " why not: each would
-// measure by itself, on the same cores, and write to the same folder. By the environment alone.
+// Throws InputError if a launcher started this command more than once. `why_not` completes the
+// sentence "..., but". The copies would measure on the same cores and write to the same folder.
+// Reads only the environment.
 void refuse_many_copies(const std::string& why_not);
 Machine machine_from_json(const nlohmann::json& json, const std::string& source);
 
-// {cpu, cores, memory_bytes, host, gpus, programs}; equal before and after a resume.
+// Returns {cpu, cores, memory_bytes, host, gpus, programs}. A resumed plan requires equality,
+// except of the host.
 nlohmann::json machine_fingerprint();
-// "cpu: A there, B here", or nothing when equal. The host name may differ.
+// Returns "cpu: A there, B here" for the first difference, or "" if there is none. Ignores the
+// host.
 std::string difference(const nlohmann::json& there, const nlohmann::json& here);
 
 }  // namespace howmany::reports

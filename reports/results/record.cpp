@@ -98,7 +98,7 @@ void add_measurement(std::string& csv, const Measurement& measurement,
     add({name, csv_number(metric.value), metric.unit, csv_number(metric.low),
          csv_number(metric.high), std::to_string(metric.n), metric.basis});
   }
-  // A measurement that failed before its first number still has its row.
+  // A measurement without metrics still gets a row.
   if (measurement.metrics.empty()) add({"", "", "", "", "", "0", ""});
 }
 

@@ -1,7 +1,6 @@
-// The summary every command writes and reads: schema howmany.summary/1, described in
-// reports/README.md and checked by reports/summary.schema.json. Files are untrusted: read_summary
-// throws InputError naming the file and the place, never crashes. Values only; not tied to any
-// thread.
+// The summary that every command writes and reads. reports/README.md describes its schema,
+// howmany.summary/1, and reports/summary.schema.json checks it. Files are untrusted: read_summary()
+// throws InputError that names the file and the place. Values only; not tied to any thread.
 #pragma once
 
 #include <map>
@@ -15,10 +14,10 @@
 namespace howmany::reports {
 
 struct Metric {
-  double value = 0;                 // NaN: not defined here; null in the file
+  double value = 0;                 // NaN: not defined; null in the file
   std::string unit;                 // "s", "1/s", "ratio", "bytes"
   std::optional<double> low, high;  // 95 % confidence interval
-  int64_t n = 0;                    // what the value and its interval stand on, see `basis`
+  int64_t n = 0;                    // the number of values behind it, see `basis`
   std::string basis;                // what n counts: "iterations", "rounds"
 };
 
@@ -34,7 +33,7 @@ struct Measurement {
 struct Summary {
   nlohmann::json context = nlohmann::json::object();
   nlohmann::json answer =
-      nlohmann::json::object();  // member per question: {recommended, because, table}
+      nlohmann::json::object();  // one member per question: {recommended, because, table}
   std::vector<Measurement> measurements;
 };
 
@@ -42,7 +41,8 @@ nlohmann::ordered_json to_json(const Summary& summary);
 Summary summary_from_json(const nlohmann::json& json, const std::string& source);
 Summary read_summary(const std::string& path);
 
-// Tidy: one row per measurement and metric, RFC 4180; numbers read back as the same double.
+// Returns tidy CSV (RFC 4180): one row per measurement and metric. Numbers read back as the same
+// double.
 std::string to_csv(const Summary& summary);
 
 }  // namespace howmany::reports

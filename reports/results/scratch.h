@@ -1,5 +1,5 @@
-// The two files that a bench program writes for howmany, in the folder of the results; gone with
-// this object, whatever ended the program. One at a time in a folder.
+// The two temporary files that a bench program writes in the results folder. The destructor deletes
+// them. Only one object per folder at a time.
 #pragma once
 
 #include <unistd.h>
@@ -18,7 +18,7 @@ struct BenchScratch {
   BenchScratch& operator=(const BenchScratch&) = delete;
   void clear() const {
     ::unlink(bench.c_str());
-    ::unlink((bench + ".tmp").c_str());  // of a bench that was stopped, or found the disk full
+    ::unlink((bench + ".tmp").c_str());  // left by a bench that was stopped or found the disk full
     ::unlink(samples.c_str());
   }
   std::string bench, samples;

@@ -15,7 +15,8 @@
 namespace howmany::reports {
 namespace {
 
-// As the terminal shows them: advised again, from the measurements.
+// Recomputes the answers of backend and transfer from the measurements, as the terminal output
+// does.
 void advise_suites(Summary& summary) {
   const std::vector<Measurement>& all = summary.measurements;
   if (summary.answer.contains("backend")) {

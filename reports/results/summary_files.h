@@ -1,5 +1,5 @@
-// What every folder of results holds of its summary: summary.json, summary.csv and report.html.
-// Throws InputError when one cannot be written; not safe for two writers of one folder.
+// Writes the summary files of a results folder: summary.json, summary.csv and report.html. Throws
+// InputError if one cannot be written. A folder must have one writer at a time.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 namespace howmany::reports {
 
 void write_summary(const std::string& folder, const Summary& summary);
-// report.html alone, of the summary at `path`, where that is a folder's summary.json. A page that
-// cannot be written is told on stderr: the folder may be of others.
+// Rewrites report.html in the folder of `path` if `path` is a summary.json. If it cannot be
+// written, prints the reason on stderr, because the folder may not be ours.
 void write_report_again(const std::string& path, Summary summary);
 
 }  // namespace howmany::reports

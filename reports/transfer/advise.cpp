@@ -18,7 +18,7 @@
 namespace howmany::reports {
 namespace {
 
-constexpr double kWorthAThread = 1.1;  // more threads must bring this much
+constexpr double kWorthAThread = 1.1;  // required speedup of more threads
 
 CopyCurve& curve_of(std::vector<CopyCurve>& curves, int threads) {
   for (CopyCurve& c : curves)
@@ -62,7 +62,7 @@ std::vector<StepTime> steps_of(const std::vector<Measurement>& measurements) {
   return steps;
 }
 
-// Those that bring enough more than the fewest, and more than the others that do.
+// Returns the number of threads that is faster than the fewest by kWorthAThread, and fastest.
 const CopyCurve& most_worth(const std::vector<CopyCurve>& copies) {
   const CopyCurve *fewest = &copies.front(), *best = fewest;
   const auto pays = [](const CopyCurve& c, const CopyCurve& than) {
@@ -78,7 +78,7 @@ std::string in_words(int threads) {
   return threads == 1 ? "one thread" : fmt::format("{} threads", threads);
 }
 
-// What more threads than the fewest bring, where none are worth it; nullopt: not told.
+// The gain of each larger number of threads if none is worth it; nullopt if it cannot be compared.
 using Gains = std::vector<std::optional<RateComparison>>;
 
 Gains gains_of_more(const std::vector<CopyCurve>& copies) {
@@ -104,7 +104,7 @@ std::string in_words(const Gains& gains) {
 
 std::string why_the_fewest(const std::vector<CopyCurve>& copies, const Gains& gains) {
   const CopyCurve& fewest = copies.front();
-  double largest = 0;  // that they were compared at
+  double largest = 0;  // the largest size compared
   for (const auto& gain : gains) largest = std::max(largest, gain ? gain->bytes : 0);
   const CurvePoint& p = largest > 0 ? *at_size(fewest.curve, largest) : fewest.curve.back();
   return fmt::format("Copy with {}: {} {} at {}, and {}.", in_words(fewest.threads),
@@ -137,7 +137,7 @@ void add_latency(TransferAdvice& advice) {
       format_seconds(advice.copies.front().fit.latency)));
 }
 
-// Many small copies against the fastest way to move as many bytes.
+// Compares many small copies with the fastest way to move as many bytes.
 void add_batching(TransferAdvice& advice, const std::vector<Measurement>& measurements) {
   const Measurement *smallest = nullptr, *largest = nullptr;
   for (const Measurement& m : measurements) {
@@ -162,7 +162,7 @@ std::string saving(const CurvePoint& pageable, const CurvePoint& pinned) {
                                            : "nothing";
 }
 
-// What pinning the batch would save; nothing where that was not measured.
+// Returns the time that pinning the batch would save, or "" if it was not measured.
 std::string saved_by_pinning(const StepTime& s) {
   if (!s.parts.contains("batch_in") || !s.parts.contains("batch_in_pinned")) return "";
   const CurvePoint &pageable = s.parts.at("batch_in"), &pinned = s.parts.at("batch_in_pinned");
@@ -196,7 +196,7 @@ void add_steps(TransferAdvice& advice, bool on_gpus) {
   }
 }
 
-// The answer is about the GPUs where there are some, and about threads beside it.
+// If there are GPUs, the answer is about them and threads become a note.
 void lead_with_gpus(TransferAdvice& advice) {
   const auto pinning = pinning_in_words(advice.gpus);
   add_steps(advice, true);

@@ -1,6 +1,7 @@
-// From measured copies to sentences: from which size on a copy is bandwidth rather than latency,
-// what pinned memory, more threads and larger batches bring, and what one training step spends on
-// moving data.
+// Evaluates measured copies:
+// - the size from which a copy is limited by bandwidth rather than latency
+// - the gain of pinned memory, more threads and larger batches
+// - the time that one training step spends on moving data
 // Values only; not tied to any thread.
 #pragma once
 
@@ -20,7 +21,7 @@ struct CopyCurve {
   int threads = 1;
   Curve curve;
   AlphaBeta fit;
-  double best_bytes_per_s = 0, best_at = 0;  // the fastest size: in a cache, usually
+  double best_bytes_per_s = 0, best_at = 0;  // the fastest size, usually in a cache
 };
 
 struct StepTime {
@@ -42,13 +43,13 @@ struct TransferAdvice {
   std::vector<std::string> notes;
   std::vector<CopyCurve> copies;  // by threads
   std::optional<double>
-      latency_below;  // bytes: smaller copies take half their time or more to start
+      latency_below;  // bytes; latency is at least half the time of smaller copies
   std::vector<StepTime> steps;
   GpuCopies gpus;
   double loopback_bytes_per_s = 0;
 };
 
-// `gpu`: as the driver names it; empty without one.
+// `gpu` is the driver's name of the GPU, or empty.
 TransferAdvice advise_transfer(const std::vector<Measurement>& measurements,
                                const std::string& gpu = "");
 nlohmann::ordered_json to_json(const TransferAdvice& advice,

@@ -50,7 +50,7 @@ std::vector<std::string> bench_arguments(const TransferArguments& a) {
   return argv;
 }
 
-// Of several hosts each has its own.
+// With several hosts, each has its own folder.
 std::string folder_of(const TransferArguments& a, const Launched& launch) {
   if (!launch.many_hosts()) return result_folder(a.output.out);
   return result_folder(a.output.out.empty()
@@ -58,7 +58,7 @@ std::string folder_of(const TransferArguments& a, const Launched& launch) {
                            : a.output.out + "/" + launch.host);
 }
 
-// Of the ranks on one host the first: they would measure each other.
+// Only the first rank of a host measures, because ranks would disturb each other.
 int run_transfer(const TransferArguments& a) {
   const Launched launch = read_machine().launch;
   if (!launch.problem.empty()) throw InputError(launch.problem);
@@ -77,7 +77,7 @@ int run_transfer(const TransferArguments& a) {
                              .arguments = arguments,
                              .timeout_seconds = 3 * a.time_budget + kBeyondTransferBudget,
                              .verbose = a.output.verbose};
-  // A second run needs as long as the first.
+  // A second run takes as long as the first.
   const SuiteRun run =
       measure_undisturbed([&] { return run_suite(command); },
                           [&](const SuiteRun& first) {

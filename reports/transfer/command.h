@@ -1,5 +1,4 @@
-// `howmany transfer`: its options, what it runs and what it prints. Exit codes are those of
-// `howmany backend`. One thread.
+// The command `howmany transfer`. Exit codes are those of `howmany backend`. One thread.
 #pragma once
 
 namespace CLI {
@@ -8,7 +7,7 @@ class App;
 
 namespace howmany::reports {
 
-// Adds the subcommand; when it is called, `code` becomes its exit code.
+// Adds the subcommand. If it runs, `code` receives its exit code.
 void add_transfer_command(CLI::App& app, int& code);
 
 }  // namespace howmany::reports

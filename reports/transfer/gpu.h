@@ -1,7 +1,6 @@
-// Copies to, from and between GPUs: from the rows of transfer_bench to sentences and JSON. What is
-// compared was measured at the same size; where two intervals overlap no difference is claimed, and
-// where one is missing nothing is compared.
-// Values only; not tied to any thread.
+// Evaluates copies to, from and between GPUs, from the rows of transfer_bench. Compares only
+// measurements of the same size. Claims no difference if two intervals overlap, and compares
+// nothing if one is missing. Values only; not tied to any thread.
 #pragma once
 
 #include <map>
@@ -15,17 +14,17 @@
 
 namespace howmany::reports {
 
-// Copies that differ in nothing but their size.
+// Copies that differ only in size.
 struct CopyLine {
   std::string kind;                               // "host_to_device"
-  std::map<std::string, std::string> parameters;  // "bytes" is not among them
+  std::map<std::string, std::string> parameters;  // without "bytes"
   Curve curve;
 
-  // Between devices, which "from" and "to" name: "same", "peer", "staged"; empty otherwise.
+  // Returns "same", "peer" or "staged" for copies between devices with known ends, else "".
   std::string path() const;
 };
 
-// Against what others published for the same hardware.
+// A copy compared with published figures for the same hardware.
 struct CopyVerdict {
   std::string op, from, to;  // "host_to_device", "pinned memory", "cuda:0"
   double bytes = 0, bytes_per_s = 0;
@@ -35,29 +34,30 @@ struct CopyVerdict {
 struct GpuCopies {
   std::vector<std::string> devices;  // "cuda:0", ... with copies to or from the host
   std::vector<CopyLine> lines;
-  std::vector<Measurement> small;     // many small copies each
-  std::vector<CopyVerdict> verdicts;  // empty where no reference speaks of this GPU
+  std::vector<Measurement> small;     // measurements of many small copies
+  std::vector<CopyVerdict> verdicts;  // empty if no reference covers this GPU
 
-  // The line of that kind that has these parameters, beside other copies only when asked for.
-  // Empty when there is none.
+  // Returns the curve of the line of that kind with these parameters, or an empty curve. Returns
+  // copies measured concurrently with others only if `having` contains "beside".
   const Curve& curve(const std::string& kind,
                      const std::map<std::string, std::string>& having) const;
 };
 
-// `gpu`: as the driver names it; empty without one.
+// `gpu` is the driver's name of the GPU, or empty.
 GpuCopies gpu_copies_of(const std::vector<Measurement>& measurements, const std::string& gpu);
-bool is_of_gpu(const Measurement& m);  // one of its devices is
+bool is_of_gpu(const Measurement& m);  // true if one of its devices is a GPU
 
-// Two curves at the largest size where both have an interval; nothing where there is none.
+// Compares two curves at the largest common size with intervals in both. Returns nullopt if there
+// is no such size.
 struct RateComparison {
   double bytes = 0, bytes_per_s = 0, than = 0;
   bool noise = false;  // the intervals of their medians overlap
   double ratio() const { return bytes_per_s / than; }
 };
 std::optional<RateComparison> compare_rates(const Curve& curve, const Curve& than);
-// Whether both have an interval: without, what tells them apart is not known.
+// True if both have an interval. Otherwise their difference may be noise.
 bool can_compare(const CurvePoint& a, const CurvePoint& b);
-bool within_noise(const CurvePoint& a, const CurvePoint& b);  // nothing tells them apart
+bool within_noise(const CurvePoint& a, const CurvePoint& b);  // true if no difference is known
 
 nlohmann::ordered_json devices_json(const GpuCopies& copies);
 nlohmann::ordered_json verdicts_json(const GpuCopies& copies);

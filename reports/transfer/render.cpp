@@ -1,5 +1,5 @@
-// The tables of `howmany transfer`: copies by size, of the host's memory and of each GPU, and a
-// line for everything else.
+// Renders tables of copies by size, for host memory and each GPU, and a line for every other
+// measurement.
 #include "reports/transfer/render.h"
 
 #include <fmt/format.h>
@@ -62,7 +62,7 @@ bool is_shown(const Measurement& m) {
          });
 }
 
-// The times of one size, and after those of each direction the rate of the fastest.
+// The times at one size, and for each direction the rate of the fastest.
 std::vector<std::string> gpu_row(const std::array<const Curve*, 6>& curves, double bytes) {
   std::vector<std::string> row = {format_bytes(bytes)};
   double best = 0;
@@ -108,7 +108,7 @@ std::string gpu_tables(const GpuCopies& copies, bool color) {
          "\n";
 }
 
-// The values of these speak for themselves.
+// Values of these parameters are clear without the name.
 bool needs_no_key(const std::string& key) {
   return key == "device" || key == "how" || key == "memory";
 }
@@ -122,7 +122,7 @@ std::string what_of(const Measurement& m) {
   return what;
 }
 
-// Everything that the tables by size do not hold, one line each, what was skipped too.
+// One line for each measurement that is not in the tables by size, including skipped ones.
 std::string others_table(const std::vector<Measurement>& measurements, bool color) {
   constexpr auto kLeft = Table::Align::kLeft;
   Table table({{"what", kLeft}, {"time"}, {"rate"}, {"", kLeft}});

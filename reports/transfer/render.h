@@ -1,4 +1,5 @@
-// The answer of `howmany transfer` as tables and sentences. Values only; not tied to any thread.
+// Renders the answer of `howmany transfer` as tables and sentences. Values only; not tied to any
+// thread.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What the copies of GPUs come to, in words.
+// Writes sentences about the copies of GPUs.
 #include "reports/transfer/words.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ std::string times(double ratio) {
   return ratio < 1.95 ? format_ratio(ratio) + "x" : format_times(ratio);
 }
 
-// "55.2 GB/s, 3.1x pageable memory's 17.8 GB/s (256 MiB)"
+// Returns "55.2 GB/s, 3.1x pageable memory's 17.8 GB/s (256 MiB)".
 std::string rates(const RateComparison& c, const std::string& before,
                   const std::string& after = "") {
   return fmt::format("{}, {} {}{}{} ({})", format_rate(c.bytes_per_s),
@@ -44,7 +44,7 @@ class Notes {
  public:
   explicit Notes(const GpuCopies& copies) : copies_(copies) {}
 
-  // Of the first GPU all, of the others what is unlike it.
+  // Describes the first GPU in full, and only the differences of the others.
   std::vector<std::string> write() {
     if (!copies_.devices.empty()) {
       gpu_ = copies_.devices[0];
@@ -93,7 +93,7 @@ class Notes {
           format_seconds(fit_alpha_beta(pinned).latency)));
   }
 
-  // The smallest against one copy of as many bytes.
+  // Compares the smallest copies with one copy of as many bytes.
   void add_small() {
     const Measurement* smallest = nullptr;
     for (const Measurement& m : copies_.small)
@@ -112,14 +112,14 @@ class Notes {
                                  format_seconds(alone), doubt_at(whole, bytes)));
   }
 
-  // Empty if the size is within the measured ones.
+  // Returns "" if the size is within the measured ones.
   static std::string doubt_at(const Curve& curve, double bytes) {
     if (is_within(curve, bytes)) return "";
     const auto error = fit_alpha_beta(curve).error;
     return error ? fmt::format(", fitted with an error of {}", format_percent(*error)) : ", fitted";
   }
 
-  // Against plain pinned memory, each way.
+  // Compares with plain pinned memory in each direction.
   void add_directions(const std::string& what, const std::string& before, const std::string& after,
                       const Having& having) {
     std::string text;
@@ -155,7 +155,7 @@ class Notes {
                                      line.parameters.at(parameter::kFrom), rate_of(line.curve)));
   }
 
-  // The first pair, and those unlike it.
+  // Describes the first pair, and the pairs that differ from it.
   void add_pairs() {
     const CopyLine* first = nullptr;
     for (const CopyLine& line : copies_.lines) {
@@ -195,7 +195,7 @@ class Notes {
                        c ? rates(*c, "the ", " through the host") : rate_of(line.curve));
   }
 
-  // One of each kind and outcome: eight GPUs that are alike need no eight sentences.
+  // One sentence for each kind and outcome, so that equal GPUs do not repeat it.
   void add_verdicts() {
     std::set<std::pair<std::string, std::string>> told;
     for (const CopyVerdict& v : copies_.verdicts) {

@@ -1,4 +1,4 @@
-// Copies to, from and between GPUs in sentences. Values only; not tied to any thread.
+// Describes copies to, from and between GPUs in sentences. Values only; not tied to any thread.
 #pragma once
 
 #include <optional>
@@ -9,12 +9,13 @@
 
 namespace howmany::reports {
 
-// Whether pinning pays, in one sentence; nothing where no GPU has copies of both memories.
+// Returns a sentence on whether pinning pays, or nullopt if no GPU has copies of both kinds of
+// memory.
 struct PinningAnswer {
   std::string words;
   bool certain = true;
 };
 std::optional<PinningAnswer> pinning_in_words(const GpuCopies& copies);
-std::vector<std::string> notes_of(const GpuCopies& copies);  // what else they tell
+std::vector<std::string> notes_of(const GpuCopies& copies);  // all other sentences
 
 }  // namespace howmany::reports

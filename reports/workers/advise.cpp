@@ -15,11 +15,11 @@ namespace howmany::reports {
 namespace {
 
 constexpr double kNearBestRate = 0.98;  // of the best rate: more workers are not worth it
-constexpr double kBinding = 1.2;        // a bound this near the best rate is what limits
-constexpr double kIdle = 1.5;           // with the cores' bound this far, they wait
+constexpr double kBinding = 1.2;        // a bound within this factor of the best rate is the limit
+constexpr double kIdle = 1.5;           // if the cores' bound is this factor away, cores wait
 constexpr double kUneven = 0.3;         // coefficient of variation of batches
 constexpr size_t kLevers = 3;
-// Of a photo stored as small as training needs it, against a side of the sample.
+// Size of a photo that is stored as small as training allows, relative to the sample's side.
 constexpr double kStoredSide = 256.0 / 224, kStoredAspect = 4.0 / 3;
 
 double low_of(const Metric& m) { return m.low.value_or(m.value); }
@@ -121,7 +121,7 @@ class Advisor {
     return std::ranges::any_of(points_, [&](auto* p) { return p->stall && p->rate.value > all(); });
   }
 
-  // By the stall where rates allow, since then only that does not.
+  // If rates are sufficient, returns the point with the least stall.
   const WorkersPoint& nearest() const {
     if (!rates_allow()) return first_near_best();
     const WorkersPoint* least = nullptr;
@@ -130,7 +130,7 @@ class Advisor {
     return *least;
   }
 
-  // The cores are not what stops a demand that leaves some of them idle.
+  // Idle cores do not limit the demand.
   std::string limit_of_demand() const {
     if (rates_allow()) return "how evenly batches come beside training";
     const bool idle = all() * core_s(facts_.probes) < facts_.probes.cores;
@@ -158,7 +158,7 @@ class Advisor {
                                  : sure_rate(p) * doubt(p) >= kNearBestRate * best;
   }
 
-  // More workers have to be shown to pay, by a standard error: mostly they do a lot, or not at all.
+  // More workers must gain more than a standard error; usually they gain much or nothing.
   double doubt(const WorkersPoint& p) const {
     if (std::min(p.runs.size(), best_->runs.size()) < 2) return 1;
     const double less_sure =
@@ -213,7 +213,7 @@ class Advisor {
         told));
   }
 
-  // Another number may be faster, as far as its runs can tell.
+  // Notes that another number may be faster, within the error of its runs.
   void add_doubt(const WorkersPoint& chosen) {
     const WorkersPoint* rival = nullptr;
     for (const WorkersPoint* p : points_)
@@ -241,11 +241,11 @@ class Advisor {
     return each * kIdle >= cores_bound(facts_.probes, facts_.asked);
   }
 
-  // Of reading: other workers use the cores meanwhile.
+  // Waiting while reading, in which other workers use the cores.
   double hidden_s() const { return cores_limit() ? facts_.probes.waiting_s : 0; }
 
-  // What stops the best rate: the bound nearest above it; the cores when none is near, told by the
-  // stage that takes most of a sample.
+  // Returns the limit of the best rate: the nearest bound above it. If none is near, the cores,
+  // named by the longest stage of a sample.
   std::string limit() const {
     const LoaderProbes& p = facts_.probes;
     const double each = best_->rate.value / facts_.asked.devices;
@@ -274,8 +274,8 @@ class Advisor {
     if (gain > kNoticeable && std::isfinite(gain)) advice_.levers.push_back({what, gain});
   }
 
-  // What would change the time of a sample changes the rate alike while the cores are the limit;
-  // the hand-over bounds it.
+  // While the cores are the limit, the rate changes inversely with the time of a sample. The
+  // hand-over bounds the rate.
   double gain_of(double sample_s) const {
     const double now = best_->rate.value / facts_.asked.devices;
     const double then = now * (facts_.probes.sample_s - hidden_s()) / std::max(sample_s, 1e-9);
@@ -284,7 +284,7 @@ class Advisor {
 
   void add_levers() {
     const LoaderProbes& p = facts_.probes;
-    const double side = std::sqrt(p.sample_bytes / (3 * 4));  // of [size,size,3] f32
+    const double side = std::sqrt(p.sample_bytes / (3 * 4));  // of f32 [size,size,3]
     const double pixels = kStoredAspect * std::pow(kStoredSide * side, 2);
     if (p.pixels > pixels) {
       const double part = pixels / p.pixels;

@@ -13,7 +13,7 @@ namespace howmany::reports {
 namespace {
 
 constexpr double kMostWorkers = 1024;
-// Of a Python worker process that has imported torch; not measured here.
+// Memory of a Python worker process that has imported torch (assumed, not measured).
 constexpr double kPythonWorkerBytes = 200e6;
 constexpr double kUsable = 0.9;  // of memory and /dev/shm
 constexpr double kDescriptorsOfWorker = 4, kTensorsOfBatch = 2, kDescriptorsInUse = 64;
@@ -24,7 +24,7 @@ int whole(double workers) {
 
 std::string bytes(double value) { return format_count(value) + "B"; }
 
-// (prefetch * w + 2) batches of each device are alive at once.
+// A device holds at most (prefetch * w + 2) batches at a time.
 double workers_for_batches(double room, double batch_bytes, const LoaderDemand& asked,
                            double worker_bytes = 0) {
   const double each = room / asked.devices - 2 * batch_bytes;

@@ -1,6 +1,6 @@
-// What bounds the number of loader workers before anything is measured, one line each: cores,
-// /dev/shm, memory, descriptors, processes. What PyTorch's worker processes need is told as such,
-// since our own threads need less. Values only; not tied to any thread.
+// Limits on the number of loader workers that are known before any measurement: cores, /dev/shm,
+// memory, descriptors, processes. PyTorch's worker processes need more than our threads, so their
+// limits are marked. Values only; not tied to any thread.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,35 +12,35 @@
 
 namespace howmany::reports {
 
-// As `loader_bench --limits` tells them.
+// The output of `loader_bench --limits`.
 struct LoaderLimits {
   double cores = 1;
   std::string cores_because;
-  std::vector<std::string> cpu_limits;  // each as "affinity mask: 4 (0-3)"
+  std::vector<std::string> cpu_limits;  // for example "affinity mask: 4 (0-3)"
   double memory_bytes = 0;
   std::string memory_because;
   std::optional<double> shm_bytes;
   double descriptors = 1024;
   std::optional<double> processes;
   std::string processes_because;
-  std::string gpu, no_nvjpeg;  // "cuda:0", and why nvJPEG cannot decode on it; empty: none, it can
+  std::string gpu, no_nvjpeg;  // "cuda:0", and why nvJPEG cannot decode; empty: no GPU, it can
 };
 LoaderLimits limits_from_json(const nlohmann::json& json, const std::string& source);
 
 struct WorkerBound {
   std::string what;       // "/dev/shm"
-  int most = 0;           // workers of each device
-  bool hard = true;       // beyond it something fails; else more only brings no more
+  int most = 0;           // workers per device
+  bool hard = true;       // true: more workers fail; false: more bring no gain
   std::string because;    // "64 MB free, 38.5 MB a batch of 64, 2 ahead for each worker"
-  bool too_many = false;  // devices: not even without workers
+  bool too_many = false;  // too many devices, even without workers
 };
-// One for each limit. `sample_bytes` 0: unknown, then memory and /dev/shm do not bound.
+// Returns one bound per limit. If `sample_bytes` is 0 (unknown), memory and /dev/shm are omitted.
 std::vector<WorkerBound> worker_bounds(const LoaderLimits& limits, const LoaderDemand& asked,
                                        double sample_bytes);
-// The least of the hard ones, at least 0, at most 1024.
+// Returns the smallest hard bound, between 0 and 1024.
 int most_workers(const std::vector<WorkerBound>& bounds);
-// Of the cores that were measured, no more than may be used: where a quota deals them out, what is
-// measured within a period of it is any number. All of less than a core is one thread's worth.
+// Returns the measured cores, at most those allowed. A quota can make the measured number too
+// large, because it is enforced per period. If less than one core is allowed, returns 1.
 double usable_cores(double measured, const LoaderLimits& limits);
 
 }  // namespace howmany::reports

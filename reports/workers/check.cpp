@@ -232,7 +232,8 @@ std::string check_script(const CheckScript& what) {
   put(text, "@PREFETCH@", std::to_string(what.prefetch));
   put(text, "@SIZE@", std::to_string(what.image_size));
   put(text, "@RATES@", "{" + rates + "}");
-  // A string of JSON is one of Python; last, since a folder may be called anything.
+  // A JSON string is a valid Python string. Replaced last, because a folder name may contain
+  // placeholders.
   std::string folder = dump_json_line(what.data);
   folder.erase(folder.find_last_not_of('\n') + 1);
   put(text, "@DATA@", folder);

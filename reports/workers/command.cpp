@@ -43,7 +43,7 @@ void refuse_two_demands(const WorkersArguments& a) {
     throw InputError("--model, --from and --samples-per-second each tell the demand: give one");
 }
 
-// Words that would change nothing, as who gives them expects they do.
+// Rejects options that have no effect in this mode.
 void refuse_without_effect(const CLI::App& sub, const WorkersArguments& a) {
   const auto refuse = [&](const char* option, bool used, const char* what) {
     if (sub.count(option) > 0 && !used) throw InputError(fmt::format("{} is {}", option, what));
@@ -89,7 +89,7 @@ Summary summarise(const WorkersArguments& a, const LoaderResults& results,
   summary.context["howmany_date"] = utc_now("%Y-%m-%dT%H:%M:%SZ");
   summary.context["howmany_request"] = request_json(a);
   summary.context["busy_elsewhere_fraction"] = facts.busy_elsewhere;
-  std::vector<std::vector<Measurement>> runs;  // a number measured again is another round of it
+  std::vector<std::vector<Measurement>> runs;  // a repeated number counts as another round
   for (const BenchRow& row : results.rows) runs.push_back({measurement_of(row, results.samples)});
   summary.measurements = over_rounds(runs);
   summary.answer["workers"] = to_json(facts, advice);
@@ -128,7 +128,7 @@ WorkersFacts facts_from(const WorkersArguments& a, const std::string& folder) {
   return facts;
 }
 
-// Whether the check script can make samples of it.
+// True if the check script can make samples from `data`.
 bool checkable(const std::string& data) {
   const std::filesystem::path path(data);
   if (path.extension() == ".tar") return true;
@@ -146,13 +146,14 @@ void emit_check(const WorkersArguments& a, const WorkersFacts& facts) {
   if (!a.quiet) fmt::print(stderr, "check the advice with PyTorch: python3 {}\n", a.emit_check);
 }
 
-// Twice as many workers as cores, where there is room for them; many would take long to start.
+// Returns twice as many workers as cores, or 0 if that exceeds the bounds or kMostCrowded. Starting
+// many workers takes long.
 int crowd(const WorkersFacts& facts) {
   const auto workers = static_cast<int>(2 * std::max(1.0, std::round(facts.probes.cores)));
   return workers <= std::min(kMostCrowded, most_workers(facts.bounds)) ? workers : 0;
 }
 
-// With class folders, the script that checks the advice tells before what a sample takes.
+// If the check script can read the data, it measures a sample's time first.
 void add_python(const WorkersArguments& a, const std::string& folder, WorkersFacts& facts,
                 LoaderMeasuring& measuring) {
   if (a.as != "pytorch" || a.python == "none") return;

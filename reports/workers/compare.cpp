@@ -1,4 +1,4 @@
-// How numbers of workers are compared.
+// Comparison of numbers of workers.
 #include "reports/workers/compare.h"
 
 #include <algorithm>
@@ -11,24 +11,24 @@
 namespace howmany::reports {
 namespace {
 
-constexpr double kLuckOfLoader = 0.045;  // of its rate, for as long as it lives
-constexpr double kUsuallyDearer = 1e-3;  // a sample, by one worker more,
-constexpr double kOftenDearer = 3e-3;    // give or take
+constexpr double kLuckOfLoader = 0.045;  // relative; lasts for a loader's lifetime
+constexpr double kUsuallyDearer = 1e-3;  // prior growth of a sample's cost per worker,
+constexpr double kOftenDearer = 3e-3;    // and its standard deviation
 constexpr double kAgree = 4;             // standard errors
 constexpr double kNearBestWorth = 0.9875;
 constexpr size_t kFewestOfCurve = 4;  // numbers of workers
 constexpr double kSoftest = 0.01, kSharpest = 4, kFiner = 1.03;
-constexpr double kMisfit = 5e-3;  // of the curve, beside what luck does to a point
+constexpr double kMisfit = 5e-3;  // relative error of the curve besides noise
 
 bool has_cores(const WorkersFacts& facts, const WorkersPoint& p) {
   return facts.probes.waiting_s > 0 && p.error.empty() && !p.runs.empty() && !p.busy.empty();
 }
 
-// What stretches of a number tell, taken together.
+// The time slices of one number of workers, summarized.
 struct Told {
   int workers;
   double busy, stretches;
-  double cost, runs;  // seconds of a core that a sample takes
+  double cost, runs;  // cost: core seconds per sample
 };
 
 std::vector<Told> told_of(const WorkersFacts& facts) {
@@ -52,7 +52,7 @@ class LineFit {
     n_ += weight, x_ += weight * x, y_ += weight * y;
     xx_ += weight * x * x, xy_ += weight * x * y, yy_ += weight * y * y;
   }
-  // With what is known of the slope before, and the weight of that.
+  // Fits a line with a prior for the slope, of weight `known`.
   RateLine line(double usual = 0, double known = 0) const {
     const double squares = xx_ - x_ * x_ / n_ + known;
     const double slope = squares > 0 ? (xy_ - x_ * y_ / n_ + known * usual) / squares : 0;
@@ -67,7 +67,7 @@ class LineFit {
   double n_ = 0, x_ = 0, y_ = 0, xx_ = 0, xy_ = 0, yy_ = 0;
 };
 
-// Busy cores are a line over what is left idle at this sharpness; errors are relative.
+// Fits busy cores as a line over the idle term at this sharpness. Errors are relative.
 RateLine line_at(const std::vector<Told>& told, double sharpness) {
   LineFit fit;
   for (const Told& t : told)
@@ -75,8 +75,8 @@ RateLine line_at(const std::vector<Told>& told, double sharpness) {
   return fit.line();
 }
 
-// The logarithm of the seconds of a core that a sample takes, over the number of workers. More of
-// them get in each other's way, or do not; they do not help each other.
+// Fits the logarithm of core seconds per sample over the number of workers. Workers may slow each
+// other down, but not speed each other up, so the slope is at least 0.
 RateLine cost_of_sample(const std::vector<Told>& told, double spread) {
   LineFit fit;
   for (const Told& t : told)
@@ -93,7 +93,7 @@ bool fits(const std::vector<Told>& told, double spread, const WorkersCurve& curv
   });
 }
 
-// None where too few numbers tell it, or these tell of another.
+// Returns nullopt with fewer than four numbers or if the curve does not fit.
 std::optional<WorkersCurve> curve_of(const std::vector<Told>& told, double spread, double dearer) {
   if (told.size() < kFewestOfCurve) return {};
   WorkersCurve curve{.dearer = dearer};
@@ -108,7 +108,8 @@ std::optional<WorkersCurve> curve_of(const std::vector<Told>& told, double sprea
   return curve;
 }
 
-// What keeps cores busier need not be what makes more, as where workers get in each other's way.
+// Checks that busy cores and rates agree. They may not, for example if workers slow each other
+// down.
 bool agree(const WorkersFacts& facts, const WorkersPoint& p) {
   if (!p.by_cores) return true;
   const double luck =

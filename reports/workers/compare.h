@@ -1,5 +1,4 @@
-// Which of the measured numbers of workers is faster, and how surely. Values only; not tied to any
-// thread.
+// Compares measured numbers of workers, with errors. Values only; not tied to any thread.
 #pragma once
 
 #include <optional>
@@ -8,23 +7,26 @@
 
 namespace howmany::reports {
 
-// As numbers are compared: samples/s and a standard error, of the logarithm.
+// A rate in samples/s with the standard error of its logarithm.
 struct ComparedRate {
   double value = 0, error = 0;
-  double sure() const;  // less what luck may have added
+  double sure() const;  // the rate minus one standard error
 };
-// By the median of the runs, with an error from how far those of all points differ and as single
-// ones are known to. Where samples wait for storage, by the cores that are kept busy, from four
-// numbers on by the curve on which these lie: how fast the machine is from one moment to the next,
-// or where in memory a loader lies, does not change them. What a sample takes of a core may grow
-// evenly with them. Not by cores where rates plainly tell otherwise. 0 for a point that failed.
+// Returns the rate that decides comparisons, or 0 for a failed point.
+//
+// By rate. The median of the runs. The error combines the spread of all points.
+// By busy cores. Used if samples wait for storage, because busy cores do not vary with the speed of
+//   the machine or a loader's place in memory. From four numbers on, a curve is fitted. The cost of
+//   a sample may grow linearly with the workers.
+// Fallback. Rates decide if they clearly contradict the busy cores.
 ComparedRate compared_rate(const WorkersFacts& facts, const WorkersPoint& point);
 bool told_by_cores(const WorkersFacts& facts);
-void compare_by_cores(WorkersFacts& facts);  // makes `by_cores`, `curve`; add_rounds() calls it
-// Then: whether it makes 98 % of the best sure rate. A little more is asked for: so precisely told,
-// the number that makes as much, and not the one before it, is taken as often as can be.
+void compare_by_cores(WorkersFacts& facts);  // sets `by_cores` and `curve`; add_rounds() calls it
+// If told_by_cores(): true if the point reaches the best sure rate within 1.25 %. The threshold is
+// stricter than the 2 % for rates, so that repeated runs choose the same number.
 bool suffices_by_cores(const WorkersFacts& facts, const WorkersPoint& point, double best);
-// By the curve, measured or not; none without one.
+// Returns the fewest sufficient workers on the curve, measured or not. Returns nullopt without a
+// curve.
 std::optional<int> fewest_by_curve(const WorkersFacts& facts, int limit);
 
 }  // namespace howmany::reports

@@ -22,7 +22,7 @@ namespace howmany::reports {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr double kMostWait = 0.95;  // of a step: with more there is no demand to be seen
+constexpr double kMostWait = 0.95;  // of a step: with more waiting, the demand is unknown
 
 struct Step {
   int devices = 0;
@@ -35,7 +35,7 @@ double per_device(const Step& s) {
   return s.samples_per_s / s.devices / (1 - std::clamp(s.wait, 0.0, kMostWait));
 }
 
-// "devices:4" in a bench name.
+// Returns the number in "devices:4" of a bench name, or 0.
 int devices_of(const std::string& name) {
   const size_t at = name.find("devices:");
   return at == std::string::npos ? 0 : std::atoi(name.c_str() + at + 8);
@@ -67,7 +67,8 @@ std::vector<Step> steps_of_bench(const nlohmann::json& json, const std::string& 
   return steps;
 }
 
-// More devices than asked for say nothing of those asked for; fewer do, as far as it goes.
+// Returns the fastest step on the largest number of devices up to `devices`. Larger numbers do not
+// predict smaller ones.
 std::optional<Step> fastest(const std::vector<Step>& steps, int devices) {
   std::optional<Step> best;
   for (const Step& s : steps) {

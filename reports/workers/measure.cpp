@@ -29,13 +29,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kExpectedTrials = 5;
-constexpr double kMinTimedSeconds = 0.4, kMaxTimedSeconds = 5;  // of timed batches in one run
-// Of one run without a demand, as a share of the budget: it is the first, and turns tell the rest.
+constexpr double kMinTimedSeconds = 0.4, kMaxTimedSeconds = 5;  // timed batches of a run
+// Share of the budget of the first run without a demand. Interleaved runs follow.
 constexpr double kShare = 0.04, kMostAlone = 1;
-constexpr double kLeastTurns = 1;      // seconds of each number
-constexpr double kStart = 0.5;         // seconds of a program beside what it times
-constexpr double kTimesForRepeat = 4;  // of a run's time must be left to repeat it
-constexpr double kColdSeconds = 1;     // left for files not in memory
+constexpr double kLeastTurns = 1;      // seconds per number
+constexpr double kStart = 0.5;         // seconds to start a program
+constexpr double kTimesForRepeat = 4;  // required remaining time, in runs, to repeat a run
+constexpr double kColdSeconds = 1;     // reserved for files not in memory
 constexpr double kOnGpuSeconds = 2;
 constexpr const char* kTooMuch = "loader_bench told more than was asked";
 
@@ -46,9 +46,9 @@ struct LoaderMeasuring::State {
   std::string folder;
   LoaderResults results;
   Clock::time_point start = Clock::now();
-  double overhead = 0;              // of a run beside its timed seconds, the last one's
-  double busy_elsewhere = 0;        // share of the cores; the largest of the runs kept
-  std::vector<std::string> python;  // options that make the bench as slow
+  double overhead = 0;              // untimed seconds of the last run
+  double busy_elsewhere = 0;        // largest share of the cores in a kept run
+  std::vector<std::string> python;  // options that slow the bench down to Python's speed
 
   double left() const {
     return arguments.time_budget - std::chrono::duration<double>(Clock::now() - start).count();
@@ -58,8 +58,8 @@ struct LoaderMeasuring::State {
     if (!arguments.quiet) fmt::print(stderr, "{}\n", text);
   }
 
-  // Runs the bench, `seconds` for each case, and keeps its rows, failed ones too. Runs it again if
-  // other programs disturbed it. Returns no row if the bench died or was interrupted.
+  // Runs the bench for `seconds` per case and keeps its rows, including failed ones. Repeats the
+  // run if other programs disturbed it. Returns no rows if the bench died or was interrupted.
   std::vector<BenchRow> run(std::vector<std::string> more, double seconds, std::string& why,
                             size_t cases = 1) {
     const double timed = seconds * static_cast<double>(cases);
@@ -86,7 +86,7 @@ struct LoaderMeasuring::State {
     return kept.file.rows;
   }
 
-  // loader.json and loader.samples.jsonl of the folder.
+  // Writes loader.json and loader.samples.jsonl.
   void write() const {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
     for (const BenchRow& row : results.rows) rows.push_back(nlohmann::ordered_json(row.json));
@@ -97,7 +97,7 @@ struct LoaderMeasuring::State {
                dump_json({{"context", results.context}, {"benchmarks", rows}}));
   }
 
-  // With a demand each number is measured free and paced, and for longer.
+  // With a demand, each number is measured twice, unpaced and paced.
   double seconds_for_trial(const WorkersFacts& facts) const {
     const bool paced = facts.asked.demand > 0;
     const double trials =
@@ -167,7 +167,7 @@ struct LoaderMeasuring::State {
     return point;
   }
 
-  // Returns whether it was decided and measured.
+  // Returns true if the point was measured.
   bool measure_alone(WorkersFacts& facts, int workers) {
     results.out_of_time = !has_time(facts);
     if (results.out_of_time) return false;
@@ -197,7 +197,7 @@ struct LoaderMeasuring::State {
     return measure_each_alone(facts, numbers);
   }
 
-  // Those of which nothing is known: one of them brought the program down.
+  // Measures the unknown numbers one by one, after one of them crashed the program.
   bool measure_each_alone(WorkersFacts& facts, const std::vector<int>& numbers) {
     bool any = false;
     for (const int workers : numbers)
@@ -205,7 +205,7 @@ struct LoaderMeasuring::State {
     return any;
   }
 
-  // Returns whether anything was.
+  // Returns true if anything was added.
   bool add(WorkersFacts& facts, const std::vector<BenchRow>& rows) {
     std::vector<WorkersFacts::Round> rounds, busy;
     std::vector<int> numbers;
@@ -281,7 +281,7 @@ void LoaderMeasuring::probe(WorkersFacts& facts) {
   add_files(facts, s.results.context);
 }
 
-// Without samples of its own, what a batch takes to a worker and back.
+// If Python's samples were not measured, uses the transfer of a batch to a worker and back.
 static void add_more(PythonCost& python, const WorkersFacts& facts) {
   python.more_s = python.sample_s > 0 ? std::max(0.0, python.sample_s - facts.probes.sample_s)
                                       : python.batch_s / static_cast<double>(facts.asked.batch);

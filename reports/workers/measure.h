@@ -1,5 +1,5 @@
-// The runs of loader_bench behind `howmany workers`; every file of the folder is whole after each
-// run. One thread.
+// Runs loader_bench for `howmany workers`. Every file of the folder is complete after each run. One
+// thread.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace howmany::reports {
 
-// Everything loader_bench told in this run.
+// All results of loader_bench in this run.
 struct LoaderResults {
   nlohmann::json context = nlohmann::json::object();
   std::vector<BenchRow> rows;
@@ -19,24 +19,24 @@ struct LoaderResults {
   bool interrupted = false, out_of_time = false;
 };
 
-// Runs loader_bench for what the facts lack and adds it: limits, probes, points, the cold rate.
+// Runs loader_bench and adds its results to the facts: limits, probes, points, the cold rate.
 class LoaderMeasuring {
  public:
   LoaderMeasuring(const WorkersArguments& arguments, std::string folder);
   ~LoaderMeasuring();
 
   LoaderLimits limits();
-  // Throws InputError when the bench refuses its arguments, as it does for a folder without images.
+  // Throws InputError if the bench refuses its arguments, for example a folder without images.
   void probe(WorkersFacts& facts);
-  // From then on samples and workers of the bench take as long as Python's.
+  // After this call, samples and workers of the bench take as long as Python's.
   void add_python(WorkersFacts& facts, PythonCost cost);
-  // Returns whether there was time for all that decide.
+  // Returns true if all deciding numbers were measured in time.
   bool measure_points(WorkersFacts& facts);
   void measure_cold(WorkersFacts& facts, int workers);
-  // One worker and so many, where nvJPEG can decode what they read.
+  // Measures one worker and `workers` if nvJPEG can decode the files.
   void measure_on_gpu(WorkersFacts& facts, int workers);
   const LoaderResults& results() const;
-  double busy_elsewhere() const;  // the largest during a run that was kept; 0 if none is known
+  double busy_elsewhere() const;  // the largest share during a kept run; 0 if unknown
 
  private:
   struct State;

@@ -15,11 +15,11 @@ namespace howmany::reports {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
-constexpr double kSharpness = 5;  // of the corner between two bounds: measured curves are round
+constexpr double kSharpness = 5;  // of the corner between two bounds; measured curves are smooth
 constexpr double kMostCores = 4096;
 constexpr int kReplayed = 2000;      // batches
-constexpr double kStillGains = 1.5;  // from twice the threads that read
-constexpr double kLetsGo = 0.5;      // times a sample
+constexpr double kStillGains = 1.5;  // required gain from twice the reading threads
+constexpr double kLetsGo = 0.5;      // per sample
 constexpr double kWaits = 0.2;       // of a sample's time
 
 const BenchRow* find_row(const BenchFile& file, const std::string& start) {
@@ -35,13 +35,13 @@ const BenchRow& need_row(const BenchFile& file, const std::string& start) {
   return *row;
 }
 
-// "loader/probe/read/threads:4/cache:cold" -> 4
+// Returns 4 for "loader/probe/read/threads:4/cache:cold".
 int threads_of(const std::string& name) {
   const size_t at = name.find("threads:");
   return at == std::string::npos ? 0 : std::atoi(name.c_str() + at + 8);
 }
 
-// A worker that is a process takes longer for a sample than the caller does.
+// A worker process takes longer per sample than the caller.
 void add_worker(const BenchFile& file, LoaderProbes& probes) {
   const BenchRow* row = find_row(file, "loader/probe/worker/");
   const double more = row == nullptr ? 0 : counter(*row, metric::kSampleS) - probes.caller_s;
@@ -61,7 +61,7 @@ void add_reading(const BenchFile& file, LoaderProbes& probes) {
   }
 }
 
-// min(a, b, ...) with a round corner.
+// Returns a smooth minimum.
 double soft_least(const std::vector<double>& bounds) {
   double sum = 0;
   for (const double bound : bounds)
@@ -80,8 +80,8 @@ LoaderProbes probes_from(const BenchFile& file, const std::vector<SampleLine>& s
   probes.decode_s = counter(solo, metric::kDecodeS);
   probes.transform_s = counter(solo, metric::kTransformS);
   probes.rest_s = counter(solo, metric::kRestS);
-  // A core that others have part of, or a quota takes away, looks like waiting too: only reading
-  // waits for storage, and lets go of the core.
+  // A shared or throttled core looks like waiting too. Only reading waits for storage and releases
+  // the core.
   const double waiting = probes.sample_s - counter(solo, metric::kOnCoreS, probes.sample_s);
   const bool lets_go = counter(solo, metric::kLetsGoOfCore, 1) > kLetsGo;
   if (lets_go && waiting > kWaits * probes.sample_s)
@@ -138,7 +138,7 @@ double storage_bound(const std::map<int, double>& files_per_s, int devices) {
   return most > 0 ? most / devices : kNone;
 }
 
-// How much longer so many workers of each device take for a sample.
+// Returns the extra seconds per sample with `workers` workers per device.
 static double crowding_of(const LoaderProbes& probes, const LoaderDemand& asked, int workers) {
   const double half = probes.crowded / 2.0;
   return probes.crowding_s * std::clamp((workers * asked.devices - half) / half, 0.0, 1.0);
@@ -179,7 +179,7 @@ double replayed_stall(const std::vector<double>& batch_s, double step, int worke
 
 double predicted_stall(const LoaderProbes& probes, const LoaderDemand& asked, int workers) {
   if (!(asked.demand > 0)) return 0;
-  // What one of w workers takes for a sample when they get in each other's way.
+  // seconds per sample of one of w workers that slow each other down
   const double each = workers / predicted_rate(probes, asked, workers);
   const double slower =
       workers == 0 ? probes.caller_s / probes.sample_s : std::max(1.0, each / probes.sample_s);

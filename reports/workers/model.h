@@ -1,8 +1,10 @@
-// What a few short probes let us predict of a loader: its rate and its stall at any number of
-// workers. Three stages bound the rate (the workers, the cores they share, the one thread that
-// takes batches), storage a fourth; the stall follows from replaying batch times as they were
-// measured through the dispatch rule of an ordered loader. Predictions choose what to measure; they
-// are never the answer. Values only; not tied to any thread.
+// Predicts the rate and stall of a loader at any number of workers from a few short probes.
+//
+// Rate. Bounded by the workers, the cores that they share, the thread that takes batches, and
+//   storage.
+// Stall. Replays measured batch times through the dispatch rule of an ordered loader.
+// Use. Predictions select measurements; they are never the answer.
+// Thread safety. Values only; not tied to any thread.
 //
 //   const double rate = predicted_rate(probes, {.devices = 2, .demand = 900}, 4);
 #pragma once
@@ -17,52 +19,53 @@
 namespace howmany::reports {
 
 struct LoaderProbes {
-  double caller_s = 0;  // a sample made without workers, files in memory
-  double sample_s = 0;  // by one worker; of which:
+  double caller_s = 0;  // per sample without workers, files in memory
+  double sample_s = 0;  // per sample with one worker; its parts:
   double read_s = 0, decode_s = 0, transform_s = 0, rest_s = 0;
-  double waiting_s = 0;  // of read_s: for storage, while others may use the core
+  double waiting_s = 0;  // part of read_s: waiting for storage with a free core
   double file_bytes = 0, pixels = 0, sample_bytes = 0;
-  std::vector<double> batch_s;  // one worker's batches, one by one
-  double handover_s = 0;        // of a sample that costs nothing, through the loader
-  double collate_s = 0;         // copying a ready sample
-  // A sample takes so much more of a core where `crowded` workers share the cores of half as many,
-  // growing from there, as of Python.
+  std::vector<double> batch_s;  // the batches of one worker, in order
+  double handover_s = 0;        // per sample through the loader, if making it is free
+  double collate_s = 0;         // per sample: copy into the batch
+  // Extra core seconds per sample if `crowded` workers share half as many cores. Grows linearly
+  // from 0 at half of `crowded`. Measured with Python.
   double crowding_s = 0;
   int crowded = 2;
-  double cores = 1;                                          // that really ran at once
-  std::map<int, double> warm_files_per_s, cold_files_per_s;  // by threads
-  std::string cold_error;                                    // why it was not measured
+  double cores = 1;                                          // cores that ran concurrently
+  std::map<int, double> warm_files_per_s, cold_files_per_s;  // by number of threads
+  std::string cold_error;                                    // reason if it was not measured
 };
 
-// Of making a sample, what keeps a core busy.
+// Returns the seconds of a sample that keep a core busy.
 double core_s(const LoaderProbes& probes);
 
-// A slower maker of samples, such as Python: its stages take longer alike, the rest what it did.
-// Without workers it takes `more_alone_s` longer.
+// Models a slower maker of samples, such as Python. Stages grow in proportion; rest_s stays.
+// Without workers a sample takes `more_alone_s` longer.
 void slow_down(LoaderProbes& probes, double more_s, double more_alone_s);
 
-// Throws InputError when the probes of one worker or of the hand-over failed.
+// Throws InputError if the probe of one worker or of the hand-over failed.
 LoaderProbes probes_from(const BenchFile& file, const std::vector<SampleLine>& samples);
 
 struct LoaderDemand {
-  int devices = 1;    // ranks, each with a loader of its own
-  double demand = 0;  // samples/s that each takes; 0: all there is
-  int prefetch = 2;   // batches ready for each worker
+  int devices = 1;    // ranks, each with its own loader
+  double demand = 0;  // samples/s per device; 0: as many as possible
+  int prefetch = 2;   // batches ahead per worker
   int64_t batch = 64;
 };
 
-// Samples/s of each device's loader. With a demand each device's own thread has a core first.
+// Returns samples/s of each device's loader. With a demand, one core per device is reserved for its
+// training thread.
 double predicted_rate(const LoaderProbes& probes, const LoaderDemand& asked, int workers);
-// What bounds a device's loader besides its workers, samples/s; without the bound it is infinite,
-// as of storage that still answered faster to the most threads that asked.
+// Return bounds on a device's loader in samples/s besides its workers. Infinite if there is no
+// bound. Storage has none if its rate still grew at the largest number of threads.
 double cores_bound(const LoaderProbes& probes, const LoaderDemand& asked);
 double handover_bound(const LoaderProbes& probes);
 double storage_bound(const std::map<int, double>& files_per_s, int devices);
 
-// The share of the time that training at the demand waits, 0 to 1. Batch i is begun when batch
-// i - prefetch * workers is taken and its worker is free; it is handed over in order.
+// Returns the share of time that training at the demand waits, 0 to 1. Batch i starts if batch i -
+// prefetch * workers was taken and its worker is free. Batches are delivered in order.
 double predicted_stall(const LoaderProbes& probes, const LoaderDemand& asked, int workers);
-// The same for given seconds of making each batch; `step` seconds of training between two.
+// The same for given batch times. `step` is the training time between two batches, in seconds.
 double replayed_stall(const std::vector<double>& batch_s, double step, int workers, int prefetch);
 
 double coefficient_of_batches(const LoaderProbes& probes);

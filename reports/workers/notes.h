@@ -1,5 +1,4 @@
-// Sentences beside the answer of `howmany workers` that need only some of its facts. Values only;
-// not tied to any thread.
+// Notes of `howmany workers` that need few facts. Values only; not tied to any thread.
 #pragma once
 
 #include <string>
@@ -8,16 +7,16 @@
 
 namespace howmany::reports {
 
-constexpr double kNoticeable = 1.05;  // of a rate, or of what a sample takes
+constexpr double kNoticeable = 1.05;  // noticeable factor of a rate or of a sample's time
 
 std::string number(int n, const char* noun);  // "1 worker", "2 workers"
 std::string percent(double share);            // "1.1 %", "25 %"
 
-// Why costs of Python are not part of what was measured; none where all are.
+// Returns which costs of Python were not measured, and why. Empty if all were.
 std::vector<std::string> left_out_of_python(const PythonCost& python);
-// That, and what is part of it.
+// Also includes the costs that were measured.
 std::vector<std::string> python_notes(const PythonCost& python);
-// A hard bound below what the cores could use is the first thing to lift.
+// If a hard bound is below the number of cores, it should be raised first.
 std::vector<std::string> bound_notes(const WorkersFacts& facts);
 
 }  // namespace howmany::reports

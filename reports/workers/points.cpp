@@ -1,4 +1,4 @@
-// What rounds of turns tell of each number of workers.
+// Estimates rates from rounds of interleaved time slices.
 #include "reports/workers/points.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr double kSmooth = 1e-6;
 
 using Round = WorkersFacts::Round;
 
-// Logarithms: log(stretch) = number's + round's + luck.
+// Median polish: log(slice) = number + round + noise.
 class Polish {
  public:
   explicit Polish(const std::vector<Round>& rounds) : rounds_(rounds) {
@@ -28,7 +28,7 @@ class Polish {
     if (!rounds.empty()) usual_ = median(of_round_);
   }
 
-  // Samples/s of each round of that number, as in a usual round.
+  // Returns samples/s of that number in each round, scaled to the median round.
   std::vector<double> runs(int workers) const {
     std::vector<double> all;
     for (size_t r = 0; r < rounds_.size(); ++r)
@@ -38,7 +38,7 @@ class Polish {
   }
 
  private:
-  // By the numbers that rounds before had; those that are new are taken as this one tells.
+  // Estimates the round's speed from known numbers. New numbers start at the rate in this round.
   void begin(const Round& round) {
     of_round_.push_back(speed_in(round));
     for (const auto& [workers, rate] : round)
@@ -53,7 +53,7 @@ class Polish {
     return left.empty() ? 0 : median(left);
   }
 
-  // Returns by how much one changed at most.
+  // Returns the largest change of a number.
   double fit_numbers() {
     std::map<int, std::vector<double>> left;
     for (size_t r = 0; r < rounds_.size(); ++r)
@@ -86,8 +86,8 @@ void scale(Metric& rate, double by) {
   if (rate.high) *rate.high *= by;
 }
 
-// Of the logarithm of a run, over all rounds; what is usual counts as one more. Numbers and rounds
-// are fitted, and so less is left to tell.
+// Returns the standard deviation of a run's logarithm over all rounds. The prior counts as one
+// sample. Fitted numbers and rounds reduce the degrees of freedom.
 double spread_of(const WorkersFacts& facts, size_t rounds,
                  std::vector<double> WorkersPoint::*runs) {
   double squares = std::pow(WorkersFacts::kUsualSpread, 2),
@@ -128,7 +128,7 @@ void add_rounds(WorkersFacts& facts, const std::vector<Round>& rounds,
   facts.busy.insert(facts.busy.end(), busy.begin(), busy.end());
   if (facts.rounds.empty()) return;
   const Polish polish(facts.rounds), polish_busy(facts.busy);
-  std::vector<double> faster;  // than when they were measured before, logarithms
+  std::vector<double> faster;  // log ratio to the previous rate
   for (WorkersPoint& p : facts.points) {
     const double before = p.rate.value;
     p.runs = polish.runs(p.workers);

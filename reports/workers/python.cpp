@@ -20,7 +20,7 @@ namespace {
 constexpr double kProbeTimeout = 60, kCheckTimeout = 90;
 constexpr const char* kSampleSeconds = "1.5";
 
-// A batch crosses as PyTorch's does: a queue each way, and two descriptors that are fetched.
+// A batch is transferred as in PyTorch: a queue each way, and two descriptors that are fetched.
 constexpr const char* kProbe = R"py(
 import json, multiprocessing, os, platform, statistics, tempfile, time
 from multiprocessing.reduction import DupFd

@@ -1,5 +1,5 @@
-// The answer as JSON, and as text made of that JSON alone, so that `howmany report` prints what the
-// measurement printed.
+// Writes the answer as JSON, and text from that JSON alone, so that `howmany report` prints the
+// same text as the measurement.
 #include "reports/workers/render.h"
 
 #include <fmt/format.h>
@@ -78,7 +78,7 @@ Json stages_json(const LoaderProbes& p) {
           {"cores", p.cores}};
 }
 
-// Nothing here can be below 0.
+// Returns `otherwise` if the number is missing or negative.
 double number_or(const JsonNode& node, const char* key, double otherwise) {
   const auto found = node.find(key);
   return found && found->number() >= 0 ? found->number() : otherwise;

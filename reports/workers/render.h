@@ -1,5 +1,5 @@
-// The answer of `howmany workers` as JSON, and the text made of that. Values only; not tied to any
-// thread.
+// Renders the answer of `howmany workers` as JSON, and text from that JSON. Values only; not tied
+// to any thread.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,9 +9,9 @@
 
 namespace howmany::reports {
 
-// The member `workers` of the summary's answer, and the text made of it alone.
+// Returns the member `workers` of the summary's answer.
 nlohmann::ordered_json to_json(const WorkersFacts& facts, const WorkersAdvice& advice);
-// Throws InputError when the answer is not what to_json makes.
+// Renders text from that member alone. Throws InputError if it was not made by to_json().
 std::string render_workers(const nlohmann::json& answer, const std::string& source, bool color);
 
 }  // namespace howmany::reports

@@ -21,7 +21,7 @@ std::string loader_unit(const std::string& counter) {
   return counter.find("bytes") != std::string::npos ? "bytes" : "";
 }
 
-// The rate of what takes `seconds` a batch, of `each` samples.
+// Returns the rate of batches of `each` samples that take `seconds`.
 Metric rate_of(const std::vector<double>& seconds, double each) {
   Metric rate{each / mean(seconds), "1/s", {}, {}, static_cast<int64_t>(seconds.size()),
               "iterations"};
@@ -33,7 +33,7 @@ Metric rate_of(const std::vector<double>& seconds, double each) {
   return rate;
 }
 
-// A number as text; 0 where there is none.
+// Parses a number that is stored as text. Returns 0 if it is missing.
 double number_in(const nlohmann::json& context, const char* name) {
   const auto it = context.find(name);
   return it != context.end() && it->is_string() ? std::atof(it->get<std::string>().c_str()) : 0;

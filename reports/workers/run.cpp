@@ -33,7 +33,7 @@ std::vector<std::string> loader_argv(const WorkersArguments& a, double seconds,
   return argv;
 }
 
-// The bench's progress with a folder of millions of files.
+// True for the bench's progress lines, which it prints for large folders.
 bool is_listing(const std::string& line) {
   return line.ends_with(" files listed\n") || line.ends_with(" files checked\n");
 }

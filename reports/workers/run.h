@@ -1,4 +1,4 @@
-// One run of loader_bench for `howmany workers`. One thread.
+// Runs loader_bench once for `howmany workers`. One thread.
 #pragma once
 
 #include <string>
@@ -15,11 +15,12 @@ struct LoaderRun {
   Ended ended;
   BenchFile file;  // without rows if the bench died
   std::vector<SampleLine> samples;
-  std::string problem;           // why the files cannot be read
-  double busy_elsewhere = kNaN;  // share of the cores; NaN: not known
+  std::string problem;           // reason if the files cannot be read
+  double busy_elsewhere = kNaN;  // share of the cores; NaN: unknown
 };
 
-// Times each of `cases` for `seconds`. Throws InputError if the bench refuses its arguments.
+// Measures each of `cases` cases for `seconds`. Throws InputError if the bench refuses its
+// arguments.
 LoaderRun run_loader_bench(const WorkersArguments& arguments, const std::string& folder,
                            const std::vector<std::string>& more, double seconds, size_t cases);
 

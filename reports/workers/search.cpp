@@ -1,4 +1,4 @@
-// Which numbers of workers to measure next.
+// Chooses the numbers of workers to measure.
 #include "reports/workers/search.h"
 
 #include <fmt/format.h>
@@ -15,15 +15,16 @@ namespace howmany::reports {
 namespace {
 
 constexpr size_t kMostPoints = 8, kMostTurns = 200;
-constexpr double kShareOfNew = 0.2;  // of the time that is left
+constexpr double kShareOfNew = 0.2;  // of the remaining time
 constexpr double kShareOfLadder = 0.45;
 constexpr size_t kLadder = 4;
-constexpr double kFewRoundsTake = 1.2;  // seconds of a loader, beside its start
+constexpr double kFewRoundsTake = 1.2;  // seconds per loader, without its start
 constexpr double kNoGain = 0.015;       // of the rate, from more workers
 constexpr double kNearBest = 0.98;      // of the best rate
-constexpr double kContends = 0.8;       // of the best rate, of a number that was measured alone
-constexpr double kFewContend = 0.9;     // and of one in few rounds
-// Of the best predicted rate. The model rounds its corners: as many workers as cores make 0.87.
+constexpr double kContends = 0.8;       // of the best rate, for numbers measured alone
+constexpr double kFewContend = 0.9;     // and for numbers with few rounds
+// Shares of the best predicted rate. The model smooths corners: as many workers as cores reach
+// 0.87.
 constexpr double kPredictedKnee = 0.85, kPredictedNear = 0.95;
 
 bool measured(const WorkersFacts& facts, int workers) {
@@ -54,8 +55,8 @@ double best_sure_rate(const WorkersFacts& facts) {
   return best;
 }
 
-// The fewest that the model takes for enough (none, where a sample costs less than handing it
-// over); where no number is, as without a demand, the first near the best.
+// Returns the fewest workers that are predicted to meet the demand: 0 if the caller alone suffices.
+// Without such a number or a demand, returns the first near the best rate.
 int predicted_choice(const WorkersFacts& facts, int most) {
   const bool demanded = facts.asked.demand > 0;
   for (int w = 0; demanded && w <= most; ++w)
@@ -69,33 +70,33 @@ int predicted_choice(const WorkersFacts& facts, int most) {
   return most;
 }
 
-// Beyond this many nothing more is to be had by the model, with room for its error.
+// Returns the largest useful number by the model, with a margin for its error.
 int search_limit(const WorkersFacts& facts) {
   const int most = most_workers(facts.bounds);
-  // Storage that answers slowly wants more workers than cores.
+  // Slow storage needs more workers than cores.
   const double each = std::max(1.0, facts.probes.sample_s / core_s(facts.probes));
   const double useful = std::ceil(2 * facts.probes.cores * each / facts.asked.devices) + 4;
   return static_cast<int>(std::min<double>(most, useful));
 }
 
-// Loaders that wait for storage have many workers and start slowly: those that tell where the curve
-// bends start together, once.
+// Loaders that wait for storage have many workers and start slowly. The numbers that show the bend
+// of the curve therefore start together, once.
 bool by_ladder(const WorkersFacts& facts) {
   return facts.probes.waiting_s > 0 && !(facts.asked.demand > 0) && facts.wanted.empty();
 }
 
-// Whether it may suffice, as far as what was measured can tell.
+// True if the point may be sufficient, given its error.
 bool contends(const WorkersFacts& facts, const WorkersPoint& p) {
   if (!(rate_of(facts, p) > 0)) return false;
   if (!facts.wanted.empty()) return true;
   if (p.runs.empty()) return rate_of(facts, p) >= kContends * best_rate(facts);
-  // In these a loader may have had a bad place in memory all the time.
+  // With few rounds, one loader may have had an unfavourable place in memory throughout.
   if (p.runs.size() < kFewTurns && rate_of(facts, p) >= kFewContend * best_rate(facts)) return true;
   const double luck = rate_of(facts, p) / sure_rate(facts, p);
   return rate_of(facts, p) * luck * luck >= kNearBest * best_rate(facts);
 }
 
-// As many as there is room for at once, the first in any case.
+// Returns as many numbers as fit at once, and always the first.
 std::vector<int> with_room(const WorkersFacts& facts, const std::vector<int>& numbers) {
   std::vector<int> chosen;
   int left = most_workers(facts.bounds);
@@ -107,8 +108,8 @@ std::vector<int> with_room(const WorkersFacts& facts, const std::vector<int>& nu
   return chosen;
 }
 
-// Those that may be the best, the fastest before others; none when each has enough runs, or one is
-// left.
+// Returns the numbers that may be the best, fastest first in case of limited room. Empty if each
+// has enough runs or only one is left.
 std::vector<int> contenders(const WorkersFacts& facts, size_t enough) {
   std::vector<int> all;
   for (const WorkersPoint& p : facts.points)
@@ -124,13 +125,13 @@ std::vector<int> contenders(const WorkersFacts& facts, size_t enough) {
 
 int half_more(int workers) { return workers + std::max(1, workers / 2); }
 
-// A device's own, at least the two that can tell whether more than one worker pays.
+// Returns the cores per device, at least 2, to show whether more than one worker pays.
 int cores_of_each(const WorkersFacts& facts) {
   return static_cast<int>(std::max(2.0, std::round(facts.probes.cores / facts.asked.devices)));
 }
 
-// Between a number that is too small and one that suffices: first where the rate of one worker
-// points to, then the neighbour, then the middle.
+// Returns a number between one that is too small and one that suffices: first the number that the
+// rate of one worker predicts, then the neighbour, then the middle.
 int between(int too_small, int suffices, double pointed_to) {
   const int there = static_cast<int>(std::ceil(std::min(pointed_to, 1e6)));
   if (there <= too_small) return (too_small + suffices) / 2;
@@ -155,14 +156,14 @@ std::optional<int> next_for_demand(const WorkersFacts& facts, int limit) {
   for (const WorkersPoint& p : facts.points) {
     const bool fewer = p.workers < too_small && p.workers > 0;
     if (fewer && rate_of(facts, *last) < (1 + kNoGain) * rate_of(facts, p))
-      return {};  // it gains no more
+      return {};  // more workers gain nothing
   }
   const int farthest = std::min(limit, std::max(half_more(too_small), cores_of_each(facts)));
   return std::clamp(static_cast<int>(std::ceil(std::min(pointed_to, 1e6))), too_small + 1,
                     farthest);
 }
 
-// More while the largest number gains: one worker makes no more than the caller does.
+// Returns a larger number while the largest gains. One worker alone gains nothing over the caller.
 std::optional<int> more_for_rate(const WorkersFacts& facts, int limit) {
   const WorkersPoint& largest = *std::ranges::max_element(facts.points, {}, &WorkersPoint::workers);
   double fewer = 0;
@@ -174,8 +175,8 @@ std::optional<int> more_for_rate(const WorkersFacts& facts, int limit) {
   return std::min(limit, most > 0 ? half_more(most) : cores_of_each(facts));
 }
 
-// The number that makes so many samples/s: by the rate of one worker, or, since workers that wait
-// for storage gain less and less, on the line between the measured ones.
+// Returns the number that should reach `wanted` samples/s, from the rate of one worker. If workers
+// wait for storage, interpolates between measured numbers, because gains decrease.
 double pointed_to(const WorkersFacts& facts, int fewer, int more, double wanted) {
   const double by_one = wanted / facts.asked.devices * facts.probes.sample_s;
   const WorkersPoint *low = point_at(facts, fewer), *high = point_at(facts, more);
@@ -190,7 +191,7 @@ bool suffices(const WorkersFacts& facts, const WorkersPoint& p, double best) {
                               : sure_rate(facts, p) >= kNearBest * best;
 }
 
-// Beyond the first number near the best: one more that does not gain, one fewer that loses.
+// Searches around the first number near the best: one more must not gain, one fewer must lose.
 std::optional<int> next_for_rate(const WorkersFacts& facts, int limit) {
   const double best = best_sure_rate(facts);
   if (best <= 0 || !contenders(facts, kFewTurns).empty()) return {};
@@ -208,7 +209,8 @@ bool fed(const WorkersFacts& facts) {
   return std::ranges::any_of(facts.points, [&](const auto& p) { return feeds(facts, p); });
 }
 
-// One not measured yet; a demand that no number meets leaves the question for the best rate.
+// Returns a number that was not measured yet. If no number meets the demand, searches for the best
+// rate.
 std::optional<int> next_new(const WorkersFacts& facts) {
   const int limit = search_limit(facts);
   if (facts.points.size() >= kMostPoints) return {};
@@ -228,7 +230,7 @@ std::vector<int> ladder(const WorkersFacts& facts) {
   return with_room(facts, numbers);
 }
 
-// With the best so far, where both have room; on a ladder with all that have more.
+// Adds the best number so far if both fit. On a ladder also adds all larger numbers.
 std::vector<int> with_best(const WorkersFacts& facts, int next) {
   const auto best = std::ranges::max_element(
       facts.points, {}, [&](const WorkersPoint& p) { return rate_of(facts, p); });
@@ -243,8 +245,8 @@ std::vector<int> with_best(const WorkersFacts& facts, int next) {
   return all;
 }
 
-// The number that a curve points to and its neighbours, which it may be as well, with the most that
-// was measured; none when all are.
+// Returns the number that the curve predicts, its neighbours, and the largest measured number.
+// Empty if all are measured.
 std::vector<int> next_by_curve(const WorkersFacts& facts) {
   const int limit = search_limit(facts);
   const auto fewest = fewest_by_curve(facts, limit);
@@ -261,7 +263,7 @@ std::vector<int> next_by_curve(const WorkersFacts& facts) {
   return all;
 }
 
-// What was asked for, together where that makes sense and there is room.
+// Returns the numbers that the user asked for, together if possible and if they fit.
 std::vector<int> next_wanted(const WorkersFacts& facts) {
   std::vector<int> next;
   for (const int w : facts.wanted)

@@ -1,4 +1,4 @@
-// Which numbers of workers to measure next. Values only; not tied to any thread.
+// Chooses the numbers of workers to measure. Values only; not tied to any thread.
 #pragma once
 
 #include <string>
@@ -8,21 +8,25 @@
 
 namespace howmany::reports {
 
-// The numbers of workers to measure next: one, or several in turn; none when the answer is decided.
-// First the predicted one, then the neighbour that decides: fewer while it suffices, more while it
-// gains. Where samples wait for storage loaders start slowly: several up to twice as many and more
-// at once, then the one that their curve points to and its neighbours. Then those that may be the
-// best, until it is told. Without a demand each is measured in turn with the best so far: the speed
-// of a shared machine differs from one second to the next by more than such numbers do.
+// Returns the numbers of workers to measure next, one or several interleaved. Empty if the answer
+// is decided.
+//
+// - First the predicted number, then the deciding neighbour: fewer while it suffices, more while it
+//   gains.
+// - If samples wait for storage, loaders start slowly: several larger numbers start together. Then
+//   the number on their curve and its neighbours.
+// - Then those that may be the best, until it is decided.
+// - Without a demand, each is interleaved with the best so far, because a shared machine's speed
+//   varies by more than the numbers differ.
 std::vector<int> next_trials(const WorkersFacts& facts);
 
-// Why no number at all can be measured in so many seconds: the batches that all devices hold
-// without any worker do not fit into memory, or take longer than that. Empty: they can.
+// Returns why no number can be measured in `left` seconds, or "". The batches that all devices hold
+// may not fit into memory or may take longer.
 std::string why_unmeasurable(const WorkersFacts& facts, double left);
 
-// Seconds for each of these in their next turns, of so many that are left for all. Numbers of which
-// few rounds tell take what these take, or a share where that is more, and the rest makes sure; all
-// where there is not enough for both.
+// Returns the seconds for each of `numbers` in the next interleaved run, of `left` for all. Numbers
+// with few rounds take the time of few rounds, or a share of `left` if that is more. The rest
+// confirms the answer. If time is short, they take all.
 double seconds_in_turn(const WorkersFacts& facts, const std::vector<int>& numbers, double left);
 
 }  // namespace howmany::reports

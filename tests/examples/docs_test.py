@@ -1,5 +1,5 @@
 # timeout: 120
-"""Commands in documents: every option is one of the command's, and recorded results render."""
+"""Tests the commands in documents: every option exists, and recorded results render."""
 import os
 import pathlib
 import re

@@ -1,4 +1,4 @@
-// Small valid documents that several tests start from.
+// Small valid documents that several tests use.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +51,7 @@ inline Summary example_curve() {
   return summary;
 }
 
-// Side by side, in a text for people.
+// Returns the largest number of consecutive digits.
 inline int most_digits(const std::string& text) {
   int most = 0, here = 0;
   for (const char c : text) {

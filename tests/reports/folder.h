@@ -1,4 +1,4 @@
-// A folder of its own for each test, gone afterwards.
+// A temporary folder for each test, deleted afterwards.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -6,8 +6,8 @@
 namespace howmany::reports {
 namespace {
 
-// `compgen -W` would expand its words, so the script compares them itself. Readline breaks words at
-// '=' and completes what follows it.
+// The script compares words itself because `compgen -W` would expand them. Readline breaks words at
+// '=' and completes the text after it.
 constexpr const char* kBashHead =
     R"(# bash completion of howmany, written by `howmany completion bash`.
 _howmany_offer() {
@@ -49,7 +49,7 @@ bool bash_has_action(const OptionSpec& option) {
   return option.kind != ValueKind::kWord || !option.choices.empty();
 }
 
-// Completes the value of the option before it; nothing if it is free text.
+// Completes the value of the preceding option, unless it is free text.
 std::string bash_values(const CommandSpec& command) {
   std::string text, others;
   for (const OptionSpec& option : named_options(command)) {

@@ -19,7 +19,7 @@ namespace howmany::reports {
 namespace {
 
 constexpr double kDescribeTimeout = 20;  // seconds
-// Subcommands that are programs of their own.
+// Subcommands that are separate programs.
 constexpr const char* kPrograms[] = {"train", "devices"};
 
 template <typename Part>  // CLI::App or CLI::Option
@@ -44,7 +44,7 @@ CommandSpec describe_app(const CLI::App& app) {
   return command;
 }
 
-// Without the program, its command has no options.
+// If the program is missing, its command has no options.
 void ask_program(CommandSpec& command) {
   try {
     const Ended ended =

@@ -1,5 +1,4 @@
-// The command line of `completion`, `help` and `version`: the commands about the command line
-// itself.
+// Adds the commands `completion`, `help` and `version`.
 #pragma once
 
 #include <string>
@@ -11,16 +10,16 @@ class App;
 
 namespace howmany::reports {
 
-// Their names.
+// Names of these commands.
 extern const std::vector<std::string> kMetaCommands;
 
 struct BuildText {
-  std::string version;  // all lines of --version
+  std::string version;  // the output of --version
   std::string date;     // of the man page; may be empty
 };
 
-// Adds the subcommands to `app`, the root. They describe every subcommand that `app` has when they
-// run. `app` and `code`, which receives the exit code, must outlive the parse.
+// Adds the subcommands to the root `app`. They describe every subcommand that `app` has when they
+// run. `app` and `code` must outlive the parse. `code` receives the exit code.
 void add_meta_commands(CLI::App& app, const BuildText& build, int& code);
 
 }  // namespace howmany::reports

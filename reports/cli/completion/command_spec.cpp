@@ -19,7 +19,7 @@ CliWords plain_words_of(const CliWords& words) {
   return plain;
 }
 
-// "{a,b}" or, of a CheckedTransformer, "{a->0,b->1} OR {0,1}".
+// Parses "{a,b}", or "{a->0,b->1} OR {0,1}" for a CheckedTransformer.
 CliWords choices_in(const std::string& type) {
   const size_t begin = type.find('{'), end = type.find('}');
   CliWords words;
@@ -87,7 +87,7 @@ void use_description(CommandSpec& command, const std::string& text) {
       offer_choices(described, "--" + name, plain_words_of(choices));
     command = std::move(described);
   } catch (const nlohmann::json::exception&) {
-    return;  // another version's program, or none
+    return;  // not the expected program, or another version
   }
 }
 

@@ -1,6 +1,5 @@
-// Completion scripts of `howmany`. Each is complete in itself: it starts no program and evaluates
-// nothing of the environment. Without a subcommand the options are those of `run`, as in the
-// command itself.
+// Generates completion scripts of `howmany`. A script starts no program and evaluates nothing of
+// the environment. Without a subcommand it offers the options of `run`, as the command does.
 #pragma once
 
 #include <string>

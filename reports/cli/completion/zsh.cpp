@@ -24,7 +24,8 @@ constexpr const char* kZshDispatch = R"(  )
   fi
   case $command in
 )";
-// Autoloaded from $fpath, the file is the function's first call; sourced, it only registers it.
+// If autoloaded from $fpath, the file is the first call of the function. If sourced, it only
+// registers the function.
 constexpr const char* kZshTail = R"(  esac
 }
 if [[ $funcstack[1] == _howmany ]]; then
@@ -43,7 +44,7 @@ std::string zsh_escaped(const std::string& text, std::string_view special) {
   return escaped;
 }
 
-// As one word of a script, whatever it holds.
+// Quotes any text as one word of a script.
 std::string zsh_quoted(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -55,12 +56,12 @@ std::string zsh_action(const OptionSpec& option) {
   if (option.kind == ValueKind::kFolder) return "_files -/";
   if (option.choices.empty()) return " ";
   const std::string words = fmt::format("{}", fmt::join(option.choices, " "));
-  // The action is split at ':' first.
+  // zsh splits the action at ':' first.
   return option.list ? "_sequence compadd - " + zsh_escaped(words, ":")
                      : "(" + zsh_escaped(words, ":") + ")";
 }
 
-// "--out=[Folder for the results]:DIR:_files -/"
+// Returns "--out=[Folder for the results]:DIR:_files -/".
 std::string zsh_spec(const OptionSpec& option, const std::string& name) {
   const std::string help = zsh_escaped(option.help, "\\[]:");
   if (option.kind == ValueKind::kNone) return zsh_quoted(fmt::format("{}[{}]", name, help));

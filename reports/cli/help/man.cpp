@@ -10,7 +10,7 @@
 namespace howmany::reports {
 namespace {
 
-// As it reads: no requests, no escapes, ASCII quotes and minus signs.
+// Escapes text so that roff prints it literally: no requests, ASCII quotes and minus signs.
 std::string roff(const std::string& text) {
   std::string escaped = text.starts_with('.') ? "\\&" : "";
   for (const char c : text) {
@@ -39,7 +39,7 @@ std::vector<std::string> roff_lines(const std::string& text) {
   return lines;
 }
 
-// "  term   meaning" as a tagged paragraph.
+// Formats "  term   meaning" as a tagged paragraph.
 std::string roff_item(const std::string& line) {
   const size_t gap = line.find("  ", 2), meaning = line.find_first_not_of(' ', gap);
   return fmt::format(".TP\n\\fB{}\\fR\n{}\n", roff(line.substr(2, gap - 2)),

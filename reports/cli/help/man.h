@@ -1,4 +1,4 @@
-// The man page of `howmany`, generated from its command line and its help topics.
+// Generates the man page of `howmany` from its command line and help topics.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The concepts behind the command, as text: `howmany help TOPIC` prints it, the man page has it as
-// sections. To add a topic, add an entry in topics.cpp.
+// The concepts behind the command, as text. `howmany help TOPIC` prints a topic, and each is a
+// section of the man page. To add a topic, add an entry in topics.cpp.
 #pragma once
 
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace howmany::reports {
 
-// The text has paragraphs, and lists of lines "  term   meaning"; a line indented by more than two
-// blanks continues the meaning above it. At most 90 columns, ASCII.
+// The text consists of paragraphs and of lists with lines "  term   meaning". A line with more than
+// two leading blanks continues the meaning above it. ASCII, at most 90 columns.
 struct HelpTopic {
   const char* name;
   const char* section;  // of the man page
@@ -17,7 +17,7 @@ struct HelpTopic {
 };
 
 std::span<const HelpTopic> help_topics();
-// Returns nullptr if there is none of that name.
+// Returns nullptr if no topic has that name.
 const HelpTopic* find_help_topic(const std::string& name);
 
 }  // namespace howmany::reports

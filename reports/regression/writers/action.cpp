@@ -1,5 +1,5 @@
-// github-action-benchmark's tools customSmallerIsBetter and customBiggerIsBetter: an array of
-// {name, unit, value, range, extra}, each name once.
+// The format of github-action-benchmark's tools customSmallerIsBetter and customBiggerIsBetter: an
+// array of {name, unit, value, range, extra} with unique names.
 #include <fmt/format.h>
 
 #include "core/base/text/json.h"

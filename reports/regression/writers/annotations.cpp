@@ -8,7 +8,7 @@
 namespace howmany::reports {
 namespace {
 
-constexpr int64_t kMaxAnnotations = 8;  // GitHub shows ten of a kind and step
+constexpr int64_t kMaxAnnotations = 8;  // GitHub shows ten per kind and step
 
 std::string escaped_line(const std::string& text) {
   std::string out;

@@ -11,7 +11,7 @@ namespace howmany::reports {
 
 namespace {
 
-// In percent; files of others may hold anything.
+// Formats a share in percent. Untrusted files may have any value.
 std::string signed_text(double share) {
   return std::abs(share) < 1e4 ? fmt::format("{:+.2f}", 100 * share)
                                : fmt::format("{:+.2e}", 100 * share);

@@ -1,4 +1,4 @@
-// Words and numbers that several writers share.
+// Text that several writers share.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,15 +8,15 @@
 
 namespace howmany::reports {
 
-std::string change_text(const Row& row);                        // "+5.21 %", "-" when unknown
-std::string interval_text(const std::optional<Interval>& of);   // "[+3.1, +7.4] %", or nothing
+std::string change_text(const Row& row);                        // "+5.21 %", or "-" if unknown
+std::string interval_text(const std::optional<Interval>& of);   // "[+3.1, +7.4] %", or ""
 std::string value_text(const Row& row, std::optional<double>);  // "1.23 ms", "4.5 M 1/s"
-std::string p_text(const Row& row);                             // of the likelier side
+std::string p_text(const Row& row);                             // of the likelier direction
 std::string title(const Row& row);         // the benchmark, and the metric unless it is real_time
-std::string samples_text(const Row& row);  // "20", or "20/18" when the sides differ
-// One sentence: what changed by how much, or why there is no verdict.
+std::string samples_text(const Row& row);  // "20", or "20/18" if the sides differ
+// Returns one sentence: the change, or why there is no verdict.
 std::string sentence(const Row& row);
-// "signed rank of pairs, Holm's correction, alpha 0.05, floor 1 %".
+// Returns "signed rank of pairs, Holm's correction, alpha 0.05, floor 1 %".
 std::string method(const Comparison& comparison);
 
 }  // namespace howmany::reports

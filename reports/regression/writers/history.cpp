@@ -1,5 +1,5 @@
-// JSON Lines for `howmany history`: the ratio of the candidate to the base, which for a history is
-// a pinned anchor.
+// Writes JSON Lines for `howmany history`: the ratio of the candidate to the base, which is a
+// pinned anchor.
 #include <cmath>
 
 #include "core/base/text/json.h"

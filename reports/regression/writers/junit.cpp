@@ -6,7 +6,7 @@
 namespace howmany::reports {
 namespace {
 
-// What XML 1.0 cannot hold becomes a question mark.
+// Escapes text for XML 1.0. Replaces invalid characters by a question mark.
 std::string escaped_xml(const std::string& text) {
   std::string out;
   for (const char c : text) {

@@ -7,7 +7,7 @@ namespace howmany::reports {
 namespace {
 
 constexpr int64_t kMostRows = 50, kMostFolded = 150;
-constexpr size_t kLongest = 160;  // of a cell; a comment holds 64 KiB
+constexpr size_t kLongest = 160;  // per cell; a comment holds 64 KiB
 
 std::string cell(std::string text) {
   if (text.size() > kLongest) {

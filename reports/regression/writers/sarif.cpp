@@ -8,9 +8,9 @@ namespace howmany::reports {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr size_t kMaxResults = 5000;  // so many GitHub shows
+constexpr size_t kMaxResults = 5000;  // GitHub's limit
 
-// A path as a relative URI reference.
+// Returns a path as a relative URI reference.
 std::string uri(const std::string& path) {
   std::string out;
   for (const char c : path) {

@@ -7,8 +7,7 @@
 namespace howmany::reports {
 namespace {
 
-constexpr int64_t kMaxVerdictRows =
-    60;  // of one verdict; the count is told, csv and json have them all
+constexpr int64_t kMaxVerdictRows = 60;  // per verdict; csv and json list all
 
 void add(Table& table, const Row& row) {
   const bool changed = row.verdict == Verdict::kSlower || row.verdict == Verdict::kFaster;
@@ -20,7 +19,7 @@ void add(Table& table, const Row& row) {
 
 std::string paragraph(const std::string& text) { return wrapped(text, kTextWidth, 2) + "\n"; }
 
-// The worst of each verdict, and how many more there are.
+// Lists the worst rows of each verdict and counts the others.
 std::string rows_text(const Comparison& c) {
   Table table({{"verdict", Table::Align::kLeft},
                {"benchmark", Table::Align::kLeft},

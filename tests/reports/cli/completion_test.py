@@ -1,6 +1,6 @@
 # labels: process
 # timeout: 180
-"""Completion scripts in real shells: every option that --help lists is offered, and fixed choices and paths are."""
+"""Tests completion scripts in real shells: they offer every option that --help lists, fixed choices and paths."""
 import json
 import os
 import pty
@@ -15,11 +15,12 @@ import programs
 
 COMMANDS = ("run", "gpus", "workers", "backend", "transfer", "train", "devices", "report", "selftest", "compare",
             "gate", "history", "completion", "help", "version")
-# Runs the completion function as readline does: the words, and which of them is completed.
+# Runs the completion function as readline does: sets the words and the index of the word to
+# complete.
 BASH_DRIVER = """source "$1"; shift
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _howmany
 for word in "${COMPREPLY[@]}"; do printf '%s\\n' "$word"; done"""
-# Its Tab logs what would be inserted, and ends the shell.
+# Its Tab key logs the words that would be inserted, and ends the shell.
 ZSH_RC = r"""PS1= RPS1= PROMPT_EOL_MARK= LISTMAX=10000
 fpath=($ZDOTDIR $fpath); autoload -Uz compinit; compinit -u -D; cd $ZDOTDIR
 compadd() {
@@ -68,7 +69,7 @@ class Completion(programs.TestCase):
         self.script.write_text(done.out)
 
     def listed(self, command):
-        """The long options in the help of a command."""
+        """Returns the long options in the help of a command."""
         done = programs.run("howmany", command, "--help")
         self.assertEqual(done.code, 0, done)
         return set(re.findall(r"^ +(?:-\w,)?(--[a-z-]+)", done.out, re.M))

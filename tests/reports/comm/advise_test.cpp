@@ -106,8 +106,8 @@ TEST(BackendAdvice, ComparesWithTheCeilingOfTheSameRoad) {
   const BackendAdvice advice = advise_backend(all);
   ASSERT_EQ(advice.verdicts.size(), 2u);
   EXPECT_EQ(advice.verdicts[0].backend, "gloo");
-  EXPECT_NEAR(advice.verdicts[0].ratio(), 0.5, 0.01);   // 0.5 GB/s of 1
-  EXPECT_NEAR(advice.verdicts[1].ratio(), 0.25, 0.01);  // 2 GB/s of 8
+  EXPECT_NEAR(advice.verdicts[0].ratio(), 0.5, 0.01);   // 0.5 of 1 GB/s
+  EXPECT_NEAR(advice.verdicts[1].ratio(), 0.25, 0.01);  // 2 of 8 GB/s
   std::erase_if(all, [](const Measurement& m) {
     return number_of(m, "bytes") == 64 * kMiB && m.suite == "backend";
   });
@@ -255,7 +255,7 @@ TEST(Rounds, BecomeTheirMedianWithAnIntervalForTheNext) {
   ASSERT_EQ(table.size(), 1u);
   const Metric& m = table[0].metrics.at("median_s");
   EXPECT_DOUBLE_EQ(m.value, 2);
-  // Logarithms 0, 1 and 2 (to base 2): t of two degrees of freedom is 4.303, times the root of 2/3.
+  // Logarithms 0, 1 and 2 (base 2): t with two degrees of freedom is 4.303, times sqrt(2/3).
   EXPECT_NEAR(*m.low, std::exp2(1 - 4.3027 * std::sqrt(2.0 / 3)), 1e-4);
   EXPECT_NEAR(*m.high, std::exp2(1 + 4.3027 * std::sqrt(2.0 / 3)), 1e-2);
   EXPECT_EQ(m.n, 3);
@@ -310,7 +310,8 @@ TEST(RoundTime, RunsShareWhatIsLeftBesideTheirStarts) {
   EXPECT_GT(time.seconds_next(100, runs), 0);
 }
 
-// What each of `runs` is dealt when all take just that, after a round that told the needs.
+// Returns the seconds assigned to each of `runs` if each uses exactly that, after a round that
+// reported the needs.
 std::vector<double> dealt(double left, const std::map<std::string, RoundTime::Run>& told,
                           const std::vector<std::string>& runs) {
   RoundTime time(left);

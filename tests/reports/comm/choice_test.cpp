@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// A sweep in which mpi is twice as fast as gloo, and certain of it.
+// A sweep in which mpi is certainly twice as fast as gloo.
 std::vector<Measurement> mpi_twice_as_fast() {
   std::vector<Measurement> all;
   for (double bytes = 4; bytes <= 64 * kMiB; bytes *= 4) {

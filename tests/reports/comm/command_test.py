@@ -1,6 +1,6 @@
 # labels: process
 # timeout: 180
-"""`howmany backend` and `howmany transfer` as a user meets them, with benches that imitate the real ones."""
+"""Tests `howmany backend` and `howmany transfer` through the command line, with fake bench programs."""
 import csv
 import json
 import sys
@@ -34,7 +34,7 @@ class Backend(Suites):
         self.assertAlmostEqual(fits["gloo"]["latency_s"], 10e-6, delta=1e-8)
         self.assertAlmostEqual(fits["local"]["bytes_per_s"], 2e9, delta=1e6)
         self.assertIn("busbw", done.out)
-        self.assertNotIn("p95", done.out)  # of 11 calls
+        self.assertNotIn("p95", done.out)  # 11 calls are too few
         self.assertIn("no time left", done.out)
 
     def test_leaves_files_that_agree(self):

@@ -30,7 +30,7 @@ TEST(AlphaBeta, FindsLatencyAndBandwidth) {
 }
 
 TEST(AlphaBeta, WeighsSizesEqually) {
-  // By absolute error the latency would follow the largest size.
+  // If it minimized the absolute error, the largest size would determine the latency.
   Curve curve = curve_by(4);
   curve.back().seconds *= 1.1;
   EXPECT_NEAR(fit_alpha_beta(curve).predict(4), kLatency, 1e-6);
@@ -81,7 +81,7 @@ TEST(SecondsAt, InterpolatesLogarithmicallyBetweenSizes) {
   EXPECT_NEAR(seconds_at(curve, 1000), 2e-4, 1e-12);
 }
 
-// As if memory beyond the caches began at the last two sizes.
+// As if the last two sizes exceeded the caches.
 TEST(SecondsAt, FollowsAJumpThatTheFitDoesNot) {
   Curve curve = curve_by(4);
   for (size_t i = curve.size() - 2; i < curve.size(); ++i) curve[i].seconds *= 3;

@@ -1,4 +1,4 @@
-// Measured cells of `howmany backend`, made up for the tests. Values only; not tied to any thread.
+// Synthetic cells of `howmany backend` for the tests. Values only; not tied to any thread.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ inline Measurement cell(const std::string& op, const std::string& backend, doubl
   return m;
 }
 
-// An all_reduce over several rounds, which differ by `half` of the time either way.
+// An all_reduce over several rounds, with an interval of the time +- `half` of it.
 inline Measurement of_rounds(const std::string& backend, double bytes, double seconds, double half,
                              const std::string& model = "") {
   Measurement m = cell("all_reduce", backend, bytes, seconds, model);

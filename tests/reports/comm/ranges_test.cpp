@@ -11,7 +11,7 @@ CurvePoint point(double bytes, double seconds, double factor) {
   return {bytes, seconds, Interval{seconds / factor, seconds * factor}};
 }
 
-// Of 12 sizes, each `seconds`; 95 % within that factor of it.
+// A curve of kSizes sizes that all take `seconds`. The 95 % interval is within `factor` of it.
 Curve flat(double seconds, double factor) {
   Curve curve;
   for (int i = 0; i < kSizes; ++i) curve.push_back(point(1 << i, seconds, factor));

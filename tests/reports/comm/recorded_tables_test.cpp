@@ -1,4 +1,4 @@
-// Interpolation between measured sizes, against the cells that real runs left in
+// Compares interpolation between measured sizes with the cells of real runs in
 // tests/data/backend_tables.
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ Curves curves_of(const nlohmann::json& table, int run) {
   return curves;
 }
 
-// Every inner size is left out in turn. Returns the median relative error over all curves.
+// Leaves out every inner size, one at a time. Returns the median relative error over all curves.
 double left_out_error(const Curves& curves) {
   std::vector<double> errors;
   for (const auto& [name, curve] : curves)

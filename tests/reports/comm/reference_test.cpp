@@ -67,8 +67,8 @@ TEST(References, HoldAtTheirOwnSizes) {
   EXPECT_THAT(all_reduce(kGiB - 32, 463.6)->source, StartsWith("github.com"));
 }
 
-// By two ways that a rate can grow from one size of the table to the next: as a power of the size,
-// and as of a time that grows by as much for every byte.
+// Between two sizes of the table, the rate may grow as a power of the size, or the time may grow
+// linearly with the size.
 TEST(References, FindAMachineThatIsAsTheTableSaysNormalBetweenItsSizes) {
   struct Case {
     double bytes, power, line;

@@ -1,7 +1,7 @@
 # labels: process
 # timeout: 180
-"""`howmany backend --torch`: which Python it finds, what it reports of one that cannot be measured, and which rows it
-keeps. torch here is a stub that the probe imports; the rows come from fake_suites.py. tests/benches/comm/torch_test.py runs
+"""Tests `howmany backend --torch`: the Python it finds, its report on a torch that cannot be measured, and the rows it
+keeps. torch is a stub that the probe imports, and the rows come from fake_suites.py. tests/benches/comm/torch_test.py runs
 the real torch."""
 import json
 import os

@@ -1,5 +1,5 @@
-// Rows of torch.distributed in the answer of `howmany backend`: their names, the comparison with
-// howmany's own backend over the same library, and the recommendation.
+// Tests rows of torch.distributed in the answer of `howmany backend`: their names, the comparison
+// with howmany's backend over the same library, and the recommendation.
 #include "reports/comm/torch.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// gloo and local, and torch's backends with `factor` times gloo's time.
+// Returns gloo and local, and torch's backends with `factor` times gloo's time.
 std::vector<Measurement> with_torch(double factor, const std::vector<std::string>& names) {
   std::vector<Measurement> all = two_backends();
   for (const std::string& name : names)
@@ -56,7 +56,7 @@ TEST(TorchRow, DeviceWithAColonStaysAParameter) {
 
 TEST(TorchGap, IsTheGeometricMeanOverCommonSizes) {
   std::vector<Measurement> all = with_torch(1.5, {"torch:gloo"});
-  all.push_back(cell("all_reduce", "torch:gloo", 96, 1));  // gloo has no such size
+  all.push_back(cell("all_reduce", "torch:gloo", 96, 1));  // not measured for gloo
   const BackendAdvice advice = advise_backend(all);
   ASSERT_EQ(advice.torch.size(), 1u);
   const TorchGap& gap = advice.torch[0];

@@ -31,10 +31,10 @@ Plan plan_for(std::vector<int> counts, int rounds = 3) {
   return plan;
 }
 
-// Step seconds of a configuration on n devices.
+// Returns the step time of a configuration relative to one device.
 using EfficiencyOf = std::function<double(const Configuration&)>;
 
-// Amdahl's law at equal work per device.
+// Amdahl's law with equal work per device.
 double amdahl_efficiency(double serial, int n) { return 1 / (1 - serial + serial * n); }
 EfficiencyOf amdahl(double serial) {
   return [=](const Configuration& c) { return 1 / amdahl_efficiency(serial, c.devices); };
@@ -95,7 +95,7 @@ TEST(Advise, FindsTheLargestNumberOnCurvesWithoutNoise) {
   }
 }
 
-// As if other programs ran during one of three rounds.
+// Other programs disturbed one of three rounds.
 TEST(Advise, IsUncertainIfARoundStayedDisturbed) {
   const Plan plan = plan_for({1, 2});
   Results results = results_of(plan, amdahl(0.01), 0);
@@ -112,8 +112,8 @@ TEST(Advise, IsUncertainIfARoundStayedDisturbed) {
   EXPECT_EQ(json["disturbed"], true);
 }
 
-// Over random curves and noise between runs: what is recommended falls short of the threshold no
-// more often than the interval allows, and where there is a margin it is found.
+// Uses random curves with noise between runs. Recommendations below the threshold must not be more
+// frequent than the interval allows. A number with a margin must be found.
 TEST(Advise, IsRightUnderNoiseAsOftenAsItPromises) {
   constexpr int kTrials = 400;
   constexpr double kNoise = 0.01;
@@ -126,14 +126,15 @@ TEST(Advise, IsRightUnderNoiseAsOftenAsItPromises) {
     const Advice advice = advice_on(plan, results_of(plan, amdahl(serial), kNoise, rng()));
     const int n = advice.recommended.value();
     short_of_it += n > 1 && amdahl_efficiency(serial, n) < 0.8;
-    int easy = 1;  // at 0.84 or more even an unlucky interval of 5 rounds reaches 0.8
+    int easy = 1;  // from 0.84, even an unlucky interval of 5 rounds reaches 0.8
     for (const int count : plan.request.counts) {
       if (amdahl_efficiency(serial, count) >= 0.84) easy = count;
     }
     with_margin += easy > 1;
     too_few += n < easy;
   }
-  // 2.5 % is the one-sided promise at a curve that just fails, five standard errors above it.
+  // 2.5 % is the one-sided error at a curve that just fails; the limit is five standard errors
+  // above.
   EXPECT_LE(short_of_it, (0.025 + 5 * std::sqrt(0.025 * 0.975 / kTrials)) * kTrials);
   EXPECT_LE(too_few, 0.05 * with_margin);
   EXPECT_GT(with_margin, kTrials / 4);
@@ -182,7 +183,7 @@ TEST(Advise, NeverAsksForDevicesThatAreNotFasterThanOne) {
     return c.devices == 1 ? 1.0 : c.devices == 4 ? 4 / 1.2 : c.devices / 0.9;
   };
   EXPECT_EQ(advice_on(only_four, 0.4).reason, "does_not_pay");
-  const Advice pays = advice_on(amdahl(0.9), 0.01);  // 1.1 times as fast, by 8
+  const Advice pays = advice_on(amdahl(0.9), 0.01);  // 1.1 times as fast with 8
   EXPECT_EQ(pays.recommended, 8);
 }
 

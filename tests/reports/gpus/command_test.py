@@ -1,6 +1,6 @@
 # labels: process
 # timeout: 180
-"""`howmany` as a user meets it: what it answers, writes and refuses."""
+"""Tests `howmany` through the command line: answers, files and errors."""
 import csv
 import json
 import pathlib
@@ -281,7 +281,7 @@ class Help(Fake):
         self.assertRegex(self.howmany("--version").out, r"^howmany \d+\.\d+\.\d+ \(commit ")
 
     def test_programs_get_their_arguments(self):
-        # The imitation prints its JSON whatever it is told, so that it ran is all there is to see.
+        # The fake program prints the same JSON for all arguments, so this only tests that it ran.
         self.assertIn("cpu_devices", self.howmany("devices", "--json").json())
 
 

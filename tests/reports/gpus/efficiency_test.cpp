@@ -71,7 +71,7 @@ TEST(Efficiency, UsesOnlyRoundsThatHaveBothSides) {
 }
 
 TEST(Efficiency, TellsHowManyRoundsWouldDecide) {
-  // Spread s of the logs chosen so that n rounds give a half width of 0.1.
+  // The spread of the logarithms is chosen so that n rounds give a half width of 0.1.
   const double spread = 0.1 * std::sqrt(3) / student_t(2);
   const Estimate near{0.85, Interval{0.85 * std::exp(-0.1), 0.85 * std::exp(0.1)}, 3, "rounds"};
   const int rounds = rounds_to_decide(near, 0.8).value();
@@ -84,8 +84,8 @@ TEST(Efficiency, TellsHowManyRoundsWouldDecide) {
   EXPECT_FALSE(rounds_to_decide(exactly, 0.8).has_value());
 }
 
-// The interval of an efficiency covers the truth as often as it promises, with a spread between
-// processes that the iterations of a run do not show.
+// The interval of an efficiency has its nominal coverage, even with variation between processes
+// that the iterations of a run do not show.
 TEST(Efficiency, IntervalCoversTheTruthWithNoiseBetweenRuns) {
   constexpr int kTrials = 1000;
   std::mt19937_64 rng(11);

@@ -153,7 +153,7 @@ TEST(Plan, OfBeforeAnOptionCameHasItNotGiven) {
   nlohmann::json old = to_json(example_request());
   for (const PassedOption& option : passed_options()) EXPECT_FALSE(old.contains(option.name));
   EXPECT_TRUE(request_from_json(old, "plan.json").passed.given().empty());
-  old.update({{"kernels", ""}, {"precision", "f32"}, {"data", ""}});  // as they used to be told
+  old.update({{"kernels", ""}, {"precision", "f32"}, {"data", ""}});  // the format of older plans
   EXPECT_TRUE(request_from_json(old, "plan.json").passed.given().empty());
 }
 

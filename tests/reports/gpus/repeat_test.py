@@ -1,13 +1,13 @@
 # labels: process
 # timeout: 180
-"""Rounds that other programs disturb are measured again, if the time budget has room for it."""
+"""Rounds that other programs disturb are measured again if the time budget allows."""
 import json
 
 import load
 import programs
 from fake import Fake
 
-SECONDS = {"FAKE_SECONDS": "1.2"}  # of a run; in less than one no load is known
+SECONDS = {"FAKE_SECONDS": "1.2"}  # per run; load is unknown in less than a second
 
 
 class Repeat(Fake):

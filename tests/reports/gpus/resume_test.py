@@ -1,6 +1,6 @@
 # labels: process
 # timeout: 180
-"""What is kept when a measurement fails or `howmany` is interrupted, and how it goes on."""
+"""Tests that results survive a failed measurement or an interrupt, and that --resume continues them."""
 import collections
 import json
 import os
@@ -75,7 +75,7 @@ class Failure(Fake):
 
 class Interrupted(Fake):
     def start_and_wait_for_the_hanging_run(self):
-        """howmany whose run of ddp on 2 devices hangs, the first time."""
+        """Starts howmany with a run of ddp on 2 devices that hangs the first time."""
         fail = json.dumps({"ddp@2": "wait-once"})
         process = subprocess.Popen([programs.BIN / "howmany", *self.arguments()], text=True, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, env={**os.environ, **self.environment, "FAKE_FAIL": fail})
@@ -88,7 +88,7 @@ class Interrupted(Fake):
 
     def assert_bench_gone(self):
         pid = self.started()[-1]["pid"]
-        while True:  # ctest's limit ends this, should it live on
+        while True:  # ctest's timeout ends this loop if the process lives on
             try:
                 os.kill(pid, 0)
             except ProcessLookupError:

@@ -1,7 +1,7 @@
 # labels: process
 # timeout: 120
-"""`--emit slurm`: a job script for what is recommended, alone on stdout; and which backend `auto`
-chose, and why."""
+"""Tests `--emit slurm`, which prints only a job script for the recommendation, and the reported choice of
+the backend `auto`."""
 import json
 import subprocess
 

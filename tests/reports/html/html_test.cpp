@@ -1,5 +1,4 @@
-// The page of a summary: whole, harmless whoever wrote the summary, and honest about what is
-// marked.
+// Tests the page of a summary: it is complete, safe for untrusted summaries, and shows flags.
 #include "reports/html/html.h"
 
 #include <gmock/gmock.h>
@@ -18,12 +17,12 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// The tag at `at`, without what stands behind its name.
+// Returns the tag name at `at`.
 std::string tag_at(const std::string& html, size_t at) {
   return html.substr(at, html.find_first_of(" >\n", at) - at);
 }
 
-// The first tag that does not close what is open, or that stays open; empty for a sound page.
+// Returns the first tag that is left open or closes the wrong element, or "" if the page is valid.
 std::string unbalanced(const std::string& html) {
   std::vector<std::string> open;
   for (size_t at = html.find('<'); at != html.npos; at = html.find('<', at + 1)) {
@@ -166,7 +165,7 @@ TEST(ThePage, MarksWhatIsNotClean) {
   const std::string html = to_html(summary);
   EXPECT_EQ(count(html, "<tr class=\"marked\">"), 2u);
   EXPECT_THAT(html, HasSubstr("<td class=\"mark\">oversubscribed; failed: &lt;peer&gt; gone</td>"));
-  EXPECT_EQ(count(html, "class=\"hollow\""), 1u);  // what failed has no point
+  EXPECT_EQ(count(html, "class=\"hollow\""), 1u);  // failed measurements have no point
   EXPECT_LT(html.find("Of 4 measurements: 1 failed, 1 not converged, 1 oversubscribed"),
             html.find("<table"));
 }
@@ -211,7 +210,7 @@ TEST(ThePage, LeavesOutAndSaysSoWhereThereIsTooMuch) {
 TEST(TheCharts, AreOneForEachOperationWithALineForEachBackend) {
   const std::string html = to_html(collectives());
   EXPECT_EQ(count(html, "<svg"), 1u);
-  EXPECT_EQ(count(html, "class=\"full\""), 4u + 2u);  // and one for each in the legend
+  EXPECT_EQ(count(html, "class=\"full\""), 4u + 2u);  // and one each in the legend
   EXPECT_EQ(count(html, "class=\"bar\""), 4u);
   for (const char* told : {">bytes<", ">median time<", ">local<", ">gloo<"})
     EXPECT_THAT(html, HasSubstr(told));

@@ -1,6 +1,6 @@
 # labels: process
 # timeout: 180
-"""scripts/ci-gate in a repository of its own, with a cmake that puts ready programs in place of built ones."""
+"""scripts/ci-gate in a repository of its own, with a fake cmake that copies programs instead of building them."""
 import json
 import os
 import pathlib

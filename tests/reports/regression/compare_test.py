@@ -1,6 +1,6 @@
 # labels: process
 # timeout: 180
-"""`howmany compare` as a user meets it: what it says, writes, refuses, and how it exits."""
+"""Tests `howmany compare` through the command line: output, files, errors and exit codes."""
 import csv
 import io
 import json
@@ -212,7 +212,7 @@ class Compare(Files):
 
 
 class OfAGate(Files):
-    """The two files a gate leaves, with its canary."""
+    """Writes the two result files of a gate, with its canary."""
 
     def judged(self, canary, *more):
         context = {**MACHINE, "howmany_blocks": "out"}

@@ -1,6 +1,6 @@
 # labels: process
 # timeout: 300
-"""`howmany gate` on programs with known times: what it finds, keeps and refuses, and how it exits."""
+"""Tests `howmany gate` on programs with known times: verdicts, files, errors and exit codes."""
 import json
 import os
 import shutil
@@ -50,7 +50,7 @@ class Gate(programs.TestCase):
         self.assertEqual(self.verdicts(done)["b", "bytes"], "SAME")
         told = " ".join(done.json()["notes"])
         self.assertIn("measured again, on fresh pairs", told)
-        self.assertRegex(told, "the canary, 80 % more work, was (not )?caught")  # as the machine is
+        self.assertRegex(told, "the canary, 80 % more work, was (not )?caught")  # depends on the machine
         again = programs.run("howmany", "compare", self.out / "base.json", self.out / "candidate.json", "--json")
         self.assertTrue(again.json()["paired"])
         self.assertEqual(again.code, 1, again)
@@ -134,7 +134,7 @@ class Gate(programs.TestCase):
         self.assert_refused(done, "num_cpus: 2 in the base, 4 in the candidate", code=4)
 
     def test_a_gate_that_cannot_see_the_canary_proves_nothing(self):
-        # It runs on the machine as it is: four times this floor, of so many pairs, is seen on a busy one too.
+        # With 20 pairs, four times this floor is detected on a loaded machine too.
         done = self.gate(self.command(), self.command(a=0.001, b=0.0021), "--min-effect", "95%", "--json",
                          "--screen", "20")
         self.assertIn("380 % more work, was caught", " ".join(done.json()["notes"]))

@@ -14,7 +14,7 @@ namespace {
 
 using Status = Finding::Status;
 
-// `n` points of 3 % noise with correlation `r` between neighbours, around level(i).
+// Returns `n` points around level(i) with `noise`, and correlation `r` between neighbours.
 Series series(int n, uint64_t seed, double r, const std::function<double(int)>& level,
               double noise = 0.03) {
   std::mt19937_64 random(seed);

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// `n` samples around `center`, with the noise of a shared machine: 4 % from launch to launch.
+// Returns `n` samples around `center`, with the noise of a shared machine: 4 % between launches.
 std::vector<Sample> noisy(std::mt19937_64& rng, int n, double center, double spread = 0.04) {
   std::normal_distribution<double> noise(0, spread);
   std::vector<Sample> samples;
@@ -83,14 +83,14 @@ TEST(Judge, AChangeBelowTheFloorIsNoRegressionHoweverCertain) {
   JudgeOptions options;
   options.min_effect = 0.004;
   EXPECT_EQ(judged(base, candidate, true, options).verdict, Verdict::kSlower);
-  options.spread["a"] = 0.01;  // the machine differs from itself by as much
+  options.spread["a"] = 0.01;  // the A/A spread of the machine is as large
   EXPECT_EQ(judged(base, candidate, true, options).verdict, Verdict::kSame);
 }
 
 TEST(Judge, PairsBlocksThatBothSidesHave) {
   std::mt19937_64 rng(4);
   auto a = noisy(rng, 20, 1), b = a;
-  for (Sample& s : b) s.value *= 1.05;  // to the last digit, block by block
+  for (Sample& s : b) s.value *= 1.05;  // exactly, block by block
   a.erase(a.begin() + 3);
   b.erase(b.begin() + 7);
   const Row row = judged(a, b);
@@ -136,7 +136,7 @@ TEST(Judge, HoldsTheWholeSuiteToOneChanceOfAFalseAlarm) {
     plain += std::any_of(c.rows.begin(), c.rows.end(),
                          [](const Row& row) { return *row.p_slower <= 1.0; });
   }
-  EXPECT_LE(alarms, 20);  // 5 % expected, without correction 64 %
+  EXPECT_LE(alarms, 20);  // 5 % expected; 64 % without correction
   EXPECT_EQ(plain, 200);
 }
 

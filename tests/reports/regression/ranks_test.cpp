@@ -30,8 +30,8 @@ TEST(SignedRank, MatchesScipy) {
 }
 
 TEST(SignedRank, IsExactWithTies) {
-  // Sizes 1 1 1 2: of 16 signs, all positive is one, p = 1/16; one of the three ones negative
-  // adds 3.
+  // Sizes 1 1 1 2: one of 16 sign patterns is all positive, p = 1/16. A negative 1 adds three
+  // patterns.
   EXPECT_DOUBLE_EQ(signed_rank_above(std::vector<double>{1, 1, 1, 2}, 0), 1.0 / 16);
   EXPECT_DOUBLE_EQ(signed_rank_above(std::vector<double>{-1, 1, 1, 2}, 0), 4.0 / 16);
   EXPECT_DOUBLE_EQ(signed_rank_above(std::vector<double>{0, 0, 0}, 0), 1);
@@ -43,7 +43,7 @@ TEST(SignedRank, NormalApproximationJoinsTheExactTable) {
   std::vector<double> values(64);
   for (double& value : values) value = noise(rng);
   const double exact = signed_rank_above(values, 0);
-  values.push_back(1e-9);  // the smallest rank: 65 values, hardly another p
+  values.push_back(1e-9);  // the smallest rank: 65 values, almost the same p
   EXPECT_NEAR(signed_rank_above(values, 0), exact, 0.15 * exact);
 }
 
@@ -86,7 +86,7 @@ TEST(Shift, HasNoIntervalWhenThereAreTooFewSamples) {
   EXPECT_EQ(paired_shift(std::vector<double>{0.5}).value, 0.5);
 }
 
-// Beyond some size the pairwise values are counted instead of listed: both ways agree.
+// Above kListed, pairwise values are counted instead of listed. Both ways agree.
 TEST(Shift, OfManySamplesEqualsTheListedOne) {
   std::mt19937_64 rng(5);
   std::normal_distribution<double> noise(0, 1);
@@ -113,7 +113,7 @@ TEST(Shift, OfAHundredThousandSamplesIsQuick) {
   EXPECT_NEAR(paired_shift(values).value, 49999.5, 1e-6);
 }
 
-// Fixed seeds, so this is arithmetic and not luck: the share of intervals that hold the truth.
+// Tests the coverage of intervals. Seeds are fixed, so the result is deterministic.
 TEST(Shift, IntervalsCoverTheTruthInNinetyFiveOfAHundred) {
   for (const int n : {10, 20, 45, 90}) {
     std::mt19937_64 rng(11);

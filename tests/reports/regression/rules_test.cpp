@@ -19,7 +19,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A machine as measured: every block has its own speed, every launch 2 % of its own noise.
+// A synthetic machine with measured noise: every block has its own speed, every launch 2 % of its
+// own noise.
 class NoisyMachine {
  public:
   explicit NoisyMachine(uint64_t seed) : random_(seed) {}
@@ -83,7 +84,8 @@ TEST(Gate, FindsRealSlowdownsAndItsIntervalsHoldThem) {
   EXPECT_EQ(replay_gates(base, slow, {10, 30, {}}).alarms.value(), 1);
 }
 
-// What pairing is for: the same launches, one side first, deceive a test that is right in itself.
+// Shows why sides are paired: without interleaving, drift deceives a valid test on the same
+// launches.
 TEST(Others, AreDeceivedByDriftWhereOneSideComesFirst) {
   NoisyMachine machine(5);
   std::vector<Launch> launches = machine.trace(2400, 4, 0, "same");
@@ -148,7 +150,7 @@ TEST(Trace, IsReadBackWithoutALineThatWasCutOff) {
   EXPECT_THROW(trace_from_text("nonsense\n", "t"), InputError);
 }
 
-// A repetition that something else slowed down says nothing of the program.
+// A repetition that was slowed down by other load does not count.
 TEST(Trace, LaunchesCountAsTheirBestRepetition) {
   Launch launch{.block = 7, .arm = "base", .position = 0, .wall_seconds = 1, .values = {}};
   launch.values["a"] = {{"real_time", {3, 1, 2}},

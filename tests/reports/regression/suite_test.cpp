@@ -36,11 +36,11 @@ TEST(Suite, ReadsWhatGoogleBenchmarkWrites) {
   ASSERT_EQ(suite.benchmarks.size(), 2u);
   const Benchmark& two = suite.benchmarks[0];
   EXPECT_EQ(two.name, "speedup/ddp/mlp/devices:2");
-  EXPECT_THAT(values(two, "real_time"), ElementsAre(0.0025, 0.0025));  // ms and us
+  EXPECT_THAT(values(two, "real_time"), ElementsAre(0.0025, 0.0025));  // in ms and us
   EXPECT_EQ(values(two, "cpu_time").size(), 1u);                       // the other is -Infinity
   EXPECT_THAT(values(two, "samples_per_s"), ElementsAre(100.5));
   EXPECT_FALSE(two.metrics.contains("cv"));  // NaN
-  EXPECT_TRUE(two.aggregates.empty());       // the samples are there
+  EXPECT_TRUE(two.aggregates.empty());       // samples exist
   EXPECT_EQ(suite.benchmarks[1].error, "peer gone");
   EXPECT_EQ(suite.context["num_cpus"], 2);
 }

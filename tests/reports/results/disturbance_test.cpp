@@ -25,8 +25,8 @@ Answer marked(double busy) {
   return answer;
 }
 
-// Recorded on two cores around speedup_bench: two ranks of ddp over gloo on an idle machine, and
-// one device while loops of nice 19 ran on both cores.
+// Recorded on two cores around speedup_bench. kIdle: two ranks of ddp over gloo on an idle machine.
+// kLoaded: one device while loops of nice 19 ran on both cores.
 struct Recorded {
   CoreUse before, after;
 };
@@ -67,7 +67,7 @@ struct Measured {
   int run = 0;
 };
 
-// Returns the run that is kept of those with these loads.
+// Returns the index of the run that is kept among runs with these loads.
 int kept_of(const std::vector<double>& busy, bool has_time = true) {
   int runs = 0;
   const auto measure = [&] {

@@ -1,5 +1,5 @@
-// `howmany transfer` of GPUs: from rows of transfer_bench to the answer. Of host memory alone:
-// transfer_threads_test.
+// Tests `howmany transfer` of GPUs, from rows of transfer_bench to the answer. threads_test.cpp
+// tests host memory.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -50,7 +50,7 @@ void add_line(Rows& rows, const Host& h, double latency, double rate,
     rows.push_back(host_copy(h, bytes, latency + bytes / rate));
 }
 
-// Both memories, both ways, by size.
+// Pageable and pinned memory in both directions, by size.
 Rows one_gpu(double pageable = 18e9, double pinned = 55e9) {
   Rows rows;
   for (const char* kind : {"host_to_device", "device_to_host"}) {
@@ -137,7 +137,7 @@ TEST(GpuCopies, BothWaysAreToldAgainstOneWay) {
   for (const Measurement& m : one_gpu()) rows.push_back(m);
   EXPECT_THAT(notes(rows), Contains(HasSubstr("Both ways at once: to cuda:0 44 GB/s, 0.80x the "
                                               "55.0 GB/s alone (64 MiB).")));
-  const auto json = to_json(advise_transfer(rows), rows);  // never taken for one that is alone
+  const auto json = to_json(advise_transfer(rows), rows);  // excludes concurrent copies
   EXPECT_NEAR(json["devices"][0]["to_device"]["pinned_async_bytes_per_s"].get<double>(), 55e9, 1e8);
 }
 

@@ -1,4 +1,4 @@
-// `howmany transfer` of host memory: whether more threads copy faster, and from which size on.
+// Tests `howmany transfer` of host memory: whether more threads copy faster, and from which size.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-// The answer of `howmany workers` from made-up measurements.
+// Tests the answer of `howmany workers` with synthetic measurements.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,12 +53,12 @@ TEST(WorkersSearch, FindsTheKneeWithoutADemand) {
 
 TEST(WorkersSearch, AWrongPredictionIsCorrectedByMeasuring) {
   WorkersFacts facts = example_facts(1300);
-  facts.probes.cores = 1;  // the model believes in one core; there are four
+  facts.probes.cores = 1;  // the model assumes one core; there are four
   search(facts);
   EXPECT_LE(facts.points.size(), 8u);
   EXPECT_EQ(*advise_workers(facts).recommended, 3);
   facts = example_facts(450);
-  facts.probes.sample_s /= 8;  // and here in workers too fast
+  facts.probes.sample_s /= 8;  // the model assumes workers that are too fast
   for (double& seconds : facts.probes.batch_s) seconds /= 8;
   search(facts);
   EXPECT_EQ(*advise_workers(facts).recommended, 1);
@@ -72,7 +72,7 @@ TEST(WorkersSearch, GivesUpWhereMoreWorkersGainNothing) {
   EXPECT_FALSE(advice.feeds);
   EXPECT_THAT(advice.because, StartsWith("No worker count can feed 1 device at 5 k samples/s"));
   EXPECT_THAT(advice.because, HasSubstr("the limit is decoding on 4 cores"));
-  EXPECT_EQ(*advice.recommended, 4);  // what comes nearest
+  EXPECT_EQ(*advice.recommended, 4);  // the nearest number
 }
 
 TEST(WorkersAdvice, WhereRatesAllowTheLeastStallIsNearest) {
@@ -171,9 +171,9 @@ TEST(WorkersSearch, IsNearTheBestOfAnExhaustiveSweepInFewTrials) {
     const int chosen = *advise_workers(facts).recommended;
     const auto what = ::testing::Message() << machine.cores << " cores, ceiling at "
                                            << machine.ceiling << (machine.soft ? ", soft" : "");
-    EXPECT_GE(machine.rate(chosen), 0.96 * machine.best()) << what;  // 2 % of what was measured,
-    EXPECT_LE(chosen, machine.needed() + 1) << what;                 // near the best itself
-    EXPECT_LE(facts.points.size(), 7u) << what;                      // of 37 for 16 cores
+    EXPECT_GE(machine.rate(chosen), 0.96 * machine.best()) << what;  // 2 % below a measured best,
+    EXPECT_LE(chosen, machine.needed() + 1) << what;                 // which is near the best
+    EXPECT_LE(facts.points.size(), 7u) << what;                      // out of 37 for 16 cores
   }
 }
 
@@ -310,7 +310,7 @@ TEST(WorkersAdvice, WhereNeitherCoresNorTheHandoverLimitWaitingDoes) {
   WorkersFacts facts = example_facts();
   facts.probes.read_s = facts.probes.waiting_s = 8e-3;
   facts.probes.caller_s = facts.probes.sample_s = 10e-3;
-  facts.points = {example_point(facts, 2)};  // 1000 samples/s, of 2000 that four cores could make
+  facts.points = {example_point(facts, 2)};  // 1000 samples/s; four cores could make 2000
   const WorkersAdvice advice = advise_workers(facts);
   EXPECT_EQ(advice.limit, "waiting for files");
   for (const WorkersLever& lever : advice.levers) EXPECT_THAT(lever.what, Not(HasSubstr("cores")));

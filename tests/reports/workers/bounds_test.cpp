@@ -1,4 +1,4 @@
-// What bounds the number of workers before anything is measured.
+// Tests the bounds on the number of workers that are known before measuring.
 #include "reports/workers/bounds.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ const WorkerBound& bound(const std::vector<WorkerBound>& bounds, const std::stri
   throw std::runtime_error("no bound " + what);
 }
 
-constexpr double kSample = 224 * 224 * 3 * 4 + 8;  // 38.5 MB a batch of 64
+constexpr double kSample = 224 * 224 * 3 * 4 + 8;  // 38.5 MB per batch of 64
 
 TEST(WorkerBounds, DockersSharedMemoryHoldsNoWorkerAtBatch64) {
   LoaderLimits limits = roomy();
@@ -43,7 +43,7 @@ TEST(WorkerBounds, DockersSharedMemoryHoldsNoWorkerAtBatch64) {
 TEST(WorkerBounds, SharedMemoryCountsEveryBatchInFlight) {
   LoaderLimits limits = roomy();
   const double batch = 64 * kSample;
-  limits.shm_bytes = (2 * 4 + 2) * batch / 0.9 + 1e3;  // 4 workers, 2 batches each, 2 more
+  limits.shm_bytes = (2 * 4 + 2) * batch / 0.9 + 1e3;  // 4 workers with 2 batches each, and 2 more
   EXPECT_EQ(bound(worker_bounds(limits, {}, kSample), "/dev/shm").most, 4);
   EXPECT_EQ(bound(worker_bounds(limits, {.devices = 2}, kSample), "/dev/shm").most, 1);
   EXPECT_EQ(bound(worker_bounds(limits, {.prefetch = 4}, kSample), "/dev/shm").most, 2);

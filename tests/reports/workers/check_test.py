@@ -1,6 +1,6 @@
 # labels: process
 # timeout: 180
-"""The script that checks the advice with PyTorch: valid Python whatever the folder is called."""
+"""Tests the script that checks the advice with PyTorch: it is valid Python for any folder name."""
 import ast
 import glob
 import importlib.util

@@ -1,4 +1,4 @@
-// The demand of training as an earlier run tells it.
+// Tests the demand of training from an earlier run.
 #include "reports/workers/demand.h"
 
 #include <gmock/gmock.h>
@@ -26,10 +26,10 @@ std::string write_summary(const TemporaryFolder& folder, const Summary& summary)
 
 TEST(WorkersDemand, IsThatOfOneDeviceAtTheNumberAskedFor) {
   const TemporaryFolder folder;
-  const std::string path = write_summary(folder, example_curve());  // 640 samples/s a device
+  const std::string path = write_summary(folder, example_curve());  // 640 samples/s per device
   EXPECT_NEAR(demand_from_file(path, 2).samples_per_s, 640, 1e-6);
   EXPECT_THAT(demand_from_file(folder.path(), 4).from, HasSubstr("ddp/mlp on 4 in"));
-  EXPECT_THAT(demand_from_file(path, 3).from, HasSubstr("on 2 in"));  // the nearest fewer
+  EXPECT_THAT(demand_from_file(path, 3).from, HasSubstr("on 2 in"));  // the nearest smaller number
 }
 
 TEST(WorkersDemand, WaitingForDataThenDoesNotHideIt) {

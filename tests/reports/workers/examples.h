@@ -1,4 +1,4 @@
-// What loader_bench leaves, made up: one worker makes 500 samples/s on a machine of 4 cores.
+// Synthetic results of loader_bench: one worker makes 500 samples/s on a machine of 4 cores.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ inline Metric example_metric(double value, double half) {
   return {value, "1/s", value - half, value + half, 10, "iterations"};
 }
 
-// A machine of `cores` on which each worker makes 500 samples/s.
+// Returns a point of a machine with `cores`, where each worker makes 500 samples/s.
 inline WorkersPoint example_point(const WorkersFacts& facts, int workers, double cores = 4) {
   WorkersPoint p;
   p.workers = workers;
@@ -55,10 +55,10 @@ inline WorkersPoint example_point(const WorkersFacts& facts, int workers, double
   return p;
 }
 
-// Of `workers` that wait for storage, on average so many times what they then keep a core busy:
-// the machine repairman's, both times exponential.
+// Returns the busy cores of `workers` that wait for storage. A sample waits `wait` times its core
+// time. Model: the machine repairman's queue with exponential times.
 inline double busy_cores(int workers, double cores, double wait) {
-  double share = 1, all = 0, busy = 0;  // of the time in which so many are not waiting
+  double share = 1, all = 0, busy = 0;  // share of time with k workers that do not wait
   for (int k = 0; k <= workers; ++k) {
     all += share;
     busy += share * std::min<double>(k, cores);
@@ -67,14 +67,14 @@ inline double busy_cores(int workers, double cores, double wait) {
   return busy / all;
 }
 
-// A sample takes so much more of a core by each worker more, where they wait.
+// Relative growth of a sample's core time per worker, if workers wait.
 constexpr double kDearer = 2e-3;
 
-// A loader whose rate bends softly at its cores and may have a ceiling that no probe saw.
+// A loader with a rate that saturates at its cores, and maybe a ceiling that no probe sees.
 struct SimulatedMachine {
   double cores, ceiling;
   bool soft;
-  double waits = 1;  // a sample takes so many times what it keeps a core busy
+  double waits = 1;  // time of a sample relative to its core time
   double rate(int workers) const {
     if (soft && waits > 1) return 500 * busy(workers) * std::exp(-kDearer * workers);
     const double w = 500 / waits * std::max(1, workers), c = 500 * std::min(cores, ceiling);
@@ -114,14 +114,14 @@ inline WorkersFacts example_facts(double demand = 0, int devices = 1) {
   return facts;
 }
 
-// A factor of that standard deviation, the same in each call.
+// Returns a deterministic noise factor with standard deviation `sd`.
 inline double noise(uint64_t seed, int what, size_t run, double sd) {
   if (!(sd > 0)) return 1;
   std::mt19937_64 random(seed * 1000003 + static_cast<uint64_t>(what) * 1009 + run);
   return std::exp(std::normal_distribution<double>(0, sd)(random));
 }
 
-// What was measured, in order: a number alone or several in turn.
+// The measurements in order: one number alone, or several interleaved.
 using Order = std::vector<std::vector<int>>;
 
 inline int largest_of(const Order& order) {
@@ -132,8 +132,8 @@ inline int largest_of(const Order& order) {
 
 constexpr size_t kRoundsAtOnce = 50;
 
-// Measures until the search has decided: `alone` makes a point, `in_turn` a rate in that round,
-// `busy` the cores that were kept busy in it, 0 when that is not told.
+// Measures until the search has decided. `alone` makes a point, `in_turn` a rate, `busy` the busy
+// cores of a round (0: unknown).
 template <typename Alone, typename InTurn, typename Busy>
 Order until_decided(WorkersFacts& facts, const Alone& alone, const InTurn& in_turn,
                     const Busy& busy) {
@@ -159,9 +159,9 @@ Order until_decided(WorkersFacts& facts, const Alone& alone, const InTurn& in_tu
   return order;
 }
 
-// Each run has luck of its own; what happens to the machine from one moment to the next is worse.
+// The noise of the machine's speed between moments, relative to the noise of a run.
 constexpr double kWander = 4;
-// Cores are kept busy all the same.
+// The noise of busy cores relative to that of rates.
 constexpr double kOfBusy = 0.25;
 
 inline Order measure_on(const SimulatedMachine& machine, WorkersFacts& facts, double sd = 0,
@@ -184,7 +184,7 @@ inline Order measure_on(const SimulatedMachine& machine, WorkersFacts& facts, do
   return until_decided(facts, alone, rate, busy);
 }
 
-// On the machine of those cores.
+// Searches on a machine with `cores` cores.
 inline Order search(WorkersFacts& facts, double cores = 4) {
   const auto point = [&](int workers, size_t) { return example_point(facts, workers, cores); };
   return until_decided(

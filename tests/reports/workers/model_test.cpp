@@ -1,4 +1,4 @@
-// The model of a loader against what can be worked out by hand.
+// Tests the model of a loader against values computed by hand.
 #include "reports/workers/model.h"
 
 #include <gmock/gmock.h>
@@ -76,7 +76,7 @@ TEST(WorkersModel, ProbesThatFailedAreToldByName) {
               HasSubstr("disk gone"));
 }
 
-// The probes of one worker with one number changed.
+// Returns the probes of one worker with one counter changed.
 LoaderProbes with_solo(const char* counter, double value, double lets_go = 1.2) {
   nlohmann::json json = nlohmann::json::parse(kLoaderProbes);
   json["benchmarks"][0][counter] = value;
@@ -98,7 +98,7 @@ TEST(WorkersModel, WaitingForStorageKeepsNoCoreBusy) {
 
 TEST(WorkersModel, ACoreSharedWithOthersIsNotWaitingForStorage) {
   EXPECT_DOUBLE_EQ(with_solo("on_core_s", 1.7e-3).waiting_s, 0);
-  EXPECT_DOUBLE_EQ(with_solo("on_core_s", 0.2e-3).waiting_s, 1e-3);  // no more than reading took
+  EXPECT_DOUBLE_EQ(with_solo("on_core_s", 0.2e-3).waiting_s, 1e-3);  // at most the reading time
 }
 
 TEST(WorkersModel, ACoreThatAQuotaTakesAwayIsNotWaitingForStorage) {
@@ -137,26 +137,26 @@ TEST(WorkersModel, DevicesShareTheCoresAndTrainingTakesOneEach) {
   EXPECT_DOUBLE_EQ(cores_bound(probes, {}), 4 / 2e-3);
   EXPECT_DOUBLE_EQ(cores_bound(probes, {.devices = 2}), 2 / 2e-3);
   EXPECT_DOUBLE_EQ(cores_bound(probes, {.devices = 1, .demand = 10}), 3 / 2e-3);
-  EXPECT_DOUBLE_EQ(cores_bound(probes, {.devices = 8, .demand = 10}), 0.25 / 2e-3);  // never none
+  EXPECT_DOUBLE_EQ(cores_bound(probes, {.devices = 8, .demand = 10}), 0.25 / 2e-3);  // never 0
 }
 
 TEST(WorkersModel, EvenBatchesStallOnlyWhenTooSlow) {
   EXPECT_NEAR(replayed_stall({0.1}, 0.2, 1, 2), 0, 1e-9);
   EXPECT_NEAR(replayed_stall({0.1}, 0.05, 1, 2), 0.5, 1e-3);
   EXPECT_NEAR(replayed_stall({0.1}, 0.05, 2, 2), 0, 1e-9);
-  EXPECT_NEAR(replayed_stall({0.1}, 0.1, 0, 2), 0.5, 1e-3);  // loading and training in turn
+  EXPECT_NEAR(replayed_stall({0.1}, 0.1, 0, 2), 0.5, 1e-3);  // loading and training alternate
 }
 
 TEST(WorkersModel, UnevenBatchesStallAndPrefetchHelps) {
   std::vector<double> uneven(99, 0.1);
-  uneven.push_back(1);  // one in a hundred, ten times as long
+  uneven.push_back(1);  // one in a hundred takes ten times as long
   const double at2 = replayed_stall(uneven, 0.1 / 6, 8, 2);
   const double at16 = replayed_stall(uneven, 0.1 / 6, 8, 16);
   EXPECT_GT(at2, 0.1);
   EXPECT_LT(at16, at2 / 2);
 }
 
-// Brute force: advances a clock in small steps instead of solving for times.
+// Brute-force simulation: advances a clock in small steps instead of solving for times.
 double stepped_stall(double make, double step, int workers, int prefetch, int batches) {
   const double tick = 1e-4;
   std::vector<double> busy_until(static_cast<size_t>(workers), 0);

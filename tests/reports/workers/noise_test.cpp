@@ -1,5 +1,5 @@
-// Where runs of one number differ by more than good numbers do: what is measured again, and how
-// often the answer is right all the same.
+// Tests the search if noise between runs exceeds the differences between good numbers: repeated
+// measurements, and the share of right answers.
 // timeout: 900
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -148,7 +148,7 @@ TEST(WorkersTurns, ADemandThatNothingMeetsIsAnsweredByTheBestOfManyRuns) {
   EXPECT_GE(std::ranges::find(facts.points, 2, &WorkersPoint::workers)->runs.size(), 200u);
 }
 
-// Two numbers that keep cores as busy, of which one had luck; samples wait for storage.
+// Two numbers with equal busy cores, one of which was lucky. Samples wait for storage.
 WorkersFacts facts_of_luck(double waiting_s, size_t rounds) {
   WorkersFacts facts = facts_with({{8, 1}, {12, 1}});
   facts.probes.waiting_s = waiting_s;
@@ -176,7 +176,7 @@ TEST(WorkersCompare, ByRatesWhereBusierCoresMakeNoMore) {
   EXPECT_NEAR(compared_ratio(facts), 1, 0.03);
 }
 
-// Measured often at each of these, which keep as many cores busy and make as many samples/s.
+// Many rounds at each of these numbers, with the given busy cores and rates.
 template <typename Busy, typename Rate>
 WorkersFacts facts_of_curve(const std::vector<int>& numbers, const Busy& busy, const Rate& rate) {
   WorkersFacts facts = example_facts();
@@ -249,8 +249,8 @@ TEST(WorkersCompare, AFailedNumberIsNone) {
 }
 
 struct Shares {
-  double near = 0, close = 0;  // within 2 and 4 % of the best
-  double few = 0;              // one more than needed or less
+  double near = 0, close = 0;  // shares of runs within 2 and 4 % of the best
+  double few = 0;              // at most one more than needed
   size_t most_runs = 0;
   int most_workers = 0;
 };
@@ -279,7 +279,7 @@ std::vector<SimulatedMachine> those(double most_cores, bool soft) {
   return all;
 }
 
-// Standard deviations between runs: as of runs of 1.5 and of 0.4 s of one loader on two cores.
+// Standard deviations between runs of 1.5 s and 0.4 s of one loader, measured on two cores.
 constexpr double kLong = 0.015, kShort = 0.03;
 
 TEST(WorkersNoise, WhereTheCurveHasACornerTheChoiceIsNearTheBest) {
@@ -300,7 +300,7 @@ TEST(WorkersNoise, SeldomMoreThanOneWorkerTooMany) {
   EXPECT_GE(shares_of(those(4, true), kShort).few, 0.85);
 }
 
-// Each sample waits for storage four times as long as it keeps one of two cores busy.
+// Each sample waits for storage four times as long as its core time, on two cores.
 Shares shares_of_waiting(double sd) {
   Shares s;
   const SimulatedMachine machine{.cores = 2, .ceiling = 2, .soft = true, .waits = 5};

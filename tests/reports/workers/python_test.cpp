@@ -1,4 +1,4 @@
-// What a Python tells about itself, read and refused.
+// Tests the parser of Python's measurements.
 #include "reports/workers/python.h"
 
 #include <gmock/gmock.h>

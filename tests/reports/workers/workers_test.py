@@ -1,6 +1,6 @@
 # labels: process
 # timeout: 180
-"""`howmany workers` as a user meets it: what it answers, writes and refuses."""
+"""Tests `howmany workers` through the command line: answers, files and errors."""
 import csv
 import json
 import subprocess
