@@ -110,7 +110,10 @@ TEST(Process, CountsTheTimeOfOrphansAsOurs) {
 }
 
 TEST(Process, DoesNotWaitLongForAnOrphanThatStays) {
-  const Ended ended = shell("setsid sleep 300 & echo $!");
+  // Ends once the orphan has left the group that run_command kills: field 6 is its session.
+  const Ended ended = shell(
+      "setsid sleep 300 & p=$!\n"
+      "until [ \"$(cut -d' ' -f6 /proc/$p/stat)\" = $p ]; do sleep 0.01; done; echo $p");
   const int orphan = std::stoi(ended.out);
   EXPECT_TRUE(alive(orphan));
   ::kill(orphan, SIGKILL);
