@@ -14,8 +14,8 @@ struct RenderOptions {
   std::string folder;  // folder of the files; empty: not printed
 };
 
-// Returns a sentence about the devices if their kind limits the answer. Empty if all are GPUs of
-// one kind.
+// Returns a sentence about the devices if some are no GPUs, because that limits the answer. Returns
+// "" if all are GPUs.
 std::string devices_note(const Summary& summary, const std::string& model);
 
 std::string render(const Summary& summary, const std::vector<Advice>& advice,
