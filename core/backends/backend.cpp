@@ -24,7 +24,7 @@ const Backends& all_backends() {
 
 thread_local const Backend* chosen_backend = nullptr;
 
-// The last of the list that can: it goes from plain to fast.
+// Returns the last suitable backend of the list, which is ordered from slow to fast.
 const Backend& best_backend(DeviceType device, Dtype dtype) {
   const Backends& list = all_backends();
   const auto found = std::find_if(list.rbegin(), list.rend(), [&](const auto& b) {
@@ -76,7 +76,7 @@ BackendScope::BackendScope(const Backend& backend) : outer_(chosen_backend) {
 }
 BackendScope::~BackendScope() { chosen_backend = outer_; }
 
-// What a backend does not override.
+// The default of every operation that a backend does not override.
 #define HM_UNSUPPORTED(op) \
   { throw Error(fmt::format("[{}] {} is not supported", name(), op)); }
 

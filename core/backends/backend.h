@@ -1,9 +1,14 @@
-// The kernels of one device type. Stateless towards the caller and thread-safe: a call runs in the
-// calling thread on its device slice (see DeviceScope). Arguments were checked by ops.h, which is
-// what layers call; outputs are allocated. Activations and their gradients have one type, which is
-// f32, f64 or bf16; beside bf16 the rest is f32. A backend overrides what it supports; the rest
-// says "[name] op is not supported". `reference` is the oracle for all. Legend of shapes: N batch,
-// T time, H W C rows, columns and channels of an image (images are [N,H,W,C], row-major).
+// Backend: the kernels of one device type.
+//
+// Arguments. ops.h, which layers call, checks them and allocates outputs. Activations and their
+//   gradients have one dtype: f32, f64 or bf16. All other tensors are f32 if it is bf16.
+// Support. A backend overrides the operations that it supports. Others throw Error ("[name] op is
+//   not supported"). Tests compare every backend with `reference`.
+// Execution. A call runs on the calling thread and its device slice (see DeviceScope). GPU work is
+//   only enqueued.
+// Thread safety. Thread-safe: backends have no state that callers can observe.
+// Shapes. N batch, T time, H W C rows, columns and channels of an image. Images are [N,H,W,C],
+//   row-major.
 #pragma once
 
 #include <memory>
@@ -23,21 +28,21 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
-  // The library that computes and what of the processor it uses: "oneDNN 2.6.3, AVX2".
+  // The library and the instruction set that it uses: "oneDNN 2.6.3, AVX2".
   virtual std::string version() const { return ""; }
   virtual DeviceType device_type() const = 0;
-  // Why nothing can be computed here (no GPU); empty when it can.
+  // Returns why the backend cannot be used here (no GPU), or "" if it can.
   virtual std::string unavailable() const { return ""; }
   virtual bool supports(Dtype dtype) const = 0;  // of activations
 
-  // y [M,N] = op(a) op(b), op transposing when asked; adds to y when accumulate.
+  // y [M,N] = op(a) op(b), where op transposes if requested. Adds to y if `accumulate`.
   virtual void matmul(const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b,
                       bool accumulate, Tensor& y) const;
 
   // x [N,in], w [out,in], bias [out] or empty -> y [N,out] = act(x w^T + bias)
   virtual void linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation act,
                       Tensor& y) const;
-  // `kept` is the pre-activation for gelu, y for the others. dx may be empty: not wanted.
+  // `kept` is the pre-activation for gelu, else y. dx is not computed if it is empty.
   virtual void linear_backward(const Tensor& x, const Tensor& w, const Tensor& kept,
                                const Tensor& dy, Activation act, Tensor& dx, GradOut& dw,
                                GradOut& dbias) const;
@@ -48,31 +53,33 @@ class Backend {
   virtual void conv2d_backward(const Tensor& x, const Tensor& w, const Tensor& dy, Window window,
                                Tensor& dx, GradOut& dw, GradOut& dbias) const;
 
-  // y = act(x), elementwise; backward takes x for gelu, else y: dx = dy * act'(kept)
+  // y = act(x), elementwise. Backward: dx = dy * act'(kept), where kept is x for gelu, else y.
   virtual void activation(const Tensor& x, Activation act, Tensor& y) const;
   virtual void activation_backward(const Tensor& kept, const Tensor& dy, Activation act,
                                    Tensor& dx) const;
-  // y = act(a + b), act not gelu: the residual join, a step of a recurrence
+  // y = act(a + b), for residual branches and recurrences. Does not support gelu.
   virtual void add(const Tensor& a, const Tensor& b, Activation act, Tensor& y) const;
 
-  // Over all but the last extent. Training: batch statistics into mean and inv_std [C], and the
-  // running ones move as in torch.nn.BatchNorm2d (biased variance normalises, unbiased is kept). y
-  // = act(scale * xhat + shift), act none or relu.
+  // Normalizes over all but the last extent: y = act(scale * xhat + shift), act none or relu. In
+  // training, writes batch statistics to mean and inv_std [C] and updates the running ones as
+  // torch.nn.BatchNorm2d does: normalizes with the biased variance and keeps the unbiased one.
   virtual void batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift, Activation act,
                          BatchNormState& state, Tensor& mean, Tensor& inv_std, Tensor& y) const;
   virtual void batchnorm_inference(const Tensor& x, const Tensor& scale, const Tensor& shift,
                                    Activation act, const BatchNormState& state, Tensor& y) const;
-  // Statistics over replicas take these apart: mean and biased variance [C]; dots [C], the sum of
-  // dz xhat over the rows, and sums [C], of dz; dx from such sums over `rows` rows of all replicas.
+  // The parts of batch norm that statistics over replicas need separately. Moments: mean and biased
+  // variance [C]. Sums [C] over this replica's rows: dots of dz * xhat, sums of dz. Input: dx from
+  // such sums over `rows` rows of all replicas.
   virtual void batchnorm_moments(const Tensor& x, Tensor& mean, Tensor& variance) const;
   virtual void batchnorm_backward_sums(const BatchNormBackward& in, Tensor& dots,
                                        Tensor& sums) const;
   virtual void batchnorm_backward_input(const BatchNormBackward& in, const Tensor& dots,
                                         const Tensor& sums, double rows, Tensor& dx) const;
-  // What replicas sum is f64 [2C+1], so that what their squares differ in does not drown: of `rows`
-  // rows the first and second moment times them, or the backward's sums; then the rows. Of what was
-  // summed come mean, biased variance and inv_std, the running ones move as above; or the means of
-  // the backward's sums. Backends of CPUs need not have these.
+  // Sync batch norm all-reduces an f64 [2C+1] message; f64 avoids cancellation. The message holds
+  // `rows` times the first and second moments (or the backward's dots and sums), then `rows`. From
+  // the reduced message, receive_moments computes mean, biased variance and inv_std and updates the
+  // running statistics as above; receive_sums computes means over all rows. The default
+  // implementations serve CPU backends.
   virtual void batchnorm_send_moments(const Tensor& mean, const Tensor& variance, double rows,
                                       Tensor& message) const;
   virtual void batchnorm_receive_moments(const Tensor& message, BatchNormState& state, Tensor& mean,
@@ -80,23 +87,23 @@ class Backend {
   virtual void batchnorm_send_sums(const Tensor& dots, const Tensor& sums, double rows,
                                    Tensor& message) const;
   virtual void batchnorm_receive_sums(const Tensor& message, Tensor& dots, Tensor& sums) const;
-  // Over the last extent; mean and inv_std [rows]
+  // Normalizes over the last extent. mean and inv_std are [rows].
   virtual void layernorm(const Tensor& x, const Tensor& scale, const Tensor& shift, double epsilon,
                          Tensor& mean, Tensor& inv_std, Tensor& y) const;
   virtual void layernorm_backward(const Tensor& x, const Tensor& scale, const Tensor& dy,
                                   const Tensor& mean, const Tensor& inv_std, Tensor& dx,
                                   GradOut& dscale, GradOut& dshift) const;
 
-  // qkv [N,T,3D]: q, k and v, each D = heads x size -> y [N,T,D]: by head, softmax(q k^T /
-  // sqrt(size)) v. Kept is lse [N,heads,T], the log of each row's sum of exponentials: from it
-  // backward computes the probabilities again, as FlashAttention does, so that no [T,T] outlives a
-  // call.
+  // qkv [N,T,3D] holds q, k and v, each D = heads x size. y [N,T,D]: for each head,
+  // softmax(q k^T / sqrt(size)) v. lse [N,heads,T] is the log of each row's sum of exponentials.
+  // Backward recomputes the probabilities from it, as FlashAttention does, so that no [T,T] matrix
+  // outlives a call.
   virtual void attention(const Tensor& qkv, Heads heads, Tensor& lse, Tensor& y) const;
   virtual void attention_backward(const Tensor& qkv, const Tensor& y, const Tensor& lse,
                                   const Tensor& dy, Heads heads, Tensor& dqkv) const;
 
-  // x [N,H,W,C] -> y [N,H',W',C]; chosen [same as y] i32 is the flat H*W index of the winner (the
-  // first on ties)
+  // x [N,H,W,C] -> y [N,H',W',C]. chosen (i32, shape of y) is the flat H*W index of the maximum,
+  // the first one if several are equal.
   virtual void max_pool(const Tensor& x, Window window, Tensor& chosen, Tensor& y) const;
   virtual void max_pool_backward(const Tensor& chosen, const Tensor& dy, Window window,
                                  Tensor& dx) const;
@@ -104,33 +111,33 @@ class Backend {
   virtual void avg_pool(const Tensor& x, Window window, Tensor& y) const;
   virtual void avg_pool_backward(const Tensor& dy, Window window, Tensor& dx) const;
 
-  // ids [..] i64, table [V,D] -> y [..,D]; backward adds rows (repeated ids add up)
+  // ids [..] i64, table [V,D] -> y [..,D]. Backward adds the rows of repeated ids.
   virtual void embedding(const Tensor& ids, const Tensor& table, Tensor& y) const;
   virtual void embedding_backward(const Tensor& ids, const Tensor& dy, GradOut& dtable) const;
-  // y = x * keep / (1 - p); its backward is itself on dy
+  // y = x * keep / (1 - p). Backward is the same function of dy.
   virtual void dropout(const Tensor& x, double p, DropoutKey key, Tensor& y) const;
 
-  // logits [N,K], labels [N] i64 -> f64 [1] on their device, the sum over rows of
-  // -log softmax[label] / denominator; dlogits is its gradient
+  // logits [N,K], labels i64 [N]. Returns f64 [1] on their device: the sum over rows of
+  // -log softmax[label] / denominator. dlogits is its gradient.
   virtual Tensor softmax_cross_entropy(const Tensor& logits, const Tensor& labels,
                                        double denominator, Tensor& dlogits) const;
-  // sum of (y - target)^2 / denominator; targets beside y in bf16 are f32
+  // Returns the sum of (y - target)^2 / denominator. Targets are f32 if y is bf16.
   virtual Tensor mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const;
 
-  // All parameters lie on one device.
+  // Requires: all parameters are on one device.
   virtual void sgd(std::span<SgdParam> params, const SgdArgs& args) const;
   virtual void adam(std::span<AdamParam> params, const AdamArgs& args) const;
   virtual void axpy(double alpha, const Tensor& x, Tensor& y) const;  // y += alpha x
 };
 
 std::vector<std::string_view> backend_names();
-// Throws std::invalid_argument for a name not built in, listing those that are.
+// Throws std::invalid_argument with the list of backends if the name is not built in.
 const Backend& backend_named(std::string_view name);
-// The backend that computes on `t`: the innermost BackendScope of this thread when it is for such
-// devices, else the best built in for the device; f64 goes to reference, on cpu devices only.
+// Returns the backend for operations on `t`: the innermost BackendScope of this thread if it has
+// the same device type, else the best one for the device. f64 on CPU devices always uses reference.
 const Backend& backend_for(const Tensor& t);
 
-// Chooses the backend of the calling thread for devices of its type until destroyed.
+// Sets the calling thread's backend for its device type, until the scope ends.
 class BackendScope {
  public:
   explicit BackendScope(const Backend& backend);

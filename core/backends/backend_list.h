@@ -1,6 +1,6 @@
-// The backends of this build: a new one is its files in core/backends and its line here, which
-// enrols it in the conformance tests, the law and the command line. Those of libraries that may be
-// missing have lists of their own.
+// The backends of this build. A backend is its files in core/backends plus its line here. The line
+// adds it to the command line, the conformance tests and the tests of numerical equivalence.
+// Backends whose libraries are optional have a macro each.
 #pragma once
 
 #include <howmany_parts.h>

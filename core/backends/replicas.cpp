@@ -1,4 +1,5 @@
-// What backends of CPUs do between replicas: few numbers, so plain loops in double.
+// Batch norm statistics over replicas, for CPU backends. Plain loops in f64, because there are few
+// values.
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -33,7 +34,7 @@ void move_towards(Tensor& running, const std::vector<double>& targets, double fa
   write(values, running);
 }
 
-// The message's two parts, over the rows of all.
+// The two parts of a message, divided by the number of rows of all replicas.
 struct Means {
   explicit Means(const Tensor& message) {
     const std::span<const double> all = message.values<double>();

@@ -1,5 +1,5 @@
-// What the rules of core/ops/update.h come to for kernels in f32: scalars worked out in double and
-// rounded once. Private to core/backends.
+// Scalars of the rules of core/ops/update.h for f32 kernels: computed in f64 and rounded once.
+// Private to core/backends.
 #pragma once
 
 #include <cmath>
@@ -8,8 +8,8 @@
 
 namespace howmany::backends {
 
-// d = grad + weight_decay w; v = kept v + fresh d; w -= lr (nesterov ? d + momentum v : v), and
-// without a velocity w -= lr d.
+// d = grad + weight_decay w; v = momentum v + fresh d; w -= lr (nesterov ? d + momentum v : v).
+// Without a velocity: w -= lr d.
 struct SgdScalars {
   explicit SgdScalars(const SgdArgs& a)
       : lr(static_cast<float>(a.lr)),
@@ -22,7 +22,7 @@ struct SgdScalars {
 };
 
 // g = grad + weight_decay w; m = beta1 m + rest1 g; v = beta2 v + rest2 g g;
-// w = keep w - size m / (sqrt(v) inv_root + epsilon), with AdamSize's size and inv_root.
+// w = keep w - size m / (sqrt(v) inv_root + epsilon); size and inv_root are of AdamSize.
 struct AdamScalars {
   explicit AdamScalars(const AdamArgs& a)
       : beta1(static_cast<float>(a.beta1)),
@@ -35,7 +35,7 @@ struct AdamScalars {
   float beta1, rest1, beta2, rest2, epsilon, keep, weight_decay;
 };
 
-struct AdamSize {  // of a parameter's step: the corrections of its moments
+struct AdamSize {  // bias corrections of the moments, for one parameter's step
   AdamSize(const AdamArgs& a, int64_t step)
       : size(static_cast<float>(a.lr / (1 - std::pow(a.beta1, static_cast<double>(step))))),
         inv_root(

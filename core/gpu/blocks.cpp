@@ -46,7 +46,8 @@ int64_t Blocks::made() const {
   return made_;
 }
 
-// Memory of a GPU is there for what is asked of it next: another stream has to wait for that.
+// A GPU block from the pool is valid for work that is enqueued next on the device's stream. Other
+// streams wait for the event.
 Blocks::Block Blocks::fresh() {
   Block block;
   block.memory = pinned_ ? gpu::allocate_pinned(bytes_, gpu_) : gpu::allocate(bytes_, gpu_);
@@ -56,7 +57,7 @@ Blocks::Block Blocks::fresh() {
   return block;
 }
 
-// Without a mark nobody may write there again: then the runtime is gone, or fails.
+// If the event cannot be recorded, the runtime has ended or failed, so the block is not reused.
 void Blocks::give(void* memory) noexcept {
   try {
     const std::shared_ptr<void> read = pinned_ ? nullptr : gpu::mark(gpu_);

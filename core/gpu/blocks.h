@@ -1,7 +1,10 @@
-// Memory for the batches of a loader, or for what a Comm carries, the same few blocks over and
-// over: page-locked memory of the host, or a GPU's. A block is there again when its last handle is
-// gone and, on a GPU, when what had been asked of that until then is done. Handles may outlive
-// their maker. Thread-safe.
+// A pool of blocks of equal size: pinned host memory, or memory of one GPU. Loaders keep batches in
+// it, and Comms their staged tensors.
+//
+// Reuse. A block is free again once its last handle is destroyed. A block of a GPU is reused only
+//   after the work that was enqueued on the GPU by then.
+// Ownership. Handles may outlive the Blocks object.
+// Thread safety. Thread-safe.
 //
 //   auto blocks = Blocks::on_gpu(0, bytes);
 //   std::shared_ptr<void> block = blocks->take();
@@ -16,7 +19,7 @@ namespace howmany {
 
 class Blocks : public std::enable_shared_from_this<Blocks> {
  public:
-  // Of so many bytes each, for copies to or on GPU `gpu`. Throws std::invalid_argument when there
+  // Blocks of `bytes` bytes for copies to or from GPU `gpu`. Throws std::invalid_argument if there
   // is no such GPU.
   static std::shared_ptr<Blocks> pinned(int gpu, int64_t bytes);
   static std::shared_ptr<Blocks> on_gpu(int gpu, int64_t bytes);
@@ -24,15 +27,15 @@ class Blocks : public std::enable_shared_from_this<Blocks> {
   Blocks(const Blocks&) = delete;
   Blocks& operator=(const Blocks&) = delete;
 
-  // Whoever holds it may write at once; waits for who read it before. Throws Error when there is no
-  // more memory.
+  // Returns a block that may be written at once: blocks the host until earlier readers of the block
+  // are done. Throws Error if there is no memory.
   std::shared_ptr<void> take();
-  int64_t made() const;  // blocks there are
+  int64_t made() const;  // number of blocks allocated so far
 
  private:
   struct Block {
     void* memory = nullptr;
-    std::shared_ptr<void> read;  // gpu::mark behind its readers
+    std::shared_ptr<void> read;  // event (gpu::mark) after its last reader
   };
 
   Blocks(int gpu, int64_t bytes, bool pinned);

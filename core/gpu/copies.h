@@ -1,5 +1,5 @@
-// Copies between a GPU's memory and others, and what they take: for benches. Training copies
-// tensors, or by a gpu::Stream. A Copier belongs to one thread.
+// Timed copies between GPU memory and other memory, for benches. Training copies tensors, or uses a
+// gpu::Stream. A Copier is not thread-safe.
 //
 //   const gpu::HostBlock host(HostMemory::pinned, bytes, 0);
 //   gpu::Copier copier(0);
@@ -32,7 +32,7 @@ namespace gpu {
 
 class HostBlock {
  public:
-  HostBlock(HostMemory kind, int64_t bytes, int index);  // throws Error when there is none
+  HostBlock(HostMemory kind, int64_t bytes, int index);  // throws Error if there is no memory
   ~HostBlock();
   HostBlock(const HostBlock&) = delete;
   HostBlock& operator=(const HostBlock&) = delete;
@@ -52,22 +52,22 @@ struct Copy {
   int64_t bytes = 0;
 };
 
-// Whether one GPU reads the other's memory without the host between.
+// Returns true if one GPU can access the other's memory directly (CUDA peer access).
 bool can_reach(int from, int to);
 
 class Copier {
  public:
-  explicit Copier(int index);  // the GPU whose clock tells
+  explicit Copier(int index);  // the GPU whose streams and events are used
   ~Copier();
   Copier(const Copier&) = delete;
   Copier& operator=(const Copier&) = delete;
 
-  void copy(const Copy& copy);  // returns when it has arrived
-  // By the host's clock, from the call until the host knows that it has arrived.
+  void copy(const Copy& copy);  // blocks the host until the copy completes
+  // Host time from the call until the host knows that the copy is complete.
   double seconds_alone(const Copy& copy);
-  // By the GPU's clock, of one of so many copies that wait for each other alone: all are asked for
-  // before the first begins (as nvbandwidth has it), with twice as many of `beside` at the same
-  // time. None from or to pageable memory, for which the host itself has to work.
+  // Returns GPU time per copy of `times` copies on one stream. All are enqueued before the first
+  // starts, as in nvbandwidth. 2 * times copies of `beside` run concurrently on a second stream.
+  // Requires: no pageable memory, because the host takes part in such copies.
   double seconds_together(const Copy& copy, int times, const Copy* beside = nullptr);
 
  private:

@@ -1,4 +1,5 @@
-// Now, by a device's own clock: on a GPU, when all is done that was asked of it before.
+// A point in time by a device's own clock. On a GPU it is an event: it occurs once the work that
+// was enqueued before it completes. On a CPU it is the time of construction.
 //
 //   const DeviceMoment begin(device);
 //   ...
@@ -17,7 +18,7 @@ class DeviceMoment {
   explicit DeviceMoment(Device device) {
     if (device.type == DeviceType::cuda) gpu_.emplace(device.index);
   }
-  // Of the same device. Waits until both are over.
+  // Requires the same device. Blocks the host until both points have occurred.
   double seconds_since(const DeviceMoment& earlier) const {
     if (gpu_) return gpu_->seconds_since(*earlier.gpu_);
     return std::chrono::duration<double>(host_ - earlier.host_).count();

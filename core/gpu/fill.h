@@ -1,4 +1,4 @@
-// Random numbers that a GPU draws into its own memory.
+// Random numbers that a GPU generates in its own memory.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace howmany::gpu {
 
-// Elements 0 .. count-1 become what howmany::fill_uniform() gives on the host, to the bit.
+// Writes `count` elements, bitwise equal to those of howmany::fill_uniform() on the host.
 void fill_uniform(float* to, int64_t count, double low, double high, const Rng& rng, int index);
 
 }  // namespace howmany::gpu

@@ -1,6 +1,6 @@
-// Images made into training samples on a GPU, by nvJPEG (opened at run time) and the filter of
-// core/data/images/transform.h as a kernel; gpu/none.cpp stands in for it where core/gpu/gpu.h says
-// so.
+// Decodes and resizes images to training samples on a GPU. nvJPEG, opened at run time, decodes
+// them; a kernel applies the filter of core/data/images/transform.h. Builds without CUDA use
+// gpu/none.cpp.
 //
 //   gpu::ImageDecoder decoder(0);
 //   if (!decoder.decode(bytes, size, resampler, true, out)) decoder.put(made_on_the_host, out);
@@ -16,25 +16,26 @@
 
 namespace howmany::gpu {
 
-// Why none can be by that GPU: it is not there, or no nvJPEG is, or that cannot start. Empty when
-// they can. Never throws.
+// Returns why GPU `index` cannot decode images (no such GPU, no nvJPEG, nvJPEG does not start), or
+// "" if it can. Never throws.
 std::string no_image_decoder(int index);
 
-// One thread. While the GPU is at an image the host reads the next: what is asked for is there
-// after finish().
+// Overlaps the GPU's work on one image with the host's work on the next. Results are complete after
+// finish(). Not thread-safe.
 class ImageDecoder {
  public:
-  // Throws Error where no_image_decoder() says why.
+  // Throws Error if no_image_decoder() is not empty.
   explicit ImageDecoder(int index);
-  ~ImageDecoder();  // when all is done
+  ~ImageDecoder();  // blocks until all work is complete
   ImageDecoder(const ImageDecoder&) = delete;
   ImageDecoder& operator=(const ImageDecoder&) = delete;
 
-  // A plain_jpeg() of that size to out [size,size,3] on the GPU, as planned with shrink 1. False
-  // when nvJPEG does not take it; else the bytes are gone, and others in their place.
+  // Decodes a JPEG for which plain_jpeg() is true, of that size, to out [size,size,3] on the GPU.
+  // `plan` must have shrink 1. Returns false if nvJPEG rejects the image; `bytes` is then
+  // unchanged. Otherwise swaps `bytes` with a buffer of unspecified content.
   bool decode(std::vector<uint8_t>& bytes, const image::Size& size, const image::Resampler& plan,
               bool normalize, float* out);
-  // A sample that the host made.
+  // Copies a sample that the host has decoded.
   void put(const std::vector<float>& sample, float* out);
   void finish();
 
@@ -42,7 +43,7 @@ class ImageDecoder {
   struct Lane;
   Lane& next();
 
-  std::unique_ptr<Lane> lanes_[2];  // one is filled while the GPU is at the other
+  std::unique_ptr<Lane> lanes_[2];  // double buffering: the GPU works on one, the host fills one
   size_t turn_ = 0;
 };
 

@@ -41,8 +41,8 @@ std::vector<Mount> read_mounts(const std::string& root) {
   return mounts;
 }
 
-// This process's cgroup in the v2 hierarchy ("0::/path") or in that of a v1 controller
-// ("4:cpu,cpuacct:/path").
+// Returns this process's cgroup in the v2 hierarchy ("0::/path") or in the hierarchy of a v1
+// controller ("4:cpu,cpuacct:/path").
 std::string cgroup_path(const std::string& root, int version, std::string_view controller) {
   std::ifstream file(root + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -55,9 +55,9 @@ std::string cgroup_path(const std::string& root, int version, std::string_view c
   return "/";
 }
 
-// The part of `path` below the mounted cgroup. A container sees the host's path, or one that
-// climbs out of its namespace ("/../x"), while only its own cgroup is mounted: then the mount point
-// is it.
+// Returns the part of `path` below the mounted cgroup, or "" for the mount point itself. In a
+// container `path` may be the host's, or may leave the namespace ("/../x"), but only the
+// container's own cgroup is mounted: then the mount point is that cgroup.
 std::string below_mount(const std::string& path, const std::string& mounted) {
   const std::string top = mounted == "/" ? "" : mounted;
   const bool inside = path.compare(0, top.size(), top) == 0 &&

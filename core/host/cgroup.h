@@ -1,6 +1,5 @@
-// Where the control groups of this process keep their files. Both hierarchies are looked at, since
-// many machines mount v1 and v2 side by side. Missing or malformed files mean "nothing found".
-// Thread-safe.
+// Finds the cgroup folders of this process. Searches both hierarchies, because many machines mount
+// v1 and v2 at the same time. Missing or malformed files count as "nothing found". Thread-safe.
 #pragma once
 
 #include <optional>
@@ -15,11 +14,12 @@ struct CgroupDir {
   std::string path;  // without `root`: "/sys/fs/cgroup/job_7"
 };
 
-// The directories whose limits on `controller` ("cpu", "cpuset", "memory") hold for this process,
-// innermost first, up to the root of each mounted hierarchy. `root` stands before /proc and /sys.
+// Returns the folders whose limits on `controller` ("cpu", "cpuset", "memory") apply to this
+// process: innermost first, up to the root of each mounted hierarchy. `root` is a prefix of /proc
+// and /sys.
 std::vector<CgroupDir> cgroup_dirs(const std::string& root, std::string_view controller);
 
-// First line of a small file, trimmed; nothing when it cannot be read.
+// Returns the first line of a small file, trimmed. Returns nullopt if it is empty or unreadable.
 std::optional<std::string> read_line(const std::string& path);
 
 }  // namespace howmany

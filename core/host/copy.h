@@ -1,15 +1,15 @@
-// Copies host memory as fast as one core does. Above the first cache the C library's memcpy takes
-// `rep movsb`, which is slow on virtual machines, and goes round the caches only beyond their
-// host's
-// (`transfer_bench --benchmark_filter=fidelity` compares). So memcpy copies what is short, a loop
-// what is longer, and stores that go round the caches what would not stay in them. Thread-safe.
+// Copies host memory at the full speed of one core. For sizes above the L1 cache, glibc's memcpy
+// uses `rep movsb`, which is slow on virtual machines. It uses non-temporal stores only for sizes
+// above the host machine's cache. So copy_host() uses memcpy for short copies, a loop for longer
+// ones, and non-temporal stores for those that exceed the cache.
+// (`transfer_bench --benchmark_filter=fidelity` compares both.) Thread-safe.
 #pragma once
 
 #include <cstddef>
 
 namespace howmany {
 
-// The two must not overlap.
+// Requires: the ranges do not overlap.
 void copy_host(void* to, const void* from, size_t bytes);
 
 }  // namespace howmany

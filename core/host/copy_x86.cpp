@@ -12,8 +12,9 @@ constexpr size_t kShort = 32 << 10;
 constexpr size_t kLine = 64;  // bytes
 constexpr size_t kAhead = 8 * kLine;
 
-// A copy reads and writes as many bytes: from here on it evicts itself from most caches. Asking for
-// the cache's size tells nothing on a virtual machine, which may be told its host's.
+// Copies from this size on bypass the caches. A copy reads and writes this many bytes each, which
+// exceeds most caches. The reported cache size is useless on virtual machines, because it may be
+// that of the host machine.
 constexpr size_t kAroundCaches = 16 << 20;
 
 template <typename Store>

@@ -54,8 +54,8 @@ std::string read_affinity(const std::string& root) {
   return "";
 }
 
-// Under OMP_PROC_BIND libgomp has narrowed the main thread to one place before main(); the places
-// hold the mask the process came with.
+// If OMP_PROC_BIND is set, libgomp binds the main thread to one place before main(). The places
+// together still cover the process's initial mask.
 void add_openmp_places(std::set<int>& cpus) {
   for (int place = 0; place < omp_get_num_places(); ++place) {
     std::vector<int> ids(static_cast<size_t>(std::max(0, omp_get_place_num_procs(place))));
@@ -84,7 +84,7 @@ struct Cpuset {
   std::string detail;
 };
 
-// What the innermost file found says: child cpusets are subsets of their parents'.
+// Returns the content of the innermost file: a child cpuset is a subset of its parent's.
 std::optional<Cpuset> read_cpuset(const std::string& root, int version) {
   for (const CgroupDir& dir : cgroup_dirs(root, "cpuset")) {
     if (dir.version != version) continue;
@@ -104,7 +104,7 @@ void cpuset_limits(const std::string& root, std::set<int>& allowed, std::vector<
     std::set<int> both;
     std::set_intersection(allowed.begin(), allowed.end(), cpuset->cpus.begin(), cpuset->cpus.end(),
                           std::inserter(both, both.end()));
-    if (both.empty()) continue;  // in a container whose files speak of another machine
+    if (both.empty()) continue;  // in a container whose files describe another machine
     allowed = both;
     limits.push_back({fmt::format("cgroup v{} cpuset", version), static_cast<double>(both.size()),
                       cpuset->detail});
@@ -113,7 +113,7 @@ void cpuset_limits(const std::string& root, std::set<int>& allowed, std::vector<
 
 std::optional<double> ratio(const std::string& quota, const std::string& period) {
   const auto q = whole_number<int64_t>(quota), p = whole_number<int64_t>(period);
-  if (!q || !p || *q <= 0 || *p <= 0) return {};  // "max" and -1 are "no limit"
+  if (!q || !p || *q <= 0 || *p <= 0) return {};  // "max" and -1 mean no limit
   return static_cast<double>(*q) / static_cast<double>(*p);
 }
 
@@ -151,8 +151,8 @@ std::optional<std::string> variable(const std::optional<Environment>& environmen
   return found == environment->end() ? std::nullopt : std::optional(found->second);
 }
 
-// The task's own share, else what the job got on this node. SLURM_JOB_CPUS_PER_NODE ("8(x2),4")
-// speaks of this node only when it says the same of all.
+// Uses the limit of the task, else that of the job on this node. SLURM_JOB_CPUS_PER_NODE
+// ("8(x2),4") is used only if it has one value for all nodes.
 void slurm_limit(const std::optional<Environment>& environment, std::vector<CpuLimit>& limits) {
   for (const char* name :
        {"SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"}) {
@@ -178,7 +178,7 @@ CoreId core_of(const std::string& root, int cpu) {
   return {number("physical_package_id", 0), number("core_id", kMostCpus + cpu)};
 }
 
-// One hardware thread of every core before the second of any, and a socket's cores side by side.
+// Orders one hardware thread of every core before the second of any, and groups cores by socket.
 void order_by_core(const std::string& root, const std::set<int>& cpus, CpuLimits& found) {
   struct Place {
     int sibling, package, cpu;

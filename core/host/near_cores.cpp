@@ -28,7 +28,7 @@ struct Known {
   std::map<int, std::vector<int>> chosen;  // by GPU
 };
 Known& known() {
-  static auto* const all = new Known;  // leaked: threads may bind while the process ends
+  static auto* const all = new Known;  // leaked: threads may bind while the process exits
   return *all;
 }
 
@@ -36,7 +36,7 @@ Known& known() {
 
 std::vector<int> near_cores(std::string_view pci_address, const std::filesystem::path& sys) {
   if (pci_address.empty()) return {};
-  std::string folder(pci_address);  // as sysfs writes it; CUDA has upper case
+  std::string folder(pci_address);  // lower case in sysfs; upper case in CUDA
   for (char& c : folder) c = c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
   const auto list = read_line(sys / "bus/pci/devices" / folder / "local_cpulist");
   const std::set<int> cpus = parse_cpu_list(list.value_or(""));

@@ -1,7 +1,7 @@
-// The cores that stand nearest to a GPU: on a machine of several sockets its copies and launches
-// are quickest from there. Garbage in system files is skipped, never an error. Thread-safe.
+// The CPU cores nearest to a GPU. On a machine with several sockets, copies and kernel launches are
+// fastest from these cores. Malformed system files are ignored, never an error. Thread-safe.
 //
-//   near_cores("0000:1B:00.0");   // {24, 25, ..., 47}, the second socket's
+//   near_cores("0000:1B:00.0");   // {24, 25, ..., 47}: the second socket
 //   usable_near_cores(0);         // those of cuda:0 that this process may use
 #pragma once
 
@@ -11,15 +11,16 @@
 
 namespace howmany {
 
-// In order, as <sys>/bus/pci/devices/<address>/local_cpulist has them; empty when it says nothing.
+// Reads <sys>/bus/pci/devices/<address>/local_cpulist. Returns OS CPU ids in ascending order, empty
+// if the file has none.
 std::vector<int> near_cores(std::string_view pci_address,
                             const std::filesystem::path& sys = "/sys");
 
-// Those of cuda:`index` that this process may use, looked up once. Empty when there is nothing to
-// choose: none is known or may be used, all are near, or a single one of many is, on which all
-// threads beside the GPU would queue.
+// Returns the cores near cuda:`index` that this process may use. Reads the system once. Returns an
+// empty list if binding would not help: no near core is known or usable, all usable cores are near,
+// or only one of many is, on which all threads of the GPU would queue.
 std::vector<int> usable_near_cores(int index);
-// For tests: as if the system said so.
+// For tests: replaces the cores read from the system.
 void set_near_cores(int index, const std::vector<int>& cores);
 
 }  // namespace howmany

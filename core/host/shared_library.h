@@ -1,5 +1,5 @@
-// A library opened at run time, so that a program built with it still starts where it is not. It
-// stays open, since threads of its own may outlive any owner. Thread-safe once made.
+// A library opened at run time, so that the program also starts on hosts without it. It is never
+// closed, because its own threads may outlive any owner. Thread-safe after construction.
 //
 //   struct Cupti : SharedLibrary {
 //     Cupti() : SharedLibrary("libcupti.so.13", HM_CUPTI_LIBRARY) {}
@@ -14,9 +14,8 @@ namespace howmany {
 
 class SharedLibrary {
  public:
-  // As `name` the loader looks for it; `built_with` is where it was when this was built, for hosts
-  // whose loader does not know it, or empty. Throws Error that says of each why it was not to be
-  // had.
+  // The loader searches for `name`. If that fails, `built_with` is opened: the library's path at
+  // build time, or empty. Throws Error with both reasons if neither can be opened.
   explicit SharedLibrary(std::string name, const std::string& built_with = "");
 
   // Throws Error: "libcupti.so.13 has no cuptiGetVersion".
@@ -32,7 +31,7 @@ class SharedLibrary {
   void* handle_ = nullptr;
 };
 
-// A member that is the function of that name, whose type the library's own header declares.
+// Declares a member: the library's function of that name, with the type from its header.
 #define HM_LIBRARY_CALL(call) decltype(&::call) call = find<decltype(&::call)>(#call);
 
 }  // namespace howmany

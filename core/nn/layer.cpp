@@ -56,8 +56,8 @@ void walk(Layer& layer, const std::string& path, const Visit& visit) {
   for (const auto& child : layer.children()) walk(*child.layer, join(path, child.name), visit);
 }
 
-// The same values on any device, to the bit: a GPU draws uniform ones itself, but its logarithms
-// and cosines are not the host's, so that normal ones are drawn there and moved.
+// Values are bitwise equal on any device. A GPU generates uniform f32 values itself. Its logarithms
+// and cosines differ from the host's, so normal values are generated on the host and copied.
 Tensor initial_value(const Param& param, const Materialize& how) {
   const double value = param.init.value;
   if (param.init.kind == Init::constant)

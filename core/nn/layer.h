@@ -1,6 +1,9 @@
-// A Layer maps a tensor to a tensor and back. It owns parameters and no activations: what backward
-// needs goes on a Tape, one per micro-batch in flight, so replicas, micro-batches and recompute
-// need no special case. One Layer may run on several tapes, not from several threads at once.
+// A Layer maps a tensor to a tensor (forward) and a gradient to a gradient (backward).
+//
+// State. A Layer owns parameters but no activations. forward() keeps what backward() needs on a
+//   Tape, one per micro-batch in flight. So replicas, micro-batches and recompute need no special
+//   case.
+// Thread safety. A Layer may be used with several tapes, but by one thread at a time.
 //
 //   Tape tape({.training = true});
 //   tape.set_input(x);
@@ -22,14 +25,15 @@
 
 namespace howmany {
 
-// How a parameter starts: at value, uniform in [-value, value), or normal with deviation value.
+// The initial values of a parameter: `value`, uniform in [-value, value), or normal with mean 0 and
+// standard deviation `value`.
 struct Init {
   enum Kind { constant, uniform, normal } kind = constant;
   double value = 0;
 };
 
-// A trained tensor, or (trainable = false) a buffer such as running statistics. Stays at one
-// address for its layer's life.
+// A trained tensor, or (trainable = false) a buffer such as running statistics. Its address does
+// not change while its layer lives.
 struct Param {
   std::string
       name;  // own name ("weight"); materialize() makes it the path ("layer1.0.conv1.weight")
@@ -43,16 +47,16 @@ struct Param {
 class DeferredGrads;
 
 struct TapeOptions {
-  bool training = true;  // false: forward keeps nothing, so there is no backward
-  bool again = false;    // a forward seen before (recompute): running statistics stay as they are
-  uint64_t seed = 0;     // with step and first_row: dropout draws the same values at any world size
+  bool training = true;  // false: forward keeps nothing, and backward must not be called
+  bool again = false;    // recompute of an earlier forward: running statistics are not updated
+  uint64_t seed = 0;     // with step and first_row: makes dropout independent of the world size
   int64_t step = 0;
-  int64_t first_row = 0;  // place of this tape's first sample in the global batch
-  // On the model's device, the step_seed() of a step whose number is not known yet; null: `step`
-  // is.
+  int64_t first_row = 0;  // index of this tape's first sample in the global batch
+  // Points to the step's step_seed() in memory of the model's device, for steps whose number is not
+  // known when they are enqueued. Null: computed from `seed` and `step`.
   const uint64_t* seed_at = nullptr;
-  SumOverReplicas sum_statistics = {};  // of batch norm; null: each replica has its own
-  DeferredGrads* later = nullptr;       // where weight gradients wait; null: they do not
+  SumOverReplicas sum_statistics = {};  // for batch norm; null: statistics of each replica alone
+  DeferredGrads* later = nullptr;       // collects weight gradients; null: computed at once
 };
 
 class Tape {
@@ -62,26 +66,27 @@ class Tape {
   const TapeOptions& options() const { return options_; }
   bool training() const { return options_.training; }
 
-  // Last in, first out. pop() on an empty tape is a caller's mistake.
+  // A stack. pop() throws std::invalid_argument if it is empty.
   void push(Tensor kept);
   Tensor pop();
-  void push_shape(const Shape& shape);  // for layers whose backward needs no more of x
+  void push_shape(const Shape& shape);  // if backward needs only the shape of x
   Shape pop_shape();
   bool empty() const { return stack_.empty(); }
 
-  // What a layer draws by that stands in this stream, for rows of so many elements.
+  // Returns the random key of a layer whose stream is `stream`, for rows of `row_numel` elements.
   DropoutKey draw(uint64_t stream, int64_t row_numel);
   bool drew() const { return drew_; }
 
-  // The model's input: no gradient for it is computed.
+  // Sets the model's input, for which no gradient is computed.
   void set_input(const Tensor& x) { input_ = x; }
   bool wants_grad(const Tensor& x) const { return !input_ || !x.shares_storage_with(input_); }
 
-  // Layers announce each use of a parameter in forward and each finished gradient in backward; the
-  // hook runs when the last use has been undone. The hook must outlive backward.
+  // Layers call used() for each use of a parameter in forward, and done() for each use whose
+  // gradient is complete in backward. The hook runs when the last use is done: the gradient is then
+  // final. The hook must outlive backward.
   using Hook = std::function<void(Param&)>;
   void on_final(Hook hook) { hook_ = std::move(hook); }
-  bool awaited() const { return hook_ != nullptr; }  // someone does something as gradients finish
+  bool awaited() const { return hook_ != nullptr; }  // true if there is a hook
   void used(Param& param) { ++uses_[&param]; }
   void done(Param& param);
 
@@ -94,7 +99,7 @@ class Tape {
   bool drew_ = false;
 };
 
-// Each step of a seed is a seed of its own.
+// Returns the seed of one step.
 uint64_t step_seed(uint64_t seed, int64_t step);
 
 class Layer {
@@ -102,23 +107,23 @@ class Layer {
   virtual ~Layer() = default;
 
   virtual Tensor forward(const Tensor& x, Tape& tape) = 0;
-  // Adds to the parameters' gradients; returns dx, or an empty tensor when nobody wants it. dy is
-  // empty in turn for a layer whose output is a view of the tape's input.
+  // Adds to the parameters' gradients. Returns dx, or an empty tensor if x is the tape's input or a
+  // view of it. Then dy of the layer before is empty too.
   virtual Tensor backward(const Tensor& dy, Tape& tape) = 0;
 
-  // The gradients that backward left to the tape's DeferredGrads, from the rows it gave, of all
-  // micro-batches.
+  // Computes the gradients that backward deferred. `rows` are the tensors that it gave to
+  // DeferredGrads::add(), joined over all micro-batches.
   virtual void add_grads(std::span<const Tensor>) {}
 
   virtual Shape output_shape(
-      const Shape& x) const = 0;  // throws std::invalid_argument when x does not fit
+      const Shape& x) const = 0;  // throws std::invalid_argument if the shape is not supported
   virtual double forward_flop(const Shape&) const { return 0; }  // multiply and add count as two
   virtual std::string describe() const = 0;                      // "linear(1024, 4096, relu)"
-  // Same structure, not materialized; the way replicas are made.
+  // Returns a layer of the same structure, not materialized. Replicas are made this way.
   virtual std::unique_ptr<Layer> clone() const = 0;
 
-  // Told by materialize(): where this layer stands. The first place stays, also in clones, so that
-  // a replica of a part draws the same random numbers as the original.
+  // materialize() calls it with the layer's path in the model. The first path is kept, also in
+  // clones, so that a replica of a part draws the same random numbers as the original.
   virtual void place(std::string_view) {}
 
   virtual std::span<Param> own_params() { return {}; }
@@ -127,14 +132,15 @@ class Layer {
     Layer* layer;
   };
   virtual std::vector<Child> children() { return {}; }
-  // Nothing but children() one after the other: a model may be cut between them (see units.h).
+  // True if forward only runs children() one after the other: the model may be cut between them
+  // (see units.h).
   virtual bool is_chain() const { return false; }
 };
 
 using LayerPtr = std::unique_ptr<Layer>;
 
-// Parameters of a tree in forward order, with and without buffers. Pointers stay valid as long as
-// the layer.
+// Parameters of a layer and its descendants in forward order; all_params() includes buffers. The
+// pointers are valid while the layer lives.
 std::vector<Param*> trainable_params(Layer& layer);
 std::vector<Param*> all_params(Layer& layer);
 int64_t parameter_count(Layer& layer);
@@ -144,13 +150,13 @@ struct Materialize {
   Dtype dtype = Dtype::f32;
   uint64_t seed = 1;
 };
-// Names every parameter by its path, allocates and fills it from (seed, path): the same values on
-// any rank or device.
+// Sets every parameter's name to its path, allocates it, and fills it from (seed, path): equal
+// values on any rank or device.
 void materialize(Layer& layer, const Materialize& how);
-// The naming alone: for who needs to know what there is, not its values.
+// Sets only the names.
 void name_params(Layer& layer);
-void zero_grads(std::span<Param* const> params);  // marks only; nothing is written
-// The gradient slot for a backward: adds when a gradient is already there.
+void zero_grads(std::span<Param* const> params);  // only sets has_grad to false; writes no memory
+// Returns the target of a backward: it accumulates if the parameter already has a gradient.
 GradOut grad_out(Param& param);
 
 }  // namespace howmany

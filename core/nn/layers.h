@@ -1,6 +1,6 @@
-// Every layer, one line: X(name, (factory parameters), (example arguments), (example input)). A
-// layer is one file in core/nn/layers plus its line here, which enrols it in the shape, gradient
-// and replica tests and in core_bench.
+// The list of layers: X(name, (factory parameters), (example arguments), (example input)). A layer
+// is one file in core/nn/layers plus its line here. The line adds it to core_bench and to the tests
+// of shapes, gradients and replicas.
 #pragma once
 
 #include "core/backends/backend.h"
@@ -33,15 +33,15 @@ namespace layers {
 HM_LAYERS(X)
 #undef X
 
-// Containers. Children keep the names given, or their index.
+// Containers. The name of a child is the given one, or its index.
 struct Named {
   std::string name;
   LayerPtr layer;
 };
 LayerPtr sequential(std::vector<LayerPtr> children);
 LayerPtr sequential(std::vector<Named> children);
-// y = act(main(x) + shortcut(x)); no shortcut layer means the identity. main's parts stand directly
-// under the residual's path and the shortcut is "downsample", as torchvision names them:
+// y = act(main(x) + shortcut(x)). A null shortcut is the identity. Paths follow torchvision: the
+// parts of main come directly under the residual's path, and the shortcut is "downsample":
 // layer1.0.conv1.weight, layer2.0.downsample.0.weight.
 LayerPtr residual(LayerPtr main, LayerPtr shortcut, Activation act);
 

@@ -1,7 +1,9 @@
-// Losses: value and gradient in one call. The value stays on the device until it is asked for, so
-// that nobody waits for a GPU before its backward has been asked for, too. The denominator is the
-// global batch (times labels of a sample, or outputs for mse), so that sums over ranks or
-// micro-batches are the global mean without another division.
+// Losses: value and gradient in one call.
+//
+// Asynchrony. The value stays on the device until value() is called, so that backward can be
+//   enqueued before the host waits for the GPU.
+// Scaling. The denominator is the global batch size, times the labels per sample or (mse) the
+//   outputs. So sums over ranks or micro-batches are global means without another division.
 #pragma once
 
 #include <string_view>
@@ -13,15 +15,16 @@ namespace howmany {
 enum class Loss { softmax_cross_entropy, mse };
 
 struct LossResult {
-  Tensor total{};  // f64 [1] on y's device: this part's share of the global mean
+  Tensor total{};  // f64 [1] on the device of y: this part's contribution to the global mean
   Tensor dy{};     // gradient of the global mean with respect to y
-  double value() const { return total.item(); }  // waits for the device
+  double value() const { return total.item(); }  // blocks the host until the device is done
 };
 
-// softmax_cross_entropy: y [N,K] or, for a label of each token, [N,T,K]; target [N] or [N,T] i64 in
-// [0,K), mean over all labels. mse: y and target [N,K], mean over all elements as torch.nn.MSELoss.
-// global_rows is the number of samples N of the global batch. Throws std::invalid_argument for a
-// label out of range.
+// softmax_cross_entropy: y [N,K], or [N,T,K] with one label per token; target i64 [N] or [N,T] in
+// [0,K). The mean is over all labels.
+// mse: y and target [N,K]. The mean is over all elements, as in torch.nn.MSELoss.
+// global_rows is the number of samples in the global batch. Throws std::invalid_argument if a label
+// is out of range.
 LossResult compute_loss(Loss loss, const Tensor& y, const Tensor& target, int64_t global_rows);
 
 }  // namespace howmany

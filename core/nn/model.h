@@ -1,5 +1,5 @@
-// Models: a function of options that returns a Layer and says what it eats. One file in
-// core/nn/models plus its line here.
+// Models. Each is a function that maps options to a ModelSpec: a layer and its input format. A
+// model is one file in core/nn/models plus its line here.
 //
 //   ModelSpec m = make_model("mlp:sizes=64-32-10");
 //   materialize(*m.layer, {.device = {}, .seed = 1});
@@ -30,17 +30,17 @@ struct ModelSpec {
   LayerPtr layer{};
   Shape sample{};  // of one input, without the batch extent: [1024], [224,224,3]
   Dtype input = Dtype::f32;
-  int64_t vocabulary = 0;  // i64 inputs are ids below this
-  int64_t classes = 0;     // outputs per sample, or per label where a sample has several
-  Shape labels = {};       // of one sample: [] a class, [1024] the token after each
+  int64_t vocabulary = 0;  // i64 inputs are ids in [0, vocabulary)
+  int64_t classes = 0;     // outputs per sample, or per label if a sample has several
+  Shape labels = {};       // of one sample: [] for one class, [1024] for one label per token
   Loss loss = Loss::softmax_cross_entropy;
 };
 
 using ModelOptions = Options;
 
 std::vector<std::string_view> model_names();
-// "name" or "name:key=value,key=value". Throws std::invalid_argument: unknown name (nearest one
-// suggested), unknown key.
+// Parses "name" or "name:key=value,key=value". Throws std::invalid_argument if the name (the
+// nearest is suggested) or a key is unknown.
 ModelSpec make_model(std::string_view text);
 
 namespace models {

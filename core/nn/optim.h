@@ -1,6 +1,6 @@
-// Optimizers: step(params) reads gradients and writes values; it never changes a gradient and never
-// communicates. Update rules, names and defaults are those of torch.optim. State is kept per Param
-// address; not thread-safe.
+// Optimizers. step(params) reads gradients and updates values. It never changes a gradient and
+// never communicates. Update rules, names and defaults are those of torch.optim. State is stored
+// per Param address. Not thread-safe.
 #pragma once
 
 #include <memory>
@@ -38,7 +38,8 @@ class Optimizer {
 };
 
 std::vector<std::string_view> optimizer_names();
-// Throws std::invalid_argument for an unknown name (with the nearest one) or nonsense options.
+// Throws std::invalid_argument if the name is unknown (the nearest is suggested) or an option is
+// out of range.
 std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const OptimOptions& options);
 
 namespace optim {

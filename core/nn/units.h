@@ -1,7 +1,7 @@
-// Where a model can be cut: its units are the layers that run one after the other, nested
-// sequentials flattened (layer1.0, layer1.1, fc). A part is a few neighbouring units as a model of
-// its own whose parameters keep the paths, and so the values, they have in the whole. A model that
-// is no sequential is one unit. Pure; as thread-safe as the model.
+// Units: the places where a model can be cut. They are the layers that run one after the other,
+// with nested sequentials flattened (layer1.0, layer1.1, fc). A model that is not a sequential is
+// one unit. A part is a model of some consecutive units. Its parameters keep their paths in the
+// whole model, and so their initial values. The functions are pure and as thread-safe as the model.
 //
 //   std::vector<Unit> all = units(*model.layer);
 //   LayerPtr second_half = part(std::span(all).subspan(all.size() / 2));
@@ -17,13 +17,13 @@
 namespace howmany {
 
 struct Unit {
-  std::string path;  // "layer1.0"; empty when the model is one unit
+  std::string path;  // "layer1.0"; empty if the model is one unit
   Layer* layer;      // of the model, which must outlive it
 };
 
 std::vector<Unit> units(Layer& model);
 
-// Clones, not materialized. No units make a part that passes its input on.
+// Returns clones of the units, not materialized. A part without units returns its input.
 LayerPtr part(std::span<const Unit> units);
 
 // [3,224,224] -> [rows,3,224,224]

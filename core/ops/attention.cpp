@@ -37,7 +37,7 @@ Attended attention(const Tensor& input, Heads heads) {
   return out;
 }
 
-// What is computed a second time does not count.
+// The FLOP of recomputation in backward do not count.
 Tensor attention_backward(const Tensor& input, const Attended& forward, const Tensor& gradient,
                           Heads heads) {
   const char* const op = "attention_backward";

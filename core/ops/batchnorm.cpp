@@ -25,7 +25,7 @@ void check_state(const char* op, const BatchNormState& state, const Tensor& scal
 
 int64_t row_count(const Tensor& x) { return x.shape()[-1] == 0 ? 0 : x.numel() / x.shape()[-1]; }
 
-// What a graph is captured of does it anew each time, between its pieces.
+// During a capture, each launch of the graph makes the call, between two of its pieces.
 void sum_over_replicas(const Tensor& message, const SumOverReplicas& sum) {
   gpu::outside_graph([message, sum] { sum(message); });
 }
@@ -34,8 +34,8 @@ Tensor message_of(const Tensor& x, const Shape& channels) {
   return Tensor::empty({2 * channels[0] + 1}, Dtype::f64, x.device());
 }
 
-// A replica with more rows need not look, which on a GPU would make the host wait for it; a step
-// that is captured was done before.
+// Skips the check if this replica alone has two rows, because reading a GPU blocks the host. Skips
+// it during a capture, because the same step ran before.
 void check_rows(const Tensor& x, const Tensor& message) {
   if (row_count(x) >= 2 || gpu::capturing()) return;
   const Tensor host = message.to(Device{});
@@ -44,7 +44,7 @@ void check_rows(const Tensor& x, const Tensor& message) {
              "needs more to normalise by");
 }
 
-// Mean and biased variance of all replicas' rows; as torch.nn.SyncBatchNorm.
+// Normalizes with the mean and biased variance over all replicas' rows, as torch.nn.SyncBatchNorm.
 Normalized batchnorm_over_replicas(const Tensor& x, const Tensor& scale, const Tensor& shift,
                                    Activation act, BatchNormState& state,
                                    const SumOverReplicas& sum) {
@@ -100,8 +100,8 @@ Tensor batchnorm_inference(const Tensor& input, const Tensor& scale, const Tenso
   return y;
 }
 
-// Gradients of scale and shift are those of this replica's rows, for whoever sums gradients; dx
-// needs the sums of all.
+// The gradients of scale and shift cover only this replica's rows: the caller sums gradients over
+// replicas. dx needs the sums over all replicas.
 Tensor batchnorm_backward(const Tensor& input, const Tensor& scale, const Tensor& shift,
                           const Normalized& forward, const Tensor& gradient, Activation act,
                           GradOut dscale, GradOut dshift, const SumOverReplicas& sum) {
@@ -126,7 +126,7 @@ Tensor batchnorm_backward(const Tensor& input, const Tensor& scale, const Tensor
     backend_for(x).batchnorm_send_sums(dots, sums, rows, message);
     sum_over_replicas(message, sum);
     backend_for(x).batchnorm_receive_sums(message, dots, sums);
-    rows = 1;  // means are over all of them
+    rows = 1;  // the received values are means over all rows already
   }
   backend_for(x).batchnorm_backward_input(in, dots, sums, rows, dx);
   return dx;

@@ -1,5 +1,5 @@
-// Checks shared by the functions that take tensors from callers. Each throws std::invalid_argument
-// naming the operation and the argument: "[linear] bias is f32 [4], expected f32 [3]".
+// Argument checks of operations. Each throws std::invalid_argument with the operation and the
+// argument: "[linear] bias is f32 [4], expected f32 [3]".
 #pragma once
 
 #include "core/backends/backend.h"
@@ -23,7 +23,7 @@ inline void same(const char* op, const char* what, const Tensor& t, const Shape&
              device.str());
 }
 
-// `t` has this shape and stands beside `like`.
+// Requires that `t` has this shape, and the dtype and device of `like`.
 inline void shape(const char* op, const char* what, const Tensor& t, const Shape& wanted,
                   const Tensor& like) {
   same(op, what, t, wanted, like.dtype(), like.device());
@@ -33,13 +33,14 @@ inline void alike(const char* op, const char* what, const Tensor& t, const Tenso
   shape(op, what, t, like.shape(), like);
 }
 
-// A parameter or statistic of this shape stands beside the activation `like`.
+// Requires that a parameter or statistic has this shape, the device of the activation `like`, and
+// the dtype that beside() returns for it.
 inline void beside(const char* op, const char* what, const Tensor& t, const Shape& wanted,
                    const Tensor& like) {
   same(op, what, t, wanted, howmany::beside(like.dtype()), like.device());
 }
 
-// The gradient of such a parameter; it may be absent.
+// The same for the gradient of a parameter, which may be absent.
 inline void grad(const char* op, const char* what, const GradOut& g, const Shape& wanted,
                  const Tensor& like) {
   if (g.value) beside(op, what, g.value, wanted, like);
@@ -52,7 +53,8 @@ inline void floating(const char* op, const char* what, const Tensor& t) {
              "[{}] {} is {}, expected f32 or f64", op, what, name_of(t.dtype()));
 }
 
-// Every value of the i64 tensor is in [0, bound).
+// Requires that every value of the i64 tensor is in [0, bound). Blocks the host if the tensor is on
+// a GPU and known_range() does not know its range.
 inline void below(const char* op, const char* what, const Tensor& t, int64_t bound) {
   HM_REQUIRE(t && t.dtype() == Dtype::i64, "[{}] {} must be i64", op, what);
   const std::optional<IdRange> known = known_range(t);

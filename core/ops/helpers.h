@@ -1,4 +1,4 @@
-// Helpers that the files of ops share: outputs like an input, and the profiler's range of an op.
+// Helpers of core/ops: outputs that match an input, and the profiler range of an operation.
 #pragma once
 
 #include "core/profile/range.h"
@@ -7,7 +7,7 @@
 
 namespace howmany::ops {
 
-// Uninitialised, with the dtype and device of `x`.
+// Returns an uninitialized tensor with the dtype and device of `x`.
 inline Tensor like(const Tensor& x, const Shape& shape) {
   return Tensor::empty(shape, x.dtype(), x.device());
 }

@@ -5,7 +5,7 @@
 namespace howmany::ops {
 namespace {
 
-// Positions of a window along one axis.
+// Returns the number of window positions along one axis.
 int64_t positions(const char* op, const Shape& x, int axis, Window window) {
   const int64_t padded = x[axis] + 2 * window.padding;
   HM_REQUIRE(padded >= window.size, "[{}] a window of {} (padding {}) does not fit x {}", op,
@@ -35,7 +35,7 @@ double conv2d_flop(const Shape& y, const Shape& w) {
 
 }  // namespace
 
-// Every pooling window must see at least one element of x.
+// Requires that every pooling window covers at least one element of x.
 Shape pool_shape(const char* op, const Shape& x, Window window) {
   HM_REQUIRE(2 * window.padding <= window.size, "[{}] padding {} is more than half of window {}",
              op, window.padding, window.size);

@@ -1,20 +1,21 @@
-// Checked tensor functions: they refuse bad shapes (std::invalid_argument, before any side effect),
-// allocate the result, name the NVTX range and call the backend of the first argument. Forward and
-// backward stand side by side. Shapes and meaning are those of backend.h. Activations and their
-// gradients come out as stored() has them, and go in either so or in f32. Thread-safe as long as
-// outputs are not shared.
+// Checked tensor functions. Each checks its arguments, allocates the result, opens a profiler range
+// and calls the backend of its first argument. Shapes and semantics are those of backend.h.
+//
+// Failure. Throws std::invalid_argument if a shape is wrong, before any side effect.
+// Precision. Activations and their gradients may be f32 or stored(). Results are stored().
+// Thread safety. Thread-safe if no two calls write the same tensor.
 #pragma once
 
 #include "core/backends/backend.h"
 
 namespace howmany::ops {
 
-// An activation, or the gradient of one, in the type that the thread's precision stores it in there
-// (stored_dtype): this handle or a rounded copy. A batch that is stored so once is not rounded by
-// each operation that reads it.
+// Converts an activation or its gradient to the dtype that the thread's precision prescribes on its
+// device (stored_dtype). Returns this handle if it has that dtype. Convert a batch once, so that
+// not every operation that reads it rounds it again.
 Tensor stored(const Tensor& activation);
 
-// Of matrices as they are: the result has their type.
+// Does not convert its inputs: the result has their dtype.
 Tensor matmul(const Tensor& a, const Tensor& b, bool transpose_a = false, bool transpose_b = false);
 
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation act);
@@ -33,7 +34,8 @@ Tensor add(const Tensor& a, const Tensor& b, Activation act = Activation::none);
 struct Normalized {
   Tensor y, mean, inv_std;
 };
-// With `sum` the statistics are those of all replicas' rows; every replica makes the same calls.
+// If `sum` is set, the statistics are over the rows of all replicas, and every replica must make
+// the same calls.
 Normalized batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift, Activation act,
                      BatchNormState& state, const SumOverReplicas& sum = {});
 Tensor batchnorm_inference(const Tensor& x, const Tensor& scale, const Tensor& shift,
@@ -51,8 +53,8 @@ struct Attended {
 Attended attention(const Tensor& qkv, Heads heads);
 Tensor attention_backward(const Tensor& qkv, const Attended& forward, const Tensor& dy,
                           Heads heads);
-// Multiply and add count as two. Half of all pairs when causal, as FlashAttention counts: the
-// masked ones are no work (PaLM and torch's counter count them).
+// Multiply and add count as two. If causal, half of all pairs count, as in FlashAttention: masked
+// pairs are not computed. (PaLM and torch's counter include them.)
 double attention_flop(const Shape& qkv, Heads heads);
 
 Shape pool_shape(const char* op, const Shape& x, Window window);

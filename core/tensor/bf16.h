@@ -1,5 +1,5 @@
-// The upper half of an f32: its range, 8 bits of its significand. It is stored and moved;
-// arithmetic is that of float, rounded again when stored.
+// bfloat16: the upper half of an f32, with its range and 8 significand bits. It is a storage type:
+// arithmetic is done in float and rounded again when stored.
 #pragma once
 
 #include <bit>
@@ -8,7 +8,7 @@
 
 namespace howmany {
 
-// To the nearest, ties to even; a NaN stays one.
+// Rounds to nearest, ties to even. A NaN stays a NaN.
 constexpr uint16_t to_bf16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7fff'ffff) > 0x7f80'0000) return static_cast<uint16_t>(bits >> 16 | 0x40);

@@ -11,8 +11,8 @@
 namespace howmany {
 namespace {
 
-constexpr int kMostDefaultDevices = 8;  // a node of GPUs, which cores stand in for
-constexpr int kMostDevices = 4096;      // "cpu:0-99999999" is a slip of the finger, not a machine
+constexpr int kMostDefaultDevices = 8;  // as many as the GPUs of a typical node
+constexpr int kMostDevices = 4096;      // rejects typing errors such as "cpu:0-99999999"
 
 constexpr std::string_view kUuid = "GPU-";
 
@@ -29,7 +29,7 @@ int parse_index(std::string_view digits, std::string_view whole) {
   return index;
 }
 
-// Of the one GPU here whose UUID begins so.
+// Returns the index of the one visible GPU whose UUID has this prefix.
 int index_of_gpu(std::string_view uuid) {
   std::vector<int> found;
   for (int index = 0; index < gpu::count(); ++index)

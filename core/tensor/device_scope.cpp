@@ -12,14 +12,14 @@ namespace howmany {
 namespace {
 
 struct Binding {
-  int slice = -1, gpu = -1;         // none
+  int slice = -1, gpu = -1;         // -1: none
   int team = 0;                     // OpenMP threads
-  int dynamic = 0;                  // whether OpenMP may give fewer (OMP_DYNAMIC)
-  std::array<cpu_set_t, 8> mask{};  // 8192 cpus, more than sched_getaffinity's fixed-size form
+  int dynamic = 0;                  // OMP_DYNAMIC: whether OpenMP may use fewer threads
+  std::array<cpu_set_t, 8> mask{};  // 8192 CPUs; a single cpu_set_t holds 1024
 };
 
 thread_local const Binding* bound = nullptr;  // innermost scope of this thread
-thread_local bool team_moved = false;         // its OpenMP team was bound by a scope before
+thread_local bool team_moved = false;         // a scope has bound this thread's OpenMP team
 
 void add(const std::vector<int>& cores, Binding& binding) {
   for (const int core : cores) CPU_SET_S(core, sizeof binding.mask, binding.mask.data());
@@ -31,7 +31,7 @@ Binding slice_binding(int index) {
   return binding;
 }
 
-// Nothing where no cores are nearer than others. The team stays as large as it is.
+// Returns nullopt if no cores are nearer than others. The team size stays the same.
 std::optional<Binding> gpu_binding(int index) {
   const std::vector<int> cores = usable_near_cores(index);
   if (cores.empty()) return {};
@@ -57,12 +57,12 @@ bool bound_to(Device device) {
 }
 
 __attribute__((no_sanitize("thread"))) void set_affinity(const Binding& binding) {
-  // Refused (seccomp, cores taken away): the thread runs where the system puts it.
+  // If the call is refused (seccomp, cores removed), the system chooses where the thread runs.
   sched_setaffinity(0, sizeof binding.mask, binding.mask.data());
 }
 
-// libgomp keeps the threads of a team between parallel regions, so they must move with the thread
-// that leads them. ThreadSanitizer does not see how libgomp hands them the mask.
+// libgomp keeps the threads of a team between parallel regions, so they must move with their
+// leader. ThreadSanitizer does not see how libgomp passes the mask to them.
 __attribute__((no_sanitize("thread"))) void move_team(const Binding& binding) {
 #pragma omp parallel num_threads(binding.team)
   set_affinity(binding);
@@ -87,8 +87,8 @@ DeviceScope::DeviceScope(Device device) {
   const std::optional<Binding> wanted = binding_to(device);
   if (!wanted) return;
   saved_ = std::make_unique<Saved>(Saved{bound ? *bound : current_binding(), *wanted, bound});
-  // Beside a GPU few threads ever lead a team, which would be as large as the machine: only one
-  // that a slice has moved moves on.
+  // Few threads of a GPU lead an OpenMP team, and starting one would create a thread per core. So
+  // the team moves only if a CPU slice has moved it before.
   team_moved = team_moved || (device.type == DeviceType::cpu && wanted->team > 1);
   apply(*wanted, team_moved);
   bound = &saved_->now;
@@ -98,7 +98,7 @@ DeviceScope::~DeviceScope() {
   if (!saved_) return;
   apply(saved_->before, team_moved);
   bound = saved_->outer;
-  team_moved = team_moved && bound;  // the outermost has brought it back
+  team_moved = team_moved && bound;  // the end of the outermost scope has restored the team
 }
 
 struct UnboundScope::Saved {

@@ -1,5 +1,6 @@
-// Element types. f32 trains, f64 is for gradient checks on the reference backend, i64 holds labels
-// and token ids; GPUs store activations in bf16 where that is asked for (core/tensor/precision.h).
+// Element types. Training uses f32. f64 is for gradient checks on the reference backend. i64 holds
+// labels and token ids. GPUs store activations in bf16 if the precision is bf16
+// (core/tensor/precision.h).
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@ enum class Dtype : uint8_t {
 size_t size_of(Dtype dtype);
 std::string_view name_of(Dtype dtype);
 
-// Of the parameters, their gradients and the statistics beside activations of this type.
+// Returns the dtype of parameters, their gradients and statistics if activations have this dtype.
 constexpr Dtype beside(Dtype activations) {
   return activations == Dtype::bf16 ? Dtype::f32 : activations;
 }

@@ -1,8 +1,8 @@
-// The range of the ids or labels that a GPU holds, as the host knew it when it sent them: who
-// checks them need not fetch them again, which would wait for all that the GPU was asked for.
-// Thread-safe as Tensor::attachment, where it is kept.
+// The range of ids or labels in a GPU tensor. The host records it when it sends them. Range checks
+// then need no copy to the host, which would wait for all work that is enqueued on the GPU.
+// Stored in Tensor::attachment(), so thread-safe as that is.
 //
-//   const Tensor ids = on_host.to(Device::parse("cuda:0"));   // remembers
+//   const Tensor ids = on_host.to(Device::parse("cuda:0"));   // records the range
 //   if (const auto known = known_range(ids); known && known->most < bound) ...
 #pragma once
 
@@ -16,11 +16,13 @@ struct IdRange {
   int64_t least = 0, most = 0;
 };
 
-// `sent` is a whole i64 tensor on a GPU, a copy of `host`.
+// Requires: `sent` is a whole i64 tensor on a GPU and a copy of `host`.
 void remember_range(const Tensor& sent, const Tensor& host);
-// As whoever writes into the tensor promises, from now on and until it is written otherwise.
+// For code that writes ids into a GPU tensor itself. The range holds until the tensor is written
+// again.
 void remember_range(const Tensor& ids, IdRange range);
-// That of the tensor it begins with, unless it was written since; nothing where none is known.
+// Returns the range recorded for the tensor that starts at the same offset. Returns nullopt if none
+// is recorded or the tensor was written since.
 std::optional<IdRange> known_range(const Tensor& ids);
 
 }  // namespace howmany

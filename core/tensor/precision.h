@@ -1,14 +1,18 @@
-// How GPUs compute: in f32; with what matrix products read rounded to tf32, which the tensor cores
-// multiply many times as fast; or in bf16, with what products read and every activation and its
-// gradient rounded when stored, in half the bytes. Sums are f32 all the same (but the probabilities
-// of attention are rounded between its products), and so are parameters, their gradients (those of
-// convolutions' weights rounded to bf16 on the way), statistics and losses; of parameters that
-// products read bf16 keeps a copy, 2 bytes an element more. CPUs know f32 alone, and compute so
-// beside GPUs. A choice holds for the calling thread, and for those that compute for it
-// (parallel_apply's).
+// The number formats with which GPUs compute. CPUs always compute in f32, also in mixes with GPUs.
+//
+// f32. Everything is f32.
+// tf32. Matrix products round their inputs to tf32, which tensor cores multiply several times as
+//   fast.
+// bf16. Matrix products round their inputs to bf16. Activations and their gradients are stored in
+//   bf16, in half the bytes. Parameters that products read have an additional bf16 copy (2 bytes
+//   per element).
+// Always f32: sums, parameters and their gradients, statistics, losses. Two exceptions with bf16:
+//   attention probabilities are rounded between its two products, and gradients of convolution
+//   weights are rounded to bf16 before they are stored as f32.
+// Scope. A choice applies to the calling thread and to the threads of its parallel_apply() calls.
 //
 //   check_precision(Precision::bf16, devices);
-//   const PrecisionScope how(Precision::bf16);  // of this thread, until it ends
+//   const PrecisionScope how(Precision::bf16);  // for this thread, until the scope ends
 #pragma once
 
 #include <span>
@@ -20,7 +24,7 @@
 
 namespace howmany {
 
-// X(name, "what is kept of an input"): significand bits, of 24, and the range of f32.
+// X(name, "effect on inputs"): significand bits kept of 24. The range is that of f32.
 #define HM_PRECISIONS(X)                    \
   X(f32, "all 24 bits of its significand")  \
   X(tf32, "11 bits: no copy, tensor cores") \
@@ -34,15 +38,15 @@ enum class Precision {
 
 std::string_view name_of(Precision precision);
 std::vector<std::string_view> precision_names();
-// These throw std::invalid_argument: for an unknown name, the nearest suggested; where no device
-// can compute so, before anything ran.
+// precision_named() throws std::invalid_argument if the name is unknown, and suggests the nearest.
+// check_precision() throws it if no device supports the precision; call it before any work.
 Precision precision_named(std::string_view name);
 void check_precision(Precision precision, std::span<const Device> devices);
 
-Precision current_precision();  // of the calling thread; f32 unless chosen
+Precision current_precision();  // of the calling thread; default: f32
 
-// What activations and their gradients are stored in where `device` computes with `dtype` in the
-// thread's precision.
+// Returns the dtype in which `device` stores activations and their gradients if it computes with
+// `dtype` at the thread's precision.
 Dtype stored_dtype(Dtype dtype, Device device);
 
 class PrecisionScope {

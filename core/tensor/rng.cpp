@@ -19,12 +19,12 @@ uint64_t stream_of(std::string_view name) {
 
 namespace {
 
-// 53 bits in [0, 1).
+// Returns a number in [0, 1) with 53 random bits.
 double unit(uint32_t high, uint32_t low) {
   return static_cast<double>((uint64_t{high} << 32 | low) >> 11) * 0x1p-53;
 }
 
-// four(b) gives elements 4b .. 4b+3: one block of bits serves four of them.
+// four(b) returns elements 4b to 4b+3: one Philox block yields four elements.
 template <typename F>
 void fill(Tensor& t, F&& four) {
   HM_REQUIRE(t.dtype() == Dtype::f32 || t.dtype() == Dtype::f64, "[rng] cannot fill {}",
@@ -41,7 +41,7 @@ void fill(Tensor& t, F&& four) {
     each(t.mutable_values<double>());
 }
 
-// Two independent N(0, 1) from two words (Box-Muller).
+// Returns two independent N(0, 1) numbers from two words (Box-Muller).
 std::array<float, 2> two_normals(uint32_t a, uint32_t b) {
   const float u = static_cast<float>((a + 0.5) * 0x1p-32);  // in (0, 1]
   const float angle = static_cast<float>(b * (0x1p-31 * std::numbers::pi));

@@ -1,7 +1,7 @@
-// Counter-based random numbers: value = f(seed, stream, index), so any rank or thread computes any
-// element alone and the result does not depend on world size, worker count or order. Philox4x32-10
-// (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11). Everything here is pure and
-// thread-safe.
+// Counter-based random numbers: value = f(seed, stream, index). Any rank or thread can compute any
+// element alone, so results do not depend on world size, worker count or order. The generator is
+// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11). All functions
+// are pure and thread-safe.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@
 
 namespace howmany {
 
-// Inline, so that a loop over counters becomes vector code, and constexpr, so that a GPU runs this
-// very text.
+// Inline, so that compilers vectorize a loop over counters. constexpr, so that GPU code can call
+// the same function.
 constexpr std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = uint64_t{0xD2511F53} * c[0];
@@ -35,7 +35,7 @@ class Rng {
   constexpr explicit Rng(uint64_t seed, uint64_t stream = 0) : seed_(seed), stream_(stream) {}
 
   uint32_t bits(uint64_t index) const;
-  // bits(4 block) and the three after it
+  // Returns bits(4 * block) and the next three.
   constexpr std::array<uint32_t, 4> bits4(uint64_t block) const {
     return philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
                    static_cast<uint32_t>(stream_), static_cast<uint32_t>(stream_ >> 32)},
@@ -49,8 +49,8 @@ class Rng {
   uint64_t seed_, stream_;
 };
 
-// Element i of t is a function of (rng, i), rounded to f32 in f64 tensors too, so that a double
-// model starts where its float twin does.
+// Element i of t is a function of (rng, i). Values are rounded to f32 in f64 tensors too, so that
+// an f64 model has the same initial values as its f32 counterpart.
 void fill_uniform(Tensor& t, double low, double high, const Rng& rng);
 void fill_normal(Tensor& t, double mean, double deviation, const Rng& rng);
 // Fisher-Yates permutation of 0..n-1.

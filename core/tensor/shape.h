@@ -1,4 +1,4 @@
-// Up to six non-negative extents, row-major. A value: cheap to copy, compared by ==.
+// A row-major shape: up to six non-negative extents. Cheap to copy.
 #pragma once
 
 #include <array>
@@ -18,11 +18,11 @@ class Shape {
   explicit Shape(std::span<const int64_t> extents);
 
   int rank() const { return rank_; }
-  // Extent `i`; negative counts from the back. Throws std::invalid_argument outside the rank.
+  // A negative i counts from the end. Throws std::invalid_argument if i is out of range.
   int64_t operator[](int i) const;
   std::span<const int64_t> extents() const { return {extents_.data(), static_cast<size_t>(rank_)}; }
 
-  // Product of the extents; throws std::invalid_argument when it does not fit 63 bits.
+  // Product of the extents. Throws std::invalid_argument if it exceeds int64_t.
   int64_t numel() const;
   // The same shape with extent 0 replaced: [8,3] with_rows(2) -> [2,3].
   Shape with_rows(int64_t rows) const;

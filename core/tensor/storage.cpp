@@ -17,13 +17,15 @@ namespace {
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kMostBytes = std::numeric_limits<int64_t>::max() / kAlignment * kAlignment;
 
-// Never zero, so that an empty tensor has an address too.
+// Never returns zero, so that an empty tensor has an address too. Returns at most kMostBytes, which
+// no system can allocate.
 int64_t rounded_up(int64_t bytes) {
-  if (bytes > kMostBytes - kAlignment) return kMostBytes;  // refused by the system
+  if (bytes > kMostBytes - kAlignment) return kMostBytes;  // the allocation fails
   return (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Free blocks by exact rounded size. Sanitizer builds bypass it, so that use after free is seen.
+// Free blocks by exact rounded size. Sanitizer builds never keep blocks, so that use after free is
+// detected.
 class Pool {
  public:
   void cancel(int64_t bytes) {
@@ -43,7 +45,7 @@ class Pool {
     return block;
   }
 
-  // True when the pool keeps the block.
+  // Returns true if the pool keeps the block.
   bool give(void* block, int64_t bytes) {
     std::lock_guard lock(mutex_);
     use_.in_use -= bytes;
@@ -81,7 +83,7 @@ class Pool {
   MemoryUse use_;
 };
 
-// Leaked on purpose: tensors with static storage may be freed after any static pool would be.
+// Leaked: tensors with static storage may be destroyed after any static pool would be.
 Pool& pool() {
   static Pool* const instance = new Pool;
   return *instance;
@@ -94,7 +96,7 @@ void* from_system(int64_t bytes) {
 void* allocate(int64_t bytes) {
   if (void* const cached = pool().take(bytes)) return cached;
   if (void* const fresh = from_system(bytes)) return fresh;
-  pool().clear();  // blocks of other sizes may be what is in the way
+  pool().clear();  // cached blocks of other sizes may hold the memory
   return from_system(bytes);
 }
 

@@ -1,6 +1,6 @@
-// Memory behind tensors. Blocks are 64-byte aligned and return to a per-process pool when the last
-// handle goes, because a training step asks for the same sizes again and fresh pages cost more than
-// the arithmetic on them. Those of a GPU are its pool's: see gpu.h. Thread-safe.
+// Memory of tensors. Blocks are aligned to 64 bytes. They return to a per-process pool when the
+// last handle is destroyed: a training step needs the same sizes again, and fresh pages cost more
+// than the arithmetic on them. GPU memory has its own pool, see gpu.h. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace howmany {
 class Storage {
  public:
   Storage(int64_t bytes, Device device);
-  // Somebody else's memory, kept for as long as this lives.
+  // Wraps host memory that the caller allocated. Shares its ownership; does not pool it.
   Storage(std::shared_ptr<void> memory, int64_t bytes);
   ~Storage();
   Storage(const Storage&) = delete;
@@ -30,7 +30,7 @@ class Storage {
   void set_attachment(int64_t offset, std::shared_ptr<void> value);
 
  private:
-  std::shared_ptr<void> lent_;  // not of the pool
+  std::shared_ptr<void> lent_;  // null if the memory is from the pool
   void* data_ = nullptr;
   int64_t bytes_ = 0;
   Device device_;
@@ -39,12 +39,11 @@ class Storage {
   std::map<int64_t, std::shared_ptr<void>> attachments_;
 };
 
-// Throws std::invalid_argument where this process has no such GPU. Asks nothing of it, as making a
-// tensor there would: that takes memory of it for the process's context.
+// Throws std::invalid_argument if this process has no such GPU. Does not create a CUDA context.
 void require_here(Device device);
 
-// Of the host: bytes handed out and bytes kept for reuse; release() gives the kept ones back to the
-// system.
+// Host memory in bytes: in use, cached in the pool for reuse, and the peak in use.
+// release_cached_memory() returns the cached bytes to the system.
 struct MemoryUse {
   int64_t in_use = 0, cached = 0, peak = 0;
 };

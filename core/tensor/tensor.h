@@ -1,6 +1,8 @@
-// A Tensor is a handle (shape, dtype, device, offset) to shared storage: copying shares, clone()
-// copies, view() and rows() share. Always row-major and contiguous. Not thread-safe to mutate;
-// handles may be copied from any thread.
+// A Tensor is a handle (shape, dtype, device, offset) to shared storage. Copies, view() and rows()
+// share the storage; clone() copies it. Elements are always row-major and contiguous.
+//
+// Thread safety. Handles may be copied from any thread. Elements must not be written concurrently
+//   with other accesses.
 //
 //   Tensor x = Tensor::zeros({2, 3});
 //   x.mutable_data<float>()[0] = 1;
@@ -27,7 +29,8 @@ class Tensor {
   static Tensor zeros(const Shape& shape, Dtype dtype = Dtype::f32, Device device = {});
   static Tensor full(const Shape& shape, double value, Dtype dtype = Dtype::f32,
                      Device device = {});
-  // Over somebody else's memory of that device, aligned for the dtype, kept as long as it is used.
+  // Wraps memory of `device` that the caller allocated, aligned for the dtype. Shares its
+  // ownership.
   static Tensor over(std::shared_ptr<void> memory, const Shape& shape, Dtype dtype,
                      Device device = {});
   template <typename T>
@@ -40,15 +43,15 @@ class Tensor {
   int64_t numel() const { return numel_; }
   int64_t bytes() const { return numel_ * static_cast<int64_t>(size_of(dtype_)); }
 
-  // Pointers to the first element, on the tensor's device; T must be the dtype. mutable_data marks
-  // the storage changed (see version).
+  // Pointers to the first element, in memory of the tensor's device. Throws std::invalid_argument
+  // if T is not the dtype. mutable_data() increments version().
   template <typename T>
   const T* data() const;
   template <typename T>
   T* mutable_data();
   const void* raw() const;
   void* mutable_raw();
-  // The elements themselves: of a tensor on the host.
+  // The elements. Throws std::invalid_argument if the tensor is on a GPU.
   template <typename T>
   std::span<const T> values() const {
     check_host();
@@ -59,24 +62,24 @@ class Tensor {
     check_host();
     return {mutable_data<T>(), static_cast<size_t>(numel_)};
   }
-  double item() const;  // the only element, as double
+  double item() const;  // the only element; copies it from a GPU, which blocks the host
 
   Tensor view(const Shape& shape) const;          // same elements, same storage
   Tensor rows(int64_t begin, int64_t end) const;  // extent 0 in [begin, end), same storage
   Tensor flat(int64_t begin,
               int64_t end) const;  // elements [begin, end) as one extent, same storage
   Tensor clone() const;
-  Tensor to(Device device) const;        // this handle when already there, else a copy
-  Tensor to(Dtype dtype) const;          // converted copy, or this handle
-  void copy_from(const Tensor& source);  // same numel and dtype, any devices
+  Tensor to(Device device) const;        // this handle if already there, else a copy
+  Tensor to(Dtype dtype) const;          // this handle if the dtype is equal, else a copy
+  void copy_from(const Tensor& source);  // same numel and dtype; any devices
   void zero();
 
   bool shares_storage_with(const Tensor& other) const { return storage_ == other.storage_; }
-  // Grows whenever the storage is handed out for writing: lets a backend keep a packed copy of a
-  // weight.
+  // Increases each time the storage is accessed for writing. Backends use it to validate a cached
+  // copy of a weight, such as a packed one.
   uint64_t version() const;
-  // One opaque slot per (storage, offset) where a backend keeps such a copy; freed with the
-  // storage. Thread-safe.
+  // One opaque slot per (storage, offset), for such cached copies. Freed with the storage.
+  // Thread-safe.
   std::shared_ptr<void> attachment() const;
   void set_attachment(std::shared_ptr<void> value) const;
 

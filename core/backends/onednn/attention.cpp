@@ -6,15 +6,15 @@
 #include "core/backends/onednn/onednn.h"
 #include "core/base/error.h"
 
-// By blocks of query rows: their scores against all keys they look at are one product, stay in the
-// cache, and become probabilities in place. Threads share out the heads of all samples.
+// Works on blocks of query rows. The scores of a block against all visible keys are one product.
+// They stay in the cache and become probabilities in place. Threads divide the heads of all
+// samples.
 namespace howmany::onednn {
 namespace {
 
-constexpr int64_t kBlockRows =
-    64;  // rows: more would be masked of longer, products slow of shorter
+constexpr int64_t kBlockRows = 64;  // more rows: more masked scores; fewer rows: slow products
 
-// A matrix of f32 whose rows lie `stride` apart.
+// An f32 matrix whose rows start `stride` elements apart.
 struct Matrix {
   float* data;
   int64_t rows, columns, stride;
@@ -23,7 +23,8 @@ struct Matrix {
   }
 };
 
-// y = factor op(a) op(b), or added to y. From inside a team it computes in the calling thread.
+// y = factor op(a) op(b), or adds it to y. Within a parallel region it uses only the calling
+// thread.
 void product(float factor, const Matrix& a, bool transpose_a, const Matrix& b, bool transpose_b,
              bool accumulate, const Matrix& y) {
   const int64_t k = transpose_a ? a.rows : a.columns;
@@ -34,10 +35,10 @@ void product(float factor, const Matrix& a, bool transpose_a, const Matrix& b, b
             static_cast<int>(status));
 }
 
-// Within an ulp or so, below 0.5; a NaN stays one. The library's has no vector form but under
-// -ffast-math, and took longer than the products. After Cephes: 2^n e^r, n whole.
+// exp(x) for x <= 0.5, within about one ulp. A NaN stays a NaN. The library's exp is vectorized
+// only under -ffast-math, and took longer than the products. After Cephes: 2^n e^r with integer n.
 [[gnu::always_inline]] inline float exp_of(float x) {
-  constexpr float kWhole = 12582912;  // added, it leaves a whole number in the low bits
+  constexpr float kWhole = 12582912;  // adding it leaves the rounded integer in the low bits
   const float bounded = std::max(x, -87.0F);
   const float shifted = bounded * 1.44269504F + kWhole, n = shifted - kWhole;
   const float r = bounded - n * 0.693359375F - n * -2.12194440e-4F;
@@ -51,7 +52,8 @@ void product(float factor, const Matrix& a, bool transpose_a, const Matrix& b, b
   return p * std::bit_cast<float>((std::bit_cast<uint32_t>(shifted) + 127) << 23);
 }
 
-// A row of scores becomes probabilities; zeros after the `seen` ones. Returns its log-sum-exp.
+// Converts a row of scores to probabilities; sets those from `seen` on to 0. Returns the row's
+// log-sum-exp.
 HM_SIMD float softmax_row(float* __restrict row, int64_t seen, int64_t keys) {
   float top = row[0];
 #pragma omp simd reduction(max : top)
@@ -68,7 +70,7 @@ HM_SIMD float softmax_row(float* __restrict row, int64_t seen, int64_t keys) {
   return top + std::log(sum);
 }
 
-// Scores become probabilities again, and their gradients dp those of the scores.
+// Recomputes probabilities from scores, and converts their gradients dp to those of the scores.
 HM_SIMD void backward_row(float* __restrict row, float* __restrict dp, float log_sum,
                           const float* __restrict y, const float* __restrict dy, int64_t size,
                           int64_t seen, int64_t keys) {
@@ -133,8 +135,8 @@ struct Backward {
   float* dqkv;
 };
 
-// From the last block, which looks at every key, so that dk and dv are written before they are
-// added to.
+// Starts with the last block, which uses every key. So dk and dv are written once before other
+// blocks add to them.
 void backward_head(const Head& h, const Backward& in, Tensor& scratch, Tensor& dscratch) {
   const Matrix q = h.part(in.qkv, 0), k = h.part(in.qkv, 1), v = h.part(in.qkv, 2);
   const Matrix dq = h.part(in.dqkv, 0), dk = h.part(in.dqkv, 1), dv = h.part(in.dqkv, 2);
@@ -157,7 +159,7 @@ void backward_head(const Head& h, const Backward& in, Tensor& scratch, Tensor& d
   }
 }
 
-// Elements that a head touches: what a thread is woken for.
+// Returns the elements of one head, for parallel_for().
 int64_t cost_of(const Tensor& qkv) { return qkv.shape()[1] * qkv.shape()[1]; }
 
 }  // namespace

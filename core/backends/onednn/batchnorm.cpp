@@ -3,8 +3,8 @@
 #include "core/backends/onednn/loops.h"
 #include "core/backends/onednn/onednn.h"
 
-// x is [rows, C]. Bound by memory: forward reads x twice and writes y, backward reads x and dy
-// twice and writes dx; the mask of a fused relu is found again from x rather than read from y.
+// x is [rows, C]. Memory-bound: forward reads x twice and writes y; backward reads x and dy twice
+// and writes dx. Backward recomputes the mask of a fused relu from x instead of reading y.
 namespace howmany::onednn {
 namespace {
 
@@ -14,7 +14,7 @@ int64_t row_count(const Tensor& x, int64_t channels) {
   return channels == 0 ? 0 : x.numel() / channels;
 }
 
-// Sums of x - pivot and of its square; a pivot near the mean keeps the variance from cancelling.
+// Adds x - pivot and its square. A pivot near the mean avoids cancellation in the variance.
 HM_SIMD void add_moments(const float* __restrict x, const float* __restrict pivot, int64_t rows,
                          int64_t channels, float* __restrict sum, float* __restrict square) {
   for (int64_t row = 0; row < rows; ++row)
@@ -35,7 +35,7 @@ HM_SIMD void normalize(const float* __restrict x, const float* __restrict mean,
     }
 }
 
-// Sums of dz and of dz (x - mean), where dz is dy past the relu.
+// Adds dz and dz (x - mean), where dz is the gradient of relu's input.
 HM_SIMD void add_backward_sums(const float* __restrict x, const float* __restrict dy,
                                const float* __restrict mean, const float* __restrict slope,
                                const float* __restrict shift, bool relu, int64_t rows,
@@ -63,7 +63,7 @@ HM_SIMD void backward_rows(const float* __restrict x, const float* __restrict dy
     }
 }
 
-// The mean of a few rows spread over x.
+// Returns the mean of up to 16 rows at equal distances.
 Floats pivots(const float* x, int64_t rows, int64_t channels) {
   const int64_t samples = std::min<int64_t>(rows, 16);
   Floats pivot(static_cast<size_t>(channels));
@@ -117,7 +117,7 @@ void OneDnn::batchnorm_moments(const Tensor& x, Tensor& mean, Tensor& variance) 
 void OneDnn::batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift, Activation act,
                        BatchNormState& state, Tensor& mean, Tensor& inv_std, Tensor& y) const {
   const int64_t channels = scale.numel(), rows = row_count(x, channels);
-  batchnorm_moments(x, mean, inv_std);  // the variance stands there until it is read
+  batchnorm_moments(x, mean, inv_std);  // inv_std holds the variance until the loop below
   float *means = mean.mutable_data<float>(), *invs = inv_std.mutable_data<float>();
   float *running_mean = state.running_mean.mutable_data<float>(),
         *running_var = state.running_var.mutable_data<float>();

@@ -26,8 +26,8 @@ ConvKey key_of(const Tensor& x, const Tensor& y, Window window, bool bias) {
           b[3], window.size, window.stride, window.padding, bias, omp_get_max_threads()};
 }
 
-// Extents and layouts of one convolution. The activations' layout is fixed, the weights' is
-// oneDNN's choice.
+// Extents and memory layouts of one convolution. The layout of activations is fixed; oneDNN chooses
+// that of weights.
 struct Layouts {
   Layouts(const ConvKey& k, algorithm how, FormatTag tag)
       : algorithm(how),
@@ -38,8 +38,8 @@ struct Layouts {
         y(f32_desc({k.n, k.out, k.h_out, k.w_out}, tag)),
         strides{k.stride, k.stride},
         padding{k.padding, k.padding},
-        // Where the last window ends: less than the padding, or negative, when the stride leaves a
-        // rest.
+        // The padding that the last window uses. If the stride leaves a remainder it is less than
+        // the padding, or negative.
         padding_end{(k.h_out - 1) * k.stride + k.size - k.h - k.padding,
                     (k.w_out - 1) * k.stride + k.size - k.w - k.padding} {}
 
@@ -56,10 +56,10 @@ struct Layouts {
     return describe_backward_unless<BackwardWeights>(refused, forward(), algorithm, x, w, y,
                                                      strides, padding, padding_end);
   }
-  // The 1x1 kernels write past their scratch memory, and into each other's, where a stride skips
-  // elements of fewer channels than a vector holds: uxlfoundation/oneDNN issue 6035.
+  // The 1x1 kernels write beyond their scratch memory, also into each other's, if the stride is
+  // above 1 and there are fewer channels than vector lanes (uxlfoundation/oneDNN issue 6035).
   bool overruns(std::string_view kernel) const {
-    constexpr int64_t kVector = 16;  // of AVX-512, the widest
+    constexpr int64_t kVector = 16;  // f32 lanes of AVX-512, the widest
     return kernel.starts_with("jit_1x1") && strides[0] != 1 && channels < kVector;
   }
 
@@ -69,9 +69,9 @@ struct Layouts {
   dnnl::memory::dims strides, padding, padding_end;
 };
 
-// Winograd's F(4x4,3x3) takes a quarter of the multiplications and, although it needs blocked
-// activations and so a reorder on each side, half the time of the direct form at the same accuracy
-// in f32. Its transform of the weights wants many tiles to pay off.
+// Winograd's F(4x4,3x3) needs a quarter of the multiplications. It takes half the time of the
+// direct algorithm with the same f32 accuracy, although blocked activations need a reorder on each
+// side. Its transform of the weights pays off only with many tiles.
 bool suits_winograd(const ConvKey& k) {
   constexpr int64_t kBlock = 16, kMinChannels = 32, kMinTiles = 64;
   const int64_t tiles = k.n * ((k.h_out + 3) / 4) * ((k.w_out + 3) / 4);
@@ -79,7 +79,7 @@ bool suits_winograd(const ConvKey& k) {
          k.out % kBlock == 0 && std::min(k.in, k.out) >= kMinChannels;
 }
 
-// Nothing where oneDNN has it not: it is written for AVX-512.
+// Returns nullopt if oneDNN does not implement it on this CPU: it needs AVX-512.
 std::optional<Layouts> winograd(const ConvKey& key) try {
   const Layouts layouts(key, algorithm::convolution_winograd, FormatTag::nChw16c);
   layouts.backward_data();
@@ -95,7 +95,7 @@ Layouts choose_layouts(const ConvKey& key) {
   return {key, algorithm::convolution_direct, FormatTag::nhwc};
 }
 
-// All that is made for one shape.
+// The primitives and reorders of one shape.
 struct Conv {
   explicit Conv(const ConvKey& key) : Conv(key, choose_layouts(key)) {}
 
@@ -121,7 +121,8 @@ struct Conv {
   Reorder pack_forward, pack_backward, dw_write, dw_add;
 };
 
-// Runs write(buffer) on `to` itself, or on scratch memory that `out` then brings into it.
+// Calls write(buffer) with the memory of `to`, or with scratch memory that `out` then reorders into
+// `to`.
 template <class Write>
 void write_through(const Reorder& out, const Desc& desc, Tensor& to, Write&& write) {
   if (out.identity()) return write(to.mutable_raw());

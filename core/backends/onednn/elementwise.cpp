@@ -9,10 +9,10 @@
 namespace howmany::onednn {
 namespace {
 
-// x and y may be one.
+// x and y may be the same buffer.
 HM_SIMD void relu(const float* x, int64_t n, float* y) {
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] < 0 ? 0 : x[i];  // a NaN stays one
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] < 0 ? 0 : x[i];  // a NaN stays a NaN
 }
 
 HM_SIMD void relu_backward(const float* __restrict y, const float* __restrict dy, int64_t n,
@@ -20,7 +20,7 @@ HM_SIMD void relu_backward(const float* __restrict y, const float* __restrict dy
   for (int64_t i = 0; i < n; ++i) dx[i] = y[i] > 0 ? dy[i] : 0;
 }
 
-// Not oneDNN's kernel: a NaN must stay one.
+// Does not use oneDNN's kernel, because a NaN must stay a NaN.
 void tanh_of(const float* x, int64_t n, float* y) {
   for (int64_t i = 0; i < n; ++i) y[i] = std::tanh(x[i]);
 }
@@ -60,7 +60,7 @@ struct GeluKey {
   auto operator<=>(const GeluKey&) const = default;
 };
 
-// erf as oneDNN's kernels have it.
+// The exact (erf) form, by oneDNN.
 struct Gelu {
   explicit Gelu(const GeluKey& key) {
     constexpr auto kErf = dnnl::algorithm::eltwise_gelu_erf;
@@ -123,8 +123,8 @@ void OneDnn::axpy(double alpha, const Tensor& x, Tensor& y) const {
   });
 }
 
-// A chunk of values at a time: Philox gives them by fours, and the first and last four of a range
-// may be used in part.
+// Generates random values in chunks. Philox generates four at a time, of which the first and last
+// group of a range may be used in part.
 void OneDnn::dropout(const Tensor& x, double p, DropoutKey key, Tensor& y) const {
   const Rng rng(key.drawn(), key.stream);
   const auto limit = static_cast<uint64_t>(std::ceil(p * 0x1p32));

@@ -13,7 +13,7 @@ void OneDnn::embedding(const Tensor& ids, const Tensor& table, Tensor& y) const 
   });
 }
 
-// Threads own columns, so that repeated ids add up in the same order whatever the team size.
+// Threads divide the columns, so that repeated ids are added in the same order with any team size.
 void OneDnn::embedding_backward(const Tensor& ids, const Tensor& dy, GradOut& dtable) const {
   if (!dtable.accumulate) dtable.value.zero();
   const int64_t width = dtable.value.shape()[1], count = ids.numel();

@@ -19,8 +19,8 @@ HM_SIMD void normalize_row(const float* __restrict x, const float* __restrict sc
     left += off;
     square += off * off;
   }
-  // What rounding left of the mean comes off again: the corrected two-pass algorithm of Chan,
-  // Golub and LeVeque (1983).
+  // Corrects the rounding error of the mean: the corrected two-pass algorithm of Chan, Golub and
+  // LeVeque (1983).
   const float rest = left / static_cast<float>(width);
   const double variance = static_cast<double>(square) / static_cast<double>(width) -
                           static_cast<double>(rest) * static_cast<double>(rest);

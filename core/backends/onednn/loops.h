@@ -1,6 +1,6 @@
-// Memory-bound operations are loops of our own: one pass where a chain of primitives would take
-// several. A loop over a range is a plain function marked HM_SIMD; parallel_for and column_sums
-// divide the work over the calling thread's OpenMP team.
+// Helpers for memory-bound operations, which are our own loops: one pass where a chain of
+// primitives would take several. A loop over a range is a plain function marked HM_SIMD.
+// parallel_for() and column_sums() divide the work over the calling thread's OpenMP team.
 #pragma once
 
 #include <omp.h>
@@ -12,8 +12,9 @@
 
 #include "core/backends/backend.h"
 
-// Compiled for each instruction set, chosen when the program starts. OpenMP regions must not stand
-// inside: their bodies become functions compiled for the default set only.
+// Compiles the function for several instruction sets; the program chooses one when it starts. The
+// function must not contain OpenMP parallel regions: the compiler would move their bodies to
+// functions for the default set only.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !HM_SANITIZED
 #define HM_SIMD __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
@@ -22,9 +23,9 @@
 
 namespace howmany::onednn {
 
-constexpr int64_t kGrain = 16384;  // elements that are worth waking a team for
+constexpr int64_t kGrain = 16384;  // elements per thread that justify a parallel region
 
-// body(begin, end) on even parts of [0, n), one per thread; `cost` is elements per index.
+// Calls body(begin, end) on equal parts of [0, n), one per thread. `cost` is elements per index.
 template <class Body>
 void parallel_for(int64_t n, int64_t cost, Body&& body) {
   if (omp_get_max_threads() == 1 || n < 2 || n * cost < 2 * kGrain) return body(int64_t{0}, n);
@@ -35,12 +36,11 @@ void parallel_for(int64_t n, int64_t cost, Body&& body) {
   }
 }
 
-// Rows summed in f32 before they are added to doubles.
+// Rows that are summed in f32 before the sums are added in f64.
 constexpr int64_t kRowBlock = 32;
 
-// body(first_row, end_row, sums) adds a block of rows to `Sums` arrays of f32 [columns] each, laid
-// one after another; the result is their total over all rows, in double. Deterministic for a team
-// size.
+// body(first_row, end_row, sums) adds a block of rows to `Sums` consecutive f32 arrays of `columns`
+// elements. Returns their totals over all rows, in f64. Deterministic for a given team size.
 template <int Sums, class Body>
 std::vector<double> column_sums(int64_t rows, int64_t columns, Body&& body) {
   const int team = rows * columns < 2 * kGrain ? 1 : omp_get_max_threads();
@@ -68,9 +68,9 @@ std::vector<double> column_sums(int64_t rows, int64_t columns, Body&& body) {
   return total;
 }
 
-// Writes or adds `values` to a parameter's gradient; nothing when it is not wanted.
+// Writes or adds `values` to a parameter's gradient. Does nothing if the gradient is absent.
 void store(GradOut& gradient, std::span<const double> values);
-// The sum over rows of dz [rows, columns] into a bias gradient.
+// Stores the sums over rows of dz [rows, columns] in a bias gradient.
 void store_column_sums(GradOut& gradient, const float* dz, int64_t rows, int64_t columns);
 
 }  // namespace howmany::onednn

@@ -41,8 +41,8 @@ Tensor loss_of(double value, const Tensor& like) {
 
 }  // namespace
 
-// The softmax is left in dlogits. Its largest value, at logit z, gives the log of the sum of
-// exponentials as z - log(value): exact, since that value is never below 1 / classes.
+// dlogits first holds the softmax. Its largest value, at logit z, yields the log of the sum of
+// exponentials as z - log(value). This is accurate, because that value is at least 1 / classes.
 Tensor OneDnn::softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double denominator,
                                      Tensor& dlogits) const {
   const int64_t rows = logits.shape()[0], classes = logits.shape()[1];

@@ -36,8 +36,8 @@ void product(const Tensor& a, const Tensor& b, bool transpose_b, const Tensor& b
                                   {DNNL_ARG_DST, y.mutable_raw()}});
 }
 
-// Any transposition, and adding: the matmul primitive is no faster here, and this one makes
-// nothing.
+// Supports any transposition and accumulation. The matmul primitive is no faster here, and sgemm
+// needs no primitive per shape.
 void general_product(const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b,
                      bool accumulate, Tensor& y) {
   const int64_t m = y.shape()[0], n = y.shape()[1], k = a.shape()[transpose_a ? 0 : 1];
@@ -77,7 +77,7 @@ void OneDnn::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activa
                     Tensor& y) const {
   if (y.numel() == 0) return;
   product(x, w, true, bias, y);
-  // Not as a post-op: oneDNN's relu turns a NaN into a zero, and so hides that training went wrong.
+  // Not a post-op: oneDNN's relu converts a NaN to zero, which would hide a failed training run.
   if (act != Activation::none) activation(y, act, y);
 }
 

@@ -1,6 +1,6 @@
-// The oneDNN backend, declared once and defined by kind: matmul.cpp, conv.cpp, batchnorm.cpp, ...
-// Private to this folder. f32 on CPU; arguments were checked by ops.h. Memory-bound operations are
-// own loops (loops.h), the rest cached primitives (primitives.h).
+// The oneDNN backend: f32 on CPU. Operations are defined by kind in matmul.cpp, conv.cpp,
+// batchnorm.cpp, ... Memory-bound operations are our own loops (loops.h); the rest are cached
+// primitives (primitives.h). Private to this folder.
 #pragma once
 
 #include "core/backends/backend.h"

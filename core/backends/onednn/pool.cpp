@@ -1,8 +1,8 @@
 #include "core/backends/onednn/loops.h"
 #include "core/backends/onednn/onednn.h"
 
-// Channels lie together, so every loop over them is a vector; each output pixel is written once,
-// from all windows that touch it, and no gradient is zeroed first.
+// Channels are contiguous, so every loop over them is vectorized. Each output pixel is written by
+// one thread, from all windows that contain it, so that gradients need no separate zeroing pass.
 namespace howmany::onednn {
 namespace {
 
@@ -14,12 +14,12 @@ Image image_of(const Tensor& t) { return {t.shape()[1], t.shape()[2], t.shape()[
 struct Span {
   int64_t begin, end;
 };
-// Rows (or columns) of x, of `extent`, under window `index`.
+// Returns the rows (or columns) of x in window `index`; x has `extent` of them.
 Span taps(int64_t index, int64_t extent, Window w) {
   const int64_t first = index * w.stride - w.padding;
   return {std::max<int64_t>(first, 0), std::min(first + w.size, extent)};
 }
-// Windows, of `count`, over row (or column) `index` of x.
+// Returns the windows that contain row (or column) `index` of x; there are `count`.
 Span windows(int64_t index, int64_t count, Window w) {
   const int64_t reach = index + w.padding - w.size;
   return {reach < 0 ? 0 : reach / w.stride + 1,
@@ -37,7 +37,7 @@ HM_SIMD void take_first(const float* __restrict x, int32_t at, int64_t n,
 HM_SIMD void take_larger(const float* __restrict x, int32_t at, int64_t n,
                          int32_t* __restrict chosen, float* __restrict y) {
   for (int64_t c = 0; c < n; ++c) {
-    const bool take = x[c] > y[c] || x[c] != x[c];  // a NaN wins, as everywhere
+    const bool take = x[c] > y[c] || x[c] != x[c];  // a NaN wins, as in the other backends
     y[c] = take ? x[c] : y[c];
     chosen[c] = take ? at : chosen[c];
   }
@@ -52,7 +52,7 @@ HM_SIMD void add_scaled(const float* __restrict x, float factor, int64_t n, floa
   for (int64_t c = 0; c < n; ++c) y[c] += factor * x[c];
 }
 
-// body(n, row, column) for the pixels of [N,H,W], rows divided over the team.
+// Calls body(n, row, column) for the pixels of [N,H,W]. Threads divide the rows.
 template <class Body>
 void for_each_pixel(const Tensor& t, Body&& body) {
   const Image image = image_of(t);

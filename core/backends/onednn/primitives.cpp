@@ -12,7 +12,7 @@ dnnl::stream& stream() {
   return instance;
 }
 
-// The packed forms of one version of a weight: backward data may want another than forward.
+// The packed copies of one version of a weight. Backward may need another layout than forward.
 struct Packed {
   std::mutex mutex;
   uint64_t version = 0;

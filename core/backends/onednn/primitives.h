@@ -1,5 +1,5 @@
-// oneDNN primitives, made once per shape and run without allocating: scratch memory comes from the
-// storage pool. Thread-safe; a primitive is made for the team size of the thread that asks.
+// oneDNN primitives, created once per shape. A run allocates only scratch memory, from the storage
+// pool. Thread-safe. A primitive is for the team size of the thread that requests it.
 #pragma once
 
 #include <omp.h>
@@ -19,7 +19,7 @@ using Desc = dnnl::memory::desc;
 using FormatTag = dnnl::memory::format_tag;
 
 const dnnl::engine& engine();
-dnnl::primitive_attr attributes();  // scratch memory is the caller's
+dnnl::primitive_attr attributes();  // the caller provides scratch memory
 Desc f32_desc(const dnnl::memory::dims& extents, FormatTag tag);
 
 struct Argument {
@@ -27,7 +27,7 @@ struct Argument {
   const void* data;
 };
 
-// A primitive and the layouts it wants.
+// A primitive and the memory layouts that it requires.
 class Kernel {
  public:
   Kernel() = default;
@@ -35,14 +35,14 @@ class Kernel {
   explicit Kernel(const PrimitiveDesc& desc) : desc_(desc), primitive_(desc.get()) {}
 
   Desc desc(int argument) const { return desc_.query_md(dnnl::query::exec_arg_md, argument); }
-  void run(std::initializer_list<Argument> arguments) const;  // absent ones (null) are left out
+  void run(std::initializer_list<Argument> arguments) const;  // skips arguments whose data is null
 
  private:
   dnnl::primitive_desc_base desc_;
   dnnl::primitive primitive_;
 };
 
-// A change of layout; nothing when both are the same.
+// A change of memory layout. Does nothing if both layouts are equal.
 class Reorder {
  public:
   Reorder() = default;
@@ -51,7 +51,7 @@ class Reorder {
   bool identity() const { return identity_; }
   const Desc& to() const { return to_; }
   void run(const void* from, void* to) const;
-  Tensor run(const Tensor& from) const;  // `from` itself when nothing changes
+  Tensor run(const Tensor& from) const;  // returns `from` if both layouts are equal
 
  private:
   bool identity_ = true;
@@ -59,11 +59,11 @@ class Reorder {
   Kernel kernel_;
 };
 
-// The weight in the layout `pack` makes, kept beside it until its value changes.
+// Returns the weight in the layout of `pack`. Caches it with the weight until the weight changes.
 Tensor packed(const Tensor& weight, const Reorder& pack);
 
-// What was made for a key, for good: a run meets a handful of shapes. Key is an aggregate with <=>
-// that includes the team size.
+// Entries by key, never evicted: a run uses few shapes. Key is an aggregate with <=> that includes
+// the team size.
 template <class Key, class Entry>
 class Cache {
  public:
@@ -77,7 +77,7 @@ class Cache {
     return entries_.try_emplace(key, std::move(made)).first->second;
   }
 
-  // Leaked on purpose: oneDNN's own statics may be gone before ours.
+  // Leaked: oneDNN's own statics may be destroyed before ours.
   static Cache& instance() {
     static Cache* const cache = new Cache;
     return *cache;

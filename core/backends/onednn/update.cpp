@@ -4,7 +4,7 @@
 #include "core/backends/onednn/onednn.h"
 #include "core/backends/update_f32.h"
 
-// One pass over value, gradient and state, and one team for all parameters.
+// One pass over value, gradient and state, and one parallel region for all parameters.
 namespace howmany::onednn {
 namespace {
 
@@ -45,7 +45,7 @@ HM_SIMD void adam_step(const AdamScalars s, const AdamSize z, const float* __res
   }
 }
 
-// A parameter as the threads see it: asking a tensor for its memory is for one of them.
+// Pointers to a parameter's memory. The calling thread gets them before the parallel region.
 struct SgdPart {
   float* w;
   float* v;
@@ -60,7 +60,7 @@ struct AdamPart {
   AdamSize size;
 };
 
-// body(part, begin, end) on even parts of all elements of all parameters, one per thread.
+// Calls body(part, begin, end) on equal parts of the elements of all parameters, one per thread.
 template <class Part, class Body>
 void each_part(const std::vector<Part>& parts, Body&& body) {
   int64_t all = 0;

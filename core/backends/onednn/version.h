@@ -1,5 +1,5 @@
-// oneDNN 3 did away with version 2's operation descriptors: what differs between the two, here and
-// nowhere else. Arguments are those of version 3, less engine and attributes.
+// The differences between oneDNN 2 and 3, which has no operation descriptors. Only this file
+// depends on the version. Arguments are those of version 3, without engine and attributes.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -9,7 +9,7 @@
 
 namespace howmany::onednn {
 
-// The first of oneDNN's kernels that is not refused by its name, or the last.
+// Returns the first of oneDNN's implementations whose name is not refused, or the last one.
 template <class PrimitiveDesc, class Refused>
 PrimitiveDesc unless(Refused&& refused, PrimitiveDesc desc) {
   while (refused(std::string_view(desc.impl_info_str())) && desc.next_impl()) {
@@ -54,7 +54,7 @@ template <class Primitive, class Forward, class... Args>
 typename Primitive::primitive_desc describe_backward(const Forward& forward, const Args&... args) {
   return {typename Primitive::desc(args...), attributes(), engine(), forward};
 }
-// Looking for another kernel looks at `what` and `forward` again.
+// next_impl() reads `what` and `forward` again, so they must still exist.
 template <class Primitive, class Refused, class Forward, class... Args>
 auto describe_backward_unless(Refused&& refused, const Forward& forward, const Args&... args) {
   const typename Primitive::desc what(args...);

@@ -14,7 +14,7 @@ struct Rows {
   T* operator[](int64_t t) const { return first + t * stride; }
 };
 
-// Sizes, and where the parts of a head lie.
+// Sizes of the tensors and offsets of each head.
 struct Geometry {
   Geometry(const Tensor& qkv, Heads h)
       : samples(qkv.shape()[0]),
@@ -52,7 +52,7 @@ double dot(const T* a, const T* b, int64_t n) {
   return sum;
 }
 
-// The exponentials are taken below the largest score, where none overflows.
+// Subtracts the largest score first, so that no exponential overflows.
 double log_sum_exp(const Doubles& scores) {
   const double top = *std::ranges::max_element(scores);
   double sum = 0;
@@ -93,7 +93,7 @@ void Reference::attention(const Tensor& qkv, Heads heads, Tensor& lse, Tensor& y
   });
 }
 
-// With p the probabilities: dv = p^T dy, dp = dy v^T, ds = p (dp - y . dy), dq = ds k, dk = ds^T q.
+// With probabilities p: dv = p^T dy, dp = dy v^T, ds = p (dp - y . dy), dq = ds k, dk = ds^T q.
 void Reference::attention_backward(const Tensor& qkv, const Tensor& y, const Tensor& lse,
                                    const Tensor& dy, Heads heads, Tensor& dqkv) const {
   const Geometry g(qkv, heads);

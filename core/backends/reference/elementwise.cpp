@@ -13,7 +13,7 @@ double activate(double x, Activation act) {
     case Activation::none:
       return x;
     case Activation::relu:
-      return x < 0 ? 0 : x;  // a NaN stays one
+      return x < 0 ? 0 : x;  // a NaN stays a NaN
     case Activation::gelu:
       return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
     case Activation::tanh:

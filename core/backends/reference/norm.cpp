@@ -2,7 +2,7 @@
 
 #include "core/backends/reference/reference.h"
 
-// Batch norm normalises the columns of x [rows, channels], layer norm its rows.
+// Batch norm normalizes the columns of x [rows, channels]; layer norm normalizes its rows.
 namespace howmany::backends {
 namespace {
 
@@ -12,7 +12,7 @@ struct Moments {
   double mean = 0, variance = 0;  // biased
 };
 
-// Of n values, `stride` apart; none have mean and variance 0.
+// Moments of n values that are `stride` apart. Mean and variance are 0 if n is 0.
 template <typename T>
 Moments moments(const T* x, int64_t n, int64_t stride) {
   Moments m;
@@ -22,7 +22,7 @@ Moments moments(const T* x, int64_t n, int64_t stride) {
   return m;
 }
 
-// dx of xhat = (x - mean) inv_std over n values, given d = dL/dxhat.
+// Computes dx of xhat = (x - mean) inv_std over n values from d = dL/dxhat.
 template <typename D, typename XHat, typename Out>
 void normalize_backward(int64_t n, double inv_std, D&& d, XHat&& xhat, Out&& out) {
   double sum = 0, dot = 0;
@@ -39,7 +39,7 @@ void move_towards(T& running, double target, double momentum) {
   running = static_cast<T>((1 - momentum) * running + momentum * target);
 }
 
-// Element [n,c] of what the backward of batch norm is made of.
+// Element [n,c] of the tensors of batch norm's backward.
 template <typename T>
 struct Column {
   Column(const BatchNormBackward& in, int64_t c)
@@ -77,7 +77,7 @@ void Reference::batchnorm(const Tensor& x, const Tensor& scale, const Tensor& sh
       invs[c] = static_cast<T>(inv);
       for (int64_t i = c; i < x.numel(); i += channels)
         ys[i] = static_cast<T>(activate((xs[i] - m.mean) * inv * scales[c] + shifts[c], act));
-      if (rows < 2) continue;  // nothing was seen
+      if (rows < 2) continue;  // an empty batch; ops.h rejects one row
       const double unbiased =
           m.variance * static_cast<double>(rows) / static_cast<double>(rows - 1);
       move_towards(state.running_mean.mutable_data<T>()[c], m.mean, state.momentum);

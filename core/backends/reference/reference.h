@@ -1,5 +1,5 @@
-// The oracle: every operation as the plainest loops that say what it means, in f32 or f64,
-// accumulating in double. Other backends and all gradients are tested against it. Private to
+// The reference backend: every operation as plain loops that define its meaning. Supports f32 and
+// f64, and accumulates in f64. Tests compare other backends and all gradients with it. Private to
 // core/backends.
 #pragma once
 
@@ -72,7 +72,7 @@ class Reference final : public Backend {
   void adam(std::span<AdamParam> params, const AdamArgs& args) const override;
 };
 
-// Calls f(float{}) or f(double{}), after the tensor's type.
+// Calls f(float{}) or f(double{}), according to the dtype.
 template <typename F>
 void by_type(const Tensor& t, F&& f) {
   if (t.dtype() == Dtype::f32)
@@ -92,7 +92,7 @@ void store(const Doubles& from, Tensor& to) {
   for (size_t i = 0; i < from.size(); ++i) out[i] = static_cast<T>(from[i]);
 }
 
-// Overwrites, adds, or (absent) does nothing.
+// Overwrites or adds to the gradient. Does nothing if the gradient is absent.
 template <typename T>
 void store(const Doubles& from, GradOut& to) {
   if (!to.value) return;
@@ -102,7 +102,7 @@ void store(const Doubles& from, GradOut& to) {
 }
 
 double activate(double x, Activation act);
-// The slope at what was kept: x for gelu, else y.
+// Returns the derivative. `kept` is x for gelu, else y.
 double activation_slope(double kept, Activation act);
 
 }  // namespace howmany::backends

@@ -6,8 +6,8 @@
 namespace howmany::backends {
 namespace {
 
-// Calls f(y pixel, x pixel, tap) for every place of every window that is not padding. A pixel is a
-// flat index over [N,H,W], a tap one over [K,K].
+// Calls f(y pixel, x pixel, tap) for every window element that is not padding. A pixel is a flat
+// index over [N,H,W]; a tap is one over [K,K].
 template <typename F>
 void for_each_tap(const Shape& x, const Shape& y, Window w, F&& f) {
   for (int64_t n = 0; n < y[0]; ++n)

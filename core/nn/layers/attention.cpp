@@ -5,8 +5,8 @@
 namespace howmany::layers {
 namespace {
 
-// What stands between the projections of multi-head attention: x [N,T,3D], rows of q, k and v ->
-// y [N,T,D]. It has no parameters; qkv and proj are linear layers around it, as in GPT-2.
+// Multi-head attention without its projections: x [N,T,3D] (rows of q, k and v) -> y [N,T,D]. It
+// has no parameters. As in GPT-2, the qkv and proj projections are linear layers around it.
 class Attention final : public Layer {
  public:
   explicit Attention(Heads heads) : heads_(heads) {

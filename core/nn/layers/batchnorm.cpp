@@ -29,7 +29,7 @@ class BatchNorm final : public Layer {
     BatchNormState state{.running_mean = params_[2].value, .running_var = params_[3].value};
     if (!tape.training())
       return ops::batchnorm_inference(x, scale().value, shift().value, act_, state);
-    if (tape.options().again)  // they moved already
+    if (tape.options().again)  // the first forward has updated them
       state = {state.running_mean.clone(), state.running_var.clone()};
     const ops::Normalized out =
         ops::batchnorm(x, scale().value, shift().value, act_, state, tape.options().sum_statistics);

@@ -14,7 +14,7 @@ class Conv2d final : public Layer {
     HM_REQUIRE(window.size >= 1 && window.stride >= 1 && window.padding >= 0,
                "[conv2d] window size {}, stride {}, padding {}", window.size, window.stride,
                window.padding);
-    // torch.nn.Conv2d's start
+    // The initialization of torch.nn.Conv2d.
     const double fan_in = static_cast<double>(in * window.size * window.size);
     const Init init{Init::uniform, 1 / std::sqrt(fan_in)};
     params_.push_back(

@@ -8,9 +8,9 @@
 namespace howmany::layers {
 namespace {
 
-// The mask is a pure function of the tape's (seed, step), the place of this layer in its model and
-// the place of each row in the global batch: nothing needs keeping, and how a batch is divided
-// changes nothing.
+// The mask is a pure function of the tape's (seed, step), the path of this layer and the index of
+// each row in the global batch. So nothing is kept for backward, and the mask does not depend on
+// how the batch is divided.
 class Dropout final : public Layer {
  public:
   explicit Dropout(double p) : p_(p) {

@@ -9,7 +9,7 @@ namespace {
 
 class Embedding final : public Layer {
  public:
-  // torch.nn.Embedding starts from N(0, 1).
+  // The initialization of torch.nn.Embedding is N(0, 1).
   Embedding(int64_t vocabulary, int64_t width)
       : vocabulary_(vocabulary),
         width_(width),

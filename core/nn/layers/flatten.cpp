@@ -4,7 +4,7 @@
 namespace howmany::layers {
 namespace {
 
-// x [N,..] -> y [N,rest], a view
+// x [N,..] -> y [N,rest], a view.
 class Flatten final : public Layer {
  public:
   Tensor forward(const Tensor& x, Tape& tape) override {

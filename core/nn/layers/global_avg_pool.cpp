@@ -5,7 +5,7 @@
 namespace howmany::layers {
 namespace {
 
-// x [N,S,S,C] -> y [N,C]: one average pool whose window is the image.
+// x [N,S,S,C] -> y [N,C]: an average pool whose window is the whole image.
 class GlobalAvgPool final : public Layer {
  public:
   Tensor forward(const Tensor& x, Tape& tape) override {

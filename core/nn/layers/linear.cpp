@@ -12,7 +12,7 @@ class Linear final : public Layer {
  public:
   Linear(int64_t in, int64_t out, Activation act, bool bias) : in_(in), out_(out), act_(act) {
     HM_REQUIRE(in > 0 && out > 0, "[linear] sizes {} -> {}", in, out);
-    // torch.nn.Linear's start
+    // The initialization of torch.nn.Linear.
     const Init init{Init::uniform, 1 / std::sqrt(static_cast<double>(in))};
     params_.push_back({.name = "weight", .shape = {out, in}, .init = init});
     if (bias) params_.push_back({.name = "bias", .shape = {out}, .init = init});
@@ -24,7 +24,7 @@ class Linear final : public Layer {
     if (!tape.training()) return ops::linear(rows, weight().value, bias(), act_).view(shape);
     for (Param& p : params_) tape.used(p);
     tape.push(rows);
-    const bool gelu = act_ == Activation::gelu;  // its slope needs what it was applied to
+    const bool gelu = act_ == Activation::gelu;  // backward of gelu needs its input
     Tensor kept = ops::linear(rows, weight().value, bias(), gelu ? Activation::none : act_);
     tape.push(kept);
     return (gelu ? ops::activation(kept, act_) : kept).view(shape);
@@ -46,7 +46,7 @@ class Linear final : public Layer {
       return dx ? dx.view(input_shape(dy.shape())) : dx;
     };
     if (later || !tape.awaited()) return back(tape.wants_grad(x), !later);
-    back(false, true);  // its gradients travel while the rest is computed
+    back(false, true);  // its gradients are communicated while the rest is computed
     return back(tape.wants_grad(x), false);
   }
 

@@ -7,10 +7,10 @@
 namespace howmany::layers {
 namespace {
 
-// Adds a learned row to each place of a sequence: x [N,T,width], T up to length, y = x + weight[t].
+// Adds a learned row per position: x [N,T,width] with T <= length, y = x + weight[t].
 class Position final : public Layer {
  public:
-  // torch.nn.Embedding's start
+  // The initialization of torch.nn.Embedding.
   Position(int64_t length, int64_t width)
       : length_(length),
         width_(width),
@@ -44,7 +44,7 @@ class Position final : public Layer {
   std::span<Param> own_params() override { return params_; }
 
  private:
-  // Made once for a device: on a GPU a step would wait for the copy.
+  // Cached per device, because on a GPU each step would wait for the copy.
   Tensor places_for(const Shape& x, Device device) {
     const bool fit = places_ && places_.device() == device && places_.shape()[0] >= x[0] &&
                      places_.shape()[1] == x[1];

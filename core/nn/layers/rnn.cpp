@@ -8,8 +8,8 @@
 namespace howmany::layers {
 namespace {
 
-// Elman's network with tanh, as torch.nn.RNN: h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh)
-// from h_0 = 0; the output is the last state. x [N,T,in] -> y [N,hidden]
+// An Elman network with tanh, as torch.nn.RNN: h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh),
+// h_0 = 0. Returns the last state: x [N,T,in] -> y [N,hidden].
 class Rnn final : public Layer {
  public:
   Rnn(int64_t in, int64_t hidden) : in_(in), hidden_(hidden) {
@@ -23,7 +23,7 @@ class Rnn final : public Layer {
       params_[i] = {.name = params[i].first, .shape = params[i].second, .init = init};
   }
 
-  // Inputs of all times are multiplied at once; what remains in turn is the states'.
+  // One product covers the inputs of all times. Only the products of the states are sequential.
   Tensor forward(const Tensor& x, Tape& tape) override {
     output_shape(x.shape());
     const int64_t rows = x.shape()[0], times = x.shape()[1];
@@ -58,7 +58,7 @@ class Rnn final : public Layer {
       h = tape.pop();
       dh = ops::linear_backward(h, w_hh().value, {}, dz, Activation::none, t > 0, grad_out(w_hh()),
                                 grad_out(b_hh()));
-      w_hh().has_grad = b_hh().has_grad = true;  // the times before add to it
+      w_hh().has_grad = b_hh().has_grad = true;  // earlier times add to it
     }
     const Tensor dx = ops::linear_backward(inputs, w_ih().value, {}, driven, Activation::none,
                                            kept[2] != 0, grad_out(w_ih()), grad_out(b_ih()));
@@ -80,8 +80,8 @@ class Rnn final : public Layer {
   std::span<Param> own_params() override { return params_; }
 
  private:
-  // Element [t,n] is the row of x [N T,in] that holds sample n at time t.
-  // Made once for a device: on a GPU each step would copy it there.
+  // Element [t,n] is the row of x [N*T,in] that holds sample n at time t. Cached per device,
+  // because on a GPU each step would copy it.
   const Tensor& time_major(int64_t rows, int64_t times, Device device) {
     if (!order_ || order_.device() != device || !(order_.shape() == Shape{times, rows}))
       order_ = time_major_on_host(rows, times).to(device);
@@ -108,7 +108,7 @@ class Rnn final : public Layer {
 
   int64_t in_, hidden_;
   std::array<Param, 4> params_;
-  Tensor order_;  // of time_major
+  Tensor order_;  // see time_major()
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ class Sequential final : public Layer {
   }
 
   Tensor forward(const Tensor& x, Tape& tape) override {
-    output_shape(x.shape());  // refuses before any part has run
+    output_shape(x.shape());  // throws before any child has run
     Tensor y = x;
     for (const Named& c : children_) y = c.layer->forward(y, tape);
     return y;

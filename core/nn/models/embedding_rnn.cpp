@@ -3,8 +3,8 @@
 
 namespace howmany::models {
 
-// Words to a class. The embedding is a large table that computes little, the rest the other way
-// round: the model that is worth placing part on a CPU and part on a GPU.
+// Classifies token sequences. The embedding is a large table with little compute, and the rest is
+// the opposite. So it can pay to place part of the model on a CPU and part on a GPU.
 ModelSpec embedding_rnn(const ModelOptions& options) {
   allow("embedding_rnn", options, {"vocabulary", "length", "width", "hidden", "classes"});
   const int64_t vocabulary = positive(options, "vocabulary", 10'000);

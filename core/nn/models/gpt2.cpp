@@ -3,9 +3,9 @@
 #include "core/nn/models/options.h"
 
 // Radford et al., "Language models are unsupervised multitask learners": pre-norm blocks of causal
-// attention and an MLP, each added to what goes by. Layers start as torch.nn's do, the head is not
-// tied to the embedding, gelu is the exact one, and nothing is dropped. Every addition is a unit,
-// so the model may be cut inside a block as well: wte, wpe, h.0.attn, h.0.mlp, h.1.attn, ...
+// attention and an MLP, each a residual branch. Differences: layers are initialized as in torch.nn,
+// the head is not tied to the embedding, gelu is exact, and there is no dropout. Every branch is a
+// unit, so the model may also be cut inside a block: wte, wpe, h.0.attn, h.0.mlp, h.1.attn, ...
 namespace howmany::models {
 namespace {
 
@@ -43,7 +43,7 @@ LayerPtr blocks(int64_t count, int64_t width, int64_t heads) {
 
 }  // namespace
 
-// gpt2:width=1024,layers=8,heads=16,length=1024 is the stack whose step time is compared on GPUs.
+// gpt2:width=1024,layers=8,heads=16,length=1024 is the model of the GPU step-time comparisons.
 ModelSpec gpt2(const ModelOptions& options) {
   allow("gpt2", options, {"width", "layers", "heads", "length", "vocabulary"});
   const int64_t width = positive(options, "width", 256);

@@ -1,4 +1,4 @@
-// Reading a model's options. Private to core/nn/models.
+// Helpers to read a model's options. Private to core/nn/models.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace howmany::models {
 
-// Refuses any option that is not one of `keys`.
+// Throws std::invalid_argument if an option is not one of `keys`.
 void allow(std::string_view model, const ModelOptions& options,
            const std::vector<std::string_view>& keys);
-// A positive integer, or `otherwise` when the key is absent.
+// Returns a positive integer, or `otherwise` if the key is absent.
 int64_t positive(const ModelOptions& options, const std::string& key, int64_t otherwise);
-// "64-32-10", at least two of them.
+// Parses "64-32-10". Requires at least two sizes.
 std::vector<int64_t> sizes(const ModelOptions& options, const std::string& key,
                            const std::string& otherwise);
 

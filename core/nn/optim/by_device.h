@@ -1,5 +1,4 @@
-// Parameters given to their backends: in one call for all that lie on one device. Private to
-// core/nn/optim.
+// Groups parameters by device, for one backend call per device. Private to core/nn/optim.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +9,8 @@
 
 namespace howmany::optim {
 
-// update(backend, those of one device and type) until all had their turn; a model over several
-// devices takes several.
+// Calls update(backend, items) once per device and dtype. Models that span several devices need
+// several calls.
 template <typename Item, typename Update>
 void by_device(std::vector<Item> items, Update update) {
   for (auto begin = items.begin(); begin != items.end();) {
