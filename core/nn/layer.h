@@ -107,8 +107,8 @@ class Layer {
   virtual ~Layer() = default;
 
   virtual Tensor forward(const Tensor& x, Tape& tape) = 0;
-  // Adds to the parameters' gradients. Returns dx, or an empty tensor if x is the tape's input or a
-  // view of it. Then dy of the layer before is empty too.
+  // Adds to the parameters' gradients. Returns dx, or an empty tensor if dx is not needed (x holds
+  // ids, or is the tape's input or a view of it). dy is empty if the layer after returned that.
   virtual Tensor backward(const Tensor& dy, Tape& tape) = 0;
 
   // Computes the gradients that backward deferred. `rows` are the tensors that it gave to

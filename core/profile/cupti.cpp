@@ -1,7 +1,9 @@
-// A session with CUPTI: it owns the subscription or does nothing, so that it is never mixed with
-// another tool's; buffers that CUPTI holds are never freed; no call to CUPTI is made under a lock
-// that its callbacks take; and at the end it is detached, because what stays enabled goes on
-// costing 10 to 20 % of a step.
+// A CUPTI session.
+//
+// - It starts only if it gets the subscription, so that it never mixes with another tool.
+// - It never frees buffers that CUPTI holds.
+// - It calls CUPTI without holding a lock that CUPTI's callbacks take.
+// - It detaches CUPTI at the end: otherwise the enabled activity costs 10 to 20 % of a step.
 #include <cupti.h>
 
 #include <algorithm>
@@ -38,7 +40,7 @@ namespace {
   X(cuptiActivityGetNumDroppedRecords)
 
 struct Library : SharedLibrary {
-  // Records of another major version are laid out otherwise.
+  // Requires the same major version, because others have different record layouts.
   Library()
       : SharedLibrary("libcupti.so." + std::to_string(CUPTI_API_VERSION / 10'000),
                       HM_CUPTI_LIBRARY) {
@@ -59,9 +61,9 @@ constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                                          CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
                                          CUPTI_ACTIVITY_KIND_MEMSET};
 
-// The calls that put work on a GPU tell its thread and time. A record of each other call (a look at
-// an event, say, of which a wait makes thousands) would cost as much and be passed over. The
-// driver's are those of NCCL; and of libraries whose own runtime is not seen.
+// The calls that submit work to a GPU: their records give its thread and time. Records of other
+// calls would cost as much and be ignored; an event query while waiting makes thousands of them.
+// Driver calls are those of NCCL, and of libraries that link their own copy of the runtime.
 #define HM_RUNTIME(name) CUPTI_RUNTIME_TRACE_CBID_##name
 constexpr CUpti_CallbackId kRuntimeCalls[] = {
     HM_RUNTIME(cudaLaunchKernel_v7000),    HM_RUNTIME(cudaLaunchKernelExC_v11060),
@@ -85,7 +87,7 @@ void check(CUptiResult result, const char* what) {
   throw Error(fmt::format("{}: {}", what, why));
 }
 
-// What CUPTI fills. A buffer belongs to it from the request until it is handed back full.
+// The buffers that CUPTI fills. CUPTI owns a buffer from its request until it returns it full.
 class Buffers {
  public:
   struct Full {
@@ -95,7 +97,7 @@ class Buffers {
     size_t size;
   };
 
-  // Null when there are no more: CUPTI then drops records, and counts them.
+  // Returns null if no buffer is left. CUPTI then drops records and counts them.
   uint8_t* take() {
     const std::lock_guard lock(mutex_);
     if (free_.empty() && made_ < kBuffers) {
@@ -129,7 +131,7 @@ class Buffers {
   std::vector<Full> full_;
 };
 
-Buffers& buffers() {  // never destroyed: CUPTI may hand back late
+Buffers& buffers() {  // never destroyed: CUPTI may return a buffer late
   static auto* const only = new Buffers;
   return *only;
 }
@@ -137,7 +139,7 @@ Buffers& buffers() {  // never destroyed: CUPTI may hand back late
 void CUPTIAPI on_request(uint8_t** buffer, size_t* size, size_t* most_records) {
   *buffer = buffers().take();
   *size = *buffer == nullptr ? 0 : kBufferBytes;
-  *most_records = 0;  // as many as fit
+  *most_records = 0;  // no limit
 }
 
 void CUPTIAPI on_complete(CUcontext context, uint32_t stream, uint8_t* buffer, size_t,
@@ -147,7 +149,7 @@ void CUPTIAPI on_complete(CUcontext context, uint32_t stream, uint8_t* buffer, s
 
 std::atomic<bool> detach_wanted = false;
 
-// As CUPTI wants to be detached: by a thread that leaves a call to CUDA.
+// Detaches as CUPTI requires: on a thread that leaves a CUDA call.
 void CUPTIAPI on_call(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void* data) {
   const auto* const call = static_cast<const CUpti_CallbackData*>(data);
   if (call->callbackSite == CUPTI_API_EXIT && detach_wanted.exchange(false))
@@ -196,7 +198,7 @@ CUptiResult tell_of_calls(bool on) {
   return result;
 }
 
-// What is not on is no error.
+// Ignores errors: what is not enabled cannot be disabled.
 void disable() {
   for (const CUpti_ActivityKind kind : kKinds) library().cuptiActivityDisable(kind);
   tell_of_calls(false);
@@ -213,14 +215,14 @@ void enable(Session& own) {
   check(tell_of_calls(true), "cuptiActivityEnableRuntimeApi");
 }
 
-// Whatever happened before.
+// Valid in any state of the session.
 void detach(Session& own) noexcept {
   try {
     disable();
     detach_wanted = true;
     library().cuptiEnableDomain(1, own.subscriber, CUPTI_CB_DOMAIN_RUNTIME_API);
     gpu::synchronize_used();
-  } catch (const std::exception&) {  // the GPU is lost, which others will tell
+  } catch (const std::exception&) {  // the GPU is lost; other calls report it
   }
   if (detach_wanted.exchange(false)) library().cuptiUnsubscribe(own.subscriber);
 }

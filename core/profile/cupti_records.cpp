@@ -32,7 +32,7 @@ const char* copy_name(uint8_t kind) {
   }
 }
 
-// What all records of work on a GPU have.
+// Adds the fields that all records of GPU work have.
 template <typename Record>
 void add_span(const Record& r, std::string name, GpuSpan::Kind kind, uint64_t bytes,
               GpuActivity& to) {

@@ -1,4 +1,4 @@
-// CUPTI's activity records as what they tell. Built with CUPTI's headers only; pure.
+// Converts CUPTI activity records to spans and calls. Needs CUPTI's headers, not its library. Pure.
 #pragma once
 
 #include <cupti.h>
@@ -10,11 +10,12 @@
 
 namespace howmany {
 
-// Kinds that were not asked for are passed over; times that cannot be are refused and counted.
-// Times stay CUPTI's.
+// Adds the record to `to`, with CUPTI's times. Ignores kinds that were not requested. Counts
+// records with impossible times in `refused` and drops them.
 void add_record(const CUpti_Activity& record, GpuActivity& to);
 
-// CUPTI's clock against ours, read as near to each other as can be, at the start and at the end.
+// A reading of CUPTI's clock and of profile_clock_ns(), as close together as possible. One pair
+// from the start and one from the end convert all times of a session.
 struct ClockPair {
   int64_t theirs = 0, ours = 0;
 };

@@ -9,7 +9,8 @@
 namespace howmany {
 namespace {
 
-// Spans of one thread, an outer one before what it holds.
+// Returns the category of the innermost span at `time`. `spans` are those of one thread, an outer
+// span before its inner ones.
 Category innermost_at(std::span<const Span> spans, int64_t time) {
   auto after = std::ranges::upper_bound(spans, time, {}, &Span::start);
   while (after != spans.begin()) {
@@ -46,8 +47,8 @@ GpuUse use_of(const StepUse& step, const Stretches& compute, const Stretches& co
   return use;
 }
 
-// NCCL launches from threads of its own, which have no ranges: what it does is known by its name,
-// and whose it is by the GPU.
+// NCCL may launch from its own threads, which have no ranges. Such kernels are identified by name,
+// and their rank by the GPU.
 void adopt_nccl(std::vector<GpuSpan>& spans) {
   std::unordered_map<uint32_t, int> track_of;
   for (const GpuSpan& span : spans)

@@ -1,8 +1,10 @@
-// What the GPUs of this process did, kernel by kernel and copy by copy, from CUPTI: opened at run
-// time, and only where there is a GPU. cupti.cpp is built with the headers of CUDA 13 or later,
-// cupti_none.cpp otherwise; gpu_activity.cpp needs neither. Start and stop from one thread.
+// Kernels, copies and fills that this process ran on GPUs, recorded with CUPTI. CUPTI is opened at
+// run time, and only if there is a GPU. cupti.cpp needs the headers of CUDA 13 or later; other
+// builds use cupti_none.cpp. gpu_activity.cpp needs neither.
 //
-//   const std::string why_not = start_gpu_activity();   // "": watching
+// Thread safety. Not thread-safe: start and stop from one thread.
+//
+//   const std::string why_not = start_gpu_activity();   // "": recording
 //   ... steps ...
 //   GpuActivity seen = stop_gpu_activity();
 //   join_ranges(seen, stop_recording());
@@ -23,34 +25,37 @@ struct GpuSpan {
   Kind kind = Kind::kernel;
   uint32_t device = 0, stream = 0;
   int64_t start = 0, end = 0;          // profile_clock_ns
-  uint64_t bytes = 0;                  // of copies and fills
-  uint32_t correlation = 0;            // with what launched it
-  Category category = Category::step;  // of the range that launched it; step: of none
-  int track = -1;                      // ... and its rank
+  uint64_t bytes = 0;                  // 0 for kernels
+  uint32_t correlation = 0;            // id of the LaunchCall that launched it
+  Category category = Category::step;  // of the range that launched it; step: no range
+  int track = -1;                      // of the thread that launched it: the rank
 };
 
 struct LaunchCall {
   uint32_t correlation = 0;
-  int64_t thread = 0, start = 0;  // as the operating system numbers threads; profile_clock_ns
+  int64_t thread = 0, start = 0;  // OS thread id; profile_clock_ns
 };
 
 struct GpuActivity {
   std::vector<GpuSpan> spans = {};
   std::vector<LaunchCall> calls = {};
-  int64_t refused = 0;  // with times that cannot be, as of kernels that had not ended
-  int64_t lost = 0;     // that CUPTI had no room for
+  int64_t refused = 0;  // records with impossible times, e.g. of kernels that had not ended
+  int64_t lost = 0;     // records that CUPTI dropped because its buffers were full
 };
 
-// Why it cannot be watched, in a sentence; empty when it is. Never throws.
+// Returns why recording could not start, or "" if it did. Never throws.
 std::string start_gpu_activity();
-// Waits for the GPUs, and leaves nothing of CUPTI behind. Empty when nothing was started.
+// Blocks until the GPUs are idle, and detaches CUPTI. Returns an empty result if nothing was
+// started. Throws Error if CUPTI or a GPU fails.
 GpuActivity stop_gpu_activity();
 
-// Tells each span whose range launched it, by the time and the thread of the call.
+// Sets category and track of each span from the range that launched it. The time and thread of the
+// launch call identify the range.
 void join_ranges(GpuActivity& activity, const Recording& ranges);
 
-// Of one rank's GPUs in a step; total = compute + comm + copy + idle. comm and copy are what runs
-// beside no compute, or no communication; a kernel launched in a comm range communicates.
+// A rank's GPU time in one step, in nanoseconds; total = compute + comm + copy + idle. comm
+// excludes time concurrent with compute. copy excludes time concurrent with compute or comm.
+// Kernels that a comm range launched count as comm.
 struct GpuUse {
   int64_t compute = 0, comm = 0, copy = 0, idle = 0, hidden_comm = 0;
 };

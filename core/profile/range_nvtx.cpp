@@ -12,7 +12,7 @@ nvtxDomainHandle_t make_domain() {
   return domain;
 }
 
-// Null when no tool listens.
+// Returns null if no tool is attached.
 nvtxDomainHandle_t domain() {
   static const nvtxDomainHandle_t handle = make_domain();
   return handle;

@@ -1,5 +1,5 @@
-// How ranges reach a tool from outside: range_nvtx.cpp, or range_none.cpp where there is no NVTX.
-// For range.cpp alone. Thread-safe.
+// Passes ranges to an external tool: range_nvtx.cpp, or range_none.cpp without NVTX. Private to
+// range.cpp. Thread-safe.
 #pragma once
 
 #include "core/profile/range.h"

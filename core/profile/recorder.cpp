@@ -19,7 +19,8 @@ constinit std::atomic<uint64_t> running_recording = 0;
 
 namespace {
 
-// One thread's spans in one recording. That thread alone writes; a span is there once size says so.
+// One thread's spans in one recording. Only that thread writes. A span is valid once `size` counts
+// it.
 struct Lane {
   Lane(RecordedThread whose, size_t room)
       : thread(std::move(whose)), spans(std::make_unique<Span[]>(room)), capacity(room) {}
@@ -31,7 +32,7 @@ struct Lane {
   std::atomic<int64_t> begun = 0, dropped = 0;
 };
 
-// Both clocks at one moment.
+// Both clocks at one point in time.
 struct Moment {
   int64_t ticks = 0, ns = 0;
 };
@@ -55,23 +56,23 @@ struct Recorder {
   std::vector<std::shared_ptr<Lane>> lanes;
 };
 
-Recorder& recorder() {  // never destroyed: threads may still end ranges while the process ends
+Recorder& recorder() {  // never destroyed: threads may end ranges while the process exits
   static auto* const only = new Recorder;
   return *only;
 }
 
-// Nothing of it needs an end, so that a look at it is one instruction.
+// Needs no destructor, so that access takes one instruction.
 struct Mine {
-  uint64_t recording = 0;  // that `lane` is of
+  uint64_t recording = 0;  // the recording of `lane`
   Lane* lane = nullptr;
   int track = -1;
   const char* role = "";
 };
 constinit thread_local Mine mine;
 thread_local std::shared_ptr<Lane>
-    my_lane;  // shared, as thread and recording may outlive the other
+    my_lane;  // shared: either the thread or the recording may end first
 
-// A lane holds the memory it may need from the start, so that no page is taken while steps run.
+// A lane allocates its memory at once, so that steps do not allocate.
 void join_recording(uint64_t recording) {
   Recorder& r = recorder();
   const std::lock_guard lock(r.mutex);
@@ -84,13 +85,14 @@ void join_recording(uint64_t recording) {
   mine.lane = my_lane.get();
 }
 
-// The child has this thread only, and its lane would be nobody's.
+// A forked child has only this thread, and nothing would read its lane.
 void record_nothing_in_children() {
   static const int registered = pthread_atfork(nullptr, nullptr, [] { running_recording = 0; });
   HM_ENSURE(registered == 0, "[profile] pthread_atfork: error {}", registered);
 }
 
-// The moments are some 10 ns wide; no span is outside the recording for that.
+// Converts ticks to profile_clock_ns(). The clock readings are accurate to about 10 ns, so results
+// are clamped to the recording.
 class OurClock {
  public:
   OurClock(Moment start, Moment end) : start_(start), end_(end) {
@@ -111,8 +113,8 @@ bool comes_first(const Span& a, const Span& b) {
   return a.start != b.start ? a.start < b.start : a.end > b.end;
 }
 
-// Spans were kept as they ended. Those that hold none are in order already; of two with the same
-// times, what ended last is the outer one.
+// Sorts spans, which were added in the order in which they ended. Without nesting they are already
+// sorted. Of two with equal times, the one that ended last is the outer one.
 void put_in_order(std::vector<Span>::iterator first, std::vector<Span>::iterator last) {
   const auto not_before = [](const Span& a, const Span& b) { return !comes_first(a, b); };
   if (std::adjacent_find(first, last, not_before) == last) return;
@@ -125,7 +127,7 @@ void add_spans(Recording& all, const Lane& lane, const OurClock& ours) {
   const size_t size = lane.size.load(std::memory_order_acquire);
   const auto first = static_cast<ptrdiff_t>(all.spans.size());
   all.spans.insert(all.spans.end(), lane.spans.get(), lane.spans.get() + size);
-  put_in_order(all.spans.begin() + first, all.spans.end());  // by ticks, which differ the most
+  put_in_order(all.spans.begin() + first, all.spans.end());  // by ticks, the finer unit
   for (Span& span : std::span(all.spans).subspan(static_cast<size_t>(first))) {
     span.start = ours(span.start);
     span.end = ours(span.end);
@@ -148,7 +150,7 @@ int64_t profile_clock_ns() {
 bool enter_recording(uint64_t recording) {
   if (mine.recording != recording) join_recording(recording);
   if (mine.lane == nullptr) return false;
-  // One writer: no read-modify-write is needed.
+  // There is one writer, so no read-modify-write is needed.
   std::atomic<int64_t>& begun = mine.lane->begun;
   begun.store(begun.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return true;

@@ -1,6 +1,9 @@
-// Records the Ranges of this process, of every thread, without any tool. Memory is bounded: what a
-// thread has no room for is dropped and counted. Off, a Range costs what it costs anyway; on, two
-// looks at the clock. A forked child records nothing. Thread-safe; one recording at a time.
+// Records the Ranges of all threads of this process, without an external tool.
+//
+// Memory. Bounded: spans that exceed a thread's buffer are dropped and counted.
+// Cost. Two clock reads per Range during a recording, nothing otherwise.
+// Fork. A forked child records nothing.
+// Thread safety. Thread-safe. One recording at a time.
 //
 //   start_recording();
 //   ... steps ...
@@ -17,44 +20,46 @@
 
 namespace howmany {
 
-int64_t profile_clock_ns();  // CLOCK_MONOTONIC, which all processes of a host share
+int64_t profile_clock_ns();  // CLOCK_MONOTONIC, which is common to all processes of a host
 
 struct Span {
   const char* name = "";
-  uint64_t payload = 0;        // FLOP or bytes, as Range has it
+  uint64_t payload = 0;        // FLOP or bytes, see Range
   int64_t start = 0, end = 0;  // profile_clock_ns
   uint32_t thread = 0;         // index into Recording::threads
   Category category = Category::step;
 };
 
 struct RecordedThread {
-  int64_t id = 0;         // as the operating system numbers it
+  int64_t id = 0;         // OS thread id
   int track = -1;         // see TrackScope
   std::string role = "";  // "rank", "communication"
 };
 
 struct Recording {
-  std::vector<Span> spans = {};  // by thread, then by start; an outer one before what it holds
+  std::vector<Span> spans = {};  // by thread, then by start; an outer span before its inner ones
   std::vector<RecordedThread> threads = {};
   int64_t start = 0, end = 0;
-  int64_t dropped = 0;  // spans for which there was no room
-  int64_t open = 0;     // begun, but not ended when the recording stopped
+  int64_t dropped = 0;  // spans that did not fit
+  int64_t open = 0;     // spans that had not ended when the recording stopped
 };
 
 struct RecorderOptions {
-  size_t spans_per_thread = size_t{1} << 16;  // 40 bytes each, taken at a thread's first range
+  size_t spans_per_thread = size_t{1} << 16;  // 40 bytes each, allocated at a thread's first range
 };
 
-// Throws std::invalid_argument when one is running.
+// Throws std::invalid_argument if a recording is running.
 void start_recording(const RecorderOptions& options = {});
-// What ended since; ranges that go on are counted only. Empty when none is running.
+// Returns the spans that ended since the start, and only the count of those that did not. Returns
+// an empty recording if none is running.
 Recording stop_recording();
 
-// What this thread's ranges belong to, until destroyed: the rank whose step it works for. Threads
-// that a rank starts take over its track. -1, where no scope is, is the process itself.
+// Assigns the ranges of this thread to a track until the scope ends: the rank that the thread works
+// for. Threads that a rank starts must use its track. Without a scope the track is -1, the process
+// itself.
 class TrackScope {
  public:
-  TrackScope(int track, const char* role);  // role: a literal
+  TrackScope(int track, const char* role);  // `role` must be a literal
   ~TrackScope();
   TrackScope(const TrackScope&) = delete;
   TrackScope& operator=(const TrackScope&) = delete;

@@ -1,4 +1,4 @@
-// Where ranges enter the recording: for range.cpp alone. Thread-safe.
+// The interface of the recorder to range.cpp. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -7,12 +7,12 @@
 
 namespace howmany {
 
-// The number of the running recording; 0: none.
+// The number of the running recording, or 0.
 extern std::atomic<uint64_t> running_recording;
 
-// Whether this thread records there; call as a range begins.
+// Returns true if this thread records in that recording. Call it when a range begins.
 bool enter_recording(uint64_t recording);
-// Its times are ticks(). Nothing when that recording is no more.
+// Adds a span whose times are ticks(). Does nothing if the thread has not entered that recording.
 void keep_span(uint64_t recording, const Span& span);
 
 }  // namespace howmany

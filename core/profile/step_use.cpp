@@ -15,7 +15,8 @@ using ByCategory = std::array<Stretches, kCategories + 1>;
 
 Stretches& of(ByCategory& sets, Category category) { return sets[static_cast<size_t>(category)]; }
 
-// At each instant the innermost range of a thread tells; steps only hold others.
+// Adds the time of each category. At each instant the innermost range of the thread counts. Ranges
+// of category step are only containers.
 void add_innermost(std::span<const Span> thread, ByCategory& sets) {
   std::vector<const Span*> open;
   int64_t at = 0;
@@ -55,7 +56,7 @@ std::vector<std::span<const Span>> by_thread(const Recording& recording) {
   return threads;
 }
 
-// What each category keeps when those before it have taken their time.
+// The time of each category without the time of the categories before it.
 struct Parts {
   Stretches compute, optimizer, comm, copy, data, hidden_comm;
 
@@ -96,7 +97,7 @@ StepUse use_of(const Span& step, const Parts& parts) {
 
 std::vector<StepUse> step_uses(const Recording& recording, std::string_view step, int track) {
   ByCategory sets;
-  Stretches waits;  // for data, of the thread that steps
+  Stretches waits;  // for data, on the thread that runs the steps
   std::vector<Span> steps;
   const auto threads = by_thread(recording);
   for (size_t i = 0; i < threads.size(); ++i) {

@@ -1,10 +1,10 @@
-// Where a step's time goes, from what was recorded. Pure functions; see reports for what is made of
-// it.
+// Computes how the time of a step is used, from a recording. Pure functions.
 //
-// At every instant of a step the first of these that any thread of the rank is in takes it:
-// compute, optimizer, comm, copy; then data, if the thread that steps waits for it; host is the
-// rest. So the parts add up to the step to the nanosecond, and comm is what no work of this rank
-// hides (waiting for a slower peer included).
+// Rule. At every instant of a step, the time belongs to the first of these categories in which any
+//   thread of the rank is: compute, optimizer, comm, copy, data. data counts only if the thread
+//   that runs the steps waits for it. The rest is host.
+// So the parts sum to the step exactly, and comm is the exposed communication (with the time that
+// the rank waits for a slower peer).
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ namespace howmany {
 struct StepUse {
   int64_t start = 0, total = 0;
   int64_t compute = 0, optimizer = 0, comm = 0, copy = 0, data = 0, host = 0;
-  int64_t hidden_comm = 0;  // beside compute or optimizer, so in none of the parts
+  int64_t hidden_comm = 0;  // concurrent with compute or optimizer, so not in any part
 };
 
-// The ranges named `step` of category step on one thread of `track` are the steps, in order; ranges
-// of that category inside them are only containers. Throws Error when threads of that track step at
-// once: then it is not known whose step is asked for.
+// Returns one StepUse per range named `step` of category step on the threads of `track`, in order.
+// Ranges of that category inside a step are only containers. Throws Error if more than one thread
+// of the track has steps.
 std::vector<StepUse> step_uses(const Recording& recording, std::string_view step, int track = -1);
 
 }  // namespace howmany

@@ -1,4 +1,4 @@
-// Sets of instants as disjoint half-open stretches in order, in nanoseconds. Pure functions.
+// Sets of time, as sorted, disjoint, half-open intervals in nanoseconds. Pure functions.
 //
 //   length_within(without(united(busy), united(waiting)), step.start, step.end)
 #pragma once
@@ -14,7 +14,7 @@ struct Stretch {
 };
 using Stretches = std::vector<Stretch>;
 
-Stretches united(Stretches any);  // in any order, overlapping as they like; empty ones go
+Stretches united(Stretches any);  // input may be unsorted, overlapping or empty intervals
 Stretches without(const Stretches& all, const Stretches& gone);
 int64_t length_within(const Stretches& all, int64_t begin, int64_t end);
 

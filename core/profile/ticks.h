@@ -1,6 +1,6 @@
-// The cheapest clock here, which a range looks at twice: the processor's own counter where the
-// kernel trusts it on all cores, else CLOCK_MONOTONIC. Ticks mean something between two pairs of
-// both clocks only. For the recorder alone. Thread-safe.
+// The cheapest clock, which a range reads twice: the time stamp counter if the kernel uses it on
+// all cores, else CLOCK_MONOTONIC. To convert ticks to nanoseconds, read both clocks at two points
+// in time and interpolate. For the recorder only. Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 namespace howmany {
 namespace {
 
-// Where cores' counters differ or stand still at times, the kernel's own clock is another.
+// If the counters of cores differ or stop at times, the kernel uses another clock source.
 bool kernel_trusts_it() {
   std::ifstream in("/sys/devices/system/clocksource/clocksource0/current_clocksource");
   std::string name;

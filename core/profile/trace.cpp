@@ -1,6 +1,6 @@
-// Written by hand, since the format needs a dozen fields of four messages, and a protobuf compiler
-// would be a dependency for that. Some 15 bytes an event: names are sent once a track, times are
-// differences, and the track is each sequence's default.
+// Encodes protobuf by hand: the format needs a dozen fields of four messages, which does not
+// justify a dependency on a protobuf compiler. An event takes about 15 bytes: names are written
+// once per track, times are differences, and the track is the default of its sequence.
 #include "core/profile/trace.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 namespace howmany {
 namespace {
 
-// A protobuf message as its bytes.
+// An encoded protobuf message.
 class Message {
  public:
   Message& number(uint32_t field, uint64_t value) {
@@ -38,7 +38,7 @@ class Message {
   std::string bytes_;
 };
 
-// Fields, as perfetto's protos/perfetto/trace/**.proto number them.
+// Field numbers of perfetto's protos/perfetto/trace/**.proto.
 namespace packet {
 constexpr uint32_t kClockSnapshot = 6, kTimestamp = 8, kSequence = 10, kTrackEvent = 11,
                    kInterned = 12, kFlags = 13, kTimestampClock = 58, kDefaults = 59,
@@ -60,7 +60,7 @@ namespace annotation {
 constexpr uint32_t kNameId = 1, kUint = 3;
 }
 constexpr uint64_t kMix = 0x9e3779b97f4a7c15;       // spreads numbers over 64 bits
-constexpr uint64_t kBootClock = 6, kOwnClock = 64;  // a sequence's own, whose times are differences
+constexpr uint64_t kBootClock = 6, kOwnClock = 64;  // kOwnClock: per sequence, incremental
 
 void add_packet(std::string& trace, const Message& one) {
   trace += Message().message(1, one).bytes();
@@ -70,7 +70,7 @@ Message descriptor(uint64_t uuid, std::string_view name) {
   return Message().number(track::kUuid, uuid).text(track::kName, name);
 }
 
-// One track: slices in the order of their times.
+// One track. Slices must be added in the order of their times.
 class Track {
  public:
   Track(std::string& trace, uint32_t sequence, uint64_t uuid, const Message& described)
@@ -113,7 +113,7 @@ class Track {
  private:
   using Ids = std::map<std::string, uint64_t, std::less<>>;
 
-  // Told in `fresh` when this sequence uses it for the first time.
+  // Returns the id of a text. Adds its definition to `fresh` if the sequence has not used it yet.
   static uint64_t id(Ids& ids, std::string_view text, uint32_t field, Message& fresh) {
     if (const auto known = ids.find(text); known != ids.end()) return known->second;
     const uint64_t next = ids.size() + 1;
@@ -152,7 +152,7 @@ std::string name_of(const RecordedThread& thread) {
   return role == "rank" ? "rank " + rank : role + " of rank " + rank;
 }
 
-// Spans in order, an outer one before what it holds.
+// Requires `spans` in order, an outer span before its inner ones.
 void add_slices(Track& track, const std::vector<const Span*>& spans, int64_t origin) {
   std::vector<int64_t> open;
   const auto close_until = [&](int64_t time) {
@@ -167,7 +167,7 @@ void add_slices(Track& track, const std::vector<const Span*>& spans, int64_t ori
   close_until(INT64_MAX);
 }
 
-// Of one recording among those that may share a file.
+// Returns an id that differs between the recordings of a file.
 uint64_t made_up_id(const Recording& recording) {
   uint64_t mixed = static_cast<uint64_t>(recording.start);
   for (const RecordedThread& thread : recording.threads)
@@ -175,7 +175,7 @@ uint64_t made_up_id(const Recording& recording) {
   return mixed;
 }
 
-// What ran on one stream; another of its lanes has what ran at the same time.
+// Spans of one stream that do not overlap. Overlapping spans are in another lane.
 struct GpuLane {
   std::string name;
   std::vector<const GpuSpan*> spans;
@@ -213,7 +213,7 @@ void add_slices(Track& track, const GpuLane& lane, int64_t origin) {
   }
 }
 
-// The tracks of one part of a group, numbered as they come, the threads' first.
+// Numbers the tracks of one part of a group: first those of threads, then those of streams.
 class Group {
  public:
   Group(std::string& trace, const Recording& recording, const TracePart& part)
@@ -231,7 +231,7 @@ class Group {
   static bool leads(const RecordedThread& thread) {
     return thread.track >= 0 && thread.role == "rank";
   }
-  // Under the track of the rank, if that has one.
+  // Adds a track below the rank's track, or below the group if the rank has none.
   Track next(const std::string& name, int rank) {
     const uint64_t uuid = uuid_ + first_ + ++tracks_;
     const auto above = ranks_.find(rank);
