@@ -1,7 +1,7 @@
 // labels: threads
 // timeout: 180
-// Every backend of the list against the reference in f64, on the same random inputs. A new backend
-// is enrolled by its line in HM_BACKENDS; what it does not support is skipped by name.
+// Compares every backend with the reference in f64 on the same random inputs. A line in HM_BACKENDS
+// adds a backend. Operations that it does not support are skipped, and the skip message names them.
 #include "core/backends/backend.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,8 @@ using testing_support::kFamilies;
 using testing_support::largest_difference;
 using testing_support::Tensors;
 
-// Of the largest wanted magnitude: a few hundred f32 roundings in the longest sum here.
+// Relative to the largest expected magnitude: several hundred f32 roundings in the longest sum
+// here.
 constexpr double kTolerance = 2e-5;
 
 Tensors run(const Case& c, const Backend& backend, Dtype dtype) {
@@ -45,7 +46,7 @@ Tensors run(const Case& c, const Backend& backend, Dtype dtype) {
   return c.run(in);
 }
 
-// Changes each value of each f32 input by the share `by` of itself, up or down at random.
+// Changes each f32 input value by the relative amount `by`, up or down at random.
 Case nudged(const Case& c, Draw& draw, double by) {
   Case near = c;
   for (Tensor& t : near.inputs) {
@@ -59,7 +60,7 @@ Case nudged(const Case& c, Draw& draw, double by) {
   return near;
 }
 
-// The backend's results, or nothing and the reason when it has no such operation.
+// Returns the backend's results, or nullopt and the reason if it does not support the operation.
 std::optional<Tensors> run_if_supported(const Case& c, const Backend& backend, std::string& why) {
   try {
     return run(c, backend, Dtype::f32);
@@ -96,7 +97,7 @@ TEST_P(EveryBackend, AgreesWithTheReference) {
     }
     const Backend& reference = backend_named("reference");
     const Tensors want = run(c, reference, Dtype::f64);
-    // A sum that happens to cancel is far smaller than its terms, whose roundings it keeps.
+    // If a sum cancels, it is far smaller than its terms but has their rounding errors.
     const Tensors near = run(nudged(c, draw, kTolerance), reference, Dtype::f64);
     ASSERT_EQ(got->size(), want.size());
     for (size_t i = 0; i < want.size(); ++i)
@@ -114,22 +115,22 @@ INSTANTIATE_TEST_SUITE_P(, EveryBackend,
                                               std::get<1>(instance.param).name);
                          });
 
-// Inputs that are short already lose nothing, so the products are those of f32; only what is
-// worked out before a product (a gradient past an activation, a softmax) is rounded there, and what
-// is stored in bf16: once, or twice where a result passes through memory before its bias or its
-// activation.
+// Inputs are representable in the short format, so products of inputs are those of f32. Two kinds
+// of values are rounded: intermediates that are inputs of a product (a gradient after an
+// activation, a softmax), and results that are stored in bf16. The latter are rounded twice if a
+// result is stored before its bias or activation is applied.
 struct Shortened {
   Precision precision;
   Family family;
-  double tolerance;    // of results in f32
-  double stored = 0;   // of those in bf16; 0: there are none
-  double weights = 0;  // of gradients of weights that pass through memory in bf16; 0: as others
-  double nudge = 0;    // rounding of an intermediate: results may differ by as much as those of
-                       // inputs that are nudged by it
+  double tolerance;    // for results in f32
+  double stored = 0;   // for results in bf16; 0: there are none
+  double weights = 0;  // for weight gradients that are stored in bf16 on the way; 0: `tolerance`
+  double nudge = 0;    // rounding of an intermediate: results may differ as much as the results for
+                       // inputs that are changed by this relative amount
 };
-constexpr double kOfBf16 = 2e-2, kOfTf32 = 2e-3;  // a few roundings, added in a product
+constexpr double kOfBf16 = 2e-2, kOfTf32 = 2e-3;  // several roundings, summed in a product
 constexpr double kUnitOfBf16 = 0x1p-8, kUnitOfTf32 = 0x1p-11;  // largest relative rounding errors
-constexpr double kRounded = 0x1p-8 + kTolerance;               // to the nearest of 8 bits
+constexpr double kRounded = 0x1p-8 + kTolerance;               // rounding to 8 bits
 const Family& family_named(std::string_view name) {
   return *std::ranges::find(kFamilies, name, &Family::name);
 }
@@ -212,7 +213,7 @@ class ABackend : public testing::TestWithParam<std::string_view> {
   Tensor at_home(const Tensor& t) const { return t.to(home_of(backend())); }
 
   static Tensor like(const Tensor& t) { return Tensor::empty(t.shape(), t.dtype(), t.device()); }
-  // A small forward and backward through a linear and a convolution on shared weights.
+  // Forward and backward of a small linear and a small convolution with shared weights.
   Tensors pass(const Tensor& x, const Tensor& w, const Tensor& image, const Tensor& kernel) const {
     const BackendScope scope(backend());
     const Tensor y = ops::linear(x, w, {}, Activation::relu);
@@ -227,7 +228,7 @@ class ABackend : public testing::TestWithParam<std::string_view> {
 INSTANTIATE_TEST_SUITE_P(, ABackend, testing::ValuesIn(backend_names()),
                          [](const auto& instance) { return std::string(instance.param); });
 
-// A backend may keep packed weights; they must not outlive the values they were packed from.
+// A backend may cache packed weights, but not after the weights change.
 TEST_P(ABackend, FollowsWeightsThatChange) {
   Draw draw(1);
   const Tensor x = at_home(draw.normal({17, 33})), image = at_home(draw.normal({2, 8, 8, 16}));

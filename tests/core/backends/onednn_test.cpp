@@ -1,5 +1,5 @@
-// What only this backend does: Winograd's convolution for large shapes, primitives and packed
-// weights kept between calls, several teams at once.
+// Behavior specific to this backend: Winograd's convolution for large shapes, primitives and packed
+// weights cached between calls, several teams at once.
 // labels: threads
 #include <gtest/gtest.h>
 #include <omp.h>
@@ -41,7 +41,7 @@ Tensors conv(const char* backend, const Tensor& x, const Tensor& w, Window windo
   return {y, dx, dw};
 }
 
-// [4,17,14,32] has 80 tiles of 4x4 outputs, the last ones of a row or column in part outside.
+// [4,17,14,32] has 80 tiles of 4x4 outputs. The last tiles of rows and columns are partly outside.
 TEST_F(OneDnn, LargeConvolutionsAgreeWithTheReference) {
   const uint64_t seed = fresh_seed();
   SCOPED_TRACE(fmt::format("HOWMANY_TEST_SEED={}", seed));
@@ -58,7 +58,7 @@ TEST_F(OneDnn, LargeConvolutionsAgreeWithTheReference) {
   }
 }
 
-// With teams, since their members' scratch memory lies side by side.
+// Uses teams, because the scratch memory of their members is adjacent.
 TEST_F(OneDnn, StridedConvolutionsOfFewChannelsKeepToTheirOwnMemory) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer does not see how libgomp's teams synchronise";
@@ -88,19 +88,19 @@ TEST_F(OneDnn, FusedReluKeepsNaN) {
   EXPECT_EQ(y.data<float>()[7], 3);
 }
 
-// Scratch memory and reordered copies come from the storage pool and go back to it.
+// Scratch memory and reordered copies come from the storage pool and return to it.
 TEST_F(OneDnn, RepeatedCallsTakeNoMoreMemory) {
   Draw draw(1);
   const Tensor x = draw.normal({4, 16, 16, 32}), w = draw.normal({32, 3, 3, 32});
   const auto bytes = [] { return memory_use().in_use + memory_use().cached; };
-  // The second call may still find that the first one's scratch memory became a packed weight.
+  // The second call may still allocate, if the first one's scratch memory became a packed weight.
   for (int i = 0; i < 2; ++i) conv("onednn", x, w, {3, 1, 1}, false);
   const int64_t settled = bytes();
   for (int i = 0; i < 3; ++i) conv("onednn", x, w, {3, 1, 1}, false);
   EXPECT_EQ(bytes(), settled);
 }
 
-// A primitive is made for one team size; threads with other sizes must not run it.
+// A primitive is created for one team size. Threads with other team sizes must not run it.
 TEST_F(OneDnn, TeamsOfDifferentSizesAgree) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer does not see how libgomp's teams synchronise";

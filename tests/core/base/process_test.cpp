@@ -75,7 +75,7 @@ TEST(Process, LeavesNoGrandchildBehind) {
   const Ended ended = shell("sleep 300 & echo $!");
   const int grandchild = std::stoi(ended.out);
   EXPECT_TRUE(ended.ok());
-  // Killed before run_command returned; init may need a moment to collect it.
+  // It was killed before run_command returned, but init may need time to reap it.
   for (int i = 0; i < 1000 && alive(grandchild); ++i) ::usleep(10'000);
   EXPECT_FALSE(alive(grandchild));
 }
@@ -97,7 +97,8 @@ double child_seconds() {
          static_cast<double>(usage.ru_utime.tv_usec) * 1e-6;
 }
 
-// The subshell that starts the orphan ends at once; `setsid` keeps it out of the killed group.
+// The subshell that starts the orphan exits at once. `setsid` keeps the orphan out of the group
+// that run_command kills.
 TEST(Process, CountsTheTimeOfOrphansAsOurs) {
   const double before = child_seconds();
   const Ended ended = shell(
@@ -110,7 +111,7 @@ TEST(Process, CountsTheTimeOfOrphansAsOurs) {
 }
 
 TEST(Process, DoesNotWaitLongForAnOrphanThatStays) {
-  // Ends once the orphan has left the group that run_command kills: field 6 is its session.
+  // Exits once the orphan has left the group that run_command kills: field 6 is its session.
   const Ended ended = shell(
       "setsid sleep 300 & p=$!\n"
       "until [ \"$(cut -d' ' -f6 /proc/$p/stat)\" = $p ]; do sleep 0.01; done; echo $p");

@@ -68,8 +68,8 @@ TEST(Statistics, RefuseWhatIsNoSample) {
   EXPECT_THROW(student_t(0), std::invalid_argument);
 }
 
-// Coverage of skewed data by the two intervals, 2000 samples each of a fixed seed: the share is
-// within 5 standard errors of what is promised, or above it for the distribution-free one.
+// Coverage of both intervals for skewed data, from 2000 samples with a fixed seed. The coverage is
+// within 5 standard errors of the nominal one, or above it for the distribution-free interval.
 TEST(Statistics, IntervalsCoverAsOftenAsTheyPromise) {
   constexpr int kTrials = 2000;
   std::mt19937_64 rng(7);

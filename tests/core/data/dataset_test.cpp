@@ -47,7 +47,7 @@ Drawn draw(const Dataset& data, int64_t index) {
   return drawn;
 }
 
-// Sizes on both sides of the pool the samples are cut from.
+// Sizes below and above the size of the pool from which samples are taken.
 class Synthetic : public ::testing::TestWithParam<int64_t> {};
 INSTANTIATE_TEST_SUITE_P(Inputs, Synthetic, ::testing::Values(10, 3000, 40000));
 
@@ -92,8 +92,8 @@ TEST(SyntheticDataset, ASampleMayHaveALabelForEachToken) {
 TEST(SyntheticDataset, TargetsAreALinearMapOfTheInputs) {
   const auto data = synthetic_dataset({.x = {3}, .y = {2}, .y_dtype = Dtype::f32}, 50, 0, 9);
   const auto get = [&](int64_t i, float* x, float* y) { data->get(i, 0, x, y); };
-  // Any four inputs of three numbers are dependent, and the targets in the same way: solve for the
-  // fourth by Cramer's rule.
+  // Any four inputs of three numbers are linearly dependent, and so are their targets. Solves for
+  // the fourth by Cramer's rule.
   float x[4][3], y[4][2];
   for (int i = 0; i < 4; ++i) get(i, x[i], y[i]);
   const auto det = [](const float* a, const float* b, const float* c) {

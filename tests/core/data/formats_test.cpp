@@ -1,4 +1,4 @@
-// Opening what --data points at: each format's samples, and what it refuses.
+// --data: the samples of each format, and the errors.
 // labels: threads
 #include "core/data/formats.h"
 
@@ -175,7 +175,7 @@ TEST(Tokens, LabelsAreTheTokensAfter) {
       folder.write("a.u32", ids_file<uint32_t>({1, 2, 3, 65535, 5, 6, 7, 8}))};
   for (const std::string& path : paths) {
     const OpenedData data = open_data(path, {.sequence = 3});
-    EXPECT_EQ(data.dataset->size(), 2);  // the last token has none after it to begin a third with
+    EXPECT_EQ(data.dataset->size(), 2);  // a third sample lacks the label of its last token
     const auto r = row<int64_t, int64_t>(*data.dataset, 1);
     EXPECT_THAT(r.x, ElementsAre(65535, 5, 6));
     EXPECT_THAT(r.y, ElementsAre(5, 6, 7));
@@ -294,7 +294,7 @@ TEST(TarShards, SamplesOfAllShardsByOffset) {
   EXPECT_EQ(open_data(folder / "s0.tar", plain_images()).dataset->size(), 2);
 }
 
-// Long names and links, as GNU tar and Python write them, come before the header that counts.
+// GNU tar and Python write long names and links in extra members before the actual header.
 TEST(TarShards, LongNamesAndOtherMembersDoNotMoveTheOffsets) {
   const TempFolder folder;
   const std::string deep = "d/" + std::string(150, 'k');

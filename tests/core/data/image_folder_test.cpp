@@ -44,7 +44,7 @@ Sample get(const Dataset& dataset, int64_t index, uint64_t key = 0) {
   return sample;
 }
 
-// The message of what `call` throws.
+// Returns the message of the exception that `call` throws.
 template <typename Exception = Error, typename F>
 std::string message(F&& call) {
   try {
@@ -67,7 +67,7 @@ std::map<std::string, std::string> reasons(const std::vector<BadImage>& bad) {
   return by_name;
 }
 
-// A 256x256 image in evaluation is its central 224x224 pixels, untouched.
+// In evaluation, the sample of a 256x256 image is its central 224x224 pixels, unchanged.
 void expect_centre(const std::vector<float>& x, const Paint& paint, double tolerance) {
   double worst = 0;
   for (int row = 0; row < 224; ++row)
@@ -151,7 +151,7 @@ TEST(ImageFolder, EveryKindOfJpegIsDecoded) {
   expect_centre(get(*folder.dataset, 2).x, grey, 4 / 255.0);
 }
 
-// As torchvision's default loader, which leaves the turning to the caller.
+// As in torchvision's default loader, which leaves the rotation to the caller.
 TEST(ImageFolder, ExifOrientationIsNotApplied) {
   std::string file = jpeg_file(256, 256);
   std::string exif(
@@ -172,7 +172,7 @@ TEST(ImageFolder, ContentDecidesTheFormatNotTheName) {
   expect_centre(get(*folder.dataset, 1).x, slope, 4 / 255.0);
 }
 
-// On a linear ramp the filter returns the ramp, so a sample shows which window it was cut from.
+// On a linear ramp the filter returns the ramp, so a sample shows its crop window.
 TEST(ImageFolder, TrainingSampleIsTheDrawnWindow) {
   const auto ramp = [](int x, int y) {
     return Rgb{static_cast<uint8_t>(x / 2), static_cast<uint8_t>(y / 2), 0};
@@ -295,7 +295,7 @@ TEST(ImageFolderBad, RefuseNamesTheFirstAndCountsAll) {
   EXPECT_EQ(text.find('\n'), std::string::npos);
 }
 
-// More than one thread checks so many.
+// With so many images, several threads check them.
 TEST(ImageFolderBad, AreFoundAmongManyWithoutChangingTheOrder) {
   const TempFolder root;
   for (int i = 0; i < 200; ++i) {
@@ -321,7 +321,7 @@ TEST(ImageFolderBad, UnreadableFilesAndFoldersAreNamed) {
   fs::permissions(root.path(), fs::perms::all);
   fs::permissions(root / "a/locked.png", fs::perms::none);
   fs::permissions(root / "b", fs::perms::none);
-  const bool is_root = geteuid() == 0;  // whom permissions do not stop
+  const bool is_root = geteuid() == 0;  // root ignores permissions
   ASSERT_EQ(is_root ? seteuid(65534) : 0, 0);
   const ImageFolder folder = skipping(root);
   ASSERT_EQ(is_root ? seteuid(0) : 0, 0);
@@ -338,7 +338,7 @@ Rgb noise(int x, int y) {
   return {v, static_cast<uint8_t>(v * 3), static_cast<uint8_t>(v * 5)};
 }
 
-// Bytes flipped amid the compressed data leave header and end as they were.
+// Changes bytes within the compressed data; header and end stay intact.
 std::string damaged(std::string file) {
   for (size_t i = file.size() / 3; i < file.size() / 2; ++i) file[i] = static_cast<char>(i * 7);
   return file;

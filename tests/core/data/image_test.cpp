@@ -34,7 +34,7 @@ const uint8_t* at(const Pixels& pixels, int64_t x, int64_t y) {
   return pixels.data + (y - pixels.region.y) * pixels.stride + (x - pixels.region.x) * 3;
 }
 
-// Rows not wanted are skipped and columns cut, which must not show in what is left.
+// The decoder skips rows and columns outside the part. This must not change the rest.
 TEST(Jpeg, PartOfAnImageEqualsThatPartOfTheWhole) {
   const Rng rng(3);
   uint64_t draw = 0;
@@ -92,7 +92,7 @@ TEST(AnyDecoder, GoesOnAfterABadImage) {
   }
 }
 
-// The filter as it is defined: a triangle as wide as the step between outputs, at least a pixel.
+// The filter by its definition: a triangle as wide as the step between outputs, at least one pixel.
 double filtered(const Pixels& pixels, const Region& readable, double x, double y, double step_x,
                 double step_y, int channel) {
   double sum = 0, weights = 0;
@@ -174,7 +174,7 @@ TEST(Windows, RandomCropsAreAsTorchvisionDrawsThem) {
     area += part / kDraws;
     flips += w.flip;
   }
-  EXPECT_NEAR(area, 0.49, 0.05);  // below 0.54, as the largest draws do not always fit
+  EXPECT_NEAR(area, 0.49, 0.05);  // below 0.54, because the largest windows do not always fit
   EXPECT_NEAR(flips, kDraws / 2, 150);
 }
 
@@ -189,7 +189,8 @@ TEST(Windows, CropsThatNeverFitFallBackToTheCentre) {
 }
 
 TEST(Windows, CentreCropIsThatOfResizeThenCrop) {
-  // 500x375 -> 341x256 -> the centre 224 of each: columns 58 (58.5 to even) and rows 16.
+  // 500x375 -> 341x256 -> the central 224 of each: columns from 58 (58.5 rounds to even), rows from
+  // 16.
   const Window w = resized_centre_crop({500, 375}, 224);
   EXPECT_DOUBLE_EQ(w.x, 58 * 500.0 / 341);
   EXPECT_DOUBLE_EQ(w.y, 16 * 375.0 / 256);

@@ -22,7 +22,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Sample i is {i, part of the key}, so that a batch tells what it was made of.
+// Sample i is {i, part of the key}, so that a batch shows its samples.
 class Numbers : public Dataset {
  public:
   explicit Numbers(int64_t size) : size_(size) {}
@@ -189,7 +189,7 @@ TEST(Loader, ReadsAheadNoFurtherThanTheWindow) {
   loader.start_epoch(0);
   const auto settles_at = [&](int64_t reads) {
     while (data.reads < reads) std::this_thread::yield();
-    // The workers have been seen idle only if the count cannot grow: give them every chance.
+    // Yields often, so that workers that are not idle have time to increase the count.
     for (int i = 0; i < 1000; ++i) std::this_thread::yield();
     return data.reads == reads;
   };
@@ -200,7 +200,7 @@ TEST(Loader, ReadsAheadNoFurtherThanTheWindow) {
 
 TEST(Loader, WorkersLoadAtTheSameTime) {
   Numbers data(8);
-  std::latch both(2);  // neither of the first two passes alone
+  std::latch both(2);  // the first two samples are only loaded if they are loaded concurrently
   data.on_get = [&](int64_t) {
     if (data.reads <= 2) both.arrive_and_wait();
   };

@@ -1,6 +1,6 @@
 // labels: process
-// Workers that fail, die or hang, and what they leave behind: nothing. Same batches from threads
-// and from processes.
+// Workers that fail, die or hang, and that nothing of them remains. Threads and processes yield the
+// same batches.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -30,7 +30,7 @@ namespace {
 using ::testing::HasSubstr;
 using testing_support::names_in;
 
-// Sample i is (i, key); `on_get` runs in the worker, before.
+// Sample i is (i, key). `on_get` runs first, in the worker.
 class NumberedRows final : public Dataset {
  public:
   explicit NumberedRows(int64_t size) : size_(size) {}
@@ -192,8 +192,8 @@ TEST_P(As, InAnyOrderTheBatchesAreTheSame) {
   EXPECT_EQ(batches, expected);
 }
 
-// Batch 0 waits, in its worker, for a file that appears when all others have been taken; with it
-// wait those that PyTorch had given to the same worker.
+// Batch 0 blocks in its worker until a file exists. The test creates it after it has taken all
+// others, except those that PyTorch had assigned to the same worker.
 TEST_P(As, InAnyOrderASlowBatchHoldsUpNoOther) {
   const testing_support::TempFolder folder;
   NumberedRows data(32);
@@ -220,7 +220,7 @@ TEST_P(As, AnyOrderIsForOneLoader) {
   EXPECT_THROW(Loader(data, free), std::invalid_argument);
 }
 
-// Every worker adds a line "index count seed" to a file.
+// Every worker appends a line "index count seed" to a file.
 TEST_P(As, EachWorkerIsToldItsSeedBeforeItsFirstSample) {
   const testing_support::TempFolder folder;
   const NumberedRows data(64);
@@ -262,7 +262,7 @@ TEST_P(As, AWorkerThatCannotStartIsNamedWithTheReason) {
   Loader loader(data, with);
   loader.start_epoch(0);
   const std::string told = drain(loader);
-  if (told != "no error") {  // worker 0 may have made all batches before worker 1 began
+  if (told != "no error") {  // worker 0 may have loaded all batches before worker 1 started
     EXPECT_EQ(told, "[loader] worker 1 cannot start: no licence");
   }
   with.worker_init = [](const WorkerInfo&) { throw Error("no licence"); };
@@ -309,7 +309,7 @@ TEST_P(As, MemoryIsFlatOverAHundredEpochs) {
   for (int64_t epoch = 0; epoch < 10; ++epoch) batches_of_epoch(loader, epoch);
   const size_t before = resident_pages();
   for (int64_t epoch = 10; epoch < 110; ++epoch) batches_of_epoch(loader, epoch);
-  // A batch lost each epoch would be 100 pages and more.
+  // A leak of one batch per epoch would be at least 100 pages.
   EXPECT_LE(resident_pages(), before + 64);
 }
 
@@ -325,16 +325,16 @@ TEST_P(As, NothingIsLeftAfterAHundredAbandonedLoaders) {
                processes = children();
   for (int round = 0; round < 100; ++round) once(round);
   EXPECT_EQ(entries("/proc/self/fd"), descriptors);
-  while (entries("/proc/self/task") > threads) std::this_thread::yield();  // joined, not yet gone
+  while (entries("/proc/self/task") > threads) std::this_thread::yield();  // joined, still listed
   EXPECT_EQ(children(), processes);
 }
 
-// Sample 9 waits until it is told to go on. Never destroyed: a thread that was left behind uses it.
+// Sample 9 blocks until `go_on`. Never destroyed, because a thread that was abandoned uses it.
 struct Hanging {
   Hanging() {
     data.on_get = [this](int64_t index) {
       if (index != 9) return;
-      go_on.wait();  // a process never passes
+      go_on.wait();  // never returns in a process
       left.count_down();
     };
   }
@@ -358,7 +358,7 @@ TEST_P(As, AWorkerThatHangsIsNamedAndTheLoopEnds) {
     const std::string told = drain(loader);
     EXPECT_THAT(told, HasSubstr("no batch for 2 s"));
     EXPECT_THAT(told, HasSubstr("is at /data/9.jpg"));
-    EXPECT_EQ(drain(loader), told);  // and so for ever
+    EXPECT_EQ(drain(loader), told);  // and again each time
     EXPECT_EQ(error_of([&] { loader.start_epoch(1); }), told);
   }
   hanging.go_on.count_down();
@@ -372,7 +372,7 @@ TEST(Processes, AWorkerThatDiesIsNamedWithItsLastSample) {
     NumberedRows data(64);
     data.on_get = [&](int64_t index) {
       if (index != 21 || ::getpid() == tester) return;
-      ::signal(signal, SIG_DFL);  // a sanitizer would tell its own story
+      ::signal(signal, SIG_DFL);  // a sanitizer would print its own report
       ::raise(signal);
     };
     Loader loader(data,
@@ -408,10 +408,10 @@ TEST(Processes, TheConsumersMemoryIsItsOwn) {
   const auto first = loader.next();
   while (loader.next()) {
   }
-  EXPECT_EQ(first->y.data<int64_t>()[3], -3);  // the slot has been used again since
+  EXPECT_EQ(first->y.data<int64_t>()[3], -3);  // the slot has been reused since
 }
 
-// Batches are the memory that the worker wrote, and stay when the loader has gone on.
+// A batch is the memory that the worker wrote. It stays valid after the loader has advanced.
 TEST(Pytorch, ABatchIsItsOwnMemoryForAsLongAsItIsKept) {
   const NumberedRows data(64);
   for (const bool pin : {false, true}) {
@@ -432,7 +432,7 @@ TEST(Pytorch, ABatchIsItsOwnMemoryForAsLongAsItIsKept) {
   }
 }
 
-// The descriptors of batches on their way count: none is lost, with a pin thread or without.
+// Includes the descriptors of batches in transit, with and without a pin thread.
 TEST(Pytorch, NothingIsLeftInSharedMemoryOrOpen) {
   const NumberedRows data(200);
   const std::set<std::string> before = names_in("/dev/shm");
@@ -448,9 +448,9 @@ TEST(Pytorch, NothingIsLeftInSharedMemoryOrOpen) {
     const size_t descriptors = entries("/proc/self/fd"), maps = mappings();
     for (int round = 0; round < 100; ++round) once();
     EXPECT_EQ(entries("/proc/self/fd"), descriptors);
-    EXPECT_LT(mappings(), maps + 100);  // two tensors lost in each round would be more
+    EXPECT_LT(mappings(), maps + 100);  // a leak of two tensors per round would be more
   }
-  // Those of other programs, as tests beside this one, go as they came.
+  // Files of other programs, such as tests that run concurrently, may come and go.
   for (const std::string& name : names_in("/dev/shm"))
     EXPECT_TRUE(before.contains(name) || goes(name)) << name << " stays";
 }

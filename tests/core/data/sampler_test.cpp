@@ -19,7 +19,7 @@ std::vector<int64_t> in_order(int64_t size, int rank, int world, bool drop_last 
       .indices();
 }
 
-// As list(torch.utils.data.DistributedSampler(range(n), world, rank, shuffle=False)) prints.
+// The output of list(torch.utils.data.DistributedSampler(range(n), world, rank, shuffle=False)).
 TEST(DistributedSampler, HandWorkedCases) {
   EXPECT_THAT(in_order(10, 0, 4), ElementsAre(0, 4, 8));
   EXPECT_THAT(in_order(10, 1, 4), ElementsAre(1, 5, 9));
@@ -34,7 +34,7 @@ TEST(DistributedSampler, HandWorkedCases) {
   EXPECT_TRUE(in_order(3, 0, 5, true).empty());
 }
 
-// torch's rule as its source states it.
+// torch's rule, as in its source.
 std::vector<int64_t> by_torchs_rule(std::vector<int64_t> order, int rank, int world,
                                     bool drop_last) {
   const auto length = static_cast<int64_t>(order.size());

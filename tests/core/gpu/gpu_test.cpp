@@ -1,5 +1,5 @@
-// The seam between core and GPUs, on what is here: a driver, no driver, or (on_fake_gpus) four
-// fakes.
+// The GPU interface of core, in the current environment: a driver, no driver, or four fake GPUs
+// (on_fake_gpus).
 #include "core/gpu/gpu.h"
 
 #include <gmock/gmock.h>
@@ -76,7 +76,7 @@ TEST_F(AGpu, TakesWhatItIsSentBeforeTheSenderWritesAgain) {
     EXPECT_EQ(back.rows(row, row + 1).values<float>()[999], static_cast<float>(row));
 }
 
-// Each fetch in a block of its own, made for it whatever GPU is current.
+// Each fetch has its own staging block, allocated for its GPU whichever GPU is current.
 TEST_F(AGpu, SendsBackLaterWhatItWasAskedFor) {
   for (const Device& device : {first_, last_}) {
     std::vector<Tensor> there;
@@ -117,7 +117,7 @@ TEST_F(AGpu, CountsItsMemory) {
 
 TEST_F(AGpu, SaysWhenItsMemoryIsSpent) {
   EXPECT_THROW(Tensor::empty({int64_t{1} << 45}, Dtype::f32, first_), Error);
-  EXPECT_EQ(Tensor::full({1}, 2, Dtype::f32, first_).item(), 2);  // and goes on
+  EXPECT_EQ(Tensor::full({1}, 2, Dtype::f32, first_).item(), 2);  // the GPU is still usable
 }
 
 TEST_F(AGpu, ComputesInDoubleNowhere) {

@@ -103,7 +103,7 @@ TEST_F(FakeMachine, ContainerWithTheHostsPathReadsWhatIsMounted) {
   write("/sys/fs/cgroup/init/cpu.max", "400000 100000\n");
   write("/sys/fs/cgroup/cpu.max", "300000 100000\n");
   EXPECT_EQ(read().usable, 3);
-  v2("/docker/abc", "/docker/abcdef");  // another cgroup, not ours to read
+  v2("/docker/abc", "/docker/abcdef");  // another cgroup, which must not be read
   EXPECT_EQ(read().usable, 3);
   v2("/", "/../../elsewhere");  // joined from outside the namespace
   EXPECT_EQ(read().usable, 3);
@@ -158,7 +158,7 @@ TEST_F(FakeMachine, SlurmTaskShareComesBeforeTheNodes) {
 }
 
 TEST_F(FakeMachine, TwoThreadsOfACoreAreOneCore) {
-  for (int cpu = 0; cpu < 8; ++cpu) topology(cpu, 0, cpu / 2);  // 0 and 1 are one core, ...
+  for (int cpu = 0; cpu < 8; ++cpu) topology(cpu, 0, cpu / 2);  // CPUs 0 and 1 share a core, ...
   const CpuLimits limits = read();
   EXPECT_THAT(limits.allowed, ElementsAre(0, 2, 4, 6, 1, 3, 5, 7));
   EXPECT_EQ(limits.because, "4 cores: physical cores (8 hardware threads on 4 cores)");
@@ -166,7 +166,7 @@ TEST_F(FakeMachine, TwoThreadsOfACoreAreOneCore) {
 }
 
 TEST_F(FakeMachine, CoresOfASocketStandTogether) {
-  for (int cpu = 0; cpu < 8; ++cpu) topology(cpu, cpu % 2, cpu / 2);  // numbered in turns
+  for (int cpu = 0; cpu < 8; ++cpu) topology(cpu, cpu % 2, cpu / 2);  // alternating sockets
   EXPECT_THAT(read().allowed, ElementsAre(0, 2, 4, 6, 1, 3, 5, 7));
   EXPECT_EQ(read().usable, 8) << "core ids repeat on every socket";
 }

@@ -15,9 +15,9 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr int kGpuIndex = 900;  // that no machine has
+constexpr int kGpuIndex = 900;  // exists on no machine
 
-// A folder in place of /sys, with what is said of the device 0000:1b:00.0.
+// A temporary folder instead of /sys, with the files of the device 0000:1b:00.0.
 class NearCores : public testing::Test {
  protected:
   NearCores() {
@@ -67,7 +67,7 @@ TEST_F(NearCores, PartsThatMakeNoSenseAreSkipped) {
 }
 
 TEST_F(NearCores, NoTextMakesAnythingButCoresInOrder) {
-  std::mt19937 random(1);  // the same texts each time
+  std::mt19937 random(1);  // fixed seed
   const std::string letters("0123456789,,,---x \0", 19);
   for (int i = 0; i < 500; ++i) {
     std::string list(random() % 24, ' ');

@@ -33,7 +33,7 @@ TEST(SharedLibrary, IsTakenFromWhereItWasBuiltWithWhenTheLoaderDoesNotKnowIt) {
 TEST(SharedLibrary, ThatIsNowhereIsRefusedWithAllThatWasTried) {
   EXPECT_THAT(message_of<Error>([] { Math("libhm_nowhere.so.1", "/hm/libhm.so"); }),
               AllOf(HasSubstr("libhm_nowhere.so.1: "), HasSubstr("; /hm/libhm.so: ")));
-  // An empty name would be this program.
+  // An empty name would open this program itself.
   EXPECT_THAT(message_of<Error>([] { Math("libhm_nowhere.so.1", ""); }),
               HasSubstr("libhm_nowhere.so.1: "));
 }

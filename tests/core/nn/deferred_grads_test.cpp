@@ -16,7 +16,7 @@ constexpr int64_t kParts[] = {4, 3, 5};  // rows of the micro-batches
 LayerPtr model() {
   std::vector<LayerPtr> parts;
   parts.push_back(layers::linear(3, 7, Activation::relu));
-  parts.push_back(layers::layernorm(7));  // cannot wait
+  parts.push_back(layers::layernorm(7));  // does not support deferred gradients
   parts.push_back(layers::linear(7, 5, Activation::gelu));
   parts.push_back(layers::linear(5, 2, Activation::none, false));
   LayerPtr layer = layers::sequential(std::move(parts));
@@ -24,7 +24,7 @@ LayerPtr model() {
   return layer;
 }
 
-// All micro-batches there and back; `later` may be null.
+// Forward and backward of all micro-batches. `later` may be null.
 void run_parts(Layer& layer, DeferredGrads* later) {
   Draw draw(3);
   for (const int64_t rows : kParts) {

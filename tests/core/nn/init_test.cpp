@@ -1,4 +1,4 @@
-// How parameters start: torch.nn's defaults, and the same on every rank.
+// Initial values of parameters: torch.nn's defaults, and equal on every rank.
 #include <gtest/gtest.h>
 
 #include <algorithm>

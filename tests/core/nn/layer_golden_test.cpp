@@ -1,4 +1,4 @@
-// Layers and their gradients against PyTorch's, in f64.
+// Compares layers and their gradients with PyTorch's, in f64.
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
@@ -11,8 +11,9 @@ namespace {
 using golden::matches;
 using golden::wave;
 
-// Runs `layer` on x with parameters wave(phase 2), wave(phase 3) and compares y, dx and every
-// parameter's gradient with golden.py's keep_layer(name); d0 is the input's unless it has none.
+// Runs `layer` on x with parameters wave(phase 2), wave(phase 3), ... Compares y, dx and every
+// parameter's gradient with golden.py's keep_layer(name). d0 is the gradient of the input, if it
+// has one.
 void check_layer(const std::string& name, Layer& layer, const Tensor& x, double first_phase = 2) {
   materialize(layer, {.dtype = Dtype::f64});
   const std::vector<Param*> params = trainable_params(layer);

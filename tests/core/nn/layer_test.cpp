@@ -1,4 +1,4 @@
-// What holds for every layer of HM_LAYERS and for the containers.
+// Properties of every layer of HM_LAYERS and of the containers.
 #include "core/nn/layer.h"
 
 #include <gmock/gmock.h>
@@ -109,7 +109,7 @@ TEST_P(EveryLayer, OutputShapeAgreesWithForward) {
   EXPECT_FALSE(layer->describe().empty());
 }
 
-// (f(v + h) - f(v - h)) / 2h against the gradient, for every element of `t`.
+// Compares the gradient with (f(v + h) - f(v - h)) / 2h, for every element of `t`.
 void check_gradient(const std::string& what, Tensor t, const Tensor& grad,
                     const std::function<double()>& loss) {
   ASSERT_TRUE(grad) << what;

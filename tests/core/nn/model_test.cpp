@@ -72,7 +72,7 @@ TEST(Model, Resnet18CountsTheKnownWork) {
   EXPECT_NEAR(m.layer->forward_flop({1, 224, 224, 3}), 2 * 1.814e9, 0.03e9);
 }
 
-// GPT-2 (124M), and a head of its own, which is the embedding there.
+// GPT-2 (124M), with a head of its own instead of one tied to the embedding.
 TEST(Model, Gpt2HasTheKnownSizeAndNames) {
   const ModelSpec m = make_model("gpt2:width=768,layers=12,heads=12,length=1024,vocabulary=50257");
   EXPECT_EQ(parameter_count(*m.layer), 124'439'808 + 768 * 50257);
@@ -87,7 +87,7 @@ TEST(Model, Gpt2HasTheKnownSizeAndNames) {
   EXPECT_EQ(units(*m.layer).size(), 2u + 2 * 12 + 2);
 }
 
-// Of each token 2 for each weight that multiplies, and 4 D for each token it looks at in a layer.
+// FLOP per token: 2 per weight of a product, and 4 D per attended token in each layer.
 TEST(Model, Gpt2CountsTheKnownWork) {
   const ModelSpec m = make_model("gpt2:width=1024,layers=8,heads=16,length=1024");
   const double weights = 8 * 12.0 * 1024 * 1024 + 1024 * 1000, tokens = 8 * 1024;
@@ -159,7 +159,7 @@ TEST(Model, Resnet18LearnsAFewImages) {
   EXPECT_LT(losses.back(), 0.3 * losses.front());
 }
 
-// Three steps of SGD on one batch, in f64: the losses, and the gradients of the first.
+// The losses of three steps of SGD on one batch in f64, and the gradients of the first.
 struct Trained {
   Tensor losses;
   std::map<std::string, Tensor> grads;
@@ -184,7 +184,7 @@ Trained train_three_steps(const ModelSpec& m, const Tensor& x, const Tensor& lab
   return out;
 }
 
-// Parameter i starts as wave(i), one higher where `high` says so.
+// Initializes parameter i with wave(i), plus 1 if `high` returns true.
 void start_as_waves(const ModelSpec& m, const std::function<bool(size_t, const Param&)>& high) {
   materialize(*m.layer, {.dtype = Dtype::f64});
   const std::vector<Param*> params = trainable_params(*m.layer);
@@ -195,7 +195,7 @@ void start_as_waves(const ModelSpec& m, const std::function<bool(size_t, const P
   }
 }
 
-// Forward, backward, three steps of SGD and inference of a narrow ResNet-18.
+// Forward, backward, three steps of SGD, and inference of a narrow ResNet-18.
 TEST(Model, Resnet18TrainsAsPyTorchs) {
   const ModelSpec m = make_model("resnet18:image=32,width=2,classes=5");
   start_as_waves(m, [](size_t i, const Param& p) { return p.shape.rank() == 1 && i % 3 == 1; });

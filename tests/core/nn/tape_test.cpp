@@ -1,5 +1,5 @@
-// What a Tape promises: parameters shared between uses, no gradient for the input, and dropout that
-// does not depend on how a batch is divided.
+// The guarantees of Tape: parameters shared between uses, no gradient for the input, and dropout
+// that does not depend on how a batch is divided.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ TEST(Tape, AnnouncesATiedWeightOnceAfterItsLastUse) {
   tied->backward(between, tape);
   EXPECT_EQ(announced, 2);  // weight and bias
 
-  // Untied, the two gradients stand apart; tied, they add up.
+  // Untied layers have separate gradients; those of tied layers add up.
   const LayerPtr first = layers::linear(3, 3);
   materialize(*first, {.dtype = Dtype::f64});
   Tape apart;
@@ -65,7 +65,7 @@ TEST(Tape, AnnouncesParametersFromTheBackOfTheModel) {
   EXPECT_THAT(order, testing::ElementsAre("2.weight", "1.weight", "0.weight"));
 }
 
-// Computes nothing; writes down what it is asked for.
+// Computes nothing. Records the calls that it receives.
 class Listener final : public Backend {
  public:
   std::string_view name() const override { return "listener"; }
@@ -80,7 +80,7 @@ class Listener final : public Backend {
   mutable std::vector<std::string> heard;
 };
 
-// So that they travel while the rest is computed.
+// So that the gradients can be communicated while the rest of backward runs.
 TEST(Tape, GetsTheGradientsOfALinearLayerBeforeTheLayerBelowGetsItsOwn) {
   const LayerPtr layer = layers::linear(3, 3);
   materialize(*layer, {});

@@ -1,4 +1,4 @@
-// What the checked functions refuse, and with which words.
+// Argument errors of the checked functions, and their messages.
 #include "core/ops/ops.h"
 
 #include <gmock/gmock.h>

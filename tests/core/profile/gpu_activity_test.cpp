@@ -10,7 +10,7 @@ namespace {
 
 using Kind = GpuSpan::Kind;
 
-// Two threads: 100 is of rank 0, 200 of rank 1.
+// Two threads: 100 belongs to rank 0, and 200 to rank 1.
 Recording ranges() {
   Recording r;
   r.threads = {{.id = 100, .track = 0}, {.id = 200, .track = 1}};
@@ -91,7 +91,7 @@ TEST(GpuUse, PartsOfAStepAddUpAndWhatOverlapsCountsOnce) {
   add(Kind::kernel, Category::comm, 350, 600);
   add(Kind::copy, Category::comm, 600, 620);  // staged
   add(Kind::copy, Category::data, 610, 700);
-  add(Kind::fill, Category::step, 900, 1200);         // crosses the end of the step
+  add(Kind::fill, Category::step, 900, 1200);         // extends beyond the end of the step
   add(Kind::kernel, Category::compute, 700, 900, 1);  // another rank's
   const auto uses = gpu_uses(activity, {{.start = 0, .total = 1000}}, 0);
   ASSERT_EQ(uses.size(), 1u);

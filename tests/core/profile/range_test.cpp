@@ -14,7 +14,7 @@ namespace {
 
 using testing_support::RangeCounts;
 
-// NVTX looks for a tool once, at the first range of the process.
+// NVTX searches for a tool only once, at the first range of the process.
 void* recorder() {
   static void* const library = [] {
     setenv("NVTX_INJECTION64_PATH", testing_support::recorder_path().c_str(), 1);

@@ -13,7 +13,7 @@ namespace {
 
 using C = Category;
 
-// A thread's spans, as the recorder orders them.
+// A thread's spans, in the order of the recorder.
 struct Timeline {
   Recording recording;
 
@@ -159,7 +159,7 @@ TEST(StepUse, WhoseStepMustBeClear) {
   EXPECT_THROW(step_uses(t.recording, "it"), Error);
 }
 
-// Nested ranges at random: cut the stretch, and perhaps each piece again.
+// Random nested ranges: divides the interval, and may divide each piece again.
 void nest(Timeline& t, std::mt19937& random, int64_t begin, int64_t end, int depth) {
   while (begin < end && depth > 0) {
     const int64_t start = begin + static_cast<int64_t>(random() % 20);
@@ -171,7 +171,7 @@ void nest(Timeline& t, std::mt19937& random, int64_t begin, int64_t end, int dep
   }
 }
 
-// What owns each nanosecond, found one nanosecond at a time.
+// Attributes each nanosecond separately.
 StepUse naive(const Recording& r, int64_t begin, int64_t end) {
   StepUse use{.start = begin, .total = end - begin};
   for (int64_t t = begin; t < end; ++t) {

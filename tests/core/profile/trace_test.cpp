@@ -13,7 +13,7 @@
 namespace howmany {
 namespace {
 
-// Reads protobuf by its own definition: field number to values, numbers or bytes.
+// A decoded protobuf message: field number to values, which are numbers or bytes.
 struct Fields {
   std::multimap<uint64_t, uint64_t> numbers;
   std::multimap<uint64_t, std::string_view> texts;
@@ -51,7 +51,7 @@ struct Fields {
   }
 };
 
-// What a viewer makes of a trace.
+// A trace as a viewer shows it.
 struct Slice {
   std::string track, category, name;
   int64_t start = 0, end = -1;
@@ -67,7 +67,7 @@ struct Viewer {
     bool clear = false;
     std::vector<size_t> open;
   };
-  std::map<uint64_t, std::pair<std::string, uint64_t>> tracks;  // name and parent by uuid
+  std::map<uint64_t, std::pair<std::string, uint64_t>> tracks;  // uuid -> name and parent
   std::map<uint64_t, Sequence> sequences;
   std::vector<Slice> slices;
 
@@ -193,7 +193,7 @@ TEST(Trace, JoinedFilesKeepTheirTracksApart) {
   for (size_t i = 0; i < 5; ++i) EXPECT_EQ(seen.slices[i].start, seen.slices[i + 5].start);
 }
 
-// As of a process for each rank, whose clocks differ.
+// As with one process per rank, whose clocks differ.
 TEST(Trace, PartsOfAGroupShareItsNameAndItsTime) {
   Recording second = example();
   const int64_t ahead = 1'000'000'000;
@@ -230,7 +230,7 @@ TEST(Trace, HasATrackForEachStreamAndAnotherForWhatOverlapsThere) {
   add("early", 7, 100, 200);
   add("beside", 7, 150, 250);
   add("other", 8, 150, 250);
-  gpus.spans.back().track = 0;  // of which nothing else was recorded
+  gpus.spans.back().track = 0;  // a rank of which nothing else was recorded
   Recording none;
   none.start = 1000;
   const Viewer seen(perfetto_trace(none, {"gpu"}, gpus));
@@ -250,7 +250,7 @@ TEST(Trace, OfNothingIsAGroupWithoutTracks) {
   EXPECT_THAT(seen.slices, testing::IsEmpty());
 }
 
-// Nested ranges at random: cut the stretch, and perhaps each piece again.
+// Random nested ranges: divides the interval, and may divide each piece again.
 void nest(Recording& r, std::mt19937& random, int64_t begin, int64_t end, int depth) {
   const char* const names[] = {"a", "b", "c"};
   while (begin < end && depth > 0) {

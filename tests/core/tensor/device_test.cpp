@@ -33,7 +33,7 @@ std::set<int> slice(int index) {
   return {cores.begin(), cores.end()};
 }
 
-// GPUs that no machine has, each with one core of this process near it, and one with none.
+// GPUs that exist on no machine: each has one near core of this process, and the last has none.
 const Device kGpu{DeviceType::cuda, 900}, kOtherGpu{DeviceType::cuda, 901};
 const Device kUnknownGpu{DeviceType::cuda, 902};
 
@@ -51,7 +51,7 @@ class OnGpus : public testing::Test {
   std::set<int> near_, other_;
 };
 
-// Leaves the process as it found it, so that tests pass in any order.
+// Restores the configuration, so that tests pass in any order.
 struct Configured {
   explicit Configured(int cores) { configure_cpu_devices({.cores_per_device = cores}); }
   ~Configured() { configure_cpu_devices({.cores_per_device = 1}); }
@@ -173,7 +173,7 @@ TEST(UnboundScope, AllowsEveryCoreAndRestoresTheBinding) {
 }
 
 TEST(DeviceScope, TheTeamIsNeverSmallerThanTheSlice) {
-  omp_set_dynamic(1);  // as OMP_DYNAMIC=true: the team shrinks with the load of the machine
+  omp_set_dynamic(1);  // as OMP_DYNAMIC=true: the team shrinks if the machine is loaded
   {
     const DeviceScope on({DeviceType::cpu, 0});
     EXPECT_EQ(omp_get_dynamic(), 0);
@@ -284,7 +284,7 @@ TEST_F(OnGpus, ThreadsOfTwoGpusStandApart) {
 }
 
 #if defined(__SANITIZE_THREAD__)
-constexpr bool kThreadSanitizer = true;  // takes libgomp's hand-over for a race
+constexpr bool kThreadSanitizer = true;  // reports libgomp's transfer of the mask as a race
 #else
 constexpr bool kThreadSanitizer = false;
 #endif

@@ -53,7 +53,7 @@ TEST(Precision, HoldsForThisThreadUntilItsScopeEnds) {
   EXPECT_EQ(current_precision(), Precision::f32);
 }
 
-// Nearest of all bf16 that there are, and the even one of two as near.
+// The result must be the nearest bf16 number, or the even one of two equally near.
 TEST(Precision, RoundsToTheNearestBf16) {
   for (const float value : {1.0f, -1.0f, 3.14159f, 1e-30f, -2.5e20f, 1.00390625f, 1.01171875f, 0.0f,
                             -0.0f, 1e-40f, std::numeric_limits<float>::infinity()}) {
@@ -77,7 +77,7 @@ TEST(Bf16, IsAnElementTypeLikeOthers) {
   EXPECT_EQ(t.bytes(), 8);
   EXPECT_EQ(name_of(t.dtype()), "bf16");
   const std::vector<Bf16> values(t.values<Bf16>().begin(), t.values<Bf16>().end());
-  EXPECT_EQ(values[0], 1.0f);  // a tie, to the even one
+  EXPECT_EQ(values[0], 1.0f);  // a tie, rounded to even
   EXPECT_EQ(values[1], -3.0f);
   EXPECT_EQ(t.to(Dtype::f64).values<double>()[2], double{from_bf16(to_bf16(1e30f))});
   EXPECT_EQ(t.rows(1, 2).to(Dtype::i32).item(), -3);

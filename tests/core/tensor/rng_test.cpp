@@ -33,7 +33,7 @@ TEST(Rng, IsAFunctionOfSeedStreamAndIndexAlone) {
   EXPECT_NE(Rng(1, 3).bits(5), forwards[1]);
   EXPECT_NE(Rng(2, 2).bits(5), forwards[1]);
   EXPECT_NE(Rng(1, uint64_t{2} << 32).bits(5), forwards[1]);
-  EXPECT_NE(rng.bits(uint64_t{1} << 34), rng.bits(0));  // the counter's upper half is used
+  EXPECT_NE(rng.bits(uint64_t{1} << 34), rng.bits(0));  // uses the counter's upper half
 }
 
 TEST(Rng, BitsUseAllFourWordsOfABlock) {
@@ -101,7 +101,8 @@ TEST(Rng, FillsEachElementWhateverTheSize) {
   }
 }
 
-// Moments of the values, and of neighbours' products, which would show values of one block tied.
+// Checks moments of the values and of the products of adjacent values. The latter would show that
+// values of one block depend on each other.
 void check_moments(const Tensor& t, const std::array<double, 4>& want, double neighbours) {
   const auto v = t.values<float>();
   std::array<double, 4> moments{};

@@ -36,7 +36,7 @@ TEST(Storage, CountsWhatIsUsedAndKept) {
   }
   EXPECT_EQ(memory_use().in_use, before.in_use);
   EXPECT_EQ(memory_use().peak, before.in_use + (2 << 20));
-#ifndef HM_SANITIZED  // which leave nothing in the pool
+#ifndef HM_SANITIZED  // sanitizer builds cache no blocks
   EXPECT_EQ(memory_use().cached, 2 << 20);
   release_cached_memory();
 #endif

@@ -144,7 +144,7 @@ TEST(Tensor, RefusesWhatNoMemoryHolds) {
   GTEST_SKIP() << "sanitizers end the program instead";
 #endif
   const int64_t most = std::numeric_limits<int64_t>::max();
-  EXPECT_THROW(Tensor::empty({most}), std::invalid_argument);  // its bytes do not fit 63 bits
+  EXPECT_THROW(Tensor::empty({most}), std::invalid_argument);  // its bytes exceed int64_t
   EXPECT_THROW(Tensor::empty({most}, Dtype::u8), Error);
   EXPECT_THROW(Tensor::empty({most / 8}, Dtype::f64), Error);
 }
