@@ -18,7 +18,7 @@ std::vector<int> near_cores(std::string_view pci_address,
 
 // Returns the cores near cuda:`index` that this process may use. Reads the system once. Returns an
 // empty list if binding would not help: no near core is known or usable, all usable cores are near,
-// or only one of many is, on which all threads of the GPU would queue.
+// or only one of many is near. On a single core all threads of the GPU would queue.
 std::vector<int> usable_near_cores(int index);
 // For tests: replaces the cores read from the system.
 void set_near_cores(int index, const std::vector<int>& cores);

@@ -198,7 +198,7 @@ CUptiResult tell_of_calls(bool on) {
   return result;
 }
 
-// Ignores errors: what is not enabled cannot be disabled.
+// Ignores errors, which only mean that an activity was not enabled.
 void disable() {
   for (const CUpti_ActivityKind kind : kKinds) library().cuptiActivityDisable(kind);
   tell_of_calls(false);

@@ -55,7 +55,7 @@ void join_ranges(GpuActivity& activity, const Recording& ranges);
 
 // A rank's GPU time in one step, in nanoseconds; total = compute + comm + copy + idle. comm
 // excludes time concurrent with compute. copy excludes time concurrent with compute or comm.
-// Kernels that a comm range launched count as comm.
+// All work that a comm range launched counts as comm.
 struct GpuUse {
   int64_t compute = 0, comm = 0, copy = 0, idle = 0, hidden_comm = 0;
 };

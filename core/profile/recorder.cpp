@@ -114,7 +114,7 @@ bool comes_first(const Span& a, const Span& b) {
 }
 
 // Sorts spans, which were added in the order in which they ended. Without nesting they are already
-// sorted. Of two with equal times, the one that ended last is the outer one.
+// sorted. If two have equal times, the outer one ended last.
 void put_in_order(std::vector<Span>::iterator first, std::vector<Span>::iterator last) {
   const auto not_before = [](const Span& a, const Span& b) { return !comes_first(a, b); };
   if (std::adjacent_find(first, last, not_before) == last) return;

@@ -1,5 +1,5 @@
 // Devices and their cores. `cpu:k` is the k-th disjoint slice of the cores that this process may
-// use (see cpu_limits.h), so that CPU cores can take the place of GPUs on any machine. `cuda:k` is
+// use (see cpu_limits.h). So CPU cores can take the place of GPUs on any machine. `cuda:k` is
 // a visible GPU.
 //
 // Thread safety. Thread-safe. Call configure_cpu_devices() before any thread is bound.

@@ -56,8 +56,9 @@ struct Layouts {
     return describe_backward_unless<BackwardWeights>(refused, forward(), algorithm, x, w, y,
                                                      strides, padding, padding_end);
   }
-  // The 1x1 kernels write beyond their scratch memory, also into each other's, if the stride is
-  // above 1 and there are fewer channels than vector lanes (uxlfoundation/oneDNN issue 6035).
+  // The 1x1 kernels write beyond their scratch memory, also into each other's. This happens if the
+  // stride is above 1 and there are fewer channels than vector lanes (uxlfoundation/oneDNN issue
+  // 6035).
   bool overruns(std::string_view kernel) const {
     constexpr int64_t kVector = 16;  // f32 lanes of AVX-512, the widest
     return kernel.starts_with("jit_1x1") && strides[0] != 1 && channels < kVector;

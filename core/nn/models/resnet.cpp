@@ -5,7 +5,7 @@
 #include "core/nn/models/options.h"
 
 // He et al., "Deep residual learning for image recognition", with torchvision's structure, names
-// and initialization (kaiming normal over fan_out), so that checkpoints and results are comparable.
+// and initialization (kaiming normal over fan_out). So checkpoints and results are comparable.
 namespace howmany::models {
 namespace {
 
