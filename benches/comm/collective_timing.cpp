@@ -12,9 +12,6 @@
 namespace howmany::benches {
 namespace {
 
-// Host time between a barrier and a timed call, as between the calls of a training step. PyTorch's
-// own host code takes about as long. Gloo's threads must settle before the next call.
-constexpr double kHostGap = 50e-6;
 constexpr int kBlock = 3;            // iterations between two checks for the end of the warm-up
 constexpr double kWarmUp = 0.05;     // minimum share of a case's time, if calls are that short
 constexpr double kMostWarmUp = 0.2;  // upper limit of that share, if the times never get steady

@@ -25,6 +25,10 @@ struct CollectiveTimes {
 // Makes calls before the first case, because a newly started thread is slow at first. Collective.
 void settle(Comm& comm);
 
+// Host time in seconds between the barrier and a timed call, as between the calls of a training
+// step. Gloo's threads must settle before the next call. torch_rank.py waits as long.
+constexpr double kHostGap = 50e-6;
+
 constexpr int kCallsForAnInterval = 7;  // a median needs at least six to have an interval
 
 // Checks the data, warms up until the times are steady, times at least `least` calls and checks the

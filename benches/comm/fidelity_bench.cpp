@@ -1,10 +1,12 @@
 // Checks that our figures are those of the library. Collectives of a Comm, timed as in
 // backend_bench, alternate with the same calls in a bare loop over the library, on the same ranks.
-// The counter `ratio` is the median ratio of neighbours (1: equal).
+// The counter `ratio` is the median ratio of neighbours (1: equal). `in_a_row_s` and
+// `bare_in_a_row_s` are seconds per call of chains without barriers between calls.
 #include <algorithm>
 #include <utility>
 
 #include "benches/comm/bare.h"
+#include "benches/comm/collective_timing.h"
 #include "benches/comm/collectives.h"
 #include "benches/comm/fidelity_flags.h"
 #include "benches/common/context.h"
@@ -19,6 +21,8 @@ namespace howmany::benches {
 namespace {
 
 constexpr const char* kName = "fidelity_bench";
+constexpr int kChains = 21;
+constexpr double kChainSeconds = 10e-3;
 
 using Flags = FidelityFlags;
 
@@ -41,18 +45,52 @@ void run_bare(Bare& bare, const std::string& name, Collective& op) {
 
 double time_bare(Bare& bare, const std::string& name, Collective& op) {
   bare.barrier();
+  busy_wait(kHostGap);
   const auto start = Clock::now();
   run_bare(bare, name, op);
   return seconds_since(start);
 }
 
-void report_pairs(benchmark::State& state, const PairedSamples& pairs) {
+struct FidelityTimes {
+  PairedSamples isolated;
+  Turns chains;  // seconds per call
+};
+
+// Returns the seconds per call of a chain.
+template <typename Barrier, typename Call>
+double time_chain(int calls, const Barrier& barrier, const Call& call) {
+  barrier();
+  const auto start = Clock::now();
+  for (int i = 0; i < calls; ++i) call();
+  return seconds_since(start) / calls;
+}
+
+// `call_seconds` is equal on every rank.
+Turns time_chains(double call_seconds, const std::string& name, Comm& comm, Bare& bare,
+                  Collective& op) {
+  const int calls = static_cast<int>(std::clamp(kChainSeconds / call_seconds, 1.0, 1e5));
+  return in_turn(
+      kChains,
+      [&] {
+        return time_chain(
+            calls, [&] { comm.barrier(); }, [&] { op.run(); });
+      },
+      [&] {
+        return time_chain(
+            calls, [&] { bare.barrier(); }, [&] { run_bare(bare, name, op); });
+      });
+}
+
+void report_times(benchmark::State& state, const FidelityTimes& times) {
+  const PairedSamples& pairs = times.isolated;
   const Interval interval = median_bounds(pairs.ratios);
   report(state, pairs.ours,
          {{"ratio", quantile(pairs.ratios, 0.5)},
           {"ratio_low", interval.low},
           {"ratio_high", interval.high},
-          {"bare_s", quantile(pairs.bare.seconds, 0.5)}});
+          {"bare_s", quantile(pairs.bare.seconds, 0.5)},
+          {"in_a_row_s", quantile(times.chains.ours, 0.5)},
+          {"bare_in_a_row_s", quantile(times.chains.theirs, 0.5)}});
 }
 
 struct FidelityCase {
@@ -60,16 +98,19 @@ struct FidelityCase {
   int64_t bytes;
 };
 
-PairedSamples run_case(const FidelityCase& c, Comm& comm, Bare& bare, int rounds) {
+FidelityTimes run_case(const FidelityCase& c, Comm& comm, Bare& bare, int rounds) {
   Collective op(c.op, Dtype::f32, c.bytes, comm);
   op.fill(0);
   run_bare(bare, c.op, op);
   op.check(0);
   op.fill_for_timing(1);
-  PairedSamples pairs = time_in_turn(
-      comm, rounds, [&] { op.run(); }, [&] { return time_bare(bare, c.op, op); });
+  FidelityTimes times;
+  times.isolated = time_in_turn(
+      comm, rounds, [&] { op.run(); }, [&] { return time_bare(bare, c.op, op); }, kHostGap);
+  const double call = quantile(times.isolated.ours.seconds, 0.5);
+  times.chains = time_chains(call, c.op, comm, bare, op);
   op.check(1);
-  return pairs;
+  return times;
 }
 
 void add_cases(const Flags& flags, Comm& comm, Bare& bare) {
@@ -80,7 +121,7 @@ void add_cases(const Flags& flags, Comm& comm, Bare& bare) {
       benchmark::RegisterBenchmark(name.c_str(),
                                    [=, &comm, &bare](benchmark::State& state) {
                                      try {
-                                       report_pairs(state, run_case(c, comm, bare, flags.rounds));
+                                       report_times(state, run_case(c, comm, bare, flags.rounds));
                                      } catch (const std::exception& e) {
                                        state.SkipWithError(e.what());
                                      }

@@ -9,7 +9,7 @@
 namespace howmany::benches {
 
 std::vector<std::string> parse_fidelity(int argc, char** argv, FidelityFlags& flags) {
-  CLI::App app("Times collectives of ours beside a bare loop over the same library.",
+  CLI::App app("Compares collectives of howmany with a bare loop over the same library.",
                "fidelity_bench");
   app.add_option(flag::kBackend, flags.backend, "gloo or mpi")->capture_default_str();
   app.add_option(flag::kDevices, flags.devices, "one for each rank")->capture_default_str();

@@ -15,6 +15,7 @@ import torch_cases
 
 DTYPES = {"f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64", "u8": "uint8", "bf16": "bfloat16"}
 ONE_BUFFER = ("all_reduce", "broadcast", "reduce")  # torch's reduce has one buffer too
+HOST_GAP = 50e-6  # kHostGap of collective_timing.h
 FILL = 251  # no pattern contains this value
 PRIMES = (61, 59, 53, 47, 43, 41, 37, 31, 29, 23, 19, 17, 11, 3)
 CHAIN_SECONDS = 2e-3
@@ -209,12 +210,16 @@ class Rank:
         self.dist.broadcast(values, src=0, group=group)
         return values.tolist()
 
-    def timed(self, body, count, group):
-        """Returns the seconds of each call by this rank's clock, with a barrier before each."""
+    def timed(self, body, count, group, gap=0.0):
+        """Returns the seconds of each call by this rank's clock. Each starts `gap` seconds after a
+        barrier."""
         seconds = []
         for _ in range(count):
             self.dist.barrier(group=group)
             self.sync()
+            start = time.perf_counter()
+            while time.perf_counter() - start < gap:
+                pass
             start = time.perf_counter()
             body()
             self.sync()
@@ -258,7 +263,8 @@ class Rank:
         fixed, = self.agreed([2 * (time.perf_counter() - start)], group)
         seconds = max(0, seconds - fixed)
         call, wall = self.warm_up(op, seconds, group)
-        isolated = self.timed(op.run, int(min(5000, max(least, seconds / 2 / max(wall, 1e-9)))), group)
+        count = int(min(5000, max(least, seconds / 2 / (wall + HOST_GAP))))
+        isolated = self.timed(op.run, count, group, HOST_GAP)
         length, chains = self.chains(op, max(call, 1e-9), wall, seconds / 4, group)
         op.check(1)
         op.fill(2)

@@ -16,14 +16,10 @@ namespace {
 
 constexpr int kWarmUpRounds = 4;
 
-double time_once(Comm& comm, const std::function<void()>& body, double gap_seconds = 0) {
+double time_once(Comm& comm, const std::function<void()>& body, double gap_seconds) {
   comm.barrier();
-  Clock::time_point start = Clock::now();
-  if (gap_seconds > 0) {
-    while (seconds_since(start) < gap_seconds) {
-    }
-    start = Clock::now();
-  }
+  if (gap_seconds > 0) busy_wait(gap_seconds);
+  const Clock::time_point start = Clock::now();
   body();
   Tensor slowest = Tensor::full({1}, seconds_since(start), Dtype::f64);
   comm.all_reduce(slowest, ReduceOp::max);
@@ -159,11 +155,17 @@ PairedSamples paired(Turns turns) {
 }
 
 PairedSamples time_in_turn(Comm& comm, int rounds, const std::function<void()>& body,
-                           const std::function<double()>& bare) {
+                           const std::function<double()>& bare, double gap_seconds) {
   Turns all = in_turn(
-      rounds, [&] { return time_once(comm, body); }, bare);
+      rounds, [&] { return time_once(comm, body, gap_seconds); }, bare);
   take_maxima(comm, all.theirs);
   return paired(std::move(all));
+}
+
+void busy_wait(double seconds) {
+  const Clock::time_point start = Clock::now();
+  while (seconds_since(start) < seconds) {
+  }
 }
 
 Interval median_bounds(std::span<const double> samples) {

@@ -60,10 +60,13 @@ struct Turns {
 Turns in_turn(int rounds, const std::function<double()>& ours,
               const std::function<double()>& theirs);
 PairedSamples paired(Turns turns);
-// Alternates body(), timed as by time_iterations(), with `bare`, which returns its own seconds.
-// Collective.
+// Alternates body(), timed as by time_iterations() with that gap, with `bare`, which returns its
+// own seconds. Collective.
 PairedSamples time_in_turn(Comm& comm, int rounds, const std::function<void()>& body,
-                           const std::function<double()>& bare);
+                           const std::function<double()>& bare, double gap_seconds = 0);
+
+// Returns after `seconds`, without sleeping.
+void busy_wait(double seconds);
 
 // median_interval(), or [0, infinity] if there are too few samples to bound the median.
 Interval median_bounds(std::span<const double> samples);

@@ -135,7 +135,7 @@ void add_flags(CLI::App& app, Workload& work) {
 
 void add_decode(CLI::App& app, Decode& decode) {
   const std::map<std::string, Decode> all = {{"cpu", Decode::cpu}, {"nvjpeg", Decode::nvjpeg}};
-  app.add_option(flag::kDecode, decode, "who decodes JPEGs: cpu, the workers; nvjpeg, the GPU")
+  app.add_option(flag::kDecode, decode, "JPEG decoder: cpu (the workers) or nvjpeg (the GPU)")
       ->transform(CLI::CheckedTransformer(all));
 }
 

@@ -97,6 +97,8 @@ class Fidelity(Measured):
             self.assertLessEqual(row["ratio_low"], row["ratio"])
             self.assertGreater(row["ratio_low"], 0)
             self.assertEqual(row["samples"], 7)
+            self.assertGreater(row["in_a_row_s"], 0)
+            self.assertGreater(row["bare_in_a_row_s"], 0)
 
     @unittest.skipUnless(has("gloo"), "built without gloo")
     def test_gloo_is_held_against_its_own_loop(self):
