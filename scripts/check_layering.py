@@ -15,6 +15,7 @@ MAY_INCLUDE = {
     "reports": {"core/base", "reports"},
     "tests": {"core", "parallel", "benches", "reports", "tests"},
 }
+FACTORIES = {"writers", "completion"}  # a list in one header declares all of the folder
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 LINKED_TOGETHER = [["core", "parallel", "benches"], ["core/base", "reports"]]
 TYPE = re.compile(r"^(?:struct|class|enum class) (\w+)[^;\n]*\{", re.M)
@@ -58,9 +59,16 @@ def outside_of_rooms(root):
                 yield f"{path.relative_to(root)}: is in no room of {folder}"
 
 
+def without_header(root):
+    for path in sorted((root / "reports").rglob("*.cpp")):
+        is_program = re.search(r"^int main\(", path.read_text(), re.M)
+        if not is_program and path.parent.name not in FACTORIES and not path.with_suffix(".h").is_file():
+            yield f"{path.relative_to(root)}: has no header of its name"
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
-    found = [*problems(root), *twice_defined(root), *outside_of_rooms(root)]
+    found = [*problems(root), *twice_defined(root), *outside_of_rooms(root), *without_header(root)]
     print("\n".join(found) or "layering holds")
     return bool(found)
 

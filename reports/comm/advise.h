@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/comm/curve.h"
+#include "reports/comm/ranges.h"
 #include "reports/results/record.h"
 
 namespace howmany::reports {
@@ -86,9 +86,5 @@ std::string gpu_of(const nlohmann::json& context);
 // `gpu` is the driver's name of the GPU, or empty.
 BackendAdvice advise_backend(const std::vector<Measurement>& measurements,
                              const std::string& gpu = "");
-
-// Returns the member `backend` of the summary's answer.
-nlohmann::ordered_json to_json(const BackendAdvice& advice,
-                               const std::vector<Measurement>& measurements);
 
 }  // namespace howmany::reports

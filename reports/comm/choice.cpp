@@ -215,7 +215,7 @@ class Chooser {
       advice_.notes.push_back("The recommendation compares torch's backends only.");
     if (ranking.size() < 2 || std::ranges::all_of(subject.best, &BestRange::certain)) return;
     advice_.notes.push_back(
-        "At some sizes two backends cannot be told apart: there either will do.");
+        "At some sizes two backends do not differ significantly; either is fine there.");
   }
 
   BackendAdvice& advice_;

@@ -17,6 +17,7 @@
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
 #include "reports/comm/advise.h"
+#include "reports/comm/json.h"
 #include "reports/comm/measure.h"
 #include "reports/comm/render.h"
 #include "reports/comm/rounds.h"

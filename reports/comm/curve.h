@@ -42,19 +42,4 @@ double seconds_at(const Curve& curve, double bytes);
 // Returns nullopt if no measured size takes less than that, or none takes more.
 std::optional<double> latency_below(const Curve& curve);
 
-// From this size to the next range, this backend is the fastest, or not apart from the fastest.
-struct BestRange {
-  std::string backend;
-  double from = 0;
-  bool certain = true;  // apart from every other backend at all of its sizes
-  bool partly = false;  // at one of its sizes or more
-};
-struct NamedCurve {
-  std::string backend;
-  Curve curve;
-};
-// Returns as few ranges as the intervals allow, over the common sizes. The first starts at 0.
-// Borders are where the lines between neighbouring sizes cross. Empty without a common size.
-std::vector<BestRange> best_ranges(const std::vector<NamedCurve>& curves);
-
 }  // namespace howmany::reports

@@ -1,6 +1,7 @@
+#include "reports/comm/json.h"
+
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
-#include "reports/comm/advise.h"
 #include "reports/comm/cell.h"
 #include "reports/comm/torch.h"
 

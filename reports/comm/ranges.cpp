@@ -1,8 +1,8 @@
+#include "reports/comm/ranges.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
-
-#include "reports/comm/curve.h"
 
 namespace howmany::reports {
 namespace {

@@ -24,7 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kNeeds = metric::kNeedsS;
-constexpr const char* kBusy = "busy_elsewhere_fraction";
 
 void read_files(const BenchScratch& scratch, SuiteRun& run) {
   try {
@@ -207,11 +206,11 @@ double max_busy_elsewhere(const std::vector<SuiteRun>& runs) {
 }
 
 void add_busy_elsewhere(const std::vector<SuiteRun>& runs, nlohmann::json& context) {
-  context[kBusy] = max_busy_elsewhere(runs);
+  context[metric::kBusyElsewhereFraction] = max_busy_elsewhere(runs);
 }
 
 double busy_elsewhere_in(const nlohmann::json& context) {
-  const auto share = context.find(kBusy);
+  const auto share = context.find(metric::kBusyElsewhereFraction);
   return share != context.end() && share->is_number() ? share->get<double>() : 0;
 }
 

@@ -43,6 +43,13 @@ struct Point {
   bool has_flag(std::string_view start) const;  // true if a flag starts with `start`
 };
 
+// Returns the efficiency at which `devices` are together as fast as one; 0 for one.
+double break_even(int devices);
+// Returns the minimum efficiency: several devices must be faster than one, whatever the threshold.
+double least_efficiency(int devices, double threshold);
+enum class Payoff { kPays, kUnsure, kDoesNotPay };
+Payoff payoff_of(const Point& point, double threshold);  // by the 95 % interval of the efficiency
+
 struct Advice {
   std::string model;
   std::optional<int> recommended;          // nullopt if there is no answer; see `because`

@@ -12,6 +12,7 @@
 
 #include "core/base/process.h"
 #include "core/base/schema/flags.h"
+#include "core/base/schema/metrics.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "reports/results/disturbance.h"
@@ -208,7 +209,7 @@ class Measuring {
 
   // The share of the cores that other programs used; NaN if it is not known.
   static double load_of(const BenchRun& run) {
-    const auto found = run.row.counters.find(kBusyElsewhere);
+    const auto found = run.row.counters.find(metric::kBusyElsewhereFraction);
     return found == run.row.counters.end() ? kNaN : found->second;
   }
   // The largest in a run of the round; 0 if none is known.
@@ -310,7 +311,9 @@ class Measuring {
     ++ran_;
     --left_;
     BenchRun run = outcome(configuration, round, scratch, ended);
-    if (std::isfinite(busy)) run.row.json[kBusyElsewhere] = run.row.counters[kBusyElsewhere] = busy;
+    if (std::isfinite(busy))
+      run.row.json[metric::kBusyElsewhereFraction] =
+          run.row.counters[metric::kBusyElsewhereFraction] = busy;
     return run;
   }
 

@@ -9,31 +9,12 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "reports/gpus/plan.h"
-#include "reports/results/bench_file.h"
-#include "reports/results/record.h"
+#include "reports/gpus/results.h"
 
 namespace howmany::reports {
 
-// One run of one configuration.
-struct BenchRun {
-  size_t configuration = 0;
-  int round = 0;
-  BenchRow row;        // row.error is the reason if it failed
-  SampleLine samples;  // empty if it failed
-};
-
-struct Results {
-  nlohmann::json context = nlohmann::json::object();  // of the first bench process
-  std::vector<BenchRun> runs;
-  bool interrupted = false;
-  bool out_of_time = false;  // some rounds were skipped
-  std::string usage_error;   // the bench's error line if it refused its arguments
-};
-
-constexpr const char* kBusyElsewhere = "busy_elsewhere_fraction";  // counter of a row, if known
 constexpr double kRunTimeout = 120;
 // Returns the seconds that a run may take beyond its timed ones, if `left` seconds of the time
 // budget remain: twice `left`, between 30 s and kRunTimeout.
@@ -62,12 +43,5 @@ void check_with_bench(const Request& request);
 // Continues from `results` and skips runs that succeeded. Throws InputError if a file of the folder
 // cannot be written.
 void measure(const Plan& plan, const MeasureOptions& options, Results& results);
-
-// Write and read speedup.json and speedup.samples.jsonl in `folder`.
-void write_results(const std::string& folder, const Plan& plan, const Results& results);
-Results read_results(const std::string& folder, const Plan& plan);
-
-// Returns one Measurement per configuration, in plan order: step time, rates, speedup, efficiency.
-std::vector<Measurement> measurements(const Plan& plan, const Results& results);
 
 }  // namespace howmany::reports

@@ -133,7 +133,7 @@ std::string devices_note(const Summary& summary, const std::string& model) {
         "{} are not alike: speedup and efficiency are against the first of them alone.", devices);
   if (m == nullptr || device_kind(devices) == DeviceKind::kGpu) return "";
   return fmt::format(
-      "A device here is {} CPU core(s): this tells how this machine's cores scale, not how GPUs "
+      "A device is {} CPU core(s) here: the result shows how these cores scale, not how GPUs "
       "would.",
       text_of_parameter(*m, "cores_per_device"));
 }

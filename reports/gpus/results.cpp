@@ -1,3 +1,5 @@
+#include "reports/gpus/results.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,7 +11,6 @@
 #include "core/base/schema/metrics.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
-#include "reports/gpus/measure.h"
 
 namespace howmany::reports {
 namespace {
@@ -140,7 +141,7 @@ void add_counters(Measurement& m, const Results& results, size_t configuration) 
   }
   for (const auto& [name, all] : values) {
     if (m.metrics.contains(name) || name == metric::kSamples) continue;
-    const double value = name == kBusyElsewhere ? quantile(all, 1) : median(all);
+    const double value = name == metric::kBusyElsewhereFraction ? quantile(all, 1) : median(all);
     m.metrics[name] = {value, unit_of(name), {}, {}, static_cast<int64_t>(all.size()), "rounds"};
   }
 }

@@ -110,7 +110,7 @@ void add_schedule(CLI::App& app, GateArguments& a) {
   app.add_option("--run-timeout", a.run_timeout,
                  "Seconds after which a launch counts as hung [120]")
       ->check(above_zero());
-  app.add_option(flag::kSeed, a.seed, "Of the order [1]");
+  app.add_option(flag::kSeed, a.seed, "Random seed of the order of the runs [1]");
   app.add_flag("!--no-canary", a.canary, "Without the benchmark that is known to be slower");
   app.add_flag("!--no-shortcut", a.shortcut, "Measure identical programs too");
   add_out(app, a.out);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/base/schema/context.h"
+#include "core/base/schema/metrics.h"
 
 namespace howmany::reports {
 namespace {
@@ -40,7 +41,7 @@ constexpr std::array<std::string_view, 11> kPassing = {"date",
                                                        "howmany_request",
                                                        context::kCoresBecause,
                                                        context::kCommit,
-                                                       "busy_elsewhere_fraction"};
+                                                       metric::kBusyElsewhereFraction};
 
 template <size_t N>
 bool is_one_of(const std::array<std::string_view, N>& names, std::string_view name) {

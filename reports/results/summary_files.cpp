@@ -7,6 +7,7 @@
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "reports/comm/advise.h"
+#include "reports/comm/json.h"
 #include "reports/comm/run.h"
 #include "reports/html/html.h"
 #include "reports/results/disturbance.h"

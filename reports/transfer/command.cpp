@@ -112,7 +112,7 @@ void add_transfer_command(CLI::App& app, int& code) {
   sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_list(*sub, flag::kDevices, a->devices,
            "Devices to copy to and from [the GPUs here, else cpu:0,cpu:1]");
-  auto* model = sub->add_option(flag::kModel, a->models, "Also what one training step of it moves")
+  auto* model = sub->add_option(flag::kModel, a->models, "Also the copies of one training step")
                     ->allow_extra_args(false)
                     ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   sub->add_option(flag::kBatch, a->batch, "Samples in that step [by model]")

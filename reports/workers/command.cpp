@@ -13,6 +13,7 @@
 #include "core/base/cli/output_options.h"
 #include "core/base/process.h"
 #include "core/base/schema/flags.h"
+#include "core/base/schema/metrics.h"
 #include "core/base/text/files.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
@@ -88,7 +89,7 @@ Summary summarise(const WorkersArguments& a, const LoaderResults& results,
   summary.context["howmany_version"] = HM_VERSION;
   summary.context["howmany_date"] = utc_now("%Y-%m-%dT%H:%M:%SZ");
   summary.context["howmany_request"] = request_json(a);
-  summary.context["busy_elsewhere_fraction"] = facts.busy_elsewhere;
+  summary.context[metric::kBusyElsewhereFraction] = facts.busy_elsewhere;
   std::vector<std::vector<Measurement>> runs;  // a repeated number counts as another round
   for (const BenchRow& row : results.rows) runs.push_back({measurement_of(row, results.samples)});
   summary.measurements = over_rounds(runs);
@@ -233,11 +234,12 @@ void add_workers(CLI::App& app, int& code) {
       ->type_name("PATH");
   sub->add_option(flag::kWorkers, a->workers,
                   "Numbers to measure, 0,1,2 [auto: where it is decided]");
-  sub->add_option(flag::kSamplesPerSecond, a->samples_per_second, "What one device takes, 1.8k");
+  sub->add_option(flag::kSamplesPerSecond, a->samples_per_second,
+                  "Samples/s that one device consumes, 1.8k");
   sub->add_option("--from", a->from,
                   "Folder, summary.json or speedup.json of an earlier run: what a device takes")
       ->type_name("PATH");
-  sub->add_option(flag::kModel, a->model, "Model that is trained now to see what one device takes");
+  sub->add_option(flag::kModel, a->model, "Model to train now, for the rate of one device");
   sub->add_option(flag::kDevice, a->device, "Device that --model trains on [cpu:0]");
   sub->add_option(flag::kDevices, a->devices, "Devices, each with a loader of its own [1]")
       ->check(CLI::Range(1, 1024));
@@ -256,13 +258,13 @@ void add_workers(CLI::App& app, int& code) {
   sub->add_option("--start-method", a->start_method,
                   "How that Python starts workers [as it does by itself]")
       ->check(CLI::IsMember({"fork", "forkserver", "spawn"}));
-  sub->add_option(flag::kImageSize, a->image_size, "Samples are so many pixels wide and high [224]")
+  sub->add_option(flag::kImageSize, a->image_size, "Width and height of samples, pixels [224]")
       ->check(CLI::Range(1, 8192));
   sub->add_option("--stall", a->stall_percent, "Percent of the time that training may wait [1]")
       ->check(between(0.01, 99.0));
   sub->add_option("--time-budget", a->time_budget, "Seconds for the whole measurement [60]")
       ->check(above_zero());
-  sub->add_option(flag::kSeed, a->seed, "Of the order [1]");
+  sub->add_option(flag::kSeed, a->seed, "Random seed of the sample order [1]");
   sub->add_option("--emit-check", a->emit_check,
                   "Write a Python script that runs PyTorch's DataLoader on the same folder")
       ->type_name("FILE");

@@ -51,6 +51,7 @@ inline constexpr const char* kLatencyP95S = "latency_p95_s";
 inline constexpr const char* kLatencyP99S = "latency_p99_s";
 inline constexpr const char* kCpuSPerSample = "cpu_s_per_sample";
 inline constexpr const char* kBytesPerWorker = "bytes_per_worker";
+inline constexpr const char* kBusyElsewhereFraction = "busy_elsewhere_fraction";
 inline constexpr const char* kBusyCores = "busy_cores";
 inline constexpr const char* kDecodedByGpu = "decoded_by_gpu";
 

@@ -1,4 +1,5 @@
 #include "reports/comm/advise.h"
+#include "reports/comm/json.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "reports/comm/curve.h"
+#include "reports/comm/ranges.h"
 
 namespace howmany::reports {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "reports/comm/advise.h"
 #include "reports/comm/command.h"
+#include "reports/comm/json.h"
 #include "reports/comm/render.h"
 #include "reports/comm/run.h"
 #include "tests/reports/comm/examples.h"

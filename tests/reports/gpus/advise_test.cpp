@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "core/base/schema/metrics.h"
 #include "reports/gpus/measure.h"
 #include "reports/gpus/render.h"
 #include "tests/reports/examples.h"
@@ -99,10 +100,10 @@ TEST(Advise, FindsTheLargestNumberOnCurvesWithoutNoise) {
 TEST(Advise, IsUncertainIfARoundStayedDisturbed) {
   const Plan plan = plan_for({1, 2});
   Results results = results_of(plan, amdahl(0.01), 0);
-  for (BenchRun& run : results.runs) run.row.counters[kBusyElsewhere] = 0.05;
+  for (BenchRun& run : results.runs) run.row.counters[metric::kBusyElsewhereFraction] = 0.05;
   EXPECT_TRUE(advice_on(plan, results).certain);
   EXPECT_FALSE(advice_on(plan, results).disturbed);
-  results.runs.back().row.counters[kBusyElsewhere] = 0.4;
+  results.runs.back().row.counters[metric::kBusyElsewhereFraction] = 0.4;
   const Advice advice = advice_on(plan, results);
   EXPECT_FALSE(advice.certain);
   EXPECT_TRUE(advice.disturbed);

@@ -1,0 +1,205 @@
+#include "reports/gpus/answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/base/text/format.h"
+#include "reports/gpus/mode_notes.h"
+#include "reports/results/disturbance.h"
+
+namespace howmany::reports {
+namespace {
+
+constexpr double kNoticeableWait = 0.1;  // of a step
+
+// Writes the text of one answer. Rows are the best of each number of devices, ascending.
+class Writer {
+ public:
+  Writer(Advice& advice, const AdviceOptions& options, std::string noun)
+      : advice_(advice), options_(options), noun_(std::move(noun)) {
+    for (const Point& point : advice.points) {
+      if (point.best) rows_.push_back(&point);
+    }
+  }
+
+  void write() {
+    if (rows_.empty() || rows_.front()->devices != 1) return no_answer();
+    const Point* chosen = rows_.front();
+    for (const Point* row : rows_) {
+      if (row->devices > 1 && pays(*row)) chosen = row;
+    }
+    advice_.recommended = chosen->devices;
+    advice_.mode = chosen->mode;
+    advice_.backend = chosen->backend;
+    chosen->devices > 1 ? ask_for(*chosen) : stay_on_one();
+    add_modes(*chosen);
+    add_data_wait(*chosen);
+    add_uncertain(*chosen);
+    add_next_step(*chosen);
+    add_failures();
+    mark_disturbed(busy_elsewhere(), advice_);
+  }
+
+ private:
+  bool pays(const Point& p) const { return payoff_of(p, options_.min_efficiency) == Payoff::kPays; }
+  bool unsure(const Point& p) const {
+    return payoff_of(p, options_.min_efficiency) == Payoff::kUnsure;
+  }
+
+  std::string things(int n) const { return fmt::format("{} {}{}", n, noun_, n == 1 ? "" : "s"); }
+
+  static std::string spread(const Point& p) {
+    const Metric& e = p.efficiency;
+    if (!e.low || !e.high)
+      return fmt::format("efficiency {}, interval unknown", format_ratio(e.value));
+    return fmt::format("efficiency {}, 95 % CI {} to {}", format_ratio(e.value),
+                       format_ratio(*e.low), format_ratio(*e.high));
+  }
+
+  static std::string how(const Point& p) {
+    return p.backend == "local" ? p.mode : p.mode + " over " + p.backend;
+  }
+
+  void no_answer() {
+    advice_.certain = false;
+    answer("no_baseline",
+           fmt::format("No answer for {}: the baseline on one device was not measured.",
+                       advice_.model));
+    add_failures();
+  }
+
+  void ask_for(const Point& p) {
+    answer("pays", fmt::format("Use {} with {}: {} trains {}x as fast as on 1 ({}, target {:.2f}).",
+                               things(p.devices), how(p), advice_.model,
+                               format_ratio(p.speedup.value), spread(p), options_.min_efficiency));
+    if (p.devices == rows_.back()->devices)
+      advice_.notes.push_back(
+          fmt::format("{} was the largest count measured; more may scale further.", p.devices));
+  }
+
+  void stay_on_one() {
+    if (rows_.size() == 1) {
+      advice_.certain = false;
+      answer("one_device_measured", fmt::format("Use 1 {}: no larger count was measured.", noun_));
+      return;
+    }
+    const Point& best = *(compared_ = *std::max_element(
+                              rows_.begin() + 1, rows_.end(), [](const Point* a, const Point* b) {
+                                return a->efficiency.value < b->efficiency.value;
+                              }));
+    const double asked = options_.min_efficiency;
+    const bool none_faster = std::ranges::none_of(rows_, [](const Point* p) {
+      return p->devices > 1 && p->efficiency.low.value_or(0) > break_even(p->devices);
+    });
+    const bool little_asked = none_faster && least_efficiency(best.devices, asked) > asked;
+    const Reason reason = reason_against(unsure(best), little_asked);
+    answer(reason.code,
+           fmt::format("Use 1 {}: {} for {}. {} with {} train {}x as fast ({}, target {:.2f}).",
+                       noun_, reason.text, advice_.model, things(best.devices), how(best),
+                       format_ratio(best.speedup.value), spread(best), asked));
+  }
+
+  struct Reason {
+    const char *code, *text;
+  };
+  static Reason reason_against(bool unsure, bool about_speed) {
+    if (about_speed)
+      return unsure ? Reason{"uncertain_to_be_faster", "more may not be faster"}
+                    : Reason{"not_faster", "more are not faster"};
+    return unsure ? Reason{"uncertain_to_pay", "more may not pay"}
+                  : Reason{"does_not_pay", "more do not pay"};
+  }
+
+  void answer(const char* reason, std::string because) {
+    advice_.reason = reason;
+    advice_.because = std::move(because);
+  }
+
+  double busy_elsewhere() const {
+    double most = 0;
+    for (const Point& p : advice_.points) most = std::fmax(most, p.busy_elsewhere);
+    return most;
+  }
+
+  void add_modes(const Point& chosen) {
+    const int devices = compared_ != nullptr ? compared_->devices : chosen.devices;
+    if (devices == 1) return;
+    for (std::string& note : mode_notes(advice_.points, devices, things(devices))) {
+      advice_.notes.push_back(std::move(note));
+    }
+  }
+
+  // A slow loader hides bad scaling: every number of devices waits for it.
+  void add_data_wait(const Point& chosen) {
+    if (!(chosen.data_wait_fraction > kNoticeableWait)) return;
+    advice_.notes.push_back(
+        fmt::format("{} of a step on {} is data wait. Try more --workers before more devices.",
+                    format_percent(chosen.data_wait_fraction), things(chosen.devices)));
+  }
+
+  void add_uncertain(const Point& chosen) {
+    for (const Point* row : rows_) {
+      if (row->devices <= chosen.devices || !unsure(*row)) continue;
+      advice_.certain = false;
+      advice_.notes.push_back(uncertainty(*row));
+    }
+  }
+
+  std::string uncertainty(const Point& p) const {
+    const std::string start =
+        fmt::format("Uncertain at {}: {} spans {:.2f}. ", things(p.devices), spread(p),
+                    least_efficiency(p.devices, options_.min_efficiency));
+    if (!p.efficiency.low) {
+      return fmt::format(
+          "Uncertain at {}: too few iterations for an interval. Measure three rounds or more "
+          "(--rounds), with a --time-budget that they fit into.",
+          things(p.devices));
+    }
+    if (p.efficiency.basis != "rounds") {
+      return start + "Measure three complete rounds or more (--rounds, --time-budget).";
+    }
+    if (p.rounds_to_decide) {
+      return start + fmt::format("About --rounds {} would settle it.", *p.rounds_to_decide);
+    }
+    return start + "More rounds would not settle it; either choice is sound.";
+  }
+
+  void add_next_step(const Point& chosen) {
+    const auto next = std::find_if(rows_.begin(), rows_.end(),
+                                   [&](const Point* row) { return row->devices > chosen.devices; });
+    if (next == rows_.end()) return;
+    const Point& up = **next;
+    if (&up == compared_) return;  // already in the answer
+    advice_.notes.push_back(
+        fmt::format("Next step: {} train {}x as fast as {}, with {:.2g}x the devices.",
+                    things(up.devices), format_ratio(up.speedup.value / chosen.speedup.value),
+                    chosen.devices, static_cast<double>(up.devices) / chosen.devices));
+  }
+
+  void add_failures() {
+    for (const Point& p : advice_.points) {
+      for (const std::string& flag : p.flags) {
+        if (!flag.starts_with("failed: ")) continue;
+        advice_.notes.push_back(fmt::format("Failed: {} on {}: {}.", how(p), things(p.devices),
+                                            without_full_stop(flag.substr(8))));
+      }
+    }
+  }
+
+  Advice& advice_;
+  const AdviceOptions& options_;
+  std::string noun_;
+  std::vector<const Point*> rows_;
+  const Point* compared_ = nullptr;  // the row that one device was compared with
+};
+
+}  // namespace
+
+void write_answer(const AdviceOptions& options, const std::string& noun, Advice& advice) {
+  Writer(advice, options, noun).write();
+}
+
+}  // namespace howmany::reports
