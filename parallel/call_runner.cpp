@@ -16,7 +16,7 @@ namespace {
 constexpr std::chrono::microseconds kPollInterval(50);
 
 // Returns the steady clock's time as of the last timer tick, at most 10 ms ago. Timeouts need no
-// more, and it costs 3 ns instead of 21 ns.
+// more, and it is cheaper: no read of the hardware's counter.
 std::chrono::steady_clock::time_point coarse_now() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);

@@ -1,10 +1,10 @@
 // Runs the calls of one Comm on its engine, one at a time and in order, and keeps the first
 // failure.
 //
-// Blocking calls run on the calling thread if nothing is pending, else on the comm thread behind
-// what is. Asynchronous calls run on the comm thread, which starts with the first of them. On a GPU
-// a call is submitted by then and in flight until poll() reports it complete.
-// Thread safety: as Comm's.
+// Blocking calls run on the calling thread if no call is pending, else on the comm thread, after
+// the pending calls. Asynchronous calls run on the comm thread, which starts with the first of
+// them. On a GPU, a call is then submitted, and in flight until poll() reports it complete. Thread
+// safety: as Comm's.
 #pragma once
 
 #include <atomic>
