@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Generates <build_info.h> at configure time (compiler, flags, version of every optional part) and
 # <commit.h> at build time. Include <commit.h> in only one small source per program or library,
 # because every commit recompiles it. That target must depend on howmany_commit.
@@ -45,7 +46,7 @@ endif()
 if(HM_HAVE_CUPTI)
   set(hm_cupti_version "${CUDAToolkit_VERSION}")
 endif()
-configure_file(${CMAKE_CURRENT_LIST_DIR}/build_info.h.in ${CMAKE_BINARY_DIR}/generated/build_info.h @ONLY)
-add_custom_target(howmany_commit BYPRODUCTS ${CMAKE_BINARY_DIR}/generated/commit.h
-  COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR} -D OUT=${CMAKE_BINARY_DIR}/generated/commit.h
+configure_file(${CMAKE_CURRENT_LIST_DIR}/build_info.h.in ${PROJECT_BINARY_DIR}/generated/build_info.h @ONLY)
+add_custom_target(howmany_commit BYPRODUCTS ${PROJECT_BINARY_DIR}/generated/commit.h
+  COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR} -D OUT=${PROJECT_BINARY_DIR}/generated/commit.h
     -P ${CMAKE_CURRENT_LIST_DIR}/commit.cmake)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Installs one folder that runs on another Linux with a newer glibc, without root: bin/ (the
 # programs), lib/ (all their libraries except the C library), libexec/howmany/ (the tests of
 # `howmany selftest`). `cpack` makes a tar.gz of it. scripts/bundle does all of this, and can make a

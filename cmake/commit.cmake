@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Writes the commit of the tree and its date to OUT at build time. Rewrites OUT only if the commit
 # has changed.
 cmake_minimum_required(VERSION 3.25)

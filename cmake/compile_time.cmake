@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Reduces the time of builds.
 
 # hm_front(target...): for text and tests, which are not measured: less optimisation, and
@@ -33,8 +34,8 @@ function(hm_precompiled name)
     return()
   endif()
   cmake_parse_arguments(P "FRONT" "" "LIBS;HEADERS" ${ARGN})
-  file(WRITE ${CMAKE_BINARY_DIR}/generated/${name}.cpp "")
-  add_library(${name} OBJECT ${CMAKE_BINARY_DIR}/generated/${name}.cpp)
+  file(WRITE ${PROJECT_BINARY_DIR}/generated/${name}.cpp "")
+  add_library(${name} OBJECT ${PROJECT_BINARY_DIR}/generated/${name}.cpp)
   target_link_libraries(${name} PRIVATE hm_flags ${P_LIBS})
   target_precompile_headers(${name} PRIVATE ${P_HEADERS})
   if(P_FRONT)
@@ -102,10 +103,13 @@ if(HM_FAST_BUILD)
     <iostream> <map> <memory> <mutex> <numeric> <optional> <random> <set> <span> <sstream> <string> <thread> <tuple>
     <unordered_map> <variant> <vector> <fmt/format.h> <fmt/ranges.h>)
   hm_precompiled(hm_core_headers LIBS fmt::fmt HEADERS ${hm_common})
-  hm_precompiled(hm_bench_headers LIBS fmt::fmt benchmark::benchmark nlohmann_json::nlohmann_json
-    HEADERS ${hm_common} <benchmark/benchmark.h> <nlohmann/json.hpp>)
   hm_precompiled(hm_report_headers FRONT LIBS fmt::fmt nlohmann_json::nlohmann_json HEADERS ${hm_common}
     <nlohmann/json.hpp>)
+  if(NOT PROJECT_IS_TOP_LEVEL)
+    return()
+  endif()
+  hm_precompiled(hm_bench_headers LIBS fmt::fmt benchmark::benchmark nlohmann_json::nlohmann_json
+    HEADERS ${hm_common} <benchmark/benchmark.h> <nlohmann/json.hpp>)
   hm_precompiled(hm_test_headers FRONT LIBS fmt::fmt GTest::gmock nlohmann_json::nlohmann_json
     HEADERS ${hm_common} <nlohmann/json.hpp> <gmock/gmock.h> <gtest/gtest.h>)
 endif()

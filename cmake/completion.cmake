@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Completion scripts and the man page, which the program itself writes (`howmany completion`,
 # `howmany help --man`).
 if(NOT DEFINED HM_SHARE_DIR)
@@ -8,7 +9,7 @@ set(hm_completion_files)
 # hm_written_by_howmany(file folder argument...): writes the output of `howmany argument...` to
 # share/folder/file.
 function(hm_written_by_howmany file folder)
-  set(path ${CMAKE_BINARY_DIR}/generated/${folder}/${file})
+  set(path ${PROJECT_BINARY_DIR}/generated/${folder}/${file})
   cmake_path(GET path PARENT_PATH parent)
   file(MAKE_DIRECTORY ${parent})
   add_custom_command(OUTPUT ${path} VERBATIM

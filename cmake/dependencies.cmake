@@ -1,7 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
 # All dependencies come from the distribution's packages (scripts/packages.txt) or the CUDA Toolkit.
 # Nothing is downloaded.
-# Required: fmt, nlohmann-json, CLI11, hwloc, libjpeg-turbo, libpng, libarchive, Google Benchmark,
-# GoogleTest, OpenMP.
+# Required: fmt, nlohmann-json, CLI11, hwloc, libjpeg-turbo, libpng, libwebp, libarchive, OpenMP; for
+# the programs and tests also Google Benchmark and GoogleTest.
 # Optional parts add or omit a file: oneDNN, Gloo, MPI, NCCL, NVTX, CUDA, cuDNN.
 
 find_package(Threads REQUIRED)
@@ -9,27 +10,13 @@ find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
-find_package(benchmark REQUIRED)
-find_package(GTest REQUIRED)
-find_package(PNG REQUIRED)
-find_package(PkgConfig REQUIRED)
-pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
-find_package(JPEG REQUIRED)
-# The static library links only the tar reader. The shared one also loads ICU, libxml2 and six
-# others (36 MB).
-find_library(HM_LIBARCHIVE NAMES libarchive.a archive)
-set(LibArchive_LIBRARY ${HM_LIBARCHIVE})
-find_package(LibArchive REQUIRED)
-
-# Debian's oneDNN config requires OpenCL's development files, which are not used here.
-find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)
-find_library(DNNL_LIBRARY dnnl)
-if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
-  set(dnnl_FOUND TRUE)
-  add_library(DNNL::dnnl UNKNOWN IMPORTED)
-  set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${DNNL_LIBRARY}
-    INTERFACE_INCLUDE_DIRECTORIES ${DNNL_INCLUDE_DIR})
+if(PROJECT_IS_TOP_LEVEL)
+  find_package(benchmark REQUIRED)
+  find_package(GTest REQUIRED)
 endif()
+find_package(PNG REQUIRED)
+find_package(JPEG REQUIRED)
+include(${CMAKE_CURRENT_LIST_DIR}/find_unpackaged.cmake)
 find_package(Gloo QUIET CONFIG)
 set(MPI_CXX_SKIP_MPICXX TRUE)  # the C interface only
 option(HM_MPI "Build the mpi backend if MPI is found" ON)

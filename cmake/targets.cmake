@@ -1,7 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
 # The flags of all targets, and the helpers that declare targets.
 
 add_library(hm_flags INTERFACE)
-target_include_directories(hm_flags INTERFACE ${CMAKE_BINARY_DIR}/generated)
+target_include_directories(hm_flags INTERFACE ${PROJECT_BINARY_DIR}/generated)
 set(hm_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion
   -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual -fno-math-errno)
 # nvcc's generated code has many warnings.
@@ -31,12 +32,15 @@ endif()
 
 include(${CMAKE_CURRENT_LIST_DIR}/compile_time.cmake)
 
-# hm_library(core source...): builds howmany_core, alias howmany::core.
+# hm_library(core source...): builds howmany_core, alias howmany::core. cmake/install.cmake installs
+# it.
 function(hm_library name)
   add_library(howmany_${name} STATIC ${ARGN})
   add_library(howmany::${name} ALIAS howmany_${name})
-  target_include_directories(howmany_${name} PUBLIC ${PROJECT_SOURCE_DIR})
-  target_link_libraries(howmany_${name} PRIVATE hm_flags)
+  target_include_directories(howmany_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+    $<INSTALL_INTERFACE:${HM_INCLUDE_DIR}>)
+  target_compile_features(howmany_${name} PUBLIC cxx_std_20)
+  target_link_libraries(howmany_${name} PRIVATE $<BUILD_INTERFACE:hm_flags>)
 endfunction()
 
 # hm_program(name LIBS lib... SOURCES source...): builds bin/name.
@@ -55,10 +59,12 @@ endfunction()
 #     `threads`, and all of parallel and benches.
 #   * A line `// timeout: 120` raises the limit (seconds).
 #   * The objects are linked again over the fake GPUs: see hm_fake_gpu_program.
-add_library(hm_test_main OBJECT ${PROJECT_SOURCE_DIR}/tests/support/test_main.cpp)
-target_link_libraries(hm_test_main PRIVATE hm_flags fmt::fmt GTest::gmock)
-hm_front(hm_test_main)
-hm_reuse(hm_test_headers hm_test_main)
+if(PROJECT_IS_TOP_LEVEL)
+  add_library(hm_test_main OBJECT ${PROJECT_SOURCE_DIR}/tests/support/test_main.cpp)
+  target_link_libraries(hm_test_main PRIVATE hm_flags fmt::fmt GTest::gmock)
+  hm_front(hm_test_main)
+  hm_reuse(hm_test_headers hm_test_main)
+endif()
 
 function(hm_tests folder)
   cmake_parse_arguments(T "" "" "LIBS;INCLUDES" ${ARGN})
@@ -160,7 +166,7 @@ function(hm_script_tests folder)
 endfunction()
 
 function(hm_test_properties folder test source)
-  file(STRINGS ${source} head LIMIT_COUNT 3)
+  file(STRINGS ${source} head LIMIT_COUNT 4)
   set(labels ${folder})
   set(timeout 180)
   if(head MATCHES "labels: ([a-z ]+)")

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Agreement::any() returns, on every rank, whether any rank passed true, for example to stop after
 // this step. If the Comm works on a GPU, it returns the answer of the previous call (false in the
 // first), so that the host never waits for the GPU. One thread at a time.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks batches and moves tensors to devices, for modes. Pure functions; thread-safe.
 #pragma once
 

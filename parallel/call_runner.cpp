@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "parallel/call_runner.h"
 
 #include <time.h>
@@ -5,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/gpu/event.h"
 #include "core/gpu/gpu.h"
 #include "core/profile/range.h"
 #include "core/profile/recorder.h"
@@ -126,12 +128,12 @@ void CallRunner::abort(std::string_view why) {
 // Recorded when the call is made: by the time that the comm thread runs it, more is submitted.
 std::shared_ptr<void> CallRunner::start_event() const {
   const Device native = engine_.native_device();
-  return native.type == DeviceType::cuda ? gpu::mark(native.index) : nullptr;
+  return native.type == DeviceType::cuda ? gpu::record_event(native.index) : nullptr;
 }
 
 template <typename Body>
 std::unique_ptr<CallFailure> CallRunner::failure_of(const Info& info, const Body& body) {
-  const auto failure = [&](std::vector<int> peers, const char* why) {
+  const auto failure = [&](std::vector<int> peers, const std::string& why) {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - info.start;
     return record_failure(Failure(engine_, info.operation, std::move(peers), elapsed.count(), why));
   };
@@ -141,8 +143,8 @@ std::unique_ptr<CallFailure> CallRunner::failure_of(const Info& info, const Body
   } catch (const EngineError& e) {
     return failure(e.peers(), e.what());
   } catch (const std::exception& e) {
-    engine_.abort(e.what());
-    return failure({}, e.what());
+    engine_.abort(reason_of(e));
+    return failure({}, reason_of(e));
   }
 }
 

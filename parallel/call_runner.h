@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the calls of one Comm on its engine, one at a time and in order, and keeps the first
 // failure.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Comm is an ordered group of ranks that call collectives together.
 //
 // Ordering. Every rank makes the same calls in the same order, with the same sizes and dtypes.
@@ -15,44 +16,23 @@
 //   work.finish();                              // the host may use it
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "core/base/error.h"
 #include "core/tensor/tensor.h"
+#include "parallel/comm_error.h"
+#include "parallel/comm_names.h"
 
 namespace howmany {
 
 class CallRunner;  // call_runner.h
 class CommEngine;  // engine.h
-struct Place;      // launch.h
 
-struct CommTraits {
-  bool threads = false;                                // ranks may be threads of one process
-  bool processes = false;                              // ranks may be processes
-  bool gpus = false;                                   // each rank needs its own GPU
-  std::string (*unavailable)(const Place&) = nullptr;  // see comm_unavailable(); null: available
-};
-
+constexpr int kReduceOps = 3;
 enum class ReduceOp { sum, max, min };  // bf16 is summed in f32; each addition is rounded to bf16
-
-class CommError : public Error {
- public:
-  // "[all_reduce] rank 1 of 4 (gloo): peer 2 on node7 did not arrive after 1.2 s". Ranks are world
-  // ranks, also in groups made by split(). The host is empty if all ranks are threads.
-  CommError(std::string_view operation, int rank, int size, std::string_view backend, int peer,
-            std::string_view host, double elapsed_seconds, std::string_view why);
-  int rank() const { return rank_; }
-  int peer() const { return peer_; }  // -1 if unknown
-
- private:
-  int rank_, peer_;
-};
 
 // A started collective. Copies refer to the same call. wait() and finish() rethrow its failure; the
 // Comm's timeout bounds both. A call that fails after wait() leaves its buffer undefined, so call
@@ -78,19 +58,14 @@ class [[nodiscard]] Work {
 class Comm {
  public:
   explicit Comm(std::unique_ptr<CommEngine> engine);
-  // Never communicates. Fails calls that are still running, here and on their peers.
-  ~Comm();
-  Comm(const Comm&) = delete;
-  Comm& operator=(const Comm&) = delete;
+  ~Comm();  // fails calls that are still running, here and on their peers; never communicates
 
   int rank() const { return rank_; }
   int size() const { return size_; }
   std::string_view backend() const;
   std::map<std::string, std::string> details() const;  // "version", "thread_level", ...
-  // The device that the backend reads and writes directly: the rank's GPU (nccl), else the CPU.
-  Device native_device() const;
-  // Per call; gloo counts it per message. Default: 30 s.
-  void set_timeout(std::chrono::milliseconds timeout);
+  Device native_device() const;  // of the backend's buffers: the rank's GPU (nccl), else the CPU
+  void set_timeout(std::chrono::milliseconds timeout);  // of a call; 30 s
   std::chrono::milliseconds timeout() const;
 
   // In place. The result is bitwise equal on all ranks.
@@ -130,14 +105,5 @@ class Comm {
   std::unique_ptr<CallRunner> calls_;
   int splits_ = 0;
 };
-
-std::vector<std::string_view> comm_names();
-// Returns the backends that can connect `ranks` threads of this process.
-std::vector<std::string_view> thread_comm_names(int ranks);
-// Throws std::invalid_argument if the name is unknown.
-CommTraits comm_traits(std::string_view name);
-// Returns why processes at `place` cannot connect over the backend (no GPU, no library, no MPI
-// launcher, no rendezvous), or "" if nothing known prevents it. Does not contact other ranks.
-std::string comm_unavailable(std::string_view name, const Place& place);
 
 }  // namespace howmany

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The calls of Comm. They check all arguments first; then the engine communicates.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The engines of this build. A new engine is its files in parallel/comms and one line here. The
 // line adds it to the conformance tests, the numerical equivalence tests and the command line.
 // Engines of optional libraries have lists of their own.

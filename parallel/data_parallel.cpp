@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <set>
 
 #include "core/backends/backend.h"
+#include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/data/loader.h"
 #include "core/profile/range.h"

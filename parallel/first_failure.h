@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The first failure (by time) of several threads. Thread-safe.
 #pragma once
 
@@ -5,13 +6,15 @@
 #include <mutex>
 #include <string>
 
+#include "core/base/error.h"
+
 namespace howmany {
 
 inline std::string text_of(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
   } catch (const std::exception& e) {
-    return e.what();
+    return reason_of(e);
   } catch (...) {
     return "an exception of unknown type";
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GradSync all-reduces gradients while backward still runs. The caller calls ready(param) when a
 // gradient is final (Tape::on_final), and finish() before the optimizer step. Then all ranks hold
 // equal sums. Gradients are already divided by the global batch (see loss.h), so the sum is the

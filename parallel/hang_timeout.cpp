@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "parallel/hang_timeout.h"
 
 #include <fmt/format.h>

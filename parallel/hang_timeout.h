@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The hang timeout: how long threads of one process wait for one of them after a failure. A thread
 // that hangs cannot be ended alone, so the waiting thread reports it on stderr and ends the
 // process. Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Starts ranks as threads of this process or as processes.
 //
 // Place. A process reads its rank from the variables of torchrun (RANK, WORLD_SIZE, LOCAL_RANK),
@@ -47,26 +48,41 @@ std::unique_ptr<Comm> connect(const Place& place, std::string_view backend,
                               std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
 struct RankExit {
-  int rank = 0;            // -1: mpirun
-  int code = 0;            // exit status, or 128 + signal
-  int signal = 0;          // 0: exited
-  bool timed_out = false;  // exceeded the time limit
+  int rank = 0;                // -1: mpirun
+  int code = 0;                // exit status, or 128 + signal
+  int signal = 0;              // 0: exited
+  bool timed_out = false;      // exceeded the time limit
+  int forwarded = 0;           // SIGINT, SIGTERM or SIGHUP that this process got; 0: none
+  std::string why = {};        // set if a rank or mpirun was late: "did not connect ..."
+  std::string last_line = {};  // of mpirun, if mpirun failed and no rank
 };
 struct ProcessOptions {
   std::vector<std::string> environment = {};  // "NAME=value" added for every rank
-  // After the first bad exit: the delay before the other ranks get SIGTERM, and again before
-  // SIGKILL.
+  // After the first bad exit: the delay before the other ranks get SIGTERM, and then, but after at
+  // most 1 s, SIGKILL.
   std::chrono::milliseconds grace{5'000};
+  // Until every rank has called report_started(); 0: none. Then the result names the late rank.
+  std::chrono::milliseconds start_limit{0};
   std::chrono::milliseconds time_limit{0};  // of the whole group; 0: none
   bool mpirun = false;                      // starts the ranks through mpirun (backend "mpi")
 };
 // Starts `world` copies of argv as ranks that connect through a private folder, and waits for them.
 // Returns the first bad exit, or code 0.
-// Output. Rank 0 inherits stdout; all ranks inherit stderr.
-// Signals. SIGINT and SIGTERM are forwarded to the ranks and raised again once all have ended.
+// Output. Rank 0 inherits stdout; all ranks inherit stderr. Throws Error if the output of mpirun
+//   cannot be written.
+// Signals. SIGINT, SIGTERM and SIGHUP are forwarded to the ranks and raised again once all have
+//   ended. A caller with handlers of its own blocks them first, so that none is lost; the call
+//   unblocks them. Ranks that have not ended 3 s later are killed; so are, at once, ranks that have
+//   not started.
+// Files. The temporary folders are removed even if this process is killed.
 // Lifetime. No child outlives the call or the calling thread.
 // Thread safety. One call at a time.
 RankExit launch_processes(const std::vector<std::string>& argv, int world,
                           const ProcessOptions& options = {});
+
+// True in a rank that launch_processes() started.
+bool is_rank_of_howmany();
+// Tells the launch_processes() that started this rank that it has connected and handles signals.
+void report_started(const Place& place);
 
 }  // namespace howmany

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Link sends activations forward, or their gradients backward, between two neighbouring stages.
 // Each direction has its own Link, so that neither waits for the other. Tensors arrive in the order
 // sent, on the receiver's device. One thread per end makes calls.

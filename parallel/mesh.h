@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Mesh arranges the world as data x stage x tensor and has a Comm along each axis.
 //
 // Groups. The ranks that differ only in one coordinate form a group of that axis.

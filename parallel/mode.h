@@ -1,11 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Mode divides one training step over devices. One mode is one file in parallel/modes and one
 // line here.
 //
 // Result. step(batch) leaves the gradient of the global-batch mean loss in each owned Param and
 //   returns that loss. Tests require every mode to be numerically equivalent to `single`.
 // Thread safety. One thread per mode makes calls.
-// Binding. step() binds the thread to devices[0] while it runs. A loop that holds its own
-//   DeviceScope pays for the binding once.
+// Binding. step() binds the thread to devices[0]. A loop with its own DeviceScope binds once.
 //
 //   auto mode = make_mode("ddp", {.model = make_model("mlp"), .comm = &comm, .devices = {device}});
 //   StepLoss loss = mode->step(batch);        // batch: the rows mode->share() owns
@@ -23,6 +23,7 @@
 #include "core/nn/model.h"
 #include "parallel/comm.h"
 #include "parallel/grad_sync.h"
+#include "parallel/mode_options.h"
 #include "parallel/step_loss.h"
 
 namespace howmany {
@@ -45,17 +46,6 @@ struct ModeTraits {
     "micro_batches schedule recompute")                                                     \
   X(hybrid, "the batch over replicas, the layers over the devices of each",                 \
     ModeTraits{.over_ranks = true}, "stages across micro_batches schedule recompute")
-
-// Options of the mode text: "model:placement=0-3:cpu:0+4-:cpu:1,micro_batches=4".
-struct ModeOptions {
-  std::string placement = "";       // see parse_placement(); empty: balanced by measured times
-  int micro_batches = 0;            // 0: the default of the mode
-  std::string schedule = "1f1b";    // see schedule.h
-  bool recompute = false;           // recomputes activations before backward (checkpointing)
-  bool graph = false;               // captures the step of a GPU once and launches it as a graph
-  int stages = 0;                   // per replica (hybrid); 0: default_stages(world)
-  std::string across = "pipeline";  // hybrid: stages are ranks; or "model": devices of each rank
-};
 
 struct ModeArgs {
   ModelSpec model;    // not yet materialized

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "parallel/placement.h"
 
 #include <algorithm>
@@ -6,7 +7,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
-#include "core/gpu/device_moment.h"
+#include "core/gpu/device_event.h"
 
 namespace howmany {
 namespace {
@@ -109,9 +110,9 @@ UnitCosts measure_units(std::span<const Unit> units, const MeasureUnits& how) {
     forward_and_backward(*layer, x, i == 0);  // warm-up: builds kernels
     double least = std::numeric_limits<double>::infinity();
     for (int r = 0; r < how.repeats; ++r) {
-      const DeviceMoment begin(how.device);
+      const DeviceEvent begin(how.device);
       forward_and_backward(*layer, x, i == 0);
-      least = std::min(least, DeviceMoment(how.device).seconds_since(begin));
+      least = std::min(least, DeviceEvent(how.device).seconds_since(begin));
     }
     seconds.push_back(least);
     shape = layer->output_shape(shape);

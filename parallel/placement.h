@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Assigns the units of a model (core/nn/units.h) to devices: by a text, "0-3:cpu:0,4-9:cpu:1", or
 // by measured times, so that the slowest part is as fast as possible. Thread-safe; all but
 // measure_units() are pure functions.

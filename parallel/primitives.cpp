@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "parallel/primitives.h"
 
 #include <algorithm>
@@ -7,11 +8,13 @@
 #include <thread>
 
 #include "core/backends/backend.h"
+#include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/data/loader.h"
 #include "core/profile/range.h"
 #include "core/profile/recorder.h"
 #include "core/tensor/precision.h"
+#include "parallel/batch.h"
 #include "parallel/first_failure.h"
 #include "parallel/hang_timeout.h"
 
@@ -78,7 +81,7 @@ Tensor gather(std::span<const Tensor> parts, Device home) {
   for (const Tensor& part : parts) {
     HM_REQUIRE(
         part.shape().rank() > 0 && part.shape().with_rows(0) == parts[0].shape().with_rows(0),
-        "[gather] rows differ: {} beside {}", part.shape().str(), parts[0].shape().str());
+        "[gather] rows differ: {} and {}", part.shape().str(), parts[0].shape().str());
     rows += part.shape()[0];
   }
   Tensor whole = Tensor::empty(parts[0].shape().with_rows(rows), parts[0].dtype(), home);
@@ -182,6 +185,39 @@ void ParallelApply::operator()(int count, const std::function<void(int)>& body) 
   state_->wake.notify_all();
   state_->wait_for_all(lock);
   state_->failure.rethrow();
+}
+
+std::vector<Tensor> parallel_apply(Layer& module, std::span<const LayerPtr> replicas,
+                                   std::span<const Tensor> inputs) {
+  HM_REQUIRE(inputs.size() <= replicas.size(), "[parallel_apply] {} inputs for {} replicas",
+             inputs.size(), replicas.size());
+  if (inputs.empty()) return {};
+  std::vector<Device> devices;
+  for (const Tensor& input : inputs) devices.push_back(input.device());
+  std::vector<Tensor> outputs(inputs.size());
+  ParallelApply apply(devices);
+  apply(static_cast<int>(inputs.size()), [&](int i) {
+    const auto at = static_cast<size_t>(i);
+    Tape tape({.training = false});
+    Layer& replica = replicas[at] ? *replicas[at] : module;
+    outputs[at] = replica.forward(stored_for(devices[at], inputs[at]), tape);
+  });
+  return outputs;
+}
+
+Tensor data_parallel(Layer& module, const Tensor& input, std::span<const Device> devices,
+                     std::optional<Device> output_device) {
+  if (devices.empty()) {
+    Tape tape({.training = false});
+    const Tensor output = module.forward(input, tape);
+    return output_device ? output.to(*output_device) : output;
+  }
+  const Device home = output_device.value_or(devices[0]);
+  const std::vector<LayerPtr> replicas = replicate(module, devices);
+  const std::vector<Tensor> inputs = scatter(input, devices);
+  std::vector<Tensor> outputs = parallel_apply(module, replicas, inputs);
+  for (Tensor& output : outputs) output = stored_for(home, output);
+  return gather(outputs, home);
 }
 
 }  // namespace howmany

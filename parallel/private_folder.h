@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A temporary folder that only this user can access. The destructor removes it and its contents.
 #pragma once
 
@@ -8,12 +9,13 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/temporary.h"
 
 namespace howmany {
 
 class PrivateFolder {
  public:
-  explicit PrivateFolder(const std::filesystem::path& in = std::filesystem::temp_directory_path())
+  explicit PrivateFolder(const std::filesystem::path& in = temporary_directory())
       : path_((in / "howmany-XXXXXX").string()) {
     HM_ENSURE(mkdtemp(path_.data()) != nullptr, "[launch] folder {}: {}", path_,
               std::strerror(errno));

@@ -1,225 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
-#include <functional>
+#include <filesystem>
+#include <fstream>
 #include <optional>
-#include <utility>
 
 #include "core/base/error.h"
+#include "core/base/temporary.h"
+#include "parallel/caught_signals.h"
 #include "parallel/launch.h"
 #include "parallel/mpirun.h"
 #include "parallel/private_folder.h"
+#include "parallel/process_stat.h"
+#include "parallel/rank_process.h"
+#include "parallel/relay.h"
 
 namespace howmany {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Action = struct sigaction;
 
 constexpr const char* kSharedMemory = "/dev/shm";
+constexpr uint64_t kSegmentBytes = uint64_t{5} << 20;  // per rank: 4 MiB in Open MPI 4.1
+constexpr rlim_t kFewFiles = 256;
+constexpr std::chrono::milliseconds kKillDelay(1'000);    // between SIGTERM and SIGKILL
+constexpr std::chrono::milliseconds kOutputDrain(300);    // for mpirun to pass on the ranks' output
+constexpr std::chrono::milliseconds kSignalGrace(3'000);  // between a forwarded signal and SIGKILL
 
-// Catches SIGINT and SIGTERM during its lifetime. fd() is readable once one has arrived. Resets
-// SIGCHLD to its default, because the exit codes of ignored children are lost.
-class Signals {
+std::string started_file(const std::string& folder, int rank) {
+  return fmt::format("{}/started.{}", folder, rank);
+}
+
+// A FIFO that is readable once a rank or its supervisor has written a file (report_event).
+class Events {
  public:
-  Signals() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    HM_ENSURE(fd_ >= 0, "[launch] eventfd: {}", std::strerror(errno));
-    wake_ = fd_;
-    caught_ = 0;
-    Action action{};
-    action.sa_handler = &Signals::on_signal;
-    action.sa_flags = SA_RESTART;
-    sigaction(SIGINT, &action, &old_interrupt_);
-    sigaction(SIGTERM, &action, &old_terminate_);
-    Action plain{};
-    plain.sa_handler = SIG_DFL;
-    sigaction(SIGCHLD, &plain, &old_child_);
+  explicit Events(const std::string& folder) {
+    const std::string path = events_file(folder);
+    if (mkfifo(path.c_str(), 0600) == 0) fd_ = open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    HM_ENSURE(fd_ >= 0, "[launch] FIFO {}: {}", path, std::strerror(errno));
   }
-  ~Signals() {
-    sigaction(SIGINT, &old_interrupt_, nullptr);
-    sigaction(SIGTERM, &old_terminate_, nullptr);
-    sigaction(SIGCHLD, &old_child_, nullptr);
-    close(fd_);
-  }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
+  ~Events() { close(fd_); }
+  Events(const Events&) = delete;
+  Events& operator=(const Events&) = delete;
 
   int fd() const { return fd_; }
-  int take() {
-    uint64_t count = 0;
-    (void)!read(fd_, &count, sizeof count);
-    return caught_.exchange(0);
-  }
-
- private:
-  static void on_signal(int signal) {
-    const int error = errno;
-    caught_ = signal;
-    const uint64_t one = 1;
-    (void)!write(wake_, &one, sizeof one);
-    errno = error;
-  }
-
-  static inline std::atomic<int> caught_ = 0, wake_ = -1;
-  int fd_;
-  Action old_interrupt_{}, old_terminate_{}, old_child_{};
-};
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> all;
-  for (std::string& text : texts) all.push_back(text.data());
-  all.push_back(nullptr);
-  return all;
-}
-
-// Returns this process's environment with `ours` added. Drops variables of the same names, and
-// those of the launch that this process is a rank of.
-std::vector<std::string> environment_with(std::vector<std::string> ours) {
-  const auto name = [](const std::string& entry) { return entry.substr(0, entry.find('=')); };
-  std::vector<std::string> all;
-  for (char** entry = environ; *entry != nullptr; ++entry)
-    if (std::ranges::find(ours, name(*entry), name) == ours.end() &&
-        !is_of_outer_launch(name(*entry)))
-      all.emplace_back(*entry);
-  std::ranges::move(ours, std::back_inserter(all));
-  return all;
-}
-
-// Runs between fork and exec. Makes only system calls, since other threads may hold any lock.
-[[noreturn]] void become(char* const* argv, char* const* environment, int rank, pid_t parent,
-                         int report) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(127);
-  setpgid(0, 0);
-  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  dup2(null, STDIN_FILENO);
-  if (rank > 0) dup2(null, STDOUT_FILENO);
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
-  std::signal(SIGPIPE, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  execvpe(argv[0], argv, environment);
-  const int error = errno;
-  (void)!write(report, &error, sizeof error);
-  _exit(127);
-}
-
-// A rank in a process group of its own, so that its children can be ended with it.
-class RankProcess {
- public:
-  RankProcess(std::vector<std::string> argv, std::vector<std::string> environment, int rank)
-      : rank_(rank) {
-    int report[2];
-    HM_ENSURE(pipe2(report, O_CLOEXEC) == 0, "[launch] pipe: {}", std::strerror(errno));
-    const std::vector<char*> arguments = pointers(argv), variables = pointers(environment);
-    const pid_t parent = getpid();
-    pid_ = fork();
-    if (pid_ == 0) become(arguments.data(), variables.data(), rank, parent, report[1]);
-    int error = pid_ < 0 ? errno : 0;
-    close(report[1]);
-    if (pid_ > 0) (void)!read(report[0], &error, sizeof error);  // end of file: exec succeeded
-    close(report[0]);
-    if (pid_ > 0) fd_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
-    if (error == 0 && fd_ < 0) error = errno;
-    if (error == 0) return;
-    if (pid_ > 0) end();
-    if (fd_ >= 0) close(fd_);
-    throw Error(fmt::format("[launch] cannot start '{}': {}", argv[0], std::strerror(error)));
-  }
-  RankProcess(RankProcess&& other) noexcept
-      : rank_(other.rank_),
-        pid_(std::exchange(other.pid_, -1)),
-        fd_(std::exchange(other.fd_, -1)) {}
-  RankProcess& operator=(RankProcess&& other) noexcept {
-    std::swap(rank_, other.rank_);
-    std::swap(pid_, other.pid_);
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~RankProcess() {
-    if (pid_ > 0) end();
-    if (fd_ >= 0) close(fd_);
-  }
-
-  int fd() const { return fd_; }
-  void send(int signal) const { kill(-pid_, signal); }
-
-  // Returns how the rank ended, or nullopt if it still runs. Kills the rest of its process group
-  // before it reaps the rank, so that the group id is still its own.
-  std::optional<RankExit> ended() {
-    siginfo_t info{};
-    if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-        info.si_pid != pid_)
-      return {};
-    end();
-    const bool by_signal = info.si_code != CLD_EXITED;
-    return RankExit{.rank = rank_,
-                    .code = by_signal ? 128 + info.si_status : info.si_status,
-                    .signal = by_signal ? info.si_status : 0};
-  }
-
- private:
-  void end() {
-    kill(pid_, SIGKILL);
-    kill(-pid_, SIGKILL);
-    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  void clear() const {
+    char bytes[256];
+    while (read(fd_, bytes, sizeof bytes) > 0) {
     }
-    pid_ = -1;
   }
 
-  int rank_;
-  pid_t pid_ = -1;
+ private:
   int fd_ = -1;
 };
 
+std::string file_limit_hint() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return limit.rlim_cur >= kFewFiles
+             ? ""
+             : fmt::format("; the limit of open files is {}: raise it by ulimit -n",
+                           limit.rlim_cur);
+}
+
 class Watch {
  public:
-  // pass: forwards a signal to the ranks, or returns false; then each process gets the signal.
-  // failed: returns true if a rank that is not our child had a bad exit. May be empty.
-  Watch(std::vector<RankProcess> ranks, const ProcessOptions& options,
-        std::function<bool(int)> pass, std::function<bool()> failed)
-      : ranks_(std::move(ranks)),
-        pass_(std::move(pass)),
-        failed_(std::move(failed)),
-        grace_(options.grace) {
-    if (options.time_limit.count() > 0) limit_ = Clock::now() + options.time_limit;
+  Watch(int world, const ProcessOptions& options, const LaunchFolders& folders)
+      : world_(world), options_(options), folders_(folders), events_(folders.launch) {
+    const auto now = Clock::now();
+    if (options.time_limit.count() > 0) limit_ = now + options.time_limit;
+    if (options.start_limit.count() > 0) start_ = now + options.start_limit;
   }
 
-  RankExit wait(Signals& signals) {
-    while (!ranks_.empty()) {
+  RankExit run(const std::vector<std::string>& argv, CaughtSignals& signals) {
+    start(argv);
+    while (!children_.empty()) {
       sleep(signals.fd());
-      if (const int signal = signals.take()) pass_on(signal);
-      std::erase_if(ranks_, [this](RankProcess& rank) { return reap(rank); });
-      // The scripts of the ranks apply the grace. mpirun sometimes hangs after a rank was killed.
-      if (looks() && failed_()) next_kill_ = Clock::now() + 2 * grace_;
-      escalate(Clock::now());
+      if (out_) out_->copy();
+      if (err_) err_->copy();
+      events_.clear();
+      if (const int signal = signals.take()) forward(signal);
+      std::erase_if(children_, [this](RankProcess& child) { return reap(child); });
+      check_progress(Clock::now());
     }
+    if (options_.mpirun) finish_mpirun();
     first_.timed_out = timed_out_;
+    first_.forwarded = signal_;
     return first_;
   }
 
-  int signal() const { return signal_; }
-
  private:
-  bool looks() const { return failed_ && !next_kill_; }
+  void start(const std::vector<std::string>& argv) {
+    std::vector<std::string> common = options_.environment;
+    common.push_back(fmt::format("HOWMANY_RENDEZVOUS=file:{}/meet", folders_.launch));
+    common.push_back(fmt::format("HOWMANY_EXITS={}", folders_.launch));
+    if (options_.mpirun) return start_mpirun(argv, std::move(common));
+    for (int rank = 0; rank < world_; ++rank) {
+      std::vector<std::string> ours = common;
+      ours.push_back(fmt::format("RANK={}", rank));
+      ours.push_back(fmt::format("LOCAL_RANK={}", rank));
+      ours.push_back(fmt::format("WORLD_SIZE={}", world_));
+      ours.push_back(fmt::format("LOCAL_WORLD_SIZE={}", world_));
+      children_.emplace_back(argv, environment_with(std::move(ours)), rank);
+    }
+  }
+
+  // The child is mpirun. Its children are the supervisors of the ranks.
+  void start_mpirun(const std::vector<std::string>& argv, std::vector<std::string> environment) {
+    out_.emplace(STDOUT_FILENO);
+    err_.emplace(STDERR_FILENO);
+    environment.push_back(fmt::format("{}={} {}", kSupervise, getpid(),
+                                      (options_.grace + kKillDelay + kKillDelay).count()));
+    if (std::string preload = preload_of_mpirun(); !preload.empty())
+      environment.push_back(std::move(preload));
+    children_.emplace_back(mpirun_command(argv, world_, folders_),
+                           environment_with(std::move(environment)), 0,
+                           Streams{out_->input(), err_->input()});
+    out_->close_input();
+    err_->close_input();
+  }
 
   void sleep(int signal_fd) {
-    std::vector<pollfd> polled = {{signal_fd, POLLIN, 0}};
-    for (const RankProcess& rank : ranks_) polled.push_back({rank.fd(), POLLIN, 0});
-    int milliseconds = looks() ? 500 : -1;
-    for (const auto& due : {limit_, next_kill_})
+    std::vector<pollfd> polled = {{signal_fd, POLLIN, 0}, {events_.fd(), POLLIN, 0}};
+    for (const auto* relay : {&out_, &err_})
+      if (*relay) polled.push_back((*relay)->wanted());
+    for (const RankProcess& child : children_) polled.push_back({child.fd(), POLLIN, 0});
+    int milliseconds = -1;
+    for (const auto& due : {limit_, start_, next_kill_})
       if (due) {
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(*due - Clock::now()).count();
         const int bounded = static_cast<int>(std::clamp<int64_t>(left, 0, 1'000'000));
@@ -228,21 +145,105 @@ class Watch {
     poll(polled.data(), polled.size(), milliseconds);
   }
 
-  void pass_on(int signal) {
-    signal_ = signal;
-    next_kill_ = Clock::now() + grace_;
-    if (pass_(signal)) return;
-    for (const RankProcess& rank : ranks_) rank.send(signal);
-    next_signal_ = SIGKILL;
+  // The pid of the rank, or 0 if it does not run.
+  pid_t pid_of(int rank) const {
+    if (options_.mpirun) return pid_of_rank(folders_.launch, rank);
+    for (const RankProcess& child : children_)
+      if (child.rank() == rank) return child.pid();
+    return 0;
+  }
+  bool has_started(int rank) const {
+    return access(started_file(folders_.launch, rank).c_str(), F_OK) == 0;
+  }
+  // Returns true if every rank can handle a signal.
+  bool all_started() const {
+    for (int rank = 0; rank < world_; ++rank) {
+      if (options_.start_limit.count() > 0 && !has_started(rank)) return false;
+      if (options_.mpirun && pid_of(rank) == 0) return false;
+    }
+    return true;
   }
 
-  bool reap(RankProcess& rank) {
-    const auto exit = rank.ended();
+  // Ranks that have not started have nothing to save.
+  void forward(int signal) {
+    signal_ = signal;
+    start_.reset();
+    if (!all_started()) return send(SIGKILL);
+    send(signal);
+    next_signal_ = SIGKILL;
+    next_kill_ = Clock::now() + kSignalGrace;
+  }
+
+  // A stopped process handles no other signal than SIGKILL.
+  void send(int signal) {
+    for (int rank = 0; rank < world_; ++rank) {
+      const pid_t pid = pid_of(rank);
+      if (pid > 0) kill(-pid, stat_of(pid).is_stopped() ? SIGKILL : signal);
+    }
+    if (!options_.mpirun || signal != SIGKILL) return;
+    for (const RankProcess& child : children_) kill(-child.pid(), SIGKILL);
+  }
+
+  bool reap(RankProcess& child) {
+    const auto exit = child.ended();
     if (!exit) return false;
     if (exit->code == 0 || first_.code != 0) return true;
     first_ = *exit;
-    if (!next_kill_) next_kill_ = Clock::now() + grace_;
+    kill_after(options_.grace);
     return true;
+  }
+
+  void kill_after(std::chrono::milliseconds delay) {
+    if (!next_kill_) next_kill_ = Clock::now() + delay;
+    start_.reset();
+  }
+
+  void check_progress(Clock::time_point now) {
+    if (options_.mpirun && !next_kill_ && first_bad_exit(folders_.launch, world_))
+      kill_after(options_.grace);
+    if (options_.mpirun && next_kill_ && all_ended()) hurry_mpirun(now);
+    if (start_ && all_started()) start_.reset();
+    if (start_ && now >= *start_) give_up_start();
+    escalate(now);
+  }
+
+  bool all_ended() const {
+    for (int rank = 0; rank < world_; ++rank)
+      if (access(fmt::format("{}/exit.{}", folders_.launch, rank).c_str(), F_OK) != 0 &&
+          access(fmt::format("{}/done.{}", folders_.launch, rank).c_str(), F_OK) != 0)
+        return false;
+    return true;
+  }
+  // mpirun takes a second or more to end after a failure, and sometimes hangs.
+  void hurry_mpirun(Clock::time_point now) {
+    if (hurried_) return;
+    hurried_ = true;
+    next_signal_ = SIGKILL;
+    next_kill_ = std::min(*next_kill_, now + kOutputDrain);
+  }
+
+  void give_up_start() {
+    start_.reset();
+    first_ = late_rank();
+    next_signal_ = SIGKILL;
+    next_kill_ = Clock::now();
+  }
+
+  // Returns the rank that keeps the others from starting, by the states of the processes.
+  RankExit late_rank() const {
+    const double seconds = std::chrono::duration<double>(options_.start_limit).count();
+    RankExit late{.rank = options_.mpirun ? -1 : 0, .code = 3};
+    late.why = fmt::format("did not start the ranks within {:.1f} s{}", seconds, file_limit_hint());
+    for (int rank = 0; rank < world_; ++rank) {
+      const pid_t pid = pid_of(rank);
+      if (pid == 0 || has_started(rank)) continue;
+      late.rank = rank;
+      late.why = fmt::format("did not connect to the others within {:.1f} s", seconds);
+      if (!stat_of(pid).is_stopped()) continue;
+      late.why += ": it is stopped (SIGSTOP)";
+      return late;
+    }
+    return late;
   }
 
   void escalate(Clock::time_point now) {
@@ -252,72 +253,67 @@ class Watch {
       next_kill_ = now;
     }
     if (!next_kill_ || now < *next_kill_) return;
-    for (const RankProcess& rank : ranks_) rank.send(next_signal_);
+    send(next_signal_);
     next_signal_ = SIGKILL;
-    next_kill_ = now + grace_;
+    next_kill_ = now + std::min(options_.grace, kKillDelay);
   }
 
-  std::vector<RankProcess> ranks_;
-  const std::function<bool(int)> pass_;
-  const std::function<bool()> failed_;
-  const std::chrono::milliseconds grace_;
-  std::optional<Clock::time_point> limit_, next_kill_;
+  void finish_mpirun() {
+    while (out_->copy() || err_->copy()) {
+    }
+    if (out_->error() != 0 && signal_ == 0)
+      throw Error(fmt::format("cannot write to stdout: {}", std::strerror(out_->error())));
+    if (first_.code == 0 || !first_.why.empty()) return;
+    const RankExit mpirun{.rank = -1,
+                          .code = first_.code,
+                          .signal = first_.signal,
+                          .last_line = err_->last_line() + file_limit_hint()};
+    first_ = first_bad_exit(folders_.launch, world_).value_or(mpirun);
+  }
+  const int world_;
+  const ProcessOptions& options_;
+  const LaunchFolders& folders_;
+  const Events events_;
+  std::optional<Relay> out_, err_;  // of mpirun
+  std::vector<RankProcess> children_;
+  std::optional<Clock::time_point> limit_, start_, next_kill_;
   int next_signal_ = SIGTERM;
   int signal_ = 0;
-  bool timed_out_ = false;
+  bool timed_out_ = false, hurried_ = false;
   RankExit first_;
 };
 
-std::vector<RankProcess> start_ranks(const std::vector<std::string>& argv, int world,
-                                     const ProcessOptions& options, const LaunchFolders& folders) {
-  std::vector<RankProcess> ranks;
-  for (int rank = 0; rank < world; ++rank) {
-    std::vector<std::string> ours = options.environment;
-    ours.push_back(fmt::format("RANK={}", rank));
-    ours.push_back(fmt::format("LOCAL_RANK={}", rank));
-    ours.push_back(fmt::format("WORLD_SIZE={}", world));
-    ours.push_back(fmt::format("LOCAL_WORLD_SIZE={}", world));
-    ours.push_back(fmt::format("HOWMANY_RENDEZVOUS=file:{}/meet", folders.launch));
-    ranks.emplace_back(argv, environment_with(std::move(ours)), rank);
+// Without room for its segments, Open MPI ends a rank by SIGBUS or SIGSEGV.
+void require_shared_memory(int world) {
+  const uint64_t needed = kSegmentBytes * static_cast<uint64_t>(world);
+  struct statvfs disk {};
+  if (statvfs(kSharedMemory, &disk) == 0) {
+    const uint64_t left = uint64_t{disk.f_bavail} * disk.f_frsize;
+    HM_ENSURE(left >= needed,
+              "{} ranks of mpi need {} MiB in {}, and {} MiB are free: remove files there, or use "
+              "--backend gloo",
+              world, needed >> 20, kSharedMemory, left >> 20);
   }
-  return ranks;
+  rlimit limit{};
+  HM_ENSURE(getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= kSegmentBytes,
+            "mpi needs files of {} MiB in {}, and ulimit -f allows {} bytes: raise it, or use "
+            "--backend gloo",
+            kSegmentBytes >> 20, kSharedMemory, limit.rlim_cur);
 }
 
-// Starts mpirun, whose children are the ranks.
-std::vector<RankProcess> start_mpirun(const std::vector<std::string>& argv, int world,
-                                      const ProcessOptions& options, const LaunchFolders& folders) {
-  std::vector<std::string> ours = options.environment;
-  ours.push_back(fmt::format("HOWMANY_RENDEZVOUS=file:{}/meet", folders.launch));
-  ours.push_back(fmt::format("HOWMANY_EXITS={}", folders.launch));
-  std::vector<RankProcess> started;
-  started.emplace_back(mpirun_command(argv, world, folders, options.grace),
-                       environment_with(std::move(ours)), 0);
-  return started;
-}
-
-RankExit run(const std::vector<std::string>& argv, int world, const ProcessOptions& options,
-             int& signal) {
+RankExit run(const std::vector<std::string>& argv, int world, const ProcessOptions& options) {
+  CaughtSignals signals;
   const PrivateFolder folder;
   std::optional<PrivateFolder> segments;
-  if (options.mpirun && access(kSharedMemory, W_OK) == 0) segments.emplace(kSharedMemory);
-  Signals signals;
-  const auto start = options.mpirun ? start_mpirun : start_ranks;
-  std::function<bool()> failed;
-  if (options.mpirun) failed = [&] { return first_bad_exit(folder.path(), world).has_value(); };
-  const auto pass = [&](int passed) {
-    if (options.mpirun) signal_ranks(folder.path(), world, passed);
-    return options.mpirun;
-  };
+  if (options.mpirun && access(kSharedMemory, W_OK) == 0) {
+    require_shared_memory(world);
+    segments.emplace(kSharedMemory);
+  }
   const LaunchFolders folders{folder.path(), segments ? segments->path() : ""};
-  Watch watch(start(argv, world, options, folders), options, pass, failed);
-  RankExit exit = watch.wait(signals);
-  signal = watch.signal();
-  if (!options.mpirun || exit.code == 0) return exit;
-  const bool timed_out = exit.timed_out;
-  exit.rank = -1;
-  exit = first_bad_exit(folder.path(), world).value_or(exit);
-  exit.timed_out = timed_out;
-  return exit;
+  std::vector<std::string> guarded = {folders.launch};
+  if (segments) guarded.push_back(folders.segments);
+  const FolderGuard guard(guarded);
+  return Watch(world, options, folders).run(argv, signals);
 }
 
 }  // namespace
@@ -328,10 +324,18 @@ RankExit launch_processes(const std::vector<std::string>& argv, int world,
   for (const std::string& entry : options.environment)
     HM_REQUIRE(entry.find('=') != std::string::npos && entry[0] != '=',
                "[launch] '{}' is not NAME=value", entry);
-  int signal = 0;
-  const RankExit exit = run(argv, world, options, signal);
-  if (signal != 0) raise(signal);
+  const RankExit exit = run(argv, world, options);
+  if (exit.forwarded != 0) raise(exit.forwarded);
   return exit;
+}
+
+bool is_rank_of_howmany() { return std::getenv("HOWMANY_EXITS") != nullptr; }
+
+void report_started(const Place& place) {
+  const char* const folder = std::getenv("HOWMANY_EXITS");
+  if (folder == nullptr || place.launcher != "howmany") return;
+  std::ofstream(started_file(folder, place.rank)).close();
+  report_event(folder);
 }
 
 }  // namespace howmany

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Identifies the program of a rank. Ranks with different builds or arguments could deadlock or
 // compute different results, so connect() rejects them. Thread-safe.
 #pragma once

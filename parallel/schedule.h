@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pipeline schedules: the order of a stage's tasks in one step. All stages agree on the order of
 // forwards and of backwards, so messages need no number. Pure functions; thread-safe.
 //
@@ -10,13 +11,13 @@
 namespace howmany {
 
 // X(function, "name", "description"). A new schedule is one function and one line.
-#define HM_SCHEDULES(X)                                                                        \
-  X(gpipe, "gpipe", "all forwards, then all backwards (Huang et al. 2019)")                    \
-  X(one_forward_one_backward, "1f1b",                                                          \
-    "a backward as soon as it can be: as many activations as stages (Narayanan et al. 2019)")  \
-  X(zero_bubble, "zb",                                                                         \
-    "1f1b whose weight gradients wait for the end, one product for all micro-batches: nobody " \
-    "waits "                                                                                   \
+#define HM_SCHEDULES(X)                                                                         \
+  X(gpipe, "gpipe", "all forwards, then all backwards (Huang et al. 2019)")                     \
+  X(one_forward_one_backward, "1f1b",                                                           \
+    "a backward as soon as it can be: as many activations as stages (Narayanan et al. 2019)")   \
+  X(zero_bubble, "zb",                                                                          \
+    "1f1b whose weight gradients wait for the end, one product for all micro-batches: no rank " \
+    "waits "                                                                                    \
     "for them, all activations are kept (after Qi et al. 2024)")
 
 struct Task {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses Slurm's compact lists. Pure functions.
 #pragma once
 

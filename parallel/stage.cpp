@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "parallel/stage.h"
 
 #include "core/nn/deferred_grads.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One pipeline stage: a contiguous part of a model on one device, and its part of a training step.
 //
 // Step. Runs the micro-batches in the order of a schedule. Activations come from the previous stage

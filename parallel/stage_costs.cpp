@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "parallel/stage_costs.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ constexpr DeviceType kTypes[] = {DeviceType::cpu, DeviceType::cuda};
 // short one. A GPU needs more rows to be busy, and is faster.
 int64_t rows_to_measure(const ModelSpec& model, DeviceType type) {
   const double affordable_flop = type == DeviceType::cuda ? 5e11 : 2e9;
-  const double flop = 3 * model.layer->forward_flop(with_rows_in_front(1, model.sample));
+  const double flop = step_flop(*model.layer, with_rows_in_front(1, model.sample));
   return std::clamp<int64_t>(static_cast<int64_t>(affordable_flop / std::max(flop, 1.0)), 2, 32);
 }
 

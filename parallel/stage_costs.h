@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The costs of a model's units in each pipeline stage, for balance(). Stages may be on devices of
 // different types.
 #pragma once

@@ -1,4 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "parallel/staging.h"
+#include "core/gpu/event.h"
 
 #include <bit>
 #include <utility>
@@ -17,7 +19,7 @@ void complete_calls_in_flight(CommEngine& engine) {
 // The copy or the allocation was submitted after the call was made.
 Tensor with_new_start_event(CommEngine& engine, Tensor t) {
   const Device native = engine.native_device();
-  if (is_gpu(native)) engine.set_start_event(gpu::mark(native.index));
+  if (is_gpu(native)) engine.set_start_event(gpu::record_event(native.index));
   return t;
 }
 
@@ -47,7 +49,7 @@ void HostStaging::to_gpu(const Tensor& from, Tensor& t, const std::shared_ptr<vo
 
 std::shared_ptr<void> staging_event(const CommEngine& engine, const Tensor& t) {
   if (!t || !is_gpu(t.device()) || is_gpu(engine.native_device())) return nullptr;
-  return gpu::mark(t.device().index);
+  return gpu::record_event(t.device().index);
 }
 
 bool is_native(const CommEngine& engine, const Tensor& t) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host staging: copies of GPU tensors in pinned host memory, for engines that work on the host, and
 // copies on the engine's native device in general. One thread at a time per engine.
 #pragma once
@@ -7,7 +8,9 @@
 #include <utility>
 
 #include "core/gpu/blocks.h"
+#include "core/gpu/event.h"
 #include "core/gpu/gpu.h"
+#include "core/gpu/stream.h"
 #include "core/tensor/tensor.h"
 #include "parallel/engine.h"
 
@@ -21,7 +24,7 @@ class HostStaging {
 
   int gpu() const { return stream_.index(); }
   Tensor allocate(const Shape& shape, Dtype dtype);
-  // These start after `event` (gpu::mark) and block until the copy completes.
+  // These start after `event` (gpu::record_event) and block until the copy completes.
   Tensor to_host(const Tensor& t, const std::shared_ptr<void>& event);
   void to_gpu(const Tensor& from, Tensor& t, const std::shared_ptr<void>& event);
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "parallel/step_clock.h"
 
 namespace howmany {
@@ -13,12 +14,12 @@ double sum(const Spans& spans) {
 }  // namespace
 
 void StepClock::begin() {
-  const DeviceMoment now(device_);
+  const DeviceEvent now(device_);
   steps_.push_back({.whole = {now, now}, .work = {}, .exchange = {}});
   if (steps_.size() > 2) steps_.pop_front();
 }
 
-void StepClock::end() { steps_.back().whole.end = DeviceMoment(device_); }
+void StepClock::end() { steps_.back().whole.end = DeviceEvent(device_); }
 
 DeviceTimes StepClock::times() const {
   const bool gpu = device_.type == DeviceType::cuda;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the phases of a training step by events on the device. Host times would be wrong for a
 // GPU, which runs asynchronously to the host. One thread at a time.
 //
@@ -10,7 +11,7 @@
 #include <deque>
 #include <vector>
 
-#include "core/gpu/device_moment.h"
+#include "core/gpu/device_event.h"
 
 namespace howmany {
 
@@ -20,20 +21,20 @@ struct DeviceTimes {
 
 class StepClock {
   struct Span {
-    DeviceMoment begin, end;
+    DeviceEvent begin, end;
     double seconds() const { return end.seconds_since(begin); }
   };
   class Scope {
    public:
     Scope(Device device, std::vector<Span>& spans) : device_(device), spans_(spans) {}
-    ~Scope() { spans_.push_back({begin_, DeviceMoment(device_)}); }
+    ~Scope() { spans_.push_back({begin_, DeviceEvent(device_)}); }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
    private:
     const Device device_;
     std::vector<Span>& spans_;
-    const DeviceMoment begin_{device_};
+    const DeviceEvent begin_{device_};
   };
 
  public:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "parallel/step_loss.h"
 
 #include "core/base/error.h"

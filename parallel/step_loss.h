@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loss of a training step, which a GPU may still be computing. value() blocks until that step
 // completes, but not for work submitted later. A caller that reads it one step late never stalls
 // the GPU. Copies refer to the same loss. One thread at a time.
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "core/gpu/gpu.h"
+#include "core/gpu/stream.h"
 #include "core/tensor/tensor.h"
 #include "parallel/comm.h"
 

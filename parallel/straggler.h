@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the straggler: the rank whose own work per step takes longest. Own work is the step time
 // minus the time waited for other ranks.
 //

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks the documents: links lead to files and headings, included files are up to date, README.md
 has at most 120 lines."""
 import pathlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that every header compiles alone, without headers that another file includes first."""
 import concurrent.futures
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Counts habits that make English hard to read, in comments, strings and documents, and fails if there are more than the
 limit of a folder. A limit only ever goes down: `check_words.py --list FOLDER` shows the places."""
 import argparse

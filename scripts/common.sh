@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Shared by scripts/run and scripts/test: installs missing packages, configures and builds a preset.
 # Messages go to stderr; stdout belongs to the program that is run.
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -18,6 +19,14 @@ missing_packages() {
   done
 }
 
+# known_packages NAME...: prints those that apt knows. Ubuntu has no package of some of Debian's names.
+known_packages() {
+  local name
+  for name in "$@"; do
+    if apt-cache show "$name" >/dev/null 2>&1; then echo "$name"; else say "apt does not know $name; going on without it"; fi
+  done
+}
+
 install_missing() {
   if ! command -v dpkg-query apt-get >/dev/null; then
     say "This is not a Debian or Ubuntu system: please install the equivalents of scripts/packages.txt yourself."
@@ -29,6 +38,8 @@ install_missing() {
   [ "$(id -u)" = 0 ] || as_root=(sudo)
   say "Installing with apt: $names"
   "${as_root[@]}" apt-get update -qq >&2 || say "apt-get update failed; trying with the lists that are here"
+  # shellcheck disable=SC2086
+  names=$(known_packages $names | tr '\n' ' ')
   # shellcheck disable=SC2086
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $names >&2 ||
     die "Could not install: $names. Install them by hand, then add --no-install."

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Prints the lengths of files by folder and kind: median, 95th percentile, longest. A long file is
 a hint that it may contain a second idea, not an error."""
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The models of core/nn/models in PyTorch, and a training step."""
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared by the comparisons with PyTorch: finds its interpreter, and prints messages."""
 import os
 import pathlib

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the cost of communication: every collective over a backend, by size. Without flags of
 // its own it measures the default sizes over every backend between two devices.
 #include <iostream>
@@ -7,6 +8,7 @@
 #include "benches/comm/flags.h"
 #include "benches/comm/schedule.h"
 #include "benches/common/context.h"
+#include "benches/common/device_choice.h"
 #include "benches/common/program.h"
 #include "benches/common/report.h"
 #include "benches/common/timing.h"
@@ -155,7 +157,7 @@ void run_case(benchmark::State& state, const BackendCase& c, Run& run) {
     keep_samples(c, run.flags, outcome.times);
   } catch (const std::exception& e) {
     run.wrong_data = run.wrong_data || dynamic_cast<const WrongData*>(&e) != nullptr;
-    state.SkipWithError(e.what());
+    report_failure(state, e);
   }
 }
 
@@ -194,7 +196,8 @@ int run(int argc, char** argv) {
   }
   const int processes = processes_needed(cases);
   if (processes > 1 && place.world == 1)
-    return supervise(kName, argc, argv, processes, process_backends(cases));
+    return supervise(kName, argc, argv, processes, process_backends(cases),
+                     flags.work.timeout_seconds);
   return run_cases(cases, flags, place, google, argv[0]);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The collectives of one library, called directly as its users call them. fidelity_bench compares a
 // Comm over the library with them. Each library has one file and one line below. Every rank calls
 // in the same order from one thread, and only while the Comm is idle.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>

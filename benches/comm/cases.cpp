@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/comm/cases.h"
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include <set>
 
 #include "benches/comm/collectives.h"
+#include "benches/common/device_choice.h"
 #include "benches/common/machine.h"
 #include "core/base/error.h"
 #include "core/base/text/names.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cases of backend_bench and their order: operation, backend, ranks and size.
 #pragma once
 

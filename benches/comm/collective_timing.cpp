@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/comm/collective_timing.h"
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/statistics.h"
+#include "core/gpu/event.h"
 #include "core/gpu/gpu.h"
 #include "core/ops/ops.h"
 
@@ -104,7 +106,7 @@ class Products {
       look();
     }
     if (where_.type != DeviceType::cuda) return;
-    for (const gpu::Moment end(where_.index); !end.over();) look();
+    for (const gpu::TimedEvent end(where_.index); !end.occurred();) look();
   }
 
  private:
@@ -140,7 +142,7 @@ RankPaces time_paces(Comm& comm, Device where) {
     const auto start = Clock::now();
     if (!on_gpu) return products.multiply(1), seconds_since(start);
     ops::add(large, large);
-    gpu::Moment(where.index).wait();
+    gpu::TimedEvent(where.index).wait();
     return seconds_since(start);
   };
   comm.barrier();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times collectives by both usual conventions, and their overlap with computation. Every rank of
 // `comm` calls with its own Collective. All ranks take the same decisions, because they use the
 // same maxima over ranks.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The collectives that backend_bench times. An object owns the buffers, makes the call and checks
 // every element. The pattern of the buffers has exact sums in every dtype. Bytes and bus factors
 // are those of nccl-tests, so figures are comparable. Each rank has its own object and uses it from
@@ -16,7 +17,7 @@
 
 namespace howmany::benches {
 
-// One line per operation: X(name, "what one call does").
+// One line per operation: X(name, "description of one call").
 #define HM_COLLECTIVES(X)                                                         \
   X(all_reduce, "every rank gets the sum")                                        \
   X(all_gather, "every rank gets every part")                                     \

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks that our figures are those of the library. Collectives of a Comm, timed as in
 // backend_bench, alternate with the same calls in a bare loop over the library, on the same ranks.
 // The counter `ratio` is the median ratio of neighbours (1: equal). `in_a_row_s` and
@@ -10,6 +11,7 @@
 #include "benches/comm/collectives.h"
 #include "benches/comm/fidelity_flags.h"
 #include "benches/common/context.h"
+#include "benches/common/device_choice.h"
 #include "benches/common/program.h"
 #include "benches/common/report.h"
 #include "benches/common/timing.h"
@@ -123,7 +125,7 @@ void add_cases(const Flags& flags, Comm& comm, Bare& bare) {
                                      try {
                                        report_times(state, run_case(c, comm, bare, flags.rounds));
                                      } catch (const std::exception& e) {
-                                       state.SkipWithError(e.what());
+                                       report_failure(state, e);
                                      }
                                    })
           ->Iterations(1)
@@ -149,7 +151,8 @@ int run(int argc, char** argv) {
   const Place place = place_from_environment();
   const Workload work = workload(flags);
   HM_REQUIRE(work.over_processes(), "--backend {}: has no bare loop", flags.backend);
-  if (place.world == 1) return supervise(kName, argc, argv, work.ranks(), {flags.backend});
+  if (place.world == 1)
+    return supervise(kName, argc, argv, work.ranks(), {flags.backend}, work.timeout_seconds);
   Ranks ranks(place, {flags.backend});
   add_context(
       {{context::kWorld, std::to_string(place.world)}, {context::kLauncher, place.launcher}});

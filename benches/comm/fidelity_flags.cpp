@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/comm/fidelity_flags.h"
 
 #include <CLI/CLI.hpp>
 
 #include "benches/common/program.h"
 #include "core/base/cli/number_check.h"
+#include "core/base/cli/option.h"
 #include "core/base/schema/flags.h"
 
 namespace howmany::benches {
@@ -11,14 +13,14 @@ namespace howmany::benches {
 std::vector<std::string> parse_fidelity(int argc, char** argv, FidelityFlags& flags) {
   CLI::App app("Compares collectives of howmany with a bare loop over the same library.",
                "fidelity_bench");
-  app.add_option(flag::kBackend, flags.backend, "gloo or mpi")->capture_default_str();
-  app.add_option(flag::kDevices, flags.devices, "one for each rank")->capture_default_str();
-  app.add_option(flag::kOps, flags.ops)
+  add_option(app, flag::kBackend, flags.backend);
+  add_option(app, flag::kDevices, flags.devices);
+  add_option(app, flag::kOps, flags.ops)
       ->delimiter(',')
       ->check(CLI::IsMember({"all_reduce", "all_gather", "broadcast"}));
-  app.add_option("--bytes", flags.bytes)->delimiter(',')->check(CLI::Range(64L, 1L << 30));
-  app.add_option(flag::kRounds, flags.rounds, "pairs of each case")->check(above_zero());
-  app.add_flag(flag::kOversubscribe, flags.oversubscribe, "allow devices that share cores");
+  add_option(app, flag::kBytes, flags.bytes)->delimiter(',')->check(whole_between(64, 1 << 30));
+  add_option(app, flag::kPairs, flags.rounds)->check(above_zero());
+  add_switch(app, flag::kOversubscribe, flags.oversubscribe);
   return parse(app, argc, argv);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the `local` all_reduce with a plain copy loop on the same threads that reads and writes
 // as many bytes. In an all_reduce each rank reads its chunk of every buffer and writes it back to
 // all of them. So the whole size is read once and written once. Both alternate, so that noise

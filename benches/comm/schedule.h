@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides how long each case of backend_bench may take. It reserves the necessary time for all
 // later cases and gives spare time to the larger messages. Use from one thread.
 #pragma once

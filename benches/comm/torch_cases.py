@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cases of torch_collectives.py: operation, ranks, bytes, cores, and each case's share of the
 time."""
 import math

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Times the collectives of torch.distributed as backend_bench times those of howmany's backends: the same cases, data
 patterns, checks, clock, cores and files. `howmany backend --torch` runs it with the user's Python; by hand:
 
@@ -34,10 +35,10 @@ def parse(words):
     parser.add_argument("--devices", default="cpu:0,cpu:1", help="one for each rank")
     parser.add_argument("--cores", default="", help="numbers of the cores of cpu devices (default: all allowed)")
     parser.add_argument("--cores-per-device", type=int, default=1)
-    parser.add_argument("--budget-seconds", type=float, default=30)
-    parser.add_argument("--least-calls", type=int, default=7)
+    parser.add_argument("--time-budget", type=float, default=30)
+    parser.add_argument("--min-calls", type=int, default=7)
     parser.add_argument("--timeout", type=float, default=60, help="seconds a rank waits for the others")
-    parser.add_argument("--samples", default=os.environ.get("HOWMANY_SAMPLES", ""))
+    parser.add_argument("--samples-file", default=os.environ.get("HOWMANY_SAMPLES", ""))
     parser.add_argument("--benchmark_out", default="")
     parser.add_argument("--benchmark_out_format", default="json")
     parser.add_argument("--list", action="store_true", help="names of the cases, one a line")

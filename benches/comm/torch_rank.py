@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One rank of torch_collectives.py: the operations of torch.distributed, their data, checks and
 times."""
 import json
@@ -190,13 +191,13 @@ class Rank:
         if kind != "cpu":
             torch.cuda.set_device(self.where)
         counts = sorted({case.ranks for case in cases})
-        waits = args.timeout + (args.budget_seconds if len(counts) > 1 else 0)  # ranks without a case wait
+        waits = args.timeout + (args.time_budget if len(counts) > 1 else 0)  # ranks without a case wait
         dist.init_process_group(args.backend.removeprefix("torch:"), init_method=f"file://{folder}/store",
                                 rank=self.rank, world_size=self.world, timeout=timedelta(seconds=waits))
         self.groups = {n: dist.new_group(list(range(n))) for n in counts}
         if cores:  # late, so that the transport threads run on any core, as in howmany
             os.sched_setaffinity(0, cores)
-        self.budget = torch_cases.Budget(cases, args.budget_seconds, args.least_calls)
+        self.budget = torch_cases.Budget(cases, args.time_budget, args.min_calls)
         self.files = Files(args, torch, dist) if self.rank == 0 else None
         self.wrong_data = False
 
@@ -377,11 +378,11 @@ class Files:
             self.append_samples(case, timing, seconds, marks)
 
     def append_samples(self, case, timing, seconds, marks):
-        if not self.args.samples or not seconds:
+        if not self.args.samples_file or not seconds:
             return
         parameters = {"op": case.op, "backend": self.args.backend, "dtype": case.dtype, "devices": str(case.ranks),
                       "bytes": str(case.bytes), "model": case.model, "timing": timing}
         line = {"name": case.name, "seconds": seconds, "converged": False, "flags": marks, "parameters": parameters,
                 "world": case.ranks}
-        with open(self.args.samples, "a") as file:
+        with open(self.args.samples_file, "a") as file:
             file.write(json.dumps(line) + "\n")

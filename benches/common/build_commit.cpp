@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Alone in this file, because every commit recompiles it.
 #include "benches/common/build_commit.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/common/context.h"
 
 #include <benchmark/benchmark.h>
@@ -9,6 +10,7 @@
 #include "benches/common/gpus.h"
 #include "benches/common/machine.h"
 #include "core/base/schema/context.h"
+#include "core/base/text/utf8.h"
 #include "core/profile/range.h"
 #include "core/tensor/device.h"
 
@@ -51,7 +53,8 @@ void add_context(const std::map<std::string, std::string>& more) {
     context[context::kDriver] = gpus.driver;
   }
   for (const auto& [key, value] : more) context[key] = value;
-  for (const auto& [key, value] : context) benchmark::AddCustomContext(key, value);
+  for (const auto& [key, value] : context)
+    benchmark::AddCustomContext(with_visible_controls(key), with_visible_controls(value));
 }
 
 }  // namespace howmany::benches

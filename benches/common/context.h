@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The context in the JSON of every bench.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Evaluates --benchmark_filter, for programs that must know the selected cases before Google
 // Benchmark runs.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The NVIDIA GPUs of this machine. The driver's library (NVML) is loaded at run time, so one build
 // works with and without a driver. Use from one thread.
 #pragma once

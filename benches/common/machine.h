@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Describes this machine as JSON for `howmany devices`: processor, NUMA nodes, caches, memory. A
 // fact that the system does not report is null or absent, never guessed. Use from one thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Peak tensor memory of devices. Thread-safe.
 #pragma once
 

@@ -1,18 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/common/program.h"
+
+#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "benches/common/parts_help.h"
+#include "benches/common/trainer.h"
 #include "benches/common/verify.h"
 #include "core/backends/backend.h"
+#include "core/backends/selection.h"
+#include "core/base/cli/option.h"
+#include "core/base/cli/renamed.h"
 #include "core/base/error.h"
+#include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
+#include "core/base/startup.h"
 #include "core/base/text/names.h"
+#include "core/base/text/table.h"
 #include "core/nn/model.h"
 #include "core/nn/optim.h"
 #include "core/profile/recorder.h"
@@ -20,13 +33,19 @@
 #include "parallel/comm.h"
 #include "parallel/hang_timeout.h"
 #include "parallel/mode.h"
+#include "parallel/rank_supervisor.h"
 
 namespace howmany::benches {
 namespace {
 
 // Ranks without a part in a measurement wait here for the next one, for hours if necessary.
 constexpr std::chrono::hours kIdleTimeout{6};
-constexpr double kStart = 30;  // maximum seconds between the starts of two ranks
+constexpr int kUsageError = 2, kFailure = 3;  // exit codes
+constexpr double kStart = 30;                 // maximum seconds between the starts of two ranks
+// A run ends within 5 s after its timeout: the start of the ranks may take 3.5 s longer than the
+// timeout, and ranks have 2 s to report the failure of another.
+constexpr double kStartSlack = 3.5;
+constexpr std::chrono::milliseconds kGrace(2'000);
 
 std::vector<std::string_view> flags_of(const CLI::App& app, std::vector<std::string>& storage) {
   for (const CLI::Option* option : app.get_options()) storage.push_back(option->get_name());
@@ -47,6 +66,7 @@ nlohmann::json cli_json(const CLI::Option& option) {
 nlohmann::json cli_json(const CLI::App& app) {
   nlohmann::json all = {{"description", app.get_description()},
                         {"footer", app.get_footer()},
+                        {"parts", parts_help()},
                         {"options", nlohmann::json::array()},
                         {"choices",
                          {{"model", model_names()},
@@ -62,11 +82,29 @@ nlohmann::json cli_json(const CLI::App& app) {
   return all;
 }
 
+// Libraries crash if memory runs out.
+std::string memory_hint(int signal) {
+  rlimit limit{};
+  const bool crash = signal == SIGSEGV || signal == SIGBUS || signal == SIGABRT;
+  if (!crash || getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
+  return fmt::format("; it had at most {} MiB of memory: raise ulimit -v", limit.rlim_cur >> 20);
+}
+
 std::string how_it_ended(const RankExit& end) {
-  if (end.signal == 0) return fmt::format("ended with exit code {}", end.code);
+  if (!end.why.empty()) return end.why;
+  const std::string words = end.last_line.empty() ? "" : ": " + end.last_line;
+  if (end.signal == 0) return fmt::format("ended with exit code {}{}", end.code, words);
   const char* const name = sigabbrev_np(end.signal);
-  return fmt::format("was ended by signal {} (SIG{}, {})", end.signal, name ? name : "?",
-                     strsignal(end.signal));
+  return fmt::format("was ended by signal {} (SIG{}, {}){}{}", end.signal, name ? name : "?",
+                     strsignal(end.signal), words, memory_hint(end.signal));
+}
+
+// Ends a rank that howmany started without destructors, since MPI's would wait for the other ranks.
+void end_failed_rank(int code) {
+  if (std::getenv("HOWMANY_EXITS") == nullptr) return;
+  std::cout.flush();
+  std::fflush(nullptr);
+  std::_Exit(code);
 }
 
 void run_rank(const Workload& work, Comm& comm, Device device, const Ranks::Body& body) {
@@ -82,6 +120,13 @@ void run_rank(const Workload& work, Comm& comm, Device device, const Ranks::Body
 }  // namespace
 
 int run_program(const std::string& name, const std::function<int()>& body) {
+  prepare_process();
+  supervise_rank();
+  const auto failed = [&name](const std::exception& error, int code) {
+    std::cerr << name << ": " << without_controls(reason_of(error)) << "\n";
+    end_failed_rank(code);
+    return code;
+  };
   try {
     const int code = body();
     // A full disk is detected only when the last buffer is written. It must not count as success.
@@ -91,23 +136,22 @@ int run_program(const std::string& name, const std::function<int()>& body) {
   } catch (const CLI::Success&) {
     return 0;
   } catch (const CLI::ParseError& e) {
-    std::cerr << name << ": " << e.what() << "\n";
-    return 2;
+    return failed(e, kUsageError);
   } catch (const std::invalid_argument& e) {
-    std::cerr << name << ": " << e.what() << "\n";
-    return 2;
+    return failed(e, kUsageError);
   } catch (const std::exception& e) {
-    std::cerr << name << ": " << e.what() << "\n";
-    return 3;
+    return failed(e, kFailure);
   }
 }
 
 std::vector<std::string> parse(CLI::App& app, int argc, char** argv) {
   app.allow_extras();
   bool description = false;
-  app.add_flag(flag::kDescribeOptions, description)->group("");  // for `howmany completion`
+  add_switch(app, flag::kDescribeOptions, description)->group("");  // for `howmany completion`
+  const std::vector<std::string> words =
+      with_current_names(app.get_name(), {argv + 1, argv + argc}, !is_rank_of_howmany());
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
     if (description) {
       std::cout << cli_json(app).dump(2) << "\n";
       throw CLI::Success();
@@ -126,13 +170,19 @@ std::vector<std::string> parse(CLI::App& app, int argc, char** argv) {
 }
 
 int supervise(const std::string& name, int argc, char** argv, int world,
-              const std::set<std::string>& backends) {
+              const std::set<std::string>& backends, double timeout_seconds) {
   std::vector<std::string> command(argv, argv + argc);
   command[0] = std::filesystem::read_symlink("/proc/self/exe");
-  const RankExit end = launch_processes(command, world, {.mpirun = backends.contains("mpi")});
+  const std::chrono::duration<double, std::milli> start((timeout_seconds + kStartSlack) * 1e3);
+  const RankExit end =
+      launch_processes(command, world,
+                       {.grace = kGrace,
+                        .start_limit = std::chrono::duration_cast<std::chrono::milliseconds>(start),
+                        .mpirun = backends.contains("mpi")});
+  if (end.forwarded != 0) return kInterrupted;
   if (end.code == 0 || end.code == kInterrupted) return end.code;
   const std::string who = end.rank < 0 ? "mpirun" : fmt::format("rank {} of {}", end.rank, world);
-  std::cerr << fmt::format("{}: {} {}\n", name, who, how_it_ended(end));
+  std::cerr << fmt::format("{}: {} {}\n", name, who, without_controls(how_it_ended(end)));
   return end.signal == 0 && (end.code == 1 || end.code == 2) ? end.code : 3;
 }
 
@@ -146,6 +196,7 @@ Ranks::Ranks(Place place, const std::set<std::string>& backends, double timeout_
     world->set_timeout(kIdleTimeout);
     worlds_[backend] = std::move(world);
   }
+  report_started(place_);
 }
 
 bool Ranks::take_part(const Workload& work) const {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Common parts of the bench programs: error lines and exit codes, and the ranks they run on. Ranks
 // are threads of this process, or processes that one of them starts and supervises. Call from the
 // main thread.
@@ -19,8 +20,9 @@ class App;
 
 namespace howmany::benches {
 
-// Runs body. An exception becomes one line on stderr and an exit code: 2 if the flags or the input
-// are wrong, 3 for every other failure. --help returns 0.
+// Prepares the process (core/base/startup.h) and runs body. An exception becomes one line on stderr
+// and an exit code: 2 if the flags or the input are wrong, 3 for every other failure. --help
+// returns 0.
 int run_program(const std::string& name, const std::function<int()>& body);
 
 // Parses the flags of `app`. Returns the unknown flags of the form --benchmark_..., for Google
@@ -30,9 +32,11 @@ std::vector<std::string> parse(CLI::App& app, int argc, char** argv);
 constexpr int kInterrupted = 130;  // the shells' exit code after Ctrl-C
 
 // Starts `world` copies of this program as ranks that can use those backends. Returns their exit
-// code: 0, 1, 2, 3 or kInterrupted. Reports the failed rank and the reason on stderr.
+// code: 0, 1, 2, 3, or kInterrupted if this process got SIGINT, SIGTERM or SIGHUP. Reports the
+// failed rank and the reason on stderr, also if the ranks have not connected 3.5 s after the
+// timeout.
 int supervise(const std::string& name, int argc, char** argv, int world,
-              const std::set<std::string>& backends);
+              const std::set<std::string>& backends, double timeout_seconds);
 
 // The ranks of a workload, threads or processes.
 class Ranks {

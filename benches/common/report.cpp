@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/common/report.h"
 
 #include <cmath>
@@ -14,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/samples.h"
+#include "core/base/text/utf8.h"
 
 namespace howmany::benches {
 namespace {
@@ -157,7 +159,11 @@ void report_nothing(benchmark::State& state, const std::string& why) {
   while (state.KeepRunning()) state.SetIterationTime(1);
   if (why.empty()) return;
   state.counters[metric::kSkipped] = 1;
-  state.SetLabel("skipped: " + why);
+  state.SetLabel(with_visible_controls("skipped: " + why));
+}
+
+void report_failure(benchmark::State& state, const std::exception& error) {
+  state.SkipWithError(with_visible_controls(error.what()).c_str());
 }
 
 void append_samples(const std::string& path, const SampleLine& line) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reports samples as runs of Google Benchmark and as lines of a file.
 //
 //   benchmark::RegisterBenchmark("suite/case", body)->Iterations(1)->UseManualTime();
@@ -7,6 +8,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <exception>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,6 +25,8 @@ void report(benchmark::State& state, const Samples& samples,
 // Reports a row without figures, for a case that was skipped because of `why` or, if that is empty,
 // measured by another rank.
 void report_nothing(benchmark::State& state, const std::string& why);
+// Reports a case that failed.
+void report_failure(benchmark::State& state, const std::exception& error);
 
 struct SampleLine {
   std::string name;  // as Google Benchmark reports it

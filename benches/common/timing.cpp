@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/common/timing.h"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/gpu/event.h"
 #include "core/gpu/gpu.h"
 
 namespace howmany::benches {
@@ -34,7 +36,7 @@ void take_maxima(Comm& comm, std::vector<double>& seconds) {
 
 // Times that many steps. One more step before them fills the GPU's queue and is not counted.
 std::vector<double> device_seconds(int gpu, size_t steps, const std::function<void()>& step) {
-  std::vector<gpu::Moment> ends;
+  std::vector<gpu::TimedEvent> ends;
   for (size_t i = 0; i <= steps; ++i) {
     step();
     ends.emplace_back(gpu);

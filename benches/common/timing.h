@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times a step over ranks. The rules: warm up, time, take the maximum over ranks. Timing stops if
 // the interval of the median is tight or the budget is spent. Every rank of `comm` makes the same
 // collective calls in order.

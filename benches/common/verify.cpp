@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/common/verify.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 
+#include "benches/common/trainer.h"
 #include "core/base/error.h"
 #include "core/ops/ops.h"
 
@@ -95,7 +97,7 @@ std::string compare_kernels(const Workload& work, Device device) {
 }
 
 bool affordable(const Trainer& trainer) {
-  return 3 * trainer.forward_flop(kKernelRows) <= kAffordableFlop;
+  return trainer.step_flop(kKernelRows) <= kAffordableFlop;
 }
 
 // One rank of each part computes the rows of all ranks alone while the others wait for its result.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The check before any timing: one step of a mode must give the result of `single`. A wrong result
 // is an error, never a figure.
 #pragma once
@@ -7,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "benches/common/trainer.h"
 #include "benches/common/workload.h"
 
 namespace howmany::benches {

@@ -1,38 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/common/workload.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 
+#include "benches/common/device_choice.h"
 #include "benches/common/machine.h"
 #include "benches/common/program.h"
 #include "benches/loader/data.h"
+#include "core/backends/selection.h"
 #include "core/base/cli/number_check.h"
+#include "core/base/cli/option.h"
 #include "core/base/error.h"
 #include "core/base/schema/flags.h"
 #include "core/base/schema/marks.h"
 #include "core/base/text/names.h"
 #include "core/base/text/options.h"
 #include "core/data/formats.h"
+#include "core/data/image_folder.h"
 #include "core/host/cpu_limits.h"
 #include "core/profile/range.h"
 
 namespace howmany::benches {
 namespace {
-
-void require_known(std::string_view kind, std::string_view name,
-                   const std::vector<std::string_view>& known) {
-  if (std::ranges::find(known, name) == known.end())
-    throw std::invalid_argument(unknown_name(kind, name, known));
-}
-
-// True if Slurm gave this host's tasks one GPU each and this task sees only its own, as with
-// --gpus-per-task.
-bool sees_its_gpu_alone(const Place& place, int ranks_here) {
-  const char* const given = std::getenv("SLURM_GPUS_ON_NODE");
-  return place.launcher == "srun" && ranks_here > 1 && gpu::count() == 1 && given != nullptr &&
-         std::atoi(given) >= ranks_here;
-}
 
 void check_devices(const Workload& work) {
   HM_REQUIRE(!work.devices.empty(), "no device given");
@@ -92,51 +83,32 @@ void add_flags(CLI::App& app, Workload& work) {
   const std::map<std::string, OnBadImage> on_bad = {{"skip", OnBadImage::skip},
                                                     {"refuse", OnBadImage::refuse}};
   const std::map<std::string, bool> sync = {{"bucketed", true}, {"inline", false}};
-  app.add_option(flag::kData, work.data, "synthetic; " + data_formats_help())->type_name("PATH");
-  app.add_option(flag::kWorkers, work.workers, "loader threads in each rank (default: 2 for files)")
-      ->check(CLI::Range(0, 1024));
-  app.add_option("--on-bad-image", work.on_bad,
-                 "images that cannot be read: refuse, or skip [refuse]")
-      ->transform(CLI::CheckedTransformer(on_bad));
+  const auto set_precision = [&](const std::string& name) {
+    work.precision = precision_named(name);
+  };
+  add_option(app, flag::kData, work.data);
+  add_option(app, flag::kWorkers, work.workers, "2 for files, else 0")
+      ->check(whole_between(0, 1024));
+  add_option(app, flag::kOnBadImage, work.on_bad, "refuse")->transform(one_of(on_bad));
   add_decode(app, work.decode);
-  app.add_option(flag::kKernels, work.kernels,
-                 "reference, onednn or cuda (default: the best built in)");
-  app.add_option_function<std::string>(
-         "--precision", [&](const std::string& name) { work.precision = precision_named(name); },
-         "how GPUs compute: " + fmt::format("{}", fmt::join(precision_names(), ", ")))
-      ->default_str("f32");
-  app.add_option("--optimizer", work.optimizer, "sgd, adam or adamw")->capture_default_str();
-  app.add_option("--lr", work.optim.lr, "learning rate")
-      ->check(at_least_zero())
-      ->capture_default_str();
-  app.add_option("--momentum", work.optim.momentum, "of sgd")
-      ->check(at_least_zero())
-      ->capture_default_str();
-  app.add_option("--weight-decay", work.optim.weight_decay, "")
-      ->check(at_least_zero())
-      ->capture_default_str();
-  app.add_option(flag::kSeed, work.seed, "of parameters, data and order")->capture_default_str();
-  app.add_option("--sync", work.sync.bucketed, "bucketed or inline gradients in ddp")
-      ->transform(CLI::CheckedTransformer(sync));
-  app.add_option("--bucket-bytes", work.sync.bucket_bytes, "of gradients sent at once")
-      ->check(at_least_one())
-      ->capture_default_str();
-  app.add_flag(flag::kSyncBatchnorm, work.sync_batchnorm,
-               "batch norm by the statistics of all replicas, not of each");
-  app.add_option(flag::kCoresPerDevice, work.cores_per_device, "cores of each cpu device")
-      ->check(above_zero())
-      ->capture_default_str();
-  app.add_option(flag::kTimeout, work.timeout_seconds, "seconds a rank waits for the others")
-      ->check(between(0.1, 86'400))
-      ->capture_default_str();
-  app.add_flag(flag::kOversubscribe, work.oversubscribe,
-               "allow devices that share cores, and ranks that share a GPU");
+  add_option(app, flag::kKernels, work.kernels, "the fastest of this build");
+  add_option_function<std::string>(app, flag::kPrecision, set_precision, "f32");
+  add_option(app, flag::kOptimizer, work.optimizer);
+  add_option(app, flag::kLr, work.optim.lr)->check(at_least_zero());
+  add_option(app, flag::kMomentum, work.optim.momentum)->check(at_least_zero());
+  add_option(app, flag::kWeightDecay, work.optim.weight_decay)->check(at_least_zero());
+  add_option(app, flag::kSeed, work.seed);
+  add_option(app, flag::kSync, work.sync.bucketed, "bucketed")->transform(one_of(sync));
+  add_option(app, flag::kBucketBytes, work.sync.bucket_bytes)->check(at_least_one());
+  add_switch(app, flag::kSyncBatchnorm, work.sync_batchnorm);
+  add_option(app, flag::kCoresPerDevice, work.cores_per_device)->check(above_zero());
+  add_option(app, flag::kTimeout, work.timeout_seconds)->check(between(0.1, 86'400));
+  add_switch(app, flag::kOversubscribe, work.oversubscribe);
 }
 
 void add_decode(CLI::App& app, Decode& decode) {
   const std::map<std::string, Decode> all = {{"cpu", Decode::cpu}, {"nvjpeg", Decode::nvjpeg}};
-  app.add_option(flag::kDecode, decode, "JPEG decoder: cpu (the workers) or nvjpeg (the GPU)")
-      ->transform(CLI::CheckedTransformer(all));
+  add_option(app, flag::kDecode, decode, "cpu")->transform(one_of(all));
 }
 
 void check_kernels(const Workload& work) {
@@ -177,12 +149,22 @@ void check_order(const Workload& work) {
              work.samples, bytes / 1e9, memory_bytes() / 1e9);
 }
 
+// Options that would change nothing are refused.
+void check_training(const Workload& work, const ModelSpec& model) {
+  make_optimizer(work.optimizer, work.optim);
+  HM_REQUIRE(work.optim.momentum == 0 || work.optimizer == "sgd",
+             "{} is for sgd: {} has moments of its own", flag::kMomentum.name, work.optimizer);
+  HM_REQUIRE(!work.sync_batchnorm ||
+                 trainable_params(*model.layer).size() < all_params(*model.layer).size(),
+             "{}: {} has no batch norm", flag::kSyncBatchnorm.name, model.name);
+}
+
 void check(const Workload& work) {
   const ModeTraits traits = mode_traits(work.mode);
   require_known("backend", work.backend, comm_names());
   require_known("optimizer", work.optimizer, optimizer_names());
   const ModelSpec model = make_model(work.model);
-  make_optimizer(work.optimizer, work.optim);
+  check_training(work, model);
   check_devices(work);
   if (!work.kernels.empty()) check_kernels(work);
   check_precision(work.precision, work.devices);
@@ -197,108 +179,6 @@ void check(const Workload& work) {
              work.global_batch, work.count());
   check_memory(work, model);
   check_order(work);
-}
-
-std::vector<Device> devices_from(const std::string& list, int count) {
-  if (!list.empty()) return parse_devices(list);
-  std::vector<Device> devices;
-  for (int i = 0; i < count; ++i) devices.push_back({DeviceType::cpu, i});
-  return devices;
-}
-
-bool means_gpus(const Workload& work) {
-  if (gpu::count() == 0) return false;
-  if (work.kernels.empty()) return true;
-  require_known("kernels", work.kernels, backend_names());
-  return backend_named(work.kernels).device_type() == DeviceType::cuda;
-}
-
-bool all_gpus(const std::vector<Device>& devices) {
-  return std::ranges::all_of(devices,
-                             [](const Device& device) { return device.type == DeviceType::cuda; });
-}
-
-bool over_hosts(const Place& place) {
-  return place.local_world > 0 && place.local_world < place.world;
-}
-
-std::vector<Device> devices_given(const std::string& list, const Place& place) {
-  const std::vector<Device> devices = parse_devices(list);
-  const bool one_host = over_hosts(place) && static_cast<int>(devices.size()) == place.local_world;
-  if (!one_host || place.world % place.local_world != 0) return devices;
-  std::vector<Device> all;
-  for (int host = 0; host < place.world / place.local_world; ++host)
-    all.insert(all.end(), devices.begin(), devices.end());
-  return all;
-}
-
-void place_devices(Workload& work, const std::string& list, const Place& place, bool gpus) {
-  const bool hosts = over_hosts(place);
-  work.own_device.reset();
-  if (hosts) work.ranks_per_host = place.local_world;
-  // SLURM_CPU_BIND is set if Slurm bound each task to its own cores.
-  const char* const bound = std::getenv("SLURM_CPU_BIND");
-  work.own_cores = place.launcher == "srun" && bound != nullptr &&
-                   (std::strstr(bound, "mask_cpu") || std::strstr(bound, "map_cpu"));
-  const int here = hosts ? place.local_world : place.world;
-  work.own_gpus = sees_its_gpu_alone(place, here);
-  if (!list.empty()) {
-    const std::vector<Device> given = parse_devices(list);
-    work.devices = devices_given(list, place);
-    if (work.devices.size() != given.size() && !work.own_gpus)
-      work.own_device = given[static_cast<size_t>(place.local_rank)];
-    if (work.own_gpus)  // its number on other hosts does not matter
-      for (Device& device : work.devices)
-        if (device.type == DeviceType::cuda) device.index = 0;
-    return;
-  }
-  HM_REQUIRE(!gpus || work.own_gpus || here <= gpu::count(),
-             "{} ranks on this host, and {} GPUs: say with --devices where they are", here,
-             gpu::count());
-  const bool own = gpus ? work.own_gpus : work.own_cores;
-  work.devices.clear();
-  for (int rank = 0; rank < place.world; ++rank)
-    work.devices.push_back({gpus ? DeviceType::cuda : DeviceType::cpu, own ? 0 : rank % here});
-  if (hosts && !own) work.own_device = {work.devices[0].type, place.local_rank};
-}
-
-int gpu_of(const Workload& work, const Place& place) {
-  if (!work.over_processes() || place.rank >= work.ranks()) return -1;
-  const Device device = work.device_of(place.rank);
-  return device.type == DeviceType::cuda ? device.index : -1;
-}
-
-// Each GPU needs a core for its host thread. If the launcher bound the rank to cores, that core
-// must be one of them.
-bool short_of_cores(const Workload& work) {
-  const bool mpirun = std::getenv("OMPI_COMM_WORLD_SIZE") && !std::getenv("HOWMANY_RENDEZVOUS");
-  const bool bound = work.own_cores || mpirun;
-  const auto gpus = std::ranges::count(work.devices_together(), DeviceType::cuda, &Device::type);
-  const int64_t fed = bound ? std::min<int64_t>(gpus, work.count() / work.ranks()) : gpus;
-  return fed > cpu_limits().usable;
-}
-
-std::vector<std::string> marks_of(const Workload& work) {
-  std::vector<std::string> marks;
-  if (oversubscribed(work.devices_together())) marks.emplace_back(mark::kOversubscribed);
-  if (share_gpus(work.devices_together())) marks.emplace_back(mark::kRehearsal);
-  if (short_of_cores(work)) marks.emplace_back(mark::kShortOfCores);
-  return marks;
-}
-
-Choice choose_backend(const Workload& work, const Place& place) {
-  if (!mode_traits(work.mode).over_ranks) return {"local", work.mode + " has one rank"};
-  if (place.world == 1 && work.count() == 1) return {"local", "one device has nobody to talk to"};
-  const auto usable = [&](std::string_view name) {
-    return std::ranges::count(comm_names(), name) > 0 && comm_unavailable(name, place).empty();
-  };
-  const std::vector<Device> devices = work.devices_together();
-  if (all_gpus(devices) && !share_gpus(devices) && usable("nccl"))
-    return {"nccl", "each rank has GPUs of its own"};
-  if (usable("gloo")) return {"gloo", "ranks are processes, and gloo needs no launcher of its own"};
-  if (usable("mpi")) return {"mpi", "ranks are processes, and gloo cannot be used"};
-  HM_REQUIRE(place.world == 1, "no backend between processes can be used");
-  return {"local", "no backend between processes is built in"};
 }
 
 }  // namespace howmany::benches

@@ -1,11 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
+#include <map>
 
-#include "benches/common/workload.h"
+#include "benches/common/trainer.h"
 #include "benches/loader/data.h"
 #include "core/base/error.h"
+#include "core/base/text/table.h"
+#include "core/data/fitted_dataset.h"
 #include "core/data/formats.h"
 
 namespace howmany::benches {
@@ -43,23 +49,50 @@ void check_samples(const Workload& work, const ModelSpec& model, const OpenedDat
     return fmt::format("{} {}", name_of(dtype), shape.str());
   };
   HM_REQUIRE(found.x == wanted.x && found.x_dtype == wanted.x_dtype,
-             "--data is {}, samples of {}, but {} eats {}", opened.dataset->describe(),
-             told(found.x, found.x_dtype), model.name, told(wanted.x, wanted.x_dtype));
+             "--data is {}, samples of {}, but {} expects {}: save them in this shape, or change "
+             "the options of the model",
+             opened.dataset->describe(), told(found.x, found.x_dtype), model.name,
+             told(wanted.x, wanted.x_dtype));
+  HM_REQUIRE(found.y.numel() > 0,
+             "--data is {}, but {} learns from labels: save them in "
+             "NAME.labels.npy next to NAME.npy, or in y.npy next to x.npy",
+             opened.dataset->describe(), model.name);
   HM_REQUIRE(found.y == wanted.y && found.y_dtype == wanted.y_dtype,
-             "--data is {} with labels of {}, but {} learns {}", opened.dataset->describe(),
+             "--data is {} with labels of {}, but {} expects {}", opened.dataset->describe(),
              told(found.y, found.y_dtype), model.name, told(wanted.y, wanted.y_dtype));
-  HM_REQUIRE(opened.classes <= model.classes, "{} has {} classes, {} tells {} classes apart",
-             work.data, opened.classes, model.name, model.classes);
+  HM_REQUIRE(opened.classes <= model.classes, "{} has {} classes, {} has {} outputs", work.data,
+             opened.classes, model.name, model.classes);
   HM_REQUIRE(opened.dataset->size() >= work.global_batch,
              "{} has {} samples, fewer than one batch of {}", work.data, opened.dataset->size(),
              work.global_batch);
 }
 
+// Returns "2 .webp, 1 .txt".
+std::string by_extension(const std::vector<std::string>& files) {
+  std::map<std::string, int> counts;
+  for (const std::string& file : files) {
+    const std::string extension = std::filesystem::path(file).extension().string();
+    ++counts[extension.empty() ? "without extension" : printable(extension)];
+  }
+  std::vector<std::string> words;
+  for (const auto& [extension, count] : counts)
+    words.push_back(fmt::format("{} {}", count, extension));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
 DatasetPtr open_files(const Workload& work, const ModelSpec& model, bool tell) {
   OpenedData opened = open_path(work, model, tell);
   if (tell && !opened.bad.empty())
-    std::cerr << fmt::format("{}: {} bad images left out, the first is {}: {}\n", work.data,
-                             opened.bad.size(), opened.bad[0].path, opened.bad[0].why);
+    std::cerr << fmt::format("{}: {} bad images left out, the first is {}: {}\n",
+                             printable(work.data), opened.bad.size(), printable(opened.bad[0].path),
+                             opened.bad[0].why);
+  if (tell && !opened.ignored.empty())
+    std::cerr << fmt::format("{}: {} entries were not used: {}\n", printable(work.data),
+                             opened.ignored.size(), by_extension(opened.ignored));
+  const Dataset* const stored = opened.dataset.get();
+  opened.dataset = fit_samples(std::move(opened.dataset), sample_spec(model));
+  if (tell && opened.dataset.get() != stored)
+    std::cerr << fmt::format("samples are converted: {}\n", printable(opened.dataset->describe()));
   check_samples(work, model, opened);
   return std::move(opened.dataset);
 }
@@ -73,55 +106,4 @@ DatasetPtr open_dataset(const Workload& work, bool tell) {
                            model.classes, work.seed);
 }
 
-LoaderOptions loader_options(const Workload& work, Share share, Device device) {
-  return {.global_batch = work.global_batch,
-          .workers = work.workers >= 0  ? work.workers
-                     : work.synthetic() ? 0
-                                        : 2,
-          .drop_last = work.steady,
-          .seed = work.seed,
-          .share = share,
-          .device = device,
-          .decode = work.decode};
-}
-
-Trainer::Trainer(const Workload& work, const Dataset& data, Comm& comm, Device device)
-    : keep_(work.steady && work.synthetic()) {
-  ModelSpec model = make_model(work.model);
-  shape_ = model.layer->clone();
-  sample_ = model.sample;
-  const bool one = !mode_traits(work.mode).over_devices;
-  mode_ = make_mode(work.mode, {.model = std::move(model),
-                                .seed = work.seed,
-                                .comm = &comm,
-                                .devices = one ? std::vector{device} : work.devices_of(comm.rank()),
-                                .sync = work.sync,
-                                .sync_batchnorm = work.sync_batchnorm});
-  optimizer_ = make_optimizer(work.optimizer, work.optim);
-  loader_ = std::make_unique<Loader>(data, loader_options(work, mode_->share(), device));
-}
-
-Batch Trainer::next() {
-  if (kept_) return *kept_;
-  if (epoch_ < 0) loader_->start_epoch(epoch_ = 0);
-  std::optional<Batch> batch = loader_->next();
-  while (!batch) {
-    loader_->start_epoch(++epoch_);
-    batch = loader_->next();
-  }
-  if (keep_) kept_ = batch;
-  return std::move(*batch);
-}
-
-StepLoss Trainer::train(const Batch& batch) {
-  StepLoss loss = mode_->step(batch);
-  optimizer_->step(mode_->params());
-  return loss;
-}
-
-double Trainer::forward_flop(int64_t rows) const {
-  std::vector<int64_t> extents = {rows};
-  extents.insert(extents.end(), sample_.extents().begin(), sample_.extents().end());
-  return shape_->forward_flop(Shape(std::span<const int64_t>(extents)));
-}
 }  // namespace howmany::benches

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cases of core_bench: single operations with the shapes of real models, and whole training
 // steps. They run on a CPU device or a GPU in the thread's precision. Making a case runs it once
 // and checks the result. Throws Error if it is wrong.

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/core/check.h"
 
 #include <cmath>
 #include <optional>
 
 #include "core/backends/backend.h"
+#include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/precision.h"

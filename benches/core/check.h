@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Helpers to build and check the cases of core_bench.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares operations and whole training steps with their lower bound: FLOP divided by the
 // machine's own GEMM rate, or bytes divided by its copy rate. Both rates are measured first, on the
 // same cores or GPU. A convolution counts the multiplications of its direct form, so a Winograd
@@ -20,6 +21,7 @@
 #include "benches/core/flags.h"
 #include "core/base/error.h"
 #include "core/base/schema/metrics.h"
+#include "core/gpu/event.h"
 #include "core/gpu/gpu.h"
 #include "core/host/copy.h"
 #include "core/ops/ops.h"
@@ -75,9 +77,9 @@ Rates measure_cpu(int threads) {
 
 // Returns the seconds of one call, by the GPU's clock over `together` consecutive calls.
 double seconds_on_gpu(int gpu, int together, const std::function<void()>& body) {
-  const gpu::Moment begin(gpu);
+  const gpu::TimedEvent begin(gpu);
   for (int i = 0; i < together; ++i) body();
-  return gpu::Moment(gpu).seconds_since(begin) / together;
+  return gpu::TimedEvent(gpu).seconds_since(begin) / together;
 }
 
 // As measure_cpu(), on a GPU in the thread's precision, with products as layers call them. The
@@ -163,7 +165,7 @@ struct Run {
       append_samples(options.samples, line);
     });
   } catch (const Error& e) {
-    state.SkipWithError(e.what());
+    report_failure(state, e);
   }
 };
 

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/ranges.h>
 
 #include <utility>
 
 #include "benches/core/cases.h"
 #include "benches/core/check.h"
+#include "core/backends/selection.h"
 #include "core/nn/loss.h"
 #include "core/ops/ops.h"
 #include "core/tensor/precision.h"

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <memory>
 
 #include "benches/core/cases.h"
+#include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/nn/loss.h"
 #include "core/nn/model.h"
@@ -77,22 +79,13 @@ class Training {
   Tensor x_, labels_;
 };
 
-// Counts one forward and two backward passes, without the gradient of the input, which is not
-// needed.
-double step_flop(const std::string& model, int64_t batch) {
-  const ModelSpec spec = make_model(model);
-  const Shape x = with_rows_in_front(batch, spec.sample);
-  Layer* first = spec.layer.get();
-  while (!first->children().empty()) first = first->children().front().layer;
-  return 3 * spec.layer->forward_flop(x) - first->forward_flop(x);
-}
-
 CoreCase step_case(const std::string& model, int64_t batch, Device device) {
   CoreCase c;
   c.name = fmt::format("step/{}/batch:{}", model, batch);
-  c.flop = step_flop(model, batch);
+  const ModelSpec spec = make_model(model);
+  c.flop = step_flop(*spec.layer, with_rows_in_front(batch, spec.sample));
   c.samples = static_cast<double>(batch);
-  c.parameters = static_cast<double>(parameter_count(*make_model(model).layer));
+  c.parameters = static_cast<double>(parameter_count(*spec.layer));
   c.make = [model, batch, device] {
     const auto training = std::make_shared<Training>(model, batch, device);
     training->check();

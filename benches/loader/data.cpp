@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/loader/data.h"
 
 #include <unistd.h>
@@ -17,7 +18,9 @@
 
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/temporary.h"
 #include "core/data/formats.h"
+#include "core/data/image_folder.h"
 #include "core/tensor/rng.h"
 
 namespace howmany::benches {
@@ -143,7 +146,7 @@ void paint_folder(const std::string& root, const LoaderDataOptions& options) {
 }
 
 std::string temporary_folder() {
-  std::string name = (fs::temp_directory_path() / "howmany-loader-XXXXXX").string();
+  std::string name = (temporary_directory() / "howmany-loader-XXXXXX").string();
   HM_ENSURE(::mkdtemp(name.data()) != nullptr, "[loader_bench] cannot make {}", name);
   return name;
 }
@@ -175,6 +178,7 @@ LoaderData::LoaderData(const LoaderDataOptions& options) {
   } else if (options.data == "synthetic") {
     name_ = "painted";
     painted_ = temporary_folder();
+    guard_.emplace(std::vector{painted_});
     try {
       paint_folder(painted_, options);
       open(painted_, options);

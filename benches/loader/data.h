@@ -1,13 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
 // The data that loader_bench loads: a folder of images, synthetic JPEGs, or samples in memory with
 // a given cost. A LoaderData may be read by any thread.
 #pragma once
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/base/temporary.h"
 #include "core/data/dataset.h"
+#include "core/data/image_folder.h"
 
 namespace howmany::benches {
 
@@ -49,6 +53,7 @@ class LoaderData {
   void open(const std::string& root, const LoaderDataOptions& options);
 
   std::string name_, painted_, format_;
+  std::optional<FolderGuard> guard_;  // of painted_
   std::vector<std::string> files_;
   int64_t listed_ = 0;
   std::vector<BadImage> bad_;

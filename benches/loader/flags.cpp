@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/loader/flags.h"
 
 #include <CLI/CLI.hpp>
@@ -7,6 +8,7 @@
 #include "benches/common/program.h"
 #include "benches/common/workload.h"
 #include "core/base/cli/number_check.h"
+#include "core/base/cli/option.h"
 #include "core/base/schema/flags.h"
 #include "core/data/formats.h"
 
@@ -16,95 +18,76 @@ namespace {
 constexpr const char* kLoaderExamples =
     "Examples:\n"
     "  loader_bench --data photos --workers 0,1,2,4\n"
-    "  loader_bench --data photos --workers 2,3,4 --in-turn --budget-seconds 10\n"
+    "  loader_bench --data photos --workers 2,3,4 --interleave --case-budget 10\n"
     "  loader_bench --data photos --workers 2 --samples-per-second 900   # how long does it "
     "stall?\n"
     "  loader_bench --data synthetic --probe";
 
-const std::map<std::string, WorkersAs> kKinds = {{"threads", WorkersAs::threads},
-                                                 {"processes", WorkersAs::processes},
-                                                 {"pytorch", WorkersAs::pytorch}};
+constexpr int64_t kMinuteUs = 60'000'000;
+
+const std::map<std::string, WorkersAs> kWorkerTypes = {{"threads", WorkersAs::threads},
+                                                       {"processes", WorkersAs::processes},
+                                                       {"pytorch", WorkersAs::pytorch}};
 
 void add_loader_flags(CLI::App& app, LoaderFlags& flags) {
-  app.add_option(flag::kData, flags.data.data,
-                 "synthetic: painted JPEGs; null; cost:MICROSECONDS; wait:MICROSECONDS; " +
-                     data_formats_help())
-      ->capture_default_str();
-  app.add_option(flag::kWorkers, flags.workers, "numbers of workers of each rank")
+  const auto set_to = [&](const std::string& list) { flags.to = parse_devices(list); };
+  add_option(app, flag::kData, flags.data.data);
+  add_option(app, flag::kWorkers, flags.workers, "0,1,2")
       ->delimiter(',')
-      ->check(CLI::Range(0, 1024));
-  app.add_option(flag::kBatch, flags.batches, "samples in a batch of each rank")
+      ->check(whole_between(0, 1024));
+  add_option(app, flag::kBatchPerDevice, flags.batches, "64")
       ->delimiter(',')
-      ->check(CLI::Range(1, 1 << 20));
-  app.add_option(flag::kPrefetch, flags.prefetch, "batches kept ready for each worker")
+      ->check(whole_between(1, 1 << 20));
+  add_option(app, flag::kPrefetch, flags.prefetch, "2")
       ->delimiter(',')
-      ->check(CLI::Range(1, 1024));
-  app.add_option(flag::kRanks, flags.run.ranks, "loaders at once, each with its consumer")
-      ->check(CLI::Range(1, 1024));
-  app.add_option(flag::kSamplesPerSecond, flags.run.demand, "what training takes, each rank")
-      ->check(at_least_zero());
-  app.add_option(flag::kAs, flags.run.as,
-                 "workers are threads, processes, or what PyTorch's DataLoader does (pytorch)")
-      ->transform(CLI::CheckedTransformer(kKinds));
-  app.add_flag("--pin-memory", flags.run.pin_memory, "page-locked batches, for a GPU");
-  app.add_option_function<std::string>(
-      flag::kTo, [&](const std::string& list) { flags.to = parse_devices(list); },
-      "devices that the batches are for, cpu:0 or cpu:0,cuda:0 (each a case)");
+      ->check(whole_between(1, 1024));
+  add_option(app, flag::kRanks, flags.run.ranks)->check(whole_between(1, 1024));
+  add_option(app, flag::kSamplesPerSecond, flags.run.demand, "no limit")->check(at_least_zero());
+  add_option(app, flag::kWorkerType, flags.run.as, "threads")->transform(one_of(kWorkerTypes));
+  add_switch(app, flag::kPinMemory, flags.run.pin_memory);
+  add_option_function<std::string>(app, flag::kTo, set_to, "cpu:0");
   add_decode(app, flags.run.decode);
-  app.add_flag("--any-order", flags.any_order, "take batches as they are finished (one rank)");
-  app.add_option(flag::kTimeout, flags.run.timeout_s, "seconds after which a batch counts as hung")
-      ->check(at_least_zero());
-  app.add_option(flag::kImageSize, flags.data.size, "samples are this many pixels wide and high")
-      ->check(CLI::Range(1, 8192));
-  app.add_option("--sequence", flags.data.sequence, "tokens of a sample, for files of tokens")
-      ->check(CLI::Range(1, 1 << 24));
-  app.add_option("--most-files", flags.data.most, "files of the folder that are used")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--images", flags.data.images, "JPEGs painted for --data synthetic")
-      ->check(CLI::Range(1, 100'000));
-  app.add_option("--width", flags.data.width, "of a painted JPEG")->check(CLI::Range(8, 20'000));
-  app.add_option("--height", flags.data.height, "of a painted JPEG")->check(CLI::Range(8, 20'000));
-  app.add_option(flag::kCache, flags.cache, "warm, or cold: pages dropped, every file read once")
-      ->check(CLI::IsMember({"warm", "cold"}));
-  app.add_flag(
-      flag::kInTurn, flags.in_turn,
-      "loaders side by side, a tenth of a second of each in turn: for a machine whose speed "
-      "changes");
-  app.add_option(flag::kBudgetSeconds, flags.run.budget_s,
-                 "of timed batches, each case; with --in-turn of everything a case needs")
-      ->check(above_zero())
-      ->capture_default_str();
-  app.add_option(flag::kSeed, flags.run.seed, "of the order");
-  app.add_option(flag::kSamples, flags.samples, "append every sample to this file, a line each");
-  app.add_option(flag::kMoreUs, flags.run.more_us,
-                 "microseconds of arithmetic added to each sample: what Python takes longer")
-      ->check(CLI::Range(0, 60'000'000));
-  app.add_option(flag::kMoreAloneUs, flags.run.more_alone_us,
-                 "the same where there are no workers [--more-us]")
-      ->check(CLI::Range(0, 60'000'000));
-  app.add_option(flag::kMoreCrowdedUs, flags.run.more_crowded_us,
-                 "the same where there are as many workers as --crowded, growing from half as many")
-      ->check(CLI::Range(0, 60'000'000));
-  app.add_option(flag::kCrowded, flags.run.crowded, "workers of --more-crowded-us, of all ranks")
-      ->check(CLI::Range(2, 1 << 20));
-  app.add_option(flag::kWorkerStart, flags.run.start_s,
-                 "seconds of arithmetic before a worker's first batch: what Python imports")
-      ->check(between(0, 600));
-  app.add_flag(flag::kProbe, flags.probe, "the short probes behind `howmany workers` instead");
-  app.add_flag(flag::kLimits, flags.limits, "only what bounds the number of workers, as JSON");
-  app.footer(kLoaderExamples);
+  add_switch(app, flag::kAnyOrder, flags.any_order);
+  add_option(app, flag::kBatchTimeout, flags.run.timeout_s)->check(at_least_zero());
+  add_option(app, flag::kImageSize, flags.data.size)->check(whole_between(1, 8192));
+  add_option(app, flag::kSequence, flags.data.sequence)->check(whole_between(1, 1 << 24));
+  add_option(app, flag::kMaxFiles, flags.data.most)->check(at_least_one());
+  add_option(app, flag::kImages, flags.data.images)->check(whole_between(1, 100'000));
+  add_option(app, flag::kWidth, flags.data.width)->check(whole_between(8, 20'000));
+  add_option(app, flag::kHeight, flags.data.height)->check(whole_between(8, 20'000));
+  add_option(app, flag::kCache, flags.cache)->check(CLI::IsMember({"warm", "cold"}));
+  add_switch(app, flag::kInterleave, flags.in_turn);
+  add_option(app, flag::kCaseBudget, flags.run.budget_s)->check(above_zero());
+  add_option(app, flag::kSeed, flags.run.seed);
+  add_option(app, flag::kSamplesFile, flags.samples);
+  add_switch(app, flag::kProbe, flags.probe);
+  add_switch(app, flag::kLimits, flags.limits);
+}
+
+// What Python's DataLoader costs more than ours, as `howmany workers` measured it.
+void add_python_costs(CLI::App& app, LoaderRun& run) {
+  add_option(app, flag::kExtraUs, run.more_us)->check(whole_between(0, kMinuteUs));
+  add_option(app, flag::kExtraUsAlone, run.more_alone_us, "--extra-us")
+      ->check(whole_between(0, kMinuteUs));
+  add_option(app, flag::kExtraUsOversubscribed, run.more_oversubscribed_us, "--extra-us")
+      ->check(whole_between(0, kMinuteUs));
+  add_option(app, flag::kOversubscribedWorkers, run.oversubscribed)
+      ->check(whole_between(2, 1 << 20));
+  add_option(app, flag::kWorkerStart, run.start_s)->check(between(0, 600));
 }
 
 }  // namespace
 
 std::string name_of(WorkersAs as) {
-  return std::ranges::find(kKinds, as, &decltype(kKinds)::value_type::second)->first;
+  return std::ranges::find(kWorkerTypes, as, &decltype(kWorkerTypes)::value_type::second)->first;
 }
 
 std::vector<std::string> parse_loader(int argc, char** argv, LoaderFlags& flags) {
   CLI::App app("Times how fast batches come, by the number of loader workers.", "loader_bench");
   add_loader_flags(app, flags);
+  add_python_costs(app, flags.run);
+  app.footer("Data: synthetic (JPEGs), null, cost:MICROSECONDS, wait:MICROSECONDS, or files: " +
+             data_formats_help() + "\n\n" + kLoaderExamples);
   return parse(app, argc, argv);
 }
 

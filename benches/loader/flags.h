@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Command line of loader_bench.
 #pragma once
 
@@ -20,7 +21,7 @@ struct LoaderFlags {
   bool probe = false, limits = false, any_order = false, in_turn = false;
 };
 
-std::string name_of(WorkersAs as);  // the value of --as
+std::string name_of(WorkersAs as);  // the value of --worker-type
 
 // Parses the command line into `flags` and returns the flags of Google Benchmark. Throws
 // std::invalid_argument if a flag is bad, and CLI::Success after --help. Call it within

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The limits on the number of loader workers on this machine, as JSON: cores (by affinity, cpuset,
 // quota and Slurm), memory, /dev/shm, descriptors, processes. Nothing is measured.
 #pragma once

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the rate of batches by number of loader workers, and the time of each stage.
 //   loader/<data>/workers:N/batch:B/prefetch:P/as:threads[/ranks:R][/demand:D][/pin:on]
 //     [/order:any][/cache:cold][/to:cuda:0][/decode:nvjpeg][/in_turn:on]
 //   loader/probe/{solo,worker,handover,collate,read,cores}/...   with --probe, instead
 // The seconds of a row are the mean of a batch. Samples are means of consecutive batches, with
-// --in-turn of one time slice each; for solo they are single batches. latency_* are the consumer's
-// waits for a batch.
+// --interleave of one time slice each; for solo they are single batches. latency_* are the
+// consumer's waits for a batch.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -194,18 +195,8 @@ void run_case(benchmark::State& state, const Case& c, const std::string& samples
     line.parameters = c.parameters;
     append_samples(samples, line);
   } catch (const std::exception& e) {
-    state.SkipWithError(e.what());
+    report_failure(state, e);
   }
-}
-
-// File names may contain any bytes. Returns one line of valid UTF-8.
-std::string one_line(const std::string& text) {
-  using nlohmann::json;
-  const std::string valid = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
-  std::string line = json::parse(valid).get<std::string>();
-  std::ranges::replace_if(
-      line, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
-  return line;
 }
 
 std::map<std::string, std::string> context(const LoaderData& data, const LoaderRun& run) {
@@ -219,14 +210,14 @@ std::map<std::string, std::string> context(const LoaderData& data, const LoaderR
   told[context::kLoaderFilesUsed] = std::to_string(data.files().size());
   told[context::kLoaderFilesBad] = std::to_string(data.bad().size());
   if (!data.bad().empty())
-    told[context::kLoaderFirstBad] = one_line(data.bad()[0].path + ": " + data.bad()[0].why);
+    told[context::kLoaderFirstBad] = data.bad()[0].path + ": " + data.bad()[0].why;
   return told;
 }
 
 void refuse_turns(const Flags& flags) {
   const bool on_cpu = flags.to == std::vector{Device{}} && !flags.run.pin_memory;
   HM_REQUIRE(!flags.in_turn || (flags.cache == "warm" && flags.run.demand == 0 && on_cpu),
-             "--in-turn is for --cache warm on CPUs, without a demand");
+             "--interleave is for --cache warm on CPUs, without a demand");
 }
 
 int run(int argc, char** argv) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Queries and drops the pages of files in the page cache, to measure a first epoch separately from
 // later ones. Needs no privileges; this process must be able to open the files. Caches beyond this
 // machine's page cache (a hypervisor's, a file server's) are neither reported nor changed.

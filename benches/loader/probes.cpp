@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/loader/probes.h"
 
 #include <sys/resource.h>
@@ -14,6 +15,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/schema/metrics.h"
+#include "core/data/image_folder.h"
 #include "core/data/images/file.h"
 #include "core/data/loader.h"
 
@@ -218,8 +220,8 @@ Probed probe_read(const LoaderData& data, int threads, bool cold, double budget_
   cold ? evict(data.files()) : read_in(data.files());
   const double resident = resident_fraction(data.files()).value_or(-1);
   HM_ENSURE(!cold || (resident >= 0 && resident <= 0.02), "[loader_bench] not cold: {}",
-            resident < 0 ? std::string("the system does not tell "
-                                       "what is in memory")
+            resident < 0 ? std::string("the system does not report "
+                                       "which pages are in memory")
                          : fmt::format("{:.0f} % of the pages stayed", 100 * resident));
   Reading reading(data.files(), cold, budget_s);
   reading.run(threads);

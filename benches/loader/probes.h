@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The short probes behind `howmany workers`: the cost of one worker and its stages, the overhead of
 // the loader, the scaling of file reads, and the number of cores that really run concurrently. Each
 // returns the samples and counters of one benchmark. Call from one thread.

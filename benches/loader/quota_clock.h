@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The periods of a CPU quota. A quota grants CPU time at the beginning of each period, usually of
 // 0.1 s. A process that has used its share stops until the next period. So a measurement that
 // begins and ends inside a period depends on chance. Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/loader/run.h"
 
 #include <fmt/format.h>
@@ -21,6 +22,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/statistics.h"
+#include "core/data/image_folder.h"
 
 namespace howmany::benches {
 namespace {
@@ -82,10 +84,10 @@ class Watched final : public Dataset {
  private:
   static int64_t more_us(const LoaderRun& run) {
     if (run.workers == 0) return run.more_alone_us.value_or(run.more_us);
-    const double half = run.crowded / 2.0;
+    const double half = run.oversubscribed / 2.0;
     const double share = std::clamp((run.workers * run.ranks - half) / half, 0.0, 1.0);
-    const int64_t crowded = run.more_crowded_us.value_or(run.more_us);
-    return run.more_us + std::llround(share * static_cast<double>(crowded - run.more_us));
+    const int64_t oversubscribed = run.more_oversubscribed_us.value_or(run.more_us);
+    return run.more_us + std::llround(share * static_cast<double>(oversubscribed - run.more_us));
   }
 
   void done() const {
@@ -259,9 +261,9 @@ class Running {
     result_.samples_per_s = samples / total;
     result_.stall_fraction =
         std::accumulate(result_.waits.begin(), result_.waits.end(), 0.0) / total;
-    const size_t stretches = std::min(times_.size(), kBlocks / 2);
-    result_.stall_half_width = half_width(block_means(result_.waits, stretches)) *
-                               static_cast<double>(times_.size()) / total;
+    const size_t slices = std::min(times_.size(), kBlocks / 2);
+    result_.stall_half_width =
+        half_width(block_means(result_.waits, slices)) * static_cast<double>(times_.size()) / total;
     result_.cpu_s_per_sample = std::max(0.0, cpu_ - spun_ * run_.ranks) / samples;
     result_.stages = stages_;
   }

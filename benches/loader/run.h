@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures a loader as training uses it. Each rank has one consumer, which takes batches as fast as
 // it can or at the rate of a training step. The ranks synchronize after every batch as in
 // data-parallel training. Call from one thread.
@@ -13,6 +14,7 @@
 
 #include "benches/common/timing.h"
 #include "benches/loader/data.h"
+#include "core/data/image_folder.h"
 #include "core/data/loader.h"
 
 namespace howmany::benches {
@@ -36,10 +38,10 @@ struct LoaderRun {
   // without workers.
   int64_t more_us = 0;
   std::optional<int64_t> more_alone_us = {};
-  // Replaces more_us for `crowded` workers or more, which compete for the cores' caches. The value
-  // increases linearly from half as many workers on.
-  std::optional<int64_t> more_crowded_us = {};
-  int crowded = 2;
+  // Replaces more_us for `oversubscribed` workers or more, which compete for the cores' caches. The
+  // value increases linearly from half as many workers on.
+  std::optional<int64_t> more_oversubscribed_us = {};
+  int oversubscribed = 2;
   // Called at the end of the measurement. While it returns true, more batches are taken and it is
   // called after each; those are not measured.
   std::function<bool(const LoaderResult&)> goes_on = {};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/speedup/graph_gain.h"
 
 #include <algorithm>
@@ -7,8 +8,10 @@
 
 #include "benches/common/report.h"
 #include "benches/common/timing.h"
+#include "benches/common/trainer.h"
 #include "benches/common/verify.h"
 #include "core/base/error.h"
+#include "core/gpu/event.h"
 #include "core/gpu/gpu.h"
 #include "parallel/launch.h"
 
@@ -25,9 +28,9 @@ Trainer verified(Workload& work, const std::string& mode, const Dataset& data, C
 // The host submits as far ahead as it can, so a step takes the time of the slower of host and GPU.
 double seconds_of(Trainer& trainer, int gpu, int steps) {
   trainer.train(trainer.next());
-  const gpu::Moment begin(gpu);
+  const gpu::TimedEvent begin(gpu);
   for (int i = 0; i < steps; ++i) trainer.train(trainer.next());
-  return gpu::Moment(gpu).seconds_since(begin) / steps;
+  return gpu::TimedEvent(gpu).seconds_since(begin) / steps;
 }
 
 void run(benchmark::State& state, const Workload& work) try {
@@ -48,7 +51,7 @@ void run(benchmark::State& state, const Workload& work) try {
   state.SetLabel(fmt::format("{:.3f} times as fast ({:.3f} to {:.3f})", found.gain,
                              found.interval.low, found.interval.high));
 } catch (const std::exception& e) {
-  state.SkipWithError(e.what());
+  report_failure(state, e);
 }
 
 }  // namespace

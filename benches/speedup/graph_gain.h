@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures what a GPU training step gains from a CUDA graph: `single` with graph=on and graph=off,
 // alternating in one run, by the GPU's clock.
 #pragma once

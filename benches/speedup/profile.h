@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Profiles a few more steps after the timed ones.
 #pragma once
 

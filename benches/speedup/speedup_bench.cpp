@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the time of a training step on n devices, by model, mode and communication backend.
 // Without flags of its own it measures the default grid of this machine.
 #include <fstream>
@@ -7,12 +8,15 @@
 #include <set>
 
 #include "benches/common/context.h"
+#include "benches/common/device_choice.h"
 #include "benches/common/filter.h"
 #include "benches/common/program.h"
 #include "benches/common/report.h"
+#include "benches/common/trainer.h"
 #include "benches/speedup/flags.h"
 #include "benches/speedup/graph_gain.h"
 #include "benches/speedup/steps.h"
+#include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/base/schema/context.h"
 #include "core/base/schema/metrics.h"
@@ -210,7 +214,7 @@ void run_case(benchmark::State& state, const Case& c, const Images& images, cons
     if (!ranks.chief()) return idle(state);
     report_case(state, c, flags, result);
   } catch (const std::exception& e) {
-    state.SkipWithError(e.what());
+    report_failure(state, e);
   }
 }
 
@@ -295,7 +299,9 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (processes > 1 || place.world > 1) refuse_interleaving(google);
-  if (supervised) return supervise(kName, argc, argv, processes, process_backends(cases, google));
+  if (supervised)
+    return supervise(kName, argc, argv, processes, process_backends(cases, google),
+                     flags.work.timeout_seconds);
   return run_cases(cases, images, flags, place, google, argv[0]);
 }
 

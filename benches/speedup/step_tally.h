@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Collects a rank's training steps. Warm-up steps are removed later. Use from one thread.
 #pragma once
 

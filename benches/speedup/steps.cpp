@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/speedup/steps.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "benches/common/peak_memory.h"
+#include "benches/common/trainer.h"
 #include "benches/common/verify.h"
 #include "benches/speedup/step_tally.h"
 #include "core/base/clock.h"
@@ -69,7 +71,7 @@ StepTimes measure_steps(const Workload& work, const TimingOptions& timing, const
   result.report = over_ranks(comm, tally);
   result.peak_bytes = largest(comm, peak_bytes_of_one(mine));
   result.wait_fraction = tally.wait_fraction();
-  result.flop = 3 * trainer.forward_flop(work.global_batch);
+  result.flop = trainer.step_flop(work.global_batch);
   if (!std::isfinite(result.loss))
     throw WrongData(
         fmt::format("the loss is {} after {} steps: lower --lr", result.loss, tally.size()));

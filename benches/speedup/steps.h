@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times the training steps of a workload and, if requested, profiles some more. Collective. The
 // results of rank 0 are the ones to report.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/speedup/trace_parts.h"
 
 #include <unistd.h>

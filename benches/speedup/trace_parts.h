@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Merges the traces of a group's processes on rank 0, with the offset of each clock from that of
 // rank 0. Every function is collective.
 #pragma once

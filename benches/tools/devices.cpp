@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 
 #include <map>
@@ -114,7 +115,7 @@ void print_gpus(const json& all) {
   line("gpus", "driver " + all["driver"].get<std::string>());
   for (const json& kernels : all["backends"]["kernels"])
     if (kernels["name"] == "cuda" && !kernels["usable"].get<bool>())
-      line("gpus", "CPU cores stand in for them: " + kernels["why"].get<std::string>());
+      line("gpus", "CPU cores are used instead: " + kernels["why"].get<std::string>());
 }
 
 void print_parts(std::string_view title, const json& parts) {

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/tools/devices_flags.h"
 
 #include <CLI/CLI.hpp>
 
 #include "benches/common/program.h"
-#include "core/base/schema/flags.h"
+#include "core/base/cli/option.h"
 
 namespace howmany::benches {
 namespace {
@@ -17,12 +18,14 @@ constexpr const char* kDevicesExamples = R"(Examples:
 DevicesFlags parse_devices_flags(int argc, char** argv) {
   DevicesFlags flags;
   CLI::App app(
-      "What is here: cores and which limit decides, memory, GPUs, and what of this build works.",
+      "Cores and the limit that decides, memory, GPUs, and the parts of this build that work.",
       "howmany devices");
   app.footer(kDevicesExamples);
-  app.add_flag(flag::kJson, flags.json, "print JSON (schema howmany.devices/1) instead of text");
-  app.add_option(flag::kProbe, flags.probe)->group("");  // internal; see probes.h
-  app.add_option("--probe-file", flags.probe_file)->group("");
+  bool quiet = false;  // as in all commands; nothing here is progress
+  add_switch(app, flag::kQuiet, quiet);
+  add_switch(app, flag::kJson, flags.json);                  // schema howmany.devices/1
+  add_option(app, flag::kRunProbe, flags.probe)->group("");  // internal; see probes.h
+  add_option(app, flag::kProbeFile, flags.probe_file)->group("");
   parse(app, argc, argv);
   return flags;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The output of `howmany devices` as one JSON value (schema howmany.devices/1): the devices of this
 // machine and the features of this build. Use from one thread.
 #pragma once

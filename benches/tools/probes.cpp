@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/tools/probes.h"
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/base/schema/flags.h"
 #include "core/ops/ops.h"
@@ -27,7 +29,7 @@ Proof probe_in_processes(std::string_view name) {
   const std::string file = folder.path() + "/found";
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
   const RankExit end = launch_processes(
-      {self, flag::kProbe, std::string(name), "--probe-file", file}, 2,
+      {self, flag::kRunProbe, std::string(name), flag::kProbeFile, file}, 2,
       {.grace = std::chrono::seconds(1), .time_limit = 2 * kPatience, .mpirun = name == "mpi"});
   const auto found = nlohmann::json::parse(std::ifstream(file), nullptr, false);
   HM_ENSURE(found.is_object(), "two ranks did not come up: exit code {}", end.code);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tries the parts of this build. A part counts as usable only after it has worked.
 #pragma once
 

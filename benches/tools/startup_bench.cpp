@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the time from the start of ranks as processes until all are connected, by backend and
 // world size.
 #include <algorithm>
@@ -50,7 +51,7 @@ void run_case(benchmark::State& state, const std::string& backend, int world) {
     samples.seconds.erase(samples.seconds.begin());  // the first run loads the programs from disk
     report(state, samples, {});
   } catch (const std::exception& e) {
-    state.SkipWithError(e.what());
+    report_failure(state, e);
   }
 }
 

@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // A plain training run of any model, mode and data, started by `howmany train`.
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <csignal>
@@ -8,10 +10,16 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "benches/common/device_choice.h"
 #include "benches/common/program.h"
+#include "benches/common/trainer.h"
 #include "benches/tools/train_flags.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/schema/exit_codes.h"
+#include "core/base/text/table.h"
+#include "core/base/text/utf8.h"
+#include "core/data/image_folder.h"
 #include "core/gpu/gpu.h"
 #include "core/tensor/storage.h"
 #include "parallel/agreement.h"
@@ -21,6 +29,9 @@ namespace {
 
 constexpr const char* kName = "howmany-train";
 using Flags = TrainFlags;
+
+// Prints as "nan", whatever the sign of a NaN is.
+double unsigned_nan(double x) { return std::isnan(x) ? std::fabs(x) : x; }
 
 struct Epoch {
   double mean_loss = 0, seconds = 0;
@@ -36,6 +47,21 @@ void on_signal(int signal) {
   heard = heard + 1;
   stop_wanted = true;
   if (heard > 2) std::signal(signal, SIG_DFL);
+}
+
+constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
+void catch_signals() {
+  for (const int signal : kEndingSignals)
+    if (std::signal(signal, on_signal) == SIG_IGN && signal == SIGHUP)
+      std::signal(signal, SIG_IGN);  // nohup
+}
+
+void block_signals() {
+  sigset_t ending;
+  sigemptyset(&ending);
+  for (const int signal : kEndingSignals) sigaddset(&ending, signal);
+  pthread_sigmask(SIG_BLOCK, &ending, nullptr);
 }
 
 // One line on a terminal, updated a few times per second.
@@ -94,7 +120,7 @@ class Training {
         comm_(comm),
         device_(device),
         trainer_(flags.work, data, comm, device),
-        progress_(comm.rank() == 0 && !flags.json) {}
+        progress_(comm.rank() == 0 && !flags.json && !flags.quiet) {}
 
   std::vector<Epoch> run() {
     std::vector<Epoch> epochs;
@@ -103,7 +129,8 @@ class Training {
       if (epoch.samples > 0) epochs.push_back(epoch);
       progress_.clear();
       if (epoch.samples > 0 && comm_.rank() == 0 && !flags_.json)
-        std::cout << fmt::format("epoch {}: mean loss {:.6f}\n", epochs.size(), epoch.mean_loss)
+        std::cout << fmt::format("Epoch {}, Loss: {:.4f}\n", epochs.size(),
+                                 unsigned_nan(epoch.mean_loss))
                   << std::flush;
       diverged_ = on_any_rank(epoch.samples > 0 && !std::isfinite(epoch.mean_loss));
     }
@@ -155,7 +182,8 @@ class Training {
   bool stopped_ = false, diverged_ = false;
 };
 
-nlohmann::ordered_json summary(const Flags& flags, const std::vector<Epoch>& epochs, bool stopped) {
+nlohmann::ordered_json summary(const Flags& flags, const Dataset& data,
+                               const std::vector<Epoch>& epochs, bool stopped) {
   const Workload& work = flags.work;
   std::vector<std::string> devices;
   for (const Device& device : work.devices) devices.push_back(device.str());
@@ -164,7 +192,8 @@ nlohmann::ordered_json summary(const Flags& flags, const std::vector<Epoch>& epo
                                  {"mode", work.mode},
                                  {"backend", work.backend},
                                  {"devices", devices},
-                                 {"data", work.data},
+                                 {"data", with_visible_controls(work.data)},
+                                 {"samples", with_visible_controls(data.describe())},
                                  {"global_batch", work.global_batch},
                                  {"seed", work.seed},
                                  {"interrupted", stopped},
@@ -191,7 +220,7 @@ void note_replaced(const Dataset& data) {
   const std::vector<BadImage> bad = images ? images->replaced() : std::vector<BadImage>{};
   if (bad.empty()) return;
   std::cerr << fmt::format("{}: {} bad images replaced by others, the first is {}: {}\n", kName,
-                           bad.size(), bad[0].path, bad[0].why);
+                           bad.size(), printable(bad[0].path), bad[0].why);
 }
 
 // Reports images that nvJPEG did not decode.
@@ -203,6 +232,27 @@ void note_decoded(const Workload& work, const Dataset& data) {
   std::cerr << fmt::format(
       "{}: {} of {} images decoded by the CPU: nvJPEG gets whole baseline JPEGs, YCbCr or grey\n",
       kName, stages.samples - stages.on_gpu, stages.samples);
+}
+
+// Returns the name of the first sample that holds NaN or an infinity, or "".
+std::string not_finite_sample(const Dataset& data) {
+  const SampleSpec spec = data.spec();
+  if (spec.x_dtype != Dtype::f32) return "";
+  std::vector<float> x(static_cast<size_t>(spec.x.numel()));
+  std::vector<char> y(static_cast<size_t>(spec.y.numel()) * size_of(spec.y_dtype));
+  for (int64_t i = 0; i < data.size(); ++i) {
+    data.get(i, 0, x.data(), y.data());
+    if (!std::ranges::all_of(x, [](float v) { return std::isfinite(v); })) return data.name_of(i);
+  }
+  return "";
+}
+
+void note_diverged(const Dataset& data, size_t epoch) {
+  const std::string sample = data.has_images() ? "" : not_finite_sample(data);
+  std::cerr << fmt::format(
+      "{}: the loss is not finite from epoch {} on: {}\n", kName, epoch,
+      sample.empty() ? "a lower --lr may help"
+                     : fmt::format("{} holds a value that is not finite", printable(sample)));
 }
 
 int train(const Flags& flags, Place place) {
@@ -224,12 +274,13 @@ int train(const Flags& flags, Place place) {
   });
   if (data) note_replaced(*data);
   if (data) note_decoded(flags.work, *data);
-  if (flags.json && ranks.chief()) std::cout << summary(flags, epochs, stopped).dump(2) << "\n";
+  if (flags.json && ranks.chief())
+    std::cout << summary(flags, *data, epochs, stopped).dump(2) << "\n";
   if (stopped && ranks.chief()) std::cerr << kName << ": ended by a signal\n";
-  if (diverged)
-    std::cerr << fmt::format("{}: the loss is not finite from epoch {} on: a lower --lr may help\n",
-                             kName, epochs.size());
-  return stop_wanted ? kInterrupted : diverged ? 3 : 0;
+  if (diverged) note_diverged(*data, epochs.size());
+  return stop_wanted ? exit_code::kInterrupted
+         : diverged  ? exit_code::kMeasurementFailed
+                     : exit_code::kFine;
 }
 
 int run(int argc, char** argv) {
@@ -249,19 +300,20 @@ int run(int argc, char** argv) {
   if (work.backend == "auto") {
     const Choice choice = choose_backend(work, place);
     work.backend = choice.name;
-    if (place.rank == 0 && place.launcher != "howmany")
+    if (place.rank == 0 && place.launcher != "howmany" && !flags.quiet)
       std::cerr << fmt::format("{}: backend {}: {}\n", kName, choice.name, choice.because);
   }
   check(work);
   HM_REQUIRE(place.world == 1 || work.over_processes(),
              "started as rank {} of {}, but {} over {} runs in one process", place.rank,
              place.world, work.mode, work.backend);
-  std::signal(SIGINT, on_signal);
-  std::signal(SIGTERM, on_signal);
   if (work.over_processes() && place.world == 1) {
     open_dataset(work);  // report errors here, not once per rank
-    return supervise(kName, argc, argv, work.ranks(), {work.backend});
+    block_signals();     // until the ranks run
+    catch_signals();
+    return supervise(kName, argc, argv, work.ranks(), {work.backend}, work.timeout_seconds);
   }
+  catch_signals();
   return train(flags, place);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Command line of howmany-train.
 #pragma once
 
@@ -11,7 +12,7 @@ struct TrainFlags {
   Workload work;
   std::string devices;
   int epochs = 2;
-  bool json = false;
+  bool json = false, quiet = false;  // quiet: no progress on stderr
 };
 
 // Parses the command line into `flags`. Throws std::invalid_argument if a flag is bad, and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies timed as in nvbandwidth and NVIDIA's samples, by direct CUDA calls.
 #include <cuda_runtime_api.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/transfer/cases.h"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <utility>
 
 #include "benches/common/machine.h"
+#include "benches/common/trainer.h"
 #include "benches/common/workload.h"
 #include "benches/transfer/copies.h"
 #include "benches/transfer/device_copies.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cases of transfer_bench. A case that cannot be measured here is skipped with a reason.
 // * copies of host memory by size and threads, many small copies, copies between NUMA nodes
 // * loopback TCP

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/transfer/copies.h"
 
 #include <arpa/inet.h>
@@ -149,7 +150,7 @@ PairedSamples in_turn(int64_t bytes, int rounds, const std::function<void(Buffer
           bare(buffers);
           return seconds_since(start);
         });
-    buffers.check("copy beside a bare one");
+    buffers.check("copy compared with a bare one");
     return Samples{};
   });
   return pairs;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures transfers inside one machine: copies of host memory by one or more threads, many small
 // copies, copies between NUMA nodes, and a loopback TCP stream. The threads that use buffers
 // allocate and touch them. The received data are checked before and after timing (WrongData). Call

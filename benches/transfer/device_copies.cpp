@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/transfer/device_copies.h"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/gpu/gpu.h"
+#include "core/gpu/stream.h"
 #include "core/host/copy.h"
 
 namespace howmany::benches {

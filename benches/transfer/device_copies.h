@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures copies between host memory and devices, and between devices. A slice of the CPU's cores
 // is a device too: its memory is what its thread touched first, and that thread makes the copies.
 // The received data are checked before and after timing (WrongData). Call from the main thread,

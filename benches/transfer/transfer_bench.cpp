@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the cost of moving data on this machine.
 #include <howmany_parts.h>
 
@@ -6,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "benches/common/context.h"
+#include "benches/common/device_choice.h"
 #include "benches/common/machine.h"
 #include "benches/common/program.h"
 #include "benches/common/report.h"
@@ -74,7 +76,7 @@ void run_case(benchmark::State& state, const TransferCase& c, const Flags& flags
     report_nothing(state, e.what());
   } catch (const std::exception& e) {
     wrong = wrong || dynamic_cast<const WrongData*>(&e) != nullptr;
-    state.SkipWithError(e.what());
+    report_failure(state, e);
   }
 }
 
@@ -105,7 +107,7 @@ void run_fidelity(benchmark::State& state, const Fidelity& f, bool& wrong) {
             {f.against + "_s", quantile(pairs.bare.seconds, 0.5)}});
   } catch (const std::exception& e) {
     wrong = wrong || dynamic_cast<const WrongData*>(&e) != nullptr;
-    state.SkipWithError(e.what());
+    report_failure(state, e);
   }
 }
 

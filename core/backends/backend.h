@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Backend: the kernels of one device type.
 //
 // Arguments. ops.h, which layers call, checks them and allocates outputs. Activations and their
@@ -11,23 +12,19 @@
 //   row-major.
 #pragma once
 
-#include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "core/backends/batchnorm_kernels.h"
 #include "core/ops/args.h"
 #include "core/ops/update.h"
 #include "core/tensor/tensor.h"
 
 namespace howmany {
 
-class Backend {
+class Backend : public BatchNormKernels {
  public:
-  virtual ~Backend() = default;
-  virtual std::string_view name() const = 0;
   // The library and the instruction set that it uses: "oneDNN 2.6.3, AVX2".
   virtual std::string version() const { return ""; }
   virtual DeviceType device_type() const = 0;
@@ -60,33 +57,6 @@ class Backend {
   // y = act(a + b), for residual branches and recurrences. Does not support gelu.
   virtual void add(const Tensor& a, const Tensor& b, Activation act, Tensor& y) const;
 
-  // Normalizes over all but the last extent: y = act(scale * xhat + shift), act none or relu. In
-  // training, writes batch statistics to mean and inv_std [C] and updates the running ones as
-  // torch.nn.BatchNorm2d does: normalizes with the biased variance and keeps the unbiased one.
-  virtual void batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift, Activation act,
-                         BatchNormState& state, Tensor& mean, Tensor& inv_std, Tensor& y) const;
-  virtual void batchnorm_inference(const Tensor& x, const Tensor& scale, const Tensor& shift,
-                                   Activation act, const BatchNormState& state, Tensor& y) const;
-  // The parts of batch norm that statistics over replicas need separately. Moments: mean and biased
-  // variance [C]. Sums [C] over this replica's rows: dots of dz * xhat, sums of dz. Input: dx from
-  // such sums over `rows` rows of all replicas.
-  virtual void batchnorm_moments(const Tensor& x, Tensor& mean, Tensor& variance) const;
-  virtual void batchnorm_backward_sums(const BatchNormBackward& in, Tensor& dots,
-                                       Tensor& sums) const;
-  virtual void batchnorm_backward_input(const BatchNormBackward& in, const Tensor& dots,
-                                        const Tensor& sums, double rows, Tensor& dx) const;
-  // Sync batch norm all-reduces an f64 [2C+1] message; f64 avoids cancellation. The message holds
-  // `rows` times the first and second moments (or the backward's dots and sums), then `rows`. From
-  // the reduced message, receive_moments computes mean, biased variance and inv_std and updates the
-  // running statistics as above; receive_sums computes means over all rows. The default
-  // implementations serve CPU backends.
-  virtual void batchnorm_send_moments(const Tensor& mean, const Tensor& variance, double rows,
-                                      Tensor& message) const;
-  virtual void batchnorm_receive_moments(const Tensor& message, BatchNormState& state, Tensor& mean,
-                                         Tensor& variance, Tensor& inv_std) const;
-  virtual void batchnorm_send_sums(const Tensor& dots, const Tensor& sums, double rows,
-                                   Tensor& message) const;
-  virtual void batchnorm_receive_sums(const Tensor& message, Tensor& dots, Tensor& sums) const;
   // Normalizes over the last extent. mean and inv_std are [rows].
   virtual void layernorm(const Tensor& x, const Tensor& scale, const Tensor& shift, double epsilon,
                          Tensor& mean, Tensor& inv_std, Tensor& y) const;
@@ -128,25 +98,6 @@ class Backend {
   virtual void sgd(std::span<SgdParam> params, const SgdArgs& args) const;
   virtual void adam(std::span<AdamParam> params, const AdamArgs& args) const;
   virtual void axpy(double alpha, const Tensor& x, Tensor& y) const;  // y += alpha x
-};
-
-std::vector<std::string_view> backend_names();
-// Throws std::invalid_argument with the list of backends if the name is not built in.
-const Backend& backend_named(std::string_view name);
-// Returns the backend for operations on `t`: the innermost BackendScope of this thread if it has
-// the same device type, else the best one for the device. f64 on CPU devices always uses reference.
-const Backend& backend_for(const Tensor& t);
-
-// Sets the calling thread's backend for its device type, until the scope ends.
-class BackendScope {
- public:
-  explicit BackendScope(const Backend& backend);
-  ~BackendScope();
-  BackendScope(const BackendScope&) = delete;
-  BackendScope& operator=(const BackendScope&) = delete;
-
- private:
-  const Backend* outer_;
 };
 
 }  // namespace howmany

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The backends of this build. A backend is its files in core/backends plus its line here. The line
 // adds it to the command line, the conformance tests and the tests of numerical equivalence.
 // Backends whose libraries are optional have a macro each.
@@ -7,7 +8,7 @@
 
 #include <memory>
 
-// One line per backend: X(name, "what it is").
+// One line per backend: X(name, "description").
 #if HM_HAVE_ONEDNN
 #define HM_BACKENDS_ONEDNN(X) X(onednn, "oneDNN primitives and fused loops on CPU cores, f32")
 #else

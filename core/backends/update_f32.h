@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scalars of the rules of core/ops/update.h for f32 kernels: computed in f64 and rounded once.
 // Private to core/backends.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exceptions of this project:
 // * std::invalid_argument: the caller made a mistake. It is thrown before any side effect.
 // * Error: a peer, file, device or clock failed.
@@ -27,6 +28,9 @@ class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+// Returns the text of an error. If memory or threads ran out, it says so, with the remedy.
+std::string reason_of(const std::exception& error);
 
 }  // namespace howmany
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/base/process.h"
 
 #include <fcntl.h>
@@ -179,7 +180,7 @@ class Watch {
  public:
   Watch(const Command& command, Child& child) : command_(command), child_(child) {}
 
-  Ended run() {
+  ProcessResult run() {
     while (!child_.ended()) {
       step(kTickMilliseconds);
       if (command_.on_tick) command_.on_tick();
@@ -229,7 +230,7 @@ class Watch {
     const bool late = command_.timeout_seconds > 0 && now > command_.timeout_seconds;
     if (!asked_ && (interrupted() || late)) {
       asked_ = true;
-      why_ = interrupted() ? Ended::How::kInterrupted : Ended::How::kTimedOut;
+      why_ = interrupted() ? ProcessResult::How::kInterrupted : ProcessResult::How::kTimedOut;
       asked_at_ = now;
       child_.signal(SIGTERM);
     }
@@ -239,18 +240,19 @@ class Watch {
   void finish(int status) {
     result_.seconds = seconds_since(start_);
     if (result_.err.size() > kMaxErr) result_.err.erase(0, result_.err.size() - kMaxErr);
-    result_.how = WIFSIGNALED(status) ? Ended::How::kSignalled : Ended::How::kExited;
+    result_.how =
+        WIFSIGNALED(status) ? ProcessResult::How::kSignalled : ProcessResult::How::kExited;
     result_.code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
     if (asked_) result_.how = why_;
   }
 
   const Command& command_;
   Child& child_;
-  Ended result_;
+  ProcessResult result_;
   Clock::time_point start_ = Clock::now();
   bool asked_ = false;
   double asked_at_ = 0;
-  Ended::How why_ = Ended::How::kExited;
+  ProcessResult::How why_ = ProcessResult::How::kExited;
 };
 
 // Matches the lines that Google Benchmark prints about itself and the machine before it measures.
@@ -266,7 +268,7 @@ bool is_banner(std::string_view line) {
 
 }  // namespace
 
-std::string Ended::last_line() const {
+std::string ProcessResult::last_line() const {
   for (size_t end = err.find_last_not_of(" \t\r\n"); end != std::string::npos;) {
     const size_t before = err.find_last_of('\n', end);
     const size_t start = before == std::string::npos ? 0 : before + 1;
@@ -278,7 +280,7 @@ std::string Ended::last_line() const {
   return "";
 }
 
-std::string Ended::describe() const {
+std::string ProcessResult::describe() const {
   const std::string line = without_full_stop(last_line());
   auto with_line = [&](std::string what) { return line.empty() ? what : what + ": " + line; };
   switch (how) {
@@ -296,11 +298,11 @@ std::string Ended::describe() const {
   return fmt::format("cannot be started: {}", std::strerror(code));
 }
 
-Ended run_command(const Command& command) {
+ProcessResult run_command(const Command& command) {
   const OrphanReaper reaper;  // destroyed after the child
   Child child(command);
   if (child.error() != 0) {
-    Ended ended;
+    ProcessResult ended;
     ended.code = child.error();
     return ended;
   }
@@ -321,7 +323,7 @@ void catch_interrupts() {
 
 bool interrupted() { return caught != 0; }
 
-void become(const std::vector<std::string>& argv) {
+void exec_program(const std::vector<std::string>& argv) {
   ::execv(argv[0].c_str(), c_strings(argv).data());
   throw InputError(fmt::format("cannot start {}: {}", argv[0], std::strerror(errno)));
 }

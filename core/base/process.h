@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs child programs. Each child has its own process group and never outlives run_command().
 //
 // Signals. After catch_interrupts(), SIGINT (Ctrl-C), SIGTERM and SIGHUP end the group and are
@@ -24,7 +25,7 @@ struct Command {
   std::function<void(std::string_view)> on_stderr = {};
 };
 
-struct Ended {
+struct ProcessResult {
   enum class How { kExited, kSignalled, kTimedOut, kInterrupted, kNotStarted };
   How how = How::kNotStarted;
   int code = 0;  // exit status, signal or errno
@@ -40,13 +41,13 @@ struct Ended {
 
 // The child's standard input is /dev/null. Does not throw if the child fails: the result has the
 // reason.
-Ended run_command(const Command& command);
+ProcessResult run_command(const Command& command);
 
 void catch_interrupts();  // a second signal ends this process at once
 bool interrupted();
 
 // Replaces this process with the program (exec). Does not return. Throws InputError if that fails.
-void become(const std::vector<std::string>& argv);
+void exec_program(const std::vector<std::string>& argv);
 
 // Returns the path of the program in PATH, or `name` itself if it contains a slash. Returns "" if
 // there is no such program.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Statistics of samples. Intervals are two-sided with 95 % confidence.
 //
 // Independence. Repetitions in one process share its memory layout, temperature and neighbours, so

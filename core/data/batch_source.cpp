@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/data/batch_source.h"
 
 #include <sys/mman.h>
@@ -32,8 +33,39 @@ int64_t count_batches(int64_t size, const LoaderOptions& options) {
   return size / options.global_batch + (keeps_last ? 1 : 0);
 }
 
+void check_sampler(const Dataset& dataset, const LoaderOptions& o) {
+  const SamplerOptions& of = o.sampler->options();
+  HM_REQUIRE(of.size == dataset.size(), "[loader] a sampler of {} samples for {} in {}", of.size,
+             dataset.size(), dataset.describe());
+  HM_REQUIRE(o.share.count == 1, "[loader] a sampler divides the samples: give no share");
+  HM_REQUIRE(o.global_batch % of.world == 0,
+             "[loader] a global batch of {} is no multiple of the sampler's {} ranks",
+             o.global_batch, of.world);
+}
+
+// A sampler's rank is the share. All ranks have equally many samples, so batches divide evenly.
+LoaderOptions with_share(const Dataset& dataset, LoaderOptions options) {
+  if (!options.sampler) return options;
+  check_sampler(dataset, options);
+  options.share = {options.sampler->options().rank, options.sampler->options().world};
+  return options;
+}
+
+// Returns the samples that all ranks train on in an epoch.
+int64_t samples_of(const Dataset& dataset, const LoaderOptions& options) {
+  if (!options.sampler) return dataset.size();
+  return options.sampler->size() * options.sampler->options().world;
+}
+
+std::vector<int64_t> order_of(int64_t size, const LoaderOptions& options, int64_t epoch) {
+  if (!options.sampler) return epoch_order(size, options.shuffle, options.seed, epoch);
+  DistributedSampler sampler = *options.sampler;
+  sampler.set_epoch(epoch);
+  return sampler.indices();
+}
+
 void check_loader_options(const Dataset& dataset, const LoaderOptions& o) {
-  const int64_t size = dataset.size();
+  const int64_t size = samples_of(dataset, o);
   HM_REQUIRE(o.global_batch >= 1, "[loader] global batch {}", o.global_batch);
   HM_REQUIRE(o.workers >= 0 && o.prefetch >= 1, "[loader] {} workers, prefetch {}", o.workers,
              o.prefetch);
@@ -97,7 +129,10 @@ void check_decode(Decode decode, Device device) {
 }
 
 BatchMaker::BatchMaker(const Dataset& dataset, const LoaderOptions& options)
-    : dataset_(dataset), options_(options), spec_(dataset.spec()), size_(dataset.size()) {
+    : dataset_(dataset),
+      options_(with_share(dataset, options)),
+      spec_(dataset.spec()),
+      size_(samples_of(dataset, options_)) {
   check_loader_options(dataset, options_);
   batches_ = count_batches(size_, options_);
   x_bytes_ = spec_.x.numel() * static_cast<int64_t>(size_of(spec_.x_dtype));
@@ -114,7 +149,7 @@ BatchMaker::BatchMaker(const Dataset& dataset, const LoaderOptions& options)
 Epoch BatchMaker::epoch(int64_t number) const {
   const Rng rng(options_.seed, static_cast<uint64_t>(number));
   Epoch epoch;
-  epoch.order = epoch_order(size_, options_.shuffle, options_.seed, number);
+  epoch.order = order_of(size_, options_, number);
   // Draws from the end of the random stream, which the permutation does not use.
   constexpr uint64_t kLast = std::numeric_limits<uint64_t>::max();
   epoch.key = uint64_t{rng.bits(kLast)} << 32 | rng.bits(kLast - 1);
@@ -127,6 +162,12 @@ int64_t BatchMaker::global_rows(int64_t batch) const {
 
 int64_t BatchMaker::first_row(int64_t batch) const {
   return options_.share.begin(global_rows(batch));
+}
+
+// The order of a sampler holds only this rank's samples.
+int64_t BatchMaker::first_place(int64_t batch) const {
+  if (options_.sampler) return batch * (options_.global_batch / options_.share.count);
+  return batch * options_.global_batch + first_row(batch);
 }
 
 int64_t BatchMaker::rows(int64_t batch) const {
@@ -197,7 +238,7 @@ Batch BatchMaker::decoded(const Epoch& epoch, int64_t batch, std::atomic<int64_t
 bool BatchMaker::fill(const Epoch& epoch, int64_t batch, std::byte* x, std::byte* y,
                       std::atomic<int64_t>& at, const std::function<bool()>& abandoned,
                       gpu::ImageDecoder* decoder) const {
-  const int64_t first = batch * options_.global_batch + first_row(batch), count = rows(batch);
+  const int64_t first = first_place(batch), count = rows(batch);
   const Range range(Category::data, "load batch",
                     static_cast<uint64_t>(count * (x_bytes_ + y_bytes_)));
   for (int64_t row = 0; row < count; ++row, x += x_bytes_, y += y_bytes_) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sources of a Loader's batches: the calling thread, threads or processes. All workers share
 // one const BatchMaker. A BatchSource serves one consumer. Private to core/data.
 #pragma once
@@ -57,6 +58,7 @@ class BatchMaker {
 
  private:
   int64_t first_row(int64_t batch) const;
+  int64_t first_place(int64_t batch) const;  // of this share's rows in Epoch::order
   int64_t global_rows(int64_t batch) const;
   int64_t y_in_block() const;
   Batch decoded(const Epoch& epoch, int64_t batch, std::atomic<int64_t>& at,

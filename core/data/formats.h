@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opens the path of --data by the first format that accepts it. A new format is one file in
 // core/data/formats and one line here.
 //
@@ -11,15 +12,17 @@
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "core/data/image_folder.h"
 
 namespace howmany {
 
 // One line per format: X(name, "description"). image_folder accepts every folder, so it is last.
-#define HM_DATA_FORMATS(X)                                                                     \
-  X(tar_shards, "*.tar or a folder of them: KEY.jpg beside KEY.cls, as WebDataset packs them") \
-  X(raw_tensors, "*.npy with labels in NAME.labels.npy, or a folder with x.npy and y.npy")     \
-  X(tokens, "*.bin or *.u16 (16 bits a token), *.u32: a flat file of token ids")               \
-  X(csv, "*.csv of numbers; the label is the column called label, or the last")                \
+#define HM_DATA_FORMATS(X)                                                                 \
+  X(tar_shards,                                                                            \
+    "*.tar or a folder of them: pairs of KEY.jpg and KEY.cls, as WebDataset packs them")   \
+  X(raw_tensors, "*.npy with labels in NAME.labels.npy, or a folder with x.npy and y.npy") \
+  X(tokens, "*.bin or *.u16 (16 bits a token), *.u32: a flat file of token ids")           \
+  X(csv, "*.csv of numbers; the label is the column called label, or the last")            \
   X(image_folder, "a folder of class folders: CLASS/FILE.jpg")
 
 struct DataOptions {
@@ -36,6 +39,7 @@ struct OpenedData {
   int64_t classes = 0;                   // number of classes; 0: no class labels
   int64_t listed = 0;                    // samples before the limit `most`
   std::vector<BadImage> bad;             // images that were left out
+  std::vector<std::string> ignored;      // files that are not named as images
 };
 
 // Throws Error if the path does not exist, no format accepts it, or its contents are invalid.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies batches to a GPU. The copy of the next batch overlaps the work on the current one. A
 // feeder thread takes batches from the source, so that a copy starts once the previous batch was
 // taken. It ends with each epoch. With 0 workers the caller does everything.
@@ -11,7 +12,9 @@
 #include "core/base/error.h"
 #include "core/data/batch_source.h"
 #include "core/gpu/blocks.h"
+#include "core/gpu/event.h"
 #include "core/gpu/gpu.h"
+#include "core/gpu/stream.h"
 #include "core/profile/range.h"
 #include "core/tensor/id_range.h"
 
@@ -107,7 +110,7 @@ class ToGpu final : public BatchSource {
     Sent sent{.batch = maker_.in(host.number, blocks_->take(), gpu_), .host = std::move(host)};
     copy(sent.host.x, sent.batch.x);
     copy(sent.host.y, sent.batch.y);
-    sent.done = stream_.mark();
+    sent.done = stream_.record_event();
     return sent;
   }
 

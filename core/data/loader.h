@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Loader returns a rank's rows of each global batch.
 //
 // Reproducibility. Global batches depend on (seed, epoch), not on world size or worker count.
@@ -10,7 +11,6 @@
 //   while (auto batch = loader.next()) train(*batch);
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,24 +18,11 @@
 #include <string>
 #include <vector>
 
+#include "core/data/batch.h"
 #include "core/data/dataset.h"
+#include "core/data/sampler.h"
 
 namespace howmany {
-
-// Share `index` of `count` owns the rows [begin, end) of a batch of n rows. Shares are as even as
-// possible, the first ones larger.
-struct Share {
-  int index = 0, count = 1;
-  int64_t begin(int64_t n) const { return n / count * index + std::min<int64_t>(index, n % count); }
-  int64_t end(int64_t n) const { return Share{index + 1, count}.begin(n); }
-};
-
-struct Batch {
-  Tensor x, y;
-  int64_t global_rows = 0;  // rows of the global batch
-  int64_t first_row = 0;    // index of row 0 in the global batch
-  int64_t number = 0;       // of the batch in the epoch
-};
 
 // threads: a batch is passed to the consumer without a copy.
 // processes: the program survives a sample that kills its worker, at the cost of a copy. They are
@@ -64,6 +51,10 @@ struct LoaderOptions {
   bool drop_last = false;
   uint64_t seed = 0;
   Share share = {};
+  // Chooses and orders this rank's samples instead of `shuffle`, `seed` and `share`, as torch's
+  // DataLoader(sampler=...). start_epoch(n) calls set_epoch(n). Must be of the dataset's size; its
+  // world must divide global_batch, so each rank gets global_batch / world rows per batch.
+  std::optional<DistributedSampler> sampler = {};
   // The device of the batches. On a GPU, the copy of the next batch overlaps the work on the
   // current one. Memory is reused once the caller drops a batch; so there are two batches while one
   // is held.

@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order of samples in an epoch, and its division over ranks.
 //
 // Order. It depends only on (seed, epoch), not on the number of ranks.
 // DistributedSampler. Divides the order as torch.utils.data.DistributedSampler does. The order is
 //   padded to a multiple of the world with samples from its front, or cut to one. Rank r gets the
 //   positions r, r + world, r + 2 world, ...
-// Loader. It does not pad: it divides the rows of each global batch, and uses every sample once.
+// Loader. Without a sampler it does not pad: it divides the rows of each global batch, and uses
+//   every sample once.
 // Thread safety. One thread per sampler.
 //
 //   DistributedSampler sampler({.size = 10, .rank = 1, .world = 4});
@@ -34,6 +36,7 @@ class DistributedSampler {
   explicit DistributedSampler(const SamplerOptions& options);
 
   void set_epoch(int64_t epoch) { epoch_ = epoch; }
+  const SamplerOptions& options() const { return options_; }
   int64_t size() const;  // samples per rank
   std::vector<int64_t> indices() const;
 

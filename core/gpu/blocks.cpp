@@ -1,10 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/gpu/blocks.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/gpu/event.h"
 #include "core/gpu/gpu.h"
+#include "core/gpu/stream.h"
 
 namespace howmany {
 
@@ -53,14 +56,14 @@ Blocks::Block Blocks::fresh() {
   block.memory = pinned_ ? gpu::allocate_pinned(bytes_, gpu_) : gpu::allocate(bytes_, gpu_);
   const std::lock_guard lock(mutex_);
   ++made_;
-  if (!pinned_) block.read = gpu::mark(gpu_);
+  if (!pinned_) block.read = gpu::record_event(gpu_);
   return block;
 }
 
 // If the event cannot be recorded, the runtime has ended or failed, so the block is not reused.
 void Blocks::give(void* memory) noexcept {
   try {
-    const std::shared_ptr<void> read = pinned_ ? nullptr : gpu::mark(gpu_);
+    const std::shared_ptr<void> read = pinned_ ? nullptr : gpu::record_event(gpu_);
     const std::lock_guard lock(mutex_);
     free_.push_back({memory, read});
   } catch (const std::exception&) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A pool of blocks of equal size: pinned host memory, or memory of one GPU. Loaders keep batches in
 // it, and Comms their staged tensors.
 //
@@ -35,7 +36,7 @@ class Blocks : public std::enable_shared_from_this<Blocks> {
  private:
   struct Block {
     void* memory = nullptr;
-    std::shared_ptr<void> read;  // event (gpu::mark) after its last reader
+    std::shared_ptr<void> read;  // event (gpu::record_event) after its last reader
   };
 
   Blocks(int gpu, int64_t bytes, bool pinned);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Timed copies between GPU memory and other memory, for benches. Training copies tensors, or uses a
 // gpu::Stream. A Copier is not thread-safe.
 //
@@ -10,6 +11,7 @@
 #include <memory>
 #include <string_view>
 
+#include "core/gpu/stream.h"
 #include "core/tensor/device.h"
 
 namespace howmany {

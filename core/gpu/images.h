@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decodes and resizes images to training samples on a GPU. nvJPEG, opened at run time, decodes
 // them; a kernel applies the filter of core/data/images/transform.h. Builds without CUDA use
 // gpu/none.cpp.

@@ -1,8 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/base/error.h"
 #include "core/gpu/copies.h"
+#include "core/gpu/event.h"
 #include "core/gpu/fill.h"
 #include "core/gpu/gpu.h"
+#include "core/gpu/graph.h"
 #include "core/gpu/images.h"
+#include "core/gpu/stream.h"
 
 namespace howmany::gpu {
 namespace {
@@ -22,7 +26,7 @@ void copy(void*, Device, const void*, Device, int64_t) { refuse(); }
 void zero(void*, int, int64_t) { refuse(); }
 void synchronize(int) { refuse(); }
 void synchronize_used() {}
-std::shared_ptr<void> mark(int) { refuse(); }
+std::shared_ptr<void> record_event(int) { refuse(); }
 MemoryUse memory_use(int) { return {}; }
 void reset_peak_memory(int) {}
 void release_cached_memory(int) {}
@@ -30,10 +34,10 @@ void convert(void*, Dtype, const void*, Dtype, int64_t, int) { refuse(); }
 void fill_uniform(float*, int64_t, double, double, const Rng&, int) { refuse(); }
 
 struct Fetch::Block {};
-Moment::Moment(int) { refuse(); }
-void Moment::wait() const { refuse(); }
-bool Moment::over() const { refuse(); }
-double Moment::seconds_since(const Moment&) const { refuse(); }
+TimedEvent::TimedEvent(int) { refuse(); }
+void TimedEvent::wait() const { refuse(); }
+bool TimedEvent::occurred() const { refuse(); }
+double TimedEvent::seconds_since(const TimedEvent&) const { refuse(); }
 Fetch::Fetch(const void*, int64_t, int) { refuse(); }
 const void* Fetch::wait() const { refuse(); }
 
@@ -53,7 +57,7 @@ Stream::~Stream() = default;
 void Stream::copy_in(void*, const void*, int64_t) { refuse(); }
 void Stream::copy_out(void*, const void*, int64_t) { refuse(); }
 void Stream::wait(const std::shared_ptr<void>&) { refuse(); }
-std::shared_ptr<void> Stream::mark() const { refuse(); }
+std::shared_ptr<void> Stream::record_event() const { refuse(); }
 void Stream::finish() const { refuse(); }
 void Stream::synchronize() const { refuse(); }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the cgroup folders of this process. Searches both hierarchies, because many machines mount
 // v1 and v2 at the same time. Missing or malformed files count as "nothing found". Thread-safe.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies host memory at the full speed of one core. For sizes above the L1 cache, glibc's memcpy
 // uses `rep movsb`, which is slow on virtual machines. It uses non-temporal stores only for sizes
 // above the host machine's cache. So copy_host() uses memcpy for short copies, a loop for longer

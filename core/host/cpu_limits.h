@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The number of cores this process may use, and the limit that decides it: affinity mask, cpuset,
 // cgroup v1/v2 quota, Slurm, or physical cores (without SMT siblings). Malformed system files are
 // ignored, never an error. Thread-safe.

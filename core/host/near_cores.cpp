@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/host/near_cores.h"
 
 #include <algorithm>
@@ -19,8 +20,8 @@ std::vector<int> choice_of(const std::vector<int>& near) {
   std::ranges::copy_if(allowed, std::back_inserter(chosen),
                        [&](int cpu) { return std::ranges::find(near, cpu) != near.end(); });
   const bool all = chosen.size() == allowed.size(),
-             crowded = chosen.size() == 1 && allowed.size() > 2;
-  return all || crowded ? std::vector<int>{} : chosen;
+             too_few = chosen.size() == 1 && allowed.size() > 2;
+  return all || too_few ? std::vector<int>{} : chosen;
 }
 
 struct Known {

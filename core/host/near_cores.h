@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CPU cores nearest to a GPU. On a machine with several sockets, copies and kernel launches are
 // fastest from these cores. Malformed system files are ignored, never an error. Thread-safe.
 //

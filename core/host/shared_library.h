@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library opened at run time, so that the program also starts on hosts without it. It is never
 // closed, because its own threads may outlive any owner. Thread-safe after construction.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Defers weight gradients until run(), so that all micro-batches of a step share one matrix product
 // per layer. With eight micro-batches of 64 rows, eight products would read and write each gradient
 // eight times.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/nn/layer.h"
 
 #include <functional>
@@ -7,40 +8,6 @@
 #include "core/tensor/rng.h"
 
 namespace howmany {
-
-void Tape::push(Tensor kept) { stack_.push_back(std::move(kept)); }
-
-Tensor Tape::pop() {
-  HM_REQUIRE(!stack_.empty(), "[tape] backward asks for more than forward kept");
-  Tensor kept = std::move(stack_.back());
-  stack_.pop_back();
-  return kept;
-}
-
-void Tape::push_shape(const Shape& shape) {
-  const auto extents = shape.extents();
-  push(Tensor::from(std::vector<int64_t>(extents.begin(), extents.end()), Shape{shape.rank()}));
-}
-
-Shape Tape::pop_shape() { return Shape(pop().values<int64_t>()); }
-
-DropoutKey Tape::draw(uint64_t stream, int64_t row_numel) {
-  drew_ = true;
-  const uint64_t seed = options_.seed_at != nullptr ? 0 : step_seed(options_.seed, options_.step);
-  return {seed, stream, options_.first_row * row_numel, options_.seed_at};
-}
-
-uint64_t step_seed(uint64_t seed, int64_t step) {
-  const uint64_t high = Rng(seed).bits(2 * static_cast<uint64_t>(step));
-  const uint64_t low = Rng(seed).bits(2 * static_cast<uint64_t>(step) + 1);
-  return high << 32 | low;
-}
-
-void Tape::done(Param& param) {
-  param.has_grad = true;
-  HM_ASSERT(uses_[&param] > 0);
-  if (--uses_[&param] == 0 && hook_) hook_(param);
-}
 
 namespace {
 
@@ -78,6 +45,12 @@ void materialize(Param& p, const Materialize& how) {
   p.has_grad = false;
 }
 
+void materialize_named(Layer& layer, Materialize how) {
+  how.device = layer.own_device().value_or(how.device);
+  for (Param& p : layer.own_params()) materialize(p, how);
+  for (const auto& child : layer.children()) materialize_named(*child.layer, how);
+}
+
 }  // namespace
 
 std::vector<Param*> all_params(Layer& layer) {
@@ -100,6 +73,20 @@ int64_t parameter_count(Layer& layer) {
   return count;
 }
 
+Shape replace_last(const char* layer, const Shape& x, int64_t from, int64_t to) {
+  HM_REQUIRE(x.rank() >= 2 && x[-1] == from, "[{}] x has shape {}, expected [..,{}]", layer,
+             x.str(), from);
+  std::vector<int64_t> extents(x.extents().begin(), x.extents().end());
+  extents.back() = to;
+  return Shape(extents);
+}
+
+double step_flop(Layer& layer, const Shape& x) {
+  Layer* first = &layer;
+  while (!first->children().empty()) first = first->children().front().layer;
+  return 3 * layer.forward_flop(x) - first->forward_flop(x);
+}
+
 void name_params(Layer& layer) {
   walk(layer, "", [&](Layer& l, const std::string& path) {
     l.place(path);
@@ -109,13 +96,7 @@ void name_params(Layer& layer) {
 
 void materialize(Layer& layer, const Materialize& how) {
   name_params(layer);
-  for (Param* p : all_params(layer)) materialize(*p, how);
+  materialize_named(layer, how);
 }
-
-void zero_grads(std::span<Param* const> params) {
-  for (Param* p : params) p->has_grad = false;
-}
-
-GradOut grad_out(Param& param) { return {param.grad, param.has_grad}; }
 
 }  // namespace howmany

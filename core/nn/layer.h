@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Layer maps a tensor to a tensor (forward) and a gradient to a gradient (backward).
 //
 // State. A Layer owns parameters but no activations. forward() keeps what backward() needs on a
@@ -12,95 +13,17 @@
 //   model.backward(dy, tape);
 #pragma once
 
-#include <functional>
-#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "core/backends/backend.h"
+#include "core/nn/param.h"
+#include "core/nn/tape.h"
 
 namespace howmany {
-
-// The initial values of a parameter: `value`, uniform in [-value, value), or normal with mean 0 and
-// standard deviation `value`.
-struct Init {
-  enum Kind { constant, uniform, normal } kind = constant;
-  double value = 0;
-};
-
-// A trained tensor, or (trainable = false) a buffer such as running statistics. Its address does
-// not change while its layer lives.
-struct Param {
-  std::string
-      name;  // own name ("weight"); materialize() makes it the path ("layer1.0.conv1.weight")
-  Shape shape{};
-  Init init{};
-  bool trainable = true;
-  Tensor value{}, grad{};  // empty until materialize(); buffers have no grad
-  bool has_grad = false;   // false: the next backward overwrites grad; true: adds to it
-};
-
-class DeferredGrads;
-
-struct TapeOptions {
-  bool training = true;  // false: forward keeps nothing, and backward must not be called
-  bool again = false;    // recompute of an earlier forward: running statistics are not updated
-  uint64_t seed = 0;     // with step and first_row: makes dropout independent of the world size
-  int64_t step = 0;
-  int64_t first_row = 0;  // index of this tape's first sample in the global batch
-  // Points to the step's step_seed() in memory of the model's device, for steps whose number is not
-  // known when they are enqueued. Null: computed from `seed` and `step`.
-  const uint64_t* seed_at = nullptr;
-  SumOverReplicas sum_statistics = {};  // for batch norm; null: statistics of each replica alone
-  DeferredGrads* later = nullptr;       // collects weight gradients; null: computed at once
-};
-
-class Tape {
- public:
-  explicit Tape(TapeOptions options = {}) : options_(options) {}
-
-  const TapeOptions& options() const { return options_; }
-  bool training() const { return options_.training; }
-
-  // A stack. pop() throws std::invalid_argument if it is empty.
-  void push(Tensor kept);
-  Tensor pop();
-  void push_shape(const Shape& shape);  // if backward needs only the shape of x
-  Shape pop_shape();
-  bool empty() const { return stack_.empty(); }
-
-  // Returns the random key of a layer whose stream is `stream`, for rows of `row_numel` elements.
-  DropoutKey draw(uint64_t stream, int64_t row_numel);
-  bool drew() const { return drew_; }
-
-  // Sets the model's input, for which no gradient is computed.
-  void set_input(const Tensor& x) { input_ = x; }
-  bool wants_grad(const Tensor& x) const { return !input_ || !x.shares_storage_with(input_); }
-
-  // Layers call used() for each use of a parameter in forward, and done() for each use whose
-  // gradient is complete in backward. The hook runs when the last use is done: the gradient is then
-  // final. The hook must outlive backward.
-  using Hook = std::function<void(Param&)>;
-  void on_final(Hook hook) { hook_ = std::move(hook); }
-  bool awaited() const { return hook_ != nullptr; }  // true if there is a hook
-  void used(Param& param) { ++uses_[&param]; }
-  void done(Param& param);
-
- private:
-  TapeOptions options_;
-  std::vector<Tensor> stack_;
-  Tensor input_;
-  Hook hook_;
-  std::map<Param*, int> uses_;
-  bool drew_ = false;
-};
-
-// Returns the seed of one step.
-uint64_t step_seed(uint64_t seed, int64_t step);
 
 class Layer {
  public:
@@ -115,8 +38,8 @@ class Layer {
   // DeferredGrads::add(), joined over all micro-batches.
   virtual void add_grads(std::span<const Tensor>) {}
 
-  virtual Shape output_shape(
-      const Shape& x) const = 0;  // throws std::invalid_argument if the shape is not supported
+  // Throws std::invalid_argument if the shape is not supported.
+  virtual Shape output_shape(const Shape& x) const = 0;
   virtual double forward_flop(const Shape&) const { return 0; }  // multiply and add count as two
   virtual std::string describe() const = 0;                      // "linear(1024, 4096, relu)"
   // Returns a layer of the same structure, not materialized. Replicas are made this way.
@@ -126,6 +49,8 @@ class Layer {
   // clones, so that a replica of a part draws the same random numbers as the original.
   virtual void place(std::string_view) {}
 
+  // Returns the device of the layer and its children if it differs from the rest of the model's.
+  virtual std::optional<Device> own_device() const { return {}; }
   virtual std::span<Param> own_params() { return {}; }
   struct Child {
     std::string name;
@@ -139,24 +64,27 @@ class Layer {
 
 using LayerPtr = std::unique_ptr<Layer>;
 
+// Returns the shape with another last extent. Throws std::invalid_argument, naming `layer`, unless
+// x has at least two extents and the last one is `from`.
+Shape replace_last(const char* layer, const Shape& x, int64_t from, int64_t to);
+
 // Parameters of a layer and its descendants in forward order; all_params() includes buffers. The
 // pointers are valid while the layer lives.
 std::vector<Param*> trainable_params(Layer& layer);
 std::vector<Param*> all_params(Layer& layer);
 int64_t parameter_count(Layer& layer);
+// FLOP of a training step: one forward and two backward passes, without the gradient of the input,
+// which is not computed. Multiply and add count as two.
+double step_flop(Layer& layer, const Shape& x);
 
 struct Materialize {
   Device device{};
   Dtype dtype = Dtype::f32;
   uint64_t seed = 1;
 };
-// Sets every parameter's name to its path, allocates it, and fills it from (seed, path): equal
-// values on any rank or device.
+// Sets every parameter's name to its path, allocates it on how.device or its layer's own_device(),
+// and fills it from (seed, path): equal values on any rank or device.
 void materialize(Layer& layer, const Materialize& how);
 // Sets only the names.
 void name_params(Layer& layer);
-void zero_grads(std::span<Param* const> params);  // only sets has_grad to false; writes no memory
-// Returns the target of a backward: it accumulates if the parameter already has a gradient.
-GradOut grad_out(Param& param);
-
 }  // namespace howmany

@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/nn/loss.h"
 
+#include "core/backends/selection.h"
 #include "core/ops/check.h"
 #include "core/ops/ops.h"
 #include "core/profile/range.h"
@@ -45,6 +47,10 @@ LossResult compute_loss(Loss loss, const Tensor& y, const Tensor& target, int64_
              "[loss] {} samples in the global batch, y {}", global_rows, y.shape().str());
   return loss == Loss::mse ? squared_error(y, target, global_rows)
                            : cross_entropy(y, target, global_rows);
+}
+
+LossResult compute_loss(Loss loss, const Tensor& y, const Tensor& target) {
+  return compute_loss(loss, y, target, y && y.shape().rank() > 0 ? y.shape()[0] : 0);
 }
 
 }  // namespace howmany

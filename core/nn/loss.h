@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Losses: value and gradient in one call.
 //
 // Asynchrony. The value stays on the device until value() is called, so that backward can be
@@ -26,5 +27,7 @@ struct LossResult {
 // global_rows is the number of samples in the global batch. Throws std::invalid_argument if a label
 // is out of range.
 LossResult compute_loss(Loss loss, const Tensor& y, const Tensor& target, int64_t global_rows);
+// The same for a batch that is not divided: global_rows is the number of rows of y.
+LossResult compute_loss(Loss loss, const Tensor& y, const Tensor& target);
 
 }  // namespace howmany

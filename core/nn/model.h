@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Models. Each is a function that maps options to a ModelSpec: a layer and its input format. A
 // model is one file in core/nn/models plus its line here.
 //
@@ -16,14 +17,15 @@
 
 namespace howmany {
 
-// One line per model: X(name, "what it is; options with defaults").
-#define HM_MODELS(X)                                                               \
-  X(simple_net, "Linear 10->2 with MSE loss: the smallest thing that trains")      \
-  X(mlp, "linear and relu layers; sizes=1024-4096-4096-1000")                      \
-  X(resnet18, "ResNet-18 (He et al. 2015); image=224, classes=1000, width=64")     \
-  X(embedding_rnn, "words to a class; vocabulary, length, width, hidden, classes") \
-  X(gpt2,                                                                          \
-    "tokens to the next ones (GPT-2); width=256, layers=4, heads=4, length=128, vocabulary=1000")
+// One line per model: X(name, "description; options with defaults").
+#define HM_MODELS(X)                                                                               \
+  X(simple_net, "Linear 10->2: the smallest model that trains")                                    \
+  X(mlp, "linear and relu layers; sizes=1024-4096-4096-1000")                                      \
+  X(resnet18, "ResNet-18 (He et al. 2015); image=224, classes=1000, width=64")                     \
+  X(embedding_rnn, "words to a class; vocabulary, length, width, hidden, classes")                 \
+  X(gpt2,                                                                                          \
+    "tokens to the next ones (GPT-2); width=256, layers=4, heads=4, length=128, vocabulary=1000, " \
+    "deviation=0.02 (of initial weights), tied=no (head and embedding)")
 
 struct ModelSpec {
   std::string name;

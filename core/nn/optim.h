@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Optimizers. step(params) reads gradients and updates values. It never changes a gradient and
 // never communicates. Update rules, names and defaults are those of torch.optim. State is stored
 // per Param address. Not thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Units: the places where a model can be cut. They are the layers that run one after the other,
 // with nested sequentials flattened (layer1.0, layer1.1, fc). A model that is not a sequential is
 // one unit. A part is a model of some consecutive units. Its parameters keep their paths in the

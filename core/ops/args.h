@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arguments of operations other than tensors. Plain values.
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/backends/selection.h"
 #include "core/ops/check.h"
 #include "core/ops/helpers.h"
 #include "core/ops/ops.h"

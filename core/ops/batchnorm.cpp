@@ -1,4 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/backends/selection.h"
 #include "core/gpu/gpu.h"
+#include "core/gpu/graph.h"
 #include "core/ops/check.h"
 #include "core/ops/helpers.h"
 #include "core/ops/ops.h"
@@ -80,9 +83,11 @@ Normalized batchnorm(const Tensor& input, const Tensor& scale, const Tensor& shi
   check_state(op, state, scale);
   const Range range = compute(op, 8 * static_cast<double>(x.numel()));
   if (sum) return batchnorm_over_replicas(x, scale, shift, act, state, sum);
-  HM_REQUIRE(x.numel() != channels[0] || x.numel() == 0,
-             "[batchnorm] x {} has one value per channel: training needs more to normalise by",
-             x.shape().str());
+  HM_REQUIRE(
+      x.numel() != channels[0] || x.numel() == 0,
+      "[batchnorm] x {} has one value per channel, which has no variance: use larger images, "
+      "or a batch size that leaves no single sample for the last batch",
+      x.shape().str());
   Normalized out{like(x, x.shape()), like_beside(x, channels), like_beside(x, channels)};
   backend_for(x).batchnorm(x, scale, shift, act, state, out.mean, out.inv_std, out.y);
   return out;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Argument checks of operations. Each throws std::invalid_argument with the operation and the
 // argument: "[linear] bias is f32 [4], expected f32 [3]".
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Helpers of core/ops: outputs that match an input, and the profiler range of an operation.
 #pragma once
 

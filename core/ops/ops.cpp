@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/ops/ops.h"
 
+#include "core/backends/selection.h"
 #include "core/ops/check.h"
 #include "core/ops/helpers.h"
 #include "core/tensor/precision.h"

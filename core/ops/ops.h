@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checked tensor functions. Each checks its arguments, allocates the result, opens a profiler range
 // and calls the backend of its first argument. Shapes and semantics are those of backend.h.
 //

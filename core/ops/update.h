@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arguments of optimizer updates. A backend updates all parameters of a device in one call: one
 // kernel on a GPU, one parallel region on a CPU. Values and state change in place; gradients do not
 // change. Rules and names are those of torch.optim.

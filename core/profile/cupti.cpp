@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A CUPTI session.
 //
 // - It starts only if it gets the subscription, so that it never mixes with another tool.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts CUPTI activity records to spans and calls. Needs CUPTI's headers, not its library. Pure.
 #pragma once
 

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/profile/gpu_activity.h"
 
 #include <algorithm>
 #include <span>
 #include <unordered_map>
 
-#include "core/profile/stretches.h"
+#include "core/profile/time_slices.h"
 
 namespace howmany {
 namespace {
@@ -37,10 +38,10 @@ std::unordered_map<int64_t, Thread> threads_of(const Recording& ranges) {
   return threads;
 }
 
-GpuUse use_of(const StepUse& step, const Stretches& compute, const Stretches& comm,
-              const Stretches& copy, const Stretches& all_comm) {
+GpuUse use_of(const StepUse& step, const TimeSlices& compute, const TimeSlices& comm,
+              const TimeSlices& copy, const TimeSlices& all_comm) {
   const int64_t end = step.start + step.total;
-  const auto within = [&](const Stretches& set) { return length_within(set, step.start, end); };
+  const auto within = [&](const TimeSlices& set) { return length_within(set, step.start, end); };
   GpuUse use{.compute = within(compute), .comm = within(comm), .copy = within(copy)};
   use.hidden_comm = within(all_comm) - use.comm;
   use.idle = step.total - use.compute - use.comm - use.copy;
@@ -80,7 +81,7 @@ void join_ranges(GpuActivity& activity, const Recording& ranges) {
 
 std::vector<GpuUse> gpu_uses(const GpuActivity& activity, const std::vector<StepUse>& steps,
                              int track) {
-  Stretches compute, comm, copy;
+  TimeSlices compute, comm, copy;
   for (const GpuSpan& span : activity.spans) {
     if (span.track != track) continue;
     const bool talks = span.category == Category::comm;
@@ -89,7 +90,7 @@ std::vector<GpuUse> gpu_uses(const GpuActivity& activity, const std::vector<Step
   }
   compute = united(std::move(compute));
   comm = united(std::move(comm));
-  const Stretches exposed = without(comm, compute);
+  const TimeSlices exposed = without(comm, compute);
   copy = without(without(united(std::move(copy)), compute), comm);
   std::vector<GpuUse> uses;
   for (const StepUse& step : steps) uses.push_back(use_of(step, compute, exposed, copy, comm));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels, copies and fills that this process ran on GPUs, recorded with CUPTI. CUPTI is opened at
 // run time, and only if there is a GPU. cupti.cpp needs the headers of CUDA 13 or later; other
 // builds use cupti_none.cpp. gpu_activity.cpp needs neither.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Named ranges for profilers. Every step, forward, backward, optimizer, data wait, copy and
 // collective is a range.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <nvtx3/nvToolsExt.h>
 
 #include "core/profile/range_tool.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Passes ranges to an external tool: range_nvtx.cpp, or range_none.cpp without NVTX. Private to
 // range.cpp. Thread-safe.
 #pragma once

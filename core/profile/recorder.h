@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records the Ranges of all threads of this process, without an external tool.
 //
 // Memory. Bounded: spans that exceed a thread's buffer are dropped and counted.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interface of the recorder to range.cpp. Thread-safe.
 #pragma once
 

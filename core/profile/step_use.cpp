@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/profile/step_use.h"
 
 #include <algorithm>
@@ -6,14 +7,14 @@
 #include <span>
 
 #include "core/base/error.h"
-#include "core/profile/stretches.h"
+#include "core/profile/time_slices.h"
 
 namespace howmany {
 namespace {
 
-using ByCategory = std::array<Stretches, kCategories + 1>;
+using ByCategory = std::array<TimeSlices, kCategories + 1>;
 
-Stretches& of(ByCategory& sets, Category category) { return sets[static_cast<size_t>(category)]; }
+TimeSlices& of(ByCategory& sets, Category category) { return sets[static_cast<size_t>(category)]; }
 
 // Adds the time of each category. At each instant the innermost range of the thread counts. Ranges
 // of category step are only containers.
@@ -58,12 +59,12 @@ std::vector<std::span<const Span>> by_thread(const Recording& recording) {
 
 // The time of each category without the time of the categories before it.
 struct Parts {
-  Stretches compute, optimizer, comm, copy, data, hidden_comm;
+  TimeSlices compute, optimizer, comm, copy, data, hidden_comm;
 
-  Parts(ByCategory sets, const Stretches& waits) {
-    Stretches taken;
-    const auto take = [&](const Stretches& wanted) {
-      Stretches got = without(united(wanted), taken);
+  Parts(ByCategory sets, const TimeSlices& waits) {
+    TimeSlices taken;
+    const auto take = [&](const TimeSlices& wanted) {
+      TimeSlices got = without(united(wanted), taken);
       taken.insert(taken.end(), got.begin(), got.end());
       taken = united(std::move(taken));
       return got;
@@ -78,7 +79,7 @@ struct Parts {
 };
 
 StepUse use_of(const Span& step, const Parts& parts) {
-  const auto within = [&](const Stretches& set) {
+  const auto within = [&](const TimeSlices& set) {
     return length_within(set, step.start, step.end);
   };
   StepUse use{.start = step.start,
@@ -97,7 +98,7 @@ StepUse use_of(const Span& step, const Parts& parts) {
 
 std::vector<StepUse> step_uses(const Recording& recording, std::string_view step, int track) {
   ByCategory sets;
-  Stretches waits;  // for data, on the thread that runs the steps
+  TimeSlices waits;  // for data, on the thread that runs the steps
   std::vector<Span> steps;
   const auto threads = by_thread(recording);
   for (size_t i = 0; i < threads.size(); ++i) {

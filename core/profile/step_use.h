@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes how the time of a step is used, from a recording. Pure functions.
 //
 // Rule. At every instant of a step, the time belongs to the first of these categories in which any

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Encodes protobuf by hand: the format needs a dozen fields of four messages, which does not
 // justify a dependency on a protobuf compiler. An event takes about 15 bytes: names are written
 // once per track, times are differences, and the track is the default of its sequence.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a recording in Perfetto's format, for ui.perfetto.dev and trace_processor. Pure functions.
 //
 // Tracks. A named group contains a track per rank. Tracks of the rank's threads and GPU streams are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bfloat16: the upper half of an f32, with its range and 8 significand bits. It is a storage type:
 // arithmetic is done in float and rounded again when stored.
 #pragma once

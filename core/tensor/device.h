@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices and their cores. `cpu:k` is the k-th disjoint slice of the cores that this process may
 // use (see cpu_limits.h). So CPU cores can take the place of GPUs on any machine. `cuda:k` is
 // a visible GPU.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Element types. Training uses f32. f64 is for gradient checks on the reference backend. i64 holds
 // labels and token ids. GPUs store activations in bf16 if the precision is bf16
 // (core/tensor/precision.h).

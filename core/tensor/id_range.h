@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The range of ids or labels in a GPU tensor. The host records it when it sends them. Range checks
 // then need no copy to the host, which would wait for all work that is enqueued on the GPU.
 // Stored in Tensor::attachment(), so thread-safe as that is.

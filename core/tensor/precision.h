@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The number formats with which GPUs compute. CPUs always compute in f32, also in mixes with GPUs.
 //
 // f32. Everything is f32.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/rng.h"
 
 #include <algorithm>
@@ -89,6 +90,20 @@ void fill_normal(Tensor& t, double mean, double deviation, const Rng& rng) {
     const auto [c, d] = two_normals(words[2], words[3]);
     return std::array<float, 4>{scaled(a), scaled(b), scaled(c), scaled(d)};
   });
+}
+
+Tensor randn(const Shape& shape, const Rng& rng) {
+  Tensor t = Tensor::empty(shape);
+  fill_normal(t, 0, 1, rng);
+  return t;
+}
+
+Tensor randint(int64_t low, int64_t high, const Shape& shape, const Rng& rng) {
+  HM_REQUIRE(low < high, "[randint] no number in [{}, {})", low, high);
+  Tensor t = Tensor::empty(shape, Dtype::i64);
+  uint64_t draw = 0;
+  for (int64_t& value : t.mutable_values<int64_t>()) value = low + rng.below(draw++, high - low);
+  return t;
 }
 
 std::vector<int64_t> permutation(int64_t n, const Rng& rng) {

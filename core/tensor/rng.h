@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counter-based random numbers: value = f(seed, stream, index). Any rank or thread can compute any
 // element alone, so results do not depend on world size, worker count or order. The generator is
 // Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11). All functions
@@ -53,6 +54,9 @@ class Rng {
 // an f64 model has the same initial values as its f32 counterpart.
 void fill_uniform(Tensor& t, double low, double high, const Rng& rng);
 void fill_normal(Tensor& t, double mean, double deviation, const Rng& rng);
+// Return a tensor on the CPU: f32 from N(0, 1), and i64 from [low, high).
+Tensor randn(const Shape& shape, const Rng& rng);
+Tensor randint(int64_t low, int64_t high, const Shape& shape, const Rng& rng);
 // Fisher-Yates permutation of 0..n-1.
 std::vector<int64_t> permutation(int64_t n, const Rng& rng);
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A row-major shape: up to six non-negative extents. Cheap to copy.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of tensors. Blocks are aligned to 64 bytes. They return to a per-process pool when the
 // last handle is destroyed: a training step needs the same sizes again, and fresh pages cost more
 // than the arithmetic on them. GPU memory has its own pool, see gpu.h. Thread-safe.

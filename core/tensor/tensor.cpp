@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/tensor.h"
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/gpu/gpu.h"
+#include "core/gpu/graph.h"
 #include "core/host/copy.h"
 #include "core/profile/range.h"
 #include "core/tensor/id_range.h"
@@ -80,7 +82,10 @@ Tensor Tensor::full(const Shape& shape, double value, Dtype dtype, Device device
   return t;
 }
 
-Tensor from_bytes(const void* bytes, const Shape& shape, Dtype dtype, Device device) {
+Tensor Tensor::from_bytes(const void* bytes, size_t count, const Shape& shape, Dtype dtype,
+                          Device device) {
+  HM_REQUIRE(static_cast<int64_t>(count) == shape.numel(), "[tensor] {} values for shape {}", count,
+             shape.str());
   Tensor t = Tensor::empty(shape, dtype, device);
   if (t.bytes() > 0) copy_bytes(t.mutable_raw(), device, bytes, {}, t.bytes());
   return t;

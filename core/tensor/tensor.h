@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Tensor is a handle (shape, dtype, device, offset) to shared storage. Copies, view() and rows()
 // share the storage; clone() copies it. Elements are always row-major and contiguous.
 //
@@ -34,7 +35,9 @@ class Tensor {
   static Tensor over(std::shared_ptr<void> memory, const Shape& shape, Dtype dtype,
                      Device device = {});
   template <typename T>
-  static Tensor from(const std::vector<T>& values, const Shape& shape, Device device = {});
+  static Tensor from(const std::vector<T>& values, const Shape& shape, Device device = {}) {
+    return from_bytes(values.data(), values.size(), shape, dtype_of<T>(), device);
+  }
 
   explicit operator bool() const { return storage_ != nullptr; }
   const Shape& shape() const { return shape_; }
@@ -46,9 +49,15 @@ class Tensor {
   // Pointers to the first element, in memory of the tensor's device. Throws std::invalid_argument
   // if T is not the dtype. mutable_data() increments version().
   template <typename T>
-  const T* data() const;
+  const T* data() const {
+    check_dtype(dtype_of<T>());
+    return static_cast<const T*>(raw());
+  }
   template <typename T>
-  T* mutable_data();
+  T* mutable_data() {
+    check_dtype(dtype_of<T>());
+    return static_cast<T*>(mutable_raw());
+  }
   const void* raw() const;
   void* mutable_raw();
   // The elements. Throws std::invalid_argument if the tensor is on a GPU.
@@ -64,10 +73,10 @@ class Tensor {
   }
   double item() const;  // the only element; copies it from a GPU, which blocks the host
 
-  Tensor view(const Shape& shape) const;          // same elements, same storage
-  Tensor rows(int64_t begin, int64_t end) const;  // extent 0 in [begin, end), same storage
-  Tensor flat(int64_t begin,
-              int64_t end) const;  // elements [begin, end) as one extent, same storage
+  // These share the storage.
+  Tensor view(const Shape& shape) const;          // the same elements
+  Tensor rows(int64_t begin, int64_t end) const;  // extent 0 in [begin, end)
+  Tensor flat(int64_t begin, int64_t end) const;  // elements [begin, end) as one extent
   Tensor clone() const;
   Tensor to(Device device) const;        // this handle if already there, else a copy
   Tensor to(Dtype dtype) const;          // this handle if the dtype is equal, else a copy
@@ -84,6 +93,8 @@ class Tensor {
   void set_attachment(std::shared_ptr<void> value) const;
 
  private:
+  static Tensor from_bytes(const void* bytes, size_t count, const Shape& shape, Dtype dtype,
+                           Device device);
   void check_dtype(Dtype wanted) const;
   void check_host() const;
 
@@ -94,27 +105,5 @@ class Tensor {
   Dtype dtype_ = Dtype::f32;
   Device device_;
 };
-
-template <typename T>
-const T* Tensor::data() const {
-  check_dtype(dtype_of<T>());
-  return static_cast<const T*>(raw());
-}
-
-template <typename T>
-T* Tensor::mutable_data() {
-  check_dtype(dtype_of<T>());
-  return static_cast<T*>(mutable_raw());
-}
-
-Tensor from_bytes(const void* bytes, const Shape& shape, Dtype dtype, Device device);
-
-template <typename T>
-Tensor Tensor::from(const std::vector<T>& values, const Shape& shape, Device device) {
-  if (static_cast<int64_t>(values.size()) != shape.numel())
-    throw std::invalid_argument("[tensor] " + std::to_string(values.size()) + " values for shape " +
-                                shape.str());
-  return from_bytes(values.data(), shape, dtype_of<T>(), device);
-}
 
 }  // namespace howmany

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the two examples of docs/ADDING_A_MODE_OR_BACKEND.md on two ranks (threads): the gradients
 // of `summed` must be those of `single`, and `delayed` must add its latency to every call. Exits
 // with 1 and a message if a check fails.

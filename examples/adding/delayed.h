@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An engine that adds latency to another one. Comm owns an engine and makes one call at a time.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "examples/adding/summed.h"
 #include "parallel/modes/replica.h"
 

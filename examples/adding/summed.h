@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The line that a new mode adds to HM_MODES in parallel/mode.h. This example has a list of its own,
 // so that the rest of howmany does not contain the mode.
 #pragma once

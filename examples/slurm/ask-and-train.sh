@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Measures how many devices of this node pay, then submits a training job of that size:
 #   sbatch examples/slurm/ask-and-train.sh
 # With GPUs: sbatch --gpus=4 --cpus-per-task=32 examples/slurm/ask-and-train.sh

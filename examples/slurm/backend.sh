@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Which communication backend, between the tasks of this job: two nodes with one task each.
 #   sbatch --nodes=2 --ntasks-per-node=1 examples/slurm/backend.sh
 # Only one node here: sbatch examples/slurm/backend.sh

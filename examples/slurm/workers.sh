@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # How many loader workers feed one device with the cores of this job? DATA is a folder of images:
 #   sbatch --cpus-per-task=16 --export=ALL,DATA=/data/train,RATE=1.8k examples/slurm/workers.sh
 # Without DATA it decodes synthetic JPEGs. RATE: samples per second that training takes.

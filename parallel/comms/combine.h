@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elementwise reduction of two buffers, for every dtype and ReduceOp.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/alltoall.h>
@@ -20,12 +21,17 @@
 #include "parallel/comms/gloo_device.h"
 #include "parallel/comms/gloo_failure_board.h"
 #include "parallel/comms/gloo_threads.h"
+#include "parallel/peer_user.h"
 
 namespace howmany {
 namespace {
 
 using Milliseconds = std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
+
+// For Gloo's own timeouts. They count per message, and do not stop while the process is suspended,
+// so attempt() limits each call instead.
+constexpr Milliseconds kUnlimited = std::chrono::hours(48);
 
 // Slots of messages. Gloo's own collectives use slots whose top byte is at most 8.
 constexpr uint64_t kMessages = uint64_t{0x10} << 56;
@@ -73,7 +79,7 @@ class Gloo : public CommEngine {
       options.setTag(terms_of(t, static_cast<int>(op)));
       set_output(options, t);
       options.setReduceFunction(combine_of(t.dtype(), op));
-      options.setTimeout(timeout());
+      options.setTimeout(kUnlimited);
       ::gloo::allreduce(options);
     });
   }
@@ -84,7 +90,7 @@ class Gloo : public CommEngine {
       options.setTag(terms_of(t, root));
       options.setOutput(bytes_of(t), size_of(t));
       options.setRoot(root);
-      options.setTimeout(timeout());
+      options.setTimeout(kUnlimited);
       ::gloo::broadcast(options);
     });
   }
@@ -95,7 +101,7 @@ class Gloo : public CommEngine {
       options.setTag(terms_of(send));
       if (!is_own_part(send, receive, rank())) options.setInput(bytes_of(send), size_of(send));
       options.setOutput(bytes_of(receive), size_of(receive));
-      options.setTimeout(timeout());
+      options.setTimeout(kUnlimited);
       ::gloo::allgather(options);
     });
   }
@@ -123,7 +129,7 @@ class Gloo : public CommEngine {
       set_output(options, sum);
       options.setRoot(root);
       options.setReduceFunction(combine_of(send.dtype(), op));
-      options.setTimeout(timeout());
+      options.setTimeout(kUnlimited);
       ::gloo::reduce(options);
     });
   }
@@ -135,7 +141,7 @@ class Gloo : public CommEngine {
       options.setInput(bytes_of(send), size_of(send));
       if (rank() == root) options.setOutput(bytes_of(receive), size_of(receive));
       options.setRoot(root);
-      options.setTimeout(timeout());
+      options.setTimeout(kUnlimited);
       ::gloo::gather(options);
     });
   }
@@ -150,7 +156,7 @@ class Gloo : public CommEngine {
       options.setInputs(parts, size_of(receive));
       options.setOutput(bytes_of(receive), size_of(receive));
       options.setRoot(root);
-      options.setTimeout(timeout());
+      options.setTimeout(kUnlimited);
       ::gloo::scatter(options);
     });
   }
@@ -161,7 +167,7 @@ class Gloo : public CommEngine {
       options.setTag(terms_of(send));
       options.setInput(bytes_of(send), size_of(send));
       options.setOutput(bytes_of(receive), size_of(receive));
-      options.setTimeout(timeout());
+      options.setTimeout(kUnlimited);
       ::gloo::alltoall(options);
     });
   }
@@ -170,7 +176,7 @@ class Gloo : public CommEngine {
     attempt([&] {
       const auto buffer = context_->createUnboundBuffer(bytes_of(t), size_of(t));
       buffer->send(peer, slot_of(t, tag));
-      buffer->waitSend(timeout());
+      buffer->waitSend(kUnlimited);
     });
   }
 
@@ -178,14 +184,14 @@ class Gloo : public CommEngine {
     attempt([&] {
       const auto buffer = context_->createUnboundBuffer(bytes_of(t), size_of(t));
       buffer->recv(peer, slot_of(t, tag));
-      buffer->waitRecv(timeout());
+      buffer->waitRecv(kUnlimited);
     });
   }
 
   void barrier() override {
     attempt([&] {
       ::gloo::BarrierOptions options(context_);
-      options.setTimeout(timeout());
+      options.setTimeout(kUnlimited);
       ::gloo::barrier(options);
     });
   }
@@ -209,12 +215,16 @@ class Gloo : public CommEngine {
     ::gloo::rendezvous::PrefixStore scoped(prefix_, *rendezvous_);
     auto context = std::make_shared<::gloo::rendezvous::Context>(rank(), size());
     context->setTimeout(std::max(timeout() / 5, Milliseconds(1)));  // Gloo waits five times longer
+    const NewConnections connections;
     auto device = make_gloo_device(rendezvous_->address());
     try {
       context->connectFullMesh(scoped, device);
     } catch (const std::exception& e) {
       throw EngineError(absent_rank(), plain(e.what()));
     }
+    // Gloo accepts the first connection to each of its ports, from any process of the host.
+    if (!connections.all_allowed())
+      throw EngineError(-1, "another user of this host connected in the place of a rank");
     context_ = std::move(context);
     barrier();  // rank 0 may serve the rendezvous, so no rank may leave before all have connected
   }
@@ -232,10 +242,14 @@ class Gloo : public CommEngine {
 
   template <typename Call>
   void attempt(Call call) {
+    bool late = false;
     try {
-      threads_.run(call);
+      threads_.run(call, timeout(), [&] {
+        late = true;
+        close();
+      });
     } catch (const std::exception& e) {
-      fail(plain(e.what()));
+      fail(late ? "nothing came" : plain(e.what()));
     }
   }
 

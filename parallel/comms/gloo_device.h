@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The device of a Gloo context: sockets on one interface and the transport thread that serves them.
 // The thread may run on every core of the process. Thread-safe.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FailureBoard: keys in the rendezvous that ranks set when they fail or leave. Libraries report
 // what failed, seldom which rank caused it. Every rank that observes a failure posts it, so a rank
 // that posts nothing is the cause. Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "parallel/comms/gloo_rendezvous.h"
 
 #include <gloo/rendezvous/file_store.h>
@@ -71,7 +72,7 @@ void Rendezvous::wait(const std::vector<std::string>& keys) {
 
 std::string comms::gloo_unavailable(const Place& place) {
   if (place.world == 1 || !place.rendezvous.empty()) return "";
-  return place.launcher + " does not tell its ranks where to meet: set MASTER_ADDR and MASTER_PORT";
+  return place.launcher + " does not give its ranks an address: set MASTER_ADDR and MASTER_PORT";
 }
 
 std::unique_ptr<Rendezvous> make_rendezvous(const std::string& text, int rank,

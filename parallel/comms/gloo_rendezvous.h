@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rendezvous of a gloo group: a small key-value store in files, or on a TCP port that rank 0
 // serves. Ranks exchange addresses and failures through it. Thread-safe.
 #pragma once

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // Protocol. Each request has its own connection: 's' or 'g', the sizes of key and value (4 bytes
 //   each, network order), key, value. The answer is the size of the value and the value, or
 //   kAbsent.
-// Security. Clients are untrusted: sizes, connections and time are bounded, and invalid requests
-//   are dropped.
+// Security. Ranks and server refuse other users of the same host. Clients of other hosts are
+//   untrusted: sizes, connections and time are bounded, and invalid requests are dropped.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -23,6 +24,7 @@
 
 #include "core/base/error.h"
 #include "parallel/comms/gloo_rendezvous.h"
+#include "parallel/peer_user.h"
 
 namespace howmany {
 namespace {
@@ -127,7 +129,7 @@ class Server {
 
   void accept_client(Clock::time_point now) {
     Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (fd && clients_.size() < kMaxClients)
+    if (fd && clients_.size() < kMaxClients && is_peer_allowed(fd.get()))
       clients_.push_back({std::move(fd), now + kMaxTalk, "", ""});
   }
 
@@ -190,7 +192,8 @@ class Tcp : public Rendezvous {
       : host_(std::move(host)), port_(std::move(port)) {
     if (rank == 0) server_ = server_at(host_, port_);
     while (!(address_ = reach())) {
-      HM_ENSURE(Clock::now() < deadline, "nobody listens on {}:{}: is rank 0 up?", host_, port_);
+      HM_ENSURE(Clock::now() < deadline, "no process listens on {}:{}: is rank 0 up?", host_,
+                port_);
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   }
@@ -213,12 +216,17 @@ class Tcp : public Rendezvous {
     // If the link is cut, the host does not answer, and the kernel would retry for minutes.
     const auto left = std::clamp<Clock::duration>(latest() - Clock::now(), kLeastTalk, kMaxTalk);
     const auto talk = std::chrono::duration_cast<std::chrono::microseconds>(left).count();
-    return open_socket(host_, port_, 0, [talk](int fd, const addrinfo& at) {
+    Fd dialed = open_socket(host_, port_, 0, [talk](int fd, const addrinfo& at) {
       const timeval limit{talk / 1'000'000, talk % 1'000'000};
       setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
       setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
       return connect(fd, at.ai_addr, at.ai_addrlen) == 0;
     });
+    if (!dialed || is_peer_allowed(dialed.get())) return dialed;
+    HM_ENSURE(!peer_user(dialed.get()),
+              "another user of this host listens on {}:{}: choose another MASTER_PORT", host_,
+              port_);
+    return Fd();
   }
 
   // Returns the local address of a connection to the server, or nullopt if there is none.

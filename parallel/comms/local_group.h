@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The state that the ranks of one `local` Comm share. In its k-th collective a rank publishes its
 // buffers and sets `arrived` to k. Peers may access the buffers until the rank has seen `done` = k
 // of each. Waits spin for some microseconds if every rank can have a core, and then block.
@@ -13,44 +14,16 @@
 #include <string>
 #include <vector>
 
+#include "core/host/pause.h"
+#include "parallel/comms/awake_time.h"
+#include "parallel/comms/local_seat.h"
 #include "parallel/engine.h"
 
 namespace howmany {
 
-struct Published {
-  const char* send = nullptr;
-  char* receive = nullptr;
-  // These must be equal on all ranks of the call.
-  int64_t bytes = 0;
-  Dtype dtype = Dtype::f32;
-  int detail = 0;  // root or ReduceOp
-
-  bool fits(const Published& other) const {
-    return bytes == other.bytes && dtype == other.dtype && detail == other.detail;
-  }
-};
-
-// Written by its rank, read by all. Has a cache line of its own.
-struct alignas(64) Seat {
-  std::atomic<uint64_t> arrived{0};  // number of the collective * kOperations + operation
-  std::atomic<uint64_t> done{0};     // number of the collective * kOperations
-  std::atomic<bool> busy{false};     // accesses peers' buffers
-  std::atomic<bool> left{false};
-  Published published;
-};
-
-// A message that waits for its receiver. The sender's stack frame owns it.
-struct Letter {
-  int from, to, tag;
-  const char* data;
-  int64_t bytes;
-  Dtype dtype;
-  std::atomic<bool> done{false};
-};
-
 class LocalGroup {
  public:
-  // Waits spin first if `may_spin` is true. Set it if every rank can have a core.
+  // Waits spin first if `may_spin`. Set it if every rank can have a core.
   LocalGroup(std::vector<int> members, bool may_spin);
 
   int size() const { return static_cast<int>(members_.size()); }
@@ -102,21 +75,13 @@ class LocalGroup {
   std::map<std::string, Child> children_;
 };
 
-inline void pause_cpu() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 template <typename Missing>
 void LocalGroup::wait(int rank, std::chrono::milliseconds timeout, Missing missing) {
   for (int i = 0; i < spins_ && !failed_; ++i) {
     if (missing() < 0) return;
     pause_cpu();
   }
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  AwakeTime time;
   std::unique_lock lock(mutex_);
   ++sleepers_;
   bool late = false;
@@ -130,7 +95,8 @@ void LocalGroup::wait(int rank, std::chrono::milliseconds timeout, Missing missi
       changed_.notify_all();
       break;
     }
-    late = changed_.wait_until(lock, deadline) == std::cv_status::timeout;
+    changed_.wait_for(lock, AwakeTime::slice_of(timeout));
+    late = time.so_far() > timeout;
   }
   --sleepers_;
   lock.unlock();

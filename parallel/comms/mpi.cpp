@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MPI's own collectives, by its blocking calls, as PyTorch's ProcessGroupMPI and Horovod make them.
 // MpiGroup watches them. mpirun kills the job if a rank ends without MPI_Finalize, so survivors can
 // report a failure only under howmany's own launcher (mpirun.cpp).

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "parallel/comms/mpi_group.h"
 
 #include <algorithm>
 #include <iterator>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 #include "core/base/error.h"
 #include "parallel/hang_timeout.h"
@@ -92,10 +94,11 @@ void MpiGroup::end(int64_t number, int code) {
 void MpiGroup::check() noexcept {
   int64_t number = running_.load(std::memory_order_acquire);
   if (number <= 0) return;
-  const Wait wait{peer_, {start_, timeout_}};
-  if (Clock::now() - wait.limit.start < kCheckInterval) return;
+  if (number != std::exchange(watched_call_, number))
+    watched_ = {peer_, timeout_, AwakeTime(start_)};
+  if (Clock::now() - start_.load() < kCheckInterval) return;
   try {
-    throw_if_impossible(wait);
+    throw_if_impossible(watched_);
   } catch (const EngineError& e) {
     if (running_.compare_exchange_strong(number, kProcessEnds)) end_this_process(e);
   }
@@ -113,11 +116,11 @@ void MpiGroup::end_this_process(const EngineError& why) noexcept {
 
 template <typename Start>
 void MpiGroup::wait_for(milliseconds timeout, const Start& start) {
-  const Wait wait{-1, {.timeout = timeout}};
+  Wait wait{.timeout = timeout};
   MPI_Request request = MPI_REQUEST_NULL;
   try {
     check_mpi(start(&request));
-    Clock::time_point checked = wait.limit.start;
+    Clock::time_point checked = Clock::now();
     for (microseconds sleep = kMinSleep;; sleep = std::min(2 * sleep, kMaxSleep)) {
       int done = 0;
       check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
@@ -141,9 +144,9 @@ void MpiGroup::assemble(milliseconds timeout) {
 
 // Throws if the running call can no longer complete. A peer that left after it completed this
 // collective is no obstacle.
-void MpiGroup::throw_if_impossible(const Wait& wait) {
+void MpiGroup::throw_if_impossible(Wait& wait) {
   if (aborted_) throw EngineError(-1, "aborted");
-  const auto elapsed = Clock::now() - wait.limit.start;
+  const auto elapsed = wait.time.so_far();
   throw_if_aborted();
   for (const auto& notice : mpi_.notices_of(id_)) {
     const int from = rank_of(notice.from);
@@ -155,7 +158,7 @@ void MpiGroup::throw_if_impossible(const Wait& wait) {
   for (int r = 0; r < size(); ++r)
     if (r != rank_ && mpi_.has_ended(world_[static_cast<size_t>(r)]))
       throw EngineError(r, "has ended");
-  if (elapsed > wait.limit.timeout) throw EngineError(-1, "nothing came");
+  if (elapsed > wait.timeout) throw EngineError(-1, "nothing came");
 }
 
 void MpiGroup::throw_if_aborted() {

@@ -1,9 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // MpiGroup: an MPI communicator and the state of its ranks.
 //
 // Calls. They are MPI's own blocking calls, made by the calling thread, one at a time.
 // Failure. A blocked MPI call cannot be left. The watchdog of MpiProcess checks the running call.
-// If
-//   it can no longer complete (the timeout has passed, or a peer failed, left or died), the
+//   If it can no longer complete (the timeout has passed, or a peer failed, left or died), the
 //   watchdog reports the cause and ends the process (hang_timeout.h).
 #pragma once
 
@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "parallel/comms/awake_time.h"
 #include "parallel/comms/mpi_process.h"
 #include "parallel/engine.h"
 
@@ -29,8 +30,7 @@ class MpiGroup : private MpiWatched {
 
   // All ranks of MPI; collective. `name` is never used again.
   MpiGroup(MpiProcess& mpi, const std::string& name, Milliseconds timeout);
-  // A sub-group. `members` are ranks of parent, and this process is members[rank]. Collective over
-  // the members.
+  // A sub-group of ranks of parent; this process is members[rank]. Collective over the members.
   MpiGroup(MpiGroup& parent, const std::vector<int>& members, int rank, const std::string& name,
            Limit limit);
   ~MpiGroup() override;
@@ -66,7 +66,8 @@ class MpiGroup : private MpiWatched {
  private:
   struct Wait {
     int peer = -1;  // -1: a collective, which needs all ranks
-    Limit limit;
+    Milliseconds timeout{0};
+    AwakeTime time{};
   };
   static constexpr int64_t kNoCall = 0, kProcessEnds = -1;
 
@@ -82,7 +83,7 @@ class MpiGroup : private MpiWatched {
   template <typename Start>
   void wait_for(Milliseconds timeout, const Start& start);
 
-  void throw_if_impossible(const Wait& wait);
+  void throw_if_impossible(Wait& wait);
   void throw_if_aborted();
   std::vector<int> silent_ranks();
   void notify(MpiProcess::Event event, std::string_view why) noexcept;
@@ -96,7 +97,8 @@ class MpiGroup : private MpiWatched {
   std::vector<int> world_;  // rank here -> rank in MPI_COMM_WORLD
   MPI_Comm comm_ = MPI_COMM_NULL;
   std::atomic<int64_t> running_ = kNoCall;  // number of the running call, or kProcessEnds
-  int64_t calls_ = 0;
+  int64_t calls_ = 0, watched_call_ = kNoCall;
+  Wait watched_;                // and watched_call_: of the watchdog's thread
   std::atomic<int> peer_ = -1;  // of the running call, as in Wait
   std::atomic<Clock::time_point> start_;
   std::atomic<Milliseconds> timeout_;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "parallel/comms/mpi_process.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MpiProcess: MPI in this process, initialized once for all groups and finalized with the process.
 // Thread-safe.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Our dtypes and operations as MPI's. Thread-safe, once MPI has started.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NCCL between GPUs, one per rank. The device of a rank is its local rank unless Place::gpu is set.
 //
 // Streams. Calls run on a stream of their own, which waits for the start event of each call.
@@ -18,6 +19,7 @@
 #include "core/base/error.h"
 #include "parallel/comm_list.h"
 #include "parallel/comms/gloo_failure_board.h"
+#include "parallel/comms/nccl_flight.h"
 #include "parallel/comms/nccl_library.h"
 #include "parallel/staging.h"
 
@@ -26,8 +28,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
-
-constexpr milliseconds kBoardInterval(200);  // between reads of the failure board
 
 ncclDataType_t type_for(float) { return ncclFloat32; }
 ncclDataType_t type_for(double) { return ncclFloat64; }
@@ -55,47 +55,6 @@ ncclRedOp_t op_of(ReduceOp op) {
 size_t count_of(const Tensor& t) { return static_cast<size_t>(t.numel()); }
 // Leaves the device current: setting back an unused device would create a context there.
 void use_gpu(int device) { check_cuda(cudaSetDevice(device)); }
-
-bool done(cudaError_t state) {
-  if (state == cudaErrorNotReady) return cudaGetLastError(), false;
-  check_cuda(state);
-  return true;
-}
-
-using Event = std::shared_ptr<void>;
-cudaEvent_t event_of(const Event& event) { return static_cast<cudaEvent_t>(event.get()); }
-
-Event record_event(cudaStream_t stream) {
-  cudaEvent_t event = nullptr;
-  check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  Event owner(event, [](void* made) { cudaEventDestroy(static_cast<cudaEvent_t>(made)); });
-  check_cuda(cudaEventRecord(event, stream));
-  return owner;
-}
-
-// The timeout of the oldest call in flight.
-struct Watch {
-  Clock::time_point start = Clock::now(), next_read = start + kBoardInterval;
-  bool begun = false;            // this rank's GPU has reached the call
-  std::optional<int> left = {};  // a peer that left, as of the last read of the failure board
-};
-
-// A submitted call.
-struct CallInFlight {
-  std::vector<Tensor> buffers;
-  std::vector<int> peers;  // ranks that take part
-  milliseconds timeout;
-  Event begin = nullptr, end = nullptr;  // no end: NCCL has not enqueued it yet
-  Watch watch = {};
-};
-
-void leak_buffers(const std::deque<CallInFlight>& calls) {
-  static std::mutex mutex;
-  static auto* const kept = new std::vector<Tensor>;
-  const std::lock_guard lock(mutex);
-  for (const CallInFlight& one : calls)
-    kept->insert(kept->end(), one.buffers.begin(), one.buffers.end());
-}
 
 class Nccl : public CommEngine {
  public:
@@ -291,10 +250,10 @@ class Nccl : public CommEngine {
     Watch& w = one.watch;
     const auto now = Clock::now();
     if (!w.begun) {
-      w.start = now;
+      w.time = AwakeTime(now);
       w.begun = one.begin == nullptr || done(cudaEventQuery(event_of(one.begin)));
     }
-    if (now - w.start > one.timeout) throw EngineError(-1, "nothing came");
+    if (w.time.so_far(now) > one.timeout) throw EngineError(-1, "nothing came");
     if (now <= w.next_read) return;
     w.next_read = now + kBoardInterval;
     if (const std::string why = board_->first_failure(); !why.empty()) throw EngineError(-1, why);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions of NCCL that we use. libnccl is opened at run time, so that the program also starts
 // on hosts without NCCL or a GPU. Thread-safe.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "parallel/mode.h"
 #include "parallel/modes/replica.h"
 #include "parallel/primitives.h"

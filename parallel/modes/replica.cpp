@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "parallel/modes/replica.h"
 
 #include "core/ops/ops.h"
@@ -16,9 +17,10 @@ Replica::Replica(ModelSpec model, Device device, Dtype dtype, uint64_t seed)
 uint64_t Replica::step_flop(const Shape& x) {
   if (!(x == flop_shape_)) {
     forward_flop_ = model_.layer->forward_flop(x);
+    step_flop_ = howmany::step_flop(*model_.layer, x);
     flop_shape_ = x;
   }
-  return 3 * static_cast<uint64_t>(forward_flop_);
+  return static_cast<uint64_t>(step_flop_);
 }
 
 Tensor Replica::step(const Batch& batch, const Tape::Hook& on_final) {
@@ -33,7 +35,7 @@ Tensor Replica::step(const Batch& batch, const Tape::Hook& on_final) {
 }
 
 StepOutcome Replica::run(const StepInput& in, const Tape::Hook& on_final) {
-  const uint64_t flop = step_flop(in.x.shape()) / 3;
+  const uint64_t all = step_flop(in.x.shape()), forward = static_cast<uint64_t>(forward_flop_);
   zero_grads(params_);
   Tape tape({.training = true,
              .seed = seed_,
@@ -45,11 +47,11 @@ StepOutcome Replica::run(const StepInput& in, const Tape::Hook& on_final) {
   tape.set_input(x);
   LossResult loss;
   {
-    const Range range(Category::step, "forward", flop);
+    const Range range(Category::step, "forward", forward);
     const Tensor y = model_.layer->forward(x, tape);
     loss = compute_loss(model_.loss, y, in.target, in.global_rows);
   }
-  const Range range(Category::step, "backward", 2 * flop);
+  const Range range(Category::step, "backward", all - forward);
   tape.on_final(on_final);
   model_.layer->backward(loss.dy, tape);
   return {std::move(loss.total), tape.drew()};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A copy of a model, its parameters and its training step. The modes that divide only the batch
 // share it. One thread at a time.
 #pragma once
@@ -55,8 +56,8 @@ class Replica {
   SumOverReplicas sum_statistics_;
   int64_t step_ = 0;
   std::vector<Param*> params_;
-  Shape flop_shape_;  // the input shape of forward_flop_
-  double forward_flop_ = 0;
+  Shape flop_shape_;  // the input shape of these two
+  double forward_flop_ = 0, step_flop_ = 0;
 };
 
 }  // namespace howmany

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "parallel/modes/staged.h"
 
 #include <algorithm>
@@ -35,7 +36,7 @@ std::vector<size_t> as_placed(const std::string& text, size_t units, std::vector
   }
   for (const Device& device : devices)
     HM_REQUIRE(std::ranges::find(used, device) != used.end(),
-               "[placement] {} is given, but no unit stands there", device.str());
+               "[placement] {} is given, but no unit is placed there", device.str());
   devices = std::move(used);
   return bounds;
 }
@@ -112,7 +113,7 @@ class Staged : public Mode {
       return;
     }
     HM_REQUIRE(stages <= static_cast<int>(count),
-               "[{}] {} has {} layers to divide, {} stages are asked for: take fewer", name_,
+               "[{}] {} has {} layers to divide, {} stages were requested: take fewer", name_,
                model_.name, count, stages);
     bounds_ = {0, count};
     if (stages == 1) return;

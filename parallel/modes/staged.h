@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The implementation of the modes that divide the layers: model, pipeline and hybrid. They differ
 // in the mesh of ranks (data x stage) and in the number of stages per rank. One thread per mode
 // makes calls.

@@ -1,4 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "parallel/modes/step_graph.h"
+#include "core/gpu/graph.h"
 
 #include "core/base/error.h"
 #include "core/ops/check.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Captures the training step of a Replica in a CUDA graph (see gpu::Graph), so that the host
 // launches a step by one call.
 //
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "core/gpu/gpu.h"
+#include "core/gpu/graph.h"
 #include "core/tensor/precision.h"
 #include "parallel/modes/replica.h"
 

@@ -1,15 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/cli/root_command.h"
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
-#include "core/base/cli/list_option.h"
 #include "core/base/cli/number_check.h"
+#include "core/base/cli/option.h"
 #include "core/base/cli/output_options.h"
+#include "core/base/cli/renamed.h"
 #include "core/base/process.h"
+#include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
 #include "core/base/text/names.h"
+#include "reports/cli/login_node.h"
 #include "reports/cli/selftest.h"
 #include "reports/comm/command.h"
 #include "reports/gpus/command.h"
@@ -22,6 +27,8 @@
 namespace howmany::reports {
 namespace {
 
+constexpr double kDescribeSeconds = 10;
+
 const std::vector<std::string> kCommands = {"run",   "gpus",    "workers", "backend", "transfer",
                                             "train", "devices", "report",  "selftest"};
 
@@ -31,88 +38,74 @@ void last_wins(CLI::App& app) {
 }
 
 void add_output(CLI::App& app, Arguments& a) {
-  app.add_option("--min-efficiency", a.min_efficiency,
-                 "What a device must give to be worth it [0.8]")
-      ->check(between(0.01, 2.0));
-  app.add_option(
-      flag::kSamples, a.samples,
-      "Samples to train, for time and device-hours [1281167, one pass over ImageNet-1k]");
+  add_option(app, flag::kMinEfficiency, a.min_efficiency, "0.8")->check(between(0.01, 2.0));
+  add_count(app, flag::kSamples, a.samples, "1281167, one pass over ImageNet-1k");
   auto* json = add_json(app, a.json);
-  app.add_option("--emit", a.emit, "slurm: a job script for what is recommended, on stdout")
-      ->check(CLI::IsMember({"slurm"}))
-      ->excludes(json);
+  add_option(app, flag::kEmit, a.emit)->check(CLI::IsMember({"slurm"}))->excludes(json);
   add_no_color(app, a.no_color);
 }
 
-std::string type_of(const PassedOption& option) {
-  if (std::string_view(option.name) == "data") return "PATH";
-  return *option.values == '\0' ? "NAME" : fmt::format("{{{}}}", option.values);
-}
-
 void add_passed(CLI::App& app, Arguments& a, bool of_files) {
-  for (const PassedOption& option : passed_options())
-    if (option.of_files == of_files)
-      app.add_option(fmt::format("--{}", option.name), a.passed[option.name], option.help)
-          ->type_name(type_of(option));
+  for (const PassedOption& option : passed_options()) {
+    if (option.of_files != of_files) continue;
+    auto* added = add_option(app, *option.flag, a.passed[option.name()], option.usual);
+    if (*option.values != '\0') added->type_name(fmt::format("{{{}}}", option.values));
+  }
 }
 
 void add_measuring(CLI::App& app, Arguments& a) {
-  add_list(
-      app, flag::kDevices, a.devices,
-      "Devices in order: cuda:0,cuda:1 or the beginnings of GPUs' UUIDs, cpu:0,cpu:1 [GPUs, else "
-      "slices of the cores]");
-  add_list(app, flag::kMode, a.modes,
-           "Parallel modes, with options as pipeline:micro_batches=8, or all [data_parallel,ddp]");
-  add_list(app, flag::kBackend, a.backends,
-           "Communication between ranks; auto chooses and says why [auto]");
-  app.add_option(flag::kCoresPerDevice, a.cores_per_device, "Cores of a cpu device")
-      ->check(CLI::Range(1, 4096));
+  add_devices(app, a.devices, "the GPUs, else slices of the cores");
+  add_list(app, flag::kMode, a.modes, "data_parallel,ddp");
+  add_list(app, flag::kBackend, a.backends, "auto");
+  add_option(app, flag::kCoresPerDevice, a.cores_per_device, "1")->check(whole_between(1, 4096));
   add_passed(app, a, false);
-  app.add_option(flag::kRounds, a.rounds, "Times everything is measured, in fresh processes [3]")
-      ->check(CLI::Range(1, 1000));
-  app.add_option(
-         "--time-budget", a.time_budget,
-         "Seconds for the whole measurement; each configuration is measured once in any case")
+  add_option(app, flag::kRounds, a.rounds, "3")->check(whole_between(1, 1000));
+  add_option(app, flag::kTimeBudget, a.time_budget, "no limit")->check(above_zero());
+  add_option(app, flag::kRunTimeout, a.run_timeout, "120, or less within --time-budget")
       ->check(above_zero());
-  app.add_option("--run-timeout", a.run_timeout,
-                 "Seconds after which a run counts as hung [120, or within --time-budget twice "
-                 "what is left, 30 at the least]")
-      ->check(above_zero());
-  app.add_option(flag::kSeed, a.seed, "Seed of data and parameters [1]");
-  app.add_flag(flag::kSyncBatchnorm, a.sync_batchnorm,
-               "Batch norm by the statistics of all replicas, not of each");
-  app.add_flag(flag::kProfile, a.profile,
-               "Also where a step goes, in steps after the timed ones, and trace.pftrace");
-  app.add_flag(
-      flag::kOversubscribe, a.oversubscribe,
-      "Allow more devices than cores, or a GPU listed twice; marked, and never recommended");
-  add_out(app, a.out);
-  app.add_option("--resume", a.resume, "Folder of an earlier run to go on with")
-      ->type_name("DIR")
-      ->excludes("--out");
+  add_option(app, flag::kSeed, a.seed, "1");
+  add_switch(app, flag::kSyncBatchnorm, a.sync_batchnorm);
+  add_switch(app, flag::kProfile, a.profile);
+  add_switch(app, flag::kOversubscribe, a.oversubscribe);
+  auto* out = add_out(app, a.out);
+  add_option(app, flag::kResume, a.resume)->excludes(out);
   add_quiet(app, a.quiet);
   add_verbose(app, a.verbose);
 }
 
+// Returns the models, modes and backends of this build, or "" if the program that knows is missing.
+std::string parts_help() {
+  try {
+    const ProcessResult described =
+        howmany::run_command({.argv = {find_program("howmany-train"), flag::kDescribeOptions},
+                              .timeout_seconds = kDescribeSeconds});
+    const auto json = nlohmann::json::parse(described.out, nullptr, false);
+    return json.is_object() ? json.value("parts", "") + "\n" : "";
+  } catch (const InputError&) {
+    return "";
+  }
+}
+
+// Shows the parts of this build before the examples. They are sought only if help is printed.
+void add_footer(CLI::App& app, const std::string& examples) {
+  app.footer("");  // else the footer of howmany would follow
+  app.footer([examples] { return parts_help() + examples; });
+}
+
 void add_gpus(CLI::App& app, Arguments& a) {
   last_wins(app);
-  app.add_option(flag::kModel, a.models,
-                 "Model, with its options: resnet18:image=64; may be repeated [mlp]")
-      ->type_name("NAME")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  auto* weak = app.add_option(flag::kBatchPerDevice, a.batch_per_device,
-                              "Weak scaling: this many samples a device and step [by model]");
-  app.add_option(flag::kGlobalBatch, a.global_batch,
-                 "Strong scaling: this many samples a step in all")
-      ->check(whole_up_to(kMostBatch))
+  add_repeatable(app, flag::kModel, a.models, "mlp");
+  auto* weak = add_option(app, flag::kBatchPerDevice, a.batch_per_device, "by model")
+                   ->check(whole_between(1, kMostBatch));
+  add_option(app, flag::kGlobalBatch, a.global_batch, "")
+      ->check(whole_between(1, kMostBatch))
       ->excludes(weak);
-  weak->check(whole_up_to(kMostBatch));
   add_passed(app, a, true);
-  app.add_option(flag::kWorkers, a.workers, "Loader workers a device")->check(CLI::Range(0, 4096));
+  add_option(app, flag::kWorkers, a.workers, "2 for files, else 0")->check(whole_between(0, 4096));
   add_measuring(app, a);
   add_output(app, a);
-  app.footer(
+  add_footer(
+      app,
       "Examples:\n"
       "  howmany gpus --model resnet18 --batch-per-device 32\n"
       "  howmany gpus --model mlp --devices cpu:0,cpu:1 --mode data_parallel,ddp --out X\n"
@@ -125,8 +118,8 @@ void add_gpus(CLI::App& app, Arguments& a) {
 
 void add_run(CLI::App& app, Arguments& a) {
   last_wins(app);
-  app.add_option("--preset", a.preset, "quick (2 minutes at most) or full [quick]")
-      ->type_name("{quick,full}");
+  add_option(app, flag::kPreset, a.preset, "quick, 2 minutes at most")->type_name("{quick,full}");
+  add_switch(app, flag::kYes, a.yes);
   add_measuring(app, a);
   add_output(app, a);
   app.footer(
@@ -138,24 +131,25 @@ void add_run(CLI::App& app, Arguments& a) {
 
 void add_report(CLI::App& app, Arguments& a) {
   last_wins(app);
-  app.add_option("path", a.path, "Folder of a run, or a summary.json")
+  app.add_option("path", a.paths, "Folders of runs, or files summary.json")
       ->type_name("PATH")
-      ->required();
+      ->required()
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_output(app, a);
+  add_option(app, flag::kHtml, a.html);
+  add_quiet(app, a.quiet);
   app.footer(
       "Examples:\n"
       "  howmany report howmany-out/20260101T120000Z\n"
       "  howmany report summary.json --min-efficiency 0.6 --samples 90M\n"
-      "  howmany report howmany-out/20260101T120000Z --emit slurm > job.sh");
+      "  howmany report howmany-out/20260101T120000Z --emit slurm > job.sh\n"
+      "  howmany report before after --html both.html          # side by side");
 }
 
 void add_selftest(CLI::App& app, SelftestArguments& a) {
   last_wins(app);
-  app.add_option(flag::kTimeout, a.timeout_seconds,
-                 "Seconds after which a test program counts as hung")
-      ->check(above_zero())
-      ->capture_default_str();
-  app.add_flag(flag::kJson, a.json, "The result on stdout as JSON, nothing else there");
+  add_option(app, flag::kRunTimeout, a.timeout_seconds)->check(above_zero());
+  add_json(app, a.json);
   add_quiet(app, a.quiet);
   app.footer(
       "Examples:\n"
@@ -165,12 +159,12 @@ void add_selftest(CLI::App& app, SelftestArguments& a) {
 }
 
 // Runs external subcommands, as git does: all arguments after the name belong to the program.
-void hand_over(int argc, char** argv) {
+void run_external(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "";
   if (name != "train" && name != "devices") return;
   std::vector<std::string> arguments = {find_program("howmany-" + name)};
   arguments.insert(arguments.end(), argv + 2, argv + argc);
-  become(arguments);
+  exec_program(arguments);
 }
 
 std::vector<std::string> words(int argc, char** argv) {
@@ -186,7 +180,7 @@ std::vector<std::string> words(int argc, char** argv) {
     throw InputError(fmt::format("unknown command \"{}\"{} (howmany --help lists them)", first,
                                  did_you_mean(first, known)));
   }
-  return words;
+  return with_current_names(words[0], words);
 }
 
 // Writes an error for unexpected arguments that suggests what to use instead.
@@ -195,8 +189,8 @@ std::string not_expected(const CLI::App& app, const std::vector<std::string>& wo
   std::vector<std::string> known;
   for (const CLI::Option* option : command.get_options())
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-  const std::string see =
-      fmt::format("(howmany {} --help shows what there is)", command.get_name());
+  if (command.get_name() == "run") known.emplace_back(flag::kVersion.name);  // of bare `howmany`
+  const std::string see = fmt::format("(howmany {} --help lists them)", command.get_name());
   for (const std::string& word : words) {
     const std::string name = word.substr(0, word.find('='));
     if (name.starts_with("--") && std::ranges::find(known, name) == known.end())
@@ -208,10 +202,10 @@ std::string not_expected(const CLI::App& app, const std::vector<std::string>& wo
 }  // namespace
 
 int run_command(int argc, char** argv, const BuildText& build) {
-  hand_over(argc, argv);
-  CLI::App app{"Tells how many GPUs to ask for, from measurements of real training steps."};
+  run_external(argc, argv);
+  CLI::App app{"Recommends a number of GPUs from measured training steps."};
   app.name("howmany");
-  app.set_version_flag("--version", build.version, "Version, commit and the parts built in");
+  app.set_version_flag(flag::kVersion, build.version, flag::kVersion.help);
   app.require_subcommand(1);
   app.footer(
       "Examples:\n"
@@ -223,21 +217,22 @@ int run_command(int argc, char** argv, const BuildText& build) {
       "  howmany gate --base A --candidate B        # the same, measured now, for CI\n"
       "  howmany gpus --help");
   Arguments a;
-  int code = kFine;
+  int code = exit_code::kFine;
   auto* tour = app.add_subcommand("run", "The answers for this machine (the default)");
   add_run(*tour, a);
   tour->callback([&] {
+    if (!a.yes) refuse_login_node();
     if (!a.preset) a.preset = "quick";
     code = run_gpus(a);
   });
-  auto* gpus = app.add_subcommand("gpus", "How many devices to ask for, measured");
+  auto* gpus = app.add_subcommand("gpus", "Recommend a number of devices, from measured steps");
   add_gpus(*gpus, a);
   gpus->callback([&] { code = run_gpus(a); });
   add_workers(app, code);
   add_backend_command(app, code);
   add_transfer_command(app, code);
   app.add_subcommand("train", "One plain training run (see howmany train --help)");
-  app.add_subcommand("devices", "What is here: devices, cores and their limits, backends");
+  app.add_subcommand("devices", "List the devices, cores and their limits, and backends");
   auto* report = app.add_subcommand("report", "Render again from the files of a run");
   add_report(*report, a);
   report->callback([&] { code = run_report(a); });

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/cli/selftest.h"
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include <sstream>
 
 #include "core/base/process.h"
+#include "core/base/schema/exit_codes.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
@@ -63,13 +65,13 @@ Outcome run(const TestSuite& suite, const SelftestArguments& arguments) {
     outcome.trouble = "is not here: this copy was built or packed without its tests";
     return outcome;
   }
-  const Ended ended =
+  const ProcessResult ended =
       run_command({.argv = {program, "--source=" + suite.source, "--gtest_color=no"},
                    .timeout_seconds = arguments.timeout_seconds});
   outcome.totals = read_totals(ended.out);
   outcome.seconds = ended.seconds;
   const bool told =
-      ended.how == Ended::How::kExited && (ended.code == 0) == (outcome.totals.failed == 0);
+      ended.how == ProcessResult::How::kExited && (ended.code == 0) == (outcome.totals.failed == 0);
   if (!told) outcome.trouble = ended.describe();
   return outcome;
 }
@@ -131,9 +133,9 @@ void print(const std::vector<Outcome>& outcomes) {
 }
 
 int exit_code(const std::vector<Outcome>& outcomes) {
-  int code = kFine;
+  int code = exit_code::kFine;
   for (const Outcome& o : outcomes) {
-    if (!o.trouble.empty()) return kMeasurementFailed;
+    if (!o.trouble.empty()) return exit_code::kMeasurementFailed;
     if (o.totals.failed > 0) code = 1;
   }
   return code;
@@ -178,7 +180,7 @@ int run_selftest(const SelftestArguments& arguments) {
   } else {
     print(outcomes);
   }
-  return interrupted() ? kMeasurementFailed : exit_code(outcomes);
+  return interrupted() ? exit_code::kMeasurementFailed : exit_code(outcomes);
 }
 
 }  // namespace howmany::reports

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `howmany selftest` runs the conformance tests, and those of numerical equivalence with `single`,
 // on this machine. It reports the tests that passed, failed or were skipped, with reasons. The
 // tests are GoogleTest programs in the folder of `howmany` or, in a bundle, in ../libexec/howmany.

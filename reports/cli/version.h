@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The version of this build. Part of the program, not of the library, because every commit
 // recompiles it.
 #pragma once

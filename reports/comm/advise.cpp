@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/comm/advise.h"
 
 #include <fmt/format.h>
@@ -27,25 +28,25 @@ constexpr double kAllHidden = 1.1;  // of the shorter: larger values are noise
 constexpr double kNoFit = 1;        // fits with a larger residual error are not reported
 constexpr double kOutOfCaches = 16 << 20, kStream = 1 << 20;  // bytes; sizes of the ceilings
 
-bool is_of(const Contest& c, const Measurement& m) {
+bool is_of(const OperationResults& c, const Measurement& m) {
   return c.op == op_of(m) && c.dtype == parameter_of(m, parameter::kDtype) &&
          c.devices == count_of(m, parameter::kDevices);
 }
 
-Contest& contest_of(std::vector<Contest>& contests, const Measurement& m) {
-  for (Contest& c : contests)
+OperationResults& operation_of(std::vector<OperationResults>& operations, const Measurement& m) {
+  for (OperationResults& c : operations)
     if (is_of(c, m)) return c;
-  contests.push_back({.op = op_of(m),
-                      .dtype = parameter_of(m, parameter::kDtype),
-                      .devices = count_of(m, parameter::kDevices)});
-  return contests.back();
+  operations.push_back({.op = op_of(m),
+                        .dtype = parameter_of(m, parameter::kDtype),
+                        .devices = count_of(m, parameter::kDevices)});
+  return operations.back();
 }
 
 // Compares an all_reduce concurrent with matrix products with running one after the other.
 std::string both_at_once(const Measurement& m) {
   const double comm = value_of(m, metric::kCommAloneS), gemm = value_of(m, metric::kGemmAloneS);
   const double hidden = value_of(m, metric::kHiddenFraction);  // share of the shorter
-  if (hidden > kAllHidden) return "times varied too much to tell what running both at once saves";
+  if (hidden > kAllHidden) return "times varied too much to judge the gain of running both at once";
   if (hidden >= 0)
     return fmt::format("running both at once hides {} of the shorter",
                        format_percent(std::min(1.0, hidden)));
@@ -61,9 +62,8 @@ Curve& curve_of(std::vector<NamedCurve>& curves, const std::string& backend) {
 }
 
 void add_point(Curve& curve, const CurvePoint& point) {
-  if (std::ranges::find(curve, point.bytes, &CurvePoint::bytes) != curve.end()) return;
-  curve.push_back(point);
-  std::ranges::sort(curve, {}, &CurvePoint::bytes);
+  const auto place = std::ranges::lower_bound(curve, point.bytes, {}, &CurvePoint::bytes);
+  if (place == curve.end() || place->bytes != point.bytes) curve.insert(place, point);
 }
 
 bool of_sweep(const Measurement& m) {
@@ -76,31 +76,32 @@ bool everywhere(const std::vector<NamedCurve>& curves, double bytes) {
       curves, [&](const NamedCurve& named) { return at_size(named.curve, bytes) != nullptr; });
 }
 
-void add_sweep(std::vector<Contest>& contests, const std::vector<Measurement>& measurements) {
+void add_sweep(std::vector<OperationResults>& operations,
+               const std::vector<Measurement>& measurements) {
   for (const Measurement& m : measurements) {
-    const auto same = [&](const Contest& c) { return is_of(c, m); };
-    const auto contest = std::ranges::find_if(contests, same);
-    if (!of_sweep(m) || contest == contests.end()) continue;
-    contest->tried.insert(backend_of(m));
-    if (is_timed(m)) add_point(curve_of(contest->sweep, backend_of(m)), point_of(m));
+    const auto same = [&](const OperationResults& c) { return is_of(c, m); };
+    const auto operation = std::ranges::find_if(operations, same);
+    if (!of_sweep(m) || operation == operations.end()) continue;
+    operation->tried.insert(backend_of(m));
+    if (is_timed(m)) add_point(curve_of(operation->sweep, backend_of(m)), point_of(m));
   }
 }
 
-void add_fits(Contest& contest) {
-  for (const NamedCurve& named : contest.curves) {
+void add_fits(OperationResults& operation) {
+  for (const NamedCurve& named : operation.curves) {
     const AlphaBeta fit = fit_alpha_beta(named.curve);
-    if (fit.error && *fit.error < kNoFit) contest.fits[named.backend] = fit;
+    if (fit.error && *fit.error < kNoFit) operation.fits[named.backend] = fit;
   }
 }
 
-Reach reach_of(const Contest& contest, const std::vector<Measurement>& measurements) {
+Reach reach_of(const OperationResults& operation, const std::vector<Measurement>& measurements) {
   Reach reach;
   double asked = 0;
   for (const Measurement& m : measurements) {
-    if (!of_sweep(m) || !is_of(contest, m)) continue;
+    if (!of_sweep(m) || !is_of(operation, m)) continue;
     const double bytes = number_of(m, parameter::kBytes);
     asked = std::max(asked, bytes);
-    if (everywhere(contest.sweep, bytes))
+    if (everywhere(operation.sweep, bytes))
       reach.to = std::max(reach.to, bytes);
     else
       reach.whole = false;
@@ -109,18 +110,18 @@ Reach reach_of(const Contest& contest, const std::vector<Measurement>& measureme
   return reach;
 }
 
-std::vector<Contest> contests_of(const std::vector<Measurement>& measurements) {
-  std::vector<Contest> contests;
+std::vector<OperationResults> operations_of(const std::vector<Measurement>& measurements) {
+  std::vector<OperationResults> operations;
   for (const Measurement& m : measurements)
     if (is_timed(m) && m.parameters.contains(parameter::kBytes))
-      add_point(curve_of(contest_of(contests, m).curves, backend_of(m)), point_of(m));
-  add_sweep(contests, measurements);
-  for (Contest& contest : contests) {
-    add_fits(contest);
-    contest.best = best_ranges(contest.sweep);
-    contest.reach = reach_of(contest, measurements);
+      add_point(curve_of(operation_of(operations, m).curves, backend_of(m)), point_of(m));
+  add_sweep(operations, measurements);
+  for (OperationResults& operation : operations) {
+    add_fits(operation);
+    operation.best = best_ranges(operation.sweep);
+    operation.reach = reach_of(operation, measurements);
   }
-  return contests;
+  return operations;
 }
 
 // Sums the times of all buckets. Intervals are added, because disturbances of consecutive buckets
@@ -192,15 +193,15 @@ Ceilings ceilings_of(const std::vector<Measurement>& measurements) {
 
 // Compares bus bandwidth with the ceiling. The links between GPUs, which nccl uses, have no
 // measured ceiling.
-std::vector<RoadVerdict> verdicts_of(const std::vector<Measurement>& measurements,
+std::vector<PathVerdict> verdicts_of(const std::vector<Measurement>& measurements,
                                      const Ceilings& ceilings) {
-  std::map<std::string, RoadVerdict> largest;
+  std::map<std::string, PathVerdict> largest;
   for (const Measurement& m : measurements) {
     const double rate = value_of(m, metric::kBusbwBytesPerS);
     if (!is_timed(m) || op_of(m) != "all_reduce" || !std::isfinite(rate)) continue;
     if (backend_of(m).ends_with("nccl")) continue;
     const bool tcp = backend_of(m).ends_with("gloo");
-    RoadVerdict verdict{backend_of(m),
+    PathVerdict verdict{backend_of(m),
                         op_of(m),
                         tcp ? "loopback TCP" : "memory copy, all threads",
                         number_of(m, parameter::kBytes),
@@ -210,7 +211,7 @@ std::vector<RoadVerdict> verdicts_of(const std::vector<Measurement>& measurement
     if (std::isfinite(verdict.ceiling) && verdict.bytes > largest[verdict.backend].bytes)
       largest[verdict.backend] = verdict;
   }
-  std::vector<RoadVerdict> all;
+  std::vector<PathVerdict> all;
   for (const auto& [backend, verdict] : largest)
     if (verdict.ceiling > 0) all.push_back(verdict);
   return all;
@@ -249,11 +250,11 @@ class BackendWriter {
   void write(const std::vector<Measurement>& measurements, const std::vector<Measurement>& main) {
     for (const TorchGap& gap : advice_.torch)
       if (differs(gap)) advice_.notes.push_back(words_of(gap));
-    for (const RoadVerdict& v : advice_.verdicts)
+    for (const PathVerdict& v : advice_.verdicts)
       advice_.notes.push_back(
           fmt::format("{} moves {} in an {} of {}: {} of this machine's {} ({}).", v.backend,
                       format_rate(v.bytes_per_s), v.op, format_bytes(v.bytes),
-                      format_ratio(v.ratio()), v.road, format_rate(v.ceiling)));
+                      format_ratio(v.ratio()), v.path, format_rate(v.ceiling)));
     for (const ReferenceLine& r : advice_.references)
       advice_.notes.push_back(fmt::format("{} of {} over nccl: {} is {} for {} ({}; {}).", r.op,
                                           format_bytes(r.bytes), format_rate(r.bytes_per_s),
@@ -310,7 +311,7 @@ class BackendWriter {
       const double gemm = value_of(m, metric::kGemmBesideS) / value_of(m, metric::kGemmAloneS);
       if (!std::isfinite(comm) || !std::isfinite(gemm)) continue;
       advice_.notes.push_back(fmt::format(
-          "{}: an all_reduce of {} beside matrix products takes {}x as long as alone, and the "
+          "{}: an all_reduce of {} during matrix products takes {}x as long as alone, and the "
           "products {}x; {}.",
           backend_of(m), format_bytes(number_of(m, parameter::kBytes)), format_ratio(comm),
           format_ratio(gemm), both_at_once(m)));
@@ -327,7 +328,7 @@ class BackendWriter {
                                               without_full_stop(flag.substr(8))));
         if (flag == mark::kRehearsal && told.insert(flag).second)
           advice_.notes.push_back(
-              "Ranks shared a GPU: a rehearsal, which tells nothing of several.");
+              "Ranks shared a GPU: a rehearsal, which says nothing about several.");
         if (flag == mark::kOversubscribed && told.insert(flag).second)
           advice_.notes.push_back(
               "Ranks shared cores or a GPU (oversubscribed): with their own they would do better.");
@@ -350,13 +351,13 @@ std::string gpu_of(const nlohmann::json& context) {
 
 BackendAdvice advise_backend(const std::vector<Measurement>& measurements, const std::string& gpu) {
   BackendAdvice advice;
-  advice.contests = contests_of(measurements);
+  advice.operations = operations_of(measurements);
   const std::vector<Measurement> main = of_most_ranks(measurements);
   advice.models = models_of(main);
   advice.ceilings = ceilings_of(measurements);
   advice.verdicts = verdicts_of(main, advice.ceilings);
   advice.references = references_of(main, gpu);
-  advice.torch = torch_gaps(advice.contests);
+  advice.torch = torch_gaps(advice.operations);
   choose_backend(advice);
   BackendWriter(advice).write(measurements, main);
   return advice;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses a communication backend from measured collectives, by size, and compares its rate with
 // the ceilings of the machine. Failed cells never win. If intervals overlap, the answer is
 // uncertain. Values only; not tied to any thread.
@@ -22,7 +23,7 @@ struct Reach {
 };
 
 // One operation on one number of ranks, over all backends.
-struct Contest {
+struct OperationResults {
   std::string op, dtype;
   int devices = 2;
   std::vector<NamedCurve> curves = {};  // of calls with a barrier before each
@@ -38,8 +39,8 @@ struct Ceilings {
   double copy_one_thread = 0, copy_all_threads = 0, loopback_tcp = 0;  // bytes/s
 };
 // A backend's bus bandwidth relative to the ceiling of its transport.
-struct RoadVerdict {
-  std::string backend, op, road;  // "loopback TCP"
+struct PathVerdict {
+  std::string backend, op, path;  // "loopback TCP"
   double bytes = 0, bytes_per_s = 0, ceiling = 0;
   double ratio() const { return bytes_per_s / ceiling; }
 };
@@ -70,12 +71,13 @@ struct TorchGap {
 struct BackendAdvice {
   std::optional<std::string> recommended;
   bool certain = true, disturbed = false;  // disturbed: by other programs, see disturbance.h
+  std::string reason;                      // a code of core/base/schema/reasons.h
   std::string because;                     // one sentence
   std::vector<std::string> notes;
-  std::vector<Contest> contests;
+  std::vector<OperationResults> operations;
   std::vector<ModelTime> models;
   Ceilings ceilings;
-  std::vector<RoadVerdict> verdicts;
+  std::vector<PathVerdict> verdicts;
   std::vector<TorchGap> torch;            // empty if torch was not measured
   std::vector<ReferenceLine> references;  // empty if no reference covers this machine
 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a measured cell of `howmany backend` ("all_reduce/gloo" with parameters) or a row of
 // `howmany transfer` ("host_to_device" with parameters). Values only; not tied to any thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/comm/choice.h"
 
 #include <fmt/format.h>
@@ -6,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/schema/reasons.h"
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
 #include "reports/comm/advise.h"
@@ -15,13 +17,15 @@ namespace howmany::reports {
 namespace {
 
 constexpr double kBucket = 25 << 20;  // bytes; ddp's default bucket size
+// Gradients come in larger messages. A backend that wins below is not the one to train with.
+constexpr double kMinAnswerBytes = 64 << 10;
 
 // A backend and its time, sorted fastest first.
-struct Rival {
+struct Ranked {
   std::string backend;
   CurvePoint time;
 };
-using Ranking = std::vector<Rival>;
+using Ranking = std::vector<Ranked>;
 
 // A PyTorch job can use only torch's backends. If two or more were measured, the others are
 // dropped.
@@ -33,12 +37,12 @@ void keep_torch(std::vector<Candidate>& all) {
 }
 
 void sort(Ranking& ranking) {
-  std::ranges::sort(ranking, {}, [](const Rival& r) { return r.time.seconds; });
+  std::ranges::sort(ranking, {}, [](const Ranked& r) { return r.time.seconds; });
 }
 
 struct Subject {
-  std::string takes;       // "all_reduce of 16 MiB over 2 ranks takes"
-  const Contest* contest;  // contest of the reported ranges; nullptr: none
+  std::string takes;                  // "all_reduce of 16 MiB over 2 ranks takes"
+  const OperationResults* operation;  // operation of the reported ranges; nullptr: none
   std::vector<BestRange> best;
   std::string but = "";  // missing measurements
 };
@@ -87,7 +91,8 @@ class Chooser {
   explicit Chooser(BackendAdvice& advice) : advice_(advice) {}
 
   void choose() {
-    if (advice_.contests.empty()) return no_answer("nothing was measured");
+    if (advice_.operations.empty())
+      return no_answer(reason::kNothingMeasured, "nothing was measured");
     if (advice_.models.empty()) return by_sweep({}, "");
     const ModelTime& model = advice_.models.front();
     if (model.missing.empty()) return by_model(model);
@@ -95,16 +100,17 @@ class Chooser {
   }
 
  private:
-  void no_answer(const std::string& why) {
+  void no_answer(const char* reason, const std::string& why) {
     advice_.certain = false;
-    advice_.because = fmt::format("There is no answer, because {}.", why);
+    advice_.reason = reason;
+    advice_.because = fmt::format("No answer: {}.", why);
   }
 
   // Returns the sweep of all_reduce over the most ranks, else another sweep. An empty `dtype`
   // matches any.
-  const Contest* main_contest(const std::string& dtype) const {
-    const Contest* chosen = nullptr;
-    for (const Contest& c : advice_.contests) {
+  const OperationResults* main_operation(const std::string& dtype) const {
+    const OperationResults* chosen = nullptr;
+    for (const OperationResults& c : advice_.operations) {
       if (c.sweep.empty() || (!dtype.empty() && c.dtype != dtype)) continue;
       const bool first = !chosen || (c.op == "all_reduce" && chosen->op != c.op);
       if (first || (c.op == "all_reduce" && c.devices > chosen->devices)) chosen = &c;
@@ -116,28 +122,39 @@ class Chooser {
     Ranking ranking;
     for (const auto& [backend, time] : model.times) ranking.push_back({backend, time});
     keep_torch(ranking);
-    const Contest* contest = main_contest(model.dtype);
-    if (contest && contest->op != "all_reduce") contest = nullptr;
+    const OperationResults* operation = main_operation(model.dtype);
+    if (operation && operation->op != "all_reduce") operation = nullptr;
     recommend(std::move(ranking),
               {fmt::format("the {} ({}) {}", buckets_of(model), bucket_words(model.bytes),
                            model.bytes.size() == 1 ? "takes" : "take"),
-               contest, contest ? ranges_of(contest->sweep) : std::vector<BestRange>()});
+               operation, operation ? ranges_of(operation->sweep) : std::vector<BestRange>()});
   }
 
   void by_sweep(const std::set<std::string>& failed, const std::string& but) {
-    const Contest* contest = main_contest("");
-    if (!contest) return no_answer(but.empty() ? "no size was measured" : but);
-    std::vector<NamedCurve> curves = contest->sweep;
+    const OperationResults* operation = main_operation("");
+    if (!operation)
+      return no_answer(reason::kNothingMeasured, but.empty() ? "no size was measured" : but);
+    std::vector<NamedCurve> curves = operation->sweep;
     std::erase_if(curves, [&](const NamedCurve& c) { return failed.contains(c.backend); });
     keep_torch(curves);
     const double bytes = common_size(curves);
-    if (bytes == 0) return no_answer("no size was measured over every backend");
+    if (bytes == 0)
+      return no_answer(reason::kNoCommonSize, "no size was measured over every backend");
+    if (bytes < kMinAnswerBytes && curves.size() > 1)
+      return no_answer(reason::kMessagesTooSmall, too_small(bytes));
     Ranking ranking;
     for (const NamedCurve& named : curves)
       ranking.push_back({named.backend, *at_size(named.curve, bytes)});
-    recommend(std::move(ranking), {fmt::format("{} of {} over {} ranks takes", contest->op,
-                                               format_bytes(bytes), contest->devices),
-                                   contest, best_ranges(curves), but});
+    recommend(std::move(ranking), {fmt::format("{} of {} over {} ranks takes", operation->op,
+                                               format_bytes(bytes), operation->devices),
+                                   operation, best_ranges(curves), but});
+  }
+
+  static std::string too_small(double bytes) {
+    return fmt::format(
+        "{} is the largest message that was measured over every backend, and gradients are larger. "
+        "Use --max-bytes 16M or a larger --time-budget",
+        format_bytes(bytes));
   }
 
   static std::vector<BestRange> ranges_of(std::vector<NamedCurve> curves) {
@@ -156,10 +173,11 @@ class Chooser {
     add_note(ranking, subject);
   }
 
-  std::string alone(const Rival& only, const Subject& subject) {
+  std::string alone(const Ranked& only, const Subject& subject) {
     const std::string time = format_seconds(only.time.seconds);
     const bool tried =
-        !subject.but.empty() || (subject.contest && subject.contest->tried.size() > 1);
+        !subject.but.empty() || (subject.operation && subject.operation->tried.size() > 1);
+    advice_.reason = reason::kOneMeasured;
     if (!tried)
       return fmt::format("Only {} was measured: {} {}", only.backend, subject.takes, time);
     advice_.certain = false;
@@ -168,11 +186,12 @@ class Chooser {
   }
 
   std::string against(const Ranking& ranking, const Subject& subject) {
-    const Rival& first = ranking.front();
+    const Ranked& first = ranking.front();
     const auto near = std::find_if(ranking.begin() + 1, ranking.end(),
-                                   [&](const Rival& r) { return !apart(first.time, r.time); });
+                                   [&](const Ranked& r) { return !apart(first.time, r.time); });
     const bool told = near == ranking.end();
     advice_.certain &= told;
+    advice_.reason = told ? reason::kFastest : reason::kNoDifference;
     return fmt::format("Use {}: {}{} {} there, {}", first.backend, ranges_words(subject),
                        subject.takes, format_seconds(first.time.seconds),
                        told ? faster(first, ranking[1]) : no_faster(first, *near));
@@ -180,7 +199,7 @@ class Chooser {
 
   // Mentions torch's only row, unless the sentence already names it.
   static std::string torch_words(const Ranking& ranking, const std::string& said) {
-    for (const Rival& r : ranking)
+    for (const Ranked& r : ranking)
       if (is_torch_backend(r.backend) && said.find(r.backend) == said.npos)
         return fmt::format("; {}, which PyTorch uses, takes {}", r.backend,
                            format_seconds(r.time.seconds));
@@ -188,30 +207,30 @@ class Chooser {
   }
 
   static std::string ranges_words(const Subject& subject) {
-    if (!subject.contest || subject.best.empty()) return "";
-    return fmt::format("{} for {}; ", in_words(subject.best, subject.contest->reach),
-                       subject.contest->op);
+    if (!subject.operation || subject.best.empty()) return "";
+    return fmt::format("{} for {}; ", in_words(subject.best, subject.operation->reach),
+                       subject.operation->op);
   }
 
-  static std::string faster(const Rival& first, const Rival& next) {
+  static std::string faster(const Ranked& first, const Ranked& next) {
     return fmt::format("{} less than {} ({})", format_times(next.time.seconds / first.time.seconds),
                        next.backend, format_seconds(next.time.seconds));
   }
 
   // With one round, warns that another run may differ, even if the intervals are apart.
-  static std::string no_faster(const Rival& first, const Rival& near) {
+  static std::string no_faster(const Ranked& first, const Ranked& near) {
     if (!first.time.interval || !near.time.interval)
       return faster(first, near) + ", but of too few calls or rounds to be certain";
     if (first.time.one_round || near.time.one_round)
       return faster(first, near) +
-             ", which does not tell them apart (one round: another run may "
+             ", which does not separate them (one round: another run may "
              "differ)";
-    return fmt::format("and {} {}, which the runs cannot tell apart", near.backend,
+    return fmt::format("and {} {}, which the runs cannot separate", near.backend,
                        format_seconds(near.time.seconds));
   }
 
   void add_note(const Ranking& ranking, const Subject& subject) {
-    if (ranking.size() > 1 && std::ranges::all_of(ranking, is_torch_backend, &Rival::backend))
+    if (ranking.size() > 1 && std::ranges::all_of(ranking, is_torch_backend, &Ranked::backend))
       advice_.notes.push_back("The recommendation compares torch's backends only.");
     if (ranking.size() < 2 || std::ranges::all_of(subject.best, &BestRange::certain)) return;
     advice_.notes.push_back(
@@ -222,7 +241,7 @@ class Chooser {
 };
 
 // Neighbouring ranges that are reported as one, with one or more backends.
-struct Stretch {
+struct MergedRange {
   std::vector<std::string> backends;
   double from = 0;
   bool told = false;  // certain at one size or more
@@ -234,8 +253,8 @@ struct Stretch {
   std::string words() const { return fmt::format("{}", fmt::join(backends, " or ")); }
 };
 
-std::vector<Stretch> stretches_of(const std::vector<BestRange>& best) {
-  std::vector<Stretch> all;
+std::vector<MergedRange> merged_ranges(const std::vector<BestRange>& best) {
+  std::vector<MergedRange> all;
   for (const BestRange& range : best) {
     const bool told = range.certain || range.partly;
     if (all.empty() || told || all.back().told) all.push_back({{}, range.from, told});
@@ -250,7 +269,7 @@ void choose_backend(BackendAdvice& advice) { Chooser(advice).choose(); }
 
 std::string in_words(const std::vector<BestRange>& best, const Reach& reach) {
   if (best.empty()) return "no size in common";
-  const std::vector<Stretch> all = stretches_of(best);
+  const std::vector<MergedRange> all = merged_ranges(best);
   std::vector<std::string> words;
   for (size_t i = 0; i + 1 < all.size(); ++i)
     words.push_back(fmt::format("{} below {}", all[i].words(), format_bytes(all[i + 1].from)));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses the backend of `howmany backend` and writes the sentence. Uses the buckets of the model
 // if every backend was measured at all of them, else the sweep of sizes. The answer is certain only
 // if the chosen backend is apart from every other. Values only; not tied to any thread.

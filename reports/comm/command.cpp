@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/comm/command.h"
 
 #include <fmt/format.h>
@@ -8,9 +9,10 @@
 #include <algorithm>
 #include <memory>
 
-#include "core/base/cli/list_option.h"
 #include "core/base/cli/number_check.h"
+#include "core/base/cli/option.h"
 #include "core/base/cli/output_options.h"
+#include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
 #include "core/base/text/bytes.h"
 #include "core/base/text/files.h"
@@ -25,10 +27,12 @@
 #include "reports/results/device_kind.h"
 #include "reports/results/disturbance.h"
 #include "reports/results/machine.h"
+#include "reports/results/run_folder.h"
 
 namespace howmany::reports {
 namespace {
 
+constexpr double kMinBackendRun = 2.4;   // seconds of one backend: its start and its cases
 constexpr double kBudgetWithTorch = 80;  // seconds; enough for three rounds of four backends
 
 std::string devices_of(const BackendArguments& a, const Machine& machine) {
@@ -46,8 +50,9 @@ void check_arguments(const BackendArguments& a, const std::string& devices,
     Command command{.argv = backend_bench_arguments(a, devices, checked, 1), .timeout_seconds = 60};
     command.argv.insert(command.argv.begin(), find_program("backend_bench"));
     command.argv.emplace_back(flag::kList);
-    const Ended ended = run_command(command);
-    if (ended.how == Ended::How::kExited && ended.code == 2) throw InputError(ended.last_line());
+    const ProcessResult ended = run_command(command);
+    if (ended.how == ProcessResult::How::kExited && ended.code == 2)
+      throw InputError(ended.last_line());
     if (!ended.ok()) throw std::runtime_error("backend_bench " + ended.describe());
   }
 }
@@ -55,7 +60,7 @@ void check_arguments(const BackendArguments& a, const std::string& devices,
 // With one rank, a collective is empty or a copy.
 void refuse_one_rank(const BackendArguments& a) {
   constexpr const char* kWhy = "a backend carries data between ranks, and one has no other";
-  if (expanded_devices(a.devices).size() == 1)
+  if (a.devices.size() == 1)
     throw InputError(
         fmt::format("--devices {}: {}; give two or more, such as cpu:0,cpu:1", a.devices[0], kWhy));
   const auto one = [](const std::string& count) { return count == "1"; };
@@ -96,6 +101,13 @@ int conclude(const BackendArguments& a, const std::string& folder, const nlohman
                 render_backend(advice, summary.measurements, color));
 }
 
+void warn_if_short(const BackendArguments& a, size_t backends) {
+  const double least = kCeilingSeconds + kMinBackendRun * static_cast<double>(backends);
+  if (a.output.quiet || a.time_budget >= least) return;
+  fmt::print(stderr, "--time-budget {:.0f} is too short: {} backends take at least {:.0f} s\n",
+             a.time_budget, backends, least);
+}
+
 int measure_alone(BackendArguments a, const Machine& machine) {
   const std::string devices = devices_of(a, machine);
   const BackendSelection chosen =
@@ -104,7 +116,9 @@ int measure_alone(BackendArguments a, const Machine& machine) {
   refuse_one_rank(a);
   const bool with_torch = std::ranges::any_of(chosen.backends, is_torch_backend);
   if (a.has_default_budget && with_torch) a.time_budget = kBudgetWithTorch;
-  const std::string folder = result_folder(a.output.out);
+  const RunFolder held = RunFolder::create(a.output.out);
+  const std::string& folder = held.path();
+  warn_if_short(a, chosen.backends.size());
   catch_interrupts();
   BackendMeasuring measuring(a, folder, chosen.torch.python, machine.cores);
   measuring.ceilings();
@@ -119,7 +133,7 @@ int measure_alone(BackendArguments a, const Machine& machine) {
 // Returns why the machine's ceilings do not apply to the ranks, or "".
 std::string no_ceilings(const Machine& machine) {
   const Launched& launch = machine.launch;
-  if (launch.local_world == 0) return "which are on one host is not told";
+  if (launch.local_world == 0) return "the launcher does not say which ranks share a host";
   if (launch.many_hosts()) return fmt::format("{} on a host", launch.local_world);
   return machine.usable_cores < launch.world
              ? fmt::format("rank 0 has {} of the cores", machine.usable_cores)
@@ -139,7 +153,8 @@ int measure_for_all(const BackendArguments& a, const Machine& machine, BackendSe
                     const std::vector<std::string>& arguments, double seconds) {
   const std::string devices = fmt::format("{}", fmt::join(a.devices, ","));
   check_arguments(a, devices, {fmt::format("{}", fmt::join(chosen.backends, ","))});
-  const std::string folder = result_folder(a.output.out);
+  const RunFolder held = RunFolder::create(a.output.out);
+  const std::string& folder = held.path();
   catch_interrupts();
   BackendMeasuring measuring(a, folder);
   measuring.together(arguments, seconds);
@@ -167,7 +182,7 @@ int measure_among_many(const BackendArguments& a, const Machine& machine) {
   refuse_old_results(a.output.out);  // on all ranks, or the others would wait for the first
   if (launch.rank == 0) return measure_for_all(a, machine, chosen, arguments, seconds);
   arguments.insert(arguments.begin(), find_program("backend_bench"));
-  become(arguments);
+  exec_program(arguments);
   return 0;
 }
 
@@ -193,49 +208,39 @@ int finish(const std::string& folder, Summary& summary, const nlohmann::json& re
     fmt::print("{}", dump_json(to_json(summary)));
   else
     fmt::print("{}Files: {}\n", text, folder);
-  if (interrupted()) fmt::print(stderr, "interrupted: what was measured is kept in {}\n", folder);
-  if (has_wrong_data(summary.measurements)) return kWrongData;
-  return failed ? 3 : 0;
+  if (interrupted()) fmt::print(stderr, "interrupted: the results so far are in {}\n", folder);
+  if (has_wrong_data(summary.measurements)) return exit_code::kCheckFailed;
+  if (interrupted()) return exit_code::kInterrupted;
+  return failed ? exit_code::kMeasurementFailed : exit_code::kFine;
 }
 
 void add_backend_command(CLI::App& app, int& code) {
   auto* sub = app.add_subcommand("backend", "Which communication backend, by size, measured");
   const auto a = std::make_shared<BackendArguments>();
   sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  add_list(*sub, flag::kBackend, a->backends, "Backends to compare [all that are usable here]");
+  add_list(*sub, flag::kBackend, a->backends, "all that work here");
   auto* const torch =
-      sub->add_option("--torch", a->torch.python,
-                      "Also torch.distributed of this Python [the active one, if it has torch]")
-          ->type_name("[PYTHON]")
+      add_option(*sub, flag::kTorch, a->torch.python, "the active one, if it has torch")
           ->expected(0, 1);
-  sub->add_flag("--no-torch", a->torch.refused, "Without torch.distributed")->excludes(torch);
-  add_list(
-      *sub, flag::kDevices, a->devices,
-      "One for each rank [the GPUs where there are several, else up to four slices of the cores]");
-  add_list(*sub, flag::kDeviceCount, a->counts,
-           "Also between the first n of them: 2,4 [all of them]");
-  add_list(*sub, flag::kOps, a->ops, "all_reduce,broadcast,... [all]");
-  sub->add_flag(flag::kInPlace, a->in_place,
-                "Also all_gather, reduce_scatter, reduce, gather and scatter within one buffer");
-  sub->add_option(flag::kMinBytes, a->min_bytes, "Smallest message, 1024 or 1K [4]");
-  sub->add_option(flag::kMaxBytes, a->max_bytes, "Largest, as far as memory and time allow [64M]");
-  sub->add_option(flag::kSizeFactor, a->size_factor, "From one size to the next [4]");
-  add_list(*sub, flag::kDtype, a->dtypes, "f32,f64,i32,i64,u8,bf16: one or several [f32]");
-  sub->add_option(flag::kModel, a->models, "Also its gradient buckets, which then decide")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  sub->add_option(flag::kCoresPerDevice, a->cores_per_device, "Cores of a cpu device")
-      ->check(CLI::Range(1, 4096));
-  auto* const budget = sub->add_option("--time-budget", a->time_budget,
-                                       "Seconds for the whole measurement [60, or 80 with torch]")
+  add_switch(*sub, flag::kNoTorch, a->torch.refused)->excludes(torch);
+  add_devices(*sub, a->devices, "the GPUs, else up to four slices of the cores");
+  add_list(*sub, flag::kDeviceCount, a->counts, "all");
+  add_list(*sub, flag::kOps, a->ops, "all");
+  add_switch(*sub, flag::kInPlace, a->in_place);
+  add_bytes(*sub, flag::kMinBytes, a->min_bytes, "4");
+  add_bytes(*sub, flag::kMaxBytes, a->max_bytes, "64M, or less if memory or time is short");
+  add_option(*sub, flag::kSizeFactor, a->size_factor, "4");
+  add_list(*sub, flag::kDtype, a->dtypes, "f32");
+  add_repeatable(*sub, flag::kModel, a->models);
+  add_option(*sub, flag::kCoresPerDevice, a->cores_per_device, "1")->check(whole_between(1, 4096));
+  auto* const budget = add_option(*sub, flag::kTimeBudget, a->time_budget, "60, or 80 with torch")
                            ->check(above_zero());
-  sub->add_option(flag::kRounds, a->rounds,
-                  "Fresh starts that each cell is measured in [3 to 5, or 1]")
-      ->check(CLI::Range(1, 1000));
-  sub->add_flag(flag::kOversubscribe, a->oversubscribe,
-                "Allow more ranks than cores, or a GPU listed twice; marked");
+  add_option(*sub, flag::kRounds, a->rounds, "3 to 5, or 1 under a launcher")
+      ->check(whole_between(1, 1000));
+  add_switch(*sub, flag::kOversubscribe, a->oversubscribe);
   add_output_options(*sub, a->output);
   sub->footer(
+      "With --model, the gradient buckets of the model are measured and decide.\n\n"
       "Examples:\n"
       "  howmany backend                                        # all backends, all operations\n"
       "  howmany backend --devices cpu:0,cpu:1 --backend local,gloo --model resnet18\n"

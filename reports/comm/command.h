@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The command `howmany backend`. Results are kept if a measurement fails. One thread.
 //
 // Exit codes:

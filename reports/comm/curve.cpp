@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/comm/curve.h"
 
 #include <algorithm>
@@ -53,8 +54,8 @@ double seconds_between(const CurvePoint& a, const CurvePoint& b, double bytes) {
 }  // namespace
 
 const CurvePoint* at_size(const Curve& curve, double bytes) {
-  const auto found = std::ranges::find(curve, bytes, &CurvePoint::bytes);
-  return found == curve.end() ? nullptr : &*found;
+  const auto found = std::ranges::lower_bound(curve, bytes, {}, &CurvePoint::bytes);
+  return found == curve.end() || found->bytes != bytes ? nullptr : &*found;
 }
 
 bool is_within(const Curve& curve, double bytes) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The time of one collective or copy by its size. The measured times decide. Between measured sizes
 // times are interpolated on logarithmic axes. Beyond them a fit of two parameters predicts: latency
 // plus bytes over bandwidth. Values only; not tied to any thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/comm/json.h"
 
 #include "core/base/schema/metrics.h"
@@ -8,12 +9,12 @@
 namespace howmany::reports {
 namespace {
 
-nlohmann::ordered_json fit_json(const Contest& contest, const std::string& backend,
+nlohmann::ordered_json fit_json(const OperationResults& operation, const std::string& backend,
                                 const AlphaBeta& fit) {
-  return {{"op", contest.op},
+  return {{"op", operation.op},
           {"backend", backend},
-          {"dtype", contest.dtype},
-          {"devices", contest.devices},
+          {"dtype", operation.dtype},
+          {"devices", operation.devices},
           {"latency_s", fit.latency},
           {metric::kBytesPerS, finite_or_null(fit.bytes_per_s())},
           {"error", finite_or_null(fit.error.value_or(kNaN))},
@@ -51,7 +52,7 @@ nlohmann::ordered_json to_json(const BackendAdvice& advice,
            {metric::kPipelinedS, finite_or_null(value_of(m, metric::kPipelinedS))},
            {metric::kAlgbwBytesPerS, finite_or_null(value_of(m, metric::kAlgbwBytesPerS))},
            {metric::kBusbwBytesPerS, finite_or_null(value_of(m, metric::kBusbwBytesPerS))}});
-  for (const Contest& c : advice.contests) {
+  for (const OperationResults& c : advice.operations) {
     for (const auto& [backend, fit] : c.fits) fits.push_back(fit_json(c, backend, fit));
     Json ranges = Json::array();
     for (const BestRange& r : c.best)
@@ -59,12 +60,12 @@ nlohmann::ordered_json to_json(const BackendAdvice& advice,
     best.push_back({{"op", c.op}, {"dtype", c.dtype}, {"devices", c.devices}, {"ranges", ranges}});
   }
   for (const ModelTime& m : advice.models) models.push_back(model_json(m));
-  for (const RoadVerdict& v : advice.verdicts)
+  for (const PathVerdict& v : advice.verdicts)
     verdicts.push_back({{"backend", v.backend},
                         {"op", v.op},
                         {"bytes", v.bytes},
                         {metric::kBusbwBytesPerS, v.bytes_per_s},
-                        {"ceiling", v.road},
+                        {"ceiling", v.path},
                         {"ceiling_bytes_per_s", v.ceiling},
                         {"ratio", v.ratio()}});
   for (const ReferenceLine& r : advice.references)
@@ -77,6 +78,7 @@ nlohmann::ordered_json to_json(const BackendAdvice& advice,
                           {"source", r.source}});
   for (const TorchGap& gap : advice.torch) torch.push_back(gap_json(gap));
   return {{"recommended", advice.recommended ? Json(*advice.recommended) : Json(nullptr)},
+          {"reason", advice.reason},
           {"because", advice.because},
           {"certain", advice.certain},
           {"disturbed", advice.disturbed},

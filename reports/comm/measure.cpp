@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/comm/measure.h"
 
 #include <fmt/format.h>
@@ -25,7 +26,7 @@ std::vector<std::string> backend_bench_arguments(const BackendArguments& a,
                                                  const std::string& backend, double seconds,
                                                  int rounds) {
   std::vector<std::string> argv;
-  const auto add = [&](const char* flag, const std::string& value) {
+  const auto add = [&](const Flag& flag, const std::string& value) {
     if (!value.empty()) argv.insert(argv.end(), {flag, value});
   };
   add(flag::kBackend, backend);
@@ -33,14 +34,14 @@ std::vector<std::string> backend_bench_arguments(const BackendArguments& a,
   add(flag::kOps, fmt::format("{}", fmt::join(a.ops, ",")));
   add(flag::kDtype, fmt::format("{}", fmt::join(a.dtypes, ",")));
   add(flag::kDeviceCount, fmt::format("{}", fmt::join(a.counts, ",")));
-  add(flag::kMinBytes, std::to_string(parse_bytes(flag::kMinBytes, a.min_bytes)));
-  add(flag::kMaxBytes, std::to_string(parse_bytes(flag::kMaxBytes, a.max_bytes)));
+  add(flag::kMinBytes, std::to_string(a.min_bytes));
+  add(flag::kMaxBytes, std::to_string(a.max_bytes));
   add(flag::kSizeFactor, a.size_factor ? std::to_string(*a.size_factor) : "");
   add(flag::kCoresPerDevice, a.cores_per_device ? std::to_string(*a.cores_per_device) : "");
   for (const std::string& model : a.models) add(flag::kModel, model);
-  add(flag::kBudgetSeconds, fmt::format("{:.3f}", seconds));
+  add(flag::kTimeBudget, fmt::format("{:.3f}", seconds));
   // Intervals come from rounds, so calls of the longest cases are better spread over rounds.
-  if (rounds > 1) add(flag::kLeastCalls, "3");
+  if (rounds > 1) add(flag::kMinCalls, "3");
   if (a.oversubscribe) argv.emplace_back(flag::kOversubscribe);
   if (a.in_place) argv.emplace_back(flag::kInPlace);
   return argv;
@@ -58,7 +59,7 @@ void BackendMeasuring::ceilings() {
   const SuiteCommand command{
       .program = kCeilingProgram,
       .folder = folder_,
-      .arguments = {flag::kCeilings, flag::kBudgetSeconds, fmt::format("{}", kCeilingSeconds)},
+      .arguments = {flag::kCeilings, flag::kTimeBudget, fmt::format("{}", kCeilingSeconds)},
       .timeout_seconds = kCeilingSeconds + kBeyondBudget};
   const auto measure = [&] {
     tell("this machine's own ceilings", kCeilingSeconds);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures for `howmany backend`: runs the bench programs in rounds and keeps their files in the
 // results folder. Repeats rounds that other programs disturbed, within the time budget. One thread.
 #pragma once
@@ -15,7 +16,7 @@ namespace howmany::reports {
 
 struct BackendArguments {
   std::vector<std::string> backends, ops, devices, models, dtypes = {"f32"}, counts;
-  std::string min_bytes = "4", max_bytes = "64M";
+  int64_t min_bytes = 4, max_bytes = int64_t{64} << 20;
   std::optional<int> size_factor, cores_per_device, rounds;
   double time_budget = 60;
   bool has_default_budget = false;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranges of sizes and the backend that is the fastest in each. Values only; not tied to any thread.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/comm/reference.h"
 
 #include <fmt/format.h>
@@ -5,9 +6,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
+#include <embedded/reports/data/bandwidths.json.h>
 #include "core/base/text/bytes.h"
 
 namespace howmany::reports {
@@ -15,53 +18,15 @@ namespace {
 
 constexpr double kTolerance = 0.1;
 constexpr double kSameSize = 0.01;  // of a size: buffers are rounded to whole elements per rank
-constexpr double kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
-// A copy of this size takes fifty times its latency, so its rate is the bandwidth.
-constexpr double kLargeCopy = 32 * kMiB;
 constexpr std::string_view kToDevice = "host_to_device", kToHost = "device_to_host",
                            kBetween = "device_to_device";
-constexpr const char* kRead = "2026-09";
-constexpr const char* kGearshifft = "github.com/mpicbg-scicomp/gearshifft/pull/82";
-constexpr const char* kMlEngineering = "github.com/stas00/ml-engineering, network/README";
-constexpr const char* kSuperbench = "github.com/microsoft/superbench-results v0.4.0";
-
+// Published figures. Names are whole names of GPUs, or for copies of host memory words of them. A
+// P100-PCIE is not the SXM2 variant, which may have NVLink to the host.
 std::vector<Reference> collect() {
   std::vector<Reference> all;
-  using Names = std::vector<std::string>;
-  const auto add = [&](const char* system, const Names& names, int gpus, std::string_view op,
-                       double bytes, double gb_per_s, const char* source) {
-    all.push_back({system, names, gpus, std::string(op), bytes, gb_per_s * 1e9, source, kRead});
-  };
-  const Names a100_sxm = {"A100-SXM4-40GB", "A100-SXM4-80GB"}, h100_sxm = {"H100 80GB HBM3"};
-  const Names h200_sxm = {"H200"}, b200 = {"B200"};
-  const Names p100 = {"P100-PCIE"};  // the SXM2 variant may have NVLink to the host
-  constexpr const char* kA100 = "8x A100 SXM (NVLink 3)";
-  add(kA100, a100_sxm, 8, "all_reduce", 32 * kKiB, 1.31, kMlEngineering);
-  add(kA100, a100_sxm, 8, "all_reduce", kMiB, 18.0, kMlEngineering);
-  add(kA100, a100_sxm, 8, "all_reduce", 16 * kMiB, 106, kMlEngineering);
-  add(kA100, a100_sxm, 8, "all_reduce", 128 * kMiB, 177, kMlEngineering);
-  add(kA100, a100_sxm, 8, "all_reduce", kGiB, 229, kMlEngineering);
-  add(kA100, a100_sxm, 8, "all_reduce", 16 * kGiB, 235, kMlEngineering);
-  add("8x H100 SXM, ring", h100_sxm, 8, "all_reduce", 2 * kGiB, 367, "NVIDIA/nccl#1455, #1442");
-  constexpr const char* kH200 = "8x H200, NVLS";
-  add(kH200, h200_sxm, 8, "all_reduce", 32 * kKiB, 1.44, kMlEngineering);
-  add(kH200, h200_sxm, 8, "all_reduce", kMiB, 39.9, kMlEngineering);
-  add(kH200, h200_sxm, 8, "all_reduce", 16 * kMiB, 219.9, kMlEngineering);
-  add(kH200, h200_sxm, 8, "all_reduce", 128 * kMiB, 401.9, kMlEngineering);
-  add(kH200, h200_sxm, 8, "all_reduce", kGiB, 463.6, kMlEngineering);
-  add(kH200, h200_sxm, 8, "all_reduce", 16 * kGiB, 482.3, kMlEngineering);
-  add("4x H200", h200_sxm, 4, "all_reduce", 8 * kGiB, 363.3, kMlEngineering);
-  add("4x B200", b200, 4, "all_reduce", 8 * kGiB, 673.2, kMlEngineering);
-  add("8x B200", b200, 8, "all_reduce", 8 * kGiB, 838.0, kMlEngineering);
-  add("P100, PCIe 3 x16", p100, 1, kToDevice, kLargeCopy, 12.15, kGearshifft);
-  add("P100, PCIe 3 x16", p100, 1, kToHost, kLargeCopy, 12.89, kGearshifft);
-  add("A100, PCIe 4 x16", {"A100"}, 1, kToDevice, kLargeCopy, 25.9, kSuperbench);
-  add("A100, PCIe 4 x16", {"A100"}, 1, kToHost, kLargeCopy, 26.0, kSuperbench);
-  add("H200, PCIe 5 x16", {"H200"}, 1, kToDevice, kLargeCopy, 55.43, kMlEngineering);
-  add("H200, PCIe 5 x16", {"H200"}, 1, kToHost, kLargeCopy, 55.06, kMlEngineering);
-  add("two H100 SXM, NVLink 4", h100_sxm, 2, kBetween, kLargeCopy, 380, "NVIDIA/nccl#1264");
-  all.back().read = "2026-11";
-  add("two H200, NVLink 4", h200_sxm, 2, kBetween, kLargeCopy, 396.4, kMlEngineering);
+  for (const auto& row : nlohmann::json::parse(embedded::kBandwidths))
+    all.push_back({row["system"], row["names"], row["gpus"], row["op"], row["bytes"],
+                   row["gb_per_s"].get<double>() * 1e9, row["source"], row["read"]});
   return all;
 }
 

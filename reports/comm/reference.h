@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Published figures of other people, with source and date. Applied only to the same hardware.
 // Values only; not tied to any thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Renders the tables of `howmany backend`: one per operation, with sizes as rows and backends as
 // columns.
 #include "reports/comm/render.h"
@@ -6,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <functional>
@@ -31,17 +33,41 @@ namespace {
 // With fewer calls, a quantile is close to the maximum.
 constexpr double kCallsForP95 = 20, kCallsForP99 = 100;
 
-const Measurement* cell_of(const std::vector<Measurement>& measurements, const Contest& contest,
-                           const std::string& backend, double bytes) {
-  const std::string name = contest.op + "/" + backend;
-  for (const Measurement& m : measurements)
-    if (m.suite == "backend" && m.name == name &&
-        parameter_of(m, parameter::kDtype) == contest.dtype &&
-        parameter_of(m, parameter::kDevices) == std::to_string(contest.devices) &&
-        parameter_of(m, parameter::kBytes) == fmt::format("{:.0f}", bytes))
-      return &m;
-  return nullptr;
-}
+// The measurements of the suite "backend" by operation, backend and size.
+class CellIndex {
+ public:
+  explicit CellIndex(const std::vector<Measurement>& measurements) {
+    for (const Measurement& m : measurements) {
+      if (m.suite != "backend") continue;
+      const std::string bytes = parameter_of(m, parameter::kBytes),
+                        dtype = parameter_of(m, parameter::kDtype),
+                        devices = parameter_of(m, parameter::kDevices);
+      cells_.try_emplace({m.name, dtype, devices, bytes}, &m);
+      const std::string op = m.name.substr(0, m.name.find('/'));
+      sizes_[{op, dtype, devices}].insert(std::strtod(bytes.c_str(), nullptr));
+    }
+  }
+
+  // Returns nullptr if the cell was not measured.
+  const Measurement* find(const OperationResults& operation, const std::string& backend,
+                          double bytes) const {
+    const auto cell =
+        cells_.find({operation.op + "/" + backend, operation.dtype,
+                     std::to_string(operation.devices), fmt::format("{:.0f}", bytes)});
+    return cell == cells_.end() ? nullptr : cell->second;
+  }
+
+  // Returns every size of the operation, including failed and skipped ones.
+  std::set<double> sizes(const OperationResults& operation) const {
+    const auto found =
+        sizes_.find({operation.op, operation.dtype, std::to_string(operation.devices)});
+    return found == sizes_.end() ? std::set<double>() : found->second;
+  }
+
+ private:
+  std::map<std::array<std::string, 4>, const Measurement*> cells_;
+  std::map<std::array<std::string, 3>, std::set<double>> sizes_;
+};
 
 std::vector<std::string> cells(const Measurement* m) {
   if (m == nullptr) return {"-", "-", "-"};
@@ -53,37 +79,25 @@ std::vector<std::string> cells(const Measurement* m) {
           std::isfinite(busbw) ? format_rate(busbw) : "not defined"};
 }
 
-// Returns every size of the contest, including failed and skipped ones.
-std::set<double> sizes_of(const std::vector<Measurement>& measurements, const Contest& contest) {
-  std::set<double> sizes;
-  for (const Measurement& m : measurements)
-    if (m.suite == "backend" && m.name.starts_with(contest.op + "/") &&
-        parameter_of(m, parameter::kDtype) == contest.dtype &&
-        parameter_of(m, parameter::kDevices) == std::to_string(contest.devices))
-      sizes.insert(std::strtod(parameter_of(m, parameter::kBytes).c_str(), nullptr));
-  return sizes;
-}
-
-std::string table_of(const std::vector<Measurement>& measurements, const Contest& contest,
-                     bool color) {
+std::string table_of(const CellIndex& index, const OperationResults& operation, bool color) {
   std::vector<Table::Column> columns = {{"size"}};
-  for (const NamedCurve& named : contest.curves) {
+  for (const NamedCurve& named : operation.curves) {
     columns.push_back({named.backend});
     columns.push_back({"in a row"});
     columns.push_back({"busbw"});
   }
-  const bool many = contest.curves.size() > 1;
+  const bool many = operation.curves.size() > 1;
   if (many) columns.push_back({"fastest", Table::Align::kLeft});
   Table table(columns);
-  for (const double bytes : sizes_of(measurements, contest)) {
+  for (const double bytes : index.sizes(operation)) {
     std::vector<std::string> row = {format_bytes(bytes)};
     std::map<double, std::string> timed;
-    for (const NamedCurve& named : contest.curves) {
-      const Measurement* m = cell_of(measurements, contest, named.backend, bytes);
+    for (const NamedCurve& named : operation.curves) {
+      const Measurement* m = index.find(operation, named.backend, bytes);
       for (const std::string& cell : cells(m)) row.push_back(cell);
       if (m && is_timed(*m)) timed.try_emplace(value_of(*m, metric::kMedianS), named.backend);
     }
-    if (many) row.push_back(timed.size() > 1 ? timed.begin()->second : "-");  // one: no contest
+    if (many) row.push_back(timed.size() > 1 ? timed.begin()->second : "-");  // one: no operation
     table.add(row);
   }
   return table.text(color);
@@ -96,9 +110,9 @@ std::string law_text(const AlphaBeta& fit) {
              : latency + ", and no size measured is so large that bandwidth shows";
 }
 
-std::string fit_text(const Contest& contest) {
+std::string fit_text(const OperationResults& operation) {
   std::string text;
-  for (const auto& [backend, fit] : contest.fits) {
+  for (const auto& [backend, fit] : operation.fits) {
     const std::string line =
         fmt::format("  {}: {} (fit of {} sizes, residual error {})", backend, law_text(fit),
                     fit.sizes, format_percent(fit.error.value_or(kNaN)));
@@ -118,11 +132,11 @@ double calls_of(const Measurement& m) {
 }
 
 // Returns the median ratio of the quantile to the median, over sizes with enough calls.
-std::string tail_of(const std::vector<Measurement>& measurements, const Contest& contest,
+std::string tail_of(const CellIndex& index, const OperationResults& operation,
                     const NamedCurve& named, const std::string& quantile, double least_calls) {
   std::vector<double> ratios;
   for (const CurvePoint& point : named.curve) {
-    const Measurement* m = cell_of(measurements, contest, named.backend, point.bytes);
+    const Measurement* m = index.find(operation, named.backend, point.bytes);
     if (m == nullptr || !(calls_of(*m) >= least_calls)) continue;
     const double ratio = value_of(*m, quantile + "_s") / point.seconds;
     if (std::isfinite(ratio)) ratios.push_back(ratio);
@@ -130,11 +144,11 @@ std::string tail_of(const std::vector<Measurement>& measurements, const Contest&
   return ratios.empty() ? "" : fmt::format("{} {}x", quantile, format_ratio(median(ratios)));
 }
 
-std::string tails_text(const std::vector<Measurement>& measurements, const Contest& contest) {
+std::string tails_text(const CellIndex& index, const OperationResults& operation) {
   std::vector<std::string> told;
-  for (const NamedCurve& named : contest.curves) {
-    const std::string p95 = tail_of(measurements, contest, named, "p95", kCallsForP95);
-    const std::string p99 = tail_of(measurements, contest, named, "p99", kCallsForP99);
+  for (const NamedCurve& named : operation.curves) {
+    const std::string p95 = tail_of(index, operation, named, "p95", kCallsForP95);
+    const std::string p99 = tail_of(index, operation, named, "p99", kCallsForP99);
     if (p95.empty()) continue;
     told.push_back(fmt::format("{} {}{}{}", named.backend, p95, p99.empty() ? "" : ", ", p99));
   }
@@ -178,11 +192,12 @@ std::string render_backend(const BackendAdvice& advice,
   std::string text =
       styled(wrapped(advice.because, kTextWidth, 2), Table::Style::kBold, color) + "\n";
   for (const std::string& note : advice.notes) text += wrapped(note, kTextWidth, 2) + "\n";
-  for (const Contest& contest : advice.contests) {
-    text += "\n" + printable(fmt::format("{}, {}, {} rank{}", contest.op, contest.dtype,
-                                         contest.devices, contest.devices == 1 ? "" : "s"));
-    text += "\n" + table_of(measurements, contest, color) + fit_text(contest) +
-            tails_text(measurements, contest);
+  const CellIndex index(measurements);
+  for (const OperationResults& operation : advice.operations) {
+    text += "\n" + printable(fmt::format("{}, {}, {} rank{}", operation.op, operation.dtype,
+                                         operation.devices, operation.devices == 1 ? "" : "s"));
+    text += "\n" + table_of(index, operation, color) + fit_text(operation) +
+            tails_text(index, operation);
   }
   text += "\n" + ceilings_text(advice.ceilings) + skipped_text(measurements);
   text += wrapped(

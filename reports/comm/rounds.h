@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Combines several rounds into one table. A round runs the same cases in fresh processes. Variation
 // between starts exceeds variation within one, and only rounds include it. Values only; not tied to
 // any thread.

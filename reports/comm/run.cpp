@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/comm/run.h"
 
 #include <fmt/format.h>
@@ -135,7 +136,7 @@ SuiteRun run_suite(const SuiteCommand& asked) {
     command.environment = {"HOWMANY_SAMPLES=" + scratch.samples, "BENCHMARK_OUT=" + scratch.bench};
   else
     command.argv.insert(command.argv.end(),
-                        {flag::kSamples, scratch.samples, "--benchmark_out=" + scratch.bench,
+                        {flag::kSamplesFile, scratch.samples, "--benchmark_out=" + scratch.bench,
                          "--benchmark_out_format=json"});
   command.on_tick = asked.on_tick;
   if (asked.verbose)
@@ -145,7 +146,7 @@ SuiteRun run_suite(const SuiteCommand& asked) {
   const LoadMeter meter;
   run.ended = run_command(command);
   run.busy_elsewhere = run.ended.ok() ? meter.busy_elsewhere() : kNaN;
-  if (run.ended.how == Ended::How::kExited && run.ended.code == 2)
+  if (run.ended.how == ProcessResult::How::kExited && run.ended.code == 2)
     throw InputError(run.ended.last_line().empty() ? asked.program + " refused its arguments"
                                                    : run.ended.last_line());
   read_files(scratch, run);
@@ -217,13 +218,6 @@ double busy_elsewhere_in(const nlohmann::json& context) {
 void refuse_old_results(const std::string& out) {
   if (!out.empty() && fs::exists(out + "/summary.json"))
     throw InputError(fmt::format("{} holds a run already; choose another --out", out));
-}
-
-std::string result_folder(const std::string& out) {
-  const std::string folder = out.empty() ? "howmany-out/" + utc_now("%Y%m%dT%H%M%SZ") : out;
-  refuse_old_results(folder);
-  prepare_folder(folder);
-  return folder;
 }
 
 void write_suite(const std::string& folder, const std::string& suite,

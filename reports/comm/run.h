@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by `howmany backend` and `howmany transfer`: runs a bench program and converts its rows to
 // measurements. One thread.
 #pragma once
@@ -13,8 +14,6 @@
 
 namespace howmany::reports {
 
-constexpr int kWrongData = 1;
-
 // Backends of the user's torch.distributed have names such as "torch:gloo". kTorchProgram measures
 // them.
 inline constexpr std::string_view kTorchPrefix = "torch:";
@@ -23,7 +22,7 @@ inline bool is_torch_backend(std::string_view name) { return name.starts_with(kT
 
 struct SuiteRun {
   std::string program;
-  Ended ended;
+  ProcessResult ended;
   BenchFile file;  // rows finished, even if the program failed
   std::vector<SampleLine> samples;
   int round = 0;
@@ -76,9 +75,6 @@ double busy_elsewhere_in(const nlohmann::json& context);  // 0 if not reported
 
 // Throws InputError if `out` already holds a run.
 void refuse_old_results(const std::string& out);
-// Creates and returns the folder of a run: `out`, or howmany-out/<UTC time>. Throws InputError if
-// it holds a run.
-std::string result_folder(const std::string& out);
 // Writes <suite>.json and <suite>.samples.jsonl of several runs, merged.
 void write_suite(const std::string& folder, const std::string& suite,
                  const std::vector<SuiteRun>& runs);

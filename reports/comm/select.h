@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Selects the backends that `howmany backend` measures, including torch's ("torch:gloo"). One
 // thread.
 #pragma once

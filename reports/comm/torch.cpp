@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/comm/torch.h"
 
 #include <fmt/format.h>
@@ -14,17 +15,17 @@ namespace {
 
 constexpr double kAlike = 1.1;  // ratio of the times
 
-// Returns the first all_reduce contest of the most ranks.
-const Contest* main_all_reduce(const std::vector<Contest>& contests) {
-  const Contest* main = nullptr;
-  for (const Contest& c : contests)
+// Returns the first all_reduce operation of the most ranks.
+const OperationResults* main_all_reduce(const std::vector<OperationResults>& operations) {
+  const OperationResults* main = nullptr;
+  for (const OperationResults& c : operations)
     if (c.op == "all_reduce" && (!main || c.devices > main->devices)) main = &c;
   return main;
 }
 
-const Curve* sweep_of(const Contest& contest, std::string_view backend) {
-  const auto found = std::ranges::find(contest.sweep, backend, &NamedCurve::backend);
-  return found == contest.sweep.end() ? nullptr : &found->curve;
+const Curve* sweep_of(const OperationResults& operation, std::string_view backend) {
+  const auto found = std::ranges::find(operation.sweep, backend, &NamedCurve::backend);
+  return found == operation.sweep.end() ? nullptr : &found->curve;
 }
 
 double off_by(double ratio) { return std::abs(std::log(ratio)); }
@@ -46,14 +47,14 @@ TorchGap gap_between(const Curve& ours, const Curve& torch) {
 
 }  // namespace
 
-std::vector<TorchGap> torch_gaps(const std::vector<Contest>& contests) {
+std::vector<TorchGap> torch_gaps(const std::vector<OperationResults>& operations) {
   std::vector<TorchGap> gaps;
-  const Contest* const contest = main_all_reduce(contests);
-  if (!contest) return gaps;
-  for (const NamedCurve& named : contest->sweep) {
+  const OperationResults* const operation = main_all_reduce(operations);
+  if (!operation) return gaps;
+  for (const NamedCurve& named : operation->sweep) {
     if (!is_torch_backend(named.backend)) continue;
     const std::string library = named.backend.substr(kTorchPrefix.size());
-    const Curve* const ours = sweep_of(*contest, library);
+    const Curve* const ours = sweep_of(*operation, library);
     if (!ours) continue;
     TorchGap gap = gap_between(*ours, named.curve);
     gap.backend = library;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/comm/torch_python.h"
 
 #include <fmt/format.h>
@@ -6,6 +7,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include <embedded/reports/comm/torch_probe.py.h>
 #include "core/base/process.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
@@ -16,36 +18,6 @@ namespace {
 
 constexpr double kTorchProbeTimeout = 20;  // seconds: importing torch from a network folder is slow
 
-// Removes the current folder from the path first, so that a file there cannot replace torch.
-constexpr const char* kTorchProbe = R"py(
-import sys
-sys.path[:] = [folder for folder in sys.path if folder]
-import importlib.util, json, platform
-answer = {"python": platform.python_version(), "torch": "", "backends": [], "found": False, "why": "has no torch"}
-
-def probe():
-    answer["found"] = importlib.util.find_spec("torch") is not None
-    if not answer["found"]:
-        return
-    import torch
-    answer["torch"] = str(torch.__version__)
-    import torch.distributed as dist
-    if not dist.is_available():
-        answer["why"] = "has a torch without torch.distributed"
-        return
-    names = ("gloo", "nccl", "mpi")
-    answer["backends"] = [name for name in names if getattr(dist, "is_%s_available" % name, bool)()]
-    answer["why"] = "" if answer["backends"] else "has a torch.distributed without gloo, nccl and mpi"
-
-try:
-    probe()
-except Exception as error:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    answer["why"] = "cannot import torch: " + lines[0][:200]
-print()
-print(json.dumps(answer))
-)py";
-
 // Returns the last line, because torch may print before the answer.
 std::string answer_line(std::string text) {
   text.erase(text.find_last_not_of(" \r\n") + 1);
@@ -55,8 +27,9 @@ std::string answer_line(std::string text) {
 TorchPython probe_torch(const std::string& python) {
   TorchPython torch;
   try {
-    const Ended ended = run_command({.argv = {python, "-W", "ignore", "-c", kTorchProbe},
-                                     .timeout_seconds = kTorchProbeTimeout});
+    const ProcessResult ended =
+        run_command({.argv = {python, "-W", "ignore", "-c", embedded::kTorchProbe},
+                     .timeout_seconds = kTorchProbeTimeout});
     if (!ended.ok()) throw InputError(ended.describe());
     torch = torch_python_from(parse_json(answer_line(ended.out), python));
   } catch (const InputError& error) {

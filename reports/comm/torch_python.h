@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the user's PyTorch: its Python, and the backends of its torch.distributed. One thread.
 #pragma once
 

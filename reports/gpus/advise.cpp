@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/gpus/advise.h"
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "core/base/schema/marks.h"
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
+#include "core/base/schema/reasons.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
 #include "reports/gpus/answer.h"
@@ -163,18 +165,15 @@ bool Point::has_flag(std::string_view start) const {
 std::vector<Advice> advise(const std::vector<Measurement>& measurements,
                            const AdviceOptions& options) {
   std::vector<Advice> all;
+  std::map<std::string, size_t> places;        // of each model in `all`
   std::map<std::string, std::string> devices;  // the device lists of each model
   for (const Measurement& m : measurements) {
     if (m.suite != "speedup") continue;
     const std::string model = needed_parameter(m, parameter::kModel);
-    auto it = std::find_if(all.begin(), all.end(),
-                           [&](const Advice& advice) { return advice.model == model; });
-    if (it == all.end()) {
-      it = all.emplace(all.end());
-      it->model = model;
-    }
+    const auto [place, fresh] = places.try_emplace(model, all.size());
+    if (fresh) all.emplace_back().model = model;
     devices[model] += needed_parameter(m, "device_list") + ",";
-    it->points.push_back(point_of(m, options.min_efficiency));
+    all[place->second].points.push_back(point_of(m, options.min_efficiency));
   }
   for (Advice& advice : all) {
     std::stable_sort(advice.points.begin(), advice.points.end(),
@@ -201,7 +200,7 @@ nlohmann::ordered_json to_json(const std::vector<Advice>& advice, const AdviceOp
   for (const Advice& one : advice) {
     if (one.recommended == advice[0].recommended) continue;
     gpus["recommended"] = nullptr;
-    gpus["reason"] = "depends_on_model";
+    gpus["reason"] = reason::kDependsOnModel;
     gpus["because"] = "The answer depends on the model; see the cases.";
   }
   return gpus;

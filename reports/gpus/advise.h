@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses the number of devices from measured speedups. Recommends the largest number whose
 // efficiency is at least the threshold with 95 % confidence.
 //

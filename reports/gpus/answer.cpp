@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/gpus/answer.h"
 
 #include <fmt/format.h>
@@ -6,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/schema/reasons.h"
 #include "core/base/text/format.h"
 #include "reports/gpus/mode_notes.h"
 #include "reports/results/disturbance.h"
@@ -26,7 +28,8 @@ class Writer {
   }
 
   void write() {
-    if (rows_.empty() || rows_.front()->devices != 1) return no_answer();
+    if (rows_.empty() || rows_.front()->devices != 1) return no_baseline();
+    if (rows_.size() == 1) return one_device();
     const Point* chosen = rows_.front();
     for (const Point* row : rows_) {
       if (row->devices > 1 && pays(*row)) chosen = row;
@@ -49,7 +52,7 @@ class Writer {
     return payoff_of(p, options_.min_efficiency) == Payoff::kUnsure;
   }
 
-  std::string things(int n) const { return fmt::format("{} {}{}", n, noun_, n == 1 ? "" : "s"); }
+  std::string things(int n) const { return number(n, noun_); }
 
   static std::string spread(const Point& p) {
     const Metric& e = p.efficiency;
@@ -63,29 +66,44 @@ class Writer {
     return p.backend == "local" ? p.mode : p.mode + " over " + p.backend;
   }
 
-  void no_answer() {
+  void no_baseline() {
     advice_.certain = false;
-    answer("no_baseline",
+    answer(reason::kNoBaseline,
            fmt::format("No answer for {}: the baseline on one device was not measured.",
                        advice_.model));
     add_failures();
   }
 
+  void one_device() {
+    const std::vector<Point>& all = advice_.points;
+    const bool tried = std::ranges::any_of(all, [](auto& p) { return p.devices > 1; });
+    const bool failed = tried && std::ranges::all_of(all, [](const Point& p) {
+                          return p.devices == 1 || p.has_flag("failed");
+                        });
+    const std::string why = failed  ? fmt::format("every run on more than 1 {} failed", noun_)
+                            : tried ? fmt::format("no result on more than 1 {} is valid", noun_)
+                                    : fmt::format("only 1 {} was measured", noun_);
+    const char* const where = noun_ == "GPU" ? ", such as salloc --gres=gpu:2" : "";
+    advice_.certain = false;
+    answer(reason::kOneDeviceMeasured,
+           fmt::format("No answer yet for {}: {}.", advice_.model, why) +
+               (failed ? "" : fmt::format(" Run this where there are 2 or more{}.", where)));
+    add_data_wait(*rows_.front());
+    add_failures();
+    mark_disturbed(busy_elsewhere(), advice_);
+  }
+
   void ask_for(const Point& p) {
-    answer("pays", fmt::format("Use {} with {}: {} trains {}x as fast as on 1 ({}, target {:.2f}).",
-                               things(p.devices), how(p), advice_.model,
-                               format_ratio(p.speedup.value), spread(p), options_.min_efficiency));
+    answer(reason::kPays,
+           fmt::format("Use {} with {}: {} trains {}x as fast as on 1 ({}, target {:.2f}).",
+                       things(p.devices), how(p), advice_.model, format_ratio(p.speedup.value),
+                       spread(p), options_.min_efficiency));
     if (p.devices == rows_.back()->devices)
       advice_.notes.push_back(
           fmt::format("{} was the largest count measured; more may scale further.", p.devices));
   }
 
   void stay_on_one() {
-    if (rows_.size() == 1) {
-      advice_.certain = false;
-      answer("one_device_measured", fmt::format("Use 1 {}: no larger count was measured.", noun_));
-      return;
-    }
     const Point& best = *(compared_ = *std::max_element(
                               rows_.begin() + 1, rows_.end(), [](const Point* a, const Point* b) {
                                 return a->efficiency.value < b->efficiency.value;
@@ -107,10 +125,10 @@ class Writer {
   };
   static Reason reason_against(bool unsure, bool about_speed) {
     if (about_speed)
-      return unsure ? Reason{"uncertain_to_be_faster", "more may not be faster"}
-                    : Reason{"not_faster", "more are not faster"};
-    return unsure ? Reason{"uncertain_to_pay", "more may not pay"}
-                  : Reason{"does_not_pay", "more do not pay"};
+      return unsure ? Reason{reason::kUncertainToBeFaster, "more may not be faster"}
+                    : Reason{reason::kNotFaster, "more are not faster"};
+    return unsure ? Reason{reason::kUncertainToPay, "more may not pay"}
+                  : Reason{reason::kDoesNotPay, "more do not pay"};
   }
 
   void answer(const char* reason, std::string because) {

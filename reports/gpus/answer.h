@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The answer of `howmany gpus` for one model: the recommended number of devices, the reason and the
 // notes. One thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/gpus/command.h"
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include <filesystem>
 
 #include "core/base/process.h"
+#include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
 #include "core/base/text/format.h"
@@ -14,13 +16,16 @@
 #include "core/base/text/table.h"
 #include "reports/comm/command.h"
 #include "reports/comm/render.h"
+#include "reports/gpus/announce.h"
 #include "reports/gpus/measure.h"
 #include "reports/gpus/progress.h"
 #include "reports/gpus/render.h"
 #include "reports/gpus/resolve.h"
 #include "reports/gpus/slurm.h"
 #include "reports/results/machine.h"
+#include "reports/results/run_folder.h"
 #include "reports/results/summary_files.h"
+#include "reports/runs/side_by_side.h"
 #include "reports/workers/render.h"
 
 namespace howmany::reports {
@@ -32,7 +37,7 @@ std::string plan_path(const std::string& folder) { return folder + "/plan.json";
 
 AdviceOptions asked(const Arguments& arguments, AdviceOptions options = {}) {
   if (arguments.min_efficiency) options.min_efficiency = *arguments.min_efficiency;
-  if (arguments.samples) options.samples_to_train = parse_count(flag::kSamples, *arguments.samples);
+  if (arguments.samples) options.samples_to_train = *arguments.samples;
   return options;
 }
 
@@ -60,19 +65,9 @@ Plan resumed_plan(const Arguments& arguments) {
   return plan;
 }
 
-Plan new_plan(const Arguments& arguments, const std::string& folder) {
-  if (fs::exists(plan_path(folder))) {
-    throw InputError(
-        fmt::format("{} holds a run already; go on with --resume {}, or choose another "
-                    "--out",
-                    folder, folder));
-  }
-  std::string why;
-  const Plan plan{resolve(arguments, &why), machine_fingerprint()};
+Plan new_plan(const Arguments& arguments, std::string& why) {
+  Plan plan{resolve(arguments, &why), machine_fingerprint()};
   check_with_bench(plan.request);
-  prepare_folder(folder);
-  write_plan(plan_path(folder), plan);
-  if (!arguments.quiet && !why.empty()) fmt::print(stderr, "{}\n", why);
   return plan;
 }
 
@@ -107,15 +102,16 @@ void refuse_job_script(const Arguments& arguments, const Summary& summary) {
   if (arguments.emit.empty()) return;
   for (const char* question : {"workers", "backend", "transfer"})
     if (summary.answer.contains(question))
-      throw InputError(fmt::format(
-          "no job script: howmany {} tells no number of devices; take the folder of a howmany gpus",
-          question));
+      throw InputError(
+          fmt::format("no job script: howmany {} recommends no number of devices; give the folder "
+                      "of a howmany gpus",
+                      question));
 }
 
 // Throws InputError if an option of `howmany gpus` is given for another command's summary.
 void refuse_advice_options(const Arguments& arguments, const Summary& summary) {
-  const char* given = arguments.samples          ? flag::kSamples
-                      : arguments.min_efficiency ? "--min-efficiency"
+  const char* given = arguments.samples          ? flag::kSamples.name
+                      : arguments.min_efficiency ? flag::kMinEfficiency.name
                                                  : nullptr;
   for (const char* question : {"workers", "backend", "transfer"})
     if (given != nullptr && summary.answer.contains(question))
@@ -123,15 +119,23 @@ void refuse_advice_options(const Arguments& arguments, const Summary& summary) {
           "{} is for what howmany gpus measured, and this is of howmany {}", given, question));
 }
 
+const BenchRun* first_failed(const Results& results) {
+  const auto found =
+      std::ranges::find_if(results.runs, [](auto& r) { return !r.row.error.empty(); });
+  return found == results.runs.end() ? nullptr : &*found;
+}
+
 int exit_code(const Results& results) {
-  const bool failed = std::any_of(results.runs.begin(), results.runs.end(),
-                                  [](const BenchRun& run) { return !run.row.error.empty(); });
-  return failed || results.interrupted ? kMeasurementFailed : kFine;
+  if (results.interrupted) return exit_code::kInterrupted;
+  return first_failed(results) != nullptr ? exit_code::kMeasurementFailed : exit_code::kFine;
 }
 
 void tell_ending(const Results& results, const std::string& folder) {
   if (results.interrupted) {
-    fmt::print(stderr, "interrupted: what was measured is kept; go on with --resume {}\n", folder);
+    fmt::print(stderr, "interrupted: the results so far are kept; continue with --resume {}\n",
+               folder);
+  } else if (const BenchRun* const failed = first_failed(results)) {
+    fmt::print(stderr, "howmany: a measurement failed: {}\n", failed->row.error);
   }
   if (results.out_of_time) {
     fmt::print(stderr, "the time budget was spent before every round was measured\n");
@@ -150,9 +154,35 @@ void measure_into(const std::string& folder, const Plan& plan, const Arguments& 
     };
     measure(plan, how, results);
   } catch (const InputError& error) {
-    throw std::runtime_error(
-        fmt::format("{}; what was measured is kept, go on with --resume {}", error.what(), folder));
+    throw std::runtime_error(fmt::format(
+        "{}; the results so far are kept; continue with --resume {}", error.what(), folder));
   }
+}
+
+void refuse_old_plan(const std::string& folder) {
+  if (folder.empty() || !fs::exists(plan_path(folder))) return;
+  throw InputError(fmt::format(
+      "{} holds a run already; go on with --resume {}, or choose another --out", folder, folder));
+}
+
+int measure_and_print(const Plan& plan, const std::string& folder, Results& results,
+                      const Arguments& arguments) {
+  const AdviceOptions options = asked(arguments);
+  catch_interrupts();
+  measure_into(folder, plan, arguments, options, results);
+  if (!results.usage_error.empty()) throw InputError(results.usage_error);
+  const Summary summary = summarise(plan, results, options);
+  write_summary(folder, summary);
+  tell_ending(results, folder);
+  print(summary, options, arguments, folder);
+  return exit_code(results);
+}
+
+int resume(const Arguments& arguments) {
+  const Plan plan = resumed_plan(arguments);
+  const RunFolder folder = RunFolder::reopen(arguments.resume);
+  Results results = read_results(folder.path(), plan);
+  return measure_and_print(plan, folder.path(), results, arguments);
 }
 
 // Prints the summary as the measuring command did. Recomputes the answer of `gpus`.
@@ -174,36 +204,57 @@ void show(const Arguments& arguments, const std::string& path, Summary& summary)
   print(summary, options, arguments, fs::path(path).parent_path().string());
 }
 
-}  // namespace
-
-int run_gpus(const Arguments& arguments) {
-  refuse_many_copies("it starts its own ranks: start it once, or use howmany train");
-  const AdviceOptions options = asked(arguments);
-  const bool resume = !arguments.resume.empty();
-  std::string folder = resume ? arguments.resume : arguments.out;
-  if (folder.empty()) folder = "howmany-out/" + utc_now("%Y%m%dT%H%M%SZ");
-  const Plan plan = resume ? resumed_plan(arguments) : new_plan(arguments, folder);
-  if (resume) prepare_folder(folder);
-  Results results = resume ? read_results(folder, plan) : Results{};
-  catch_interrupts();
-  measure_into(folder, plan, arguments, options, results);
-  if (!results.usage_error.empty()) throw InputError(results.usage_error);
-  const Summary summary = summarise(plan, results, options);
-  write_summary(folder, summary);
-  tell_ending(results, folder);
-  print(summary, options, arguments, folder);
-  return exit_code(results);
+std::string summary_path(const std::string& path) {
+  return fs::is_directory(path) ? path + "/summary.json" : path;
 }
 
-int run_report(const Arguments& arguments) {
-  const std::string path =
-      fs::is_directory(arguments.path) ? arguments.path + "/summary.json" : arguments.path;
+int report_many(const Arguments& arguments) {
+  if (!arguments.emit.empty() || arguments.samples || arguments.min_efficiency)
+    throw InputError(fmt::format("{}, {} and {} are for one run without {}", flag::kEmit.name,
+                                 flag::kSamples.name, flag::kMinEfficiency.name, flag::kHtml.name));
+  std::vector<NamedSummary> runs;
+  for (const std::string& path : arguments.paths)
+    runs.push_back({path, read_summary(summary_path(path))});
+  const bool color = !arguments.no_color && color_wanted(STDOUT_FILENO);
+  fmt::print("{}",
+             arguments.json ? dump_json(side_by_side_json(runs)) : side_by_side_text(runs, color));
+  if (arguments.html.empty()) return exit_code::kFine;
+  write_text(arguments.html, side_by_side_html(runs));
+  if (!arguments.json) fmt::print("\nFiles: {}\n", printable(arguments.html));
+  return exit_code::kFine;
+}
+
+int report_one(const Arguments& arguments) {
+  const std::string path = summary_path(arguments.paths[0]);
   Summary summary = read_summary(path);
   refuse_job_script(arguments, summary);
   refuse_advice_options(arguments, summary);
   show(arguments, path, summary);
   write_report_again(path, summary);
-  return kFine;
+  return exit_code::kFine;
+}
+
+}  // namespace
+
+int run_gpus(const Arguments& arguments) {
+  refuse_many_copies("it starts its own ranks: start it once, or use howmany train");
+  asked(arguments);  // refuses bad values before anything is measured
+  if (!arguments.resume.empty()) return resume(arguments);
+  refuse_old_plan(arguments.out);
+  RunFolder::check(arguments.out);
+  std::string why_backend;
+  const Plan plan = new_plan(arguments, why_backend);
+  const RunFolder folder = RunFolder::create(arguments.out);
+  if (!arguments.quiet) fmt::print(stderr, "{}", announcement(plan.request, folder.path()));
+  if (!arguments.quiet && !why_backend.empty()) fmt::print(stderr, "{}\n", why_backend);
+  write_plan(plan_path(folder.path()), plan);
+  Results results;
+  return measure_and_print(plan, folder.path(), results, arguments);
+}
+
+int run_report(const Arguments& arguments) {
+  return arguments.paths.size() > 1 || !arguments.html.empty() ? report_many(arguments)
+                                                               : report_one(arguments);
 }
 
 }  // namespace howmany::reports

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The subcommands `gpus`, `run` and `report`. Results go to stdout, everything else to stderr. Each
 // returns an exit code: 0 success, 3 if a measurement failed or was interrupted. Throws InputError
 // (exit code 2) for bad usage or input.
@@ -13,8 +14,6 @@
 
 namespace howmany::reports {
 
-constexpr int kFine = 0, kUsage = 2, kMeasurementFailed = 3;
-
 // The parsed command line. Absent members take their default from the preset, the machine or the
 // resumed plan.
 struct Arguments {
@@ -25,12 +24,15 @@ struct Arguments {
   std::map<std::string, std::optional<std::string>> passed;  // option name -> value
   std::optional<double> time_budget, min_efficiency;
   std::optional<int64_t> seed;
-  std::optional<std::string> samples;  // a count, "1.28M"
+  std::optional<double> samples;
   bool oversubscribe = false, sync_batchnorm = false, profile = false;
 
-  std::string out, resume, path;
-  std::string emit;  // "slurm": prints only a job script
+  std::string out, resume;
+  std::vector<std::string> paths;  // of `report`
+  std::string html;                // of `report`: a page for all paths
+  std::string emit;                // "slurm": prints only a job script
   std::optional<double> run_timeout;
+  bool yes = false;  // measure on a login node too
   bool json = false, quiet = false, no_color = false, verbose = false;
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes speedup and efficiency, with intervals, from the step times of rounds. A round measures
 // every configuration once, each in a fresh process. Drift of the machine then affects all
 // configurations of a round alike, and their ratios are free of it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/gpus/measure.h"
 
 #include <fmt/format.h>
@@ -32,7 +33,7 @@ std::vector<std::string> bench_arguments(const Request& request, const Configura
                                          request.devices.begin() + c.devices);
   const bool weak = request.scaling == Scaling::kWeak;
   std::vector<std::string> argv = {find_program("speedup_bench")};
-  auto add = [&](const char* flag, const std::string& value) {
+  auto add = [&](const Flag& flag, const std::string& value) {
     if (!value.empty()) argv.insert(argv.end(), {flag, value});
   };
   add(flag::kModel, c.model);
@@ -56,9 +57,9 @@ std::vector<std::string> run_arguments(const Request& request, const Configurati
                                        const std::string& trace) {
   std::vector<std::string> argv = bench_arguments(request, c);
   argv.insert(argv.end(),
-              {flag::kBudgetSeconds, fmt::format("{:.3f}", seconds), flag::kSamples,
+              {flag::kCaseBudget, fmt::format("{:.3f}", seconds), flag::kSamplesFile,
                scratch.samples, "--benchmark_out=" + scratch.bench, "--benchmark_out_format=json"});
-  if (!trace.empty()) argv.insert(argv.end(), {flag::kProfile, trace});
+  if (!trace.empty()) argv.insert(argv.end(), {flag::kTraceFile, trace});
   return argv;
 }
 
@@ -82,21 +83,21 @@ BenchRow failed_row(const std::string& name, const std::string& why) {
 }
 
 // Surviving ranks only report a lost peer. The bench that started the ranks reports the cause.
-std::string with_cause(const std::string& error, const Ended& ended) {
+std::string with_cause(const std::string& error, const ProcessResult& ended) {
   const std::string last = ended.last_line();
   return last.find(" was ended by signal ") == std::string::npos
              ? error
              : fmt::format("{} ({})", error, last);
 }
 
-std::string why_failed(const Request& request, const Ended& ended) {
-  if (ended.how != Ended::How::kTimedOut) return ended.describe();
+std::string why_failed(const Request& request, const ProcessResult& ended) {
+  if (ended.how != ProcessResult::How::kTimedOut) return ended.describe();
   return fmt::format(
       "{}; try a smaller {} or a larger --run-timeout", ended.describe(),
-      request.scaling == Scaling::kWeak ? flag::kBatchPerDevice : flag::kGlobalBatch);
+      (request.scaling == Scaling::kWeak ? flag::kBatchPerDevice : flag::kGlobalBatch).name);
 }
 
-void read_outcome(const Request& request, const BenchScratch& scratch, const Ended& ended,
+void read_outcome(const Request& request, const BenchScratch& scratch, const ProcessResult& ended,
                   BenchRun& run, Results& results) {
   const std::string name = run.row.name;
   BenchFile file;
@@ -294,13 +295,13 @@ class Measuring {
     }
     command.on_tick();
     const LoadMeter meter;
-    const Ended ended = run_command(command);
+    const ProcessResult ended = run_command(command);
     const double busy = meter.busy_elsewhere();
-    if (ended.how == Ended::How::kInterrupted) {
+    if (ended.how == ProcessResult::How::kInterrupted) {
       results_.interrupted = true;
       return {};
     }
-    if (ended.how == Ended::How::kExited && ended.code == 2) {
+    if (ended.how == ProcessResult::How::kExited && ended.code == 2) {
       results_.usage_error = ended.last_line();
       if (results_.usage_error.empty())
         results_.usage_error = "speedup_bench refused its arguments";
@@ -318,7 +319,7 @@ class Measuring {
   }
 
   BenchRun outcome(size_t configuration, int round, const BenchScratch& scratch,
-                   const Ended& ended) {
+                   const ProcessResult& ended) {
     BenchRun run{configuration, round, {}, {}};
     run.row.name = run_name(plan_.request, all_[configuration]);
     const std::string name = run.row.name;
@@ -353,8 +354,9 @@ void check_with_bench(const Request& request) {
   for (const auto& [key, configuration] : largest) {
     Command command{.argv = bench_arguments(request, configuration), .timeout_seconds = 60};
     command.argv.emplace_back(flag::kList);
-    const Ended ended = run_command(command);
-    if (ended.how == Ended::How::kExited && ended.code == 2) throw InputError(ended.last_line());
+    const ProcessResult ended = run_command(command);
+    if (ended.how == ProcessResult::How::kExited && ended.code == 2)
+      throw InputError(ended.last_line());
     if (!ended.ok()) throw InputError("speedup_bench " + ended.describe());
   }
 }

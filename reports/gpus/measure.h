@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures a plan: every configuration once per round, each run in a fresh bench process. One
 // thread.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/gpus/mode_notes.h"
 
 #include <fmt/format.h>
@@ -30,8 +31,8 @@ std::string costs(const Point& p) {
   }
   const double exposed = p.exposed_seconds / p.step_seconds;
   if (exposed > kNoticeableShare) {
-    reasons.push_back(fmt::format("{} of a step is gradient exchange that nothing hides",
-                                  format_percent(exposed)));
+    reasons.push_back(
+        fmt::format("{} of each step is spent waiting for gradients", format_percent(exposed)));
   }
   return reasons.empty() ? "" : fmt::format(" ({})", fmt::join(reasons, "; "));
 }
@@ -53,7 +54,7 @@ void add_memory(const std::vector<const Point*>& rows, std::vector<std::string>&
   if (!(least.peak_bytes < kLessMemory * first.peak_bytes)) return;
   if (first.peak_bytes < kMuchMemory) return;
   notes.push_back(fmt::format(
-      "Where memory is short: {} holds {:.2g} GB on a device, {} {:.2g} GB; choose it for a model "
+      "If memory is short: {} holds {:.2g} GB on a device, {} {:.2g} GB; choose it for a model "
       "that does not fit.",
       how(least), least.peak_bytes / 1e9, how(first), first.peak_bytes / 1e9));
 }
@@ -67,12 +68,13 @@ void add_stragglers(const std::vector<const Point*>& rows, const std::string& th
     const double share = p->straggler_extra_seconds / p->step_seconds;
     if (!(share > kNoticeableLag) || !is_rank(p->straggler)) continue;
     const bool stages = p->theoretical_bubble > 0;
-    notes.push_back(fmt::format(
-        "{}: with {} on {} rank {:.0f} works {:.3g} ms longer in a step than the others ({}), who "
-        "wait for it{}.",
-        stages ? "Uneven stages" : "A straggler", how(*p), things, p->straggler,
-        1e3 * p->straggler_extra_seconds, format_percent(share),
-        stages ? ": its layers take longer, or its device is slower" : ""));
+    notes.push_back(
+        fmt::format("{}: with {} on {} rank {:.0f} works {:.3g} ms longer in a step than the "
+                    "others ({}), which "
+                    "wait for it{}.",
+                    stages ? "Uneven stages" : "A straggler", how(*p), things, p->straggler,
+                    1e3 * p->straggler_extra_seconds, format_percent(share),
+                    stages ? ": its layers take longer, or its device is slower" : ""));
   }
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Explains in sentences why one mode is faster than another: what its devices waited for, and its
 // memory per device. Values only; not tied to any thread.
 #pragma once

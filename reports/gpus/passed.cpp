@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/gpus/passed.h"
 
 #include <fmt/format.h>
@@ -12,15 +13,11 @@ namespace howmany::reports {
 namespace {
 
 constexpr PassedOption kOptions[] = {
-    {"data", "synthetic", "", NeedsGpu::kNone, true,
-     "Files to train on: a folder of images, tokens.bin for gpt2, ... [synthetic data]"},
-    {"on-bad-image", "", "skip,refuse", NeedsGpu::kNone, true,
-     "skip or refuse images that cannot be read"},
-    {"decode", "cpu", "cpu,nvjpeg", NeedsGpu::kAll, true,
-     "Who decodes JPEGs: cpu, the loader's workers; nvjpeg, the GPU [cpu]"},
-    {"kernels", "", "", NeedsGpu::kNone, false, "Kernel backend of the devices"},
-    {"precision", "f32", "f32,tf32,bf16", NeedsGpu::kFirst, false,
-     "How GPUs compute: f32, tf32 (products), bf16 (activations too); sums are f32 [f32]"},
+    {&flag::kData, "synthetic", "", NeedsGpu::kNone, true},
+    {&flag::kOnBadImage, "refuse", "skip,refuse", NeedsGpu::kNone, true},
+    {&flag::kDecode, "cpu", "cpu,nvjpeg", NeedsGpu::kAll, true},
+    {&flag::kKernels, "", "", NeedsGpu::kNone, false},
+    {&flag::kPrecision, "f32", "f32,tf32,bf16", NeedsGpu::kFirst, false},
 };
 
 const PassedOption& option_of(std::string_view name) {
@@ -42,7 +39,7 @@ std::vector<std::string> split(const std::string& list) {
 void refuse_unknown(const PassedOption& option, const std::string& word) {
   const std::vector<std::string> known = split(option.values);
   if (known.empty() || std::ranges::count(known, word) > 0) return;
-  throw InputError(fmt::format("unknown {} \"{}\"{}; there are {}", option.name, word,
+  throw InputError(fmt::format("unknown {} \"{}\"{}; there are {}", option.name(), word,
                                did_you_mean(word, known), fmt::join(known, ", ")));
 }
 
@@ -57,14 +54,14 @@ std::span<const PassedOption> passed_options() { return kOptions; }
 
 const std::string& Passed::operator[](std::string_view name) const {
   static const std::string none;
-  const auto it = given_.find(option_of(name).name);
+  const auto it = given_.find(option_of(name).name());
   return it == given_.end() ? none : it->second;
 }
 
 void Passed::set(std::string_view name, const std::string& word) {
   const PassedOption& option = option_of(name);
-  given_.erase(option.name);
-  if (!word.empty() && word != option.usual) given_[option.name] = word;
+  given_.erase(option.name());
+  if (!word.empty() && word != option.usual) given_[option.name()] = word;
 }
 
 void Passed::check(const std::vector<std::string>& devices) const {

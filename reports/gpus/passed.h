@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options that howmany forwards unchanged to the bench, the report and the job script, by flag
 // name. To add one, add a line to the list in passed.cpp. Values only.
 #pragma once
@@ -8,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/schema/flags.h"
+
 namespace howmany::reports {
 
 // The devices that must be GPUs if the value is not the default. kFirst covers the runs on fewer
@@ -15,12 +18,13 @@ namespace howmany::reports {
 enum class NeedsGpu { kNone, kFirst, kAll };
 
 struct PassedOption {
-  const char* name;    // flag name without dashes
+  const Flag* flag;
   const char* usual;   // the default value
   const char* values;  // allowed values, "f32,tf32,bf16"; empty: any
   NeedsGpu needs_gpu;
   bool of_files;  // requires data files (--data)
-  const char* help;
+
+  const char* name() const { return flag->bare_name(); }
 };
 std::span<const PassedOption> passed_options();
 

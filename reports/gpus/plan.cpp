@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/gpus/plan.h"
 
 #include <fmt/format.h>
@@ -12,6 +13,8 @@
 
 namespace howmany::reports {
 namespace {
+
+const std::vector<std::string> kOneProcess = {"data_parallel", "model"};  // of early versions
 
 constexpr const char* kPlanSchema = "howmany.plan/1";
 constexpr int64_t kMostDevices = 4096, kMostRounds = 1000, kMaxPlanBatch = int64_t{1} << 40;
@@ -50,7 +53,7 @@ void refuse_repeats(const Request& request) {
 Passed passed_from(const JsonNode& root) {
   Passed passed;
   for (const PassedOption& option : passed_options())
-    if (const auto word = root.find(option.name)) passed.set(option.name, word->string());
+    if (const auto word = root.find(option.name())) passed.set(option.name(), word->string());
   return passed;
 }
 
@@ -125,7 +128,7 @@ void check(const Request& request) {
   refuse_if(request.rounds < 1, "--rounds must be at least 1");
   const int most = *std::max_element(request.counts.begin(), request.counts.end());
   refuse_if(most > static_cast<int>(request.devices.size()),
-            fmt::format("{} devices are asked for, {} given", most, request.devices.size()));
+            fmt::format("{} devices were requested, {} given", most, request.devices.size()));
   for (const Workload& workload : request.workloads) {
     const bool strong = request.scaling == Scaling::kStrong;
     refuse_if(workload.batch < 1, "the batch must be at least 1");
@@ -166,7 +169,9 @@ Request request_from_json(const nlohmann::json& json, const std::string& source)
   Request request;
   request.workloads = workloads_from(root.at("workloads"));
   request.modes = root.at("mode").strings();
-  request.one_process = root.at("one-process").strings();
+  // Summaries of early versions lack it.
+  const auto one_process = root.find("one-process");
+  request.one_process = one_process ? one_process->strings() : kOneProcess;
   request.backends = root.at("backend").strings();
   request.devices = root.at("devices").strings();
   request.counts = counts_from(root.at("counts"));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Request holds the arguments of `howmany gpus` or `run`, with every default resolved. It
 // determines the configurations and their order. plan.json stores the request and the machine, so
 // that --resume continues the same plan and refuses another. Values only; not tied to any thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shows progress on stderr: one rewritten line on a terminal, else one line per finished run. One
 // thread.
 #pragma once

@@ -1,8 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/gpus/render.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "core/base/schema/marks.h"
 #include "core/base/schema/parameters.h"
@@ -61,33 +64,36 @@ std::string table(const Advice& advice, const AdviceOptions& asked, bool color) 
   return table.text(color);
 }
 
-const Measurement* first_of(const Summary& summary, const std::string& model) {
-  for (const Measurement& m : summary.measurements) {
-    const auto it = m.parameters.find(parameter::kModel);
-    if (it != m.parameters.end() && it->second == model) return &m;
-  }
-  return nullptr;
-}
-
 std::string text_of_parameter(const Measurement& m, const char* key) {
   const auto it = m.parameters.find(key);
   return it == m.parameters.end() ? "" : it->second;
 }
 
-// Returns the longest device list of the model's measurements.
-std::string devices_of(const Summary& summary, const std::string& model) {
-  std::string longest;
-  for (const Measurement& m : summary.measurements)
-    if (const std::string list = text_of_parameter(m, "device_list");
-        text_of_parameter(m, "model") == model && list.size() > longest.size())
-      longest = list;
-  return longest;
+// The first measurement of a model, and the longest of its device lists.
+struct ModelFacts {
+  const Measurement* first = nullptr;
+  std::string devices;
+};
+using Facts = std::map<std::string, ModelFacts>;
+
+Facts facts_of(const Summary& summary) {
+  Facts facts;
+  for (const Measurement& m : summary.measurements) {
+    const auto model = m.parameters.find(parameter::kModel);
+    if (model == m.parameters.end()) continue;
+    ModelFacts& one = facts[model->second];
+    if (one.first == nullptr) one.first = &m;
+    if (std::string list = text_of_parameter(m, "device_list"); list.size() > one.devices.size())
+      one.devices = std::move(list);
+  }
+  return facts;
 }
 
 // Describes the measurement, so that the table is readable without the command line.
-std::string caption(const Summary& summary, const Advice& advice) {
-  const Measurement* m = first_of(summary, advice.model);
-  if (m == nullptr) return advice.model;
+std::string caption(const Facts& facts, const Advice& advice) {
+  const auto found = facts.find(advice.model);
+  if (found == facts.end()) return advice.model;
+  const Measurement* const m = found->second.first;
   const bool weak = text_of_parameter(*m, "scaling") == "weak";
   const std::string batch =
       weak ? fmt::format("weak scaling, batch {} per device",
@@ -99,8 +105,9 @@ std::string caption(const Summary& summary, const Advice& advice) {
 }
 
 // Returns a line for a job script if the answer is certain and for GPUs.
-std::string job_line(const Summary& summary, const Advice& advice) {
-  const bool gpus = device_kind(devices_of(summary, advice.model)) == DeviceKind::kGpu;
+std::string job_line(const Facts& facts, const Advice& advice) {
+  const auto found = facts.find(advice.model);
+  const bool gpus = found != facts.end() && device_kind(found->second.devices) == DeviceKind::kGpu;
   if (!gpus || !advice.recommended || !advice.certain) return "";
   return fmt::format("#SBATCH --nodes=1 --gpus-per-node={}\n", *advice.recommended);
 }
@@ -126,8 +133,10 @@ void add_paragraph(std::string& text, const std::string& paragraph) {
 }  // namespace
 
 std::string devices_note(const Summary& summary, const std::string& model) {
-  const Measurement* m = first_of(summary, model);
-  const std::string devices = devices_of(summary, model);
+  const Facts facts = facts_of(summary);
+  const auto found = facts.find(model);
+  const Measurement* const m = found == facts.end() ? nullptr : found->second.first;
+  const std::string devices = m == nullptr ? "" : found->second.devices;
   if (device_kind(devices) == DeviceKind::kMixed)
     return fmt::format(
         "{} are not alike: speedup and efficiency are against the first of them alone.", devices);
@@ -140,14 +149,15 @@ std::string devices_note(const Summary& summary, const std::string& model) {
 
 std::string render(const Summary& summary, const std::vector<Advice>& advice,
                    const AdviceOptions& asked, const RenderOptions& options) {
+  const Facts facts = facts_of(summary);
   std::string text;
   for (const Advice& one : advice) {
     text += styled(wrapped(one.because, kTextWidth, 2), Style::kBold, options.color) + "\n";
-    text += job_line(summary, one);
+    text += job_line(facts, one);
     for (const std::string& line : one.notes) add_paragraph(text, line);
   }
   for (const Advice& one : advice) {
-    text += "\n" + printable(caption(summary, one)) + "\n" + table(one, asked, options.color);
+    text += "\n" + printable(caption(facts, one)) + "\n" + table(one, asked, options.color);
   }
   if (!advice.empty()) {
     text += "\n";

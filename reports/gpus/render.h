@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Renders a summary as text: the answer, the table, the files. Uses only the summary, so `howmany
 // report` prints the same text as the measurement.
 #pragma once

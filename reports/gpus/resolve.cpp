@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/gpus/resolve.h"
 
 #include <fmt/format.h>
@@ -7,7 +8,6 @@
 #include <cstdlib>
 #include <set>
 
-#include "core/base/cli/list_option.h"
 #include "core/base/text/names.h"
 #include "reports/gpus/command.h"
 #include "reports/results/device_kind.h"
@@ -216,7 +216,7 @@ void apply(const Arguments& a, Request& request) {
   }
   if (!a.modes.empty()) request.modes = joined(a.modes);
   if (!a.backends.empty()) request.backends = a.backends;
-  if (!a.devices.empty()) request.devices = expanded_devices(a.devices);
+  if (!a.devices.empty()) request.devices = a.devices;
   if (a.cores_per_device) request.cores_per_device = *a.cores_per_device;
   for (const auto& [name, word] : a.passed)
     if (word) request.passed.set(name, *word);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns the arguments of `howmany gpus` into a request with every default resolved.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The runs of a plan, and the files that keep them. One thread.
 #pragma once
 

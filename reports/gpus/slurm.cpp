@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/gpus/slurm.h"
 
 #include <fmt/format.h>
@@ -70,7 +71,7 @@ Job job_of(const Request& request, const Advice& advice, double samples) {
   job.samples = std::ceil(samples);
   const DeviceKind kind = device_kind(fmt::format("{}", fmt::join(request.devices, ",")));
   if (kind == DeviceKind::kMixed)
-    throw InputError("no job script: a job asks for GPUs or for cores, and the devices are both");
+    throw InputError("no job script: a job requests GPUs or cores, and the devices are both");
   job.cuda = kind == DeviceKind::kGpu;
   job.devices = *advice.recommended;
   const double ranks = recommended_point(advice).ranks;
@@ -86,14 +87,14 @@ Job job_of(const Request& request, const Advice& advice, double samples) {
 // The number of samples in files is unknown here, so the user sets the number of epochs.
 std::string data(const Job& job) {
   if (!job.request.passed["data"].empty()) return " --epochs 1";
-  return fmt::format(" --samples {:.0f} --epochs 1", job.samples);
+  return fmt::format(" --synthetic-samples {:.0f} --epochs 1", job.samples);
 }
 
 std::string command(const Job& job) {
   const Request& request = job.request;
   const bool weak = request.scaling == Scaling::kWeak;
   std::string text =
-      fmt::format("howmany train --model {} --mode {} --batch {}", word(job.advice.model),
+      fmt::format("howmany train --model {} --mode {} --global-batch {}", word(job.advice.model),
                   job.advice.mode, weak ? job.workload.batch * job.devices : job.workload.batch);
   // srun gives each task its own cores, but shows it all GPUs of the job.
   if (job.tasks == 1 || job.cuda)
@@ -122,8 +123,7 @@ std::string slurm_script(const Summary& summary, const std::vector<Advice>& advi
     throw InputError(advice.empty() ? "no job script: nothing was measured"
                                     : "no job script: " + advice[0].because);
   const auto asked = summary.context.find("howmany_request");
-  if (asked == summary.context.end())
-    throw InputError("no job script: the summary does not tell its request");
+  if (asked == summary.context.end()) throw InputError("no job script: the summary has no request");
   const Request request = request_from_json(*asked, "summary.json");
   const Job job = job_of(request, advice[0], options.samples_to_train);
   const int cores = request.cores_per_device * (job.devices / job.tasks);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a Slurm job script from a summary: the recommended devices and the training command.
 #pragma once
 

@@ -1,11 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/gpus/step_parts.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 
 #include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
 
@@ -17,37 +21,40 @@ double metric_value(const Measurement& m, const std::string& name) {
   return it == m.metrics.end() ? NAN : it->second.value;
 }
 
-bool has(const Measurement& m, const char* key, const std::string& value) {
+std::string text_of(const Measurement& m, const char* key) {
   const auto it = m.parameters.find(key);
-  return it != m.parameters.end() && it->second == value;
+  return it == m.parameters.end() ? "" : it->second;
 }
 
-const Measurement* profiled(const Summary& summary, const std::string& model, const Point& p) {
-  for (const Measurement& m : summary.measurements)
-    if (has(m, "model", model) && has(m, "mode", p.mode) && has(m, "backend", p.backend) &&
-        has(m, "devices", std::to_string(p.devices)) && metric_value(m, "profile_step_s") > 0)
-      return &m;
-  return nullptr;
+using Key = std::array<std::string, 4>;  // model, mode, backend, devices
+using Profiled = std::map<Key, const Measurement*>;
+
+// Returns the first profiled measurement of each configuration.
+Profiled profiled_cases(const Summary& summary) {
+  Profiled all;
+  for (const Measurement& m : summary.measurements) {
+    if (!(metric_value(m, "profile_step_s") > 0)) continue;
+    all.try_emplace({text_of(m, parameter::kModel), text_of(m, parameter::kMode),
+                     text_of(m, parameter::kBackend), text_of(m, parameter::kDevices)},
+                    &m);
+  }
+  return all;
 }
 
 std::string share(const Measurement& m, const std::string& part) {
   return format_percent(metric_value(m, part) / metric_value(m, "profile_step_s"));
 }
 
-// Returns "compute 80 %, communication 12 % (8 % more beside compute), none of these 8 %". `of`:
+// Returns "compute 80 %, communication 12 % (8 % more during compute), none of these 8 %". `of`:
 // "profile_" or "profile_gpu_".
 std::string parts(const Measurement& m, const std::string& of) {
-  constexpr std::pair<const char*, const char*> kParts[] = {
-      {"compute_s", "compute"}, {"optimizer_s", "optimizer"}, {"comm_s", "communication"},
-      {"copy_s", "copies"},     {"data_s", "data"},           {"host_s", "none of these"},
-      {"idle_s", "idle"}};
   std::string text;
-  for (const auto& [name, word] : kParts) {
+  for (const auto& [name, word] : kStepParts) {
     const bool talks = std::string_view(word) == "communication";
     const bool hidden = talks && metric_value(m, of + "hidden_comm_s") > 0;
     if (!(metric_value(m, of + name) > 0) && !hidden) continue;
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, share(m, of + name));
-    if (hidden) text += fmt::format(" ({} more beside compute)", share(m, of + "hidden_comm_s"));
+    if (hidden) text += fmt::format(" ({} more during compute)", share(m, of + "hidden_comm_s"));
   }
   return text;
 }
@@ -89,18 +96,19 @@ std::string missing(const Summary& summary) {
 
 std::string render_step_parts(const Summary& summary, const std::vector<Advice>& advice,
                               const std::string& folder) {
+  const Profiled profiled = profiled_cases(summary);
   std::string text;
   for (const Advice& one : advice) {
     int most = 1;
     for (const Point& p : one.points) most = std::max(most, p.devices);
     std::string lines;
     for (const Point& p : one.points) {
-      const Measurement* m = profiled(summary, one.model, p);
-      const bool shown = p.mode == "single" || (p.devices == most && most > 1);
-      if (m != nullptr && shown) lines += line(*m, p);
+      if (p.mode != "single" && (p.devices != most || most == 1)) continue;
+      const auto m = profiled.find({one.model, p.mode, p.backend, std::to_string(p.devices)});
+      if (m != profiled.end()) lines += line(*m->second, p);
     }
     if (!lines.empty())
-      text += fmt::format("Where a step of {} goes (rank 0, medians of profiled steps):\n",
+      text += fmt::format("Time of a step of {} (rank 0, medians of profiled steps):\n",
                           printable(one.model)) +
               lines;
   }

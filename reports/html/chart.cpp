@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/html/chart.h"
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include <limits>
 
 #include "core/base/text/table.h"
+#include "core/base/text/utf8.h"
 
 namespace howmany::reports {
 namespace {
@@ -205,28 +207,9 @@ std::vector<std::string> remarks(const Chart& asked, const Chart& chart) {
   const bool many = std::ranges::any_of(
       asked.series, [](const ChartSeries& s) { return s.points.size() > kMostPoints; });
   if (many || asked.series.size() > kMostSeries)
-    lines.push_back(fmt::format("left out: what is beyond {} lines, or {} points of one",
-                                kMostSeries, kMostPoints));
+    lines.push_back(
+        fmt::format("left out: more than {} lines, or {} points of one", kMostSeries, kMostPoints));
   return lines;
-}
-
-// True if a UTF-8 character of `length` bytes starts at `at`.
-bool continues(const std::string& text, size_t at, size_t length) {
-  if (at + length > text.size()) return false;
-  for (size_t i = 1; i < length; ++i)
-    if ((static_cast<unsigned char>(text[at + i]) & 0xc0) != 0x80) return false;
-  return true;
-}
-
-size_t length_of(const std::string& text, size_t at) {
-  const auto c = static_cast<unsigned char>(text[at]);
-  const size_t length = c < 0x80   ? 1
-                        : c < 0xc2 ? 0
-                        : c < 0xe0 ? 2
-                        : c < 0xf0 ? 3
-                        : c < 0xf5 ? 4
-                                   : 0;
-  return continues(text, at, length) ? length : 0;
 }
 
 std::string entity(const std::string& character) {
@@ -252,7 +235,7 @@ std::string escaped(const std::string& from, size_t most) {
   const std::string text = printable(from.substr(0, most + 4));  // 4: the longest UTF-8 character
   std::string safe;
   for (size_t at = 0; at < text.size();) {
-    const size_t length = length_of(text, at);
+    const size_t length = utf8_length(text, at);
     if (at + std::max<size_t>(1, length) > most) return safe + "...";
     safe += length == 0 ? "?" : entity(text.substr(at, length));
     at += std::max<size_t>(1, length);

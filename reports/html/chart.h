@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Draws a chart as inline SVG: lines with error bars, a legend, no script. Series differ in colour,
 // marker and dashes. The page's style sheet defines the colours of the classes s0, s1, ... Text may
 // come from untrusted files, so it is escaped and truncated. Values only; not tied to any thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/html/groups.h"
 
 #include <fmt/format.h>
@@ -8,11 +9,13 @@
 #include <limits>
 #include <map>
 
+#include "core/base/schema/labels.h"
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
 #include "reports/comm/cell.h"
+#include "reports/results/plain_json.h"
 
 namespace howmany::reports {
 namespace {
@@ -60,7 +63,7 @@ void split_parameters(HtmlGroup& group) {
     }
   for (const auto& [key, value] : seen) {
     if (value.second == group.rows.size() && group.constants.size() < 2000)
-      group.constants += fmt::format("{}{} {}", group.constants.empty() ? "" : ", ", key,
+      group.constants += fmt::format("{}{} {}", group.constants.empty() ? "" : ", ", label_of(key),
                                      parameter_text(key, value.first));
     else if (value.second != group.rows.size() && group.varying.size() < kMostVarying)
       group.varying.push_back(key);
@@ -176,10 +179,8 @@ std::vector<Chart> workers_chart(const HtmlGroup& group) {
 
 // Returns the number, or nullopt if it is missing or negative.
 std::optional<double> number_in(const PlainJson& row, const std::string& key) {
-  const auto found = row.find(key);
-  if (found == row.end() || !found->is_number() || !(found->get<double>() >= 0))
-    return std::nullopt;
-  return found->get<double>();
+  const std::optional<double> value = json_number(row, key);
+  return value && *value >= 0 ? value : std::nullopt;
 }
 
 Measurement workers_row(const PlainJson& row) {
@@ -212,23 +213,18 @@ Measurement workers_row(const PlainJson& row) {
 }
 
 double demand_of(const PlainJson& answer) {
-  const auto workers = answer.find("workers");
-  if (workers == answer.end() || !workers->is_object()) return 0;
-  const auto demand = workers->find("demand");
-  if (demand == workers->end() || !demand->is_object()) return 0;
-  return number_in(*demand, "samples_per_s_per_device").value_or(0) *
-         number_in(*workers, "devices").value_or(1);
+  const PlainJson& workers = json_member(answer, "workers");
+  return number_in(json_member(workers, "demand"), "samples_per_s_per_device").value_or(0) *
+         number_in(workers, "devices").value_or(1);
 }
 
 }  // namespace
 
 std::vector<Measurement> workers_rows(const PlainJson& answer) {
   std::vector<Measurement> rows;
-  const auto workers = answer.find("workers");
-  if (workers == answer.end() || !workers->is_object()) return rows;
-  const auto table = workers->find("table");
-  if (table == workers->end() || !table->is_array()) return rows;
-  for (const PlainJson& row : *table)
+  const PlainJson& table = json_member(json_member(answer, "workers"), "table");
+  if (!table.is_array()) return rows;
+  for (const PlainJson& row : table)
     if (row.is_object() && rows.size() < kMaxGroupRows) rows.push_back(workers_row(row));
   return rows;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Groups the measurements of a summary. report.html has a table and charts for each group: a model
 // of `howmany gpus`, an operation of `howmany backend`, a kind of copy, the numbers of workers. A
 // group refers to its summary, which must outlive it. Values only; not tied to any thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Renders a summary as one HTML page, report.html: the answer, charts, tables, the method, the
 // flags.
 //
@@ -16,5 +17,7 @@ namespace howmany::reports {
 constexpr size_t kMostHtmlRows = 2000, kMostHtmlTables = 60;
 
 std::string to_html(const Summary& summary);
+// The start of a page, up to <body>.
+std::string page_head();
 
 }  // namespace howmany::reports

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/regression/canary.h"
 
 #include <algorithm>
@@ -34,7 +35,7 @@ void mistrust(Comparison& comparison) {
   for (Row& row : comparison.rows) {
     if (row.verdict != Verdict::kSame || row.kind.exact) continue;
     row.verdict = Verdict::kInconclusive;
-    row.why = "the canary was not caught: this gate is blind today";
+    row.why = "the canary was not caught: this gate cannot see a slowdown now";
   }
 }
 

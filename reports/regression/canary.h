@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The canary of a gate: a benchmark that is slower on the candidate's side by design. It is
 // measured with the others and stays in the gate's files, but is not judged among them. If a gate
 // does not detect it, only exact metrics can be SAME. Values only; safe from any thread.

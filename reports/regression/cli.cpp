@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/regression/cli.h"
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include <memory>
 
 #include "core/base/cli/number_check.h"
+#include "core/base/cli/option.h"
 #include "core/base/cli/output_options.h"
 #include "core/base/schema/flags.h"
 #include "reports/regression/command.h"
@@ -14,6 +16,7 @@
 #include "reports/regression/history.h"
 #include "reports/regression/history_command.h"
 #include "reports/regression/kernels.h"
+#include "reports/regression/study/self_test.h"
 #include "reports/regression/writer.h"
 
 namespace howmany::reports {
@@ -27,27 +30,22 @@ std::string format_names() {
 
 void add_judging(CLI::App& app, JudgeArguments& a) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  app.add_option("--alpha", a.alpha, "Chance of even one false alarm that is accepted [0.05]")
-      ->check(between(1e-6, 0.5));
-  app.add_option("--min-effect", a.min_effect,
-                 "The floor: smaller changes never count [1% paired, 5% unpaired]");
-  app.add_option("--same-within", a.same_within, "An interval within this is the same [3%]");
-  app.add_option("--metric", a.metrics, "Metrics to judge besides exact ones, or all [real_time]")
+  add_option(app, flag::kAlpha, a.alpha)->check(between(1e-6, 0.5));
+  add_option(app, flag::kMinEffect, a.min_effect, "1% in pairs, else 5%");
+  add_option(app, flag::kSameWithin, a.same_within, "3%");
+  add_option(app, flag::kMetric, a.metrics, "real_time and all exact ones")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--direction", a.directions, "METRIC=less|more|exact: which way is better")
+  add_option(app, flag::kDirection, a.directions)
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--noise", a.noise, "noise.json of gate --self-test: raises the floor to it")
-      ->type_name("FILE");
-  app.add_option("--format", a.format, "On stdout [text]; howmany compare --help lists them")
-      ->type_name(format_names());
-  app.add_option("--write", a.write, "FORMAT=FILE, may be repeated")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_flag(flag::kJson, a.json, "As --format json");
-  app.add_flag("--strict", a.strict, "Exit 5 when a measurement is inconclusive");
-  app.add_flag("--force", a.force, "Compare machines that are not alike");
+  add_option(app, flag::kNoise, a.noise);
+  add_option(app, flag::kFormat, a.format)->type_name(format_names());
+  add_repeatable(app, flag::kWrite, a.write);
+  add_json(app, a.json);
+  add_quiet(app, a.quiet);
+  add_switch(app, flag::kStrict, a.strict);
+  add_switch(app, flag::kForce, a.force);
 }
 
 std::string formats() {
@@ -57,9 +55,14 @@ std::string formats() {
   return text;
 }
 
+constexpr const char* kVerdicts =
+    "Verdicts: SLOWER and FASTER are changes that surely exceed --min-effect. SAME means that the\n"
+    "whole interval of the change is within --same-within. INCONCLUSIVE: neither is certain.\n";
+
 constexpr const char* kExitCodes =
     "Exit codes: 0 no regression, 1 a regression, 2 bad usage or input, 3 a side failed\n"
-    "or nothing was compared, 4 the machines cannot be compared, 5 inconclusive under --strict.\n";
+    "or nothing was compared, 4 the machines cannot be compared, 5 nothing could be judged,\n"
+    "or a measurement is inconclusive and --strict is given.\n";
 
 void add_compare(CLI::App& parent, int& code) {
   auto* app = parent.add_subcommand("compare", "Did it get slower? Two files or result folders");
@@ -72,7 +75,7 @@ void add_compare(CLI::App& parent, int& code) {
       ->type_name("PATH")
       ->required();
   app->footer(
-      formats() + kExitCodes +
+      formats() + kVerdicts + kExitCodes +
       "Examples:\n"
       "  howmany compare before.json after.json\n"
       "  howmany compare old/ new/ --write junit=report.xml --write markdown=summary.md\n"
@@ -81,88 +84,73 @@ void add_compare(CLI::App& parent, int& code) {
 }
 
 void add_measured_sides(CLI::App& app, GateArguments& a) {
-  app.add_option("--base", a.base, "Command of the old program");
-  app.add_option("--candidate", a.candidate, "Command of the new one");
-  app.add_option("--base-build", a.base_build, "Or: build folder of the old programs")
-      ->type_name("DIR");
-  app.add_option("--candidate-build", a.candidate_build, "Build folder of the new ones")
-      ->type_name("DIR");
-  app.add_option("--bench", a.benches, "Programs of the build folders [all *_bench]")
+  add_option(app, flag::kBase, a.base);
+  add_option(app, flag::kCandidate, a.candidate);
+  add_option(app, flag::kBaseBuild, a.base_build);
+  add_option(app, flag::kCandidateBuild, a.candidate_build);
+  add_option(app, flag::kBench, a.benches, "all *_bench")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--args", a.bench_args,
-                 "Arguments for them, such as \"--benchmark_filter=matmul\"");
-  app.add_flag("--plain", a.plain, "The commands take no flags and print the JSON by themselves");
+  add_option(app, flag::kArgs, a.bench_args);
+  add_switch(app, flag::kPlain, a.plain);
 }
 
 void add_schedule(CLI::App& app, GateArguments& a) {
-  app.add_option("--screen", a.screen, "Pairs of launches to screen with [10]")
-      ->check(CLI::Range(6, 10000));
-  app.add_option("--pairs", a.pairs, "Fresh pairs that decide what the screen left open [40]")
-      ->check(CLI::Range(6, 10000));
-  app.add_option("--repetitions", a.repetitions,
-                 "In each launch, which counts as the best of them [3]")
-      ->check(CLI::Range(1, 1000));
-  app.add_option("--min-time", a.min_seconds, "Seconds of a repetition [0.01]")
-      ->check(above_zero());
-  app.add_option("--time-budget", a.time_budget, "Seconds for everything [300]")
-      ->check(above_zero());
-  app.add_option("--run-timeout", a.run_timeout,
-                 "Seconds after which a launch counts as hung [120]")
-      ->check(above_zero());
-  app.add_option(flag::kSeed, a.seed, "Random seed of the order of the runs [1]");
-  app.add_flag("!--no-canary", a.canary, "Without the benchmark that is known to be slower");
-  app.add_flag("!--no-shortcut", a.shortcut, "Measure identical programs too");
+  add_option(app, flag::kScreen, a.screen)->check(whole_between(6, 10000));
+  add_option(app, flag::kPairs, a.pairs)->check(whole_between(6, 10000));
+  add_option(app, flag::kRepetitions, a.repetitions)->check(whole_between(1, 1000));
+  add_option(app, flag::kMinTime, a.min_seconds)->check(above_zero());
+  add_option(app, flag::kTimeBudget, a.time_budget)->check(above_zero());
+  add_option(app, flag::kRunTimeout, a.run_timeout)->check(above_zero());
+  add_option(app, flag::kSeed, a.seed);
+  add_switch_off(app, flag::kNoCanary, a.canary);
+  add_switch_off(app, flag::kNoShortcut, a.shortcut);
   add_out(app, a.out);
-  add_quiet(app, a.quiet);
 }
 
 void add_gate(CLI::App& parent, int& code) {
-  auto* app =
-      parent.add_subcommand("gate", "Is it slower? Both sides measured now, in turns, for CI");
+  auto* app = parent.add_subcommand("gate", "Is it slower? Measures both sides now, interleaved");
   auto a = std::make_shared<GateArguments>();
   add_judging(*app, a->judge);
   add_measured_sides(*app, *a);
   add_schedule(*app, *a);
-  app->add_flag("--self-test", a->self_test,
-                "How often this gate alarms on unchanged code, and what slowdowns it finds, here");
-  app->add_option("--blocks", a->blocks, "Blocks of the self-test [15000]")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  add_switch(*app, flag::kSelfTest, a->self_test);
+  add_option(*app, flag::kBlocks, a->blocks)->check(whole_between(1, int64_t{1} << 30));
   app->footer(
-      std::string(kExitCodes) +
+      std::string(kVerdicts) + kExitCodes +
       "Examples:\n"
       "  howmany gate --base old/bin/my_bench --candidate new/bin/my_bench\n"
       "  howmany gate --base-build build-main --candidate-build build --bench core_bench\n"
       "  howmany gate --base ... --candidate ... --write junit=gate.xml --time-budget 300\n"
-      "  howmany gate --self-test --out gate-trace --time-budget 1200   # go on: again\n"
-      "  howmany compare OUT/base.json OUT/candidate.json              # judge again, in pairs");
-  app->callback([a, &code] { code = run_gate(*a); });
+      "  howmany gate --self-test --out gate-trace --time-budget 1200   # again: continues\n"
+      "  howmany compare OUT/base.json OUT/candidate.json              # judges again, in pairs");
+  app->callback([a, &code] { code = a->self_test ? run_self_test(*a) : run_gate(*a); });
 }
 
 void add_worker(CLI::App& parent, int& code) {
-  auto* app = parent.add_subcommand("gate-worker", "What the canary and the self-test measure");
+  auto* app = parent.add_subcommand("gate-worker", "Kernels of the canary and the self-test");
   app->group("");  // internal
   auto a = std::make_shared<WorkerArguments>();
-  app->add_option(flag::kKernels, a->kernels)->delimiter(',');
-  app->add_option("--extra", a->extra, "Percent of more work")->check(between(0, 1000));
-  app->add_option("--repetitions", a->repetitions)->check(CLI::Range(1, 1000));
-  app->add_option(flag::kSeed, a->seed);
+  add_option(*app, flag::kStudyKernels, a->kernels)->delimiter(',');
+  add_option(*app, flag::kExtra, a->extra)->check(between(0, 1000));
+  add_option(*app, flag::kRepetitions, a->repetitions)->check(whole_between(1, 1000));
+  add_option(*app, flag::kSeed, a->seed);
   app->callback([a, &code] { code = run_worker(*a); });
 }
 
 void add_history(CLI::App& parent, int& code) {
   auto* app =
-      parent.add_subcommand("history", "Steps, drift and flapping in a history; never blocks");
+      parent.add_subcommand("history", "When did it get slower? Reads a history; always exits 0");
   auto a = std::make_shared<HistoryArguments>();
   app->add_option("source", a->source, "Folder or file of JSON Lines, or git:BRANCH")
       ->type_name("PATH")
       ->required();
-  app->add_option("--min-effect", a->min_effect, "Smaller changes of level are not told [2%]");
-  app->add_flag(flag::kJson, a->json, "As JSON, schema howmany.history/1");
+  add_option(*app, flag::kMinEffect, a->min_effect, "2%");
+  add_json(*app, a->json);  // schema howmany.history/1
+  add_quiet(*app, a->quiet);
   app->footer(
-      "Each line: {\"commit\", \"date\", \"benchmark\", \"metric\", \"ratio\"}, the ratio to a "
-      "pinned\n"
-      "anchor that was measured beside it, so that the machine cancels.\n"
+      "Each line: {\"commit\", \"date\", \"benchmark\", \"metric\", \"ratio\"}. The ratio is to a\n"
+      "pinned program that was measured at the same time, so that the machine cancels.\n"
       "Examples:\n"
       "  howmany gate --base anchor/my_bench --candidate build/my_bench --write history=h/$(date "
       "+%F).jsonl\n"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/regression/command.h"
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <future>
 
+#include "core/base/schema/exit_codes.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
@@ -82,7 +84,7 @@ void check_outputs(const JudgeArguments& arguments) {
   }
 }
 
-int tell(const Comparison& comparison, const JudgeArguments& arguments) {
+int print_result(const Comparison& comparison, const JudgeArguments& arguments) {
   for (const std::string& text : arguments.write) {
     const auto [writer, path] = output(text);
     write_text(path, writer->write(comparison));
@@ -108,11 +110,11 @@ int run_compare(const CompareArguments& arguments) {
   refuse_unknown_metrics(base, candidate, options);
   const Comparison comparison = judge_without_canary(base, candidate, options);
   if (comparison.likeness.level == Likeness::Level::kNot && !arguments.judge.force) {
-    fmt::print(stderr, "howmany: not comparable: {}; --force compares all the same\n",
-               printable(fmt::format("{}", fmt::join(comparison.likeness.decisive, "; "))));
-    return kNotComparable;
+    fmt::print(stderr, "howmany: not comparable, {}. Use --force to compare them.\n",
+               refusal(comparison.likeness));
+    return exit_code::kNotComparable;
   }
-  return tell(comparison, arguments.judge);
+  return print_result(comparison, arguments.judge);
 }
 
 }  // namespace howmany::reports

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The command `howmany compare`. Results go to stdout, everything else to stderr.
 //
 // Exit codes:
@@ -6,7 +7,7 @@
 // - 2: bad usage or input (thrown as InputError)
 // - 3: a side failed, or nothing was compared
 // - 4: the machines cannot be compared
-// - 5: inconclusive, with --strict
+// - 5: nothing could be judged; with --strict: a measurement is inconclusive
 #pragma once
 
 #include <optional>
@@ -17,8 +18,6 @@
 
 namespace howmany::reports {
 
-constexpr int kNotComparable = 4;
-
 // Options for judging and output, shared by `compare` and `gate`.
 struct JudgeArguments {
   double alpha = 0.05;
@@ -27,7 +26,7 @@ struct JudgeArguments {
   std::string noise;               // noise.json of `gate --self-test`
   std::vector<std::string> write;  // FORMAT=FILE
   std::string format = "text";
-  bool json = false, strict = false, force = false;
+  bool json = false, strict = false, force = false, quiet = false;
 };
 
 struct CompareArguments {
@@ -42,7 +41,7 @@ JudgeOptions judge_options(const JudgeArguments& arguments);
 // Throws InputError for unknown formats and unwritable files. Called before measuring.
 void check_outputs(const JudgeArguments& arguments);
 // Writes the requested files, prints the result and returns the exit code.
-int tell(const Comparison& comparison, const JudgeArguments& arguments);
+int print_result(const Comparison& comparison, const JudgeArguments& arguments);
 // Parses "2%" or "0.02" as 0.02. Throws InputError that names the option.
 double parse_share(const std::string& option, const std::string& text);
 

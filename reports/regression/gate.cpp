@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/regression/gate.h"
 
 #include <fmt/chrono.h>
@@ -12,6 +13,7 @@
 #include <filesystem>
 
 #include "core/base/process.h"
+#include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
 #include "core/base/text/format.h"
@@ -20,17 +22,16 @@
 #include "reports/regression/identical.h"
 #include "reports/regression/ranks.h"
 #include "reports/regression/rules.h"
-#include "reports/regression/self_test.h"
 #include "reports/regression/sides.h"
 #include "reports/regression/writer.h"
 #include "reports/results/record.h"
+#include "reports/results/run_folder.h"
 
 namespace howmany::reports {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kFailedToRun = 3;
-constexpr int kFewestScreened = 6;  // fewest pairs that give an interval
+constexpr int kMinScreened = 6;  // fewest pairs that give an interval
 
 LaunchOptions launch_options(const GateArguments& a) {
   return {a.repetitions, a.min_seconds, a.run_timeout, a.plain};
@@ -39,8 +40,8 @@ LaunchOptions launch_options(const GateArguments& a) {
 LaunchOptions canary_options() { return {.timeout_seconds = 60, .plain = true}; }
 
 std::vector<std::string> canary_command(double extra) {
-  return ourselves(
-      {"gate-worker", flag::kKernels, "hash", "--extra", fmt::format("{}", 100 * extra)});
+  return own_command(
+      {"gate-worker", flag::kStudyKernels, "hash", flag::kExtra, fmt::format("{}", 100 * extra)});
 }
 
 double canary_extra(const GateArguments& a) {
@@ -68,9 +69,9 @@ class Gate {
     if (interrupted()) return finish({});
     const Likeness alike = likeness(contexts_[0], contexts_[1]);
     if (alike.level == Likeness::Level::kNot && !a_.judge.force) {
-      fmt::print(stderr, "howmany: not comparable: {}; --force compares all the same\n",
-                 printable(fmt::format("{}", fmt::join(alike.decisive, "; "))));
-      return kNotComparable;
+      fmt::print(stderr, "howmany: not comparable, {}. Use --force to compare them.\n",
+                 refusal(alike));
+      return exit_code::kNotComparable;
     }
     plan();
     measure(rules_.screen, "screen");
@@ -81,7 +82,7 @@ class Gate {
     base_.choose(open);
     candidate_.choose(open);
     measure(rules_.pairs, fmt::format("{} again", open.size()));
-    const auto enough = std::min<int64_t>(rules_.pairs, kFewestScreened);
+    const auto enough = std::min<int64_t>(rules_.pairs, kMinScreened);
     if (block_ - fresh < enough) return finish(unsettled(screen, "the time was up"));
     return finish(settled(screen, judged(fresh, block_, open)));
   }
@@ -100,7 +101,7 @@ class Gate {
   double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
   void say(const std::string& text) const {
-    if (!a_.quiet) fmt::print(stderr, "{}\n", text);
+    if (!a_.judge.quiet) fmt::print(stderr, "{}\n", text);
   }
 
   void calibrate() {
@@ -135,8 +136,8 @@ class Gate {
     const double left = a_.time_budget - elapsed();
     const auto affordable = static_cast<int>(std::max(0.0, left / std::max(1e-3, block_seconds_)));
     if (affordable >= rules_.screen + rules_.pairs) return;
-    rules_.screen = std::clamp(affordable / 4, kFewestScreened, rules_.screen);
-    rules_.pairs = std::clamp(affordable - rules_.screen, kFewestScreened, rules_.pairs);
+    rules_.screen = std::clamp(affordable / 4, kMinScreened, rules_.screen);
+    rules_.pairs = std::clamp(affordable - rules_.screen, kMinScreened, rules_.pairs);
     notes_.push_back(fmt::format("the time budget of {} allows {} + {} pairs instead of {} + {}",
                                  format_seconds(a_.time_budget), rules_.screen, rules_.pairs,
                                  a_.screen, a_.pairs));
@@ -146,7 +147,7 @@ class Gate {
     say(fmt::format("{}: {} pairs, about {}", what, pairs,
                     format_seconds(std::ceil(pairs * block_seconds_))));
     for (int i = 0; i < pairs && !interrupted(); ++i) {
-      if (elapsed() > a_.time_budget * 1.1 && i >= kFewestScreened) return;
+      if (elapsed() > a_.time_budget * 1.1 && i >= kMinScreened) return;
       block();
     }
   }
@@ -217,9 +218,9 @@ class Gate {
   int finish(Comparison comparison) {
     keep();
     if (interrupted()) {
-      fmt::print(stderr, "interrupted after {} pairs: what was measured is kept in {}\n", block_,
+      fmt::print(stderr, "interrupted after {} pairs: the results so far are in {}\n", block_,
                  folder_);
-      return kFailedToRun;
+      return exit_code::kInterrupted;
     }
     if (a_.canary && !saw_canary()) {
       mistrust(comparison);
@@ -233,7 +234,7 @@ class Gate {
                                  format_seconds(std::round(elapsed())), a_.seed));
     comparison.notes.insert(comparison.notes.end(), notes_.begin(), notes_.end());
     write_text(folder_ + "/comparison.json", as_json(comparison));
-    return tell(comparison, a_.judge);
+    return print_result(comparison, a_.judge);
   }
 
   const GateArguments& a_;
@@ -264,11 +265,7 @@ int unchanged(const GateArguments& a) {
   nothing.paired = nothing.identical = true;
   nothing.options = judge_options(a.judge);
   nothing.notes = {"the programs are identical: nothing was measured (--no-shortcut measures)"};
-  return tell(nothing, a.judge);
-}
-
-std::string default_folder() {
-  return fmt::format("howmany-out/{:%Y%m%dT%H%M%SZ}", fmt::gmtime(std::time(nullptr)));
+  return print_result(nothing, a.judge);
 }
 
 }  // namespace
@@ -276,23 +273,19 @@ std::string default_folder() {
 int run_gate(const GateArguments& arguments) {
   check_outputs(arguments.judge);
   judge_options(arguments.judge);
-  if (arguments.self_test) return run_self_test(arguments);
   const Commands commands = commands_of(arguments);
   if (arguments.shortcut && all_identical(commands)) return unchanged(arguments);
-  const std::string folder = arguments.out.empty() ? default_folder() : arguments.out;
-  if (std::filesystem::exists(folder + "/trace.jsonl")) {
-    throw InputError(fmt::format("{} holds a gate already; choose another --out", folder));
-  }
-  prepare_folder(folder);
+  const RunFolder held = RunFolder::create(arguments.out);
+  const std::string& folder = held.path();
   catch_interrupts();
   Gate gate(arguments, commands, folder);
   try {
     return gate.run();
   } catch (const LaunchError& error) {
     gate.keep();
-    fmt::print(stderr, "howmany: {}; what was measured is kept in {}\n", printable(error.what()),
+    fmt::print(stderr, "howmany: {}; the results so far are in {}\n", printable(error.what()),
                folder);
-    return kFailedToRun;
+    return exit_code::kMeasurementFailed;
   }
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `howmany gate` tests whether the candidate is slower than the base. It measures both now, with
 // alternating processes, and judges by rules.h. Results go to stdout, progress to stderr. Exit
 // codes: see command.h. One thread.
@@ -19,11 +20,11 @@ struct GateArguments {
   int screen = 10, pairs = 40, repetitions = 3;
   double min_seconds = 0.01, time_budget = 300, run_timeout = 120;
   uint64_t seed = 1;
-  bool plain = false, canary = true, shortcut = true, quiet = false;
+  bool plain = false, canary = true, shortcut = true;
   std::string out;
   JudgeArguments judge;
 
-  bool self_test = false;
+  bool self_test = false;  // run_self_test() instead of run_gate()
   int64_t blocks = 15000;  // self-test only
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/regression/history.h"
 
 #include <algorithm>
@@ -129,8 +130,13 @@ size_t block_length(const Values& values, size_t split) {
 }
 
 Values shuffled_blocks(const Values& values, size_t length, std::mt19937_64& random) {
-  std::vector<size_t> starts;
   const size_t offset = random() % length;
+  if (length == 1) {
+    Values out = values;
+    std::shuffle(out.begin(), out.end(), random);
+    return out;
+  }
+  std::vector<size_t> starts;
   if (offset > 0) starts.push_back(0);
   for (size_t at = offset; at < values.size(); at += length) starts.push_back(at);
   std::vector<std::pair<size_t, size_t>> blocks;
@@ -146,11 +152,33 @@ Values shuffled_blocks(const Values& values, size_t length, std::mt19937_64& ran
   return out;
 }
 
-// Returns the range of split positions whose log-likelihood is within 3.3 of the best.
+// Running sums of centred values, which give the squares of any part at once.
+class Sums {
+ public:
+  explicit Sums(const Values& values) : sums_(values.size() + 1), squares_(values.size() + 1) {
+    const double center = mean(values);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double x = values[i] - center;
+      sums_[i + 1] = sums_[i] + x;
+      squares_[i + 1] = squares_[i] + x * x;
+    }
+  }
+  // Returns the sum of squared differences from the mean of [from, to).
+  double squares(size_t from, size_t to) const {
+    const double sum = sums_[to] - sums_[from];
+    return std::max(0.0,
+                    squares_[to] - squares_[from] - sum * sum / static_cast<double>(to - from));
+  }
+
+ private:
+  Values sums_, squares_;
+};
+
+// Returns the range of split positions with a log-likelihood within 3.3 of the best.
 std::pair<size_t, size_t> suspects(const Values& values, size_t at, size_t least) {
+  const Sums sums(values);
   const auto error = [&](size_t k) {
-    const double sum = squares(std::span(values).first(k)) + squares(std::span(values).subspan(k));
-    return std::max(sum, 1e-300);
+    return std::max(sums.squares(0, k) + sums.squares(k, values.size()), 1e-300);
   };
   const auto n = static_cast<double>(values.size());
   const double limit = n / 2 * std::log(error(at)) + 3.3;
@@ -158,6 +186,29 @@ std::pair<size_t, size_t> suspects(const Values& values, size_t at, size_t least
   while (from > least && n / 2 * std::log(error(from - 1)) <= limit) --from;
   while (to + least < values.size() && n / 2 * std::log(error(to + 1)) <= limit) ++to;
   return {from, to};
+}
+
+// Returns an upper bound of the chance that shuffled values have a split of this size: Serfling's
+// inequality for the smaller part, summed over both directions and all splits.
+double bound_of_chance(const Values& values, double size) {
+  const auto n = static_cast<double>(values.size());
+  const auto [low, high] = std::ranges::minmax(values);
+  const double range = high - low;
+  return 2 * n * std::exp(-2 * size * size / (range * range) * n / (n + 2));
+}
+
+// Counts shuffles that are as extreme as the values. Returns the permutation p-value
+// (z + 1) / (Z + 1), or a lower bound above alpha as soon as that is certain.
+template <class IsExtreme>
+double permutation_p(const HistoryOptions& options, const IsExtreme& is_extreme) {
+  std::mt19937_64 random(options.seed);
+  const double all = options.permutations + 1.0;
+  int extreme = 0;
+  for (int i = 0; i < options.permutations; ++i) {
+    extreme += is_extreme(random) ? 1 : 0;
+    if ((extreme + 1) / all > options.alpha) break;
+  }
+  return (extreme + 1) / all;
 }
 
 class Search {
@@ -193,15 +244,17 @@ class Search {
     divide(first + split.at, last);
   }
 
-  // Returns the permutation p-value of a difference of this size: (z + 1) / (Z + 1), never 0.
+  // Returns the permutation p-value of a difference of this size. Never 0. No shuffle of a million
+  // reaches a difference with a bound below kCertain, so none is drawn then.
   double chance(const Values& ranks, const Split& split, size_t least) const {
-    std::mt19937_64 random(options_.seed);
+    constexpr double kCertain = 1e-7;
     const size_t length = block_length(ranks, split.at);
-    int larger = 0;
-    for (int i = 0; i < options_.permutations; ++i) {
-      larger += best_split(shuffled_blocks(ranks, length, random), least).size >= split.size;
+    if (length == 1 && bound_of_chance(ranks, split.size) < kCertain) {
+      return 1 / (options_.permutations + 1.0);
     }
-    return (larger + 1.0) / (options_.permutations + 1.0);
+    return permutation_p(options_, [&](std::mt19937_64& random) {
+      return best_split(shuffled_blocks(ranks, length, random), least).size >= split.size;
+    });
   }
 
   const Values& values_;
@@ -239,16 +292,13 @@ bool flaps_slowly(const std::vector<LevelChange>& steps) {
 // Returns the permutation p-value of this slope.
 double chance_of_slope(const Values& values, const HistoryOptions& options) {
   const Values ranks = ranks_of(values);
-  std::mt19937_64 random(options.seed);
   const size_t split = best_split(ranks, 1).at;
   if (split == 0) return 1;  // all values are equal
   const size_t length = block_length(ranks, split);
   const double slope = std::abs(line_through(ranks).slope);
-  int steeper = 0;
-  for (int i = 0; i < options.permutations; ++i) {
-    steeper += std::abs(line_through(shuffled_blocks(ranks, length, random)).slope) >= slope;
-  }
-  return (steeper + 1.0) / (options.permutations + 1.0);
+  return permutation_p(options, [&](std::mt19937_64& random) {
+    return std::abs(line_through(shuffled_blocks(ranks, length, random)).slope) >= slope;
+  });
 }
 
 // True if a line fits better than the steps by BIC. Each step costs two parameters.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Analyses a history of results: where a level changed and by which commits, drift, and flapping
 // between two values. The numbers are ratios to a pinned anchor that was measured with each of
 // them, so that the machine cancels. Values only; safe from any thread.

@@ -1,23 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/regression/history_command.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 
 #include "core/base/process.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
+#include "reports/regression/change_text.h"
 #include "reports/regression/command.h"
-#include "reports/regression/history.h"
+#include "reports/regression/history_file.h"
 #include "reports/results/record.h"
 
 namespace howmany::reports {
 namespace {
 
 namespace fs = std::filesystem;
+constexpr size_t kMaxShownSteps = 8;
 constexpr int64_t kMaxHistoryBytes = int64_t{512} << 20;
 
 struct Texts {
@@ -27,7 +29,7 @@ struct Texts {
 std::string git(const std::vector<std::string>& words) {
   std::vector<std::string> argv = {"/usr/bin/env", "git"};
   argv.insert(argv.end(), words.begin(), words.end());
-  const Ended ended = run_command({.argv = argv, .timeout_seconds = 120});
+  const ProcessResult ended = run_command({.argv = argv, .timeout_seconds = 120});
   if (!ended.ok()) throw InputError(fmt::format("git {}: {}", words[0], ended.describe()));
   return ended.out;
 }
@@ -70,26 +72,11 @@ Texts read_source(const std::string& source) {
   return {{{source, read_text(source, kMaxHistoryBytes)}}};
 }
 
-void merge(std::vector<Series>& all, std::vector<Series> more) {
-  for (Series& series : more) {
-    const auto known = std::find_if(all.begin(), all.end(), [&](const Series& one) {
-      return one.benchmark == series.benchmark && one.metric == series.metric;
-    });
-    if (known == all.end()) {
-      all.push_back(std::move(series));
-    } else {
-      known->points.insert(known->points.end(), series.points.begin(), series.points.end());
-    }
-  }
-}
-
-void put_in_order(Series& series) {
-  std::stable_sort(series.points.begin(), series.points.end(),
-                   [](const HistoryPoint& a, const HistoryPoint& b) { return a.date < b.date; });
-}
+// A commit's hash has 40 letters.
+std::string commit(const HistoryPoint& point) { return shortened(point.commit, 44); }
 
 std::string range(const Series& series, const LevelChange& step) {
-  return series.points[step.last_good].commit + ".." + series.points[step.first_bad].commit;
+  return commit(series.points[step.last_good]) + ".." + commit(series.points[step.first_bad]);
 }
 
 nlohmann::ordered_json to_json(const Series& series, const Finding& finding) {
@@ -109,57 +96,42 @@ nlohmann::ordered_json to_json(const Series& series, const Finding& finding) {
           {"steps", steps}};
 }
 
-std::string told(const Series& series, const Finding& finding) {
+// Returns the drift or the steps of a finding, with the commits.
+std::string details(const Series& series, const Finding& finding) {
   if (finding.status == Finding::Status::kDrift) {
-    return fmt::format("{:+.1f} % from {} to {}", 100 * finding.drift, series.points.front().commit,
-                       series.points.back().commit);
+    return fmt::format("{} from {} to {}", change_text(finding.drift, 1),
+                       commit(series.points.front()), commit(series.points.back()));
   }
+  if (finding.status != Finding::Status::kStep) return "";
   std::string text;
-  if (finding.status != Finding::Status::kStep) return text;
+  size_t shown = 0;
   for (const LevelChange& step : finding.steps) {
-    text += fmt::format("{}{:+.1f} % in {}", text.empty() ? "" : "; ", 100 * step.change,
+    if (++shown > kMaxShownSteps) continue;
+    text += fmt::format("{}{} in {}", text.empty() ? "" : "; ", change_text(step.change, 1),
                         range(series, step));
   }
+  if (shown > kMaxShownSteps) text += fmt::format("; {} more (--json)", shown - kMaxShownSteps);
   return text;
 }
 
-}  // namespace
-
-std::vector<Series> history_from_text(const std::string& text, const std::string& source) {
-  std::map<std::pair<std::string, std::string>, Series> all;
-  size_t number = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string line = text.substr(at, end - at),
-                      place = fmt::format("{}:{}", source, ++number);
-    at = end + 1;
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const nlohmann::json json = parse_json(line, place);
-    const JsonNode node(json, place);
-    const JsonNode ratio = node.at("ratio");
-    const std::string benchmark = node.at("benchmark").string(),
-                      metric = node.at("metric").string();
-    const HistoryPoint point{node.at("commit").string(), node.at("date").string(), ratio.number()};
-    if (point.ratio <= 0) ratio.fail("is not above 0");
-    Series& series = all[{benchmark, metric}];
-    series.benchmark = benchmark;
-    series.metric = metric;
-    series.points.push_back(point);
-  }
-  std::vector<Series> list;
-  for (auto& [key, series] : all) list.push_back(std::move(series));
-  return list;
+std::vector<std::string> table_row(const Series& series, const Finding& finding) {
+  const std::string name =
+      series.benchmark + (series.metric == "real_time" ? "" : " " + series.metric);
+  return {name_of(finding.status), shortened(name, kNameWidth),
+          std::to_string(series.points.size()), ratio_text(finding.level),
+          details(series, finding)};
 }
+
+}  // namespace
 
 int run_history(const HistoryArguments& arguments) {
   HistoryOptions options;
   if (!arguments.min_effect.empty()) {
     options.min_effect = parse_share("--min-effect", arguments.min_effect);
   }
-  std::vector<Series> all;
-  for (const auto& [source, text] : read_source(arguments.source).named) {
-    merge(all, history_from_text(text, source));
-  }
+  HistoryReader reader;
+  for (const auto& [source, text] : read_source(arguments.source).named) reader.add(text, source);
+  const std::vector<Series> all = reader.take();
   if (all.empty()) throw InputError(fmt::format("{} holds no history (*.jsonl)", arguments.source));
   Table table({{"status", Table::Align::kLeft},
                {"benchmark", Table::Align::kLeft},
@@ -167,14 +139,13 @@ int run_history(const HistoryArguments& arguments) {
                {"to anchor"},
                {"what and where", Table::Align::kLeft}});
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (Series& series : all) {
-    put_in_order(series);
+  for (const Series& series : all) {
     const Finding finding = analyse(series, options);
-    list.push_back(to_json(series, finding));
-    table.add({name_of(finding.status),
-               series.benchmark + (series.metric == "real_time" ? "" : " " + series.metric),
-               std::to_string(series.points.size()), fmt::format("{:.3f}", finding.level),
-               told(series, finding)});
+    if (arguments.json) {
+      list.push_back(to_json(series, finding));
+    } else {
+      table.add(table_row(series, finding));
+    }
   }
   fmt::print("{}", arguments.json ? dump_json({{"schema", "howmany.history/1"}, {"series", list}})
                                   : table.text());

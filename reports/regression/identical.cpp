@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/regression/identical.h"
 
 #include <elf.h>
@@ -62,7 +63,7 @@ std::optional<Sections> loaded_sections(std::string_view bytes) {
 }
 
 // True if its dynamic strings contain $ORIGIN, so that libraries depend on its folder.
-bool looks_beside_itself(std::string_view bytes, const std::optional<Sections>& sections) {
+bool uses_origin(std::string_view bytes, const std::optional<Sections>& sections) {
   if (sections) {
     const auto strings = sections->find(".dynstr");
     bytes = strings == sections->end() ? std::string_view() : std::get<3>(strings->second);
@@ -86,7 +87,7 @@ bool same_program(const std::string& a, const std::string& b) {
   const auto left = bytes_of(a), right = bytes_of(b);
   if (!left || !right) return false;
   const auto x = loaded_sections(*left), y = loaded_sections(*right);
-  if (looks_beside_itself(*left, x) || looks_beside_itself(*right, y)) return false;
+  if (uses_origin(*left, x) || uses_origin(*right, y)) return false;
   return *left == *right || (x && y && !x->empty() && *x == *y);
 }
 

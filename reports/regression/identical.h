@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests whether two commands run the same program, so that measuring is unnecessary. Values only;
 // safe from any thread.
 #pragma once

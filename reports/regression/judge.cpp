@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/regression/judge.h"
 
 #include <fmt/format.h>
@@ -82,14 +83,12 @@ class Judge {
     }
     if (result_.paired) return;
     result_.notes.push_back(
-        "not measured in turns: rank sum, which cannot tell a change of the code from a machine "
-        "that "
-        "drifted between the two runs (howmany gate can)");
+        "the sides were not interleaved: a drift of the machine looks like a change of the code "
+        "(howmany gate interleaves them)");
     if (!base_.launches || !candidate_.launches) {
       result_.notes.push_back(
-          "repetitions within one process share its memory layout: their spread is smaller than "
-          "that "
-          "from run to run");
+          "repetitions within one process share its memory layout: runs in fresh processes differ "
+          "more");
     }
   }
 
@@ -179,9 +178,23 @@ class Judge {
     row.metric = metric;
     row.kind = *kind;
     row.floor = floor_of(name);
+    if (skip_untimed(row, sides)) return;
     if (const auto shift = test(row, sides, result_.paired)) {
       open_.push_back({result_.rows.size() - 1, *shift});
     }
+  }
+
+  // An optimized-away loop takes a time that no clock resolves, and its ratios are meaningless.
+  static bool skip_untimed(Row& row, const Sides& sides) {
+    if (row.metric != "real_time" && row.metric != "cpu_time") return false;
+    if (sides.base.empty() || sides.candidate.empty()) return false;
+    const double base = median(sides.base), candidate = median(sides.candidate);
+    if (std::max(base, candidate) >= kMinJudgedSeconds) return false;
+    row.verdict = Verdict::kSkipped;
+    row.why = "both times are below 0.1 ns: too short to be judged";
+    row.base = base;
+    row.candidate = candidate;
+    return true;
   }
 
   double floor_of(const std::string& name) const {
@@ -230,7 +243,9 @@ class Judge {
   void explain(Row& row, const Shift& shift) const {
     const int64_t least = std::max<int64_t>(fewest(), result_.paired ? 6 : 4);
     const double within = std::max(options_.same_within, row.floor);
-    explain_doubt(row, shift, {least, static_cast<int64_t>(open_.size()), within, result_.paired});
+    const bool launches = base_.launches || candidate_.launches;
+    const char* option = result_.paired ? "--pairs " : launches ? "" : "--benchmark_repetitions=";
+    explain_doubt(row, shift, {least, within, result_.paired, option});
   }
 
   // Computes the change of all benchmarks together, which may be too small to prove for one.
@@ -247,11 +262,13 @@ class Judge {
   }
 
   void guess_renames() {
-    constexpr size_t kMost = 100;  // per side: all pairs are compared
+    constexpr size_t kMaxRenames = 100;  // per side: all pairs are compared
     std::vector<std::string> gone, fresh;
     for (const Row& row : result_.rows) {
-      if (row.verdict == Verdict::kMissing && gone.size() < kMost) gone.push_back(row.benchmark);
-      if (row.verdict == Verdict::kNew && fresh.size() < kMost) fresh.push_back(row.benchmark);
+      if (row.verdict == Verdict::kMissing && gone.size() < kMaxRenames)
+        gone.push_back(row.benchmark);
+      if (row.verdict == Verdict::kNew && fresh.size() < kMaxRenames)
+        fresh.push_back(row.benchmark);
     }
     for (const std::string& name : gone) {
       const std::string now = nearest(name, fresh);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Judges two suites: returns a verdict for every benchmark and metric. Compares each metric with a
 // better direction on log ratios.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small program with eight kernels, each shorter than a millisecond. A kernel can do a given
 // share of additional work of the same kind, so that a known slowdown is real. Used as the canary
 // of `gate` and by its self-test. One thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/regression/launcher.h"
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include <filesystem>
 
 #include "core/base/process.h"
+#include "core/base/temporary.h"
 #include "core/base/text/files.h"
 #include "reports/results/record.h"
 
@@ -15,7 +17,7 @@ namespace howmany::reports {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr size_t kLongestFilter = 60'000;  // an argument holds at most 128 KiB
+constexpr size_t kMaxFilterBytes = 60'000;  // an argument holds at most 128 KiB
 
 std::string exactly(const std::vector<std::string>& names) {
   std::string pattern = "^(";
@@ -30,9 +32,9 @@ std::string exactly(const std::vector<std::string>& names) {
 }
 
 std::string temporary_file() {
-  std::string name = (fs::temp_directory_path() / "howmany-gate-XXXXXX").string();
+  std::string name = (temporary_directory() / "howmany-gate-XXXXXX").string();
   const int fd = ::mkstemp(name.data());
-  if (fd < 0) throw InputError("cannot write to " + fs::temp_directory_path().string());
+  if (fd < 0) throw InputError("cannot write to " + temporary_directory().string());
   ::close(fd);
   return name;
 }
@@ -106,10 +108,10 @@ std::vector<std::string> Launcher::command(const Group& group) const {
 
 Suite Launcher::start(const Group& group) {
   if (::truncate(output_.c_str(), 0) != 0) throw InputError("cannot write " + output_);
-  const Ended ended =
+  const ProcessResult ended =
       run_command({.argv = command(group), .timeout_seconds = options_.timeout_seconds});
   wall_seconds_ += ended.seconds;
-  if (ended.how == Ended::How::kInterrupted) return {};
+  if (ended.how == ProcessResult::How::kInterrupted) return {};
   if (!ended.ok()) throw LaunchError(fmt::format("{}: {} {}", side_, argv_[0], ended.describe()));
   std::string text = read_text(output_, int64_t{512} << 20);
   if (text.empty()) text = ended.out;
@@ -205,7 +207,7 @@ void Launcher::make_groups() {
     group.names.push_back(name);
   }
   for (auto& [iterations, group] : by_iterations) {
-    if (exactly(group.names).size() > kLongestFilter) {
+    if (exactly(group.names).size() > kMaxFilterBytes) {
       groups_ = {{}};
       return;
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launches one side of a gate and reads its results. Works with any program that takes Google
 // Benchmark's flags (1.5 or later; calibrate() detects which) or prints such JSON by itself. One
 // thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Derives from a metric's name which direction is better, and whether it is exact. Google
 // Benchmark's JSON has neither. Values only; safe from any thread.
 //

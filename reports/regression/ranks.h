@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nonparametric tests and estimates. Values only; safe from any thread. Throw std::invalid_argument
 // if a sample is empty or a value is not finite.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/regression/row_test.h"
 
 #include <fmt/format.h>
@@ -76,6 +77,18 @@ int64_t samples_to_settle(const Row& row, double shift, const Interval& interval
       std::ceil(std::min<double>(kManySamples, now * std::max(1.1, times * times))));
 }
 
+// Returns "1 run a side" or "6 pairs".
+std::string runs_text(int64_t count, bool paired) {
+  return fmt::format("{} {}{}{}", count, paired ? "pair" : "run", count == 1 ? "" : "s",
+                     paired ? "" : " a side");
+}
+
+// Returns the option for this number of samples: " (--pairs 40)".
+std::string remedy(int64_t needed, const Doubt& doubt) {
+  if (doubt.option.empty() || needed >= kManySamples) return "";
+  return fmt::format(" ({}{})", doubt.option, needed);
+}
+
 }  // namespace
 
 Interval as_change(const Interval& log_interval) {
@@ -104,17 +117,17 @@ std::optional<Shift> test(Row& row, const Sides& sides, bool paired) {
 
 void explain_doubt(Row& row, const Shift& shift, const Doubt& doubt) {
   row.needed = doubt.least;
-  const char* what = doubt.paired ? "pairs" : "samples a side";
   const int64_t have = std::min(row.base_samples, row.candidate_samples);
   std::string why;
   if (shift.interval && have >= doubt.least) {
     row.needed =
         std::max(doubt.least, samples_to_settle(row, shift.value, *shift.interval, doubt.within));
-    why = fmt::format("{} {}; {} {} would settle it", have, what,
-                      row.needed >= kManySamples ? "more than" : "about", row.needed);
+    why = fmt::format(
+        "{} are too few for this noise; {} {} would do{}", runs_text(have, doubt.paired),
+        row.needed >= kManySamples ? "more than" : "about", row.needed, remedy(row.needed, doubt));
   } else {
-    why = fmt::format("{} {} can prove nothing among {} tests; {} can", have, what, doubt.tests,
-                      row.needed);
+    why = fmt::format("{} {} too few; {} would do{}", runs_text(have, doubt.paired),
+                      have == 1 ? "is" : "are", row.needed, remedy(row.needed, doubt));
   }
   row.why += (row.why.empty() ? "" : "; ") + why;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rules of a gate, for live and recorded blocks. Values only; safe from any thread.
 //
 // Screen. A few pairs of all benchmarks.

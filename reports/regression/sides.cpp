@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/regression/sides.h"
 
 #include <fmt/format.h>
@@ -132,7 +133,7 @@ Commands commands_of(const GateArguments& a) {
   return result;
 }
 
-std::vector<std::string> ourselves(const std::vector<std::string>& words) {
+std::vector<std::string> own_command(const std::vector<std::string>& words) {
   std::vector<std::string> command = {fs::read_symlink("/proc/self/exe").string()};
   command.insert(command.end(), words.begin(), words.end());
   return command;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two sides of a gate as programs, and the block: both sides once, in sequence, each with a
 // canary. One thread.
 #pragma once
@@ -40,6 +41,6 @@ struct Commands {
 // Throws InputError.
 Commands commands_of(const GateArguments& arguments);
 // Returns a command that runs this program with `words`, for the canary and the self-test.
-std::vector<std::string> ourselves(const std::vector<std::string>& words);
+std::vector<std::string> own_command(const std::vector<std::string>& words);
 
 }  // namespace howmany::reports

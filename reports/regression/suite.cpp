@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/regression/suite.h"
 
 #include <fmt/format.h>
@@ -51,8 +52,8 @@ class Builder {
       if (twice) ++repeated;
       if (!benchmark.metrics.empty()) benchmark.aggregates.clear();
     }
-    note(repeated, "benchmarks repeat a name and repetition: taken as further repetitions");
-    note(renamed_, "benchmarks share their name with another: told apart as \"NAME #2\"");
+    note(repeated, "benchmarks repeat a name and repetition: counted as further repetitions");
+    note(renamed_, "benchmarks share their name with another: the second is \"NAME #2\"");
     return std::move(suite_);
   }
 
@@ -73,9 +74,10 @@ class Builder {
   }
 
   void add(const SuiteRow& row, const std::string& source) {
-    const bool told = row.run_type == "aggregate" || !row.aggregate_name.empty();
-    const std::string_view ending = told || !row.has_run_type ? aggregate_ending(row.name) : "";
-    if (told || !ending.empty()) {
+    const bool is_aggregate = row.run_type == "aggregate" || !row.aggregate_name.empty();
+    const std::string_view ending =
+        is_aggregate || !row.has_run_type ? aggregate_ending(row.name) : "";
+    if (is_aggregate || !ending.empty()) {
       const std::string base = row.name.substr(0, row.name.size() - ending.size());
       const std::string kind(ending.empty() ? ending : ending.substr(1));
       add_aggregate(row, row.run_name.empty() ? base : row.run_name,
@@ -107,8 +109,8 @@ class Builder {
         suite_.benchmarks.emplace_back().name = unique;
       }
       const Place& known = it->second.place;
-      const bool told = place.family >= 0 && known.family >= 0 && row_files_ == 0;
-      if (!told || (place.family == known.family && place.instance == known.instance)) {
+      const bool has_indices = place.family >= 0 && known.family >= 0 && row_files_ == 0;
+      if (!has_indices || (place.family == known.family && place.instance == known.instance)) {
         return suite_.benchmarks[it->second.index];
       }
       unique = fmt::format("{} #{}", name, copy);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the benchmarks of a program with all samples, from Google Benchmark JSON (1.5 or later;
 // older if possible) or a results folder. Files are untrusted: InputError names the file and the
 // place. Values only; not tied to any thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/regression/suite_rows.h"
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include <string_view>
 
 #include "core/base/text/json.h"
+#include "core/base/text/unique_keys.h"
 #include "reports/results/bench_file.h"
 #include "reports/results/record.h"
 
@@ -19,7 +21,7 @@ using PlainJson = nlohmann::json;
 class Rows final : public nlohmann::json_sax<PlainJson> {
  public:
   Rows(std::string source, const std::function<void(const SuiteRow&)>& take)
-      : source_(std::move(source)), take_(take) {}
+      : source_(std::move(source)), take_(take), keys_(source_) {}
 
   bool null() override { return scalar(nullptr); }
   bool boolean(bool value) override {
@@ -39,6 +41,7 @@ class Rows final : public nlohmann::json_sax<PlainJson> {
   bool binary(binary_t&) override { return true; }
 
   bool start_object(std::size_t) override {
+    keys_.start_object();
     if (in_context()) open(PlainJson::object());
     ++depth_;
     if (depth_ == 1) is_object_ = true;
@@ -47,6 +50,7 @@ class Rows final : public nlohmann::json_sax<PlainJson> {
   }
   bool end_object() override {
     if (in_row()) finish_row();
+    keys_.end_object();
     --depth_;
     if (in_context()) close();
     return true;
@@ -63,6 +67,7 @@ class Rows final : public nlohmann::json_sax<PlainJson> {
     return true;
   }
   bool key(string_t& name) override {
+    keys_.key(name);
     if (depth_ == 1) section_ = name;
     key_ = name;
     return true;
@@ -105,10 +110,7 @@ class Rows final : public nlohmann::json_sax<PlainJson> {
     parent.push_back(std::move(value));
     return parent.back();
   }
-  void open(PlainJson container) {
-    if (open_.empty() && !context_.is_null()) context_ = nullptr;  // the last equal key counts
-    open_.push_back(&put(std::move(container)));
-  }
+  void open(PlainJson container) { open_.push_back(&put(std::move(container))); }
   void close() {
     if (!open_.empty()) open_.pop_back();
   }
@@ -172,6 +174,7 @@ class Rows final : public nlohmann::json_sax<PlainJson> {
 
   std::string source_;
   const std::function<void(const SuiteRow&)>& take_;
+  UniqueKeys keys_;
   int depth_ = 0;
   bool is_object_ = false, found_ = false;
   std::string section_, key_;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams the rows of a Google Benchmark file without building a tree, so that two files of 100,000
 // rows are read in a second. For suite.cpp.
 #pragma once

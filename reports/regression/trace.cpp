@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/regression/trace.h"
 
 #include <fmt/format.h>
@@ -13,11 +14,11 @@ namespace howmany::reports {
 namespace {
 
 Launch launch_from(const JsonNode& node) {
-  constexpr int64_t kMost = int64_t{1} << 40;
+  constexpr int64_t kMaxBlock = int64_t{1} << 40;
   Launch launch;
-  launch.block = node.at("block").integer_between(0, kMost);
+  launch.block = node.at("block").integer_between(0, kMaxBlock);
   launch.arm = node.at("arm").string();
-  launch.position = node.at("position").integer_between(0, kMost);
+  launch.position = node.at("position").integer_between(0, kMaxBlock);
   launch.wall_seconds = node.at("wall_s").number();
   for (const auto& [name, metrics] : node.at("values").members()) {
     for (const auto& [metric, list] : metrics.members()) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stores every launch of a gate as JSON Lines, so that results survive a crash and other rules can
 // be applied later. Values only; a TraceFile has one writer.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Summarizes a comparison: names, counts, exit code, headline.
 #include "reports/regression/verdict.h"
 
@@ -6,6 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
+
+#include "core/base/schema/exit_codes.h"
+#include "core/base/text/format.h"
+#include "core/base/text/table.h"
+#include "reports/regression/change_text.h"
 
 namespace howmany::reports {
 
@@ -31,9 +38,20 @@ bool Comparison::nothing_compared() const {
   });
 }
 
+bool Comparison::nothing_judged() const {
+  const auto is_tested = [](const Row& row) {
+    return row.verdict <= Verdict::kInconclusive && !row.kind.exact;
+  };
+  return count(Verdict::kInconclusive) > 0 && std::ranges::none_of(rows, [&](const Row& row) {
+           return is_tested(row) && row.verdict != Verdict::kInconclusive;
+         });
+}
+
 int exit_code(const Comparison& comparison, bool strict) {
-  if (comparison.count(Verdict::kSlower) > 0) return 1;
-  if (comparison.count(Verdict::kFailed) > 0 || comparison.nothing_compared()) return 3;
+  if (comparison.count(Verdict::kSlower) > 0) return exit_code::kCheckFailed;
+  if (comparison.count(Verdict::kFailed) > 0 || comparison.nothing_compared())
+    return exit_code::kMeasurementFailed;
+  if (comparison.nothing_judged()) return exit_code::kInconclusive;
   return strict && comparison.count(Verdict::kInconclusive) > 0 ? 5 : 0;
 }
 
@@ -45,6 +63,39 @@ std::string lower_name(Verdict verdict) {
     return static_cast<char>(std::tolower(letter));
   });
   return name;
+}
+
+const Row* largest_change(const Comparison& c) {
+  const Row* largest = nullptr;
+  for (const Row& row : c.rows) {
+    if (row.verdict != Verdict::kInconclusive || !row.change) continue;
+    if (largest == nullptr || std::abs(*row.change) > std::abs(*largest->change)) largest = &row;
+  }
+  return largest;
+}
+
+// Returns the reason of an inconclusive row: "1 run a side, 6 are needed".
+std::string missing_for(const Row& row, bool paired) {
+  const int64_t have = std::min(row.base_samples, row.candidate_samples);
+  if (have == 0 || row.needed <= have) return without_full_stop(row.why);
+  const char* unit = paired ? (have == 1 ? "pair" : "pairs") : have == 1 ? "run" : "runs";
+  return fmt::format("{} {}{}, {} are needed", have, unit, paired ? "" : " a side", row.needed);
+}
+
+// For a comparison with inconclusive tests only.
+std::string nothing_judged_text(const Comparison& c) {
+  const Row* largest = largest_change(c);
+  const auto first = std::ranges::find(c.rows, Verdict::kInconclusive, &Row::verdict);
+  const Row& example = largest != nullptr ? *largest : *first;
+  std::string text =
+      fmt::format("{} could be judged: {}",
+                  c.judged() > c.count(Verdict::kInconclusive) ? "Only exact metrics" : "Nothing",
+                  missing_for(example, c.paired));
+  if (largest == nullptr) return text;
+  const std::string name =
+      example.benchmark + (example.metric == "real_time" ? "" : " " + example.metric);
+  return text + fmt::format(". Largest change: {} {}", shortened(name, kNameWidth),
+                            change_text(*example.change));
 }
 
 // Returns the most important result. `left` receives the verdicts that are not mentioned yet.
@@ -62,6 +113,7 @@ std::string opening(const Comparison& c, std::vector<Verdict>& left) {
     return fmt::format("Failed: {} of {} measurements; no regression found in the other {}", failed,
                        failed + judged, judged);
   }
+  if (c.nothing_judged()) return nothing_judged_text(c);
   if (unclear == 0) return fmt::format("No regression in {} measurements", judged);
   return fmt::format("No regression found, but {} of {} measurements are inconclusive", unclear,
                      judged);

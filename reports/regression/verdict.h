@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The verdicts of a comparison for each benchmark and metric, with counts, an exit code and a
 // headline. Values only; safe from any thread.
 #pragma once
@@ -17,9 +18,9 @@ enum class Verdict {
   kSlower,        // surely worse by more than the floor
   kFaster,        // surely better by more than the floor
   kSame,          // surely within `same_within`; exact metrics: equal
-  kInconclusive,  // `why` states what is missing
+  kInconclusive,  // `why` has the reason
   kFailed,        // a side reported an error
-  kSkipped,       // skipped by a side
+  kSkipped,       // skipped by a side, or too short to be judged
   kMissing,       // only in the base
   kNew,           // only in the candidate
 };
@@ -28,6 +29,7 @@ const char* name_of(Verdict verdict);  // "SLOWER"
 // Default floors: a change must surely exceed them to count. Unpaired runs differ by more, because
 // they include changes of the machine between them.
 constexpr double kPairedEffect = 0.01, kUnpairedEffect = 0.05;
+constexpr double kMinJudgedSeconds = 1e-10;  // times below it on both sides are skipped
 
 struct JudgeOptions {
   double alpha = 0.05;
@@ -68,12 +70,17 @@ struct Comparison {
   int64_t count(Verdict verdict) const;
   int64_t judged() const;         // rows that neither failed nor lack a side
   bool nothing_compared() const;  // no row has values of both sides
+  // True if there are tests and all are inconclusive. Exact metrics need no test, and do not count.
+  bool nothing_judged() const;
 };
 
-// Returns the first that applies: 1 for a regression, 3 if a side failed or nothing was compared, 5
-// if inconclusive and `strict`, else 0.
+// Returns the first that applies:
+// - 1: a regression
+// - 3: a side failed, or nothing was compared
+// - 5: nothing could be judged, or a row is inconclusive and `strict`
+// - 0: none of these
 int exit_code(const Comparison& comparison, bool strict);
-// Returns one sentence, "2 of 40 measurements are slower: ...".
+// Returns the result in one or two sentences, "Slower: 2 of 40 measurements.".
 std::string headline(const Comparison& comparison);
 
 }  // namespace howmany::reports

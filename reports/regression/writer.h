@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a comparison for people, CI systems and trackers. To add a writer, define write_NAME in a
 // file of writers/ and add a line here. Values only; safe from any thread.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the files of a bench program: Google Benchmark JSON, and one line of samples per run. Both
 // are untrusted: a bench may die within a line, print NaN or repeat a name. Readers throw
 // InputError that names the place. Values only; not tied to any thread.

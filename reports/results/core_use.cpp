@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/results/core_use.h"
 
 #include <sched.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CPU time of the cores in this process's affinity mask, and this process's part of it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kind of the devices in a list such as "cuda:0,cuda:1" or "cpu:0,cuda:0".
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/results/disturbance.h"
 
 #include <fmt/format.h>
@@ -42,7 +43,7 @@ std::string busy_note(double busy_elsewhere) {
 }
 
 std::string uncertain_because(double busy_elsewhere, const std::string& because) {
-  return fmt::format("Uncertain, as other programs used up to {:.0f} % of the cores: {}",
+  return fmt::format("Uncertain: other programs used up to {:.0f} % of the cores. {}",
                      percent_of_cores(busy_elsewhere), because);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Load from other programs during a measurement: how large it is, which rounds are measured again
 // because of it, and how an answer reports it. A busy core slows several devices more than one,
 // which looks like bad scaling. One thread.

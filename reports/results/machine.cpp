@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/results/machine.h"
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "core/base/process.h"
 #include "core/base/schema/devices.h"
 #include "core/base/schema/flags.h"
+#include "core/base/temporary.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "reports/results/record.h"
@@ -21,6 +23,13 @@ namespace howmany::reports {
 namespace {
 
 constexpr double kDevicesTimeout = 30;
+
+// Without it, howmany-devices reports that the backends between processes cannot be used.
+void require_temporary_directory() try {
+  temporary_directory();
+} catch (const std::invalid_argument& error) {
+  throw InputError(error.what());
+}
 
 int cores_in_mask() {
   cpu_set_t set;
@@ -157,7 +166,8 @@ void refuse_many_copies(const std::string& why_not) {
 }
 
 Machine read_machine() {
-  const Ended ended = run_command(
+  require_temporary_directory();
+  const ProcessResult ended = run_command(
       {.argv = {find_program("howmany-devices"), flag::kJson}, .timeout_seconds = kDevicesTimeout});
   if (!ended.ok()) throw InputError("howmany-devices " + ended.describe());
   return machine_from_json(parse_json(ended.out, "howmany-devices"), "howmany-devices");

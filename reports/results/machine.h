@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the programs, reads the machine from `howmany-devices`, and takes the fingerprint that
 // --resume compares. The fingerprint holds only stable facts (CPU, cores, memory, GPUs, programs),
 // because clock, load and temperature vary.

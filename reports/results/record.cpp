@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/results/record.h"
 
 #include <fmt/format.h>
@@ -83,20 +84,20 @@ std::set<std::string> parameter_names(const Summary& summary) {
 
 void add_measurement(std::string& csv, const Measurement& measurement,
                      const std::set<std::string>& parameters) {
-  std::vector<std::string> common = {measurement.suite, measurement.name};
+  std::vector<std::string> common = {csv_text(measurement.suite), csv_text(measurement.name)};
   for (const std::string& name : parameters) {
     const auto it = measurement.parameters.find(name);
-    common.push_back(it == measurement.parameters.end() ? "" : it->second);
+    common.push_back(it == measurement.parameters.end() ? "" : csv_text(it->second));
   }
-  const std::string flags = fmt::format("{}", fmt::join(measurement.flags, "; "));
+  const std::string flags = csv_text(fmt::format("{}", fmt::join(measurement.flags, "; ")));
   auto add = [&](std::vector<std::string> cells) {
     cells.insert(cells.begin(), common.begin(), common.end());
     cells.push_back(flags);
     add_csv_row(csv, cells);
   };
   for (const auto& [name, metric] : measurement.metrics) {
-    add({name, csv_number(metric.value), metric.unit, csv_number(metric.low),
-         csv_number(metric.high), std::to_string(metric.n), metric.basis});
+    add({csv_text(name), csv_number(metric.value), csv_text(metric.unit), csv_number(metric.low),
+         csv_number(metric.high), std::to_string(metric.n), csv_text(metric.basis)});
   }
   // A measurement without metrics still gets a row.
   if (measurement.metrics.empty()) add({"", "", "", "", "", "0", ""});
@@ -139,7 +140,7 @@ Summary read_summary(const std::string& path) {
 std::string to_csv(const Summary& summary) {
   const std::set<std::string> parameters = parameter_names(summary);
   std::vector<std::string> header = {"suite", "case"};
-  header.insert(header.end(), parameters.begin(), parameters.end());
+  for (const std::string& name : parameters) header.push_back(csv_text(name));
   for (const char* name : {"metric", "value", "unit", "low", "high", "n", "basis", "flags"}) {
     header.emplace_back(name);
   }

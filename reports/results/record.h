@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The summary that every command writes and reads. reports/README.md describes its schema,
 // howmany.summary/1, and reports/summary.schema.json checks it. Files are untrusted: read_summary()
 // throws InputError that names the file and the place. Values only; not tied to any thread.

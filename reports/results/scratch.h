@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two temporary files that a bench program writes in the results folder. The destructor deletes
 // them. Only one object per folder at a time.
 #pragma once

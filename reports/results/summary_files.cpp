@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/results/summary_files.h"
 
 #include <fmt/format.h>
@@ -34,9 +35,11 @@ void advise_suites(Summary& summary) {
 }  // namespace
 
 void write_summary(const std::string& folder, const Summary& summary) {
-  write_text(folder + "/summary.json", dump_json(to_json(summary)));
-  write_text(folder + "/summary.csv", to_csv(summary));
-  write_text(folder + "/report.html", to_html(summary));
+  const std::string json = dump_json(to_json(summary)), csv = to_csv(summary),
+                    html = to_html(summary);
+  write_text(folder + "/summary.json", json);
+  write_text(folder + "/summary.csv", csv);
+  write_text(folder + "/report.html", html);
 }
 
 void write_report_again(const std::string& path, Summary summary) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes the summary files of a results folder: summary.json, summary.csv and report.html. Throws
 // InputError if one cannot be written. A folder must have one writer at a time.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/transfer/advise.h"
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
+#include "core/base/schema/reasons.h"
 #include "core/base/statistics.h"
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
@@ -99,7 +101,7 @@ std::string in_words(const Gains& gains) {
     return "no other number of threads was measured well enough to compare";
   if (is_certain(gains))
     return fmt::format("more threads bring less than {:.0f} % more", 100 * (kWorthAThread - 1));
-  return "more threads bring no gain that these runs can tell";
+  return "these runs show no gain from more threads";
 }
 
 std::string why_the_fewest(const std::vector<CopyCurve>& copies, const Gains& gains) {
@@ -118,10 +120,12 @@ void recommend_threads(TransferAdvice& advice) {
   if (&best == &fewest) {
     const Gains gains = gains_of_more(advice.copies);
     advice.certain = is_certain(gains);
+    advice.reason = reason::kMoreThreadsNotFaster;
     advice.because = why_the_fewest(advice.copies, gains);
     return;
   }
   const RateComparison rates = *compare_rates(best.curve, fewest.curve);
+  advice.reason = reason::kMoreThreadsFaster;
   advice.because =
       fmt::format("Copy large buffers with {}: they move {} at {}, {} the {} of {}.",
                   in_words(best.threads), format_rate(rates.bytes_per_s), format_bytes(rates.bytes),
@@ -169,11 +173,12 @@ std::string saved_by_pinning(const StepTime& s) {
   const double whole = s.seconds("whole");
   const std::string of =
       std::isfinite(whole) ? fmt::format("of the {} step", format_seconds(whole)) : "of a step";
-  return fmt::format("{} (a batch takes {} to get in from pageable memory, {} from pinned).",
-                     can_compare(pageable, pinned)
-                         ? fmt::format("pin_memory saves {} {}", saving(pageable, pinned), of)
-                         : fmt::format("what pin_memory saves {} could not be told", of),
-                     format_seconds(pageable.seconds), format_seconds(pinned.seconds));
+  return fmt::format(
+      "{} (a batch takes {} to get in from pageable memory, {} from pinned).",
+      can_compare(pageable, pinned)
+          ? fmt::format("pin_memory saves {} {}", saving(pageable, pinned), of)
+          : fmt::format("the share {} that pin_memory saves could not be judged", of),
+      format_seconds(pageable.seconds), format_seconds(pinned.seconds));
 }
 
 std::string share_of_moving(const StepTime& s) {
@@ -204,6 +209,7 @@ void lead_with_gpus(TransferAdvice& advice) {
   advice.notes.insert(advice.notes.end(), notes.begin(), notes.end());
   if (!pinning) return;
   if (!advice.copies.empty()) advice.notes.push_back(advice.because);
+  advice.reason = pinning->reason;
   advice.because = pinning->words;
   advice.certain = pinning->certain;
 }
@@ -242,12 +248,14 @@ TransferAdvice advise_transfer(const std::vector<Measurement>& measurements,
   advice.steps = steps_of(measurements);
   advice.gpus = gpu_copies_of(measurements, gpu);
   advice.certain = !advice.copies.empty();
-  if (advice.certain)
+  if (advice.certain) {
     recommend_threads(advice);
-  else
-    advice.because = advice.gpus.lines.empty()
-                         ? "There is no answer, because no copy was measured."
-                         : "There is no answer, because no two copies can be compared.";
+  } else {
+    const bool none = advice.gpus.lines.empty();
+    advice.reason = none ? reason::kNothingMeasured : reason::kNotComparable;
+    advice.because =
+        none ? "No answer: no copy was measured." : "No answer: no two copies can be compared.";
+  }
   lead_with_gpus(advice);
   if (!advice.copies.empty()) add_latency(advice);
   add_batching(advice, measurements);
@@ -286,6 +294,7 @@ nlohmann::ordered_json to_json(const TransferAdvice& advice,
                      {"loss_out_s", finite_or_null(s.seconds("loss_out"))},
                      {"step_s", finite_or_null(s.seconds("whole"))}});
   return {{"recommended", advice.recommended ? Json(*advice.recommended) : Json(nullptr)},
+          {"reason", advice.reason},
           {"because", advice.because},
           {"certain", advice.certain},
           {"disturbed", advice.disturbed},

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Evaluates measured copies:
 // - the size from which a copy is limited by bandwidth rather than latency
 // - the gain of pinned memory, more threads and larger batches
@@ -39,6 +40,7 @@ struct StepTime {
 struct TransferAdvice {
   std::optional<int> recommended;          // threads for large copies
   bool certain = true, disturbed = false;  // disturbed: by other programs, see disturbance.h
+  std::string reason;                      // a code of core/base/schema/reasons.h
   std::string because;                     // one sentence
   std::vector<std::string> notes;
   std::vector<CopyCurve> copies;  // by threads

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/transfer/command.h"
 
 #include <fmt/format.h>
@@ -7,8 +8,8 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "core/base/cli/list_option.h"
 #include "core/base/cli/number_check.h"
+#include "core/base/cli/option.h"
 #include "core/base/cli/output_options.h"
 #include "core/base/process.h"
 #include "core/base/schema/flags.h"
@@ -19,6 +20,7 @@
 #include "reports/comm/command.h"
 #include "reports/results/disturbance.h"
 #include "reports/results/machine.h"
+#include "reports/results/run_folder.h"
 #include "reports/transfer/advise.h"
 #include "reports/transfer/render.h"
 
@@ -29,33 +31,31 @@ constexpr double kBeyondTransferBudget = 120;
 
 struct TransferArguments {
   std::vector<std::string> devices, models;
-  std::string min_bytes = "64", max_bytes = "256M";
+  int64_t min_bytes = 64, max_bytes = int64_t{256} << 20;
   std::optional<int64_t> batch;
   double time_budget = 30;
   OutputArguments output;
 };
 
 std::vector<std::string> bench_arguments(const TransferArguments& a) {
-  const int64_t least = parse_bytes(flag::kMinBytes, a.min_bytes),
-                most = parse_bytes(flag::kMaxBytes, a.max_bytes);
-  if (least > most)
-    throw InputError(fmt::format("--min-bytes {} is above --max-bytes {}", least, most));
-  std::vector<std::string> argv = {
-      flag::kMinBytes,      std::to_string(least), flag::kMaxBytes,
-      std::to_string(most), flag::kBudgetSeconds,  fmt::format("{:.3f}", 0.7 * a.time_budget)};
+  if (a.min_bytes > a.max_bytes)
+    throw InputError(
+        fmt::format("--min-bytes {} is above --max-bytes {}", a.min_bytes, a.max_bytes));
+  std::vector<std::string> argv = {flag::kMinBytes,   std::to_string(a.min_bytes),
+                                   flag::kMaxBytes,   std::to_string(a.max_bytes),
+                                   flag::kTimeBudget, fmt::format("{:.3f}", 0.7 * a.time_budget)};
   if (!a.devices.empty())
     argv.insert(argv.end(), {flag::kDevices, fmt::format("{}", fmt::join(a.devices, ","))});
   for (const std::string& model : a.models) argv.insert(argv.end(), {flag::kModel, model});
-  if (a.batch) argv.insert(argv.end(), {flag::kBatch, std::to_string(*a.batch)});
+  if (a.batch) argv.insert(argv.end(), {flag::kBatchPerDevice, std::to_string(*a.batch)});
   return argv;
 }
 
 // With several hosts, each has its own folder.
-std::string folder_of(const TransferArguments& a, const Launched& launch) {
-  if (!launch.many_hosts()) return result_folder(a.output.out);
-  return result_folder(a.output.out.empty()
-                           ? "howmany-out/" + utc_now("%Y%m%dT%H%M%SZ") + "-" + launch.host
-                           : a.output.out + "/" + launch.host);
+RunFolder folder_of(const std::string& out, const Launched& launch) {
+  if (!launch.many_hosts()) return RunFolder::create(out);
+  return out.empty() ? RunFolder::create(out, "-" + launch.host)
+                     : RunFolder::create(out + "/" + launch.host);
 }
 
 // Only the first rank of a host measures, because ranks would disturb each other.
@@ -64,12 +64,13 @@ int run_transfer(const TransferArguments& a) {
   if (!launch.problem.empty()) throw InputError(launch.problem);
   if (launch.world > 1 && launch.local_world == 0)
     throw InputError(
-        fmt::format("{} does not tell which ranks are on this host: set LOCAL_RANK and "
+        fmt::format("{} does not say which ranks are on this host: set LOCAL_RANK and "
                     "LOCAL_WORLD_SIZE, or start one",
                     launch.launcher));
   if (launch.local_rank > 0) return 0;
   const std::vector<std::string> arguments = bench_arguments(a);
-  const std::string folder = folder_of(a, launch);
+  const RunFolder held = folder_of(a.output.out, launch);
+  const std::string& folder = held.path();
   catch_interrupts();
   if (!a.output.quiet) fmt::print(stderr, "measuring copies, about {:.0f} s\n", a.time_budget);
   const SuiteCommand command{.program = "transfer_bench",
@@ -110,23 +111,21 @@ void add_transfer_command(CLI::App& app, int& code) {
   auto* sub = app.add_subcommand("transfer", "What moving data costs here, measured");
   const auto a = std::make_shared<TransferArguments>();
   sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  add_list(*sub, flag::kDevices, a->devices,
-           "Devices to copy to and from [the GPUs here, else cpu:0,cpu:1]");
-  auto* model = sub->add_option(flag::kModel, a->models, "Also the copies of one training step")
-                    ->allow_extra_args(false)
-                    ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  sub->add_option(flag::kBatch, a->batch, "Samples in that step [by model]")
+  add_devices(*sub, a->devices, "the GPUs, else cpu:0,cpu:1");
+  auto* model = add_repeatable(*sub, flag::kModel, a->models);
+  add_option(*sub, flag::kBatchPerDevice, a->batch, "by model")
       ->needs(model)
-      ->check(whole_up_to(kMostBatch));
-  sub->add_option(flag::kMinBytes, a->min_bytes, "Smallest copy, 1024 or 1K [64]");
-  sub->add_option(flag::kMaxBytes, a->max_bytes, "Largest copy [256M]");
-  sub->add_option("--time-budget", a->time_budget, "Seconds for the whole measurement [30]")
-      ->check(above_zero());
+      ->check(whole_between(1, kMostBatch));
+  add_bytes(*sub, flag::kMinBytes, a->min_bytes, "64");
+  add_bytes(*sub, flag::kMaxBytes, a->max_bytes, "256M");
+  add_option(*sub, flag::kTimeBudget, a->time_budget)->check(above_zero());
   add_output_options(*sub, a->output);
   sub->footer(
+      "With --model, the copies of one training step are measured too.\n\n"
       "Examples:\n"
       "  howmany transfer                              # copies by size and threads\n"
-      "  howmany transfer --model resnet18 --batch 32  # and what a training step moves\n"
+      "  howmany transfer --model resnet18 --batch-per-device 32  # and what a training step "
+      "moves\n"
       "  howmany transfer --devices cuda:0 --model resnet18   # what pin_memory saves of it\n"
       "  howmany transfer --max-bytes 1G --json > summary.json\n"
       "  srun -N 2 --ntasks-per-node 1 howmany transfer --out X  # a host's own in X/<host>\n"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The command `howmany transfer`. Exit codes are those of `howmany backend`. One thread.
 #pragma once
 

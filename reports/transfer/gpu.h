@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Evaluates copies to, from and between GPUs, from the rows of transfer_bench. Compares only
 // measurements of the same size. Claims no difference if two intervals overlap, and compares
 // nothing if one is missing. Values only; not tied to any thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Renders tables of copies by size, for host memory and each GPU, and a line for every other
 // measurement.
 #include "reports/transfer/render.h"

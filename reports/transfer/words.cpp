@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes sentences about the copies of GPUs.
 #include "reports/transfer/words.h"
 
@@ -8,6 +9,7 @@
 
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
+#include "core/base/schema/reasons.h"
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
 #include "reports/comm/cell.h"
@@ -219,10 +221,12 @@ std::optional<PinningAnswer> pinning_in_words(const GpuCopies& copies) {
   for (const std::string& gpu : copies.devices) {
     const auto c = pinned_against_pageable(copies, kTo, gpu);
     if (!c) continue;
-    const char* whether = c->ratio() < kWorthPinning ? "Pinning does not pay here"
-                          : c->noise                 ? "Whether pinning pays is not certain"
-                                                     : "Pin what goes to a GPU";
-    return PinningAnswer{fmt::format("{}: to {} pinned memory moves {}.", whether, gpu,
+    const bool faster = c->ratio() >= kWorthPinning;
+    const char* whether = !faster    ? "Pinning does not pay here"
+                          : c->noise ? "It is not certain that pinning pays"
+                                     : "Pin what goes to a GPU";
+    return PinningAnswer{faster ? reason::kPinnedFaster : reason::kPinnedNotFaster,
+                         fmt::format("{}: to {} pinned memory moves {}.", whether, gpu,
                                      rates(*c, "pageable memory's ")),
                          !c->noise};
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Describes copies to, from and between GPUs in sentences. Values only; not tied to any thread.
 #pragma once
 
@@ -12,6 +13,7 @@ namespace howmany::reports {
 // Returns a sentence on whether pinning pays, or nullopt if no GPU has copies of both kinds of
 // memory.
 struct PinningAnswer {
+  std::string reason;  // a code of core/base/schema/reasons.h
   std::string words;
   bool certain = true;
 };

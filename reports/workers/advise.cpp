@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/workers/advise.h"
 
 #include <fmt/format.h>
@@ -5,22 +6,19 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/schema/reasons.h"
 #include "core/base/statistics.h"
 #include "core/base/text/format.h"
 #include "reports/results/disturbance.h"
 #include "reports/workers/compare.h"
+#include "reports/workers/levers.h"
+#include "reports/workers/limit.h"
 #include "reports/workers/notes.h"
 
 namespace howmany::reports {
 namespace {
 
 constexpr double kNearBestRate = 0.98;  // of the best rate: more workers are not worth it
-constexpr double kBinding = 1.2;        // a bound within this factor of the best rate is the limit
-constexpr double kIdle = 1.5;           // if the cores' bound is this factor away, cores wait
-constexpr double kUneven = 0.3;         // coefficient of variation of batches
-constexpr size_t kLevers = 3;
-// Size of a photo that is stored as small as training allows, relative to the sample's side.
-constexpr double kStoredSide = 256.0 / 224, kStoredAspect = 4.0 / 3;
 
 double low_of(const Metric& m) { return m.low.value_or(m.value); }
 double high_of(const Metric& m) { return m.high.value_or(m.value); }
@@ -40,16 +38,17 @@ class Advisor {
     add_failures();
     if (best_ == nullptr) {
       advice_.certain = false;
-      advice_.because = fmt::format(
-          "No answer, because {}.",
-          facts_.why_none.empty() ? "no number of workers could be measured" : facts_.why_none);
+      advice_.reason = reason::kNothingMeasured;
+      advice_.because = fmt::format("No answer: {}.", facts_.why_none.empty()
+                                                          ? "no number of workers could be measured"
+                                                          : facts_.why_none);
       add(left_out_of_python(facts_.python));
       return advice_;
     }
-    advice_.limit = limit();
+    advice_.limit = RateLimit(facts_, *best_).name();
     if (facts_.undecided) add_undecided();
     demanded() ? for_demand() : for_rate();
-    add_levers();
+    advice_.levers = levers_of(facts_, *best_, *advice_.recommended);
     add_notes();
     add(bound_notes(facts_));
     add_lines();
@@ -72,10 +71,11 @@ class Advisor {
     if (chosen == nullptr) return cannot_feed();
     advice_.recommended = chosen->workers;
     advice_.feeds = true;
+    advice_.reason = reason::kFeedsDemand;
     const bool sure = high_of(*chosen->stall) <= facts_.most_stall;
     advice_.certain = advice_.certain && sure;
     advice_.because = fmt::format(
-        "Use {}, because {} {} at {} samples/s in all ({}) with {} stall; {} is allowed.",
+        "Use {}: {} {} at {} samples/s ({}). Training waits {} of the time; {} is allowed.",
         workers(chosen->workers), chosen->workers == 1 ? "it feeds" : "they feed", devices(),
         format_count(all()), facts_.demand_from, percent(chosen->stall->value),
         percent(facts_.most_stall));
@@ -100,21 +100,20 @@ class Advisor {
     const WorkersPoint& near = nearest();
     advice_.recommended = near.workers;
     advice_.limit = limit_of_demand();
+    advice_.reason = reason::kDemandNotMet;
     advice_.because = fmt::format(
-        "{} {} at {} samples/s in all ({}): the limit is {}; {} {} nearest with {} samples/s{}.",
-        facts_.undecided ? "No worker count that was measured feeds" : "No worker count can feed",
+        "{} {} at {} samples/s ({}). The limit is {}. {} {} nearest with {} samples/s{}.",
+        facts_.undecided ? "No measured number of workers feeds" : "No number of workers feeds",
         devices(), format_count(all()), facts_.demand_from, advice_.limit, workers(near.workers),
         near.workers == 1 ? "comes" : "come", format_count(near.rate.value),
         near.stall ? fmt::format(" and {} stall", percent(near.stall->value)) : "");
     if (rates_allow())
       advice_.notes.push_back(
-          "Batches come fast enough on average; beside training they come too late or too "
-          "unevenly.");
+          "Batches come fast enough on average, but too late or too unevenly during training.");
     else
-      advice_.notes.push_back(fmt::format("What is there is enough for {:.2g} of {} such {}.",
-                                          near.rate.value / facts_.asked.demand,
-                                          facts_.asked.devices,
-                                          facts_.asked.devices == 1 ? "device" : "devices"));
+      advice_.notes.push_back(fmt::format(
+          "This rate is enough for {:.2g} of {} such {}.", near.rate.value / facts_.asked.demand,
+          facts_.asked.devices, facts_.asked.devices == 1 ? "device" : "devices"));
   }
 
   bool rates_allow() const {
@@ -132,9 +131,9 @@ class Advisor {
 
   // Idle cores do not limit the demand.
   std::string limit_of_demand() const {
-    if (rates_allow()) return "how evenly batches come beside training";
+    if (rates_allow()) return "how evenly batches arrive during training";
     const bool idle = all() * core_s(facts_.probes) < facts_.probes.cores;
-    if (!idle || advice_.limit != limit_of_cores()) return advice_.limit;
+    if (!idle || advice_.limit != RateLimit(facts_, *best_).name_of_cores()) return advice_.limit;
     return facts_.undecided || !facts_.wanted.empty() ? "the numbers of workers that were measured"
                                                       : "the loader, not " + advice_.limit;
   }
@@ -174,8 +173,9 @@ class Advisor {
     const WorkersPoint* more = nullptr;
     for (const WorkersPoint* p : points_)
       if (!more && p->workers > chosen.workers) more = p;
+    advice_.reason = more ? reason::kMoreDoNotLoadMore : reason::kMoreNotMeasured;
     advice_.because = fmt::format(
-        "Use {}, because they load {} samples/s{}; the limit is {}.", workers(chosen.workers),
+        "Use {}: they load {} samples/s{}. The limit is {}.", workers(chosen.workers),
         format_count(chosen.rate.value),
         more ? fmt::format(", and {} give {}", more->workers, gain_text(*more, chosen)) : "",
         advice_.limit);
@@ -236,93 +236,6 @@ class Advisor {
     return gain < 0 ? percent(-gain) + " less" : percent(gain) + " more";
   }
 
-  bool cores_limit() const {
-    const double each = best_->rate.value / facts_.asked.devices;
-    return each * kIdle >= cores_bound(facts_.probes, facts_.asked);
-  }
-
-  // Waiting while reading, in which other workers use the cores.
-  double hidden_s() const { return cores_limit() ? facts_.probes.waiting_s : 0; }
-
-  // Returns the limit of the best rate: the nearest bound above it. If none is near, the cores,
-  // named by the longest stage of a sample.
-  std::string limit() const {
-    const LoaderProbes& p = facts_.probes;
-    const double each = best_->rate.value / facts_.asked.devices;
-    if (each * kBinding >= handover_bound(p)) return "the thread that takes batches";
-    if (each * kBinding >= storage_bound(p.warm_files_per_s, facts_.asked.devices))
-      return "reading files, even from memory";
-    if (p.waiting_s > 0 && !cores_limit()) return "waiting for files";
-    return limit_of_cores();
-  }
-
-  std::string limit_of_cores() const {
-    const LoaderProbes& p = facts_.probes;
-    const char* stage = "making samples";
-    const double read_s = p.read_s - hidden_s();
-    const double most = std::max({read_s, p.decode_s, p.transform_s, p.rest_s});
-    if (p.decode_s > 0) {
-      stage = most == p.decode_s      ? "decoding"
-              : most == p.transform_s ? "resizing and normalising"
-              : most == read_s        ? "reading files"
-                                      : "collating";
-    }
-    return fmt::format("{} on {:.2g} core{}", stage, p.cores, p.cores < 1.05 ? "" : "s");
-  }
-
-  void add_lever(const std::string& what, double gain) {
-    if (gain > kNoticeable && std::isfinite(gain)) advice_.levers.push_back({what, gain});
-  }
-
-  // While the cores are the limit, the rate changes inversely with the time of a sample. The
-  // hand-over bounds the rate.
-  double gain_of(double sample_s) const {
-    const double now = best_->rate.value / facts_.asked.devices;
-    const double then = now * (facts_.probes.sample_s - hidden_s()) / std::max(sample_s, 1e-9);
-    return std::min(then, handover_bound(facts_.probes)) / now;
-  }
-
-  void add_levers() {
-    const LoaderProbes& p = facts_.probes;
-    const double side = std::sqrt(p.sample_bytes / (3 * 4));  // of f32 [size,size,3]
-    const double pixels = kStoredAspect * std::pow(kStoredSide * side, 2);
-    if (p.pixels > pixels) {
-      const double part = pixels / p.pixels;
-      add_lever(fmt::format("store the images with a short side of {:.0f} pixels ({:.0f} % of the "
-                            "pixels)",
-                            kStoredSide * side, 100 * part),
-                gain_of((p.read_s - hidden_s() + p.decode_s) * part + p.transform_s + p.rest_s));
-    }
-    if (p.decode_s > 0 && p.collate_s > 0)
-      add_lever(
-          fmt::format("keep decoded 8-bit samples in memory{}",
-                      facts_.files > 0
-                          ? fmt::format(" ({}B)", format_count(facts_.files * p.sample_bytes / 4))
-                          : ""),
-          gain_of(p.transform_s / 4 + p.collate_s));
-    if (p.waiting_s <= 0 || cores_limit())
-      add_lever(fmt::format("twice the cores ({:.2g})", 2 * p.cores),
-                std::min(2.0, handover_bound(p) / (best_->rate.value / facts_.asked.devices)));
-    if (facts_.cold_rate)
-      add_lever("storage as fast as memory, for the first epoch",
-                best_->rate.value / *facts_.cold_rate);
-    add_prefetch_lever();
-    std::stable_sort(advice_.levers.begin(), advice_.levers.end(),
-                     [](const auto& a, const auto& b) { return a.gain > b.gain; });
-    advice_.levers.resize(std::min(advice_.levers.size(), kLevers));
-  }
-
-  void add_prefetch_lever() {
-    if (!demanded() || coefficient_of_batches(facts_.probes) < kUneven) return;
-    LoaderDemand deeper = facts_.asked;
-    deeper.prefetch *= 2;
-    const int w = *advice_.recommended;
-    const double now = predicted_stall(facts_.probes, facts_.asked, w);
-    const double then = predicted_stall(facts_.probes, deeper, w);
-    add_lever(fmt::format("prefetch_factor={}, since batches take unevenly long", deeper.prefetch),
-              (1 - then) / std::max(1 - now, 1e-3));
-  }
-
   void add_gpu_note() {
     if (facts_.gpu.empty() || facts_.probes.decode_s <= 0) return;
     if (!facts_.no_nvjpeg.empty())
@@ -335,7 +248,7 @@ class Advisor {
     if (rates.empty()) return;
     advice_.notes.push_back(fmt::format(
         "With {} of the images decoded by nvJPEG on {}: {} (measured, with nothing else on that "
-        "GPU; `howmany gpus --decode nvjpeg` tells what training loses).",
+        "GPU; `howmany gpus --decode nvjpeg` measures what training loses).",
         percent(facts_.on_gpu.back().share), facts_.gpu, rates));
   }
 
@@ -360,7 +273,7 @@ class Advisor {
     if (facts_.as == "pytorch") return add(python_notes(facts_.python));
     advice_.notes.push_back(fmt::format(
         "Measured with {} and this program's decoder; PyTorch's processes add their own cost for "
-        "each batch and for Python (--as pytorch has both).",
+        "each batch and for Python (--worker-type pytorch has both).",
         facts_.as));
   }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Limits on the number of loader workers that are known before any measurement: cores, /dev/shm,
 // memory, descriptors, processes. PyTorch's worker processes need more than our threads, so their
 // limits are marked. Values only; not tied to any thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Generates a script that checks the advice: a standard Python program that runs
 // torch.utils.data.DataLoader on the same folder, with the advised number of workers and its
 // neighbours. It prints its rate relative to ours. Values only; not tied to any thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/workers/command.h"
 
 #include <fmt/format.h>
@@ -10,8 +11,10 @@
 #include <filesystem>
 
 #include "core/base/cli/number_check.h"
+#include "core/base/cli/option.h"
 #include "core/base/cli/output_options.h"
 #include "core/base/process.h"
+#include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
 #include "core/base/schema/metrics.h"
 #include "core/base/text/files.h"
@@ -22,6 +25,7 @@
 #include "reports/gpus/command.h"
 #include "reports/results/disturbance.h"
 #include "reports/results/machine.h"
+#include "reports/results/run_folder.h"
 #include "reports/results/summary_files.h"
 #include "reports/workers/advise.h"
 #include "reports/workers/check.h"
@@ -35,30 +39,33 @@ namespace howmany::reports {
 namespace {
 
 constexpr int64_t kMostWorkersAsked = 1024;
-constexpr int kMostCrowded = 16;
+constexpr int kMaxOversubscribed = 16;
 constexpr double kDemandSeconds = 3;  // of training steps for --model
 
 void refuse_two_demands(const WorkersArguments& a) {
   const int given = a.model.has_value() + a.from.has_value() + a.samples_per_second.has_value();
   if (given > 1)
-    throw InputError("--model, --from and --samples-per-second each tell the demand: give one");
+    throw InputError("--model, --from and --samples-per-second each set the demand: give one");
 }
 
 // Rejects options that have no effect in this mode.
 void refuse_without_effect(const CLI::App& sub, const WorkersArguments& a) {
-  const auto refuse = [&](const char* option, bool used, const char* what) {
-    if (sub.count(option) > 0 && !used) throw InputError(fmt::format("{} is {}", option, what));
+  const auto refuse = [&](const Flag& option, bool used, const char* what) {
+    if (sub.count(option) > 0 && !used)
+      throw InputError(fmt::format("{} is {}", option.name, what));
   };
   const bool pytorch = a.as == "pytorch", demanded = a.model || a.from || a.samples_per_second;
-  refuse(flag::kDevice, a.model.has_value(), "what --model trains on: give that, or leave it out");
-  refuse("--python", pytorch || a.python == "none", "for --as pytorch");
-  refuse("--start-method", pytorch && a.python != "none", "for --as pytorch and its --python");
-  refuse("--stall", demanded, "for a demand: give --samples-per-second, --from or --model");
+  refuse(flag::kDevice, a.model.has_value(),
+         "the device of --model: give --model too, or leave it out");
+  refuse(flag::kPython, pytorch || a.python == "none", "for --worker-type pytorch");
+  refuse(flag::kStartMethod, pytorch && a.python != "none",
+         "for --worker-type pytorch with --python");
+  refuse(flag::kMaxWaitPercent, demanded,
+         "relative to a demand: give --samples-per-second, --from or --model");
 }
 
 Demand demand_of(const WorkersArguments& a, const std::string& folder) {
-  if (a.samples_per_second)
-    return {parse_count(flag::kSamplesPerSecond, *a.samples_per_second), flag::kSamplesPerSecond};
+  if (a.samples_per_second) return {*a.samples_per_second, flag::kSamplesPerSecond};
   if (a.from) return demand_from_file(*a.from, a.devices);
   if (!a.model) return {};
   if (!a.quiet) fmt::print(stderr, "training {} on {} for its demand\n", *a.model, a.device);
@@ -138,7 +145,9 @@ bool checkable(const std::string& data) {
 
 void write_check(const WorkersArguments& a, const WorkersFacts& facts, const std::string& path) {
   const std::string folder = std::filesystem::absolute(a.data).string();
-  write_text(path, check_script(check_of(facts, advise_workers(facts), folder, a.image_size)));
+  const CheckScript what = check_of(facts, advise_workers(facts), folder, a.image_size);
+  const std::string script = check_script(what);
+  write_text(path, script);
 }
 
 void emit_check(const WorkersArguments& a, const WorkersFacts& facts) {
@@ -147,11 +156,11 @@ void emit_check(const WorkersArguments& a, const WorkersFacts& facts) {
   if (!a.quiet) fmt::print(stderr, "check the advice with PyTorch: python3 {}\n", a.emit_check);
 }
 
-// Returns twice as many workers as cores, or 0 if that exceeds the bounds or kMostCrowded. Starting
-// many workers takes long.
-int crowd(const WorkersFacts& facts) {
+// Returns twice as many workers as cores, or 0 if that exceeds the bounds or kMaxOversubscribed.
+// Starting many workers takes long.
+int oversubscribed_workers(const WorkersFacts& facts) {
   const auto workers = static_cast<int>(2 * std::max(1.0, std::round(facts.probes.cores)));
-  return workers <= std::min(kMostCrowded, most_workers(facts.bounds)) ? workers : 0;
+  return workers <= std::min(kMaxOversubscribed, most_workers(facts.bounds)) ? workers : 0;
 }
 
 // If the check script can read the data, it measures a sample's time first.
@@ -162,7 +171,7 @@ void add_python(const WorkersArguments& a, const std::string& folder, WorkersFac
   const std::string check = checkable(a.data) ? folder + "/check.py" : "";
   if (!check.empty()) write_check(a, facts, check);
   measuring.add_python(facts, measure_python(a.python, a.start_method, check, folder,
-                                             facts.probes.cores, crowd(facts)));
+                                             facts.probes.cores, oversubscribed_workers(facts)));
   if (!check.empty()) std::filesystem::remove(check);
 }
 
@@ -187,23 +196,21 @@ std::vector<int> workers_from(const std::string& text) {
 
 int run_workers(const WorkersArguments& a) {
   refuse_many_copies(
-      "it measures a whole machine: start it once, and --devices says how many ranks");
+      "it measures a whole machine: start it once, and give the number of ranks with --ranks");
   refuse_two_demands(a);
   if (!a.emit_check.empty() && !checkable(a.data))
     throw InputError(
         "--emit-check needs --data DIR of class folders or tar shards: painted images are gone "
         "afterwards, and of other files PyTorch knows no sample");
   workers_from(a.workers);
-  const std::string folder = a.out.empty() ? "howmany-out/" + utc_now("%Y%m%dT%H%M%SZ") : a.out;
-  if (std::filesystem::exists(folder + "/summary.json"))
-    throw InputError(fmt::format("{} holds a run already; choose another --out", folder));
-  prepare_folder(folder);
+  const RunFolder held = RunFolder::create(a.out);
+  const std::string& folder = held.path();
   catch_interrupts();
   LoaderMeasuring measuring(a, folder);
   const LoaderLimits limits = measuring.limits();
   WorkersFacts facts = facts_from(a, folder);
   measuring.probe(facts);
-  if (measuring.results().interrupted) return kMeasurementFailed;
+  if (measuring.results().interrupted) return exit_code::kInterrupted;
   facts.probes.cores = usable_cores(facts.probes.cores, limits);
   facts.gpu = limits.gpu;
   facts.no_nvjpeg = limits.no_nvjpeg;
@@ -220,7 +227,8 @@ int run_workers(const WorkersArguments& a) {
   if (measuring.results().out_of_time)
     fmt::print(stderr, "the time budget was spent before the answer was decided\n");
   write_and_print(a, folder, summarise(a, measuring.results(), facts, advise_workers(facts)));
-  return failed(facts) || measuring.results().interrupted ? kMeasurementFailed : kFine;
+  if (measuring.results().interrupted) return exit_code::kInterrupted;
+  return failed(facts) ? exit_code::kMeasurementFailed : exit_code::kFine;
 }
 
 void add_workers(CLI::App& app, int& code) {
@@ -228,46 +236,25 @@ void add_workers(CLI::App& app, int& code) {
   CLI::App* sub =
       app.add_subcommand("workers", "How many loader workers feed the devices, measured");
   sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  sub->add_option(flag::kData, a->data,
-                  "Folder of class folders of images, or of tar shards; a .tar, .npy, .bin or .csv "
-                  "file [synthetic: JPEGs painted for the occasion]")
-      ->type_name("PATH");
-  sub->add_option(flag::kWorkers, a->workers,
-                  "Numbers to measure, 0,1,2 [auto: where it is decided]");
-  sub->add_option(flag::kSamplesPerSecond, a->samples_per_second,
-                  "Samples/s that one device consumes, 1.8k");
-  sub->add_option("--from", a->from,
-                  "Folder, summary.json or speedup.json of an earlier run: what a device takes")
-      ->type_name("PATH");
-  sub->add_option(flag::kModel, a->model, "Model to train now, for the rate of one device");
-  sub->add_option(flag::kDevice, a->device, "Device that --model trains on [cpu:0]");
-  sub->add_option(flag::kDevices, a->devices, "Devices, each with a loader of its own [1]")
-      ->check(CLI::Range(1, 1024));
-  sub->add_option(flag::kBatch, a->batch, "Samples in a batch of one device [64]")
-      ->check(CLI::Range(1, 1 << 20));
-  sub->add_option(flag::kPrefetch, a->prefetch, "Batches kept ready for each worker [2]")
-      ->check(CLI::Range(1, 1024));
-  sub->add_option(flag::kAs, a->as,
-                  "Workers are threads, processes, or work as PyTorch's DataLoader has them work "
-                  "(pytorch) [threads]")
+  add_option(*sub, flag::kData, a->data);
+  add_option(*sub, flag::kWorkers, a->workers);
+  add_count(*sub, flag::kSamplesPerSecond, a->samples_per_second);
+  add_option(*sub, flag::kFrom, a->from);
+  add_option(*sub, flag::kModel, a->model);
+  add_option(*sub, flag::kDevice, a->device);
+  add_option(*sub, flag::kRanks, a->devices)->check(whole_between(1, 1024));
+  add_option(*sub, flag::kBatchPerDevice, a->batch)->check(whole_between(1, 1 << 20));
+  add_option(*sub, flag::kPrefetch, a->prefetch)->check(whole_between(1, 1024));
+  add_option(*sub, flag::kWorkerType, a->as)
       ->check(CLI::IsMember({"threads", "processes", "pytorch"}));
-  sub->add_option("--python", a->python,
-                  "For --as pytorch: the Python whose own costs are measured first, or none "
-                  "[python3]")
-      ->type_name("PATH");
-  sub->add_option("--start-method", a->start_method,
-                  "How that Python starts workers [as it does by itself]")
+  add_option(*sub, flag::kPython, a->python);
+  add_option(*sub, flag::kStartMethod, a->start_method, "the default of that Python")
       ->check(CLI::IsMember({"fork", "forkserver", "spawn"}));
-  sub->add_option(flag::kImageSize, a->image_size, "Width and height of samples, pixels [224]")
-      ->check(CLI::Range(1, 8192));
-  sub->add_option("--stall", a->stall_percent, "Percent of the time that training may wait [1]")
-      ->check(between(0.01, 99.0));
-  sub->add_option("--time-budget", a->time_budget, "Seconds for the whole measurement [60]")
-      ->check(above_zero());
-  sub->add_option(flag::kSeed, a->seed, "Random seed of the sample order [1]");
-  sub->add_option("--emit-check", a->emit_check,
-                  "Write a Python script that runs PyTorch's DataLoader on the same folder")
-      ->type_name("FILE");
+  add_option(*sub, flag::kImageSize, a->image_size)->check(whole_between(1, 8192));
+  add_option(*sub, flag::kMaxWaitPercent, a->stall_percent)->check(between(0.01, 99.0));
+  add_option(*sub, flag::kTimeBudget, a->time_budget)->check(above_zero());
+  add_option(*sub, flag::kSeed, a->seed);
+  add_option(*sub, flag::kEmitCheck, a->emit_check);
   add_out(*sub, a->out);
   add_json(*sub, a->json);
   add_quiet(*sub, a->quiet);
@@ -276,8 +263,8 @@ void add_workers(CLI::App& app, int& code) {
   sub->footer(
       "Examples:\n"
       "  howmany workers --data photos                             # the curve and its knee\n"
-      "  howmany workers --data photos --samples-per-second 1.8k   # what one H100 wants\n"
-      "  howmany workers --data photos --from howmany-out/X --devices 4");
+      "  howmany workers --data photos --samples-per-second 1.8k   # demand of one H100\n"
+      "  howmany workers --data photos --from howmany-out/X --ranks 4");
   sub->callback([a, sub, &code] {
     refuse_without_effect(*sub, *a);
     code = run_workers(*a);

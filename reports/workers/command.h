@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `howmany workers` finds how many loader workers feed the devices from the given files. It reads
 // the limits, runs short probes, predicts, and measures only the numbers that decide the answer.
 // Every file of the folder is complete after each run. One thread.
@@ -16,9 +17,11 @@ namespace howmany::reports {
 
 struct WorkersArguments {
   std::string data = "synthetic", workers = "auto", out, as = "threads", emit_check;
-  std::optional<std::string> model, from, samples_per_second;
-  std::string device = "cpu:0";                  // device of --model
-  std::string python = "python3", start_method;  // for --as pytorch; "none": do not use Python
+  std::optional<std::string> model, from;
+  std::optional<double> samples_per_second;
+  std::string device = "cpu:0";  // device of --model
+  std::string python = "python3",
+              start_method;  // for --worker-type pytorch; "none": do not use Python
   int devices = 1, prefetch = 2;
   int64_t batch = 64, image_size = 224, seed = 1;
   double time_budget = 60, stall_percent = 1;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Comparison of numbers of workers.
 #include "reports/workers/compare.h"
 
@@ -27,7 +28,7 @@ bool has_cores(const WorkersFacts& facts, const WorkersPoint& p) {
 // The time slices of one number of workers, summarized.
 struct Told {
   int workers;
-  double busy, stretches;
+  double busy, slices;
   double cost, runs;  // cost: core seconds per sample
 };
 
@@ -71,7 +72,7 @@ class LineFit {
 RateLine line_at(const std::vector<Told>& told, double sharpness) {
   LineFit fit;
   for (const Told& t : told)
-    fit.add(t.stretches / (t.busy * t.busy), std::exp(-sharpness * t.workers), t.busy);
+    fit.add(t.slices / (t.busy * t.busy), std::exp(-sharpness * t.workers), t.busy);
   return fit.line();
 }
 
@@ -89,7 +90,7 @@ RateLine cost_of_sample(const std::vector<Told>& told, double spread) {
 bool fits(const std::vector<Told>& told, double spread, const WorkersCurve& curve) {
   return std::ranges::all_of(told, [&](const Told& t) {
     const double off = std::log(curve.busy(t.workers) / t.busy);
-    return std::abs(off) < kAgree * spread / std::sqrt(t.stretches) + kMisfit;
+    return std::abs(off) < kAgree * spread / std::sqrt(t.slices) + kMisfit;
   });
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares measured numbers of workers, with errors. Values only; not tied to any thread.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/workers/demand.h"
 
 #include <fmt/format.h>
@@ -105,16 +106,16 @@ Demand demand_from_file(const std::string& path, int devices) {
 Demand demand_of_model(const std::string& model, const std::string& device, int64_t batch,
                        double seconds, const std::string& folder) {
   const std::string out = folder + "/.demand.json";
-  Command command{
-      .argv = {find_program("speedup_bench"), flag::kModel, model, flag::kMode, "single",
-               flag::kDevices, device, flag::kBatchPerDevice, std::to_string(batch),
-               flag::kBudgetSeconds, fmt::format("{:.2f}", seconds), "--benchmark_out=" + out,
-               "--benchmark_out_format=json"},
-      .timeout_seconds = seconds + 120};
-  const Ended ended = run_command(command);
+  Command command{.argv = {find_program("speedup_bench"), flag::kModel, model, flag::kMode,
+                           "single", flag::kDevices, device, flag::kBatchPerDevice,
+                           std::to_string(batch), flag::kCaseBudget, fmt::format("{:.2f}", seconds),
+                           "--benchmark_out=" + out, "--benchmark_out_format=json"},
+                  .timeout_seconds = seconds + 120};
+  const ProcessResult ended = run_command(command);
   if (!ended.ok()) {
     ::unlink(out.c_str());
-    if (ended.how == Ended::How::kExited && ended.code == 2) throw InputError(ended.last_line());
+    if (ended.how == ProcessResult::How::kExited && ended.code == 2)
+      throw InputError(ended.last_line());
     throw InputError(fmt::format("--model {}: speedup_bench {}", model, ended.describe()));
   }
   const nlohmann::json json = parse_json(read_text(out), out);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Determines the samples/s that training takes from a loader, from an earlier run or a new
 // measurement. Excludes time that training waited for data, so that a slow loader does not reduce
 // the demand. One thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/workers/measure.h"
 
 #include <fmt/format.h>
@@ -37,7 +38,7 @@ constexpr double kStart = 0.5;         // seconds to start a program
 constexpr double kTimesForRepeat = 4;  // required remaining time, in runs, to repeat a run
 constexpr double kColdSeconds = 1;     // reserved for files not in memory
 constexpr double kOnGpuSeconds = 2;
-constexpr const char* kTooMuch = "loader_bench told more than was asked";
+constexpr const char* kTooMuch = "loader_bench reported more than was requested";
 
 }  // namespace
 
@@ -66,7 +67,7 @@ struct LoaderMeasuring::State {
     more.insert(more.begin(), python.begin(), python.end());
     const auto measure = [&] {
       LoaderRun one = run_loader_bench(arguments, folder, more, seconds, cases);
-      results.interrupted |= one.ended.how == Ended::How::kInterrupted;
+      results.interrupted |= one.ended.how == ProcessResult::How::kInterrupted;
       return one;
     };
     LoaderRun kept = measure_undisturbed(measure, [&](const LoaderRun& first) {
@@ -130,9 +131,9 @@ struct LoaderMeasuring::State {
 
   std::vector<std::string> options(const WorkersFacts& facts,
                                    const std::vector<int>& workers) const {
-    return {flag::kWorkers, fmt::format("{}", fmt::join(workers, ",")),
-            flag::kRanks,   std::to_string(facts.asked.devices),
-            flag::kAs,      facts.as};
+    return {flag::kWorkers,    fmt::format("{}", fmt::join(workers, ",")),
+            flag::kRanks,      std::to_string(facts.asked.devices),
+            flag::kWorkerType, facts.as};
   }
 
   WorkersPoint point_of(const BenchRow& row, int workers) const {
@@ -189,7 +190,7 @@ struct LoaderMeasuring::State {
     const double each = seconds_in_turn(facts, numbers, left() - later_seconds(facts) - kStart);
     if (each < kLeastTurns && !facts.points.empty()) return false;
     std::vector<std::string> more = options(facts, numbers);
-    more.push_back(flag::kInTurn);
+    more.push_back(flag::kInterleave);
     std::string why;
     const std::vector<BenchRow> rows = run(more, std::max(each, kLeastTurns), why, numbers.size());
     if (!rows.empty() || results.interrupted) return !results.interrupted && add(facts, rows);
@@ -261,7 +262,7 @@ const LoaderResults& LoaderMeasuring::results() const { return state_->results; 
 double LoaderMeasuring::busy_elsewhere() const { return state_->busy_elsewhere; }
 
 LoaderLimits LoaderMeasuring::limits() {
-  const Ended ended =
+  const ProcessResult ended =
       run_command({.argv = {find_program("loader_bench"), flag::kLimits}, .timeout_seconds = 30});
   if (!ended.ok()) throw InputError("loader_bench --limits " + ended.describe());
   return limits_from_json(parse_json(ended.out, "loader_bench --limits"), "loader_bench --limits");
@@ -272,7 +273,8 @@ void LoaderMeasuring::probe(WorkersFacts& facts) {
   s.tell("probing one worker, the loader, the cores and the files");
   std::string why;
   const double seconds = std::clamp(s.arguments.time_budget / 40, 0.1, 2.0);
-  const std::vector<BenchRow> rows = s.run({flag::kProbe, flag::kAs, s.arguments.as}, seconds, why);
+  const std::vector<BenchRow> rows =
+      s.run({flag::kProbe, flag::kWorkerType, s.arguments.as}, seconds, why);
   s.overhead = 1;
   if (s.results.interrupted) return;
   if (rows.empty()) throw std::runtime_error(why);
@@ -287,7 +289,8 @@ static void add_more(PythonCost& python, const WorkersFacts& facts) {
                                       : python.batch_s / static_cast<double>(facts.asked.batch);
   if (python.alone_s > 0)
     python.more_alone_s = std::max(0.0, python.alone_s - facts.probes.caller_s);
-  python.more_crowded_s = std::max(python.more_s, python.crowded_s - core_s(facts.probes));
+  python.more_oversubscribed_s =
+      std::max(python.more_s, python.oversubscribed_s - core_s(facts.probes));
 }
 
 void LoaderMeasuring::add_python(WorkersFacts& facts, PythonCost cost) {
@@ -301,15 +304,16 @@ void LoaderMeasuring::add_python(WorkersFacts& facts, PythonCost cost) {
   PythonCost& python = facts.python;
   add_more(python, facts);
   slow_down(facts.probes, python.more_s, python.more_alone_s);
-  state_->python = {flag::kMoreUs,      fmt::format("{:.0f}", 1e6 * python.more_s),
-                    flag::kMoreAloneUs, fmt::format("{:.0f}", 1e6 * python.more_alone_s),
-                    flag::kWorkerStart, fmt::format("{:.3f}", python.worker_start_s())};
-  if (python.crowded <= 0) return;
-  facts.probes.crowded = python.crowded;
-  facts.probes.crowding_s = python.more_crowded_s - python.more_s;
-  state_->python.insert(state_->python.end(),
-                        {flag::kCrowded, std::to_string(python.crowded), flag::kMoreCrowdedUs,
-                         fmt::format("{:.0f}", 1e6 * python.more_crowded_s)});
+  state_->python = {flag::kExtraUs,      fmt::format("{:.0f}", 1e6 * python.more_s),
+                    flag::kExtraUsAlone, fmt::format("{:.0f}", 1e6 * python.more_alone_s),
+                    flag::kWorkerStart,  fmt::format("{:.3f}", python.worker_start_s())};
+  if (python.oversubscribed <= 0) return;
+  facts.probes.oversubscribed = python.oversubscribed;
+  facts.probes.oversubscription_s = python.more_oversubscribed_s - python.more_s;
+  state_->python.insert(
+      state_->python.end(),
+      {flag::kOversubscribedWorkers, std::to_string(python.oversubscribed),
+       flag::kExtraUsOversubscribed, fmt::format("{:.0f}", 1e6 * python.more_oversubscribed_s)});
 }
 
 bool LoaderMeasuring::measure_points(WorkersFacts& facts) {
@@ -327,12 +331,12 @@ void LoaderMeasuring::measure_cold(WorkersFacts& facts, int workers) {
   State& s = *state_;
   if (s.cold_seconds(facts) == 0 || s.left() < kColdSeconds) return;
   std::string why;
-  const std::vector<BenchRow> rows =
-      s.run({flag::kWorkers, std::to_string(workers), flag::kRanks,
-             std::to_string(facts.asked.devices), flag::kCache, "cold", flag::kAs, facts.as},
-            std::clamp(s.left() - s.overhead - s.on_gpu_seconds(facts), kMinTimedSeconds,
-                       kMaxTimedSeconds),
-            why);
+  const std::vector<BenchRow> rows = s.run(
+      {flag::kWorkers, std::to_string(workers), flag::kRanks, std::to_string(facts.asked.devices),
+       flag::kCache, "cold", flag::kWorkerType, facts.as},
+      std::clamp(s.left() - s.overhead - s.on_gpu_seconds(facts), kMinTimedSeconds,
+                 kMaxTimedSeconds),
+      why);
   if (rows.size() != 1 || !rows[0].error.empty()) return;
   facts.cold_rate = counter(rows[0], metric::kSamplesPerS);
   facts.cold_workers = workers;
@@ -349,8 +353,8 @@ void LoaderMeasuring::measure_on_gpu(WorkersFacts& facts, int workers) {
   if (workers > 1) numbers += fmt::format(",{}", workers);
   std::string why;
   const std::vector<BenchRow> rows =
-      s.run({flag::kWorkers, numbers, flag::kRanks, std::to_string(facts.asked.devices), flag::kAs,
-             "threads", flag::kTo, facts.gpu, flag::kDecode, "nvjpeg"},
+      s.run({flag::kWorkers, numbers, flag::kRanks, std::to_string(facts.asked.devices),
+             flag::kWorkerType, "threads", flag::kTo, facts.gpu, flag::kDecode, "nvjpeg"},
             kOnGpuSeconds / 2, why, 2);
   for (const BenchRow& row : rows) {
     if (!row.error.empty()) facts.no_nvjpeg = row.error;

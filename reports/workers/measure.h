@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs loader_bench for `howmany workers`. Every file of the folder is complete after each run. One
 // thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/workers/model.h"
 
 #include <fmt/format.h>
@@ -123,7 +124,7 @@ double cores_bound(const LoaderProbes& probes, const LoaderDemand& asked) {
   return std::max(each - own, each / 2) / core_s(probes);
 }
 
-double handover_bound(const LoaderProbes& probes) {
+double transfer_bound(const LoaderProbes& probes) {
   return probes.handover_s > 0 ? 1 / probes.handover_s : kNone;
 }
 
@@ -139,16 +140,19 @@ double storage_bound(const std::map<int, double>& files_per_s, int devices) {
 }
 
 // Returns the extra seconds per sample with `workers` workers per device.
-static double crowding_of(const LoaderProbes& probes, const LoaderDemand& asked, int workers) {
-  const double half = probes.crowded / 2.0;
-  return probes.crowding_s * std::clamp((workers * asked.devices - half) / half, 0.0, 1.0);
+static double oversubscription_of(const LoaderProbes& probes, const LoaderDemand& asked,
+                                  int workers) {
+  const double half = probes.oversubscribed / 2.0;
+  return probes.oversubscription_s * std::clamp((workers * asked.devices - half) / half, 0.0, 1.0);
 }
 
 double predicted_rate(const LoaderProbes& probes, const LoaderDemand& asked, int workers) {
   if (workers == 0) return 1 / probes.caller_s;
-  const double crowding = crowding_of(probes, asked, workers), core = core_s(probes);
-  return soft_least({workers / (probes.sample_s + crowding),
-                     cores_bound(probes, asked) * core / (core + crowding), handover_bound(probes),
+  const double oversubscription = oversubscription_of(probes, asked, workers),
+               core = core_s(probes);
+  return soft_least({workers / (probes.sample_s + oversubscription),
+                     cores_bound(probes, asked) * core / (core + oversubscription),
+                     transfer_bound(probes),
                      storage_bound(probes.warm_files_per_s, asked.devices)});
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Predicts the rate and stall of a loader at any number of workers from a few short probes.
 //
 // Rate. Bounded by the workers, the cores that they share, the thread that takes batches, and
@@ -27,10 +28,10 @@ struct LoaderProbes {
   std::vector<double> batch_s;  // the batches of one worker, in order
   double handover_s = 0;        // per sample through the loader, if making it is free
   double collate_s = 0;         // per sample: copy into the batch
-  // Extra core seconds per sample if `crowded` workers share half as many cores. Grows linearly
-  // from 0 at half of `crowded`. Measured with Python.
-  double crowding_s = 0;
-  int crowded = 2;
+  // Extra core seconds per sample if `oversubscribed` workers share half as many cores. Grows
+  // linearly from 0 at half of `oversubscribed`. Measured with Python.
+  double oversubscription_s = 0;
+  int oversubscribed = 2;
   double cores = 1;                                          // cores that ran concurrently
   std::map<int, double> warm_files_per_s, cold_files_per_s;  // by number of threads
   std::string cold_error;                                    // reason if it was not measured
@@ -59,7 +60,7 @@ double predicted_rate(const LoaderProbes& probes, const LoaderDemand& asked, int
 // Return bounds on a device's loader in samples/s besides its workers. Infinite if there is no
 // bound. Storage has none if its rate still grew at the largest number of threads.
 double cores_bound(const LoaderProbes& probes, const LoaderDemand& asked);
-double handover_bound(const LoaderProbes& probes);
+double transfer_bound(const LoaderProbes& probes);
 double storage_bound(const std::map<int, double>& files_per_s, int devices);
 
 // Returns the share of time that training at the demand waits, 0 to 1. Batch i starts if batch i -

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/workers/notes.h"
 
 #include <fmt/format.h>
@@ -7,10 +8,6 @@
 #include "core/base/text/format.h"
 
 namespace howmany::reports {
-
-std::string number(int n, const char* noun) {
-  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
-}
 
 std::string percent(double share) { return format_percent(share, share < 0.0995 ? 1 : 0); }
 
@@ -34,10 +31,10 @@ std::vector<std::string> python_notes(const PythonCost& python) {
     notes.push_back(
         "Measured with processes that hand over batches as PyTorch's do and this program's "
         "decoder; Python adds its own cost for each sample.");
-  if (python.sample_s > 0 && python.crowded_s > kNoticeable * python.sample_s)
+  if (python.sample_s > 0 && python.oversubscribed_s > kNoticeable * python.sample_s)
     notes.push_back(
         fmt::format("With {} of its workers a sample takes {} more of a core; measured as such.",
-                    python.crowded, percent(python.crowded_s / python.sample_s - 1)));
+                    python.oversubscribed, percent(python.oversubscribed_s / python.sample_s - 1)));
   if (!python.measured()) return notes;
   std::string starts;
   for (const auto& [method, seconds] : python.start_s)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Notes of `howmany workers` that need few facts. Values only; not tied to any thread.
 #pragma once
 
@@ -9,8 +10,7 @@ namespace howmany::reports {
 
 constexpr double kNoticeable = 1.05;  // noticeable factor of a rate or of a sample's time
 
-std::string number(int n, const char* noun);  // "1 worker", "2 workers"
-std::string percent(double share);            // "1.1 %", "25 %"
+std::string percent(double share);  // "1.1 %", "25 %"
 
 // Returns which costs of Python were not measured, and why. Empty if all were.
 std::vector<std::string> left_out_of_python(const PythonCost& python);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Estimates rates from rounds of interleaved time slices.
 #include "reports/workers/points.h"
 
@@ -74,7 +75,7 @@ class Polish {
 };
 
 void check(const WorkersFacts& facts, const Round& round) {
-  if (round.empty()) throw std::invalid_argument("a round without stretches");
+  if (round.empty()) throw std::invalid_argument("a round without time slices");
   for (const auto& [workers, rate] : round)
     if (!(rate > 0) || point_at(facts, workers) == nullptr)
       throw std::invalid_argument("a round of no known number of workers, or of no rate");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measured numbers of loader workers, and all facts that determine the answer. Values only; not
 // tied to any thread.
 #pragma once

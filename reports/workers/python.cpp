@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/workers/python.h"
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include <embedded/reports/workers/python_probe.py.h>
 #include "core/base/process.h"
 #include "core/base/schema/flags.h"
 #include "core/base/schema/metrics.h"
@@ -20,47 +22,8 @@ namespace {
 constexpr double kProbeTimeout = 60, kCheckTimeout = 90;
 constexpr const char* kSampleSeconds = "1.5";
 
-// A batch is transferred as in PyTorch: a queue each way, and two descriptors that are fetched.
-constexpr const char* kProbe = R"py(
-import json, multiprocessing, os, platform, statistics, tempfile, time
-from multiprocessing.reduction import DupFd
-try:
-    import torch
-except ImportError:
-    torch = None
-
-def work(tasks, results):
-    with tempfile.TemporaryFile() as file:
-        for batch in iter(tasks.get, None):
-            results.put((batch, DupFd(file.fileno()), DupFd(file.fileno())))
-
-def measure(method, batches):
-    context = multiprocessing.get_context(method)
-    tasks, results = context.Queue(), context.Queue()
-    begin = time.perf_counter()
-    worker = context.Process(target=work, args=(tasks, results), daemon=True)
-    worker.start()
-    times = []
-    for batch in range(1 + batches):
-        start = time.perf_counter()
-        tasks.put(batch)
-        for fd in results.get(timeout=30)[1:]:
-            os.close(fd.detach())
-        times.append(time.perf_counter() - (start if batch else begin))
-    tasks.put(None)
-    worker.join()
-    return times
-
-if __name__ == "__main__":
-    methods = [m for m in ("fork", "forkserver", "spawn") if m in multiprocessing.get_all_start_methods()]
-    times = {method: measure(method, 100) for method in methods}
-    print(json.dumps({"version": platform.python_version(), "torch": torch and torch.__version__,
-                      "method": multiprocessing.get_start_method(), "start_s": {m: t[0] for m, t in times.items()},
-                      "batch_s": statistics.median(times[methods[0]][1:])}))
-)py";
-
 nlohmann::json answer_of(const std::vector<std::string>& argv, double timeout) {
-  const Ended ended = run_command({.argv = argv, .timeout_seconds = timeout});
+  const ProcessResult ended = run_command({.argv = argv, .timeout_seconds = timeout});
   if (!ended.ok()) throw InputError(fmt::format("{} {}", argv.front(), ended.describe()));
   return parse_json(ended.out, argv.front());
 }
@@ -97,20 +60,20 @@ void add_sample_cost(PythonCost& cost, const nlohmann::json& check, double cores
     if (workers == 0) cost.alone_s = 1 / rate;
     if (workers == 1) cost.sample_s = 1 / rate;
     if (workers <= 1) continue;
-    cost.crowded = static_cast<int>(workers);
-    cost.crowded_s = cores / rate;
+    cost.oversubscribed = static_cast<int>(workers);
+    cost.oversubscribed_s = cores / rate;
   }
   cost.how = root.at("how").string();
 }
 
 PythonCost measure_python(const std::string& python, const std::string& method,
                           const std::string& check, const std::string& folder, double cores,
-                          int crowded) {
+                          int oversubscribed) {
   const std::string program = find_in_path(python), probe = folder + "/python-probe.py";
   PythonCost cost;
   try {
     if (program.empty()) throw InputError(python + " is not in PATH");
-    write_text(probe, kProbe);
+    write_text(probe, embedded::kPythonProbe);
     cost = python_cost_from(answer_of({program, probe}, kProbeTimeout), method);
     const auto measure = [&](const std::string& workers) {
       add_sample_cost(cost,
@@ -121,7 +84,7 @@ PythonCost measure_python(const std::string& python, const std::string& method,
     };
     const bool makes_samples = !check.empty() && cost.version.find("torch") != std::string::npos;
     if (makes_samples) measure("0,1");
-    if (makes_samples && crowded > 1) measure(std::to_string(crowded));
+    if (makes_samples && oversubscribed > 1) measure(std::to_string(oversubscribed));
   } catch (const InputError& error) {
     cost.why_not = error.what();
   }
@@ -140,11 +103,11 @@ nlohmann::ordered_json to_json(const PythonCost& cost) {
           {metric::kSampleS, cost.sample_s},
           {"alone_s", cost.alone_s},
           {"how", cost.how},
-          {"crowded", cost.crowded},
-          {"crowded_s", cost.crowded_s},
+          {"crowded", cost.oversubscribed},
+          {"crowded_s", cost.oversubscribed_s},
           {"more_s", cost.more_s},
           {"more_alone_s", cost.more_alone_s},
-          {"more_crowded_s", cost.more_crowded_s}};
+          {"more_crowded_s", cost.more_oversubscribed_s}};
 }
 
 }  // namespace howmany::reports

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes the answer as JSON, and text from that JSON alone, so that `howmany report` prints the
 // same text as the measurement.
 #include "reports/workers/render.h"
@@ -170,7 +171,7 @@ std::string levers(const JsonNode& answer) {
   for (const JsonNode& lever : answer.at("levers").items())
     text += fmt::format("  {:.2g} times the samples/s: {}\n", lever.at("gain").number(),
                         printable(lever.at("what").string()));
-  return text.empty() ? "" : "What would help, as predicted:\n" + text;
+  return text.empty() ? "" : "Predicted gains:\n" + text;
 }
 
 }  // namespace
@@ -186,6 +187,7 @@ nlohmann::ordered_json to_json(const WorkersFacts& facts, const WorkersAdvice& a
   if (facts.asked.demand > 0)
     demand = {{"samples_per_s_per_device", facts.asked.demand}, {"from", facts.demand_from}};
   return {{"recommended", advice.recommended ? Json(*advice.recommended) : Json()},
+          {"reason", advice.reason},
           {"because", advice.because},
           {"certain", advice.certain},
           {"disturbed", advice.disturbed},
@@ -223,11 +225,10 @@ std::string render_workers(const nlohmann::json& answer, const std::string& sour
       "\n" + curve(root, color) + "\n" + wrapped(stages(root), kTextWidth, 2) + "\n" + levers(root);
   return text + "\n" + bounds(root, color) +
          wrapped(
-             "Intervals: 95 %. Of several runs, taken in turn with those of the other numbers: "
-             "where "
-             "the median of as many new ones is to be expected as the numbers compare, whatever "
-             "the machine's speed does meanwhile. Of one run, and of the stall: from stretches of "
-             "it, which cannot see what differs between runs.",
+             "Intervals are 95 %. With several runs, the interval is where the median of as many "
+             "new "
+             "runs is expected. With one run, and for the stall, it is computed from time slices "
+             "of the run and does not include differences between runs.",
              kTextWidth, 2) +
          "\n";
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Renders the answer of `howmany workers` as JSON, and text from that JSON. Values only; not tied
 // to any thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/workers/rows.h"
 
 #include <fmt/format.h>
@@ -93,7 +94,7 @@ Measurement measurement_of(const BenchRow& row, const std::vector<SampleLine>& s
 void refuse_too_large(const std::vector<BenchRow>& rows) {
   for (const BenchRow& row : rows)
     if (row.error.find("out of memory") != std::string::npos)
-      throw InputError(fmt::format("{}; lower --batch or --image-size", row.error));
+      throw InputError(fmt::format("{}; lower --batch-per-device or --image-size", row.error));
 }
 
 void add_files(WorkersFacts& facts, const nlohmann::json& context) {

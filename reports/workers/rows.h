@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads rows of loader_bench and their samples. Values only; not tied to any thread.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/workers/run.h"
 
 #include <fmt/format.h>
@@ -20,16 +21,16 @@ std::vector<std::string> loader_argv(const WorkersArguments& a, double seconds,
                                      const BenchScratch& scratch) {
   std::vector<std::string> argv = {find_program("loader_bench"), "--benchmark_out=" + scratch.bench,
                                    "--benchmark_out_format=json"};
-  const auto add = [&](const char* flag, const std::string& value) {
+  const auto add = [&](const Flag& flag, const std::string& value) {
     argv.insert(argv.end(), {flag, value});
   };
   add(flag::kData, a.data);
-  add(flag::kBatch, std::to_string(a.batch));
+  add(flag::kBatchPerDevice, std::to_string(a.batch));
   add(flag::kPrefetch, std::to_string(a.prefetch));
   add(flag::kImageSize, std::to_string(a.image_size));
   add(flag::kSeed, std::to_string(a.seed));
-  add(flag::kBudgetSeconds, fmt::format("{:.3f}", seconds));
-  add(flag::kSamples, scratch.samples);
+  add(flag::kCaseBudget, fmt::format("{:.3f}", seconds));
+  add(flag::kSamplesFile, scratch.samples);
   return argv;
 }
 
@@ -59,7 +60,7 @@ LoaderRun run_loader_bench(const WorkersArguments& arguments, const std::string&
   const LoadMeter meter;
   run.ended = run_command(command);
   if (run.ended.ok()) run.busy_elsewhere = meter.busy_elsewhere();
-  if (run.ended.how == Ended::How::kExited && run.ended.code == 2)
+  if (run.ended.how == ProcessResult::How::kExited && run.ended.code == 2)
     throw InputError(run.ended.last_line());
   try {
     if (std::filesystem::exists(scratch.bench)) run.file = read_bench(scratch.bench);

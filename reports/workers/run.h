@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs loader_bench once for `howmany workers`. One thread.
 #pragma once
 
@@ -12,7 +13,7 @@
 namespace howmany::reports {
 
 struct LoaderRun {
-  Ended ended;
+  ProcessResult ended;
   BenchFile file;  // without rows if the bench died
   std::vector<SampleLine> samples;
   std::string problem;           // reason if the files cannot be read

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses the numbers of workers to measure.
 #include "reports/workers/search.h"
 

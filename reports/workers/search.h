@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses the numbers of workers to measure. Values only; not tied to any thread.
 #pragma once
 

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Finds how many devices of one node to use: sbatch scripts/slurm/gpus.sh
 # howmany starts its own ranks, so run it as one task with the whole node.
 # Never use srun -n 2 howmany gpus.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The run of train.sh over MPI, if Slurm has the pmix plugin: sbatch scripts/slurm/mpi.sh
 # Without it: salloc, then mpirun --bind-to none howmany train ... --backend mpi
 #SBATCH --job-name=howmany-mpi

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # One training run over the tasks of the job: sbatch scripts/slurm/train.sh
 # Each task is a rank with its own cores. The ranks connect on the first host of the step, on a port
 # derived from the job and step number. Set MASTER_ADDR and MASTER_PORT to change that, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 300
 """Tests that the installed folder is complete: it runs from another place and needs only the C

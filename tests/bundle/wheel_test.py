@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 600
 """Tests that pip installs the wheel of this build if there is only Python, and that howmany works

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 180
 """The step `Measure` of examples/ci/howmany.yml, in a repository with a slower commit on a branch."""

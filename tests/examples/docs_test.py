@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # timeout: 120
 """Tests the commands in documents: every option exists, and recorded results render."""
 import os

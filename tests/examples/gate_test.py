@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 180
 """examples/gate/run builds two versions of a library with the user's own benchmark and compares them."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process kill
 # timeout: 240
 """`howmany gpus` on the real bench: Ctrl-C keeps what was measured and --resume completes it; a
@@ -53,7 +54,7 @@ class Interrupt(programs.TestCase):
         started = processes.below(process.pid)
         process.send_signal(signal.SIGINT)
         told = process.communicate(timeout=PATIENCE)[1]
-        self.assertEqual(process.returncode, 3, told)
+        self.assertEqual(process.returncode, 130, told)
         self.assertIn(f"--resume {self.out}", told)
         self.assertEqual([pid for pid in started if processes.alive(pid)], [])
         kept = self.summary()["measurements"]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 180
 """Results that cannot be written: refused before measuring where that can be known, and one clear
@@ -65,7 +66,7 @@ class Output(programs.TestCase):
     @unittest.skipUnless(FULL.exists(), "no /dev/full here")
     def test_samples_on_a_full_disk_fail_the_measurement(self):
         result = programs.run("speedup_bench", "--model", "simple_net", "--mode", "single",
-                              "--max-iterations", "5", "--samples", FULL)
+                              "--max-iterations", "5", "--samples-file", FULL)
         self.assertEqual(result.code, 3, result)
         self.assertIn("/dev/full", result.out + result.err)
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process kill
 # timeout: 180
 """A rank that dies and a rank that hangs, over gloo and mpi: one line naming the rank, exit code 3,
@@ -55,7 +56,7 @@ class Ranks:
     def start_training(self, *arguments):
         """Returns the process and its ranks' pids once both ranks are in the middle of steps."""
         process = self.start("howmany-train", "--epochs", 1_000_000, *arguments)
-        self.wait_until("a second epoch", lambda: "epoch 2" in self.read(self.out))
+        self.wait_until("a second epoch", lambda: "Epoch 2" in self.read(self.out))
         return process, processes.ranks_below(process.pid)
 
     def assert_clean_failure(self, process, ranks, *words):
@@ -77,7 +78,7 @@ class Ranks:
         self.assertEqual(sorted(ranks), [0, 1])
         os.kill(ranks[1], signal.SIGKILL)
         self.assert_clean_failure(process, ranks, "rank 1 of 2", "signal 9 (SIGKILL")
-        self.assertIn("epoch 1: mean loss", self.read(self.out))
+        self.assertIn("Epoch 1, Loss: ", self.read(self.out))
 
     def test_killed_first_rank_is_named(self):
         process, ranks = self.start_training()
@@ -89,6 +90,19 @@ class Ranks:
         os.kill(ranks[1], signal.SIGSTOP)
         self.assert_clean_failure(process, ranks, f"rank 0 of 2 ({self.backend})", "peer 1")
 
+    def test_suspended_job_goes_on(self):
+        process, _ = self.start_training("--timeout", 3)
+        everyone = [process.pid, *processes.below(process.pid)]
+        for pid in everyone:
+            os.kill(pid, signal.SIGSTOP)
+        trained = len(self.read(self.out))
+        time.sleep(5)
+        for pid in reversed(everyone):
+            os.kill(pid, signal.SIGCONT)
+        self.wait_until("further epochs", lambda: len(self.read(self.out)) > trained + 100)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(PATIENCE), 130, self.read(self.err))
+
     def test_killed_parent_takes_its_ranks_along(self):
         process, ranks = self.start_training()
         process.kill()
@@ -99,12 +113,12 @@ class Ranks:
         process, ranks = self.start_training()
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(PATIENCE), 130, self.read(self.err))
-        self.assertIn("epoch 1: mean loss", self.read(self.out))
+        self.assertIn("Epoch 1, Loss: ", self.read(self.out))
         self.assert_nothing_left(ranks)
 
     def test_bench_reports_the_case_that_lost_a_rank(self):
         results = self.folder / "results.json"
-        process = self.start("speedup_bench", "--budget-seconds", 600, "--max-iterations", 10**9,
+        process = self.start("speedup_bench", "--case-budget", 600, "--max-iterations", 10**9,
                              "--batch-per-device", 8, f"--benchmark_out={results}")
         ranks = self.wait_until("two ranks", lambda: (
             lambda found: found if len(found) == 2 else None)(processes.ranks_below(process.pid)))

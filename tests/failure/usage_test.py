@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 """Wrong arguments: one line that says what and suggests what was meant, exit code 2, no file made.
 """
@@ -6,7 +7,7 @@ import os
 
 import programs
 
-QUICK = ("--budget-seconds", "0.01", "--max-iterations", "5")
+QUICK = ("--case-budget", "0.01", "--max-iterations", "5")
 CORES = len(os.sched_getaffinity(0))
 
 
@@ -58,9 +59,12 @@ class Usage(programs.TestCase):
     def test_batch_smaller_than_devices(self):
         devices = ("--mode", "data_parallel", "--devices", "cpu:0,cpu:1", "--oversubscribe")
         for program, batch in ((("speedup_bench",), "--global-batch"),
-                               (("howmany-train",), "--batch"),
+                               (("howmany-train",), "--global-batch"),
                                (("howmany", "gpus"), "--global-batch")):
             self.assert_refused(programs.run(*program, *devices, batch, "1"), "1", "2 devices")
+
+    def test_a_misspelt_version_is_told(self):
+        self.assert_refused(programs.run("howmany", "--verison"), "--version")
 
     def test_half_a_launch_is_refused(self):
         for program in ("speedup_bench", "howmany-train"):

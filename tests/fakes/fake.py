@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`howmany` with programs that imitate the bench, see fake_bench.py."""
 import json
 import pathlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Stands in for speedup_bench and howmany-devices (by the name it is called with): same flags, same files, step
 times from a known curve. FAKE_SERIAL is Amdahl's serial share, FAKE_NOISE the relative spread, FAKE_SECONDS the duration
 of a run, FAKE_FAIL a JSON object from "mode@devices" to what happens there: "exit", "die", "hang", "garbage", "error",
@@ -96,9 +97,9 @@ def main():
             return
         json.dump({"context": {"date": "2026-01-01", "commit": "abc", "cpu": "fake"}, "benchmarks": [row]}, out)
     flags = ["oversubscribed"] if n > int(os.environ.get("FAKE_CORES", "4")) else []
-    if "samples" not in a:
+    if "samples-file" not in a:
         return
-    with open(a["samples"], "a") as out:
+    with open(a["samples-file"], "a") as out:
         out.write(json.dumps({"name": name, "seconds": seconds, "converged": True, "flags": flags,
                               "parameters": {}, "world": n}) + "\n")
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A fake cuBLASLt: product and epilogues by its manual, in plain loops over the fake GPUs' memory
 // (fake_cuda.cpp).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A fake CUDA runtime with four GPUs in host memory, linked before the real one. See gpu_on_host.h.
 //
 // Streams. Work runs when it is enqueued. If the stream waits (hm_fake_gpu_queue, events), the work

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A fake of cuDNN's graph API over the fake GPUs' memory. Its engines are in fake_cudnn_engines.h.
 //
 // Errors. As strict as the real one: rejects unknown, mistyped, missing and unfinalized attributes,
@@ -337,7 +338,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t made,
           workspace_of(o.object(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).engine);
       return *count = 1, CUDNN_STATUS_SUCCESS;
     default:
-      return refuse(CUDNN_STATUS_BAD_PARAM, "an attribute that nobody reads here");
+      return refuse(CUDNN_STATUS_BAD_PARAM, "an attribute that is not read here");
   }
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The contents of the fake cuDNN's descriptors, and its interface to tests (by dlsym, since it is
 // opened at run time). See fake_cudnn.cpp.
 #pragma once

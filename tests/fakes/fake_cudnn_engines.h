@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fake cuDNN's engines: the heuristics for a graph, and naive computation of a graph in double.
 // See fake_cudnn.h.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The valid and required attributes of each descriptor, with types and counts, as NVIDIA's library
 // checks them. For fake_cudnn.cpp.
 #pragma once

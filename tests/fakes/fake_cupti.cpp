@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A fake libcupti. It returns the records that a test adds, in the buffers that it requests, and
 // counts subscriptions.
 #include "tests/fakes/fake_cupti.h"

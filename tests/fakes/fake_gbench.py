@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Stands in for a Google Benchmark program: takes its flags, writes its JSON, "measures" what FAKE_TIMES says, a JSON
 object from benchmark to seconds, with a noise of 1 %. FAKE_HOW: "exit", "garbage", "error", "hang", "old" (before 1.6),
 "new" (1.8 and later), "never" (starts only once, see FAKE_LOG)."""

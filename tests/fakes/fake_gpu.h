@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interface of the fake libraries and of tests to the fake GPUs (fake_cuda.cpp). Thread-safe.
 #pragma once
 

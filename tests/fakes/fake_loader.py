@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Stands in for loader_bench: each worker makes FAKE_RATE samples/s, FAKE_CORES cores at most. FAKE_FAIL is a JSON
 object from "workers" (or "probe", "limits") to what happens there: "exit", "die", "usage", "error", "garbage",
 "listing", "memory"."""
@@ -26,7 +27,7 @@ def row(name, **counters):
 
 def probes(a):
     sample = 1 / RATE
-    batch = int(a["batch"])
+    batch = int(a["batch-per-device"])
     return [row(f"loader/probe/solo/batch:{batch}", sample_s=sample, samples_per_s=RATE, read_s=0.1 * sample,
                 decode_s=0.6 * sample, transform_s=0.2 * sample, rest_s=0.1 * sample, pixels=200000, file_bytes=1e5,
                 sample_bytes=602120),
@@ -39,7 +40,7 @@ def probes(a):
 
 def run(a, workers):
     """The row and the seconds of a batch, of a stretch each in turn."""
-    batch = int(a["batch"])
+    batch = int(a["batch-per-device"])
     rate = RATE * min(max(workers, 1), CORES)
     name = f"loader/painted/workers:{workers}/batch:{batch}/prefetch:{a['prefetch']}/as:threads"
     counters = {"samples_per_s": rate, "latency_p95_s": 0.01, "latency_p99_s": 0.02, "first_batch_s": 0.1,
@@ -52,9 +53,9 @@ def run(a, workers):
     if a.get("cache") == "cold":
         name += "/cache:cold"
         counters["samples_per_s"] = rate / 2
-    if "in-turn" in a:
+    if "interleave" in a:
         name += "/in_turn:on"
-    stretches = [0.99, 1, 1.01, 1] * (10 if "in-turn" in a else 1)
+    stretches = [0.99, 1, 1.01, 1] * (10 if "interleave" in a else 1)
     return row(name, **counters), [batch / rate * f for f in stretches]
 
 
@@ -91,7 +92,7 @@ def main():
     if what == "limits":
         print("not json" if how == "garbage" else json.dumps(limits()))
         return
-    told = [(r, [int(a["batch"]) / RATE]) for r in probes(a)] if what == "probe" else [run(a, int(n)) for n in numbers]
+    told = [(r, [int(a["batch-per-device"]) / RATE]) for r in probes(a)] if what == "probe" else [run(a, int(n)) for n in numbers]
     for n, (r, _) in zip(numbers, told):
         fail(r, fails.get(n))
     with open(a["benchmark_out"], "w") as out:
@@ -102,7 +103,7 @@ def main():
         json.dump({"context": {"commit": "abc", "loader_files": "1000", "loader_format": "image_folder",
                                **(bad if how == "bad files" else {})},
                    "benchmarks": [r for r, _ in told]}, out)
-    with open(a["samples"], "a") as out:
+    with open(a["samples-file"], "a") as out:
         for r, seconds in told:
             out.write(json.dumps({"name": r["name"], "seconds": seconds}) + "\n")
 

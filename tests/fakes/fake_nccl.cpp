@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A fake libnccl whose ranks are threads of one process on the fake GPUs (fake_cuda.cpp).
 //
 // Calls. A call blocks its stream until the matching calls of all ranks are on theirs; then data

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interface of tests to the fake libnccl (fake_nccl.cpp). Both include this.
 #pragma once
 

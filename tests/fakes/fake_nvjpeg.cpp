@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A fake of nvJPEG's single-image decoder, by libjpeg-turbo over the fake GPUs' memory
 // (fake_cuda.cpp). Supports baseline JPEGs, YCbCr or grey.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interface of tests to the fake libnvjpeg (fake_nvjpeg.cpp). Both include this.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A fake of the NVIDIA driver's libnvidia-ml.so.1, which programs find through LD_LIBRARY_PATH. It
 // has two GPUs, and the second reports little. With HM_TEST_NVML=broken the driver does not start.
 #include <cstdlib>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Stands in for backend_bench, torch_collectives.py and transfer_bench (by the name it is called with): same flags, same
 files, times from a known line per backend. FAKE_SUITE is a JSON object from a backend to what happens there: "wrong",
 "exit", "die", or "drifts": 1 % slower each time it starts; from "transfer" to "gpus": there are two H200. Where FAKE_ARGUMENTS names a
@@ -111,7 +112,7 @@ def main():
         return
     with open(bench, "w") as out:
         json.dump({"context": {"commit": "abc", "cpu": "fake", **gpu}, "benchmarks": rows}, out)
-    with open(a.get("samples") or os.environ["HOWMANY_SAMPLES"], "a") as out:
+    with open(a.get("samples-file") or os.environ["HOWMANY_SAMPLES"], "a") as out:
         for r in rows:
             if "error_occurred" in r or "skipped" in r:
                 continue

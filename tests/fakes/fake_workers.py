@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`howmany workers` with a program that imitates loader_bench, see fake_loader.py."""
 import json
 import sys

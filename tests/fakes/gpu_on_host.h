@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiles the kernels' source for the host. The compiler's command line includes it first. See
 // fake_cuda.cpp and fake_cublaslt.cpp.
 //

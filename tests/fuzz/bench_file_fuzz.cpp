@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the output of other programs: Google Benchmark's JSON, lines of samples, a plan, the
 // inventory. Each reader throws InputError or returns usable values.
 #include <cmath>

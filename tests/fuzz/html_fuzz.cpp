@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads an untrusted summary.json. Either throws InputError, or makes a page of bounded size that
 // contains only text.
 #include "core/base/text/json.h"

@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <cstdlib>
 
+#include "core/data/image_folder.h"
 #include "core/data/images/image.h"
 #include "core/data/images/transform.h"
 #include "tests/support/fuzz_driver.h"
@@ -62,13 +64,16 @@ void tolerate(void (*use)(AnyDecoder&, std::span<const uint8_t>), std::span<cons
 }  // namespace
 
 std::vector<std::string> fuzz_seeds() {
-  using howmany::testing_support::jpeg_file, howmany::testing_support::png_file;
+  using howmany::testing_support::jpeg_file, howmany::testing_support::png_file,
+      howmany::testing_support::webp_file;
   return {jpeg_file(48, 40, busy),
           jpeg_file(61, 33, busy, {.subsampling = 2}),
           jpeg_file(48, 40, busy, {.progressive = true}),
           jpeg_file(61, 33, busy, {.subsampling = 2, .progressive = true}),
           jpeg_file(40, 40, busy, {.colors = JCS_GRAYSCALE}),
           jpeg_file(16, 16, busy, {.colors = JCS_CMYK}),
+          webp_file(24, 20, busy),
+          webp_file(24, 20, busy, false),
           png_file(24, 20, busy),
           png_file(24, 20, busy, {.depth = 16}),
           png_file(24, 20, busy, {.interlaced = true}),

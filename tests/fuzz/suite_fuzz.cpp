@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares any two texts as base and candidate. Either throws InputError, or judges them and
 // reports the result in every format.
 #include <cmath>

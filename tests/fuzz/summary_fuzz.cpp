@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads an untrusted summary.json. Either throws InputError, or all readers of a summary accept it.
 #include "core/base/text/json.h"
 #include "reports/gpus/advise.h"

@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads damaged files of gates and histories. Either throws InputError, or judges them.
 #include <cmath>
 
 #include "core/base/text/json.h"
-#include "reports/regression/figures.h"
 #include "reports/regression/history.h"
 #include "reports/regression/history_command.h"
-#include "reports/regression/self_test.h"
+#include "reports/regression/history_file.h"
+#include "reports/regression/study/figures.h"
+#include "reports/regression/study/self_test.h"
 #include "reports/regression/trace.h"
 #include "reports/results/record.h"
 #include "tests/support/fuzz_driver.h"

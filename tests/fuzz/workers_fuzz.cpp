@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads untrusted output of loader_bench and an untrusted answer of `howmany workers`. Either
 // throws InputError, or all readers accept it.
 #include "core/base/text/json.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 300
 """Each measuring command on a machine that other programs keep busy: its answer is not certain, and says why."""
@@ -59,13 +60,13 @@ class OwnRanks(programs.TestCase):
         measuring = subprocess.Popen(
             [programs.BIN / "howmany", "gpus", "--model", "mlp", "--devices", "cpu:0,cpu:1", "--mode", "ddp",
              "--backend", backend, "--rounds", "1", "--time-budget", "6", "--oversubscribe", "--quiet",
-             "--out", self.folder / "out"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+             "--out", self.folder / "out"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         while measuring.poll() is None:
             for pid in processes.below(measuring.pid):
                 seen[pid] = max(seen.get(pid, 0), processes.cpu_seconds(pid))
             time.sleep(0.05)
-        self.assertEqual(measuring.returncode, 0, measuring.stderr.read())
-        measuring.stderr.close()
+        with measuring.stdout as out:
+            self.assertEqual(measuring.returncode, 0, out.read())
         ranks = sum(seen.values())
         self.assertGreater(ranks, 0.5)
         self.assertGreater(waited_for() - before, 0.95 * ranks)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: slurm process
 # timeout: 420
 """Ranks under a real Slurm (slurmctld, slurmd and munged of this test's own): srun's variables are
@@ -77,6 +78,13 @@ class Slurm(programs.TestCase):
         result = self.srun("-n", 1, *ONE)
         self.assertEqual(result.code, 0, result)
 
+    @unittest.skipUnless("gloo" in COMMS, "gloo cannot be used here")
+    def test_the_ddp_example_has_the_losses_of_one_process(self):
+        ddp = programs.BIN / "examples/ddp"
+        result = self.srun("-n", 2, ddp)
+        self.assertEqual(result.code, 0, result)
+        self.assertEqual(result.out.replace("2 ranks", "1 ranks"), programs.run("examples/ddp", 1).out)
+
     def test_tasks_that_are_all_told_to_be_alone_are_refused(self):
         result = self.srun("-n", 2, "env", "RANK=0", "WORLD_SIZE=1", *TRAIN)
         self.assertNotEqual(result.code, 0)
@@ -93,7 +101,7 @@ class Slurm(programs.TestCase):
                 if example.name == "mpi.sh" and "mpi" not in COMMS:
                     self.skipTest("mpi cannot be used here")
                 out = self.run_batch(example)
-                self.assertRegex(out, "epoch 1: mean loss|Use [12] ")
+                self.assertRegex(out, "Epoch 1, Loss: |Use [12] ")
 
     @unittest.skipUnless("gloo" in COMMS, "gloo cannot be used here")
     def test_question_jobs_leave_their_answers(self):
@@ -117,8 +125,8 @@ class Slurm(programs.TestCase):
         script.write_text(measured.out)
         tasks = int(re.search("--ntasks=([0-9]+)", measured.out).group(1))
         out = self.run_batch(script)
-        self.assertIn("epoch 1: mean loss", out)
-        self.assertEqual(out.count("epoch 1:"), 1, f"{tasks} ranks of one run, not {tasks} runs")
+        self.assertIn("Epoch 1, Loss: ", out)
+        self.assertEqual(out.count("Epoch 1,"), 1, f"{tasks} ranks of one run, not {tasks} runs")
 
     def run_batch(self, script, *arguments):
         out = self.folder / "job.out"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 240
 """Two runs at once on disjoint devices: each keeps to its own cores, ports and files, and trains as

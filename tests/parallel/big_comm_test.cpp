@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // labels: slow mpi process
 // timeout: 900
 // Messages of more than 2^31 bytes: counts and offsets do not fit into an int. Requires

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // timeout: 300
 #include "parallel/launch.h"
 

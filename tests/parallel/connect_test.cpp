@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -141,7 +142,7 @@ TEST_F(Connect, NamesTheRankThatDoesNotCome) {
 TEST_F(Connect, GivesUpWhenNobodyListens) {
   const int port = free_port();
   EXPECT_THAT(failure_of({1, 2, 1, fmt::format("tcp:127.0.0.1:{}", port), ""}),
-              HasSubstr(fmt::format("nobody listens on 127.0.0.1:{}", port)));
+              HasSubstr(fmt::format("no process listens on 127.0.0.1:{}", port)));
 }
 
 TEST_F(Connect, SaysThatThePortIsTaken) {

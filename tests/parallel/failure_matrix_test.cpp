@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // labels: kill process mpi
 // timeout: 300
 // Loses a rank in the middle of a step in every way, in every mode, over every backend. The others

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A thread that hangs is reported and its process ends, because a thread cannot be ended alone.
 #include "parallel/hang_timeout.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests a Comm whose engine leaves calls in flight, as nccl does on GPUs.
 #include <gtest/gtest.h>
 

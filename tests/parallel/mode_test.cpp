@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // timeout: 600
 #include "parallel/mode.h"
 
@@ -8,6 +9,7 @@
 #include <mutex>
 
 #include "core/backends/backend.h"
+#include "core/backends/selection.h"
 #include "core/gpu/gpu.h"
 #include "core/tensor/precision.h"
 #include "parallel/launch.h"
@@ -115,7 +117,8 @@ bool fits(const Variation& v, const std::string& model) {
 // A comm handles gpt2's tensors like those of any model, so one comm is enough for gpt2. One world
 // size is enough on imitated GPUs, because gpt2 has many kernels.
 bool chosen(const Variation& v, const std::string& model) {
-  const bool whole = model != kGpt2 || (v.comm == "local" && (v.kernels != "cuda" || v.world == 2));
+  const bool whole =
+      !model.starts_with("gpt2") || (v.comm == "local" && (v.kernels != "cuda" || v.world == 2));
   return whole && fits(v, model);
 }
 

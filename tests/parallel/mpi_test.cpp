@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // labels: mpi process
 // timeout: 300
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // labels: gpu process
 // timeout: 300
 #include <gtest/gtest.h>

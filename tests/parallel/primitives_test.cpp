@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "parallel/primitives.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include <thread>
 
 #include "core/backends/backend.h"
+#include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/nn/layers.h"
 #include "tests/support/tensors.h"
@@ -166,6 +168,92 @@ TEST(ParallelApply, BindsEachThreadToItsDevice) {
     EXPECT_EQ(CPU_COUNT(&mask), static_cast<int>(cores.size()));
     for (const int core : cores) EXPECT_TRUE(CPU_ISSET(core, &mask)) << i;
   });
+}
+
+Tensor infer(Layer& module, const Tensor& x) {
+  Tape tape({.training = false});
+  return module.forward(x, tape);
+}
+
+TEST(ParallelApply, RunsEachReplicaOnItsInput) {
+  const LayerPtr module = small_net();
+  materialize(*module, {.device = kThree[0], .seed = 3});
+  const Tensor x = Draw(1).normal({5, 4});
+  const auto replicas = replicate(*module, kThree);
+  const auto inputs = scatter(x, kThree);
+  const auto outputs = parallel_apply(*module, replicas, inputs);
+  ASSERT_EQ(outputs.size(), 3u);
+  for (size_t i = 0; i < outputs.size(); ++i) EXPECT_EQ(outputs[i].device(), kThree[i]);
+  EXPECT_TRUE(close(gather(outputs, {}), infer(*module, x), 1e-6));
+  EXPECT_THROW(parallel_apply(*module, {}, inputs), std::invalid_argument);
+}
+
+TEST(DataParallelFunction, IsThePlainModuleOnAnyDevices) {
+  const LayerPtr module = small_net();
+  materialize(*module, {.device = kThree[0], .seed = 3});
+  for (const int64_t rows : {1, 2, 7}) {
+    const Tensor x = Draw(1).normal({rows, 4});
+    const Tensor plain = infer(*module, x);
+    for (size_t count = 0; count <= kThree.size(); ++count) {
+      const auto devices = std::span(kThree).first(count);
+      EXPECT_TRUE(close(data_parallel(*module, x, devices), plain, 1e-6)) << count;
+      EXPECT_EQ(data_parallel(*module, x, devices, kThree[2]).device(), kThree[2]) << count;
+    }
+  }
+}
+
+struct Trained {
+  Tensor y, dx;
+  std::vector<Tensor> grads;
+};
+
+Trained forward_and_backward(Layer& model, const Tensor& x) {
+  Tape tape;
+  Trained trained;
+  trained.y = model.forward(x, tape);
+  trained.dx =
+      model.backward(Tensor::full(trained.y.shape(), 1, Dtype::f32, trained.y.device()), tape);
+  EXPECT_TRUE(tape.empty());
+  for (const Param* p : trainable_params(model)) trained.grads.push_back(p->grad);
+  return trained;
+}
+
+TEST(OnDevice, ComputesWhatThePlainModelDoes) {
+  const LayerPtr plain = layers::sequential(layers::linear(4, 6), layers::linear(6, 3));
+  const LayerPtr placed =
+      layers::sequential(layers::linear(4, 6), on_device(layers::linear(6, 3), kThree[1]));
+  materialize(*plain, {.seed = 3});
+  materialize(*placed, {.seed = 3});
+  const Tensor x = Draw(1).normal({5, 4});
+  const Trained want = forward_and_backward(*plain, x), got = forward_and_backward(*placed, x);
+  EXPECT_EQ(got.y.device(), kThree[1]);
+  EXPECT_EQ(got.dx.device(), x.device());
+  EXPECT_TRUE(close(got.y, want.y, 1e-6));
+  EXPECT_TRUE(close(got.dx, want.dx, 1e-6));
+  ASSERT_EQ(got.grads.size(), want.grads.size());
+  for (size_t i = 0; i < want.grads.size(); ++i)
+    EXPECT_TRUE(close(got.grads[i], want.grads[i], 1e-6)) << i;
+}
+
+TEST(OnDevice, PlacesParametersUnderTheSamePaths) {
+  const LayerPtr model =
+      layers::sequential(layers::linear(4, 6), on_device(layers::linear(6, 3), kThree[1]));
+  materialize(*model->clone(), {});
+  materialize(*model, {.device = kThree[2]});
+  const auto params = all_params(*model);
+  ASSERT_EQ(params.size(), 4u);
+  EXPECT_EQ(params[2]->name, "1.weight");
+  EXPECT_EQ(params[0]->value.device(), kThree[2]);
+  EXPECT_EQ(params[2]->value.device(), kThree[1]);
+  EXPECT_EQ(params[2]->grad.device(), kThree[1]);
+}
+
+TEST(OnDevice, NeedsNoGradientOfIds) {
+  const LayerPtr model =
+      on_device(layers::sequential(layers::embedding(7, 4), layers::linear(4, 2)), kThree[1]);
+  materialize(*model, {});
+  const Tensor ids = Tensor::from<int64_t>({1, 6, 3}, {3});
+  EXPECT_FALSE(forward_and_backward(*model, ids).dx);
 }
 
 TEST(DataParallelLayer, IsThePlainModuleWithoutDevices) {

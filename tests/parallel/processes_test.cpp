@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // labels: process
 // timeout: 120
 #include <fcntl.h>
@@ -231,6 +232,7 @@ TEST_F(Processes, EndThoughTheyIgnoreSignals) {
 TEST_F(Processes, EndThoughMpirunHangsAfterARankDied) {
   const std::filesystem::path mpirun = folder() / "mpirun";
   std::ofstream(mpirun) << "#!/bin/sh\ntrap '' TERM\necho 137 >\"$HOWMANY_EXITS/exit.1\"\n"
+                        << "echo >\"$HOWMANY_EXITS/events\"\n"
                         << "while :; do sleep 1; done\n";
   std::filesystem::permissions(mpirun, std::filesystem::perms::owner_all);
   const std::string path = std::getenv("PATH");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Modes that divide the layers: behaviour other than numerical equivalence with `single`.
 // timeout: 180
 #include <gmock/gmock.h>
@@ -153,13 +154,13 @@ std::string refusal(const std::string& mode, int ranks, std::vector<Device> devi
 }
 
 TEST(Staged, RefusesWhatCannotBeDivided) {
-  EXPECT_THAT(refusal("pipeline", 5), HasSubstr("4 layers to divide, 5 stages are asked for"));
+  EXPECT_THAT(refusal("pipeline", 5), HasSubstr("4 layers to divide, 5 stages were requested"));
   EXPECT_THAT(refusal("hybrid:stages=2", 3), HasSubstr("3 ranks do not divide into replicas of 2"));
   EXPECT_THAT(refusal("model", 1, cpus(5)), HasSubstr("take fewer"));
   EXPECT_THAT(refusal("model:placement=0-3:cpu:2", 1, cpus(1)),
               HasSubstr("cpu:2 is not one of the devices given"));
   EXPECT_THAT(refusal("model:placement=0-3:cpu:0", 1, cpus(2)),
-              HasSubstr("cpu:1 is given, but no unit stands there"));
+              HasSubstr("cpu:1 is given, but no unit is placed there"));
   EXPECT_THAT(refusal("model:schedule=1f2b", 1), HasSubstr("did you mean '1f1b'?"));
   EXPECT_THAT(refusal("model:stages=2", 1), HasSubstr("unknown option 'stages'"));
   EXPECT_THAT(refusal("data_parallel:stages=2", 1), HasSubstr("data_parallel takes no options"));

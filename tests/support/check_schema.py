@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """check_schema.py SCHEMA DOCUMENT...: exits with 0 if every document matches the schema, 1 if one
 does not, 77 if the library is missing."""
 import json

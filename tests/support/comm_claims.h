@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The claims that every Comm must meet, with any backend and with ranks as threads or processes.
 // Every rank calls each function. Data are small integers, so sums are exact.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model with a hook in the middle of its backward pass.
 #pragma once
 

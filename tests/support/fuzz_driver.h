@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The main() of a fuzzer for compilers without libFuzzer. One source per program includes it and
 // defines fuzz_seeds() and LLVMFuzzerTestOneInput(). Input i is a pure function of (seed, i): a few
 // mutations of one of the seeds. A failure prints these two numbers, which reproduce it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Inputs and expected values shared with golden.py; see there.
 #pragma once
 

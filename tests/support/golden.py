@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Prints golden_sums.h: results of PyTorch in f64, for the tests that include golden.h.
 
     python3 tests/support/golden.py > tests/support/golden_sums.h      (needs torch; made with 2.13.0)
@@ -11,6 +12,7 @@ way in and out.
 from collections import OrderedDict
 
 import torch
+from torch import nn
 import torch.nn.functional as F
 
 torch.set_default_dtype(torch.float64)
@@ -235,11 +237,34 @@ def gpt2():
     keep("gpt2.losses", torch.tensor(losses))
 
 
+def tutorial():
+    """The tutorial's SimpleNet: 100 samples in batches of 20, SGD of 0.1, two epochs, mean loss of each."""
+    net = nn.Linear(10, 2)
+    net.weight.data, net.bias.data = wave((2, 10), 1), wave((2,), 2)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    i = torch.arange(100)
+    x, target = wave((100, 10), 3), i * i // 3 % 2
+    means = []
+    for epoch in range(2):
+        total = 0.0
+        for rows in torch.split(i, 20):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(net(x[rows]), target[rows])
+            loss.backward()
+            optimizer.step()
+            total += loss.item() * len(rows)
+        means.append(total / 100)
+    keep("tutorial.losses", torch.tensor(means))
+    keep("tutorial.weight", net.weight)
+    keep("tutorial.bias", net.bias)
+
+
 layers()
 losses()
 optimizers()
 resnet()
 gpt2()
+tutorial()
 print("// Made by golden.py with torch " + torch.__version__.split("+")[0] + "; not edited by hand.")
 print("""#pragma once
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hosts made of network namespaces, connected to a switch by links that can be slowed and cut."""
 
 import os

@@ -1,4 +1,5 @@
-// JPEG and PNG files whose pixels are given by a function, and a temporary folder for them.
+// SPDX-License-Identifier: Apache-2.0
+// JPEG, PNG and WebP files with the pixels of a function, and a temporary folder for them.
 #pragma once
 
 #include <unistd.h>
@@ -7,6 +8,7 @@
 // jpeglib.h needs size_t and FILE declared before it.
 #include <jpeglib.h>
 #include <png.h>
+#include <webp/encode.h>
 #include <zlib.h>
 
 #include <array>
@@ -91,7 +93,7 @@ inline std::string jpeg_file(int width, int height, const Paint& paint = slope,
     for (int x = 0; x < width; ++x) {
       const Rgb pixel = paint(x, y);
       row.insert(row.end(), pixel.begin(), pixel.end());
-      if (inks) row.push_back(0);
+      if (inks) row.push_back(255);  // no black, in the inverted form of Adobe
     }
     JSAMPROW rows[] = {row.data()};
     jpeg_write_scanlines(&info, rows, 1);
@@ -100,6 +102,22 @@ inline std::string jpeg_file(int width, int height, const Paint& paint = slope,
   jpeg_destroy_compress(&info);
   std::string file(reinterpret_cast<char*>(bytes), size);
   std::free(bytes);
+  return file;
+}
+
+inline std::string webp_file(int width, int height, const Paint& paint = slope,
+                             bool lossless = true) {
+  std::vector<uint8_t> rgb;
+  for (int y = 0; y < height; ++y)
+    for (int x = 0; x < width; ++x) {
+      const Rgb pixel = paint(x, y);
+      rgb.insert(rgb.end(), pixel.begin(), pixel.end());
+    }
+  uint8_t* bytes = nullptr;
+  const size_t size = lossless ? WebPEncodeLosslessRGB(rgb.data(), width, height, 3 * width, &bytes)
+                               : WebPEncodeRGB(rgb.data(), width, height, 3 * width, 90, &bytes);
+  std::string file(reinterpret_cast<char*>(bytes), size);
+  WebPFree(bytes);
   return file;
 }
 

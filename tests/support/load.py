@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Load from other programs: a loop at nice 19 on each core that this process may use."""
 import contextlib
 import os

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Returns the message of the exception that `body` throws. If it does not throw, the test fails.
 // Thread-safe as gtest is.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks over the fake libnccl, on fake GPUs whose streams can be blocked.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // .npy files made in memory, with the layout that NumPy writes.
 #pragma once
 

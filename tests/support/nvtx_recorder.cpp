@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An NVTX tool for tests. It counts the ranges of domain "howmany" and at exit writes one line per
 // category and name to $HM_TEST_RANGES.<pid>. NVTX itself loads it through NVTX_INJECTION64_PATH.
 #include <nvtx3/nvToolsExt.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs commands in a system that has only Python, its libraries and the C library: no compiler,
 CMake, apt or root account. bubblewrap makes the root folder. If it is missing, or if the host
 forbids user namespaces, only PATH is restricted."""

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The operations in which every backend must agree with the reference, for
 // tests/core/backends/backend_test.cpp. Each family of operations has one table of cases. Inputs
 // are random. The cases have odd sizes, no rows, and gradients that are overwritten or accumulated.
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/ops/ops.h"
 #include "tests/support/tensors.h"

@@ -1,5 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inspects processes through /proc, to find ranks and to check that none is left."""
 
+import ipaddress
 import os
 import pathlib
 
@@ -57,3 +59,40 @@ def threads(pid):
         return len(list(pathlib.Path(f"/proc/{pid}/task").iterdir()))
     except OSError:
         return 0
+
+
+def mapped(pid, prefix):
+    """Returns the mapped files with this prefix."""
+    try:
+        lines = pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
+    except OSError:
+        return []
+    return sorted({line.split(None, 5)[5] for line in lines if prefix in line})
+
+
+def listening(pid):
+    """Returns (address, port) of the TCP sockets on which the process listens."""
+    inodes = set()
+    try:
+        for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            target = os.readlink(fd)
+            if target.startswith("socket:["):
+                inodes.add(target[8:-1])
+    except OSError:
+        return []
+    return [(address, port) for inode, address, port in tcp_listeners() if inode in inodes]
+
+
+def tcp_listeners():
+    """Returns (inode, address, port) of all listening TCP sockets."""
+    found = []
+    for name in ("tcp", "tcp6"):
+        path = pathlib.Path(f"/proc/net/{name}")
+        for line in path.read_text().splitlines()[1:] if path.exists() else []:
+            fields = line.split()
+            if fields[3] != "0A":
+                continue
+            address, port = fields[1].split(":")
+            words = [bytes.fromhex(address[i:i + 8])[::-1] for i in range(0, len(address), 8)]
+            found.append((fields[9], ipaddress.ip_address(b"".join(words)), int(port, 16)))
+    return found

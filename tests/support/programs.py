@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the built programs as a user does. A test script ends with `programs.main()`. If all its
 cases were skipped, it exits with 77, which ctest recognizes."""
 
@@ -11,6 +12,13 @@ import time
 import unittest
 
 BIN = pathlib.Path(os.environ.get("HOWMANY_BIN", "build/dev/bin"))
+
+
+def sanitized():
+    """True if the programs were built with a sanitizer, which reserves terabytes of address space."""
+    cache = BIN.parent / "CMakeCache.txt"
+    return cache.exists() and any(line.startswith("HM_SANITIZE:") and not line.rstrip().endswith("=")
+                                  for line in cache.read_text().splitlines())
 
 
 class Result:
@@ -28,6 +36,14 @@ def run(program, *arguments, timeout=60, **environment):
     done = subprocess.run([str(BIN / program), *map(str, arguments)], capture_output=True, text=True,
                           errors="replace", timeout=timeout, env={**os.environ, **environment})
     return Result(done.returncode, done.stdout, done.stderr)
+
+
+def read_bytes(path):
+    """Returns the content of the file, or nothing if it is gone."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def rank_process(parent, rank):

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the output of tests/support/nvtx_recorder.cpp: the ranges that a process opened. The
 // recorder is built next to the programs if the NVTX headers are installed.
 #pragma once

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Slurm cluster of this host with munge, in a folder of its own and on ports of its own. It needs
 no systemd and changes nothing outside the folder."""
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tar archives (ustar) made in memory; with custom fields also invalid ones.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random tensors from a printed seed, and comparison relative to the largest expected magnitude.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The main() of the test programs. In addition to GoogleTest's flags it accepts
 // --source=FILE[,FILE...], which runs only the tests of these source files. ctest runs a program
 // once per file. A FILE is a name, "shape_test.cpp", or the end of a path, "tensor/shape_test.cpp".

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A layer that returns its input and calls a hook.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small models, batches that depend on the step number, and a few steps of SGD, for the tests of
 // modes.
 #pragma once
@@ -17,7 +18,11 @@ namespace howmany::testing_support {
 inline const std::string kEmbeddingRnn =
     "embedding_rnn:vocabulary=11,length=5,width=3,hidden=7,classes=4";
 
-inline const std::string kGpt2 = "gpt2:width=8,layers=1,heads=2,length=5,vocabulary=11";
+// With GPT-2's own small weights, some gradients would be too small to compare.
+inline const std::string kGpt2 =
+    "gpt2:width=8,layers=1,heads=2,length=5,vocabulary=11,deviation=0.5";
+
+inline const std::string kTiedGpt2 = kGpt2 + ",tied=yes";
 
 inline ModelSpec conv_model() {
   std::vector<LayerPtr> parts;
@@ -54,7 +59,16 @@ inline ModelSpec batchnorm_model() {
   return {.name = "bn", .layer = layers::sequential(std::move(parts)), .sample = {6}, .classes = 3};
 }
 
+inline ModelSpec mse_model() {
+  return {.name = "mse",
+          .layer = layers::linear(10, 2),
+          .sample = {10},
+          .classes = 2,
+          .loss = Loss::mse};
+}
+
 inline ModelSpec model_named(const std::string& name) {
+  if (name == "mse") return mse_model();
   if (name == "conv") return conv_model();
   if (name == "dropout") return dropout_model();
   if (name == "batchnorm") return batchnorm_model();
@@ -63,8 +77,9 @@ inline ModelSpec model_named(const std::string& name) {
 
 // Models of one unit and of several, with odd sizes, ids as inputs, masks that depend on the row,
 // and a label per token.
-inline const std::vector<std::string> kModels = {"simple_net", "mlp:sizes=13-17-9-7-5", "conv",
-                                                 "dropout",    kEmbeddingRnn,           kGpt2};
+inline const std::vector<std::string> kModels = {"mse",  "simple_net", "mlp:sizes=13-17-9-7-5",
+                                                 "conv", "dropout",    kEmbeddingRnn,
+                                                 kGpt2,  kTiedGpt2};
 
 // Divisible, not divisible by 3 or 4, and a short last batch.
 inline const std::vector<int64_t> kBatches = {12, 10, 12, 10, 7};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
 #include "core/backends/onednn/loops.h"
@@ -110,7 +111,8 @@ void OneDnn::batchnorm_moments(const Tensor& x, Tensor& mean, Tensor& variance) 
   for (int64_t c = 0; c < channels; ++c) {
     const double off = sums[c] / n;
     means[c] = static_cast<float>(static_cast<double>(pivot[c]) + off);
-    variances[c] = static_cast<float>(std::max(0.0, sums[channels + c] / n - off * off));
+    // In this order, std::max() returns NaN if the difference is NaN.
+    variances[c] = static_cast<float>(std::max(sums[channels + c] / n - off * off, 0.0));
   }
 }
 

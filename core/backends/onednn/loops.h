@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Helpers for memory-bound operations, which are our own loops: one pass where a chain of
 // primitives would take several. A loop over a range is a plain function marked HM_SIMD.
 // parallel_for() and column_sums() divide the work over the calling thread's OpenMP team.

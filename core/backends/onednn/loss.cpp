@@ -1,4 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/backends/onednn/loops.h"
 #include "core/backends/onednn/onednn.h"
@@ -6,6 +9,8 @@
 
 namespace howmany::onednn {
 namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 struct SoftmaxKey {
   int64_t rows, classes;
@@ -39,6 +44,16 @@ Tensor loss_of(double value, const Tensor& like) {
   return Tensor::full({1}, value, Dtype::f64, like.device());
 }
 
+// Returns the index of the first NaN, else that of the largest value.
+int64_t top_of(const float* z, int64_t classes) {
+  int64_t top = 0;
+  for (int64_t k = 0; k < classes; ++k) {
+    if (std::isnan(z[k])) return k;
+    if (z[k] > z[top]) top = k;
+  }
+  return top;
+}
+
 }  // namespace
 
 // dlogits first holds the softmax. Its largest value, at logit z, yields the log of the sum of
@@ -55,7 +70,12 @@ Tensor OneDnn::softmax_cross_entropy(const Tensor& logits, const Tensor& labels,
   for (int64_t row = 0; row < rows; ++row) {
     const float* z = logits.data<float>() + row * classes;
     float* d = dlogits.mutable_data<float>() + row * classes;
-    const int64_t top = std::max_element(z, z + classes) - z;
+    const int64_t top = top_of(z, classes);
+    if (!(z[top] < std::numeric_limits<float>::infinity())) {  // the softmax is undefined
+      loss = kNaN;
+      std::fill_n(d, classes, kNaN);
+      continue;
+    }
     const double log_sum = static_cast<double>(z[top]) - std::log(static_cast<double>(d[top]));
     loss += (log_sum - static_cast<double>(z[label[row]])) / denominator;
     d[label[row]] -= 1;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/backends/onednn/loops.h"
 #include "core/backends/onednn/onednn.h"
 #include "core/backends/onednn/version.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The oneDNN backend: f32 on CPU. Operations are defined by kind in matmul.cpp, conv.cpp,
 // batchnorm.cpp, ... Memory-bound operations are our own loops (loops.h); the rest are cached
 // primitives (primitives.h). Private to this folder.

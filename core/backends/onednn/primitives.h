@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // oneDNN primitives, created once per shape. A run allocates only scratch memory, from the storage
 // pool. Thread-safe. A primitive is for the team size of the thread that requests it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The differences between oneDNN 2 and 3, which has no operation descriptors. Only this file
 // depends on the version. Arguments are those of version 3, without engine and attributes.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reference backend: every operation as plain loops that define its meaning. Supports f32 and
 // f64, and accumulates in f64. Tests compare other backends and all gradients with it. Private to
 // core/backends.

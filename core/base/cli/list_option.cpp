@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/base/cli/list_option.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 

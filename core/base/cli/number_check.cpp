@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/base/cli/number_check.h"
 
 #include <fmt/format.h>
@@ -34,7 +35,7 @@ CLI::Validator above_zero() {
     if (!value || *value <= 0) return fmt::format("expected a number above 0, not \"{}\"", text);
     return *value <= kMaxSeconds ? "" : fmt::format("{} is too large: 1e9 is the most", text);
   };
-  return {check, "POSITIVE"};
+  return {check, ""};
 }
 
 CLI::Validator at_least_zero() {
@@ -43,7 +44,7 @@ CLI::Validator at_least_zero() {
     return value && *value >= 0 ? ""
                                 : fmt::format("expected a number of 0 or more, not \"{}\"", text);
   };
-  return {check, "NONNEGATIVE"};
+  return {check, ""};
 }
 
 CLI::Validator between(double low, double high) {
@@ -53,7 +54,7 @@ CLI::Validator between(double low, double high) {
                ? ""
                : fmt::format("expected a number from {} to {}, not \"{}\"", low, high, text);
   };
-  return {check, fmt::format("in [{} - {}]", low, high)};
+  return {check, ""};
 }
 
 CLI::Validator not_empty() {
@@ -69,17 +70,17 @@ CLI::Validator at_least_one() {
                ? ""
                : fmt::format("expected a whole number of 1 or more, not \"{}\"", text);
   };
-  return {check, "POSITIVE"};
+  return {check, ""};
 }
 
-CLI::Validator whole_up_to(int64_t most) {
+CLI::Validator whole_between(int64_t low, int64_t high) {
   const auto check = [=](const std::string& text) {
     const auto value = integer(text);
-    return value && *value >= 1 && *value <= most
+    return value && *value >= low && *value <= high
                ? ""
-               : fmt::format("expected a whole number from 1 to {}, not \"{}\"", most, text);
+               : fmt::format("expected a whole number from {} to {}, not \"{}\"", low, high, text);
   };
-  return {check, fmt::format("in [1 - {}]", most)};
+  return {check, ""};
 }
 
 }  // namespace howmany

@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/base/cli/output_options.h"
 
 #include "core/base/cli/number_check.h"
+#include "core/base/cli/option.h"
 #include "core/base/schema/flags.h"
 
 namespace howmany {
@@ -14,25 +16,19 @@ void add_output_options(CLI::App& app, OutputArguments& output) {
 }
 
 CLI::Option* add_out(CLI::App& app, std::string& folder) {
-  return app.add_option("--out", folder, "Folder for the results [howmany-out/<UTC time>]")
-      ->type_name("DIR")
-      ->check(not_empty());
+  return add_option(app, flag::kOut, folder, "howmany-out/<UTC time>")->check(not_empty());
 }
 
-CLI::Option* add_json(CLI::App& app, bool& json) {
-  return app.add_flag(flag::kJson, json, "The summary on stdout as JSON, nothing else there");
-}
+CLI::Option* add_json(CLI::App& app, bool& json) { return add_switch(app, flag::kJson, json); }
 
-CLI::Option* add_quiet(CLI::App& app, bool& quiet) {
-  return app.add_flag("--quiet", quiet, "No progress on stderr");
-}
+CLI::Option* add_quiet(CLI::App& app, bool& quiet) { return add_switch(app, flag::kQuiet, quiet); }
 
 CLI::Option* add_no_color(CLI::App& app, bool& no_color) {
-  return app.add_flag("--no-color", no_color, "No colour, as NO_COLOR in the environment");
+  return add_switch(app, flag::kNoColor, no_color);
 }
 
 CLI::Option* add_verbose(CLI::App& app, bool& verbose) {
-  return app.add_flag("--verbose", verbose, "What the bench programs say, on stderr");
+  return add_switch(app, flag::kVerbose, verbose);
 }
 
 }  // namespace howmany

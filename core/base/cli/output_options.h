@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The output options of the commands. Names, help and checks are the same in every command.
 //
 //   OutputArguments output;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The keys of a file's context, which benches write and reports read. Values from benches are
 // strings.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The keys of `howmany-devices --json`, schema howmany.devices/1, that reports read.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The keys of `loader_bench --limits`, which `howmany workers` reads.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The values of `flags` in summary.json, which benches set on a measurement and reports read.
 #pragma once
 

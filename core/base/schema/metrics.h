@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The names of the metrics, which benches write as counters of Google Benchmark and reports read.
 // The suffix of a name is its unit: _s seconds, _bytes, _per_s, _fraction from 0 to 1.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The names of the parameters of a measurement, which benches write and reports read. Values are
 // strings.
 #pragma once

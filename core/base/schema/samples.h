@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The keys of one line of `<suite>.samples.jsonl`, which benches append and reports read.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Formats and parses sizes and rates. Sizes have binary units, as users choose message sizes; rates
 // have SI units.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads files, and writes files that survive a crash. A write goes to a temporary name, is synced
 // and renamed, so a reader sees either the old text or the new text. Every failure is an InputError
 // that says what to do. Two writers must not write one path concurrently.

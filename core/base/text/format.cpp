@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/base/text/format.h"
 
 #include <fmt/chrono.h>
@@ -87,6 +88,10 @@ double parse_count(const std::string& option, const std::string& text) {
 std::string without_full_stop(std::string text) {
   while (text.ends_with('.')) text.pop_back();
   return text;
+}
+
+std::string number(int64_t n, std::string_view noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
 
 std::string utc_now(const char* format) {

@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 // Formats numbers for people: three significant digits and a unit. Prefixes are SI, 1 k = 1000. The
 // output is short for any value, also from untrusted files: values beyond any measurement have an
 // exponent, and values that are not finite are "-".
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace howmany {
 
@@ -20,6 +23,8 @@ std::string format_percent(double share, int decimals = 0);  // "12 %" of 0.12
 double parse_count(const std::string& option, const std::string& text);
 
 std::string without_full_stop(std::string text);  // to continue a sentence
+
+std::string number(int64_t n, std::string_view noun);  // "1 worker", "2 workers"
 
 // Returns the current UTC time in strftime() format.
 std::string utc_now(const char* format);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/base/text/json.h"
 
 #include <fmt/format.h>
@@ -6,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/text/unique_keys.h"
 
 namespace howmany {
 namespace {
@@ -26,6 +28,23 @@ size_t non_finite_token(const std::string& text, size_t at) {
     if (starts_with_at(text, at + sign, word)) return sign + word.size();
   }
   return 0;
+}
+
+// Escapes U+007F to U+009F, which some terminals obey. The library leaves them as they are, and
+// they occur in strings only.
+std::string without_wide_controls(std::string text) {
+  std::string safe;
+  size_t copied = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool pair = text[i] == '\xC2' && i + 1 < text.size() &&
+                      (static_cast<unsigned char>(text[i + 1]) & 0xe0) == 0x80;
+    if (!pair && text[i] != '\x7F') continue;
+    const auto code = static_cast<unsigned char>(text[pair ? i + 1 : i]);
+    safe.append(text, copied, i - copied).append(fmt::format("\\u00{:02x}", code));
+    i += pair ? 1 : 0;
+    copied = i + 1;
+  }
+  return copied == 0 ? std::move(text) : safe.append(text, copied);
 }
 
 std::string kind(const nlohmann::json& value) { return std::string("found ") + value.type_name(); }
@@ -66,7 +85,15 @@ std::string plain_json(std::string text, const std::string& source) {
 nlohmann::json parse_json(std::string text, const std::string& source) {
   text = plain_json(std::move(text), source);
   try {
-    return nlohmann::json::parse(text);
+    UniqueKeys keys(source);
+    const auto check = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
+      using Event = nlohmann::json::parse_event_t;
+      if (event == Event::object_start) keys.start_object();
+      if (event == Event::object_end) keys.end_object();
+      if (event == Event::key) keys.key(value.get_ref<const std::string&>());
+      return true;
+    };
+    return nlohmann::json::parse(text, check);
   } catch (const nlohmann::json::exception& error) {
     std::string what = error.what();  // "[json.exception.parse_error.101] parse error at line ..."
     if (const size_t end = what.find("] "); end != std::string::npos) what.erase(0, end + 2);
@@ -75,11 +102,15 @@ nlohmann::json parse_json(std::string text, const std::string& source) {
 }
 
 std::string dump_json(const nlohmann::ordered_json& json) {
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return without_wide_controls(
+             json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)) +
+         "\n";
 }
 
 std::string dump_json_line(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return without_wide_controls(
+             json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)) +
+         "\n";
 }
 
 void JsonNode::fail(const std::string& what) const {

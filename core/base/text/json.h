@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads untrusted JSON.
 //
 // Limits. The size and the depth are bounded.
@@ -23,10 +24,10 @@ namespace howmany {
 // Returns the text with non-finite tokens replaced by null, for another parser. Throws InputError
 // if the nesting is too deep.
 std::string plain_json(std::string text, const std::string& source);
-// Throws InputError with `source`, line and column. The last of two equal keys wins.
+// Throws InputError with `source`, line and column. An object with two equal keys is an error.
 nlohmann::json parse_json(std::string text, const std::string& source);
 // Returns indented JSON. Numbers that are not finite become null, and invalid UTF-8 becomes the
-// replacement character.
+// replacement character. Control characters are escaped, also U+007F to U+009F.
 std::string dump_json(const nlohmann::ordered_json& json);
 // As dump_json(), on one line.
 std::string dump_json_line(const nlohmann::ordered_json& json);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/base/text/names.h"
 
 #include <fmt/format.h>
@@ -5,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 
 namespace howmany {
@@ -59,6 +61,12 @@ std::string unknown_name(std::string_view kind, std::string_view name,
   return fmt::format("unknown {} '{}'{} (known: {})", kind, name,
                      near.empty() ? "" : fmt::format(", did you mean '{}'?", near),
                      fmt::join(known, ", "));
+}
+
+void require_known(std::string_view kind, std::string_view name,
+                   const std::vector<std::string_view>& known) {
+  if (std::ranges::find(known, name) == known.end())
+    throw std::invalid_argument(unknown_name(kind, name, known));
 }
 
 }  // namespace howmany

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Suggests a known name for a mistyped one. Pure and thread-safe.
 #pragma once
 
@@ -19,5 +20,8 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
 // resnet18)".
 std::string unknown_name(std::string_view kind, std::string_view name,
                          const std::vector<std::string_view>& known);
+// Throws std::invalid_argument(unknown_name()) if the name is not known.
+void require_known(std::string_view kind, std::string_view name,
+                   const std::vector<std::string_view>& known);
 
 }  // namespace howmany

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses "name:key=value,key=value", the syntax of models and modes on the command line. Errors are
 // std::invalid_argument and list the known names. Pure and thread-safe.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/base/text/table.h"
 
 #include <unistd.h>
@@ -24,14 +25,14 @@ bool is_wide_control(const std::string& text, size_t at) {
          (static_cast<unsigned char>(text[at + 1]) & 0xe0) == 0x80;
 }
 
-std::string without_controls(const std::string& text) {
-  std::string safe;
-  for (size_t at = 0; at < text.size(); ++at) {
-    const bool wide = is_wide_control(text, at);
-    safe += wide || is_control(static_cast<unsigned char>(text[at])) ? '?' : text[at];
-    at += wide ? 1 : 0;
+// Returns the byte at which column `column` begins.
+size_t byte_of_column(const std::string& text, size_t column) {
+  size_t at = 0;
+  for (size_t i = 0; i < column && at < text.size(); ++i) {
+    do ++at;
+    while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80);
   }
-  return safe;
+  return at;
 }
 
 // The GitHub runner ignores leading blanks when it looks for a command.
@@ -42,6 +43,24 @@ std::string without_command(std::string line) {
 }
 
 }  // namespace
+
+std::string without_controls(const std::string& text) {
+  std::string safe;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const bool wide = is_wide_control(text, at);
+    safe += wide || is_control(static_cast<unsigned char>(text[at])) ? '?' : text[at];
+    at += wide ? 1 : 0;
+  }
+  return safe;
+}
+
+std::string shortened(const std::string& text, size_t width) {
+  const size_t columns = width_of(text);
+  if (columns <= width) return text;
+  const size_t left = (width - 3) / 2, right = width - 3 - left;
+  return text.substr(0, byte_of_column(text, left)) + "..." +
+         text.substr(byte_of_column(text, columns - right));
+}
 
 std::string printable(const std::string& text) {
   std::string safe = without_command(without_controls(text));

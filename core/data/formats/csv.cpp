@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A table of numbers: a sample is a row, its label one column. The whole file is checked when it is
 // opened. A sample is then parsed from its text again, so that only labels and offsets are in
 // memory.
@@ -9,6 +10,7 @@
 #include <memory>
 
 #include "core/base/error.h"
+#include "core/base/text/table.h"
 #include "core/data/formats.h"
 #include "core/data/formats/csv_reader.h"
 #include "core/data/formats/mapped_file.h"
@@ -40,7 +42,7 @@ struct Row {
 };
 
 // The result of the first pass over a file.
-struct Table {
+struct CsvTable {
   size_t columns = 0, label = 0;
   std::vector<Row> rows;
   std::vector<std::string> labels;  // as text
@@ -48,9 +50,10 @@ struct Table {
 
 class TableReader {
  public:
-  explicit TableReader(std::string_view text) : reader_(text) {}
+  explicit TableReader(std::string_view text) : text_(text), reader_(text) {}
 
-  Table read() {
+  CsvTable read() {
+    check_encoding();
     while (reader_.next()) {
       if (reader_.fields().size() == 1 && reader_.fields()[0].empty())
         throw Error(fmt::format("line {}: an empty line", reader_.line()));
@@ -64,10 +67,23 @@ class TableReader {
   }
 
  private:
+  void check_encoding() const {
+    HM_ENSURE(!text_.starts_with("\xff\xfe") && !text_.starts_with("\xfe\xff"),
+              "UTF-16: save it as UTF-8");
+    const size_t nul = text_.find('\0');
+    HM_ENSURE(
+        nul == text_.npos, "line {}: a NUL byte, so this is no text",
+        1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(nul), '\n'));
+  }
+
   // The first record is a header if it names the label's column, or has words instead of numbers.
   void first() {
     const auto& fields = reader_.fields();
     table_.columns = fields.size();
+    for (const char separator : {';', '\t'})
+      HM_ENSURE(table_.columns != 1 || fields[0].find(separator) == std::string_view::npos,
+                "line 1: fields are separated by {}, and commas are expected",
+                separator == ';' ? "semicolons" : "tabs");
     HM_ENSURE(table_.columns >= 2, "line 1: {} column, a number and a label are the least",
               table_.columns);
     HM_ENSURE(!fields[0].starts_with("\xef\xbb\xbf"),
@@ -86,15 +102,16 @@ class TableReader {
               reader_.line(), fields.size(), table_.columns);
     for (size_t i = 0; i < fields.size(); ++i)
       HM_ENSURE(i == table_.label || number(fields[i]), "line {}: '{}' in column {} is no number",
-                reader_.line(), fields[i].substr(0, 40), i + 1);
+                reader_.line(), printable(std::string(fields[i].substr(0, 40))), i + 1);
     const std::string_view label = trimmed(fields[table_.label]);
     HM_ENSURE(!label.empty(), "line {}: no label", reader_.line());
     table_.rows.push_back({reader_.begin(), reader_.line()});
     table_.labels.emplace_back(label);
   }
 
+  std::string_view text_;
   CsvReader reader_;
-  Table table_;
+  CsvTable table_;
 };
 
 // Labels as numbers. They are classes if all are whole numbers from 0. If some are words, they are
@@ -131,7 +148,7 @@ Labels labels_from(const std::vector<std::string>& texts) {
 
 class CsvDataset final : public Dataset {
  public:
-  CsvDataset(std::unique_ptr<MappedFile> file, Table table)
+  CsvDataset(std::unique_ptr<MappedFile> file, CsvTable table)
       : file_(std::move(file)), table_(std::move(table)), labels_(labels_from(table_.labels)) {
     table_.labels = {};
   }
@@ -179,11 +196,11 @@ class CsvDataset final : public Dataset {
   }
 
   std::unique_ptr<MappedFile> file_;
-  Table table_;
+  CsvTable table_;
   Labels labels_;
 };
 
-Table table_of(const MappedFile& file) {
+CsvTable table_of(const MappedFile& file) {
   const auto bytes = file.bytes();
   try {
     return TableReader({reinterpret_cast<const char*>(bytes.data()), bytes.size()}).read();
@@ -197,7 +214,7 @@ Table table_of(const MappedFile& file) {
 std::optional<OpenedData> formats::csv(const std::string& path, const DataOptions&) {
   if (std::filesystem::path(path).extension() != ".csv") return {};
   auto file = std::make_unique<MappedFile>(path);
-  Table table = table_of(*file);
+  CsvTable table = table_of(*file);
   auto dataset = std::make_unique<CsvDataset>(std::move(file), std::move(table));
   OpenedData opened;
   opened.files = {path};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the records of a CSV text by RFC 4180: fields between commas, lines ended by LF or CRLF. A
 // field in double quotes may contain commas, line ends and doubled quotes. Throws Error with the
 // line if the RFC does not allow the text. One thread.

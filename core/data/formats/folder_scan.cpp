@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/data/formats/folder_scan.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cctype>
 #include <filesystem>
+#include <set>
+#include <string_view>
 #include <system_error>
 #include <thread>
 
@@ -20,9 +23,8 @@ constexpr size_t kFilesPerChecker = 32;  // fewer do not justify a thread
 constexpr size_t kTellEvery = 4096;      // files
 
 bool named_as_image(const fs::path& path) {
-  std::string extension = path.extension().string();
-  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+  const std::string extension = path.extension().string();
+  return !extension.empty() && image::is_image_extension(extension.substr(1));
 }
 
 // Lists the names, before any file is opened.
@@ -34,6 +36,7 @@ class Listing {
     std::error_code error;
     HM_ENSURE(fs::exists(scan_.root, error), "[image_folder] {} does not exist", scan_.root);
     HM_ENSURE(fs::is_directory(scan_.root, error), "[image_folder] {} is not a folder", scan_.root);
+    root_ = fs::canonical(scan_.root, error).string();
     for (const fs::path& folder : class_folders()) list_class(folder);
     HM_ENSURE(!scan_.classes.empty(),
               "[image_folder] {} has no class folders: expected {}/CLASS/FILE.jpg", scan_.root,
@@ -66,13 +69,28 @@ class Listing {
   }
 
   void list_class(const fs::path& folder) {
-    const auto label = static_cast<int64_t>(scan_.classes.size());
     scan_.classes.push_back(folder.filename().string());
     const size_t images = scan_.items.size(), others = scan_.ignored.size();
+    std::error_code error;
+    visited_ = {root_, fs::canonical(folder, error).string()};
+    list_below(folder, "");
+    std::sort(scan_.items.begin() + static_cast<std::ptrdiff_t>(images), scan_.items.end(),
+              by_folder_then_name);
+    std::sort(scan_.ignored.begin() + static_cast<std::ptrdiff_t>(others), scan_.ignored.end());
+  }
+
+  // Lists all levels, as torchvision does. `inside` is the path below the class folder, with '/' at
+  // its end. A link to a folder that was visited is ignored, because it may be a loop.
+  void list_below(const fs::path& folder, const std::string& inside) {
+    const auto label = static_cast<int64_t>(scan_.classes.size()) - 1;
     try {
       for (const auto& entry : fs::directory_iterator(folder)) {
-        if (named_as_image(entry.path()))
-          scan_.items.push_back({entry.path().filename().string(), label});
+        const std::string name = entry.path().filename().string();
+        std::error_code error;
+        if (entry.is_directory(error))
+          list_folder(entry, inside + name + "/");
+        else if (named_as_image(entry.path()))
+          scan_.items.push_back({inside + name, label});
         else
           scan_.ignored.push_back(entry.path().string());
         tell();
@@ -80,11 +98,30 @@ class Listing {
     } catch (const fs::filesystem_error& e) {
       scan_.bad.push_back({folder.string(), e.code().message()});
     }
-    std::sort(scan_.items.begin() + static_cast<std::ptrdiff_t>(images), scan_.items.end(),
-              [](const auto& x, const auto& y) { return x.file < y.file; });
-    std::sort(scan_.ignored.begin() + static_cast<std::ptrdiff_t>(others), scan_.ignored.end());
   }
 
+  void list_folder(const fs::directory_entry& entry, const std::string& inside) {
+    std::error_code error;
+    const std::string path = fs::canonical(entry.path(), error).string();
+    if (!error && visited_.insert(path).second)
+      list_below(entry.path(), inside);
+    else
+      scan_.ignored.push_back(entry.path().string());
+  }
+
+  // The order of torchvision: by folder, then by name.
+  static bool by_folder_then_name(const FolderScan::Item& x, const FolderScan::Item& y) {
+    const auto parts = [](const std::string& file) {
+      const size_t slash = file.rfind('/');
+      const std::string_view all = file;
+      return slash == std::string::npos ? std::pair(std::string_view(), all)
+                                        : std::pair(all.substr(0, slash), all.substr(slash + 1));
+    };
+    return parts(x.file) < parts(y.file);
+  }
+
+  std::string root_;               // canonical
+  std::set<std::string> visited_;  // canonical folders of the current class, and root_
   FolderScan& scan_;
   const FileProgress& progress_;
   size_t seen_ = 0;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scans a folder of class folders: the usable images, and every other entry with the reason.
 #pragma once
 
@@ -6,12 +7,13 @@
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "core/data/image_folder.h"
 
 namespace howmany {
 
 struct FolderScan {
   struct Item {
-    std::string file;
+    std::string file;  // below the class folder: "x.jpg", "part/x.jpg"
     int64_t label;
   };
 

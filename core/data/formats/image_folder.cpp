@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
 
 #include "core/base/error.h"
 #include "core/data/dataset.h"
 #include "core/data/formats.h"
 #include "core/data/formats/folder_scan.h"
+#include "core/data/image_folder.h"
 #include "core/data/images/file.h"
 #include "core/data/images/samples.h"
 
@@ -44,8 +46,8 @@ ImageFolder image_folder(const std::string& root, const ImageFolderOptions& opti
   check_image_options(options);
   FolderScan scan = scan_folder(root, options.max_pixels, options.most, options.progress);
   HM_ENSURE(scan.bad.empty() || options.on_bad == OnBadImage::skip,
-            "[image_folder] {} of {} images are bad: {}", scan.bad.size(),
-            scan.items.size() + scan.bad.size(), first_of(scan.bad));
+            "[image_folder] {} of {} images are bad: {}. --on-bad-image skip leaves them out",
+            scan.bad.size(), scan.items.size() + scan.bad.size(), first_of(scan.bad));
   HM_ENSURE(!scan.items.empty(), "[image_folder] no usable image in {}{}{}", root,
             scan.bad.empty() ? "" : ": ", first_of(scan.bad));
   ImageFolder folder{nullptr, scan.classes, std::move(scan.bad), std::move(scan.ignored),
@@ -64,6 +66,7 @@ std::optional<OpenedData> formats::image_folder(const std::string& path,
   opened.classes = static_cast<int64_t>(folder.classes.size());
   opened.listed = folder.listed;
   opened.bad = std::move(folder.bad);
+  opened.ignored = std::move(folder.ignored);
   opened.dataset = std::move(folder.dataset);
   for (int64_t i = 0; i < opened.dataset->size(); ++i)
     opened.files.push_back(opened.dataset->name_of(i));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A read-only memory-mapped file. bytes() checks that the file has not shrunk, because access to
 // missing pages would end the process by SIGBUS. Thread-safe.
 #pragma once

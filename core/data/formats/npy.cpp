@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/data/formats/npy.h"
 
 #include <charconv>
@@ -13,15 +14,14 @@ namespace {
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kMostExtents = 6;
 
+constexpr std::string_view kFloat16 = "f2";
+
 struct TypeName {
   std::string_view descr;
   Dtype dtype;
 };
-constexpr TypeName kTypes[] = {{"f4", Dtype::f32},
-                               {"f8", Dtype::f64},
-                               {"i4", Dtype::i32},
-                               {"i8", Dtype::i64},
-                               {"u1", Dtype::u8}};
+constexpr TypeName kTypes[] = {{"f4", Dtype::f32}, {"f8", Dtype::f64}, {"i4", Dtype::i32},
+                               {"i8", Dtype::i64}, {"u1", Dtype::u8},  {kFloat16, Dtype::f32}};
 
 Dtype dtype_of_descr(std::string_view descr) {
   HM_ENSURE(descr.size() >= 3, "element type '{}' is not understood", descr);
@@ -30,7 +30,7 @@ Dtype dtype_of_descr(std::string_view descr) {
   for (const TypeName& known : kTypes)
     if (known.descr == type) return known.dtype;
   throw Error(fmt::format(
-      "elements of type '{}': float32, float64, int32, int64, uint8 can be read", descr));
+      "elements of type '{}': float16, float32, float64, int32, int64, uint8 can be read", descr));
 }
 
 // Parses the Python dictionary of the header: strings, booleans and tuples of numbers.
@@ -159,7 +159,8 @@ NpyHeader parse_npy(std::string_view start) {
   const Dictionary read = read_dictionary(start.substr(begin, static_cast<size_t>(length)));
   HM_ENSURE(!*read.fortran || read.shape->size() < 2,
             "elements in Fortran order: save numpy.ascontiguousarray(array)");
-  return {dtype_of_descr(*read.descr), shape_from(*read.shape), offset};
+  return {dtype_of_descr(*read.descr), read.descr->substr(1) == kFloat16, shape_from(*read.shape),
+          offset};
 }
 
 }  // namespace howmany

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses the header of NumPy's .npy files, formats 1 to 3. Pure.
 #pragma once
 
@@ -10,9 +11,12 @@
 namespace howmany {
 
 struct NpyHeader {
-  Dtype dtype = Dtype::f32;
+  Dtype dtype = Dtype::f32;  // f32 also for float16
+  bool is_float16 = false;
   Shape shape = {};
   int64_t offset = 0;  // of the first element in the file
+
+  int64_t element_bytes() const { return is_float16 ? 2 : static_cast<int64_t>(size_of(dtype)); }
 };
 
 // `start` is the beginning of the file, up to kMostNpyHeader bytes. Throws Error with only the

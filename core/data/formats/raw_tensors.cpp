@@ -1,12 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 // Samples are the rows of an array in a memory-mapped .npy file. A row is copied once, to the
 // batch.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <span>
 
 #include "core/base/error.h"
 #include "core/data/formats.h"
+#include "core/data/formats/float16.h"
 #include "core/data/formats/mapped_file.h"
 #include "core/data/formats/npy.h"
 
@@ -18,7 +21,7 @@ namespace fs = std::filesystem;
 class Array {
  public:
   explicit Array(const std::string& path) : file_(path), header_(header_of(file_)) {
-    const auto size = static_cast<int64_t>(size_of(header_.dtype));
+    const int64_t size = header_.element_bytes();
     const int64_t there = (file_.size() - header_.offset) / size;
     HM_ENSURE(header_.shape.rank() > 0, "{}: one number alone is no list of samples", path);
     HM_ENSURE(header_.shape.numel() <= there,
@@ -31,12 +34,29 @@ class Array {
   int64_t rows() const { return header_.shape[0]; }
   Shape row() const { return Shape(header_.shape.extents().subspan(1)); }
   Dtype dtype() const { return header_.dtype; }
+  std::string_view type_name() const {
+    return header_.is_float16 ? "float16" : name_of(header_.dtype);
+  }
   void copy_row(int64_t row, void* to) const {
     const auto from = file_.bytes(header_.offset + row * row_bytes_, row_bytes_);
+    if (header_.is_float16) return widen(from, static_cast<float*>(to));
     std::memcpy(to, from.data(), from.size());
+  }
+  // The only element of a row of an integer type.
+  int64_t whole_number(int64_t row) const {
+    int64_t value = 0;  // little-endian, as the file
+    copy_row(row, &value);
+    return header_.dtype == Dtype::i32 ? static_cast<int32_t>(value) : value;
   }
 
  private:
+  static void widen(std::span<const std::byte> from, float* to) {
+    for (size_t i = 0; i < from.size() / 2; ++i) {
+      uint16_t half = 0;
+      std::memcpy(&half, from.data() + 2 * i, sizeof half);
+      to[i] = from_float16(half);
+    }
+  }
   static NpyHeader header_of(const MappedFile& file) {
     const auto start = file.bytes(0, std::min(file.size(), kMostNpyHeader));
     try {
@@ -50,6 +70,19 @@ class Array {
   NpyHeader header_;
   int64_t row_bytes_ = 0;
 };
+
+// Returns the number of classes of whole-number labels, one for each sample; else 0.
+int64_t classes_in(const Array& labels) {
+  if (labels.row().numel() != 1 || labels.dtype() == Dtype::f32 || labels.dtype() == Dtype::f64)
+    return 0;
+  int64_t classes = 0;
+  for (int64_t i = 0; i < labels.rows(); ++i) {
+    const int64_t label = labels.whole_number(i);
+    HM_ENSURE(label >= 0, "{} row {}: label {}", labels.path(), i, label);
+    classes = std::max(classes, label + 1);
+  }
+  return classes;
+}
 
 class RawTensors final : public Dataset {
  public:
@@ -70,8 +103,8 @@ class RawTensors final : public Dataset {
     if (y_) y_->copy_row(index, y);
   }
   std::string describe() const override {
-    return fmt::format("{} samples {} of {} in {}{}", size(), x_->row().str(),
-                       ::howmany::name_of(x_->dtype()), x_->path(), y_ ? "" : ", without labels");
+    return fmt::format("{} samples {} of {} in {}{}", size(), x_->row().str(), x_->type_name(),
+                       x_->path(), y_ ? "" : ", without labels");
   }
   std::string name_of(int64_t index) const override {
     return fmt::format("{} row {}", x_->path(), index);
@@ -103,6 +136,7 @@ std::optional<OpenedData> formats::raw_tensors(const std::string& path, const Da
     opened.files.push_back(y.string());
     HM_ENSURE(labels->rows() == samples->rows(), "{} has {} rows, {} has {}", x.string(),
               samples->rows(), y.string(), labels->rows());
+    opened.classes = classes_in(*labels);
   }
   opened.listed = samples->rows();
   opened.dataset = std::make_unique<RawTensors>(std::move(samples), std::move(labels));

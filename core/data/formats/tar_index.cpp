@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/data/formats/tar_index.h"
 
 #include <archive.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The index of a tar archive: libarchive reads it once; then samples are read by offset, in any
 // order, by any thread. Extracts nothing.
 #pragma once

@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // WebDataset shards: members with the same name up to the first dot form a sample, here KEY.jpg (or
-// jpeg, png) and KEY.cls, the class as a number.
+// jpeg, png, webp) and KEY.cls, the class as a number.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -9,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/data/formats.h"
 #include "core/data/formats/tar_index.h"
+#include "core/data/image_folder.h"
 #include "core/data/images/file.h"
 #include "core/data/images/samples.h"
 
@@ -36,12 +38,6 @@ NameParts parts_of(std::string_view name) {
   const size_t dot = name.find('.', slash == std::string_view::npos ? 0 : slash + 1);
   if (dot == std::string_view::npos) return {name, {}};
   return {name.substr(0, dot), name.substr(dot + 1)};
-}
-
-bool image_extension(std::string_view extension) {
-  std::string lower(extension);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower == "jpg" || lower == "jpeg" || lower == "png";
 }
 
 int64_t class_in(const std::string& shard, const TarMember& member) {
@@ -72,7 +68,7 @@ class Grouping {
       const auto [key, extension] = parts_of(member.name);
       if (key != key_) finish();
       key_ = key;
-      if (image_extension(extension)) take_image(member);
+      if (image::is_image_extension(extension)) take_image(member);
       if (extension == "cls") label_ = class_in(shards_[shard], member);
     }
     finish();
@@ -87,7 +83,7 @@ class Grouping {
 
   void finish() {
     if (image_) {
-      HM_ENSURE(label_ >= 0, "{}: {} has no {}.cls beside it", shards_[shard_], image_->name, key_);
+      HM_ENSURE(label_ >= 0, "{}: {} has no {}.cls", shards_[shard_], image_->name, key_);
       samples_.push_back({shard_, image_->offset, image_->size, label_, std::move(image_->name)});
     }
     image_.reset();
@@ -170,7 +166,8 @@ std::optional<OpenedData> formats::tar_shards(const std::string& path, const Dat
   std::vector<Packed> samples;
   Grouping grouping(opened.files, samples);
   for (size_t shard = 0; shard < opened.files.size(); ++shard) grouping.add_shard(shard);
-  HM_ENSURE(!samples.empty(), "[tar_shards] {}: no KEY.jpg, KEY.jpeg or KEY.png in it", path);
+  HM_ENSURE(!samples.empty(), "[tar_shards] {}: no KEY.jpg, KEY.jpeg, KEY.png or KEY.webp in it",
+            path);
   for (const Packed& sample : samples) opened.classes = std::max(opened.classes, sample.label + 1);
   opened.listed = static_cast<int64_t>(samples.size());
   auto dataset =

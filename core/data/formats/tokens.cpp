@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A flat file of token ids, as prepared by nanoGPT and others. Sample i is the tokens
 // [i T, i T + T). Its labels are the tokens that follow each.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A pool of GPU image decoders for the workers of a loader. Creating a decoder costs as much as
 // decoding many images. Decoders may outlive the pool. Thread-safe. Private to core/data.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/data/images/file.h"
 
 #include <fcntl.h>
@@ -81,6 +82,10 @@ void FileCheck::operator()(const std::string& path) {
     } catch (const Truncated&) {
       if (n == total) throw;
     }
+  }
+  if (const auto announced = decoder_.file_bytes()) {
+    if (*announced > total) throw Truncated("truncated image");
+    return;
   }
   std::array<uint8_t, kTailBytes> buffer;
   const auto tail = std::span(buffer).first(static_cast<size_t>(std::min(kTailBytes, total)));

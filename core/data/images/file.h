@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads image files: entirely, to decode them, or in part, to check whether they are usable.
 #pragma once
 
@@ -16,8 +17,9 @@ void read_file(const std::string& path, int64_t max_pixels, std::vector<uint8_t>
 void read_part(const std::string& path, int64_t offset, int64_t size, std::vector<uint8_t>& bytes);
 
 // Checks a file without decoding it. It must be a readable regular file, an image by its header,
-// within max_pixels, and complete by its end. If the end looks wrong, decodes the image, because
-// some writers append other data. Throws Error with only the reason. Reuses buffers: one thread.
+// within max_pixels, and complete by its header or its end. If the end looks wrong, decodes the
+// image, because some writers append other data. Throws Error with only the reason. Reuses buffers:
+// one thread.
 class FileCheck {
  public:
   explicit FileCheck(int64_t max_pixels) : max_pixels_(max_pixels) {}

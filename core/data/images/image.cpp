@@ -1,17 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/data/images/image.h"
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <cstring>
+#include <functional>
+#include <iterator>
+#include <set>
+#include <sstream>
+#include <string>
 
 namespace howmany::image {
 namespace {
-
-constexpr std::array<uint8_t, 3> kJpegMagic = {0xff, 0xd8, 0xff};
-constexpr std::array<uint8_t, 8> kPngMagic = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
-
-bool starts_with(std::span<const uint8_t> bytes, std::span<const uint8_t> magic) {
-  return bytes.size() >= magic.size() && std::ranges::equal(bytes.first(magic.size()), magic);
-}
 
 constexpr size_t kTail = 64;  // bytes; some writers append a few bytes
 constexpr std::array<uint8_t, 2> kJpegEnd = {0xff, 0xd9};
@@ -22,6 +23,13 @@ bool contains(std::span<const uint8_t> bytes, std::span<const uint8_t> wanted) {
 }
 
 constexpr size_t kKeptBytes = 64 << 20;
+
+std::set<std::string, std::less<>> known_extensions() {
+#define X(name, extensions) " " extensions
+  std::istringstream words(HM_IMAGE_FORMATS(X));
+#undef X
+  return {std::istream_iterator<std::string>(words), {}};
+}
 
 }  // namespace
 
@@ -36,12 +44,26 @@ bool ends_as_image(std::span<const uint8_t> bytes) {
   return contains(tail, kJpegEnd) || contains(tail, kPngEnd);
 }
 
+bool has(std::span<const uint8_t> bytes, size_t offset, std::string_view text) {
+  return bytes.size() >= offset + text.size() &&
+         std::memcmp(bytes.data() + offset, text.data(), text.size()) == 0;
+}
+
+bool is_image_extension(std::string_view extension) {
+  std::string lower(extension);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  static const std::set<std::string, std::less<>> known = known_extensions();
+  return known.contains(lower);
+}
+
 Size AnyDecoder::open(std::span<const uint8_t> bytes, int64_t max_pixels) {
   HM_ENSURE(!bytes.empty(), "empty file");
-  opened_ = starts_with(bytes, kJpegMagic)  ? jpeg_.get()
-            : starts_with(bytes, kPngMagic) ? png_.get()
-                                            : nullptr;
-  HM_ENSURE(opened_ != nullptr, "neither JPEG nor PNG inside");
+  opened_ = nullptr;
+#define X(name, extensions) \
+  if (is_##name(bytes)) opened_ = name##_.get();
+  HM_IMAGE_FORMATS(X)
+#undef X
+  HM_ENSURE(opened_ != nullptr, "neither JPEG, PNG nor WebP inside");
   const Size size = opened_->open(bytes);
   HM_ENSURE(size.width <= max_pixels / size.height, "{}x{} pixels, the limit is {}", size.width,
             size.height, max_pixels);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Uses the libjpeg API of libjpeg-turbo instead of TurboJPEG, because it can decode a part of an
 // image: rows above the crop are only entropy-decoded, rows below are skipped.
 #include <csetjmp>
@@ -49,6 +50,19 @@ void on_progress(j_common_ptr info) {
     ERREXIT(info, JERR_BAD_PROGRESSION);
 }
 
+// Returns a * b / 255, rounded.
+int scaled(int a, int b) {
+  const int product = a * b + 128;
+  return (product + (product >> 8)) >> 8;
+}
+
+// CMYK JPEGs store inverted inks, as Adobe's programs write them. The arithmetic is Pillow's.
+void to_rgb(const uint8_t* inks, uint8_t* rgb) {
+  const int light = inks[3];
+  for (int c = 0; c < 3; ++c)
+    rgb[c] = static_cast<uint8_t>(std::max(0, light - scaled(255 - inks[c], light)));
+}
+
 class JpegDecoder final : public Decoder {
  public:
   JpegDecoder() {
@@ -76,8 +90,6 @@ class JpegDecoder final : public Decoder {
       jpeg_mem_src(&info_, bytes.data(), bytes.size());
       jpeg_read_header(&info_, TRUE);
     });
-    const bool inks = info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
-    HM_ENSURE(!inks, "CMYK JPEG is not supported");
     return {info_.image_width, info_.image_height};
   }
 
@@ -86,11 +98,16 @@ class JpegDecoder final : public Decoder {
     guarded([&] { start(shrink, wanted, left, width); });
     const int64_t stride = int64_t{3} * width;
     fit(pixels_, stride * wanted.height);
-    guarded([&] { read(stride, wanted); });
+    if (has_inks()) fit(inks_, int64_t{4} * width * kRowsPerCall);
+    guarded([&] { read(width, wanted); });
     return {pixels_.data(), stride, {left, wanted.y, width, wanted.height}};
   }
 
  private:
+  bool has_inks() const {
+    return info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
+  }
+
   // libjpeg reports errors by longjmp, so `body` must not have objects with destructors.
   template <typename F>
   void guarded(F body) {
@@ -107,7 +124,7 @@ class JpegDecoder final : public Decoder {
   }
 
   void start(int shrink, const Region& wanted, JDIMENSION& left, JDIMENSION& width) {
-    info_.out_color_space = JCS_RGB;
+    info_.out_color_space = has_inks() ? JCS_CMYK : JCS_RGB;
     info_.scale_num = static_cast<unsigned>(8 / shrink);
     info_.scale_denom = 8;
     info_.do_block_smoothing = FALSE;
@@ -121,15 +138,17 @@ class JpegDecoder final : public Decoder {
     if (wanted.y > 0) jpeg_skip_scanlines(&info_, static_cast<JDIMENSION>(wanted.y));
   }
 
-  void read(int64_t stride, const Region& wanted) {
+  void read(JDIMENSION width, const Region& wanted) {
     const auto end = static_cast<JDIMENSION>(wanted.y + wanted.height);
+    const size_t stride = size_t{3} * width, ink_stride = size_t{4} * width;
     while (info_.output_scanline < end) {
+      const JDIMENSION first = info_.output_scanline, count = std::min(kRowsPerCall, end - first);
+      uint8_t* const to = pixels_.data() + (first - static_cast<size_t>(wanted.y)) * stride;
       JSAMPROW rows[kRowsPerCall];
-      const JDIMENSION first = info_.output_scanline;
-      const JDIMENSION count = std::min(kRowsPerCall, end - first);
-      for (JDIMENSION i = 0; i < count; ++i)
-        rows[i] = pixels_.data() + (first + i - wanted.y) * stride;
-      jpeg_read_scanlines(&info_, rows, count);
+      for (size_t i = 0; i < count; ++i)
+        rows[i] = has_inks() ? inks_.data() + i * ink_stride : to + i * stride;
+      const size_t pixels = size_t{width} * jpeg_read_scanlines(&info_, rows, count);
+      for (size_t i = 0; has_inks() && i < pixels; ++i) to_rgb(inks_.data() + 4 * i, to + 3 * i);
     }
     jpeg_abort_decompress(&info_);
   }
@@ -138,10 +157,12 @@ class JpegDecoder final : public Decoder {
   jpeg_progress_mgr progress_{};
   ErrorManager error_{};
   std::vector<uint8_t> pixels_;
+  std::vector<uint8_t> inks_;  // some rows of CMYK
 };
 
 }  // namespace
 
+bool is_jpeg(std::span<const uint8_t> bytes) { return has(bytes, 0, "\xff\xd8\xff"); }
 std::unique_ptr<Decoder> make_jpeg_decoder() { return std::make_unique<JpegDecoder>(); }
 
 }  // namespace howmany::image

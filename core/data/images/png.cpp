@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <png.h>
 
 #include <algorithm>
@@ -36,7 +37,8 @@ class PngDecoder final : public Decoder {
     const Region kept = passes > 1 ? Region{0, 0, stride / 3, height}
                                    : Region{0, wanted.y, stride / 3, wanted.height};
     fit(pixels_, stride * kept.height);
-    guarded([&] { read(passes, stride, kept); });
+    guarded([&] { read(passes, stride, kept, height); });
+    read_end();
     close();
     return {pixels_.data(), stride, kept};
   }
@@ -90,11 +92,21 @@ class PngDecoder final : public Decoder {
     return passes;
   }
 
-  // Rows above `kept` are read into its first row and overwritten.
-  void read(int passes, int64_t stride, const Region& kept) {
+  // Other rows than `kept` are read too: the checksum that reveals damage is behind the last row.
+  void read(int passes, int64_t stride, const Region& kept, int64_t height) {
     for (int pass = 0; pass < passes; ++pass)
-      for (int64_t y = 0; y < kept.y + kept.height; ++y)
-        png_read_row(png_, pixels_.data() + std::max<int64_t>(y - kept.y, 0) * stride, nullptr);
+      for (int64_t y = 0; y < height; ++y) {
+        const bool wanted = y >= kept.y && y < kept.y + kept.height;
+        png_read_row(png_, wanted ? pixels_.data() + (y - kept.y) * stride : nullptr, nullptr);
+      }
+  }
+
+  // The pixels are complete even if the file ends here, as in Pillow.
+  void read_end() {
+    try {
+      guarded([&] { png_read_end(png_, nullptr); });
+    } catch (const Truncated&) {
+    }
   }
 
   void close() { png_destroy_read_struct(&png_, &info_, nullptr); }
@@ -109,6 +121,7 @@ class PngDecoder final : public Decoder {
 
 }  // namespace
 
+bool is_png(std::span<const uint8_t> bytes) { return has(bytes, 0, "\x89PNG\r\n\x1a\n"); }
 std::unique_ptr<Decoder> make_png_decoder() { return std::make_unique<PngDecoder>(); }
 
 }  // namespace howmany::image

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/data/images/samples.h"
 
 #include <algorithm>
@@ -5,6 +6,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "core/data/image_folder.h"
 #include "core/data/images/image.h"
 #include "core/data/images/transform.h"
 #include "core/gpu/images.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The base class of datasets of encoded images. It decodes, augments, counts, and replaces images
 // that cannot be decoded. Subclasses read the bytes. Private to core/data.
 #pragma once
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "core/data/image_folder.h"
 #include "core/data/images/transform.h"
 #include "core/tensor/rng.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Transforms a decoded image to a training sample: crops it, resamples it with the antialiased
 // bilinear filter of Pillow and torchvision, normalizes it and writes [size,size,3] f32. One
 // Resampler per thread; the functions are pure.

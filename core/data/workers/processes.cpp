@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Forked processes make batches in memory that they share with the consumer. The consumer copies
 // each batch, which is the cost of isolated workers. There is one pipe for tasks and one for
 // results.
@@ -5,6 +6,7 @@
 #include <map>
 
 #include "core/base/error.h"
+#include "core/data/workers/shared_memory.h"
 #include "core/data/workers/worker_processes.h"
 
 namespace howmany {

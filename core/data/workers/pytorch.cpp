@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes batches as PyTorch's DataLoader does with its default settings on Linux, to measure the
 // cost of that design.
 //
@@ -19,6 +20,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/data/workers/shared_memory.h"
 #include "core/data/workers/shm_segment.h"
 #include "core/data/workers/worker_processes.h"
 

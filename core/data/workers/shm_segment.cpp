@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/data/workers/shm_segment.h"
 
 #include <fcntl.h>
@@ -156,7 +157,7 @@ Descriptor fetch_segment(const std::string& address, uint64_t ticket) {
   const auto size = static_cast<socklen_t>(kFamilyBytes + address.size());
   HM_ENSURE(::connect(connection.get(), reinterpret_cast<sockaddr*>(&name), size) == 0 &&
                 ::send(connection.get(), &ticket, sizeof ticket, MSG_NOSIGNAL) == sizeof ticket,
-            "[loader] a worker cannot be asked for its tensor: {}", std::strerror(errno));
+            "[loader] a worker did not send its tensor: {}", std::strerror(errno));
   Descriptor segment = receive_descriptor(connection.get());
   HM_ENSURE(segment, "[loader] a worker did not hand out its tensor (ulimit -n too small?)");
   return segment;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sends tensors between processes as PyTorch does: each in a new unnamed shared memory file, whose
 // descriptor is fetched over a new local connection. Private to core/data.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads make batches and pass them to the consumer without a copy.
 #include <algorithm>
 #include <chrono>

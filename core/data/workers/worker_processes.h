@@ -1,12 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Manages forked loader workers from their parent: detects deaths, tracks the current sample of
-// each worker, ends them, and provides shared memory and pipes. One thread of the parent makes
-// calls. Private to core/data.
+// each worker and ends them. One thread of the parent makes calls. Private to core/data.
 #pragma once
 
 #include <sys/types.h>
 
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -17,55 +16,12 @@
 #include <unistd.h>
 
 #include "core/data/batch_source.h"
+#include "core/data/workers/shared_memory.h"
 
 namespace howmany {
 
 constexpr int kTickMs = 50;  // interval between checks of the workers
 constexpr size_t kWhyBytes = 1024;
-
-// New memory that is shared with processes forked later. It is not a file in /dev/shm, so the size
-// of /dev/shm does not limit it.
-class SharedMemory {
- public:
-  // Throws Error if the mapping fails or memory is too small.
-  explicit SharedMemory(int64_t bytes);
-  ~SharedMemory();
-  SharedMemory(const SharedMemory&) = delete;
-  SharedMemory& operator=(const SharedMemory&) = delete;
-  std::byte* at(int64_t offset) const { return static_cast<std::byte*>(data_) + offset; }
-
- private:
-  void* data_;
-  size_t bytes_;
-};
-
-// A pipe for messages that are small enough to be written and read atomically.
-class Pipe {
- public:
-  Pipe();
-  ~Pipe();
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-
-  template <class Message>
-  void write(const Message& message) const {
-    static_assert(sizeof message <= 4096);  // PIPE_BUF
-    while (::write(ends_[1], &message, sizeof message) < 0 && errno == EINTR) {
-    }
-  }
-  // Returns false if there is no message.
-  template <class Message>
-  bool read(Message& message) const {
-    ssize_t n = 0;
-    while ((n = ::read(ends_[0], &message, sizeof message)) < 0 && errno == EINTR) {
-    }
-    return n == static_cast<ssize_t>(sizeof message);
-  }
-  bool waits(int milliseconds) const;
-
- private:
-  int ends_[2];
-};
 
 class WorkerProcesses {
  public:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 
 #include "core/base/error.h"
@@ -9,11 +10,11 @@ namespace {
 
 class Embedding final : public Layer {
  public:
-  // The initialization of torch.nn.Embedding is N(0, 1).
-  Embedding(int64_t vocabulary, int64_t width)
+  Embedding(int64_t vocabulary, int64_t width, double deviation)
       : vocabulary_(vocabulary),
         width_(width),
-        params_{Param{.name = "weight", .shape = {vocabulary, width}, .init = {Init::normal, 1}}} {
+        params_{Param{
+            .name = "weight", .shape = {vocabulary, width}, .init = {Init::normal, deviation}}} {
     HM_REQUIRE(vocabulary > 0 && width > 0, "[embedding] {} rows of {}", vocabulary, width);
   }
 
@@ -39,7 +40,7 @@ class Embedding final : public Layer {
   std::string describe() const override {
     return fmt::format("embedding({}, {})", vocabulary_, width_);
   }
-  LayerPtr clone() const override { return embedding(vocabulary_, width_); }
+  LayerPtr clone() const override { return embedding(vocabulary_, width_, params_[0].init.value); }
   std::span<Param> own_params() override { return params_; }
 
  private:
@@ -51,8 +52,8 @@ class Embedding final : public Layer {
 
 }  // namespace
 
-LayerPtr embedding(int64_t vocabulary, int64_t width) {
-  return std::make_unique<Embedding>(vocabulary, width);
+LayerPtr embedding(int64_t vocabulary, int64_t width, double deviation) {
+  return std::make_unique<Embedding>(vocabulary, width, deviation);
 }
 
 }  // namespace howmany::layers

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
 #include "core/base/error.h"
@@ -10,12 +11,15 @@ namespace {
 
 class Linear final : public Layer {
  public:
-  Linear(int64_t in, int64_t out, Activation act, bool bias) : in_(in), out_(out), act_(act) {
+  Linear(int64_t in, int64_t out, Activation act, bool bias, std::optional<double> deviation)
+      : in_(in), out_(out), act_(act), deviation_(deviation) {
     HM_REQUIRE(in > 0 && out > 0, "[linear] sizes {} -> {}", in, out);
     // The initialization of torch.nn.Linear.
     const Init init{Init::uniform, 1 / std::sqrt(static_cast<double>(in))};
-    params_.push_back({.name = "weight", .shape = {out, in}, .init = init});
-    if (bias) params_.push_back({.name = "bias", .shape = {out}, .init = init});
+    const Init drawn{Init::normal, deviation.value_or(0)};
+    params_.push_back({.name = "weight", .shape = {out, in}, .init = deviation ? drawn : init});
+    if (bias)
+      params_.push_back({.name = "bias", .shape = {out}, .init = deviation ? Init{} : init});
   }
 
   Tensor forward(const Tensor& x, Tape& tape) override {
@@ -55,7 +59,7 @@ class Linear final : public Layer {
                          bias_grad());
   }
 
-  Shape output_shape(const Shape& x) const override { return replace_last(x, in_, out_); }
+  Shape output_shape(const Shape& x) const override { return replace_last("linear", x, in_, out_); }
   double forward_flop(const Shape& x) const override {
     return 2 * static_cast<double>(x.numel()) * static_cast<double>(out_);
   }
@@ -64,31 +68,28 @@ class Linear final : public Layer {
                        act_ == Activation::none ? "" : fmt::format(", {}", name_of(act_)),
                        params_.size() > 1 ? "" : ", no bias");
   }
-  LayerPtr clone() const override { return linear(in_, out_, act_, params_.size() > 1); }
+  LayerPtr clone() const override {
+    return linear(in_, out_, act_, params_.size() > 1, deviation_);
+  }
   std::span<Param> own_params() override { return params_; }
 
  private:
-  static Shape replace_last(const Shape& x, int64_t from, int64_t to) {
-    HM_REQUIRE(x.rank() >= 2 && x[-1] == from, "[linear] x has shape {}, expected [..,{}]", x.str(),
-               from);
-    std::vector<int64_t> extents(x.extents().begin(), x.extents().end());
-    extents.back() = to;
-    return Shape(extents);
-  }
-  Shape input_shape(const Shape& y) const { return replace_last(y, out_, in_); }
+  Shape input_shape(const Shape& y) const { return replace_last("linear", y, out_, in_); }
   Param& weight() { return params_[0]; }
   GradOut bias_grad() { return params_.size() > 1 ? grad_out(params_[1]) : GradOut{}; }
   Tensor bias() const { return params_.size() > 1 ? params_[1].value : Tensor(); }
 
   int64_t in_, out_;
   Activation act_;
+  std::optional<double> deviation_;
   std::vector<Param> params_;
 };
 
 }  // namespace
 
-LayerPtr linear(int64_t in, int64_t out, Activation act, bool bias) {
-  return std::make_unique<Linear>(in, out, act, bias);
+LayerPtr linear(int64_t in, int64_t out, Activation act, bool bias,
+                std::optional<double> deviation) {
+  return std::make_unique<Linear>(in, out, act, bias, deviation);
 }
 
 }  // namespace howmany::layers

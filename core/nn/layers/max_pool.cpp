@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/base/error.h"
 #include "core/nn/layers.h"
 #include "core/ops/ops.h"

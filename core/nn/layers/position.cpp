@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <array>
 
 #include "core/base/error.h"
@@ -10,11 +11,11 @@ namespace {
 // Adds a learned row per position: x [N,T,width] with T <= length, y = x + weight[t].
 class Position final : public Layer {
  public:
-  // The initialization of torch.nn.Embedding.
-  Position(int64_t length, int64_t width)
+  Position(int64_t length, int64_t width, double deviation)
       : length_(length),
         width_(width),
-        params_{Param{.name = "weight", .shape = {length, width}, .init = {Init::normal, 1}}} {
+        params_{
+            Param{.name = "weight", .shape = {length, width}, .init = {Init::normal, deviation}}} {
     HM_REQUIRE(length > 0 && width > 0, "[position] {} rows of {}", length, width);
   }
 
@@ -40,7 +41,7 @@ class Position final : public Layer {
   }
   double forward_flop(const Shape& x) const override { return static_cast<double>(x.numel()); }
   std::string describe() const override { return fmt::format("position({}, {})", length_, width_); }
-  LayerPtr clone() const override { return position(length_, width_); }
+  LayerPtr clone() const override { return position(length_, width_, params_[0].init.value); }
   std::span<Param> own_params() override { return params_; }
 
  private:
@@ -66,8 +67,8 @@ class Position final : public Layer {
 
 }  // namespace
 
-LayerPtr position(int64_t length, int64_t width) {
-  return std::make_unique<Position>(length, width);
+LayerPtr position(int64_t length, int64_t width, double deviation) {
+  return std::make_unique<Position>(length, width, deviation);
 }
 
 }  // namespace howmany::layers

@@ -1,4 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/nn/models/options.h"
+
+#include <charconv>
 
 #include "core/base/error.h"
 
@@ -12,6 +15,25 @@ void allow(std::string_view model, const ModelOptions& options,
 int64_t positive(const ModelOptions& options, const std::string& key, int64_t otherwise) {
   const auto found = options.find(key);
   return found == options.end() ? otherwise : parse_positive("model", key, found->second);
+}
+
+bool yes_or_no(const ModelOptions& options, const std::string& key, bool otherwise) {
+  const auto given = options.find(key);
+  if (given == options.end()) return otherwise;
+  HM_REQUIRE(given->second == "yes" || given->second == "no", "[model] {}={}: expected yes or no",
+             key, given->second);
+  return given->second == "yes";
+}
+
+double number(const ModelOptions& options, const std::string& key, double otherwise) {
+  const auto given = options.find(key);
+  if (given == options.end()) return otherwise;
+  const std::string& text = given->second;
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  HM_REQUIRE(error == std::errc{} && end == text.data() + text.size() && value > 0 && value < 1e9,
+             "[model] {}={}: expected a number above 0", key, text);
+  return value;
 }
 
 std::vector<int64_t> sizes(const ModelOptions& options, const std::string& key,

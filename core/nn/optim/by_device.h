@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Groups parameters by device, for one backend call per device. Private to core/nn/optim.
 #pragma once
 
@@ -6,6 +7,7 @@
 #include <vector>
 
 #include "core/backends/backend.h"
+#include "core/backends/selection.h"
 
 namespace howmany::optim {
 

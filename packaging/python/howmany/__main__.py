@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replaces this process by the native program: its exit code and signals need no forwarding."""
 
 import os

@@ -1,10 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/cli/completion/cli.h"
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "core/base/cli/option.h"
 #include "core/base/process.h"
 #include "core/base/schema/flags.h"
 #include "core/base/text/names.h"
@@ -47,7 +50,7 @@ CommandSpec describe_app(const CLI::App& app) {
 // If the program is missing, its command has no options.
 void ask_program(CommandSpec& command) {
   try {
-    const Ended ended =
+    const ProcessResult ended =
         run_command({.argv = {find_program("howmany-" + command.name), flag::kDescribeOptions},
                      .timeout_seconds = kDescribeTimeout});
     if (ended.ok()) use_description(command, ended.out);
@@ -98,7 +101,7 @@ void print_help(const CLI::App& app, const std::string& subject) {
     throw InputError(fmt::format("no help about \"{}\"{} (howmany help lists the topics)", subject,
                                  did_you_mean(subject, help_subjects(root))));
   if (std::ranges::count(kPrograms, subject) > 0)
-    become({find_program("howmany-" + subject), "--help"});
+    exec_program({find_program("howmany-" + subject), "--help"});
   fmt::print("{}", app.get_subcommand(subject)->help("howmany"));
 }
 
@@ -119,19 +122,33 @@ void add_completion(CLI::App& app, int& code) {
   });
 }
 
+// The names and helps of all options, by command.
+nlohmann::ordered_json options_json(const CommandSpec& root) {
+  nlohmann::ordered_json commands;
+  for (const CommandSpec& command : root.commands) {
+    commands[command.name] = nlohmann::json::array();
+    for (const OptionSpec& option : command.options)
+      commands[command.name].push_back({{"names", option.names}, {"help", option.help}});
+  }
+  return commands;
+}
+
 void add_help(CLI::App& app, const std::string& date, int& code) {
   auto* sub = app.add_subcommand("help", "A topic, the help of a command, or the man page");
   const auto subject = std::make_shared<std::string>();
-  const auto man = std::make_shared<bool>(false);
+  const auto man = std::make_shared<bool>(false), options = std::make_shared<bool>(false);
   auto* topic = sub->add_option("topic", *subject, "Topic or command (default: list of topics)");
-  sub->add_flag("--man", *man, "Man page in roff, on stdout")->excludes(topic);
+  add_switch(*sub, flag::kMan, *man)->excludes(topic);
+  add_switch(*sub, flag::kDescribeOptions, *options)->group("");  // for tests
   sub->footer(
       "Examples:\n"
       "  howmany help method\n"
       "  howmany help gpus                  # as howmany gpus --help\n"
       "  howmany help --man | man -l -");
-  sub->callback([subject, man, date, &app, &code] {
-    if (*man)
+  sub->callback([subject, man, options, date, &app, &code] {
+    if (*options)
+      fmt::print("{}\n", options_json(describe_everything(app)).dump(2));
+    else if (*man)
       fmt::print("{}", man_page(describe_everything(app), date));
     else
       print_help(app, *subject);

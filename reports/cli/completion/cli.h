@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adds the commands `completion`, `help` and `version`.
 #pragma once
 

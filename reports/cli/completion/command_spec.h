@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A command line as data. Completion scripts and the man page are generated from it. Values only.
 #pragma once
 

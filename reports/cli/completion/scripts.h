@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Generates completion scripts of `howmany`. A script starts no program and evaluates nothing of
 // the environment. Without a subcommand it offers the options of `run`, as the command does.
 #pragma once

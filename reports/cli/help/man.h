@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Generates the man page of `howmany` from its command line and help topics.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/cli/help/topics.h"
 
 #include <algorithm>
@@ -68,10 +69,10 @@ constexpr const char* kAboutExitCodes = R"(The exit code says how a command ende
   1    gate or compare found a regression; selftest found a failed test; backend or transfer
        found wrong data
   2    wrong usage or input; nothing was measured
-  3    a measurement failed or was interrupted; what was measured is kept
+  3    a measurement failed; what was measured is kept
   4    compare or gate: the machines cannot be compared (--force compares them)
-  5    compare or gate --strict: a measurement is inconclusive
-  130  train: ended by Ctrl-C
+  5    compare or gate: nothing could be judged; with --strict: a measurement is inconclusive
+  130  interrupted (Ctrl-C, SIGTERM); what was measured is kept
 
 The command history exits with 0 whatever it finds.
 )";

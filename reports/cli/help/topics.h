@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The concepts behind the command, as text. `howmany help TOPIC` prints a topic, and each is a
 // section of the man page. To add a topic, add an entry in topics.cpp.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The format of github-action-benchmark's tools customSmallerIsBetter and customBiggerIsBetter: an
 // array of {name, unit, value, range, extra} with unique names.
 #include <fmt/format.h>

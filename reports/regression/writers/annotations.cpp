@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <cctype>
-
+#include "core/base/text/table.h"
 #include "reports/regression/writer.h"
 #include "reports/regression/writers/common.h"
 
@@ -20,10 +20,10 @@ std::string escaped_line(const std::string& text) {
     } else if (c == '\n') {
       out += "%0A";
     } else {
-      out += std::iscntrl(static_cast<unsigned char>(c)) != 0 ? '?' : c;
+      out += c;
     }
   }
-  return out;
+  return without_controls(out);
 }
 
 std::string of(const Comparison& c, Verdict verdict, const char* level, const char* title) {

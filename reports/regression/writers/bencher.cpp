@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bencher Metric Format: benchmark -> measure -> {value}. "latency" is Bencher's own measure, in
 // nanoseconds.
 #include "core/base/text/json.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/regression/writers/common.h"
 
 #include <fmt/format.h>
@@ -6,26 +7,11 @@
 #include <cmath>
 
 #include "core/base/text/format.h"
+#include "core/base/text/table.h"
 
 namespace howmany::reports {
 
-namespace {
-
-// Formats a share in percent. Untrusted files may have any value.
-std::string signed_text(double share) {
-  return std::abs(share) < 1e4 ? fmt::format("{:+.2f}", 100 * share)
-                               : fmt::format("{:+.2e}", 100 * share);
-}
-
-}  // namespace
-
-std::string change_text(const Row& row) {
-  return row.change ? signed_text(*row.change) + " %" : "-";
-}
-
-std::string interval_text(const std::optional<Interval>& of) {
-  return of ? fmt::format("[{}, {}] %", signed_text(of->low), signed_text(of->high)) : "";
-}
+std::string change_text(const Row& row) { return row.change ? change_text(*row.change) : "-"; }
 
 std::string value_text(const Row& row, std::optional<double> value) {
   if (!value || !std::isfinite(*value)) return "-";
@@ -48,6 +34,8 @@ std::string p_text(const Row& row) {
 std::string title(const Row& row) {
   return row.metric == "real_time" ? row.benchmark : row.benchmark + " " + row.metric;
 }
+
+std::string short_title(const Row& row) { return shortened(title(row), kNameWidth); }
 
 std::string samples_text(const Row& row) {
   if (row.base_samples == row.candidate_samples) return fmt::format("{}", row.base_samples);

@@ -1,18 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text that several writers share.
 #pragma once
 
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "reports/regression/change_text.h"
 #include "reports/regression/judge.h"
 
 namespace howmany::reports {
 
 std::string change_text(const Row& row);                        // "+5.21 %", or "-" if unknown
-std::string interval_text(const std::optional<Interval>& of);   // "[+3.1, +7.4] %", or ""
 std::string value_text(const Row& row, std::optional<double>);  // "1.23 ms", "4.5 M 1/s"
 std::string p_text(const Row& row);                             // of the likelier direction
 std::string title(const Row& row);         // the benchmark, and the metric unless it is real_time
+std::string short_title(const Row& row);   // title() cut to kNameWidth columns
 std::string samples_text(const Row& row);  // "20", or "20/18" if the sides differ
 // Returns one sentence: the change, or why there is no verdict.
 std::string sentence(const Row& row);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/base/text/csv.h"
 
 #include "reports/regression/writer.h"
@@ -11,13 +12,13 @@ std::string as_csv(const Comparison& c) {
                     "candidate_samples", "floor", "needed", "why"});
   for (const Row& row : c.rows) {
     const auto& i = row.interval;
-    add_csv_row(csv, {row.benchmark, row.metric, row.kind.unit,
+    add_csv_row(csv, {csv_text(row.benchmark), csv_text(row.metric), csv_text(row.kind.unit),
                       row.kind.better == Better::kLess ? "less" : "more", name_of(row.verdict),
                       csv_number(row.base), csv_number(row.candidate), csv_number(row.change),
                       i ? csv_number(i->low) : "", i ? csv_number(i->high) : "",
                       csv_number(row.p_slower), csv_number(row.p_faster),
                       std::to_string(row.base_samples), std::to_string(row.candidate_samples),
-                      csv_number(row.floor), std::to_string(row.needed), row.why});
+                      csv_number(row.floor), std::to_string(row.needed), csv_text(row.why)});
   }
   return csv;
 }

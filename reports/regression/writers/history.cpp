@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes JSON Lines for `howmany history`: the ratio of the candidate to the base, which is a
 // pinned anchor.
 #include <cmath>

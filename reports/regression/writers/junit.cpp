@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "core/base/text/table.h"
 #include "reports/regression/writer.h"
 #include "reports/regression/writers/common.h"
 
@@ -9,8 +11,7 @@ namespace {
 // Escapes text for XML 1.0. Replaces invalid characters by a question mark.
 std::string escaped_xml(const std::string& text) {
   std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
+  for (const char c : without_controls(text)) {
     switch (c) {
       case '&':
         out += "&amp;";
@@ -25,7 +26,7 @@ std::string escaped_xml(const std::string& text) {
         out += "&quot;";
         break;
       default:
-        out += byte < 0x20 || byte == 0x7f ? (c == '\n' || c == '\t' ? ' ' : '?') : c;
+        out += c;
     }
   }
   return out;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 300
 """Tests backend_bench and transfer_bench as `howmany` runs them: names, JSON, samples, checks, exit
@@ -25,7 +26,7 @@ def has(backend):
 class Measured(programs.TestCase):
     def measure(self, *arguments, program="backend_bench", code=0):
         out, samples = self.folder / "out.json", self.folder / "samples.jsonl"
-        done = bench(*arguments, f"--benchmark_out={out}", "--samples", samples, program=program)
+        done = bench(*arguments, f"--benchmark_out={out}", "--samples-file", samples, program=program)
         self.assertEqual(done.code, code, done)
         rows = json.loads(out.read_text())["benchmarks"]
         return rows, [json.loads(line) for line in samples.read_text().splitlines()]
@@ -35,7 +36,7 @@ class Backend(Measured):
     def cells(self, backend, devices, *more):
         rows, lines = self.measure("--backend", backend, "--device-count", devices, "--oversubscribe",
                                    "--min-bytes", 64, "--max-bytes", 4096, "--size-factor", 64,
-                                   "--budget-seconds", 4, *more)
+                                   "--time-budget", 4, *more)
         for row in rows:
             self.assertNotIn("error_occurred", row, row)
         return rows, lines
@@ -70,7 +71,7 @@ class Backend(Measured):
     def test_what_does_not_fit_into_memory_is_skipped_with_the_reason(self):
         rows, _ = self.measure("--backend", "local", "--device-count", 2, "--oversubscribe", "--ops",
                                "all_reduce", "--min-bytes", 64, "--max-bytes", 1 << 40,
-                               "--size-factor", 1024, "--budget-seconds", 1, "--no-overlap")
+                               "--size-factor", 1024, "--time-budget", 1, "--no-overlap")
         self.assertIn("free memory", rows[-1]["label"])
         self.assertEqual(rows[-1]["skipped"], 1)
 
@@ -114,7 +115,7 @@ class Fidelity(Measured):
 
 class Transfer(Measured):
     def test_copies_are_measured_and_the_rest_skipped_with_the_reason(self):
-        rows, lines = self.measure("--max-bytes", 4096, "--budget-seconds", 0.5, "--model",
+        rows, lines = self.measure("--max-bytes", 4096, "--time-budget", 0.5, "--model",
                                    "mlp:sizes=16-32-4", program="transfer_bench")
         kinds = {row["name"].split("/")[1] for row in rows}
         self.assertLessEqual({"copy", "small_copies", "loopback_tcp", "step", "host_to_device", "fidelity"},
@@ -130,7 +131,7 @@ class Transfer(Measured):
         """Returns the row of one training step, which takes a large part of a second, and the rows
         of all other cases."""
         out = self.folder / folder
-        done = bench("--max-bytes", 64, "--budget-seconds", budget, "--model", "resnet18:image=64", "--batch", 32,
+        done = bench("--max-bytes", 64, "--time-budget", budget, "--model", "resnet18:image=64", "--batch-per-device", 32,
                      "--benchmark_filter=part:whole", f"--benchmark_out={out}", program="transfer_bench")
         self.assertEqual(done.code, 0, done)
         row, = json.loads(out.read_text())["benchmarks"]
@@ -146,7 +147,7 @@ class Transfer(Measured):
         self.assertGreaterEqual(row["samples"], 1)
 
     def test_slices_of_the_cores_are_devices(self):
-        rows, _ = self.measure("--min-bytes", 1 << 20, "--max-bytes", 1 << 20, "--budget-seconds", 0.5, "--devices",
+        rows, _ = self.measure("--min-bytes", 1 << 20, "--max-bytes", 1 << 20, "--time-budget", 0.5, "--devices",
                                "cpu:0,cpu:1", "--benchmark_filter=device", program="transfer_bench")
         rates = {row["name"]: row["bytes_per_s"] for row in rows if "bytes_per_s" in row}
         for name in ("host_to_device/bytes:1048576/device:cpu:1/how:sync/memory:pageable",

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process kill
 # timeout: 300
 """Tests torch_collectives.py with a real torch, if HOWMANY_TORCH_PYTHON or the active Python has
@@ -87,7 +88,7 @@ class Cases(programs.TestCase):
 class Rows(Script):
     def test_every_operation_is_measured_and_checked(self):
         samples = self.folder / "samples.jsonl"
-        process = self.start("--budget-seconds", "6", "--samples", samples)
+        process = self.start("--time-budget", "6", "--samples-file", samples)
         self.assertEqual(process.wait(LIMIT), 0, process.stderr.read())
         rows = self.rows()
         self.assertEqual({row["name"].split("/")[1] for row in rows}, OPS)
@@ -108,14 +109,14 @@ class Rows(Script):
 
     def test_groups_of_fewer_ranks(self):
         process = self.start("--device-count", "2,3", "--devices", "cpu:0,cpu:1,cpu:2", "--dtype", "bf16",
-                             "--ops", "all_reduce,all_to_all", "--budget-seconds", "4")
+                             "--ops", "all_reduce,all_to_all", "--time-budget", "4")
         self.assertEqual(process.wait(LIMIT), 0, process.stderr.read())
         rows = self.rows()
         self.assertEqual({row["name"].split("devices:")[1][0] for row in rows}, {"2", "3"})
         self.assertFalse([row for row in rows if "error_occurred" in row])
 
     def test_a_killed_rank_ends_all_and_keeps_the_rows(self):
-        process = self.start("--budget-seconds", "600")
+        process = self.start("--time-budget", "600")
         self.wait_until("a row", self.bench.exists)
         ranks = processes.ranks_below(process.pid)
         self.assertEqual(len(ranks), 2)
@@ -129,7 +130,7 @@ class Rows(Script):
         for number in (signal.SIGTERM, signal.SIGKILL):
             with self.subTest(number), tempfile.TemporaryDirectory() as folder:
                 self.folder = pathlib.Path(folder)
-                process = self.start("--budget-seconds", "600")
+                process = self.start("--time-budget", "600")
                 self.wait_until("a row", self.bench.exists)
                 ranks = processes.ranks_below(process.pid)
                 process.send_signal(number)

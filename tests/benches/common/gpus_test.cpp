@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/common/gpus.h"
 
 #include <gmock/gmock.h>

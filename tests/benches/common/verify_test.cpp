@@ -1,4 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/common/verify.h"
+#include "benches/common/device_choice.h"
+#include "benches/common/trainer.h"
 
 #include <gtest/gtest.h>
 

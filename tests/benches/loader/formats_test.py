@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 180
 """Tests the formats of --data, workers with PyTorch's behaviour, and a /dev/shm that is too small,
@@ -13,7 +14,7 @@ import unittest
 import images
 import programs
 
-BRIEF = ("--batch", 4, "--image-size", 16, "--sequence", 8, "--budget-seconds", 0.05)
+BRIEF = ("--batch-per-device", 4, "--image-size", 16, "--sequence", 8, "--case-budget", 0.05)
 
 
 def bench(*arguments, **environment):
@@ -61,13 +62,13 @@ class Formats(programs.TestCase):
         for name, path in self.examples().items():
             for kind in ("threads", "processes", "pytorch"):
                 with self.subTest(name=name, kind=kind):
-                    row, = self.rows("--data", self.folder / path, "--workers", 2, "--as", kind)
+                    row, = self.rows("--data", self.folder / path, "--workers", 2, "--worker-type", kind)
                     self.assertEqual(row["name"], f"loader/{name}/workers:2/batch:4/prefetch:2/as:{kind}")
                     self.assertGreater(row["samples_per_s"], 0)
 
     def test_a_format_can_be_probed(self):
         for name, path in self.examples().items():
-            rows = self.rows("--data", self.folder / path, "--probe", "--as", "pytorch")
+            rows = self.rows("--data", self.folder / path, "--probe", "--worker-type", "pytorch")
             reads = [r["name"] for r in rows if "/read/" in r["name"]]
             self.assertEqual(bool(reads), name == "images")  # only if each file is a sample
             for row in rows:
@@ -93,16 +94,46 @@ class Formats(programs.TestCase):
     def test_a_table_trains_the_model_that_eats_it(self):
         table = self.folder / "t.csv"
         table.write_text("".join(f"{i},{i % 7},{i % 3},{i % 2}\n" for i in range(32)))
-        train = ("--batch", 8, "--epochs", 1, "--data", table)
+        train = ("--global-batch", 8, "--epochs", 1, "--data", table)
         done = programs.run("howmany-train", "--model", "mlp:sizes=3-8-2", *train, "--json")
         self.assertEqual(done.code, 0, done)
         self.assertEqual(done.json()["epochs"][0]["samples"], 32)
         self.assert_refused(programs.run("howmany-train", "--model", "mlp:sizes=5-8-2", *train), "32 rows",
-                            "[3]", "eats f32 [5]")
+                            "[3]", "expects f32 [5]")
+
+    def loss_of(self, model, name, descr, shape, values):
+        code = {"|u1": "B", "<f2": "e", "<f4": "f", "<f8": "d", "<i4": "i"}[descr]
+        folder = self.folder / name
+        folder.mkdir()
+        (folder / "x.npy").write_bytes(npy(descr, shape, struct.pack(f"<{len(values)}{code}", *values)))
+        (folder / "y.npy").write_bytes(npy("<i4", (8, 1), struct.pack("<8i", *[i % 2 for i in range(8)])))
+        done = programs.run("howmany-train", "--model", model, "--global-batch", 4, "--epochs", 1, "--json", "--data", folder)
+        self.assertEqual(done.code, 0, done)
+        self.assertIn("samples are converted", done.err)
+        self.assertIn("y i32 [1] to i64 []", done.json()["samples"])
+        return done.json()["epochs"][0]["mean_loss"]
+
+    def test_numbers_of_every_type_train_as_those_of_float32(self):
+        values = [(37 * i) % 32 for i in range(8 * 32)]
+        losses = {descr: self.loss_of("mlp:sizes=32-8-2", descr[1:], descr, (8, 4, 8), values)
+                  for descr in ("<f4", "<f2", "<f8", "<i4")}
+        self.assertEqual(set(losses.values()), {losses["<f4"]})
+
+    def test_images_of_bytes_with_channels_first_train_as_floats_with_channels_last(self):
+        size, model = 32, "resnet18:image=32,classes=2,width=4"
+        first = [(37 * i) % 256 for i in range(8 * 3 * size * size)]
+        last = [first[(n * 3 + c) * size * size + i] / 255 for n in range(8) for i in range(size * size) for c in range(3)]
+        self.assertEqual(self.loss_of(model, "first", "|u1", (8, 3, size, size), first),
+                         self.loss_of(model, "last", "<f4", (8, size, size, 3), last))
+
+    def test_missing_labels_are_named(self):
+        (self.folder / "x.npy").write_bytes(npy("<f4", (8, 3), bytes(96)))
+        self.assert_refused(programs.run("howmany-train", "--model", "mlp:sizes=3-2", "--data", self.folder / "x.npy"),
+                            "y.npy")
 
     def test_workers_as_pytorch_answer_how_many(self):
-        done = programs.run("howmany", "workers", "--data", images.write_folder(self.folder / "photos"), "--as",
-                            "pytorch", "--workers", 2, "--batch", 4, "--image-size", 16, "--time-budget", 4,
+        done = programs.run("howmany", "workers", "--data", images.write_folder(self.folder / "photos"), "--worker-type",
+                            "pytorch", "--workers", 2, "--batch-per-device", 4, "--image-size", 16, "--time-budget", 4,
                             "--out", self.folder / "out", "--json", timeout=120)
         self.assertEqual(done.code, 0, done)
         answer = done.json()["answer"]["workers"]
@@ -135,8 +166,8 @@ class SharedMemory(programs.TestCase):
 
         # A batch is 4 x 64 x 64 x 3 floats and 4 labels, 196 640 bytes. 2 x 2 are prefetched and 2
         # in progress, 6 in total.
-        use = ("--data", "cost:10", "--batch", 4, "--image-size", 64, "--workers", 2, "--as", "pytorch",
-               "--budget-seconds", 0.05)
+        use = ("--data", "cost:10", "--batch-per-device", 4, "--image-size", 64, "--workers", 2, "--worker-type", "pytorch",
+               "--case-budget", 0.05)
         done = with_shm("1m", *use)
         self.assertNotEqual(done.code, 0, done)
         for word in ("/dev/shm has", "6 batches", "docker run --shm-size"):

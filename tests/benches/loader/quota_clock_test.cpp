@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benches/loader/quota_clock.h"
 
 #include <gtest/gtest.h>
@@ -65,7 +66,7 @@ TEST_F(UnderAQuota, AKernelThatDoesNotTellIsNotWaitedFor) {
   const QuotaClock clock(of({0, 1}, {quota_}), root_ + "/elsewhere");
   EXPECT_EQ(clock.periods(), std::nullopt);
   EXPECT_FALSE(clock.wait(1, 60));
-  EXPECT_FALSE(QuotaClock(of({0, 1}, {quota_}), root_).wait(1, 0.01)) << "nobody used a core";
+  EXPECT_FALSE(QuotaClock(of({0, 1}, {quota_}), root_).wait(1, 0.01)) << "no process used a core";
 }
 
 }  // namespace

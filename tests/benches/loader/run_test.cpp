@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the measurement of loaders: counts, the page cache, and the removal of synthetic images.
 #include "benches/loader/run.h"
 

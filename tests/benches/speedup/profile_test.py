@@ -1,6 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 180
-"""Tests --profile: the parts of a step, and a trace for Perfetto."""
+"""Tests --trace-file: the parts of a step, and a trace for Perfetto."""
 
 import json
 import unittest
@@ -50,7 +51,7 @@ class Profile(programs.TestCase):
 
     def measure(self, *arguments):
         out = self.folder / "out.json"
-        done = programs.run("speedup_bench", *SMALL, "--budget-seconds", 0.05, "--oversubscribe", *arguments,
+        done = programs.run("speedup_bench", *SMALL, "--case-budget", 0.05, "--oversubscribe", *arguments,
                             f"--benchmark_out={out}", timeout=120)
         self.assertEqual(done.code, 0, done)
         return json.loads(out.read_text())["benchmarks"]
@@ -70,7 +71,7 @@ class Profile(programs.TestCase):
         self.assertGreater(row["profile_cost_fraction"], -1)
 
     def test_one_device_computes_and_talks_to_nobody(self):
-        (row,) = self.measure("--mode", "single", "--profile", self.trace)
+        (row,) = self.measure("--mode", "single", "--trace-file", self.trace)
         self.check_parts(row)
         self.assertEqual((row["profile_comm_s"], row["profile_hidden_comm_s"]), (0, 0))
         self.assertEqual(self.names("tracks"), [row["name"], "rank 0"])
@@ -78,7 +79,7 @@ class Profile(programs.TestCase):
         self.assertLessEqual({"step", "compute", "optimizer"}, set(self.names("categories")))
 
     def test_ranks_that_are_threads_are_all_in_the_trace(self):
-        (row,) = self.measure("--mode", "ddp", "--backend", "local", "--device-count", 2, "--profile", self.trace)
+        (row,) = self.measure("--mode", "ddp", "--backend", "local", "--device-count", 2, "--trace-file", self.trace)
         self.check_parts(row)
         self.assertGreater(row["profile_comm_s"] + row["profile_hidden_comm_s"], 0)
         self.assertLessEqual({"rank 0", "rank 1", "communication of rank 0", "communication of rank 1"},
@@ -87,20 +88,20 @@ class Profile(programs.TestCase):
 
     @unittest.skipUnless(HAS_GLOO, "gloo was not built or cannot be used here")
     def test_ranks_that_are_processes_are_all_in_the_trace(self):
-        (row,) = self.measure("--mode", "ddp", "--backend", "gloo", "--device-count", 2, "--profile", self.trace)
+        (row,) = self.measure("--mode", "ddp", "--backend", "gloo", "--device-count", 2, "--trace-file", self.trace)
         self.check_parts(row)
         self.assertEqual(self.names("tracks"), [row["name"], "rank 0", "communication of rank 0", "rank 1",
                                                 "communication of rank 1"])
         self.assertEqual(self.names("slices").count("iteration"), 2, "once for each rank's track")
 
     def test_threads_of_replicas_count_for_the_one_rank(self):
-        (row,) = self.measure("--mode", "data_parallel", "--device-count", 2, "--profile", self.trace)
+        (row,) = self.measure("--mode", "data_parallel", "--device-count", 2, "--trace-file", self.trace)
         self.check_parts(row)
         self.assertEqual(self.names("tracks").count("device of rank 0"), 2)
         self.assertGreater(row["profile_copy_s"], 0)
 
     def test_cases_share_the_file(self):
-        rows = self.measure("--mode", "single,ddp", "--backend", "local", "--device-count", 1, "--profile",
+        rows = self.measure("--mode", "single,ddp", "--backend", "local", "--device-count", 1, "--trace-file",
                             self.trace)
         tracks = self.names("tracks")
         self.assertEqual([track for track in tracks if "/" in track], [row["name"] for row in rows])
@@ -111,8 +112,8 @@ class Profile(programs.TestCase):
         self.assertFalse(self.trace.exists())
 
     def test_a_trace_that_cannot_be_written_is_refused_at_once(self):
-        self.assert_refused(programs.run("speedup_bench", *SMALL, "--profile", "/nowhere/t.pftrace"),
-                            "--profile", "/nowhere/t.pftrace")
+        self.assert_refused(programs.run("speedup_bench", *SMALL, "--trace-file", "/nowhere/t.pftrace"),
+                            "--trace-file", "/nowhere/t.pftrace")
 
     def test_howmany_gpus_tells_where_a_step_goes(self):
         out = self.folder / "out"
@@ -120,12 +121,12 @@ class Profile(programs.TestCase):
                             "cpu:0,cpu:1", "--oversubscribe", "--rounds", 2, "--time-budget", 4, "--profile",
                             "--out", out, timeout=120)
         self.assertEqual(done.code, 0, done)
-        self.assertIn("Where a step of mlp:sizes=16-32-4 goes", done.out)
+        self.assertIn("Time of a step of mlp:sizes=16-32-4", done.out)
         self.assertRegex(done.out, r"\n  1 device: .*compute \d+ %")
         self.assertRegex(done.out, r"\n  2 devices, ddp: .*communication \d+ %")
         self.assertIn(str(out / "trace.pftrace"), done.out)
         again = programs.run("howmany", "report", out)
-        self.assertIn("Where a step of", again.out)
+        self.assertIn("Time of a step of", again.out)
         measurements = json.loads((out / "summary.json").read_text())["measurements"]
         self.trace = out / "trace.pftrace"
         groups = [track for track in self.names("tracks") if "/" in track]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 """Tests the profiler ranges of a training run. A tool of this project counts them (see
 tests/support/nvtx_recorder.cpp)."""
@@ -13,6 +14,7 @@ HAS_GLOO = any(part["name"] == "gloo" and part["usable"] for part in DEVICES["ba
 STEPS, BATCH, SIZES = 5, 20, (16, 32, 4)
 PARAMETER_BYTES = 4 * sum((a + 1) * b for a, b in zip(SIZES, SIZES[1:]))
 FORWARD_FLOP = sum(2 * BATCH * a * b for a, b in zip(SIZES, SIZES[1:]))
+INPUT_FLOP = 2 * BATCH * SIZES[0] * SIZES[1]  # of the input's gradient, which is not computed
 
 
 @unittest.skipUnless(DEVICES["ranges"]["built"], "built without the NVTX headers")
@@ -34,14 +36,14 @@ class Ranges(programs.TestCase):
         return found
 
     def train(self, *arguments):
-        return self.recorded("--model", "mlp:sizes=" + "-".join(map(str, SIZES)), "--batch", BATCH,
-                             "--samples", STEPS * BATCH, *arguments)
+        return self.recorded("--model", "mlp:sizes=" + "-".join(map(str, SIZES)), "--global-batch", BATCH,
+                             "--synthetic-samples", STEPS * BATCH, *arguments)
 
     def test_a_step_is_forward_backward_and_optimizer(self):
         (seen,) = self.train()
-        self.assertEqual(seen["step", "step"], (STEPS, 3 * STEPS * FORWARD_FLOP))
+        self.assertEqual(seen["step", "step"], (STEPS, STEPS * (3 * FORWARD_FLOP - INPUT_FLOP)))
         self.assertEqual(seen["step", "forward"], (STEPS, STEPS * FORWARD_FLOP))
-        self.assertEqual(seen["step", "backward"], (STEPS, 2 * STEPS * FORWARD_FLOP))
+        self.assertEqual(seen["step", "backward"], (STEPS, STEPS * (2 * FORWARD_FLOP - INPUT_FLOP)))
         self.assertEqual(seen["compute", "linear"], (2 * STEPS, STEPS * FORWARD_FLOP))
         self.assertEqual(seen["optimizer", "sgd"][0], STEPS)
         self.assertEqual(seen["data", "data wait"][0], STEPS)
@@ -53,7 +55,7 @@ class Ranges(programs.TestCase):
 
     def test_workers_load_beside_the_steps(self):
         data = images.write_folder(self.folder / "set", good=8)
-        (seen,) = self.recorded("--model", "resnet18:image=64,width=4,classes=2", "--batch", 8,
+        (seen,) = self.recorded("--model", "resnet18:image=64,width=4,classes=2", "--global-batch", 8,
                                 "--data", data, "--workers", 2)
         self.assertEqual(seen["data", "load batch"], (2, 16 * (64 * 64 * 3 * 4 + 8)))
         self.assertEqual(seen["data", "data wait"][0], 2)

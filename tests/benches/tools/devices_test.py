@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 """Tests the output of `howmany devices`, as text and as JSON."""
 
@@ -81,7 +82,7 @@ class Devices(programs.TestCase):
         text = devices(**driver)
         self.assertEqual(text.code, 0, text)
         self.assertIn("0: Test GPU 80GB, 80.0 GB, PCIe 5 x16 at 00000000:1B:00.0", text.out)
-        self.assertIn("CPU cores stand in for them", text.out)
+        self.assertIn("CPU cores are used instead", text.out)
 
     def test_links_between_gpus_are_told_as_nvidia_smi_does(self):
         driver = {"LD_LIBRARY_PATH": str(programs.BIN / "fake_driver"), "HM_TEST_NVML": "nvlinks"}

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 300
 """Tests `howmany train` on the command line: losses do not depend on how the work is divided."""
@@ -24,13 +25,16 @@ def has_gloo():
     return "gloo" in process_backends()
 
 
-def losses(result):
-    return [float(line.split("mean loss ")[1]) for line in result.out.splitlines()]
+def losses(*arguments):
+    """Returns the mean loss of each epoch of `howmany train` with these arguments."""
+    done = train(*arguments, "--json")
+    assert done.code == 0, done
+    return [epoch["mean_loss"] for epoch in done.json()["epochs"]]
 
 
 class Train(programs.TestCase):
     def same_losses(self, *arguments, layers):
-        want = losses(train(*arguments))
+        want = losses(*arguments)
         self.assertEqual(len(want), 2)
         self.assertLess(want[1], want[0])
         ways = [(mode, "local") for mode in ("data_parallel", "model", "ddp", "pipeline", "hybrid")]
@@ -40,29 +44,28 @@ class Train(programs.TestCase):
             for n in (1, 2, 3):
                 if n > layers and mode in ("model", "pipeline", "hybrid"):
                     continue
-                got = train(*arguments, "--mode", mode, "--backend", backend, "--devices",
-                            f"cpu:0-{n - 1}", "--oversubscribe")
-                self.assertEqual(got.code, 0, got)
-                for a, b in zip(losses(got), want, strict=True):
+                got = losses(*arguments, "--mode", mode, "--backend", backend, "--devices", f"cpu:0-{n - 1}",
+                             "--oversubscribe")
+                for a, b in zip(got, want, strict=True):
                     self.assertAlmostEqual(a, b, delta=2e-5, msg=f"{mode} {backend} {n}")
 
     def test_the_plain_example_is_the_same_in_every_mode(self):
         self.same_losses(layers=1)
 
     def test_a_ragged_last_batch_is_the_same_in_every_mode(self):
-        self.same_losses("--model", "mlp:sizes=12-16-9-5", "--samples", 53, "--batch", 16,
+        self.same_losses("--model", "mlp:sizes=12-16-9-5", "--synthetic-samples", 53, "--global-batch", 16,
                          "--momentum", 0.9, layers=3)
 
     def test_tokens_of_a_file_train_a_language_model(self):
         path = self.folder / "tokens.bin"
         path.write_bytes(struct.pack("<481H", *[i * i % 17 for i in range(481)]))
         model = "gpt2:width=16,layers=1,heads=2,length=12,vocabulary="
-        tokens = ("--data", path, "--batch", 8, "--epochs", 2, "--momentum", 0.9)
-        want = losses(train("--model", model + "17", *tokens))
+        tokens = ("--data", path, "--global-batch", 8, "--epochs", 2, "--momentum", 0.9)
+        want = losses("--model", model + "17", *tokens)
         self.assertLess(want[1], want[0])
         for mode in ("ddp", "pipeline"):
-            got = losses(train("--model", model + "17", *tokens, "--mode", mode, "--backend", "local",
-                               "--devices", "cpu:0-1", "--oversubscribe"))
+            got = losses("--model", model + "17", *tokens, "--mode", mode, "--backend", "local", "--devices", "cpu:0-1",
+                         "--oversubscribe")
             for a, b in zip(got, want, strict=True):
                 self.assertAlmostEqual(a, b, delta=2e-5, msg=mode)
         few = train("--model", model + "13", *tokens)
@@ -72,17 +75,17 @@ class Train(programs.TestCase):
 
     def test_one_epoch_is_one_line(self):
         done = train("--epochs", 1)
-        self.assertRegex(done.out, r"^epoch 1: mean loss \d+\.\d{6}\n$")
+        self.assertRegex(done.out, r"^Epoch 1, Loss: \d+\.\d{4}\n$")
         self.assertEqual((done.code, done.err), (0, ""))
 
     def test_more_samples_than_memory_has_numbers_for(self):
         for ranks in ((), ("--mode", "ddp", "--backend", "local", "--devices", "cpu:0,cpu:1", "--oversubscribe")):
-            done = train("--samples", 99999999999999, *ranks)
+            done = train("--synthetic-samples", 99999999999999, *ranks)
             self.assert_refused(done, "the order of 99999999999999 samples is", "more than the memory here")
 
     def test_options_that_would_change_nothing(self):
-        self.assert_refused(train("--data", self.folder, "--samples", 5), "--samples is the size of synthetic data")
-        self.assert_refused(train("--on-bad-image", "skip"), "--on-bad-image is about files", "give --data")
+        self.assert_refused(train("--data", self.folder, "--synthetic-samples", 5), "--synthetic-samples", "own size")
+        self.assert_refused(train("--on-bad-image", "skip"), "--on-bad-image", "synthetic", "give --data")
 
     def test_seeds_differ(self):
         self.assertNotEqual(train("--seed", 1).out, train("--seed", 2).out)
@@ -105,29 +108,40 @@ class Train(programs.TestCase):
         self.assert_refused(train("--backend", "lokal"), "lokal", "local")
         self.assert_refused(train("--devices", "gpu:0"), "gpu:0")
         self.assert_refused(train("--moed", "ddp"), "--moed", "--mode")
-        self.assert_refused(train("--devices", "cpu:0-9", "--mode", "ddp", "--batch", 3,
+        self.assert_refused(train("--devices", "cpu:0-9", "--mode", "ddp", "--global-batch", 3,
                                   "--oversubscribe"), "3", "10 devices")
-        self.assert_refused(train("--devices", "cpu:0-900", "--mode", "ddp", "--batch", 2000),
+        self.assert_refused(train("--devices", "cpu:0-900", "--mode", "ddp", "--global-batch", 2000),
                             "--oversubscribe")
         self.assert_refused(train("--data", self.folder / "none", "--model", "resnet18"), "none")
 
     def test_a_loss_that_is_not_finite_is_one_line_and_3(self):
         line = "howmany-train: the loss is not finite from epoch 1 on: a lower --lr may help\n"
         for mode in (["single"], ["ddp", "--devices", "cpu:0,cpu:1", "--backend", "local", "--oversubscribe"]):
-            done = train("--lr", "1e30", "--mode", *mode)
+            done = train("--lr", "1e300", "--mode", *mode)
             self.assertEqual((done.code, done.err), (3, line), done)
-            self.assertRegex(done.out, r"^epoch 1: mean loss \S+\n$")
-        done = train("--lr", "1e30", "--json")
+            self.assertRegex(done.out, r"^Epoch 1, Loss: \S+\n$")
+        done = train("--lr", "1e300", "--json")
         self.assertEqual((done.code, done.err), (3, line), done)
         self.assertEqual([e["mean_loss"] for e in done.json()["epochs"]], [None])
 
+    def test_a_sample_that_is_not_finite_is_named(self):
+        table = self.folder / "t.csv"
+        table.write_text("1,2,0\n3,nan,1\n")
+        done = train("--model", "mlp:sizes=2-2", "--data", table, "--global-batch", 2)
+        self.assertEqual(done.code, 3, done)
+        self.assertIn("t.csv line 2", done.err)
+
+    def test_options_that_change_nothing_are_refused(self):
+        self.assert_refused(train("--optimizer", "adam", "--momentum", 0.9), "--momentum", "adam")
+        self.assert_refused(train("--sync-batchnorm"), "--sync-batchnorm", "simple_net")
+
     @unittest.skipUnless(has_gloo(), "built without gloo")
     def test_a_loss_that_is_not_finite_in_processes_is_told_once_and_3(self):
-        done = train("--lr", "1e30", "--mode", "ddp", "--backend", "gloo", "--devices", "cpu:0,cpu:1",
+        done = train("--lr", "1e300", "--mode", "ddp", "--backend", "gloo", "--devices", "cpu:0,cpu:1",
                      "--oversubscribe")
         self.assertEqual(done.code, 3, done)
         self.assertEqual(done.err.count("the loss is not finite from epoch 1 on"), 1, done)
-        self.assertEqual(done.out.count("epoch 1: mean loss"), 1, done)
+        self.assertEqual(done.out.count("Epoch 1, Loss: "), 1, done)
 
     def test_numbers_that_are_not_finite_are_refused(self):
         for option in ("--lr", "--momentum", "--weight-decay", "--timeout"):
@@ -136,7 +150,7 @@ class Train(programs.TestCase):
 
     def test_help_tells_what_becomes_of_bad_images(self):
         told = " ".join(train("--help").out.split())
-        self.assertIn("images that cannot be read: refuse, or skip [refuse]", told)
+        self.assertIn("unreadable images: refuse or skip (default: refuse)", told)
         self.assertIn("is refused, unless --on-bad-image skip", told)
 
     def test_help_has_examples(self):
@@ -150,7 +164,7 @@ class Train(programs.TestCase):
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
         self.addCleanup(running.kill)
         first = running.stdout.readline()  # training has started
-        self.assertIn("mean loss", first)
+        self.assertIn("Loss: ", first)
         return running
 
     def test_ctrl_c_ends_cleanly_with_what_was_done(self):
@@ -161,7 +175,7 @@ class Train(programs.TestCase):
             rest = running.stdout.read()
             self.assertEqual(running.wait(timeout=60), 130)
             for line in rest.splitlines():
-                self.assertRegex(line, r"^epoch \d+: mean loss")
+                self.assertRegex(line, r"^Epoch \d+, Loss: ")
 
     @unittest.skipUnless(has_gloo(), "built without gloo")
     def test_a_killed_rank_is_named_and_3(self):

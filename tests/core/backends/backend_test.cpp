@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // labels: threads
 // timeout: 180
 // Compares every backend with the reference in f64 on the same random inputs. A line in HM_BACKENDS
@@ -13,6 +14,7 @@
 #include <thread>
 #include <tuple>
 
+#include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/bf16.h"

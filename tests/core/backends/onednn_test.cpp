@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Behavior specific to this backend: Winograd's convolution for large shapes, primitives and packed
 // weights cached between calls, several teams at once.
 // labels: threads

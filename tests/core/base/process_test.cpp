@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // labels: process
 #include "core/base/process.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Ended shell(const std::string& script, double timeout = 0) {
+ProcessResult shell(const std::string& script, double timeout = 0) {
   Command command;
   command.argv = {"/bin/sh", "-c", script};
   command.timeout_seconds = timeout;
@@ -26,8 +27,8 @@ Ended shell(const std::string& script, double timeout = 0) {
 bool alive(int pid) { return ::kill(pid, 0) == 0; }
 
 TEST(Process, GivesOutputAndStatus) {
-  const Ended ended = shell("echo out; echo err >&2; exit 7");
-  EXPECT_EQ(ended.how, Ended::How::kExited);
+  const ProcessResult ended = shell("echo out; echo err >&2; exit 7");
+  EXPECT_EQ(ended.how, ProcessResult::How::kExited);
   EXPECT_EQ(ended.code, 7);
   EXPECT_EQ(ended.out, "out\n");
   EXPECT_EQ(ended.describe(), "exited with 7: err");
@@ -36,8 +37,8 @@ TEST(Process, GivesOutputAndStatus) {
 }
 
 TEST(Process, TellsASignalAndTheLastLine) {
-  const Ended ended = shell("echo one >&2; printf 'two\\033[1m\\n\\n' >&2; kill -SEGV $$");
-  EXPECT_EQ(ended.how, Ended::How::kSignalled);
+  const ProcessResult ended = shell("echo one >&2; printf 'two\\033[1m\\n\\n' >&2; kill -SEGV $$");
+  EXPECT_EQ(ended.how, ProcessResult::How::kSignalled);
   EXPECT_EQ(ended.code, SIGSEGV);
   EXPECT_THAT(ended.describe(), HasSubstr("two[1m"));
 }
@@ -47,8 +48,8 @@ TEST(Process, TakesNoBannerOfGoogleBenchmarkForTheReason) {
       "2026-11-23T20:04:51+00:00\nRunning /opt/speedup_bench\nRun on (2 X 2000 MHz CPU s)\n"
       "CPU Caches:\n  L1 Data 32 KiB (x2)\nLoad Average: 0.1, 0.1, 0.1\n"
       "***WARNING*** Library was built as DEBUG. Timings may be affected.\n";
-  Ended ended;
-  ended.how = Ended::How::kTimedOut;
+  ProcessResult ended;
+  ended.how = ProcessResult::How::kTimedOut;
   ended.seconds = 121;
   ended.err = banner;
   EXPECT_EQ(ended.describe(), "stopped after 121 s without a result");
@@ -59,20 +60,21 @@ TEST(Process, TakesNoBannerOfGoogleBenchmarkForTheReason) {
 TEST(Process, SaysWhenAProgramIsMissing) {
   Command command;
   command.argv = {"/nowhere/program"};
-  const Ended ended = run_command(command);
-  EXPECT_EQ(ended.how, Ended::How::kNotStarted);
+  const ProcessResult ended = run_command(command);
+  EXPECT_EQ(ended.how, ProcessResult::How::kNotStarted);
   EXPECT_EQ(ended.describe(), "cannot be started: No such file or directory");
-  EXPECT_THROW(become({"/nowhere/program"}), InputError);
+  EXPECT_THROW(exec_program({"/nowhere/program"}), InputError);
 }
 
 TEST(Process, EndsAHangingProgramThatIgnoresSigterm) {
-  const Ended ended = shell("trap '' TERM; echo hanging >&2; while :; do sleep 0.05; done", 0.2);
-  EXPECT_EQ(ended.how, Ended::How::kTimedOut);
+  const ProcessResult ended =
+      shell("trap '' TERM; echo hanging >&2; while :; do sleep 0.05; done", 0.2);
+  EXPECT_EQ(ended.how, ProcessResult::How::kTimedOut);
   EXPECT_THAT(ended.describe(), HasSubstr("hanging"));
 }
 
 TEST(Process, LeavesNoGrandchildBehind) {
-  const Ended ended = shell("sleep 300 & echo $!");
+  const ProcessResult ended = shell("sleep 300 & echo $!");
   const int grandchild = std::stoi(ended.out);
   EXPECT_TRUE(ended.ok());
   // It was killed before run_command returned, but init may need time to reap it.
@@ -101,7 +103,7 @@ double child_seconds() {
 // that run_command kills.
 TEST(Process, CountsTheTimeOfOrphansAsOurs) {
   const double before = child_seconds();
-  const Ended ended = shell(
+  const ProcessResult ended = shell(
       "fifo=$(mktemp -u) && mkfifo $fifo\n"
       "(setsid sh -c 'while :; do :; done' & echo $! >$fifo) & read pid <$fifo; rm $fifo\n"
       "until [ $(cut -d' ' -f14 /proc/$pid/stat) -ge 20 ]; do sleep 0.01; done; kill $pid");
@@ -112,7 +114,7 @@ TEST(Process, CountsTheTimeOfOrphansAsOurs) {
 
 TEST(Process, DoesNotWaitLongForAnOrphanThatStays) {
   // Exits once the orphan has left the group that run_command kills: field 6 is its session.
-  const Ended ended = shell(
+  const ProcessResult ended = shell(
       "setsid sleep 300 & p=$!\n"
       "until [ \"$(cut -d' ' -f6 /proc/$p/stat)\" = $p ]; do sleep 0.01; done; echo $p");
   const int orphan = std::stoi(ended.out);
@@ -122,7 +124,7 @@ TEST(Process, DoesNotWaitLongForAnOrphanThatStays) {
 }
 
 TEST(Process, KeepsTheEndOfALongStderrAndTheStartOfALongStdout) {
-  const Ended ended =
+  const ProcessResult ended =
       shell("yes first | head -c 20000000; yes more | head -c 1000000 >&2; echo last >&2");
   EXPECT_EQ(ended.last_line(), "last");
   EXPECT_LE(ended.err.size(), 1u << 17);

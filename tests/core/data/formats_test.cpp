@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // --data: the samples of each format, and the errors.
 // labels: threads
 #include "core/data/formats.h"
@@ -6,9 +7,11 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "core/base/error.h"
+#include "core/data/image_folder.h"
 #include "tests/support/image_files.h"
 #include "tests/support/npy_files.h"
 #include "tests/support/tar_files.h"
@@ -101,6 +104,17 @@ TEST(RawTensors, EveryTypeAndFormatOfNumPyThatIsKnown) {
     }
 }
 
+TEST(RawTensors, Float16IsReadAsF32) {
+  const TempFolder folder;
+  // 1, -2, the largest, the smallest subnormal, infinity, 0.1
+  folder.write("a.npy", npy_file<uint16_t>("<f2", "(1, 6)",
+                                           {0x3c00, 0xc000, 0x7bff, 0x0001, 0x7c00, 0x2e66}));
+  const OpenedData data = open_data(folder / "a.npy", {});
+  EXPECT_EQ(data.dataset->spec().x_dtype, Dtype::f32);
+  EXPECT_THAT((row<float, int64_t>(*data.dataset, 0).x),
+              ElementsAre(1, -2, 65504, 0x1p-24F, INFINITY, 0.0999755859375F));
+}
+
 TEST(RawTensors, WithoutLabelsYHasNoElements) {
   const TempFolder folder;
   folder.write("a.npy", npy_file<uint8_t>("|u1", "(2, 2)", {1, 2, 3, 4}));
@@ -121,7 +135,7 @@ TEST(RawTensors, BadFilesAreNamedWithTheReason) {
       {npy_around(npy_header("<f4", "(4, 9223372036854775807)"), four), "too many elements"},
       {npy_around(npy_header("<f8", "(1152921504606846977,)"), four), "truncated"},
       {npy_around(npy_header(">f4", "(4,)"), four), "big-endian"},
-      {npy_around(npy_header("<f2", "(4,)"), four), "'<f2'"},
+      {npy_around(npy_header("<c8", "(4,)"), four), "'<c8'"},
       {npy_around(npy_header("|O", "(4,)"), four), "not understood"},
       {npy_around("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (4,), }", four),
        "structured"},
@@ -247,7 +261,15 @@ TEST(Csv, BadFilesAreNamedWithTheLine) {
       {"1,2\r3,4\n", "line 1: a carriage return"},
       {"\xef\xbb\xbf"
        "1,2\n",
-       "byte order mark"}};
+       "byte order mark"},
+      {std::string("\xff\xfe"
+                   "1\0,\0",
+                   6),
+       "UTF-16"},
+      {std::string("1,2\n\0,4\n", 8), "line 2: a NUL byte"},
+      {"1;2\n", "line 1: fields are separated by semicolons"},
+      {"1\t2\n", "line 1: fields are separated by tabs"},
+      {"1,2\nx\x1b[2J,4\n", "line 2: 'x?[2J' in column 1"}};
   for (const auto& [text, why] : cases) {
     folder.write("a.csv", text);
     EXPECT_THAT(refusal(folder / "a.csv"), HasSubstr(why)) << text;

@@ -1,9 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/data/images/image.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 
 #include "core/data/images/transform.h"
 #include "core/tensor/rng.h"
@@ -16,11 +21,18 @@ using ::howmany::testing_support::jpeg_file;
 using ::howmany::testing_support::png_file;
 using ::howmany::testing_support::Rgb;
 using ::howmany::testing_support::slope;
+using ::howmany::testing_support::webp_file;
 
 constexpr int64_t kNoLimit = int64_t{1} << 40;
 
 std::span<const uint8_t> bytes_of(const std::string& file) {
   return {reinterpret_cast<const uint8_t*>(file.data()), file.size()};
+}
+
+std::string source_file(const std::string& path) {
+  const char* const root = std::getenv("HOWMANY_SOURCE");
+  std::ifstream file(std::string(root == nullptr ? "." : root) + "/" + path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 Rgb busy(int x, int y) {
@@ -32,6 +44,23 @@ Rgb busy(int x, int y) {
 
 const uint8_t* at(const Pixels& pixels, int64_t x, int64_t y) {
   return pixels.data + (y - pixels.region.y) * pixels.stride + (x - pixels.region.x) * 3;
+}
+
+Region random_part(const Rng& rng, uint64_t& draw, int64_t w, int64_t h) {
+  Region part{rng.below(draw, w), rng.below(draw + 1, h), 0, 0};
+  part.width = 1 + rng.below(draw + 2, w - part.x);
+  part.height = 1 + rng.below(draw + 3, h - part.y);
+  draw += 4;
+  return part;
+}
+
+void expect_same(const Pixels& cut, const Pixels& whole, const Region& part,
+                 const std::string& what) {
+  for (int64_t y = part.y; y < part.y + part.height; ++y)
+    ASSERT_TRUE(
+        std::equal(at(cut, part.x, y), at(cut, part.x + part.width, y), at(whole, part.x, y)))
+        << what << " part " << part.x << ',' << part.y << ' ' << part.width << 'x' << part.height
+        << " row " << y;
 }
 
 // The decoder skips rows and columns outside the part. This must not change the rest.
@@ -49,18 +78,11 @@ TEST(Jpeg, PartOfAnImageEqualsThatPartOfTheWhole) {
         one.open(bytes_of(file), kNoLimit);
         const Pixels whole = one.decode(shrink, {0, 0, w, h});
         for (int trial = 0; trial < 20; ++trial) {
-          Region part{rng.below(draw, w), rng.below(draw + 1, h), 0, 0};
-          part.width = 1 + rng.below(draw + 2, w - part.x);
-          part.height = 1 + rng.below(draw + 3, h - part.y);
-          draw += 4;
+          const Region part = random_part(rng, draw, w, h);
           other.open(bytes_of(file), kNoLimit);
-          const Pixels cut = other.decode(shrink, part);
-          for (int64_t y = part.y; y < part.y + part.height; ++y)
-            ASSERT_TRUE(std::equal(at(cut, part.x, y), at(cut, part.x + part.width, y),
-                                   at(whole, part.x, y)))
-                << "subsampling " << subsampling << " progressive " << progressive << " shrink "
-                << shrink << " part " << part.x << ',' << part.y << ' ' << part.width << 'x'
-                << part.height << " row " << y;
+          expect_same(other.decode(shrink, part), whole, part,
+                      fmt::format("subsampling {} progressive {} shrink {}", subsampling,
+                                  progressive, shrink));
         }
       }
 }
@@ -77,6 +99,71 @@ TEST(Jpeg, ShrunkDecodingIsTheSamePictureSmaller) {
           ASSERT_NEAR(at(pixels, x, y)[c],
                       slope(x * shrink + shrink / 2, y * shrink + shrink / 2)[c], 4);
   }
+}
+
+TEST(Webp, PartOfAnImageEqualsThatPartOfTheWhole) {
+  const Rng rng(4);
+  uint64_t draw = 0;
+  const int64_t width = 131, height = 97;
+  for (const bool lossless : {true, false}) {
+    const std::string file = webp_file(width, height, busy, lossless);
+    AnyDecoder one, other;
+    EXPECT_EQ(one.open(bytes_of(file), kNoLimit).width, width);
+    EXPECT_EQ(one.file_bytes(), static_cast<int64_t>(file.size()));
+    const Pixels whole = one.decode(1, {0, 0, width, height});
+    for (int y = 0; lossless && y < height; ++y)
+      for (int x = 0; x < width; ++x)
+        ASSERT_TRUE(std::equal(at(whole, x, y), at(whole, x, y) + 3, busy(x, y).begin()));
+    for (int trial = 0; trial < 60; ++trial) {
+      const Region part = random_part(rng, draw, width, height);
+      other.open(bytes_of(file), kNoLimit);
+      expect_same(other.decode(1, part), whole, part, lossless ? "lossless" : "lossy");
+    }
+  }
+}
+
+// Made by tests/data/images/make.py with Pillow.
+TEST(Webp, PixelsAreThoseOfPillow) {
+  for (const char* name : {"lossy", "alpha"}) {
+    const std::string folder = "tests/data/images/";
+    const std::string webp = source_file(folder + name + ".webp");
+    const std::string png = source_file(folder + name + ".png");
+    AnyDecoder one, other;
+    const Size size = one.open(bytes_of(webp), kNoLimit);
+    ASSERT_EQ(other.open(bytes_of(png), kNoLimit).width, size.width);
+    const Region all{0, 0, size.width, size.height};
+    expect_same(one.decode(1, all), other.decode(1, all), all, name);
+  }
+}
+
+TEST(Webp, TruncatedAndDamagedAreNamed) {
+  const std::string file = webp_file(64, 48, busy);
+  AnyDecoder decoder;
+  EXPECT_THROW(decoder.open(bytes_of(file).first(14), kNoLimit), Truncated);
+  decoder.open(bytes_of(file).first(file.size() / 2), kNoLimit);
+  EXPECT_THROW(decoder.decode(1, {0, 0, 64, 48}), Truncated);
+  std::string damaged = file;
+  damaged.replace(12, 4, "ABCD");
+  EXPECT_THROW(decoder.open(bytes_of(damaged), kNoLimit), Error);
+}
+
+// As in Pillow, whatever part is wanted.
+TEST(Png, DamageIsFoundByTheChecksumBehindTheLastRow) {
+  std::string file = png_file(60, 50, busy);
+  const size_t crc = file.find("IEND") - 8;  // of the last IDAT
+  file[crc] = static_cast<char>(file[crc] ^ 1);
+  AnyDecoder decoder;
+  for (const Region& wanted : {Region{0, 0, 60, 50}, Region{10, 3, 20, 5}}) {
+    decoder.open(bytes_of(file), kNoLimit);
+    EXPECT_THROW(decoder.decode(1, wanted), Error);
+  }
+}
+
+TEST(Png, AMissingEndIsNoDamage) {
+  const std::string file = png_file(60, 50, busy);
+  AnyDecoder decoder;
+  decoder.open(bytes_of(file).first(file.find("IEND") - 4), kNoLimit);
+  EXPECT_EQ(at(decoder.decode(1, {0, 0, 60, 50}), 59, 49)[0], busy(59, 49)[0]);
 }
 
 TEST(AnyDecoder, GoesOnAfterABadImage) {

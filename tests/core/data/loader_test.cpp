@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // labels: threads
 #include "core/data/loader.h"
 
@@ -271,6 +272,51 @@ TEST(Loader, RefusesOptionsThatMakeNoBatch) {
   EXPECT_THAT(refused(none, {}), HasSubstr("0 samples make no batch"));
   Loader loader(data, {});
   EXPECT_THROW(loader.next(), std::invalid_argument);
+}
+
+std::vector<int64_t> samples_of(const std::vector<Seen>& batches) {
+  std::vector<int64_t> samples;
+  for (const Seen& batch : batches)
+    for (const int64_t y : batch.y) samples.push_back(-y);
+  return samples;
+}
+
+TEST(LoaderSampler, YieldsTheSamplersOrderOfEachEpoch) {
+  const Numbers data(11);
+  for (const auto as : {WorkersAs::threads, WorkersAs::processes, WorkersAs::pytorch})
+    for (const int workers : {0, 2})
+      for (const int rank : {0, 1, 2}) {
+        DistributedSampler sampler({.size = 11, .rank = rank, .world = 3, .seed = 5});
+        Loader loader(data, {.global_batch = 6, .workers = workers, .sampler = sampler, .as = as});
+        for (const int64_t epoch : {0, 4}) {
+          sampler.set_epoch(epoch);
+          EXPECT_EQ(samples_of(read_epoch(loader, epoch)), sampler.indices());
+        }
+      }
+}
+
+TEST(LoaderSampler, RanksTogetherHaveGlobalBatches) {
+  const Numbers data(11);
+  for (const int rank : {0, 1, 2}) {
+    const DistributedSampler sampler({.size = 11, .rank = rank, .world = 3});
+    Loader loader(data, {.global_batch = 6, .sampler = sampler});
+    const auto batches = read_epoch(loader, 0);
+    ASSERT_EQ(batches.size(), 2u);
+    for (const Seen& batch : batches) {
+      EXPECT_EQ(batch.global_rows, 6);  // 12 samples with padding
+      EXPECT_EQ(batch.first_row, 2 * rank);
+      EXPECT_EQ(batch.y.size(), 2u);
+    }
+  }
+}
+
+TEST(LoaderSampler, RefusesASamplerThatDoesNotFit) {
+  const Numbers data(11);
+  const DistributedSampler three({.size = 11, .world = 3}), other({.size = 10});
+  EXPECT_THROW(Loader(data, {.global_batch = 4, .sampler = three}), std::invalid_argument);
+  EXPECT_THROW(Loader(data, {.global_batch = 4, .sampler = other}), std::invalid_argument);
+  EXPECT_THROW(Loader(data, {.global_batch = 6, .share = {0, 2}, .sampler = three}),
+               std::invalid_argument);
 }
 
 }  // namespace

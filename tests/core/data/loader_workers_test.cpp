@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // labels: process
 // Workers that fail, die or hang, and that nothing of them remains. Threads and processes yield the
 // same batches.

@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // The GPU interface of core, in the current environment: a driver, no driver, or four fake GPUs
 // (on_fake_gpus).
 #include "core/gpu/gpu.h"
+#include "core/gpu/stream.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +12,7 @@
 #include <thread>
 
 #include "core/backends/backend.h"
+#include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/rng.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Initial values of parameters: torch.nn's defaults, and equal on every rank.
 #include <gtest/gtest.h>
 

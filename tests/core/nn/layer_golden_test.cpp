@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares layers and their gradients with PyTorch's, in f64.
 #include <gtest/gtest.h>
 

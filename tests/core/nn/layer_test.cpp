@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Properties of every layer of HM_LAYERS and of the containers.
 #include "core/nn/layer.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/nn/loss.h"
 
 #include <gmock/gmock.h>
@@ -48,6 +49,13 @@ TEST(Loss, PartsOfABatchSumToTheWhole) {
     sum += compute_loss(Loss::softmax_cross_entropy, y.rows(begin, end), labels.rows(begin, end), 5)
                .value();
   EXPECT_NEAR(sum, whole, 1e-12);
+}
+
+TEST(Loss, CountsTheRowsOfYIfTheBatchIsWhole) {
+  const Tensor y = wave({3, 2}, 1), target = wave({3, 2}, 2);
+  EXPECT_EQ(compute_loss(Loss::mse, y, target).value(),
+            compute_loss(Loss::mse, y, target, 3).value());
+  EXPECT_THROW(compute_loss(Loss::mse, Tensor(), target), std::invalid_argument);
 }
 
 TEST(Loss, SurvivesLargeLogits) {

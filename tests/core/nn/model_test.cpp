@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/nn/model.h"
 
 #include <gmock/gmock.h>
@@ -9,8 +10,10 @@
 #include <map>
 
 #include "core/backends/backend.h"
+#include "core/nn/loss.h"
 #include "core/nn/optim.h"
 #include "core/nn/units.h"
+#include "core/ops/ops.h"
 #include "core/tensor/rng.h"
 #include "tests/support/golden.h"
 
@@ -70,6 +73,44 @@ TEST(Model, Resnet18HasTorchvisionsNames) {
 TEST(Model, Resnet18CountsTheKnownWork) {
   const ModelSpec m = make_model("resnet18");
   EXPECT_NEAR(m.layer->forward_flop({1, 224, 224, 3}), 2 * 1.814e9, 0.03e9);
+}
+
+TEST(Model, Gpt2WithATiedHeadHasTheKnownSize) {
+  const ModelSpec m =
+      make_model("gpt2:width=768,layers=12,heads=12,length=1024,vocabulary=50257,tied=yes");
+  EXPECT_EQ(parameter_count(*m.layer), 124'439'808);
+  EXPECT_EQ(units(*m.layer).size(), 1u);
+  EXPECT_THAT(model_refusal("gpt2:tied=maybe"), HasSubstr("tied=maybe: expected yes or no"));
+}
+
+// The gradient of a tied table is the sum of those of the embedding and of an equal head.
+TEST(Model, Gpt2WithATiedHeadTrainsAsTwoEqualTables) {
+  const std::string sizes = "gpt2:width=12,layers=1,heads=3,length=5,vocabulary=11,deviation=0.5";
+  const ModelSpec tied = make_model(sizes + ",tied=yes"), untied = make_model(sizes);
+  materialize(*tied.layer, {.seed = 5});
+  materialize(*untied.layer, {.seed = 5});
+  const auto of_tied = trainable_params(*tied.layer), of_untied = trainable_params(*untied.layer);
+  Tensor head = find(of_untied, "lm_head.weight")->value;  // shares its storage
+  head.copy_from(find(of_tied, "wte.weight")->value);
+  const Tensor ids = Tensor::from<int64_t>({1, 9, 3, 0, 7, 2, 2, 8, 10, 4}, {2, 5});
+  const auto run = [&](const ModelSpec& m) {
+    Tape tape;
+    tape.set_input(ids);
+    const LossResult loss = compute_loss(m.loss, m.layer->forward(ids, tape), ids, 10);
+    m.layer->backward(loss.dy, tape);
+    EXPECT_TRUE(tape.empty());
+    return loss.total.item();
+  };
+  EXPECT_EQ(run(tied), run(untied));
+  for (const Param* p : of_tied) {
+    const Param* const same = find(of_untied, p->name);
+    ASSERT_NE(same, nullptr) << p->name;
+    const Tensor want = p->name == "wte.weight"
+                            ? ops::add(same->grad, find(of_untied, "lm_head.weight")->grad)
+                            : same->grad;
+    for (int64_t i = 0; i < want.numel(); ++i)
+      ASSERT_NEAR(p->grad.data<float>()[i], want.data<float>()[i], 1e-6) << p->name;
+  }
 }
 
 // GPT-2 (124M), with a head of its own instead of one tied to the embedding.
@@ -210,6 +251,29 @@ TEST(Model, Resnet18TrainsAsPyTorchs) {
   EXPECT_TRUE(golden::matches("resnet.running_var", find(all, "layer4.1.bn2.running_var")->value));
   Tape inference({.training = false});
   EXPECT_TRUE(golden::matches("resnet.eval", m.layer->forward(x, inference)));
+}
+
+double deviation_of(const Param& p) {
+  double sum = 0;
+  for (const float v : p.value.values<float>()) sum += double{v} * v;
+  return std::sqrt(sum / static_cast<double>(p.value.numel()));
+}
+
+TEST(Model, Gpt2StartsAsGpt2) {
+  const ModelSpec m = make_model("gpt2:width=96,layers=3,heads=3,length=32,vocabulary=500");
+  for (const bool cloned : {false, true}) {
+    const LayerPtr copy = m.layer->clone();
+    Layer& model = cloned ? *copy : *m.layer;
+    materialize(model, {.seed = 3});
+    for (const Param* p : trainable_params(model)) {
+      const bool norm = p->name.find("ln") != std::string::npos;
+      const double wanted = p->name.ends_with("bias")          ? 0
+                            : norm                             ? 1
+                            : p->name.ends_with("proj.weight") ? 0.02 / std::sqrt(6)
+                                                               : 0.02;
+      EXPECT_NEAR(deviation_of(*p), wanted, 0.05 * wanted) << p->name;
+    }
+  }
 }
 
 TEST(Model, Gpt2TrainsAsPyTorchs) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The guarantees of Tape: parameters shared between uses, no gradient for the input, and dropout
 // that does not depend on how a batch is divided.
 #include <gmock/gmock.h>
@@ -6,6 +7,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "core/backends/selection.h"
 #include "core/nn/layers.h"
 #include "tests/support/tensors.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Argument errors of the checked functions, and their messages.
 #include "core/ops/ops.h"
 

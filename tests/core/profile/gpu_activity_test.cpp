@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/profile/gpu_activity.h"
 
 #include <gmock/gmock.h>

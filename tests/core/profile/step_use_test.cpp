@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/profile/step_use.h"
 
 #include <gmock/gmock.h>
@@ -6,7 +7,7 @@
 #include <random>
 
 #include "core/base/error.h"
-#include "core/profile/stretches.h"
+#include "core/profile/time_slices.h"
 
 namespace howmany {
 namespace {
@@ -34,19 +35,19 @@ int64_t sum(const StepUse& u) {
   return u.compute + u.optimizer + u.comm + u.copy + u.data + u.host;
 }
 
-TEST(Stretches, UniteWhatOverlapsOrTouches) {
-  EXPECT_EQ(united({{5, 9}, {1, 2}, {2, 4}, {6, 7}, {8, 8}}), (Stretches{{1, 4}, {5, 9}}));
+TEST(TimeSlices, UniteWhatOverlapsOrTouches) {
+  EXPECT_EQ(united({{5, 9}, {1, 2}, {2, 4}, {6, 7}, {8, 8}}), (TimeSlices{{1, 4}, {5, 9}}));
 }
 
-TEST(Stretches, WithoutCutsHolesAndEnds) {
-  const Stretches all = {{0, 10}, {20, 30}, {40, 50}};
+TEST(TimeSlices, WithoutCutsHolesAndEnds) {
+  const TimeSlices all = {{0, 10}, {20, 30}, {40, 50}};
   EXPECT_EQ(without(all, {{-5, 2}, {4, 6}, {8, 22}, {29, 60}}),
-            (Stretches{{2, 4}, {6, 8}, {22, 29}}));
+            (TimeSlices{{2, 4}, {6, 8}, {22, 29}}));
   EXPECT_EQ(without(all, {}), all);
 }
 
-TEST(Stretches, LengthCountsOnlyTheWindow) {
-  const Stretches all = {{0, 10}, {20, 30}, {40, 50}};
+TEST(TimeSlices, LengthCountsOnlyTheWindow) {
+  const TimeSlices all = {{0, 10}, {20, 30}, {40, 50}};
   EXPECT_EQ(length_within(all, 5, 45), 20);
   EXPECT_EQ(length_within(all, 10, 20), 0);
   EXPECT_EQ(length_within(all, -100, 100), 30);

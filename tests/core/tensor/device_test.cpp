@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // labels: threads
 #include "core/tensor/device.h"
 

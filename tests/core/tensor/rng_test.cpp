@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/rng.h"
 
 #include <gmock/gmock.h>
@@ -126,6 +127,21 @@ TEST(Rng, FillsWithTheRightMoments) {
   check_moments(t, {0.5, 1.0 / 3, 0.25, 0.2}, 0.25);
   EXPECT_GE(*std::ranges::min_element(t.values<float>()), 0);
   EXPECT_LE(*std::ranges::max_element(t.values<float>()), 1);
+}
+
+TEST(Rng, RandnIsTheFillOfANewTensor) {
+  Tensor filled = Tensor::empty({3, 5});
+  fill_normal(filled, 0, 1, Rng(7));
+  const Tensor made = randn({3, 5}, Rng(7));
+  EXPECT_EQ(made.shape(), filled.shape());
+  EXPECT_TRUE(std::ranges::equal(made.values<float>(), filled.values<float>()));
+}
+
+TEST(Rng, RandintReachesEveryValueAndNoOther) {
+  const Tensor drawn = randint(-1, 2, {1000}, Rng(1));
+  const auto values = drawn.values<int64_t>();
+  EXPECT_EQ(std::set(values.begin(), values.end()), (std::set<int64_t>{-1, 0, 1}));
+  EXPECT_THROW(randint(2, 2, {1}, Rng(1)), std::invalid_argument);
 }
 
 TEST(Rng, PermutationHoldsEachIndexOnce) {

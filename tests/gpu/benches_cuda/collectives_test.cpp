@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // Collectives of buffers on imitated GPUs, over every engine.
 #include "benches/comm/collectives.h"
 
 #include <gtest/gtest.h>
 
 #include "benches/comm/collective_timing.h"
+#include "benches/common/device_choice.h"
 #include "parallel/launch.h"
 
 namespace howmany::benches {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cases of core_bench on a GPU; small cases on an imitated GPU. Each case checks itself.
 // timeout: 300
 #include "benches/core/cases.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // transfer_bench's copies to and from imitated GPUs.
 #include "benches/transfer/device_copies.h"
 

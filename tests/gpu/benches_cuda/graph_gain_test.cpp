@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gain of captured steps, on imitated GPUs, where the numbers have no meaning.
 #include "benches/speedup/graph_gain.h"
 
 #include <gtest/gtest.h>
 
 #include "benches/common/timing.h"
+#include "benches/common/trainer.h"
 #include "benches/speedup/steps.h"
 #include "parallel/launch.h"
 

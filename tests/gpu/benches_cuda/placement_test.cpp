@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 // The devices of a launcher's ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "benches/common/device_choice.h"
 #include "benches/common/workload.h"
 #include "core/gpu/gpu.h"
 #include "core/host/cpu_limits.h"

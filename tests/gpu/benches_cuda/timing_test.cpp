@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times asynchronous steps, on imitated GPUs, whose work can be delayed.
 #include <gtest/gtest.h>
 

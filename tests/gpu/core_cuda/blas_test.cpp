@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The choice of cuBLASLt's algorithm for a kind of product, and the cost of the choice. Uses fake
 // GPUs; the algorithms of the fake cuBLASLt have different times on their clock.
 #include "core/backends/cuda/blas/blas.h"
@@ -10,8 +11,10 @@
 #include <thread>
 
 #include "core/backends/cuda/blas/problem.h"
+#include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/gpu/gpu.h"
+#include "core/gpu/graph.h"
 #include "core/ops/ops.h"
 #include "tests/fakes/fake_cublaslt.h"
 #include "tests/support/message_of.h"

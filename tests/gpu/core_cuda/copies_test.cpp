@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Timed copies of benches: their data and their times.
 #include "core/gpu/copies.h"
 

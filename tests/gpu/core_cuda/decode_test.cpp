@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decodes images on a GPU: a real one, or (on_fake_gpus) a fake nvJPEG, which is libjpeg-turbo over
 // imitated GPUs. With the fake, samples are equal to the host's samples of full-size images.
 #include <dlfcn.h>
@@ -8,6 +9,7 @@
 #include <random>
 
 #include "core/base/error.h"
+#include "core/data/image_folder.h"
 #include "core/data/images/image.h"
 #include "core/data/images/transform.h"
 #include "core/data/loader.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpu::Graph: its launches, its memory, and the calls that it rejects. Memory is counted on
 // imitated GPUs as on real ones.
 #include <gmock/gmock.h>
@@ -9,7 +10,10 @@
 #include "core/backends/cuda/graph/memory.h"
 #include "core/backends/cuda/runtime/runtime.h"
 #include "core/base/error.h"
+#include "core/gpu/event.h"
 #include "core/gpu/gpu.h"
+#include "core/gpu/graph.h"
+#include "core/gpu/stream.h"
 #include "core/ops/ops.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tensors.h"
@@ -130,8 +134,8 @@ TEST_F(AGraph, RefusesWhatDoesNotRepeatAndLeavesTheDeviceAsItWas) {
       {"a copy to the host", [&] { first(sum); }},
       {"a copy to the host", [&] { gpu::Fetch(sum.raw(), 4, 0); }},
       {"waiting", [&] { gpu::synchronize(0); }},
-      {"a moment", [&] { gpu::mark(0); }},
-      {"a moment", [&] { gpu::Moment(0); }},
+      {"a moment", [&] { gpu::record_event(0); }},
+      {"a moment", [&] { gpu::TimedEvent(0); }},
       {"another graph", [&] { gpu::Graph(0, [] {}); }},
   };
   for (const auto& [what, ask] : cases) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cached bf16 copies of tensors: their number per step, and that no stale copy is read. Uses fake
 // GPUs, which count kernels. Products are not counted there.
 #include "core/backends/cuda/blas/halves.h"
@@ -9,6 +10,7 @@
 #include <thread>
 
 #include "core/gpu/gpu.h"
+#include "core/gpu/graph.h"
 #include "core/nn/model.h"
 #include "core/nn/optim.h"
 #include "core/ops/ops.h"
@@ -259,7 +261,7 @@ TEST_F(Halves, ThatTheOptimizerWritesBetweenLaunchesAreNotMadeByAGraphToo) {
   }
   ops::axpy(0.5, on_gpu({16, 24}), w);
   EXPECT_EQ(launched(), least + 1) << "changed by another";
-  EXPECT_EQ(launched(), least + 1) << "nobody tells that it was not";
+  EXPECT_EQ(launched(), least + 1) << "no call reports that it was not";
   ops::matmul(x.rows(0, 3), w.flat(0, 16 * 12).view({16, 12}));  // rows that must be padded
   launched();
 }

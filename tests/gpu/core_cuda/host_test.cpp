@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host logic of the cuda backend: the product, epilogue and alignment for cuBLASLt, launch
 // configurations, and the reuse of pinned blocks.
 #include <gmock/gmock.h>
@@ -208,7 +209,7 @@ TEST(PciAddress, IsKnownOfEveryGpuAndOfNoOther) {
                 testing::MatchesRegex("[0-9A-Fa-f]+:[0-9A-Fa-f]+:[0-9A-Fa-f]+\\.[0-9]"));
   for (const int index : {-1, gpu::count()}) {
     EXPECT_EQ(gpu::pci_address(index), "");
-    EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "left to whoever looks next";
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "left for the next caller";
   }
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // labels: process
 // Copies batches to a GPU: a real one, or (on_fake_gpus) imitated ones. The latter copy from pinned
 // memory only when the host waits, and the host cannot access their memory.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares core/backends/cuda/images/nvjpeg.h with NVIDIA's header, if that is installed.
 #include "core/backends/cuda/images/nvjpeg.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Activations and their gradients in bf16: which tensors are stored so, the bytes that a step
 // keeps, and that a model trains as in f32. Uses fake GPUs.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that cuDNN accepts every graph, and that the chosen engine is the fastest with the
 // requested precision. NVIDIA's library checks descriptors and graphs without a GPU. It also
 // proposes engines for a GPU that is described by its properties.
@@ -9,10 +10,12 @@
 #include <thread>
 
 #include "core/backends/cuda/dnn/graphs.h"
+#include "core/backends/cuda/dnn/library.h"
 #include "core/backends/cuda/dnn/plan.h"
 #include "core/backends/cuda/runtime/runtime.h"
 #include "core/base/error.h"
 #include "core/gpu/gpu.h"
+#include "core/gpu/graph.h"
 #include "core/ops/ops.h"
 #include "core/tensor/precision.h"
 #include "tests/fakes/fake_cudnn.h"

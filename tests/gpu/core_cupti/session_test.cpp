@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A whole CUPTI session: with the fake library and four fake GPUs (on_fake_gpus), or with the
 // installed library and GPUs.
 #include <cupti.h>

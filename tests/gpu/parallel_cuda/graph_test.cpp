@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares graph=on with the same steps without a graph, on imitated GPUs.
 // timeout: 300
 #include <gmock/gmock.h>

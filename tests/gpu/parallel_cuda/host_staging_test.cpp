@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls on tensors of imitated GPUs by engines that work on the host. A call waits for work that
 // was enqueued before it, but not for work enqueued after it. timeout: 120
+#include "core/gpu/event.h"
 #include "parallel/staging.h"
 
 #include <gtest/gtest.h>
@@ -102,10 +104,10 @@ TEST(HostStaging, CopiesToTheHostAndBack) {
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::i64}) {
     const Tensor want = Tensor::from<double>({1, -2, 3.5, 250}, {2, 2}).to(dtype);
     const Tensor there = want.to(gpu);
-    const Tensor here = staging.to_host(there, gpu::mark(1));
+    const Tensor here = staging.to_host(there, gpu::record_event(1));
     EXPECT_TRUE(close(here, want, 0));
     Tensor back = Tensor::zeros({2, 2}, dtype, gpu);
-    staging.to_gpu(here, back, gpu::mark(1));
+    staging.to_gpu(here, back, gpu::record_event(1));
     EXPECT_TRUE(close(back.to(Device{}), want, 0));
   }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reports of modes for steps that imitated GPUs run asynchronously.
 #include <gtest/gtest.h>
 

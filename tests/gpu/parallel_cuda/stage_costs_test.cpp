@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stage costs with imitated GPUs among the devices.
 #include "parallel/stage_costs.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asynchronous steps on imitated GPUs, which can be delayed and count the waits of the host.
 // timeout: 300
 #include <gtest/gtest.h>

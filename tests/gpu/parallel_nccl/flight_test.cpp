@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several nccl calls in flight on a GPU while the host continues: waits for them, and their
 // failures.
 // timeout: 300

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order of nccl calls and other GPU work, and their failures. Uses the fake libnccl on fake
 // GPUs, whose streams can be blocked.
 // timeout: 120

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 180
 """Tests completion scripts in real shells: they offer every option that --help lists, fixed choices and paths."""
@@ -100,7 +101,7 @@ class Cases:
         self.assertLessEqual(self.listed("run") | {"--version"}, set(self.offered("howmany --")))
 
     def test_fixed_choices(self):
-        for line, expected in (("howmany workers --as ", {"threads", "processes", "pytorch"}),
+        for line, expected in (("howmany workers --worker-type ", {"threads", "processes", "pytorch"}),
                                ("howmany gpus --precision ", {"f32", "tf32", "bf16"}),
                                ("howmany train --precision ", {"f32", "tf32", "bf16"}),
                                ("howmany run --preset ", {"quick", "full"}),
@@ -128,8 +129,8 @@ class Bash(Cases, Completion):
         self.assert_syntax("bash", "-n")
 
     def test_values_after_an_equals_sign(self):
-        self.assertEqual(self.offered("howmany workers --as = py"), ["pytorch"])
-        self.assertEqual(self.offered("howmany workers --as ="), ["threads", "processes", "pytorch"])
+        self.assertEqual(self.offered("howmany workers --worker-type = py"), ["pytorch"])
+        self.assertEqual(self.offered("howmany workers --worker-type ="), ["threads", "processes", "pytorch"])
 
     def test_lists_go_on_after_a_comma(self):
         self.assertEqual(self.offered("howmany gpus --mode ddp,pipe"), ["ddp,pipeline"])

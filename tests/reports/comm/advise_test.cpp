@@ -1,4 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/comm/advise.h"
+#include "core/base/schema/reasons.h"
 #include "reports/comm/json.h"
 
 #include <fmt/format.h>
@@ -91,7 +93,7 @@ TEST(BackendAdvice, SaysWhyThereIsNoAnswer) {
   const BackendAdvice advice = advise_backend({});
   EXPECT_FALSE(advice.recommended);
   EXPECT_FALSE(advice.certain);
-  EXPECT_THAT(advice.because, HasSubstr("nothing was measured"));
+  EXPECT_EQ(advice.reason, reason::kNothingMeasured);
 }
 
 TEST(BackendAdvice, ComparesWithTheCeilingOfTheSameRoad) {
@@ -114,7 +116,7 @@ TEST(BackendAdvice, ComparesWithTheCeilingOfTheSameRoad) {
   });
   EXPECT_EQ(advise_backend(all).verdicts.size(), 2u);
   std::erase_if(all, [](const Measurement& m) { return number_of(m, "bytes") == 16 * kMiB; });
-  const std::vector<RoadVerdict> left = advise_backend(all).verdicts;
+  const std::vector<PathVerdict> left = advise_backend(all).verdicts;
   ASSERT_EQ(left.size(), 1u) << "caches move more than memory does";
   EXPECT_EQ(left[0].backend, "gloo");
 }
@@ -122,11 +124,11 @@ TEST(BackendAdvice, ComparesWithTheCeilingOfTheSameRoad) {
 TEST(BackendAdvice, ReportsAFitIfItsErrorIsKnownAndSmall) {
   std::vector<Measurement> all = {cell("all_reduce", "gloo", 1024, 1e-3),
                                   cell("all_reduce", "gloo", 4096, 4e-3)};
-  EXPECT_TRUE(advise_backend(all).contests[0].fits.empty()) << "two sizes have no error";
+  EXPECT_TRUE(advise_backend(all).operations[0].fits.empty()) << "two sizes have no error";
   all.push_back(cell("all_reduce", "gloo", 16384, 17e-3));
-  EXPECT_EQ(advise_backend(all).contests[0].fits.size(), 1u);
+  EXPECT_EQ(advise_backend(all).operations[0].fits.size(), 1u);
   all.push_back(cell("all_reduce", "gloo", 2008, 1e-5));
-  EXPECT_TRUE(advise_backend(all).contests[0].fits.empty()) << "off by as much as the times";
+  EXPECT_TRUE(advise_backend(all).operations[0].fits.empty()) << "off by as much as the times";
 }
 
 TEST(BackendAdvice, JudgesOnlyNcclOnAGpuThatTheTableKnows) {
@@ -159,7 +161,7 @@ TEST(BackendAdvice, SaysWhetherAnAllReduceHidesBesideMatrixProducts) {
   EXPECT_THAT(advise_backend({overlap(2e-3, 6e-3, 5.9e-3)}).notes,
               Contains(HasSubstr("hides 100 % of the shorter")));
   EXPECT_THAT(advise_backend({overlap(2e-3, 6e-3, 5e-3)}).notes,
-              Contains(HasSubstr("times varied too much to tell")));
+              Contains(HasSubstr("times varied too much to judge")));
 }
 
 Measurement pace(const char* backend, const std::vector<double>& ranks, double of_others,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 180
 """Tests `howmany backend` and `howmany transfer` through the command line, with fake bench programs."""
@@ -219,7 +220,7 @@ class Transfer(Suites):
         self.assertNotIn("busy_elsewhere_fraction", self.summary()["context"])
 
     def test_a_batch_of_no_model_is_refused(self):
-        self.assert_refused(self.howmany("transfer", "--out", self.out, "--batch", "32"), "--batch requires --model")
+        self.assert_refused(self.howmany("transfer", "--out", self.out, "--batch-per-device", "32"), "--batch-per-device requires --model")
 
     def test_hands_the_devices_on(self):
         done = self.howmany("transfer", "--devices", "cuda:3", "--devices", "cuda:1", "--out", self.out,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Synthetic cells of `howmany backend` for the tests. Values only; not tied to any thread.
 #pragma once
 

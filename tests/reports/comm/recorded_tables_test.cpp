@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares interpolation between measured sizes with the cells of real runs in
 // tests/data/backend_tables.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/comm/reference.h"
 
 #include <fmt/format.h>
@@ -94,7 +95,7 @@ TEST(References, SayNothingOfSizesOutsideOfTheTable) {
   for (const double bytes : {4.0, 16 * kKiB, 30 * kKiB, 17 * kGiB, 32 * kGiB})
     EXPECT_EQ(words(all_reduce(bytes, 300)), "nothing") << bytes;
   EXPECT_EQ(words(all_reduce(kGiB, 367, "NVIDIA H100 80GB HBM3")), "nothing") << "one size alone";
-  EXPECT_EQ(words(all_reduce(4 * kMiB, 100)), "nothing") << "too far from both to tell";
+  EXPECT_EQ(words(all_reduce(4 * kMiB, 100)), "nothing") << "too far from both to judge";
 }
 
 TEST(References, SayBetweenWhichSizesTheyAreInterpolated) {

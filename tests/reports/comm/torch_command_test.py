@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 180
 """Tests `howmany backend --torch`: the Python it finds, its report on a torch that cannot be measured, and the rows it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests rows of torch.distributed in the answer of `howmany backend`: their names, the comparison
 // with howmany's backend over the same library, and the recommendation.
 #include "reports/comm/torch.h"

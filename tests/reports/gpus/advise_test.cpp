@@ -1,4 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/gpus/advise.h"
+#include "core/base/schema/reasons.h"
 
 #include <gmock/gmock.h>
 
@@ -247,6 +249,12 @@ TEST(Advise, RatesOfRunsThatWaitForDataAreThoseOfAllTheirSteps) {
   }
 }
 
+TEST(Timeout, OfARunIsTwiceWhatIsLeftOfTheBudget) {
+  EXPECT_EQ(timeout_within(3), 30);  // the least
+  EXPECT_EQ(timeout_within(20), 40);
+  EXPECT_EQ(timeout_within(1e9), kRunTimeout);
+}
+
 TEST(Advise, FailedAndOversubscribedNeverWin) {
   const Plan plan = plan_for({1, 2, 4});
   auto all = measurements(plan, results_of(plan, amdahl(0), 0));
@@ -254,8 +262,12 @@ TEST(Advise, FailedAndOversubscribedNeverWin) {
   EXPECT_EQ(advise(all, {})[0].recommended, 2);
   of(all, "ddp", "2").flags.push_back("failed: peer gone");
   const Advice advice = advise(all, {})[0];
-  EXPECT_EQ(advice.recommended, 1);
+  EXPECT_EQ(advice.recommended, std::nullopt);
+  EXPECT_EQ(advice.reason, reason::kOneDeviceMeasured);
   EXPECT_THAT(advice.notes, Contains(HasSubstr("Failed: ddp over gloo on 2 GPUs: peer gone")));
+  EXPECT_THAT(advice.because, HasSubstr("no result on more than 1 GPU is valid"));
+  of(all, "ddp", "4").flags = {"failed: peer gone"};
+  EXPECT_THAT(advise(all, {})[0].because, HasSubstr("every run on more than 1 GPU failed"));
   of(all, "ddp", "2").flags.back() = "failed: peer gone.";
   EXPECT_THAT(advise(all, {})[0].notes, Contains(EndsWith("2 GPUs: peer gone.")));
 }

@@ -1,8 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 180
 """Tests `howmany` through the command line: answers, files and errors."""
 import csv
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -116,7 +118,8 @@ class Answer(Fake):
         self.assertEqual(done.out, (self.out / "summary.json").read_text())
 
     def test_progress_goes_to_stderr_a_line_a_run(self):
-        lines = self.gpus("--backend", "gloo").err.splitlines()
+        told = self.gpus("--backend", "gloo").err.splitlines()
+        lines = [line for line in told if line.startswith("[")]
         self.assertEqual(len(lines), 3)
         self.assertRegex(lines[0], r"^\[1/3\] mlp, single, 1 device, round 1 of 1: .* a step \(.*elapsed, about .* left\)$")
 
@@ -133,6 +136,46 @@ class Answer(Fake):
         self.assertEqual(done.code, 0, done)
         self.assertIn("time budget", done.err)
         self.assertEqual({m["case"] for m in self.summary()["measurements"]}, {"single/mlp", "ddp/mlp"})
+
+
+class Start(Fake):
+    """What a run does before it measures."""
+
+    def test_a_run_announces_itself_unless_quiet(self):
+        announced = self.gpus().err
+        for word in ("Measuring mlp", "single and ddp", "1 and 2 CPU devices", "3 configurations", str(self.out)):
+            self.assertIn(word, announced)
+        self.out = self.folder / "quiet"
+        self.assertEqual(self.gpus("--quiet").err, "")
+
+    def test_runs_of_one_second_have_folders_of_their_own(self):
+        words = [programs.BIN.resolve() / "howmany", "gpus", "--devices", "cpu:0,cpu:1", "--mode", "ddp", "--rounds",
+                 "1", "--json"]
+        runs = [subprocess.Popen(words, cwd=self.folder, env={**os.environ, **self.environment}, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
+        for run in runs:
+            out, err = run.communicate(timeout=120)
+            self.assertEqual(run.returncode, 0, err)
+            self.assertEqual(len(json.loads(out)["measurements"]), 3)
+        self.assertEqual(len(list((self.folder / "howmany-out").glob("*/summary.json"))), 3)
+
+    def test_a_folder_with_other_files_is_refused(self):
+        self.out.mkdir()
+        (self.out / "thesis.txt").write_text("text")
+        self.assert_refused(self.gpus(), str(self.out), "not empty")
+        self.assertEqual([path.name for path in self.out.iterdir()], ["thesis.txt"])
+
+    def test_a_login_node_is_refused_without_yes(self):
+        tools = self.folder / "slurm"
+        tools.mkdir()
+        (tools / "sinfo").write_text("#!/bin/sh\necho 'gpu* up infinite 4 idle node[1-4]'\n")
+        (tools / "sinfo").chmod(0o755)
+        path = f"{tools}:{os.environ['PATH']}"
+        few = ("--rounds", "1", "--devices", "cpu:0")
+        self.assert_refused(self.howmany("run", *few, "--out", self.out, PATH=path), "login node", "srun", "--yes")
+        self.assertEqual(self.howmany("run", *few, "--out", self.out, "--yes", PATH=path).code, 0)
+        in_a_job = self.howmany("run", *few, "--out", self.folder / "b", PATH=path, SLURM_JOB_ID="7")
+        self.assertEqual(in_a_job.code, 0, in_a_job)
 
 
 class Refusal(Fake):
@@ -159,14 +202,14 @@ class Refusal(Fake):
         self.refused(["--batch-per-device"], "gpus", "--batch-per-device", "0")
 
     def test_numbers_that_are_none(self):
-        for command, option in (("gpus", "--time-budget"), ("gpus", "--run-timeout"), ("selftest", "--timeout"),
+        for command, option in (("gpus", "--time-budget"), ("gpus", "--run-timeout"), ("selftest", "--run-timeout"),
                                 ("transfer", "--time-budget"), ("workers", "--time-budget"),
                                 ("backend", "--time-budget")):
             for value in ("nan", "inf", "-1", "0", "1e999", "5x"):
                 self.refused([f'{option}: expected a number above 0, not "{value}"'], command, f"{option}={value}")
         self.refused(['--min-efficiency: expected a number from 0.01 to 2, not "nan"'], "report", self.out,
                      "--min-efficiency", "nan")
-        self.refused(['--stall: expected a number from 0.01 to 99, not "nan"'], "workers", "--stall", "nan")
+        self.refused(['--max-wait-percent: expected a number from 0.01 to 99, not "nan"'], "workers", "--max-wait-percent", "nan")
 
     def test_numbers_that_are_too_large(self):
         self.refused(["--samples", '"1e99" is not a count above 0 and up to 1e15'], "gpus", "--samples", "1e99")
@@ -177,8 +220,8 @@ class Refusal(Fake):
             for option in ("--batch-per-device", "--global-batch"):
                 self.refused([f'{option}: expected a whole number from 1 to 1073741824, not "{value}"'], "gpus", option,
                              value)
-            self.refused([f'--batch: expected a whole number from 1 to 1073741824, not "{value}"'], "transfer",
-                         "--batch", value)
+            self.refused([f'--batch-per-device: expected a whole number from 1 to 1073741824, not "{value}"'], "transfer",
+                         "--batch-per-device", value)
 
     def test_a_list_with_a_value_that_is_empty(self):
         for devices in ("", "cpu:0,", ",cpu:0", "cpu:0,,cpu:1"):

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/gpus/mode_notes.h"
 
 #include <gmock/gmock.h>
@@ -38,12 +39,11 @@ TEST(ModeNotes, CompareTheModesAndSayWhatTheirDevicesWaitFor) {
   pipeline.theoretical_bubble = 0.11;
   EXPECT_THAT(
       mode_notes({ddp, pipeline, point("data_parallel", 0.9, 2)}, 2, "2 GPUs"),
-      ElementsAre(
-          "On 2 GPUs data_parallel is the fastest way, efficiency 0.90; ddp over gloo 0.70 "
-          "(20 % of a step is gradient exchange that nothing hides), pipeline 0.60 (devices "
-          "wait for other stages 25 % of a step, 11 % in theory).",
-          "Where memory is short: pipeline holds 1 GB on a device, data_parallel 2 GB; "
-          "choose it for a model that does not fit."));
+      ElementsAre("On 2 GPUs data_parallel is the fastest way, efficiency 0.90; ddp over gloo 0.70 "
+                  "(20 % of each step is spent waiting for gradients), pipeline 0.60 (devices "
+                  "wait for other stages 25 % of a step, 11 % in theory).",
+                  "If memory is short: pipeline holds 1 GB on a device, data_parallel 2 GB; "
+                  "choose it for a model that does not fit."));
 }
 
 TEST(ModeNotes, NothingWhereThereIsNothingToCompare) {
@@ -61,7 +61,7 @@ TEST(ModeNotes, NameARankThatTheOthersWaitFor) {
   EXPECT_THAT(
       mode_notes({ddp}, 2, "2 GPUs"),
       ElementsAre("A straggler: with ddp over gloo on 2 GPUs rank 1 works 35 ms longer in a "
-                  "step than the others (35 %), who wait for it."));
+                  "step than the others (35 %), which wait for it."));
 }
 
 TEST(ModeNotes, CallNoRankSlowWhoseLayersTakeLonger) {
@@ -71,7 +71,7 @@ TEST(ModeNotes, CallNoRankSlowWhoseLayersTakeLonger) {
   pipeline.straggler_extra_seconds = 0.035;
   EXPECT_THAT(mode_notes({pipeline}, 2, "2 GPUs"),
               ElementsAre("Uneven stages: with pipeline on 2 GPUs rank 0 works 35 ms longer in a "
-                          "step than the others (35 %), who wait for it: its layers take longer, "
+                          "step than the others (35 %), which wait for it: its layers take longer, "
                           "or its device is slower."));
 }
 

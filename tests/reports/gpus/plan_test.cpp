@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/gpus/plan.h"
 
 #include <gmock/gmock.h>
@@ -92,7 +93,7 @@ TEST(Plan, RefusesWhatCannotBeMeasured) {
   };
   EXPECT_EQ(plan_refusal(example_request()), "");
   EXPECT_THAT(changed([](Request& r) { r.devices.clear(); }), HasSubstr("no device"));
-  EXPECT_THAT(changed([](Request& r) { r.counts = {3}; }), HasSubstr("3 devices are asked for"));
+  EXPECT_THAT(changed([](Request& r) { r.counts = {3}; }), HasSubstr("3 devices were requested"));
   EXPECT_THAT(changed([](Request& r) { r.devices = {"cpu:0", "cpu:0"}; }), HasSubstr("twice"));
   EXPECT_THAT(changed([](Request& r) {
                 r.devices = {"cuda:0", "cuda:0"};
@@ -151,7 +152,7 @@ TEST(Plan, ReadsBackWhatItWrote) {
 
 TEST(Plan, OfBeforeAnOptionCameHasItNotGiven) {
   nlohmann::json old = to_json(example_request());
-  for (const PassedOption& option : passed_options()) EXPECT_FALSE(old.contains(option.name));
+  for (const PassedOption& option : passed_options()) EXPECT_FALSE(old.contains(option.name()));
   EXPECT_TRUE(request_from_json(old, "plan.json").passed.given().empty());
   old.update({{"kernels", ""}, {"precision", "f32"}, {"data", ""}});  // the format of older plans
   EXPECT_TRUE(request_from_json(old, "plan.json").passed.given().empty());
@@ -172,10 +173,10 @@ TEST(Plan, AppliesOnlyWhatWasGiven) {
   apply({}, request);
   EXPECT_EQ(to_json(request), before);
   Arguments arguments;
-  arguments.devices = {"cpu:1-3", "cuda:0", "cpu:x"};
+  arguments.devices = {"cpu:1", "cuda:0"};
   arguments.global_batch = 256;
   apply(arguments, request);
-  EXPECT_THAT(request.devices, ElementsAre("cpu:1", "cpu:2", "cpu:3", "cuda:0", "cpu:x"));
+  EXPECT_THAT(request.devices, ElementsAre("cpu:1", "cuda:0"));
   EXPECT_EQ(request.workloads[1].batch, 256);
   EXPECT_EQ(request.scaling, Scaling::kStrong);
   arguments.batch_per_device = 2;

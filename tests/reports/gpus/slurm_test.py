@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 120
 """Tests `--emit slurm`, which prints only a job script for the recommendation, and the reported choice of
@@ -29,7 +30,7 @@ class JobScript(Fake):
         self.assertNotIn("--gpus", script)
         words = self.command(script)
         self.assertEqual(words[:2], ["howmany", "train"])
-        for flag, value in (("--model", "mlp"), ("--mode", "ddp"), ("--backend", "gloo"), ("--batch", "64")):
+        for flag, value in (("--model", "mlp"), ("--mode", "ddp"), ("--backend", "gloo"), ("--global-batch", "64")):
             self.assertEqual(words[words.index(flag) + 1], value)
         self.assertNotIn("--devices", words, "srun gives each task its own")
 
@@ -63,35 +64,35 @@ class JobScript(Fake):
         self.assertEqual(words[words.index("--devices") + 1], "cpu:0-1")
 
     def test_time_limit_follows_the_samples(self):
-        self.assertIn("#SBATCH --time=0-00:05:00", self.script("--devices", "cpu:0", "--samples", "10"))
+        self.assertIn("#SBATCH --time=0-00:05:00", self.script("--devices", "cpu:0,cpu:1", "--samples", "10"))
         again = self.howmany("report", self.out, "--emit", "slurm", "--samples", "10G")
         self.assertEqual(again.code, 0, again)
         self.assertRegex(again.out, "#SBATCH --time=[1-9][0-9]*-")
 
     def test_trains_the_samples_that_the_time_is_for(self):
-        self.script("--devices", "cpu:0")
+        self.script("--devices", "cpu:0,cpu:1")
         for asked, samples in ((("--samples", "100M"), "100000000"), (("--samples", "12345"), "12345"),
                                ((), "1281167")):
             done = self.howmany("report", self.out, "--emit", "slurm", *asked)
             self.assertIn(f"  # for {samples} samples, ", done.out)
             words = self.command(done.out)
-            self.assertEqual(words[words.index("--samples") + 1], samples)
+            self.assertEqual(words[words.index("--synthetic-samples") + 1], samples)
             self.assertEqual(words[words.index("--epochs") + 1], "1")
 
     def test_of_files_the_epochs_are_left_to_be_told(self):
-        script = self.script("--devices", "cpu:0", "--data", "photos")
+        script = self.script("--devices", "cpu:0,cpu:1", "--data", "photos")
         self.assertIn("Add the --epochs that train the samples below", script)
-        self.assertNotIn("--samples", script)
+        self.assertNotIn("--synthetic-samples", script)
         self.assertIn("--data photos --epochs 1", script)
 
     def test_a_time_limit_that_is_the_least_is_called_so(self):
         least = "#SBATCH --time=0-00:05:00  # for 10 samples, which take [0-9.]+ .?s; five minutes are the least\n"
-        self.assertRegex(self.script("--devices", "cpu:0", "--samples", "10"), least)
+        self.assertRegex(self.script("--devices", "cpu:0,cpu:1", "--samples", "10"), least)
         again = self.howmany("report", self.out, "--emit", "slurm", "--samples", "1G")
         self.assertIn("# for 1000000000 samples, half as long again as measured\n", again.out)
 
     def test_no_job_is_as_long_as_what_was_never_measured(self):
-        self.script("--devices", "cpu:0")
+        self.script("--devices", "cpu:0,cpu:1")
         path = self.out / "summary.json"
         summary = json.loads(path.read_text())
         for measurement in summary["measurements"]:

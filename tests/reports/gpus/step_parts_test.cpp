@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/gpus/step_parts.h"
 
 #include <gmock/gmock.h>
@@ -43,7 +44,7 @@ TEST(StepParts, AreSharesOfTheStepInALineForOneDeviceAndTheMost) {
   EXPECT_THAT(told.text(),
               HasSubstr("  1 device: 10 ms, compute 80 %, optimizer 10 %, none of these 10 %\n"));
   EXPECT_THAT(told.text(), HasSubstr("  4 devices, ddp: 20 ms, compute 60 %, communication 30 % "
-                                     "(15 % more beside compute)\n"));
+                                     "(15 % more during compute)\n"));
   EXPECT_THAT(told.text(), Not(HasSubstr("2 devices")));
 }
 
@@ -70,7 +71,7 @@ TEST(StepParts, CommunicationThatIsHiddenWhollyIsStillTold) {
   Told told;
   told.point("ddp", 2,
              {{"step_s", 0.02}, {"compute_s", 0.02}, {"comm_s", 0}, {"hidden_comm_s", 0.005}});
-  EXPECT_THAT(told.text(), HasSubstr("communication 0 % (25 % more beside compute)"));
+  EXPECT_THAT(told.text(), HasSubstr("communication 0 % (25 % more during compute)"));
 }
 
 TEST(StepParts, OfAGpuHaveALineOfTheirOwn) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the page of a summary: it is complete, safe for untrusted summaries, and shows flags.
 #include "reports/html/html.h"
 
@@ -7,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/schema/labels.h"
 #include "reports/html/chart.h"
 #include "reports/html/groups.h"
 #include "tests/reports/examples.h"
@@ -157,13 +159,54 @@ TEST(ThePage, TellsEveryModelsAnswerAndItsNotes) {
   EXPECT_EQ(count(html, "(uncertain)"), 2u);
 }
 
+nlohmann::json plan_row(int devices, double seconds, bool best) {
+  return {{"devices", devices},
+          {"mode", "<ddp>"},
+          {"backend", "gloo"},
+          {"samples_per_s", 1e6 / seconds},
+          {"speedup", 1.5},
+          {"efficiency", 0.75},
+          {"efficiency_low", 0.7},
+          {"efficiency_high", 0.8},
+          {"seconds_to_train", seconds},
+          {"device_hours_to_train", seconds * devices / 3600},
+          {"best", best},
+          {"valid", true}};
+}
+
+TEST(ThePage, TellsTimeAndDeviceHoursAsTheTerminalDoes) {
+  Summary summary = example_curve();
+  summary.answer["gpus"] = {{"because", "Use 2 GPUs."},
+                            {"recommended", 2},
+                            {"samples_to_train", 1e6},
+                            {"table", {plan_row(1, 7200, false), plan_row(2, 3600, true)}}};
+  const std::string html = to_html(summary);
+  EXPECT_EQ(unbalanced(html), "");
+  for (const char* told : {"time for 1 M samples", "device-hours", "<td>1 h 0 min</td>",
+                           "&lt;ddp&gt;", "<td>0.70 to 0.80</td>"})
+    EXPECT_THAT(html, HasSubstr(told));
+  EXPECT_EQ(count(html, "<tr class=\"chosen\">"), 1u);
+}
+
+TEST(ThePage, HasReadableColumns) {
+  const std::string html = to_html(collectives());
+  EXPECT_THAT(html, HasSubstr(">median time</th>"));
+  EXPECT_THAT(html, Not(HasSubstr("median_s")));
+  for (const char* key : {"samples_per_s", "busbw_bytes_per_s", "stall_fraction", "first_batch_s",
+                          "cores_per_device", "device_list"})
+    EXPECT_THAT(label_of(key), Not(HasSubstr("_"))) << key;
+  EXPECT_EQ(label_of("samples_per_s"), "samples/s");
+  EXPECT_EQ(label_of("first_batch_s"), "first batch");
+  EXPECT_EQ(label_of("_s"), " s");
+}
+
 TEST(ThePage, MarksWhatIsNotClean) {
   Summary summary = example_curve();
   EXPECT_THAT(to_html(summary), Not(HasSubstr("class=\"hollow\"")));
   summary.measurements.back().flags = {"oversubscribed", "failed: <peer> gone"};
   summary.measurements[1].flags = {"not converged"};
   const std::string html = to_html(summary);
-  EXPECT_EQ(count(html, "<tr class=\"marked\">"), 2u);
+  EXPECT_EQ(count(html, "<tr class=\"marked\""), 2u);
   EXPECT_THAT(html, HasSubstr("<td class=\"mark\">oversubscribed; failed: &lt;peer&gt; gone</td>"));
   EXPECT_EQ(count(html, "class=\"hollow\""), 1u);  // failed measurements have no point
   EXPECT_LT(html.find("Of 4 measurements: 1 failed, 1 not converged, 1 oversubscribed"),
@@ -200,10 +243,28 @@ TEST(ThePage, LeavesOutAndSaysSoWhereThereIsTooMuch) {
   }
   const std::string html = to_html(summary);
   EXPECT_LT(html.size(), size_t{8} << 20);
-  EXPECT_LE(count(html, "<tr class=\"marked\">"), kMostHtmlRows);
+  EXPECT_LE(count(html, "<tr class=\"marked\""), kMostHtmlRows);
   EXPECT_THAT(html, HasSubstr("200 rows are left out"));
   EXPECT_THAT(html, HasSubstr("8000 measurements of further tables are left out"));
   EXPECT_THAT(html, HasSubstr("xxx..."));
+}
+
+TEST(TheCharts, ShowThePartsOfProfiledSteps) {
+  Summary summary = example_curve();
+  EXPECT_THAT(to_html(summary), Not(HasSubstr("parts of a step")));
+  Measurement& m = summary.measurements.back();
+  m.parameters["mode"] = "<ddp>";
+  m.metrics["profile_compute_s"].value = 0.06;
+  m.metrics["profile_comm_s"].value = 0.03;
+  m.metrics["profile_data_s"].value = NAN;
+  m.metrics["profile_host_s"].value = 0.01;
+  const std::string html = to_html(summary);
+  EXPECT_EQ(unbalanced(html), "");
+  EXPECT_EQ(count(html, "parts of a step"), 1u);
+  EXPECT_EQ(count(html, "<rect class=\"part"), 2 * 3u);  // and the legend
+  EXPECT_THAT(html, HasSubstr("compute 60 %, communication 30 %, none of these 10 %\">"));
+  EXPECT_THAT(html, HasSubstr("width=\"288.0\""));  // 60 % of the picture
+  EXPECT_THAT(html, Not(HasSubstr("<ddp>")));
 }
 
 TEST(TheCharts, AreOneForEachOperationWithALineForEachBackend) {

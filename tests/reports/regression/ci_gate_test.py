@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 180
 """scripts/ci-gate in a repository of its own, with a fake cmake that copies programs instead of building them."""

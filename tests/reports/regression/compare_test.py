@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 180
 """Tests `howmany compare` through the command line: output, files, errors and exit codes."""
@@ -79,12 +80,75 @@ class Compare(Files):
         self.assertEqual(done.out, "")
         self.assertEqual(self.compare(a, b, "--force").code, 0)
 
-    def test_inconclusive_is_a_warning_or_exit_5(self):
-        done = self.both(rows("x", 10, 2), rows("x", 10, 2))
+    def test_some_inconclusive_is_a_warning_or_exit_5(self):
+        base, candidate = rows("x", 10, 2) + rows("y", 10), rows("x", 10, 2) + rows("y", 10, seed="2")
+        done = self.both(base, candidate)
         self.assertEqual(done.code, 0, done)
         self.assertIn("warning", done.err)
-        self.assertIn("2 samples a side can prove nothing among 1 tests; 4 can", done.out)
-        self.assertEqual(self.both(rows("x", 10, 2), rows("x", 10, 2), "--strict").code, 5)
+        self.assertIn("--benchmark_repetitions=", done.out)
+        self.assertEqual(self.both(base, candidate, "--strict").code, 5)
+
+    def test_nothing_judged_is_exit_5_and_names_the_largest_change(self):
+        done = self.both(rows("x", 10, 1) + rows("slow", 10, 1, 0), rows("x", 10, 1) + rows("slow", 1000, 1, 0))
+        self.assertEqual(done.code, 5, done)
+        first = done.out.splitlines()[0]
+        for words in ("1 run a side", "slow +9900 %"):
+            self.assertIn(words, first)
+        done = self.both(rows("x", 10, 1), rows("x", 10, 1), "--format", "annotations")
+        self.assertTrue(done.out.startswith("::error "), done)
+
+    def test_an_empty_loop_is_not_judged(self):
+        done = self.both(rows("x", 10) + rows("empty", 3e-10), rows("x", 10, seed="2") + rows("empty", 4e-10), "--json")
+        self.assertEqual(done.code, 0, done)
+        row = next(row for row in done.json()["rows"] if row["benchmark"] == "empty")
+        self.assertEqual(row["verdict"], "SKIPPED")
+        self.assertIn("0.1 ns", row["why"])
+
+    def test_keys_that_appear_twice_are_refused(self):
+        good = self.file("good.json", rows("x", 10))
+        row = '{"name": "x", "real_time": 1'
+        for name, text, key in (("top", '{"benchmarks": [], "benchmarks": []}', "benchmarks"),
+                                ("row", '{"benchmarks": [' + row + ', "real_time": 2}]}', "real_time"),
+                                ("context", '{"context": {"a": {"b": 1, "b": 1}}, "benchmarks": []}', "context.a.b")):
+            path = self.folder / f"{name}.json"
+            path.write_text(text)
+            with self.subTest(name):
+                self.assert_refused(self.compare(path, good), str(path), key)
+        path.write_text('{"schema": "a", "schema": "howmany.summary/1"}')
+        self.assert_refused(programs.run("howmany", "report", path), str(path), "schema")
+
+    def test_long_names_are_cut_in_text_and_whole_in_files(self):
+        name = "begin" + "x" * 5000 + "end"
+        sides = rows(name, 10), rows(name, 12, seed="2")
+        lines = self.both(*sides).out.splitlines()
+        self.assertLess(max(map(len, lines)), 200)
+        self.assertRegex("".join(lines), "beginx+[.]{3}x+end")
+        self.assertIn(name, self.both(*sides, "--format", "csv").out)
+        self.assertEqual(self.both(*sides, "--json").json()["rows"][0]["benchmark"], name)
+
+    def test_no_format_lets_control_characters_through(self):
+        name = "\033[2J\u009b31m\x7f"
+        sides = rows(name, 10), rows(name, 12, seed="2")
+        for format in FORMATS + ("history",):
+            out = self.both(*sides, "--format", format).out
+            with self.subTest(format):
+                self.assertGreater(len(out), 0)
+                self.assertFalse([c for c in out if (c < " " and c not in "\n\r") or "\x7f" <= c < "\xa0"], out)
+
+    def test_cells_of_csv_are_no_formulas(self):
+        names = ["=cmd|calc!A0", "@x", "+x", "-x"]
+        out = self.both(sum((rows(n, 10) for n in names), []), sum((rows(n, 10, seed="2") for n in names), []),
+                        "--format", "csv").out
+        cells = [row for row in csv.DictReader(io.StringIO(out, newline=""))]
+        self.assertEqual({row["benchmark"] for row in cells}, {"'" + n for n in names})
+        self.assertTrue(all(float(row["change"]) < 1 for row in cells))
+
+    def test_markdown_has_no_mentions_links_or_hidden_characters(self):
+        name = "@everyone [link](http://x) www.x \u202e #1 &#64;a"
+        out = self.both(rows(name, 10), rows(name, 12, seed="2"), "--format", "markdown").out
+        for live in ("@everyone", "[link]", "http://", "www.x", "\u202e", "#1 ", " &#64;"):
+            self.assertNotIn(live, out)
+        self.assertIn("everyone", out)
 
     def test_nothing_compared_is_exit_3_strict_or_not(self):
         base = rows("x", 10) + rows("y", 10)
@@ -284,7 +348,7 @@ class Formats(Files):
 
     def test_markdown_escapes_what_would_break_the_table(self):
         row = next(line for line in self.text("markdown").splitlines() if "BM" in line)
-        self.assertIn('BM\\_Copy\\<"a&b", \\|c\\|>/8', row)
+        self.assertIn('BM\\_Copy\\<"a\\&b", \\|c\\|>/8', row)
 
     def test_sarif_holds_to_the_schema(self):
         self.check_schema("sarif", "sarif.schema.json")

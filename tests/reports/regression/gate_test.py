@@ -1,8 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 300
 """Tests `howmany gate` on programs with known times: verdicts, files, errors and exit codes."""
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -31,6 +31,11 @@ class Gate(programs.TestCase):
     def gate(self, base, candidate, *more, quick=QUICK):
         return programs.run("howmany", "gate", "--base", base, "--candidate", candidate, "--out", self.out, *quick,
                             *more, timeout=200, FAKE_LOG=str(self.log))
+
+    def assert_code(self, done, *codes):
+        """On a busy machine the canary is not caught. Then, and only then, the code is 5."""
+        missed = "more work, was not caught" in " ".join(done.out.split())
+        self.assertIn(done.code, (5,) if missed else codes, done)
 
     def started(self):
         return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
@@ -67,7 +72,7 @@ class Gate(programs.TestCase):
 
     def test_no_change_is_exit_0(self):
         done = self.gate(self.command(), self.command(a=0.001, b=0.002) + " x", "--json")
-        self.assertEqual(done.code, 0, done)
+        self.assert_code(done, 0)
         self.assertNotIn("SLOWER", self.verdicts(done).values())
 
     def test_a_metric_that_no_benchmark_has_is_refused_before_measuring(self):
@@ -108,7 +113,7 @@ class Gate(programs.TestCase):
     def test_programs_before_interleaving_and_before_fixed_iterations(self):
         done = self.gate(self.command("old"), self.command("old", a=0.001, b=0.0021), "--json")
         self.assertIn("iterations: as each process chooses them", done.json()["notes"])
-        self.assertIn(done.code, (0, 1), done)
+        self.assert_code(done, 0, 1)
 
     def test_a_command_may_print_its_json(self):
         done = self.gate(self.command(), self.command(a=0.002, b=0.002), "--plain", "--json")
@@ -164,8 +169,8 @@ class Gate(programs.TestCase):
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         told = process.communicate(timeout=60)[1]
-        self.assertEqual(process.returncode, 3, told)
-        self.assertIn("what was measured is kept", told)
+        self.assertEqual(process.returncode, 130, told)
+        self.assertIn(str(self.out), told)
         self.assertTrue(json.loads((self.out / "base.json").read_text())["benchmarks"])
         self.assertEqual(len(self.trace()) % 2, 0)
 
@@ -177,7 +182,7 @@ class Gate(programs.TestCase):
             (self.folder / side / "bin" / "x_bench").chmod(0o755)
         builds = ("gate", "--base-build", self.folder / "old", "--candidate-build", self.folder / "new", "--out", self.out)
         done = programs.run("howmany", *builds, *QUICK, timeout=200)
-        self.assertIn(done.code, (0, 1), done)
+        self.assert_code(done, 0, 1)
         self.assertIn("pairs of launches", done.out)
         self.assert_refused(programs.run("howmany", *builds, "--bench", "y_bench"), "y_bench")
 
@@ -192,7 +197,7 @@ class Gate(programs.TestCase):
         self.assertFalse(self.out.exists())
         self.out.mkdir()
         (self.out / "trace.jsonl").write_text("")
-        self.assert_refused(self.gate(good, good + " x"), "holds a gate already")
+        self.assert_refused(self.gate(good, good + " x"), "--out")
 
 
 class SelfTest(programs.TestCase):
@@ -235,6 +240,15 @@ class History(programs.TestCase):
         done = programs.run("howmany", "history", self.folder)
         self.assertEqual(done.code, 0, done)
         self.assertRegex(done.out, r"step +x +30 +1\.1\d\d +\+10\.\d % in c14\.\.c15")
+
+    def test_long_names_and_large_ratios_are_short_in_the_table(self):
+        out = self.folder / "h.jsonl"
+        out.write_text("".join(json.dumps({"commit": "c" * 5000, "date": f"{i:02}", "benchmark": "b" * 5000,
+                                           "metric": "m", "ratio": 1e308 if i > 9 else 1.0}) + "\n" for i in range(20)))
+        done = programs.run("howmany", "history", out)
+        self.assertIn("> 1000x", done.out)
+        self.assertLess(max(map(len, done.out.splitlines())), 300)
+        self.assertIn("b" * 5000, programs.run("howmany", "history", out, "--json").out)
 
     def test_a_git_branch_is_read_without_checking_it_out(self):
         git = ["git", "-C", str(self.folder), "-c", "user.name=x", "-c", "user.email=x@y"]

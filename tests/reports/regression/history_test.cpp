@@ -1,12 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/regression/history.h"
 
 #include <gmock/gmock.h>
+
+#include <fmt/format.h>
 
 #include <cmath>
 #include <functional>
 #include <random>
 
-#include "reports/regression/history_command.h"
+#include "reports/regression/history_file.h"
 #include "reports/results/record.h"
 
 namespace howmany::reports {
@@ -84,6 +87,39 @@ TEST(History, SaysWhereItIsNowAndWhenItIsTooShort) {
               1.2, 0.02);
 }
 
+TEST(History, FindsAStepInAMillionPoints) {
+  const auto step = [](int i) { return i < 600000 ? 1.0 : 1.1; };
+  const Finding f = analyse(series(1000000, 6, 0, step), {});
+  EXPECT_EQ(f.status, Status::kStep);
+  ASSERT_EQ(f.steps.size(), 1u);
+  EXPECT_NEAR(static_cast<double>(f.steps[0].first_bad), 600000, 10);
+}
+
+TEST(History, SortsSeriesByNameAndPointsByDate) {
+  HistoryReader reader;
+  const auto line = [](const char* name, const char* date) {
+    return fmt::format(
+        R"({{"commit": "{1}", "date": "{1}", "benchmark": "{0}", "metric": "m", "ratio": 1}})"
+        "\n",
+        name, date);
+  };
+  reader.add(line("b", "2") + line("a", "3"), "x");
+  reader.add(line("b", "1"), "y");
+  const std::vector<Series> all = reader.take();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].benchmark, "a");
+  EXPECT_EQ(all[1].points[0].date, "1");
+}
+
+TEST(History, ReadsLinesWithFurtherKeys) {
+  const auto all = history_from_text(
+      R"({"note": {"a": [1]}, "commit": "a", "date": "1", "benchmark": "x", "metric": "m", )"
+      R"("ratio": 2, "low": 1.9, "high": 2.1})",
+      "h");
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].points[0].ratio, 2);
+}
+
 TEST(History, IsReadByTheLine) {
   const auto all = history_from_text(
       R"({"commit": "a", "date": "1", "benchmark": "x", "metric": "real_time", "ratio": 1.5})"
@@ -93,10 +129,14 @@ TEST(History, IsReadByTheLine) {
       "h");
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].points[1].ratio, 1.25);
-  for (const char* bad :
-       {"{", "{}", "[]",
-        R"({"commit": "a", "date": "1", "benchmark": "x", "metric": "m", "ratio": 0})",
-        R"({"commit": "a", "date": "1", "benchmark": "x", "metric": "m", "ratio": null})"}) {
+  for (
+      const char* bad :
+      {"{", "{}", "[]", "1", R"("a")",
+       R"({"commit": "a", "commit": "b", "date": "1", "benchmark": "x", "metric": "m", "ratio": 1})",
+       R"({"commit": 1, "date": "1", "benchmark": "x", "metric": "m", "ratio": 1})",
+       R"({"commit": "a", "date": "1", "benchmark": "x", "metric": "m", "ratio": 1} {})",
+       R"({"commit": "a", "date": "1", "benchmark": "x", "metric": "m", "ratio": 0})",
+       R"({"commit": "a", "date": "1", "benchmark": "x", "metric": "m", "ratio": null})"}) {
     EXPECT_THROW(history_from_text(bad, "h"), InputError) << bad;
   }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/regression/judge.h"
 
 #include <gmock/gmock.h>
@@ -5,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "reports/regression/change_text.h"
 #include "reports/results/record.h"
 
 namespace howmany::reports {
@@ -104,7 +106,7 @@ TEST(Judge, UnpairedSamplesAreSaidToBe) {
   const Comparison c = judge(suite({bench("a", noisy(rng, 20, 1))}, false),
                              suite({bench("a", noisy(rng, 25, 1.2))}, false), {});
   EXPECT_FALSE(c.paired);
-  EXPECT_THAT(c.notes.at(0), HasSubstr("rank sum"));
+  EXPECT_THAT(c.notes.at(0), HasSubstr("interleave"));
   EXPECT_EQ(c.rows[0].verdict, Verdict::kSlower);
   EXPECT_EQ(c.rows[0].floor, kUnpairedEffect);
 }
@@ -114,7 +116,7 @@ TEST(Judge, TellsHowManySamplesAreNeeded) {
   const Row one = judged(noisy(rng, 1, 1), noisy(rng, 1, 2), false);
   EXPECT_EQ(one.verdict, Verdict::kInconclusive);
   EXPECT_EQ(one.needed, 4);
-  EXPECT_THAT(one.why, HasSubstr("1 samples a side can prove nothing"));
+  EXPECT_THAT(one.why, HasSubstr("--benchmark_repetitions=4"));
   const Row wide = judged(noisy(rng, 10, 1, 0.2), noisy(rng, 10, 1, 0.2));
   EXPECT_EQ(wide.verdict, Verdict::kInconclusive);
   EXPECT_GT(wide.needed, 50);
@@ -206,10 +208,74 @@ TEST(Judge, NothingComparedIsAFailure) {
   EXPECT_EQ(exit_code(identical, true), 0);
 }
 
-TEST(Judge, InconclusiveIsAnErrorOnlyWhenStrict) {
-  const Comparison c = judge(suite({bench("a", {{0, 1}})}), suite({bench("a", {{0, 1}})}), {});
-  EXPECT_EQ(exit_code(c, false), 0);
-  EXPECT_EQ(exit_code(c, true), 5);
+TEST(Judge, InconclusiveIsAnErrorIfStrictOrIfNothingIsJudged) {
+  std::mt19937_64 rng(11);
+  const auto times = noisy(rng, 20, 1, 0.001);
+  Suite a = suite({bench("a", {{0, 1}}), bench("b", times)});
+  const Comparison some = judge(a, a, {});
+  EXPECT_EQ(exit_code(some, false), 0);
+  EXPECT_EQ(exit_code(some, true), 5);
+  a.benchmarks.pop_back();
+  EXPECT_EQ(exit_code(judge(a, a, {}), false), 5);
+}
+
+TEST(Judge, ExactMetricsDoNotHideThatNoTimeWasJudged) {
+  Suite a = suite({bench("a", {{0, 1}})}), b = suite({bench("a", {{0, 100}})});
+  for (Suite* side : {&a, &b}) side->benchmarks[0].metrics["bytes"] = {{0, 64}};
+  const Comparison c = judge(a, b, {});
+  EXPECT_EQ(c.count(Verdict::kSame), 1);
+  EXPECT_EQ(exit_code(c, false), 5);
+  a.benchmarks[0].metrics.erase("real_time");
+  EXPECT_EQ(exit_code(judge(a, a, {}), false), 0);
+}
+
+TEST(Judge, HeadlineNamesTheLargestChangeIfNothingIsJudged) {
+  const std::string name(5000, 'x');
+  const Comparison c =
+      judge(suite({bench("small", {{0, 1}}), bench(name, {{0, 1}})}, false),
+            suite({bench("small", {{0, 1.5}}), bench(name, {{0, 100}})}, false), {});
+  EXPECT_THAT(headline(c), HasSubstr("1 run a side"));
+  EXPECT_THAT(headline(c), HasSubstr("+9900 %"));
+  EXPECT_LT(headline(c).size(), 200u);
+}
+
+TEST(Judge, SkipsTimesBelowATenthOfANanosecond) {
+  const auto times = [](double center) {
+    std::mt19937_64 rng(1);
+    return noisy(rng, 20, center, 0.01);
+  };
+  const Row empty = judged(times(3e-16), times(4e-16));
+  EXPECT_EQ(empty.verdict, Verdict::kSkipped);
+  EXPECT_THAT(empty.why, HasSubstr("0.1 ns"));
+  EXPECT_EQ(judged(times(3e-16), times(4e-9)).verdict, Verdict::kSlower);
+  EXPECT_EQ(judged(times(3e-10), times(4e-10)).verdict, Verdict::kSlower);
+}
+
+TEST(ChangeText, IsShortForEveryNumber) {
+  EXPECT_EQ(change_text(0.05214), "+5.21 %");
+  EXPECT_EQ(change_text(99), "+9900 %");
+  EXPECT_EQ(change_text(1e300), "> 1000x");
+  EXPECT_EQ(change_text(std::nan("")), "-");
+  EXPECT_EQ(ratio_text(1.0534), "1.053");
+  EXPECT_EQ(ratio_text(1e308), "> 1000x");
+  EXPECT_EQ(interval_text(Interval{-0.01, 0.02}), "[-1.00, +2.00] %");
+  EXPECT_LT(interval_text(Interval{-0.01, 1e300}).size(), 30u);
+}
+
+TEST(Likeness, NamesTheCachesThatDiffer) {
+  const auto machine = [](int l2) {
+    return nlohmann::json{{"caches",
+                           {{{"level", 1}, {"type", "Data"}, {"size", 32768}},
+                            {{"level", 2}, {"type", "Unified"}, {"size", l2}}}}};
+  };
+  const Likeness other = likeness(machine(1), machine(2));
+  EXPECT_EQ(other.level, Likeness::Level::kNot);
+  EXPECT_EQ(refusal(other), "other machine: L2 caches differ");
+  EXPECT_EQ(refusal(likeness(machine(1), {{"caches", 1}})), "other machine: L1-L2 caches differ");
+  EXPECT_EQ(refusal(likeness({{"gpus", {1}}}, {{"gpus", {2}}})), "other machine: gpus differs");
+  const nlohmann::json debug = {{"library_build_type", "debug"}},
+                       release = {{"library_build_type", "release"}};
+  EXPECT_THAT(refusal(likeness(debug, release)), HasSubstr("other build: "));
 }
 
 TEST(Judge, ValuesWithoutARatioAreInconclusive) {

@@ -1,51 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/regression/rules.h"
 
 #include <gmock/gmock.h>
 
-#include <cmath>
-
-#include "reports/regression/figures.h"
 #include "reports/regression/identical.h"
 #include "reports/regression/launcher.h"
-#include "reports/regression/replay.h"
-#include "reports/regression/self_test.h"
 #include "reports/regression/trace.h"
 #include "reports/results/record.h"
 #include "tests/reports/folder.h"
+#include "tests/reports/regression/noisy_machine.h"
 
 namespace howmany::reports {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-
-// A synthetic machine with measured noise: every block has its own speed, every launch 2 % of its
-// own noise.
-class NoisyMachine {
- public:
-  explicit NoisyMachine(uint64_t seed) : random_(seed) {}
-
-  std::vector<Launch> trace(int blocks, int benchmarks, double extra, const std::string& slow_arm) {
-    std::vector<Launch> launches;
-    for (int block = 0; block < blocks; ++block) {
-      const double weather = std::exp(0.05 * noise_(random_));
-      for (const std::string& arm : {std::string("base"), slow_arm}) {
-        Launch launch{block, arm, 0, 0.1, {}};
-        for (int i = 0; i < benchmarks; ++i) {
-          const double work = 1e-3 * (arm == "base" ? 1 : 1 + extra);
-          launch.values["b" + std::to_string(i)]["real_time"] = {work * weather *
-                                                                 std::exp(0.02 * noise_(random_))};
-        }
-        launches.push_back(launch);
-      }
-    }
-    return launches;
-  }
-
- private:
-  std::mt19937_64 random_;
-  std::normal_distribution<double> noise_;
-};
 
 TEST(Turns, GiveEachSideTheFirstPlaceEquallyOftenInRandomOrder) {
   Turns turns(1);
@@ -59,47 +27,6 @@ TEST(Turns, GiveEachSideTheFirstPlaceEquallyOftenInRandomOrder) {
   EXPECT_EQ(first, 100);
   EXPECT_GT(abba, 30);
   EXPECT_LT(abba, 70);
-}
-
-TEST(Gate, UnchangedCodeRaisesNoAlarm) {
-  NoisyMachine machine(3);
-  const auto launches = machine.trace(12000, 4, 0, "same");
-  const GateTally tally =
-      replay_gates(suite_of(launches, "base"), suite_of(launches, "same"), {10, 30, {}});
-  EXPECT_GE(tally.alarms.of, 300);
-  EXPECT_LE(tally.alarms.value(), 0.01);
-  EXPECT_LE(tally.gains.value(), 0.01);
-  EXPECT_LE(tally.inconclusive.value(), 0.1);
-}
-
-TEST(Gate, FindsRealSlowdownsAndItsIntervalsHoldThem) {
-  NoisyMachine machine(4);
-  const auto launches = machine.trace(3000, 4, 0.05, "slow5");
-  const Suite base = suite_of(launches, "base"), slow = suite_of(launches, "slow5");
-  const WindowTally tally = replay_windows(base, slow, 30, {}, 0.05);
-  EXPECT_EQ(tally.alarms.of, 100);
-  EXPECT_GE(tally.slower.value(), 0.95);
-  EXPECT_EQ(tally.faster.hits, 0);
-  EXPECT_NEAR(tally.covered.value(), 0.95, 0.03);
-  EXPECT_EQ(replay_gates(base, slow, {10, 30, {}}).alarms.value(), 1);
-}
-
-// Shows why sides are paired: without interleaving, drift deceives a valid test on the same
-// launches.
-TEST(Others, AreDeceivedByDriftWhereOneSideComesFirst) {
-  NoisyMachine machine(5);
-  std::vector<Launch> launches = machine.trace(2400, 4, 0, "same");
-  for (Launch& launch : launches) {
-    const double drift = 1 + 0.15 * std::sin(static_cast<double>(launch.block) / 40);
-    for (auto& [name, metrics] : launch.values) metrics["real_time"][0] *= drift;
-  }
-  const Suite base = suite_of(launches, "base"), same = suite_of(launches, "same");
-  const auto apart = replay_others(base, same, 20, false),
-             turns = replay_others(base, same, 20, true);
-  ASSERT_EQ(apart.size(), 3u);
-  EXPECT_GT(apart[0].alarms.value(), 0.2);
-  EXPECT_LT(turns[0].alarms.value(), apart[0].alarms.value());
-  EXPECT_EQ(replay_gates(base, same, {10, 30, {}}).alarms.hits, 0);
 }
 
 TEST(Gate, MeasuresAgainWhatIsSuspectedOrOpenAndOnlyFreshPairsDecide) {
@@ -123,14 +50,6 @@ TEST(Gate, MeasuresAgainWhatIsSuspectedOrOpenAndOnlyFreshPairsDecide) {
   const Comparison late = unsettled(screen, "no time");
   EXPECT_EQ(late.count(Verdict::kSlower), 0);
   EXPECT_EQ(late.count(Verdict::kInconclusive), 2);
-}
-
-TEST(Share, IntervalIsClopperAndPearsons) {
-  EXPECT_NEAR(interval_of({0, 300}).high, 0.01222, 1e-5);  // 1 - 0.025^(1/300)
-  EXPECT_EQ(interval_of({0, 300}).low, 0);
-  EXPECT_NEAR(interval_of({5, 10}).low, 0.18709, 1e-5);
-  EXPECT_NEAR(interval_of({5, 10}).high, 0.81291, 1e-5);
-  EXPECT_EQ(interval_of({0, 0}).high, 1);
 }
 
 TEST(Trace, IsReadBackWithoutALineThatWasCutOff) {
@@ -183,21 +102,6 @@ TEST(Trace, BecomesFilesThatComparePairsAgain) {
   EXPECT_EQ(c.rows.at(0).base_samples, 12);
   EXPECT_DOUBLE_EQ(again.benchmarks[0].metrics.at("real_time")[11].value,
                    base.benchmarks[0].metrics.at("real_time")[11].value);
-}
-
-TEST(Figures, TellTheTraceInFullAndInWords) {
-  NoisyMachine machine(8);
-  std::vector<Launch> launches = machine.trace(400, 2, 0, kSameArm);
-  for (const Launch& launch : machine.trace(400, 2, 0.1, slow_arm(10))) {
-    if (launch.arm != "base") launches.push_back(launch);
-  }
-  const auto all = figures(launches, {10, 30, {}});
-  EXPECT_EQ(all["unchanged"]["false_alarms"]["hits"], 0);
-  EXPECT_EQ(all["power"].size(), 12u);
-  EXPECT_THAT(render_figures(all), HasSubstr("false alarms          0.0 % [0.0, "));
-  const double spread = noise(launches, 30)["spread"]["b0"];
-  EXPECT_GT(spread, 0.001);
-  EXPECT_LT(spread, 0.02);
 }
 
 TEST(Command, IsSplitAsAShellWould) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/results/device_kind.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "reports/results/record.h"
 
 #include <gmock/gmock.h>
 
+#include "core/base/text/csv.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "tests/reports/examples.h"
@@ -107,6 +109,37 @@ TEST(Csv, QuotesByRfc4180AndKeepsEveryDigit) {
   EXPECT_THAT(csv, HasSubstr("speedup,ddp/mlp,gloo,2,ddp,mlp,\"a,\"\"b\"\"\nc\",median_s,"
                              "0.30000000000000004,s,0.29,0.31,3,rounds,not converged\r\n"));
   EXPECT_THAT(csv, HasSubstr("busbw_bytes_per_s,,B/s,,,0,,not converged\r\n"));
+}
+
+TEST(Csv, TextIsNoFormulaAndNumbersStay) {
+  EXPECT_EQ(csv_text("=cmd|calc!A0"), "'=cmd|calc!A0");
+  EXPECT_EQ(csv_text("@x"), "'@x");
+  EXPECT_EQ(csv_text("-x"), "'-x");
+  EXPECT_EQ(csv_text("\t=1"), "'?=1");
+  EXPECT_EQ(csv_text("\r=1"), "'?=1");
+  EXPECT_EQ(csv_text("-1.5"), "-1.5");
+  EXPECT_EQ(csv_text("a=b\nc"), "a=b\nc");
+  EXPECT_EQ(csv_text("\033[2J\u009B"), "?[2J?");
+  EXPECT_EQ(csv_text(""), "");
+}
+
+TEST(Json, RefusesAKeyThatAppearsTwiceInAnObject) {
+  for (const char* bad : {R"({"a": 1, "a": 1})", R"({"x": [{"b": 1, "a": {"k": 1, "k": 2}}]})",
+                          R"({"a": {"a": 1}, "a": 2})"}) {
+    EXPECT_THROW(parse_json(bad, "f"), InputError) << bad;
+  }
+  EXPECT_NO_THROW(parse_json(R"([{"a": {"a": 1}, "b": {"a": 1}}, {"a": 1}])", "f"));
+  try {
+    parse_json(R"({"x": [{"b": 1, "a": {"k": 1, "k": 2}}]})", "file.json");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("file.json"), HasSubstr("x.a.k")));
+  }
+}
+
+TEST(Json, EscapesControlCharacters) {
+  EXPECT_EQ(dump_json_line({{"a", "\033[2J\u009B\x7f\u00e9"}}),
+            "{\"a\":\"\\u001b[2J\\u009b\\u007f\u00e9\"}\n");
 }
 
 TEST(Csv, KeepsARowForWhatFailed) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/base/text/table.h"
 
 #include <gtest/gtest.h>
@@ -100,6 +101,12 @@ TEST(Format, StaysShortWhateverTheNumber) {
   }
   EXPECT_EQ(format_ratio(1.825), "1.82");
   EXPECT_EQ(format_percent(0.125, 1), "12.5 %");
+}
+
+TEST(Table, LongTextIsCutInTheMiddle) {
+  EXPECT_EQ(shortened("name", 10), "name");
+  EXPECT_EQ(shortened("0123456789abc", 10), "012...9abc");
+  EXPECT_EQ(shortened("\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9", 5), "\u00e9...\u00e9");
 }
 
 TEST(Format, ReadsCountsAsPeopleWriteThem) {

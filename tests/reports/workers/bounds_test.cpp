@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the bounds on the number of workers that are known before measuring.
 #include "reports/workers/bounds.h"
 

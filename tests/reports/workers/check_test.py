@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 180
 """Tests the script that checks the advice with PyTorch: it is valid Python for any folder name."""
@@ -72,7 +73,7 @@ class Check(FakeLoader):
     @unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed")
     def test_runs(self):
         data = images.write_folder(self.folder / "data")
-        self.emit(data, "--batch", "4", "--image-size", "16")
+        self.emit(data, "--batch-per-device", "4", "--image-size", "16")
         done = subprocess.run([sys.executable, self.folder / "check.py", "--json", "--seconds", "0.1"],
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the demand of training from an earlier run.
 #include "reports/workers/demand.h"
 

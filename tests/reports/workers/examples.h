@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Synthetic results of loader_bench: one worker makes 500 samples/s on a machine of 4 cores.
 #pragma once
 

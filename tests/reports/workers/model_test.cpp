@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the model of a loader against values computed by hand.
 #include "reports/workers/model.h"
 
@@ -52,12 +53,12 @@ TEST(WorkersModel, ASlowerMakerStretchesTheStagesAndKeepsTheRest) {
 TEST(WorkersModel, WorkersThatCrowdTheCoresTakeMoreOfThem) {
   LoaderProbes probes = example_probes();
   const auto rate = [&](int workers) { return predicted_rate(probes, {}, workers); };
-  const double uncrowded = rate(8), enough = rate(4), without = rate(0);
-  probes.crowding_s = probes.sample_s, probes.crowded = 8;
+  const double plain = rate(8), enough = rate(4), without = rate(0);
+  probes.oversubscription_s = probes.sample_s, probes.oversubscribed = 8;
   EXPECT_DOUBLE_EQ(rate(0), without);
   EXPECT_DOUBLE_EQ(rate(4), enough);
   EXPECT_LT(rate(6), rate(4) * 0.95);
-  EXPECT_NEAR(rate(8), uncrowded / 2, 0.01 * uncrowded);
+  EXPECT_NEAR(rate(8), plain / 2, 0.01 * plain);
   EXPECT_NEAR(rate(16), rate(8), 0.05 * rate(8)) << "no further";
 }
 

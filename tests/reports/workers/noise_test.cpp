@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the search if noise between runs exceeds the differences between good numbers: repeated
 // measurements, and the share of right answers.
 // timeout: 900
@@ -73,9 +74,9 @@ TEST(WorkersTurns, OfUnknownNumbersOrWithoutARateAreRefused) {
 
 TEST(WorkersTurns, AreTakenByThoseThatMayBeTheBest) {
   WorkersFacts facts = facts_with({{1, 500}, {2, 1000}, {3, 850}, {4, 700}});
-  EXPECT_THAT(next_trials(facts), ElementsAre(2, 3)) << "one run tells little";
+  EXPECT_THAT(next_trials(facts), ElementsAre(2, 3)) << "one run is not enough";
   add_rounds(facts, std::vector(10, std::map<int, double>{{2, 1000}, {3, 850}}));
-  EXPECT_THAT(next_trials(facts), ElementsAre()) << "now it is told";
+  EXPECT_THAT(next_trials(facts), ElementsAre()) << "enough runs";
 }
 
 TEST(WorkersTurns, FewDoNotRuleANumberOut) {
@@ -91,7 +92,8 @@ TEST(WorkersTurns, OfNumbersThatAreNewLeaveTimeToMakeSure) {
   WorkersFacts facts = facts_with({{2, 1000}, {3, 930}});
   EXPECT_DOUBLE_EQ(seconds_in_turn(facts, {2, 3}, 60), 6) << "a fifth, each its half";
   EXPECT_DOUBLE_EQ(seconds_in_turn(facts, {2, 3}, 8), 1.6) << "ten rounds and a start";
-  EXPECT_DOUBLE_EQ(seconds_in_turn(facts, {2, 3}, 5), 2.5) << "what is left is not enough for more";
+  EXPECT_DOUBLE_EQ(seconds_in_turn(facts, {2, 3}, 5), 2.5)
+      << "the rest of the budget is not enough for more";
   facts.start_s = 1;
   EXPECT_DOUBLE_EQ(seconds_in_turn(facts, {2, 3}, 9), 2.2) << "a loader starts slowly";
   facts.start_s = 0.4;
@@ -116,7 +118,7 @@ TEST(WorkersTurns, GoOnUntilEachHasTwoHundred) {
   for (const WorkersPoint& p : facts.points)
     EXPECT_GE(p.runs.size(), p.workers == 1 ? 50u : 200u) << p.workers;
   EXPECT_EQ(facts.points.back().workers, 1);
-  EXPECT_EQ(facts.points.back().runs.size(), 50u) << "half as fast: told soon";
+  EXPECT_EQ(facts.points.back().runs.size(), 50u) << "half as fast: decided early";
 }
 
 TEST(WorkersTurns, AreForAsManyAsThereIsRoomForAtOnce) {
@@ -138,7 +140,7 @@ TEST(WorkersTurns, FromNoWorkersTheSearchGoesToAsManyAsCores) {
   WorkersFacts facts = facts_with({{0, 500}});
   EXPECT_THAT(next_trials(facts), ElementsAre(0, 4));
   facts.probes.cores = 1;
-  EXPECT_THAT(next_trials(facts), ElementsAre(0, 2)) << "one never tells whether more pay";
+  EXPECT_THAT(next_trials(facts), ElementsAre(0, 2)) << "one point does not show whether more pay";
 }
 
 TEST(WorkersTurns, ADemandThatNothingMeetsIsAnsweredByTheBestOfManyRuns) {

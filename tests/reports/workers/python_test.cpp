@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the parser of Python's measurements.
 #include "reports/workers/python.h"
 
@@ -40,8 +41,8 @@ TEST(WorkersPython, ASampleTakesWhatTheCheckScriptMeasuredWithWorkersAndWithout)
   EXPECT_DOUBLE_EQ(cost.alone_s, 2e-3);
   EXPECT_DOUBLE_EQ(cost.sample_s, 2.5e-3);
   EXPECT_EQ(cost.how, "torchvision");
-  EXPECT_EQ(cost.crowded, 4);
-  EXPECT_DOUBLE_EQ(cost.crowded_s, 2.5e-3) << "of one of one and a half cores";
+  EXPECT_EQ(cost.oversubscribed, 4);
+  EXPECT_DOUBLE_EQ(cost.oversubscribed_s, 2.5e-3) << "of one of one and a half cores";
 }
 
 TEST(WorkersPython, WhatIsNoPythonIsToldAndNotThrown) {

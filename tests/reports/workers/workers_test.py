@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 180
 """Tests `howmany workers` through the command line: answers, files and errors."""
@@ -18,7 +19,8 @@ class Answer(FakeLoader):
         done = self.workers("--samples-per-second", "900")
         self.assertEqual(done.code, 0, done)
         lines = done.out.splitlines()
-        self.assertTrue(lines[0].startswith("Use 2 workers, because they feed 1 device at 900 samples/s"), done)
+        self.assertTrue(lines[0].startswith("Use 2 workers"), done)
+        self.assertEqual(self.answer()["reason"], "feeds_demand")
         self.assertIn("DataLoader(dataset, batch_size=64, num_workers=2, prefetch_factor=2, persistent_workers=True, "
                       "pin_memory=True)", done.out)
         self.assertIn("--cpus-per-task=3", done.out)
@@ -27,7 +29,7 @@ class Answer(FakeLoader):
         self.assertNotIn("\033", done.out + done.err)
 
     def test_how_busy_others_were_is_recorded(self):
-        self.assertEqual(self.workers("--samples-per-second", "900", "--stall", "2").code, 0)
+        self.assertEqual(self.workers("--samples-per-second", "900", "--max-wait-percent", "2").code, 0)
         busy = json.loads((self.out / "summary.json").read_text())["context"]["busy_elsewhere_fraction"]
         self.assertTrue(0 <= busy <= 1, busy)
 
@@ -65,9 +67,10 @@ class Answer(FakeLoader):
     def test_no_count_can(self):
         done = self.workers("--samples-per-second", "9k")
         self.assertEqual(done.code, 0, done)
-        self.assertTrue(done.out.startswith("No worker count can feed 1 device at 9 k samples/s"), done)
+        self.assertTrue(done.out.startswith("No number of workers"), done)
+        self.assertEqual(self.answer()["reason"], "demand_not_met")
         self.assertFalse(self.answer()["feeds"])
-        self.assertIn("What would help, as predicted:", done.out)
+        self.assertIn("Predicted gains:", done.out)
 
     def test_a_short_budget_leaves_out_turns_but_not_the_answer(self):
         self.assertEqual(self.workers("--time-budget", "0.1").code, 0)
@@ -129,7 +132,7 @@ class Answer(FakeLoader):
         return tools
 
     def test_the_demand_of_a_model_trained_now(self):
-        done = self.workers("--model", "mlp", "--batch", "9")
+        done = self.workers("--model", "mlp", "--batch-per-device", "9")
         self.assertEqual(done.code, 0, done)
         self.assertAlmostEqual(self.answer()["demand"]["samples_per_s_per_device"], 900, delta=60)
 
@@ -146,7 +149,7 @@ class Python(FakeLoader):
     """Not a PyTorch at hand: its own costs are measured all the same, of samples nothing."""
 
     def test_its_start_and_queues_become_part_of_the_measurement(self):
-        done = self.workers("--as", "pytorch", "--python", sys.executable, "--start-method", "spawn", "--workers", "1")
+        done = self.workers("--worker-type", "pytorch", "--python", sys.executable, "--start-method", "spawn", "--workers", "1")
         self.assertEqual(done.code, 0, done)
         python = self.answer()["python"]
         self.assertGreater(python["start_s"]["spawn"], 0)
@@ -157,7 +160,7 @@ class Python(FakeLoader):
 
     def test_without_a_python_it_says_so_and_goes_on(self):
         for python in ("no-such-python", "/bin/false"):
-            done = self.workers("--as", "pytorch", "--python", python, "--workers", "1", out=self.folder / python[-5:])
+            done = self.workers("--worker-type", "pytorch", "--python", python, "--workers", "1", out=self.folder / python[-5:])
             self.assertEqual(done.code, 0, done)
             self.assertIn("left out: ", done.err)
             self.assertIn("Python's own cost is left out: ", done.out)
@@ -174,31 +177,31 @@ class Refusal(FakeLoader):
         self.assertEqual(self.started(), [])
 
     def test_copies_that_would_measure_each_other_are_refused(self):
-        self.refused(("mpirun started this command 2 times", "--devices"), OMPI_COMM_WORLD_SIZE="2")
+        self.refused(("mpirun started this command 2 times", "--ranks"), OMPI_COMM_WORLD_SIZE="2")
 
     def test_numbers_that_are_none(self):
         self.refused(["--workers"], "--workers", "-1")
         self.refused(["--workers 10000"], "--workers", "10000")
         self.refused(["--workers two"], "--workers", "two")
-        self.refused(["--devices"], "--devices", "0")
-        self.refused(["--batch"], "--batch", "-3")
+        self.refused(["--ranks"], "--ranks", "0")
+        self.refused(["--batch-per-device"], "--batch-per-device", "-3")
         self.refused(["--samples-per-second"], "--samples-per-second", "fast")
         self.refused(["--samples-per-second", '"1e30" is not a count'], "--samples-per-second", "1e30")
         self.refused(["--time-budget"], "--time-budget", "-1")
 
     def test_options_that_would_change_nothing(self):
-        self.refused(["--device is what --model trains on"], "--device", "cuda:0")
-        self.refused(["--python is for --as pytorch"], "--python", "python3")
-        self.refused(["--start-method is for --as pytorch"], "--start-method", "fork")
-        self.refused(["--start-method is for"], "--as", "pytorch", "--python", "none", "--start-method", "fork")
-        self.refused(["--stall is for a demand"], "--stall", "2")
+        self.refused(["--device is the device of --model"], "--device", "cuda:0")
+        self.refused(["--python is for --worker-type pytorch"], "--python", "python3")
+        self.refused(["--start-method is for --worker-type pytorch"], "--start-method", "fork")
+        self.refused(["--start-method is for"], "--worker-type", "pytorch", "--python", "none", "--start-method", "fork")
+        self.refused(["--max-wait-percent is relative to a demand"], "--max-wait-percent", "2")
         self.assertFalse(self.out.exists())
 
     def test_two_demands(self):
         self.refused(["give one"], "--model", "mlp", "--samples-per-second", "3")
 
     def test_a_misspelt_option(self):
-        self.refused(["did you mean --devices?"], "--device-s", "3")
+        self.refused(["did you mean --device?"], "--device-s", "3")
 
     def test_a_folder_that_holds_a_run(self):
         self.assertEqual(self.workers("--workers", "1").code, 0)
@@ -220,12 +223,12 @@ class Refusal(FakeLoader):
     def test_probes_that_find_too_little_memory_name_what_to_lower(self):
         done = self.workers(FAKE_FAIL=json.dumps({"probe": "memory"}))
         self.assertEqual(done.code, 2, done)
-        self.assertIn("lower --batch or --image-size", done.err)
+        self.assertIn("lower --batch-per-device or --image-size", done.err)
 
     def test_more_devices_than_batches_fit_for_are_not_measured(self):
-        done = self.workers("--devices", "1024")
+        done = self.workers("--ranks", "1024")
         self.assertEqual(done.code, 3, done)
-        self.assertTrue(done.out.startswith("No answer, because the batches of 1024 devices do not fit"), done)
+        self.assertTrue(done.out.startswith("No answer: the batches of 1024 devices do not fit"), done)
         self.assertEqual(self.trials(), [])
 
     def test_a_folder_without_a_name(self):

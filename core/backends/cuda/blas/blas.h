@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrix products by cuBLASLt. Thread-safe. Private to core/backends/cuda.
 //
 // Dtypes. Sums are f32, results f32 or bf16. f32 inputs are read in the precision of the calling

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuBLASLt, opened at run time, so that programs also start on hosts without it, and owners for its
 // objects. Thread-safe. Private to core/backends/cuda.
 #pragma once

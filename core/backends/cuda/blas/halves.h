@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bf16 inputs of products. Thread-safe, in stream order. Private to core/backends/cuda.
 //
 // Copies. A bf16 tensor is read in place. An f32 tensor, or one whose rows need padding, is copied.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/backends/cuda/blas/problem.h"
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include "core/backends/cuda/runtime/pause.h"
 #include "core/base/error.h"
 #include "core/gpu/gpu.h"
+#include "core/gpu/graph.h"
 
 namespace howmany::cuda {
 namespace {
@@ -107,9 +109,9 @@ Problem::Problem(const Product& p, const ProblemKey& key, const LtRoom& room)
       a_(layout_of(first_of(p), inputs_of(p))),
       b_(layout_of(second_of(p), inputs_of(p))),
       y_(layout_of(result_of(p), p.y.dtype)),
-      algorithms_(ask(key)) {}
+      algorithms_(heuristics(key)) {}
 
-std::vector<cublasLtMatmulAlgo_t> Problem::ask(const ProblemKey& key) const {
+std::vector<cublasLtMatmulAlgo_t> Problem::heuristics(const ProblemKey& key) const {
   const auto preference = preference_of(key);
   cublasLtMatmulHeuristicResult_t results[kCandidates] = {};
   int found = 0;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cuBLASLt descriptors and the algorithm of one kind of product, kept for reuse. Thread-safe.
 // Private to core/backends/cuda.
 //
@@ -39,7 +40,7 @@ class Problem {
   static Description description_of(const Product& p);
   static Layout layout_of(const Stored& s, Dtype kept);
 
-  std::vector<cublasLtMatmulAlgo_t> ask(const ProblemKey& key) const;
+  std::vector<cublasLtMatmulAlgo_t> heuristics(const ProblemKey& key) const;
   bool worth_measuring(const Product& p) const;
   void measure(Product p, const OnDevice& on);
   // Returns false if the algorithm does not support the product after all.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -7,9 +8,10 @@
 
 #include "core/backends/cuda/blas/blas.h"
 #include "core/backends/cuda/blas/halves.h"
-#include "core/backends/cuda/dnn/api.h"
 #include "core/backends/cuda/dnn/dnn.h"
+#include "core/backends/cuda/dnn/graph.h"
 #include "core/backends/cuda/dnn/graphs.h"
+#include "core/backends/cuda/dnn/library.h"
 #include "core/backends/cuda/dnn/plan.h"
 
 namespace howmany::cuda {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/backends/cuda/dnn/dnn.h"
 
 #include <array>
@@ -6,6 +7,7 @@
 #include "core/backends/cuda/blas/blas.h"
 #include "core/backends/cuda/blas/halves.h"
 #include "core/backends/cuda/dnn/graphs.h"
+#include "core/backends/cuda/dnn/library.h"
 #include "core/backends/cuda/dnn/plan.h"
 #include "core/base/error.h"
 #include "core/gpu/gpu.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Convolutions and attention by cuDNN, which is opened at run time. Thread-safe. Private to
 // core/backends/cuda.
 //

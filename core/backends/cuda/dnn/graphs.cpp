@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/backends/cuda/dnn/graphs.h"
 
 namespace howmany::cuda::dnn {

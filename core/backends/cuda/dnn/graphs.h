@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cuDNN graphs of the cuda backend. Private to core/backends/cuda.
 #pragma once
 
 #include <array>
 
-#include "core/backends/cuda/dnn/api.h"
 #include "core/backends/cuda/dnn/dnn.h"
+#include "core/backends/cuda/dnn/graph.h"
 
 namespace howmany::cuda::dnn {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Built without cuDNN's header.
 #include "core/backends/cuda/dnn/dnn.h"
 

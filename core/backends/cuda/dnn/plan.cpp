@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/backends/cuda/dnn/plan.h"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/backends/cuda/dnn/library.h"
 #include "core/backends/cuda/graph/capture.h"
 #include "core/backends/cuda/runtime/pause.h"
 #include "core/base/error.h"

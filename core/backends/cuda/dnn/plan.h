@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chooses an engine for a graph: the fastest, as measured, of the first few that cuDNN's heuristics
 // propose. Private to core/backends/cuda.
 #pragma once
@@ -6,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/backends/cuda/dnn/api.h"
+#include "core/backends/cuda/dnn/graph.h"
 #include "core/backends/cuda/runtime/runtime.h"
 
 namespace howmany::cuda::dnn {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The capture of the calling thread, see gpu::Graph. It has a stream of its own, so that work from
 // other threads runs and does not become part of the graph. Private to core/backends/cuda.
 #pragma once
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "core/backends/cuda/graph/memory.h"
+#include "core/gpu/graph.h"
 
 namespace howmany::cuda {
 

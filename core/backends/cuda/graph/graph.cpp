@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/backends/cuda/graph/capture.h"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include "core/backends/cuda/runtime/runtime.h"
 #include "core/base/error.h"
 #include "core/gpu/gpu.h"
+#include "core/gpu/graph.h"
 
 namespace howmany {
 namespace cuda {
@@ -96,11 +98,11 @@ struct Graph::Kept {
   std::map<const void*, std::function<void()>> before;
 };
 
-Graph::Graph(int index, const std::function<void()>& ask) {
+Graph::Graph(int index, const std::function<void()>& enqueue) {
   cuda::refuse_in_capture("another graph");
   kept_ = std::make_shared<Kept>(index);
   cuda::Capturing capturing(index, *kept_->memory);
-  ask();
+  enqueue();
   cuda::end(capturing.now(), [] {});
   kept_->pieces = std::move(capturing.now().pieces);
   kept_->touched = std::move(capturing.now().touched);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The memory of one graph. It is separate from the device's pool, so that no other work uses it
 // between two launches. A capture allocates and frees in the order of a launch, so work that is
 // captured later may reuse a freed block. Thread-safe. Private to core/backends/cuda.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/gpu/gpu.h"
 #include "core/gpu/images.h"
+#include "core/gpu/stream.h"
 
 namespace howmany {
 namespace cuda {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The declarations of nvJPEG 12 and 13 that we use, because its header is an optional part of the
 // toolkit. tests/gpu/core_cuda/nvjpeg_test.cpp compares them with NVIDIA's header if that is
 // installed. Private to core/backends/cuda.

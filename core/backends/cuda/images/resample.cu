@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/backends/cuda/images/resample.h"
 #include "core/backends/cuda/kernels/launch.cuh"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The filter of core/data/images/transform.h on a GPU. Private to core/backends/cuda.
 #pragma once
 

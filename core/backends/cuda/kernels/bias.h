@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gradient of a bias. Private to core/backends/cuda.
 #pragma once
 

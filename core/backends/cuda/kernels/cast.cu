@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/backends/cuda/kernels/cast.h"
 
 #include "core/backends/cuda/kernels/pack.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel that casts matrices to bf16 for products. halves.h caches the results. Private to
 // core/backends/cuda.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums over the rows of [rows, columns], for bias gradients and norms. For .cu files, private to
 // core/backends/cuda.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/backends/cuda/kernels/launch.cuh"
 #include "core/gpu/gpu.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launch configurations and fast division: host arithmetic, tested without a GPU. The threads of a
 // block are a power of two, as block reductions require. Private to core/backends/cuda.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launches kernels. They are grid-stride loops over elements or rows, so any grid is correct, also
 // blocks of one thread. So a test can compile this source for the host. For .cu files, private to
 // core/backends/cuda.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Activations on the device, equal to the reference's, in f32. For .cu files, private to
 // core/backends/cuda.
 #pragma once

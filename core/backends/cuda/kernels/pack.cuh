@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads and stores of elements: f32 or bf16 in memory, f32 in registers, rounded once by the store.
 // Accesses are 16 bytes wide if the alignment permits. For .cu files, private to
 // core/backends/cuda.

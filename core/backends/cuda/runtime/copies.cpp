@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <atomic>
 #include <cstdlib>
 #include <memory>
@@ -36,7 +37,7 @@ void* registered(int64_t bytes) {
   return block;
 }
 
-void ask(const Copy& c, cudaStream_t stream) {
+void enqueue(const Copy& c, cudaStream_t stream) {
   const bool to_gpu = c.to_device.type == DeviceType::cuda;
   const bool from_gpu = c.from_device.type == DeviceType::cuda;
   const auto bytes = static_cast<size_t>(c.bytes);
@@ -127,7 +128,7 @@ Copier::~Copier() = default;
 
 void Copier::copy(const Copy& copy) {
   const cuda::CurrentDevice on(index_);
-  ask(copy, streams_->main);
+  enqueue(copy, streams_->main);
   cuda::check(cudaStreamSynchronize(streams_->main), "copy");
 }
 
@@ -142,11 +143,11 @@ double Copier::seconds_together(const Copy& copy, int times, const Copy* beside)
   const Gate gate;  // one for both streams, because their host functions may run sequentially
   if (beside != nullptr) {
     gate.before(streams_->other);
-    for (int i = 0; i < 2 * times; ++i) ask(*beside, streams_->other);
+    for (int i = 0; i < 2 * times; ++i) enqueue(*beside, streams_->other);
   }
   gate.before(streams_->main);
   const auto begin = cuda::recorded(streams_->main, cudaEventDefault);
-  for (int i = 0; i < times; ++i) ask(copy, streams_->main);
+  for (int i = 0; i < times; ++i) enqueue(copy, streams_->main);
   const auto end = cuda::recorded(streams_->main, cudaEventDefault);
   gate.open();
   streams_->finish();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/backends/cuda/runtime/cuda.h"
 
 #include "core/backends/cuda/blas/blas.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CUDA backend: cuBLASLt, cuDNN and own kernels. Private to core/backends/cuda.
 //
 // Dtypes. Activations are f32 or bf16. Parameters, statistics and sums are f32. Products and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -8,6 +9,7 @@
 #include "core/backends/cuda/runtime/runtime.h"
 #include "core/backends/cuda/runtime/staging.h"
 #include "core/base/error.h"
+#include "core/gpu/event.h"
 #include "core/gpu/gpu.h"
 
 namespace howmany {
@@ -85,12 +87,12 @@ void to_host(void* to, const void* from, int index, size_t bytes) {
 
 // Copies after the source's earlier work, and before its later work, which could overwrite it.
 void between(void* to, int to_index, const void* from, int from_index, size_t bytes) {
-  if (to_index != from_index) gpu::wait_for(to_index, gpu::mark(from_index));
+  if (to_index != from_index) gpu::wait_for(to_index, gpu::record_event(from_index));
   {
     const OnDevice on(to_index);
     copy_between(to, to_index, from, from_index, bytes, on.stream());
   }
-  if (to_index != from_index) gpu::wait_for(from_index, gpu::mark(to_index));
+  if (to_index != from_index) gpu::wait_for(from_index, gpu::record_event(to_index));
 }
 
 int64_t attribute(int index, cudaMemPoolAttr which) {

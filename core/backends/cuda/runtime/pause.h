@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For timing kernels that are shorter than their launch: kernels enqueued behind a pause run
 // without gaps. Private to core/backends/cuda.
 #pragma once

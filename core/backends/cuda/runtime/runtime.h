@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by the files of the cuda backend: error checks, the current device, and the one stream of
 // each GPU. The CUDA runtime is linked statically and opens the driver itself, so that the program
 // also starts on hosts without a driver. Thread-safe. Private to core/backends/cuda.

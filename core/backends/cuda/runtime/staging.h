@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pinned staging blocks for copies from the host to a GPU. The caller may reuse its memory at once,
 // and the copy is asynchronous. A block is reused once its copy is complete. Thread-safe. Private
 // to core/backends/cuda.

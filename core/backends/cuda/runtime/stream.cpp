@@ -1,7 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
 #include "core/backends/cuda/runtime/runtime.h"
+#include "core/gpu/event.h"
 #include "core/gpu/gpu.h"
+#include "core/gpu/stream.h"
 
 namespace howmany::gpu {
 namespace {
@@ -78,12 +81,12 @@ void Stream::wait(const std::shared_ptr<void>& mark) {
   cuda::check(cudaStreamWaitEvent(as_stream(raw_), as_event(mark), 0), "event");
 }
 
-std::shared_ptr<void> Stream::mark() const {
+std::shared_ptr<void> Stream::record_event() const {
   const cuda::CurrentDevice on(index_);
   return cuda::recorded(as_stream(raw_), cudaEventDisableTiming | cudaEventBlockingSync);
 }
 
-void Stream::finish() const { gpu::finish(mark()); }
+void Stream::finish() const { gpu::finish(record_event()); }
 
 void Stream::synchronize() const {
   const cuda::CurrentDevice on(index_);

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backend that computes an operation: by name, or by the device of a tensor.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "core/backends/backend.h"
+
+namespace howmany {
+
+std::vector<std::string_view> backend_names();
+// Throws std::invalid_argument with the list of backends if the name is not built in.
+const Backend& backend_named(std::string_view name);
+// Returns the backend for operations on `t`: the innermost BackendScope of this thread if it has
+// the same device type, else the best one for the device. f64 on CPU devices always uses reference.
+const Backend& backend_for(const Tensor& t);
+
+// Sets the calling thread's backend for its device type, until the scope ends.
+class BackendScope {
+ public:
+  explicit BackendScope(const Backend& backend);
+  ~BackendScope();
+  BackendScope(const BackendScope&) = delete;
+  BackendScope& operator=(const BackendScope&) = delete;
+
+ private:
+  const Backend* outer_;
+};
+
+}  // namespace howmany

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/base/error.h"
+#include "core/nn/layers.h"
+#include "core/ops/ops.h"
+
+namespace howmany::layers {
+namespace {
+
+// Parts that begin with an embedding, then logits = y weight^T with the table of that embedding.
+// Not a chain: the model cannot be cut between the table's two uses.
+class TiedHead final : public Layer {
+ public:
+  explicit TiedHead(LayerPtr body) : body_(std::move(body)) {
+    HM_REQUIRE(body_, "[tied_head] the body is null");
+    const auto parts = body_->children();
+    const auto params = parts.empty() ? std::span<Param>() : parts.front().layer->own_params();
+    HM_REQUIRE(params.size() == 1 && params[0].shape.rank() == 2,
+               "[tied_head] the first part is no embedding");
+    table_ = &params[0];
+  }
+
+  Tensor forward(const Tensor& x, Tape& tape) override {
+    const Shape shape = output_shape(x.shape());
+    const Tensor rows = rows_of(body_->forward(x, tape));
+    if (tape.training()) {
+      tape.used(*table_);
+      tape.push(rows);
+    }
+    return ops::linear(rows, table_->value, {}, Activation::none).view(shape);
+  }
+
+  Tensor backward(const Tensor& dy, Tape& tape) override {
+    const Tensor rows = tape.pop();
+    const Tensor d = dy.view({rows.shape()[0], vocabulary()});
+    const Tensor dx = ops::linear_backward(rows, table_->value, d, d, Activation::none, true,
+                                           grad_out(*table_), {});
+    tape.done(*table_);
+    return body_->backward(dx.view(replace_last("tied_head", dy.shape(), vocabulary(), width())),
+                           tape);
+  }
+
+  Shape output_shape(const Shape& x) const override {
+    return replace_last("tied_head", body_->output_shape(x), width(), vocabulary());
+  }
+  double forward_flop(const Shape& x) const override {
+    const Shape y = body_->output_shape(x);
+    return body_->forward_flop(x) +
+           2 * static_cast<double>(y.numel()) * static_cast<double>(vocabulary());
+  }
+  std::string describe() const override { return fmt::format("tied_head({})", body_->describe()); }
+  LayerPtr clone() const override { return tied_head(body_->clone()); }
+  std::vector<Child> children() override { return {{"", body_.get()}}; }
+
+ private:
+  Tensor rows_of(const Tensor& y) const { return y.view({y.numel() / width(), width()}); }
+  int64_t vocabulary() const { return table_->shape[0]; }
+  int64_t width() const { return table_->shape[1]; }
+
+  LayerPtr body_;
+  Param* table_;  // in body_
+};
+
+}  // namespace
+
+LayerPtr tied_head(LayerPtr body) { return std::make_unique<TiedHead>(std::move(body)); }
+
+}  // namespace howmany::layers

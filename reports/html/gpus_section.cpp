@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/html/gpus_section.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <sstream>
+#include <vector>
+
+#include "core/base/schema/metrics.h"
+#include "core/base/text/format.h"
+#include "reports/gpus/advise.h"
+#include "reports/gpus/slurm.h"
+#include "reports/html/chart.h"
+#include "reports/results/plain_json.h"
+
+namespace howmany::reports {
+namespace {
+
+using PlainJson = nlohmann::json;
+
+constexpr size_t kMostRows = 200, kMostText = 120, kMostScript = 20'000;
+
+std::string shown(const PlainJson& row, const char* key, std::string (*format)(double)) {
+  const auto value = json_number(row, key);
+  return value && *value >= 0 ? format(*value) : "-";
+}
+
+std::string plain_ratio(double value) { return format_ratio(value); }
+
+std::string interval(const PlainJson& row) {
+  const auto low = json_number(row, "efficiency_low"), high = json_number(row, "efficiency_high");
+  return low && high ? plain_ratio(*low) + " to " + plain_ratio(*high) : "-";
+}
+
+std::string plan_row(const PlainJson& row, const PlainJson& recommended) {
+  const bool chosen =
+      json_member(row, "best") == true && json_member(row, "devices") == recommended;
+  std::string html;
+  for (const std::string& text :
+       {shown(row, "devices", format_count), json_text(json_member(row, "mode")),
+        json_text(json_member(row, "backend")), shown(row, metric::kSamplesPerS, format_count),
+        shown(row, "speedup", plain_ratio), shown(row, "efficiency", plain_ratio), interval(row),
+        shown(row, "seconds_to_train", format_seconds),
+        shown(row, "device_hours_to_train", format_hours)})
+    html += "<td>" + escaped(text, kMostText) + "</td>";
+  const bool valid = json_member(row, "valid") == true;
+  return fmt::format("<tr{}>{}<td>{}</td></tr>\n", chosen ? " class=\"chosen\"" : "", html,
+                     chosen  ? "recommended"
+                     : valid ? ""
+                             : "not valid");
+}
+
+}  // namespace
+
+std::string gpus_table(const PlainJson& one, const PlainJson& answer) {
+  const PlainJson& table = json_member(one, "table");
+  const auto samples = json_number(answer, "samples_to_train");
+  if (!table.is_array() || !samples) return "";
+  std::string html = "<div class=\"scroll\"><table>\n<thead><tr>";
+  for (const std::string& title : std::vector<std::string>{
+           "devices", "mode", "backend", "samples/s", "speedup", "efficiency", "95 % interval",
+           "time for " + format_count(*samples) + " samples", "device-hours", ""})
+    html += "<th scope=\"col\">" + escaped(title, kMostText) + "</th>";
+  html += "</tr></thead>\n<tbody>\n";
+  for (size_t i = 0; i < std::min(table.size(), kMostRows); ++i)
+    html += plan_row(table[i], json_member(one, "recommended"));
+  return html + "</tbody></table></div>\n";
+}
+
+std::string job_script_section(const Summary& summary) {
+  if (!summary.answer.is_object() || !summary.answer.contains("gpus")) return "";
+  std::string script;
+  try {
+    const AdviceOptions options = options_from_answer(summary.answer, "summary.json");
+    script = slurm_script(summary, advise(summary.measurements, options), options);
+  } catch (const std::exception&) {  // no recommendation, or parameters are missing
+    return "";
+  }
+  std::istringstream lines(script.substr(0, kMostScript));
+  std::string html;
+  for (std::string line; std::getline(lines, line);) html += escaped(line) + "\n";
+  return "<details><summary>Job script for Slurm</summary>\n<div class=\"scroll\"><pre>" + html +
+         "</pre></div></details>\n";
+}
+
+}  // namespace howmany::reports

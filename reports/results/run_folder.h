@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folder into which one run writes its results. Only one process at a time holds it.
+//
+//   const RunFolder folder = RunFolder::create(arguments.out);
+//   write_text(folder.path() + "/summary.json", text);
+#pragma once
+
+#include <string>
+
+namespace howmany::reports {
+
+class RunFolder {
+ public:
+  // Makes and locks the folder `out`. If `out` is empty, makes howmany-out/<UTC time><label>, with
+  // -2, -3, ... appended if that exists. Throws InputError if:
+  // * `out` holds anything, such as an earlier run,
+  // * another process holds it (the message names the process),
+  // * it cannot be written to, or the disk is nearly full.
+  static RunFolder create(const std::string& out, const std::string& label = "");
+  // Locks the folder of an earlier run, to continue that.
+  static RunFolder reopen(const std::string& path);
+  // Throws as create() does if `out` holds anything. Makes nothing.
+  static void check(const std::string& out);
+
+  ~RunFolder();
+  RunFolder(RunFolder&& other) noexcept;
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit RunFolder(std::string path);
+
+  std::string path_;
+  int lock_;  // file descriptor; -1 after a move
+};
+
+}  // namespace howmany::reports

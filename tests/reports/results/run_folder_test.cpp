@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/results/run_folder.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "core/base/error.h"
+#include "tests/reports/folder.h"
+
+namespace howmany::reports {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Runs in a folder of its own, because the default folder is relative.
+class RunFolderTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    before_ = fs::current_path();
+    fs::current_path(folder_.path());
+  }
+  void TearDown() override { fs::current_path(before_); }
+
+  static std::string refusal(const std::string& out) {
+    try {
+      RunFolder::create(out);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+ private:
+  TemporaryFolder folder_;
+  fs::path before_;
+};
+
+TEST_F(RunFolderTest, NamesOfRunsInOneSecondDiffer) {
+  std::set<std::string> names;
+  for (int i = 0; i < 20; ++i) names.insert(RunFolder::create("").path());
+  EXPECT_EQ(names.size(), 20U);
+}
+
+TEST_F(RunFolderTest, AppendsALabelToTheDefaultName) {
+  EXPECT_NE(RunFolder::create("", "-node7").path().find("-node7"), std::string::npos);
+}
+
+TEST_F(RunFolderTest, AcceptsANewAndAnEmptyFolder) {
+  EXPECT_EQ(RunFolder::create("a/b").path(), "a/b");
+  fs::create_directory("empty");
+  EXPECT_EQ(RunFolder::create("empty").path(), "empty");
+}
+
+TEST_F(RunFolderTest, RefusesAFolderWithFilesAndLeavesItAsItWas) {
+  fs::create_directory("mine");
+  std::ofstream("mine/thesis.txt") << "text";
+  EXPECT_NE(refusal("mine").find("not empty"), std::string::npos);
+  EXPECT_FALSE(fs::exists("mine/.lock"));
+}
+
+TEST_F(RunFolderTest, RefusesAnEarlierRun) {
+  fs::create_directory("old");
+  std::ofstream("old/summary.json") << "{}";
+  EXPECT_NE(refusal("old").find("holds a run"), std::string::npos);
+}
+
+TEST_F(RunFolderTest, RefusesAFolderInUseAndNamesTheProcess) {
+  const RunFolder held = RunFolder::create("shared");
+  const std::string why = refusal("shared");
+  EXPECT_NE(why.find("in use by process " + std::to_string(::getpid())), std::string::npos) << why;
+}
+
+TEST_F(RunFolderTest, IsFreeAgainIfTheProcessDied) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const RunFolder held = RunFolder::create("crashed");
+    ::_exit(0);  // leaves the lock file, as SIGKILL does
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  ASSERT_TRUE(fs::exists("crashed/.lock"));
+  EXPECT_EQ(refusal("crashed"), "");
+}
+
+TEST_F(RunFolderTest, LeavesNoLockFile) {
+  { const RunFolder held = RunFolder::create("done"); }
+  EXPECT_TRUE(fs::is_empty("done"));
+}
+
+}  // namespace
+}  // namespace howmany::reports

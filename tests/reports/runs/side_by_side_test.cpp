@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/runs/side_by_side.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace howmany::reports {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+nlohmann::json gpus_answer(const std::string& text) {
+  const nlohmann::json row = {
+      {"devices", 2},       {"best", true},          {"samples_per_s", 1500}, {"speedup", 1.5},
+      {"efficiency", 0.75}, {"efficiency_low", 0.7}, {"efficiency_high", 0.8}};
+  const nlohmann::json one = {
+      {"model", text}, {"recommended", 2}, {"certain", true}, {"because", text}, {"table", {row}}};
+  return {{"gpus", {{"cases", {one, one}}}}};
+}
+
+std::vector<NamedSummary> runs(const std::string& text) {
+  NamedSummary a{text, {}}, b{"b", {}}, c{"c", {}};
+  a.summary.answer = gpus_answer(text);
+  b.summary.answer = {{"workers", {{"recommended", 4}, {"certain", false}, {"because", "It is."}}}};
+  return {a, b, c};
+}
+
+TEST(SideBySide, HasARowForEachAnswerOfEachRun) {
+  const auto rows = answer_rows(runs("mlp"));
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[0],
+            (AnswerRow{"mlp", "gpus", "mlp", "2", "yes", "1.50 k", "1.50", "0.70 to 0.80", "mlp"}));
+  EXPECT_EQ(rows[1], rows[0]);
+  EXPECT_EQ(rows[2], (AnswerRow{"b", "workers", "-", "4", "no", "-", "-", "-", "It is."}));
+  EXPECT_EQ(rows[3], (AnswerRow{"c", "-", "-", "-", "-", "-", "-", "-", "-"}));
+}
+
+TEST(SideBySide, EscapesTextOfFiles) {
+  const auto hostile = runs("<b>&\x1b[2J");
+  const std::string html = side_by_side_html(hostile), text = side_by_side_text(hostile, false);
+  EXPECT_THAT(html, Not(HasSubstr("<b>")));
+  EXPECT_THAT(html, HasSubstr("&lt;b&gt;&amp;"));
+  for (const std::string& shown : {html, text}) EXPECT_THAT(shown, Not(HasSubstr("\x1b")));
+}
+
+TEST(SideBySide, JsonHoldsTheAnswers) {
+  const auto json = side_by_side_json(runs("mlp"));
+  EXPECT_EQ(json["schema"], "howmany.reports/1");
+  EXPECT_EQ(json["runs"][1]["answer"]["workers"]["recommended"], 4);
+  EXPECT_TRUE(json["runs"][2]["date"].is_null());
+}
+
+}  // namespace
+}  // namespace howmany::reports
