@@ -23,6 +23,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/fd.h"
 #include "parallel/comms/gloo_rendezvous.h"
 #include "parallel/peer_user.h"
 
@@ -37,24 +38,6 @@ constexpr std::chrono::seconds kMaxTalk(10);
 constexpr std::chrono::milliseconds kLeastTalk(1000);
 
 using Clock = std::chrono::steady_clock;
-
-class Fd {
- public:
-  explicit Fd(int fd = -1) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
 
 void append_size(std::string& text, size_t size) {
   const uint32_t wire = htonl(static_cast<uint32_t>(size));

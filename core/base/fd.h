@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owns a file descriptor. The destructor closes it.
+#pragma once
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace howmany {
+
+class Fd {
+ public:
+  explicit Fd(int fd = -1) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Fd() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace howmany
