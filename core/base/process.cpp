@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "core/base/error.h"
@@ -142,13 +143,15 @@ class Child {
 // Their CPU time then counts as this process's, not as that of other programs.
 class OrphanReaper {
  public:
-  OrphanReaper() {
+  // If `kill`, ends the orphans too. The children of an orphan become orphans in turn.
+  explicit OrphanReaper(bool kill) : kill_(kill) {
     ::prctl(PR_GET_CHILD_SUBREAPER, &before_);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   }
   // Waits up to one second for the existing orphans.
   ~OrphanReaper() {
     for (int poll = 0; poll < kOrphanPolls; ++poll) {
+      if (kill_) kill_children();
       pid_t pid = 0;
       while ((pid = ::waitpid(-1, nullptr, WNOHANG)) > 0) {
       }
@@ -161,6 +164,13 @@ class OrphanReaper {
   OrphanReaper& operator=(const OrphanReaper&) = delete;
 
  private:
+  static void kill_children() {
+    const std::string self = std::to_string(::getpid());
+    std::ifstream children("/proc/self/task/" + self + "/children");
+    for (pid_t pid = 0; children >> pid;) ::kill(pid, SIGKILL);
+  }
+
+  bool kill_;
   int before_ = 0;
 };
 
@@ -299,7 +309,7 @@ std::string ProcessResult::describe() const {
 }
 
 ProcessResult run_command(const Command& command) {
-  const OrphanReaper reaper;  // destroyed after the child
+  const OrphanReaper reaper(command.end_descendants);  // destroyed after the child
   Child child(command);
   if (child.error() != 0) {
     ProcessResult ended;

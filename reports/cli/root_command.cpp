@@ -102,10 +102,15 @@ void add_gpus(CLI::App& app, Arguments& a) {
       ->excludes(weak);
   add_passed(app, a, true);
   add_option(app, flag::kWorkers, a.workers, "2 for files, else 0")->check(whole_between(0, 4096));
+  add_option(app, flag::kSamplesPerStep, a.samples_per_step, "from its batches")
+      ->check(whole_between(1, kMostBatch));
   add_measuring(app, a);
   add_output(app, a);
   add_footer(
       app,
+      "Your own PyTorch script, unmodified, after --. {n} is the number of devices:\n"
+      "  howmany gpus -- python train.py --epochs 9\n"
+      "  howmany gpus --devices cuda:0-3 -- torchrun --nproc-per-node {n} train.py\n\n"
       "Examples:\n"
       "  howmany gpus --model resnet18 --batch-per-device 32\n"
       "  howmany gpus --model mlp --devices cpu:0,cpu:1 --mode data_parallel,ddp --out X\n"
@@ -183,6 +188,18 @@ std::vector<std::string> words(int argc, char** argv) {
   return with_current_names(words[0], words);
 }
 
+// Removes "--" and the words after it, which are the user's own command, and returns them.
+std::vector<std::string> words_after_dashes(std::vector<std::string>& typed) {
+  const auto dashes = std::ranges::find(typed, "--");
+  if (dashes == typed.end()) return {};
+  if (typed[0] != "gpus")
+    throw InputError(fmt::format("howmany {} takes no command after --", typed[0]));
+  std::vector<std::string> command(dashes + 1, typed.end());
+  if (command.empty()) throw InputError("no command after --");
+  typed.erase(dashes, typed.end());
+  return command;
+}
+
 // Writes an error for unexpected arguments that suggests what to use instead.
 std::string not_expected(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App& command = *app.get_subcommands().front();
@@ -245,6 +262,7 @@ int run_command(int argc, char** argv, const BuildText& build) {
   add_meta_commands(app, build, code);
 
   std::vector<std::string> typed = words(argc, argv);
+  a.command = words_after_dashes(typed);
   try {
     std::vector<std::string> reversed(typed.rbegin(), typed.rend());
     app.parse(reversed);

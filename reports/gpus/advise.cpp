@@ -172,6 +172,7 @@ std::vector<Advice> advise(const std::vector<Measurement>& measurements,
     const std::string model = needed_parameter(m, parameter::kModel);
     const auto [place, fresh] = places.try_emplace(model, all.size());
     if (fresh) all.emplace_back().model = model;
+    if (m.parameters.contains(parameter::kScript)) all[place->second].script = true;
     devices[model] += needed_parameter(m, "device_list") + ",";
     all[place->second].points.push_back(point_of(m, options.min_efficiency));
   }

@@ -53,11 +53,12 @@ Payoff payoff_of(const Point& point, double threshold);  // by the 95 % interval
 
 struct Advice {
   std::string model;
+  bool script = false;                     // `model` is the user's own script
   std::optional<int> recommended;          // nullopt if there is no answer; see `because`
   bool certain = true, disturbed = false;  // disturbed: by other programs, see disturbance.h
   std::string mode, backend;               // of the recommended row
-  // pays, does_not_pay, not_faster, uncertain_to_pay, uncertain_to_be_faster, one_device_measured
-  // or no_baseline
+  // pays, does_not_pay, not_faster, uncertain_to_pay, uncertain_to_be_faster,
+  // one_device_measured, uses_one_device or no_baseline
   std::string reason;
   std::string because;             // for people: "Use 2 GPUs with ddp: ..."
   std::vector<std::string> notes;  // one sentence each: the next step up, uncertainties, failures

@@ -50,11 +50,13 @@ std::string announcement(const Request& request, const std::string& folder) {
   }
   for (const int count : request.counts) counts.push_back(std::to_string(count));
   const bool gpus = device_kind(request.devices.front()) == DeviceKind::kGpu;
+  const std::string what = request.script.given()
+                               ? request.script.name
+                               : fmt::format("{} with {}", listed(models), listed(modes));
   return fmt::format(
-      "Measuring {} with {} on {} {}{} ({} in {}) for {}.\n"
+      "Measuring {} on {} {}{} ({} in {}) for {}.\n"
       "Results: {}. Ctrl-C keeps the results so far. howmany --help lists other questions.\n",
-      listed(models), listed(modes), listed(counts), gpus ? "GPU" : "CPU device",
-      request.counts.back() == 1 ? "" : "s",
+      what, listed(counts), gpus ? "GPU" : "CPU device", request.counts.back() == 1 ? "" : "s",
       number(static_cast<int64_t>(runs.size()), "configuration"), number(request.rounds, "round"),
       duration(request, runs.size()), folder);
 }

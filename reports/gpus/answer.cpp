@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/base/schema/marks.h"
 #include "core/base/schema/reasons.h"
 #include "core/base/text/format.h"
 #include "reports/gpus/mode_notes.h"
@@ -29,7 +30,8 @@ class Writer {
 
   void write() {
     if (rows_.empty() || rows_.front()->devices != 1) return no_baseline();
-    if (rows_.size() == 1) return one_device();
+    if (rows_.size() == 1)
+      return rows_.front()->has_flag(mark::kUsesOneDevice) ? uses_one() : one_device();
     const Point* chosen = rows_.front();
     for (const Point* row : rows_) {
       if (row->devices > 1 && pays(*row)) chosen = row;
@@ -90,6 +92,19 @@ class Writer {
                (failed ? "" : fmt::format(" Run this where there are 2 or more{}.", where)));
     add_data_wait(*rows_.front());
     add_failures();
+    mark_disturbed(busy_elsewhere(), advice_);
+  }
+
+  // A script that forms no process group, even where torchrun starts it.
+  void uses_one() {
+    advice_.recommended = 1;
+    advice_.mode = rows_.front()->mode;
+    advice_.backend = rows_.front()->backend;
+    answer(reason::kUsesOneDevice,
+           fmt::format("Use 1 {}: {} trains on 1 device. More will not help until it uses "
+                       "DistributedDataParallel.",
+                       noun_, advice_.model));
+    add_data_wait(*rows_.front());
     mark_disturbed(busy_elsewhere(), advice_);
   }
 
@@ -154,8 +169,9 @@ class Writer {
   void add_data_wait(const Point& chosen) {
     if (!(chosen.data_wait_fraction > kNoticeableWait)) return;
     advice_.notes.push_back(
-        fmt::format("{} of a step on {} is data wait. Try more --workers before more devices.",
-                    format_percent(chosen.data_wait_fraction), things(chosen.devices)));
+        fmt::format("{} of a step on {} is data wait. Try more {} before more devices.",
+                    format_percent(chosen.data_wait_fraction), things(chosen.devices),
+                    advice_.script ? "num_workers in its DataLoader" : "--workers"));
   }
 
   void add_uncertain(const Point& chosen) {

@@ -83,6 +83,12 @@ Summary summarise(const Plan& plan, const Results& results, const AdviceOptions&
   return summary;
 }
 
+// The command of the user's own script, which only plan.json holds; empty if there is none.
+std::vector<std::string> script_words(const std::string& folder) {
+  if (folder.empty() || !fs::exists(plan_path(folder))) return {};
+  return read_plan(plan_path(folder)).request.script.words;
+}
+
 void print(const Summary& summary, const AdviceOptions& options, const Arguments& arguments,
            const std::string& folder) {
   if (arguments.json) {
@@ -90,7 +96,8 @@ void print(const Summary& summary, const AdviceOptions& options, const Arguments
     return;
   }
   if (arguments.emit == "slurm") {
-    fmt::print("{}", slurm_script(summary, advise(summary.measurements, options), options));
+    fmt::print("{}", slurm_script(summary, advise(summary.measurements, options), options,
+                                  script_words(folder)));
     return;
   }
   const bool color = !arguments.no_color && color_wanted(STDOUT_FILENO);
@@ -234,6 +241,15 @@ int report_one(const Arguments& arguments) {
   return exit_code::kFine;
 }
 
+void probe_script(const Arguments& arguments, const std::string& folder, Request& request) {
+  if (request.script.has_count()) return;
+  if (!arguments.quiet)
+    fmt::print(stderr, "Starting {} once, to see whether it forms a process group.\n",
+               request.script.name);
+  catch_interrupts();
+  probe_group(folder, request);
+}
+
 }  // namespace
 
 int run_gpus(const Arguments& arguments) {
@@ -243,8 +259,9 @@ int run_gpus(const Arguments& arguments) {
   refuse_old_plan(arguments.out);
   RunFolder::check(arguments.out);
   std::string why_backend;
-  const Plan plan = new_plan(arguments, why_backend);
+  Plan plan = new_plan(arguments, why_backend);
   const RunFolder folder = RunFolder::create(arguments.out);
+  if (plan.request.script.given()) probe_script(arguments, folder.path(), plan.request);
   if (!arguments.quiet) fmt::print(stderr, "{}", announcement(plan.request, folder.path()));
   if (!arguments.quiet && !why_backend.empty()) fmt::print(stderr, "{}\n", why_backend);
   write_plan(plan_path(folder.path()), plan);

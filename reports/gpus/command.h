@@ -26,6 +26,8 @@ struct Arguments {
   std::optional<int64_t> seed;
   std::optional<double> samples;
   bool oversubscribe = false, sync_batchnorm = false, profile = false;
+  std::vector<std::string> command;  // after "--": the user's own
+  std::optional<int64_t> samples_per_step;
 
   std::string out, resume;
   std::vector<std::string> paths;  // of `report`

@@ -96,8 +96,8 @@ Estimate scaled(Estimate estimate, double factor) {
   return estimate;
 }
 
-Estimate speedup(const Rounds& single, const Rounds& rounds, int devices, Scaling scaling) {
-  return scaled(time_ratio(single, rounds), scaling == Scaling::kWeak ? devices : 1);
+Estimate speedup(const Rounds& single, const Rounds& rounds, double work) {
+  return scaled(time_ratio(single, rounds), work);
 }
 
 std::optional<int> rounds_to_decide(const Estimate& estimate, double threshold, int most) {

@@ -2,6 +2,7 @@
 // Computes speedup and efficiency, with intervals, from the step times of rounds. A round measures
 // every configuration once, each in a fresh process. Drift of the machine then affects all
 // configurations of a round alike, and their ratios are free of it.
+//   S(n) = work(n) T(1) / T(n), with work(n) the samples per step relative to n = 1:
 //   strong (equal global batch):     S(n) = T(1) / T(n)
 //   weak (equal batch per device):   S(n) = n T(1) / T(n)
 //   efficiency = S(n) / n
@@ -41,7 +42,8 @@ Estimate time_ratio(const Rounds& base, const Rounds& other);
 Estimate scaled(Estimate estimate, double factor);
 
 enum class Scaling { kWeak, kStrong };
-Estimate speedup(const Rounds& single, const Rounds& rounds, int devices, Scaling scaling);
+// `work`: the samples per step relative to those of `single`; n for weak scaling, 1 for strong.
+Estimate speedup(const Rounds& single, const Rounds& rounds, double work);
 
 // Returns the total number of rounds that would probably move the interval off `threshold`. Returns
 // nullopt if the interval already excludes it, if the basis is not rounds, or if more than `most`

@@ -26,6 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr double kMinRunSeconds = 0.2;  // of timed iterations in a run
 constexpr double kLeastTimeout = 30;
+constexpr double kEndSeconds = 5;  // for script_bench to end a script that hangs
 
 // Arguments that select the configuration. Duration and output files are added later.
 std::vector<std::string> bench_arguments(const Request& request, const Configuration& c) {
@@ -53,8 +54,10 @@ std::vector<std::string> bench_arguments(const Request& request, const Configura
 
 // If `trace` is not empty, the bench profiles steps after the timed ones into that file.
 std::vector<std::string> run_arguments(const Request& request, const Configuration& c,
-                                       double seconds, const BenchScratch& scratch,
+                                       double seconds, double timeout, const BenchScratch& scratch,
                                        const std::string& trace) {
+  if (request.script.given())
+    return script_arguments(request, c.devices, seconds, timeout, scratch);
   std::vector<std::string> argv = bench_arguments(request, c);
   argv.insert(argv.end(),
               {flag::kCaseBudget, fmt::format("{:.3f}", seconds), flag::kSamplesFile,
@@ -64,6 +67,8 @@ std::vector<std::string> run_arguments(const Request& request, const Configurati
 }
 
 std::string run_name(const Request& request, const Configuration& c) {
+  if (request.script.given())
+    return fmt::format("speedup/script/{}/devices:{}", c.model, c.devices);
   const std::string& precision = request.passed["precision"];
   return fmt::format("speedup/{}/{}/backend:{}/devices:{}/batch:{}/scaling:{}{}", c.mode, c.model,
                      c.backend, c.devices, (global_batch(request, c) + c.devices - 1) / c.devices,
@@ -287,8 +292,9 @@ class Measuring {
     const double seconds = seconds_for_next();
     const bool profile = plan_.request.profile && round == 0;
     const std::string trace = profile ? options_.folder + "/trace.pftrace" : "";
-    Command command{.argv = run_arguments(plan_.request, c, seconds, scratch, trace),
-                    .timeout_seconds = seconds + run_timeout()};
+    const double timeout = run_timeout(), end = plan_.request.script.given() ? kEndSeconds : 0;
+    Command command{.argv = run_arguments(plan_.request, c, seconds, timeout, scratch, trace),
+                    .timeout_seconds = seconds + timeout + end};
     command.on_tick = [&] { tell(what(configuration, round), nullptr); };
     if (options_.verbose) {
       command.on_stderr = [](std::string_view text) { fmt::print(stderr, "{}", text); };
@@ -303,8 +309,7 @@ class Measuring {
     }
     if (ended.how == ProcessResult::How::kExited && ended.code == 2) {
       results_.usage_error = ended.last_line();
-      if (results_.usage_error.empty())
-        results_.usage_error = "speedup_bench refused its arguments";
+      if (results_.usage_error.empty()) results_.usage_error = "the bench refused its arguments";
       return {};
     }
     took_ += ended.seconds;
@@ -346,6 +351,7 @@ class Measuring {
 double timeout_within(double left) { return std::clamp(2 * left, kLeastTimeout, kRunTimeout); }
 
 void check_with_bench(const Request& request) {
+  if (request.script.given()) return;
   std::map<std::tuple<std::string, std::string, std::string>, Configuration> largest;
   for (const Configuration& c : configurations(request)) {
     Configuration& most = largest[{c.model, c.mode, c.backend}];

@@ -67,7 +67,7 @@ std::vector<Workload> workloads_from(const JsonNode& node) {
   std::vector<Workload> workloads;
   for (const JsonNode& item : node.items()) {
     workloads.push_back(
-        {item.at("model").string(), item.at("batch").integer_between(1, kMaxPlanBatch)});
+        {item.at("model").string(), item.at("batch").integer_between(0, kMaxPlanBatch)});
   }
   return workloads;
 }
@@ -78,6 +78,15 @@ std::vector<int> counts_from(const JsonNode& node) {
     counts.push_back(static_cast<int>(item.integer_between(1, kMostDevices)));
   }
   return counts;
+}
+
+Script read_script(const JsonNode& node) {
+  Script script;
+  script.name = node.at("name").string();
+  script.samples_per_step = node.at("samples-per-step").integer_between(0, kMaxPlanBatch);
+  script.alone = node.at("alone").boolean();
+  if (const auto words = node.find("words")) script.words = words->strings();
+  return script;
 }
 
 Scaling scaling_from(const JsonNode& node) {
@@ -93,6 +102,11 @@ std::vector<Configuration> configurations(const Request& request) {
   std::vector<Configuration> all;
   for (const Workload& workload : request.workloads) {
     all.push_back({workload.model, "single", "local", 1, workload.batch, false});
+    if (request.script.given()) {
+      for (const int count : request.counts)
+        if (count > 1) all.push_back({workload.model, "script", "local", count, 0, false});
+      continue;
+    }
     for (const std::string& mode : request.modes) add_mode(all, request, workload, mode);
   }
   return all;
@@ -131,6 +145,7 @@ void check(const Request& request) {
             fmt::format("{} devices were requested, {} given", most, request.devices.size()));
   for (const Workload& workload : request.workloads) {
     const bool strong = request.scaling == Scaling::kStrong;
+    if (request.script.given()) continue;
     refuse_if(workload.batch < 1, "the batch must be at least 1");
     refuse_if(strong && workload.batch < most,
               fmt::format("--global-batch {} is smaller than {} devices: some would have nothing "
@@ -161,6 +176,10 @@ nlohmann::ordered_json to_json(const Request& request) {
                                 {"sync-batchnorm", request.sync_batchnorm},
                                 {"profile", request.profile}};
   for (const auto& [name, word] : request.passed.given()) all[name] = word;
+  if (request.script.given())
+    all["script"] = {{"name", request.script.name},
+                     {"samples-per-step", request.script.samples_per_step},
+                     {"alone", request.script.alone}};
   return all;
 }
 
@@ -187,6 +206,7 @@ Request request_from_json(const nlohmann::json& json, const std::string& source)
   request.oversubscribe = root.at("oversubscribe").boolean();
   request.sync_batchnorm = root.at("sync-batchnorm").boolean();
   request.profile = root.at("profile").boolean();
+  if (const auto script = root.find("script")) request.script = read_script(*script);
   check(request);
   return request;
 }
@@ -200,9 +220,10 @@ std::vector<int> default_counts(int most) {
 }
 
 void write_plan(const std::string& path, const Plan& plan) {
-  write_text(path, dump_json({{"schema", kPlanSchema},
-                              {"request", to_json(plan.request)},
-                              {"machine", plan.machine}}));
+  nlohmann::ordered_json request = to_json(plan.request);
+  if (plan.request.script.given()) request["script"]["words"] = plan.request.script.words;
+  write_text(path,
+             dump_json({{"schema", kPlanSchema}, {"request", request}, {"machine", plan.machine}}));
 }
 
 Plan read_plan(const std::string& path) {

@@ -10,6 +10,7 @@
 
 #include "reports/gpus/efficiency.h"
 #include "reports/gpus/passed.h"
+#include "reports/gpus/script.h"
 
 namespace howmany::reports {
 
@@ -35,6 +36,7 @@ struct Request {
   int64_t seed = 1;
   bool oversubscribe = false, sync_batchnorm = false;
   bool profile = false;  // also profile steps in the first round
+  Script script;         // instead of workloads of howmany, if given()
 };
 
 struct Configuration {
@@ -59,6 +61,7 @@ std::string describe(const Configuration& configuration);  // "ddp over gloo, ml
 // of devices, ...
 void check(const Request& request);
 
+// Leaves out the words of the script, which may hold secrets. Only plan.json has them.
 nlohmann::ordered_json to_json(const Request& request);
 Request request_from_json(const nlohmann::json& json, const std::string& source);
 

@@ -89,11 +89,23 @@ Facts facts_of(const Summary& summary) {
   return facts;
 }
 
+std::string script_caption(const Measurement& m, const Advice& advice) {
+  const std::string scaling = text_of_parameter(m, parameter::kScaling);
+  const std::string batch = text_of_parameter(m, parameter::kGlobalBatch);
+  const std::string threads = text_of_parameter(m, parameter::kThreads);
+  const std::string start = advice.model + ", your own script";
+  if (batch.empty()) return start;
+  return fmt::format("{}, {} scaling, {} samples per step on 1 device, {} CPU thread(s) per rank",
+                     start, scaling == "neither" ? "neither weak nor strong" : scaling, batch,
+                     threads);
+}
+
 // Describes the measurement, so that the table is readable without the command line.
 std::string caption(const Facts& facts, const Advice& advice) {
   const auto found = facts.find(advice.model);
   if (found == facts.end()) return advice.model;
   const Measurement* const m = found->second.first;
+  if (!text_of_parameter(*m, parameter::kScript).empty()) return script_caption(*m, advice);
   const bool weak = text_of_parameter(*m, "scaling") == "weak";
   const std::string batch =
       weak ? fmt::format("weak scaling, batch {} per device",

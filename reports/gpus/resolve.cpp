@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <set>
 
+#include "core/base/process.h"
+#include "core/base/schema/flags.h"
 #include "core/base/text/names.h"
 #include "reports/gpus/command.h"
 #include "reports/results/device_kind.h"
@@ -15,6 +17,8 @@
 
 namespace howmany::reports {
 namespace {
+
+constexpr double kScriptBudget = 60;
 
 int64_t default_batch(const std::string& model) {
   const std::string name = model.substr(0, model.find(':'));
@@ -187,6 +191,42 @@ void refuse_unknown_names(const Machine& machine, const Request& request) {
   if (!kernels.empty()) refuse_unknown("kernels", kernels, machine.kernels);
 }
 
+// A script brings its own model, data and backend.
+void refuse_options_of_models(const Arguments& a) {
+  std::vector<std::string> given;
+  const auto add = [&](bool is_given, const Flag& flag) {
+    if (is_given) given.emplace_back(flag.name);
+  };
+  add(!a.models.empty(), flag::kModel);
+  add(!a.modes.empty(), flag::kMode);
+  add(!a.backends.empty(), flag::kBackend);
+  add(a.batch_per_device.has_value(), flag::kBatchPerDevice);
+  add(a.global_batch.has_value(), flag::kGlobalBatch);
+  add(a.workers.has_value(), flag::kWorkers);
+  add(a.seed.has_value(), flag::kSeed);
+  add(a.sync_batchnorm, flag::kSyncBatchnorm);
+  add(a.profile, flag::kProfile);
+  for (const auto& [name, word] : a.passed)
+    if (word) given.push_back("--" + name);
+  if (given.empty()) return;
+  throw InputError(fmt::format("{} cannot be combined with a command after --, which decides that",
+                               fmt::join(given, ", ")));
+}
+
+void resolve_script(const Arguments& arguments, Request& request, std::string* why) {
+  refuse_options_of_models(arguments);
+  std::string notice;
+  request.script = script_from(arguments.command, &notice);
+  if (find_in_path(arguments.command[0]).empty())
+    throw InputError(fmt::format("no program \"{}\" in PATH", arguments.command[0]));
+  request.script.samples_per_step = arguments.samples_per_step.value_or(0);
+  request.workloads = {{request.script.name, 0}};
+  request.modes = {"script"};
+  request.backends = {"local"};
+  if (request.time_budget <= 0) request.time_budget = kScriptBudget;
+  if (why != nullptr) *why = notice;
+}
+
 void refuse_oversubscription(const Machine& machine, const Request& request) {
   const int needed = cpu_slices(request.devices) * request.cores_per_device;
   if (needed <= machine.usable_cores || request.oversubscribe) return;
@@ -235,6 +275,13 @@ Request resolve(const Arguments& arguments, std::string* why) {
   apply(arguments, request);
   const Machine machine = read_machine();
   resolve_devices(arguments, machine, request);
+  if (!arguments.command.empty()) {
+    resolve_script(arguments, request, why);
+    refuse_oversubscription(machine, request);
+    request.counts = default_counts(static_cast<int>(request.devices.size()));
+    check(request);
+    return request;
+  }
   resolve_modes(machine, request);
   if (request.backends.empty() || request.backends == std::vector<std::string>{"auto"}) {
     const Choice choice = choose_backend(machine, request);

@@ -11,8 +11,8 @@ namespace howmany::reports {
 
 // Overwrites the members of `request` that the arguments set.
 void apply(const Arguments& arguments, Request& request);
-// Resolves every default for this machine. If the backend is chosen here, `*why` receives the
-// reason.
+// Resolves every default for this machine. `*why` receives the reason for a backend that is chosen
+// here, and the changes to the user's own command.
 Request resolve(const Arguments& arguments, std::string* why = nullptr);
 
 }  // namespace howmany::reports

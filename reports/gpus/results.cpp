@@ -5,18 +5,24 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "core/base/schema/marks.h"
 #include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
+#include "core/base/schema/samples.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 
 namespace howmany::reports {
 namespace {
 
-constexpr double kBursts = 0.05;  // of a step, waiting for data
+constexpr double kBursts = 0.05;     // of a step, waiting for data
+constexpr double kSameBatch = 0.02;  // relative difference
 
 std::string bench_path(const std::string& folder) { return folder + "/speedup.json"; }
 std::string samples_path(const std::string& folder) { return folder + "/speedup.samples.jsonl"; }
@@ -43,15 +49,73 @@ nlohmann::ordered_json bench_row(const BenchRun& run, int rounds) {
   return row;
 }
 
+std::string device_list(const Request& request, int count) {
+  const std::vector<std::string> first(request.devices.begin(), request.devices.begin() + count);
+  return fmt::format("{}", fmt::join(first, ","));
+}
+
+// Returns the parameters that script_bench reported for a configuration; empty if no run succeeded.
+std::map<std::string, std::string> observed(const Results& results, size_t configuration) {
+  for (const BenchRun& run : results.runs) {
+    if (run.configuration != configuration || run.samples.seconds.empty()) continue;
+    std::map<std::string, std::string> all;
+    const JsonNode root(run.samples.json, "samples");
+    for (const auto& [key, value] : root.at(sample_line::kParameters).members())
+      all[key] = value.string();
+    return all;
+  }
+  return {};
+}
+
+double batch_in(const std::map<std::string, std::string>& seen) {
+  const auto found = seen.find(parameter::kGlobalBatch);
+  return found == seen.end() ? 0 : std::atof(found->second.c_str());
+}
+
+// Samples per step of a configuration, relative to the baseline, which is the first one.
+double work_of(const Results& results, size_t configuration) {
+  const double one = batch_in(observed(results, 0)), n = batch_in(observed(results, configuration));
+  return one > 0 && n > 0 ? n / one : kNaN;
+}
+
+// weak, strong or neither: from the samples per step on the most devices.
+std::string scaling_of_script(const std::vector<Configuration>& all, const Results& results) {
+  for (size_t i = all.size(); i-- > 1;) {
+    const double work = work_of(results, i), n = all[i].devices;
+    if (std::isnan(work)) continue;
+    if (std::abs(work - n) < kSameBatch * n) return "weak";
+    return std::abs(work - 1) < kSameBatch ? "strong" : "neither";
+  }
+  return "weak";
+}
+
+std::map<std::string, std::string> parameters_of_script(const Plan& plan, const Results& results,
+                                                        size_t configuration) {
+  const std::vector<Configuration> configs = configurations(plan.request);
+  const Configuration& c = configs[configuration];
+  std::map<std::string, std::string> all = observed(results, configuration);
+  if (c.devices == 1 || all.empty()) {
+    all[parameter::kMode] = c.mode;
+    all[parameter::kBackend] = c.backend;
+  }
+  all[parameter::kScript] = "1";
+  all[parameter::kModel] = c.model;
+  all[parameter::kDevices] = std::to_string(c.devices);
+  all[parameter::kScaling] = scaling_of_script(configs, results);
+  all[parameter::kCoresPerDevice] = std::to_string(plan.request.cores_per_device);
+  all["device_list"] = device_list(plan.request, c.devices);
+  if (const double batch = batch_in(all); batch > 0)
+    all[parameter::kBatchPerDevice] = std::to_string(std::llround(batch / c.devices));
+  return all;
+}
+
 std::map<std::string, std::string> parameters(const Request& request, const Configuration& c) {
-  const std::vector<std::string> devices(request.devices.begin(),
-                                         request.devices.begin() + c.devices);
   std::map<std::string, std::string> all = {
       {"model", c.model},
       {"mode", c.mode},
       {"backend", c.backend},
       {"devices", std::to_string(c.devices)},
-      {"device_list", fmt::format("{}", fmt::join(devices, ","))},
+      {"device_list", device_list(request, c.devices)},
       {"global_batch", std::to_string(global_batch(request, c))},
       {"scaling", request.scaling == Scaling::kWeak ? "weak" : "strong"},
       {"cores_per_device", std::to_string(request.cores_per_device)}};
@@ -114,6 +178,7 @@ std::vector<std::string> flags_of(const Plan& plan, const Results& results, size
     }
     ++good;
     for (const std::string& flag : run.samples.flags) add_once(flags, flag);
+    if (plan.request.script.alone) add_once(flags, mark::kUsesOneDevice);
     if (!run.samples.converged) add_once(flags, "not converged");
   }
   if (good < plan.request.rounds) {
@@ -158,11 +223,11 @@ void add_spread(Measurement& m, const Rounds& rounds) {
   m.metrics[metric::kCv] = {coefficient_of_variation(pooled), "ratio", {}, {}, n, "iterations"};
 }
 
-void add_rate(Measurement& m, int64_t batch) {
+void add_rate(Measurement& m, double batch) {
   const Metric& step = m.metrics[metric::kMedianS];
-  Metric rate{static_cast<double>(batch) / step.value, "1/s", {}, {}, step.n, step.basis};
-  if (step.low) rate.high = static_cast<double>(batch) / *step.low;
-  if (step.high) rate.low = static_cast<double>(batch) / *step.high;
+  Metric rate{batch / step.value, "1/s", {}, {}, step.n, step.basis};
+  if (step.low) rate.high = batch / *step.low;
+  if (step.high) rate.low = batch / *step.high;
   m.metrics[metric::kSamplesPerS] = rate;
 }
 
@@ -171,10 +236,11 @@ bool share_a_round(const Rounds& a, const Rounds& b) {
                      [&](const auto& entry) { return b.contains(entry.first); });
 }
 
-void add_speedup(Measurement& m, const Rounds& single, const Rounds& rounds, const Request& request,
+// `work`: samples per step relative to the baseline.
+void add_speedup(Measurement& m, const Rounds& single, const Rounds& rounds, double work,
                  int devices) {
-  if (!share_a_round(single, rounds)) return;
-  const Estimate times = speedup(single, rounds, devices, request.scaling);
+  if (!share_a_round(single, rounds) || std::isnan(work)) return;
+  const Estimate times = speedup(single, rounds, work);
   m.metrics["speedup"] = metric_of(times, "ratio");
   m.metrics["efficiency"] = metric_of(scaled(times, 1.0 / devices), "ratio");
 }
@@ -234,13 +300,21 @@ std::vector<Measurement> measurements(const Plan& plan, const Results& results) 
     const Configuration& c = all[i];
     const Rounds rounds = paces_of(results, i);
     if (c.mode == "single") single = rounds;
-    Measurement m{"speedup", c.mode + "/" + c.model, parameters(request, c), {}, {}};
+    const bool script = request.script.given();
+    Measurement m{"speedup",
+                  c.mode + "/" + c.model,
+                  script ? parameters_of_script(plan, results, i) : parameters(request, c),
+                  {},
+                  {}};
     m.flags = flags_of(plan, results, i);
     if (!rounds.empty()) {
       m.metrics[metric::kMedianS] = metric_of(step_time(rounds), "s");
       add_spread(m, rounds_of(results, i));
-      add_rate(m, global_batch(request, c));
-      add_speedup(m, single, rounds, request, c.devices);
+      const double batch =
+          script ? batch_in(m.parameters) : static_cast<double>(global_batch(request, c));
+      add_rate(m, batch);
+      const double weak = request.scaling == Scaling::kWeak ? c.devices : 1;
+      add_speedup(m, single, rounds, script ? work_of(results, i) : weak, c.devices);
       add_counters(m, results, i);
     }
     list.push_back(std::move(m));

@@ -80,7 +80,8 @@ Job job_of(const Request& request, const Advice& advice, double samples) {
                   : job.devices;
   // One task drives all devices with the local backend. It also does on CPUs with fewer ranks than
   // devices, because Slurm cannot deal out several slices of cores to a task.
-  if (advice.backend == "local" || (!job.cuda && job.tasks < job.devices)) job.tasks = 1;
+  if (request.script.given() || advice.backend == "local" || (!job.cuda && job.tasks < job.devices))
+    job.tasks = 1;
   return job;
 }
 
@@ -109,6 +110,18 @@ std::string command(const Job& job) {
   return text + data(job);
 }
 
+// One task on one node starts all ranks, as on this machine.
+std::string script_job(const Job& job, const std::vector<std::string>& words) {
+  std::string line;
+  for (std::string one : words) {
+    for (size_t at = 0; (at = one.find("{n}", at)) != std::string::npos;)
+      one.replace(at, 3, std::to_string(job.devices));
+    line += (line.empty() ? "" : " ") + word(one);
+  }
+  if (line.empty()) line = "# your command, as given to howmany gpus after --";
+  return fmt::format("\nexport OMP_NUM_THREADS={}\n{}\n", job.request.cores_per_device, line);
+}
+
 std::string one_line(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');
@@ -118,7 +131,7 @@ std::string one_line(std::string text) {
 }  // namespace
 
 std::string slurm_script(const Summary& summary, const std::vector<Advice>& advice,
-                         const AdviceOptions& options) {
+                         const AdviceOptions& options, const std::vector<std::string>& words) {
   if (advice.empty() || !advice[0].recommended)
     throw InputError(advice.empty() ? "no job script: nothing was measured"
                                     : "no job script: " + advice[0].because);
@@ -141,6 +154,7 @@ std::string slurm_script(const Summary& summary, const std::vector<Advice>& advi
       of_files ? " the --epochs that train the samples below, and" : "", job.tasks, cores,
       time_limit(job.samples, recommended_point(advice[0]).samples_per_s));
   if (job.cuda) text += fmt::format("#SBATCH --gpus={}\n", job.devices);
+  if (request.script.given()) return text + script_job(job, words);
   // --cpu-bind: each task gets its own cores. --kill-on-bad-exit: no task waits for a dead one.
   return text +
          fmt::format("\nsrun{} --cpus-per-task={} --cpu-bind=cores --kill-on-bad-exit=1 \\\n  {}\n",

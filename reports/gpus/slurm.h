@@ -10,8 +10,9 @@
 
 namespace howmany::reports {
 
-// Uses the first model. Throws InputError if there is no recommendation.
+// Uses the first model. `words` is the command of the user's own script, which the summary does not
+// hold; empty: a comment takes its place. Throws InputError if there is no recommendation.
 std::string slurm_script(const Summary& summary, const std::vector<Advice>& advice,
-                         const AdviceOptions& options);
+                         const AdviceOptions& options, const std::vector<std::string>& words = {});
 
 }  // namespace howmany::reports

@@ -39,6 +39,12 @@ inline constexpr const char* kStragglerRank = "straggler_rank";
 inline constexpr const char* kStragglerExtraS = "straggler_extra_s";
 inline constexpr const char* kPeakBytesPerDevice = "peak_bytes_per_device";
 
+// Training steps of a user's own script.
+inline constexpr const char* kBackwardFraction = "backward_fraction";
+inline constexpr const char* kOptimizerFraction = "optimizer_fraction";
+inline constexpr const char* kGradientBytes = "gradient_bytes";
+inline constexpr const char* kWarmupSteps = "warmup_steps";
+
 // Profiles of training steps.
 inline constexpr const char* kProfileCostFraction = "profile_cost_fraction";
 inline constexpr const char* kProfileDroppedSpans = "profile_dropped_spans";

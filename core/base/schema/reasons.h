@@ -12,6 +12,7 @@ inline constexpr const char* kNotFaster = "not_faster";
 inline constexpr const char* kUncertainToPay = "uncertain_to_pay";
 inline constexpr const char* kUncertainToBeFaster = "uncertain_to_be_faster";
 inline constexpr const char* kOneDeviceMeasured = "one_device_measured";
+inline constexpr const char* kUsesOneDevice = "uses_one_device";
 inline constexpr const char* kNoBaseline = "no_baseline";
 inline constexpr const char* kDependsOnModel = "depends_on_model";
 

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benches/script/command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/base/error.h"
+
+namespace howmany::benches {
+namespace {
+
+constexpr const char* kCount = "{n}";
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+void add_unless_set(std::vector<std::string>& all, const char* name, const std::string& value) {
+  if (variable(name).empty()) all.push_back(fmt::format("{}={}", name, value));
+}
+
+bool on_gpus(const ScriptCommand& command) {
+  return std::ranges::all_of(command.devices,
+                             [](const Device& d) { return d.type == DeviceType::cuda; });
+}
+
+// CUDA_VISIBLE_DEVICES of this process may already be a selection, to which the indices refer.
+std::string visible_gpus(const std::vector<Device>& devices) {
+  std::vector<std::string> visible;
+  const std::string given = variable("CUDA_VISIBLE_DEVICES");
+  for (size_t at = 0; at < given.size();) {
+    const size_t end = std::min(given.find(',', at), given.size());
+    visible.push_back(given.substr(at, end - at));
+    at = end + 1;
+  }
+  std::vector<std::string> chosen;
+  for (const Device& device : devices) {
+    const auto index = static_cast<size_t>(device.index);
+    chosen.push_back(index < visible.size() ? visible[index] : std::to_string(index));
+  }
+  return fmt::format("{}", fmt::join(chosen, ","));
+}
+
+std::string core_lists(const std::vector<Device>& devices) {
+  std::vector<std::string> lists;
+  for (const Device& device : devices)
+    lists.push_back(fmt::format("{}", fmt::join(cpu_slice(device.index), ",")));
+  return fmt::format("{}", fmt::join(lists, ";"));
+}
+
+std::string python_path() {
+  const std::string hook = program_folder() + "/howmany_hook.zip", given = variable("PYTHONPATH");
+  HM_ENSURE(std::filesystem::exists(hook), "[script] {} is missing", hook);
+  return given.empty() ? hook : hook + ":" + given;
+}
+
+}  // namespace
+
+std::vector<std::string> words_for(const std::vector<std::string>& words, int devices) {
+  HM_REQUIRE(!words.empty() && !words[0].empty(), "no command after --");
+  std::vector<std::string> all = words;
+  for (std::string& word : all)
+    for (size_t at = 0; (at = word.find(kCount, at)) != std::string::npos;)
+      word.replace(at, std::string(kCount).size(), std::to_string(devices));
+  return all;
+}
+
+std::vector<std::string> environment_for(const ScriptCommand& command, const std::string& folder) {
+  std::vector<std::string> all = {
+      "PYTHONPATH=" + python_path(),
+      "HOWMANY_SCRIPT_OUT=" + folder,
+      fmt::format("HOWMANY_SCRIPT_SECONDS={:.3f}", command.seconds),
+      fmt::format("HOWMANY_SCRIPT_MAX_STEPS={}", command.max_steps),
+      fmt::format("HOWMANY_SCRIPT_DETAIL={}", command.detail_steps),
+      fmt::format("HOWMANY_SCRIPT_SAMPLES={}", command.samples_per_step)};
+  if (on_gpus(command)) {
+    all.push_back("CUDA_VISIBLE_DEVICES=" + visible_gpus(command.devices));
+  } else {
+    all.push_back("CUDA_VISIBLE_DEVICES=");
+    all.push_back("HOWMANY_SCRIPT_CORES=" + core_lists(command.devices));
+  }
+  add_unless_set(all, "OMP_NUM_THREADS", std::to_string(command.threads));
+  add_unless_set(all, "WANDB_MODE", "offline");
+  return all;
+}
+
+ProcessResult run_script(const ScriptCommand& command, const std::string& folder,
+                         double timeout_seconds) {
+  Command start{.argv = words_for(command.words, static_cast<int>(command.devices.size())),
+                .environment = environment_for(command, folder),
+                .timeout_seconds = timeout_seconds,
+                .grace_seconds = 1,
+                .end_descendants = true};
+  const std::string program = find_in_path(start.argv[0]);
+  HM_REQUIRE(!program.empty(), "no program \"{}\" in PATH", start.argv[0]);
+  start.argv[0] = program;
+  return run_command(start);
+}
+
+}  // namespace howmany::benches

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts the user's own training command for a number of devices, with the hook in its Python.
+//
+// Hook. PYTHONPATH begins with howmany_hook.zip of this program's folder. PyTorch loads it
+//   through its entry points (torch_hook/howmany_hook/__init__.py).
+// Devices. CUDA_VISIBLE_DEVICES is the first n GPUs. On CPUs, the hook binds local rank r to the
+//   cores of device r. OMP_NUM_THREADS is the same for every n: torchrun would set it to 1 only if
+//   n > 1.
+// Side effects. WANDB_MODE=offline, unless it is set.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/process.h"
+#include "core/tensor/device.h"
+
+namespace howmany::benches {
+
+struct ScriptCommand {
+  std::vector<std::string> words;  // {n}: the number of devices
+  std::vector<Device> devices;
+  int threads = 1;               // per rank
+  double seconds = 3;            // of timed steps
+  int max_steps = 10'000;        // timed
+  int detail_steps = 0;          // after the timed ones, for DistributedDataParallel's own figures
+  int64_t samples_per_step = 0;  // per rank; 0: as the batches show
+};
+
+// Returns the words with {n} replaced. Throws std::invalid_argument if there are no words.
+std::vector<std::string> words_for(const std::vector<std::string>& words, int devices);
+// Returns the variables that the command gets in addition to this process's environment. `folder`
+// receives the records of the ranks.
+std::vector<std::string> environment_for(const ScriptCommand& command, const std::string& folder);
+
+// Runs the command until it ends, `timeout_seconds` have passed or this process is interrupted. No
+// process of it is left. Throws std::invalid_argument if the program is not in PATH.
+ProcessResult run_script(const ScriptCommand& command, const std::string& folder,
+                         double timeout_seconds);
+
+}  // namespace howmany::benches

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benches/script/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <string_view>
+
+#include "benches/common/program.h"
+#include "core/base/cli/number_check.h"
+#include "core/base/cli/option.h"
+#include "core/base/error.h"
+#include "core/base/schema/flags.h"
+
+namespace howmany::benches {
+namespace {
+
+constexpr const char* kScriptExamples = R"(Examples:
+  script_bench -- python train.py
+  script_bench --devices cpu:0,cpu:1 -- torchrun --nproc-per-node {n} train.py --epochs 9
+{n} stands for the number of devices.
+Flags of Google Benchmark (--benchmark_...) work as usual.
+Exit codes: 0 measured, 2 bad usage or input, 3 the measurement failed.)";
+
+}  // namespace
+
+std::vector<std::string> parse_script(int argc, char** argv, ScriptFlags& flags) {
+  char** const end = std::find(argv + 1, argv + argc, std::string_view("--"));
+  CLI::App app("Times the training steps of a PyTorch script, unmodified.", "script_bench");
+  app.footer(kScriptExamples);
+  add_option(app, flag::kModel, flags.name);
+  add_option(app, flag::kDevices, flags.device_list);
+  add_option(app, flag::kCoresPerDevice, flags.cores_per_device)->check(whole_between(1, 4096));
+  add_option(app, flag::kCaseBudget, flags.command.seconds)->check(at_least_zero());
+  add_option(app, flag::kMaxIterations, flags.command.max_steps)->check(above_zero());
+  add_option(app, flag::kSamplesPerStep, flags.command.samples_per_step, "from its batches")
+      ->check(whole_between(1, kMostBatch));
+  add_option(app, flag::kRunTimeout, flags.run_timeout)->check(above_zero());
+  add_option(app, flag::kSamplesFile, flags.samples)->envname("HOWMANY_SAMPLES");
+  std::vector<std::string> google = parse(app, static_cast<int>(end - argv), argv);
+  if (end != argv + argc) flags.command.words.assign(end + 1, argv + argc);
+  HM_REQUIRE(!flags.command.words.empty(), "no command; write it after --");
+  flags.command.devices = parse_devices(flags.device_list);
+  flags.command.threads = flags.cores_per_device;
+  return google;
+}
+
+}  // namespace howmany::benches

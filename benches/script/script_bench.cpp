@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times the training steps of the user's own PyTorch script on n devices.
+#include "benches/common/context.h"
+#include "benches/common/device_choice.h"
+#include "benches/common/program.h"
+#include "benches/common/report.h"
+#include "benches/script/flags.h"
+#include "benches/script/ranks.h"
+#include "core/base/error.h"
+#include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
+#include "core/base/statistics.h"
+#include "parallel/private_folder.h"
+
+namespace howmany::benches {
+namespace {
+
+constexpr const char* kName = "script_bench";
+constexpr int kDetailSteps = 3;
+
+std::string case_name(const ScriptFlags& flags) {
+  return fmt::format("speedup/script/{}/devices:{}", flags.name, flags.command.devices.size());
+}
+
+// The slices wrap around if there are more devices than slices.
+std::vector<std::string> marks_of(const ScriptFlags& flags, const ScriptSteps& steps) {
+  std::vector<std::string> marks = steps.flags;
+  Workload work;
+  work.devices = flags.command.devices;
+  for (const std::string& mark : marks_of(work)) marks.push_back(mark);
+  return marks;
+}
+
+SampleLine sample_line(const ScriptFlags& flags, const ScriptSteps& steps) {
+  return {.name = case_name(flags),
+          .samples = {steps.seconds, true},
+          .flags = marks_of(flags, steps),
+          .parameters = {{parameter::kMode, steps.parallel},
+                         {parameter::kModel, flags.name},
+                         {parameter::kBackend, steps.backend},
+                         {parameter::kDevices, std::to_string(flags.command.devices.size())},
+                         {parameter::kGlobalBatch, std::to_string(steps.global_batch)},
+                         {parameter::kThreads, std::to_string(steps.threads)},
+                         {parameter::kCoresPerDevice, std::to_string(flags.cores_per_device)}},
+          .world = steps.ranks};
+}
+
+void run_case(benchmark::State& state, const ScriptFlags& flags) {
+  try {
+    const PrivateFolder folder;
+    const FolderGuard guard({folder.path()});
+    ScriptCommand command = flags.command;
+    if (command.devices.size() > 1) command.detail_steps = kDetailSteps;
+    const ProcessResult ended =
+        run_script(command, folder.path(), command.seconds + flags.run_timeout);
+    const ScriptSteps steps =
+        read_ranks(folder.path(), static_cast<int>(command.devices.size()), ended.describe());
+    std::map<std::string, double> counters = steps.counters;
+    const double median = quantile(steps.seconds, 0.5);
+    counters[metric::kSamplesPerS] = static_cast<double>(steps.global_batch) / median;
+    report(state, {steps.seconds, true}, counters);
+    append_samples(flags.samples, sample_line(flags, steps));
+  } catch (const std::exception& e) {
+    report_failure(state, e);
+  }
+}
+
+int run(int argc, char** argv) {
+  ScriptFlags flags;
+  std::vector<std::string> google = parse_script(argc, argv, flags);
+  configure_cpu_devices({.cores_per_device = flags.cores_per_device});
+  words_for(flags.command.words, 1);
+  catch_interrupts();
+  benchmark::RegisterBenchmark(case_name(flags).c_str(),
+                               [&](benchmark::State& state) { run_case(state, flags); })
+      ->Iterations(1)
+      ->UseManualTime()
+      ->Unit(benchmark::kMillisecond);
+  add_context();
+  google.insert(google.begin(), argv[0]);
+  const int code = run_benchmarks(std::move(google));
+  return interrupted() ? kInterrupted : code;
+}
+
+}  // namespace
+}  // namespace howmany::benches
+
+int main(int argc, char** argv) {
+  return howmany::benches::run_program("script_bench",
+                                       [&] { return howmany::benches::run(argc, argv); });
+}

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hooks a Session into torch.
+
+An exception in a hook ends the measurement, not the script: the reason goes into the record, and
+the hooks do nothing from then on.
+"""
+
+import atexit
+import functools
+import time
+
+import torch
+from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.optim import optimizer as optimizers
+from torch.utils.data import dataloader
+
+from howmany_hook import place
+from howmany_hook.record import write_failure
+from howmany_hook.session import Session
+
+clock = time.perf_counter
+
+
+class Guard:
+    """Calls of a Session, until one fails."""
+
+    def __init__(self, settings):
+        self._settings = settings
+        self.working = True
+
+    def __call__(self, call, *arguments):
+        if not self.working:
+            return
+        try:
+            call(*arguments)
+        except Exception as error:
+            self.working = False
+            write_failure(self._settings, error)
+
+
+def install(settings):
+    place.bind(settings)
+    session, guard = Session(settings), Guard(settings)
+    _watch_optimizers(session, guard)
+    _watch_loaders(session, guard)
+    _watch_backward(session, guard)
+    _watch_forward(session, guard)
+    _watch_ddp(session, guard)
+    atexit.register(guard, session.finish)
+
+
+def _watch_optimizers(session, guard):
+    began = {}
+
+    def begin(optimizer, args, kwargs):
+        began[id(optimizer)] = clock()
+
+    def end(optimizer, args, kwargs):
+        now = clock()
+        guard(session.optimizer_stepped, optimizer, now - began.pop(id(optimizer), now))
+
+    optimizers.register_optimizer_step_pre_hook(begin)
+    optimizers.register_optimizer_step_post_hook(end)
+
+
+def _watch_loaders(session, guard):
+    iterator = dataloader._BaseDataLoaderIter
+    fetch = iterator.__next__
+
+    @functools.wraps(fetch)
+    def timed(self):
+        start, batch = clock(), None
+        try:
+            batch = fetch(self)
+            return batch
+        finally:
+            key, workers = id(self._dataset), self._num_workers
+            guard(session.fetched, key, workers, batch, clock() - start)
+
+    iterator.__next__ = timed
+
+
+def _watch_backward(session, guard):
+    backward = torch.autograd.backward
+
+    @functools.wraps(backward)
+    def timed(*args, **kwargs):
+        start = clock()
+        try:
+            return backward(*args, **kwargs)
+        finally:
+            guard(session.went_backward, clock() - start)
+
+    torch.autograd.backward = timed
+
+
+def _watch_forward(session, guard):
+    """If no loader was used before the first forward pass, the inputs of that module, which is the
+    outermost one, show the batch."""
+
+    def inputs_of(module, args, kwargs):
+        if module.training:
+            guard(session.forwarded, (args, kwargs))
+
+    def first_forward(module, args):
+        handle.remove()
+        if not session.saw_fetch():
+            module.register_forward_pre_hook(inputs_of, with_kwargs=True)
+            guard(session.forwarded, args)
+
+    handle = register_module_forward_pre_hook(first_forward)
+
+
+def _watch_ddp(session, guard):
+    ddp = torch.nn.parallel.DistributedDataParallel
+    build = ddp.__init__
+
+    @functools.wraps(build)
+    def watched(self, *args, **kwargs):
+        build(self, *args, **kwargs)
+        guard(session.wrapped_ddp, self)
+
+    ddp.__init__ = watched

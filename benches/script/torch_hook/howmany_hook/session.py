@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The measurement of one rank: events in, lines of the record out.
+
+A step ends when the first optimizer that was seen has stepped and at least one backward pass or
+fetched batch came before. So gradient accumulation, two optimizers, optimizers that step per group
+and optimizers within backward count as one step each.
+
+Time. On the CPU by time.perf_counter(). On a GPU a step lasts from one CUDA event to the next;
+    events are read after the last step, so no step is synchronised.
+Thread safety. Call from the thread that trains.
+"""
+
+import collections
+import os
+import resource
+import time
+
+import torch
+
+from howmany_hook import record
+from howmany_hook.agreement import Agreement
+from howmany_hook.batch import samples_in
+
+clock = time.perf_counter
+
+
+class Step:
+    """What happened since the last step ended. Seconds are of the host."""
+
+    def __init__(self):
+        self.seconds = 0.0
+        self.backward = self.optimizer = 0.0
+        self.backwards = 0
+        self.forward_samples = 0
+        self.loaders = collections.defaultdict(lambda: [0, 0, 0.0])  # key: fetches, samples, wait
+
+
+class Session:
+    def __init__(self, settings):
+        self._settings = settings
+        self._agreement = Agreement(settings)
+        self._path = record.path_of(settings.out, settings.rank)
+        self._pid = os.getpid()
+        self._steps, self._now = [], Step()
+        self._last_end = clock()
+        self._optimizers = []  # ids, in the order seen
+        self._counted = None  # the optimizer whose steps are counted
+        self._events = []  # on a GPU: one per end of a step, and the start
+        self._cuda = None  # unknown until a step ends
+        self._loaders = {}  # key: num_workers
+        self._ddp = []
+        self._training = None  # key of the loader with the most fetches, when finished
+        self._finished, self._steps_after = False, 0
+
+    # Events, from install.py.
+
+    def fetched(self, key, num_workers, batch, seconds):
+        """`batch` is None if the loader had no more."""
+        fetch = self._now.loaders[key]
+        fetch[0] += 1
+        fetch[1] += 0 if batch is None else samples_in(batch)
+        fetch[2] += seconds
+        self._loaders[key] = num_workers
+
+    def saw_fetch(self):
+        return bool(self._loaders)
+
+    def forwarded(self, inputs):
+        self._now.forward_samples += samples_in(inputs)
+
+    def went_backward(self, seconds):
+        self._now.backwards += 1
+        self._now.backward += seconds
+
+    def wrapped_ddp(self, module):
+        self._ddp.append(module)
+
+    def optimizer_stepped(self, optimizer, seconds):
+        """Raises SystemExit after the last step."""
+        if self._finished or os.getpid() != self._pid:
+            return self._insist()
+        self._now.optimizer += seconds
+        if id(optimizer) not in self._optimizers:
+            self._optimizers.append(id(optimizer))
+        if self._counted is None:
+            self._counted = optimizer
+        if optimizer is self._counted and (self._now.backwards or self._now.loaders or not self._steps):
+            self._end_step()
+
+    # Inside.
+
+    def _end_step(self):
+        now = clock()
+        if self._cuda is None:
+            self._begin()
+        if self._cuda:
+            event = torch.cuda.Event(enable_timing=True)
+            event.record()
+            self._events.append(event)
+        self._now.seconds = now - self._last_end
+        self._last_end = now
+        self._steps.append(self._now)
+        self._now = Step()
+        index = len(self._steps) - 1
+        steps = self._agreement.after(index, self._steps[-1].seconds)
+        if steps is None:
+            return
+        if index == steps.last and steps.stop > steps.last:
+            self._sample_ddp()
+        if index >= steps.stop:
+            self.finish(steps)
+            raise SystemExit(0)
+
+    def _insist(self):
+        """Ends a script that went on after SystemExit, two steps later."""
+        if self._finished and os.getpid() == self._pid:
+            self._steps_after += 1
+            if self._steps_after > 1:
+                os._exit(0)
+
+    def _begin(self):
+        """After the first step: everything that exists only by now."""
+        parameters = self._parameters()
+        self._cuda = any(p.device.type == "cuda" for p in parameters[:1])
+        if self._cuda:
+            torch.cuda.reset_peak_memory_stats()
+        self._gradient_bytes = sum(
+            g.numel() * g.element_size() for g in map(_local_gradient, parameters) if g is not None
+        )
+        record.append(self._path, [self._start_line(parameters)])
+
+    def _parameters(self):
+        return [p for group in self._counted.param_groups for p in group["params"]]
+
+    def _start_line(self, parameters):
+        group = _process_group()
+        return {
+            "kind": "start",
+            "rank": self._settings.rank,
+            "torch": torch.__version__,
+            "threads": torch.get_num_threads(),
+            "cores": sorted(os.sched_getaffinity(0)),
+            "device": "cuda" if self._cuda else "cpu",
+            "world": group[0],
+            "backend": group[1],
+            "parallel": self._parallel(parameters, group[0]),
+            "gradient_bytes": self._gradient_bytes,
+            "parameters": sum(p.numel() for p in parameters),
+            "optimizer": type(self._counted).__name__,
+        }
+
+    def _parallel(self, parameters, world):
+        if self._ddp:
+            return "ddp"
+        if any(hasattr(p, "to_local") for p in parameters):
+            return "dtensor"
+        return "group" if world > 1 else "single"
+
+    def _sample_ddp(self):
+        """DDP times its own parts only in the steps after the timed ones, since that synchronises."""
+        for module in self._ddp:
+            module._set_ddp_runtime_logging_sample_rate(1)
+
+    def _ddp_figures(self):
+        if not self._ddp or self._settings.detail == 0:
+            return None
+        data = self._ddp[0]._get_ddp_logging_data()
+        seconds = {
+            key: data[name] * 1e-9
+            for key, name in {
+                "forward_s": "forward_compute_time",
+                "backward_s": "backward_compute_time",
+                "communication_s": "backward_comm_time",
+                "overlap_s": "backward_compute_comm_overlap_time",
+            }.items()
+            if data.get(name)
+        }
+        sizes = data.get("rebuilt_bucket_sizes") or data.get("bucket_sizes") or ""
+        return seconds | {"bucket_bytes": [int(size) for size in sizes.split(",") if size.strip()]}
+
+    def finish(self, steps=None):
+        """Writes the record. `steps` is None if the script ended by itself."""
+        if self._finished or os.getpid() != self._pid:
+            return
+        self._finished = True
+        if not self._steps:
+            return
+        self._training = self._training_loader()
+        lines = [self._step_line(index) for index in range(len(self._steps))]
+        record.append(self._path, lines + [self._end_line(steps)])
+
+    def _end_line(self, steps):
+        end = {
+            "kind": "end",
+            "complete": steps is not None,
+            "optimizers": len(self._optimizers),
+            "loader": self._training is not None,
+            "workers": self._loaders.get(self._training),
+            "peak_bytes": self._peak_bytes(),
+            "ddp": self._ddp_figures() if steps else None,
+        }
+        if steps:
+            end |= {"first": steps.first, "last": steps.last}
+        return end
+
+    def _training_loader(self):
+        fetches = collections.Counter()
+        for step in self._steps:
+            for key, (count, _, _) in step.loaders.items():
+                fetches[key] += count
+        return fetches.most_common(1)[0][0] if fetches else None
+
+    def _step_line(self, index):
+        step = self._steps[index]
+        fetches, samples, wait = step.loaders.get(self._training, (0, 0, 0.0))
+        return {
+            "kind": "step",
+            "step": index,
+            "s": self._seconds(index),
+            "wait_s": wait,
+            "backward_s": step.backward,
+            "optimizer_s": step.optimizer,
+            "samples": self._settings.samples or samples or step.forward_samples,
+            "fetches": fetches,
+            "backwards": step.backwards,
+        }
+
+    def _seconds(self, index):
+        if not self._cuda or index == 0:
+            return self._steps[index].seconds
+        self._events[index].synchronize()
+        return self._events[index - 1].elapsed_time(self._events[index]) * 1e-3
+
+    def _peak_bytes(self):
+        if self._cuda:
+            return torch.cuda.max_memory_allocated()
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _local_gradient(parameter):
+    gradient = parameter.grad
+    return gradient.to_local() if hasattr(gradient, "to_local") else gradient
+
+
+def _process_group():
+    """The world size and backend; (1, "") without a process group."""
+    distributed = torch.distributed
+    if not distributed.is_available() or not distributed.is_initialized():
+        return 1, ""
+    return distributed.get_world_size(), distributed.get_backend()

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What script_bench asks of the hook, from the environment of the process.
+
+HOWMANY_SCRIPT_OUT        folder of the files; absent: measure nothing
+HOWMANY_SCRIPT_SECONDS    time for the timed steps
+HOWMANY_SCRIPT_MAX_STEPS  largest number of timed steps
+HOWMANY_SCRIPT_DETAIL     steps after the timed ones in which DDP's own figures are read
+HOWMANY_SCRIPT_SAMPLES    samples per step and rank, if the batches do not show them
+HOWMANY_SCRIPT_CORES      cores of each local rank, such as "0,1;2,3"; absent: not bound
+"""
+
+import dataclasses
+import os
+
+RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+LOCAL_RANK_VARIABLES = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
+
+
+def first_number(names):
+    for name in names:
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return 0
+
+
+def core_lists(text):
+    return [[int(core) for core in one.split(",")] for one in text.split(";") if one]
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    out: str
+    seconds: float
+    max_steps: int
+    detail: int
+    samples: int
+    cores: list
+    rank: int
+    local_rank: int
+
+    @staticmethod
+    def from_environment():
+        get = os.environ.get
+        if not get("HOWMANY_SCRIPT_OUT"):
+            return None
+        return Settings(
+            out=get("HOWMANY_SCRIPT_OUT"),
+            seconds=float(get("HOWMANY_SCRIPT_SECONDS", "3")),
+            max_steps=int(get("HOWMANY_SCRIPT_MAX_STEPS", "10000")),
+            detail=int(get("HOWMANY_SCRIPT_DETAIL", "0")),
+            samples=int(get("HOWMANY_SCRIPT_SAMPLES", "0")),
+            cores=core_lists(get("HOWMANY_SCRIPT_CORES", "")),
+            rank=first_number(RANK_VARIABLES),
+            local_rank=first_number(LOCAL_RANK_VARIABLES),
+        )

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The user's own command in `howmany gpus -- CMD`, and how it is started with n ranks. Values only,
+// except that probe_group() runs programs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reports/results/scratch.h"
+
+namespace howmany::reports {
+
+struct Request;
+
+// The command of a request; `name` is empty if there is none.
+struct Script {
+  std::string name;                // "train.py": the only part that results show
+  std::vector<std::string> words;  // {n}: the number of ranks
+  int64_t samples_per_step = 0;    // per rank; 0: as the batches show
+  bool alone = false;              // it trains on one device, however it is started
+
+  bool given() const { return !name.empty(); }
+  bool has_count() const;  // a word contains {n}
+};
+
+// Returns the script of a command line. A number where {n} belongs is replaced by {n}, and a
+// launcher without a number gets one; `*notice` then says so. Knows torchrun, accelerate,
+// deepspeed, mpirun and srun. Throws InputError if the hook cannot work there (python -c, -E or
+// -I).
+Script script_from(const std::vector<std::string>& words, std::string* notice);
+
+// Returns the words that start `python train.py ARGS` by torchrun with {n} ranks.
+std::vector<std::string> under_torchrun(const std::vector<std::string>& words);
+
+// Returns the command line of script_bench for a run on the first `devices` devices: timed steps of
+// `seconds`, and `timeout` seconds for the rest of the run.
+std::vector<std::string> script_arguments(const Request& request, int devices, double seconds,
+                                          double timeout, const BenchScratch& scratch);
+
+// If the command has no {n}: runs a few steps under torchrun with one rank. If the script forms a
+// process group there, it is started that way for every count. Otherwise it is `alone`, and only
+// one device is measured. Files go to `folder`. Throws InputError with the reason if no step was
+// measured.
+void probe_group(const std::string& folder, Request& request);
+
+}  // namespace howmany::reports

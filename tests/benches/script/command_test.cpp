@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benches/script/command.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
+namespace howmany::benches {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+TEST(ScriptCommand, ReplacesTheNumberOfDevicesInEveryWord) {
+  EXPECT_THAT(words_for({"torchrun", "--nproc-per-node={n}", "{n}{n}"}, 12),
+              ElementsAre("torchrun", "--nproc-per-node=12", "1212"));
+  EXPECT_THROW(words_for({}, 1), std::invalid_argument);
+  EXPECT_THROW(words_for({""}, 1), std::invalid_argument);
+}
+
+class ScriptEnvironment : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "WANDB_MODE"})
+      ::unsetenv(name);
+  }
+  void TearDown() override { SetUp(); }
+  static std::vector<std::string> of(const std::vector<Device>& devices) {
+    ScriptCommand command;
+    command.words = {"python"};
+    command.devices = devices;
+    command.threads = 4;
+    return environment_for(command, "/out");
+  }
+};
+
+TEST_F(ScriptEnvironment, GivesEveryRankTheSameThreads) {
+  EXPECT_THAT(of({Device::parse("cpu:0")}), Contains("OMP_NUM_THREADS=4"));
+  EXPECT_THAT(of({Device::parse("cpu:0"), Device::parse("cpu:1")}), Contains("OMP_NUM_THREADS=4"));
+  ::setenv("OMP_NUM_THREADS", "7", 1);
+  EXPECT_THAT(of({Device::parse("cpu:0")}), Not(Contains(StartsWith("OMP_NUM_THREADS="))));
+}
+
+TEST_F(ScriptEnvironment, ShowsThoseGpusOfTheOnesThatAreVisible) {
+  const std::vector<Device> second = {Device::parse("cuda:1")};
+  EXPECT_THAT(of(second), Contains("CUDA_VISIBLE_DEVICES=1"));
+  ::setenv("CUDA_VISIBLE_DEVICES", "5,GPU-8a", 1);
+  EXPECT_THAT(of(second), Contains("CUDA_VISIBLE_DEVICES=GPU-8a"));
+  EXPECT_THAT(of(second), Not(Contains(StartsWith("HOWMANY_SCRIPT_CORES="))));
+}
+
+TEST_F(ScriptEnvironment, HidesGpusFromARunOnCpus) {
+  EXPECT_THAT(of({Device::parse("cpu:0")}), Contains("CUDA_VISIBLE_DEVICES="));
+  EXPECT_THAT(of({Device::parse("cpu:0")}), Contains(StartsWith("HOWMANY_SCRIPT_CORES=")));
+}
+
+}  // namespace
+}  // namespace howmany::benches

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+# labels: process torch
+# timeout: 900
+"""Measures real PyTorch scripts with script_bench: the steps, samples and times are those of the
+scripts' own timer. Needs a Python with torch: $HOWMANY_TORCH_PYTHON or the active one."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import statistics
+import subprocess
+import time
+import unittest
+
+import processes
+import programs
+
+SCRIPTS = pathlib.Path(__file__).resolve().parent / "scripts"
+SAME_TIME = 0.01  # relative
+
+
+def torch_python():
+    for name in [os.environ.get("HOWMANY_TORCH_PYTHON", ""), "python3", "python"]:
+        found = name and shutil.which(name)
+        if found and subprocess.run([found, "-c", "import torch"], capture_output=True, check=False).returncode == 0:
+            return found
+    return None
+
+
+PYTHON = torch_python()
+needs_torch = unittest.skipUnless(PYTHON, "no Python with torch; set HOWMANY_TORCH_PYTHON")
+
+
+def has(package):
+    return PYTHON and subprocess.run([PYTHON, "-c", f"import {package}"], capture_output=True,
+                                     check=False).returncode == 0
+
+
+def torchrun(name):
+    return [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "{n}", SCRIPTS / name]
+
+
+class Measured(programs.TestCase):
+    def bench(self, command, *arguments, devices=1, seconds=0.5, **environment):
+        self.bench_file, self.samples_file = self.folder / "bench.json", self.folder / "samples.jsonl"
+        self.timer = self.folder / "timer"
+        scratch = self.folder / "tmp"
+        scratch.mkdir(exist_ok=True)
+        done = programs.run(
+            "script_bench", "--devices", ",".join(f"cpu:{i}" for i in range(devices)), "--case-budget", seconds,
+            "--run-timeout", 200, f"--benchmark_out={self.bench_file}", "--samples-file", self.samples_file,
+            *arguments, "--", *command, timeout=240, OWN_TIMER=str(self.timer), TMPDIR=str(scratch), **environment)
+        self.assertEqual(list(scratch.glob("howmany*")), [])
+        return done
+
+    def measure(self, command, *arguments, **named):
+        """Returns the row, the line of samples and the ticks of the script's own timer."""
+        done = self.bench(command, *arguments, **named)
+        row = self.row()
+        self.assertNotIn("error_message", row, done)
+        self.assertEqual(done.code, 0, done)
+        line = json.loads(self.samples_file.read_text())
+        ticks = pathlib.Path(f"{self.timer}.0")
+        return row, line, json.loads(ticks.read_text()) if ticks.exists() else []
+
+    def row(self):
+        return json.loads(self.bench_file.read_text())["benchmarks"][0]
+
+    def error(self, command, **named):
+        done = self.bench(command, **named)
+        self.assertEqual(done.code, 3, done)
+        return self.row()["error_message"]
+
+    def check_times(self, row, line, ticks):
+        """Each timed step lasts as long as by the script's own timer; a busy machine may delay one
+        of the two clocks at some steps."""
+        first = int(row["warmup_steps"])
+        own = [b - a for a, b in zip(ticks, ticks[1:])][first - 1:]
+        pairs = list(zip(line["seconds"], own))
+        self.assertGreaterEqual(len(pairs), len(line["seconds"]) - 1)
+        difference = statistics.median(abs(a - b) for a, b in pairs)
+        self.assertLess(difference / statistics.median(own), SAME_TIME)
+
+    def check(self, script, samples, parallel="single", backend="", visible=True, devices=1, ticks=True):
+        command = torchrun(script) if devices > 1 else [PYTHON, SCRIPTS / script]
+        row, line, own = self.measure(command, devices=devices)
+        self.assertEqual([line["parameters"][key] for key in ("global_batch", "mode", "backend")],
+                         [str(samples), parallel, backend])
+        self.assertEqual(row["ranks"], devices)
+        self.assertEqual("data_wait_fraction" in row, visible, row)
+        if ticks and devices == 1:  # with several, the times are the maxima over ranks
+            self.check_times(row, line, own)
+        return row, line
+
+
+@needs_torch
+class Scripts(Measured):
+    def test_a_plain_loop(self):
+        row, line = self.check("plain.py", 16)
+        self.assertEqual(row["gradient_bytes"], 4 * (64 * 256 + 256 + 256 * 10 + 10))
+        self.assertEqual(line["parameters"]["threads"], "1")
+
+    def test_gradient_accumulation_counts_all_micro_batches(self):
+        self.check("accumulation.py", 64)
+
+    def test_mixed_precision_with_a_scaler(self):
+        self.check("scaler.py", 16, ticks=False)
+
+    def test_two_optimizers_are_one_step(self):
+        self.check("two_optimizers.py", 16, ticks=False)  # a step ends after the first one
+
+    def test_worker_processes_and_a_validation_loader(self):
+        self.check("workers.py", 16)
+
+    def test_an_iterable_dataset_of_dictionaries(self):
+        self.check("iterable.py", 16)
+
+    def test_a_compiled_model(self):
+        self.check("compiled.py", 16)
+
+    def test_without_a_loader_the_inputs_show_the_batch(self):
+        _, line = self.check("no_loader.py", 16, visible=False)
+        self.assertIn("data wait not visible", line["flags"])
+
+    def test_ddp(self):
+        row, _ = self.check("ddp.py", 32, "ddp", "gloo", devices=2)
+        self.assertGreater(row["ddp_communication_s"], 0)
+
+    def test_fsdp(self):
+        self.check("fsdp.py", 32, "dtensor", "gloo", devices=2)
+
+    def test_tensor_parallelism(self):
+        self.check("tensor_parallel.py", 32, "dtensor", "gloo", devices=2)
+
+    @unittest.skipUnless(has("transformers") and has("accelerate"), "no transformers and accelerate")
+    def test_hugging_face_trainer(self):
+        self.check("trainer.py", 32)
+
+    @unittest.skipUnless(has("lightning"), "no lightning")
+    def test_lightning(self):
+        self.check("lightning_module.py", 32, ticks=False)
+
+    @unittest.skipUnless(has("accelerate"), "no accelerate")
+    def test_accelerate(self):
+        self.check("accelerated.py", 16)
+
+    def test_samples_per_step_of_the_command_line_win(self):
+        _, line, _ = self.measure([PYTHON, SCRIPTS / "plain.py"], "--samples-per-step", 5)
+        self.assertEqual(line["parameters"]["global_batch"], "5")
+
+    def test_each_rank_has_cores_of_its_own(self):
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("one core")
+        _, line, _ = self.measure(torchrun("ddp.py"), devices=2)
+        self.assertNotIn("oversubscribed", line["flags"])
+
+    def test_without_entry_points_the_hook_is_run_as_a_module(self):
+        row, line, own = self.measure([PYTHON, "-m", "howmany_hook", SCRIPTS / "plain.py"],
+                                      TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+        self.check_times(row, line, own)
+
+
+@needs_torch
+class Ends(Measured):
+    def test_a_script_that_swallows_systemexit_is_ended(self):
+        self.measure([PYTHON, SCRIPTS / "stubborn.py"])
+
+    def test_a_script_that_ends_too_soon(self):
+        self.assertIn("after 3 steps", self.error([PYTHON, SCRIPTS / "short.py"]))
+
+    def test_ranks_without_a_process_group(self):
+        self.assertIn("group of 1 rank", self.error(torchrun("plain.py"), devices=2))
+
+    def test_a_number_of_ranks_in_the_script(self):
+        command = [word if word != "{n}" else "2" for word in torchrun("ddp.py")]
+        self.assertIn("group of 2 ranks", self.error(command))
+
+    def test_a_script_without_training(self):
+        script = self.folder / "none.py"
+        script.write_text("import torch\n")
+        self.assertIn("no step", self.error([PYTHON, script]))
+
+    def test_a_script_that_fails_is_quoted(self):
+        script = self.folder / "bad.py"
+        script.write_text("import torch\nraise ValueError('the data is missing')\n")
+        self.assertIn("the data is missing", self.error([PYTHON, script]))
+
+    def test_a_failing_hook_never_reaches_the_script(self):
+        script = self.folder / "odd.py"
+        script.write_text(
+            "import pathlib, sys, torch\nsys.path.insert(0, %r)\n"
+            "torch.get_num_threads = lambda: 1 / 0\nimport own_timer, short\n"
+            "pathlib.Path(%r).write_text('done')\n" % (str(SCRIPTS), str(self.folder / "done")))
+        self.assertIn("ZeroDivisionError", self.error([PYTHON, script]))
+        self.assertEqual((self.folder / "done").read_text(), "done")
+
+    def test_an_interrupt_ends_all_ranks(self):
+        process = subprocess.Popen(
+            [programs.BIN / "script_bench", "--devices", "cpu:0,cpu:1", "--case-budget", "60", "--",
+             *torchrun("ddp.py")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.kill)
+        end = time.monotonic() + 120
+        while len(ranks := processes.ranks_below(process.pid)) < 2 and time.monotonic() < end:
+            time.sleep(0.1)
+        self.assertEqual(len(ranks), 2)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=60), 130)
+        self.assertEqual([pid for pid in ranks.values() if processes.alive(pid)], [])
+
+
+if __name__ == "__main__":
+    programs.main()

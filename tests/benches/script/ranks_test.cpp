@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benches/script/ranks.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/schema/metrics.h"
+#include "tests/reports/folder.h"
+#include "tests/support/message_of.h"
+
+namespace howmany::benches {
+namespace {
+
+using reports::TemporaryFolder;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+// A record of five steps, of which steps 2 to 4 are timed.
+std::vector<Json> record(int rank, int world, double seconds) {
+  std::vector<Json> lines = {{{"kind", "start"},
+                              {"rank", rank},
+                              {"world", world},
+                              {"threads", 3},
+                              {"parallel", world > 1 ? "ddp" : "single"},
+                              {"backend", world > 1 ? "gloo" : ""},
+                              {"gradient_bytes", 400}}};
+  for (int step = 0; step < 5; ++step)
+    lines.push_back({{"kind", "step"},
+                     {"step", step},
+                     {"s", step < 2 ? 100 : seconds * step},
+                     {"wait_s", seconds * step / 4},
+                     {"backward_s", seconds * step / 2},
+                     {"optimizer_s", 0},
+                     {"samples", 16},
+                     {"backwards", 1}});
+  lines.push_back({{"kind", "end"},
+                   {"complete", true},
+                   {"loader", true},
+                   {"peak_bytes", 1000 + rank},
+                   {"ddp", nullptr},
+                   {"first", 2},
+                   {"last", 4}});
+  return lines;
+}
+
+class ScriptRanks : public ::testing::Test {
+ protected:
+  void write(int rank, const std::vector<Json>& lines) {
+    std::ofstream file(folder_ / ("rank" + std::to_string(rank) + ".77.jsonl"));
+    for (const Json& line : lines) file << line.dump() << "\n";
+  }
+  std::string refusal(int devices, const std::string& ended = "exited with 0") {
+    return message_of<std::exception>([&] { read_ranks(folder_.path(), devices, ended); });
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(ScriptRanks, TakesTheSlowestRankOfEachTimedStepAndTheSamplesOfAll) {
+  write(0, record(0, 2, 1));
+  write(1, record(1, 2, 2));
+  const ScriptSteps steps = read_ranks(folder_.path(), 2, "exited with 0");
+  EXPECT_THAT(steps.seconds, ElementsAre(4, 6, 8));
+  EXPECT_EQ(steps.global_batch, 32);
+  EXPECT_EQ(steps.ranks, 2);
+  EXPECT_EQ(steps.threads, 3);
+  EXPECT_EQ(steps.parallel + " " + steps.backend, "ddp gloo");
+  EXPECT_DOUBLE_EQ(steps.counters.at(metric::kDataWaitFraction), 0.25);
+  EXPECT_DOUBLE_EQ(steps.counters.at(metric::kBackwardFraction), 0.5);
+  EXPECT_DOUBLE_EQ(steps.counters.at(metric::kWarmupSteps), 2);
+  EXPECT_DOUBLE_EQ(steps.counters.at(metric::kPeakBytesPerDevice), 1001);
+}
+
+TEST_F(ScriptRanks, NamesWhatIsMissing) {
+  EXPECT_THAT(refusal(1, "exited with 3: no data"), HasSubstr("exited with 3: no data"));
+  std::vector<Json> lines = record(0, 1, 1);
+  write(0, {lines[0]});
+  EXPECT_THAT(refusal(1), HasSubstr("no measurement was completed"));
+  lines.back()["complete"] = false;
+  write(0, lines);
+  EXPECT_THAT(refusal(1), HasSubstr("after 5 steps"));
+  write(0, {{{"kind", "failed"}, {"rank", 0}, {"why", "TypeError: x"}}});
+  EXPECT_THAT(refusal(1), HasSubstr("TypeError: x"));
+}
+
+TEST_F(ScriptRanks, RefusesAGroupOfAnotherSize) {
+  write(0, record(0, 4, 1));
+  EXPECT_THAT(refusal(2), HasSubstr("4 ranks"));
+  write(0, record(0, 2, 1));
+  EXPECT_THAT(refusal(2), HasSubstr("1 of 2 ranks"));
+  std::vector<Json> other = record(1, 2, 1);
+  other.back()["last"] = 3;
+  write(1, other);
+  EXPECT_THAT(refusal(2), HasSubstr("different steps"));
+}
+
+TEST_F(ScriptRanks, WithoutSamplesAsksForThem) {
+  std::vector<Json> lines = record(0, 1, 1);
+  for (Json& line : lines)
+    if (line["kind"] == "step") line["samples"] = 0;
+  write(0, lines);
+  EXPECT_THAT(refusal(1), HasSubstr("--samples-per-step"));
+}
+
+TEST_F(ScriptRanks, AnInvisibleLoaderLeavesTheWaitUnknown) {
+  std::vector<Json> lines = record(0, 1, 1);
+  lines.back()["loader"] = false;
+  write(0, lines);
+  const ScriptSteps steps = read_ranks(folder_.path(), 1, "");
+  EXPECT_FALSE(steps.counters.contains(metric::kDataWaitFraction));
+  EXPECT_THAT(steps.flags, ElementsAre("data wait not visible"));
+}
+
+TEST_F(ScriptRanks, RefusesRecordsThatTheHookDidNotWrite) {
+  const std::vector<std::pair<std::string, Json>> changes = {
+      {"s", -1},      {"s", "1"},      {"samples", -1},    {"samples", int64_t{1} << 50},
+      {"wait_s", {}}, {"rank", 99999}, {"world", 0},       {"threads", 0},
+      {"first", 4},   {"last", 5},     {"peak_bytes", -1}, {"kind", 7}};
+  for (const auto& [key, value] : changes) {
+    std::vector<Json> lines = record(0, 1, 1);
+    for (Json& line : lines)
+      if (line.contains(key)) line[key] = value;
+    if (key == "first") lines.back()["last"] = 3;
+    write(0, lines);
+    EXPECT_NE(refusal(1), "") << key << " " << value;
+  }
+}
+
+}  // namespace
+}  // namespace howmany::benches

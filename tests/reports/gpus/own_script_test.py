@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+# labels: process
+# timeout: 300
+"""Tests `howmany gpus -- CMD` with a script that writes the records of the hook itself, so without
+PyTorch. tests/benches/script/matrix_test.py has real scripts."""
+
+import json
+import pathlib
+import sys
+import unittest
+
+import programs
+
+SCRIPT = pathlib.Path(__file__).resolve().parent / "recorded_script.py"
+
+
+class OwnScript(programs.TestCase):
+    def gpus(self, *arguments, options=(), rounds=3, **environment):
+        self.out = self.folder / "out"
+        return programs.run("howmany", "gpus", "--devices", "cpu:0,cpu:1", "--oversubscribe", "--rounds", rounds,
+                            "--out", self.out, *options, "--", sys.executable, SCRIPT, "{n}", *arguments,
+                            timeout=200, **environment)
+
+    def summary(self):
+        return json.loads((self.out / "summary.json").read_text())
+
+    def answer(self, done):
+        self.assertEqual(done.code, 0, done)
+        return self.summary()["answer"]["gpus"]
+
+    def speedups(self):
+        return [m["metrics"]["speedup"]["value"] for m in self.summary()["measurements"]]
+
+    def test_names_the_script_its_mode_and_its_backend(self):
+        answer = self.answer(self.gpus())
+        rows = [(row["devices"], row["mode"], row["backend"]) for row in answer["table"]]
+        self.assertEqual(rows, [(1, "single", "local"), (2, "ddp", "gloo")])
+        self.assertEqual(answer["cases"][0]["model"], "recorded_script.py")
+
+    def test_equal_batches_per_rank_are_weak_scaling(self):
+        self.answer(self.gpus(RECORDED_SPEED="0.9"))
+        self.assertEqual(self.summary()["measurements"][0]["parameters"]["scaling"], "weak")
+        self.assertAlmostEqual(self.speedups()[1], 1.8, delta=0.05)
+
+    def test_equal_global_batches_are_strong_scaling(self):
+        self.answer(self.gpus("--strong", RECORDED_SPEED="1.6"))
+        self.assertEqual(self.summary()["measurements"][1]["parameters"]["scaling"], "strong")
+        self.assertAlmostEqual(self.speedups()[1], 1.6, delta=0.05)
+
+    def test_a_run_that_fails_is_quoted_and_the_others_are_kept(self):
+        done = self.gpus("--fail", 2)
+        self.assertEqual(done.code, 3, done)
+        failed = self.summary()["measurements"][1]["flags"][0]
+        self.assertIn("the disk is full", failed)
+        self.assertGreater(self.speedups_of_one(), 0)
+
+    def speedups_of_one(self):
+        return self.summary()["measurements"][0]["metrics"]["samples_per_s"]["value"]
+
+    def test_the_job_script_runs_the_command_and_results_do_not_show_it(self):
+        self.answer(self.gpus("--batch", "32"))
+        job = programs.run("howmany", "report", self.out, "--emit", "slurm").out
+        self.assertIn(f"{SCRIPT} 2 --batch 32", job)
+        for name in ("summary.json", "summary.csv", "report.html", "speedup.json", "speedup.samples.jsonl"):
+            self.assertNotIn("--batch 32", (self.out / name).read_text(), name)
+            self.assertNotIn(str(SCRIPT.parent), (self.out / name).read_text(), name)
+
+    def test_an_interrupted_run_goes_on_with_the_same_command(self):
+        self.answer(self.gpus(rounds=1))
+        file = self.out / "speedup.json"
+        bench = json.loads(file.read_text())
+        bench["benchmarks"].pop()
+        file.write_text(json.dumps(bench))
+        done = programs.run("howmany", "gpus", "--resume", self.out)
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(len(json.loads(file.read_text())["benchmarks"]), 2)
+
+
+class Refusals(programs.TestCase):
+    def refuse(self, *arguments):
+        return programs.run("howmany", "gpus", "--out", self.folder / "out", *arguments)
+
+    def test_options_that_the_script_decides(self):
+        self.assert_refused(self.refuse("--mode", "ddp", "--", "python3", "t.py", "{n}"), "--mode")
+        self.assert_refused(self.refuse("--global-batch", "8", "--", "python3", "t.py", "{n}"), "--global-batch")
+
+    def test_commands_that_cannot_be_measured(self):
+        self.assert_refused(self.refuse("--", "python3", "-c", "1"), "python -c")
+        self.assert_refused(self.refuse("--", "/no/such/program", "{n}"), "/no/such/program")
+        self.assert_refused(self.refuse("--"), "no command")
+        self.assert_refused(programs.run("howmany", "report", "--", "x"), "howmany report")
+
+    def test_nothing_is_left_of_a_refused_run(self):
+        self.refuse("--", "python3", "-c", "1")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+
+if __name__ == "__main__":
+    programs.main()
