@@ -26,6 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr double kMinRunSeconds = 0.2;  // of timed iterations in a run
 constexpr double kLeastTimeout = 30;
+constexpr const char* kTrace = "/trace.pftrace";
 constexpr double kEndSeconds = 5;  // for script_bench to end a script that hangs
 
 // Arguments that select the configuration. Duration and output files are added later.
@@ -186,11 +187,23 @@ class Measuring {
       if (!fits(all_.size()) || !repeat(*round)) return;
   }
 
+  // The bench appends to its trace file, so a repeated round has another one until it is accepted.
+  std::string trace_path() const {
+    return options_.folder + (*again_ == '\0' ? kTrace : "/.again.pftrace");
+  }
+
   // Repeats a round, and keeps the repetition if it is complete and less disturbed. Returns false
   // if measuring must end.
   bool repeat(int round) {
-    std::vector<BenchRun> again;
     again_ = " again";
+    const bool go_on = measure_again(round);
+    std::error_code not_profiled;
+    std::filesystem::remove(trace_path(), not_profiled);
+    return go_on;
+  }
+
+  bool measure_again(int round) {
+    std::vector<BenchRun> again;
     for (const size_t i : order_of_round(all_.size(), round)) {
       if (has_failed(i)) {
         --left_;
@@ -203,6 +216,8 @@ class Measuring {
     }
     if (!is_less_disturbed(again, round)) return true;
     for (BenchRun& run : again) std::swap(*run_of(run.configuration, round), run);
+    std::error_code not_profiled;
+    std::filesystem::rename(trace_path(), options_.folder + kTrace, not_profiled);
     write_results(options_.folder, plan_, results_);
     return true;
   }
@@ -291,7 +306,7 @@ class Measuring {
     const BenchScratch scratch(options_.folder);
     const double seconds = seconds_for_next();
     const bool profile = plan_.request.profile && round == 0;
-    const std::string trace = profile ? options_.folder + "/trace.pftrace" : "";
+    const std::string trace = profile ? trace_path() : "";
     const double timeout = run_timeout(), end = plan_.request.script.given() ? kEndSeconds : 0;
     Command command{.argv = run_arguments(plan_.request, c, seconds, timeout, scratch, trace),
                     .timeout_seconds = seconds + timeout + end};

@@ -29,6 +29,15 @@ class Repeat(Fake):
         for row in self.rows():
             self.assertGreater(row["busy_elsewhere_fraction"], 0.1)
 
+    def test_a_repeated_round_is_in_the_trace_once(self):
+        with load.busy_cores():
+            done = self.gpus("--profile", **SECONDS)
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(len(self.measured()), 6)
+        names = (self.out / "trace.pftrace").read_text().split()
+        self.assertEqual(sorted(names), sorted(row["name"] for row in self.rows()))
+        self.assertEqual(list(self.out.glob(".*")), [])
+
     def test_a_spent_time_budget_leaves_it_as_it_is(self):
         with load.busy_cores():
             done = self.gpus("--time-budget", "1", **SECONDS)
