@@ -78,6 +78,7 @@ std::vector<std::string> environment_for(const ScriptCommand& command, const std
       fmt::format("HOWMANY_SCRIPT_MAX_STEPS={}", command.max_steps),
       fmt::format("HOWMANY_SCRIPT_DETAIL={}", command.detail_steps),
       fmt::format("HOWMANY_SCRIPT_SAMPLES={}", command.samples_per_step)};
+  if (command.try_ddp) all.emplace_back("HOWMANY_SCRIPT_TRY_DDP=1");
   if (on_gpus(command)) {
     all.push_back("CUDA_VISIBLE_DEVICES=" + visible_gpus(command.devices));
   } else {

@@ -24,6 +24,7 @@ struct ScriptCommand {
   double seconds = 3;            // of timed steps
   int max_steps = 10'000;        // timed
   int detail_steps = 0;          // after the timed ones, for DistributedDataParallel's own figures
+  bool try_ddp = false;          // put DistributedDataParallel around the model
   int64_t samples_per_step = 0;  // per rank; 0: as the batches show
 };
 

@@ -34,6 +34,7 @@ std::vector<std::string> parse_script(int argc, char** argv, ScriptFlags& flags)
   add_option(app, flag::kMaxIterations, flags.command.max_steps)->check(above_zero());
   add_option(app, flag::kSamplesPerStep, flags.command.samples_per_step, "from its batches")
       ->check(whole_between(1, kMostBatch));
+  add_switch(app, flag::kTryDdp, flags.command.try_ddp);
   add_option(app, flag::kRunTimeout, flags.run_timeout)->check(above_zero());
   add_option(app, flag::kSamplesFile, flags.samples)->envname("HOWMANY_SAMPLES");
   std::vector<std::string> google = parse(app, static_cast<int>(end - argv), argv);

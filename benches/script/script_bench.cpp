@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times the training steps of the user's own PyTorch script on n devices.
+#include <iostream>
+
 #include "benches/common/context.h"
 #include "benches/common/device_choice.h"
 #include "benches/common/program.h"
@@ -10,6 +12,7 @@
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
 #include "core/base/statistics.h"
+#include "core/base/text/table.h"
 #include "parallel/private_folder.h"
 
 namespace howmany::benches {
@@ -62,6 +65,7 @@ void run_case(benchmark::State& state, const ScriptFlags& flags) {
     append_samples(flags.samples, sample_line(flags, steps));
   } catch (const std::exception& e) {
     report_failure(state, e);
+    std::cerr << fmt::format("{}: {}\n", kName, without_controls(e.what()));
   }
 }
 

@@ -104,6 +104,7 @@ void add_gpus(CLI::App& app, Arguments& a) {
   add_option(app, flag::kWorkers, a.workers, "2 for files, else 0")->check(whole_between(0, 4096));
   add_option(app, flag::kSamplesPerStep, a.samples_per_step, "from its batches")
       ->check(whole_between(1, kMostBatch));
+  add_switch(app, flag::kTryDdp, a.try_ddp);
   add_measuring(app, a);
   add_output(app, a);
   add_footer(

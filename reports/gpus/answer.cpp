@@ -41,6 +41,7 @@ class Writer {
     advice_.backend = chosen->backend;
     chosen->devices > 1 ? ask_for(*chosen) : stay_on_one();
     add_modes(*chosen);
+    add_try_ddp(*chosen);
     add_data_wait(*chosen);
     add_uncertain(*chosen);
     add_next_step(*chosen);
@@ -104,6 +105,7 @@ class Writer {
            fmt::format("Use 1 {}: {} trains on 1 device. More will not help until it uses "
                        "DistributedDataParallel.",
                        noun_, advice_.model));
+    advice_.notes.emplace_back("--try-ddp measures it with DistributedDataParallel.");
     add_data_wait(*rows_.front());
     mark_disturbed(busy_elsewhere(), advice_);
   }
@@ -163,6 +165,14 @@ class Writer {
     for (std::string& note : mode_notes(advice_.points, devices, things(devices))) {
       advice_.notes.push_back(std::move(note));
     }
+  }
+
+  void add_try_ddp(const Point& chosen) {
+    if (chosen.has_flag(mark::kTryDdp))
+      advice_.notes.push_back(
+          fmt::format("{} trains on 1 device as it is. On several, its model was put into "
+                      "DistributedDataParallel, and every rank trained on the same batches.",
+                      advice_.model));
   }
 
   // A slow loader hides bad scaling: every number of devices waits for it.

@@ -85,6 +85,7 @@ Script read_script(const JsonNode& node) {
   script.name = node.at("name").string();
   script.samples_per_step = node.at("samples-per-step").integer_between(0, kMaxPlanBatch);
   script.alone = node.at("alone").boolean();
+  script.try_ddp = node.at("try-ddp").boolean();
   if (const auto words = node.find("words")) script.words = words->strings();
   return script;
 }
@@ -179,7 +180,8 @@ nlohmann::ordered_json to_json(const Request& request) {
   if (request.script.given())
     all["script"] = {{"name", request.script.name},
                      {"samples-per-step", request.script.samples_per_step},
-                     {"alone", request.script.alone}};
+                     {"alone", request.script.alone},
+                     {"try-ddp", request.script.try_ddp}};
   return all;
 }
 

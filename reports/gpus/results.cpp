@@ -179,6 +179,7 @@ std::vector<std::string> flags_of(const Plan& plan, const Results& results, size
     ++good;
     for (const std::string& flag : run.samples.flags) add_once(flags, flag);
     if (plan.request.script.alone) add_once(flags, mark::kUsesOneDevice);
+    if (plan.request.script.try_ddp) add_once(flags, mark::kTryDdp);
     if (!run.samples.converged) add_once(flags, "not converged");
   }
   if (good < plan.request.rounds) {

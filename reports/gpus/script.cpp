@@ -188,6 +188,7 @@ Words script_arguments(const Request& request, int devices, double seconds, doub
                 "--benchmark_out_format=json"};
   if (script.samples_per_step > 0)
     argv.insert(argv.end(), {flag::kSamplesPerStep, std::to_string(script.samples_per_step)});
+  if (script.try_ddp) argv.emplace_back(flag::kTryDdp);
   argv.emplace_back("--");
   argv.insert(argv.end(), script.words.begin(), script.words.end());
   return argv;
@@ -210,7 +211,9 @@ void probe_group(const std::string& folder, Request& request) {
     throw InputError(rows.empty() ? "script_bench " + ended.describe() : rows[0].error);
   }
   const std::vector<SampleLine> lines = read_samples(scratch.samples);
-  request.script.alone = lines.empty() || observed(lines[0], parameter::kBackend).empty();
+  const bool forms_group = !lines.empty() && !observed(lines[0], parameter::kBackend).empty();
+  request.script.try_ddp = request.script.try_ddp && !forms_group;
+  request.script.alone = !forms_group && !request.script.try_ddp;
   if (request.script.alone)
     request.counts = {1};
   else

@@ -19,6 +19,7 @@ struct Script {
   std::vector<std::string> words;  // {n}: the number of ranks
   int64_t samples_per_step = 0;    // per rank; 0: as the batches show
   bool alone = false;              // it trains on one device, however it is started
+  bool try_ddp = false;            // put DistributedDataParallel around its model
 
   bool given() const { return !name.empty(); }
   bool has_count() const;  // a word contains {n}
@@ -39,9 +40,9 @@ std::vector<std::string> script_arguments(const Request& request, int devices, d
                                           double timeout, const BenchScratch& scratch);
 
 // If the command has no {n}: runs a few steps under torchrun with one rank. If the script forms a
-// process group there, it is started that way for every count. Otherwise it is `alone`, and only
-// one device is measured. Files go to `folder`. Throws InputError with the reason if no step was
-// measured.
+// process group there, it is started that way for every count. Otherwise, with `try_ddp` likewise;
+// without, it is `alone`, and only one device is measured. Files go to `folder`. Throws InputError
+// with the reason if no step was measured.
 void probe_group(const std::string& folder, Request& request);
 
 }  // namespace howmany::reports

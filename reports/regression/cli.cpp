@@ -88,6 +88,8 @@ void add_measured_sides(CLI::App& app, GateArguments& a) {
   add_option(app, flag::kCandidate, a.candidate);
   add_option(app, flag::kBaseBuild, a.base_build);
   add_option(app, flag::kCandidateBuild, a.candidate_build);
+  add_option(app, flag::kBaseScript, a.base_script);
+  add_option(app, flag::kCandidateScript, a.candidate_script);
   add_option(app, flag::kBench, a.benches, "all *_bench")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -121,10 +123,15 @@ void add_gate(CLI::App& parent, int& code) {
       "Examples:\n"
       "  howmany gate --base old/bin/my_bench --candidate new/bin/my_bench\n"
       "  howmany gate --base-build build-main --candidate-build build --bench core_bench\n"
+      "  howmany gate --base-script 'python main/train.py' --candidate-script 'python train.py'\n"
       "  howmany gate --base ... --candidate ... --write junit=gate.xml --time-budget 300\n"
       "  howmany gate --self-test --out gate-trace --time-budget 1200   # again: continues\n"
       "  howmany compare OUT/base.json OUT/candidate.json              # judges again, in pairs");
-  app->callback([a, &code] { code = a->self_test ? run_self_test(*a) : run_gate(*a); });
+  app->callback([a, &code] {
+    // script_bench takes no flags of the gate. Equal script files may import different modules.
+    if (!a->base_script.empty()) a->plain = true, a->shortcut = false;
+    code = a->self_test ? run_self_test(*a) : run_gate(*a);
+  });
 }
 
 void add_worker(CLI::App& parent, int& code) {

@@ -13,8 +13,9 @@
 namespace howmany::reports {
 
 struct GateArguments {
-  std::string base, candidate;              // commands to run
-  std::string base_build, candidate_build;  // or folders of programs, and the programs to run
+  std::string base, candidate;                // commands to run
+  std::string base_script, candidate_script;  // or training commands, run by script_bench
+  std::string base_build, candidate_build;    // or folders of programs, and the programs to run
   std::vector<std::string> benches;
   std::string bench_args;
   int screen = 10, pairs = 40, repetitions = 3;

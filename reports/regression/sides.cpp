@@ -9,6 +9,8 @@
 #include <set>
 
 #include "core/base/process.h"
+#include "core/base/schema/flags.h"
+#include "reports/results/machine.h"
 #include "reports/results/record.h"
 
 namespace howmany::reports {
@@ -66,6 +68,14 @@ std::vector<std::string> command_in(const std::string& folder, const std::string
   return command;
 }
 
+// Prints the steps of a training command as JSON.
+std::vector<std::string> script_command(const Flag& option, const std::string& text) {
+  std::vector<std::string> command = {find_program("script_bench"), "--benchmark_format=json",
+                                      flag::kModel, "training", "--"};
+  for (std::string& word : split_command(option, text)) command.push_back(std::move(word));
+  return command;
+}
+
 }  // namespace
 
 Side::Side(std::string name, const std::vector<std::vector<std::string>>& commands,
@@ -112,10 +122,15 @@ void Side::choose(const std::vector<std::string>& names) {
 Commands commands_of(const GateArguments& a) {
   const bool commands = !a.base.empty() && !a.candidate.empty();
   const bool builds = !a.base_build.empty() && !a.candidate_build.empty();
-  if (commands == builds) {
+  const bool scripts = !a.base_script.empty() && !a.candidate_script.empty();
+  if (commands + builds + scripts != 1) {
     throw InputError(
-        "give --base CMD and --candidate CMD, or --base-build DIR and --candidate-build DIR");
+        "give --base CMD and --candidate CMD, --base-build DIR and --candidate-build DIR, or "
+        "--base-script CMD and --candidate-script CMD");
   }
+  if (scripts)
+    return {{script_command(flag::kBaseScript, a.base_script)},
+            {script_command(flag::kCandidateScript, a.candidate_script)}};
   if (commands) {
     Commands result{{split_command("--base", a.base)}, {split_command("--candidate", a.candidate)}};
     result.base[0][0] = find_command("base", result.base[0][0]);

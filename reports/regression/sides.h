@@ -37,8 +37,8 @@ class Side {
 struct Commands {
   std::vector<std::vector<std::string>> base, candidate;
 };
-// Returns the commands of --base and --candidate, or the programs that both build folders have.
-// Throws InputError.
+// Returns the commands of --base and --candidate, or script_bench with the training commands, or
+// the programs that both build folders have. Throws InputError.
 Commands commands_of(const GateArguments& arguments);
 // Returns a command that runs this program with `words`, for the canary and the self-test.
 std::vector<std::string> own_command(const std::vector<std::string>& words);

@@ -8,6 +8,7 @@ namespace howmany::mark {
 inline constexpr const char* kOversubscribed = "oversubscribed";
 inline constexpr const char* kRehearsal = "rehearsal";
 inline constexpr const char* kShortOfCores = "short of cores";
+inline constexpr const char* kTryDdp = "DistributedDataParallel added by --try-ddp";
 inline constexpr const char* kUsesOneDevice = "uses one device";
 
 }  // namespace howmany::mark

@@ -128,6 +128,13 @@ class Scripts(Measured):
         row, _ = self.check("ddp.py", 32, "ddp", "gloo", devices=2)
         self.assertGreater(row["ddp_communication_s"], 0)
 
+    def test_ddp_is_put_around_a_plain_model(self):
+        for script in ("plain.py", "no_loader.py"):
+            row, line, _ = self.measure(torchrun(script), "--try-ddp", devices=2)
+            self.assertEqual([line["parameters"][key] for key in ("global_batch", "mode", "backend")],
+                             ["32", "ddp", "gloo"])
+            self.samples_file.unlink()
+
     def test_fsdp(self):
         self.check("fsdp.py", 32, "dtensor", "gloo", devices=2)
 

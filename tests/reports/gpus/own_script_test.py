@@ -76,6 +76,34 @@ class OwnScript(programs.TestCase):
         self.assertEqual(len(json.loads(file.read_text())["benchmarks"]), 2)
 
 
+class GateOfScripts(programs.TestCase):
+    def gate(self, candidate, *options, base=f"{sys.executable} {SCRIPT} 1"):
+        return programs.run("howmany", "gate", "--base-script", base, "--candidate-script", candidate, "--screen", 6,
+                            "--pairs", 8, "--repetitions", 1, "--no-canary", "--json", "--out", self.folder / "out",
+                            *options, timeout=200)
+
+    def verdict(self, done):
+        rows = {row["metric"]: row["verdict"] for row in done.json()["rows"]}
+        return rows["real_time"]
+
+    def test_a_slower_script_is_found(self):
+        done = self.gate(f"env RECORDED_STEP=0.02 {sys.executable} {SCRIPT} 1")
+        self.assertEqual((done.code, self.verdict(done)), (1, "SLOWER"), done)
+
+    def test_the_same_script_is_measured_and_not_slower(self):
+        done = self.gate(f"{sys.executable} {SCRIPT} 1")
+        self.assertEqual((done.code, self.verdict(done)), (0, "SAME"), done)
+
+    def test_a_script_that_fails_is_a_failed_side(self):
+        done = self.gate(f"{sys.executable} {SCRIPT} 1 --fail 1")
+        self.assertEqual(done.code, 3, done)
+        self.assertIn("the disk is full", done.err)
+
+    def test_one_script_is_not_enough(self):
+        self.assert_refused(programs.run("howmany", "gate", "--base-script", "x", "--candidate", "y"),
+                            "--candidate-script")
+
+
 class Refusals(programs.TestCase):
     def refuse(self, *arguments):
         return programs.run("howmany", "gpus", "--out", self.folder / "out", *arguments)

@@ -14,7 +14,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim import optimizer as optimizers
 from torch.utils.data import dataloader
 
-from howmany_hook import place
+from howmany_hook import place, wrap
 from howmany_hook.record import write_failure
 from howmany_hook.session import Session
 
@@ -40,11 +40,13 @@ class Guard:
 
 def install(settings):
     place.bind(settings)
+    if settings.try_ddp:
+        wrap.show_own_gpu(settings)
     session, guard = Session(settings), Guard(settings)
     _watch_optimizers(session, guard)
     _watch_loaders(session, guard)
     _watch_backward(session, guard)
-    _watch_forward(session, guard)
+    _watch_forward(session, guard, settings)
     _watch_ddp(session, guard)
     atexit.register(guard, session.finish)
 
@@ -94,16 +96,20 @@ def _watch_backward(session, guard):
     torch.autograd.backward = timed
 
 
-def _watch_forward(session, guard):
-    """If no loader was used before the first forward pass, the inputs of that module, which is the
-    outermost one, show the batch."""
+def _watch_forward(session, guard, settings):
+    """The first module that computes while gradients are on is the outermost one. If no loader was
+    used before, its inputs show the batch."""
 
     def inputs_of(module, args, kwargs):
         if module.training:
             guard(session.forwarded, (args, kwargs))
 
     def first_forward(module, args):
+        if not torch.is_grad_enabled():
+            return
         handle.remove()
+        if settings.try_ddp:
+            guard(wrap.wrap, module)
         if not session.saw_fetch():
             module.register_forward_pre_hook(inputs_of, with_kwargs=True)
             guard(session.forwarded, args)

@@ -6,6 +6,7 @@ HOWMANY_SCRIPT_SECONDS    time for the timed steps
 HOWMANY_SCRIPT_MAX_STEPS  largest number of timed steps
 HOWMANY_SCRIPT_DETAIL     steps after the timed ones in which DDP's own figures are read
 HOWMANY_SCRIPT_SAMPLES    samples per step and rank, if the batches do not show them
+HOWMANY_SCRIPT_TRY_DDP    1: put DistributedDataParallel around the model, see wrap.py
 HOWMANY_SCRIPT_CORES      cores of each local rank, such as "0,1;2,3"; absent: not bound
 """
 
@@ -35,6 +36,7 @@ class Settings:
     detail: int
     samples: int
     cores: list
+    try_ddp: bool
     rank: int
     local_rank: int
 
@@ -50,6 +52,7 @@ class Settings:
             detail=int(get("HOWMANY_SCRIPT_DETAIL", "0")),
             samples=int(get("HOWMANY_SCRIPT_SAMPLES", "0")),
             cores=core_lists(get("HOWMANY_SCRIPT_CORES", "")),
+            try_ddp=get("HOWMANY_SCRIPT_TRY_DDP") == "1",
             rank=first_number(RANK_VARIABLES),
             local_rank=first_number(LOCAL_RANK_VARIABLES),
         )

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+# labels: process torch
+# timeout: 600
+"""Tests `howmany gpus -- python SCRIPT` with a real PyTorch: $HOWMANY_TORCH_PYTHON."""
+
+import json
+import os
+import pathlib
+import unittest
+
+import programs
+
+PYTHON = os.environ.get("HOWMANY_TORCH_PYTHON")
+SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "benches" / "script" / "scripts"
+
+
+@unittest.skipUnless(PYTHON, "set HOWMANY_TORCH_PYTHON to a Python with torch")
+class TorchScript(programs.TestCase):
+    def answer(self, script, *options):
+        done = programs.run("howmany", "gpus", "--devices", "cpu:0,cpu:1", "--oversubscribe", "--rounds", 1,
+                            "--time-budget", 30, "--out", self.folder / "out", *options, "--", PYTHON,
+                            SCRIPTS / script, timeout=400)
+        self.assertEqual(done.code, 0, done)
+        return json.loads((self.folder / "out" / "summary.json").read_text())["answer"]["gpus"]
+
+    def rows(self, answer):
+        return [(row["devices"], row["mode"], row["backend"]) for row in answer["table"]]
+
+    def test_a_script_with_a_process_group_is_started_by_torchrun(self):
+        self.assertEqual(self.rows(self.answer("ddp.py")), [(1, "single", "local"), (2, "ddp", "gloo")])
+
+    def test_a_script_without_one_uses_one_device(self):
+        answer = self.answer("plain.py")
+        self.assertEqual([answer["recommended"], answer["reason"]], [1, "uses_one_device"])
+        self.assertEqual(self.rows(answer), [(1, "single", "local")])
+
+    def test_its_model_can_be_put_into_ddp(self):
+        answer = self.answer("plain.py", "--try-ddp")
+        self.assertEqual(self.rows(answer), [(1, "single", "local"), (2, "ddp", "gloo")])
+
+
+if __name__ == "__main__":
+    programs.main()
