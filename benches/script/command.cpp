@@ -5,10 +5,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
+#include <string_view>
 
 #include "core/base/error.h"
+#include "core/base/text/table.h"
 
 namespace howmany::benches {
 namespace {
@@ -53,6 +57,23 @@ std::string core_lists(const std::vector<Device>& devices) {
   return fmt::format("{}", fmt::join(lists, ";"));
 }
 
+// Removes the prefix "[rank0]: ", which PyTorch adds to tracebacks.
+std::string_view without_rank(std::string_view line) {
+  const size_t end = line.starts_with("[rank") ? line.find("]: ") : line.npos;
+  return end == line.npos ? line : line.substr(end + 3);
+}
+
+// The last line of a Python traceback: "package.SomeError: text". Those of torchrun are about
+// ranks.
+bool is_exception(std::string_view line) {
+  const std::string_view type = line.substr(0, std::min(line.find(':'), line.size()));
+  const bool name = !type.empty() && std::ranges::all_of(type, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '.';
+  });
+  return name && (type.ends_with("Error") || type.ends_with("Exception")) &&
+         !type.starts_with("torch.distributed.elastic");
+}
+
 std::string python_path() {
   const std::string hook = program_folder() + "/howmany_hook.zip", given = variable("PYTHONPATH");
   HM_ENSURE(std::filesystem::exists(hook), "[script] {} is missing", hook);
@@ -90,8 +111,19 @@ std::vector<std::string> environment_for(const ScriptCommand& command, const std
   return all;
 }
 
-ProcessResult run_script(const ScriptCommand& command, const std::string& folder,
-                         double timeout_seconds) {
+ScriptEnd end_of(const ProcessResult& ended) {
+  ScriptEnd end{ended.ok(), ended.describe()};
+  std::istringstream lines(ended.err);
+  std::string found;
+  for (std::string line; std::getline(lines, line);)
+    if (is_exception(without_rank(line))) found = without_rank(line);
+  if (ended.how == ProcessResult::How::kExited && !found.empty())
+    end.how = fmt::format("exited with {}: {}", ended.code, without_controls(found.substr(0, 500)));
+  return end;
+}
+
+ScriptEnd run_script(const ScriptCommand& command, const std::string& folder,
+                     double timeout_seconds) {
   Command start{.argv = words_for(command.words, static_cast<int>(command.devices.size())),
                 .environment = environment_for(command, folder),
                 .timeout_seconds = timeout_seconds,
@@ -100,7 +132,7 @@ ProcessResult run_script(const ScriptCommand& command, const std::string& folder
   const std::string program = find_in_path(start.argv[0]);
   HM_REQUIRE(!program.empty(), "no program \"{}\" in PATH", start.argv[0]);
   start.argv[0] = program;
-  return run_command(start);
+  return end_of(run_command(start));
 }
 
 }  // namespace howmany::benches

@@ -34,9 +34,17 @@ std::vector<std::string> words_for(const std::vector<std::string>& words, int de
 // receives the records of the ranks.
 std::vector<std::string> environment_for(const ScriptCommand& command, const std::string& folder);
 
+struct ScriptEnd {
+  bool ok = true;   // exited with 0
+  std::string how;  // "exited with 1: ValueError: no data"
+};
+// Describes the end of the command by the last exception of a rank, if there is one. Launchers
+// print more after it.
+ScriptEnd end_of(const ProcessResult& ended);
+
 // Runs the command until it ends, `timeout_seconds` have passed or this process is interrupted. No
 // process of it is left. Throws std::invalid_argument if the program is not in PATH.
-ProcessResult run_script(const ScriptCommand& command, const std::string& folder,
-                         double timeout_seconds);
+ScriptEnd run_script(const ScriptCommand& command, const std::string& folder,
+                     double timeout_seconds);
 
 }  // namespace howmany::benches

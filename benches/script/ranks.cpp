@@ -29,7 +29,7 @@ struct Step {
 // The record of one rank.
 struct Record {
   int64_t rank = 0, world = 1, threads = 0;
-  std::string parallel, backend, failed;
+  std::string parallel, backend, device, failed;
   double gradient_bytes = 0, peak_bytes = 0;
   bool started = false, ended = false, complete = false, loader = true;
   int64_t first = 0, last = 0;  // timed
@@ -50,6 +50,7 @@ void take_start(const JsonNode& line, Record& record) {
   record.threads = line.at("threads").integer_between(1, kMostRanks);
   record.parallel = line.at("parallel").string();
   record.backend = line.at("backend").string();
+  record.device = line.at("device").string();
   record.gradient_bytes = seconds(line.at("gradient_bytes"));
 }
 
@@ -108,20 +109,21 @@ void refuse_failed(const std::vector<Record>& records) {
               record.failed);
 }
 
-void refuse_incomplete(const std::vector<Record>& records, const std::string& ended) {
+void refuse_incomplete(const std::vector<Record>& records, const ScriptEnd& ended) {
+  HM_ENSURE(!records.empty() || ended.ok, "[script] before its first step the command {}",
+            ended.how);
   HM_ENSURE(!records.empty(),
-            "[script] no step of a PyTorch optimizer was seen; the command {}. Needed: torch 2.5 "
-            "or later without TORCH_DEVICE_BACKEND_AUTOLOAD=0, or python -m howmany_hook SCRIPT",
-            ended);
+            "[script] no step of a PyTorch optimizer was seen. Needed: torch 2.5 or later without "
+            "TORCH_DEVICE_BACKEND_AUTOLOAD=0, or python -m howmany_hook SCRIPT");
   for (const Record& record : records) {
     HM_ENSURE(record.ended,
               "[script] rank {} took its first step, but no measurement was "
               "completed; the command {}",
-              record.rank, ended);
+              record.rank, ended.how);
     HM_ENSURE(record.complete,
               "[script] the script ended by itself after {} steps, before enough were timed; the "
               "command {}. Give it more data or epochs",
-              record.steps.size(), ended);
+              record.steps.size(), ended.how);
   }
 }
 
@@ -161,11 +163,13 @@ double share_of(const std::vector<Record>& records, double Step::*member) {
 std::map<std::string, double> counters_of(const std::vector<Record>& records) {
   const Record& first = records.front();
   std::map<std::string, double> counters = {
-      {metric::kBackwardFraction, share_of(records, &Step::backward)},
-      {metric::kOptimizerFraction, share_of(records, &Step::optimizer)},
       {metric::kGradientBytes, first.gradient_bytes},
       {metric::kWarmupSteps, static_cast<double>(first.first)},
       {metric::kRanks, static_cast<double>(records.size())}};
+  if (first.device == "cpu") {  // on a GPU, the host's times are not those of the work
+    counters[metric::kBackwardFraction] = share_of(records, &Step::backward);
+    counters[metric::kOptimizerFraction] = share_of(records, &Step::optimizer);
+  }
   if (first.loader) counters[metric::kDataWaitFraction] = share_of(records, &Step::wait);
   double peak = 0;
   for (const Record& record : records) peak = std::max(peak, record.peak_bytes);
@@ -176,7 +180,7 @@ std::map<std::string, double> counters_of(const std::vector<Record>& records) {
 
 }  // namespace
 
-ScriptSteps read_ranks(const std::string& folder, int devices, const std::string& ended) {
+ScriptSteps read_ranks(const std::string& folder, int devices, const ScriptEnd& ended) {
   const std::vector<Record> records = read_records(folder);
   refuse_failed(records);
   refuse_incomplete(records, ended);

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "benches/script/command.h"
+
 namespace howmany::benches {
 
 // The timed steps of one run of a script, over its ranks.
@@ -21,8 +23,8 @@ struct ScriptSteps {
   std::vector<std::string> flags;          // "data wait not visible"
 };
 
-// Reads the records in `folder`. Throws Error with the reason if they hold no complete measurement.
-// `ended` says how the command ended: "exited with 1: ...".
-ScriptSteps read_ranks(const std::string& folder, int devices, const std::string& ended);
+// Reads the records in `folder` of a command that has ended. Throws Error with the reason if they
+// hold no complete measurement.
+ScriptSteps read_ranks(const std::string& folder, int devices, const ScriptEnd& ended);
 
 }  // namespace howmany::benches

@@ -54,10 +54,9 @@ void run_case(benchmark::State& state, const ScriptFlags& flags) {
     const FolderGuard guard({folder.path()});
     ScriptCommand command = flags.command;
     if (command.devices.size() > 1) command.detail_steps = kDetailSteps;
-    const ProcessResult ended =
-        run_script(command, folder.path(), command.seconds + flags.run_timeout);
+    const ScriptEnd ended = run_script(command, folder.path(), command.seconds + flags.run_timeout);
     const ScriptSteps steps =
-        read_ranks(folder.path(), static_cast<int>(command.devices.size()), ended.describe());
+        read_ranks(folder.path(), static_cast<int>(command.devices.size()), ended);
     std::map<std::string, double> counters = steps.counters;
     const double median = quantile(steps.seconds, 0.5);
     counters[metric::kSamplesPerS] = static_cast<double>(steps.global_batch) / median;

@@ -14,6 +14,7 @@ namespace {
 
 // The start of the processes, the model, the warm-up and the fewest timed steps.
 constexpr double kSecondsPerRun = 2, kSecondsPerProfile = 1;
+constexpr double kSecondsPerScript = 8;  // Python and torch start too
 
 // "a", "a and b", "a, b and c"
 std::string listed(const std::vector<std::string>& words) {
@@ -29,10 +30,11 @@ void add_unique(std::vector<std::string>& words, const std::string& word) {
 
 std::string duration(const Request& request, size_t runs) {
   const double count = static_cast<double>(runs);
-  const double whole = count * request.rounds * (request.run_seconds + kSecondsPerRun);
+  const double start = request.script.given() ? kSecondsPerScript : kSecondsPerRun;
+  const double whole = count * request.rounds * (request.run_seconds + start);
   if (request.time_budget <= 0 || request.time_budget >= whole)
     return fmt::format("about {:.0f} s", whole);
-  const double least = count * (kSecondsPerRun + (request.profile ? kSecondsPerProfile : 0));
+  const double least = count * (start + (request.profile ? kSecondsPerProfile : 0));
   if (request.time_budget >= least) return fmt::format("up to {:.0f} s", request.time_budget);
   return fmt::format(
       "about {:.0f} s: --time-budget {:.0f} is too short to measure each configuration once", least,

@@ -241,13 +241,14 @@ int report_one(const Arguments& arguments) {
   return exit_code::kFine;
 }
 
-void probe_script(const Arguments& arguments, const std::string& folder, Request& request) {
-  if (request.script.has_count()) return;
+// Returns false if it was interrupted.
+bool probe_script(const Arguments& arguments, const std::string& folder, Request& request) {
+  if (request.script.has_count()) return true;
   if (!arguments.quiet)
     fmt::print(stderr, "Starting {} once, to see whether it forms a process group.\n",
                request.script.name);
   catch_interrupts();
-  probe_group(folder, request);
+  return probe_group(folder, request);
 }
 
 }  // namespace
@@ -261,7 +262,8 @@ int run_gpus(const Arguments& arguments) {
   std::string why_backend;
   Plan plan = new_plan(arguments, why_backend);
   const RunFolder folder = RunFolder::create(arguments.out);
-  if (plan.request.script.given()) probe_script(arguments, folder.path(), plan.request);
+  if (plan.request.script.given() && !probe_script(arguments, folder.path(), plan.request))
+    return exit_code::kInterrupted;
   if (!arguments.quiet) fmt::print(stderr, "{}", announcement(plan.request, folder.path()));
   if (!arguments.quiet && !why_backend.empty()) fmt::print(stderr, "{}\n", why_backend);
   write_plan(plan_path(folder.path()), plan);

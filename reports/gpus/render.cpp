@@ -95,9 +95,11 @@ std::string script_caption(const Measurement& m, const Advice& advice) {
   const std::string threads = text_of_parameter(m, parameter::kThreads);
   const std::string start = advice.model + ", your own script";
   if (batch.empty()) return start;
-  return fmt::format("{}, {} scaling, {} samples per step on 1 device, {} CPU thread(s) per rank",
-                     start, scaling == "neither" ? "neither weak nor strong" : scaling, batch,
-                     threads);
+  const std::string kind = scaling == "neither" ? ", neither weak nor strong scaling"
+                           : scaling.empty()    ? ""
+                                                : ", " + scaling + " scaling";
+  return fmt::format("{}{}, {} samples per step on 1 device, {} CPU thread(s) per rank", start,
+                     kind, batch, threads);
 }
 
 // Describes the measurement, so that the table is readable without the command line.

@@ -78,7 +78,8 @@ double work_of(const Results& results, size_t configuration) {
   return one > 0 && n > 0 ? n / one : kNaN;
 }
 
-// weak, strong or neither: from the samples per step on the most devices.
+// weak, strong or neither: from the samples per step on the most devices. Empty if only one device
+// was measured.
 std::string scaling_of_script(const std::vector<Configuration>& all, const Results& results) {
   for (size_t i = all.size(); i-- > 1;) {
     const double work = work_of(results, i), n = all[i].devices;
@@ -86,7 +87,7 @@ std::string scaling_of_script(const std::vector<Configuration>& all, const Resul
     if (std::abs(work - n) < kSameBatch * n) return "weak";
     return std::abs(work - 1) < kSameBatch ? "strong" : "neither";
   }
-  return "weak";
+  return "";
 }
 
 std::map<std::string, std::string> parameters_of_script(const Plan& plan, const Results& results,
@@ -101,7 +102,8 @@ std::map<std::string, std::string> parameters_of_script(const Plan& plan, const 
   all[parameter::kScript] = "1";
   all[parameter::kModel] = c.model;
   all[parameter::kDevices] = std::to_string(c.devices);
-  all[parameter::kScaling] = scaling_of_script(configs, results);
+  if (const std::string scaling = scaling_of_script(configs, results); !scaling.empty())
+    all[parameter::kScaling] = scaling;
   all[parameter::kCoresPerDevice] = std::to_string(plan.request.cores_per_device);
   all["device_list"] = device_list(plan.request, c.devices);
   if (const double batch = batch_in(all); batch > 0)

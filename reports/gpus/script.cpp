@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -194,22 +195,18 @@ Words script_arguments(const Request& request, int devices, double seconds, doub
   return argv;
 }
 
-void probe_group(const std::string& folder, Request& request) {
-  if (request.script.has_count()) return;
+bool probe_group(const std::string& folder, Request& request) {
+  if (request.script.has_count()) return true;
   Request one = request;
   one.script.words = under_torchrun(request.script.words);
   const BenchScratch scratch(folder);
   const ProcessResult ended =
       run_command({.argv = script_arguments(one, 1, kProbeSeconds, kProbeTimeout, scratch),
                    .timeout_seconds = kProbeSeconds + kProbeTimeout + 10});
+  if (ended.how == ProcessResult::How::kInterrupted) return false;
   if (ended.how == ProcessResult::How::kExited && ended.code == 2)
     throw InputError(ended.last_line());
-  if (!fs::exists(scratch.samples)) {
-    const bool wrote = fs::exists(scratch.bench);
-    const std::vector<BenchRow> rows =
-        wrote ? read_bench(scratch.bench).rows : std::vector<BenchRow>{};
-    throw InputError(rows.empty() ? "script_bench " + ended.describe() : rows[0].error);
-  }
+  if (!ended.ok()) throw std::runtime_error(ended.last_line());
   const std::vector<SampleLine> lines = read_samples(scratch.samples);
   const bool forms_group = !lines.empty() && !observed(lines[0], parameter::kBackend).empty();
   request.script.try_ddp = request.script.try_ddp && !forms_group;
@@ -218,6 +215,7 @@ void probe_group(const std::string& folder, Request& request) {
     request.counts = {1};
   else
     request.script.words = one.script.words;
+  return true;
 }
 
 }  // namespace howmany::reports

@@ -40,9 +40,9 @@ std::vector<std::string> script_arguments(const Request& request, int devices, d
                                           double timeout, const BenchScratch& scratch);
 
 // If the command has no {n}: runs a few steps under torchrun with one rank. If the script forms a
-// process group there, it is started that way for every count. Otherwise, with `try_ddp` likewise;
-// without, it is `alone`, and only one device is measured. Files go to `folder`. Throws InputError
-// with the reason if no step was measured.
-void probe_group(const std::string& folder, Request& request);
+// process group there, or with `try_ddp`, it is started that way for every count. Otherwise it is
+// `alone`, and only one device is measured. Files go to `folder`. Returns false if it was
+// interrupted. Throws std::runtime_error with the reason if no step was measured.
+bool probe_group(const std::string& folder, Request& request);
 
 }  // namespace howmany::reports

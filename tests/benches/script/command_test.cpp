@@ -20,6 +20,22 @@ TEST(ScriptCommand, ReplacesTheNumberOfDevicesInEveryWord) {
   EXPECT_THROW(words_for({""}, 1), std::invalid_argument);
 }
 
+TEST(ScriptEnd, IsTheLastExceptionOfARank) {
+  ProcessResult ended;
+  ended.how = ProcessResult::How::kExited;
+  ended.code = 1;
+  ended.err =
+      "Traceback (most recent call last):\n[rank1]: pkg.DataError: no data\n"
+      "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n=====\n";
+  EXPECT_EQ(end_of(ended).how, "exited with 1: pkg.DataError: no data");
+  EXPECT_FALSE(end_of(ended).ok);
+  ended.err = "out of memory\n";
+  EXPECT_EQ(end_of(ended).how, "exited with 1: out of memory");
+  ended.how = ProcessResult::How::kTimedOut;
+  ended.seconds = 9;
+  EXPECT_EQ(end_of(ended).how, "stopped after 9 s without a result: out of memory");
+}
+
 class ScriptEnvironment : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -23,6 +23,7 @@ std::vector<Json> record(int rank, int world, double seconds) {
                               {"rank", rank},
                               {"world", world},
                               {"threads", 3},
+                              {"device", "cpu"},
                               {"parallel", world > 1 ? "ddp" : "single"},
                               {"backend", world > 1 ? "gloo" : ""},
                               {"gradient_bytes", 400}}};
@@ -51,7 +52,7 @@ class ScriptRanks : public ::testing::Test {
     std::ofstream file(folder_ / ("rank" + std::to_string(rank) + ".77.jsonl"));
     for (const Json& line : lines) file << line.dump() << "\n";
   }
-  std::string refusal(int devices, const std::string& ended = "exited with 0") {
+  std::string refusal(int devices, const ScriptEnd& ended = {}) {
     return message_of<std::exception>([&] { read_ranks(folder_.path(), devices, ended); });
   }
   TemporaryFolder folder_;
@@ -60,7 +61,7 @@ class ScriptRanks : public ::testing::Test {
 TEST_F(ScriptRanks, TakesTheSlowestRankOfEachTimedStepAndTheSamplesOfAll) {
   write(0, record(0, 2, 1));
   write(1, record(1, 2, 2));
-  const ScriptSteps steps = read_ranks(folder_.path(), 2, "exited with 0");
+  const ScriptSteps steps = read_ranks(folder_.path(), 2, {});
   EXPECT_THAT(steps.seconds, ElementsAre(4, 6, 8));
   EXPECT_EQ(steps.global_batch, 32);
   EXPECT_EQ(steps.ranks, 2);
@@ -73,7 +74,8 @@ TEST_F(ScriptRanks, TakesTheSlowestRankOfEachTimedStepAndTheSamplesOfAll) {
 }
 
 TEST_F(ScriptRanks, NamesWhatIsMissing) {
-  EXPECT_THAT(refusal(1, "exited with 3: no data"), HasSubstr("exited with 3: no data"));
+  EXPECT_THAT(refusal(1, {false, "exited with 3: no data"}), HasSubstr("exited with 3: no data"));
+  EXPECT_THAT(refusal(1), HasSubstr("no step"));
   std::vector<Json> lines = record(0, 1, 1);
   write(0, {lines[0]});
   EXPECT_THAT(refusal(1), HasSubstr("no measurement was completed"));
@@ -107,9 +109,16 @@ TEST_F(ScriptRanks, AnInvisibleLoaderLeavesTheWaitUnknown) {
   std::vector<Json> lines = record(0, 1, 1);
   lines.back()["loader"] = false;
   write(0, lines);
-  const ScriptSteps steps = read_ranks(folder_.path(), 1, "");
+  const ScriptSteps steps = read_ranks(folder_.path(), 1, {});
   EXPECT_FALSE(steps.counters.contains(metric::kDataWaitFraction));
   EXPECT_THAT(steps.flags, ElementsAre("data wait not visible"));
+}
+
+TEST_F(ScriptRanks, OfAGpuShowNoSharesByTheHostsClock) {
+  std::vector<Json> lines = record(0, 1, 1);
+  lines[0]["device"] = "cuda";
+  write(0, lines);
+  EXPECT_FALSE(read_ranks(folder_.path(), 1, {}).counters.contains(metric::kBackwardFraction));
 }
 
 TEST_F(ScriptRanks, RefusesRecordsThatTheHookDidNotWrite) {

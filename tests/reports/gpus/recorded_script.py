@@ -23,7 +23,7 @@ seconds = float(os.environ.get("RECORDED_STEP", "0.01"))
 if ranks > 1:
     seconds /= float(os.environ.get("RECORDED_SPEED", "1"))
 for rank in range(ranks):
-    start = {"kind": "start", "rank": rank, "world": ranks, "threads": 1, "parallel": "ddp" if ranks > 1 else "single",
+    start = {"kind": "start", "rank": rank, "world": ranks, "threads": 1, "device": "cpu", "parallel": "ddp" if ranks > 1 else "single",
              "backend": "gloo" if ranks > 1 else "", "gradient_bytes": 400}
     steps = [{"kind": "step", "step": i, "s": seconds * random.uniform(0.99, 1.01), "wait_s": 0, "backward_s": 0,
               "optimizer_s": 0, "samples": batch, "backwards": 1} for i in range(20)]

@@ -34,6 +34,13 @@ class TorchScript(programs.TestCase):
         self.assertEqual([answer["recommended"], answer["reason"]], [1, "uses_one_device"])
         self.assertEqual(self.rows(answer), [(1, "single", "local")])
 
+    def test_a_script_that_fails_is_a_failed_measurement(self):
+        script = self.folder / "bad.py"
+        script.write_text("import torch\nraise ValueError('the data is missing')\n")
+        done = programs.run("howmany", "gpus", "--devices", "cpu:0", "--out", self.folder / "out", "--quiet", "--",
+                            PYTHON, script, timeout=200)
+        self.assert_refused(done, "the data is missing", code=3)
+
     def test_its_model_can_be_put_into_ddp(self):
         answer = self.answer("plain.py", "--try-ddp")
         self.assertEqual(self.rows(answer), [(1, "single", "local"), (2, "ddp", "gloo")])
