@@ -20,7 +20,7 @@ struct SocketOwner {
 // none on this host.
 std::optional<SocketOwner> owner_of_peer(const sockaddr_storage& self,
                                          const sockaddr_storage& peer);
-// False if the kernel tells nothing about sockets.
+// Returns false if the kernel does not report the owners of sockets.
 bool can_tell_owners();
 
 }  // namespace howmany
