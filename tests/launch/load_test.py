@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # labels: process
-# timeout: 300
+# timeout: 900
 """Each measuring command on a machine that other programs keep busy: its answer is not certain, and says why."""
 import json
 import resource

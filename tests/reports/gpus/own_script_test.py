@@ -7,7 +7,6 @@ PyTorch. tests/benches/script/matrix_test.py has real scripts."""
 import json
 import pathlib
 import sys
-import unittest
 
 import programs
 
