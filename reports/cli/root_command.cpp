@@ -228,7 +228,8 @@ int run_command(int argc, char** argv, const BuildText& build) {
   app.footer(
       "Examples:\n"
       "  howmany                                    # two minutes: how does this machine scale?\n"
-      "  howmany gpus --model resnet18 --data DIR   # your model, your data\n"
+      "  howmany gpus -- python train.py            # your own PyTorch script, unmodified\n"
+      "  howmany gpus --model resnet18 --data DIR   # our model, your data\n"
       "  howmany workers --data DIR                 # how many loader workers feed it?\n"
       "  howmany backend                            # which backend, from which size on?\n"
       "  howmany compare before.json after.json     # did it get slower?\n"
