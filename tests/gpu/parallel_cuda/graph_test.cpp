@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 
 #include "core/base/error.h"
 #include "core/gpu/gpu.h"
@@ -79,7 +80,10 @@ std::vector<std::string> models() {
   return all;
 }
 INSTANTIATE_TEST_SUITE_P(Models, AGraphOf, testing::ValuesIn(models()), [](const auto& model) {
-  return model.param.substr(0, model.param.find(':'));
+  std::string name = model.param;
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
 });
 
 // Returns the curve of rank 0. Buckets are small, so that exchanges happen throughout backward.
