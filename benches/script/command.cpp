@@ -74,10 +74,11 @@ bool is_exception(std::string_view line) {
          !type.starts_with("torch.distributed.elastic");
 }
 
+std::string hook_archive() { return program_folder() + "/howmany_hook.zip"; }
+
 std::string python_path() {
-  const std::string hook = program_folder() + "/howmany_hook.zip", given = variable("PYTHONPATH");
-  HM_ENSURE(std::filesystem::exists(hook), "[script] {} is missing", hook);
-  return given.empty() ? hook : hook + ":" + given;
+  const std::string given = variable("PYTHONPATH");
+  return given.empty() ? hook_archive() : hook_archive() + ":" + given;
 }
 
 }  // namespace
@@ -130,6 +131,7 @@ ScriptEnd run_script(const ScriptCommand& command, const std::string& folder,
                 .grace_seconds = 1,
                 .end_descendants = true};
   const std::string program = find_in_path(start.argv[0]);
+  HM_ENSURE(std::filesystem::exists(hook_archive()), "[script] {} is missing", hook_archive());
   HM_REQUIRE(!program.empty(), "no program \"{}\" in PATH", start.argv[0]);
   start.argv[0] = program;
   return end_of(run_command(start));
