@@ -59,8 +59,8 @@ class OwnRanks(programs.TestCase):
         before, seen = waited_for(), {}
         measuring = subprocess.Popen(
             [programs.BIN / "howmany", "gpus", "--model", "mlp", "--devices", "cpu:0,cpu:1", "--mode", "ddp",
-             "--backend", backend, "--rounds", "1", "--time-budget", "6", "--oversubscribe", "--quiet",
-             "--out", self.folder / "out"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+             "--backend", backend, "--rounds", "1", "--time-budget", "6", "--run-timeout", "280", "--oversubscribe",
+             "--quiet", "--out", self.folder / "out"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         while measuring.poll() is None:
             for pid in processes.below(measuring.pid):
                 seen[pid] = max(seen.get(pid, 0), processes.cpu_seconds(pid))

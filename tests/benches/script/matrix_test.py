@@ -98,60 +98,60 @@ class Measured(programs.TestCase):
 @needs_torch
 class Scripts(Measured):
     def test_a_plain_loop(self):
-        row, line = self.check("plain.py", 16)
-        self.assertEqual(row["gradient_bytes"], 4 * (64 * 256 + 256 + 256 * 10 + 10))
+        row, line = self.check("plain.py", 64)
+        self.assertEqual(row["gradient_bytes"], 4 * (256 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 10 + 10))
         self.assertEqual(line["parameters"]["threads"], "1")
 
     def test_gradient_accumulation_counts_all_micro_batches(self):
-        self.check("accumulation.py", 64)
+        self.check("accumulation.py", 4 * 64)
 
     def test_mixed_precision_with_a_scaler(self):
-        self.check("scaler.py", 16, ticks=False)
+        self.check("scaler.py", 64, ticks=False)
 
     def test_two_optimizers_are_one_step(self):
-        self.check("two_optimizers.py", 16, ticks=False)  # a step ends after the first one
+        self.check("two_optimizers.py", 64, ticks=False)  # a step ends after the first one
 
     def test_worker_processes_and_a_validation_loader(self):
-        self.check("workers.py", 16)
+        self.check("workers.py", 64)
 
     def test_an_iterable_dataset_of_dictionaries(self):
-        self.check("iterable.py", 16)
+        self.check("iterable.py", 64)
 
     def test_a_compiled_model(self):
-        self.check("compiled.py", 16)
+        self.check("compiled.py", 64)
 
     def test_without_a_loader_the_inputs_show_the_batch(self):
-        _, line = self.check("no_loader.py", 16, visible=False)
+        _, line = self.check("no_loader.py", 64, visible=False)
         self.assertIn("data wait not visible", line["flags"])
 
     def test_ddp(self):
-        row, _ = self.check("ddp.py", 32, "ddp", "gloo", devices=2)
+        row, _ = self.check("ddp.py", 128, "ddp", "gloo", devices=2)
         self.assertGreater(row["ddp_communication_s"], 0)
 
     def test_ddp_is_put_around_a_plain_model(self):
         for script in ("plain.py", "no_loader.py"):
             row, line, _ = self.measure(torchrun(script), "--try-ddp", devices=2)
             self.assertEqual([line["parameters"][key] for key in ("global_batch", "mode", "backend")],
-                             ["32", "ddp", "gloo"])
+                             ["128", "ddp", "gloo"])
             self.samples_file.unlink()
 
     def test_fsdp(self):
-        self.check("fsdp.py", 32, "dtensor", "gloo", devices=2)
+        self.check("fsdp.py", 128, "dtensor", "gloo", devices=2)
 
     def test_tensor_parallelism(self):
-        self.check("tensor_parallel.py", 32, "dtensor", "gloo", devices=2)
+        self.check("tensor_parallel.py", 128, "dtensor", "gloo", devices=2)
 
     @unittest.skipUnless(has("transformers") and has("accelerate"), "no transformers and accelerate")
     def test_hugging_face_trainer(self):
-        self.check("trainer.py", 32)
+        self.check("trainer.py", 128)
 
     @unittest.skipUnless(has("lightning"), "no lightning")
     def test_lightning(self):
-        self.check("lightning_module.py", 32, ticks=False)
+        self.check("lightning_module.py", 128, ticks=False)
 
     @unittest.skipUnless(has("accelerate"), "no accelerate")
     def test_accelerate(self):
-        self.check("accelerated.py", 16)
+        self.check("accelerated.py", 64)
 
     def test_samples_per_step_of_the_command_line_win(self):
         _, line, _ = self.measure([PYTHON, SCRIPTS / "plain.py"], "--samples-per-step", 5)

@@ -12,5 +12,5 @@ for _ in range(1000):
         (parts.loss_of(net(x), y) / 4).backward()
         if i % 4 == 3:
             optimizer.step()
-            optimizer.zero_grad()
             tick()
+            optimizer.zero_grad()

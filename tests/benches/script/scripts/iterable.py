@@ -8,7 +8,7 @@ from own_timer import tick
 class Stream(torch.utils.data.IterableDataset):
     def __iter__(self):
         while True:
-            yield {"label": torch.randint(0, 10, ()), "x": torch.randn(64)}
+            yield {"label": torch.randint(0, parts.CLASSES, ()), "x": torch.randn(parts.FEATURES)}
 
 
 net = parts.model()

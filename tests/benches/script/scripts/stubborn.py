@@ -7,7 +7,7 @@ net = parts.model()
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
 while True:
     try:
-        x, y = torch.randn(parts.BATCH, 64), torch.randint(0, 10, (parts.BATCH,))
+        x, y = torch.randn(parts.BATCH, parts.FEATURES), torch.randint(0, parts.CLASSES, (parts.BATCH,))
         parts.loss_of(net(x), y).backward()
         optimizer.step()
     except:  # noqa: E722
