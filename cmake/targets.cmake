@@ -56,7 +56,7 @@ endfunction()
 #     name.
 #   * A source with its own main() becomes its own program, <folder>_<x>_test.
 #   * A first line `// labels: process slow` sets labels. The thread sanitizer checks tests labelled
-#     `threads`, and all of parallel and benches.
+#     `threads`, and all of parallel and benches. No other test runs at the same time as one labelled `alone`.
 #   * A line `// timeout: 120` raises the limit (seconds).
 #   * The objects are linked again over the fake GPUs: see hm_fake_gpu_program.
 if(PROJECT_IS_TOP_LEVEL)
@@ -182,6 +182,9 @@ function(hm_test_properties folder test source)
   set(omp)
   if(HM_SANITIZE STREQUAL "thread")
     set(omp "OMP_NUM_THREADS=1;")
+  endif()
+  if("alone" IN_LIST labels) # it uses all cores: other tests would take many times as long
+    set_tests_properties(${test} PROPERTIES RUN_SERIAL TRUE)
   endif()
   # Starts the longest first.
   set_tests_properties(${test} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout} COST ${timeout}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: process torch
+# labels: process torch alone
 # timeout: 300
 """The scripts of examples/pytorch are measured as they are. Needs $HOWMANY_TORCH_PYTHON."""
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: process
+# labels: process alone
 # timeout: 900
 """Each measuring command on a machine that other programs keep busy: its answer is not certain, and says why."""
 import json

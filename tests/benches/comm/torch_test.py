@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: process kill
+# labels: process kill alone
 # timeout: 300
 """Tests torch_collectives.py with a real torch, if HOWMANY_TORCH_PYTHON or the active Python has
 one: rows, checks, and a killed rank."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: process torch
+# labels: process torch alone
 # timeout: 1500
 """Measures real PyTorch scripts with script_bench: the steps, samples and times are those of the
 scripts' own timer. Needs a Python with torch: $HOWMANY_TORCH_PYTHON or the active one."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: process
+# labels: process alone
 # timeout: 180
 """Rounds that other programs disturb are measured again if the time budget allows."""
 import json

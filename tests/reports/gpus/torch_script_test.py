@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: process torch
+# labels: process torch alone
 # timeout: 600
 """Tests `howmany gpus -- python SCRIPT` with a real PyTorch: $HOWMANY_TORCH_PYTHON."""
 
