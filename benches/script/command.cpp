@@ -63,8 +63,8 @@ std::string_view without_rank(std::string_view line) {
   return end == line.npos ? line : line.substr(end + 3);
 }
 
-// The last line of a Python traceback: "package.SomeError: text". Those of torchrun are about
-// ranks.
+// The last line of a Python traceback: "package.SomeError: text". The exceptions of torchrun are
+// about ranks.
 bool is_exception(std::string_view line) {
   const std::string_view type = line.substr(0, std::min(line.find(':'), line.size()));
   const bool name = !type.empty() && std::ranges::all_of(type, [](unsigned char c) {

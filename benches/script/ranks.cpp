@@ -18,12 +18,12 @@ namespace howmany::benches {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int64_t kMostRanks = 4096, kMostSteps = 10'000'000;
+constexpr int64_t kMostRanks = 4096;
 constexpr int64_t kMostSamples = int64_t{1} << 40;
 
 struct Step {
   double seconds = 0, wait = 0, backward = 0, optimizer = 0;
-  int64_t samples = 0, backwards = 0;
+  int64_t samples = 0;
 };
 
 // The record of one rank.
@@ -57,8 +57,7 @@ void take_start(const JsonNode& line, Record& record) {
 void take_step(const JsonNode& line, Record& record) {
   record.steps.push_back({seconds(line.at("s")), seconds(line.at("wait_s")),
                           seconds(line.at("backward_s")), seconds(line.at("optimizer_s")),
-                          line.at("samples").integer_between(0, kMostSamples),
-                          line.at("backwards").integer_between(0, kMostSteps)});
+                          line.at("samples").integer_between(0, kMostSamples)});
 }
 
 void take_end(const JsonNode& line, Record& record) {

@@ -13,7 +13,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("ranks", type=int)
 parser.add_argument("--batch", type=int, default=16, help="per rank on one device")
 parser.add_argument("--strong", action="store_true")
-parser.add_argument("--fail", type=int, default=0, help="exit with 7 if there are so many ranks")
+parser.add_argument("--fail", type=int, default=0, help="fail with this number of ranks")
 given = parser.parse_args()
 if given.ranks == given.fail:
     raise SystemExit("the disk is full")

@@ -7,13 +7,14 @@ read the file after each of their steps: rank 0 writes it before it takes part i
 they cannot complete that step without rank 0.
 """
 
+import collections
 import dataclasses
 import json
 import os
 import statistics
 import time
 
-WINDOW = 5  # steps whose median must settle
+WINDOW = 5  # steps; their median must settle
 SETTLED = 0.05  # largest change of that median, twice in a row
 FEWEST_WARMUP, FEWEST_TIMED = 2, 5
 AHEAD = 2
@@ -27,13 +28,10 @@ class Steps:
 
 
 def has_settled(durations):
-    """True if the median of five steps changed by less than 5 % twice."""
+    """True if the median of five steps changed by less than 5 % twice. `durations`: of the last 15 steps."""
     if len(durations) < 3 * WINDOW:
         return False
-    a, b, c = (
-        statistics.median(durations[len(durations) - back : len(durations) - back + WINDOW])
-        for back in (3 * WINDOW, 2 * WINDOW, WINDOW)
-    )
+    a, b, c = (statistics.median(durations[i : i + WINDOW]) for i in (0, WINDOW, 2 * WINDOW))
     return abs(b - a) < SETTLED * a and abs(c - b) < SETTLED * b
 
 
@@ -41,7 +39,8 @@ class Agreement:
     def __init__(self, settings):
         self._settings = settings
         self._path = os.path.join(settings.out, "steps.json")
-        self._durations = []
+        self._durations = collections.deque(maxlen=3 * WINDOW)
+        self._warmed_seconds = 0.0
         self._first = None  # index of the first timed step
         self._since = 0.0  # when it began
         self._steps = None
@@ -62,7 +61,7 @@ class Agreement:
     def _decide(self, step, seconds):
         now = time.perf_counter()
         if self._first is None:
-            if self._warm(seconds):
+            if self._warm(step, seconds):
                 self._first, self._since = step + 1, now
             return None
         timed = step + 1 - self._first
@@ -75,14 +74,16 @@ class Agreement:
         self._write(steps)
         return steps
 
-    def _warm(self, seconds):
+    def _warm(self, step, seconds):
         """Slow steps warm up for as long as they are timed, and for two steps at least. The first
         step does not count: it began with the program."""
+        if step == 0:
+            return False
         self._durations.append(seconds)
-        counted = self._durations[1:]
+        self._warmed_seconds += seconds
         limit = max(self._settings.seconds, 1.0)
-        enough = len(counted) >= FEWEST_WARMUP and sum(counted) > limit
-        return enough or has_settled(counted)
+        enough = step >= FEWEST_WARMUP and self._warmed_seconds > limit
+        return enough or has_settled(list(self._durations))
 
     def _write(self, steps):
         temporary = self._path + ".tmp"

@@ -44,7 +44,7 @@ class Session:
         self._steps, self._now = [], Step()
         self._last_end = clock()
         self._optimizers = []  # ids, in the order seen
-        self._counted = None  # the optimizer whose steps are counted
+        self._counted = None  # the first optimizer: its steps are counted
         self._events = []  # on a GPU: one per end of a step, and the start
         self._cuda = None  # unknown until a step ends
         self._loaders = {}  # key: num_workers

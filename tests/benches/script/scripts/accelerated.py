@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""accelerate, whose loader fetches one batch ahead."""
+"""accelerate. Its loader fetches one batch ahead."""
 import accelerate
 import parts
 import torch
