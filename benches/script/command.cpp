@@ -28,6 +28,15 @@ void add_unless_set(std::vector<std::string>& all, const char* name, const std::
   if (variable(name).empty()) all.push_back(fmt::format("{}={}", name, value));
 }
 
+void add_turns(std::vector<std::string>& all, const WorkerTurns& turns) {
+  if (!turns.given()) return;
+  all.push_back(fmt::format("HOWMANY_SCRIPT_WORKERS={}", fmt::join(turns.numbers, ",")));
+  all.push_back(fmt::format("HOWMANY_SCRIPT_ROUNDS={}", turns.rounds));
+  all.push_back(fmt::format("HOWMANY_SCRIPT_MOST={}", turns.most));
+  all.push_back(fmt::format("HOWMANY_SCRIPT_PREFETCH={}", turns.prefetch));
+  all.push_back(fmt::format("HOWMANY_SCRIPT_LOADER={}", turns.loader));
+}
+
 bool on_gpus(const ScriptCommand& command) {
   return std::ranges::all_of(command.devices,
                              [](const Device& d) { return d.type == DeviceType::cuda; });
@@ -83,12 +92,12 @@ std::string python_path() {
 
 }  // namespace
 
-std::vector<std::string> words_for(const std::vector<std::string>& words, int devices) {
+std::vector<std::string> words_for(const std::vector<std::string>& words, int ranks) {
   HM_REQUIRE(!words.empty() && !words[0].empty(), "no command after --");
   std::vector<std::string> all = words;
   for (std::string& word : all)
     for (size_t at = 0; (at = word.find(kCount, at)) != std::string::npos;)
-      word.replace(at, std::string(kCount).size(), std::to_string(devices));
+      word.replace(at, std::string(kCount).size(), std::to_string(ranks));
   return all;
 }
 
@@ -101,6 +110,9 @@ std::vector<std::string> environment_for(const ScriptCommand& command, const std
       fmt::format("HOWMANY_SCRIPT_DETAIL={}", command.detail_steps),
       fmt::format("HOWMANY_SCRIPT_SAMPLES={}", command.samples_per_step)};
   if (command.try_ddp) all.emplace_back("HOWMANY_SCRIPT_TRY_DDP=1");
+  add_turns(all, command.turns);
+  add_unless_set(all, "WANDB_MODE", "offline");
+  if (command.devices.empty()) return all;
   if (on_gpus(command)) {
     all.push_back("CUDA_VISIBLE_DEVICES=" + visible_gpus(command.devices));
   } else {
@@ -108,7 +120,6 @@ std::vector<std::string> environment_for(const ScriptCommand& command, const std
     all.push_back("HOWMANY_SCRIPT_CORES=" + core_lists(command.devices));
   }
   add_unless_set(all, "OMP_NUM_THREADS", std::to_string(command.threads));
-  add_unless_set(all, "WANDB_MODE", "offline");
   return all;
 }
 
@@ -125,7 +136,7 @@ ScriptEnd end_of(const ProcessResult& ended) {
 
 ScriptEnd run_script(const ScriptCommand& command, const std::string& folder,
                      double timeout_seconds) {
-  Command start{.argv = words_for(command.words, static_cast<int>(command.devices.size())),
+  Command start{.argv = words_for(command.words, command.ranks),
                 .environment = environment_for(command, folder),
                 .timeout_seconds = timeout_seconds,
                 .grace_seconds = 1,

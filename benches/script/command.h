@@ -3,7 +3,8 @@
 //
 // Hook. PYTHONPATH begins with howmany_hook.zip of this program's folder. PyTorch loads it
 //   through its entry points (torch_hook/howmany_hook/__init__.py).
-// Devices. CUDA_VISIBLE_DEVICES is the first n GPUs. On CPUs, the hook binds local rank r to the
+// Devices. If given, CUDA_VISIBLE_DEVICES is the first n GPUs. On CPUs, the hook binds local rank r
+// to the
 //   cores of device r. OMP_NUM_THREADS is the same for every n: torchrun would set it to 1 only if
 //   n > 1.
 // Side effects. WANDB_MODE=offline, unless it is set.
@@ -17,9 +18,22 @@
 
 namespace howmany::benches {
 
+// Numbers of loader workers that take turns while the script trains (torch_hook/turns.py).
+struct WorkerTurns {
+  std::vector<int> numbers;  // empty: the loader stays as it is
+  int rounds = 3;            // of turns
+  int most = 1024;           // workers of all ranks
+  int prefetch = 0;          // batches ahead of each worker; 0: as the script says
+  int loader = 0;            // the n-th DataLoader used; 0: the one that feeds training
+  bool given() const { return !numbers.empty(); }
+};
+
 struct ScriptCommand {
-  std::vector<std::string> words;  // {n}: the number of devices
+  std::vector<std::string> words;  // {n}: `ranks`
+  // If empty, the command gets the devices, cores and threads that it would have without howmany.
   std::vector<Device> devices;
+  int ranks = 1;
+  WorkerTurns turns;
   int threads = 1;               // per rank
   double seconds = 3;            // of timed steps
   int max_steps = 10'000;        // timed
@@ -28,8 +42,9 @@ struct ScriptCommand {
   int64_t samples_per_step = 0;  // per rank; 0: as the batches show
 };
 
-// Returns the words with {n} replaced. Throws std::invalid_argument if there are no words.
-std::vector<std::string> words_for(const std::vector<std::string>& words, int devices);
+// Returns the words with {n} replaced by `ranks`. Throws std::invalid_argument if there are no
+// words.
+std::vector<std::string> words_for(const std::vector<std::string>& words, int ranks);
 // Returns the variables that the command gets in addition to this process's environment. `folder`
 // receives the records of the ranks.
 std::vector<std::string> environment_for(const ScriptCommand& command, const std::string& folder);

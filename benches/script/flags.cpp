@@ -16,6 +16,7 @@ namespace {
 
 constexpr const char* kScriptExamples = R"(Examples:
   script_bench -- python train.py
+  script_bench --workers 0,1,2,4 -- python train.py
   script_bench --devices cpu:0,cpu:1 -- torchrun --nproc-per-node {n} train.py --epochs 9
 {n} stands for the number of devices.
 Flags of Google Benchmark (--benchmark_...) work as usual.
@@ -34,13 +35,26 @@ std::vector<std::string> parse_script(int argc, char** argv, ScriptFlags& flags)
   add_option(app, flag::kMaxIterations, flags.command.max_steps)->check(above_zero());
   add_option(app, flag::kSamplesPerStep, flags.command.samples_per_step, "from its batches")
       ->check(whole_between(1, kMostBatch));
+  WorkerTurns& turns = flags.command.turns;
+  add_option(app, flag::kWorkers, turns.numbers, "unchanged")
+      ->delimiter(',')
+      ->check(whole_between(0, 1024));
+  add_option(app, flag::kMostWorkers, turns.most)->check(whole_between(0, 1 << 20));
+  add_option(app, flag::kRounds, turns.rounds)->check(whole_between(1, 1000));
+  add_option(app, flag::kPrefetch, turns.prefetch, "the script's own")
+      ->check(whole_between(0, 1024));
+  add_option(app, flag::kLoader, turns.loader, "the one that feeds training")
+      ->check(whole_between(0, 1000));
+  add_option(app, flag::kRanks, flags.command.ranks)->check(whole_between(1, 4096));
   add_switch(app, flag::kTryDdp, flags.command.try_ddp);
   add_option(app, flag::kRunTimeout, flags.run_timeout)->check(above_zero());
   add_option(app, flag::kSamplesFile, flags.samples)->envname("HOWMANY_SAMPLES");
   std::vector<std::string> google = parse(app, static_cast<int>(end - argv), argv);
   if (end != argv + argc) flags.command.words.assign(end + 1, argv + argc);
   HM_REQUIRE(!flags.command.words.empty(), "no command; write it after --");
+  if (turns.given()) return google;
   flags.command.devices = parse_devices(flags.device_list);
+  flags.command.ranks = static_cast<int>(flags.command.devices.size());
   flags.command.threads = flags.cores_per_device;
   return google;
 }

@@ -5,116 +5,32 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <nlohmann/json.hpp>
+#include <numeric>
 
+#include "benches/script/record.h"
 #include "core/base/error.h"
 #include "core/base/schema/metrics.h"
 #include "core/base/statistics.h"
-#include "core/base/text/files.h"
-#include "core/base/text/json.h"
 
 namespace howmany::benches {
 namespace {
 
-namespace fs = std::filesystem;
-constexpr int64_t kMostRanks = 4096;
-constexpr int64_t kMostSamples = int64_t{1} << 40;
+constexpr const char* kNoSamples =
+    "[script] the batches do not show how many samples they have; give --samples-per-step";
 
-struct Step {
-  double seconds = 0, wait = 0, backward = 0, optimizer = 0;
-  int64_t samples = 0;
-};
-
-// The record of one rank.
-struct Record {
-  int64_t rank = 0, world = 1, threads = 0;
-  std::string parallel, backend, device, failed;
-  double gradient_bytes = 0, peak_bytes = 0;
-  bool started = false, ended = false, complete = false, loader = true;
-  int64_t first = 0, last = 0;  // timed
-  std::map<std::string, double> ddp;
-  std::vector<Step> steps;
-};
-
-double seconds(const JsonNode& node) {
-  const double value = node.number();
-  if (value < 0) node.fail("is negative");
-  return value;
-}
-
-void take_start(const JsonNode& line, Record& record) {
-  record.started = true;
-  record.rank = line.at("rank").integer_between(0, kMostRanks);
-  record.world = line.at("world").integer_between(1, kMostRanks);
-  record.threads = line.at("threads").integer_between(1, kMostRanks);
-  record.parallel = line.at("parallel").string();
-  record.backend = line.at("backend").string();
-  record.device = line.at("device").string();
-  record.gradient_bytes = seconds(line.at("gradient_bytes"));
-}
-
-void take_step(const JsonNode& line, Record& record) {
-  record.steps.push_back({seconds(line.at("s")), seconds(line.at("wait_s")),
-                          seconds(line.at("backward_s")), seconds(line.at("optimizer_s")),
-                          line.at("samples").integer_between(0, kMostSamples)});
-}
-
-void take_end(const JsonNode& line, Record& record) {
-  record.ended = true;
-  record.complete = line.at("complete").boolean();
-  record.loader = line.at("loader").boolean();
-  record.peak_bytes = seconds(line.at("peak_bytes"));
-  if (!record.complete) return;
-  const auto count = static_cast<int64_t>(record.steps.size());
-  record.first = line.at("first").integer_between(0, count - 1);
-  record.last = line.at("last").integer_between(record.first, count - 1);
-  if (const auto ddp = line.find("ddp"))
-    for (const char* key : {"forward_s", "backward_s", "communication_s", "overlap_s"})
-      if (const auto value = ddp->find(key)) record.ddp[key] = seconds(*value);
-}
-
-Record read_record(const std::string& path) {
-  Record record;
-  const std::string text = read_text(path);
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const nlohmann::json json = parse_json(text.substr(at, end - at), path);
-    const JsonNode line(json, path);
-    const std::string kind = line.at("kind").string();
-    if (kind == "start") take_start(line, record);
-    if (kind == "step") take_step(line, record);
-    if (kind == "end") take_end(line, record);
-    if (kind == "failed") record.failed = line.at("why").string();
-    at = end + 1;
-  }
-  return record;
-}
-
-std::vector<Record> read_records(const std::string& folder) {
-  std::vector<Record> records;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with("rank") && name.ends_with(".jsonl"))
-      records.push_back(read_record(entry.path()));
-  }
-  std::ranges::sort(records, {}, &Record::rank);
-  return records;
-}
-
-void refuse_failed(const std::vector<Record>& records) {
-  for (const Record& record : records)
+void refuse_failed(const std::vector<RankRecord>& records) {
+  for (const RankRecord& record : records)
     HM_ENSURE(record.failed.empty(), "[script] the hook failed in rank {}: {}", record.rank,
               record.failed);
 }
 
-void refuse_incomplete(const std::vector<Record>& records, const ScriptEnd& ended) {
+void refuse_incomplete(const std::vector<RankRecord>& records, const ScriptEnd& ended) {
   HM_ENSURE(!records.empty() || ended.ok, "[script] before its first step the command {}",
             ended.how);
   HM_ENSURE(!records.empty(),
             "[script] no step of a PyTorch optimizer was seen. Needed: torch 2.5 or later without "
             "TORCH_DEVICE_BACKEND_AUTOLOAD=0, or python -m howmany_hook SCRIPT");
-  for (const Record& record : records) {
+  for (const RankRecord& record : records) {
     HM_ENSURE(record.ended,
               "[script] rank {} took its first step, but no measurement was "
               "completed; the command {}",
@@ -127,8 +43,8 @@ void refuse_incomplete(const std::vector<Record>& records, const ScriptEnd& ende
 }
 
 // Ranks are in order. Every rank of the group must have recorded the same steps, once.
-void refuse_other_world(const std::vector<Record>& records, int devices) {
-  const Record& first = records.front();
+void refuse_other_world(const std::vector<RankRecord>& records, int devices) {
+  const RankRecord& first = records.front();
   const auto count = static_cast<int64_t>(records.size());
   HM_ENSURE(first.world == devices,
             "[script] the script formed a group of {} rank{}, not of {}; {}", first.world,
@@ -138,76 +54,136 @@ void refuse_other_world(const std::vector<Record>& records, int devices) {
   HM_ENSURE(count == first.world, "[script] {} of {} ranks recorded their steps", count,
             first.world);
   int64_t rank = 0;
-  for (const Record& record : records)
+  for (const RankRecord& record : records)
     HM_ENSURE(record.rank == rank++ && record.first == first.first && record.last == first.last,
               "[script] the ranks recorded different steps");
 }
 
-// Mean over the timed steps of a rank.
-double mean_of(const Record& record, double Step::*member) {
+struct Window {
+  int64_t first = 0, last = 0;
+};
+
+// Mean over the steps of a rank.
+double mean_of(const RankRecord& record, Window window, double RankStep::*member) {
   double sum = 0;
-  for (int64_t i = record.first; i <= record.last; ++i)
+  for (int64_t i = window.first; i <= window.last; ++i)
     sum += record.steps[static_cast<size_t>(i)].*member;
-  return sum / static_cast<double>(record.last - record.first + 1);
+  return sum / static_cast<double>(window.last - window.first + 1);
 }
 
 // Mean over ranks of the share of a step.
-double share_of(const std::vector<Record>& records, double Step::*member) {
+double share_of(const std::vector<RankRecord>& records, Window window, double RankStep::*member) {
   double sum = 0;
-  for (const Record& record : records)
-    sum += mean_of(record, member) / mean_of(record, &Step::seconds);
+  for (const RankRecord& record : records)
+    sum += mean_of(record, window, member) / mean_of(record, window, &RankStep::seconds);
   return sum / static_cast<double>(records.size());
 }
 
-std::map<std::string, double> counters_of(const std::vector<Record>& records) {
-  const Record& first = records.front();
+// The samples of each step over all ranks, and its time: the maximum over ranks.
+struct StepsOverRanks {
+  std::vector<double> seconds, samples;
+};
+
+StepsOverRanks over_ranks(const std::vector<RankRecord>& records, Window window) {
+  StepsOverRanks steps;
+  for (int64_t i = window.first; i <= window.last; ++i) {
+    double slowest = 0;
+    int64_t samples = 0;
+    for (const RankRecord& record : records) {
+      const RankStep& step = record.steps[static_cast<size_t>(i)];
+      slowest = std::max(slowest, step.seconds);
+      samples += step.samples;
+    }
+    steps.seconds.push_back(slowest);
+    steps.samples.push_back(static_cast<double>(samples));
+  }
+  return steps;
+}
+
+std::map<std::string, double> counters_of(const std::vector<RankRecord>& records) {
+  const RankRecord& first = records.front();
+  const Window timed{first.first, first.last};
   std::map<std::string, double> counters = {
       {metric::kGradientBytes, first.gradient_bytes},
       {metric::kWarmupSteps, static_cast<double>(first.first)},
       {metric::kRanks, static_cast<double>(records.size())}};
   if (first.device == "cpu") {  // on a GPU, the host's times are not those of the work
-    counters[metric::kBackwardFraction] = share_of(records, &Step::backward);
-    counters[metric::kOptimizerFraction] = share_of(records, &Step::optimizer);
+    counters[metric::kBackwardFraction] = share_of(records, timed, &RankStep::backward);
+    counters[metric::kOptimizerFraction] = share_of(records, timed, &RankStep::optimizer);
   }
-  if (first.loader) counters[metric::kDataWaitFraction] = share_of(records, &Step::wait);
+  if (first.loader) counters[metric::kDataWaitFraction] = share_of(records, timed, &RankStep::wait);
   double peak = 0;
-  for (const Record& record : records) peak = std::max(peak, record.peak_bytes);
+  for (const RankRecord& record : records) peak = std::max(peak, record.peak_bytes);
   counters[metric::kPeakBytesPerDevice] = peak;
   for (const auto& [key, value] : first.ddp) counters["ddp_" + key] = value;
   return counters;
 }
 
+// Every rank has the same turns. Rates add up; the slowest start and the largest worker count.
+LoaderTurn turn_over_ranks(const std::vector<RankRecord>& records, size_t index) {
+  LoaderTurn all;
+  all.turn = records.front().turns[index];
+  const Window window{all.turn.first, all.turn.last};
+  all.turn.alone_samples_per_s.reset();
+  for (const RankRecord& record : records) {
+    HM_ENSURE(index < record.turns.size() && record.turns[index].first == window.first &&
+                  record.turns[index].last == window.last,
+              "[script] the ranks recorded different turns");
+    const RankTurn& one = record.turns[index];
+    all.turn.first_batch_s = std::max(all.turn.first_batch_s, one.first_batch_s);
+    all.turn.bytes_per_worker = std::max(all.turn.bytes_per_worker, one.bytes_per_worker);
+    if (one.alone_samples_per_s)
+      all.turn.alone_samples_per_s =
+          all.turn.alone_samples_per_s.value_or(0) + *one.alone_samples_per_s;
+  }
+  const StepsOverRanks steps = over_ranks(records, window);
+  all.seconds = steps.seconds;
+  all.samples = std::accumulate(steps.samples.begin(), steps.samples.end(), 0.0);
+  all.stall_fraction = share_of(records, window, &RankStep::wait);
+  return all;
+}
+
 }  // namespace
 
 ScriptSteps read_ranks(const std::string& folder, int devices, const ScriptEnd& ended) {
-  const std::vector<Record> records = read_records(folder);
+  const std::vector<RankRecord> records = read_records(folder);
   refuse_failed(records);
   refuse_incomplete(records, ended);
   refuse_other_world(records, devices);
-  const Record& first = records.front();
+  const RankRecord& first = records.front();
   ScriptSteps steps;
   steps.ranks = static_cast<int>(records.size());
   steps.parallel = first.parallel;
   steps.backend = first.backend;
   steps.threads = first.threads;
   steps.counters = counters_of(records);
-  std::vector<double> batches;
-  for (int64_t i = first.first; i <= first.last; ++i) {
-    double slowest = 0;
-    int64_t samples = 0;
-    for (const Record& record : records) {
-      const Step& step = record.steps[static_cast<size_t>(i)];
-      slowest = std::max(slowest, step.seconds);
-      samples += step.samples;
-    }
-    steps.seconds.push_back(slowest);
-    batches.push_back(static_cast<double>(samples));
-  }
-  steps.global_batch = static_cast<int64_t>(std::llround(quantile(batches, 0.5)));
-  HM_ENSURE(steps.global_batch > 0,
-            "[script] the batches do not show how many samples they have; give --samples-per-step");
+  const StepsOverRanks all = over_ranks(records, {first.first, first.last});
+  steps.seconds = all.seconds;
+  steps.global_batch = static_cast<int64_t>(std::llround(quantile(all.samples, 0.5)));
+  HM_ENSURE(steps.global_batch > 0, kNoSamples);
   if (!first.loader) steps.flags.emplace_back("data wait not visible");
   return steps;
+}
+
+LoaderTurns read_turns(const std::string& folder, const ScriptEnd& ended) {
+  const std::vector<RankRecord> records = read_records(folder);
+  refuse_failed(records);
+  refuse_incomplete(records, ended);
+  const RankRecord& first = records.front();
+  refuse_other_world(records, static_cast<int>(first.world));
+  HM_ENSURE(!first.turns.empty(),
+            "[script] no batch came from a torch.utils.data.DataLoader, so there are no workers to "
+            "change");
+  LoaderTurns turns{static_cast<int>(records.size()), 0, first.device, {}};
+  std::vector<double> batches;
+  for (size_t i = 0; i < first.turns.size(); ++i) {
+    turns.turns.push_back(turn_over_ranks(records, i));
+    batches.push_back(turns.turns.back().samples /
+                      static_cast<double>(turns.turns.back().seconds.size()));
+  }
+  turns.global_batch = static_cast<int64_t>(std::llround(quantile(batches, 0.5)));
+  HM_ENSURE(turns.global_batch > 0, kNoSamples);
+  return turns;
 }
 
 }  // namespace howmany::benches

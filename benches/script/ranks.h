@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what the hook recorded in each rank of a script (torch_hook/howmany_hook/record.py). The
-// files are untrusted. Values only; not tied to any thread.
+// What the ranks of a script recorded, as one result. Values only; not tied to any thread.
 #pragma once
 
 #include <map>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "benches/script/command.h"
+#include "benches/script/record.h"
 
 namespace howmany::benches {
 
@@ -26,5 +26,21 @@ struct ScriptSteps {
 // Reads the records in `folder` of a command that has ended. Throws Error with the reason if they
 // hold no complete measurement.
 ScriptSteps read_ranks(const std::string& folder, int devices, const ScriptEnd& ended);
+
+// Steps with one number of loader workers, over the ranks.
+struct LoaderTurn {
+  RankTurn turn;                // figures: the sum of rates, else the maximum over ranks
+  std::vector<double> seconds;  // of each step, the maximum over ranks
+  double samples = 0;           // of all these steps and ranks
+  double stall_fraction = 0;    // share of a step that waits for data, mean over ranks
+};
+struct LoaderTurns {
+  int ranks = 1;
+  int64_t global_batch = 0;  // samples per step over all ranks: the median
+  std::string device;        // "cpu" or "cuda"
+  std::vector<LoaderTurn> turns;
+};
+// As read_ranks(), for a command whose numbers of loader workers took turns.
+LoaderTurns read_turns(const std::string& folder, const ScriptEnd& ended);
 
 }  // namespace howmany::benches

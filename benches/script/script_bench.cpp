@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times the training steps of the user's own PyTorch script on n devices.
+// Times the training steps of the user's own PyTorch script on n devices, or with several numbers
+// of loader workers.
 #include <iostream>
 
 #include "benches/common/context.h"
@@ -7,6 +8,7 @@
 #include "benches/common/program.h"
 #include "benches/common/report.h"
 #include "benches/script/flags.h"
+#include "benches/script/loader_turns.h"
 #include "benches/script/ranks.h"
 #include "core/base/error.h"
 #include "core/base/schema/metrics.h"
@@ -74,11 +76,14 @@ int run(int argc, char** argv) {
   configure_cpu_devices({.cores_per_device = flags.cores_per_device});
   words_for(flags.command.words, 1);
   catch_interrupts();
-  benchmark::RegisterBenchmark(case_name(flags).c_str(),
-                               [&](benchmark::State& state) { run_case(state, flags); })
-      ->Iterations(1)
-      ->UseManualTime()
-      ->Unit(benchmark::kMillisecond);
+  if (flags.command.turns.given())
+    register_loader_turns(flags);
+  else
+    benchmark::RegisterBenchmark(case_name(flags).c_str(),
+                                 [&](benchmark::State& state) { run_case(state, flags); })
+        ->Iterations(1)
+        ->UseManualTime()
+        ->Unit(benchmark::kMillisecond);
   add_context();
   google.insert(google.begin(), argv[0]);
   const int code = run_benchmarks(std::move(google));

@@ -193,7 +193,7 @@ std::vector<std::string> words(int argc, char** argv) {
 std::vector<std::string> words_after_dashes(std::vector<std::string>& typed) {
   const auto dashes = std::ranges::find(typed, "--");
   if (dashes == typed.end()) return {};
-  if (typed[0] != "gpus")
+  if (typed[0] != "gpus" && typed[0] != "workers")
     throw InputError(fmt::format("howmany {} takes no command after --", typed[0]));
   std::vector<std::string> command(dashes + 1, typed.end());
   if (command.empty()) throw InputError("no command after --");
@@ -229,8 +229,8 @@ int run_command(int argc, char** argv, const BuildText& build) {
       "Examples:\n"
       "  howmany                                    # two minutes: how does this machine scale?\n"
       "  howmany gpus -- python train.py            # your own PyTorch script, unmodified\n"
+      "  howmany workers -- python train.py         # how many loader workers for it?\n"
       "  howmany gpus --model resnet18 --data DIR   # our model, your data\n"
-      "  howmany workers --data DIR                 # how many loader workers feed it?\n"
       "  howmany backend                            # which backend, from which size on?\n"
       "  howmany compare before.json after.json     # did it get slower?\n"
       "  howmany gate --base A --candidate B        # the same, measured now, for CI\n"
@@ -247,7 +247,7 @@ int run_command(int argc, char** argv, const BuildText& build) {
   auto* gpus = app.add_subcommand("gpus", "Recommend a number of devices, from measured steps");
   add_gpus(*gpus, a);
   gpus->callback([&] { code = run_gpus(a); });
-  add_workers(app, code);
+  add_workers(app, a.command, code);
   add_backend_command(app, code);
   add_transfer_command(app, code);
   app.add_subcommand("train", "One plain training run (see howmany train --help)");

@@ -135,13 +135,13 @@ bool Script::has_count() const {
       words, [](const std::string& word) { return word.find(kCount) != std::string::npos; });
 }
 
-Script script_from(const Words& words, std::string* notice) {
+Script script_from(const Words& words, std::string* notice, Script::Count count) {
   if (words.empty()) throw InputError("no command after --");
   refuse_flags_of_python(words);
   Script script;
   script.words = words;
   script.name = name_of(words);
-  if (!script.has_count()) put_count(script.words, notice);
+  if (count == Script::Count::kSwept && !script.has_count()) put_count(script.words, notice);
   return script;
 }
 
@@ -168,17 +168,11 @@ Words under_torchrun(const Words& words) {
   return all;
 }
 
-Words script_arguments(const Request& request, int devices, double seconds, double timeout,
-                       const BenchScratch& scratch) {
-  const Words first(request.devices.begin(), request.devices.begin() + devices);
-  const Script& script = request.script;
+Words bench_words(const Script& script, double seconds, double timeout,
+                  const BenchScratch& scratch) {
   Words argv = {find_program("script_bench"),
                 flag::kModel,
                 script.name,
-                flag::kDevices,
-                fmt::format("{}", fmt::join(first, ",")),
-                flag::kCoresPerDevice,
-                std::to_string(request.cores_per_device),
                 flag::kCaseBudget,
                 fmt::format("{:.3f}", seconds),
                 flag::kRunTimeout,
@@ -189,6 +183,16 @@ Words script_arguments(const Request& request, int devices, double seconds, doub
                 "--benchmark_out_format=json"};
   if (script.samples_per_step > 0)
     argv.insert(argv.end(), {flag::kSamplesPerStep, std::to_string(script.samples_per_step)});
+  return argv;
+}
+
+Words script_arguments(const Request& request, int devices, double seconds, double timeout,
+                       const BenchScratch& scratch) {
+  const Words first(request.devices.begin(), request.devices.begin() + devices);
+  const Script& script = request.script;
+  Words argv = bench_words(script, seconds, timeout, scratch);
+  argv.insert(argv.end(), {flag::kDevices, fmt::format("{}", fmt::join(first, ",")),
+                           flag::kCoresPerDevice, std::to_string(request.cores_per_device)});
   if (script.try_ddp) argv.emplace_back(flag::kTryDdp);
   argv.emplace_back("--");
   argv.insert(argv.end(), script.words.begin(), script.words.end());

@@ -21,21 +21,28 @@ struct Script {
   bool alone = false;              // it trains on one device, however it is started
   bool try_ddp = false;            // put DistributedDataParallel around its model
 
+  // What becomes of a launcher's number.
+  enum class Count { kSwept, kAsGiven };
+
   bool given() const { return !name.empty(); }
   bool has_count() const;  // a word contains {n}
 };
 
-// Returns the script of a command line. A number where {n} belongs is replaced by {n}, and a
-// launcher without a number gets one; `*notice` then says so. Knows torchrun, accelerate,
-// deepspeed, mpirun and srun. Throws InputError if the hook cannot work there (python -c, -E or
-// -I).
-Script script_from(const std::vector<std::string>& words, std::string* notice);
+// Returns the script of a command line. If the count is swept, a number where {n} belongs is
+// replaced by {n}, and a launcher without a number gets one; `*notice` then says so. Knows
+// torchrun, accelerate, deepspeed, mpirun and srun. Throws InputError if the hook cannot work there
+// (python -c, -E or -I).
+Script script_from(const std::vector<std::string>& words, std::string* notice,
+                   Script::Count count = Script::Count::kSwept);
 
 // Returns the words that start `python train.py ARGS` by torchrun with {n} ranks.
 std::vector<std::string> under_torchrun(const std::vector<std::string>& words);
 
-// Returns the command line of script_bench for a run on the first `devices` devices: timed steps of
-// `seconds`, and `timeout` seconds for the rest of the run.
+// Returns the begin of every command line of script_bench: timed steps of `seconds`, and `timeout`
+// seconds for the rest of the run. The rest of its options, "--" and the words follow.
+std::vector<std::string> bench_words(const Script& script, double seconds, double timeout,
+                                     const BenchScratch& scratch);
+// Returns the command line of script_bench for a run on the first `devices` devices.
 std::vector<std::string> script_arguments(const Request& request, int devices, double seconds,
                                           double timeout, const BenchScratch& scratch);
 

@@ -50,7 +50,7 @@ class Advisor {
     demanded() ? for_demand() : for_rate();
     advice_.levers = levers_of(facts_, *best_, *advice_.recommended);
     add_notes();
-    add(bound_notes(facts_));
+    add(bound_notes(facts_.bounds));
     add_lines();
     mark_disturbed(facts_.busy_elsewhere, advice_);
     return std::move(advice_);

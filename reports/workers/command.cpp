@@ -34,6 +34,7 @@
 #include "reports/workers/points.h"
 #include "reports/workers/render.h"
 #include "reports/workers/rows.h"
+#include "reports/workers/script_command.h"
 
 namespace howmany::reports {
 namespace {
@@ -60,8 +61,19 @@ void refuse_without_effect(const CLI::App& sub, const WorkersArguments& a) {
   refuse(flag::kPython, pytorch || a.python == "none", "for --worker-type pytorch");
   refuse(flag::kStartMethod, pytorch && a.python != "none",
          "for --worker-type pytorch with --python");
+  refuse(flag::kLoader, false, "for a script: howmany workers -- python train.py");
   refuse(flag::kMaxWaitPercent, demanded,
          "relative to a demand: give --samples-per-second, --from or --model");
+}
+
+// Rejects what the script decides.
+void refuse_with_script(const CLI::App& sub) {
+  for (const Flag& option :
+       {flag::kData, flag::kSamplesPerSecond, flag::kFrom, flag::kModel, flag::kDevice,
+        flag::kBatchPerDevice, flag::kWorkerType, flag::kPython, flag::kStartMethod,
+        flag::kImageSize, flag::kMaxWaitPercent, flag::kSeed, flag::kEmitCheck})
+    if (sub.count(option) > 0)
+      throw InputError(fmt::format("{} is for files; a script decides it itself", option.name));
 }
 
 Demand demand_of(const WorkersArguments& a, const std::string& folder) {
@@ -231,7 +243,7 @@ int run_workers(const WorkersArguments& a) {
   return failed(facts) ? exit_code::kMeasurementFailed : exit_code::kFine;
 }
 
-void add_workers(CLI::App& app, int& code) {
+void add_workers(CLI::App& app, const std::vector<std::string>& command, int& code) {
   auto a = std::make_shared<WorkersArguments>();
   CLI::App* sub =
       app.add_subcommand("workers", "How many loader workers feed the devices, measured");
@@ -244,6 +256,8 @@ void add_workers(CLI::App& app, int& code) {
   add_option(*sub, flag::kDevice, a->device);
   add_option(*sub, flag::kRanks, a->devices)->check(whole_between(1, 1024));
   add_option(*sub, flag::kBatchPerDevice, a->batch)->check(whole_between(1, 1 << 20));
+  add_option(*sub, flag::kLoader, a->loader, "the one that feeds training")
+      ->check(whole_between(1, 1000));
   add_option(*sub, flag::kPrefetch, a->prefetch)->check(whole_between(1, 1024));
   add_option(*sub, flag::kWorkerType, a->as)
       ->check(CLI::IsMember({"threads", "processes", "pytorch"}));
@@ -262,12 +276,15 @@ void add_workers(CLI::App& app, int& code) {
   add_no_color(*sub, a->no_color);
   sub->footer(
       "Examples:\n"
+      "  howmany workers -- python train.py                        # your own script, unmodified\n"
       "  howmany workers --data photos                             # the curve and its knee\n"
       "  howmany workers --data photos --samples-per-second 1.8k   # demand of one H100\n"
       "  howmany workers --data photos --from howmany-out/X --ranks 4");
-  sub->callback([a, sub, &code] {
-    refuse_without_effect(*sub, *a);
-    code = run_workers(*a);
+  sub->callback([a, sub, &command, &code] {
+    a->command = command;
+    a->own_prefetch = sub->count(flag::kPrefetch) == 0;
+    command.empty() ? refuse_without_effect(*sub, *a) : refuse_with_script(*sub);
+    code = command.empty() ? run_workers(*a) : run_script_workers(*a);
   });
 }
 

@@ -25,11 +25,15 @@ struct WorkersArguments {
   int devices = 1, prefetch = 2;
   int64_t batch = 64, image_size = 224, seed = 1;
   double time_budget = 60, stall_percent = 1;
+  std::vector<std::string> command;  // after "--": the user's own
+  int loader = 0;                    // the n-th DataLoader of that script; 0: the one that trains
+  bool own_prefetch = true;          // no --prefetch was given
   bool json = false, quiet = false, no_color = false, verbose = false;
 };
 
-// Adds the subcommand. If it runs, `code` receives its exit code.
-void add_workers(CLI::App& app, int& code);
+// Adds the subcommand. If it runs, `code` receives its exit code. `command`: the words after "--",
+// read when it runs.
+void add_workers(CLI::App& app, const std::vector<std::string>& command, int& code);
 // Returns 0, or 3 if a measurement failed or was interrupted. Throws InputError.
 int run_workers(const WorkersArguments& arguments);
 

@@ -42,6 +42,16 @@ constexpr const char* kTooMuch = "loader_bench reported more than was requested"
 
 }  // namespace
 
+void write_loader_files(const std::string& folder, const LoaderResults& results) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const BenchRow& row : results.rows) rows.push_back(nlohmann::ordered_json(row.json));
+  std::string lines;
+  for (const SampleLine& line : results.samples) lines += dump_json_line(line.json);
+  write_text(folder + "/loader.samples.jsonl", lines);
+  write_text(folder + "/loader.json",
+             dump_json({{"context", results.context}, {"benchmarks", rows}}));
+}
+
 struct LoaderMeasuring::State {
   WorkersArguments arguments;
   std::string folder;
@@ -82,20 +92,9 @@ struct LoaderMeasuring::State {
     if (results.context.empty()) results.context = kept.file.context;
     std::ranges::move(kept.samples, std::back_inserter(results.samples));
     std::ranges::copy(kept.file.rows, std::back_inserter(results.rows));
-    write();
+    write_loader_files(folder, results);
     if (kept.file.rows.empty() && why.empty()) why = "loader_bench " + kept.ended.describe();
     return kept.file.rows;
-  }
-
-  // Writes loader.json and loader.samples.jsonl.
-  void write() const {
-    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-    for (const BenchRow& row : results.rows) rows.push_back(nlohmann::ordered_json(row.json));
-    std::string lines;
-    for (const SampleLine& line : results.samples) lines += dump_json_line(line.json);
-    write_text(folder + "/loader.samples.jsonl", lines);
-    write_text(folder + "/loader.json",
-               dump_json({{"context", results.context}, {"benchmarks", rows}}));
   }
 
   // With a demand, each number is measured twice, unpaced and paced.

@@ -20,6 +20,9 @@ struct LoaderResults {
   bool interrupted = false, out_of_time = false;
 };
 
+// Writes loader.json and loader.samples.jsonl.
+void write_loader_files(const std::string& folder, const LoaderResults& results);
+
 // Runs loader_bench and adds its results to the facts: limits, probes, points, the cold rate.
 class LoaderMeasuring {
  public:

@@ -44,12 +44,12 @@ std::vector<std::string> python_notes(const PythonCost& python) {
   return notes;
 }
 
-std::vector<std::string> bound_notes(const WorkersFacts& facts) {
+std::vector<std::string> bound_notes(const std::vector<WorkerBound>& bounds) {
   std::vector<std::string> notes;
   int useful = 0;
-  for (const WorkerBound& b : facts.bounds)
+  for (const WorkerBound& b : bounds)
     if (!b.hard) useful = std::max(useful, b.most);
-  for (const WorkerBound& b : facts.bounds)
+  for (const WorkerBound& b : bounds)
     if (b.hard && b.most < useful)
       notes.push_back(
           fmt::format("No more than {} by {}: {}.", number(b.most, "worker"), b.what, b.because));

@@ -17,6 +17,6 @@ std::vector<std::string> left_out_of_python(const PythonCost& python);
 // Also includes the costs that were measured.
 std::vector<std::string> python_notes(const PythonCost& python);
 // If a hard bound is below the number of cores, it should be raised first.
-std::vector<std::string> bound_notes(const WorkersFacts& facts);
+std::vector<std::string> bound_notes(const std::vector<WorkerBound>& bounds);
 
 }  // namespace howmany::reports

@@ -15,15 +15,13 @@
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
 #include "reports/workers/advise.h"
+#include "reports/workers/json.h"
 #include "reports/workers/points.h"
 
 namespace howmany::reports {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-Json optional(const std::optional<double>& value) { return value ? finite(*value) : Json(); }
 
 Json row_json(const WorkersFacts& facts, const WorkersPoint& p) {
   const double devices = facts.asked.devices;
@@ -94,42 +92,85 @@ std::string interval(const JsonNode& row, const char* name) {
 
 std::string share(double value) { return std::isfinite(value) ? format_percent(value, 1) : "-"; }
 
-std::string curve(const JsonNode& answer, bool color) {
-  constexpr auto kLeft = Table::Align::kLeft;
-  Table table({{"workers"},
-               {"runs"},
-               {"samples/s"},
-               {"95 % interval"},
-               {"gain"},
-               {"predicted"},
-               {"stall"},
-               {"wait p95"},
-               {"first batch"},
-               {"memory/worker"},
-               {"", kLeft}});
-  const auto recommended = answer.find("recommended");
+std::string count_of(const JsonNode& row, const char* key) {
+  return format_count(number_or(row, key, NAN));
+}
+
+std::string seconds_of(const JsonNode& row, const char* key) {
+  return format_seconds(number_or(row, key, NAN));
+}
+
+int64_t workers_of(const JsonNode& row) { return row.at("workers").integer_between(0, 1 << 20); }
+
+struct Column {
+  const char* title;
+  std::string (*text)(const JsonNode& row);
+};
+
+const std::vector<Column> kColumns = {
+    {"workers", [](const JsonNode& row) { return std::to_string(workers_of(row)); }},
+    {"runs", [](const JsonNode& row) { return format_count(number_or(row, "runs", 1)); }},
+    {"samples/s", [](const JsonNode& row) { return count_of(row, metric::kSamplesPerS); }},
+    {"95 % interval", [](const JsonNode& row) { return interval(row, metric::kSamplesPerS); }},
+    {"gain", [](const JsonNode&) { return std::string(); }},  // see gain_column()
+    {"predicted", [](const JsonNode& row) { return count_of(row, "samples_per_s_predicted"); }},
+    {"stall",
+     [](const JsonNode& row) { return share(number_or(row, metric::kStallFraction, NAN)); }},
+    {"alone", [](const JsonNode& row) { return count_of(row, metric::kAloneSamplesPerS); }},
+    {"wait p95", [](const JsonNode& row) { return seconds_of(row, "wait_p95_s"); }},
+    {"first batch", [](const JsonNode& row) { return seconds_of(row, metric::kFirstBatchS); }},
+    {"memory/worker",
+     [](const JsonNode& row) {
+       const std::string bytes = count_of(row, metric::kBytesPerWorker);
+       return bytes == "-" ? bytes : bytes + "B";
+     }},
+};
+
+// The gain of each row over the one before that was measured.
+std::vector<std::string> gain_column(const std::vector<JsonNode>& rows) {
+  std::vector<std::string> texts;
   double before = NAN;
-  for (const JsonNode& row : answer.at("table").items()) {
-    const int64_t workers = row.at("workers").integer_between(0, 1 << 20);
+  for (const JsonNode& row : rows) {
     const double rate = number_or(row, metric::kSamplesPerS, NAN);
-    const bool chosen = recommended && recommended->integer() == workers;
-    const std::string failed = row.at("failed").string();
     const double gain = rate / before - 1;
-    table.add({std::to_string(workers), format_count(number_or(row, "runs", 1)), format_count(rate),
-               interval(row, metric::kSamplesPerS),
-               std::isfinite(gain) ? (gain < 0 ? "" : "+") + format_percent(gain) : "-",
-               format_count(number_or(row, "samples_per_s_predicted", NAN)),
-               share(number_or(row, metric::kStallFraction, NAN)),
-               format_seconds(number_or(row, "wait_p95_s", NAN)),
-               format_seconds(number_or(row, metric::kFirstBatchS, NAN)),
-               format_count(number_or(row, metric::kBytesPerWorker, NAN)) + "B",
-               chosen            ? "<-"
-               : !failed.empty() ? "failed"
-                                 : ""},
-              chosen            ? Table::Style::kBold
-              : !failed.empty() ? Table::Style::kDim
-                                : Table::Style::kPlain);
+    texts.push_back(std::isfinite(gain) ? (gain < 0 ? "" : "+") + format_percent(gain) : "-");
     if (std::isfinite(rate)) before = rate;
+  }
+  return texts;
+}
+
+std::vector<std::string> texts_of(const Column& column, const std::vector<JsonNode>& rows) {
+  if (std::string_view(column.title) == "gain") return gain_column(rows);
+  std::vector<std::string> texts;
+  for (const JsonNode& row : rows) texts.push_back(column.text(row));
+  return texts;
+}
+
+std::string curve(const JsonNode& answer, bool color) {
+  const std::vector<JsonNode> rows = answer.at("table").items();
+  std::vector<Table::Column> titles;
+  std::vector<std::vector<std::string>> lines(rows.size());
+  for (const Column& column : kColumns) {
+    const std::vector<std::string> texts = texts_of(column, rows);
+    if (!rows.empty() && std::ranges::all_of(texts, [](auto& text) { return text == "-"; }))
+      continue;
+    titles.push_back({column.title});
+    for (size_t i = 0; i < rows.size(); ++i) lines[i].push_back(texts[i]);
+  }
+  titles.push_back({"", Table::Align::kLeft});
+  Table table(titles);
+  const auto recommended = answer.find("recommended");
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const bool chosen = recommended && recommended->integer() == workers_of(rows[i]);
+    const bool failed = !rows[i].at("failed").string().empty();
+    const auto own = rows[i].find("own");
+    lines[i].emplace_back(chosen                  ? "<-"
+                          : failed                ? "failed"
+                          : own && own->boolean() ? "the script's"
+                                                  : "");
+    table.add(lines[i], chosen   ? Table::Style::kBold
+                        : failed ? Table::Style::kDim
+                                 : Table::Style::kPlain);
   }
   return table.text(color);
 }
@@ -145,7 +186,9 @@ std::string bounds(const JsonNode& answer, bool color) {
 }
 
 std::string stages(const JsonNode& answer) {
-  const JsonNode s = answer.at("stages");
+  const auto found = answer.find("stages");
+  if (!found) return "";
+  const JsonNode s = *found;
   std::string text =
       fmt::format("One worker, a sample: {}", format_seconds(number_or(s, metric::kSampleS, NAN)));
   const char* separator = ", of which ";
@@ -161,9 +204,10 @@ std::string stages(const JsonNode& answer) {
     if (waiting > 0) text += fmt::format(" ({} of it waiting)", format_seconds(waiting));
     separator = ", ";
   }
-  return text + fmt::format(". The loader itself: {} a sample. Batches vary by {}.",
-                            format_seconds(number_or(s, "handover_s", NAN)),
-                            format_percent(number_or(s, "batch_cv", 0)));
+  text += fmt::format(". The loader itself: {} a sample. Batches vary by {}.",
+                      format_seconds(number_or(s, "handover_s", NAN)),
+                      format_percent(number_or(s, "batch_cv", 0)));
+  return wrapped(text, kTextWidth, 2) + "\n";
 }
 
 std::string levers(const JsonNode& answer) {
@@ -174,13 +218,26 @@ std::string levers(const JsonNode& answer) {
   return text.empty() ? "" : "Predicted gains:\n" + text;
 }
 
+const char* intervals(const JsonNode& answer) {
+  if (answer.find("script"))
+    return "Intervals are 95 %: where the median of as many new turns is expected. In each round, "
+           "every number of workers had one turn while the script trained.";
+  return "Intervals are 95 %. With several runs, the interval is where the median of as many new "
+         "runs is expected. With one run, and for the stall, it is computed from time slices of "
+         "the run and does not include differences between runs.";
+}
+
 }  // namespace
 
+nlohmann::ordered_json bounds_json(const std::vector<WorkerBound>& bounds) {
+  Json all = Json::array();
+  for (const WorkerBound& b : bounds)
+    all.push_back({{"what", b.what}, {"most", b.most}, {"hard", b.hard}, {"because", b.because}});
+  return all;
+}
+
 nlohmann::ordered_json to_json(const WorkersFacts& facts, const WorkersAdvice& advice) {
-  Json bounds = Json::array(), levers = Json::array();
-  for (const WorkerBound& b : facts.bounds)
-    bounds.push_back(
-        {{"what", b.what}, {"most", b.most}, {"hard", b.hard}, {"because", b.because}});
+  Json levers = Json::array();
   for (const WorkersLever& l : advice.levers)
     levers.push_back({{"what", l.what}, {"gain", finite(l.gain)}});
   Json demand;
@@ -201,7 +258,7 @@ nlohmann::ordered_json to_json(const WorkersFacts& facts, const WorkersAdvice& a
           {"python", facts.python.measured() ? to_json(facts.python) : Json()},
           {"limit", advice.limit},
           {"notes", advice.notes},
-          {"bounds", bounds},
+          {"bounds", bounds_json(facts.bounds)},
           {"stages", stages_json(facts.probes)},
           {"cold_samples_per_s", optional(facts.cold_rate)},
           {"decoded_on_gpu", on_gpu_json(facts)},
@@ -221,16 +278,9 @@ std::string render_workers(const nlohmann::json& answer, const std::string& sour
       text += printable(value) + "\n";
   for (const std::string& note : root.at("notes").strings())
     text += wrapped(note, kTextWidth, 2) + "\n";
-  text +=
-      "\n" + curve(root, color) + "\n" + wrapped(stages(root), kTextWidth, 2) + "\n" + levers(root);
-  return text + "\n" + bounds(root, color) +
-         wrapped(
-             "Intervals are 95 %. With several runs, the interval is where the median of as many "
-             "new "
-             "runs is expected. With one run, and for the stall, it is computed from time slices "
-             "of the run and does not include differences between runs.",
-             kTextWidth, 2) +
-         "\n";
+  const std::string more = stages(root) + levers(root);
+  text += "\n" + curve(root, color) + "\n" + more + (more.empty() ? "" : "\n");
+  return text + bounds(root, color) + wrapped(intervals(root), kTextWidth, 2) + "\n";
 }
 
 }  // namespace howmany::reports

@@ -12,7 +12,9 @@ namespace howmany::reports {
 
 // Returns the member `workers` of the summary's answer.
 nlohmann::ordered_json to_json(const WorkersFacts& facts, const WorkersAdvice& advice);
-// Renders text from that member alone. Throws InputError if it was not made by to_json().
+nlohmann::ordered_json bounds_json(const std::vector<WorkerBound>& bounds);  // its `bounds`
+// Renders text from that member alone. Columns without a figure are left
+// out. Throws InputError if it was not made by a to_json() of this folder.
 std::string render_workers(const nlohmann::json& answer, const std::string& source, bool color);
 
 }  // namespace howmany::reports

@@ -56,6 +56,7 @@ constexpr Renamed kRenamed[] = {
 std::vector<std::string> with_current_names(const std::string& program,
                                             std::vector<std::string> arguments, bool warns) {
   for (std::string& argument : arguments) {
+    if (argument == "--") break;  // a command of the user follows
     const std::string name = argument.substr(0, argument.find('='));
     const auto* const found = std::ranges::find_if(kRenamed, [&](const Renamed& renamed) {
       return renamed.program == program && renamed.old_name == name;

@@ -7,9 +7,9 @@
 
 namespace howmany {
 
-// Returns the arguments of `program` with the current names of its flags. If `warns`, prints
-// one line on stderr for each old name. `program` is a program such as "loader_bench", or a command
-// of howmany such as "workers".
+// Returns the arguments of `program` with the current names of its flags, up to "--". If `warns`,
+// prints one line on stderr for each old name. `program` is a program such as "loader_bench", or a
+// command of howmany such as "workers".
 std::vector<std::string> with_current_names(const std::string& program,
                                             std::vector<std::string> arguments, bool warns = true);
 

@@ -53,6 +53,7 @@ inline constexpr const char* kProfileGpuRefusedRecords = "profile_gpu_refused_re
 
 // Loaders.
 inline constexpr const char* kStallFraction = "stall_fraction";
+inline constexpr const char* kAloneSamplesPerS = "alone_samples_per_s";  // without training
 inline constexpr const char* kFirstBatchS = "first_batch_s";
 inline constexpr const char* kLatencyP95S = "latency_p95_s";
 inline constexpr const char* kLatencyP99S = "latency_p99_s";

@@ -46,6 +46,27 @@ std::vector<Json> record(int rank, int world, double seconds) {
   return lines;
 }
 
+Json turn(int workers, int first, int last) {
+  return {{"kind", "turn"},
+          {"round", 0},
+          {"workers", workers},
+          {"own", workers == 0},
+          {"prefetch", 2},
+          {"first", first},
+          {"last", last},
+          {"batch_bytes", 64},
+          {"first_batch_s", 0.25},
+          {"alone_samples_per_s", 500},
+          {"bytes_per_worker", workers > 0 ? Json(7) : Json()}};
+}
+
+// A record with a turn of no workers (step 2) and one of two (steps 3 and 4).
+std::vector<Json> record_with_turns(int rank, int world, double seconds) {
+  std::vector<Json> lines = record(rank, world, seconds);
+  lines.insert(lines.end() - 1, {turn(0, 2, 2), turn(2, 3, 4)});
+  return lines;
+}
+
 class ScriptRanks : public ::testing::Test {
  protected:
   void write(int rank, const std::vector<Json>& lines) {
@@ -134,6 +155,44 @@ TEST_F(ScriptRanks, RefusesRecordsThatTheHookDidNotWrite) {
     write(0, lines);
     EXPECT_NE(refusal(1), "") << key << " " << value;
   }
+}
+
+TEST_F(ScriptRanks, TurnsAddRatesAndTakeTheSlowestRank) {
+  write(0, record_with_turns(0, 2, 1));
+  write(1, record_with_turns(1, 2, 2));
+  const LoaderTurns turns = read_turns(folder_.path(), {});
+  EXPECT_EQ(turns.ranks, 2);
+  EXPECT_EQ(turns.global_batch, 32);
+  ASSERT_EQ(turns.turns.size(), 2);
+  EXPECT_TRUE(turns.turns[0].turn.own);
+  const LoaderTurn& last = turns.turns[1];
+  EXPECT_EQ(last.turn.workers, 2);
+  EXPECT_THAT(last.seconds, ElementsAre(6, 8));
+  EXPECT_EQ(last.samples, 64);
+  EXPECT_DOUBLE_EQ(last.stall_fraction, 0.25);
+  EXPECT_EQ(last.turn.alone_samples_per_s, 1000);
+  EXPECT_EQ(last.turn.first_batch_s, 0.25);
+  EXPECT_FALSE(turns.turns[0].turn.bytes_per_worker);
+}
+
+TEST_F(ScriptRanks, TurnsMustBeThoseOfAllRanks) {
+  write(0, record_with_turns(0, 2, 1));
+  write(1, record(1, 2, 1));
+  const std::string why = message_of<std::exception>([&] { read_turns(folder_.path(), {}); });
+  EXPECT_THAT(why, HasSubstr("different turns"));
+}
+
+TEST_F(ScriptRanks, TurnsNeedALoader) {
+  write(0, record(0, 1, 1));
+  const std::string why = message_of<std::exception>([&] { read_turns(folder_.path(), {}); });
+  EXPECT_THAT(why, HasSubstr("DataLoader"));
+}
+
+TEST_F(ScriptRanks, TurnsOutsideOfTheStepsAreRefused) {
+  std::vector<Json> lines = record(0, 1, 1);
+  lines.insert(lines.end() - 1, turn(1, 3, 9));
+  write(0, lines);
+  EXPECT_NE(message_of<std::exception>([&] { read_turns(folder_.path(), {}); }), "");
 }
 
 }  // namespace

@@ -15,8 +15,10 @@ from torch.optim import optimizer as optimizers
 from torch.utils.data import dataloader
 
 from howmany_hook import place, wrap
+from howmany_hook.loaders import Switch
 from howmany_hook.record import write_failure
 from howmany_hook.session import Session
+from howmany_hook.turns import Turns
 
 clock = time.perf_counter
 
@@ -43,6 +45,10 @@ def install(settings):
     if settings.try_ddp:
         wrap.show_own_gpu(settings)
     session, guard = Session(settings), Guard(settings)
+    if settings.workers:
+        switch = Switch(guard)
+        switch.watch()
+        session.take_turns(Turns(settings, switch, session.training_loader))
     _watch_optimizers(session, guard)
     _watch_loaders(session, guard)
     _watch_backward(session, guard)

@@ -3,10 +3,11 @@
 
 {"kind": "start", "rank": 0, ...}    when the first step has ended
 {"kind": "step", "step": 0, "s": seconds, "wait_s": ..., "samples": ...}    one per step
+{"kind": "turn", "workers": 2, "first": a, "last": b, ...}    steps a to b had 2 loader workers
 {"kind": "end", "complete": true, "first": w, "last": k, ...}    steps w to k were timed
 {"kind": "failed", "why": "..."}    the hook failed; the script went on
 
-The step and end lines are written together, when the measurement is complete or the script ends.
+The step, turn and end lines are written together, when the measurement is complete or the script ends.
 """
 
 import json

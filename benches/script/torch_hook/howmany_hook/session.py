@@ -34,6 +34,10 @@ class Step:
         self.forward_samples = 0
         self.loaders = collections.defaultdict(lambda: [0, 0, 0.0])  # key: fetches, samples, wait
 
+    @property
+    def wait(self):
+        return sum(wait for _, _, wait in self.loaders.values())
+
 
 class Session:
     def __init__(self, settings):
@@ -49,8 +53,13 @@ class Session:
         self._cuda = None  # unknown until a step ends
         self._loaders = {}  # key: num_workers
         self._ddp = []
+        self._turns = None
         self._training = None  # key of the loader with the most fetches, when finished
         self._finished, self._steps_after = False, 0
+
+    def take_turns(self, turns):
+        """Changes the loader while the script trains (turns.py)."""
+        self._agreement = self._turns = turns
 
     # Events, from install.py.
 
@@ -102,7 +111,7 @@ class Session:
         self._steps.append(self._now)
         self._now = Step()
         index = len(self._steps) - 1
-        steps = self._agreement.after(index, self._steps[-1].seconds)
+        steps = self._agreement.after(index, self._steps[-1])
         if steps is None:
             return
         if index == steps.last and steps.stop > steps.last:
@@ -185,8 +194,10 @@ class Session:
         self._finished = True
         if not self._steps:
             return
-        self._training = self._training_loader()
+        self._training = self.training_loader()
         lines = [self._step_line(index) for index in range(len(self._steps))]
+        if self._turns and steps:
+            lines += self._turns.lines()
         record.append(self._path, lines + [self._end_line(steps)])
 
     def _end_line(self, steps):
@@ -203,7 +214,8 @@ class Session:
             end |= {"first": steps.first, "last": steps.last}
         return end
 
-    def _training_loader(self):
+    def training_loader(self):
+        """The key of the loader with the most fetches so far; None without fetches."""
         fetches = collections.Counter()
         for step in self._steps:
             for key, (count, _, _) in step.loaders.items():

@@ -7,6 +7,11 @@ HOWMANY_SCRIPT_MAX_STEPS  largest number of timed steps
 HOWMANY_SCRIPT_DETAIL     steps after the timed ones in which DDP's own figures are read
 HOWMANY_SCRIPT_SAMPLES    samples per step and rank, if the batches do not show them
 HOWMANY_SCRIPT_TRY_DDP    1: put DistributedDataParallel around the model, see wrap.py
+HOWMANY_SCRIPT_WORKERS    numbers of loader workers that take turns, such as "0,1,2"; see turns.py. With it:
+HOWMANY_SCRIPT_ROUNDS     rounds of turns
+HOWMANY_SCRIPT_MOST       largest number of workers of all ranks on this machine
+HOWMANY_SCRIPT_PREFETCH   batches that each worker makes ahead; 0: as the script says
+HOWMANY_SCRIPT_LOADER     which DataLoader, 1 is the one used first; 0: the one that feeds training
 HOWMANY_SCRIPT_CORES      cores of each local rank, such as "0,1;2,3"; absent: not bound
 """
 
@@ -14,14 +19,16 @@ import dataclasses
 import os
 
 RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+WORLD_VARIABLES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+LOCAL_WORLD_VARIABLES = ("LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
 LOCAL_RANK_VARIABLES = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
 
 
-def first_number(names):
+def first_number(names, otherwise=0):
     for name in names:
         if os.environ.get(name, "").isdigit():
             return int(os.environ[name])
-    return 0
+    return otherwise
 
 
 def core_lists(text):
@@ -39,6 +46,13 @@ class Settings:
     try_ddp: bool
     rank: int
     local_rank: int
+    world: int
+    local_world: int
+    workers: list
+    rounds: int
+    most_workers: int
+    prefetch: int
+    loader: int
 
     @staticmethod
     def from_environment():
@@ -55,4 +69,11 @@ class Settings:
             try_ddp=get("HOWMANY_SCRIPT_TRY_DDP") == "1",
             rank=first_number(RANK_VARIABLES),
             local_rank=first_number(LOCAL_RANK_VARIABLES),
+            world=first_number(WORLD_VARIABLES, 1),
+            local_world=first_number(LOCAL_WORLD_VARIABLES, 1),
+            workers=[int(one) for one in get("HOWMANY_SCRIPT_WORKERS", "").split(",") if one],
+            rounds=int(get("HOWMANY_SCRIPT_ROUNDS", "2")),
+            most_workers=int(get("HOWMANY_SCRIPT_MOST", "1024")),
+            prefetch=int(get("HOWMANY_SCRIPT_PREFETCH", "0")),
+            loader=int(get("HOWMANY_SCRIPT_LOADER", "0")),
         )

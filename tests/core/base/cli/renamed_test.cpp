@@ -24,6 +24,11 @@ TEST(RenamedFlags, KeepLongerNamesAndValues) {
   EXPECT_EQ(with_current_names("loader_bench", words), words);
 }
 
+TEST(RenamedFlags, KeepTheCommandOfTheUser) {
+  const Words words = {"--", "t.py", "--batch", "8"};
+  EXPECT_EQ(with_current_names("workers", words), words);
+}
+
 TEST(RenamedFlags, PrintAWarningWithTheNewName) {
   testing::internal::CaptureStderr();
   with_current_names("howmany train", {"--batch", "8"});

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benches/script/record.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/base/text/files.h"
+#include "core/base/text/json.h"
+
+namespace howmany::benches {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int64_t kMostRanks = 4096;
+constexpr int64_t kMostTurns = 1 << 20;
+constexpr int64_t kMostSamples = int64_t{1} << 40;
+
+double not_negative(const JsonNode& node) {
+  const double value = node.number();
+  if (value < 0) node.fail("is negative");
+  return value;
+}
+
+void take_start(const JsonNode& line, RankRecord& record) {
+  record.rank = line.at("rank").integer_between(0, kMostRanks);
+  record.world = line.at("world").integer_between(1, kMostRanks);
+  record.threads = line.at("threads").integer_between(1, kMostRanks);
+  record.parallel = line.at("parallel").string();
+  record.backend = line.at("backend").string();
+  record.device = line.at("device").string();
+  record.gradient_bytes = not_negative(line.at("gradient_bytes"));
+}
+
+void take_step(const JsonNode& line, RankRecord& record) {
+  record.steps.push_back({not_negative(line.at("s")), not_negative(line.at("wait_s")),
+                          not_negative(line.at("backward_s")), not_negative(line.at("optimizer_s")),
+                          line.at("samples").integer_between(0, kMostSamples)});
+}
+
+std::optional<double> figure(const JsonNode& line, const char* key) {
+  const auto value = line.find(key);
+  return value ? std::optional(not_negative(*value)) : std::nullopt;
+}
+
+void take_turn(const JsonNode& line, RankRecord& record) {
+  const auto count = static_cast<int64_t>(record.steps.size());
+  RankTurn turn;
+  turn.round = line.at("round").integer_between(0, kMostTurns);
+  turn.workers = line.at("workers").integer_between(0, kMostTurns);
+  turn.prefetch = line.at("prefetch").integer_between(1, kMostTurns);
+  turn.own = line.at("own").boolean();
+  turn.first = line.at("first").integer_between(0, count);
+  turn.last = line.at("last").integer_between(-1, count - 1);
+  turn.batch_bytes = not_negative(line.at("batch_bytes"));
+  turn.first_batch_s = figure(line, "first_batch_s");
+  turn.alone_samples_per_s = figure(line, "alone_samples_per_s");
+  turn.bytes_per_worker = figure(line, "bytes_per_worker");
+  if (turn.first <= turn.last) record.turns.push_back(turn);
+}
+
+void take_end(const JsonNode& line, RankRecord& record) {
+  record.ended = true;
+  record.complete = line.at("complete").boolean();
+  record.loader = line.at("loader").boolean();
+  record.peak_bytes = not_negative(line.at("peak_bytes"));
+  if (!record.complete) return;
+  const auto count = static_cast<int64_t>(record.steps.size());
+  record.first = line.at("first").integer_between(0, count - 1);
+  record.last = line.at("last").integer_between(record.first, count - 1);
+  if (const auto ddp = line.find("ddp"))
+    for (const char* key : {"forward_s", "backward_s", "communication_s", "overlap_s"})
+      if (const auto value = ddp->find(key)) record.ddp[key] = not_negative(*value);
+}
+
+RankRecord read_record(const std::string& path) {
+  RankRecord record;
+  const std::string text = read_text(path);
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const nlohmann::json json = parse_json(text.substr(at, end - at), path);
+    const JsonNode line(json, path);
+    const std::string kind = line.at("kind").string();
+    if (kind == "start") take_start(line, record);
+    if (kind == "step") take_step(line, record);
+    if (kind == "turn") take_turn(line, record);
+    if (kind == "end") take_end(line, record);
+    if (kind == "failed") record.failed = line.at("why").string();
+    at = end + 1;
+  }
+  return record;
+}
+
+}  // namespace
+
+std::vector<RankRecord> read_records(const std::string& folder) {
+  std::vector<RankRecord> records;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("rank") && name.ends_with(".jsonl"))
+      records.push_back(read_record(entry.path()));
+  }
+  std::ranges::sort(records, {}, &RankRecord::rank);
+  return records;
+}
+
+}  // namespace howmany::benches

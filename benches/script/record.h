@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The records of a script's ranks, as the hook wrote them (torch_hook/howmany_hook/record.py). The
+// files are untrusted: read_records() throws Error or InputError that names the place. Values only;
+// not tied to any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace howmany::benches {
+
+struct RankStep {
+  double seconds = 0, wait = 0, backward = 0, optimizer = 0;
+  int64_t samples = 0;
+};
+
+// Steps with one number of loader workers. Absent figures were not measured.
+struct RankTurn {
+  int64_t round = 0, workers = 0, prefetch = 0;  // prefetch: batches ahead of each worker
+  bool own = false;                              // the script's own number; rank 0 knows
+  int64_t first = 0, last = 0;
+  double batch_bytes = 0;                     // of the tensors of one batch
+  std::optional<double> first_batch_s;        // from starting the workers to their first batch
+  std::optional<double> alone_samples_per_s;  // batches taken as fast as they come
+  std::optional<double> bytes_per_worker;
+};
+
+struct RankRecord {
+  int64_t rank = 0, world = 1, threads = 0;
+  std::string parallel, backend, device, failed;
+  double gradient_bytes = 0, peak_bytes = 0;
+  bool ended = false, complete = false, loader = true;
+  int64_t first = 0, last = 0;  // timed
+  std::map<std::string, double> ddp;
+  std::vector<RankStep> steps;
+  std::vector<RankTurn> turns;
+};
+
+// Returns the records in `folder`, by rank.
+std::vector<RankRecord> read_records(const std::string& folder);
+
+}  // namespace howmany::benches

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order in which the numbers of loader workers take turns, in rounds, within one training run.
+
+Order. The first round ascends, the second descends, and so on. The script's own number takes part.
+    Larger numbers are left out if training did not wait for data with two smaller ones.
+Turn. Its first steps use batches that were made before or while its workers started; they are not
+    counted (`skipped`). In the first round the loader is also timed alone.
+Ranks. Rank 0 decides, and appends each turn to OUT/turns.json before the steps of agreement.py
+    would let another rank reach it.
+"""
+
+import dataclasses
+import json
+import os
+import time
+
+from howmany_hook import loaders
+from howmany_hook.agreement import AHEAD, Steps, write_whole
+from howmany_hook.warmup import Warmup
+
+FEWEST_STEPS = 3  # counted in a turn
+NO_WAIT = 0.002  # of a turn: more workers cannot help
+MOST_SKIPPED = 0.5  # of an epoch
+SHORTEST = 0.3  # seconds of a turn
+ALONE = 0.5  # of the seconds of a turn
+SHARED_MEMORY = 0.9  # of what is free
+
+
+@dataclasses.dataclass(frozen=True)
+class Turn:
+    index: int
+    round: int
+    workers: int
+    prefetch: int  # batches that each worker makes ahead
+    first: int  # step
+    skipped: int  # steps at its begin that do not count
+    alone_seconds: float
+
+    @property
+    def ahead(self):
+        return self.workers * self.prefetch
+
+
+class Turns:
+    """Takes the place of an Agreement."""
+
+    def __init__(self, settings, switch, training_loader):
+        """`training_loader` returns the key of the loader to change, or None."""
+        self._settings, self._switch, self._training_loader = settings, switch, training_loader
+        self._path = os.path.join(settings.out, "turns.json")
+        self._warmup = Warmup(min(settings.seconds, 3.0))
+        self._turns, self._steps = [], None
+        self._own = None  # number of workers of the script, known to rank 0
+        self._queue = []  # numbers still to come in this round
+        self._numbers = []
+        self._round = 0
+        self._began = 0.0
+        self._counted = _Counted()
+
+    def after(self, index, step):
+        """Returns the Steps once the end is known, else None. Call after every step."""
+        if self._steps is None:
+            if self._settings.rank == 0:
+                self._decide(index, step.seconds, step.wait)
+            else:
+                self._read()
+            self._apply(index + 1)
+        return self._steps
+
+    def lines(self):
+        """Of the record: one per turn."""
+        self._switch.close()
+        ends = [turn.first for turn in self._turns[1:]] + [self._steps.last + 1]
+        for turn, end in zip(self._turns, ends):
+            figures = self._switch.figures.get(turn.index, loaders.Figures())
+            yield {
+                "kind": "turn",
+                "round": turn.round,
+                "workers": turn.workers,
+                "own": turn.workers == self._own,
+                "prefetch": turn.prefetch,
+                "first": turn.first + turn.skipped,
+                "last": end - 1,
+                "batch_bytes": self._switch.batch_bytes(),
+            } | dataclasses.asdict(figures)
+
+    # Inside.
+
+    def _apply(self, step):
+        """Tells the switch of the turn that begins with this step."""
+        for turn in self._turns:
+            if turn.first == step:
+                self._choose()
+                self._switch.turn_to(turn)
+
+    def _choose(self):
+        number = self._settings.loader
+        key = self._switch.key_of(number) if number else self._training_loader()
+        if key is not None:
+            self._switch.choose(key)
+        return key is not None
+
+    def _read(self):
+        try:
+            with open(self._path, encoding="utf-8") as file:
+                announced = json.load(file)
+        except FileNotFoundError:
+            return
+        self._turns = [Turn(**turn) for turn in announced["turns"]]
+        self._end(announced["last"])
+
+    def _end(self, last):
+        if last is not None:
+            first = self._turns[0].first if self._turns else last
+            self._steps = Steps(first, last, last)
+
+    def _decide(self, step, seconds, wait):
+        if not self._turns:
+            if self._warmup.ended(step, seconds):
+                self._begin(step)
+            return
+        turn = self._turns[-1]
+        if step >= turn.first + turn.skipped:
+            self._counted.add(seconds, wait)
+        if self._counted.steps >= FEWEST_STEPS and self._counted.seconds >= self._seconds_of_turn():
+            self._leave_out_larger(turn)
+            self._next(step)
+
+    def _begin(self, step):
+        if not self._choose():
+            return self._announce_end(step)
+        self._own, self._prefetch = self._switch.numbers()
+        self._prefetch = self._settings.prefetch or self._prefetch
+        self._began = time.perf_counter()
+        most = self._settings.most_workers // self._settings.local_world
+        wanted = {w for w in self._settings.workers if w <= most}
+        self._numbers = sorted(wanted | {self._own})
+        self._queue = list(self._numbers)
+        self._next(step)
+
+    def _seconds_of_turn(self):
+        turns = (self._settings.rounds + ALONE) * len(self._numbers)
+        return max(SHORTEST, self._settings.seconds / turns)
+
+    def _leave_out_larger(self, turn):
+        """If this number and the one before did not wait."""
+        waited = self._counted.wait > NO_WAIT * self._counted.seconds
+        before, self._counted = self._counted, _Counted(waited)
+        if turn.round > 0 or waited or before.waited:
+            return
+        self._queue = [w for w in self._queue if w == self._own]
+        tried = [t.workers for t in self._turns]
+        self._numbers = [w for w in self._numbers if w in tried or w in self._queue]
+
+    def _next(self, step):
+        while True:
+            if not self._queue and not self._begin_round():
+                return self._announce_end(step)
+            workers = self._queue.pop(0)
+            if self._fits(workers):
+                return self._announce(step, workers)
+            self._numbers.remove(workers)
+
+    def _begin_round(self):
+        """False if that was the last round, or if another one would take too long."""
+        elapsed = time.perf_counter() - self._began
+        done = self._round + 1
+        if done >= self._settings.rounds or elapsed * (done + 1) / done > 1.5 * self._settings.seconds:
+            return False
+        self._round = done
+        self._queue = self._numbers[:: -1 if done % 2 else 1]
+        return True
+
+    def _fits(self, workers):
+        """Workers hand over batches in /dev/shm. Without room they are killed, and the script ends."""
+        needed = (workers * self._prefetch + 2) * self._settings.local_world * self._switch.batch_bytes()
+        return workers in (0, self._own) or needed < SHARED_MEMORY * loaders.free_shared_memory()
+
+    def _ahead(self):
+        return AHEAD if self._settings.world > 1 else 0
+
+    def _announce(self, step, workers):
+        epoch = self._switch.batches_per_epoch()
+        skipped = max(2, workers * self._prefetch)
+        if epoch:
+            skipped = min(skipped, max(1, int(MOST_SKIPPED * epoch)))
+        alone = ALONE * self._seconds_of_turn() if self._round == 0 else 0.0
+        first = step + 1 + self._ahead()
+        self._turns.append(
+            Turn(len(self._turns), self._round, workers, self._prefetch, first, skipped, alone)
+        )
+        self._write(None)
+
+    def _announce_end(self, step):
+        self._end(step + self._ahead())
+        self._write(self._steps.last)
+
+    def _write(self, last):
+        if self._settings.world > 1:
+            write_whole(self._path, {"turns": [dataclasses.asdict(t) for t in self._turns], "last": last})
+
+
+class _Counted:
+    """The steps of a turn that count, so far."""
+
+    def __init__(self, waited_before=True):
+        self.steps, self.seconds, self.wait = 0, 0.0, 0.0
+        self.waited = waited_before  # in the turn before
+
+    def add(self, seconds, wait):
+        self.steps += 1
+        self.seconds += seconds
+        self.wait += wait

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/workers/script.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
+#include "core/base/schema/reasons.h"
+#include "core/base/text/format.h"
+#include "core/base/text/json.h"
+#include "reports/comm/rounds.h"
+#include "reports/gpus/efficiency.h"
+#include "reports/results/disturbance.h"
+#include "reports/workers/json.h"
+#include "reports/workers/notes.h"
+#include "reports/workers/render.h"
+#include "reports/workers/rows.h"
+
+namespace howmany::reports {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kEnough = 0.98;     // of the best rate: more workers are not worth it
+constexpr double kFewStalls = 0.01;  // of the time: more workers cannot help
+constexpr int kMostBetween = 3;
+
+Rounds times_of(const ScriptPoint& point) {
+  Rounds rounds;
+  for (const auto& [round, rate] : point.rates) rounds[round] = {1 / rate};
+  return rounds;
+}
+
+std::vector<double> rates_of(const ScriptPoint& point) {
+  std::vector<double> rates;
+  for (const auto& [round, rate] : point.rates) rates.push_back(rate);
+  return rates;
+}
+
+double rate_of(const ScriptPoint& point) { return median(rates_of(point)); }
+double stall_of(const ScriptPoint& point) { return median(point.stalls); }
+
+const ScriptPoint* own_of(const ScriptFacts& facts) {
+  const auto found = std::ranges::find(facts.points, true, &ScriptPoint::own);
+  return found == facts.points.end() ? nullptr : &*found;
+}
+
+bool share_a_round(const ScriptPoint& a, const ScriptPoint& b) {
+  return std::ranges::any_of(a.rates, [&](auto& rate) { return b.rates.contains(rate.first); });
+}
+
+// How many times as fast the script trains with `point` as with `than`. The script's own number is
+// in every round, and links those without a common one.
+Estimate gain(const ScriptFacts& facts, const ScriptPoint& point, const ScriptPoint& than) {
+  if (share_a_round(point, than)) return time_ratio(times_of(than), times_of(point));
+  const ScriptPoint* own = own_of(facts);
+  if (own == nullptr) return {rate_of(point) / rate_of(than), {}, 0, "rounds"};
+  const Estimate above = gain(facts, point, *own), below = gain(facts, than, *own);
+  Estimate linked{above.value / below.value, {}, std::min(above.n, below.n), "rounds"};
+  if (above.interval && below.interval)
+    linked.interval = ratio_interval(*above.interval, *below.interval);
+  return linked;
+}
+
+const ScriptPoint* best_of(const ScriptFacts& facts) {
+  const ScriptPoint* best = nullptr;
+  for (const ScriptPoint& point : facts.points)
+    if (best == nullptr || gain(facts, point, *best).value > 1) best = &point;
+  return best;
+}
+
+// The fewest workers that come near `best`.
+const ScriptPoint& chosen_of(const ScriptFacts& facts, const ScriptPoint& best) {
+  for (const ScriptPoint& point : facts.points)
+    if (&point == &best || gain(facts, point, best).value >= kEnough) return point;
+  return best;
+}
+
+std::string interval_text(const Estimate& estimate) {
+  if (!estimate.interval) return "";
+  return fmt::format(" (95 % CI {:.2f} to {:.2f})", estimate.interval->low,
+                     estimate.interval->high);
+}
+
+std::string named(int workers) { return fmt::format("num_workers={}", workers); }
+
+class ScriptAdvisor {
+ public:
+  explicit ScriptAdvisor(const ScriptFacts& facts)
+      : facts_(facts), best_(*best_of(facts)), chosen_(chosen_of(facts, best_)) {}
+
+  WorkersAdvice advise() {
+    advice_.recommended = chosen_.workers;
+    advice_.feeds = stall_of(chosen_) <= kFewStalls;
+    advice_.limit = advice_.feeds ? "training itself" : "the loader";
+    advice_.reason = reason::kMoreDoNotLoadMore;
+    advice_.because = because();
+    add_unmeasured();
+    add_fewer();
+    add_figures();
+    const std::vector<std::string> bounds = bound_notes(facts_.bounds);
+    advice_.notes.insert(advice_.notes.end(), bounds.begin(), bounds.end());
+    add_lines();
+    mark_disturbed(facts_.busy_elsewhere, advice_);
+    return std::move(advice_);
+  }
+
+ private:
+  std::string because() const {
+    const ScriptPoint* own = own_of(facts_);
+    const std::string waits =
+        fmt::format("waits {} of the time for data", percent(stall_of(chosen_)));
+    if (own == nullptr)
+      return fmt::format("Use {}: {} then {}.", named(chosen_.workers), facts_.script, waits);
+    if (own == &chosen_)
+      return fmt::format("Keep {}: {} {}, and no other number of workers trains faster.",
+                         named(own->workers), facts_.script, waits);
+    const Estimate faster = gain(facts_, chosen_, *own);
+    return fmt::format("Use {}: {} trains {:.2f}x as fast as with its own {}{}. It then {}.",
+                       named(chosen_.workers), facts_.script, faster.value, named(own->workers),
+                       interval_text(faster), waits);
+  }
+
+  void add_unmeasured() {
+    if (&chosen_ != &facts_.points.back() || advice_.feeds) return;
+    advice_.reason = reason::kMoreNotMeasured;
+    doubt(fmt::format("more than {} were not measured; give them with --workers.",
+                      number(chosen_.workers, "worker")));
+  }
+
+  void add_fewer() {
+    for (const ScriptPoint& point : facts_.points) {
+      if (point.workers >= chosen_.workers) break;
+      const Estimate compared = gain(facts_, point, best_);
+      if (compared.interval && compared.interval->high < 1) continue;
+      doubt(fmt::format("{} may be as fast; measure longer with --time-budget.",
+                        number(point.workers, "worker")));
+    }
+  }
+
+  void doubt(const std::string& why) {
+    advice_.certain = false;
+    advice_.notes.push_back("Uncertain: " + why);
+  }
+
+  void add_figures() {
+    if (chosen_.alone > rate_of(chosen_))
+      advice_.notes.push_back(
+          fmt::format("Without training, the loader gives {} samples/s with {}; training takes {}.",
+                      format_count(chosen_.alone), number(chosen_.workers, "worker"),
+                      format_count(rate_of(chosen_))));
+    if (chosen_.workers > 0 && std::isfinite(chosen_.first_batch_s))
+      advice_.notes.push_back(fmt::format(
+          "The first batch comes {} after {} start: with persistent_workers=True once, else in "
+          "every epoch. This time is not in the samples/s.",
+          format_seconds(chosen_.first_batch_s), number(chosen_.workers, "worker")));
+    if (facts_.ranks > 1)
+      advice_.notes.push_back(fmt::format("Workers are those of each of {} ranks.", facts_.ranks));
+  }
+
+  void add_lines() {
+    const int w = chosen_.workers;
+    advice_.pytorch = fmt::format("DataLoader(..., {}", named(w));
+    if (w > 0)
+      advice_.pytorch +=
+          fmt::format(", prefetch_factor={}, persistent_workers=True", facts_.prefetch);
+    advice_.pytorch += facts_.gpu ? ", pin_memory=True)" : ")";
+    advice_.slurm =
+        fmt::format("#SBATCH --ntasks-per-node={} --cpus-per-task={}", facts_.ranks, w + 1);
+  }
+
+  const ScriptFacts& facts_;
+  const ScriptPoint& best_;
+  const ScriptPoint& chosen_;
+  WorkersAdvice advice_;
+};
+
+// One line per turn, in the order of the rows.
+const std::string& text_of(const SampleLine& line, const char* parameter) {
+  return line.json.at("parameters").at(parameter).get_ref<const std::string&>();
+}
+
+int number_of(const SampleLine& line, const char* parameter) {
+  const JsonNode root(line.json, "script_bench");
+  const std::string text = root.at("parameters").at(parameter).string();
+  const int value = text.empty() || text.size() > 9 ? -1 : std::atoi(text.c_str());
+  if (value < 0) throw InputError(fmt::format("script_bench: {} is no number", parameter));
+  return value;
+}
+
+ScriptPoint& point_at(ScriptFacts& facts, int workers) {
+  const auto place = std::ranges::lower_bound(facts.points, workers, {}, &ScriptPoint::workers);
+  if (place != facts.points.end() && place->workers == workers) return *place;
+  ScriptPoint point;
+  point.workers = workers;
+  return *facts.points.insert(place, point);
+}
+
+void take_turn(ScriptPoint& point, const BenchRow& row, int round) {
+  const double rate = counter(row, metric::kSamplesPerS);
+  if (!(rate > 0)) throw InputError("script_bench: a turn without samples/s");
+  point.rates[round] = rate;
+  point.stalls.push_back(counter(row, metric::kStallFraction));
+  const auto keep = [&](double& figure, const char* name) { figure = counter(row, name, figure); };
+  keep(point.alone, metric::kAloneSamplesPerS);
+  keep(point.first_batch_s, metric::kFirstBatchS);
+  keep(point.bytes_per_worker, metric::kBytesPerWorker);
+}
+
+Json row_json(const ScriptPoint& point) {
+  const Metric rate = metric_over_rounds(rates_of(point), "1/s");
+  const Metric stall = metric_over_rounds(point.stalls, "ratio");
+  return {{"workers", point.workers},
+          {"own", point.own},
+          {"runs", point.rates.size()},
+          {metric::kSamplesPerS, finite(rate.value)},
+          {"samples_per_s_low", optional(rate.low)},
+          {"samples_per_s_high", optional(rate.high)},
+          {metric::kStallFraction, finite(stall.value)},
+          {"stall_fraction_low", optional(stall.low)},
+          {"stall_fraction_high", optional(stall.high)},
+          {metric::kAloneSamplesPerS, finite(point.alone)},
+          {metric::kFirstBatchS, finite(point.first_batch_s)},
+          {metric::kBytesPerWorker, finite(point.bytes_per_worker)},
+          {"failed", ""}};
+}
+
+}  // namespace
+
+void add_turns(ScriptFacts& facts, const std::vector<BenchRow>& rows,
+               const std::vector<SampleLine>& samples) {
+  if (rows.size() != samples.size() || rows.empty())
+    throw InputError("script_bench: its rows and samples do not fit together");
+  int begin = 0;
+  for (const ScriptPoint& point : facts.points)
+    for (const auto& [round, rate] : point.rates) begin = std::max(begin, round + 1);
+  std::map<int, int> rounds;  // by workers: a number repeats once per round
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const int workers = number_of(samples[i], parameter::kWorkers);
+    ScriptPoint& point = point_at(facts, workers);
+    point.own |= text_of(samples[i], parameter::kOwn) == "1";
+    take_turn(point, rows[i], begin + rounds[workers]++);
+  }
+  const SampleLine& first = samples.front();
+  facts.ranks =
+      std::max(1, static_cast<int>(JsonNode(first.json, "script_bench").at("world").integer()));
+  facts.batch = number_of(first, parameter::kGlobalBatch) / facts.ranks;
+  facts.sample_bytes =
+      number_of(first, parameter::kBytes) / static_cast<double>(std::max<int64_t>(1, facts.batch));
+  facts.prefetch = number_of(first, parameter::kPrefetch);
+  facts.gpu = text_of(first, parameter::kDevice) == "cuda";
+}
+
+std::vector<int> numbers_to_sweep(int most) {
+  std::vector<int> numbers = {0};
+  for (int n = 1; n < most; n *= 2) numbers.push_back(n);
+  if (most > 0) numbers.push_back(most);
+  return numbers;
+}
+
+std::vector<int> numbers_to_refine(const ScriptFacts& facts) {
+  if (facts.points.empty()) return {};
+  const ScriptPoint& chosen = chosen_of(facts, *best_of(facts));
+  int below = -1;
+  for (const ScriptPoint& point : facts.points)
+    if (point.workers < chosen.workers) below = point.workers;
+  const int between = chosen.workers - below - 1;
+  if (below < 0 || between < 1) return {};
+  std::vector<int> numbers;
+  const int count = std::min(between, kMostBetween);
+  for (int i = 1; i <= count; ++i)
+    numbers.push_back(below + (chosen.workers - below) * i / (count + 1));
+  return numbers;
+}
+
+WorkersAdvice advise_script(const ScriptFacts& facts) {
+  if (!facts.points.empty()) return ScriptAdvisor(facts).advise();
+  WorkersAdvice none;
+  none.certain = false;
+  none.reason = reason::kNothingMeasured;
+  none.because = "No answer: no number of workers could be measured.";
+  return none;
+}
+
+Json to_json(const ScriptFacts& facts, const WorkersAdvice& advice) {
+  Json table = Json::array();
+  for (const ScriptPoint& point : facts.points) table.push_back(row_json(point));
+  return {{"recommended", advice.recommended ? Json(*advice.recommended) : Json()},
+          {"reason", advice.reason},
+          {"because", advice.because},
+          {"certain", advice.certain},
+          {"disturbed", advice.disturbed},
+          {"feeds", advice.feeds},
+          {"demand", Json()},
+          {"most_stall_fraction", kFewStalls},
+          {"script", facts.script},
+          {"devices", facts.ranks},
+          {"batch", facts.batch},
+          {"prefetch", facts.prefetch},
+          {"as", "script"},
+          {"python", Json()},
+          {"limit", advice.limit},
+          {"notes", advice.notes},
+          {"bounds", bounds_json(facts.bounds)},
+          {"stages", Json()},
+          {"cold_samples_per_s", Json()},
+          {"decoded_on_gpu", Json::array()},
+          {"levers", Json::array()},
+          {"pytorch", advice.pytorch},
+          {"slurm", advice.slurm},
+          {"table", table}};
+}
+
+}  // namespace howmany::reports

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The answer of `howmany workers -- CMD`: the fewest loader workers with which the user's own
+// script trains as fast as with any number. Numbers of workers took turns while the script trained;
+// a round gives every number one turn. Values only; not tied to any thread.
+#pragma once
+
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/base/statistics.h"
+#include "reports/workers/advise.h"
+#include "reports/workers/bounds.h"
+#include "reports/workers/measure.h"
+
+namespace howmany::reports {
+
+struct ScriptPoint {
+  int workers = 0;
+  bool own = false;             // the script's own number
+  std::map<int, double> rates;  // samples/s of training, all ranks together, by round
+  std::vector<double> stalls;   // share of the time that training waits for data, one per turn
+  double alone = kNaN;          // samples/s without training; NaN: not measured, as below
+  double first_batch_s = kNaN, bytes_per_worker = kNaN;
+};
+
+struct ScriptFacts {
+  std::string script;  // the name that results show
+  int ranks = 1;       // each with its own loader
+  int64_t batch = 0;   // samples per step and rank
+  double sample_bytes = 0;
+  int prefetch = 2;  // batches ahead of each worker
+  bool gpu = false;
+  std::vector<ScriptPoint> points;  // by workers
+  std::vector<WorkerBound> bounds;
+  double busy_elsewhere = 0;
+};
+
+// Adds the turns of a run of script_bench. Its rounds follow those that are there. Throws
+// InputError if the files do not fit together.
+void add_turns(ScriptFacts& facts, const std::vector<BenchRow>& rows,
+               const std::vector<SampleLine>& samples);
+
+// Returns 0, 1, 2, 4, ... up to `most`, and `most` itself.
+std::vector<int> numbers_to_sweep(int most);
+// Returns the numbers between the answer and the next smaller one that was measured, at most three,
+// evenly spaced. Empty: there is none.
+std::vector<int> numbers_to_refine(const ScriptFacts& facts);
+
+WorkersAdvice advise_script(const ScriptFacts& facts);
+// Returns the member `workers` of the summary's answer. render_workers() shows it.
+nlohmann::ordered_json to_json(const ScriptFacts& facts, const WorkersAdvice& advice);
+
+}  // namespace howmany::reports

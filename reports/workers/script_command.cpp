@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/workers/script_command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "core/base/process.h"
+#include "core/base/schema/exit_codes.h"
+#include "core/base/schema/flags.h"
+#include "core/base/schema/metrics.h"
+#include "core/base/text/format.h"
+#include "core/base/text/json.h"
+#include "core/base/text/table.h"
+#include "reports/comm/rounds.h"
+#include "reports/gpus/script.h"
+#include "reports/results/disturbance.h"
+#include "reports/results/machine.h"
+#include "reports/results/run_folder.h"
+#include "reports/results/scratch.h"
+#include "reports/results/summary_files.h"
+#include "reports/workers/measure.h"
+#include "reports/workers/render.h"
+#include "reports/workers/rows.h"
+#include "reports/workers/script.h"
+
+namespace howmany::reports {
+namespace {
+
+constexpr double kStartTimeout = 300;  // of the script, until its first steps
+constexpr double kShareOfSweep = 0.6;  // of the time budget
+constexpr int kRoundsOfRun = 3;        // the fewest with an interval
+constexpr int kMostPerCore = 4, kMostSwept = 64;
+
+class ScriptWorkers {
+ public:
+  ScriptWorkers(const WorkersArguments& arguments, std::string folder)
+      : arguments_(arguments), folder_(std::move(folder)) {
+    std::string notice;
+    script_ = script_from(arguments.command, &notice, Script::Count::kAsGiven);
+    facts_.script = script_.name;
+  }
+
+  int run() {
+    limits_ = LoaderMeasuring(arguments_, folder_).limits();
+    const std::vector<WorkerBound> bounds = worker_bounds(limits_, asked(), 0);
+    most_ = most_workers(bounds);
+    const std::vector<int> wanted = workers_from(arguments_.workers);
+    const bool fixed = !wanted.empty();
+    const double budget = arguments_.time_budget;
+    bool went = measure(fixed ? wanted : numbers_to_sweep(most_swept()),
+                        fixed ? budget : kShareOfSweep * budget);
+    const std::vector<int> between = fixed ? std::vector<int>() : numbers_to_refine(facts_);
+    if (went && !between.empty()) went = refine(between);
+    return went ? write_and_print() : exit_code::kInterrupted;
+  }
+
+ private:
+  LoaderDemand asked() const {
+    return {
+        .devices = facts_.ranks, .demand = 0, .prefetch = facts_.prefetch, .batch = facts_.batch};
+  }
+
+  int most_swept() const {
+    const auto by_cores = static_cast<int>(std::ceil(kMostPerCore * limits_.cores));
+    return std::min({by_cores, kMostSwept, most_});
+  }
+
+  bool refine(std::vector<int> numbers) {
+    const WorkersAdvice so_far = advise_script(facts_);
+    if (so_far.recommended) numbers.push_back(*so_far.recommended);
+    return measure(numbers, (1 - kShareOfSweep) * arguments_.time_budget);
+  }
+
+  std::vector<std::string> argv(const std::vector<int>& numbers, double seconds,
+                                const BenchScratch& scratch) const {
+    std::vector<std::string> all = bench_words(script_, seconds, kStartTimeout, scratch);
+    const auto add = [&](const Flag& flag, const std::string& value) {
+      all.insert(all.end(), {flag, value});
+    };
+    add(flag::kWorkers, fmt::format("{}", fmt::join(numbers, ",")));
+    add(flag::kMostWorkers, std::to_string(most_));
+    add(flag::kRounds, std::to_string(kRoundsOfRun));
+    add(flag::kPrefetch, std::to_string(arguments_.own_prefetch ? 0 : arguments_.prefetch));
+    add(flag::kLoader, std::to_string(arguments_.loader));
+    add(flag::kRanks, std::to_string(arguments_.devices));
+    all.emplace_back("--");
+    all.insert(all.end(), script_.words.begin(), script_.words.end());
+    return all;
+  }
+
+  // Returns false if it was interrupted.
+  bool measure(const std::vector<int>& numbers, double seconds) {
+    const BenchScratch scratch(folder_);
+    tell(fmt::format("starting {}: {} loader workers take turns for {}", script_.name,
+                     fmt::join(numbers, ", "), format_seconds(seconds)));
+    Command command{.argv = argv(numbers, seconds, scratch),
+                    .timeout_seconds = 4 * seconds + 2 * kStartTimeout};
+    if (arguments_.verbose)
+      command.on_stderr = [](std::string_view text) { fmt::print(stderr, "{}", text); };
+    const LoadMeter meter;
+    const ProcessResult ended = run_command(command);
+    if (ended.how == ProcessResult::How::kInterrupted) return false;
+    if (ended.how == ProcessResult::How::kExited && ended.code == 2)
+      throw InputError(ended.last_line());
+    if (!ended.ok()) throw std::runtime_error(ended.last_line());
+    facts_.busy_elsewhere = std::fmax(facts_.busy_elsewhere, meter.busy_elsewhere());
+    take(read_bench(scratch.bench), read_samples(scratch.samples));
+    return true;
+  }
+
+  void take(const BenchFile& file, const std::vector<SampleLine>& samples) {
+    add_turns(facts_, file.rows, samples);
+    facts_.bounds = worker_bounds(limits_, asked(), facts_.sample_bytes);
+    results_.context = file.context;
+    results_.rows.insert(results_.rows.end(), file.rows.begin(), file.rows.end());
+    results_.samples.insert(results_.samples.end(), samples.begin(), samples.end());
+    write_loader_files(folder_, results_);
+  }
+
+  void tell(const std::string& text) const {
+    if (!arguments_.quiet) fmt::print(stderr, "{}\n", text);
+  }
+
+  Summary summarise() const {
+    Summary summary;
+    summary.context = results_.context;
+    summary.context["howmany_version"] = HM_VERSION;
+    summary.context["howmany_date"] = utc_now("%Y-%m-%dT%H:%M:%SZ");
+    summary.context["howmany_request"] = {{"command", "workers"},
+                                          {"script", script_.name},
+                                          {"workers", arguments_.workers},
+                                          {"loader", arguments_.loader},
+                                          {"time_budget", arguments_.time_budget}};
+    summary.context[metric::kBusyElsewhereFraction] = facts_.busy_elsewhere;
+    std::vector<std::vector<Measurement>> runs;
+    for (const BenchRow& row : results_.rows)
+      runs.push_back({measurement_of(row, results_.samples)});
+    summary.measurements = over_rounds(runs);
+    summary.answer["workers"] = to_json(facts_, advise_script(facts_));
+    return summary;
+  }
+
+  int write_and_print() const {
+    const Summary summary = summarise();
+    write_summary(folder_, summary);
+    if (arguments_.json) {
+      fmt::print("{}", dump_json(to_json(summary)));
+      return exit_code::kFine;
+    }
+    const bool color = !arguments_.no_color && color_wanted(STDOUT_FILENO);
+    fmt::print("{}Files: {}\n", render_workers(summary.answer["workers"], folder_, color), folder_);
+    return exit_code::kFine;
+  }
+
+  const WorkersArguments& arguments_;
+  const std::string folder_;
+  Script script_;
+  ScriptFacts facts_;
+  LoaderLimits limits_;
+  LoaderResults results_;
+  int most_ = 0;
+};
+
+}  // namespace
+
+int run_script_workers(const WorkersArguments& arguments) {
+  refuse_many_copies("it starts the command itself: start it once");
+  const RunFolder folder = RunFolder::create(arguments.out);
+  catch_interrupts();
+  return ScriptWorkers(arguments, folder.path()).run();
+}
+
+}  // namespace howmany::reports
