@@ -70,7 +70,7 @@ class Switch:
         self._chosen = None  # DataLoader
         self._turn = None  # the current turns.Turn
         self._batches = None  # of the chosen loader
-        self.figures = {}  # index of the turn: Figures
+        self.figures = {}  # index of a turn that took place: Figures
 
     def watch(self):
         """Replaces DataLoader.__iter__."""
@@ -82,13 +82,16 @@ class Switch:
             self._loaders[key] = loader
             if self._turn is None or loader.dataset is not self._chosen.dataset:
                 return Batches(self, loader, iterate(loader), None)
+            self.figures.setdefault(self._turn.index, Figures())
             self._batches = Batches(self, loader, open_loader(loader, self._turn), self._turn.index)
             return self._batches
 
         dataloader.DataLoader.__iter__ = watched
 
     def choose(self, key):
-        self._chosen = self._loaders[key]
+        """False if that loader is unknown: a subclass may have its own __iter__."""
+        self._chosen = self._loaders.get(key, self._chosen)
+        return key in self._loaders
 
     def numbers(self):
         """The script's own number of workers, and batches ahead of each."""

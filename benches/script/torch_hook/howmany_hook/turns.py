@@ -72,7 +72,9 @@ class Turns:
         self._switch.close()
         ends = [turn.first for turn in self._turns[1:]] + [self._steps.last + 1]
         for turn, end in zip(self._turns, ends):
-            figures = self._switch.figures.get(turn.index, loaders.Figures())
+            figures = self._switch.figures.get(turn.index)
+            if figures is None:
+                continue
             yield {
                 "kind": "turn",
                 "round": turn.round,
@@ -96,9 +98,7 @@ class Turns:
     def _choose(self):
         number = self._settings.loader
         key = self._switch.key_of(number) if number else self._training_loader()
-        if key is not None:
-            self._switch.choose(key)
-        return key is not None
+        return self._switch.choose(key)
 
     def _read(self):
         try:
