@@ -119,7 +119,7 @@ std::map<std::string, double> counters_of(const std::vector<RankRecord>& records
   return counters;
 }
 
-// Every rank has the same turns. Rates add up; the slowest start and the largest worker count.
+// Throws Error unless every rank has the same turns.
 LoaderTurn turn_over_ranks(const std::vector<RankRecord>& records, size_t index) {
   LoaderTurn all;
   all.turn = records.front().turns[index];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks of a script recorded, as one result. Values only; not tied to any thread.
+// Combines the records of a script's ranks into one result. Values only; not tied to any thread.
 #pragma once
 
 #include <map>
@@ -29,7 +29,7 @@ ScriptSteps read_ranks(const std::string& folder, int devices, const ScriptEnd& 
 
 // Steps with one number of loader workers, over the ranks.
 struct LoaderTurn {
-  RankTurn turn;                // figures: the sum of rates, else the maximum over ranks
+  RankTurn turn;  // alone_samples_per_s: the sum over ranks; its other figures: the maximum
   std::vector<double> seconds;  // of each step, the maximum over ranks
   double samples = 0;           // of all these steps and ranks
   double stall_fraction = 0;    // share of a step that waits for data, mean over ranks
@@ -40,7 +40,7 @@ struct LoaderTurns {
   std::string device;        // "cpu" or "cuda"
   std::vector<LoaderTurn> turns;
 };
-// As read_ranks(), for a command whose numbers of loader workers took turns.
+// As read_ranks(), for a command run with WorkerTurns.
 LoaderTurns read_turns(const std::string& folder, const ScriptEnd& ended);
 
 }  // namespace howmany::benches

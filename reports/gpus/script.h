@@ -21,7 +21,7 @@ struct Script {
   bool alone = false;              // it trains on one device, however it is started
   bool try_ddp = false;            // put DistributedDataParallel around its model
 
-  // What becomes of a launcher's number.
+  // kSwept: {n} takes the place of a launcher's number.
   enum class Count { kSwept, kAsGiven };
 
   bool given() const { return !name.empty(); }
@@ -38,8 +38,8 @@ Script script_from(const std::vector<std::string>& words, std::string* notice,
 // Returns the words that start `python train.py ARGS` by torchrun with {n} ranks.
 std::vector<std::string> under_torchrun(const std::vector<std::string>& words);
 
-// Returns the begin of every command line of script_bench: timed steps of `seconds`, and `timeout`
-// seconds for the rest of the run. The rest of its options, "--" and the words follow.
+// Returns the program and the options that every run of script_bench has: timed steps of `seconds`,
+// and `timeout` seconds for the rest of the run. More options, "--" and the words follow.
 std::vector<std::string> bench_words(const Script& script, double seconds, double timeout,
                                      const BenchScratch& scratch);
 // Returns the command line of script_bench for a run on the first `devices` devices.

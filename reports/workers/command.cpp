@@ -31,6 +31,7 @@
 #include "reports/workers/check.h"
 #include "reports/workers/demand.h"
 #include "reports/workers/measure.h"
+#include "reports/workers/output.h"
 #include "reports/workers/points.h"
 #include "reports/workers/render.h"
 #include "reports/workers/rows.h"
@@ -103,27 +104,7 @@ nlohmann::ordered_json request_json(const WorkersArguments& a) {
 
 Summary summarise(const WorkersArguments& a, const LoaderResults& results,
                   const WorkersFacts& facts, const WorkersAdvice& advice) {
-  Summary summary;
-  summary.context = results.context;
-  summary.context["howmany_version"] = HM_VERSION;
-  summary.context["howmany_date"] = utc_now("%Y-%m-%dT%H:%M:%SZ");
-  summary.context["howmany_request"] = request_json(a);
-  summary.context[metric::kBusyElsewhereFraction] = facts.busy_elsewhere;
-  std::vector<std::vector<Measurement>> runs;  // a repeated number counts as another round
-  for (const BenchRow& row : results.rows) runs.push_back({measurement_of(row, results.samples)});
-  summary.measurements = over_rounds(runs);
-  summary.answer["workers"] = to_json(facts, advice);
-  return summary;
-}
-
-void write_and_print(const WorkersArguments& a, const std::string& folder, const Summary& summary) {
-  write_summary(folder, summary);
-  if (a.json) {
-    fmt::print("{}", dump_json(to_json(summary)));
-    return;
-  }
-  const bool color = !a.no_color && color_wanted(STDOUT_FILENO);
-  fmt::print("{}Files: {}\n", render_workers(summary.answer["workers"], folder, color), folder);
+  return loader_summary(results, request_json(a), facts.busy_elsewhere, to_json(facts, advice));
 }
 
 bool failed(const WorkersFacts& facts) {

@@ -10,6 +10,7 @@
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
 #include "core/base/schema/reasons.h"
+#include "core/base/schema/samples.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
 #include "reports/comm/rounds.h"
@@ -179,14 +180,13 @@ class ScriptAdvisor {
   WorkersAdvice advice_;
 };
 
-// One line per turn, in the order of the rows.
-const std::string& text_of(const SampleLine& line, const char* parameter) {
-  return line.json.at("parameters").at(parameter).get_ref<const std::string&>();
+std::string text_of(const SampleLine& line, const char* parameter) {
+  const JsonNode root(line.json, "script_bench");
+  return root.at(sample_line::kParameters).at(parameter).string();
 }
 
 int number_of(const SampleLine& line, const char* parameter) {
-  const JsonNode root(line.json, "script_bench");
-  const std::string text = root.at("parameters").at(parameter).string();
+  const std::string text = text_of(line, parameter);
   const int value = text.empty() || text.size() > 9 ? -1 : std::atoi(text.c_str());
   if (value < 0) throw InputError(fmt::format("script_bench: {} is no number", parameter));
   return value;
@@ -246,8 +246,8 @@ void add_turns(ScriptFacts& facts, const std::vector<BenchRow>& rows,
     take_turn(point, rows[i], begin + rounds[workers]++);
   }
   const SampleLine& first = samples.front();
-  facts.ranks =
-      std::max(1, static_cast<int>(JsonNode(first.json, "script_bench").at("world").integer()));
+  facts.ranks = std::max(
+      1, static_cast<int>(JsonNode(first.json, "script_bench").at(sample_line::kWorld).integer()));
   facts.batch = number_of(first, parameter::kGlobalBatch) / facts.ranks;
   facts.sample_bytes =
       number_of(first, parameter::kBytes) / static_cast<double>(std::max<int64_t>(1, facts.batch));

@@ -3,29 +3,21 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "core/base/process.h"
 #include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
-#include "core/base/schema/metrics.h"
 #include "core/base/text/format.h"
-#include "core/base/text/json.h"
-#include "core/base/text/table.h"
-#include "reports/comm/rounds.h"
 #include "reports/gpus/script.h"
 #include "reports/results/disturbance.h"
 #include "reports/results/machine.h"
 #include "reports/results/run_folder.h"
 #include "reports/results/scratch.h"
-#include "reports/results/summary_files.h"
 #include "reports/workers/measure.h"
-#include "reports/workers/render.h"
-#include "reports/workers/rows.h"
+#include "reports/workers/output.h"
 #include "reports/workers/script.h"
 
 namespace howmany::reports {
@@ -56,7 +48,9 @@ class ScriptWorkers {
                         fixed ? budget : kShareOfSweep * budget);
     const std::vector<int> between = fixed ? std::vector<int>() : numbers_to_refine(facts_);
     if (went && !between.empty()) went = refine(between);
-    return went ? write_and_print() : exit_code::kInterrupted;
+    if (!went) return exit_code::kInterrupted;
+    write_and_print(arguments_, folder_, summarise());
+    return exit_code::kFine;
   }
 
  private:
@@ -127,34 +121,13 @@ class ScriptWorkers {
   }
 
   Summary summarise() const {
-    Summary summary;
-    summary.context = results_.context;
-    summary.context["howmany_version"] = HM_VERSION;
-    summary.context["howmany_date"] = utc_now("%Y-%m-%dT%H:%M:%SZ");
-    summary.context["howmany_request"] = {{"command", "workers"},
-                                          {"script", script_.name},
-                                          {"workers", arguments_.workers},
-                                          {"loader", arguments_.loader},
-                                          {"time_budget", arguments_.time_budget}};
-    summary.context[metric::kBusyElsewhereFraction] = facts_.busy_elsewhere;
-    std::vector<std::vector<Measurement>> runs;
-    for (const BenchRow& row : results_.rows)
-      runs.push_back({measurement_of(row, results_.samples)});
-    summary.measurements = over_rounds(runs);
-    summary.answer["workers"] = to_json(facts_, advise_script(facts_));
-    return summary;
-  }
-
-  int write_and_print() const {
-    const Summary summary = summarise();
-    write_summary(folder_, summary);
-    if (arguments_.json) {
-      fmt::print("{}", dump_json(to_json(summary)));
-      return exit_code::kFine;
-    }
-    const bool color = !arguments_.no_color && color_wanted(STDOUT_FILENO);
-    fmt::print("{}Files: {}\n", render_workers(summary.answer["workers"], folder_, color), folder_);
-    return exit_code::kFine;
+    const nlohmann::ordered_json request = {{"command", "workers"},
+                                            {"script", script_.name},
+                                            {"workers", arguments_.workers},
+                                            {"loader", arguments_.loader},
+                                            {"time_budget", arguments_.time_budget}};
+    return loader_summary(results_, request, facts_.busy_elsewhere,
+                          to_json(facts_, advise_script(facts_)));
   }
 
   const WorkersArguments& arguments_;

@@ -173,10 +173,10 @@ class Scripts(Measured):
 class LoaderWorkers(Measured):
     """Numbers of loader workers that take turns in one training run."""
 
-    def turns(self, command, numbers="0,1", seconds=1.5, **environment):
+    def turns(self, command, *options, numbers="0,1", seconds=1.5, **environment):
         """Returns the rows by number of workers, each with its line of samples."""
         bench, samples = self.folder / "bench.json", self.folder / "samples.jsonl"
-        done = programs.run("script_bench", "--workers", numbers, "--rounds", 2, "--case-budget", seconds,
+        done = programs.run("script_bench", "--workers", numbers, "--rounds", 2, "--case-budget", seconds, *options,
                             f"--benchmark_out={bench}", "--samples-file", samples, "--", *command, timeout=240,
                             **environment)
         self.assertEqual(done.code, 0, done)
@@ -187,8 +187,8 @@ class LoaderWorkers(Measured):
             found.setdefault(int(line["parameters"]["workers"]), []).append((row, line))
         return found
 
-    def check(self, command, batch, own=0, numbers="0,1", **environment):
-        found = self.turns(command, numbers, **environment)
+    def check(self, command, batch, *options, own=0, **environment):
+        found = self.turns(command, *options, **environment)
         self.assertLessEqual({0, 1}, set(found))
         for workers, turns in found.items():
             for row, line in turns:
@@ -202,7 +202,7 @@ class LoaderWorkers(Measured):
         return statistics.median(row["samples_per_s"] for row, _ in turns)
 
     def test_workers_hide_the_time_of_slow_samples(self):
-        found = self.turns([PYTHON, SCRIPTS / "slow_samples.py"], "0,4", seconds=3)
+        found = self.turns([PYTHON, SCRIPTS / "slow_samples.py"], numbers="0,4", seconds=3)
         self.assertGreater(self.rate(found[4]), 2 * self.rate(found[0]))  # 42 ms to about 10 ms
 
     def test_epochs_may_end_within_a_turn(self):
@@ -232,6 +232,19 @@ class LoaderWorkers(Measured):
     @unittest.skipUnless(has("accelerate"), "no accelerate")
     def test_accelerate(self):
         self.check([PYTHON, SCRIPTS / "accelerated.py"], 64)
+
+    def test_another_loader_can_be_chosen(self):
+        script = self.folder / "two_loaders.py"
+        script.write_text(
+            "import sys, torch\nsys.path.insert(0, %r)\nimport parts\nnet = parts.model()\n"
+            "optimizer = torch.optim.SGD(net.parameters(), lr=0.01)\n"
+            "def loader(batch, workers): return torch.utils.data.DataLoader(parts.data(), batch, num_workers=workers)\n"
+            "first, second = loader(64, 0), loader(32, 1)\n"
+            "for _ in range(99):\n    for (x, y), (u, v) in zip(first, second):\n        optimizer.zero_grad()\n"
+            "        parts.loss_of(net(x), y).backward()\n        optimizer.step()\n" % str(SCRIPTS))
+        self.check([PYTHON, script], 64)
+        (self.folder / "samples.jsonl").unlink()
+        self.check([PYTHON, script], 32, "--loader", 2, own=1)
 
     def test_a_script_without_a_loader_is_told_so(self):
         done = programs.run("script_bench", "--workers", "0,1", "--case-budget", 1, "--", PYTHON,

@@ -90,8 +90,14 @@ class Switch:
 
     def choose(self, key):
         """False if that loader is unknown: a subclass may have its own __iter__."""
-        self._chosen = self._loaders.get(key, self._chosen)
-        return key in self._loaders
+        self._chosen = self._loaders.get(key)
+        return self.has_chosen()
+
+    def has_chosen(self):
+        return self._chosen is not None
+
+    def chosen_key(self):
+        return id(self._chosen.dataset)
 
     def numbers(self):
         """The script's own number of workers, and batches ahead of each."""
@@ -110,7 +116,7 @@ class Switch:
             return 0
 
     def batch_bytes(self):
-        return self._bytes.get(id(self._chosen.dataset), 0)
+        return self._bytes.get(self.chosen_key(), 0)
 
     def saw(self, loader, batch):
         if id(loader.dataset) not in self._bytes:
@@ -139,36 +145,15 @@ class Switch:
         turn, self._batches = self._turn, batches
         left = getattr(batches.inner, "_sampler_iter", None)
         end_workers(batches.inner)
-        figures = self.figures[turn.index] = Figures()
-        start = clock()
+        self.figures[turn.index] = Figures()
         batches.turn = turn.index
         try:
+            if turn.alone_seconds > 0:
+                take_alone(loader, turn, self.figures[turn.index])
             batches.inner = open_loader(loader, turn, left)
         except Exception:
             batches.inner = loader._get_iterator()  # the script goes on
             raise
-        if turn.alone_seconds > 0:
-            self._take_alone(batches, loader, turn, figures, start)
-
-    def _take_alone(self, batches, loader, turn, figures, start):
-        """Takes batches for some time, then leaves the rest of the epoch to the script."""
-        taken, samples, since = 0, 0, start
-        while clock() - start < turn.alone_seconds or taken < turn.ahead + 3:
-            try:
-                batch = next(batches.inner)
-            except StopIteration:
-                end_workers(batches.inner)
-                batches.inner = open_loader(loader, turn)
-                break
-            taken += 1
-            if taken == 1:
-                figures.first_batch_s = clock() - start
-            if taken <= max(1, turn.ahead):  # made while the workers started
-                samples, since = 0, clock()
-            else:
-                samples += samples_in(batch)
-        if samples > 0:
-            figures.alone_samples_per_s = samples / (clock() - since)
 
     def _measure_memory(self):
         if self._batches is None or self._batches.turn not in self.figures:
@@ -179,6 +164,27 @@ class Switch:
         own = [private_bytes(process.pid) for process in processes]
         if all(own):
             self.figures[self._batches.turn].bytes_per_worker = sum(own) / len(own)
+
+
+def take_alone(loader, turn, figures):
+    """Takes batches of an epoch of its own for some time."""
+    start = since = last = clock()
+    taken, samples = 0, 0
+    batches = open_loader(loader, turn)
+    while last - start < turn.alone_seconds or taken < turn.ahead + 3:
+        batch = next(batches, None)
+        if batch is None:
+            break
+        taken, last = taken + 1, clock()
+        if taken == 1:
+            figures.first_batch_s = last - start
+        if taken <= max(1, turn.ahead):  # made while the workers started
+            since = last
+        else:
+            samples += samples_in(batch)
+    end_workers(batches)
+    if samples > 0:
+        figures.alone_samples_per_s = samples / (last - since)
 
 
 def open_loader(loader, turn, left=None):

@@ -194,7 +194,7 @@ class Session:
         self._finished = True
         if not self._steps:
             return
-        self._training = self.training_loader()
+        self._training = self._turns.loader() if self._turns else self.training_loader()
         lines = [self._step_line(index) for index in range(len(self._steps))]
         if self._turns and steps:
             lines += self._turns.lines()

@@ -3,10 +3,10 @@
 
 Order. The first round ascends, the second descends, and so on. The script's own number takes part.
     Larger numbers are left out if training did not wait for data with two smaller ones.
-Turn. Its first steps use batches that were made before or while its workers started; they are not
-    counted (`skipped`). In the first round the loader is also timed alone.
-Ranks. Rank 0 decides, and appends each turn to OUT/turns.json before the steps of agreement.py
-    would let another rank reach it.
+Turn. The first steps of a turn are not counted: their batches were made while its workers started.
+    In the first round the loader is also timed alone.
+Ranks. Rank 0 decides. With several ranks it announces each turn in OUT/turns.json, as many steps
+    ahead as agreement.py announces the last step.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ NO_WAIT = 0.002  # of a turn: more workers cannot help
 MOST_SKIPPED = 0.5  # of an epoch
 SHORTEST = 0.3  # seconds of a turn
 ALONE = 0.5  # of the seconds of a turn
-SHARED_MEMORY = 0.9  # of what is free
+SHARED_MEMORY = 0.9  # of the free bytes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Turn:
     workers: int
     prefetch: int  # batches that each worker makes ahead
     first: int  # step
-    skipped: int  # steps at its begin that do not count
+    skipped: int  # first steps that do not count
     alone_seconds: float
 
     @property
@@ -86,6 +86,10 @@ class Turns:
                 "batch_bytes": self._switch.batch_bytes(),
             } | dataclasses.asdict(figures)
 
+    def loader(self):
+        """The key of the loader that is changed; before it is chosen, of the one that feeds training."""
+        return self._switch.chosen_key() if self._switch.has_chosen() else self._training_loader()
+
     # Inside.
 
     def _apply(self, step):
@@ -96,6 +100,9 @@ class Turns:
                 self._switch.turn_to(turn)
 
     def _choose(self):
+        """Once. Later, validation may fetch more batches than training."""
+        if self._switch.has_chosen():
+            return True
         number = self._settings.loader
         key = self._switch.key_of(number) if number else self._training_loader()
         return self._switch.choose(key)

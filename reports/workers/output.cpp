@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/workers/output.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/schema/metrics.h"
+#include "core/base/text/format.h"
+#include "core/base/text/json.h"
+#include "core/base/text/table.h"
+#include "reports/comm/rounds.h"
+#include "reports/results/machine.h"
+#include "reports/results/summary_files.h"
+#include "reports/workers/render.h"
+#include "reports/workers/rows.h"
+
+namespace howmany::reports {
+
+Summary loader_summary(const LoaderResults& results, const nlohmann::ordered_json& request,
+                       double busy_elsewhere, const nlohmann::ordered_json& answer) {
+  Summary summary;
+  summary.context = results.context;
+  summary.context["howmany_version"] = HM_VERSION;
+  summary.context["howmany_date"] = utc_now("%Y-%m-%dT%H:%M:%SZ");
+  summary.context["howmany_request"] = request;
+  summary.context[metric::kBusyElsewhereFraction] = busy_elsewhere;
+  std::vector<std::vector<Measurement>> runs;
+  for (const BenchRow& row : results.rows) runs.push_back({measurement_of(row, results.samples)});
+  summary.measurements = over_rounds(runs);
+  summary.answer["workers"] = answer;
+  return summary;
+}
+
+void write_and_print(const WorkersArguments& arguments, const std::string& folder,
+                     const Summary& summary) {
+  write_summary(folder, summary);
+  if (arguments.json) {
+    fmt::print("{}", dump_json(to_json(summary)));
+    return;
+  }
+  const bool color = !arguments.no_color && color_wanted(STDOUT_FILENO);
+  fmt::print("{}Files: {}\n", render_workers(summary.answer["workers"], folder, color), folder);
+}
+
+}  // namespace howmany::reports
