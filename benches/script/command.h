@@ -4,9 +4,8 @@
 // Hook. PYTHONPATH begins with howmany_hook.zip of this program's folder. PyTorch loads it
 //   through its entry points (torch_hook/howmany_hook/__init__.py).
 // Devices. If given, CUDA_VISIBLE_DEVICES is the first n GPUs. On CPUs, the hook binds local rank r
-// to the
-//   cores of device r. OMP_NUM_THREADS is the same for every n: torchrun would set it to 1 only if
-//   n > 1.
+//   to the cores of device r. OMP_NUM_THREADS is the same for every n: torchrun would set it to 1
+//   only if n > 1.
 // Side effects. WANDB_MODE=offline, unless it is set.
 #pragma once
 
