@@ -102,6 +102,7 @@ class ScriptAdvisor {
     advice_.because = because();
     add_unmeasured();
     add_fewer();
+    add_more();
     add_figures();
     const std::vector<std::string> bounds = bound_notes(facts_.bounds);
     advice_.notes.insert(advice_.notes.end(), bounds.begin(), bounds.end());
@@ -140,6 +141,17 @@ class ScriptAdvisor {
       if (compared.interval && compared.interval->high < 1) continue;
       doubt(fmt::format("{} may be as fast; measure longer with --time-budget.",
                         number(point.workers, "worker")));
+    }
+  }
+
+  void add_more() {
+    for (const ScriptPoint& point : facts_.points) {
+      if (point.workers <= chosen_.workers) continue;
+      const Estimate compared = gain(facts_, point, chosen_);
+      if (compared.interval && compared.interval->high <= kNoticeable) continue;
+      doubt(fmt::format("{} may train faster; measure longer with --time-budget.",
+                        number(point.workers, "worker")));
+      return;
     }
   }
 

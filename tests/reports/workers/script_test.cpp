@@ -72,6 +72,16 @@ TEST(ScriptWorkers, AFewerNumberThatMayBeAsFastIsUncertain) {
   EXPECT_FALSE(advise_script(facts_of({point(0, 100, 0.5), noisy, point(2, 200)})).certain);
 }
 
+TEST(ScriptWorkers, ALargerNumberThatMayBeFasterIsUncertain) {
+  ScriptPoint noisy = point(2, 100);
+  EXPECT_TRUE(advise_script(facts_of({point(0, 100), noisy})).certain);
+  noisy.rates[1] = 130;
+  noisy.rates[2] = 80;
+  EXPECT_FALSE(advise_script(facts_of({point(0, 100), noisy})).certain);
+  noisy.rates.erase(2);  // two rounds have no interval
+  EXPECT_FALSE(advise_script(facts_of({point(0, 150), noisy})).certain);
+}
+
 TEST(ScriptWorkers, NumbersOfTwoRunsAreComparedThroughTheScriptsOwn) {
   ScriptPoint own = point(0, 100, 0.5);
   for (const auto& [round, rate] : point(0, 50, 0.5, 3).rates) own.rates[round] = rate;
