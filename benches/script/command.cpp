@@ -3,10 +3,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <sstream>
 #include <string_view>
@@ -90,6 +93,48 @@ std::string python_path() {
   return given.empty() ? hook_archive() : hook_archive() + ":" + given;
 }
 
+void add_hook(std::vector<std::string>& all, const ScriptCommand& command,
+              const std::string& folder) {
+  all.push_back("PYTHONPATH=" + python_path());
+  all.push_back("HOWMANY_SCRIPT_OUT=" + folder);
+  all.push_back(fmt::format("HOWMANY_SCRIPT_SECONDS={:.3f}", command.seconds));
+  all.push_back(fmt::format("HOWMANY_SCRIPT_MAX_STEPS={}", command.max_steps));
+  all.push_back(fmt::format("HOWMANY_SCRIPT_DETAIL={}", command.detail_steps));
+  all.push_back(fmt::format("HOWMANY_SCRIPT_SAMPLES={}", command.samples_per_step));
+  if (command.try_ddp) all.emplace_back("HOWMANY_SCRIPT_TRY_DDP=1");
+  add_turns(all, command.turns);
+}
+
+// The command gets one process for all its devices if it has no number of ranks.
+int threads_of(const ScriptCommand& command) {
+  const bool ranks = std::ranges::any_of(command.words, [](const std::string& word) {
+    return word.find(kCount) != std::string::npos;
+  });
+  return command.rate.empty() || ranks ? command.threads : command.threads * command.ranks;
+}
+
+// Binds this process, and so the command, to the cores of the devices.
+void bind_to(const std::vector<Device>& devices) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const Device& device : devices)
+    for (const int core : cpu_slice(device.index)) CPU_SET(static_cast<size_t>(core), &set);
+  HM_ENSURE(::sched_setaffinity(0, sizeof set, &set) == 0, "[script] cannot bind to the cores: {}",
+            std::strerror(errno));
+}
+
+Command start_of(const ScriptCommand& command, const std::string& folder, double timeout_seconds) {
+  Command start{.argv = words_for(command.words, command.ranks),
+                .environment = environment_for(command, folder),
+                .timeout_seconds = timeout_seconds,
+                .grace_seconds = 1,
+                .end_descendants = true};
+  const std::string program = find_in_path(start.argv[0]);
+  HM_REQUIRE(!program.empty(), "no program \"{}\" in PATH", start.argv[0]);
+  start.argv[0] = program;
+  return start;
+}
+
 }  // namespace
 
 std::vector<std::string> words_for(const std::vector<std::string>& words, int ranks) {
@@ -102,24 +147,18 @@ std::vector<std::string> words_for(const std::vector<std::string>& words, int ra
 }
 
 std::vector<std::string> environment_for(const ScriptCommand& command, const std::string& folder) {
-  std::vector<std::string> all = {
-      "PYTHONPATH=" + python_path(),
-      "HOWMANY_SCRIPT_OUT=" + folder,
-      fmt::format("HOWMANY_SCRIPT_SECONDS={:.3f}", command.seconds),
-      fmt::format("HOWMANY_SCRIPT_MAX_STEPS={}", command.max_steps),
-      fmt::format("HOWMANY_SCRIPT_DETAIL={}", command.detail_steps),
-      fmt::format("HOWMANY_SCRIPT_SAMPLES={}", command.samples_per_step)};
-  if (command.try_ddp) all.emplace_back("HOWMANY_SCRIPT_TRY_DDP=1");
-  add_turns(all, command.turns);
+  std::vector<std::string> all;
+  if (command.rate.empty())
+    add_hook(all, command, folder);
+  else
+    add_unless_set(all, "PYTHONUNBUFFERED", "1");  // else Python prints lines only in blocks
   add_unless_set(all, "WANDB_MODE", "offline");
   if (command.devices.empty()) return all;
-  if (on_gpus(command)) {
-    all.push_back("CUDA_VISIBLE_DEVICES=" + visible_gpus(command.devices));
-  } else {
-    all.push_back("CUDA_VISIBLE_DEVICES=");
+  const bool gpus = on_gpus(command);
+  all.push_back("CUDA_VISIBLE_DEVICES=" + (gpus ? visible_gpus(command.devices) : ""));
+  if (!gpus && command.rate.empty())
     all.push_back("HOWMANY_SCRIPT_CORES=" + core_lists(command.devices));
-  }
-  add_unless_set(all, "OMP_NUM_THREADS", std::to_string(command.threads));
+  add_unless_set(all, "OMP_NUM_THREADS", std::to_string(threads_of(command)));
   return all;
 }
 
@@ -136,15 +175,17 @@ ScriptEnd end_of(const ProcessResult& ended) {
 
 ScriptEnd run_script(const ScriptCommand& command, const std::string& folder,
                      double timeout_seconds) {
-  Command start{.argv = words_for(command.words, command.ranks),
-                .environment = environment_for(command, folder),
-                .timeout_seconds = timeout_seconds,
-                .grace_seconds = 1,
-                .end_descendants = true};
-  const std::string program = find_in_path(start.argv[0]);
   HM_ENSURE(std::filesystem::exists(hook_archive()), "[script] {} is missing", hook_archive());
-  HM_REQUIRE(!program.empty(), "no program \"{}\" in PATH", start.argv[0]);
-  start.argv[0] = program;
+  return end_of(run_command(start_of(command, folder, timeout_seconds)));
+}
+
+ScriptEnd run_printing(const ScriptCommand& command, const Printed& printed,
+                       double timeout_seconds) {
+  if (!on_gpus(command)) bind_to(command.devices);
+  Command start = start_of(command, "", timeout_seconds);
+  start.on_stdout = printed.on_stdout;
+  start.on_stderr = printed.on_stderr;
+  start.is_done = printed.is_done;
   return end_of(run_command(start));
 }
 

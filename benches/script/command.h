@@ -5,11 +5,13 @@
 //   through its entry points (torch_hook/howmany_hook/__init__.py).
 // Devices. If given, CUDA_VISIBLE_DEVICES is the first n GPUs. On CPUs, the hook binds local rank r
 //   to the cores of device r. OMP_NUM_THREADS is the same for every n: torchrun would set it to 1
-//   only if n > 1.
+//   only if n > 1. A command without the hook is bound to the cores of all n devices.
 // Side effects. WANDB_MODE=offline, unless it is set.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/process.h"
@@ -39,6 +41,8 @@ struct ScriptCommand {
   int detail_steps = 0;          // after the timed ones, for DistributedDataParallel's own figures
   bool try_ddp = false;          // put DistributedDataParallel around the model
   int64_t samples_per_step = 0;  // per rank; 0: as the batches show
+  // If given, the rate is read from the lines that the command prints (rate.h), without the hook.
+  std::string rate = {};
 };
 
 // Returns the words with {n} replaced by `ranks`. Throws std::invalid_argument if there are no
@@ -60,5 +64,13 @@ ScriptEnd end_of(const ProcessResult& ended);
 // process of it is left. Throws std::invalid_argument if the program is not in PATH.
 ScriptEnd run_script(const ScriptCommand& command, const std::string& folder,
                      double timeout_seconds);
+
+struct Printed {
+  std::function<void(std::string_view)> on_stdout, on_stderr;
+  std::function<bool()> is_done;  // if true, the command is ended
+};
+// As run_script(), for a command with `rate`.
+ScriptEnd run_printing(const ScriptCommand& command, const Printed& printed,
+                       double timeout_seconds);
 
 }  // namespace howmany::benches

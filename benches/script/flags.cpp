@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "benches/common/program.h"
+#include "benches/script/rated.h"
 #include "core/base/cli/number_check.h"
 #include "core/base/cli/option.h"
 #include "core/base/error.h"
@@ -17,6 +18,7 @@ namespace {
 constexpr const char* kScriptExamples = R"(Examples:
   script_bench -- python train.py
   script_bench --workers 0,1,2,4 -- python train.py
+  script_bench --rate '(?<samples_per_s>[0-9.]+) img/s' -- python train_jax.py
   script_bench --devices cpu:0,cpu:1 -- torchrun --nproc-per-node {n} train.py --epochs 9
 {n} stands for the number of devices.
 Flags of Google Benchmark (--benchmark_...) work as usual.
@@ -35,6 +37,7 @@ std::vector<std::string> parse_script(int argc, char** argv, ScriptFlags& flags)
   add_option(app, flag::kMaxIterations, flags.command.max_steps)->check(above_zero());
   add_option(app, flag::kSamplesPerStep, flags.command.samples_per_step, "from its batches")
       ->check(whole_between(1, kMostBatch));
+  add_option(app, flag::kRate, flags.command.rate, "");
   WorkerTurns& turns = flags.command.turns;
   add_option(app, flag::kWorkers, turns.numbers, "unchanged")
       ->delimiter(',')
@@ -52,6 +55,7 @@ std::vector<std::string> parse_script(int argc, char** argv, ScriptFlags& flags)
   std::vector<std::string> google = parse(app, static_cast<int>(end - argv), argv);
   if (end != argv + argc) flags.command.words.assign(end + 1, argv + argc);
   HM_REQUIRE(!flags.command.words.empty(), "no command; write it after --");
+  check_rate(flags.command);
   if (turns.given()) return google;
   flags.command.devices = parse_devices(flags.device_list);
   flags.command.ranks = static_cast<int>(flags.command.devices.size());

@@ -9,6 +9,7 @@
 
 #include "benches/script/record.h"
 #include "core/base/error.h"
+#include "core/base/schema/marks.h"
 #include "core/base/schema/metrics.h"
 #include "core/base/statistics.h"
 
@@ -161,7 +162,7 @@ ScriptSteps read_ranks(const std::string& folder, int devices, const ScriptEnd& 
   steps.seconds = all.seconds;
   steps.global_batch = static_cast<int64_t>(std::llround(quantile(all.samples, 0.5)));
   HM_ENSURE(steps.global_batch > 0, kNoSamples);
-  if (!first.loader) steps.flags.emplace_back("data wait not visible");
+  if (!first.loader) steps.flags.emplace_back(mark::kNoDataWait);
   return steps;
 }
 

@@ -10,6 +10,7 @@
 #include "benches/script/flags.h"
 #include "benches/script/loader_turns.h"
 #include "benches/script/ranks.h"
+#include "benches/script/rated.h"
 #include "core/base/error.h"
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
@@ -37,31 +38,46 @@ std::vector<std::string> marks_of(const ScriptFlags& flags, const ScriptSteps& s
 }
 
 SampleLine sample_line(const ScriptFlags& flags, const ScriptSteps& steps) {
-  return {.name = case_name(flags),
-          .samples = {steps.seconds, true},
-          .flags = marks_of(flags, steps),
-          .parameters = {{parameter::kMode, steps.parallel},
-                         {parameter::kModel, flags.name},
-                         {parameter::kBackend, steps.backend},
-                         {parameter::kDevices, std::to_string(flags.command.devices.size())},
-                         {parameter::kGlobalBatch, std::to_string(steps.global_batch)},
-                         {parameter::kThreads, std::to_string(steps.threads)},
-                         {parameter::kCoresPerDevice, std::to_string(flags.cores_per_device)}},
-          .world = steps.ranks};
+  SampleLine line{
+      .name = case_name(flags),
+      .samples = {steps.seconds, true},
+      .flags = marks_of(flags, steps),
+      .parameters = {{parameter::kMode, steps.parallel},
+                     {parameter::kModel, flags.name},
+                     {parameter::kBackend, steps.backend},
+                     {parameter::kDevices, std::to_string(flags.command.devices.size())},
+                     {parameter::kCoresPerDevice, std::to_string(flags.cores_per_device)}},
+      .world = steps.ranks};
+  if (steps.global_batch > 0)
+    line.parameters[parameter::kGlobalBatch] = std::to_string(steps.global_batch);
+  if (steps.threads > 0) line.parameters[parameter::kThreads] = std::to_string(steps.threads);
+  if (!flags.command.rate.empty())
+    line.parameters[parameter::kRate] = steps.global_batch > 0 ? "step_s" : "samples_per_s";
+  return line;
+}
+
+// Samples per step over the seconds of a step, or 1 over those of a sample.
+double rate_of(const ScriptSteps& steps) {
+  return static_cast<double>(std::max<int64_t>(steps.global_batch, 1)) /
+         quantile(steps.seconds, 0.5);
+}
+
+ScriptSteps run_hooked(const ScriptCommand& command, double timeout_seconds) {
+  const PrivateFolder folder;
+  const FolderGuard guard({folder.path()});
+  const ScriptEnd ended = run_script(command, folder.path(), timeout_seconds);
+  return read_ranks(folder.path(), command.ranks, ended);
 }
 
 void run_case(benchmark::State& state, const ScriptFlags& flags) {
   try {
-    const PrivateFolder folder;
-    const FolderGuard guard({folder.path()});
     ScriptCommand command = flags.command;
     if (command.devices.size() > 1) command.detail_steps = kDetailSteps;
-    const ScriptEnd ended = run_script(command, folder.path(), command.seconds + flags.run_timeout);
+    const double timeout = command.seconds + flags.run_timeout;
     const ScriptSteps steps =
-        read_ranks(folder.path(), static_cast<int>(command.devices.size()), ended);
+        command.rate.empty() ? run_hooked(command, timeout) : run_rated(command, timeout);
     std::map<std::string, double> counters = steps.counters;
-    const double median = quantile(steps.seconds, 0.5);
-    counters[metric::kSamplesPerS] = static_cast<double>(steps.global_batch) / median;
+    counters[metric::kSamplesPerS] = rate_of(steps);
     report(state, {steps.seconds, true}, counters);
     append_samples(flags.samples, sample_line(flags, steps));
   } catch (const std::exception& e) {

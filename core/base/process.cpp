@@ -219,6 +219,7 @@ class Watch {
 
   bool read_out() {
     const bool open = drain(child_.out.ends[0], [&](std::string_view text) {
+      if (command_.on_stdout) command_.on_stdout(text);
       if (result_.out.size() < kMaxOut) result_.out += text;
     });
     if (!open) child_.out.close(0);
@@ -238,9 +239,12 @@ class Watch {
   void end_if_due() {
     const double now = seconds_since(start_);
     const bool late = command_.timeout_seconds > 0 && now > command_.timeout_seconds;
-    if (!asked_ && (interrupted() || late)) {
+    const bool done = command_.is_done && command_.is_done();
+    if (!asked_ && (interrupted() || late || done)) {
       asked_ = true;
-      why_ = interrupted() ? ProcessResult::How::kInterrupted : ProcessResult::How::kTimedOut;
+      why_ = interrupted() ? ProcessResult::How::kInterrupted
+             : done        ? ProcessResult::How::kDone
+                           : ProcessResult::How::kTimedOut;
       asked_at_ = now;
       child_.signal(SIGTERM);
     }
@@ -302,6 +306,8 @@ std::string ProcessResult::describe() const {
       return with_line(fmt::format("stopped after {:.0f} s without a result", seconds));
     case How::kInterrupted:
       return "interrupted";
+    case How::kDone:
+      return "done";
     case How::kNotStarted:
       break;
   }

@@ -23,17 +23,18 @@ struct Command {
   double grace_seconds = 2;                   // between SIGTERM and SIGKILL
   bool end_descendants = false;               // kill descendants that left the child's group
   std::function<void()> on_tick = {};         // called about five times a second
-  std::function<void(std::string_view)> on_stderr = {};
+  std::function<void(std::string_view)> on_stdout = {}, on_stderr = {};
+  std::function<bool()> is_done = {};  // asked with each tick; if true, the group is ended
 };
 
 struct ProcessResult {
-  enum class How { kExited, kSignalled, kTimedOut, kInterrupted, kNotStarted };
+  enum class How { kExited, kSignalled, kTimedOut, kInterrupted, kDone, kNotStarted };
   How how = How::kNotStarted;
   int code = 0;  // exit status, signal or errno
   double seconds = 0;
   std::string out, err;  // the first 16 MiB and the last 64 KiB
 
-  bool ok() const { return how == How::kExited && code == 0; }
+  bool ok() const { return how == How::kDone || (how == How::kExited && code == 0); }
   // Returns for instance "exited with 3: [gloo] peer 1 closed", with the last line of err.
   std::string describe() const;
   // Returns the last line of err without control characters. Skips the banner of Google Benchmark.

@@ -105,13 +105,16 @@ void add_gpus(CLI::App& app, Arguments& a) {
   add_option(app, flag::kSamplesPerStep, a.samples_per_step, "from its batches")
       ->check(whole_between(1, kMostBatch));
   add_switch(app, flag::kTryDdp, a.try_ddp);
+  add_option(app, flag::kRate, a.rate, "");
   add_measuring(app, a);
   add_output(app, a);
   add_footer(
       app,
       "Your own PyTorch script, unmodified, after --. {n} is the number of devices:\n"
       "  howmany gpus -- python train.py --epochs 9\n"
-      "  howmany gpus --devices cuda:0-3 -- torchrun --nproc-per-node {n} train.py\n\n"
+      "  howmany gpus --devices cuda:0-3 -- torchrun --nproc-per-node {n} train.py\n"
+      "Any other program that prints its rate:\n"
+      "  howmany gpus --rate '(?<samples_per_s>[0-9.]+) img/s' -- python train_jax.py\n\n"
       "Examples:\n"
       "  howmany gpus --model resnet18 --batch-per-device 32\n"
       "  howmany gpus --model mlp --devices cpu:0,cpu:1 --mode data_parallel,ddp --out X\n"

@@ -42,6 +42,7 @@ class Writer {
     chosen->devices > 1 ? ask_for(*chosen) : stay_on_one();
     add_modes(*chosen);
     add_try_ddp(*chosen);
+    add_own_rate(*chosen);
     add_data_wait(*chosen);
     add_uncertain(*chosen);
     add_next_step(*chosen);
@@ -66,6 +67,7 @@ class Writer {
   }
 
   static std::string how(const Point& p) {
+    if (p.mode == "script") return "your command";
     return p.backend == "local" ? p.mode : p.mode + " over " + p.backend;
   }
 
@@ -173,6 +175,13 @@ class Writer {
           fmt::format("{} trains on 1 device as it is. On several, its model was put into "
                       "DistributedDataParallel, and every rank trained on the same batches.",
                       advice_.model));
+  }
+
+  void add_own_rate(const Point& chosen) {
+    if (chosen.has_flag(mark::kOwnRate))
+      advice_.notes.push_back(fmt::format(
+          "The rate is the one that {} prints. How long it waits for data is not known.",
+          advice_.model));
   }
 
   // A slow loader hides bad scaling: every number of devices waits for it.

@@ -243,7 +243,7 @@ int report_one(const Arguments& arguments) {
 
 // Returns false if it was interrupted.
 bool probe_script(const Arguments& arguments, const std::string& folder, Request& request) {
-  if (request.script.has_count()) return true;
+  if (request.script.has_count() || !request.script.rate.empty()) return true;
   if (!arguments.quiet)
     fmt::print(stderr, "Starting {} once, to see whether it forms a process group.\n",
                request.script.name);

@@ -28,6 +28,7 @@ struct Arguments {
   bool oversubscribe = false, sync_batchnorm = false, profile = false;
   std::vector<std::string> command;  // after "--": the user's own
   std::optional<int64_t> samples_per_step;
+  std::string rate;
   bool try_ddp = false;
 
   std::string out, resume;

@@ -365,8 +365,31 @@ class Measuring {
 
 double timeout_within(double left) { return std::clamp(2 * left, kLeastTimeout, kRunTimeout); }
 
+namespace {
+
+void refuse_if_refused(const Command& command, const char* program) {
+  const ProcessResult ended = run_command(command);
+  if (ended.how == ProcessResult::How::kExited && ended.code == 2)
+    throw InputError(ended.last_line());
+  if (!ended.ok()) throw InputError(fmt::format("{} {}", program, ended.describe()));
+}
+
+void check_script(const Request& request) {
+  if (request.script.rate.empty()) return;
+  std::vector<std::string> argv = {find_program("script_bench"), "--benchmark_list_tests",
+                                   flag::kRate, request.script.rate};
+  if (request.script.samples_per_step > 0)
+    argv.insert(argv.end(),
+                {flag::kSamplesPerStep, std::to_string(request.script.samples_per_step)});
+  if (request.script.try_ddp) argv.emplace_back(flag::kTryDdp);
+  argv.insert(argv.end(), {"--", request.script.words[0]});
+  refuse_if_refused({.argv = argv, .timeout_seconds = 60}, "script_bench");
+}
+
+}  // namespace
+
 void check_with_bench(const Request& request) {
-  if (request.script.given()) return;
+  if (request.script.given()) return check_script(request);
   std::map<std::tuple<std::string, std::string, std::string>, Configuration> largest;
   for (const Configuration& c : configurations(request)) {
     Configuration& most = largest[{c.model, c.mode, c.backend}];
@@ -375,10 +398,7 @@ void check_with_bench(const Request& request) {
   for (const auto& [key, configuration] : largest) {
     Command command{.argv = bench_arguments(request, configuration), .timeout_seconds = 60};
     command.argv.emplace_back(flag::kList);
-    const ProcessResult ended = run_command(command);
-    if (ended.how == ProcessResult::How::kExited && ended.code == 2)
-      throw InputError(ended.last_line());
-    if (!ended.ok()) throw InputError("speedup_bench " + ended.describe());
+    refuse_if_refused(command, "speedup_bench");
   }
 }
 

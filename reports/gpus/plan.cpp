@@ -87,6 +87,7 @@ Script read_script(const JsonNode& node) {
   script.alone = node.at("alone").boolean();
   script.try_ddp = node.at("try-ddp").boolean();
   if (const auto words = node.find("words")) script.words = words->strings();
+  if (const auto rate = node.find("rate")) script.rate = rate->string();
   return script;
 }
 
@@ -224,6 +225,7 @@ std::vector<int> default_counts(int most) {
 void write_plan(const std::string& path, const Plan& plan) {
   nlohmann::ordered_json request = to_json(plan.request);
   if (plan.request.script.given()) request["script"]["words"] = plan.request.script.words;
+  if (!plan.request.script.rate.empty()) request["script"]["rate"] = plan.request.script.rate;
   write_text(path,
              dump_json({{"schema", kPlanSchema}, {"request", request}, {"machine", plan.machine}}));
 }

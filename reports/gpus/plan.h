@@ -61,7 +61,8 @@ std::string describe(const Configuration& configuration);  // "ddp over gloo, ml
 // of devices, ...
 void check(const Request& request);
 
-// Leaves out the words of the script, which may hold secrets. Only plan.json has them.
+// Leaves out the words of the script and the pattern of its rate, which may hold secrets. Only
+// plan.json has them.
 nlohmann::ordered_json to_json(const Request& request);
 Request request_from_json(const nlohmann::json& json, const std::string& source);
 

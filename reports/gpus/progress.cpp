@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "core/base/schema/metrics.h"
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
 
@@ -25,6 +26,9 @@ std::string times(const MeasureOptions::Progress& p) {
 
 std::string outcome(const BenchRun& run) {
   if (!run.row.error.empty()) return "failed: " + printable(run.row.error);
+  const auto& counters = run.row.counters;
+  if (counters.contains(metric::kWarmupLines))  // there may be no time of a step
+    return format_count(counters.at(metric::kSamplesPerS)) + " samples/s";
   return format_seconds(median(run.samples.seconds)) + " a step";
 }
 

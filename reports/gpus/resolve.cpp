@@ -221,6 +221,7 @@ void resolve_script(const Arguments& arguments, Request& request, std::string* w
     throw InputError(fmt::format("no program \"{}\" in PATH", arguments.command[0]));
   request.script.samples_per_step = arguments.samples_per_step.value_or(0);
   request.script.try_ddp = arguments.try_ddp;
+  request.script.rate = arguments.rate;
   request.workloads = {{request.script.name, 0}};
   request.modes = {"script"};
   request.backends = {"local"};

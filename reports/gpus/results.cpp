@@ -72,8 +72,15 @@ double batch_in(const std::map<std::string, std::string>& seen) {
   return found == seen.end() ? 0 : std::atof(found->second.c_str());
 }
 
+// The program printed samples per second, so its samples are the seconds of one sample.
+bool is_per_sample(const std::map<std::string, std::string>& seen) {
+  const auto found = seen.find(parameter::kRate);
+  return found != seen.end() && found->second == metric::kSamplesPerS;
+}
+
 // Samples per step of a configuration, relative to the baseline, which is the first one.
 double work_of(const Results& results, size_t configuration) {
+  if (is_per_sample(observed(results, configuration))) return 1;
   const double one = batch_in(observed(results, 0)), n = batch_in(observed(results, configuration));
   return one > 0 && n > 0 ? n / one : kNaN;
 }
@@ -83,7 +90,7 @@ double work_of(const Results& results, size_t configuration) {
 std::string scaling_of_script(const std::vector<Configuration>& all, const Results& results) {
   for (size_t i = all.size(); i-- > 1;) {
     const double work = work_of(results, i), n = all[i].devices;
-    if (std::isnan(work)) continue;
+    if (std::isnan(work) || is_per_sample(observed(results, i))) continue;
     if (std::abs(work - n) < kSameBatch * n) return "weak";
     return std::abs(work - 1) < kSameBatch ? "strong" : "neither";
   }
@@ -313,12 +320,17 @@ std::vector<Measurement> measurements(const Plan& plan, const Results& results) 
     if (!rounds.empty()) {
       m.metrics[metric::kMedianS] = metric_of(step_time(rounds), "s");
       add_spread(m, rounds_of(results, i));
-      const double batch =
-          script ? batch_in(m.parameters) : static_cast<double>(global_batch(request, c));
+      const bool per_sample = is_per_sample(m.parameters);
+      const double batch = per_sample ? 1
+                           : script   ? batch_in(m.parameters)
+                                      : static_cast<double>(global_batch(request, c));
       add_rate(m, batch);
       const double weak = request.scaling == Scaling::kWeak ? c.devices : 1;
       add_speedup(m, single, rounds, script ? work_of(results, i) : weak, c.devices);
       add_counters(m, results, i);
+      if (per_sample)  // there is no time of a step
+        for (const char* const name : {metric::kMedianS, metric::kP95S, metric::kMinS})
+          m.metrics.erase(name);
     }
     list.push_back(std::move(m));
   }

@@ -181,6 +181,7 @@ Words bench_words(const Script& script, double seconds, double timeout,
                 scratch.samples,
                 "--benchmark_out=" + scratch.bench,
                 "--benchmark_out_format=json"};
+  if (!script.rate.empty()) argv.insert(argv.end(), {flag::kRate, script.rate});
   if (script.samples_per_step > 0)
     argv.insert(argv.end(), {flag::kSamplesPerStep, std::to_string(script.samples_per_step)});
   return argv;
@@ -200,7 +201,7 @@ Words script_arguments(const Request& request, int devices, double seconds, doub
 }
 
 bool probe_group(const std::string& folder, Request& request) {
-  if (request.script.has_count()) return true;
+  if (request.script.has_count() || !request.script.rate.empty()) return true;
   Request one = request;
   one.script.words = under_torchrun(request.script.words);
   const BenchScratch scratch(folder);

@@ -20,6 +20,7 @@ struct Script {
   int64_t samples_per_step = 0;    // per rank; 0: as the batches show
   bool alone = false;              // it trains on one device, however it is started
   bool try_ddp = false;            // put DistributedDataParallel around its model
+  std::string rate;                // pattern of the lines with its rate; empty: the hook measures
 
   // kSwept: {n} takes the place of a launcher's number.
   enum class Count { kSwept, kAsGiven };
@@ -46,10 +47,10 @@ std::vector<std::string> bench_words(const Script& script, double seconds, doubl
 std::vector<std::string> script_arguments(const Request& request, int devices, double seconds,
                                           double timeout, const BenchScratch& scratch);
 
-// If the command has no {n}: runs a few steps under torchrun with one rank. If the script forms a
-// process group there, or with `try_ddp`, it is started that way for every count. Otherwise it is
-// `alone`, and only one device is measured. Files go to `folder`. Returns false if it was
-// interrupted. Throws std::runtime_error with the reason if no step was measured.
+// If the command has no {n} and no rate: runs a few steps under torchrun with one rank. If the
+// script forms a process group there, or with `try_ddp`, it is started that way for every count.
+// Otherwise it is `alone`, and only one device is measured. Files go to `folder`. Returns false if
+// it was interrupted. Throws std::runtime_error with the reason if no step was measured.
 bool probe_group(const std::string& folder, Request& request);
 
 }  // namespace howmany::reports

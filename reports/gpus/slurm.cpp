@@ -110,16 +110,18 @@ std::string command(const Job& job) {
   return text + data(job);
 }
 
-// One task on one node starts all ranks, as on this machine.
+// One task on one node starts all ranks, as on this machine. A command without {n} has one process.
 std::string script_job(const Job& job, const std::vector<std::string>& words) {
   std::string line;
+  bool ranks = false;
   for (std::string one : words) {
-    for (size_t at = 0; (at = one.find("{n}", at)) != std::string::npos;)
+    for (size_t at = 0; (at = one.find("{n}", at)) != std::string::npos; ranks = true)
       one.replace(at, 3, std::to_string(job.devices));
     line += (line.empty() ? "" : " ") + word(one);
   }
   if (line.empty()) line = "# your command, as given to howmany gpus after --";
-  return fmt::format("\nexport OMP_NUM_THREADS={}\n{}\n", job.request.cores_per_device, line);
+  return fmt::format("\nexport OMP_NUM_THREADS={}\n{}\n",
+                     job.request.cores_per_device * (ranks ? 1 : job.devices), line);
 }
 
 std::string one_line(std::string text) {

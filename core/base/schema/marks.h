@@ -5,7 +5,9 @@
 namespace howmany::mark {
 
 // In order of their names.
+inline constexpr const char* kNoDataWait = "data wait not visible";
 inline constexpr const char* kOversubscribed = "oversubscribed";
+inline constexpr const char* kOwnRate = "rate from the program's own output";
 inline constexpr const char* kRehearsal = "rehearsal";
 inline constexpr const char* kShortOfCores = "short of cores";
 inline constexpr const char* kTryDdp = "DistributedDataParallel added by --try-ddp";

@@ -43,6 +43,7 @@ inline constexpr const char* kPeakBytesPerDevice = "peak_bytes_per_device";
 inline constexpr const char* kBackwardFraction = "backward_fraction";
 inline constexpr const char* kOptimizerFraction = "optimizer_fraction";
 inline constexpr const char* kGradientBytes = "gradient_bytes";
+inline constexpr const char* kWarmupLines = "warmup_lines";
 inline constexpr const char* kWarmupSteps = "warmup_steps";
 
 // Profiles of training steps.

@@ -36,6 +36,19 @@ TEST(Process, GivesOutputAndStatus) {
   EXPECT_TRUE(shell("true").ok());
 }
 
+TEST(Process, EndsTheProgramThatHasPrintedEnough) {
+  std::string seen;
+  Command command;
+  command.argv = {"/bin/sh", "-c", "echo enough; sleep 100"};
+  command.grace_seconds = 0.2;
+  command.on_stdout = [&](std::string_view text) { seen += text; };
+  command.is_done = [&] { return seen == "enough\n"; };
+  const ProcessResult ended = run_command(command);
+  EXPECT_EQ(ended.how, ProcessResult::How::kDone);
+  EXPECT_TRUE(ended.ok());
+  EXPECT_LT(ended.seconds, 50);
+}
+
 TEST(Process, TellsASignalAndTheLastLine) {
   const ProcessResult ended = shell("echo one >&2; printf 'two\\033[1m\\n\\n' >&2; kill -SEGV $$");
   EXPECT_EQ(ended.how, ProcessResult::How::kSignalled);

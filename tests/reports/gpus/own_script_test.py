@@ -11,6 +11,7 @@ import sys
 import programs
 
 SCRIPT = pathlib.Path(__file__).resolve().parent / "recorded_script.py"
+PRINTING = SCRIPT.parent / "printing_program.py"
 
 
 class OwnScript(programs.TestCase):
@@ -73,6 +74,57 @@ class OwnScript(programs.TestCase):
         done = programs.run("howmany", "gpus", "--resume", self.out)
         self.assertEqual(done.code, 0, done)
         self.assertEqual(len(json.loads(file.read_text())["benchmarks"]), 2)
+
+
+class Rates(programs.TestCase):
+    """A program without PyTorch that prints its rate."""
+
+    def gpus(self, *words, pattern=r"(?<samples_per_s>[0-9.]+) img/s", options=()):
+        self.out = self.folder / "out"
+        done = programs.run("howmany", "gpus", "--devices", "cpu:0,cpu:1", "--rounds", 2, "--time-budget", 20,
+                            "--out", self.out, "--rate", pattern, *options, "--", sys.executable, PRINTING, *words,
+                            timeout=200)
+        return done, json.loads((self.out / "summary.json").read_text()) if self.out.exists() else None
+
+    def test_one_process_gets_all_the_devices(self):
+        done, summary = self.gpus("rate", 100000)
+        self.assertEqual(done.code, 0, done)
+        one, two = summary["measurements"]
+        self.assertAlmostEqual(one["metrics"]["samples_per_s"]["value"], 100)
+        self.assertAlmostEqual(two["metrics"]["speedup"]["value"], 1.8)
+        self.assertEqual(summary["answer"]["gpus"]["cases"][0]["recommended"], 2)
+        self.assertIn("rate from the program's own output", two["flags"])
+        self.assertIn("data wait not visible", two["flags"])
+        self.assertNotIn("median_s", two["metrics"])
+        self.assertNotIn("data_wait_fraction", two["metrics"])
+        self.assertNotIn("scaling", two["parameters"])
+        for name in ("summary.json", "report.html", "speedup.json"):
+            self.assertNotIn("img/s", (self.out / name).read_text(), name)
+        again = programs.run("howmany", "report", self.out)
+        self.assertEqual(again.code, 0, again)
+        job = programs.run("howmany", "report", self.out, "--emit", "slurm").out
+        self.assertIn(f"{PRINTING.name} rate 100000", job)
+
+    def test_seconds_per_step(self):
+        _, summary = self.gpus("step", 100000, pattern=r": (?<step_s>[0-9.]+) s$",
+                               options=("--samples-per-step", 64))
+        two = summary["measurements"][1]
+        self.assertAlmostEqual(two["metrics"]["median_s"]["value"], 64 / 180, places=3)
+        self.assertEqual(two["parameters"]["global_batch"], "128")
+
+    def test_a_program_that_prints_too_little(self):
+        done, summary = self.gpus("rate", 3)
+        self.assertEqual(done.code, 3, done)
+        self.assertIn("matched 3 of the printed lines", summary["measurements"][0]["flags"][0])
+
+    def test_what_does_not_go_together(self):
+        for pattern, options, named in [("[0-9]+", (), "--rate"), ("(", (), "--rate"),
+                                        ("(?<step_s>1)", (), "--samples-per-step"),
+                                        ("(?<samples_per_s>1)", ("--samples-per-step", 8), "--samples-per-step"),
+                                        ("(?<samples_per_s>1)", ("--try-ddp",), "--try-ddp")]:
+            done, _ = self.gpus("rate", 3, pattern=pattern, options=options)
+            self.assert_refused(done, named)
+            self.assertFalse(self.out.exists())
 
 
 class GateOfScripts(programs.TestCase):
