@@ -119,7 +119,8 @@ class Writer {
                        spread(p), options_.min_efficiency));
     if (p.devices == rows_.back()->devices)
       advice_.notes.push_back(
-          fmt::format("{} was the largest count measured; more may scale further.", p.devices));
+          fmt::format("{} was the largest count measured; more may scale further.{}", p.devices,
+                      noun_ == "GPU" ? " howmany predict DIR says how far, with intervals." : ""));
   }
 
   void stay_on_one() {

@@ -10,8 +10,8 @@ import subprocess
 import programs
 
 TOPICS = ("method", "output", "exit-codes", "environment")
-COMMANDS = ("run", "gpus", "workers", "backend", "transfer", "train", "devices", "report", "selftest", "compare",
-            "gate", "history", "completion", "help", "version")
+COMMANDS = ("run", "gpus", "workers", "backend", "transfer", "predict", "train", "devices", "report", "selftest",
+            "compare", "gate", "history", "completion", "help", "version")
 PARTS = ("compiler", "build type", "oneDNN", "gloo", "MPI", "NCCL", "CUDA", "cuDNN", "CUPTI")
 
 

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/predict/command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "core/base/cli/number_check.h"
+#include "core/base/cli/option.h"
+#include "core/base/cli/output_options.h"
+#include "core/base/error.h"
+#include "core/base/schema/exit_codes.h"
+#include "core/base/schema/flags.h"
+#include "core/base/text/json.h"
+#include "core/base/text/table.h"
+#include "reports/predict/forecast.h"
+
+namespace howmany::reports {
+namespace {
+
+struct PredictArguments {
+  std::string path, rates;
+  ForecastOptions options;
+  bool json = false, no_color = false;
+};
+
+Forecast forecast_of(const PredictArguments& a) {
+  if (a.path.empty() == a.rates.empty())
+    throw InputError(fmt::format("give the folder of a howmany gpus, or {}", flag::kRates.name));
+  if (!a.rates.empty()) return forecast("", parse_rates(a.rates), a.options);
+  const bool folder = std::filesystem::is_directory(a.path);
+  const Summary summary = read_summary(folder ? a.path + "/summary.json" : a.path);
+  std::string what;
+  const std::vector<RateAt> measured = rates_of(summary, what);
+  return forecast(what, measured, a.options);
+}
+
+int run_predict(const PredictArguments& a) {
+  const Forecast result = forecast_of(a);
+  const bool color = !a.no_color && color_wanted(STDOUT_FILENO);
+  fmt::print("{}", a.json ? dump_json(to_json(result)) : render(result, color));
+  return exit_code::kFine;
+}
+
+}  // namespace
+
+void add_predict_command(CLI::App& app, int& code) {
+  auto* sub = app.add_subcommand("predict", "Predict the rate on more GPUs than were measured");
+  const auto a = std::make_shared<PredictArguments>();
+  sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  sub->add_option("path", a->path, "Folder of a howmany gpus, or its summary.json")
+      ->type_name("PATH");
+  add_option(*sub, flag::kRates, a->rates);
+  add_option(*sub, flag::kUpTo, a->options.up_to, "4 times the largest measured number")
+      ->check(whole_between(2, kMostPredicted));
+  add_option(*sub, flag::kDevicesPerNode, a->options.devices_per_node)
+      ->check(whole_between(1, 1024));
+  add_option(*sub, flag::kMinEfficiency, a->options.min_efficiency)->check(between(0.01, 1.0));
+  add_json(*sub, a->json);
+  add_no_color(*sub, a->no_color);
+  sub->footer(
+      "Nothing is measured. Intervals cover 90 % of published scaling curves.\n\n"
+      "Examples:\n"
+      "  howmany predict howmany-out/20260101T120000Z --up-to 16\n"
+      "  howmany predict --rates 1=412,2=801,8=2950 --up-to 64   # samples/s of your own logs");
+  sub->callback([a, &code] { code = run_predict(*a); });
+}
+
+}  // namespace howmany::reports

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The answer of `howmany predict`: measured rates, predicted rates and the number of GPUs to ask
+// for. Values only; not tied to any thread.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/predict/ladder.h"
+#include "reports/results/record.h"
+
+namespace howmany::reports {
+
+struct ForecastOptions {
+  int up_to = 0;  // 0: four times the largest measured number, and at least a node
+  int devices_per_node = 8;
+  double min_efficiency = 0.8;
+};
+
+struct Forecast {
+  std::string what;  // "train.py"; empty if unknown
+  std::vector<RateAt> measured;
+  std::vector<Predicted> predicted;
+  std::optional<int> recommended;  // nullopt: only the smallest measured number reaches the target
+  std::vector<std::string> sentences;  // the answer first
+  ForecastOptions options;
+};
+
+// Parses "1=100,2=190". Throws InputError that names the part that is bad.
+std::vector<RateAt> parse_rates(const std::string& text);
+
+// Returns the rates of the first model of `howmany gpus`. `what` receives its name. Throws
+// InputError if the measurements are of CPUs or of strong scaling, or hold no rate.
+std::vector<RateAt> rates_of(const Summary& summary, std::string& what);
+
+// Predicts 1, 2, 4, ... up to `up_to`, beyond the measured numbers. Throws InputError as
+// predict() does.
+Forecast forecast(const std::string& what, const std::vector<RateAt>& measured,
+                  const ForecastOptions& options);
+
+nlohmann::ordered_json to_json(const Forecast& forecast);
+std::string render(const Forecast& forecast, bool color);
+
+}  // namespace howmany::reports

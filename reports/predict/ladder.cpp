@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/predict/ladder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/base/error.h"
+
+namespace howmany::reports {
+namespace {
+
+constexpr double kLeastScale = 0.02;  // of the residuals, as in predict-check
+
+struct Rung {
+  const char* name;
+  double a, b;
+  double low, high;  // quantiles of the scaled residuals
+  double most_doublings;
+  int curves, sources;
+};
+
+#define HM_RUNG(name, ...) constexpr Rung k_##name = {#name, __VA_ARGS__};
+#include "reports/predict/rungs.inc"
+#undef HM_RUNG
+
+void check(const std::vector<RateAt>& measured, int devices) {
+  if (measured.empty()) throw InputError("no measured rate to predict from");
+  for (size_t i = 0; i < measured.size(); ++i) {
+    const RateAt& one = measured[i];
+    if (one.devices < 1 || !(one.per_s > 0) || !std::isfinite(one.per_s))
+      throw InputError(
+          fmt::format("the rate on {} devices, {}, is not above 0", one.devices, one.per_s));
+    if (i > 0 && one.devices <= measured[i - 1].devices)
+      throw InputError(fmt::format("two rates on {} devices", one.devices));
+  }
+  if (devices <= measured.back().devices)
+    throw InputError(fmt::format("{} devices were measured, so {} need no prediction",
+                                 measured.back().devices, devices));
+}
+
+const Rung& rung_of(const std::vector<RateAt>& measured, int devices, int devices_per_node) {
+  const int most = measured.back().devices;
+  if (devices <= devices_per_node) return measured.size() == 1 ? k_one : k_some;
+  if (most < devices_per_node) return k_across;
+  if (measured.size() == 1) return k_base;
+  return most == devices_per_node ? k_node : k_nodes;
+}
+
+// Rates per device, relative to the first.
+double efficiency_of(const std::vector<RateAt>& measured, const RateAt& one) {
+  const RateAt& first = measured.front();
+  return one.per_s / one.devices / (first.per_s / first.devices);
+}
+
+Range efficiency_at(const std::vector<RateAt>& measured, const Rung& rung, double doublings) {
+  const double before = -std::log(efficiency_of(measured, measured.back()));
+  const double loss = rung.a * doublings + (1 + rung.b * doublings) * before;
+  const double scale = kLeastScale + std::max(loss, 0.0);
+  return {std::exp(-loss), std::exp(-(loss + rung.high * scale)),
+          std::exp(-(loss + rung.low * scale))};
+}
+
+double width(const Range& range) { return std::log(range.high / range.low); }
+
+}  // namespace
+
+Predicted predict(const std::vector<RateAt>& measured, int devices, int devices_per_node) {
+  check(measured, devices);
+  const Rung& rung = rung_of(measured, devices, devices_per_node);
+  const RateAt &first = measured.front(), &last = measured.back();
+  const double doublings = std::log2(static_cast<double>(devices) / last.devices);
+  Predicted result;
+  result.devices = devices;
+  if (doublings > rung.most_doublings) {
+    result.refused = fmt::format("more than {:.0f} times the {} measured devices: never compared",
+                                 std::exp2(rung.most_doublings), last.devices);
+    return result;
+  }
+  result.efficiency = efficiency_at(measured, rung, doublings);
+  const double linear = first.per_s / first.devices * devices;
+  const Range& e = result.efficiency;
+  result.per_s = {linear * e.value, linear * e.low, linear * e.high};
+  return result;
+}
+
+RungUsed rung_used(const std::vector<RateAt>& measured, int devices, int devices_per_node) {
+  const Rung& rung = rung_of(measured, devices, devices_per_node);
+  return {rung.name, rung.curves, rung.sources};
+}
+
+std::optional<NextRun> next_run(const std::vector<RateAt>& measured, int devices,
+                                int devices_per_node) {
+  const Predicted now = predict(measured, devices, devices_per_node);
+  std::optional<NextRun> best;
+  for (const int more : std::array{2, devices_per_node, 2 * devices_per_node}) {
+    if (more <= measured.back().devices || more >= devices) continue;
+    const Predicted between = predict(measured, more, devices_per_node);
+    if (!between.refused.empty()) continue;
+    std::vector<RateAt> then = measured;
+    then.push_back({more, between.per_s.value});
+    const Predicted narrower = predict(then, devices, devices_per_node);
+    if (!narrower.refused.empty()) continue;
+    const double before = best                  ? width(best->efficiency)
+                          : now.refused.empty() ? width(now.efficiency)
+                                                : INFINITY;
+    if (width(narrower.efficiency) < before) best = NextRun{more, narrower.efficiency};
+  }
+  return best;
+}
+
+}  // namespace howmany::reports

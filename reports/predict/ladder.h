@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predicts the training rate on more GPUs from measured rates on fewer, for weak scaling of data
+// parallel training.
+//
+// Model. With e(n) the rate per GPU relative to that of the smallest measured number, the loss is
+//   y(n) = -ln e(n). From the largest measured number m on, with d = log2(n / m),
+//   y(n) = a d + (1 + b d) y(m).
+// Rungs. a and b depend on the measured numbers and on the boundary of the node (rungs.inc).
+//   Within a node: one number of GPUs was measured, or some. Across nodes: only a part of a node
+//   was measured; only one number, of a node or more (base); up to a whole node; or several nodes.
+// Interval. 90 %, split conformal (Lei et al. 2018): quantiles of the residuals of the published
+//   curves, relative to 0.02 + y(n). Each curve is predicted by a fit without its source or, if
+//   a rung has one source, without it.
+// Limits. Nothing is predicted further than the published curves of a rung reach. The loader, the
+//   network and the size of the model enter only through the measured rates.
+// Thread safety. The functions are pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace howmany::reports {
+
+constexpr double kPredictionCoverage = 0.9;
+constexpr int kMostPredicted = 16'384;
+
+struct RateAt {
+  int devices = 1;
+  double per_s = 0;  // samples per second, or any other rate
+};
+
+struct Range {
+  double value = 0, low = 0, high = 0;
+};
+
+struct Predicted {
+  int devices = 1;
+  Range per_s;
+  Range efficiency;     // relative to the smallest measured number
+  std::string refused;  // if not empty, the reason why nothing is predicted
+};
+
+// Predicts the rate on `devices` GPUs. `measured` is sorted by devices. Throws InputError if it is
+// empty, holds a number twice or a rate that is not above 0, or its largest number is not below
+// `devices`.
+Predicted predict(const std::vector<RateAt>& measured, int devices, int devices_per_node);
+
+// The rung on which `devices` GPUs are predicted, and the curves that it was fitted to.
+struct RungUsed {
+  std::string name;
+  int curves = 0, sources = 0;
+};
+RungUsed rung_used(const std::vector<RateAt>& measured, int devices, int devices_per_node);
+
+// The measurement that would narrow the prediction most.
+struct NextRun {
+  int devices = 1;
+  Range efficiency;  // predicted then, if the measurement is as predicted
+};
+// Returns nullopt if no smaller number of GPUs would narrow it.
+std::optional<NextRun> next_run(const std::vector<RateAt>& measured, int devices,
+                                int devices_per_node);
+
+}  // namespace howmany::reports

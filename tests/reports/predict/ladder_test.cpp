@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/predict/ladder.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "core/base/error.h"
+#include "reports/predict/forecast.h"
+
+namespace howmany::reports {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::IsEmpty;
+
+constexpr int kNode = 8;
+
+std::vector<RateAt> linear(std::initializer_list<int> counts) {
+  std::vector<RateAt> rates;
+  for (const int n : counts) rates.push_back({n, 100.0 * n});
+  return rates;
+}
+
+std::string rung(std::initializer_list<int> counts, int devices) {
+  return rung_used(linear(counts), devices, kNode).name;
+}
+
+TEST(Ladder, TheRungDependsOnWhatWasMeasuredAndOnTheNode) {
+  EXPECT_EQ(rung({1}, 8), "one");
+  EXPECT_EQ(rung({1, 2}, 8), "some");
+  EXPECT_EQ(rung({1, 4}, 16), "across");
+  EXPECT_EQ(rung({1, 8}, 16), "node");
+  EXPECT_EQ(rung({8}, 16), "base");
+  EXPECT_EQ(rung({1, 8, 16}, 64), "nodes");
+}
+
+TEST(Ladder, TheIntervalHoldsThePredictionAndNarrowsOnEachRung) {
+  double before = INFINITY;
+  for (const auto& known : {linear({1}), linear({1, 2, 8}), linear({1, 2, 8, 16})}) {
+    const Predicted p = predict(known, 32, kNode);
+    EXPECT_LT(p.per_s.low, p.per_s.value);
+    EXPECT_GT(p.per_s.high, p.per_s.value);
+    EXPECT_NEAR(p.per_s.value, 3200 * p.efficiency.value, 1e-9);
+    const double width = p.per_s.high / p.per_s.low;
+    EXPECT_LT(width, before);
+    before = width;
+  }
+}
+
+// The loss at 4 from 1 and 2, with d = 1: y = (1 + b) y(2), b = 0.5943.
+TEST(Ladder, TheLossGrowsWithTheMeasuredLoss) {
+  const Predicted p = predict({{1, 100}, {2, 180}}, 4, kNode);
+  EXPECT_NEAR(p.efficiency.value, std::pow(0.9, 1.5943), 1e-12);
+  EXPECT_NEAR(p.per_s.value, 400 * std::pow(0.9, 1.5943), 1e-9);
+}
+
+TEST(Ladder, TheUnitOfTheRateDoesNotMatter) {
+  const Predicted a = predict({{1, 100}, {2, 180}}, 8, kNode),
+                  b = predict({{1, 1e-4}, {2, 1.8e-4}}, 8, kNode);
+  EXPECT_NEAR(a.efficiency.low, b.efficiency.low, 1e-12);
+  EXPECT_NEAR(a.per_s.value, 1e6 * b.per_s.value, 1e-6);
+}
+
+TEST(Ladder, PredictsNoFurtherThanTheCurvesReach) {
+  EXPECT_THAT(predict(linear({1, 8, 16}), 256, kNode).refused, IsEmpty());
+  EXPECT_THAT(predict(linear({1, 8, 16}), 512, kNode).refused, ::testing::Not(IsEmpty()));
+}
+
+TEST(Ladder, RefusesRatesThatAreNone) {
+  EXPECT_THROW(predict({}, 2, kNode), InputError);
+  EXPECT_THROW(predict({{1, 0}}, 2, kNode), InputError);
+  EXPECT_THROW(predict({{1, NAN}}, 2, kNode), InputError);
+  EXPECT_THROW(predict({{0, 1}}, 2, kNode), InputError);
+  EXPECT_THROW(predict({{2, 1}, {2, 1}}, 4, kNode), InputError);
+  EXPECT_THROW(predict({{1, 1}, {4, 3}}, 4, kNode), InputError);
+}
+
+TEST(Ladder, TheNextRunIsTheOneThatNarrowsMost) {
+  EXPECT_EQ(next_run(linear({1}), 8, kNode)->devices, 2);
+  EXPECT_EQ(next_run(linear({1, 2, 8}), 64, kNode)->devices, 16);
+  EXPECT_FALSE(next_run(linear({1, 8, 16}), 64, kNode));
+}
+
+TEST(Forecast, AsksForTheMostGpusWhoseIntervalReachesTheTarget) {
+  ForecastOptions options;
+  const Forecast f = forecast("", linear({1, 2, 4}), options);
+  EXPECT_EQ(f.recommended, 8);
+  EXPECT_THAT(f.predicted,
+              ElementsAre(Field(&Predicted::devices, 8), Field(&Predicted::devices, 16)));
+  EXPECT_EQ(forecast("", {{1, 100}, {2, 100}}, options).recommended, 1);
+}
+
+TEST(Forecast, ParsesRates) {
+  EXPECT_THAT(parse_rates("2=190.5,1=1e2"),
+              ElementsAre(Field(&RateAt::per_s, 100), Field(&RateAt::per_s, 190.5)));
+  for (const char* const bad : {"", "1", "1=", "=1", "1=2,", "x=1", "1=2x", "-1=2", "99999999=1"})
+    EXPECT_THROW(parse_rates(bad), InputError) << bad;
+}
+
+TEST(Forecast, TakesTheFastestOfEachNumberOfGpus) {
+  Summary summary;
+  const auto add = [&](const char* devices, double rate, const char* list,
+                       std::vector<std::string> flags = {}) {
+    summary.measurements.push_back(
+        {"speedup",
+         "case",
+         {{"devices", devices}, {"model", "mlp"}, {"scaling", "weak"}, {"device_list", list}},
+         {{"samples_per_s", {rate, "1/s", {}, {}, 3, "rounds"}}},
+         std::move(flags)});
+  };
+  add("1", 100, "cuda:0");
+  add("2", 180, "cuda:0,cuda:1");
+  add("2", 190, "cuda:0,cuda:1");
+  add("4", 999, "cuda:0,cuda:1", {"failed: no memory"});
+  std::string what;
+  EXPECT_THAT(rates_of(summary, what),
+              ElementsAre(Field(&RateAt::per_s, 100), Field(&RateAt::per_s, 190)));
+  EXPECT_EQ(what, "mlp");
+  summary.measurements[1].parameters["scaling"] = "strong";
+  EXPECT_THROW(rates_of(summary, what), InputError);
+  summary.measurements.resize(1);
+  summary.measurements[0].parameters["device_list"] = "cpu:0";
+  EXPECT_THROW(rates_of(summary, what), InputError);
+}
+
+}  // namespace
+}  // namespace howmany::reports
