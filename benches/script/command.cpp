@@ -162,7 +162,12 @@ std::vector<std::string> environment_for(const ScriptCommand& command, const std
   return all;
 }
 
-ScriptEnd end_of(const ProcessResult& ended) {
+ScriptEnd end_of(const ProcessResult& ended, bool quote) {
+  if (!quote) {
+    ProcessResult silent = ended;
+    silent.err.clear();
+    return {ended.ok(), silent.describe(), false};
+  }
   ScriptEnd end{ended.ok(), ended.describe()};
   std::istringstream lines(ended.err);
   std::string found;
@@ -176,7 +181,7 @@ ScriptEnd end_of(const ProcessResult& ended) {
 ScriptEnd run_script(const ScriptCommand& command, const std::string& folder,
                      double timeout_seconds) {
   HM_ENSURE(std::filesystem::exists(hook_archive()), "[script] {} is missing", hook_archive());
-  return end_of(run_command(start_of(command, folder, timeout_seconds)));
+  return end_of(run_command(start_of(command, folder, timeout_seconds)), command.quote);
 }
 
 ScriptEnd run_printing(const ScriptCommand& command, const Printed& printed,
@@ -186,7 +191,7 @@ ScriptEnd run_printing(const ScriptCommand& command, const Printed& printed,
   start.on_stdout = printed.on_stdout;
   start.on_stderr = printed.on_stderr;
   start.is_done = printed.is_done;
-  return end_of(run_command(start));
+  return end_of(run_command(start), command.quote);
 }
 
 }  // namespace howmany::benches

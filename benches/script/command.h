@@ -43,6 +43,7 @@ struct ScriptCommand {
   int64_t samples_per_step = 0;  // per rank; 0: as the batches show
   // If given, the rate is read from the lines that the command prints (rate.h), without the hook.
   std::string rate = {};
+  bool quote = true;  // its messages in errors
 };
 
 // Returns the words with {n} replaced by `ranks`. Throws std::invalid_argument if there are no
@@ -53,12 +54,13 @@ std::vector<std::string> words_for(const std::vector<std::string>& words, int ra
 std::vector<std::string> environment_for(const ScriptCommand& command, const std::string& folder);
 
 struct ScriptEnd {
-  bool ok = true;   // exited with 0
-  std::string how;  // "exited with 1: ValueError: no data"
+  bool ok = true;     // exited with 0
+  std::string how;    // "exited with 1: ValueError: no data"
+  bool quote = true;  // messages of the command may be shown
 };
 // Describes the end of the command by the last exception of a rank, if there is one. Launchers
-// print more after it.
-ScriptEnd end_of(const ProcessResult& ended);
+// print more after it. Without `quote`, the exception is left out.
+ScriptEnd end_of(const ProcessResult& ended, bool quote = true);
 
 // Runs the command until it ends, `timeout_seconds` have passed or this process is interrupted. No
 // process of it is left. Throws std::invalid_argument if the program is not in PATH.

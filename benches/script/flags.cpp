@@ -38,6 +38,8 @@ std::vector<std::string> parse_script(int argc, char** argv, ScriptFlags& flags)
   add_option(app, flag::kSamplesPerStep, flags.command.samples_per_step, "from its batches")
       ->check(whole_between(1, kMostBatch));
   add_option(app, flag::kRate, flags.command.rate, "");
+  bool keep_private = false;
+  add_switch(app, flag::kPrivate, keep_private);
   WorkerTurns& turns = flags.command.turns;
   add_option(app, flag::kWorkers, turns.numbers, "unchanged")
       ->delimiter(',')
@@ -55,6 +57,7 @@ std::vector<std::string> parse_script(int argc, char** argv, ScriptFlags& flags)
   std::vector<std::string> google = parse(app, static_cast<int>(end - argv), argv);
   if (end != argv + argc) flags.command.words.assign(end + 1, argv + argc);
   HM_REQUIRE(!flags.command.words.empty(), "no command; write it after --");
+  flags.command.quote = !keep_private;
   check_rate(flags.command);
   if (turns.given()) return google;
   flags.command.devices = parse_devices(flags.device_list);

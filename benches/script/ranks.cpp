@@ -19,10 +19,10 @@ namespace {
 constexpr const char* kNoSamples =
     "[script] the batches do not show how many samples they have; give --samples-per-step";
 
-void refuse_failed(const std::vector<RankRecord>& records) {
+void refuse_failed(const std::vector<RankRecord>& records, const ScriptEnd& ended) {
   for (const RankRecord& record : records)
-    HM_ENSURE(record.failed.empty(), "[script] the hook failed in rank {}: {}", record.rank,
-              record.failed);
+    HM_ENSURE(record.failed.empty(), "[script] the hook failed in rank {}{}", record.rank,
+              ended.quote ? ": " + record.failed : "");
 }
 
 void refuse_incomplete(const std::vector<RankRecord>& records, const ScriptEnd& ended) {
@@ -148,7 +148,7 @@ LoaderTurn turn_over_ranks(const std::vector<RankRecord>& records, size_t index)
 
 ScriptSteps read_ranks(const std::string& folder, int devices, const ScriptEnd& ended) {
   const std::vector<RankRecord> records = read_records(folder);
-  refuse_failed(records);
+  refuse_failed(records, ended);
   refuse_incomplete(records, ended);
   refuse_other_world(records, devices);
   const RankRecord& first = records.front();
@@ -168,7 +168,7 @@ ScriptSteps read_ranks(const std::string& folder, int devices, const ScriptEnd& 
 
 LoaderTurns read_turns(const std::string& folder, const ScriptEnd& ended) {
   const std::vector<RankRecord> records = read_records(folder);
-  refuse_failed(records);
+  refuse_failed(records, ended);
   refuse_incomplete(records, ended);
   const RankRecord& first = records.front();
   refuse_other_world(records, static_cast<int>(first.world));

@@ -2,7 +2,7 @@
 // The training rate in the lines that a program prints (--rate), for programs that the hook does
 // not know.
 //
-// Pattern. A regular expression of PCRE2 with one of these named groups, whose text is a number:
+// Pattern. A regular expression of PCRE2 with one of these named groups around a number:
 //   samples_per_s  samples per second of all devices together
 //   step_s         seconds per step
 // Lines. Standard output and standard error; a carriage return ends a line too, as in progress

@@ -30,6 +30,20 @@ void check_rate(const ScriptCommand& command) {
              flag::kSamplesPerStep.name);
 }
 
+namespace {
+
+// Leaves out the matched text if it must not be quoted.
+std::vector<double> seconds_of(const RateLog& log, bool quote) {
+  try {
+    return log.seconds();
+  } catch (const Error&) {
+    if (quote) throw;
+    throw Error("[script] --rate matched too few lines, or text that is no number above 0");
+  }
+}
+
+}  // namespace
+
 ScriptSteps run_rated(const ScriptCommand& command, double timeout_seconds) {
   RateLog log(command.rate, command.seconds);
   const auto take = [&](RateLog::Stream stream) {
@@ -40,7 +54,7 @@ ScriptSteps run_rated(const ScriptCommand& command, double timeout_seconds) {
   const ScriptEnd ended = run_printing(command, printed, timeout_seconds);
   HM_ENSURE(ended.ok, "[script] {}", ended.how);
   ScriptSteps steps;
-  steps.seconds = log.seconds();
+  steps.seconds = seconds_of(log, command.quote);
   steps.ranks = command.ranks;
   steps.parallel = "script";
   steps.backend = "local";

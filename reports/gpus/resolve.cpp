@@ -213,10 +213,22 @@ void refuse_options_of_models(const Arguments& a) {
                                fmt::join(given, ", ")));
 }
 
+// Throws InputError if an option of scripts is given without one.
+void refuse_options_of_scripts(const Arguments& a) {
+  const char* const given = a.samples_per_step ? flag::kSamplesPerStep.name
+                            : a.try_ddp        ? flag::kTryDdp.name
+                            : !a.rate.empty()  ? flag::kRate.name
+                            : a.keep_private   ? flag::kPrivate.name
+                                               : nullptr;
+  if (given != nullptr)
+    throw InputError(fmt::format("{} is for your own command, which is missing after --", given));
+}
+
 void resolve_script(const Arguments& arguments, Request& request, std::string* why) {
   refuse_options_of_models(arguments);
   std::string notice;
   request.script = script_from(arguments.command, &notice);
+  if (arguments.keep_private) make_private(request.script);
   if (find_in_path(arguments.command[0]).empty())
     throw InputError(fmt::format("no program \"{}\" in PATH", arguments.command[0]));
   request.script.samples_per_step = arguments.samples_per_step.value_or(0);
@@ -284,6 +296,7 @@ Request resolve(const Arguments& arguments, std::string* why) {
     check(request);
     return request;
   }
+  refuse_options_of_scripts(arguments);
   resolve_modes(machine, request);
   if (request.backends.empty() || request.backends == std::vector<std::string>{"auto"}) {
     const Choice choice = choose_backend(machine, request);

@@ -123,6 +123,15 @@ void refuse_flags_of_python(const Words& words) {
   }
 }
 
+}  // namespace
+
+void make_private(Script& script) {
+  script.keep_private = true;
+  script.name = "script";
+}
+
+namespace {
+
 std::string observed(const SampleLine& line, const char* parameter) {
   const JsonNode root(line.json, "script_bench");
   return root.at("parameters").at(parameter).string();
@@ -181,6 +190,7 @@ Words bench_words(const Script& script, double seconds, double timeout,
                 scratch.samples,
                 "--benchmark_out=" + scratch.bench,
                 "--benchmark_out_format=json"};
+  if (script.keep_private) argv.emplace_back(flag::kPrivate);
   if (!script.rate.empty()) argv.insert(argv.end(), {flag::kRate, script.rate});
   if (script.samples_per_step > 0)
     argv.insert(argv.end(), {flag::kSamplesPerStep, std::to_string(script.samples_per_step)});

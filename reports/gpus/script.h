@@ -20,6 +20,7 @@ struct Script {
   int64_t samples_per_step = 0;    // per rank; 0: as the batches show
   bool alone = false;              // it trains on one device, however it is started
   bool try_ddp = false;            // put DistributedDataParallel around its model
+  bool keep_private = false;       // `name` is "script", and errors quote none of its messages
   std::string rate;                // pattern of the lines with its rate; empty: the hook measures
 
   // kSwept: {n} takes the place of a launcher's number.
@@ -35,6 +36,9 @@ struct Script {
 // (python -c, -E or -I).
 Script script_from(const std::vector<std::string>& words, std::string* notice,
                    Script::Count count = Script::Count::kSwept);
+
+// Keeps the name and the messages of the script out of all results (--private).
+void make_private(Script& script);
 
 // Returns the words that start `python train.py ARGS` by torchrun with {n} ranks.
 std::vector<std::string> under_torchrun(const std::vector<std::string>& words);

@@ -27,6 +27,7 @@ struct WorkersArguments {
   double time_budget = 60, stall_percent = 1;
   std::vector<std::string> command;  // after "--": the user's own
   int loader = 0;                    // the n-th DataLoader of that script; 0: the one that trains
+  bool keep_private = false;         // --private
   bool own_prefetch = true;          // no --prefetch was given
   bool json = false, quiet = false, no_color = false, verbose = false;
 };

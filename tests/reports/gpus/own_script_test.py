@@ -65,6 +65,17 @@ class OwnScript(programs.TestCase):
             self.assertNotIn("--batch 32", (self.out / name).read_text(), name)
             self.assertNotIn(str(SCRIPT.parent), (self.out / name).read_text(), name)
 
+    def test_private_results_hold_no_name_and_no_message(self):
+        done = self.gpus("--fail", 2, options=("--private",))
+        self.assertEqual(done.code, 3, done)
+        self.assertIn("exited with", self.summary()["measurements"][1]["flags"][0])
+        for file in self.out.iterdir():
+            if file.name == "plan.json":
+                continue
+            for secret in (SCRIPT.name, "the disk is full"):
+                self.assertNotIn(secret, file.read_text(), file.name)
+        self.assertIn(str(SCRIPT), (self.out / "plan.json").read_text())
+
     def test_an_interrupted_run_goes_on_with_the_same_command(self):
         self.answer(self.gpus(rounds=1))
         file = self.out / "speedup.json"
@@ -168,6 +179,10 @@ class Refusals(programs.TestCase):
         self.assert_refused(self.refuse("--", "/no/such/program", "{n}"), "/no/such/program")
         self.assert_refused(self.refuse("--"), "no command")
         self.assert_refused(programs.run("howmany", "report", "--", "x"), "howmany report")
+
+    def test_options_of_scripts_without_a_script(self):
+        for options in (("--rate", "x"), ("--private",), ("--try-ddp",), ("--samples-per-step", 8)):
+            self.assert_refused(self.refuse(*options), options[0])
 
     def test_nothing_is_left_of_a_refused_run(self):
         self.refuse("--", "python3", "-c", "1")
