@@ -58,12 +58,16 @@ void add_predict_command(CLI::App& app, int& code) {
   add_option(*sub, flag::kDevicesPerNode, a->options.devices_per_node)
       ->check(whole_between(1, 1024));
   add_option(*sub, flag::kMinEfficiency, a->options.min_efficiency)->check(between(0.01, 1.0));
+  add_count(*sub, flag::kSamples, a->options.samples, "");
+  add_option(*sub, flag::kFinishWithin, a->options.finish_within_hours, "")->check(above_zero());
+  add_option(*sub, flag::kBudget, a->options.budget_device_hours, "")->check(above_zero());
   add_json(*sub, a->json);
   add_no_color(*sub, a->no_color);
   sub->footer(
       "Nothing is measured. Intervals cover 90 % of published scaling curves.\n\n"
       "Examples:\n"
       "  howmany predict howmany-out/20260101T120000Z --up-to 16\n"
+      "  howmany predict RUN --samples 90M --finish-within 24 --budget 500\n"
       "  howmany predict --rates 1=412,2=801,8=2950 --up-to 64   # samples/s of your own logs");
   sub->callback([a, &code] { code = run_predict(*a); });
 }

@@ -14,6 +14,7 @@
 #include "core/base/schema/parameters.h"
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
+#include "reports/predict/decide.h"
 
 namespace howmany::reports {
 namespace {
@@ -63,83 +64,70 @@ std::string interval(const Range& range) {
   return fmt::format("{} to {}", format_ratio(range.low), format_ratio(range.high));
 }
 
-double efficiency_of(const Forecast& f, const RateAt& one) {
-  const RateAt& first = f.measured.front();
-  return one.per_s / one.devices / (first.per_s / first.devices);
+Offer measured_offer(const RateAt& first, const RateAt& one) {
+  const double efficiency = one.per_s / one.devices / (first.per_s / first.devices);
+  Offer offer;
+  offer.devices = one.devices;
+  offer.measured = true;
+  offer.per_s = {one.per_s, one.per_s, one.per_s};
+  offer.efficiency = {efficiency, efficiency, efficiency};
+  return offer;
 }
 
-std::string subject(const Forecast& f) { return f.what.empty() ? "training" : f.what; }
-
-std::string speedup_text(const Forecast& f, const Predicted& p) {
-  const double factor = static_cast<double>(p.devices) / f.measured.front().devices;
-  return fmt::format("{}x as fast as on {} (90 % interval {} to {})",
-                     format_ratio(factor * p.efficiency.value), f.measured.front().devices,
-                     format_ratio(factor * p.efficiency.low),
-                     format_ratio(factor * p.efficiency.high));
-}
-
-const Predicted* largest(const Forecast& f, double Range::*bound) {
-  const Predicted* found = nullptr;
-  for (const Predicted& p : f.predicted)
-    if (p.refused.empty() && p.efficiency.*bound >= f.options.min_efficiency) found = &p;
-  return found;
-}
-
-std::optional<int> largest_measured(const Forecast& f) {
-  std::optional<int> found;
-  for (const RateAt& one : f.measured)
-    if (efficiency_of(f, one) >= f.options.min_efficiency) found = one.devices;
-  return found;
-}
-
-void add_answer(Forecast& f) {
-  const Predicted* const sure = largest(f, &Range::low);
-  const double target = f.options.min_efficiency;
-  f.recommended = sure != nullptr ? sure->devices : largest_measured(f);
-  if (sure != nullptr) {
-    f.sentences.push_back(fmt::format(
-        "Ask for {} GPUs: {} is predicted to run {}. Efficiency {} to {}, target {}.",
-        sure->devices, subject(f), speedup_text(f, *sure), format_ratio(sure->efficiency.low),
-        format_ratio(sure->efficiency.high), format_ratio(target)));
-  } else {
-    f.sentences.push_back(fmt::format(
-        "Ask for {}, as measured: more is not sure to reach the target efficiency of {}.",
-        number(*f.recommended, "GPU"), format_ratio(target)));
+nlohmann::ordered_json row_of(const Forecast& f, const Offer& offer) {
+  nlohmann::ordered_json row = {{"devices", offer.devices}};
+  if (!offer.refused.empty()) {
+    row["refused"] = offer.refused;
+    return row;
   }
-  const Predicted* const may = largest(f, &Range::value);
-  if (may != nullptr && may->devices > *f.recommended)
-    f.sentences.push_back(fmt::format(
-        "{} may pay: efficiency {} predicted (90 % interval {}).", number(may->devices, "GPU"),
-        format_ratio(may->efficiency.value), interval(may->efficiency)));
-}
-
-void add_next_run(Forecast& f) {
-  const int most = f.predicted.back().devices;
-  const auto next = next_run(f.measured, most, f.options.devices_per_node);
-  if (!next) return;
-  f.sentences.push_back(
-      fmt::format("Measure on {} next: the interval at {} would then be about {}.",
-                  number(next->devices, "GPU"), most, interval(next->efficiency)));
-}
-
-nlohmann::ordered_json row_of(const Predicted& p) {
-  if (!p.refused.empty()) return {{"devices", p.devices}, {"refused", p.refused}};
-  return {{"devices", p.devices},
-          {"samples_per_s", p.per_s.value},
-          {"low", p.per_s.low},
-          {"high", p.per_s.high},
-          {"efficiency", p.efficiency.value},
-          {"efficiency_low", p.efficiency.low},
-          {"efficiency_high", p.efficiency.high}};
+  const auto add = [&](const std::string& name, const Range& range, const std::string& end) {
+    row[name] = range.value;
+    if (offer.measured) return;
+    row[end + "low"] = range.low;
+    row[end + "high"] = range.high;
+  };
+  add("samples_per_s", offer.per_s, "");
+  add("efficiency", offer.efficiency, "efficiency_");
+  if (f.options.samples) {
+    add("hours", hours(offer, *f.options.samples), "hours_");
+    add("device_hours", device_hours(offer, *f.options.samples), "device_hours_");
+  }
+  if (!offer.measured)
+    row["rung"] = rung_used(f.measured, offer.devices, f.options.devices_per_node).name;
+  return row;
 }
 
 std::string basis(const Forecast& f) {
-  const Predicted& last = f.predicted.back();
+  const Offer& last = f.offers.back();
   const RungUsed rung = rung_used(f.measured, last.devices, f.options.devices_per_node);
   return fmt::format(
       "Predicted rows: from the measured rates and {} published curves of weak scaling from {} "
       "sources, not from a run. {} GPUs per node (--devices-per-node).",
       rung.curves, rung.sources, f.options.devices_per_node);
+}
+
+std::string hours_text(double hours) { return format_seconds(hours * 3600); }
+
+std::vector<std::string> cells_of(const Forecast& f, const Offer& offer) {
+  const bool known = offer.refused.empty(), predicted = known && !offer.measured;
+  std::vector<std::string> cells = {
+      std::to_string(offer.devices),
+      offer.measured ? "measured"
+      : known        ? "predicted"
+                     : "none",
+      known ? format_count(offer.per_s.value) : "-",
+      predicted
+          ? fmt::format("{} to {}", format_count(offer.per_s.low), format_count(offer.per_s.high))
+          : "",
+      known ? format_ratio(offer.efficiency.value) : "-",
+      predicted ? interval(offer.efficiency) : ""};
+  if (!f.options.samples) return cells;
+  const Range time = known ? hours(offer, *f.options.samples) : Range();
+  cells.push_back(known ? hours_text(time.value) : "-");
+  cells.push_back(predicted ? fmt::format("{} to {}", hours_text(time.low), hours_text(time.high))
+                            : "");
+  cells.push_back(known ? format_hours(device_hours(offer, *f.options.samples).value) : "-");
+  return cells;
 }
 
 }  // namespace
@@ -185,6 +173,8 @@ std::vector<RateAt> rates_of(const Summary& summary, std::string& what) {
 Forecast forecast(const std::string& what, const std::vector<RateAt>& measured,
                   const ForecastOptions& options) {
   if (measured.empty()) throw InputError("no measured rate to predict from");
+  if (!options.samples && (options.finish_within_hours || options.budget_device_hours))
+    throw InputError("a limit of time or device-hours needs --samples");
   Forecast f;
   f.what = what;
   f.measured = measured;
@@ -193,21 +183,19 @@ Forecast forecast(const std::string& what, const std::vector<RateAt>& measured,
   if (f.options.up_to == 0)
     f.options.up_to =
         std::max(std::min(kUsualFactor * last, kMostPredicted), options.devices_per_node);
-  for (const int n : counts_up_to(f.options.up_to, last))
-    f.predicted.push_back(predict(measured, n, options.devices_per_node));
-  add_answer(f);
-  add_next_run(f);
+  for (const RateAt& one : measured) f.offers.push_back(measured_offer(measured.front(), one));
+  for (const int n : counts_up_to(f.options.up_to, last)) {
+    const Predicted p = predict(measured, n, options.devices_per_node);
+    f.offers.push_back({p.devices, false, p.per_s, p.efficiency, p.refused});
+  }
+  decide(f);
   return f;
 }
 
 nlohmann::ordered_json to_json(const Forecast& f) {
   nlohmann::ordered_json measured = nlohmann::ordered_json::array(), predicted = measured;
-  for (const RateAt& one : f.measured)
-    measured.push_back({{"devices", one.devices}, {"samples_per_s", one.per_s}});
-  for (const Predicted& p : f.predicted) {
-    predicted.push_back(row_of(p));
-    predicted.back()["rung"] = rung_used(f.measured, p.devices, f.options.devices_per_node).name;
-  }
+  for (const Offer& offer : f.offers)
+    (offer.measured ? measured : predicted).push_back(row_of(f, offer));
   return {{"what", f.what},
           {"recommended", f.recommended ? nlohmann::json(*f.recommended) : nlohmann::json(nullptr)},
           {"because", f.sentences.front()},
@@ -222,29 +210,23 @@ std::string render(const Forecast& f, bool color) {
   using Style = Table::Style;
   std::string text;
   for (const std::string& sentence : f.sentences) text += wrapped(sentence, kTextWidth, 2) + "\n";
-  Table table({{"GPUs"},
-               {"evidence", Table::Align::kLeft},
-               {"samples/s"},
-               {"90 % interval"},
-               {"efficiency"},
-               {"90 % interval"}});
-  for (const RateAt& one : f.measured)
-    table.add({std::to_string(one.devices), "measured", format_count(one.per_s), "",
-               format_ratio(efficiency_of(f, one)), ""});
-  for (const Predicted& p : f.predicted) {
-    if (!p.refused.empty()) {
-      table.add({std::to_string(p.devices), "none", "-", "", "-", ""}, Style::kDim);
-      continue;
-    }
-    table.add({std::to_string(p.devices), "predicted", format_count(p.per_s.value),
-               fmt::format("{} to {}", format_count(p.per_s.low), format_count(p.per_s.high)),
-               format_ratio(p.efficiency.value), interval(p.efficiency)},
-              p.devices == f.recommended ? Style::kBold : Style::kPlain);
-  }
+  std::vector<Table::Column> columns = {{"GPUs"},       {"evidence", Table::Align::kLeft},
+                                        {"samples/s"},  {"90 % interval"},
+                                        {"efficiency"}, {"90 % interval"}};
+  if (f.options.samples)
+    columns.insert(
+        columns.end(),
+        {{format_count(*f.options.samples) + " samples"}, {"90 % interval"}, {"device-hours"}});
+  Table table(columns);
+  for (const Offer& offer : f.offers)
+    table.add(cells_of(f, offer), !offer.refused.empty()           ? Style::kDim
+                                  : offer.devices == f.recommended ? Style::kBold
+                                                                   : Style::kPlain);
   text += "\n" + table.text(color) + "\n";
-  for (const Predicted& p : f.predicted)
-    if (!p.refused.empty())
-      text += wrapped(fmt::format("{} GPUs: {}.", p.devices, p.refused), kTextWidth, 2) + "\n";
+  for (const Offer& offer : f.offers)
+    if (!offer.refused.empty())
+      text +=
+          wrapped(fmt::format("{} GPUs: {}.", offer.devices, offer.refused), kTextWidth, 2) + "\n";
   return text + wrapped(basis(f), kTextWidth, 2) + "\n";
 }
 

@@ -17,13 +17,25 @@ struct ForecastOptions {
   int up_to = 0;  // 0: four times the largest measured number, and at least a node
   int devices_per_node = 8;
   double min_efficiency = 0.8;
+  std::optional<double> samples;              // to train
+  std::optional<double> finish_within_hours;  // needs `samples`
+  std::optional<double> budget_device_hours;  // needs `samples`
+};
+
+// A number of GPUs. If it was measured, all values of a range are equal.
+struct Offer {
+  int devices = 1;
+  bool measured = false;
+  Range per_s;
+  Range efficiency;     // relative to the smallest measured number
+  std::string refused;  // if not empty, the reason why nothing is predicted
 };
 
 struct Forecast {
   std::string what;  // "train.py"; empty if unknown
   std::vector<RateAt> measured;
-  std::vector<Predicted> predicted;
-  std::optional<int> recommended;  // nullopt: only the smallest measured number reaches the target
+  std::vector<Offer> offers;           // by number of GPUs
+  std::optional<int> recommended;      // nullopt: no number is sure to meet the options
   std::vector<std::string> sentences;  // the answer first
   ForecastOptions options;
 };
@@ -35,8 +47,8 @@ std::vector<RateAt> parse_rates(const std::string& text);
 // InputError if the measurements are of CPUs or of strong scaling, or hold no rate.
 std::vector<RateAt> rates_of(const Summary& summary, std::string& what);
 
-// Predicts 1, 2, 4, ... up to `up_to`, beyond the measured numbers. Throws InputError as
-// predict() does.
+// Predicts 2, 4, 8, ... up to `up_to`, beyond the measured numbers, and decides. Throws InputError
+// as predict() does, or if an option lacks `samples`.
 Forecast forecast(const std::string& what, const std::vector<RateAt>& measured,
                   const ForecastOptions& options);
 

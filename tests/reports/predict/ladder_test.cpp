@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "reports/predict/decide.h"
 #include "reports/predict/forecast.h"
 
 namespace howmany::reports {
@@ -87,9 +88,40 @@ TEST(Forecast, AsksForTheMostGpusWhoseIntervalReachesTheTarget) {
   ForecastOptions options;
   const Forecast f = forecast("", linear({1, 2, 4}), options);
   EXPECT_EQ(f.recommended, 8);
-  EXPECT_THAT(f.predicted,
-              ElementsAre(Field(&Predicted::devices, 8), Field(&Predicted::devices, 16)));
+  EXPECT_THAT(f.offers, ElementsAre(Field(&Offer::devices, 1), Field(&Offer::devices, 2),
+                                    Field(&Offer::devices, 4), Field(&Offer::devices, 8),
+                                    Field(&Offer::devices, 16)));
   EXPECT_EQ(forecast("", {{1, 100}, {2, 100}}, options).recommended, 1);
+}
+
+// 100 samples/s on 1 GPU: 3.6 M samples take 10 hours there.
+TEST(Forecast, MeetsALimitOfTimeWithTheFewestGpus) {
+  ForecastOptions options;
+  options.samples = 3.6e6;
+  options.finish_within_hours = 10;
+  EXPECT_EQ(forecast("", linear({1, 2, 4}), options).recommended, 1);
+  options.finish_within_hours = 5;
+  EXPECT_EQ(forecast("", linear({1, 2, 4}), options).recommended, 2);
+  options.finish_within_hours = 1.9;
+  const Forecast f = forecast("", linear({1, 2, 4}), options);
+  ASSERT_EQ(f.recommended, 8);
+  EXPECT_LT(hours(f.offers[3], 3.6e6).high, 1.9);
+  EXPECT_GT(hours(f.offers[2], 3.6e6).low, 1.9);
+  options.finish_within_hours = 0.01;
+  EXPECT_FALSE(forecast("", linear({1, 2, 4}), options).recommended);
+}
+
+TEST(Forecast, KeepsToTheBudgetAtTheUnfavourableEnd) {
+  ForecastOptions options;
+  options.samples = 3.6e6;
+  options.budget_device_hours = 10.0;
+  EXPECT_EQ(forecast("", linear({1, 2, 4}), options).recommended, 4);  // measured: 10 exactly
+  options.budget_device_hours = 9.0;
+  EXPECT_FALSE(forecast("", linear({1, 2, 4}), options).recommended);
+  options.budget_device_hours = 100.0;
+  EXPECT_EQ(forecast("", linear({1, 2, 4}), options).recommended, 8);
+  options.samples.reset();
+  EXPECT_THROW(forecast("", linear({1}), options), InputError);
 }
 
 TEST(Forecast, ParsesRates) {

@@ -35,6 +35,15 @@ class Predict(programs.TestCase):
         for row in rows:
             self.assertEqual(row.count(" to "), 2, row)
 
+    def test_time_and_device_hours_of_the_samples(self):
+        done = self.predict("--rates", "1=100,2=200", "--samples", "3.6M", "--finish-within", 3, "--json")
+        self.assertEqual(done.code, 0, done)
+        answer = done.json()
+        self.assertEqual(answer["measured"][1]["device_hours"], 10)
+        row = next(row for row in answer["predicted"] if row["devices"] == answer["recommended"])
+        self.assertLessEqual(row["hours_high"], 3)
+        self.assert_refused(self.predict("--rates", "1=1", "--finish-within", 3), "--samples")
+
     def test_a_run_on_cpus_is_refused(self):
         out = self.folder / "out"
         done = programs.run("howmany", "gpus", "--devices", "cpu:0", "--rounds", 1, "--time-budget", 5, "--model",

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/predict/decide.h"
+
+#include <fmt/format.h>
+
+#include "core/base/text/format.h"
+
+namespace howmany::reports {
+namespace {
+
+constexpr double kSecondsPerHour = 3600;
+
+std::string to(const std::string& low, const std::string& high) {
+  return fmt::format("90 % interval {} to {}", low, high);
+}
+
+class Decision {
+ public:
+  explicit Decision(Forecast& f) : f_(f), o_(f.options) {}
+
+  void write() {
+    const Offer* const chosen = choose(&Range::low, &Range::high);
+    if (chosen != nullptr) f_.recommended = chosen->devices;
+    f_.sentences.push_back(chosen == nullptr ? none() : answer(*chosen));
+    if (chosen != nullptr && o_.samples) f_.sentences.push_back(cost(*chosen));
+    add_hopeful(chosen);
+    add_next_run();
+  }
+
+ private:
+  // The ends of the intervals that must meet the options.
+  bool meets(const Offer& offer, double Range::*rate_end, double Range::*cost_end) const {
+    if (!offer.refused.empty()) return false;
+    const bool in_budget = !o_.budget_device_hours ||
+                           device_hours(offer, *o_.samples).*cost_end <= *o_.budget_device_hours;
+    if (o_.finish_within_hours)
+      return in_budget && hours(offer, *o_.samples).*cost_end <= *o_.finish_within_hours;
+    return in_budget && offer.efficiency.*rate_end >= o_.min_efficiency;
+  }
+
+  const Offer* choose(double Range::*rate_end, double Range::*cost_end) const {
+    const Offer* chosen = nullptr;
+    for (const Offer& offer : f_.offers) {
+      if (!meets(offer, rate_end, cost_end)) continue;
+      chosen = &offer;
+      if (o_.finish_within_hours) break;
+    }
+    return chosen;
+  }
+
+  std::string target() const {
+    std::string text = o_.finish_within_hours
+                           ? fmt::format("to finish within {}",
+                                         format_seconds(*o_.finish_within_hours * kSecondsPerHour))
+                           : fmt::format("of efficiency {}", format_ratio(o_.min_efficiency));
+    if (o_.budget_device_hours)
+      text += fmt::format(" within {} device-hours", format_hours(*o_.budget_device_hours));
+    return text;
+  }
+
+  std::string none() const {
+    return fmt::format("No answer: no number of GPUs up to {} is sure {}.",
+                       f_.offers.back().devices, target());
+  }
+
+  std::string answer(const Offer& chosen) const {
+    const std::string start = fmt::format("Ask for {}", number(chosen.devices, "GPU"));
+    if (chosen.measured)
+      return fmt::format("{}, as measured: {} is sure {}.", start,
+                         o_.finish_within_hours ? "the smallest number that" : "no larger number",
+                         target());
+    const double factor = static_cast<double>(chosen.devices) / f_.measured.front().devices;
+    const Range& e = chosen.efficiency;
+    return fmt::format(
+        "{}: {} is predicted to run {}x as fast as on {} ({}). Efficiency {} to {}, {}.", start,
+        f_.what.empty() ? "training" : f_.what, format_ratio(factor * e.value),
+        f_.measured.front().devices,
+        to(format_ratio(factor * e.low), format_ratio(factor * e.high)), format_ratio(e.low),
+        format_ratio(e.high),
+        o_.finish_within_hours ? "the smallest number sure " + target()
+                               : "target " + format_ratio(o_.min_efficiency));
+  }
+
+  std::string cost(const Offer& chosen) const {
+    const Range time = hours(chosen, *o_.samples), device = device_hours(chosen, *o_.samples);
+    const auto seconds = [](double h) { return format_seconds(h * kSecondsPerHour); };
+    const std::string start =
+        fmt::format("{} samples take {}", format_count(*o_.samples), seconds(time.value));
+    if (chosen.measured)
+      return fmt::format("{} there, {} device-hours.", start, format_hours(device.value));
+    return fmt::format("{} there ({}), {} device-hours ({}).", start,
+                       to(seconds(time.low), seconds(time.high)), format_hours(device.value),
+                       to(format_hours(device.low), format_hours(device.high)));
+  }
+
+  // A number that meets the options at the predicted value, but not at the end of its interval.
+  void add_hopeful(const Offer* chosen) {
+    const Offer* const may = choose(&Range::value, &Range::value);
+    if (may == nullptr || may == chosen) return;
+    f_.sentences.push_back(
+        fmt::format("{} may do: efficiency {} predicted ({}).", number(may->devices, "GPU"),
+                    format_ratio(may->efficiency.value),
+                    to(format_ratio(may->efficiency.low), format_ratio(may->efficiency.high))));
+  }
+
+  void add_next_run() {
+    const int most = f_.offers.back().devices;
+    const auto next = next_run(f_.measured, most, o_.devices_per_node);
+    if (!next) return;
+    f_.sentences.push_back(fmt::format(
+        "Measure on {} next: the interval of the efficiency at {} would then be about {} to {}.",
+        number(next->devices, "GPU"), most, format_ratio(next->efficiency.low),
+        format_ratio(next->efficiency.high)));
+  }
+
+  Forecast& f_;
+  const ForecastOptions& o_;
+};
+
+}  // namespace
+
+Range hours(const Offer& offer, double samples) {
+  const Range& rate = offer.per_s;
+  const double all = samples / kSecondsPerHour;
+  return {all / rate.value, all / rate.high, all / rate.low};
+}
+
+Range device_hours(const Offer& offer, double samples) {
+  const Range time = hours(offer, samples);
+  const double n = offer.devices;
+  return {n * time.value, n * time.low, n * time.high};
+}
+
+void decide(Forecast& forecast) { Decision(forecast).write(); }
+
+}  // namespace howmany::reports
