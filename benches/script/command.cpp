@@ -162,6 +162,16 @@ std::vector<std::string> environment_for(const ScriptCommand& command, const std
   return all;
 }
 
+std::string shown_environment(const ScriptCommand& command) {
+  std::vector<std::string> shown;
+  for (const std::string& one : environment_for(command, "")) {
+    const std::string name = one.substr(0, one.find('='));
+    if (name.starts_with("HOWMANY_")) continue;
+    shown.push_back(name == "PYTHONPATH" || name == "CUDA_VISIBLE_DEVICES" ? name : one);
+  }
+  return fmt::format("{}", fmt::join(shown, ", "));
+}
+
 ScriptEnd end_of(const ProcessResult& ended, bool quote) {
   if (!quote) {
     ProcessResult silent = ended;

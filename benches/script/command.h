@@ -53,6 +53,10 @@ std::vector<std::string> words_for(const std::vector<std::string>& words, int ra
 // receives the records of the ranks.
 std::vector<std::string> environment_for(const ScriptCommand& command, const std::string& folder);
 
+// Returns the variables of environment_for() for people: "WANDB_MODE=offline, OMP_NUM_THREADS=4".
+// Leaves out those of the hook, and the values that hold paths or depend on the devices.
+std::string shown_environment(const ScriptCommand& command);
+
 struct ScriptEnd {
   bool ok = true;     // exited with 0
   std::string how;    // "exited with 1: ValueError: no data"

@@ -12,6 +12,7 @@
 #include "benches/script/ranks.h"
 #include "benches/script/rated.h"
 #include "core/base/error.h"
+#include "core/base/schema/context.h"
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
 #include "core/base/statistics.h"
@@ -101,6 +102,7 @@ int run(int argc, char** argv) {
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond);
   add_context();
+  benchmark::AddCustomContext(context::kScriptEnvironment, shown_environment(flags.command));
   google.insert(google.begin(), argv[0]);
   const int code = run_benchmarks(std::move(google));
   return interrupted() ? kInterrupted : code;

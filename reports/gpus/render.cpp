@@ -177,6 +177,7 @@ std::string render(const Summary& summary, const std::vector<Advice>& advice,
     text += "\n";
     add_paragraph(text, interval_note(advice[0]));
     add_paragraph(text, devices_note(summary, advice[0].model));
+    add_paragraph(text, environment_note(summary));
   }
   text += render_step_parts(summary, advice, options.folder);
   if (!options.folder.empty()) text += fmt::format("Files: {}\n", options.folder);

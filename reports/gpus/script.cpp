@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/base/process.h"
+#include "core/base/schema/context.h"
 #include "core/base/schema/flags.h"
 #include "core/base/schema/parameters.h"
 #include "core/base/text/json.h"
@@ -208,6 +209,12 @@ Words script_arguments(const Request& request, int devices, double seconds, doub
   argv.emplace_back("--");
   argv.insert(argv.end(), script.words.begin(), script.words.end());
   return argv;
+}
+
+std::string environment_note(const Summary& summary) {
+  const auto found = summary.context.find(context::kScriptEnvironment);
+  if (found == summary.context.end() || !found->is_string()) return "";
+  return fmt::format("Set for your command: {}.", found->get<std::string>());
 }
 
 bool probe_group(const std::string& folder, Request& request) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/results/record.h"
 #include "reports/results/scratch.h"
 
 namespace howmany::reports {
@@ -50,6 +51,9 @@ std::vector<std::string> bench_words(const Script& script, double seconds, doubl
 // Returns the command line of script_bench for a run on the first `devices` devices.
 std::vector<std::string> script_arguments(const Request& request, int devices, double seconds,
                                           double timeout, const BenchScratch& scratch);
+
+// Returns a sentence with the variables that were set for the command; empty if there are none.
+std::string environment_note(const Summary& summary);
 
 // If the command has no {n} and no rate: runs a few steps under torchrun with one rank. If the
 // script forms a process group there, or with `try_ddp`, it is started that way for every count.

@@ -11,6 +11,7 @@
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
 #include "reports/comm/rounds.h"
+#include "reports/gpus/script.h"
 #include "reports/results/machine.h"
 #include "reports/results/summary_files.h"
 #include "reports/workers/render.h"
@@ -33,6 +34,15 @@ Summary loader_summary(const LoaderResults& results, const nlohmann::ordered_jso
   return summary;
 }
 
+namespace {
+
+std::string environment_line(const Summary& summary) {
+  const std::string note = environment_note(summary);
+  return note.empty() ? "" : wrapped(note, kTextWidth, 2) + "\n";
+}
+
+}  // namespace
+
 void write_and_print(const WorkersArguments& arguments, const std::string& folder,
                      const Summary& summary) {
   write_summary(folder, summary);
@@ -41,7 +51,8 @@ void write_and_print(const WorkersArguments& arguments, const std::string& folde
     return;
   }
   const bool color = !arguments.no_color && color_wanted(STDOUT_FILENO);
-  fmt::print("{}Files: {}\n", render_workers(summary.answer["workers"], folder, color), folder);
+  fmt::print("{}{}Files: {}\n", render_workers(summary.answer["workers"], folder, color),
+             environment_line(summary), folder);
 }
 
 }  // namespace howmany::reports

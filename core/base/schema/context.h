@@ -27,6 +27,7 @@ inline constexpr const char* kDriver = "driver";
 // The launch.
 inline constexpr const char* kWorld = "world";
 inline constexpr const char* kLauncher = "launcher";
+inline constexpr const char* kScriptEnvironment = "script_environment";  // set for your command
 
 // A loader's data.
 inline constexpr const char* kLoaderFormat = "loader_format";

@@ -67,6 +67,20 @@ TEST_F(ScriptEnvironment, ShowsThoseGpusOfTheOnesThatAreVisible) {
   EXPECT_THAT(of(second), Not(Contains(StartsWith("HOWMANY_SCRIPT_CORES="))));
 }
 
+TEST_F(ScriptEnvironment, IsShownWithoutPathsAndWithoutTheHook) {
+  ScriptCommand command;
+  command.words = {"python"};
+  command.devices = {Device::parse("cpu:0")};
+  command.threads = 4;
+  EXPECT_EQ(shown_environment(command),
+            "PYTHONPATH, WANDB_MODE=offline, CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS=4");
+  ::setenv("WANDB_MODE", "online", 1);
+  command.rate = "x";
+  ::setenv("PYTHONUNBUFFERED", "1", 1);
+  EXPECT_EQ(shown_environment(command), "CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS=4");
+  ::unsetenv("PYTHONUNBUFFERED");
+}
+
 TEST_F(ScriptEnvironment, HidesGpusFromARunOnCpus) {
   EXPECT_THAT(of({Device::parse("cpu:0")}), Contains("CUDA_VISIBLE_DEVICES="));
   EXPECT_THAT(of({Device::parse("cpu:0")}), Contains(StartsWith("HOWMANY_SCRIPT_CORES=")));

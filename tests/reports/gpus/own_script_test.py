@@ -37,6 +37,11 @@ class OwnScript(programs.TestCase):
         self.assertEqual(rows, [(1, "single", "local"), (2, "ddp", "gloo")])
         self.assertEqual(answer["cases"][0]["model"], "recorded_script.py")
 
+    def test_says_which_variables_were_set(self):
+        done = self.gpus(rounds=1)
+        self.assertIn("WANDB_MODE=offline", self.summary()["context"]["script_environment"])
+        self.assertIn("Set for your command: PYTHONPATH, WANDB_MODE=offline", " ".join(done.out.split()))
+
     def test_equal_batches_per_rank_are_weak_scaling(self):
         self.answer(self.gpus(RECORDED_SPEED="0.9"))
         self.assertEqual(self.summary()["measurements"][0]["parameters"]["scaling"], "weak")
