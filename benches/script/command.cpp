@@ -14,6 +14,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "benches/script/working_copy.h"
 #include "core/base/error.h"
 #include "core/base/text/table.h"
 
@@ -135,6 +136,12 @@ Command start_of(const ScriptCommand& command, const std::string& folder, double
   return start;
 }
 
+ScriptEnd run_there(const ScriptCommand& command, Command start) {
+  const WorkingCopy copy(command.in_copy);
+  start.folder = copy.path();
+  return end_of(run_command(start), command.quote);
+}
+
 }  // namespace
 
 std::vector<std::string> words_for(const std::vector<std::string>& words, int ranks) {
@@ -191,7 +198,7 @@ ScriptEnd end_of(const ProcessResult& ended, bool quote) {
 ScriptEnd run_script(const ScriptCommand& command, const std::string& folder,
                      double timeout_seconds) {
   HM_ENSURE(std::filesystem::exists(hook_archive()), "[script] {} is missing", hook_archive());
-  return end_of(run_command(start_of(command, folder, timeout_seconds)), command.quote);
+  return run_there(command, start_of(command, folder, timeout_seconds));
 }
 
 ScriptEnd run_printing(const ScriptCommand& command, const Printed& printed,
@@ -201,7 +208,7 @@ ScriptEnd run_printing(const ScriptCommand& command, const Printed& printed,
   start.on_stdout = printed.on_stdout;
   start.on_stderr = printed.on_stderr;
   start.is_done = printed.is_done;
-  return end_of(run_command(start), command.quote);
+  return run_there(command, std::move(start));
 }
 
 }  // namespace howmany::benches

@@ -43,7 +43,8 @@ struct ScriptCommand {
   int64_t samples_per_step = 0;  // per rank; 0: as the batches show
   // If given, the rate is read from the lines that the command prints (rate.h), without the hook.
   std::string rate = {};
-  bool quote = true;  // its messages in errors
+  bool quote = true;     // its messages in errors
+  bool in_copy = false;  // of the current folder (working_copy.h)
 };
 
 // Returns the words with {n} replaced by `ranks`. Throws std::invalid_argument if there are no

@@ -40,6 +40,7 @@ std::vector<std::string> parse_script(int argc, char** argv, ScriptFlags& flags)
   add_option(app, flag::kRate, flags.command.rate, "");
   bool keep_private = false;
   add_switch(app, flag::kPrivate, keep_private);
+  add_switch(app, flag::kInCopy, flags.command.in_copy);
   WorkerTurns& turns = flags.command.turns;
   add_option(app, flag::kWorkers, turns.numbers, "unchanged")
       ->delimiter(',')

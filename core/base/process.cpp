@@ -75,8 +75,8 @@ std::vector<char*> c_strings(const std::vector<std::string>& argv) {
 }
 
 // Between fork and exec only async-signal-safe calls are allowed.
-[[noreturn]] void be_child(pid_t parent, char* const* argv, char* const* environment, int out,
-                           int err, int failure) {
+[[noreturn]] void be_child(pid_t parent, char* const* argv, char* const* environment,
+                           const char* folder, int out, int err, int failure) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(127);  // the parent died before prctl
@@ -84,7 +84,7 @@ std::vector<char*> c_strings(const std::vector<std::string>& argv) {
   if (null >= 0) ::dup2(null, STDIN_FILENO);
   ::dup2(out, STDOUT_FILENO);
   ::dup2(err, STDERR_FILENO);
-  ::execve(argv[0], argv, environment);
+  if (*folder == '\0' || ::chdir(folder) == 0) ::execve(argv[0], argv, environment);
   const int error = errno;
   [[maybe_unused]] const ssize_t n = ::write(failure, &error, sizeof error);
   ::_exit(127);
@@ -100,7 +100,8 @@ class Child {
     const pid_t self = ::getpid();
     pid_ = ::fork();
     if (pid_ == 0)
-      be_child(self, argv.data(), environment.data(), out.ends[1], err.ends[1], failure.ends[1]);
+      be_child(self, argv.data(), environment.data(), command.folder.c_str(), out.ends[1],
+               err.ends[1], failure.ends[1]);
     if (pid_ < 0) error_ = errno;
     for (Pipe* pipe : {&out, &err, &failure}) pipe->close(1);
     if (pid_ > 0) ::setpgid(pid_, pid_);  // parent and child race; the first call counts

@@ -19,6 +19,7 @@ namespace howmany {
 struct Command {
   std::vector<std::string> argv;              // argv[0] is the path
   std::vector<std::string> environment = {};  // "NAME=value", added to this process's environment
+  std::string folder = {};                    // working directory; empty: this process's
   double timeout_seconds = 0;                 // limit of the whole run; 0: none
   double grace_seconds = 2;                   // between SIGTERM and SIGKILL
   bool end_descendants = false;               // kill descendants that left the child's group

@@ -108,6 +108,7 @@ void add_gpus(CLI::App& app, Arguments& a) {
   add_switch(app, flag::kTryDdp, a.try_ddp);
   add_option(app, flag::kRate, a.rate, "");
   add_switch(app, flag::kPrivate, a.keep_private);
+  add_switch(app, flag::kInCopy, a.in_copy);
   add_measuring(app, a);
   add_output(app, a);
   add_footer(

@@ -29,7 +29,7 @@ struct Arguments {
   std::vector<std::string> command;  // after "--": the user's own
   std::optional<int64_t> samples_per_step;
   std::string rate;
-  bool keep_private = false;
+  bool keep_private = false, in_copy = false;
   bool try_ddp = false;
 
   std::string out, resume;

@@ -86,6 +86,7 @@ Script read_script(const JsonNode& node) {
   script.samples_per_step = node.at("samples-per-step").integer_between(0, kMaxPlanBatch);
   script.alone = node.at("alone").boolean();
   script.try_ddp = node.at("try-ddp").boolean();
+  if (const auto copy = node.find("in-copy")) script.in_copy = copy->boolean();
   if (const auto keep = node.find("private")) script.keep_private = keep->boolean();
   if (const auto words = node.find("words")) script.words = words->strings();
   if (const auto rate = node.find("rate")) script.rate = rate->string();
@@ -180,11 +181,10 @@ nlohmann::ordered_json to_json(const Request& request) {
                                 {"profile", request.profile}};
   for (const auto& [name, word] : request.passed.given()) all[name] = word;
   if (request.script.given())
-    all["script"] = {{"name", request.script.name},
-                     {"samples-per-step", request.script.samples_per_step},
-                     {"alone", request.script.alone},
-                     {"try-ddp", request.script.try_ddp},
-                     {"private", request.script.keep_private}};
+    all["script"] = {
+        {"name", request.script.name},       {"samples-per-step", request.script.samples_per_step},
+        {"alone", request.script.alone},     {"try-ddp", request.script.try_ddp},
+        {"in-copy", request.script.in_copy}, {"private", request.script.keep_private}};
   return all;
 }
 

@@ -218,6 +218,7 @@ void refuse_options_of_scripts(const Arguments& a) {
   const char* const given = a.samples_per_step ? flag::kSamplesPerStep.name
                             : a.try_ddp        ? flag::kTryDdp.name
                             : !a.rate.empty()  ? flag::kRate.name
+                            : a.in_copy        ? flag::kInCopy.name
                             : a.keep_private   ? flag::kPrivate.name
                                                : nullptr;
   if (given != nullptr)
@@ -228,6 +229,7 @@ void resolve_script(const Arguments& arguments, Request& request, std::string* w
   refuse_options_of_models(arguments);
   std::string notice;
   request.script = script_from(arguments.command, &notice);
+  request.script.in_copy = arguments.in_copy;
   if (arguments.keep_private) make_private(request.script);
   if (find_in_path(arguments.command[0]).empty())
     throw InputError(fmt::format("no program \"{}\" in PATH", arguments.command[0]));

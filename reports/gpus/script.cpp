@@ -191,6 +191,7 @@ Words bench_words(const Script& script, double seconds, double timeout,
                 scratch.samples,
                 "--benchmark_out=" + scratch.bench,
                 "--benchmark_out_format=json"};
+  if (script.in_copy) argv.emplace_back(flag::kInCopy);
   if (script.keep_private) argv.emplace_back(flag::kPrivate);
   if (!script.rate.empty()) argv.insert(argv.end(), {flag::kRate, script.rate});
   if (script.samples_per_step > 0)

@@ -21,6 +21,7 @@ struct Script {
   int64_t samples_per_step = 0;    // per rank; 0: as the batches show
   bool alone = false;              // it trains on one device, however it is started
   bool try_ddp = false;            // put DistributedDataParallel around its model
+  bool in_copy = false;            // runs in a copy of the current folder
   bool keep_private = false;       // `name` is "script", and errors quote none of its messages
   std::string rate;                // pattern of the lines with its rate; empty: the hook measures
 

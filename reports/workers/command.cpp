@@ -62,6 +62,7 @@ void refuse_without_effect(const CLI::App& sub, const WorkersArguments& a) {
   refuse(flag::kPython, pytorch || a.python == "none", "for --worker-type pytorch");
   refuse(flag::kStartMethod, pytorch && a.python != "none",
          "for --worker-type pytorch with --python");
+  refuse(flag::kInCopy, false, "for a script: howmany workers -- python train.py");
   refuse(flag::kPrivate, false, "for a script: howmany workers -- python train.py");
   refuse(flag::kLoader, false, "for a script: howmany workers -- python train.py");
   refuse(flag::kMaxWaitPercent, demanded,
@@ -241,6 +242,7 @@ void add_workers(CLI::App& app, const std::vector<std::string>& command, int& co
   add_option(*sub, flag::kLoader, a->loader, "the one that feeds training")
       ->check(whole_between(1, 1000));
   add_switch(*sub, flag::kPrivate, a->keep_private);
+  add_switch(*sub, flag::kInCopy, a->in_copy);
   add_option(*sub, flag::kPrefetch, a->prefetch)->check(whole_between(1, 1024));
   add_option(*sub, flag::kWorkerType, a->as)
       ->check(CLI::IsMember({"threads", "processes", "pytorch"}));

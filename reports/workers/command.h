@@ -28,6 +28,7 @@ struct WorkersArguments {
   std::vector<std::string> command;  // after "--": the user's own
   int loader = 0;                    // the n-th DataLoader of that script; 0: the one that trains
   bool keep_private = false;         // --private
+  bool in_copy = false;              // --in-copy
   bool own_prefetch = true;          // no --prefetch was given
   bool json = false, quiet = false, no_color = false, verbose = false;
 };

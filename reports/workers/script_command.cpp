@@ -34,6 +34,7 @@ class ScriptWorkers {
       : arguments_(arguments), folder_(std::move(folder)) {
     std::string notice;
     script_ = script_from(arguments.command, &notice, Script::Count::kAsGiven);
+    script_.in_copy = arguments.in_copy;
     if (arguments.keep_private) make_private(script_);
     facts_.script = script_.name;
   }

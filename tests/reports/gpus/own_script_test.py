@@ -6,6 +6,7 @@ PyTorch. tests/benches/script/matrix_test.py has real scripts."""
 
 import json
 import pathlib
+import subprocess
 import sys
 
 import programs
@@ -36,6 +37,19 @@ class OwnScript(programs.TestCase):
         rows = [(row["devices"], row["mode"], row["backend"]) for row in answer["table"]]
         self.assertEqual(rows, [(1, "single", "local"), (2, "ddp", "gloo")])
         self.assertEqual(answer["cases"][0]["model"], "recorded_script.py")
+
+    def test_in_a_copy_the_folder_stays_as_it_is(self):
+        (self.folder / "here").mkdir()
+        (self.folder / "here" / "mine.txt").write_text("mine")
+        script = self.folder / "here" / "writes.py"
+        script.write_text(f"import runpy, sys\nopen('mine.txt', 'a').write(open('mine.txt').read())\n"
+                          f"open('checkpoint', 'w').close()\nrunpy.run_path({str(SCRIPT)!r}, run_name='__main__')\n")
+        done = subprocess.run([programs.BIN.resolve() / "howmany", "gpus", "--devices", "cpu:0", "--rounds", "1", "--out",
+                               self.folder / "out", "--in-copy", "--", sys.executable, "writes.py", "{n}"],
+                              cwd=script.parent, capture_output=True, text=True, check=False, timeout=200)
+        self.assertGreater(len((self.folder / "out" / "speedup.samples.jsonl").read_text()), 0, done)
+        self.assertEqual(sorted(file.name for file in script.parent.iterdir()), ["mine.txt", "writes.py"])
+        self.assertEqual((script.parent / "mine.txt").read_text(), "mine")
 
     def test_says_which_variables_were_set(self):
         done = self.gpus(rounds=1)
@@ -186,7 +200,7 @@ class Refusals(programs.TestCase):
         self.assert_refused(programs.run("howmany", "report", "--", "x"), "howmany report")
 
     def test_options_of_scripts_without_a_script(self):
-        for options in (("--rate", "x"), ("--private",), ("--try-ddp",), ("--samples-per-step", 8)):
+        for options in (("--rate", "x"), ("--private",), ("--in-copy",), ("--try-ddp",), ("--samples-per-step", 8)):
             self.assert_refused(self.refuse(*options), options[0])
 
     def test_nothing_is_left_of_a_refused_run(self):
