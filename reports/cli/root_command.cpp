@@ -236,6 +236,7 @@ int run_command(int argc, char** argv, const BuildText& build) {
       "  howmany                                    # two minutes: how does this machine scale?\n"
       "  howmany gpus -- python train.py            # your own PyTorch script, unmodified\n"
       "  howmany workers -- python train.py         # how many loader workers for it?\n"
+      "  howmany predict --rates 1=412,2=801 --up-to 16  # and on more GPUs?\n"
       "  howmany gpus --model resnet18 --data DIR   # our model, your data\n"
       "  howmany backend                            # which backend, from which size on?\n"
       "  howmany compare before.json after.json     # did it get slower?\n"
