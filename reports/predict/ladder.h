@@ -12,7 +12,8 @@
 //   curves, relative to 0.02 + y(n). Each curve is predicted by a fit without its source or, if
 //   a rung has one source, without it.
 // Limits. Nothing is predicted further than the published curves of a rung reach. The loader, the
-//   network and the size of the model enter only through the measured rates.
+//   network and the size of the model enter only through the measured rates. The interval does not
+//   include their spread.
 // Thread safety. The functions are pure.
 #pragma once
 
