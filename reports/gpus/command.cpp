@@ -202,7 +202,9 @@ void show(const Arguments& arguments, const std::string& path, Summary& summary)
   const AdviceOptions options = asked(arguments, options_from_answer(summary.answer, path));
   const bool about_workers = summary.answer.contains("workers");
   if (about_workers && !arguments.json) {
-    fmt::print("{}Files: {}\n", render_workers(summary.answer["workers"], path, color),
+    const std::string note = environment_note(summary);
+    fmt::print("{}{}Files: {}\n", render_workers(summary.answer["workers"], path, color),
+               note.empty() ? "" : wrapped(note, kTextWidth, 2) + "\n",
                fs::path(path).parent_path().string());
     return;
   }
