@@ -106,12 +106,12 @@ void add_hook(std::vector<std::string>& all, const ScriptCommand& command,
   add_turns(all, command.turns);
 }
 
-// The command gets one process for all its devices if it has no number of ranks.
-int threads_of(const ScriptCommand& command) {
+// Without the hook, a command that has no {n} is one process for all devices.
+bool is_one_process(const ScriptCommand& command) {
   const bool ranks = std::ranges::any_of(command.words, [](const std::string& word) {
     return word.find(kCount) != std::string::npos;
   });
-  return command.rate.empty() || ranks ? command.threads : command.threads * command.ranks;
+  return !command.rate.empty() && !ranks;
 }
 
 // Binds this process, and so the command, to the cores of the devices.
@@ -165,7 +165,8 @@ std::vector<std::string> environment_for(const ScriptCommand& command, const std
   all.push_back("CUDA_VISIBLE_DEVICES=" + (gpus ? visible_gpus(command.devices) : ""));
   if (!gpus && command.rate.empty())
     all.push_back("HOWMANY_SCRIPT_CORES=" + core_lists(command.devices));
-  add_unless_set(all, "OMP_NUM_THREADS", std::to_string(threads_of(command)));
+  add_unless_set(all, "OMP_NUM_THREADS",
+                 std::to_string(command.threads * (is_one_process(command) ? command.ranks : 1)));
   return all;
 }
 
@@ -174,7 +175,9 @@ std::string shown_environment(const ScriptCommand& command) {
   for (const std::string& one : environment_for(command, "")) {
     const std::string name = one.substr(0, one.find('='));
     if (name.starts_with("HOWMANY_")) continue;
-    shown.push_back(name == "PYTHONPATH" || name == "CUDA_VISIBLE_DEVICES" ? name : one);
+    const bool by_name = name == "PYTHONPATH" || name == "CUDA_VISIBLE_DEVICES" ||
+                         (name == "OMP_NUM_THREADS" && is_one_process(command));
+    shown.push_back(by_name ? name : one);
   }
   return fmt::format("{}", fmt::join(shown, ", "));
 }

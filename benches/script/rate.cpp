@@ -149,7 +149,6 @@ struct RateLog::State {
 RateLog::RateLog(const std::string& pattern, double seconds)
     : state_(new State{.pattern = Pattern(pattern), .limit = seconds}) {}
 RateLog::~RateLog() = default;
-RateLog::RateLog(RateLog&&) noexcept = default;
 
 bool RateLog::per_step() const { return state_->pattern.per_step(); }
 

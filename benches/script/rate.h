@@ -25,7 +25,6 @@ class RateLog {
   // Throws std::invalid_argument if the pattern is bad or has none or both of the groups.
   RateLog(const std::string& pattern, double seconds);
   ~RateLog();
-  RateLog(RateLog&&) noexcept;
 
   bool per_step() const;  // the group is step_s
 

@@ -16,6 +16,16 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// Leaves out the matched text if it must not be quoted.
+std::vector<double> seconds_of(const RateLog& log, bool quote) {
+  try {
+    return log.seconds();
+  } catch (const Error&) {
+    if (quote) throw;
+    throw Error("[script] --rate matched too few lines, or text that is no number above 0");
+  }
+}
+
 }  // namespace
 
 void check_rate(const ScriptCommand& command) {
@@ -29,20 +39,6 @@ void check_rate(const ScriptCommand& command) {
   HM_REQUIRE(per_step || !given, "{} with samples_per_s excludes {}", flag::kRate.name,
              flag::kSamplesPerStep.name);
 }
-
-namespace {
-
-// Leaves out the matched text if it must not be quoted.
-std::vector<double> seconds_of(const RateLog& log, bool quote) {
-  try {
-    return log.seconds();
-  } catch (const Error&) {
-    if (quote) throw;
-    throw Error("[script] --rate matched too few lines, or text that is no number above 0");
-  }
-}
-
-}  // namespace
 
 ScriptSteps run_rated(const ScriptCommand& command, double timeout_seconds) {
   RateLog log(command.rate, command.seconds);

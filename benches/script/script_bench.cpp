@@ -53,7 +53,7 @@ SampleLine sample_line(const ScriptFlags& flags, const ScriptSteps& steps) {
     line.parameters[parameter::kGlobalBatch] = std::to_string(steps.global_batch);
   if (steps.threads > 0) line.parameters[parameter::kThreads] = std::to_string(steps.threads);
   if (!flags.command.rate.empty())
-    line.parameters[parameter::kRate] = steps.global_batch > 0 ? "step_s" : "samples_per_s";
+    line.parameters[parameter::kRate] = steps.global_batch > 0 ? "step_s" : metric::kSamplesPerS;
   return line;
 }
 

@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <limits>
 
 #include "core/base/schema/flags.h"
 #include "core/base/schema/metrics.h"
@@ -188,16 +187,6 @@ std::string why_skipped(const Measurement& m) {
   for (const std::string& flag : m.flags)
     if (flag.starts_with("skipped: ")) return flag.substr(9);
   return "";
-}
-
-std::string parameter_of(const Measurement& m, const std::string& key) {
-  const auto it = m.parameters.find(key);
-  return it == m.parameters.end() ? "" : it->second;
-}
-
-double value_of(const Measurement& m, const std::string& metric) {
-  const auto it = m.metrics.find(metric);
-  return it == m.metrics.end() ? std::numeric_limits<double>::quiet_NaN() : it->second.value;
 }
 
 double max_busy_elsewhere(const std::vector<SuiteRun>& runs) {

@@ -62,9 +62,6 @@ bool has_wrong_data(const std::vector<Measurement>& measurements);
 bool has_failed(const Measurement& m);
 // Returns why it was skipped, or "".
 std::string why_skipped(const Measurement& m);
-// Return "" and NaN if absent.
-std::string parameter_of(const Measurement& m, const std::string& key);
-double value_of(const Measurement& m, const std::string& metric);
 
 // Returns the largest share of all runs, or 0 if none is known.
 double max_busy_elsewhere(const std::vector<SuiteRun>& runs);

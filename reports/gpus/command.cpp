@@ -17,6 +17,7 @@
 #include "reports/comm/command.h"
 #include "reports/comm/render.h"
 #include "reports/gpus/announce.h"
+#include "reports/gpus/bench_call.h"
 #include "reports/gpus/measure.h"
 #include "reports/gpus/progress.h"
 #include "reports/gpus/render.h"
@@ -26,7 +27,7 @@
 #include "reports/results/run_folder.h"
 #include "reports/results/summary_files.h"
 #include "reports/runs/side_by_side.h"
-#include "reports/workers/render.h"
+#include "reports/workers/output.h"
 
 namespace howmany::reports {
 namespace {
@@ -202,10 +203,7 @@ void show(const Arguments& arguments, const std::string& path, Summary& summary)
   const AdviceOptions options = asked(arguments, options_from_answer(summary.answer, path));
   const bool about_workers = summary.answer.contains("workers");
   if (about_workers && !arguments.json) {
-    const std::string note = environment_note(summary);
-    fmt::print("{}{}Files: {}\n", render_workers(summary.answer["workers"], path, color),
-               note.empty() ? "" : wrapped(note, kTextWidth, 2) + "\n",
-               fs::path(path).parent_path().string());
+    fmt::print("{}", workers_text(summary, path, fs::path(path).parent_path().string(), color));
     return;
   }
   if (!about_workers)

@@ -2,22 +2,19 @@
 #include "reports/gpus/measure.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <map>
-#include <tuple>
 
 #include "core/base/process.h"
 #include "core/base/schema/flags.h"
 #include "core/base/schema/metrics.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
+#include "reports/gpus/bench_call.h"
 #include "reports/results/disturbance.h"
-#include "reports/results/machine.h"
 #include "reports/results/scratch.h"
 
 namespace howmany::reports {
@@ -28,30 +25,6 @@ constexpr double kMinRunSeconds = 0.2;  // of timed iterations in a run
 constexpr double kLeastTimeout = 30;
 constexpr const char* kTrace = "/trace.pftrace";
 constexpr double kEndSeconds = 5;  // for script_bench to end a script that hangs
-
-// Arguments that select the configuration. Duration and output files are added later.
-std::vector<std::string> bench_arguments(const Request& request, const Configuration& c) {
-  const std::vector<std::string> devices(request.devices.begin(),
-                                         request.devices.begin() + c.devices);
-  const bool weak = request.scaling == Scaling::kWeak;
-  std::vector<std::string> argv = {find_program("speedup_bench")};
-  auto add = [&](const Flag& flag, const std::string& value) {
-    if (!value.empty()) argv.insert(argv.end(), {flag, value});
-  };
-  add(flag::kModel, c.model);
-  add(flag::kMode, c.mode);
-  add(flag::kBackend, c.backend);
-  add(flag::kDevices, fmt::format("{}", fmt::join(devices, ",")));
-  add(flag::kCoresPerDevice, std::to_string(request.cores_per_device));
-  add(weak ? flag::kBatchPerDevice : flag::kGlobalBatch, std::to_string(c.batch));
-  add(flag::kSeed, std::to_string(request.seed));
-  for (const auto& [name, word] : request.passed.given())
-    argv.insert(argv.end(), {"--" + name, word});
-  add(flag::kWorkers, request.workers < 0 ? "" : std::to_string(request.workers));
-  if (request.sync_batchnorm) argv.emplace_back(flag::kSyncBatchnorm);
-  if (request.oversubscribe) argv.emplace_back(flag::kOversubscribe);
-  return argv;
-}
 
 // If `trace` is not empty, the bench profiles steps after the timed ones into that file.
 std::vector<std::string> run_arguments(const Request& request, const Configuration& c,
@@ -364,43 +337,6 @@ class Measuring {
 }  // namespace
 
 double timeout_within(double left) { return std::clamp(2 * left, kLeastTimeout, kRunTimeout); }
-
-namespace {
-
-void refuse_if_refused(const Command& command, const char* program) {
-  const ProcessResult ended = run_command(command);
-  if (ended.how == ProcessResult::How::kExited && ended.code == 2)
-    throw InputError(ended.last_line());
-  if (!ended.ok()) throw InputError(fmt::format("{} {}", program, ended.describe()));
-}
-
-void check_script(const Request& request) {
-  if (request.script.rate.empty()) return;
-  std::vector<std::string> argv = {find_program("script_bench"), "--benchmark_list_tests",
-                                   flag::kRate, request.script.rate};
-  if (request.script.samples_per_step > 0)
-    argv.insert(argv.end(),
-                {flag::kSamplesPerStep, std::to_string(request.script.samples_per_step)});
-  if (request.script.try_ddp) argv.emplace_back(flag::kTryDdp);
-  argv.insert(argv.end(), {"--", request.script.words[0]});
-  refuse_if_refused({.argv = argv, .timeout_seconds = 60}, "script_bench");
-}
-
-}  // namespace
-
-void check_with_bench(const Request& request) {
-  if (request.script.given()) return check_script(request);
-  std::map<std::tuple<std::string, std::string, std::string>, Configuration> largest;
-  for (const Configuration& c : configurations(request)) {
-    Configuration& most = largest[{c.model, c.mode, c.backend}];
-    if (c.devices >= most.devices) most = c;
-  }
-  for (const auto& [key, configuration] : largest) {
-    Command command{.argv = bench_arguments(request, configuration), .timeout_seconds = 60};
-    command.argv.emplace_back(flag::kList);
-    refuse_if_refused(command, "speedup_bench");
-  }
-}
 
 void measure(const Plan& plan, const MeasureOptions& options, Results& results) {
   Measuring(plan, options, results).run();

@@ -37,10 +37,6 @@ struct MeasureOptions {
   std::function<void(const Progress&)> on_progress;
 };
 
-// Runs the bench's checks for every mode and backend at the largest number of devices, without
-// measuring. Throws InputError with the bench's message if it refuses one.
-void check_with_bench(const Request& request);
-
 // Continues from `results` and skips runs that succeeded. Throws InputError if a file of the folder
 // cannot be written.
 void measure(const Plan& plan, const MeasureOptions& options, Results& results);

@@ -64,11 +64,6 @@ std::string table(const Advice& advice, const AdviceOptions& asked, bool color) 
   return table.text(color);
 }
 
-std::string text_of_parameter(const Measurement& m, const char* key) {
-  const auto it = m.parameters.find(key);
-  return it == m.parameters.end() ? "" : it->second;
-}
-
 // The first measurement of a model, and the longest of its device lists.
 struct ModelFacts {
   const Measurement* first = nullptr;
@@ -83,16 +78,16 @@ Facts facts_of(const Summary& summary) {
     if (model == m.parameters.end()) continue;
     ModelFacts& one = facts[model->second];
     if (one.first == nullptr) one.first = &m;
-    if (std::string list = text_of_parameter(m, "device_list"); list.size() > one.devices.size())
+    if (std::string list = parameter_of(m, "device_list"); list.size() > one.devices.size())
       one.devices = std::move(list);
   }
   return facts;
 }
 
 std::string script_caption(const Measurement& m, const Advice& advice) {
-  const std::string scaling = text_of_parameter(m, parameter::kScaling);
-  const std::string batch = text_of_parameter(m, parameter::kGlobalBatch);
-  const std::string threads = text_of_parameter(m, parameter::kThreads);
+  const std::string scaling = parameter_of(m, parameter::kScaling);
+  const std::string batch = parameter_of(m, parameter::kGlobalBatch);
+  const std::string threads = parameter_of(m, parameter::kThreads);
   const std::string start = advice.model + ", your own script";
   if (batch.empty()) return start;
   const std::string kind = scaling == "neither" ? ", neither weak nor strong scaling"
@@ -107,14 +102,13 @@ std::string caption(const Facts& facts, const Advice& advice) {
   const auto found = facts.find(advice.model);
   if (found == facts.end()) return advice.model;
   const Measurement* const m = found->second.first;
-  if (!text_of_parameter(*m, parameter::kScript).empty()) return script_caption(*m, advice);
-  const bool weak = text_of_parameter(*m, "scaling") == "weak";
+  if (!parameter_of(*m, parameter::kScript).empty()) return script_caption(*m, advice);
+  const bool weak = parameter_of(*m, "scaling") == "weak";
   const std::string batch =
-      weak ? fmt::format("weak scaling, batch {} per device",
-                         text_of_parameter(*m, "batch_per_device"))
-           : fmt::format("strong scaling, global batch {}", text_of_parameter(*m, "global_batch"));
+      weak ? fmt::format("weak scaling, batch {} per device", parameter_of(*m, "batch_per_device"))
+           : fmt::format("strong scaling, global batch {}", parameter_of(*m, "global_batch"));
   const std::string data =
-      text_of_parameter(*m, "data").empty() ? "synthetic data" : text_of_parameter(*m, "data");
+      parameter_of(*m, "data").empty() ? "synthetic data" : parameter_of(*m, "data");
   return fmt::format("{}, {}, {}", advice.model, batch, data);
 }
 
@@ -158,7 +152,7 @@ std::string devices_note(const Summary& summary, const std::string& model) {
   return fmt::format(
       "A device is {} CPU core(s) here: the result shows how these cores scale, not how GPUs "
       "would.",
-      text_of_parameter(*m, "cores_per_device"));
+      parameter_of(*m, "cores_per_device"));
 }
 
 std::string render(const Summary& summary, const std::vector<Advice>& advice,

@@ -178,6 +178,17 @@ Words under_torchrun(const Words& words) {
   return all;
 }
 
+Words flags_of(const Script& script) {
+  Words flags;
+  if (script.try_ddp) flags.emplace_back(flag::kTryDdp);
+  if (script.in_copy) flags.emplace_back(flag::kInCopy);
+  if (script.keep_private) flags.emplace_back(flag::kPrivate);
+  if (!script.rate.empty()) flags.insert(flags.end(), {flag::kRate, script.rate});
+  if (script.samples_per_step > 0)
+    flags.insert(flags.end(), {flag::kSamplesPerStep, std::to_string(script.samples_per_step)});
+  return flags;
+}
+
 Words bench_words(const Script& script, double seconds, double timeout,
                   const BenchScratch& scratch) {
   Words argv = {find_program("script_bench"),
@@ -191,11 +202,8 @@ Words bench_words(const Script& script, double seconds, double timeout,
                 scratch.samples,
                 "--benchmark_out=" + scratch.bench,
                 "--benchmark_out_format=json"};
-  if (script.in_copy) argv.emplace_back(flag::kInCopy);
-  if (script.keep_private) argv.emplace_back(flag::kPrivate);
-  if (!script.rate.empty()) argv.insert(argv.end(), {flag::kRate, script.rate});
-  if (script.samples_per_step > 0)
-    argv.insert(argv.end(), {flag::kSamplesPerStep, std::to_string(script.samples_per_step)});
+  const Words flags = flags_of(script);
+  argv.insert(argv.end(), flags.begin(), flags.end());
   return argv;
 }
 
@@ -206,7 +214,6 @@ Words script_arguments(const Request& request, int devices, double seconds, doub
   Words argv = bench_words(script, seconds, timeout, scratch);
   argv.insert(argv.end(), {flag::kDevices, fmt::format("{}", fmt::join(first, ",")),
                            flag::kCoresPerDevice, std::to_string(request.cores_per_device)});
-  if (script.try_ddp) argv.emplace_back(flag::kTryDdp);
   argv.emplace_back("--");
   argv.insert(argv.end(), script.words.begin(), script.words.end());
   return argv;

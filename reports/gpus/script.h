@@ -45,6 +45,8 @@ void make_private(Script& script);
 // Returns the words that start `python train.py ARGS` by torchrun with {n} ranks.
 std::vector<std::string> under_torchrun(const std::vector<std::string>& words);
 
+// Returns the flags of script_bench that the user chose.
+std::vector<std::string> flags_of(const Script& script);
 // Returns the program and the options that every run of script_bench has: timed steps of `seconds`,
 // and `timeout` seconds for the rest of the run. More options, "--" and the words follow.
 std::vector<std::string> bench_words(const Script& script, double seconds, double timeout,

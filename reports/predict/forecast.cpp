@@ -27,11 +27,6 @@ bool parse(std::string_view text, T& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-std::string parameter_of(const Measurement& m, const char* name) {
-  const auto found = m.parameters.find(name);
-  return found == m.parameters.end() ? "" : found->second;
-}
-
 bool is_usable(const Measurement& m) {
   return std::ranges::none_of(m.flags, [](const std::string& flag) {
     return flag.starts_with("failed: ") || flag.starts_with(mark::kOversubscribed) ||
@@ -65,7 +60,7 @@ std::string interval(const Range& range) {
 }
 
 Offer measured_offer(const RateAt& first, const RateAt& one) {
-  const double efficiency = one.per_s / one.devices / (first.per_s / first.devices);
+  const double efficiency = relative_efficiency(first, one);
   Offer offer;
   offer.devices = one.devices;
   offer.measured = true;
@@ -184,10 +179,8 @@ Forecast forecast(const std::string& what, const std::vector<RateAt>& measured,
     f.options.up_to =
         std::max(std::min(kUsualFactor * last, kMostPredicted), options.devices_per_node);
   for (const RateAt& one : measured) f.offers.push_back(measured_offer(measured.front(), one));
-  for (const int n : counts_up_to(f.options.up_to, last)) {
-    const Predicted p = predict(measured, n, options.devices_per_node);
-    f.offers.push_back({p.devices, false, p.per_s, p.efficiency, p.refused});
-  }
+  for (const int n : counts_up_to(f.options.up_to, last))
+    f.offers.push_back({predict(measured, n, options.devices_per_node), false});
   decide(f);
   return f;
 }

@@ -23,12 +23,8 @@ struct ForecastOptions {
 };
 
 // A number of GPUs. If it was measured, all values of a range are equal.
-struct Offer {
-  int devices = 1;
+struct Offer : Predicted {
   bool measured = false;
-  Range per_s;
-  Range efficiency;     // relative to the smallest measured number
-  std::string refused;  // if not empty, the reason why nothing is predicted
 };
 
 struct Forecast {

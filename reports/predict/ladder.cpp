@@ -49,14 +49,8 @@ const Rung& rung_of(const std::vector<RateAt>& measured, int devices, int device
   return most == devices_per_node ? k_node : k_nodes;
 }
 
-// Rates per device, relative to the first.
-double efficiency_of(const std::vector<RateAt>& measured, const RateAt& one) {
-  const RateAt& first = measured.front();
-  return one.per_s / one.devices / (first.per_s / first.devices);
-}
-
 Range efficiency_at(const std::vector<RateAt>& measured, const Rung& rung, double doublings) {
-  const double before = -std::log(efficiency_of(measured, measured.back()));
+  const double before = -std::log(relative_efficiency(measured.front(), measured.back()));
   const double loss = rung.a * doublings + (1 + rung.b * doublings) * before;
   const double scale = kLeastScale + std::max(loss, 0.0);
   return {std::exp(-loss), std::exp(-(loss + rung.high * scale)),
@@ -66,6 +60,10 @@ Range efficiency_at(const std::vector<RateAt>& measured, const Rung& rung, doubl
 double width(const Range& range) { return std::log(range.high / range.low); }
 
 }  // namespace
+
+double relative_efficiency(const RateAt& first, const RateAt& one) {
+  return one.per_s / one.devices / (first.per_s / first.devices);
+}
 
 Predicted predict(const std::vector<RateAt>& measured, int devices, int devices_per_node) {
   check(measured, devices);

@@ -31,6 +31,9 @@ struct RateAt {
   double per_s = 0;  // samples per second, or any other rate
 };
 
+// The rate per device, relative to that of `first`.
+double relative_efficiency(const RateAt& first, const RateAt& one);
+
 struct Range {
   double value = 0, low = 0, high = 0;
 };

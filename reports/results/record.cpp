@@ -105,6 +105,16 @@ void add_measurement(std::string& csv, const Measurement& measurement,
 
 }  // namespace
 
+std::string parameter_of(const Measurement& m, const std::string& key) {
+  const auto it = m.parameters.find(key);
+  return it == m.parameters.end() ? "" : it->second;
+}
+
+double value_of(const Measurement& m, const std::string& metric) {
+  const auto it = m.metrics.find(metric);
+  return it == m.metrics.end() ? std::numeric_limits<double>::quiet_NaN() : it->second.value;
+}
+
 nlohmann::ordered_json to_json(const Summary& summary) {
   nlohmann::ordered_json measurements = nlohmann::ordered_json::array();
   for (const Measurement& measurement : summary.measurements) {

@@ -31,6 +31,10 @@ struct Measurement {
       flags;  // "oversubscribed", "not converged", "failed: <why>", "interrupted"
 };
 
+// Return "" and NaN if absent.
+std::string parameter_of(const Measurement& m, const std::string& key);
+double value_of(const Measurement& m, const std::string& metric);
+
 struct Summary {
   nlohmann::json context = nlohmann::json::object();
   nlohmann::json answer =

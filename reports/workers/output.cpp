@@ -34,14 +34,13 @@ Summary loader_summary(const LoaderResults& results, const nlohmann::ordered_jso
   return summary;
 }
 
-namespace {
-
-std::string environment_line(const Summary& summary) {
-  const std::string note = environment_note(summary);
-  return note.empty() ? "" : wrapped(note, kTextWidth, 2) + "\n";
+std::string workers_text(const Summary& summary, const std::string& path, const std::string& folder,
+                         bool color) {
+  std::string note = environment_note(summary);
+  if (!note.empty()) note = wrapped(note, kTextWidth, 2) + "\n";
+  return fmt::format("{}{}Files: {}\n", render_workers(summary.answer["workers"], path, color),
+                     note, folder);
 }
-
-}  // namespace
 
 void write_and_print(const WorkersArguments& arguments, const std::string& folder,
                      const Summary& summary) {
@@ -51,8 +50,7 @@ void write_and_print(const WorkersArguments& arguments, const std::string& folde
     return;
   }
   const bool color = !arguments.no_color && color_wanted(STDOUT_FILENO);
-  fmt::print("{}{}Files: {}\n", render_workers(summary.answer["workers"], folder, color),
-             environment_line(summary), folder);
+  fmt::print("{}", workers_text(summary, folder, folder, color));
 }
 
 }  // namespace howmany::reports

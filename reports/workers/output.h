@@ -16,6 +16,9 @@ namespace howmany::reports {
 Summary loader_summary(const LoaderResults& results, const nlohmann::ordered_json& request,
                        double busy_elsewhere, const nlohmann::ordered_json& answer);
 
+// Returns the text of the command: the answer, the table and `folder`. `path`: of the summary.
+std::string workers_text(const Summary& summary, const std::string& path, const std::string& folder,
+                         bool color);
 // Writes the files of the summary, and prints it as text or JSON.
 void write_and_print(const WorkersArguments& arguments, const std::string& folder,
                      const Summary& summary);

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/gpus/bench_call.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <tuple>
+
+#include "core/base/process.h"
+#include "core/base/schema/flags.h"
+#include "reports/results/machine.h"
+
+namespace howmany::reports {
+namespace {
+
+void refuse_if_refused(const Command& command, const char* program) {
+  const ProcessResult ended = run_command(command);
+  if (ended.how == ProcessResult::How::kExited && ended.code == 2)
+    throw InputError(ended.last_line());
+  if (!ended.ok()) throw InputError(fmt::format("{} {}", program, ended.describe()));
+}
+
+void check_script(const Request& request) {
+  if (request.script.rate.empty()) return;
+  std::vector<std::string> argv = {find_program("script_bench"), "--benchmark_list_tests"};
+  for (const std::string& word : flags_of(request.script)) argv.push_back(word);
+  argv.insert(argv.end(), {"--", request.script.words[0]});
+  refuse_if_refused({.argv = argv, .timeout_seconds = 60}, "script_bench");
+}
+
+}  // namespace
+
+std::vector<std::string> bench_arguments(const Request& request, const Configuration& c) {
+  const std::vector<std::string> devices(request.devices.begin(),
+                                         request.devices.begin() + c.devices);
+  const bool weak = request.scaling == Scaling::kWeak;
+  std::vector<std::string> argv = {find_program("speedup_bench")};
+  auto add = [&](const Flag& flag, const std::string& value) {
+    if (!value.empty()) argv.insert(argv.end(), {flag, value});
+  };
+  add(flag::kModel, c.model);
+  add(flag::kMode, c.mode);
+  add(flag::kBackend, c.backend);
+  add(flag::kDevices, fmt::format("{}", fmt::join(devices, ",")));
+  add(flag::kCoresPerDevice, std::to_string(request.cores_per_device));
+  add(weak ? flag::kBatchPerDevice : flag::kGlobalBatch, std::to_string(c.batch));
+  add(flag::kSeed, std::to_string(request.seed));
+  for (const auto& [name, word] : request.passed.given())
+    argv.insert(argv.end(), {"--" + name, word});
+  add(flag::kWorkers, request.workers < 0 ? "" : std::to_string(request.workers));
+  if (request.sync_batchnorm) argv.emplace_back(flag::kSyncBatchnorm);
+  if (request.oversubscribe) argv.emplace_back(flag::kOversubscribe);
+  return argv;
+}
+
+void check_with_bench(const Request& request) {
+  if (request.script.given()) return check_script(request);
+  std::map<std::tuple<std::string, std::string, std::string>, Configuration> largest;
+  for (const Configuration& c : configurations(request)) {
+    Configuration& most = largest[{c.model, c.mode, c.backend}];
+    if (c.devices >= most.devices) most = c;
+  }
+  for (const auto& [key, configuration] : largest) {
+    Command command{.argv = bench_arguments(request, configuration), .timeout_seconds = 60};
+    command.argv.emplace_back(flag::kList);
+    refuse_if_refused(command, "speedup_bench");
+  }
+}
+
+}  // namespace howmany::reports

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of the bench that measures a configuration. Values only; not tied to any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/gpus/plan.h"
+
+namespace howmany::reports {
+
+// Returns the program and the arguments that select the configuration. Duration and output files
+// are added later.
+std::vector<std::string> bench_arguments(const Request& request,
+                                         const Configuration& configuration);
+
+// Runs the bench's checks for every mode and backend at the largest number of devices, without
+// measuring. Throws InputError with the bench's message if it refuses one.
+void check_with_bench(const Request& request);
+
+}  // namespace howmany::reports
