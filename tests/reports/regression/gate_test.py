@@ -95,7 +95,7 @@ class Gate(programs.TestCase):
         self.assertTrue(done.out.startswith("No regression in 0 measurements."), done)
         self.assertEqual(self.started(), [])
         self.assertFalse(self.out.exists())
-        self.assertEqual(self.gate(f"{self.program} x", f"{copy} x", "--no-shortcut").code, 0)
+        self.assert_code(self.gate(f"{self.program} x", f"{copy} x", "--no-shortcut"), 0)
         self.assertGreater(len(self.started()), 10)
 
     def test_exact_metrics_need_no_test(self):
