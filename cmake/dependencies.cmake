@@ -2,7 +2,7 @@
 # All dependencies come from the distribution's packages (scripts/packages.txt) or the CUDA Toolkit.
 # Nothing is downloaded.
 # Required: fmt, nlohmann-json, CLI11, hwloc, libjpeg-turbo, libpng, libwebp, libarchive, OpenMP; for
-# the programs and tests also Google Benchmark, PCRE2 and GoogleTest.
+# the programs and tests also Google Benchmark, PCRE2, toml++ and GoogleTest.
 # Optional parts add or omit a file: oneDNN, Gloo, MPI, NCCL, NVTX, CUDA, cuDNN.
 
 find_package(Threads REQUIRED)
@@ -14,6 +14,7 @@ if(PROJECT_IS_TOP_LEVEL)
   find_package(benchmark REQUIRED)
   find_package(GTest REQUIRED)
   find_library(HM_PCRE2 NAMES libpcre2-8.a pcre2-8 REQUIRED)
+  find_path(HM_TOML toml++/toml.h REQUIRED)
 endif()
 find_package(PNG REQUIRED)
 find_package(JPEG REQUIRED)

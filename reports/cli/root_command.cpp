@@ -16,6 +16,7 @@
 #include "core/base/text/names.h"
 #include "reports/cli/login_node.h"
 #include "reports/cli/selftest.h"
+#include "reports/cluster/command.h"
 #include "reports/comm/command.h"
 #include "reports/gpus/command.h"
 #include "reports/predict/command.h"
@@ -30,8 +31,9 @@ namespace {
 
 constexpr double kDescribeSeconds = 10;
 
-const std::vector<std::string> kCommands = {"run",     "gpus",  "workers", "backend", "transfer",
-                                            "predict", "train", "devices", "report",  "selftest"};
+const std::vector<std::string> kCommands = {"run",      "gpus",    "workers", "backend",
+                                            "transfer", "predict", "cluster", "train",
+                                            "devices",  "report",  "selftest"};
 
 // If an option is given twice, the last value counts, except for lists.
 void last_wins(CLI::App& app) {
@@ -258,6 +260,7 @@ int run_command(int argc, char** argv, const BuildText& build) {
   add_backend_command(app, code);
   add_transfer_command(app, code);
   add_predict_command(app, code);
+  add_cluster_command(app, code);
   app.add_subcommand("train", "One plain training run (see howmany train --help)");
   app.add_subcommand("devices", "List the devices, cores and their limits, and backends");
   auto* report = app.add_subcommand("report", "Render again from the files of a run");

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clusters that need not be here: their nodes, links and the times of collectives on them.
+//
+// File. TOML. Its keys are those of reports/data/clusters.toml, which holds the clusters that are
+//   built in; a file holds one. In short:
+//     name = "ours"                    # letters, digits, "-" and "_"
+//     device = "NVIDIA A100"           # the start of its name, or "cpu"
+//     devices_per_node = 8
+//     price_per_device_hour = 2.5      # optional, in any currency
+//     max_devices = 64                 # optional, of one job
+//     source = "nccl-tests, 2026-11"   # where the figures are from
+//     [node]                           # all-reduce within a node, by one of
+//     busbw_gb_per_s = 230             #   bus bandwidth as nccl-tests defines it, and
+//     latency_us = 35                  #   the time of a small message; or
+//     all_reduce_us.8 = [[1024, 35.4], [8388608, 159.1]]   # bytes and times on 8 devices
+//     [network]                        # absent: only one node
+//     links = 8                        # network links of a node
+//     gbit_per_s = 200                 # of a link
+//     share = 0.94                     # of it that messages get; default 0.94
+//     latency_us = 10                  # of one hop between nodes; default 10
+// Time of an all-reduce. Within a node: between two sizes by a power law through both; below the
+//   smallest the time of the smallest; above the largest in proportion. Between two measured
+//   numbers of devices, linear in the number. Across N nodes: the larger of the time in a whole
+//   node and 2 (n - 1) / n bytes over the bandwidth of a node's links, plus 2 ceil(log2 N) hops.
+//   The other collectives move (n - 1) / n (reduce-scatter, all-gather) or 1 (broadcast) instead of
+//   2 (n - 1) / n times the bytes.
+// Sources. Bus bandwidth: nccl-tests, doc/PERFORMANCE.md. Share of a link: NVIDIA/nccl-tests#290.
+//   Latency of a hop: src/graph/tuning.cc of NCCL (9.6 us, ring of the simple protocol).
+// Thread safety. Values only; not tied to any thread.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace howmany::reports {
+
+enum class Collective { kAllReduce, kReduceScatter, kAllGather, kBroadcast };
+
+struct NodeLinks {
+  // Times of an all-reduce: devices -> (bytes, seconds), sorted by bytes. Not empty.
+  std::map<int, std::vector<std::pair<double, double>>> all_reduce;
+};
+
+struct Network {
+  double links = 1, gbit_per_s = 0, share = 0.94;
+  double latency_s = 10e-6;
+  double bytes_per_s() const { return links * gbit_per_s * 1e9 / 8 * share; }
+};
+
+struct Cluster {
+  std::string name, device, source;
+  int devices_per_node = 1;
+  NodeLinks node;
+  std::optional<Network> network;
+  std::optional<double> price_per_device_hour;
+  std::optional<int> max_devices;
+
+  // Returns the seconds of a collective of `bytes` (the buffer of one rank: all of it for
+  // all-reduce and broadcast, the sum over ranks for the others) on `devices`. 0 if there is one
+  // device. Throws InputError if the file says nothing about so many.
+  double seconds(Collective kind, double bytes, int devices) const;
+  // Returns the reason why seconds() would throw; empty if it does not.
+  std::string refusal(int devices) const;
+};
+
+// Parses the text of a cluster file. Throws InputError "SOURCE:LINE: KEY: what is wrong".
+Cluster parse_cluster(const std::string& text, const std::string& source);
+std::vector<Cluster> built_in_clusters();  // by name
+// Returns the built-in cluster of that name, else the one in that file. Throws InputError.
+Cluster find_cluster(const std::string& name_or_path);
+
+// The member "cost table" of a rehearsal (torch_hook/howmany_hook/rehearsal.py):
+// {"world": 64, "all_reduce": [[bytes, seconds], ...], "reduce_scatter": ...}, sizes from 1 KiB to
+// 64 GiB.
+nlohmann::ordered_json cost_table(const Cluster& cluster, int devices);
+
+}  // namespace howmany::reports

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/cluster/cluster_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <initializer_list>
+#define TOML_EXCEPTIONS 1
+#define TOML_ENABLE_FORMATTERS 0
+#include <toml++/toml.h>
+
+#include "core/base/error.h"
+#include "core/base/text/table.h"
+
+namespace howmany::reports {
+namespace {
+
+constexpr double kMostDevicesOfNode = 1024, kMostDevices = 16'384;
+constexpr size_t kMostPoints = 1000;
+constexpr double kMicro = 1e-6, kGiga = 1e9;
+constexpr double kLargest = 1e12;  // of any number
+
+// A table of the file. Every key must be read; close() refuses the others.
+class Keys {
+ public:
+  Keys(const toml::table& table, std::string source, std::string prefix = "")
+      : table_(table), source_(std::move(source)), prefix_(std::move(prefix)) {}
+
+  [[noreturn]] void fail(const toml::node* node, const std::string& key,
+                         const std::string& why) const {
+    const auto line = (node == nullptr ? table_.source() : node->source()).begin.line;
+    throw InputError(
+        fmt::format("{}:{}: {}{}: {}", source_, line, prefix_, printable(key), printable(why)));
+  }
+
+  const toml::node* find(const char* key) {
+    read_.emplace_back(key);
+    return table_.get(key);
+  }
+  const toml::node& need(const char* key) {
+    const toml::node* const node = find(key);
+    if (node == nullptr) fail(nullptr, key, "is missing");
+    return *node;
+  }
+
+  std::string text(const char* key) {
+    const toml::node& node = need(key);
+    const auto value = node.value_exact<std::string>();
+    if (!value || value->empty() || value->size() > 500) fail(&node, key, "expected a text");
+    return *value;
+  }
+  double number_of(const toml::node& node, const std::string& key, double low, double high) const {
+    const auto value = node.is_number() ? node.value<double>() : std::nullopt;
+    if (!value || !(*value >= low) || !(*value <= high))
+      fail(&node, key, fmt::format("expected a number from {:g} to {:g}", low, high));
+    return *value;
+  }
+  double number(const char* key, double low, double high) {
+    return number_of(need(key), key, low, high);
+  }
+  std::optional<double> number_if(const char* key, double low, double high) {
+    const toml::node* const node = find(key);
+    return node == nullptr ? std::nullopt : std::optional(number_of(*node, key, low, high));
+  }
+  int count(const char* key, double high) {
+    const double value = number(key, 1, high);
+    if (value != std::floor(value)) fail(&need(key), key, "expected a whole number");
+    return static_cast<int>(value);
+  }
+  const toml::table* table(const char* key) {
+    const toml::node* const node = find(key);
+    if (node == nullptr) return nullptr;
+    if (!node->is_table()) fail(node, key, "expected a table");
+    return node->as_table();
+  }
+  Keys inside(const toml::table& table, const char* key) const {
+    return {table, source_, fmt::format("{}{}.", prefix_, key)};
+  }
+  const toml::table& all() const { return table_; }
+
+  void close() const {
+    for (const auto& [key, node] : table_)
+      if (std::ranges::find(read_, key.str()) == read_.end())
+        fail(&node, std::string(key.str()), "unknown key");
+  }
+
+ private:
+  const toml::table& table_;
+  std::string source_, prefix_;
+  std::vector<std::string> read_;
+};
+
+std::pair<double, double> read_point(const Keys& keys, const toml::node& node,
+                                     const std::string& key) {
+  const toml::array* const pair = node.as_array();
+  if (pair == nullptr || pair->size() != 2) keys.fail(&node, key, "expected [bytes, microseconds]");
+  return {keys.number_of(*pair->get(0), key, 1, kLargest),
+          keys.number_of(*pair->get(1), key, 1e-3, kLargest) * kMicro};
+}
+
+std::vector<std::pair<double, double>> read_points(const Keys& keys, const toml::node& node,
+                                                   const std::string& key) {
+  const toml::array* const points = node.as_array();
+  if (points == nullptr || points->empty() || points->size() > kMostPoints)
+    keys.fail(&node, key, "expected a list of [bytes, microseconds]");
+  std::vector<std::pair<double, double>> all;
+  for (const toml::node& one : *points) {
+    all.push_back(read_point(keys, one, key));
+    if (all.size() > 1 && all.back().first <= all[all.size() - 2].first)
+      keys.fail(&one, key, "the bytes must grow");
+  }
+  return all;
+}
+
+void read_measured(Keys& keys, const toml::table& table, int most, NodeLinks& node) {
+  Keys counts = keys.inside(table, "all_reduce_us");
+  for (const auto& [name, points] : table) {
+    const std::string key(name.str());
+    int devices = 0;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), devices);
+    if (error != std::errc() || end != key.data() + key.size() || devices < 2 || devices > most)
+      counts.fail(&points, key, fmt::format("expected a number of devices from 2 to {}", most));
+    node.all_reduce[devices] = read_points(counts, points, key);
+  }
+  if (!node.all_reduce.contains(most))
+    keys.fail(&table, "all_reduce_us", fmt::format("the times on {} devices are missing", most));
+}
+
+// Points for a latency and a bandwidth: dense enough for the power law between two.
+void make_points(double latency, double bytes_per_s, int most, NodeLinks& node) {
+  for (int n = 2; n <= most; n = n == most ? most + 1 : std::min(2 * n, most))
+    for (double bytes = 1024; bytes <= 1e11; bytes *= 2)
+      node.all_reduce[n].emplace_back(bytes, latency + 2.0 * (n - 1) / n * bytes / bytes_per_s);
+}
+
+NodeLinks read_node(Keys& cluster, int most) {
+  NodeLinks node;
+  const toml::table* const table = cluster.table("node");
+  if (table == nullptr) {
+    if (most > 1)
+      cluster.fail(nullptr, "node", "is missing: how are the devices of a node linked?");
+    return node;
+  }
+  Keys keys = cluster.inside(*table, "node");
+  if (const toml::table* const measured = keys.table("all_reduce_us")) {
+    read_measured(keys, *measured, most, node);
+  } else {
+    const double latency = keys.number("latency_us", 1e-3, 1e9) * kMicro;
+    make_points(latency, keys.number("busbw_gb_per_s", 1e-6, 1e6) * kGiga, most, node);
+  }
+  keys.close();
+  return node;
+}
+
+std::optional<Network> read_network(Keys& cluster) {
+  const toml::table* const table = cluster.table("network");
+  if (table == nullptr) return {};
+  Keys keys = cluster.inside(*table, "network");
+  Network network;
+  network.links = keys.number("links", 1, 1024);
+  network.gbit_per_s = keys.number("gbit_per_s", 1e-3, 1e5);
+  network.share = keys.number_if("share", 0.01, 1).value_or(network.share);
+  if (const auto us = keys.number_if("latency_us", 1e-3, 1e9)) network.latency_s = *us * kMicro;
+  keys.close();
+  return network;
+}
+
+void check_name(Keys& keys, const std::string& name) {
+  const bool good = std::ranges::all_of(
+      name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; });
+  if (!good || name.size() > 60)
+    keys.fail(&keys.need("name"), "name", "expected letters and digits");
+}
+
+Cluster read_cluster(const toml::table& table, const std::string& source) {
+  Keys keys(table, source);
+  Cluster cluster;
+  cluster.name = keys.text("name");
+  check_name(keys, cluster.name);
+  cluster.device = keys.text("device");
+  cluster.source = keys.text("source");
+  cluster.devices_per_node = keys.count("devices_per_node", kMostDevicesOfNode);
+  cluster.node = read_node(keys, cluster.devices_per_node);
+  cluster.network = read_network(keys);
+  cluster.price_per_device_hour = keys.number_if("price_per_device_hour", 0, 1e9);
+  if (table.contains("max_devices")) cluster.max_devices = keys.count("max_devices", kMostDevices);
+  keys.close();
+  return cluster;
+}
+
+toml::table parsed(std::string_view text, const std::string& source) {
+  try {
+    return toml::parse(text, source);
+  } catch (const toml::parse_error& error) {
+    throw InputError(fmt::format("{}:{}: {}", source, error.source().begin.line,
+                                 printable(std::string(error.description()))));
+  }
+}
+
+}  // namespace
+
+Cluster read_cluster_file(std::string_view text, const std::string& source) {
+  return read_cluster(parsed(text, source), source);
+}
+
+std::vector<Cluster> read_cluster_list(std::string_view text, const std::string& source) {
+  const toml::table file = parsed(text, source);
+  std::vector<Cluster> all;
+  for (const toml::node& one : *file["cluster"].as_array())
+    all.push_back(read_cluster(*one.as_table(), source));
+  return all;
+}
+
+}  // namespace howmany::reports

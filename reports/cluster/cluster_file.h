@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The TOML of cluster files (cluster.h). Files are untrusted. Throws InputError with file and line.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/cluster/cluster.h"
+
+namespace howmany::reports {
+
+Cluster read_cluster_file(std::string_view text, const std::string& source);
+std::vector<Cluster> read_cluster_list(std::string_view text, const std::string& source);
+
+}  // namespace howmany::reports

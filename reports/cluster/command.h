@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The subcommand `cluster`. The result goes to stdout. Nothing is measured.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace howmany::reports {
+
+// `code` receives the exit code: 0. Parsing throws InputError (exit code 2) for bad input.
+void add_cluster_command(CLI::App& app, int& code);
+
+}  // namespace howmany::reports

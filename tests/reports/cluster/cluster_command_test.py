@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+# labels: process
+"""Tests `howmany cluster`."""
+
+import programs
+
+OURS = """name = "ours"
+device = "A100"
+devices_per_node = 4
+source = "nccl-tests"
+[node]
+busbw_gb_per_s = 200
+latency_us = 20
+"""
+
+
+class Clusters(programs.TestCase):
+    def cluster(self, *arguments):
+        return programs.run("howmany", "cluster", *arguments)
+
+    def test_lists_those_that_are_built_in(self):
+        done = self.cluster("list", "--json")
+        self.assertEqual(done.code, 0, done)
+        names = [one["name"] for one in done.json()]
+        self.assertEqual(names, sorted(names))
+        self.assertLessEqual({"v100x8", "a100x8", "h100x8"}, set(names))
+        for name in names:
+            self.assertIn(name, self.cluster().out)
+
+    def test_shows_the_file_of_a_user(self):
+        path = self.folder / "ours.toml"
+        path.write_text(OURS)
+        shown = self.cluster(path, "--json").json()
+        self.assertEqual([shown["name"], shown["devices_per_node"], shown["network_bytes_per_s"]], ["ours", 4, None])
+        self.assertEqual([table["world"] for table in shown["seconds"]], [2, 4])
+        self.assertIn("nccl-tests", self.cluster(path).out)
+
+    def test_bad_files_and_names_are_refused(self):
+        path = self.folder / "bad.toml"
+        path.write_text(OURS + "latencyus = 20\n")
+        self.assert_refused(self.cluster(path), "bad.toml:8: node.latencyus")
+        self.assert_refused(self.cluster("a100x9"), "a100x9", "howmany cluster list")
+
+
+if __name__ == "__main__":
+    programs.main()

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests cluster files and the times of collectives.
+#include "reports/cluster/cluster.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/base/error.h"
+
+namespace howmany::reports {
+namespace {
+
+const std::string kStart = "name = \"x\"\ndevice = \"A100\"\nsource = \"here\"\n";
+const std::string kFour = kStart + "devices_per_node = 4\n";
+const std::string kNode = kFour + "[node]\nbusbw_gb_per_s = 100\nlatency_us = 20\n";
+const std::string kNetwork = "[network]\nlinks = 2\ngbit_per_s = 100\nshare = 1\nlatency_us = 10\n";
+
+Cluster parsed(const std::string& text) { return parse_cluster(text, "x.toml"); }
+
+std::string reason(const std::string& text) {
+  try {
+    parsed(text);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Cluster, TimeInANodeIsLatencyAndBytesOverBandwidth) {
+  const Cluster c = parsed(kNode);
+  for (const double bytes : {4096.0, 3e6, 25e6, 1e9, 4e9})
+    for (const int n : {2, 4})
+      EXPECT_NEAR(c.seconds(Collective::kAllReduce, bytes, n),
+                  20e-6 + 2.0 * (n - 1) / n * bytes / 100e9, 2e-6 + bytes * 1e-13)
+          << bytes << " on " << n;
+  EXPECT_EQ(c.seconds(Collective::kAllReduce, 1e9, 1), 0);
+}
+
+TEST(Cluster, MeasuredTimesAreMetAndInterpolated) {
+  const Cluster c = parsed(kFour +
+                           "[node.all_reduce_us]\n2 = [[1000, 10], [100000, 1000]]\n"
+                           "4 = [[1000, 30], [100000, 3000]]\n");
+  const auto us = [&](double bytes, int n) {
+    return 1e6 * c.seconds(Collective::kAllReduce, bytes, n);
+  };
+  EXPECT_NEAR(us(1000, 2), 10, 1e-9);
+  EXPECT_NEAR(us(10, 2), 10, 1e-9);       // below the smallest
+  EXPECT_NEAR(us(10'000, 2), 100, 1e-9);  // a power law
+  EXPECT_NEAR(us(1e6, 2), 10'000, 1e-9);  // above the largest
+  EXPECT_NEAR(us(1000, 3), 20, 1e-9);     // between two numbers
+  EXPECT_NEAR(us(100'000, 4), 3000, 1e-9);
+}
+
+TEST(Cluster, AcrossNodesTheSlowerPartDecides) {
+  const Cluster c = parsed(kNode + kNetwork);
+  const double network = 2.0 * 7 / 8 * 1e9 / 25e9;
+  EXPECT_NEAR(c.seconds(Collective::kAllReduce, 1e9, 8), network + 2 * 10e-6, 1e-9);
+  EXPECT_NEAR(c.seconds(Collective::kAllReduce, 1e9, 64), 2.0 * 63 / 64 * 1e9 / 25e9 + 8 * 10e-6,
+              1e-9);
+  const double node = c.seconds(Collective::kAllReduce, 1024, 4);
+  EXPECT_NEAR(c.seconds(Collective::kAllReduce, 1024, 8), node + 2 * 10e-6, 1e-9);
+}
+
+TEST(Cluster, OtherCollectivesMoveLess) {
+  const Cluster c = parsed(kNode);
+  const double all = c.seconds(Collective::kAllReduce, 4e9, 4);
+  EXPECT_NEAR(c.seconds(Collective::kReduceScatter, 4e9, 4) / all, 0.5, 0.01);
+  EXPECT_NEAR(c.seconds(Collective::kAllGather, 4e9, 4) / all, 0.5, 0.01);
+  EXPECT_NEAR(c.seconds(Collective::kBroadcast, 4e9, 4) / all, 4.0 / 6, 0.01);
+}
+
+TEST(Cluster, RefusesWhatItKnowsNothingAbout) {
+  EXPECT_NE(parsed(kNode).refusal(5), "");
+  EXPECT_THROW(parsed(kNode).seconds(Collective::kAllReduce, 1, 5), InputError);
+  const Cluster limited =
+      parsed(kFour + "max_devices = 8\n" + kNode.substr(kFour.size()) + kNetwork);
+  EXPECT_EQ(limited.refusal(8), "");
+  EXPECT_NE(limited.refusal(9), "");
+}
+
+TEST(Cluster, ErrorsNameFileLineAndKey) {
+  EXPECT_EQ(reason(kNode + "colour = 1\n"), "x.toml:8: node.colour: unknown key");
+  EXPECT_EQ(reason("name = \"x\"\nname = 2\n").substr(0, 9), "x.toml:2:");
+  EXPECT_EQ(reason(kStart + "devices_per_node = 0\n[node]\n").substr(0, 27),
+            "x.toml:4: devices_per_node:");
+  EXPECT_NE(reason(kFour), "");
+  EXPECT_NE(reason(kFour + "[node]\nlatency_us = 1\n"), "");
+  EXPECT_NE(reason(kFour + "[node]\nlatency_us = nan\nbusbw_gb_per_s = 1\n"), "");
+  EXPECT_NE(reason(kFour + "[node.all_reduce_us]\n2 = [[1, 2]]\n"), "");          // none on 4
+  EXPECT_NE(reason(kFour + "[node.all_reduce_us]\n4 = [[2, 2], [1, 3]]\n"), "");  // sizes shrink
+  EXPECT_NE(reason(kFour + "[node.all_reduce_us]\n4 = [[2, -2]]\n"), "");
+  EXPECT_NE(reason(kFour + "[node.all_reduce_us]\nfour = [[2, 2]]\n"), "");
+  EXPECT_NE(reason("name = \"../x\"\n" + kNode.substr(11)), "");
+}
+
+TEST(Cluster, BuiltInOnesHaveSourcesAndGrowWithBytes) {
+  const std::vector<Cluster> all = built_in_clusters();
+  ASSERT_GE(all.size(), 5U);
+  for (const Cluster& c : all) {
+    EXPECT_EQ(find_cluster(c.name).source, c.source);
+    EXPECT_NE(c.source, "");
+    for (const int n : {2, 3, c.devices_per_node, 2 * c.devices_per_node, 1024}) {
+      double before = 0;
+      for (double bytes = 1 << 20; bytes < 1e11; bytes *= 4) {
+        const double now = c.seconds(Collective::kAllReduce, bytes, n);
+        EXPECT_GT(now, before) << c.name << " " << n;
+        before = now;
+      }
+    }
+  }
+}
+
+// Published: 229 GB/s on 8 A100 (vTrain, 1 GiB), 231 (SuperBench).
+TEST(Cluster, BusBandwidthOfA100IsThePublishedOne) {
+  const double seconds = find_cluster("a100x8").seconds(Collective::kAllReduce, 1 << 30, 8);
+  EXPECT_NEAR(1.75 * (1 << 30) / seconds * 1e-9, 231, 2);
+}
+
+TEST(Cluster, CostTableHoldsEveryKind) {
+  const auto table = cost_table(find_cluster("h100x8"), 16);
+  EXPECT_EQ(table.at("world"), 16);
+  for (const char* kind : {"all_reduce", "reduce_scatter", "all_gather", "broadcast"})
+    EXPECT_GT(table.at(kind).size(), 20U);
+}
+
+}  // namespace
+}  // namespace howmany::reports
