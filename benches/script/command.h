@@ -43,6 +43,12 @@ struct ScriptCommand {
   int64_t samples_per_step = 0;  // per rank; 0: as the batches show
   // If given, the rate is read from the lines that the command prints (rate.h), without the hook.
   std::string rate = {};
+  // If given, the script's group has more ranks than are started (torch_hook/rehearsal.py).
+  struct Rehearsal {
+    std::string costs;  // file with the cost table
+    int world = 0;      // its ranks; 0: no rehearsal
+    bool given() const { return world > 0; }
+  } rehearsal = {};
   bool quote = true;     // its messages in errors
   bool in_copy = false;  // of the current folder (working_copy.h)
 };

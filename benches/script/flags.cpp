@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "benches/common/program.h"
@@ -11,6 +12,8 @@
 #include "core/base/cli/option.h"
 #include "core/base/error.h"
 #include "core/base/schema/flags.h"
+#include "core/base/text/files.h"
+#include "core/base/text/json.h"
 
 namespace howmany::benches {
 namespace {
@@ -23,6 +26,19 @@ constexpr const char* kScriptExamples = R"(Examples:
 {n} stands for the number of devices.
 Flags of Google Benchmark (--benchmark_...) work as usual.
 Exit codes: 0 measured, 2 bad usage or input, 3 the measurement failed.)";
+
+// Reads the number of ranks from the cost table, of which the hook reads the rest.
+void take_world(ScriptCommand& command) {
+  const std::string& path = command.rehearsal.costs;
+  if (path.empty()) return;
+  HM_REQUIRE(command.rate.empty() && !command.try_ddp,
+             "--rehearse needs a script that forms its own group");
+  const nlohmann::json json = parse_json(read_text(path), path);
+  command.rehearsal.world =
+      static_cast<int>(JsonNode(json, path).at("world").integer_between(2, 16'384));
+  HM_REQUIRE(command.rehearsal.world >= command.ranks,
+             "the cost table is for fewer ranks than devices");
+}
 
 }  // namespace
 
@@ -53,6 +69,7 @@ std::vector<std::string> parse_script(int argc, char** argv, ScriptFlags& flags)
       ->check(whole_between(0, 1000));
   add_option(app, flag::kRanks, flags.command.ranks)->check(whole_between(1, 4096));
   add_switch(app, flag::kTryDdp, flags.command.try_ddp);
+  add_option(app, flag::kRehearse, flags.command.rehearsal.costs, "");
   add_option(app, flag::kRunTimeout, flags.run_timeout)->check(above_zero());
   add_option(app, flag::kSamplesFile, flags.samples)->envname("HOWMANY_SAMPLES");
   std::vector<std::string> google = parse(app, static_cast<int>(end - argv), argv);
@@ -64,6 +81,7 @@ std::vector<std::string> parse_script(int argc, char** argv, ScriptFlags& flags)
   flags.command.devices = parse_devices(flags.device_list);
   flags.command.ranks = static_cast<int>(flags.command.devices.size());
   flags.command.threads = flags.cores_per_device;
+  take_world(flags.command);
   return google;
 }
 

@@ -44,16 +44,16 @@ void refuse_incomplete(const std::vector<RankRecord>& records, const ScriptEnd& 
 }
 
 // Ranks are in order. Every rank of the group must have recorded the same steps, once.
-void refuse_other_world(const std::vector<RankRecord>& records, int devices) {
+void refuse_other_world(const std::vector<RankRecord>& records, Expected expected) {
   const RankRecord& first = records.front();
   const auto count = static_cast<int64_t>(records.size());
-  HM_ENSURE(first.world == devices,
+  HM_ENSURE(first.world == expected.world,
             "[script] the script formed a group of {} rank{}, not of {}; {}", first.world,
-            first.world == 1 ? "" : "s", devices,
+            first.world == 1 ? "" : "s", expected.world,
             first.world == 1 ? "does it call init_process_group?"
                              : "is the number written in the script?");
-  HM_ENSURE(count == first.world, "[script] {} of {} ranks recorded their steps", count,
-            first.world);
+  HM_ENSURE(count == expected.processes, "[script] {} of {} ranks recorded their steps", count,
+            expected.processes);
   int64_t rank = 0;
   for (const RankRecord& record : records)
     HM_ENSURE(record.rank == rank++ && record.first == first.first && record.last == first.last,
@@ -120,6 +120,18 @@ std::map<std::string, double> counters_of(const std::vector<RankRecord>& records
   return counters;
 }
 
+std::vector<LoggedStep> logged_of(const RankRecord& record) {
+  std::map<int64_t, LoggedStep> steps;
+  for (const RankCollective& one : record.collectives) {
+    LoggedStep& step = steps[one.step];
+    step.seconds = record.steps[static_cast<size_t>(one.step)].seconds;
+    step.collectives.push_back(one);
+  }
+  std::vector<LoggedStep> all;
+  for (auto& [index, step] : steps) all.push_back(std::move(step));
+  return all;
+}
+
 // Throws Error unless every rank has the same turns.
 LoaderTurn turn_over_ranks(const std::vector<RankRecord>& records, size_t index) {
   LoaderTurn all;
@@ -146,21 +158,23 @@ LoaderTurn turn_over_ranks(const std::vector<RankRecord>& records, size_t index)
 
 }  // namespace
 
-ScriptSteps read_ranks(const std::string& folder, int devices, const ScriptEnd& ended) {
+ScriptSteps read_ranks(const std::string& folder, Expected expected, const ScriptEnd& ended) {
   const std::vector<RankRecord> records = read_records(folder);
   refuse_failed(records, ended);
   refuse_incomplete(records, ended);
-  refuse_other_world(records, devices);
+  refuse_other_world(records, expected);
   const RankRecord& first = records.front();
   ScriptSteps steps;
-  steps.ranks = static_cast<int>(records.size());
+  steps.ranks = expected.world;
   steps.parallel = first.parallel;
   steps.backend = first.backend;
   steps.threads = first.threads;
   steps.counters = counters_of(records);
   const StepsOverRanks all = over_ranks(records, {first.first, first.last});
   steps.seconds = all.seconds;
-  steps.global_batch = static_cast<int64_t>(std::llround(quantile(all.samples, 0.5)));
+  steps.logged = logged_of(first);
+  const double shares = static_cast<double>(expected.world) / expected.processes;
+  steps.global_batch = static_cast<int64_t>(std::llround(quantile(all.samples, 0.5) * shares));
   HM_ENSURE(steps.global_batch > 0, kNoSamples);
   if (!first.loader) steps.flags.emplace_back(mark::kNoDataWait);
   return steps;
@@ -171,7 +185,8 @@ LoaderTurns read_turns(const std::string& folder, const ScriptEnd& ended) {
   refuse_failed(records, ended);
   refuse_incomplete(records, ended);
   const RankRecord& first = records.front();
-  refuse_other_world(records, static_cast<int>(first.world));
+  const int world = static_cast<int>(first.world);
+  refuse_other_world(records, {world, world});
   HM_ENSURE(!first.turns.empty(),
             "[script] no batch came from a torch.utils.data.DataLoader, so there are no workers to "
             "change");

@@ -11,6 +11,12 @@
 
 namespace howmany::benches {
 
+// A timed step of a rehearsal, as rank 0 ran it.
+struct LoggedStep {
+  double seconds = 0;
+  std::vector<RankCollective> collectives;
+};
+
 // The timed steps of one run of a script, over its ranks.
 struct ScriptSteps {
   std::vector<double> seconds;  // of each timed step, the maximum over ranks
@@ -21,11 +27,17 @@ struct ScriptSteps {
   int64_t threads = 0;   // torch.get_num_threads() of rank 0; 0: unknown
   std::map<std::string, double> counters;  // the shares of a step, bytes, warm-up steps
   std::vector<std::string> flags;          // "data wait not visible"
+  std::vector<LoggedStep> logged;          // of a rehearsal
+};
+
+// The ranks of a script's group, and how many of them are processes. A rehearsal has fewer.
+struct Expected {
+  int world = 1, processes = 1;
 };
 
 // Reads the records in `folder` of a command that has ended. Throws Error with the reason if they
 // hold no complete measurement.
-ScriptSteps read_ranks(const std::string& folder, int devices, const ScriptEnd& ended);
+ScriptSteps read_ranks(const std::string& folder, Expected expected, const ScriptEnd& ended);
 
 // Steps with one number of loader workers, over the ranks.
 struct LoaderTurn {

@@ -12,7 +12,7 @@ namespace howmany::benches {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int64_t kMostRanks = 4096;
+constexpr int64_t kMostRanks = 4096, kMostPretended = 16'384;
 constexpr int64_t kMostTurns = 1 << 20;
 constexpr int64_t kMostSamples = int64_t{1} << 40;
 
@@ -24,7 +24,7 @@ double not_negative(const JsonNode& node) {
 
 void take_start(const JsonNode& line, RankRecord& record) {
   record.rank = line.at("rank").integer_between(0, kMostRanks);
-  record.world = line.at("world").integer_between(1, kMostRanks);
+  record.world = line.at("world").integer_between(1, kMostPretended);
   record.threads = line.at("threads").integer_between(1, kMostRanks);
   record.parallel = line.at("parallel").string();
   record.backend = line.at("backend").string();
@@ -59,6 +59,18 @@ void take_turn(const JsonNode& line, RankRecord& record) {
   if (turn.first <= turn.last) record.turns.push_back(turn);
 }
 
+void take_collective(const JsonNode& line, RankRecord& record) {
+  RankCollective one;
+  one.step = line.at("step").integer_between(0, static_cast<int64_t>(record.steps.size()) - 1);
+  one.op = line.at("op").string();
+  one.bytes = not_negative(line.at("bytes"));
+  one.ranks = line.at("ranks").integer_between(1, kMostPretended);
+  one.at = line.at("at_s").number();
+  one.seconds = not_negative(line.at("s"));
+  one.backward = line.at("backward").integer_between(-1, kMostRanks);
+  record.collectives.push_back(one);
+}
+
 void take_end(const JsonNode& line, RankRecord& record) {
   record.ended = true;
   record.complete = line.at("complete").boolean();
@@ -84,6 +96,7 @@ RankRecord read_record(const std::string& path) {
     if (kind == "start") take_start(line, record);
     if (kind == "step") take_step(line, record);
     if (kind == "turn") take_turn(line, record);
+    if (kind == "collective") take_collective(line, record);
     if (kind == "end") take_end(line, record);
     if (kind == "failed") record.failed = line.at("why").string();
     at = end + 1;

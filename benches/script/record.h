@@ -28,6 +28,17 @@ struct RankTurn {
   std::optional<double> bytes_per_worker;
 };
 
+// A collective of a rehearsal, in the order of the calls.
+struct RankCollective {
+  int64_t step = 0;
+  std::string op;
+  double bytes = 0;
+  int64_t ranks = 1;
+  double at = 0;         // of the call, since the step began
+  double seconds = 0;    // by the cost table
+  int64_t backward = 0;  // the backward pass whose end waits for it; -1: the program waits at once
+};
+
 struct RankRecord {
   int64_t rank = 0, world = 1, threads = 0;
   std::string parallel, backend, device, failed;
@@ -37,6 +48,7 @@ struct RankRecord {
   std::map<std::string, double> ddp;
   std::vector<RankStep> steps;
   std::vector<RankTurn> turns;
+  std::vector<RankCollective> collectives;
 };
 
 // Returns the records in `folder`, by rank.

@@ -25,8 +25,31 @@ namespace {
 constexpr const char* kName = "script_bench";
 constexpr int kDetailSteps = 3;
 
+int devices_of(const ScriptCommand& command) {
+  return command.rehearsal.given() ? command.rehearsal.world
+                                   : static_cast<int>(command.devices.size());
+}
+
 std::string case_name(const ScriptFlags& flags) {
-  return fmt::format("speedup/script/{}/devices:{}", flags.name, flags.command.devices.size());
+  return fmt::format("{}/script/{}/devices:{}",
+                     flags.command.rehearsal.given() ? "rehearsal" : "speedup", flags.name,
+                     devices_of(flags.command));
+}
+
+nlohmann::ordered_json steps_json(const std::vector<LoggedStep>& steps) {
+  nlohmann::ordered_json all;
+  for (const LoggedStep& step : steps) {
+    nlohmann::ordered_json collectives = nlohmann::ordered_json::array();
+    for (const RankCollective& one : step.collectives)
+      collectives.push_back({{"op", one.op},
+                             {"bytes", one.bytes},
+                             {"ranks", one.ranks},
+                             {"at_s", one.at},
+                             {"s", one.seconds},
+                             {"backward", one.backward}});
+    all.push_back({{"s", step.seconds}, {"collectives", collectives}});
+  }
+  return all;
 }
 
 // The slices wrap around if there are more devices than slices.
@@ -46,9 +69,11 @@ SampleLine sample_line(const ScriptFlags& flags, const ScriptSteps& steps) {
       .parameters = {{parameter::kMode, steps.parallel},
                      {parameter::kModel, flags.name},
                      {parameter::kBackend, steps.backend},
-                     {parameter::kDevices, std::to_string(flags.command.devices.size())},
+                     {parameter::kDevices, std::to_string(devices_of(flags.command))},
                      {parameter::kCoresPerDevice, std::to_string(flags.cores_per_device)}},
-      .world = steps.ranks};
+      .world = steps.ranks,
+      .steps = steps_json(steps.logged)};
+  if (flags.command.rehearsal.given()) line.parameters[parameter::kEvidence] = "rehearsed";
   if (steps.global_batch > 0)
     line.parameters[parameter::kGlobalBatch] = std::to_string(steps.global_batch);
   if (steps.threads > 0) line.parameters[parameter::kThreads] = std::to_string(steps.threads);
@@ -67,13 +92,15 @@ ScriptSteps run_hooked(const ScriptCommand& command, double timeout_seconds) {
   const PrivateFolder folder;
   const FolderGuard guard({folder.path()});
   const ScriptEnd ended = run_script(command, folder.path(), timeout_seconds);
-  return read_ranks(folder.path(), command.ranks, ended);
+  const int world = command.rehearsal.given() ? command.rehearsal.world : command.ranks;
+  return read_ranks(folder.path(), {world, command.ranks}, ended);
 }
 
 void run_case(benchmark::State& state, const ScriptFlags& flags) {
   try {
     ScriptCommand command = flags.command;
-    if (command.devices.size() > 1) command.detail_steps = kDetailSteps;
+    if (command.devices.size() > 1 || command.rehearsal.given())
+      command.detail_steps = kDetailSteps;
     const double timeout = command.seconds + flags.run_timeout;
     const ScriptSteps steps =
         command.rate.empty() ? run_hooked(command, timeout) : run_rated(command, timeout);

@@ -18,7 +18,8 @@ inline constexpr const char* kPrecision = "precision";
 inline constexpr const char* kCoresPerDevice = "cores_per_device";
 inline constexpr const char* kWorkers = "workers";
 inline constexpr const char* kRate = "rate";  // "samples_per_s" or "step_s": from its own output
-inline constexpr const char* kScript = "script";  // "1": of the user's own script
+inline constexpr const char* kEvidence = "evidence";  // "rehearsed"; absent: measured
+inline constexpr const char* kScript = "script";      // "1": of the user's own script
 
 // Collectives.
 inline constexpr const char* kOp = "op";

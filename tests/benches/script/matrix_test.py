@@ -170,6 +170,57 @@ class Scripts(Measured):
 
 
 @needs_torch
+class Rehearsed(Measured):
+    """A group of more ranks than there are."""
+
+    def rehearse(self, script, world, seconds_per_gib=1.0, latency=1e-4):
+        costs = self.folder / "costs.json"
+        points = [[1024, latency], [1 << 30, latency + seconds_per_gib]]
+        kinds = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
+        costs.write_text(json.dumps({"world": world} | {kind: points for kind in kinds}))
+        return self.measure([*torchrun(script)], "--rehearse", costs)
+
+    def test_one_process_is_a_rank_of_64(self):
+        row, line, _ = self.rehearse("ddp.py", 64)
+        self.assertEqual(row["name"], "rehearsal/script/script/devices:64")
+        self.assertEqual([line["parameters"][key] for key in ("devices", "global_batch", "mode", "evidence")],
+                         ["64", str(64 * 64), "ddp", "rehearsed"])
+        self.assertEqual(row["gradient_bytes"], 4 * (256 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 10 + 10))
+
+    def test_no_step_ends_before_its_collectives(self):
+        row, line, _ = self.rehearse("ddp.py", 8, seconds_per_gib=5)
+        self.assertGreaterEqual(len(line["steps"]), 5)
+        for step in line["steps"]:
+            end = 0
+            for one in step["collectives"]:
+                self.assertEqual([one["op"], one["ranks"], one["backward"]], ["all_reduce", 8, 0])
+                end = max(end, one["at_s"]) + one["s"]
+            self.assertGreaterEqual(step["s"], end)
+            self.assertEqual(sum(one["bytes"] for one in step["collectives"]), row["gradient_bytes"])
+        seconds = sum(one["s"] for one in line["steps"][-1]["collectives"])
+        self.assertGreaterEqual(row["ddp_communication_s"], seconds)
+
+    def test_every_collective_has_the_shapes_and_values_of_equal_ranks(self):
+        self.rehearse("collectives.py", 4)
+
+    def test_a_script_without_a_group_is_told_so(self):
+        costs = self.folder / "costs.json"
+        costs.write_text('{"world": 4}')
+        self.bench(torchrun("plain.py"), "--rehearse", costs)
+        self.assertIn("group of 1 rank, not of 4", self.row()["error_message"])
+
+    @unittest.skipUnless(has("transformers") and has("accelerate"), "no transformers and accelerate")
+    def test_hugging_face_trainer(self):
+        _, line, _ = self.rehearse("trainer.py", 8)
+        self.assertEqual(line["parameters"]["devices"], "8")
+
+    @unittest.skipUnless(has("accelerate"), "no accelerate")
+    def test_accelerate(self):
+        _, line, _ = self.rehearse("accelerated.py", 8)
+        self.assertEqual(line["parameters"]["devices"], "8")
+
+
+@needs_torch
 class LoaderWorkers(Measured):
     """Numbers of loader workers that take turns in one training run."""
 

@@ -74,7 +74,9 @@ class ScriptRanks : public ::testing::Test {
     for (const Json& line : lines) file << line.dump() << "\n";
   }
   std::string refusal(int devices, const ScriptEnd& ended = {}) {
-    return message_of<std::exception>([&] { read_ranks(folder_.path(), devices, ended); });
+    return message_of<std::exception>([&] {
+      read_ranks(folder_.path(), {devices, devices}, ended);
+    });
   }
   TemporaryFolder folder_;
 };
@@ -82,7 +84,7 @@ class ScriptRanks : public ::testing::Test {
 TEST_F(ScriptRanks, TakesTheSlowestRankOfEachTimedStepAndTheSamplesOfAll) {
   write(0, record(0, 2, 1));
   write(1, record(1, 2, 2));
-  const ScriptSteps steps = read_ranks(folder_.path(), 2, {});
+  const ScriptSteps steps = read_ranks(folder_.path(), {2, 2}, {});
   EXPECT_THAT(steps.seconds, ElementsAre(4, 6, 8));
   EXPECT_EQ(steps.global_batch, 32);
   EXPECT_EQ(steps.ranks, 2);
@@ -92,6 +94,28 @@ TEST_F(ScriptRanks, TakesTheSlowestRankOfEachTimedStepAndTheSamplesOfAll) {
   EXPECT_DOUBLE_EQ(steps.counters.at(metric::kBackwardFraction), 0.5);
   EXPECT_DOUBLE_EQ(steps.counters.at(metric::kWarmupSteps), 2);
   EXPECT_DOUBLE_EQ(steps.counters.at(metric::kPeakBytesPerDevice), 1001);
+}
+
+TEST_F(ScriptRanks, OneProcessOfARehearsalStandsForAllRanks) {
+  std::vector<Json> lines = record(0, 64, 1);
+  const auto collective = [](int step, double at) {
+    return Json{{"kind", "collective"}, {"step", step}, {"op", "all_reduce"}, {"bytes", 400},
+                {"ranks", 64},          {"at_s", at},   {"s", 0.5},           {"backward", 0}};
+  };
+  lines.insert(lines.end() - 1, {collective(3, 0.25), collective(3, 0.5), collective(4, 1)});
+  write(0, lines);
+  const ScriptSteps steps = read_ranks(folder_.path(), {64, 1}, {});
+  EXPECT_EQ(steps.ranks, 64);
+  EXPECT_EQ(steps.global_batch, 64 * 16);
+  ASSERT_EQ(steps.logged.size(), 2U);
+  EXPECT_EQ(steps.logged[0].seconds, 3);
+  ASSERT_EQ(steps.logged[0].collectives.size(), 2U);
+  EXPECT_EQ(steps.logged[0].collectives[1].at, 0.5);
+  EXPECT_EQ(steps.logged[1].collectives[0].bytes, 400);
+  EXPECT_THAT(message_of<std::exception>([&] {
+                read_ranks(folder_.path(), {64, 2}, {});
+              }),
+              HasSubstr("1 of 2 ranks recorded"));
 }
 
 TEST_F(ScriptRanks, NamesWhatIsMissing) {
@@ -130,7 +154,7 @@ TEST_F(ScriptRanks, AnInvisibleLoaderLeavesTheWaitUnknown) {
   std::vector<Json> lines = record(0, 1, 1);
   lines.back()["loader"] = false;
   write(0, lines);
-  const ScriptSteps steps = read_ranks(folder_.path(), 1, {});
+  const ScriptSteps steps = read_ranks(folder_.path(), {1, 1}, {});
   EXPECT_FALSE(steps.counters.contains(metric::kDataWaitFraction));
   EXPECT_THAT(steps.flags, ElementsAre("data wait not visible"));
 }
@@ -139,7 +163,7 @@ TEST_F(ScriptRanks, OfAGpuShowNoSharesByTheHostsClock) {
   std::vector<Json> lines = record(0, 1, 1);
   lines[0]["device"] = "cuda";
   write(0, lines);
-  EXPECT_FALSE(read_ranks(folder_.path(), 1, {}).counters.contains(metric::kBackwardFraction));
+  EXPECT_FALSE(read_ranks(folder_.path(), {1, 1}, {}).counters.contains(metric::kBackwardFraction));
 }
 
 TEST_F(ScriptRanks, RefusesRecordsThatTheHookDidNotWrite) {

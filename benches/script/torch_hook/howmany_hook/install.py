@@ -7,6 +7,7 @@ the hooks do nothing from then on.
 
 import atexit
 import functools
+import os
 import time
 
 import torch
@@ -14,7 +15,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim import optimizer as optimizers
 from torch.utils.data import dataloader
 
-from howmany_hook import place, wrap
+from howmany_hook import place, rehearsal, wrap
 from howmany_hook.loaders import Switch
 from howmany_hook.record import write_failure
 from howmany_hook.session import Session
@@ -45,6 +46,9 @@ def install(settings):
     if settings.try_ddp:
         wrap.show_own_gpu(settings)
     session, guard = Session(settings), Guard(settings)
+    if settings.rehearse and "LOCAL_RANK" in os.environ:
+        session.rehearse(rehearsal.Rehearsal(settings.rehearse))
+        rehearsal.install(session.rehearsal, settings.rank)
     if settings.workers:
         switch = Switch(guard)
         switch.watch()
@@ -94,9 +98,11 @@ def _watch_backward(session, guard):
     @functools.wraps(backward)
     def timed(*args, **kwargs):
         start = clock()
+        session.goes_backward(True)
         try:
             return backward(*args, **kwargs)
         finally:
+            session.goes_backward(False)
             guard(session.went_backward, clock() - start)
 
     torch.autograd.backward = timed

@@ -4,10 +4,11 @@
 {"kind": "start", "rank": 0, ...}    when the first step has ended
 {"kind": "step", "step": 0, "s": seconds, "wait_s": ..., "samples": ...}    one per step
 {"kind": "turn", "workers": 2, "first": a, "last": b, ...}    steps a to b had 2 loader workers
+{"kind": "collective", "step": 7, "op": "all_reduce", "bytes": ..., "at_s": since the step began, "s": T, ...}
 {"kind": "end", "complete": true, "first": w, "last": k, ...}    steps w to k were timed
 {"kind": "failed", "why": "..."}    the hook failed; the script went on
 
-The step, turn and end lines are written together, when the measurement is complete or the script ends.
+All but the first and the last kind are written together, when the measurement is complete or the script ends.
 """
 
 import json

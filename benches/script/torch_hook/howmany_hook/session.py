@@ -22,6 +22,7 @@ from howmany_hook.agreement import Agreement
 from howmany_hook.batch import samples_in
 
 clock = time.perf_counter
+LOGGED_STEPS = 10  # whose collectives are written
 
 
 class Step:
@@ -33,6 +34,8 @@ class Step:
         self.backwards = 0
         self.forward_samples = 0
         self.loaders = collections.defaultdict(lambda: [0, 0, 0.0])  # key: fetches, samples, wait
+        self.began = 0.0  # time of the host
+        self.collectives = []  # of a rehearsal
 
     @property
     def wait(self):
@@ -54,12 +57,17 @@ class Session:
         self._loaders = {}  # key: num_workers
         self._ddp = []
         self._turns = None
+        self.rehearsal = None
         self._training = None  # key of the loader with the most fetches, when finished
         self._finished, self._steps_after = False, 0
 
     def take_turns(self, turns):
         """Changes the loader while the script trains (turns.py)."""
         self._agreement = self._turns = turns
+
+    def rehearse(self, rehearsal):
+        """The process group is pretended (rehearsal.py)."""
+        self.rehearsal = rehearsal
 
     # Events, from install.py.
 
@@ -76,6 +84,10 @@ class Session:
 
     def forwarded(self, inputs):
         self._now.forward_samples += samples_in(inputs)
+
+    def goes_backward(self, inside):
+        if self.rehearsal:
+            self.rehearsal.backward = self._now.backwards if inside else -1
 
     def went_backward(self, seconds):
         self._now.backwards += 1
@@ -106,7 +118,9 @@ class Session:
             event = torch.cuda.Event(enable_timing=True)
             event.record()
             self._events.append(event)
-        self._now.seconds = now - self._last_end
+        if self.rehearsal:
+            self._now.collectives = self.rehearsal.take_log()
+        self._now.began, self._now.seconds = self._last_end, now - self._last_end
         self._last_end = now
         self._steps.append(self._now)
         self._now = Step()
@@ -198,6 +212,8 @@ class Session:
         lines = [self._step_line(index) for index in range(len(self._steps))]
         if self._turns and steps:
             lines += self._turns.lines()
+        if self.rehearsal and steps:
+            lines += self._collective_lines(steps.last)
         record.append(self._path, lines + [self._end_line(steps)])
 
     def _end_line(self, steps):
@@ -236,6 +252,28 @@ class Session:
             "fetches": fetches,
             "backwards": step.backwards,
         }
+
+    def _collective_lines(self, last):
+        """Of the last timed steps."""
+        return [
+            {
+                "kind": "collective",
+                "step": index,
+                "op": one.kind,
+                "bytes": one.bytes,
+                "ranks": one.ranks,
+                "at_s": self._since_begin(index, one.at),
+                "s": one.seconds,
+                "backward": one.backward,
+            }
+            for index in range(max(1, last - LOGGED_STEPS + 1), last + 1)
+            for one in self._steps[index].collectives
+        ]
+
+    def _since_begin(self, index, at):
+        if not self._cuda:
+            return at - self._steps[index].began
+        return self._events[index - 1].elapsed_time(at) * 1e-3
 
     def _seconds(self, index):
         if not self._cuda or index == 0:

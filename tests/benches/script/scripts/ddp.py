@@ -4,7 +4,8 @@ import torch
 from own_timer import tick
 from torch.utils.data.distributed import DistributedSampler
 
-torch.distributed.init_process_group("gloo")
+if not torch.distributed.is_initialized():
+    torch.distributed.init_process_group("gloo")
 net = torch.nn.parallel.DistributedDataParallel(parts.model())
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
 samples = parts.data()

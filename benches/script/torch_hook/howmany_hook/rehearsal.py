@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process group of N ranks in one process (howmany gpus --up-to).
+
+The script forms its group as usual and gets one of N ranks, of which only this process exists. A
+collective copies locally, so that shapes are right and values finite. It is complete at
+
+    max(time of the call, end of the one before in its group) + T(kind, bytes)
+
+where T comes from the cost table: {"world": N, "all_reduce": [[bytes, seconds], ...], ...}, linear
+between two sizes and in proportion beyond the largest. reports/cluster/cluster.h makes the table.
+
+Values. A sum over ranks is N times the own value for tensors of up to 1,024 elements. Larger ones
+    stay as they are: their real values are unknown anyway, and a pass over them would cost time.
+Rank. The script's own (RANK). WORLD_SIZE becomes N. LOCAL_WORLD_SIZE stays.
+CPU. A thread completes the Work. The process does not compute the collective, so its use of the
+    cores is missing.
+GPU. The collective is a kernel that waits for T, in a stream of its own, as NCCL's are.
+Log. Every collective: see Collective.
+"""
+
+import bisect
+import contextlib
+import ctypes
+import dataclasses
+import json
+import os
+import queue
+import threading
+import time
+
+import torch
+import torch.distributed as dist
+
+BACKEND = "howmany_rehearsal"
+MOST_EXACT = 1024  # elements
+clock = time.perf_counter
+
+
+@dataclasses.dataclass
+class Collective:
+    kind: str
+    bytes: int
+    ranks: int
+    at: object  # the time of the call; on a GPU an event
+    seconds: float  # T
+    backward: int  # of the step, counted from 0; its end waits for the collective. -1: the program waits at once
+
+
+class CostTable:
+    def __init__(self, table):
+        self.world = int(table["world"])
+        self._points = {kind: points for kind, points in table.items() if kind != "world"}
+
+    @staticmethod
+    def read(path):
+        with open(path, encoding="utf-8") as file:
+            return CostTable(json.load(file))
+
+    def seconds(self, kind, size):
+        points = self._points[kind]
+        index = bisect.bisect_left(points, [size])
+        if index == 0:
+            return points[0][1]
+        low_bytes, low = points[index - 1]
+        if index == len(points):
+            return low * size / low_bytes
+        high_bytes, high = points[index]
+        return low + (high - low) * (size - low_bytes) / (high_bytes - low_bytes)
+
+
+def wake_on_time():
+    """Linux wakes a thread up to 50 us late to save energy, unless it asks for 1 ns."""
+    pr_set_timerslack = 29
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(pr_set_timerslack, ctypes.c_ulong(1))
+
+
+class Rehearsal:
+    """The cost table, the log, and the thread that completes collectives of the CPU."""
+
+    def __init__(self, path):
+        self.costs = CostTable.read(path)
+        self.backward = -1  # the backward pass that runs now, counted within the step
+        self._log = []
+        self._due = queue.SimpleQueue()
+        self._thread = None
+        self._cycles_per_s = None
+        self._streams = {}
+
+    def take_log(self):
+        """Returns the collectives since the last call."""
+        log, self._log = self._log, []
+        return log
+
+    def start(self, kind, size, ranks, tensors, free_at):
+        """Returns a future of `tensors`, and the time when it is complete."""
+        seconds = self.costs.seconds(kind, size) if ranks > 1 else 0.0
+        backward = self.backward if kind == "all_reduce" else -1
+        cuda = [tensor.device for tensor in tensors if tensor.device.type == "cuda"]
+        if cuda:
+            at = torch.cuda.Event(enable_timing=True)
+            at.record()
+            self._log.append(Collective(kind, size, ranks, at, seconds, backward))
+            return self._in_stream(tensors, cuda[0], seconds), 0.0
+        now = clock()
+        self._log.append(Collective(kind, size, ranks, now, seconds, backward))
+        due = max(now, free_at) + seconds
+        future = torch.futures.Future()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._complete, daemon=True)
+            self._thread.start()
+        self._due.put((due, future, tensors))
+        return future, due
+
+    def _complete(self):
+        wake_on_time()
+        while True:
+            due, future, tensors = self._due.get()
+            left = due - clock()
+            if left > 0:
+                time.sleep(left)
+            future.set_result(tensors)
+
+    def _in_stream(self, tensors, device, seconds):
+        if self._cycles_per_s is None:
+            self._cycles_per_s = _cycles_per_s()
+        stream = self._streams.setdefault(device, torch.cuda.Stream(device))
+        stream.wait_stream(torch.cuda.current_stream(device))
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(int(seconds * self._cycles_per_s))
+            future = torch.futures.Future(devices=[device])
+            future.set_result(tensors)
+        return future
+
+
+def _cycles_per_s(cycles=20_000_000):
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    torch.cuda._sleep(cycles)  # the clocks rise
+    start.record()
+    torch.cuda._sleep(cycles)
+    end.record()
+    end.synchronize()
+    return cycles / (start.elapsed_time(end) * 1e-3)
+
+
+def _flat(tensors):
+    if isinstance(tensors, torch.Tensor):
+        return [tensors]
+    return [one for tensor in tensors for one in _flat(tensor)]
+
+
+def _bytes(tensors):
+    return sum(tensor.numel() * tensor.element_size() for tensor in _flat(tensors))
+
+
+class Group(dist.ProcessGroup):
+    """The methods have the names that torch 2.5 to 2.13 call."""
+
+    def __init__(self, rehearsal, rank, size):
+        super().__init__(rank, size)
+        self._rehearsal, self._rank, self._size = rehearsal, rank, size
+        self._free_at = 0.0
+
+    def size(self):
+        return self._size
+
+    def rank(self):
+        return self._rank
+
+    def getBackendName(self):
+        return BACKEND
+
+    @property
+    def pg_name(self):
+        return dist.distributed_c10d._world.pg_names[self]
+
+    @property
+    def group_name(self):
+        return self.pg_name
+
+    def _work(self, kind, size, tensors):
+        tensors = _flat(tensors)
+        future, self._free_at = self._rehearsal.start(kind, size, self._size, tensors, self._free_at)
+        return torch._C._distributed_c10d._create_work_from_future(future)
+
+    @torch.no_grad()
+    def _sum(self, tensors, operation):
+        if operation == dist.ReduceOp.SUM:
+            for tensor in _flat(tensors):
+                if tensor.numel() <= MOST_EXACT:
+                    tensor.mul_(self._size)
+
+    def allreduce(self, tensors, opts=None):
+        self._sum(tensors, opts.reduceOp if opts is not None else None)
+        return self._work("all_reduce", _bytes(tensors), tensors)
+
+    def allreduce_coalesced(self, tensors, opts=None):
+        return self.allreduce(tensors, opts)
+
+    def reduce(self, tensors, opts=None):
+        return self._work("broadcast", _bytes(tensors), tensors)
+
+    def broadcast(self, tensors, opts=None):
+        return self._work("broadcast", _bytes(tensors), tensors)
+
+    @torch.no_grad()
+    def allgather(self, outputs, inputs, opts=None):
+        for parts, own in zip(outputs, inputs):
+            for part in parts:
+                part.copy_(own)
+        return self._work("all_gather", _bytes(outputs), outputs)
+
+    @torch.no_grad()
+    def all_gather_single(self, output, own, opts=None):
+        output.view(self._size, -1).copy_(own.reshape(1, -1))
+        return self._work("all_gather", _bytes(output), output)
+
+    _allgather_base = all_gather_single
+
+    @torch.no_grad()
+    def reduce_scatter(self, outputs, inputs, opts=None):
+        for output, parts in zip(outputs, inputs):
+            output.copy_(parts[self._rank])
+        return self._work("reduce_scatter", _bytes(inputs), outputs)
+
+    @torch.no_grad()
+    def reduce_scatter_single(self, output, whole, opts=None):
+        output.copy_(whole.view(self._size, -1)[self._rank].view_as(output))
+        return self._work("reduce_scatter", _bytes(whole), output)
+
+    _reduce_scatter_base = reduce_scatter_single
+
+    @torch.no_grad()
+    def gather(self, outputs, inputs, opts=None):
+        for parts, own in zip(outputs, inputs):
+            for part in parts:
+                part.copy_(own)
+        return self._work("all_gather", _bytes(inputs) * self._size, inputs)
+
+    @torch.no_grad()
+    def scatter(self, outputs, inputs, opts=None):
+        for output, parts in zip(outputs, inputs):
+            output.copy_(parts[self._rank])
+        return self._work("broadcast", _bytes(outputs) * self._size, outputs)
+
+    def barrier(self, opts=None):
+        return self._work("all_reduce", 8, torch.zeros(1))
+
+
+def install(rehearsal, rank):
+    """Call before the script forms its group. Wraps init_process_group and new_group."""
+    world = rehearsal.costs.world
+    os.environ["WORLD_SIZE"] = str(world)
+    os.environ.setdefault("RANK", str(rank))
+
+    def create(store, group_rank, size, timeout):
+        return Group(rehearsal, group_rank, size)
+
+    dist.Backend.register_backend(BACKEND, create, devices=["cpu", "cuda"])
+    form, add = dist.init_process_group, dist.new_group
+
+    def init_process_group(*args, **kwargs):
+        kept = {"timeout": kwargs["timeout"]} if kwargs.get("timeout") else {}
+        return form(BACKEND, store=dist.HashStore(), rank=rank, world_size=world, **kept)
+
+    def new_group(ranks=None, timeout=None, backend=None, *args, **kwargs):
+        return add(ranks, timeout, BACKEND)
+
+    for module in (dist, dist.distributed_c10d):
+        module.init_process_group, module.new_group = init_process_group, new_group
