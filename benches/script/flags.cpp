@@ -31,8 +31,7 @@ Exit codes: 0 measured, 2 bad usage or input, 3 the measurement failed.)";
 void take_world(ScriptCommand& command) {
   const std::string& path = command.rehearsal.costs;
   if (path.empty()) return;
-  HM_REQUIRE(command.rate.empty() && !command.try_ddp,
-             "--rehearse needs a script that forms its own group");
+  HM_REQUIRE(command.rate.empty(), "--rehearse needs the hook, and --rate does without it");
   const nlohmann::json json = parse_json(read_text(path), path);
   command.rehearsal.world =
       static_cast<int>(JsonNode(json, path).at("world").integer_between(2, 16'384));

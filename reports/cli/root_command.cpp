@@ -111,6 +111,8 @@ void add_gpus(CLI::App& app, Arguments& a) {
   add_option(app, flag::kRate, a.rate, "");
   add_switch(app, flag::kPrivate, a.keep_private);
   add_switch(app, flag::kInCopy, a.in_copy);
+  add_option(app, flag::kUpTo, a.up_to, "")->check(whole_between(2, 16'384));
+  add_option(app, flag::kCluster, a.cluster, "");
   add_measuring(app, a);
   add_output(app, a);
   add_footer(
@@ -118,6 +120,8 @@ void add_gpus(CLI::App& app, Arguments& a) {
       "Your own PyTorch script, unmodified, after --. {n} is the number of devices:\n"
       "  howmany gpus -- python train.py --epochs 9\n"
       "  howmany gpus --devices cuda:0-3 -- torchrun --nproc-per-node {n} train.py\n"
+      "And on GPUs that are not here (howmany cluster lists some):\n"
+      "  howmany gpus --up-to 64 --cluster a100x8 -- python train.py\n"
       "Any other program that prints its rate:\n"
       "  howmany gpus --rate '(?<samples_per_s>[0-9.]+) img/s' -- python train_jax.py\n\n"
       "Examples:\n"

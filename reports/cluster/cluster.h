@@ -38,6 +38,8 @@
 
 namespace howmany::reports {
 
+constexpr const char* kCpuDevice = "cpu";  // Cluster::device of CPU cores
+
 enum class Collective { kAllReduce, kReduceScatter, kAllGather, kBroadcast };
 
 struct NodeLinks {

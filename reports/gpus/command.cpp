@@ -18,6 +18,7 @@
 #include "reports/comm/render.h"
 #include "reports/gpus/announce.h"
 #include "reports/gpus/bench_call.h"
+#include "reports/gpus/beyond.h"
 #include "reports/gpus/measure.h"
 #include "reports/gpus/progress.h"
 #include "reports/gpus/render.h"
@@ -81,6 +82,8 @@ Summary summarise(const Plan& plan, const Results& results, const AdviceOptions&
   summary.context["howmany_machine"] = plan.machine;
   summary.measurements = measurements(plan, results);
   summary.answer["gpus"] = to_json(advise(summary.measurements, options), options);
+  if (plan.request.beyond.up_to > 0)
+    summary.answer["beyond"] = beyond_json(plan, results, summary, options);
   return summary;
 }
 

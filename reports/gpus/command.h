@@ -31,6 +31,8 @@ struct Arguments {
   std::string rate;
   bool keep_private = false, in_copy = false;
   bool try_ddp = false;
+  std::optional<int> up_to;  // devices; more than there are
+  std::string cluster;       // a name or a file
 
   std::string out, resume;
   std::vector<std::string> paths;  // of `report`

@@ -30,6 +30,7 @@ constexpr double kEndSeconds = 5;  // for script_bench to end a script that hang
 std::vector<std::string> run_arguments(const Request& request, const Configuration& c,
                                        double seconds, double timeout, const BenchScratch& scratch,
                                        const std::string& trace) {
+  if (c.is_rehearsal()) return rehearsal_arguments(request, c.devices, seconds, timeout, scratch);
   if (request.script.given())
     return script_arguments(request, c.devices, seconds, timeout, scratch);
   std::vector<std::string> argv = bench_arguments(request, c);
@@ -42,7 +43,8 @@ std::vector<std::string> run_arguments(const Request& request, const Configurati
 
 std::string run_name(const Request& request, const Configuration& c) {
   if (request.script.given())
-    return fmt::format("speedup/script/{}/devices:{}", c.model, c.devices);
+    return fmt::format("{}/script/{}/devices:{}", c.is_rehearsal() ? c.mode : "speedup", c.model,
+                       c.devices);
   const std::string& precision = request.passed["precision"];
   return fmt::format("speedup/{}/{}/backend:{}/devices:{}/batch:{}/scaling:{}{}", c.mode, c.model,
                      c.backend, c.devices, (global_batch(request, c) + c.devices - 1) / c.devices,

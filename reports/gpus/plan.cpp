@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/base/text/files.h"
+#include "core/base/text/format.h"
 #include "core/base/text/json.h"
 #include "reports/results/device_kind.h"
 #include "reports/results/record.h"
@@ -93,6 +94,14 @@ Script read_script(const JsonNode& node) {
   return script;
 }
 
+BeyondPlan read_beyond(const JsonNode& node) {
+  BeyondPlan beyond;
+  beyond.up_to = static_cast<int>(node.at("up-to").integer_between(2, 16'384));
+  beyond.cluster = node.at("cluster").string();
+  if (const auto text = node.find("text")) beyond.text = text->string();
+  return beyond;
+}
+
 Scaling scaling_from(const JsonNode& node) {
   const std::string name = node.string();
   if (name == "weak") return Scaling::kWeak;
@@ -102,6 +111,11 @@ Scaling scaling_from(const JsonNode& node) {
 
 }  // namespace
 
+Cluster cluster_of(const BeyondPlan& beyond) {
+  return beyond.text.empty() ? find_cluster(beyond.cluster)
+                             : parse_cluster(beyond.text, beyond.cluster);
+}
+
 std::vector<Configuration> configurations(const Request& request) {
   std::vector<Configuration> all;
   for (const Workload& workload : request.workloads) {
@@ -109,6 +123,8 @@ std::vector<Configuration> configurations(const Request& request) {
     if (request.script.given()) {
       for (const int count : request.counts)
         if (count > 1) all.push_back({workload.model, "script", "local", count, 0, false});
+      if (!request.beyond.cluster.empty() && !request.script.alone)
+        all.push_back({workload.model, kRehearsalMode, "local", request.beyond.up_to, 0, false});
       continue;
     }
     for (const std::string& mode : request.modes) add_mode(all, request, workload, mode);
@@ -145,6 +161,9 @@ void check(const Request& request) {
   request.passed.check(request.devices);
   refuse_if(request.rounds < 1, "--rounds must be at least 1");
   const int most = *std::max_element(request.counts.begin(), request.counts.end());
+  refuse_if(request.beyond.up_to > 0 && request.beyond.up_to <= most,
+            fmt::format("--up-to {} is not beyond the {} that are measured", request.beyond.up_to,
+                        number(most, "device")));
   refuse_if(most > static_cast<int>(request.devices.size()),
             fmt::format("{} devices were requested, {} given", most, request.devices.size()));
   for (const Workload& workload : request.workloads) {
@@ -180,6 +199,8 @@ nlohmann::ordered_json to_json(const Request& request) {
                                 {"sync-batchnorm", request.sync_batchnorm},
                                 {"profile", request.profile}};
   for (const auto& [name, word] : request.passed.given()) all[name] = word;
+  if (request.beyond.up_to > 0)
+    all["beyond"] = {{"up-to", request.beyond.up_to}, {"cluster", request.beyond.cluster}};
   if (request.script.given())
     all["script"] = {
         {"name", request.script.name},       {"samples-per-step", request.script.samples_per_step},
@@ -212,6 +233,7 @@ Request request_from_json(const nlohmann::json& json, const std::string& source)
   request.sync_batchnorm = root.at("sync-batchnorm").boolean();
   request.profile = root.at("profile").boolean();
   if (const auto script = root.find("script")) request.script = read_script(*script);
+  if (const auto beyond = root.find("beyond")) request.beyond = read_beyond(*beyond);
   check(request);
   return request;
 }
@@ -228,6 +250,7 @@ void write_plan(const std::string& path, const Plan& plan) {
   nlohmann::ordered_json request = to_json(plan.request);
   if (plan.request.script.given()) request["script"]["words"] = plan.request.script.words;
   if (!plan.request.script.rate.empty()) request["script"]["rate"] = plan.request.script.rate;
+  if (!plan.request.beyond.text.empty()) request["beyond"]["text"] = plan.request.beyond.text;
   write_text(path,
              dump_json({{"schema", kPlanSchema}, {"request", request}, {"machine", plan.machine}}));
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/cluster/cluster.h"
 #include "reports/gpus/efficiency.h"
 #include "reports/gpus/passed.h"
 #include "reports/gpus/script.h"
@@ -18,6 +19,15 @@ struct Workload {
   std::string model;
   int64_t batch = 0;  // per device (weak scaling) or global (strong)
 };
+
+// Numbers of devices beyond those that are here (--up-to).
+struct BeyondPlan {
+  int up_to = 0;        // 0: none
+  std::string cluster;  // whose collectives are rehearsed; empty: none
+  std::string text;     // of its file; empty if it is built in. Only plan.json has it.
+};
+// Throws InputError if there is no such cluster.
+Cluster cluster_of(const BeyondPlan& beyond);
 
 struct Request {
   std::vector<Workload> workloads;
@@ -37,13 +47,18 @@ struct Request {
   bool oversubscribe = false, sync_batchnorm = false;
   bool profile = false;  // also profile steps in the first round
   Script script;         // instead of workloads of howmany, if given()
+  BeyondPlan beyond;
 };
+
+// The mode of a configuration that runs one rank of `devices` (script_bench --rehearse).
+constexpr const char* kRehearsalMode = "rehearsal";
 
 struct Configuration {
   std::string model, mode, backend;
   int devices = 1;
   int64_t batch = 0;
   bool over_ranks = true;  // false: one process drives all devices
+  bool is_rehearsal() const { return mode == kRehearsalMode; }
   bool operator==(const Configuration&) const = default;
 };
 

@@ -11,6 +11,7 @@
 #include "core/base/schema/parameters.h"
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
+#include "reports/gpus/beyond.h"
 #include "reports/gpus/step_parts.h"
 #include "reports/results/device_kind.h"
 
@@ -173,6 +174,7 @@ std::string render(const Summary& summary, const std::vector<Advice>& advice,
     add_paragraph(text, devices_note(summary, advice[0].model));
     add_paragraph(text, environment_note(summary));
   }
+  text += beyond_text(summary.answer, options.color);
   text += render_step_parts(summary, advice, options.folder);
   if (!options.folder.empty()) text += fmt::format("Files: {}\n", options.folder);
   return text;

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 
 #include "core/base/process.h"
 #include "core/base/schema/flags.h"
+#include "core/base/text/files.h"
 #include "core/base/text/names.h"
 #include "reports/gpus/command.h"
 #include "reports/results/device_kind.h"
@@ -18,7 +20,7 @@
 namespace howmany::reports {
 namespace {
 
-constexpr double kScriptBudget = 60;
+constexpr double kScriptBudget = 60, kRehearsalBudget = 30;
 
 int64_t default_batch(const std::string& model) {
   const std::string name = model.substr(0, model.find(':'));
@@ -239,8 +241,42 @@ void resolve_script(const Arguments& arguments, Request& request, std::string* w
   request.workloads = {{request.script.name, 0}};
   request.modes = {"script"};
   request.backends = {"local"};
-  if (request.time_budget <= 0) request.time_budget = kScriptBudget;
+  if (request.time_budget <= 0)
+    request.time_budget = kScriptBudget + (arguments.cluster.empty() ? 0 : kRehearsalBudget);
   if (why != nullptr) *why = notice;
+}
+
+// On which kind of device the steps are measured decides what they say about a cluster.
+void refuse_other_devices(const Cluster& cluster, const Request& request) {
+  const bool gpus = device_kind(request.devices.front()) == DeviceKind::kGpu;
+  if (gpus == (cluster.device != kCpuDevice)) return;
+  throw InputError(
+      fmt::format("{} is of {} devices, and the steps would be those of {}: they say nothing about "
+                  "it. Run this on "
+                  "one of its devices",
+                  cluster.name, cluster.device, gpus ? "a GPU" : "CPU cores"));
+}
+
+void resolve_beyond(const Arguments& a, Request& request) {
+  request.beyond = {};
+  if (!a.up_to && !a.cluster.empty())
+    throw InputError("--cluster needs --up-to, the largest number of devices");
+  if (!a.up_to) return;
+  request.beyond.up_to = *a.up_to;
+  if (a.cluster.empty()) {
+    if (device_kind(request.devices.front()) != DeviceKind::kGpu)
+      throw InputError(
+          "--up-to predicts GPUs, and these are CPU cores: give --cluster, or run on a GPU");
+    return;
+  }
+  if (!request.script.given() || !request.script.rate.empty())
+    throw InputError("--cluster rehearses your own PyTorch script, which is missing after --");
+  const Cluster cluster = find_cluster(a.cluster);
+  refuse_other_devices(cluster, request);
+  if (const std::string why = cluster.refusal(*a.up_to); !why.empty())
+    throw InputError(fmt::format("--up-to {}: {}", *a.up_to, why));
+  request.beyond.cluster = cluster.name;
+  if (std::filesystem::is_regular_file(a.cluster)) request.beyond.text = read_text(a.cluster);
 }
 
 void refuse_oversubscription(const Machine& machine, const Request& request) {
@@ -295,6 +331,7 @@ Request resolve(const Arguments& arguments, std::string* why) {
     resolve_script(arguments, request, why);
     refuse_oversubscription(machine, request);
     request.counts = default_counts(static_cast<int>(request.devices.size()));
+    resolve_beyond(arguments, request);
     check(request);
     return request;
   }
@@ -308,6 +345,7 @@ Request resolve(const Arguments& arguments, std::string* why) {
   refuse_unknown_names(machine, request);
   refuse_oversubscription(machine, request);
   request.counts = default_counts(static_cast<int>(request.devices.size()));
+  resolve_beyond(arguments, request);
   check(request);
   return request;
 }

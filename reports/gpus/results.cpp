@@ -50,7 +50,8 @@ nlohmann::ordered_json bench_row(const BenchRun& run, int rounds) {
 }
 
 std::string device_list(const Request& request, int count) {
-  const std::vector<std::string> first(request.devices.begin(), request.devices.begin() + count);
+  const auto here = std::min(count, static_cast<int>(request.devices.size()));
+  const std::vector<std::string> first(request.devices.begin(), request.devices.begin() + here);
   return fmt::format("{}", fmt::join(first, ","));
 }
 
@@ -311,7 +312,7 @@ std::vector<Measurement> measurements(const Plan& plan, const Results& results) 
     const Rounds rounds = paces_of(results, i);
     if (c.mode == "single") single = rounds;
     const bool script = request.script.given();
-    Measurement m{"speedup",
+    Measurement m{c.is_rehearsal() ? "rehearsal" : "speedup",
                   c.mode + "/" + c.model,
                   script ? parameters_of_script(plan, results, i) : parameters(request, c),
                   {},

@@ -15,6 +15,7 @@
 #include "core/base/schema/context.h"
 #include "core/base/schema/flags.h"
 #include "core/base/schema/parameters.h"
+#include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "reports/gpus/plan.h"
 #include "reports/results/bench_file.h"
@@ -216,6 +217,14 @@ Words script_arguments(const Request& request, int devices, double seconds, doub
                            flag::kCoresPerDevice, std::to_string(request.cores_per_device)});
   argv.emplace_back("--");
   argv.insert(argv.end(), script.words.begin(), script.words.end());
+  return argv;
+}
+
+Words rehearsal_arguments(const Request& request, int world, double seconds, double timeout,
+                          const BenchScratch& scratch) {
+  write_text(scratch.costs, dump_json(cost_table(cluster_of(request.beyond), world)));
+  Words argv = script_arguments(request, 1, seconds, timeout, scratch);
+  argv.insert(std::ranges::find(argv, "--"), {flag::kRehearse.name, scratch.costs});
   return argv;
 }
 

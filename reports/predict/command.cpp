@@ -15,7 +15,7 @@
 #include "core/base/schema/flags.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
-#include "reports/predict/forecast.h"
+#include "reports/predict/forecast_json.h"
 
 namespace howmany::reports {
 namespace {

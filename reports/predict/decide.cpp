@@ -59,13 +59,13 @@ class Decision {
   }
 
   std::string none() const {
-    return fmt::format("No answer: no number of GPUs up to {} is sure {}.",
+    return fmt::format("No answer: no number of {}s up to {} is sure {}.", f_.noun,
                        f_.offers.back().devices, target());
   }
 
   std::string answer(const Offer& chosen) const {
-    const std::string start = fmt::format("Ask for {}", number(chosen.devices, "GPU"));
-    if (chosen.measured)
+    const std::string start = fmt::format("Ask for {}", number(chosen.devices, f_.noun));
+    if (chosen.is_measured())
       return fmt::format("{}, as measured: {} is sure {}.", start,
                          o_.finish_within_hours ? "the smallest number that" : "no larger number",
                          target());
@@ -86,7 +86,7 @@ class Decision {
     const auto seconds = [](double h) { return format_seconds(h * kSecondsPerHour); };
     const std::string start =
         fmt::format("{} samples take {}", format_count(*o_.samples), seconds(time.value));
-    if (chosen.measured)
+    if (chosen.is_measured())
       return fmt::format("{} there, {} device-hours.", start, format_hours(device.value));
     return fmt::format("{} there ({}), {} device-hours ({}).", start,
                        to(seconds(time.low), seconds(time.high)), format_hours(device.value),
@@ -98,7 +98,7 @@ class Decision {
     const Offer* const may = choose(&Range::value, &Range::value);
     if (may == nullptr || may == chosen) return;
     f_.sentences.push_back(
-        fmt::format("{} may do: efficiency {} predicted ({}).", number(may->devices, "GPU"),
+        fmt::format("{} may do: efficiency {} predicted ({}).", number(may->devices, f_.noun),
                     format_ratio(may->efficiency.value),
                     to(format_ratio(may->efficiency.low), format_ratio(may->efficiency.high))));
   }
@@ -109,7 +109,7 @@ class Decision {
     if (!next) return;
     f_.sentences.push_back(fmt::format(
         "Measure on {} next: the interval of the efficiency at {} would then be about {} to {}.",
-        number(next->devices, "GPU"), most, format_ratio(next->efficiency.low),
+        number(next->devices, f_.noun), most, format_ratio(next->efficiency.low),
         format_ratio(next->efficiency.high)));
   }
 

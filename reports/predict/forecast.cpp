@@ -15,6 +15,7 @@
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
 #include "reports/predict/decide.h"
+#include "reports/predict/forecast_json.h"
 
 namespace howmany::reports {
 namespace {
@@ -34,8 +35,8 @@ bool is_usable(const Measurement& m) {
   });
 }
 
-void refuse_if_unlike_the_curves(const Measurement& m) {
-  if (parameter_of(m, "device_list").starts_with("cpu"))
+void refuse_if_unlike_the_curves(const Measurement& m, bool cpu) {
+  if (!cpu && parameter_of(m, "device_list").starts_with("cpu"))
     throw InputError(
         "the run was measured on CPU devices, and the predictions are of GPUs: give --rates, or a "
         "run on GPUs");
@@ -63,53 +64,60 @@ Offer measured_offer(const RateAt& first, const RateAt& one) {
   const double efficiency = relative_efficiency(first, one);
   Offer offer;
   offer.devices = one.devices;
-  offer.measured = true;
+  offer.evidence = Evidence::kMeasured;
   offer.per_s = {one.per_s, one.per_s, one.per_s};
   offer.efficiency = {efficiency, efficiency, efficiency};
   return offer;
 }
 
-nlohmann::ordered_json row_of(const Forecast& f, const Offer& offer) {
-  nlohmann::ordered_json row = {{"devices", offer.devices}};
-  if (!offer.refused.empty()) {
-    row["refused"] = offer.refused;
-    return row;
-  }
-  const auto add = [&](const std::string& name, const Range& range, const std::string& end) {
-    row[name] = range.value;
-    if (offer.measured) return;
-    row[end + "low"] = range.low;
-    row[end + "high"] = range.high;
-  };
-  add("samples_per_s", offer.per_s, "");
-  add("efficiency", offer.efficiency, "efficiency_");
-  if (f.options.samples) {
-    add("hours", hours(offer, *f.options.samples), "hours_");
-    add("device_hours", device_hours(offer, *f.options.samples), "device_hours_");
-  }
-  if (!offer.measured)
-    row["rung"] = rung_used(f.measured, offer.devices, f.options.devices_per_node).name;
-  return row;
-}
-
 std::string basis(const Forecast& f) {
   const Offer& last = f.offers.back();
   const RungUsed rung = rung_used(f.measured, last.devices, f.options.devices_per_node);
+  if (!f.cluster.empty())
+    return fmt::format(
+        "Rehearsed row: one rank of that many ran here, and its collectives took the times of {}. "
+        "Predicted rows: its steps, replayed. The intervals are as wide as {} published curves of "
+        "weak scaling spread. {}",
+        f.cluster, rung.curves,
+        f.noun == kGpuNoun ? "No rehearsal was compared with a real run on GPUs yet."
+                           : "On CPUs, the cores that collectives use are missing in a rehearsal.");
   return fmt::format(
       "Predicted rows: from the measured rates and {} published curves of weak scaling from {} "
-      "sources, not from a run. {} GPUs per node (--devices-per-node).",
-      rung.curves, rung.sources, f.options.devices_per_node);
+      "sources, not from a run. {} {}s per node (--devices-per-node).",
+      rung.curves, rung.sources, f.options.devices_per_node, f.noun);
+}
+
+// y(n) as the replay has it, from the measured loss at the largest measured number on.
+double replayed_loss(const Rehearsed& r, const std::vector<RateAt>& measured, int devices) {
+  const double there = replayed_seconds(r.log, r.cluster, r.log.world);
+  const auto loss = [&](int n) {
+    return -std::log(r.efficiency) + std::log(replayed_seconds(r.log, r.cluster, n) / there);
+  };
+  const int last = measured.back().devices;
+  const double before = -std::log(relative_efficiency(measured.front(), measured.back()));
+  return before + loss(devices) - (last > 1 ? loss(last) : 0);
+}
+
+Offer offer_on(const Forecast& f, int devices, const std::optional<Rehearsed>& r) {
+  const int node = f.options.devices_per_node;
+  if (!r) return {predict(f.measured, devices, node), Evidence::kPredicted};
+  Offer offer;
+  offer.devices = devices;
+  offer.refused = r->cluster.refusal(devices);
+  if (!offer.refused.empty()) return offer;
+  const double loss = replayed_loss(*r, f.measured, devices);
+  const bool ran = devices == r->log.world;
+  return {predict(f.measured, devices, node, loss),
+          ran ? Evidence::kRehearsed : Evidence::kPredicted};
 }
 
 std::string hours_text(double hours) { return format_seconds(hours * 3600); }
 
 std::vector<std::string> cells_of(const Forecast& f, const Offer& offer) {
-  const bool known = offer.refused.empty(), predicted = known && !offer.measured;
+  const bool known = offer.refused.empty(), predicted = known && !offer.is_measured();
   std::vector<std::string> cells = {
       std::to_string(offer.devices),
-      offer.measured ? "measured"
-      : known        ? "predicted"
-                     : "none",
+      known ? name_of(offer.evidence) : "none",
       known ? format_count(offer.per_s.value) : "-",
       predicted
           ? fmt::format("{} to {}", format_count(offer.per_s.low), format_count(offer.per_s.high))
@@ -146,7 +154,7 @@ std::vector<RateAt> parse_rates(const std::string& text) {
   return rates;
 }
 
-std::vector<RateAt> rates_of(const Summary& summary, std::string& what) {
+std::vector<RateAt> rates_of(const Summary& summary, std::string& what, bool cpu) {
   std::map<int, double> best;
   for (const Measurement& m : summary.measurements) {
     const auto rate = m.metrics.find(metric::kSamplesPerS);
@@ -156,7 +164,7 @@ std::vector<RateAt> rates_of(const Summary& summary, std::string& what) {
       continue;
     if (what.empty()) what = parameter_of(m, parameter::kModel);
     if (parameter_of(m, parameter::kModel) != what) continue;
-    refuse_if_unlike_the_curves(m);
+    refuse_if_unlike_the_curves(m, cpu);
     best[devices] = std::max(best[devices], rate->second.value);
   }
   if (best.empty()) throw InputError("the run holds no rate of training to predict from");
@@ -166,7 +174,7 @@ std::vector<RateAt> rates_of(const Summary& summary, std::string& what) {
 }
 
 Forecast forecast(const std::string& what, const std::vector<RateAt>& measured,
-                  const ForecastOptions& options) {
+                  const ForecastOptions& options, const std::optional<Rehearsed>& rehearsed) {
   if (measured.empty()) throw InputError("no measured rate to predict from");
   if (!options.samples && (options.finish_within_hours || options.budget_device_hours))
     throw InputError("a limit of time or device-hours needs --samples");
@@ -174,36 +182,24 @@ Forecast forecast(const std::string& what, const std::vector<RateAt>& measured,
   f.what = what;
   f.measured = measured;
   f.options = options;
+  if (rehearsed) f.cluster = rehearsed->cluster.name;
+  if (rehearsed && rehearsed->cluster.device == kCpuDevice) f.noun = "CPU device";
   const int last = measured.back().devices;
   if (f.options.up_to == 0)
     f.options.up_to =
         std::max(std::min(kUsualFactor * last, kMostPredicted), options.devices_per_node);
   for (const RateAt& one : measured) f.offers.push_back(measured_offer(measured.front(), one));
   for (const int n : counts_up_to(f.options.up_to, last))
-    f.offers.push_back({predict(measured, n, options.devices_per_node), false});
+    f.offers.push_back(offer_on(f, n, rehearsed));
   decide(f);
   return f;
-}
-
-nlohmann::ordered_json to_json(const Forecast& f) {
-  nlohmann::ordered_json measured = nlohmann::ordered_json::array(), predicted = measured;
-  for (const Offer& offer : f.offers)
-    (offer.measured ? measured : predicted).push_back(row_of(f, offer));
-  return {{"what", f.what},
-          {"recommended", f.recommended ? nlohmann::json(*f.recommended) : nlohmann::json(nullptr)},
-          {"because", f.sentences.front()},
-          {"min_efficiency", f.options.min_efficiency},
-          {"devices_per_node", f.options.devices_per_node},
-          {"interval", kPredictionCoverage},
-          {"measured", measured},
-          {"predicted", predicted}};
 }
 
 std::string render(const Forecast& f, bool color) {
   using Style = Table::Style;
   std::string text;
   for (const std::string& sentence : f.sentences) text += wrapped(sentence, kTextWidth, 2) + "\n";
-  std::vector<Table::Column> columns = {{"GPUs"},       {"evidence", Table::Align::kLeft},
+  std::vector<Table::Column> columns = {{f.noun + "s"}, {"evidence", Table::Align::kLeft},
                                         {"samples/s"},  {"90 % interval"},
                                         {"efficiency"}, {"90 % interval"}};
   if (f.options.samples)
@@ -218,8 +214,9 @@ std::string render(const Forecast& f, bool color) {
   text += "\n" + table.text(color) + "\n";
   for (const Offer& offer : f.offers)
     if (!offer.refused.empty())
-      text +=
-          wrapped(fmt::format("{} GPUs: {}.", offer.devices, offer.refused), kTextWidth, 2) + "\n";
+      text += wrapped(fmt::format("{}: {}.", number(offer.devices, f.noun), offer.refused),
+                      kTextWidth, 2) +
+              "\n";
   return text + wrapped(basis(f), kTextWidth, 2) + "\n";
 }
 

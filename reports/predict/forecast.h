@@ -3,15 +3,17 @@
 // for. Values only; not tied to any thread.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "reports/predict/ladder.h"
+#include "reports/predict/replay.h"
 #include "reports/results/record.h"
 
 namespace howmany::reports {
+
+constexpr const char* kGpuNoun = "GPU";
 
 struct ForecastOptions {
   int up_to = 0;  // 0: four times the largest measured number, and at least a node
@@ -22,13 +24,27 @@ struct ForecastOptions {
   std::optional<double> budget_device_hours;  // needs `samples`
 };
 
+// kRehearsed: the script ran as one of so many ranks, and its collectives took the times of a
+// cluster (replay.h). kPredicted: computed, from that run or from published curves alone.
+enum class Evidence { kMeasured, kRehearsed, kPredicted };
+
 // A number of GPUs. If it was measured, all values of a range are equal.
 struct Offer : Predicted {
-  bool measured = false;
+  Evidence evidence = Evidence::kPredicted;
+  bool is_measured() const { return evidence == Evidence::kMeasured; }
+};
+
+// Steps of a rehearsal, from which the loss on other numbers of GPUs is replayed.
+struct Rehearsed {
+  Cluster cluster;
+  StepLog log;            // on log.world devices
+  double efficiency = 1;  // there, relative to one device
 };
 
 struct Forecast {
-  std::string what;  // "train.py"; empty if unknown
+  std::string what;             // "train.py"; empty if unknown
+  std::string cluster;          // of a rehearsal; empty: none
+  std::string noun = kGpuNoun;  // of its devices
   std::vector<RateAt> measured;
   std::vector<Offer> offers;           // by number of GPUs
   std::optional<int> recommended;      // nullopt: no number is sure to meet the options
@@ -40,15 +56,15 @@ struct Forecast {
 std::vector<RateAt> parse_rates(const std::string& text);
 
 // Returns the rates of the first model of `howmany gpus`. `what` receives its name. Throws
-// InputError if the measurements are of CPUs or of strong scaling, or hold no rate.
-std::vector<RateAt> rates_of(const Summary& summary, std::string& what);
+// InputError if the measurements are of strong scaling, of CPUs (unless `cpu`), or hold no rate.
+std::vector<RateAt> rates_of(const Summary& summary, std::string& what, bool cpu = false);
 
-// Predicts 2, 4, 8, ... up to `up_to`, beyond the measured numbers, and decides. Throws InputError
-// as predict() does, or if an option lacks `samples`.
+// Predicts 2, 4, 8, ... up to `up_to`, beyond the measured numbers, and decides. With a rehearsal,
+// the loss is what it adds from the largest measured number on. Throws InputError as predict()
+// does, or if an option lacks `samples`.
 Forecast forecast(const std::string& what, const std::vector<RateAt>& measured,
-                  const ForecastOptions& options);
+                  const ForecastOptions& options, const std::optional<Rehearsed>& rehearsed = {});
 
-nlohmann::ordered_json to_json(const Forecast& forecast);
 std::string render(const Forecast& forecast, bool color);
 
 }  // namespace howmany::reports

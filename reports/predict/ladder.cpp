@@ -49,9 +49,12 @@ const Rung& rung_of(const std::vector<RateAt>& measured, int devices, int device
   return most == devices_per_node ? k_node : k_nodes;
 }
 
-Range efficiency_at(const std::vector<RateAt>& measured, const Rung& rung, double doublings) {
+double loss_at(const std::vector<RateAt>& measured, const Rung& rung, double doublings) {
   const double before = -std::log(relative_efficiency(measured.front(), measured.back()));
-  const double loss = rung.a * doublings + (1 + rung.b * doublings) * before;
+  return rung.a * doublings + (1 + rung.b * doublings) * before;
+}
+
+Range efficiency_at(const Rung& rung, double loss) {
   const double scale = kLeastScale + std::max(loss, 0.0);
   return {std::exp(-loss), std::exp(-(loss + rung.high * scale)),
           std::exp(-(loss + rung.low * scale))};
@@ -65,7 +68,8 @@ double relative_efficiency(const RateAt& first, const RateAt& one) {
   return one.per_s / one.devices / (first.per_s / first.devices);
 }
 
-Predicted predict(const std::vector<RateAt>& measured, int devices, int devices_per_node) {
+Predicted predict(const std::vector<RateAt>& measured, int devices, int devices_per_node,
+                  std::optional<double> loss) {
   check(measured, devices);
   const Rung& rung = rung_of(measured, devices, devices_per_node);
   const RateAt &first = measured.front(), &last = measured.back();
@@ -77,7 +81,7 @@ Predicted predict(const std::vector<RateAt>& measured, int devices, int devices_
                                  std::exp2(rung.most_doublings), last.devices);
     return result;
   }
-  result.efficiency = efficiency_at(measured, rung, doublings);
+  result.efficiency = efficiency_at(rung, loss.value_or(loss_at(measured, rung, doublings)));
   const double linear = first.per_s / first.devices * devices;
   const Range& e = result.efficiency;
   result.per_s = {linear * e.value, linear * e.low, linear * e.high};

@@ -47,8 +47,10 @@ struct Predicted {
 
 // Predicts the rate on `devices` GPUs. `measured` is sorted by devices. Throws InputError if it is
 // empty, holds a number twice or a rate that is not above 0, or its largest number is not below
-// `devices`.
-Predicted predict(const std::vector<RateAt>& measured, int devices, int devices_per_node);
+// `devices`. `loss` is y(devices) if it is known better than by the model, as from a replay; the
+// interval is then as wide as that of the rung at this loss.
+Predicted predict(const std::vector<RateAt>& measured, int devices, int devices_per_node,
+                  std::optional<double> loss = {});
 
 // The rung on which `devices` GPUs are predicted, and the curves that it was fitted to.
 struct RungUsed {

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/predict/forecast_json.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/base/text/json.h"
+#include "reports/predict/decide.h"
+
+namespace howmany::reports {
+namespace {
+
+nlohmann::ordered_json row_of(const Forecast& f, const Offer& offer) {
+  nlohmann::ordered_json row = {{"devices", offer.devices}};
+  if (!offer.refused.empty()) {
+    row["refused"] = offer.refused;
+    return row;
+  }
+  const auto add = [&](const std::string& name, const Range& range, const std::string& end) {
+    row[name] = range.value;
+    if (offer.is_measured()) return;
+    row[end + "low"] = range.low;
+    row[end + "high"] = range.high;
+  };
+  add("samples_per_s", offer.per_s, "");
+  add("efficiency", offer.efficiency, "efficiency_");
+  if (f.options.samples) {
+    add("hours", hours(offer, *f.options.samples), "hours_");
+    add("device_hours", device_hours(offer, *f.options.samples), "device_hours_");
+  }
+  if (!offer.is_measured())
+    row["rung"] = rung_used(f.measured, offer.devices, f.options.devices_per_node).name;
+  return row;
+}
+
+// The value if it was measured, else with its interval.
+Range range_from(const JsonNode& row, const std::string& name, const std::string& end,
+                 bool measured) {
+  const double value = row.at(name).number();
+  if (measured) return {value, value, value};
+  return {value, row.at(end + "low").number(), row.at(end + "high").number()};
+}
+
+Offer offer_from(const JsonNode& row, Evidence evidence) {
+  Offer offer;
+  offer.evidence = evidence;
+  offer.devices = static_cast<int>(row.at("devices").integer_between(1, kMostPredicted));
+  if (const auto refused = row.find("refused")) {
+    offer.refused = refused->string();
+    return offer;
+  }
+  offer.per_s = range_from(row, "samples_per_s", "", offer.is_measured());
+  offer.efficiency = range_from(row, "efficiency", "efficiency_", offer.is_measured());
+  return offer;
+}
+
+}  // namespace
+
+const char* name_of(Evidence evidence) {
+  switch (evidence) {
+    case Evidence::kMeasured:
+      return "measured";
+    case Evidence::kRehearsed:
+      return "rehearsed";
+    case Evidence::kPredicted:
+      break;
+  }
+  return "predicted";
+}
+
+nlohmann::ordered_json to_json(const Forecast& f) {
+  std::map<std::string, nlohmann::ordered_json> rows;
+  for (const char* const kind : {"measured", "rehearsed", "predicted"})
+    rows[kind] = nlohmann::ordered_json::array();
+  for (const Offer& offer : f.offers) rows[name_of(offer.evidence)].push_back(row_of(f, offer));
+  return {
+      {"what", f.what},
+      {"cluster", f.cluster},
+      {"recommended", f.recommended ? nlohmann::json(*f.recommended) : nlohmann::json(nullptr)},
+      {"because", f.sentences.front()},
+      {"notes", std::vector<std::string>(f.sentences.begin() + 1, f.sentences.end())},
+      {"noun", f.noun},
+      {"min_efficiency", f.options.min_efficiency},
+      {"samples", f.options.samples ? nlohmann::json(*f.options.samples) : nlohmann::json(nullptr)},
+      {"devices_per_node", f.options.devices_per_node},
+      {"interval", kPredictionCoverage},
+      {"measured", rows["measured"]},
+      {"rehearsed", rows["rehearsed"]},
+      {"predicted", rows["predicted"]}};
+}
+
+Forecast forecast_from_json(const nlohmann::json& json, const std::string& source) {
+  const JsonNode root(json, source);
+  Forecast f;
+  f.what = root.at("what").string();
+  f.cluster = root.at("cluster").string();
+  f.noun = root.at("noun").string();
+  f.options.devices_per_node =
+      static_cast<int>(root.at("devices_per_node").integer_between(1, kMostPredicted));
+  f.options.min_efficiency = root.at("min_efficiency").number();
+  if (const auto samples = root.find("samples")) f.options.samples = samples->number();
+  if (const auto n = root.find("recommended"))
+    f.recommended = static_cast<int>(n->integer_between(1, kMostPredicted));
+  for (const Evidence kind : {Evidence::kMeasured, Evidence::kRehearsed, Evidence::kPredicted})
+    for (const JsonNode& row : root.at(name_of(kind)).items())
+      f.offers.push_back(offer_from(row, kind));
+  std::ranges::sort(f.offers, {}, &Offer::devices);
+  for (const Offer& offer : f.offers)
+    if (offer.is_measured()) f.measured.push_back({offer.devices, offer.per_s.value});
+  if (f.measured.empty() || f.offers.back().is_measured())
+    root.fail("nothing measured, or nothing beyond");
+  f.options.up_to = f.offers.back().devices;
+  f.sentences.push_back(root.at("because").string());
+  for (const std::string& note : root.at("notes").strings()) f.sentences.push_back(note);
+  return f;
+}
+
+}  // namespace howmany::reports

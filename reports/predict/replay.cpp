@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/predict/replay.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/base/statistics.h"
+#include "core/base/text/json.h"
+#include "reports/predict/ladder.h"
+
+namespace howmany::reports {
+namespace {
+
+constexpr size_t kMostSteps = 1000, kMostCollectives = 100'000;
+
+double not_negative(const JsonNode& node) {
+  const double value = node.number();
+  if (value < 0) node.fail("is negative");
+  return value;
+}
+
+Collective kind_from(const JsonNode& node) {
+  static const std::map<std::string, Collective> kinds = {
+      {"all_reduce", Collective::kAllReduce},
+      {"reduce_scatter", Collective::kReduceScatter},
+      {"all_gather", Collective::kAllGather},
+      {"broadcast", Collective::kBroadcast}};
+  const auto found = kinds.find(node.string());
+  if (found == kinds.end()) node.fail("unknown collective");
+  return found->second;
+}
+
+LoggedCollective collective_from(const JsonNode& node) {
+  LoggedCollective one;
+  one.kind = kind_from(node.at("op"));
+  one.bytes = not_negative(node.at("bytes"));
+  one.ranks = static_cast<int>(node.at("ranks").integer_between(1, kMostPredicted));
+  one.at = node.at("at_s").number();
+  one.seconds = not_negative(node.at("s"));
+  one.backward = static_cast<int>(node.at("backward").integer_between(-1, 1 << 20));
+  return one;
+}
+
+LoggedStep step_from(const JsonNode& node) {
+  LoggedStep step;
+  step.seconds = not_negative(node.at("s"));
+  for (const JsonNode& one : node.at("collectives").items()) {
+    if (step.collectives.size() == kMostCollectives) one.fail("too many collectives");
+    step.collectives.push_back(collective_from(one));
+  }
+  return step;
+}
+
+// The stream of collectives and the program, in the log and in the replay. `later_` is how much
+// later the program is in the replay.
+class Replay {
+ public:
+  void call(const LoggedCollective& one, double seconds) {
+    if (pass_ >= 0 && one.backward != pass_) end_pass();
+    logged_end_ = std::max(one.at, logged_end_) + one.seconds;
+    end_ = std::max(one.at + later_, end_) + seconds;
+    if (one.backward < 0) {
+      later_ = end_ - logged_end_;
+      return;
+    }
+    pass_ = one.backward;
+    last_call_ = one.at;
+  }
+
+  double later() {
+    if (pass_ >= 0) end_pass();
+    return later_;
+  }
+
+ private:
+  void end_pass() {
+    later_ = std::max(last_call_ + later_, end_) - std::max(last_call_, logged_end_);
+    pass_ = -1;
+  }
+
+  double later_ = 0, end_ = 0, logged_end_ = 0, last_call_ = 0;
+  int pass_ = -1;  // the backward pass whose end is still to come; -1: none
+};
+
+}  // namespace
+
+StepLog step_log_from(const nlohmann::json& steps, int world, const std::string& source) {
+  StepLog log{world, {}};
+  const JsonNode root(steps, source);
+  for (const JsonNode& one : root.items()) {
+    if (log.steps.size() == kMostSteps) one.fail("too many steps");
+    log.steps.push_back(step_from(one));
+  }
+  return log;
+}
+
+double replayed_seconds(const LoggedStep& step, int world, const Cluster& cluster, int devices) {
+  Replay replay;
+  for (const LoggedCollective& one : step.collectives)
+    replay.call(one,
+                one.ranks == world ? cluster.seconds(one.kind, one.bytes, devices) : one.seconds);
+  return step.seconds + replay.later();
+}
+
+double replayed_seconds(const StepLog& log, const Cluster& cluster, int devices) {
+  if (log.steps.empty()) throw InputError("the rehearsal logged no step");
+  std::vector<double> seconds;
+  for (const LoggedStep& step : log.steps)
+    seconds.push_back(replayed_seconds(step, log.world, cluster, devices));
+  return median(seconds);
+}
+
+}  // namespace howmany::reports

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replays the steps of a rehearsal (howmany gpus --up-to) for other numbers of devices.
+//
+// Model. A step is the program's own work, and collectives in their order on one stream:
+//   start_k = max(call_k, end_{k-1}), end_k = start_k + T(kind_k, bytes_k, n).
+//   If the program waits at once, all that follows is later by the difference of the ends. Else the
+//   end of the backward pass waits: it is at max(last call, last end) of the pass. So the last
+//   bucket is never hidden. The program's own work takes as long as in the log.
+// Groups. A collective of all ranks gets T of n ranks; one of a part of them keeps its T.
+// Source. The overlap of DistributedDataParallel: Li et al. 2020, "PyTorch Distributed", section 4.
+// Thread safety. The functions are pure.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "reports/cluster/cluster.h"
+
+namespace howmany::reports {
+
+struct LoggedCollective {
+  Collective kind = Collective::kAllReduce;
+  double bytes = 0;
+  int ranks = 1;
+  double at = 0;       // seconds from the start of the step to the call
+  double seconds = 0;  // T in the rehearsal
+  int backward = -1;   // the backward pass that waits for it; -1: the program waits at once
+};
+
+struct LoggedStep {
+  double seconds = 0;
+  std::vector<LoggedCollective> collectives;
+};
+
+struct StepLog {
+  int world = 1;  // of the rehearsal
+  std::vector<LoggedStep> steps;
+};
+
+// Parses the member "steps" of a line of samples. Throws InputError that names the place.
+StepLog step_log_from(const nlohmann::json& steps, int world, const std::string& source);
+
+// Returns the seconds of the step on `devices`. Throws InputError as Cluster::seconds() does.
+double replayed_seconds(const LoggedStep& step, int world, const Cluster& cluster, int devices);
+// Returns the median over the steps. Throws InputError if there are none.
+double replayed_seconds(const StepLog& log, const Cluster& cluster, int devices);
+
+}  // namespace howmany::reports

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/predict/replay.h"
+
+#include <gtest/gtest.h>
+
+#include "core/base/error.h"
+
+namespace howmany::reports {
+namespace {
+
+// Every size takes `seconds` on `devices`.
+Cluster constant(double seconds) {
+  Cluster c;
+  c.name = "c";
+  c.devices_per_node = 1024;
+  c.node.all_reduce[2] = {{1, seconds}, {1e12, seconds * (1 + 1e-12)}};
+  c.node.all_reduce[1024] = c.node.all_reduce[2];
+  return c;
+}
+
+LoggedCollective bucket(double at, double seconds, int backward = 0) {
+  return {Collective::kAllReduce, 1e6, 64, at, seconds, backward};
+}
+
+double replayed(const LoggedStep& step, double seconds) {
+  return replayed_seconds(step, 64, constant(seconds), 8);
+}
+
+// 10 s of work; buckets are ready after 6 and 8 s. In the log the second ends at 11 s, so that the
+// step is 12 s: 2 s after the backward pass.
+const LoggedStep kOverlapped{13, {bucket(6, 3), bucket(8, 2)}};
+
+TEST(Replay, EqualTimesGiveTheLoggedStep) {
+  const LoggedStep step{13, {bucket(6, 2), bucket(8, 2)}};
+  EXPECT_NEAR(replayed(step, 2), 13, 1e-9);
+}
+
+TEST(Replay, TheLastBucketIsNeverHidden) {
+  // In the log: ends at 9 and 11, and 2 s follow. Free collectives: the pass ends at 8.
+  EXPECT_NEAR(replayed(kOverlapped, 1e-9), 13 - 3, 1e-6);
+  EXPECT_NEAR(replayed(kOverlapped, 1), 13 - 2, 1e-9);
+}
+
+TEST(Replay, CollectivesQueue) {
+  EXPECT_NEAR(replayed(kOverlapped, 10), 13 - 11 + 26, 1e-6);  // 6 + 10 + 10
+}
+
+TEST(Replay, TheProgramWaitsAtOnceForOthers) {
+  const LoggedStep step{10, {bucket(1, 1, -1), bucket(4, 1, -1), bucket(6, 1), bucket(8, 1)}};
+  // Each of the two delays the rest by 2 s. The pass ends at 9 in the log, and at 16 in the replay.
+  EXPECT_NEAR(replayed(step, 3), 10 + (16 - 9), 1e-6);
+}
+
+TEST(Replay, EachBackwardPassWaitsForItsOwn) {
+  const LoggedStep step{20, {bucket(5, 1, 0), bucket(15, 1, 1)}};
+  EXPECT_NEAR(replayed(step, 4), 20 + 3 + 3, 1e-6);
+}
+
+TEST(Replay, GroupsOfAPartOfTheRanksKeepTheirTime) {
+  LoggedStep step{10, {bucket(5, 1)}};
+  step.collectives[0].ranks = 4;
+  EXPECT_NEAR(replayed(step, 100), 10, 1e-9);
+}
+
+TEST(Replay, OneDeviceHasNoCollective) {
+  EXPECT_NEAR(replayed_seconds(kOverlapped, 64, constant(5), 1), 13 - 3, 1e-9);
+}
+
+TEST(Replay, TakesTheMedianStep) {
+  StepLog log{64, {{10, {}}, {12, {}}, {50, {}}}};
+  EXPECT_EQ(replayed_seconds(log, constant(1), 8), 12);
+  EXPECT_THROW(replayed_seconds(StepLog{64, {}}, constant(1), 8), InputError);
+}
+
+TEST(Replay, LogsAreUntrusted) {
+  using Json = nlohmann::json;
+  const Json good = {{"op", "all_reduce"}, {"bytes", 8}, {"ranks", 4},
+                     {"at_s", 0.5},        {"s", 1},     {"backward", -1}};
+  const auto read = [](const Json& one) {
+    return step_log_from(Json::array({{{"s", 1}, {"collectives", {one}}}}), 4, "f");
+  };
+  EXPECT_EQ(read(good).steps[0].collectives[0].at, 0.5);
+  for (const auto& [key, bad] : std::map<std::string, Json>{{"op", "all"},
+                                                            {"bytes", -1},
+                                                            {"ranks", 0},
+                                                            {"at_s", nullptr},
+                                                            {"s", "x"},
+                                                            {"backward", 1e9}}) {
+    Json one = good;
+    one[key] = bad;
+    EXPECT_THROW(read(one), InputError) << key;
+  }
+  EXPECT_THROW(step_log_from(Json("x"), 4, "f"), InputError);
+}
+
+}  // namespace
+}  // namespace howmany::reports
