@@ -106,6 +106,78 @@ class OwnScript(programs.TestCase):
         self.assertEqual(len(json.loads(file.read_text())["benchmarks"]), 2)
 
 
+CLUSTER = """name = "ours"
+device = "cpu"
+devices_per_node = 4
+source = "a test"
+[node]
+busbw_gb_per_s = 1
+latency_us = 1000
+[network]
+links = 1
+gbit_per_s = 4
+"""
+
+
+class Beyond(programs.TestCase):
+    """Numbers of devices that are not here."""
+
+    def gpus(self, up_to, *arguments, cluster=None, out="out", options=(), **environment):
+        path = self.folder / "cluster.toml"
+        path.write_text(CLUSTER)
+        self.out = self.folder / out
+        return programs.run("howmany", "gpus", "--devices", "cpu:0,cpu:1", "--oversubscribe", "--rounds", 2, "--out",
+                            self.out, "--up-to", up_to, "--cluster", cluster or path, *options, "--", sys.executable,
+                            SCRIPT, "{n}", *arguments, timeout=200, **environment)
+
+    def beyond(self, done):
+        self.assertEqual(done.code, 0, done)
+        return json.loads((self.out / "summary.json").read_text())["answer"]["beyond"]
+
+    def test_kinds_of_evidence_are_apart_and_predictions_have_intervals(self):
+        done = self.gpus(16)
+        beyond = self.beyond(done)
+        self.assertEqual([[row["devices"] for row in beyond[kind]] for kind in ("measured", "rehearsed", "predicted")],
+                         [[1, 2], [16], [4, 8]])
+        for row in beyond["rehearsed"] + beyond["predicted"]:
+            self.assertLess(row["low"], row["samples_per_s"])
+            self.assertLess(row["samples_per_s"], row["high"])
+        rows = json.loads((self.out / "summary.json").read_text())["measurements"]
+        self.assertEqual([row["suite"] for row in rows], ["speedup", "speedup", "rehearsal"])
+        self.assertEqual(rows[2]["parameters"]["evidence"], "rehearsed")
+        self.assertEqual([beyond["cluster"], beyond["devices_per_node"]], ["ours", 4])
+
+    def test_the_replay_agrees_with_a_rehearsal(self):
+        replayed = self.beyond(self.gpus(32))["predicted"][-1]
+        rehearsed = self.beyond(self.gpus(16, out="again"))["rehearsed"][0]
+        self.assertEqual([replayed["devices"], rehearsed["devices"]], [16, 16])
+        self.assertAlmostEqual(replayed["efficiency"] / rehearsed["efficiency"], 1, delta=0.02)
+
+    def test_the_report_shows_the_same(self):
+        done = self.gpus(8)
+        again = programs.run("howmany", "report", self.out)
+        self.assertEqual(again.out, done.out)
+
+    def test_an_interrupted_run_goes_on_without_the_file(self):
+        self.beyond(self.gpus(8))
+        (self.out / "speedup.json").unlink()
+        (self.folder / "cluster.toml").unlink()
+        done = programs.run("howmany", "gpus", "--resume", self.out, timeout=200)
+        self.assertEqual(self.beyond(done)["rehearsed"][0]["devices"], 8)
+
+    def test_strong_scaling_is_refused(self):
+        beyond = self.beyond(self.gpus(8, "--strong", "--batch", "64"))
+        self.assertIn("batch", beyond["refused"])
+        self.assertIn("No answer for more devices", programs.run("howmany", "report", self.out).out)
+
+    def test_clusters_that_say_nothing_are_refused_before_measuring(self):
+        for up_to, cluster, words in ((16, "a100x8", "A100"), (16, "a100x9", "a100x9"), (2, None, "--up-to 2")):
+            self.assert_refused(self.gpus(up_to, cluster=cluster), words)
+            self.assertFalse(self.out.exists())
+        done = programs.run("howmany", "gpus", "--devices", "cpu:0", "--up-to", 4)
+        self.assert_refused(done, "--cluster")
+
+
 class Rates(programs.TestCase):
     """A program without PyTorch that prints its rate."""
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stands in for a training script under the hook: recorded_script.py N [--batch B] [--world W].
 Writes the records of N ranks whose steps take RECORDED_STEP seconds on one device, and
-RECORDED_STEP / RECORDED_SPEED on several."""
+RECORDED_STEP / RECORDED_SPEED on several. In a rehearsal, two buckets of 1 MiB are ready after 0.4 and
+0.8 of the step, and the optimizer takes the rest."""
 
 import argparse
 import json
@@ -18,7 +19,7 @@ given = parser.parse_args()
 if given.ranks == given.fail:
     raise SystemExit("the disk is full")
 ranks = given.ranks
-batch = given.batch // ranks if given.strong else given.batch
+batch = given.batch
 seconds = float(os.environ.get("RECORDED_STEP", "0.01"))
 if ranks > 1:
     seconds /= float(os.environ.get("RECORDED_SPEED", "1"))
@@ -36,17 +37,38 @@ def turns_of(workers):
     return lines
 
 
+def rehearse(costs, steps):
+    """Returns the collectives, and makes the steps as long as they take."""
+    lines = []
+    (small, low), (large, high) = [point for point in costs["all_reduce"] if point[0] in (1 << 19, 1 << 20)]
+    assert small < large and low <= high
+    for step in steps:
+        work, end = step["s"], 0
+        for share in (0.4, 0.8):
+            end = max(end, share * work) + high
+            lines.append({"kind": "collective", "step": step["step"], "op": "all_reduce", "bytes": large,
+                          "ranks": costs["world"], "at_s": share * work, "s": high, "backward": 0})
+        step["s"] = end + 0.2 * work
+    return lines
+
+
+costs = json.loads(pathlib.Path(os.environ["HOWMANY_SCRIPT_REHEARSE"]).read_text()) if (
+    "HOWMANY_SCRIPT_REHEARSE" in os.environ) else None
+world = costs["world"] if costs else ranks
+if given.strong:
+    batch = given.batch // world
 workers = [int(one) for one in os.environ.get("HOWMANY_SCRIPT_WORKERS", "").split(",") if one][:3]
 turns = turns_of(workers)
 for rank in range(ranks):
-    start = {"kind": "start", "rank": rank, "world": ranks, "threads": 1, "device": "cpu", "parallel": "ddp" if ranks > 1 else "single",
-             "backend": "gloo" if ranks > 1 else "", "gradient_bytes": 400}
+    start = {"kind": "start", "rank": rank, "world": world, "threads": 1, "device": "cpu",
+             "parallel": "ddp" if world > 1 else "single", "backend": "gloo" if world > 1 else "", "gradient_bytes": 400}
     steps = [{"kind": "step", "step": i, "s": seconds * random.uniform(0.99, 1.01), "wait_s": 0, "backward_s": 0,
               "optimizer_s": 0, "samples": batch, "backwards": 1} for i in range(20)]
     for turn in turns:
         for step in steps[turn["first"]:turn["last"] + 1]:
             step["s"] /= min(turn["workers"] + 1, 3)
             step["wait_s"] = 0.0 if turn["workers"] > 1 else step["s"] / 2
+    collectives = rehearse(costs, steps) if costs else []
     end = {"kind": "end", "complete": True, "loader": True, "peak_bytes": 1000, "ddp": None, "first": 2, "last": 19}
     file = pathlib.Path(os.environ["HOWMANY_SCRIPT_OUT"]) / f"rank{rank}.1.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in [start, *steps, *turns, end]))
+    file.write_text("".join(json.dumps(line) + "\n" for line in [start, *steps, *turns, *collectives, end]))
