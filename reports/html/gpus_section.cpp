@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <sstream>
 #include <vector>
 
@@ -32,6 +33,26 @@ std::string plain_ratio(double value) { return format_ratio(value); }
 std::string interval(const PlainJson& row) {
   const auto low = json_number(row, "efficiency_low"), high = json_number(row, "efficiency_high");
   return low && high ? plain_ratio(*low) + " to " + plain_ratio(*high) : "-";
+}
+
+std::string range(const PlainJson& row, const char* low, const char* high,
+                  std::string (*format)(double)) {
+  const auto from = json_number(row, low), to = json_number(row, high);
+  return from && to ? format(*from) + " to " + format(*to) : "";
+}
+
+// The kind of evidence is the row's class.
+std::string beyond_row(const PlainJson& row, const char* kind) {
+  const PlainJson& refused = json_member(row, "refused");
+  const std::string evidence = refused.is_string() ? "none: " + refused.get<std::string>() : kind;
+  std::string html;
+  for (const std::string& text :
+       {shown(row, "devices", format_count), evidence,
+        shown(row, metric::kSamplesPerS, format_count), range(row, "low", "high", format_count),
+        shown(row, "efficiency", plain_ratio),
+        range(row, "efficiency_low", "efficiency_high", plain_ratio)})
+    html += "<td>" + escaped(text, kMostText) + "</td>";
+  return fmt::format("<tr class=\"{}\">{}</tr>\n", kind, html);
 }
 
 std::string plan_row(const PlainJson& row, const PlainJson& recommended) {
@@ -66,6 +87,23 @@ std::string gpus_table(const PlainJson& one, const PlainJson& answer) {
   html += "</tr></thead>\n<tbody>\n";
   for (size_t i = 0; i < std::min(table.size(), kMostRows); ++i)
     html += plan_row(table[i], json_member(one, "recommended"));
+  return html + "</tbody></table></div>\n";
+}
+
+std::string beyond_table(const PlainJson& beyond) {
+  std::multimap<double, std::string> rows;  // by devices
+  for (const char* const kind : {"measured", "rehearsed", "predicted"}) {
+    const PlainJson& table = json_member(beyond, kind);
+    for (size_t i = 0; table.is_array() && i < std::min(table.size(), kMostRows); ++i)
+      rows.emplace(json_number(table[i], "devices").value_or(0), beyond_row(table[i], kind));
+  }
+  if (rows.empty()) return "";
+  std::string html = "<div class=\"scroll\"><table>\n<thead><tr>";
+  for (const char* const title :
+       {"devices", "evidence", "samples/s", "90 % interval", "efficiency", "90 % interval"})
+    html += fmt::format("<th scope=\"col\">{}</th>", title);
+  html += "</tr></thead>\n<tbody>\n";
+  for (const auto& [devices, row] : rows) html += row;
   return html + "</tbody></table></div>\n";
 }
 

@@ -13,6 +13,9 @@ namespace howmany::reports {
 // `one` is a case of the answer. Returns "" if it has no table.
 std::string gpus_table(const nlohmann::json& one, const nlohmann::json& answer);
 
+// The rows of `answer.beyond`: measured, rehearsed and predicted. Returns "" if it has none.
+std::string beyond_table(const nlohmann::json& beyond);
+
 // A collapsed job script. Returns "" if the summary holds no recommendation for `gpus`.
 std::string job_script_section(const Summary& summary);
 

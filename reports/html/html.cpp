@@ -25,6 +25,7 @@ namespace {
 
 using PlainJson = nlohmann::json;
 
+constexpr const char* kBeyond = "beyond";  // answered after the others
 constexpr size_t kMostNotes = 100, kMostContext = 120, kMostMarks = 40, kMostCell = 120;
 
 std::string tagged(const char* tag, const char* kind, const std::string& text) {
@@ -78,6 +79,15 @@ std::string answers_of(const std::string& name, const PlainJson& answer) {
   return html;
 }
 
+std::string beyond_section(const PlainJson& beyond) {
+  const std::string html = tagged("h2", "", "More devices than were measured");
+  const PlainJson& refused = json_member(beyond, "refused");
+  if (refused.is_string())
+    return html + tagged("p", "because", "No answer: " + escaped(refused.get<std::string>()) + ".");
+  return html + tagged("p", "because", escaped(json_text(json_member(beyond, "because")))) +
+         beyond_table(beyond) + notes_of(beyond);
+}
+
 using Marks = std::map<std::string, std::vector<const Measurement*>>;
 
 // Groups flags by the text before the colon, because the reasons after it vary.
@@ -116,7 +126,10 @@ std::string devices_line(const Summary& summary) {
 
 std::string answer_section(const Summary& summary, const Marks& marks) {
   std::string html;
-  for (const auto& [name, answer] : summary.answer.items()) html += answers_of(name, answer);
+  for (const auto& [name, answer] : summary.answer.items())
+    if (name != kBeyond) html += answers_of(name, answer);
+  if (const PlainJson& beyond = json_member(summary.answer, kBeyond); beyond.is_object())
+    html += beyond_section(beyond);
   if (html.empty()) html = tagged("p", "because", "This summary holds no answer.");
   return html + devices_line(summary) + marks_line(summary, marks) + job_script_section(summary);
 }

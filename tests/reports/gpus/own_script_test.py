@@ -146,6 +146,9 @@ class Beyond(programs.TestCase):
         self.assertEqual([row["suite"] for row in rows], ["speedup", "speedup", "rehearsal"])
         self.assertEqual(rows[2]["parameters"]["evidence"], "rehearsed")
         self.assertEqual([beyond["cluster"], beyond["devices_per_node"]], ["ours", 4])
+        page = (self.out / "report.html").read_text()
+        self.assertEqual([page.count(f'<tr class="{kind}">') for kind in ("measured", "rehearsed", "predicted")],
+                         [2, 1, 2])
 
     def test_the_replay_agrees_with_a_rehearsal(self):
         replayed = self.beyond(self.gpus(32))["predicted"][-1]

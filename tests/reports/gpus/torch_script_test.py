@@ -6,6 +6,7 @@
 import json
 import os
 import pathlib
+import shutil
 import unittest
 
 import programs
@@ -40,6 +41,17 @@ class TorchScript(programs.TestCase):
         done = programs.run("howmany", "gpus", "--devices", "cpu:0", "--out", self.folder / "out", "--quiet", "--",
                             PYTHON, script, timeout=200)
         self.assert_refused(done, "the data is missing", code=3)
+
+    def test_it_is_rehearsed_as_one_of_many_ranks(self):
+        cluster = self.folder / "cluster.toml"
+        cluster.write_text('name = "ours"\ndevice = "cpu"\ndevices_per_node = 8\nsource = "a test"\n'
+                           "[node]\nbusbw_gb_per_s = 1\nlatency_us = 100\n")
+        for script, *options in (("ddp.py",), ("plain.py", "--try-ddp")):
+            self.answer(script, "--up-to", 8, "--cluster", cluster, *options)
+            beyond = json.loads((self.folder / "out" / "summary.json").read_text())["answer"]["beyond"]
+            self.assertEqual([[row["devices"] for row in beyond[kind]] for kind in ("measured", "rehearsed", "predicted")],
+                             [[1, 2], [8], [4]])
+            shutil.rmtree(self.folder / "out")
 
     def test_its_model_can_be_put_into_ddp(self):
         answer = self.answer("plain.py", "--try-ddp")
