@@ -68,6 +68,7 @@ void take_collective(const JsonNode& line, RankRecord& record) {
   one.at = line.at("at_s").number();
   one.seconds = not_negative(line.at("s"));
   one.backward = line.at("backward").integer_between(-1, kMostRanks);
+  if (const auto waited = line.find("waited_s")) one.waited = waited->number();
   record.collectives.push_back(one);
 }
 

@@ -34,9 +34,10 @@ struct RankCollective {
   std::string op;
   double bytes = 0;
   int64_t ranks = 1;
-  double at = 0;         // of the call, since the step began
-  double seconds = 0;    // by the cost table
-  int64_t backward = 0;  // the backward pass whose end waits for it; -1: the program waits at once
+  double at = 0;                 // of the call, since the step began
+  double seconds = 0;            // by the cost table
+  int64_t backward = 0;          // of DDP: the backward pass whose end waits for it; else -1
+  std::optional<double> waited;  // when the program began to wait for it, since the step began
 };
 
 struct RankRecord {

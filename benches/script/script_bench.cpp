@@ -16,6 +16,7 @@
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
 #include "core/base/statistics.h"
+#include "core/base/text/json.h"
 #include "core/base/text/table.h"
 #include "parallel/private_folder.h"
 
@@ -46,7 +47,8 @@ nlohmann::ordered_json steps_json(const std::vector<LoggedStep>& steps) {
                              {"ranks", one.ranks},
                              {"at_s", one.at},
                              {"s", one.seconds},
-                             {"backward", one.backward}});
+                             {"backward", one.backward},
+                             {"waited_s", number_or_null(one.waited)}});
     all.push_back({{"s", step.seconds}, {"collectives", collectives}});
   }
   return all;

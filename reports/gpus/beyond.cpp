@@ -48,7 +48,8 @@ std::optional<Rehearsed> rehearsed(const Plan& plan, const Results& results,
   const Measurement& m = rehearsal_in(summary);
   if (parameter_of(m, parameter::kScaling) != "weak")
     throw InputError("the batch per device depends on the number of devices: keep it");
-  Rehearsed r{cluster_of(beyond), logged_steps(plan, results), value_of(m, "efficiency")};
+  Rehearsed r{cluster_of(beyond), logged_steps(plan, results), value_of(m, "efficiency"),
+              parameter_of(m, parameter::kMode) == "ddp"};
   if (r.log.steps.empty()) throw InputError("the script called no collective");
   return r;
 }

@@ -94,8 +94,9 @@ double replayed_loss(const Rehearsed& r, const std::vector<RateAt>& measured, in
     return -std::log(r.efficiency) + std::log(replayed_seconds(r.log, r.cluster, n) / there);
   };
   const int last = measured.back().devices;
-  const double before = -std::log(relative_efficiency(measured.front(), measured.back()));
-  return before + loss(devices) - (last > 1 ? loss(last) : 0);
+  if (last == 1 || !r.replayable) return loss(devices);
+  return -std::log(relative_efficiency(measured.front(), measured.back())) + loss(devices) -
+         loss(last);
 }
 
 Offer offer_on(const Forecast& f, int devices, const std::optional<Rehearsed>& r) {
@@ -104,6 +105,8 @@ Offer offer_on(const Forecast& f, int devices, const std::optional<Rehearsed>& r
   Offer offer;
   offer.devices = devices;
   offer.refused = r->cluster.refusal(devices);
+  if (!r->replayable && devices != r->log.world)
+    offer.refused = "only steps of DistributedDataParallel are replayed; rehearse it with --up-to";
   if (!offer.refused.empty()) return offer;
   const double loss = replayed_loss(*r, f.measured, devices);
   const bool ran = devices == r->log.world;

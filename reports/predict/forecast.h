@@ -37,8 +37,9 @@ struct Offer : Predicted {
 // Steps of a rehearsal, from which the loss on other numbers of GPUs is replayed.
 struct Rehearsed {
   Cluster cluster;
-  StepLog log;            // on log.world devices
-  double efficiency = 1;  // there, relative to one device
+  StepLog log;             // on log.world devices
+  double efficiency = 1;   // there, relative to one device
+  bool replayable = true;  // else nothing is said of other numbers
 };
 
 struct Forecast {

@@ -2,7 +2,9 @@
 #include "reports/predict/replay.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <utility>
 
 #include "core/base/statistics.h"
 #include "core/base/text/json.h"
@@ -38,6 +40,7 @@ LoggedCollective collective_from(const JsonNode& node) {
   one.at = node.at("at_s").number();
   one.seconds = not_negative(node.at("s"));
   one.backward = static_cast<int>(node.at("backward").integer_between(-1, 1 << 20));
+  if (const auto waited = node.find("waited_s")) one.waited = waited->number();
   return one;
 }
 
@@ -55,30 +58,52 @@ LoggedStep step_from(const JsonNode& node) {
 // later the program is in the replay.
 class Replay {
  public:
-  void call(const LoggedCollective& one, double seconds) {
-    if (pass_ >= 0 && one.backward != pass_) end_pass();
-    logged_end_ = std::max(one.at, logged_end_) + one.seconds;
-    end_ = std::max(one.at + later_, end_) + seconds;
-    if (one.backward < 0) {
-      later_ = end_ - logged_end_;
-      return;
+  // Waits that began before `now` end.
+  void wait_until(double now) {
+    while (!waits_.empty() && waits_.begin()->first <= now) {
+      const auto [began, end] = waits_.begin()->second;
+      resume(began, end);
+      waits_.erase(waits_.begin());
     }
-    pass_ = one.backward;
-    last_call_ = one.at;
+  }
+
+  void call(const LoggedCollective& one, double seconds) {
+    wait_until(one.at);
+    if (pass_ >= 0 && one.backward != pass_) end_pass();
+    last_.logged = std::max(one.at, last_.logged) + one.seconds;
+    last_.replayed = std::max(one.at + later_, last_.replayed) + seconds;
+    if (one.waited) {
+      waits_.emplace(*one.waited, std::pair(*one.waited, last_));
+    } else if (one.backward >= 0) {
+      pass_ = one.backward;
+      last_call_ = one.at;
+    }
   }
 
   double later() {
+    wait_until(INFINITY);
     if (pass_ >= 0) end_pass();
     return later_;
   }
 
  private:
+  struct End {
+    double logged = 0, replayed = 0;
+  };
+
+  // The program waits from `began` on, a time of the log.
+  void resume(double began, End end) {
+    later_ = std::max(began + later_, end.replayed) - std::max(began, end.logged);
+  }
+
   void end_pass() {
-    later_ = std::max(last_call_ + later_, end_) - std::max(last_call_, logged_end_);
+    resume(last_call_, last_);
     pass_ = -1;
   }
 
-  double later_ = 0, end_ = 0, logged_end_ = 0, last_call_ = 0;
+  double later_ = 0, last_call_ = 0;
+  End last_;
+  std::multimap<double, std::pair<double, End>> waits_;  // by the time when they began
   int pass_ = -1;  // the backward pass whose end is still to come; -1: none
 };
 

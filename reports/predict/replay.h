@@ -3,15 +3,16 @@
 //
 // Model. A step is the program's own work, and collectives in their order on one stream:
 //   start_k = max(call_k, end_{k-1}), end_k = start_k + T(kind_k, bytes_k, n).
-//   If the program waits at once, all that follows is later by the difference of the ends. Else the
-//   end of the backward pass waits: it is at max(last call, last end) of the pass. So the last
-//   bucket is never hidden. The program's own work takes as long as in the log.
+//   A wait of the program for collective k ends at max(wait, end_k). The end of a backward pass
+//   under DistributedDataParallel waits for its buckets: it is at max(last call, last end) of the
+//   pass. So the last bucket is never hidden. The program's own work takes as long as in the log.
 // Groups. A collective of all ranks gets T of n ranks; one of a part of them keeps its T.
 // Source. The overlap of DistributedDataParallel: Li et al. 2020, "PyTorch Distributed", section 4.
 // Thread safety. The functions are pure.
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,10 @@ struct LoggedCollective {
   Collective kind = Collective::kAllReduce;
   double bytes = 0;
   int ranks = 1;
-  double at = 0;       // seconds from the start of the step to the call
-  double seconds = 0;  // T in the rehearsal
-  int backward = -1;   // the backward pass that waits for it; -1: the program waits at once
+  double at = 0;                      // seconds from the start of the step to the call
+  double seconds = 0;                 // T in the rehearsal
+  int backward = -1;                  // of DDP: the backward pass whose end waits for it; else -1
+  std::optional<double> waited = {};  // when the program began to wait for it
 };
 
 struct LoggedStep {

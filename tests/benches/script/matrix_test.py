@@ -203,6 +203,17 @@ class Rehearsed(Measured):
     def test_every_collective_has_the_shapes_and_values_of_equal_ranks(self):
         self.rehearse("collectives.py", 4)
 
+    def test_fsdp_and_tensor_parallelism(self):
+        for script, operations in (("fsdp.py", {"all_gather", "reduce_scatter"}), ("tensor_parallel.py", {"all_reduce"})):
+            _, line, _ = self.rehearse(script, 4)
+            self.assertEqual([line["parameters"][key] for key in ("devices", "mode")], ["4", "dtensor"])
+            self.assertLessEqual(operations, {one["op"] for one in line["steps"][-1]["collectives"]})
+            for step in line["steps"]:
+                for one in step["collectives"]:
+                    self.assertGreaterEqual(step["s"], one["at_s"] + one["s"])
+                    self.assertGreaterEqual(one["waited_s"], one["at_s"])
+            self.samples_file.unlink()
+
     def test_a_script_without_a_group_is_told_so(self):
         costs = self.folder / "costs.json"
         costs.write_text('{"world": 4}')

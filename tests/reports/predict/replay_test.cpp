@@ -19,7 +19,11 @@ Cluster constant(double seconds) {
 }
 
 LoggedCollective bucket(double at, double seconds, int backward = 0) {
-  return {Collective::kAllReduce, 1e6, 64, at, seconds, backward};
+  return {Collective::kAllReduce, 1e6, 64, at, seconds, backward, {}};
+}
+
+LoggedCollective waited(double at, double seconds, double from) {
+  return {Collective::kAllGather, 1e6, 64, at, seconds, -1, from};
 }
 
 double replayed(const LoggedStep& step, double seconds) {
@@ -45,8 +49,29 @@ TEST(Replay, CollectivesQueue) {
   EXPECT_NEAR(replayed(kOverlapped, 10), 13 - 11 + 26, 1e-6);  // 6 + 10 + 10
 }
 
+// A prefetched gather is called at 1 and needed at 4.
+TEST(Replay, WorkHidesACollectiveUntilItIsWaitedFor) {
+  const LoggedStep step{10, {waited(1, 1, 4)}};
+  EXPECT_NEAR(replayed(step, 3), 10, 1e-6);
+  EXPECT_NEAR(replayed(step, 5), 12, 1e-6);
+  const LoggedStep late{10, {waited(1, 5, 4)}};
+  EXPECT_NEAR(replayed(late, 1e-9), 8, 1e-6);
+}
+
+// The second gather is called before the first is needed, as FSDP does.
+TEST(Replay, WaitsComeInTheirOwnOrder) {
+  const LoggedStep step{10, {waited(1, 1, 5), waited(2, 1, 7)}};
+  EXPECT_NEAR(replayed(step, 4), 10 + 2, 1e-6);  // ends at 5 and 9
+  EXPECT_NEAR(replayed(step, 6), 10 + 6, 1e-6);  // ends at 7 and 13
+}
+
+TEST(Replay, WhatIsNeverWaitedForDelaysOnlyTheStream) {
+  EXPECT_NEAR(replayed({10, {bucket(1, 1, -1)}}, 50), 10, 1e-9);
+  EXPECT_NEAR(replayed({10, {bucket(1, 1, -1), waited(2, 1, 4)}}, 5), 10 + 7, 1e-6);
+}
+
 TEST(Replay, TheProgramWaitsAtOnceForOthers) {
-  const LoggedStep step{10, {bucket(1, 1, -1), bucket(4, 1, -1), bucket(6, 1), bucket(8, 1)}};
+  const LoggedStep step{10, {waited(1, 1, 1), waited(4, 1, 4), bucket(6, 1), bucket(8, 1)}};
   // Each of the two delays the rest by 2 s. The pass ends at 9 in the log, and at 16 in the replay.
   EXPECT_NEAR(replayed(step, 3), 10 + (16 - 9), 1e-6);
 }
@@ -74,8 +99,8 @@ TEST(Replay, TakesTheMedianStep) {
 
 TEST(Replay, LogsAreUntrusted) {
   using Json = nlohmann::json;
-  const Json good = {{"op", "all_reduce"}, {"bytes", 8}, {"ranks", 4},
-                     {"at_s", 0.5},        {"s", 1},     {"backward", -1}};
+  const Json good = {{"op", "all_reduce"}, {"bytes", 8},      {"ranks", 4}, {"at_s", 0.5}, {"s", 1},
+                     {"backward", -1},     {"waited_s", 0.75}};
   const auto read = [](const Json& one) {
     return step_log_from(Json::array({{{"s", 1}, {"collectives", {one}}}}), 4, "f");
   };
@@ -85,6 +110,7 @@ TEST(Replay, LogsAreUntrusted) {
                                                             {"ranks", 0},
                                                             {"at_s", nullptr},
                                                             {"s", "x"},
+                                                            {"waited_s", "x"},
                                                             {"backward", 1e9}}) {
     Json one = good;
     one[key] = bad;

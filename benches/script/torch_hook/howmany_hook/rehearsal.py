@@ -19,6 +19,7 @@ Log. Every collective: see Collective.
 """
 
 import bisect
+import collections
 import contextlib
 import ctypes
 import dataclasses
@@ -33,6 +34,7 @@ import torch.distributed as dist
 
 BACKEND = "howmany_rehearsal"
 MOST_EXACT = 1024  # elements
+MOST_WORKS = 100_000  # under way
 clock = time.perf_counter
 
 
@@ -43,7 +45,8 @@ class Collective:
     ranks: int
     at: object  # the time of the call; on a GPU an event
     seconds: float  # T
-    backward: int  # of the step, counted from 0; its end waits for the collective. -1: the program waits at once
+    backward: int  # DistributedDataParallel's: the pass of the step, from 0, whose end waits for it. Else -1
+    waited: object = None  # when the program began to wait for it; None: never by a call
 
 
 class CostTable:
@@ -75,6 +78,24 @@ def wake_on_time():
         ctypes.CDLL(None).prctl(pr_set_timerslack, ctypes.c_ulong(1))
 
 
+class Work(dist.Work):
+    def __init__(self, one, future):
+        super().__init__()
+        self._one, self._future = one, future
+
+    def wait(self, timeout=None):
+        if self._one.waited is None:
+            self._one.waited = clock() if isinstance(self._one.at, float) else _event()
+        self._future.wait()
+        return True
+
+    def is_completed(self):
+        return self._future.done()
+
+    def get_future(self):
+        return self._future
+
+
 class Rehearsal:
     """The cost table, the log, and the thread that completes collectives of the CPU."""
 
@@ -86,6 +107,7 @@ class Rehearsal:
         self._thread = None
         self._cycles_per_s = None
         self._streams = {}
+        self._works = collections.deque(maxlen=MOST_WORKS)  # C++ does not keep the Python part of a Work
 
     def take_log(self):
         """Returns the collectives since the last call."""
@@ -93,17 +115,19 @@ class Rehearsal:
         return log
 
     def start(self, kind, size, ranks, tensors, free_at):
-        """Returns a future of `tensors`, and the time when it is complete."""
+        """Returns the Work, whose future holds `tensors`, and the time when it is complete."""
         seconds = self.costs.seconds(kind, size) if ranks > 1 else 0.0
         backward = self.backward if kind == "all_reduce" else -1
         cuda = [tensor.device for tensor in tensors if tensor.device.type == "cuda"]
-        if cuda:
-            at = torch.cuda.Event(enable_timing=True)
-            at.record()
-            self._log.append(Collective(kind, size, ranks, at, seconds, backward))
-            return self._in_stream(tensors, cuda[0], seconds), 0.0
-        now = clock()
-        self._log.append(Collective(kind, size, ranks, now, seconds, backward))
+        now = _event() if cuda else clock()
+        one = Collective(kind, size, ranks, now, seconds, backward)
+        self._log.append(one)
+        future, due = self._in_stream(tensors, cuda[0], seconds) if cuda else self._in_thread(tensors, now, free_at, seconds)
+        work = Work(one, future)
+        self._works.append(work)
+        return work, due
+
+    def _in_thread(self, tensors, now, free_at, seconds):
         due = max(now, free_at) + seconds
         future = torch.futures.Future()
         if self._thread is None:
@@ -130,7 +154,13 @@ class Rehearsal:
             torch.cuda._sleep(int(seconds * self._cycles_per_s))
             future = torch.futures.Future(devices=[device])
             future.set_result(tensors)
-        return future
+        return future, 0.0
+
+
+def _event():
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event
 
 
 def _cycles_per_s(cycles=20_000_000):
@@ -180,8 +210,8 @@ class Group(dist.ProcessGroup):
 
     def _work(self, kind, size, tensors):
         tensors = _flat(tensors)
-        future, self._free_at = self._rehearsal.start(kind, size, self._size, tensors, self._free_at)
-        return torch._C._distributed_c10d._create_work_from_future(future)
+        work, self._free_at = self._rehearsal.start(kind, size, self._size, tensors, self._free_at)
+        return work
 
     @torch.no_grad()
     def _sum(self, tensors, operation):
@@ -212,7 +242,9 @@ class Group(dist.ProcessGroup):
 
     @torch.no_grad()
     def all_gather_single(self, output, own, opts=None):
-        output.view(self._size, -1).copy_(own.reshape(1, -1))
+        for part in output.view(self._size, -1):
+            if part.data_ptr() != own.data_ptr():  # FSDP gathers in place
+                part.copy_(own.reshape(-1))
         return self._work("all_gather", _bytes(output), output)
 
     _allgather_base = all_gather_single
@@ -254,7 +286,11 @@ def install(rehearsal, rank):
     os.environ.setdefault("RANK", str(rank))
 
     def create(store, group_rank, size, timeout):
-        return Group(rehearsal, group_rank, size)
+        group = Group(rehearsal, group_rank, size)
+        fake = torch._C._distributed_c10d.FakeProcessGroup._create_internal(group_rank, size)
+        for device in ("cpu", "cuda"):
+            group._register_backend(torch.device(device), dist.ProcessGroup.BackendType.CUSTOM, fake)
+        return group
 
     dist.Backend.register_backend(BACKEND, create, devices=["cpu", "cuda"])
     form, add = dist.init_process_group, dist.new_group

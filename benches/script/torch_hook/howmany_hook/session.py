@@ -265,6 +265,7 @@ class Session:
                 "at_s": self._since_begin(index, one.at),
                 "s": one.seconds,
                 "backward": one.backward,
+                "waited_s": None if one.waited is None else self._since_begin(index, one.waited),
             }
             for index in range(max(1, last - LOGGED_STEPS + 1), last + 1)
             for one in self._steps[index].collectives
