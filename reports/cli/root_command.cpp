@@ -113,6 +113,8 @@ void add_gpus(CLI::App& app, Arguments& a) {
   add_switch(app, flag::kInCopy, a.in_copy);
   add_option(app, flag::kUpTo, a.up_to, "")->check(whole_between(2, 16'384));
   add_option(app, flag::kCluster, a.cluster, "");
+  add_option(app, flag::kFinishWithin, a.finish_within, "")->check(above_zero());
+  add_option(app, flag::kBudget, a.budget, "")->check(above_zero());
   add_measuring(app, a);
   add_output(app, a);
   add_footer(

@@ -63,13 +63,13 @@ struct Cluster {
 
   // Returns the seconds of a collective of `bytes` (the buffer of one rank: all of it for
   // all-reduce and broadcast, the sum over ranks for the others) on `devices`. 0 if there is one
-  // device. Throws InputError if the file says nothing about so many.
+  // device. Throws InputError if the file has no times for that number.
   double seconds(Collective kind, double bytes, int devices) const;
   // Returns the reason why seconds() would throw; empty if it does not.
   std::string refusal(int devices) const;
 };
 
-// Parses the text of a cluster file. Throws InputError "SOURCE:LINE: KEY: what is wrong".
+// Parses the text of a cluster file. Throws InputError "SOURCE:LINE: KEY: reason".
 Cluster parse_cluster(const std::string& text, const std::string& source);
 std::vector<Cluster> built_in_clusters();  // by name
 // Returns the built-in cluster of that name, else the one in that file. Throws InputError.

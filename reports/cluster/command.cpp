@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 
 #include "core/base/cli/option.h"
@@ -14,6 +15,7 @@
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
 #include "reports/cluster/cluster.h"
+#include "reports/cluster/from_backend.h"
 
 namespace howmany::reports {
 namespace {
@@ -24,6 +26,7 @@ constexpr int kMostNodes = 16;
 
 struct ClusterArguments {
   std::string what = "list";
+  std::string run, backend;  // measured here
   bool json = false, no_color = false;
 };
 
@@ -91,7 +94,15 @@ std::string show_text(const Cluster& c, bool color) {
          table.text(color);
 }
 
+int write_measured(const ClusterArguments& a) {
+  const bool folder = std::filesystem::is_directory(a.run);
+  const Summary summary = read_summary(folder ? a.run + "/summary.json" : a.run);
+  fmt::print("{}", cluster_toml(summary, a.backend));
+  return exit_code::kFine;
+}
+
 int run_cluster(const ClusterArguments& a) {
+  if (!a.run.empty()) return write_measured(a);
   const bool color = !a.no_color && color_wanted(STDOUT_FILENO);
   if (a.what == "list") {
     const std::vector<Cluster> all = built_in_clusters();
@@ -113,7 +124,9 @@ void add_cluster_command(CLI::App& app, int& code) {
   sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   sub->add_option("what", a->what, "list, or a cluster's name or TOML file")
       ->type_name("list|NAME|FILE");
-  add_json(*sub, a->json);
+  auto* const run = add_option(*sub, flag::kFromBackend, a->run, "");
+  add_option(*sub, flag::kBackend, a->backend, "the recommended one")->needs(run);
+  add_json(*sub, a->json)->excludes(run);
   add_no_color(*sub, a->no_color);
   sub->footer(
       "Nothing is measured. The times are published ones; each cluster names its sources.\n\n"
@@ -131,7 +144,8 @@ void add_cluster_command(CLI::App& app, int& code) {
       "Examples:\n"
       "  howmany cluster list\n"
       "  howmany cluster a100x8\n"
-      "  howmany cluster ours.toml --json");
+      "  howmany cluster ours.toml --json\n"
+      "  howmany cluster --from-backend howmany-out/20260101T120000Z > here.toml");
   sub->callback([a, &code] { code = run_cluster(*a); });
 }
 

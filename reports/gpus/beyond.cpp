@@ -9,6 +9,7 @@
 #include "core/base/schema/samples.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
+#include "reports/predict/decide.h"
 #include "reports/predict/forecast_json.h"
 
 namespace howmany::reports {
@@ -54,17 +55,25 @@ std::optional<Rehearsed> rehearsed(const Plan& plan, const Results& results,
   return r;
 }
 
+void apply(const BeyondAsked& asked, ForecastOptions& options) {
+  if (asked.min_efficiency) options.min_efficiency = *asked.min_efficiency;
+  if (asked.samples) options.samples = asked.samples;
+  if (asked.finish_within_hours) options.finish_within_hours = asked.finish_within_hours;
+  if (asked.budget_device_hours) options.budget_device_hours = asked.budget_device_hours;
+}
+
 Forecast forecast_beyond(const Plan& plan, const Results& results, const Summary& summary,
-                         const AdviceOptions& options) {
+                         const BeyondAsked& limits) {
   if (plan.request.script.alone)
     throw InputError(
         "the script trains on one device, however it is started; --try-ddp puts "
         "DistributedDataParallel around its model");
   ForecastOptions asked;
   asked.up_to = plan.request.beyond.up_to;
-  asked.min_efficiency = options.min_efficiency;
+  apply(limits, asked);
   const std::optional<Rehearsed> r = rehearsed(plan, results, summary);
   if (r) asked.devices_per_node = r->cluster.devices_per_node;
+  if (r) asked.price = r->cluster.price_per_device_hour;
   std::string what;
   const bool cpu = r && r->cluster.device == kCpuDevice;
   const std::vector<RateAt> rates = rates_of(summary, what, cpu);
@@ -74,12 +83,25 @@ Forecast forecast_beyond(const Plan& plan, const Results& results, const Summary
 }  // namespace
 
 nlohmann::ordered_json beyond_json(const Plan& plan, const Results& results, const Summary& summary,
-                                   const AdviceOptions& options) {
+                                   const BeyondAsked& asked) {
   try {
-    return to_json(forecast_beyond(plan, results, summary, options));
+    return to_json(forecast_beyond(plan, results, summary, asked));
   } catch (const InputError& why) {
     return {{"refused", why.what()}};
   }
+}
+
+void check(const BeyondAsked& asked) {
+  if (!asked.samples && (asked.finish_within_hours || asked.budget_device_hours))
+    throw InputError("a limit of time or device-hours needs --samples");
+}
+
+nlohmann::ordered_json beyond_again(const nlohmann::json& beyond, const BeyondAsked& asked) {
+  if (beyond.is_object() && beyond.contains("refused")) return beyond;
+  Forecast f = forecast_from_json(beyond, "summary.json");
+  apply(asked, f.options);
+  decide(f);
+  return to_json(f);
 }
 
 std::string beyond_text(const nlohmann::json& answer, bool color) {

@@ -4,16 +4,25 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
-#include "reports/gpus/advise.h"
 #include "reports/gpus/results.h"
 
 namespace howmany::reports {
 
+// What the user asked for: its limits. Absent members keep those of an earlier answer.
+struct BeyondAsked {
+  std::optional<double> min_efficiency, samples, finish_within_hours, budget_device_hours;
+};
+// Throws InputError if a limit lacks the number of samples.
+void check(const BeyondAsked& asked);
+
 // Returns the JSON of a Forecast, or {"refused": why}. `summary` holds the measurements.
 nlohmann::ordered_json beyond_json(const Plan& plan, const Results& results, const Summary& summary,
-                                   const AdviceOptions& options);
+                                   const BeyondAsked& asked);
+// Decides again. `beyond` is such a JSON.
+nlohmann::ordered_json beyond_again(const nlohmann::json& beyond, const BeyondAsked& asked);
 
 // Returns the text for a terminal; empty if the answer has no such member.
 std::string beyond_text(const nlohmann::json& answer, bool color);

@@ -37,6 +37,15 @@ namespace fs = std::filesystem;
 
 std::string plan_path(const std::string& folder) { return folder + "/plan.json"; }
 
+BeyondAsked asked_beyond(const Arguments& a) {
+  const BeyondAsked asked{a.min_efficiency, a.samples, a.finish_within, a.budget};
+  check(asked);
+  if (!a.up_to && a.resume.empty() && (a.finish_within || a.budget))
+    throw InputError(fmt::format("{} and {} need {}", flag::kFinishWithin.name, flag::kBudget.name,
+                                 flag::kUpTo.name));
+  return asked;
+}
+
 AdviceOptions asked(const Arguments& arguments, AdviceOptions options = {}) {
   if (arguments.min_efficiency) options.min_efficiency = *arguments.min_efficiency;
   if (arguments.samples) options.samples_to_train = *arguments.samples;
@@ -73,7 +82,8 @@ Plan new_plan(const Arguments& arguments, std::string& why) {
   return plan;
 }
 
-Summary summarise(const Plan& plan, const Results& results, const AdviceOptions& options) {
+Summary summarise(const Plan& plan, const Results& results, const AdviceOptions& options,
+                  const BeyondAsked& beyond) {
   Summary summary;
   summary.context = results.context;
   summary.context["howmany_version"] = HM_VERSION;
@@ -83,7 +93,7 @@ Summary summarise(const Plan& plan, const Results& results, const AdviceOptions&
   summary.measurements = measurements(plan, results);
   summary.answer["gpus"] = to_json(advise(summary.measurements, options), options);
   if (plan.request.beyond.up_to > 0)
-    summary.answer["beyond"] = beyond_json(plan, results, summary, options);
+    summary.answer["beyond"] = beyond_json(plan, results, summary, beyond);
   return summary;
 }
 
@@ -161,7 +171,8 @@ void measure_into(const std::string& folder, const Plan& plan, const Arguments& 
     MeasureOptions how{folder, arguments.run_timeout, arguments.verbose, {}};
     how.on_progress = [&](const MeasureOptions::Progress& now) {
       progress.show(now);
-      if (now.finished != nullptr) write_summary(folder, summarise(plan, results, options));
+      if (now.finished != nullptr)
+        write_summary(folder, summarise(plan, results, options, asked_beyond(arguments)));
     };
     measure(plan, how, results);
   } catch (const InputError& error) {
@@ -182,7 +193,7 @@ int measure_and_print(const Plan& plan, const std::string& folder, Results& resu
   catch_interrupts();
   measure_into(folder, plan, arguments, options, results);
   if (!results.usage_error.empty()) throw InputError(results.usage_error);
-  const Summary summary = summarise(plan, results, options);
+  const Summary summary = summarise(plan, results, options, asked_beyond(arguments));
   write_summary(folder, summary);
   tell_ending(results, folder);
   print(summary, options, arguments, folder);
@@ -211,6 +222,8 @@ void show(const Arguments& arguments, const std::string& path, Summary& summary)
   }
   if (!about_workers)
     summary.answer["gpus"] = to_json(advise(summary.measurements, options), options);
+  if (summary.answer.contains("beyond") && (arguments.min_efficiency || arguments.samples))
+    summary.answer["beyond"] = beyond_again(summary.answer["beyond"], asked_beyond(arguments));
   print(summary, options, arguments, fs::path(path).parent_path().string());
 }
 
@@ -258,7 +271,7 @@ bool probe_script(const Arguments& arguments, const std::string& folder, Request
 
 int run_gpus(const Arguments& arguments) {
   refuse_many_copies("it starts its own ranks: start it once, or use howmany train");
-  asked(arguments);  // refuses bad values before anything is measured
+  asked(arguments), asked_beyond(arguments);  // refuse bad values before anything is measured
   if (!arguments.resume.empty()) return resume(arguments);
   refuse_old_plan(arguments.out);
   RunFolder::check(arguments.out);

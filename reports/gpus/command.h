@@ -31,8 +31,9 @@ struct Arguments {
   std::string rate;
   bool keep_private = false, in_copy = false;
   bool try_ddp = false;
-  std::optional<int> up_to;  // devices; more than there are
-  std::string cluster;       // a name or a file
+  std::optional<int> up_to;                     // devices; more than there are
+  std::string cluster;                          // a name or a file
+  std::optional<double> finish_within, budget;  // of these: hours, device-hours
 
   std::string out, resume;
   std::vector<std::string> paths;  // of `report`

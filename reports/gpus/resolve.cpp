@@ -246,7 +246,7 @@ void resolve_script(const Arguments& arguments, Request& request, std::string* w
   if (why != nullptr) *why = notice;
 }
 
-// On which kind of device the steps are measured decides what they say about a cluster.
+// Steps on CPU cores say nothing about a cluster of GPUs.
 void refuse_other_devices(const Cluster& cluster, const Request& request) {
   const bool gpus = device_kind(request.devices.front()) == DeviceKind::kGpu;
   if (gpus == (cluster.device != kCpuDevice)) return;

@@ -15,6 +15,7 @@
 #include "core/base/schema/flags.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
+#include "reports/cluster/cluster.h"
 #include "reports/predict/forecast_json.h"
 
 namespace howmany::reports {
@@ -23,18 +24,31 @@ namespace {
 struct PredictArguments {
   std::string path, rates;
   ForecastOptions options;
+  std::string cluster;
   bool json = false, no_color = false;
 };
 
+ForecastOptions options_of(const PredictArguments& a) {
+  ForecastOptions options = a.options;
+  if (a.cluster.empty()) return options;
+  const Cluster cluster = find_cluster(a.cluster);
+  if (const std::string why = cluster.refusal(options.up_to); !why.empty())
+    throw InputError(fmt::format("{} {}: {}", flag::kUpTo.name, options.up_to, why));
+  options.devices_per_node = cluster.devices_per_node;
+  options.price = cluster.price_per_device_hour;
+  return options;
+}
+
 Forecast forecast_of(const PredictArguments& a) {
+  const ForecastOptions options = options_of(a);
   if (a.path.empty() == a.rates.empty())
     throw InputError(fmt::format("give the folder of a howmany gpus, or {}", flag::kRates.name));
-  if (!a.rates.empty()) return forecast("", parse_rates(a.rates), a.options);
+  if (!a.rates.empty()) return forecast("", parse_rates(a.rates), options);
   const bool folder = std::filesystem::is_directory(a.path);
   const Summary summary = read_summary(folder ? a.path + "/summary.json" : a.path);
   std::string what;
   const std::vector<RateAt> measured = rates_of(summary, what);
-  return forecast(what, measured, a.options);
+  return forecast(what, measured, options);
 }
 
 int run_predict(const PredictArguments& a) {
@@ -55,8 +69,9 @@ void add_predict_command(CLI::App& app, int& code) {
   add_option(*sub, flag::kRates, a->rates);
   add_option(*sub, flag::kUpTo, a->options.up_to, "4 times the largest measured number")
       ->check(whole_between(2, kMostPredicted));
-  add_option(*sub, flag::kDevicesPerNode, a->options.devices_per_node)
-      ->check(whole_between(1, 1024));
+  auto* const node = add_option(*sub, flag::kDevicesPerNode, a->options.devices_per_node)
+                         ->check(whole_between(1, 1024));
+  add_option(*sub, flag::kCluster, a->cluster, "")->excludes(node);
   add_option(*sub, flag::kMinEfficiency, a->options.min_efficiency)->check(between(0.01, 1.0));
   add_count(*sub, flag::kSamples, a->options.samples, "");
   add_option(*sub, flag::kFinishWithin, a->options.finish_within_hours, "")->check(above_zero());

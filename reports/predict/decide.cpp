@@ -20,6 +20,8 @@ class Decision {
 
   void write() {
     const Offer* const chosen = choose(&Range::low, &Range::high);
+    f_.recommended.reset();
+    f_.sentences.clear();
     if (chosen != nullptr) f_.recommended = chosen->devices;
     f_.sentences.push_back(chosen == nullptr ? none() : answer(*chosen));
     if (chosen != nullptr && o_.samples) f_.sentences.push_back(cost(*chosen));
@@ -87,10 +89,18 @@ class Decision {
     const std::string start =
         fmt::format("{} samples take {}", format_count(*o_.samples), seconds(time.value));
     if (chosen.is_measured())
-      return fmt::format("{} there, {} device-hours.", start, format_hours(device.value));
-    return fmt::format("{} there ({}), {} device-hours ({}).", start,
+      return fmt::format("{} there, {} device-hours{}.", start, format_hours(device.value),
+                         price(device.value));
+    return fmt::format("{} there ({}), {} device-hours ({}){}.", start,
                        to(seconds(time.low), seconds(time.high)), format_hours(device.value),
-                       to(format_hours(device.low), format_hours(device.high)));
+                       to(format_hours(device.low), format_hours(device.high)),
+                       price(device.value));
+  }
+
+  std::string price(double device_hours) const {
+    if (!o_.price) return "";
+    return fmt::format(", {} at {:g} a device-hour", format_count(device_hours * *o_.price),
+                       *o_.price);
   }
 
   // A number that meets the options at the predicted value, but not at the end of its interval.

@@ -10,7 +10,7 @@ namespace howmany::reports {
 Range hours(const Offer& offer, double samples);
 Range device_hours(const Offer& offer, double samples);
 
-// Adds `recommended` and the sentences. The unfavourable end of each interval must meet the
+// Sets `recommended` and the sentences. The unfavourable end of each interval must meet the
 // options. With `finish_within_hours`, the answer is the smallest number of GPUs that finishes,
 // whatever its efficiency; else it is the largest that reaches `min_efficiency`.
 void decide(Forecast& forecast);

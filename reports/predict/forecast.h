@@ -22,9 +22,10 @@ struct ForecastOptions {
   std::optional<double> samples;              // to train
   std::optional<double> finish_within_hours;  // needs `samples`
   std::optional<double> budget_device_hours;  // needs `samples`
+  std::optional<double> price;                // of a device-hour, in any currency
 };
 
-// kRehearsed: the script ran as one of so many ranks, and its collectives took the times of a
+// kRehearsed: the script ran as one of that many ranks, and its collectives took the times of a
 // cluster (replay.h). kPredicted: computed, from that run or from published curves alone.
 enum class Evidence { kMeasured, kRehearsed, kPredicted };
 
@@ -39,7 +40,7 @@ struct Rehearsed {
   Cluster cluster;
   StepLog log;             // on log.world devices
   double efficiency = 1;   // there, relative to one device
-  bool replayable = true;  // else nothing is said of other numbers
+  bool replayable = true;  // false: the log holds for log.world only
 };
 
 struct Forecast {
@@ -61,8 +62,8 @@ std::vector<RateAt> parse_rates(const std::string& text);
 std::vector<RateAt> rates_of(const Summary& summary, std::string& what, bool cpu = false);
 
 // Predicts 2, 4, 8, ... up to `up_to`, beyond the measured numbers, and decides. With a rehearsal,
-// the loss is what it adds from the largest measured number on. Throws InputError as predict()
-// does, or if an option lacks `samples`.
+// the loss grows from the largest measured number on as in its replay. Throws InputError as
+// predict() does, or if an option lacks `samples`.
 Forecast forecast(const std::string& what, const std::vector<RateAt>& measured,
                   const ForecastOptions& options, const std::optional<Rehearsed>& rehearsed = {});
 

@@ -73,20 +73,22 @@ nlohmann::ordered_json to_json(const Forecast& f) {
   for (const char* const kind : {"measured", "rehearsed", "predicted"})
     rows[kind] = nlohmann::ordered_json::array();
   for (const Offer& offer : f.offers) rows[name_of(offer.evidence)].push_back(row_of(f, offer));
-  return {
-      {"what", f.what},
-      {"cluster", f.cluster},
-      {"recommended", f.recommended ? nlohmann::json(*f.recommended) : nlohmann::json(nullptr)},
-      {"because", f.sentences.front()},
-      {"notes", std::vector<std::string>(f.sentences.begin() + 1, f.sentences.end())},
-      {"noun", f.noun},
-      {"min_efficiency", f.options.min_efficiency},
-      {"samples", f.options.samples ? nlohmann::json(*f.options.samples) : nlohmann::json(nullptr)},
-      {"devices_per_node", f.options.devices_per_node},
-      {"interval", kPredictionCoverage},
-      {"measured", rows["measured"]},
-      {"rehearsed", rows["rehearsed"]},
-      {"predicted", rows["predicted"]}};
+  return {{"what", f.what},
+          {"cluster", f.cluster},
+          {"recommended", f.recommended ? nlohmann::json(*f.recommended) : nlohmann::json(nullptr)},
+          {"because", f.sentences.front()},
+          {"notes", std::vector<std::string>(f.sentences.begin() + 1, f.sentences.end())},
+          {"noun", f.noun},
+          {"min_efficiency", f.options.min_efficiency},
+          {"samples", number_or_null(f.options.samples)},
+          {"finish_within_hours", number_or_null(f.options.finish_within_hours)},
+          {"budget_device_hours", number_or_null(f.options.budget_device_hours)},
+          {"price_per_device_hour", number_or_null(f.options.price)},
+          {"devices_per_node", f.options.devices_per_node},
+          {"interval", kPredictionCoverage},
+          {"measured", rows["measured"]},
+          {"rehearsed", rows["rehearsed"]},
+          {"predicted", rows["predicted"]}};
 }
 
 Forecast forecast_from_json(const nlohmann::json& json, const std::string& source) {
@@ -98,7 +100,14 @@ Forecast forecast_from_json(const nlohmann::json& json, const std::string& sourc
   f.options.devices_per_node =
       static_cast<int>(root.at("devices_per_node").integer_between(1, kMostPredicted));
   f.options.min_efficiency = root.at("min_efficiency").number();
-  if (const auto samples = root.find("samples")) f.options.samples = samples->number();
+  const auto figure = [&](const char* key) {
+    const auto value = root.find(key);
+    return value ? std::optional(value->number()) : std::nullopt;
+  };
+  f.options.samples = figure("samples");
+  f.options.finish_within_hours = figure("finish_within_hours");
+  f.options.budget_device_hours = figure("budget_device_hours");
+  f.options.price = figure("price_per_device_hour");
   if (const auto n = root.find("recommended"))
     f.recommended = static_cast<int>(n->integer_between(1, kMostPredicted));
   for (const Evidence kind : {Evidence::kMeasured, Evidence::kRehearsed, Evidence::kPredicted})

@@ -104,7 +104,7 @@ class Replay {
   double later_ = 0, last_call_ = 0;
   End last_;
   std::multimap<double, std::pair<double, End>> waits_;  // by the time when they began
-  int pass_ = -1;  // the backward pass whose end is still to come; -1: none
+  int pass_ = -1;  // the backward pass that has not ended; -1: none
 };
 
 }  // namespace

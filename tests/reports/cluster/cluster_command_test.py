@@ -2,6 +2,9 @@
 # labels: process
 """Tests `howmany cluster`."""
 
+import json
+import pathlib
+
 import programs
 
 OURS = """name = "ours"
@@ -34,6 +37,23 @@ class Clusters(programs.TestCase):
         self.assertEqual([shown["name"], shown["devices_per_node"], shown["network_bytes_per_s"]], ["ours", 4, None])
         self.assertEqual([table["world"] for table in shown["seconds"]], [2, 4])
         self.assertIn("nccl-tests", self.cluster(path).out)
+
+    def test_what_backend_measured_becomes_a_file(self):
+        run = pathlib.Path(__file__).resolve().parents[3] / "docs" / "results" / "guide" / "backend"
+        done = self.cluster("--from-backend", run, "--backend", "gloo")
+        self.assertEqual(done.code, 0, done)
+        path = self.folder / "here.toml"
+        path.write_text(done.out)
+        shown = self.cluster(path, "--json").json()
+        self.assertEqual([shown["name"], shown["device"], shown["devices_per_node"]], ["here", "cpu", 2])
+        rows = {row["parameters"]["bytes"]: row["metrics"]["median_s"]["value"]
+                for row in json.loads((run / "summary.json").read_text())["measurements"]
+                if row["case"] == "all_reduce/gloo"}
+        table = {str(int(size)): seconds for size, seconds in shown["seconds"][0]["all_reduce"]}
+        for size in set(rows) & set(table):
+            self.assertAlmostEqual(table[size] / rows[size], 1, places=4)
+        self.assertGreater(len(set(rows) & set(table)), 2)
+        self.assert_refused(self.cluster("--from-backend", run, "--backend", "nccl"), "nccl")
 
     def test_bad_files_and_names_are_refused(self):
         path = self.folder / "bad.toml"

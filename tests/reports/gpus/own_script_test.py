@@ -161,6 +161,15 @@ class Beyond(programs.TestCase):
         again = programs.run("howmany", "report", self.out)
         self.assertEqual(again.out, done.out)
 
+    def test_limits_of_time_and_device_hours(self):
+        self.assert_refused(self.gpus(8, options=("--budget", 3)), "--samples")
+        beyond = self.beyond(self.gpus(8, options=("--samples", "1M", "--finish-within", 1, "--budget", 500)))
+        self.assertEqual([beyond["samples"], beyond["finish_within_hours"], beyond["budget_device_hours"]], [1e6, 1, 500])
+        self.assertIn("hours_high", beyond["rehearsed"][0])
+        self.assertEqual(beyond["recommended"], 1)  # the fewest that finish
+        again = programs.run("howmany", "report", self.out, "--samples", "1G", "--json").json()["answer"]["beyond"]
+        self.assertIsNone(again["recommended"])
+
     def test_an_interrupted_run_goes_on_without_the_file(self):
         self.beyond(self.gpus(8))
         (self.out / "speedup.json").unlink()

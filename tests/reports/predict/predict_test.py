@@ -35,6 +35,16 @@ class Predict(programs.TestCase):
         for row in rows:
             self.assertEqual(row.count(" to "), 2, row)
 
+    def test_a_cluster_gives_the_size_of_a_node_and_the_price(self):
+        path = self.folder / "ours.toml"
+        path.write_text('name = "ours"\ndevice = "A100"\ndevices_per_node = 2\nsource = "a test"\nmax_devices = 16\n'
+                        "price_per_device_hour = 2.5\n[node]\nbusbw_gb_per_s = 200\nlatency_us = 20\n"
+                        "[network]\nlinks = 1\ngbit_per_s = 100\n")
+        answer = self.predict("--rates", "1=100,2=195", "--up-to", 8, "--cluster", path, "--json").json()
+        self.assertEqual([answer["devices_per_node"], answer["price_per_device_hour"]], [2, 2.5])
+        self.assertEqual({row["rung"] for row in answer["predicted"]}, {"node"})
+        self.assert_refused(self.predict("--rates", "1=100", "--up-to", 32, "--cluster", path), "16 devices")
+
     def test_time_and_device_hours_of_the_samples(self):
         done = self.predict("--rates", "1=100,2=200", "--samples", "3.6M", "--finish-within", 3, "--json")
         self.assertEqual(done.code, 0, done)

@@ -19,7 +19,6 @@ Log. Every collective: see Collective.
 """
 
 import bisect
-import collections
 import contextlib
 import ctypes
 import dataclasses
@@ -34,7 +33,6 @@ import torch.distributed as dist
 
 BACKEND = "howmany_rehearsal"
 MOST_EXACT = 1024  # elements
-MOST_WORKS = 100_000  # under way
 clock = time.perf_counter
 
 
@@ -107,7 +105,6 @@ class Rehearsal:
         self._thread = None
         self._cycles_per_s = None
         self._streams = {}
-        self._works = collections.deque(maxlen=MOST_WORKS)  # C++ does not keep the Python part of a Work
 
     def take_log(self):
         """Returns the collectives since the last call."""
@@ -124,7 +121,6 @@ class Rehearsal:
         self._log.append(one)
         future, due = self._in_stream(tensors, cuda[0], seconds) if cuda else self._in_thread(tensors, now, free_at, seconds)
         work = Work(one, future)
-        self._works.append(work)
         return work, due
 
     def _in_thread(self, tensors, now, free_at, seconds):

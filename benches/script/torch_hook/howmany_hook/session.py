@@ -22,7 +22,8 @@ from howmany_hook.agreement import Agreement
 from howmany_hook.batch import samples_in
 
 clock = time.perf_counter
-LOGGED_STEPS = 10  # whose collectives are written
+LOGGED_STEPS = 10  # their collectives are written
+KEPT_STEPS = 50  # the last ones hold their collectives until it is known which was the last timed step
 
 
 class Step:
@@ -120,6 +121,8 @@ class Session:
             self._events.append(event)
         if self.rehearsal:
             self._now.collectives = self.rehearsal.take_log()
+            if len(self._steps) >= KEPT_STEPS:
+                self._steps[-KEPT_STEPS].collectives = []
         self._now.began, self._now.seconds = self._last_end, now - self._last_end
         self._last_end = now
         self._steps.append(self._now)

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/cluster/from_backend.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <vector>
+
+#include "core/base/schema/context.h"
+#include "core/base/schema/metrics.h"
+#include "core/base/schema/parameters.h"
+#include "core/base/text/json.h"
+#include "reports/cluster/cluster.h"
+#include "reports/comm/cell.h"
+#include "reports/results/plain_json.h"
+
+namespace howmany::reports {
+namespace {
+
+// Devices -> bytes -> seconds.
+using Times = std::map<int, std::map<double, double>>;
+
+Times all_reduce_times(const Summary& summary, const std::string& backend) {
+  Times times;
+  for (const Measurement& m : summary.measurements) {
+    if (!is_timed(m) || op_of(m) != "all_reduce" || backend_of(m) != backend) continue;
+    const int devices = count_of(m, parameter::kDevices);
+    const double bytes = number_of(m, parameter::kBytes);
+    if (devices < 2 || !(bytes >= 1)) continue;
+    double& best = times[devices].try_emplace(bytes, INFINITY).first->second;
+    best = std::min(best, value_of(m, metric::kMedianS));
+  }
+  return times;
+}
+
+std::string recommended(const Summary& summary) {
+  const nlohmann::json& answer = json_member(json_member(summary.answer, "backend"), "recommended");
+  if (!answer.is_string())
+    throw InputError("the run recommends no backend; name one with --backend");
+  return answer.get<std::string>();
+}
+
+// The name of the GPUs, or "cpu".
+std::string device_of(const Summary& summary) {
+  const nlohmann::json& request = json_member(summary.context, "howmany_request");
+  const nlohmann::json& devices = json_member(request, "devices");
+  if (devices.is_string() && devices.get<std::string>().starts_with("cpu")) return kCpuDevice;
+  const nlohmann::json& name = json_member(summary.context, context::kGpu);
+  return name.is_string() && name != "" ? name.get<std::string>() : kCpuDevice;
+}
+
+// A TOML string in quotes.
+std::string quoted(const std::string& text) { return nlohmann::json(printable(text)).dump(); }
+
+}  // namespace
+
+std::string cluster_toml(const Summary& summary, const std::string& backend) {
+  const std::string over = backend.empty() ? recommended(summary) : backend;
+  const Times times = all_reduce_times(summary, over);
+  if (times.empty())
+    throw InputError(
+        fmt::format("no all_reduce over {} was measured; run howmany backend --ops "
+                    "all_reduce first",
+                    printable(over)));
+  const nlohmann::json& date = json_member(summary.context, "howmany_date");
+  std::string text = fmt::format(
+      "name = \"here\"\ndevice = {}\ndevices_per_node = {}\nsource = {}\n\n"
+      "[node.all_reduce_us]  # bytes and microseconds, by the number of devices\n",
+      quoted(device_of(summary)), times.rbegin()->first,
+      quoted(fmt::format("howmany backend over {}, {}", over,
+                         date.is_string() ? date.get<std::string>() : "no date")));
+  for (const auto& [devices, points] : times) {
+    std::vector<std::string> pairs;
+    for (const auto& [bytes, seconds] : points)
+      pairs.push_back(fmt::format("[{:.0f}, {:.6g}]", bytes, seconds * 1e6));
+    text += fmt::format("{} = [{}]\n", devices, fmt::join(pairs, ", "));
+  }
+  return text +
+         "\n# Between nodes, if there are several:\n# [network]\n# links = 8\n# gbit_per_s = 400\n";
+}
+
+}  // namespace howmany::reports
