@@ -223,7 +223,8 @@ Words script_arguments(const Request& request, int devices, double seconds, doub
 Words rehearsal_arguments(const Request& request, int world, double seconds, double timeout,
                           const BenchScratch& scratch) {
   write_text(scratch.costs, dump_json(cost_table(cluster_of(request.beyond), world)));
-  Words argv = script_arguments(request, 1, seconds, timeout, scratch);
+  const int here = std::min(request.counts.back(), world - 1);
+  Words argv = script_arguments(request, here, seconds, timeout, scratch);
   argv.insert(std::ranges::find(argv, "--"), {flag::kRehearse.name, scratch.costs});
   return argv;
 }

@@ -55,8 +55,8 @@ std::vector<std::string> bench_words(const Script& script, double seconds, doubl
 std::vector<std::string> script_arguments(const Request& request, int devices, double seconds,
                                           double timeout, const BenchScratch& scratch);
 
-// Returns the command line of script_bench for a rehearsal on the first device as one of `world`
-// ranks. Writes the cost table to a file of `scratch`.
+// Returns the command line of script_bench for a rehearsal of `world` ranks, of which as many run
+// as devices are measured. Writes the cost table to a file of `scratch`.
 std::vector<std::string> rehearsal_arguments(const Request& request, int world, double seconds,
                                              double timeout, const BenchScratch& scratch);
 

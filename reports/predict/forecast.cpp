@@ -75,8 +75,9 @@ std::string basis(const Forecast& f) {
   const RungUsed rung = rung_used(f.measured, last.devices, f.options.devices_per_node);
   if (!f.cluster.empty())
     return fmt::format(
-        "Rehearsed row: one rank of that many ran here, and its collectives took the times of {}. "
-        "Predicted rows: its steps, replayed. The intervals are as wide as {} published curves of "
+        "Rehearsed row: ranks of that many ran here, and their collectives took the times of {}. "
+        "Predicted rows: their steps, replayed. The intervals are as wide as {} published curves "
+        "of "
         "weak scaling spread. {}",
         f.cluster, rung.curves,
         f.noun == kGpuNoun ? "No rehearsal was compared with a real run on GPUs yet."

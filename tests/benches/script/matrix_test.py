@@ -173,12 +173,17 @@ class Scripts(Measured):
 class Rehearsed(Measured):
     """A group of more ranks than there are."""
 
-    def rehearse(self, script, world, seconds_per_gib=1.0, latency=1e-4):
+    def rehearse(self, script, world, seconds_per_gib=1.0, latency=1e-4, devices=1):
         costs = self.folder / "costs.json"
         points = [[1024, latency], [1 << 30, latency + seconds_per_gib]]
         kinds = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
         costs.write_text(json.dumps({"world": world} | {kind: points for kind in kinds}))
-        return self.measure([*torchrun(script)], "--rehearse", costs)
+        return self.measure([*torchrun(script)], "--rehearse", costs, devices=devices)
+
+    def test_each_device_that_is_here_runs_a_rank(self):
+        row, line, _ = self.rehearse("filled.py", 4, devices=2)
+        self.assertEqual([line["parameters"][key] for key in ("devices", "global_batch")], ["4", str(4 * 64)])
+        self.assertEqual(row["ranks"], 2)
 
     def test_one_process_is_a_rank_of_64(self):
         row, line, _ = self.rehearse("ddp.py", 64)

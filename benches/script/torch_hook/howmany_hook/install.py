@@ -48,7 +48,7 @@ def install(settings):
     session, guard = Session(settings), Guard(settings)
     if settings.rehearse and "LOCAL_RANK" in os.environ:
         session.rehearse(rehearsal.Rehearsal(settings.rehearse))
-        rehearsal.install(session.rehearsal, settings.rank)
+        rehearsal.install(session.rehearsal, settings.rank, settings.world)
     if settings.workers:
         switch = Switch(guard)
         switch.watch()

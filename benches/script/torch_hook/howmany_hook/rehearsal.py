@@ -12,6 +12,8 @@ between two sizes and in proportion beyond the largest. reports/cluster/cluster.
 Values. A sum over ranks is N times the own value for tensors of up to 1,024 elements. Larger ones
     stay as they are: their real values are unknown anyway, and a pass over them would cost time.
 Rank. The script's own (RANK). WORLD_SIZE becomes N. LOCAL_WORLD_SIZE stays.
+Several processes. One per device that is here, so that they share the host as they would on a node. They are the first
+    ranks. A broadcast of integers on the CPU really goes from one to the others, because scripts send objects so.
 CPU. A thread completes the Work. The process does not compute the collective, so its use of the
     cores is missing.
 GPU. The collective is a kernel that waits for T, in a stream of its own, as NCCL's are.
@@ -22,6 +24,7 @@ import bisect
 import contextlib
 import ctypes
 import dataclasses
+import datetime
 import json
 import os
 import queue
@@ -33,6 +36,7 @@ import torch.distributed as dist
 
 BACKEND = "howmany_rehearsal"
 MOST_EXACT = 1024  # elements
+TIMEOUT = datetime.timedelta(minutes=5)
 clock = time.perf_counter
 
 
@@ -144,7 +148,9 @@ class Rehearsal:
     def _in_stream(self, tensors, device, seconds):
         if self._cycles_per_s is None:
             self._cycles_per_s = _cycles_per_s()
-        stream = self._streams.setdefault(device, torch.cuda.Stream(device))
+        if device not in self._streams:
+            self._streams[device] = torch.cuda.Stream(device)
+        stream = self._streams[device]
         stream.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(stream):
             torch.cuda._sleep(int(seconds * self._cycles_per_s))
@@ -182,9 +188,9 @@ def _bytes(tensors):
 class Group(dist.ProcessGroup):
     """The methods have the names that torch 2.5 to 2.13 call."""
 
-    def __init__(self, rehearsal, rank, size):
+    def __init__(self, rehearsal, rank, size, here):
         super().__init__(rank, size)
-        self._rehearsal, self._rank, self._size = rehearsal, rank, size
+        self._rehearsal, self._rank, self._size, self._here = rehearsal, rank, size, here
         self._free_at = 0.0
 
     def size(self):
@@ -227,6 +233,8 @@ class Group(dist.ProcessGroup):
         return self._work("broadcast", _bytes(tensors), tensors)
 
     def broadcast(self, tensors, opts=None):
+        if self._here is not None and self._size == self._rehearsal.costs.world:
+            self._here.broadcast(tensors, opts)
         return self._work("broadcast", _bytes(tensors), tensors)
 
     @torch.no_grad()
@@ -275,14 +283,32 @@ class Group(dist.ProcessGroup):
         return self._work("all_reduce", 8, torch.zeros(1))
 
 
-def install(rehearsal, rank):
+class Here:
+    """The processes that really exist, connected by Gloo."""
+
+    def __init__(self, rank, processes):
+        store, _, _ = next(iter(dist.rendezvous("env://", rank, processes)))
+        self._processes = processes
+        self._gloo = dist.ProcessGroupGloo(dist.PrefixStore(BACKEND, store), rank, processes, TIMEOUT)
+
+    def broadcast(self, tensors, opts):
+        tensors = _flat(tensors)
+        objects = all(t.device.type == "cpu" and not t.is_floating_point() for t in tensors)
+        if objects and opts.rootRank < self._processes:
+            self._gloo.broadcast(tensors, opts).wait()
+
+
+def install(rehearsal, rank, processes):
     """Call before the script forms its group. Wraps init_process_group and new_group."""
     world = rehearsal.costs.world
+    here = []  # formed with the script's first group
     os.environ["WORLD_SIZE"] = str(world)
     os.environ.setdefault("RANK", str(rank))
 
     def create(store, group_rank, size, timeout):
-        group = Group(rehearsal, group_rank, size)
+        if not here:
+            here.append(Here(rank, processes) if processes > 1 else None)
+        group = Group(rehearsal, group_rank, size, here[0])
         fake = torch._C._distributed_c10d.FakeProcessGroup._create_internal(group_rank, size)
         for device in ("cpu", "cuda"):
             group._register_backend(torch.device(device), dist.ProcessGroup.BackendType.CUSTOM, fake)

@@ -275,7 +275,7 @@ class Session:
         ]
 
     def _since_begin(self, index, at):
-        if not self._cuda:
+        if isinstance(at, float):  # of a tensor on the CPU
             return at - self._steps[index].began
         return self._events[index - 1].elapsed_time(at) * 1e-3
 
