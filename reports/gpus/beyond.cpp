@@ -3,56 +3,23 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <vector>
 
-#include "core/base/schema/parameters.h"
-#include "core/base/schema/samples.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
 #include "reports/predict/decide.h"
 #include "reports/predict/forecast_json.h"
+#include "reports/predict/rehearsed.h"
 
 namespace howmany::reports {
 namespace {
 
-constexpr const char* kSource = "samples";
-
-// The steps of all rounds.
-StepLog logged_steps(const Plan& plan, const Results& results) {
-  const std::vector<Configuration> all = configurations(plan.request);
-  StepLog log{plan.request.beyond.up_to, {}};
-  for (const BenchRun& run : results.runs) {
-    if (!all[run.configuration].is_rehearsal() || run.samples.seconds.empty()) continue;
-    const JsonNode line(run.samples.json, kSource);
-    const auto steps = line.find(sample_line::kSteps);
-    if (!steps) continue;
-    StepLog round = step_log_from(steps->value(), log.world, kSource);
-    log.steps.insert(log.steps.end(), round.steps.begin(), round.steps.end());
-  }
-  return log;
-}
-
-const Measurement& rehearsal_in(const Summary& summary) {
-  for (const Measurement& m : summary.measurements) {
-    if (m.suite != kRehearsalMode) continue;
-    for (const std::string& flag : m.flags)
-      if (flag.starts_with("failed: ")) throw InputError("the rehearsal " + flag);
-    if (std::isfinite(value_of(m, "efficiency"))) return m;
-  }
-  throw InputError("no step was rehearsed");
-}
-
 std::optional<Rehearsed> rehearsed(const Plan& plan, const Results& results,
                                    const Summary& summary) {
-  const BeyondPlan& beyond = plan.request.beyond;
-  if (beyond.cluster.empty()) return {};
-  const Measurement& m = rehearsal_in(summary);
-  if (parameter_of(m, parameter::kScaling) != "weak")
-    throw InputError("the batch per device depends on the number of devices: keep it");
-  Rehearsed r{cluster_of(beyond), logged_steps(plan, results), value_of(m, "efficiency"),
-              parameter_of(m, parameter::kMode) == "ddp"};
-  if (r.log.steps.empty()) throw InputError("the script called no collective");
-  return r;
+  if (plan.request.beyond.cluster.empty()) return {};
+  std::vector<nlohmann::json> lines;
+  for (const BenchRun& run : results.runs) lines.push_back(run.samples.json);
+  return rehearsed_of(summary, lines, cluster_of(plan.request.beyond));
 }
 
 void apply(const BeyondAsked& asked, ForecastOptions& options) {

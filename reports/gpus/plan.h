@@ -12,6 +12,7 @@
 #include "reports/gpus/efficiency.h"
 #include "reports/gpus/passed.h"
 #include "reports/gpus/script.h"
+#include "reports/predict/rehearsed.h"
 
 namespace howmany::reports {
 
@@ -51,7 +52,7 @@ struct Request {
 };
 
 // The mode of a configuration that runs one rank of `devices` (script_bench --rehearse).
-constexpr const char* kRehearsalMode = "rehearsal";
+constexpr const char* kRehearsalMode = kRehearsalSuite;
 
 struct Configuration {
   std::string model, mode, backend;

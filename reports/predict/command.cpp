@@ -17,6 +17,7 @@
 #include "core/base/text/table.h"
 #include "reports/cluster/cluster.h"
 #include "reports/predict/forecast_json.h"
+#include "reports/predict/rehearsed.h"
 
 namespace howmany::reports {
 namespace {
@@ -28,27 +29,31 @@ struct PredictArguments {
   bool json = false, no_color = false;
 };
 
-ForecastOptions options_of(const PredictArguments& a) {
-  ForecastOptions options = a.options;
-  if (a.cluster.empty()) return options;
-  const Cluster cluster = find_cluster(a.cluster);
+void apply(const Cluster& cluster, ForecastOptions& options) {
   if (const std::string why = cluster.refusal(options.up_to); !why.empty())
     throw InputError(fmt::format("{} {}: {}", flag::kUpTo.name, options.up_to, why));
   options.devices_per_node = cluster.devices_per_node;
   options.price = cluster.price_per_device_hour;
-  return options;
 }
 
 Forecast forecast_of(const PredictArguments& a) {
-  const ForecastOptions options = options_of(a);
+  ForecastOptions options = a.options;
+  std::optional<Cluster> cluster;
+  if (!a.cluster.empty()) {
+    cluster = find_cluster(a.cluster);
+    apply(*cluster, options);
+  }
   if (a.path.empty() == a.rates.empty())
     throw InputError(fmt::format("give the folder of a howmany gpus, or {}", flag::kRates.name));
   if (!a.rates.empty()) return forecast("", parse_rates(a.rates), options);
   const bool folder = std::filesystem::is_directory(a.path);
   const Summary summary = read_summary(folder ? a.path + "/summary.json" : a.path);
+  std::optional<Rehearsed> rehearsed;
+  if (cluster && folder) rehearsed = rehearsed_in(a.path, summary, *cluster);
   std::string what;
-  const std::vector<RateAt> measured = rates_of(summary, what);
-  return forecast(what, measured, options);
+  const bool cpu = rehearsed && cluster->device == kCpuDevice;
+  const std::vector<RateAt> measured = rates_of(summary, what, cpu);
+  return forecast(what, measured, options, rehearsed);
 }
 
 int run_predict(const PredictArguments& a) {
@@ -83,6 +88,8 @@ void add_predict_command(CLI::App& app, int& code) {
       "Examples:\n"
       "  howmany predict howmany-out/20260101T120000Z --up-to 16\n"
       "  howmany predict RUN --samples 90M --finish-within 24 --budget 500\n"
+      "  howmany predict RUN --cluster h100x8 --up-to 64         # replays the rehearsal of RUN "
+      "there\n"
       "  howmany predict --rates 1=412,2=801,8=2950 --up-to 64   # samples/s of your own logs");
   sub->callback([a, &code] { code = run_predict(*a); });
 }

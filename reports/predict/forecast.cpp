@@ -70,16 +70,27 @@ Offer measured_offer(const RateAt& first, const RateAt& one) {
   return offer;
 }
 
+// What the rows of a rehearsal are.
+std::string rows_of(const Forecast& f) {
+  const bool ran = std::ranges::any_of(
+      f.offers, [](const Offer& offer) { return offer.evidence == Evidence::kRehearsed; });
+  if (!ran)
+    return fmt::format(
+        "Predicted rows: the steps of a rehearsal, replayed with the times of collectives on {}.",
+        f.cluster);
+  return fmt::format(
+      "Rehearsed row: ranks of that many ran here, and their collectives took the times of {}. "
+      "Predicted rows: their steps, replayed.",
+      f.cluster);
+}
+
 std::string basis(const Forecast& f) {
   const Offer& last = f.offers.back();
   const RungUsed rung = rung_used(f.measured, last.devices, f.options.devices_per_node);
   if (!f.cluster.empty())
     return fmt::format(
-        "Rehearsed row: ranks of that many ran here, and their collectives took the times of {}. "
-        "Predicted rows: their steps, replayed. The intervals are as wide as {} published curves "
-        "of "
-        "weak scaling spread. {}",
-        f.cluster, rung.curves,
+        "{} The intervals are as wide as {} published curves of weak scaling spread. {}",
+        rows_of(f), rung.curves,
         f.noun == kGpuNoun ? "No rehearsal was compared with a real run on GPUs yet."
                            : "On CPUs, the cores that collectives use are missing in a rehearsal.");
   return fmt::format(
@@ -90,7 +101,7 @@ std::string basis(const Forecast& f) {
 
 // y(n) as the replay has it, from the measured loss at the largest measured number on.
 double replayed_loss(const Rehearsed& r, const std::vector<RateAt>& measured, int devices) {
-  const double there = replayed_seconds(r.log, r.cluster, r.log.world);
+  const double there = logged_seconds(r.log);
   const auto loss = [&](int n) {
     return -std::log(r.efficiency) + std::log(replayed_seconds(r.log, r.cluster, n) / there);
   };
@@ -110,7 +121,7 @@ Offer offer_on(const Forecast& f, int devices, const std::optional<Rehearsed>& r
     offer.refused = "only steps of DistributedDataParallel are replayed; rehearse it with --up-to";
   if (!offer.refused.empty()) return offer;
   const double loss = replayed_loss(*r, f.measured, devices);
-  const bool ran = devices == r->log.world;
+  const bool ran = devices == r->log.world && !r->other_cluster;
   return {predict(f.measured, devices, node, loss),
           ran ? Evidence::kRehearsed : Evidence::kPredicted};
 }

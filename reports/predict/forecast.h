@@ -38,9 +38,10 @@ struct Offer : Predicted {
 // Steps of a rehearsal, from which the loss on other numbers of GPUs is replayed.
 struct Rehearsed {
   Cluster cluster;
-  StepLog log;             // on log.world devices
-  double efficiency = 1;   // there, relative to one device
-  bool replayable = true;  // false: the log holds for log.world only
+  StepLog log;                 // on log.world devices
+  double efficiency = 1;       // there, relative to one device
+  bool replayable = true;      // false: the log holds for log.world only
+  bool other_cluster = false;  // `cluster` is not the one that was rehearsed
 };
 
 struct Forecast {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/predict/replay.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -14,10 +16,12 @@ namespace howmany::reports {
 namespace {
 
 constexpr size_t kMostSteps = 1000, kMostCollectives = 100'000;
+constexpr double kMostBytes = 1e15, kMostSeconds = 1e6, kLeastSeconds = 1e-9;
 
-double not_negative(const JsonNode& node) {
+double within(const JsonNode& node, double low, double high) {
   const double value = node.number();
-  if (value < 0) node.fail("is negative");
+  if (value < low || value > high)
+    node.fail(fmt::format("expected a number from {:g} to {:g}", low, high));
   return value;
 }
 
@@ -35,18 +39,19 @@ Collective kind_from(const JsonNode& node) {
 LoggedCollective collective_from(const JsonNode& node) {
   LoggedCollective one;
   one.kind = kind_from(node.at("op"));
-  one.bytes = not_negative(node.at("bytes"));
+  one.bytes = within(node.at("bytes"), 0, kMostBytes);
   one.ranks = static_cast<int>(node.at("ranks").integer_between(1, kMostPredicted));
-  one.at = node.at("at_s").number();
-  one.seconds = not_negative(node.at("s"));
+  one.at = within(node.at("at_s"), -kMostSeconds, kMostSeconds);
+  one.seconds = within(node.at("s"), 0, kMostSeconds);
   one.backward = static_cast<int>(node.at("backward").integer_between(-1, 1 << 20));
-  if (const auto waited = node.find("waited_s")) one.waited = waited->number();
+  if (const auto waited = node.find("waited_s"))
+    one.waited = within(*waited, -kMostSeconds, kMostSeconds);
   return one;
 }
 
 LoggedStep step_from(const JsonNode& node) {
   LoggedStep step;
-  step.seconds = not_negative(node.at("s"));
+  step.seconds = within(node.at("s"), kLeastSeconds, kMostSeconds);
   for (const JsonNode& one : node.at("collectives").items()) {
     if (step.collectives.size() == kMostCollectives) one.fail("too many collectives");
     step.collectives.push_back(collective_from(one));
@@ -127,12 +132,21 @@ double replayed_seconds(const LoggedStep& step, int world, const Cluster& cluste
   return step.seconds + replay.later();
 }
 
+double logged_seconds(const StepLog& log) {
+  if (log.steps.empty()) throw InputError("the rehearsal logged no step");
+  std::vector<double> seconds;
+  for (const LoggedStep& step : log.steps) seconds.push_back(step.seconds);
+  return median(seconds);
+}
+
 double replayed_seconds(const StepLog& log, const Cluster& cluster, int devices) {
   if (log.steps.empty()) throw InputError("the rehearsal logged no step");
   std::vector<double> seconds;
   for (const LoggedStep& step : log.steps)
     seconds.push_back(replayed_seconds(step, log.world, cluster, devices));
-  return median(seconds);
+  const double step = median(seconds);
+  if (!(step > 0)) throw InputError("the log of the rehearsal contradicts itself");
+  return step;
 }
 
 }  // namespace howmany::reports

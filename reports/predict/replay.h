@@ -45,7 +45,9 @@ StepLog step_log_from(const nlohmann::json& steps, int world, const std::string&
 
 // Returns the seconds of the step on `devices`. Throws InputError as Cluster::seconds() does.
 double replayed_seconds(const LoggedStep& step, int world, const Cluster& cluster, int devices);
-// Returns the median over the steps. Throws InputError if there are none.
+// Return the median over the steps, in the log and on `devices`. Throw InputError if there are
+// none.
+double logged_seconds(const StepLog& log);
 double replayed_seconds(const StepLog& log, const Cluster& cluster, int devices);
 
 }  // namespace howmany::reports

@@ -177,6 +177,18 @@ class Beyond(programs.TestCase):
         done = programs.run("howmany", "gpus", "--resume", self.out, timeout=200)
         self.assertEqual(self.beyond(done)["rehearsed"][0]["devices"], 8)
 
+    def test_its_steps_are_replayed_on_another_cluster(self):
+        rehearsed = self.beyond(self.gpus(16))["rehearsed"][0]
+        same = programs.run("howmany", "predict", self.out, "--cluster", self.folder / "cluster.toml", "--up-to", 16, "--json")
+        self.assertEqual([row["devices"] for row in same.json()["rehearsed"]], [16])
+        self.assertAlmostEqual(same.json()["rehearsed"][0]["efficiency"] / rehearsed["efficiency"], 1, delta=0.02)
+        slower = self.folder / "slower.toml"
+        slower.write_text(CLUSTER.replace("ours", "slower").replace("gbit_per_s = 4", "gbit_per_s = 1"))
+        other = programs.run("howmany", "predict", self.out, "--cluster", slower, "--up-to", 16, "--json").json()
+        self.assertEqual([other["rehearsed"], [row["devices"] for row in other["predicted"]]], [[], [4, 8, 16]])
+        self.assertLess(other["predicted"][-1]["efficiency"], 0.9 * rehearsed["efficiency"])
+        self.assert_refused(programs.run("howmany", "predict", self.out, "--cluster", "a100x8", "--up-to", 16), "A100")
+
     def test_strong_scaling_is_refused(self):
         beyond = self.beyond(self.gpus(8, "--strong", "--batch", "64"))
         self.assertIn("batch", beyond["refused"])

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/predict/rehearsed.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/base/schema/parameters.h"
+#include "core/base/schema/samples.h"
+#include "core/base/text/json.h"
+#include "reports/results/bench_file.h"
+#include "reports/results/plain_json.h"
+
+namespace howmany::reports {
+namespace {
+
+constexpr const char* kSamplesFile = "/speedup.samples.jsonl";
+
+const Measurement* rehearsal_in(const Summary& summary) {
+  for (const Measurement& m : summary.measurements)
+    if (m.suite == kRehearsalSuite) return &m;
+  return nullptr;
+}
+
+void refuse_failed(const Measurement& m) {
+  for (const std::string& flag : m.flags)
+    if (flag.starts_with("failed: ")) throw InputError("the rehearsal " + flag);
+  if (!std::isfinite(value_of(m, "efficiency"))) throw InputError("no step was rehearsed");
+  if (parameter_of(m, parameter::kScaling) != "weak")
+    throw InputError("the batch per device depends on the number of devices: keep it");
+}
+
+int world_of(const Measurement& m) {
+  const int world = std::atoi(parameter_of(m, parameter::kDevices).c_str());
+  if (world < 2 || world > kMostPredicted)
+    throw InputError("the rehearsal has no number of devices");
+  return world;
+}
+
+// The steps of all rounds.
+StepLog logged_steps(const std::vector<nlohmann::json>& lines, int world) {
+  StepLog log{world, {}};
+  for (const nlohmann::json& line : lines) {
+    const JsonNode node(line, sample_line::kSteps);
+    const auto steps = node.find(sample_line::kSteps);
+    if (!steps) continue;
+    const StepLog round = step_log_from(steps->value(), world, sample_line::kSteps);
+    log.steps.insert(log.steps.end(), round.steps.begin(), round.steps.end());
+  }
+  return log;
+}
+
+void refuse_other_devices(const Measurement& m, const Cluster& cluster) {
+  const bool cpu = parameter_of(m, "device_list").starts_with("cpu");
+  if (cpu == (cluster.device == kCpuDevice)) return;
+  throw InputError(fmt::format("the run was on {}, and {} is of {} devices",
+                               cpu ? "CPU cores" : "GPUs", cluster.name, cluster.device));
+}
+
+}  // namespace
+
+Rehearsed rehearsed_of(const Summary& summary, const std::vector<nlohmann::json>& lines,
+                       const Cluster& cluster) {
+  const Measurement* const m = rehearsal_in(summary);
+  if (m == nullptr) throw InputError("no step was rehearsed");
+  refuse_failed(*m);
+  Rehearsed r{cluster, logged_steps(lines, world_of(*m)), value_of(*m, "efficiency"),
+              parameter_of(*m, parameter::kMode) == "ddp"};
+  if (r.log.steps.empty()) throw InputError("the script called no collective");
+  return r;
+}
+
+std::optional<Rehearsed> rehearsed_in(const std::string& folder, const Summary& summary,
+                                      const Cluster& cluster) {
+  const Measurement* const m = rehearsal_in(summary);
+  const std::string path = folder + kSamplesFile;
+  if (m == nullptr || !std::filesystem::exists(path)) return {};
+  refuse_other_devices(*m, cluster);
+  std::vector<nlohmann::json> lines;
+  for (const SampleLine& line : read_samples(path)) lines.push_back(line.json);
+  Rehearsed r = rehearsed_of(summary, lines, cluster);
+  const nlohmann::json& beyond = json_member(summary.answer, "beyond");
+  r.other_cluster = json_member(beyond, "cluster") != cluster.name;
+  return r;
+}
+
+}  // namespace howmany::reports
