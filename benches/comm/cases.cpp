@@ -2,6 +2,7 @@
 #include "benches/comm/cases.h"
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <ranges>
 #include <set>
@@ -132,9 +133,11 @@ class BackendCases {
     const std::vector<std::string> ops = operations();
     if (work.count() > 1) add(work, "pace", Dtype::f32, 0);
     if (work.count() / apart(work) > 2) add(work, "links", Dtype::f32, 0);
-    for (const std::string& model : flags_.models)
-      for (const int64_t bytes : bucket_bytes(model))
-        add(work, "all_reduce", Dtype::f32, bytes, model);
+    for (const std::string& model : flags_.models) {
+      const ModelBuckets buckets = model_buckets(model);
+      for (const int64_t bytes : buckets.bytes)
+        add(work, "all_reduce", Dtype::f32, bytes, buckets.name);
+    }
     for (const int64_t bytes : sizes(flags_))
       for (const Dtype dtype : dtypes_)
         for (const std::string& op : ops) add(work, op, dtype, bytes);
@@ -160,18 +163,10 @@ class BackendCases {
   std::vector<BackendCase> cases_;
 };
 
-}  // namespace
-
-int BackendCase::apart() const { return benches::apart(work); }
-
-bool BackendCase::is_collective() const { return !beside_collectives(op); }
-
-std::vector<BackendCase> backend_cases(const BackendFlags& flags, const Place& place) {
-  return BackendCases(flags).make(place);
-}
+constexpr size_t kMostBuckets = 1000;
 
 // Fills buckets as ddp does: parameters in reverse order, each at the start of a cache line.
-std::vector<int64_t> bucket_bytes(const std::string& model) {
+std::vector<int64_t> own_buckets(const std::string& model) {
   const GradSyncOptions limits;
   const ModelSpec spec = make_model(model);
   std::vector<int64_t> buckets = {0};
@@ -185,6 +180,39 @@ std::vector<int64_t> bucket_bytes(const std::string& model) {
   return buckets;
 }
 
+int64_t parsed_bytes(const std::string& text) {
+  int64_t bytes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  HM_REQUIRE(error == std::errc() && end == text.data() + text.size() && bytes > 0 &&
+                 bytes <= int64_t{1} << 40,
+             "\"{}\" is not the bytes of a bucket", text);
+  return bytes;
+}
+
+}  // namespace
+
+int BackendCase::apart() const { return benches::apart(work); }
+
+bool BackendCase::is_collective() const { return !beside_collectives(op); }
+
+std::vector<BackendCase> backend_cases(const BackendFlags& flags, const Place& place) {
+  return BackendCases(flags).make(place);
+}
+
+ModelBuckets model_buckets(const std::string& model) {
+  // Specifications of our models have "=" after ":".
+  const size_t equals = model.substr(0, model.find(':')).find('=');
+  if (equals == std::string::npos) return {model, own_buckets(model)};
+  ModelBuckets buckets{model.substr(0, equals), {}};
+  for (size_t at = equals + 1; at <= model.size();) {
+    const size_t end = std::min(model.find(',', at), model.size());
+    buckets.bytes.push_back(parsed_bytes(model.substr(at, end - at)));
+    at = end + 1;
+  }
+  HM_REQUIRE(!buckets.name.empty() && buckets.bytes.size() <= kMostBuckets,
+             "\"{}\" is not NAME=BYTES,BYTES with at most {} buckets", model, kMostBuckets);
+  return buckets;
+}
 std::set<std::string> process_backends(const std::vector<BackendCase>& cases) {
   std::set<std::string> found;
   for (const BackendCase& c : cases)

@@ -41,9 +41,14 @@ struct BackendCase {
 // unknown or a case is impossible.
 std::vector<BackendCase> backend_cases(const BackendFlags& flags, const Place& place);
 
-// Returns the bytes of the buckets in which ddp sends the model's gradients, in order. The last one
-// includes the loss.
-std::vector<int64_t> bucket_bytes(const std::string& model);
+// The gradient buckets of a model, in order, and its name. `model` is one of ours, whose last
+// bucket includes the loss, or "NAME=BYTES,BYTES", the buckets of any other. Throws
+// std::invalid_argument.
+struct ModelBuckets {
+  std::string name;
+  std::vector<int64_t> bytes;
+};
+ModelBuckets model_buckets(const std::string& model);
 
 // The backends that must connect processes.
 std::set<std::string> process_backends(const std::vector<BackendCase>& cases);

@@ -207,7 +207,7 @@ std::vector<std::string> words(int argc, char** argv) {
 std::vector<std::string> words_after_dashes(std::vector<std::string>& typed) {
   const auto dashes = std::ranges::find(typed, "--");
   if (dashes == typed.end()) return {};
-  if (typed[0] != "gpus" && typed[0] != "workers")
+  if (typed[0] != "gpus" && typed[0] != "workers" && typed[0] != "backend")
     throw InputError(fmt::format("howmany {} takes no command after --", typed[0]));
   std::vector<std::string> command(dashes + 1, typed.end());
   if (command.empty()) throw InputError("no command after --");
@@ -263,7 +263,7 @@ int run_command(int argc, char** argv, const BuildText& build) {
   add_gpus(*gpus, a);
   gpus->callback([&] { code = run_gpus(a); });
   add_workers(app, a.command, code);
-  add_backend_command(app, code);
+  add_backend_command(app, a.command, code);
   add_transfer_command(app, code);
   add_predict_command(app, code);
   add_cluster_command(app, code);

@@ -23,6 +23,7 @@
 #include "reports/comm/measure.h"
 #include "reports/comm/render.h"
 #include "reports/comm/rounds.h"
+#include "reports/comm/script_buckets.h"
 #include "reports/comm/select.h"
 #include "reports/results/device_kind.h"
 #include "reports/results/disturbance.h"
@@ -108,7 +109,31 @@ void warn_if_short(const BackendArguments& a, size_t backends) {
              a.time_budget, backends, least);
 }
 
+// The first of "cpu:0-3" or "cuda:2,cuda:3".
+std::string first_of(const std::string& devices) {
+  const std::string first = devices.substr(0, devices.find(','));
+  return first.substr(0, first.find('-'));
+}
+
+void add_script(const std::string& devices, const std::string& folder, BackendArguments& a) {
+  if (a.command.empty()) return;
+  std::string notice;
+  const Script script = script_from(a.command, &notice);
+  if (!a.output.quiet)
+    fmt::print(stderr, "Starting {} once, for its gradient buckets.\n", script.name);
+  a.models.push_back(script_buckets(script, first_of(devices), folder));
+}
+
+// A script runs over the backends of its own torch, and its buckets are all-reduced.
+void default_to_script(BackendArguments& a) {
+  if (a.command.empty()) return;
+  if (a.backends.empty()) a.backends = {"torch:gloo", "torch:nccl"};
+  if (a.ops.empty()) a.ops = {"all_reduce"};
+  if (a.torch.python.empty()) a.torch.python = python_of(a.command);
+}
+
 int measure_alone(BackendArguments a, const Machine& machine) {
+  default_to_script(a);
   const std::string devices = devices_of(a, machine);
   const BackendSelection chosen =
       select_backends(a.backends, a.torch, machine, device_kind(devices) == DeviceKind::kGpu);
@@ -120,6 +145,7 @@ int measure_alone(BackendArguments a, const Machine& machine) {
   const std::string& folder = held.path();
   warn_if_short(a, chosen.backends.size());
   catch_interrupts();
+  add_script(devices, folder, a);
   BackendMeasuring measuring(a, folder, chosen.torch.python, machine.cores);
   measuring.ceilings();
   measuring.rounds(chosen.backends, devices,
@@ -170,6 +196,8 @@ int measure_for_all(const BackendArguments& a, const Machine& machine, BackendSe
 // Runs on every rank of a launcher. All ranks but the first exec the bench.
 int measure_among_many(const BackendArguments& a, const Machine& machine) {
   const Launched& launch = machine.launch;
+  if (!a.command.empty())
+    throw InputError("a command after -- is measured on one host, without a launcher");
   if (a.rounds.value_or(1) > 1)
     throw InputError(fmt::format("--rounds: {} starts the ranks once", launch.launcher));
   const std::string devices = fmt::format("{}", fmt::join(a.devices, ","));
@@ -214,7 +242,7 @@ int finish(const std::string& folder, Summary& summary, const nlohmann::json& re
   return failed ? exit_code::kMeasurementFailed : exit_code::kFine;
 }
 
-void add_backend_command(CLI::App& app, int& code) {
+void add_backend_command(CLI::App& app, const std::vector<std::string>& command, int& code) {
   auto* sub = app.add_subcommand("backend", "Which communication backend, by size, measured");
   const auto a = std::make_shared<BackendArguments>();
   sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -240,16 +268,20 @@ void add_backend_command(CLI::App& app, int& code) {
   add_switch(*sub, flag::kOversubscribe, a->oversubscribe);
   add_output_options(*sub, a->output);
   sub->footer(
-      "With --model, the gradient buckets of the model are measured and decide.\n\n"
+      "With --model, the gradient buckets of the model are measured and decide. With a command "
+      "after "
+      "--,\nthose of your own PyTorch script, over the backends of its torch.\n\n"
       "Examples:\n"
       "  howmany backend                                        # all backends, all operations\n"
       "  howmany backend --devices cpu:0,cpu:1 --backend local,gloo --model resnet18\n"
+      "  howmany backend -- python train.py                     # the buckets of your own script\n"
       "  howmany backend --backend gloo,torch:gloo --torch ~/venv/bin/python\n"
       "  howmany backend --ops all_reduce --max-bytes 1G --time-budget 120 --json > summary.json\n"
       "  mpirun -n 4 --bind-to none howmany backend    # between the ranks of a launcher, on\n"
       "  srun -N 2 --ntasks-per-node 1 --kill-on-bad-exit=1 howmany backend   # any hosts\n"
       "Exit codes: 0 fine, 1 wrong data, 2 bad usage, 3 a measurement failed (the rest is kept).");
-  sub->callback([a, torch, budget, &code] {
+  sub->callback([a, torch, budget, &command, &code] {
+    a->command = command;
     a->has_default_budget = budget->count() == 0;
     a->torch.wanted = torch->count() > 0;
     code = run_backend(*a);

@@ -21,6 +21,7 @@ struct BackendArguments {
   double time_budget = 60;
   bool has_default_budget = false;
   bool oversubscribe = false, in_place = false;
+  std::vector<std::string> command;  // after "--": the user's own
   TorchRequest torch;
   OutputArguments output;
 };

@@ -156,6 +156,14 @@ Script script_from(const Words& words, std::string* notice, Script::Count count)
   return script;
 }
 
+std::string python_of(const Words& words) {
+  if (words.empty()) return "";
+  const std::string program = find_in_path(words[0]);
+  if (is_python(words[0])) return program;
+  const fs::path beside = fs::path(program).parent_path() / "python3";
+  return !program.empty() && fs::exists(beside) ? beside.string() : "";
+}
+
 Words under_torchrun(const Words& words) {
   if (words.empty() || !is_python(words[0]))
     throw InputError(

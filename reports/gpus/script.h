@@ -42,6 +42,10 @@ Script script_from(const std::vector<std::string>& words, std::string* notice,
 // Keeps the name and the messages of the script out of all results (--private).
 void make_private(Script& script);
 
+// Returns the Python that a command starts: its first word, or the one beside a launcher such as
+// torchrun. Empty if there is none.
+std::string python_of(const std::vector<std::string>& words);
+
 // Returns the words that start `python train.py ARGS` by torchrun with {n} ranks.
 std::vector<std::string> under_torchrun(const std::vector<std::string>& words);
 

@@ -258,12 +258,21 @@ TEST(BackendCases, RefuseWhatIsUnknown) {
 
 TEST(BackendCases, BucketsHoldAllGradientsAndTheLoss) {
   const ModelSpec model = make_model("resnet18");
-  const std::vector<int64_t> buckets = bucket_bytes("resnet18");
+  const std::vector<int64_t> buckets = model_buckets("resnet18").bytes;
   const int64_t sum = std::accumulate(buckets.begin(), buckets.end(), int64_t{0});
   EXPECT_GE(sum, 4 * parameter_count(*model.layer));
   EXPECT_LE(sum, 4 * parameter_count(*model.layer) + 64 * 200);
   EXPECT_GT(buckets.size(), 1u);
-  EXPECT_EQ(bucket_bytes("simple_net").size(), 1u);
+  EXPECT_EQ(model_buckets("simple_net").bytes.size(), 1u);
+}
+
+TEST(BackendCases, BucketsOfAnyOtherModelCanBeGiven) {
+  const ModelBuckets buckets = model_buckets("train.py=1052672,4239400");
+  EXPECT_EQ(buckets.name, "train.py");
+  EXPECT_EQ(buckets.bytes, (std::vector<int64_t>{1052672, 4239400}));
+  EXPECT_EQ(model_buckets("mlp:sizes=784-10").name, "mlp:sizes=784-10");
+  for (const char* bad : {"x=", "=4", "x=4,", "x=4,y", "x=-4", "x=0", "x=9999999999999999999"})
+    EXPECT_THROW(model_buckets(bad), std::invalid_argument) << bad;
 }
 
 TEST(Copies, ArriveAndTakeTime) {

@@ -4,6 +4,7 @@
 """Tests `howmany backend` and `howmany transfer` through the command line, with fake bench programs."""
 import csv
 import json
+import pathlib
 import sys
 
 import programs
@@ -227,6 +228,31 @@ class Transfer(Suites):
                             FAKE_SUITE=json.dumps({"transfer": "gpus"}))
         answer = self.summary()["answer"]["transfer"]
         self.assertEqual([d["device"] for d in answer["devices"]], ["cuda:3", "cuda:1"], done)
+
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[1] / "gpus" / "recorded_script.py"
+
+
+class OwnScript(programs.TestCase):
+    """The gradient buckets of a script that writes the records of the hook itself, so without PyTorch."""
+
+    def test_its_buckets_decide(self):
+        out = self.folder / "out"
+        done = programs.run("howmany", "backend", "--devices", "cpu:0,cpu:1", "--oversubscribe", "--backend", "local",
+                            "--no-torch", "--max-bytes", "1K", "--time-budget", 6, "--rounds", 1, "--out", out, "--",
+                            sys.executable, SCRIPT, "{n}", timeout=120)
+        self.assertIn(done.code, (0, 3), done)  # 3: out of time
+        cells = [m for m in json.loads((out / "summary.json").read_text())["measurements"]
+                 if m["parameters"].get("model") == "recorded_script.py"]
+        self.assertEqual([m["parameters"]["bytes"] for m in cells], ["1048576"] * 2)
+        for name in ("summary.json", "report.html"):
+            self.assertNotIn(str(SCRIPT.parent), (out / name).read_text())
+
+    def test_a_script_that_fails_is_quoted(self):
+        done = programs.run("howmany", "backend", "--devices", "cpu:0,cpu:1", "--backend", "local", "--no-torch", "--quiet",
+                            "--out", self.folder / "out", "--", sys.executable, SCRIPT, "{n}", "--fail", "1",
+                            timeout=120)
+        self.assert_refused(done, "the disk is full", code=3)
 
 
 if __name__ == "__main__":
