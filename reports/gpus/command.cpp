@@ -54,6 +54,11 @@ AdviceOptions asked(const Arguments& arguments, AdviceOptions options = {}) {
 
 // Throws InputError naming the first argument that would change the resumed plan.
 void refuse_other_arguments(const Arguments& arguments, const Request& request) {
+  if (arguments.up_to.value_or(request.beyond.up_to) != request.beyond.up_to ||
+      !arguments.cluster.empty())
+    throw InputError(
+        fmt::format("--resume: {} and {} are those of the run; leave them out, or start afresh",
+                    flag::kUpTo.name, flag::kCluster.name));
   Request changed = request;
   apply(arguments, changed);
   const nlohmann::ordered_json before = to_json(request), after = to_json(changed);

@@ -219,6 +219,18 @@ class Rehearsed(Measured):
                     self.assertGreaterEqual(one["waited_s"], one["at_s"])
             self.samples_file.unlink()
 
+    def test_pipelines_and_experts_are_refused(self):
+        calls = ("dist.all_to_all_single(y, x)", "dist.all_to_all(list(y.chunk(4)), list(x.chunk(4)))", "dist.send(x, 1)",
+                 "dist.irecv(y, 1)", "dist.batch_isend_irecv([dist.P2POp(dist.isend, x, 1)])")
+        script = self.folder / "sends.py"
+        for call in calls:
+            script.write_text("import torch, torch.distributed as dist\ndist.init_process_group('gloo')\n"
+                              f"x, y = torch.ones(8), torch.ones(8)\n{call}\n")
+            costs = self.folder / "costs.json"
+            costs.write_text('{"world": 4}')
+            self.bench(torchrun(script), "--rehearse", costs)
+            self.assertIn("a rehearsal has no send", self.row()["error_message"], call)
+
     def test_a_script_without_a_group_is_told_so(self):
         costs = self.folder / "costs.json"
         costs.write_text('{"world": 4}')

@@ -174,6 +174,7 @@ class Beyond(programs.TestCase):
         self.beyond(self.gpus(8))
         (self.out / "speedup.json").unlink()
         (self.folder / "cluster.toml").unlink()
+        self.assert_refused(programs.run("howmany", "gpus", "--resume", self.out, "--up-to", 16), "--up-to")
         done = programs.run("howmany", "gpus", "--resume", self.out, timeout=200)
         self.assertEqual(self.beyond(done)["rehearsed"][0]["devices"], 8)
 

@@ -282,6 +282,18 @@ class Group(dist.ProcessGroup):
     def barrier(self, opts=None):
         return self._work("all_reduce", 8, torch.zeros(1))
 
+    def _refuse(self, *arguments):
+        """What the other rank sends decides what follows, in pipelines and mixtures of experts."""
+        raise NotImplementedError("a rehearsal has no send, recv and all_to_all")
+
+    send = recv = recv_anysource = alltoall = alltoall_base = all_to_all_single = _refuse
+
+
+def _fake(rank, size):
+    """For what asks for the group's backend on a device, such as DTensor."""
+    fake = torch._C._distributed_c10d.FakeProcessGroup
+    return getattr(fake, "_create_internal", fake)(rank, size)
+
 
 class Here:
     """The processes that really exist, connected by Gloo."""
@@ -309,7 +321,7 @@ def install(rehearsal, rank, processes):
         if not here:
             here.append(Here(rank, processes) if processes > 1 else None)
         group = Group(rehearsal, group_rank, size, here[0])
-        fake = torch._C._distributed_c10d.FakeProcessGroup._create_internal(group_rank, size)
+        fake = _fake(group_rank, size)
         for device in ("cpu", "cuda"):
             group._register_backend(torch.device(device), dist.ProcessGroup.BackendType.CUSTOM, fake)
         return group
