@@ -54,8 +54,9 @@ double loss_at(const std::vector<RateAt>& measured, const Rung& rung, double dou
   return rung.a * doublings + (1 + rung.b * doublings) * before;
 }
 
-Range efficiency_at(const Rung& rung, double loss) {
-  const double scale = kLeastScale + std::max(loss, 0.0);
+// `scaled_by`: the loss to which the residuals are relative.
+Range efficiency_at(const Rung& rung, double loss, double scaled_by) {
+  const double scale = kLeastScale + std::max(scaled_by, 0.0);
   return {std::exp(-loss), std::exp(-(loss + rung.high * scale)),
           std::exp(-(loss + rung.low * scale))};
 }
@@ -81,7 +82,9 @@ Predicted predict(const std::vector<RateAt>& measured, int devices, int devices_
                                  std::exp2(rung.most_doublings), last.devices);
     return result;
   }
-  result.efficiency = efficiency_at(rung, loss.value_or(loss_at(measured, rung, doublings)));
+  const double by_model = loss_at(measured, rung, doublings);
+  const double known = loss.value_or(by_model);
+  result.efficiency = efficiency_at(rung, known, std::max(known, by_model));
   const double linear = first.per_s / first.devices * devices;
   const Range& e = result.efficiency;
   result.per_s = {linear * e.value, linear * e.low, linear * e.high};

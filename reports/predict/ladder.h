@@ -47,8 +47,8 @@ struct Predicted {
 
 // Predicts the rate on `devices` GPUs. `measured` is sorted by devices. Throws InputError if it is
 // empty, holds a number twice or a rate that is not above 0, or its largest number is not below
-// `devices`. `loss` is y(devices) if it is known better than by the model, as from a replay; the
-// interval is then as wide as that of the rung at this loss.
+// `devices`. `loss` is y(devices) if it is known better than by the model, as from a replay. The
+// interval is then at least as wide as around the model's own prediction.
 Predicted predict(const std::vector<RateAt>& measured, int devices, int devices_per_node,
                   std::optional<double> loss = {});
 

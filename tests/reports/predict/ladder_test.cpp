@@ -57,6 +57,19 @@ TEST(Ladder, TheLossGrowsWithTheMeasuredLoss) {
   EXPECT_NEAR(p.per_s.value, 400 * std::pow(0.9, 1.5943), 1e-9);
 }
 
+// The residuals are those of the model: a smaller known loss makes no narrower interval.
+TEST(Ladder, AKnownLossMovesTheIntervalAndDoesNotNarrowIt) {
+  const auto width = [](const Predicted& p) { return p.efficiency.high / p.efficiency.low; };
+  for (const int devices : {2, 8, 64}) {
+    const Predicted model = predict(linear({1}), devices, kNode);
+    for (const double loss : {0.0, 0.05, 0.5, 2.0}) {
+      const Predicted known = predict(linear({1}), devices, kNode, loss);
+      EXPECT_NEAR(known.efficiency.value, std::exp(-loss), 1e-12);
+      EXPECT_GE(width(known), width(model) * (1 - 1e-12)) << devices << " " << loss;
+    }
+  }
+}
+
 TEST(Ladder, TheUnitOfTheRateDoesNotMatter) {
   const Predicted a = predict({{1, 100}, {2, 180}}, 8, kNode),
                   b = predict({{1, 1e-4}, {2, 1.8e-4}}, 8, kNode);
