@@ -252,7 +252,7 @@ class Rank:
         return length, self.timed(lambda: [op.run() for _ in range(length)], count, group)
 
     def measure(self, case, seconds, least, group):
-        """Returns (isolated samples, pipelined samples, fixed seconds). Checks the data before and
+        """Returns (isolated samples, pipelined samples, fixed seconds, CPU time per call). Checks the data before and
         after timing."""
         start = time.perf_counter()
         op = Collective(case, self.rank, group, self.where, self.control)
@@ -266,7 +266,9 @@ class Rank:
         call, wall = self.warm_up(op, seconds, group)
         count = int(min(5000, max(least, seconds / 2 / (wall + HOST_GAP))))
         isolated = self.timed(op.run, count, group, HOST_GAP)
+        busy = time.process_time()
         length, chains = self.chains(op, max(call, 1e-9), wall, seconds / 4, group)
+        core_s = (time.process_time() - busy) / (length * len(chains)) if chains else None
         op.check(1)
         op.fill(2)
         op.run()
@@ -275,7 +277,7 @@ class Rank:
         share = 2 if op.op == "send_recv" else 1  # half a round trip
         isolated = [s / share for s in self.slowest(isolated, case, group)]
         pipelined = [s / length / share for s in self.slowest(chains, case, group)] if chains else []
-        return isolated, pipelined, fixed
+        return isolated, pipelined, fixed, core_s
 
     def run_case(self, index, case):
         group, seconds, calls, why, needs = self.groups[case.ranks], 0, 0, "", 0
@@ -286,11 +288,11 @@ class Rank:
         seconds, calls = self.agreed([seconds, calls], group)
         if calls == 0:
             return self.files and self.files.skip(case, why, needs)
-        isolated, pipelined, fixed = self.measure(case, seconds, int(calls), group)
+        isolated, pipelined, fixed, core_s = self.measure(case, seconds, int(calls), group)
         if self.files:
             factor = 2 if case.op == "send_recv" else 1
             needs = self.budget.took(case, fixed, factor * statistics.median(isolated))
-            self.files.measured(case, isolated, pipelined, needs)
+            self.files.measured(case, isolated, pipelined, needs, core_s)
 
     def run(self):
         for _ in range(20):  # a new process is slow at first
@@ -363,7 +365,7 @@ class Files:
     def failed(self, case, why):
         self.add(case, 0, 1, error_occurred=True, error_message=why)
 
-    def measured(self, case, isolated, pipelined, needs):
+    def measured(self, case, isolated, pipelined, needs, core_s):
         marks, factor, median = torch_cases.marks_of(case, self.args), case.bus_factor(), statistics.median(isolated)
         mean = statistics.fmean(isolated)
         counters = {"median_s": median, "p95_s": quantile(isolated, 0.95), "p99_s": quantile(isolated, 0.99),
@@ -373,6 +375,8 @@ class Files:
         if pipelined:
             each = statistics.median(pipelined)
             counters |= {"pipelined_s": each, "pipelined_busbw_bytes_per_s": factor * case.bytes / each}
+        if core_s is not None:
+            counters["core_s"] = core_s
         self.add(case, mean, len(isolated), label="; ".join(marks), **counters)
         for timing, seconds in (("isolated", isolated), ("pipelined", pipelined)):
             self.append_samples(case, timing, seconds, marks)

@@ -107,6 +107,7 @@ nlohmann::ordered_json cost_table(const Cluster& cluster, int devices) {
   for (const auto& [name, kind] : kinds)
     for (double bytes = kSmallestBytes; bytes <= kLargestBytes; bytes *= 2)
       table[name].push_back({bytes, cluster.seconds(kind, bytes, devices)});
+  if (cluster.cores) table["core_s"] = {cluster.cores->per_call_s, cluster.cores->per_byte_s};
   return table;
 }
 

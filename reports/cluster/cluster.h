@@ -18,6 +18,9 @@
 //     gbit_per_s = 200                 # of a link
 //     share = 0.94                     # of it that messages get; default 0.94
 //     latency_us = 10                  # of one hop between nodes; default 10
+//     [cores]                          # CPU clusters: what a call takes from the cores of a rank
+//     us_per_call = 300
+//     us_per_mib = 900
 // Time of an all-reduce. Within a node: between two sizes by a power law through both; below the
 //   smallest the time of the smallest; above the largest in proportion. Between two measured
 //   numbers of devices, linear in the number. Across N nodes: the larger of the time in a whole
@@ -53,11 +56,16 @@ struct Network {
   double bytes_per_s() const { return links * gbit_per_s * 1e9 / 8 * share; }
 };
 
+struct CallCores {
+  double per_call_s = 0, per_byte_s = 0;
+};
+
 struct Cluster {
   std::string name, device, source;
   int devices_per_node = 1;
   NodeLinks node;
   std::optional<Network> network;
+  std::optional<CallCores> cores;
   std::optional<double> price_per_device_hour;
   std::optional<int> max_devices;
 
@@ -77,7 +85,7 @@ Cluster find_cluster(const std::string& name_or_path);
 
 // The member "cost table" of a rehearsal (torch_hook/howmany_hook/rehearsal.py):
 // {"world": 64, "all_reduce": [[bytes, seconds], ...], "reduce_scatter": ...}, sizes from 1 KiB to
-// 64 GiB.
+// 64 GiB, and "core_s": [per call, per byte] if the cores are given.
 nlohmann::ordered_json cost_table(const Cluster& cluster, int devices);
 
 }  // namespace howmany::reports

@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kMostDevicesOfNode = 1024, kMostDevices = 16'384;
 constexpr size_t kMostPoints = 1000;
-constexpr double kMicro = 1e-6, kGiga = 1e9;
+constexpr double kMicro = 1e-6, kGiga = 1e9, kMebibyte = 1 << 20;
 constexpr double kLargest = 1e12;  // of any number
 
 // A table of the file. Every key must be read; close() refuses the others.
@@ -167,6 +167,16 @@ std::optional<Network> read_network(Keys& cluster) {
   return network;
 }
 
+std::optional<CallCores> read_cores(Keys& cluster) {
+  const toml::table* const table = cluster.table("cores");
+  if (table == nullptr) return {};
+  Keys keys = cluster.inside(*table, "cores");
+  const CallCores use{keys.number("us_per_call", 0, 1e9) * kMicro,
+                      keys.number("us_per_mib", 0, 1e9) * kMicro / kMebibyte};
+  keys.close();
+  return use;
+}
+
 void check_name(Keys& keys, const std::string& name) {
   const bool good = std::ranges::all_of(
       name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; });
@@ -184,6 +194,7 @@ Cluster read_cluster(const toml::table& table, const std::string& source) {
   cluster.devices_per_node = keys.count("devices_per_node", kMostDevicesOfNode);
   cluster.node = read_node(keys, cluster.devices_per_node);
   cluster.network = read_network(keys);
+  cluster.cores = read_cores(keys);
   cluster.price_per_device_hour = keys.number_if("price_per_device_hour", 0, 1e9);
   if (table.contains("max_devices")) cluster.max_devices = keys.count("max_devices", kMostDevices);
   keys.close();

@@ -13,6 +13,7 @@
 #include "core/base/text/json.h"
 #include "reports/cluster/cluster.h"
 #include "reports/comm/cell.h"
+#include "reports/comm/curve.h"
 #include "reports/results/plain_json.h"
 
 namespace howmany::reports {
@@ -21,17 +22,27 @@ namespace {
 // Devices -> bytes -> seconds.
 using Times = std::map<int, std::map<double, double>>;
 
-Times all_reduce_times(const Summary& summary, const std::string& backend) {
+Times all_reduce_times(const Summary& summary, const std::string& backend, const char* metric) {
   Times times;
   for (const Measurement& m : summary.measurements) {
     if (!is_timed(m) || op_of(m) != "all_reduce" || backend_of(m) != backend) continue;
     const int devices = count_of(m, parameter::kDevices);
-    const double bytes = number_of(m, parameter::kBytes);
-    if (devices < 2 || !(bytes >= 1)) continue;
+    const double bytes = number_of(m, parameter::kBytes), seconds = value_of(m, metric);
+    if (devices < 2 || !(bytes >= 1) || !(seconds > 0)) continue;
     double& best = times[devices].try_emplace(bytes, INFINITY).first->second;
-    best = std::min(best, value_of(m, metric::kMedianS));
+    best = std::min(best, seconds);
   }
   return times;
+}
+
+// The table [cores], from the most devices; empty if the CPU time was not measured.
+std::string cores_toml(const Times& times) {
+  if (times.empty()) return "";
+  Curve curve;
+  for (const auto& [bytes, seconds] : times.rbegin()->second) curve.push_back({bytes, seconds});
+  const AlphaBeta fit = fit_alpha_beta(curve);
+  return fmt::format("\n[cores]\nus_per_call = {:.6g}\nus_per_mib = {:.6g}\n", fit.latency * 1e6,
+                     fit.seconds_per_byte * (1 << 20) * 1e6);
 }
 
 std::string recommended(const Summary& summary) {
@@ -57,7 +68,7 @@ std::string quoted(const std::string& text) { return nlohmann::json(printable(te
 
 std::string cluster_toml(const Summary& summary, const std::string& backend) {
   const std::string over = backend.empty() ? recommended(summary) : backend;
-  const Times times = all_reduce_times(summary, over);
+  const Times times = all_reduce_times(summary, over, metric::kMedianS);
   if (times.empty())
     throw InputError(
         fmt::format("no all_reduce over {} was measured; run howmany backend --ops "
@@ -76,6 +87,8 @@ std::string cluster_toml(const Summary& summary, const std::string& backend) {
       pairs.push_back(fmt::format("[{:.0f}, {:.6g}]", bytes, seconds * 1e6));
     text += fmt::format("{} = [{}]\n", devices, fmt::join(pairs, ", "));
   }
+  if (device_of(summary) == kCpuDevice)
+    text += cores_toml(all_reduce_times(summary, over, metric::kCoreS));
   return text +
          "\n# Between nodes, if there are several:\n# [network]\n# links = 8\n# gbit_per_s = 400\n";
 }

@@ -19,7 +19,9 @@ class GateExample(programs.TestCase):
                               env={**os.environ, "PATH": f"{programs.BIN.resolve()}:{os.environ['PATH']}"})
         if "Could not find a package configuration file provided by \"benchmark\"" in done.stderr:
             raise unittest.SkipTest("Google Benchmark is not installed")
-        self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)  # a loaded machine may hide the difference
+        # A loaded machine may hide the difference, or leave no time for the least number of pairs.
+        too_few = "pairs, 8 are needed" in done.stdout
+        self.assertIn(done.returncode, (5,) if too_few else (0, 1), done.stdout + done.stderr)
         comparison = json.loads((self.folder / "out/result/comparison.json").read_text())
         verdicts = {row["benchmark"]: row["verdict"] for row in comparison["rows"]}
         self.assertEqual(set(verdicts), {"BM_Split/10", "BM_Split/1000"})

@@ -173,11 +173,11 @@ class Scripts(Measured):
 class Rehearsed(Measured):
     """A group of more ranks than there are."""
 
-    def rehearse(self, script, world, seconds_per_gib=1.0, latency=1e-4, devices=1):
+    def rehearse(self, script, world, seconds_per_gib=1.0, latency=1e-4, devices=1, **more):
         costs = self.folder / "costs.json"
         points = [[1024, latency], [1 << 30, latency + seconds_per_gib]]
         kinds = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
-        costs.write_text(json.dumps({"world": world} | {kind: points for kind in kinds}))
+        costs.write_text(json.dumps({"world": world} | {kind: points for kind in kinds} | more))
         return self.measure([*torchrun(script)], "--rehearse", costs, devices=devices)
 
     def test_each_device_that_is_here_runs_a_rank(self):
@@ -204,6 +204,14 @@ class Rehearsed(Measured):
             self.assertEqual(sum(one["bytes"] for one in step["collectives"]), row["gradient_bytes"])
         seconds = sum(one["s"] for one in line["steps"][-1]["collectives"])
         self.assertGreaterEqual(row["ddp_communication_s"], seconds)
+
+    def test_a_collective_takes_its_time_from_the_cores(self):
+        _, line, _ = self.rehearse("ddp.py", 8, seconds_per_gib=1e-6, latency=1e-6, core_s=[0.004, 0])
+        for step in line["steps"]:
+            end = 0
+            for one in step["collectives"]:
+                end = max(end, one["at_s"]) + 0.004
+            self.assertGreaterEqual(step["s"], end)
 
     def test_every_collective_has_the_shapes_and_values_of_equal_ranks(self):
         self.rehearse("collectives.py", 4)

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "reports/cluster/from_backend.h"
 
 namespace howmany::reports {
 namespace {
@@ -109,6 +110,36 @@ TEST(Cluster, BuiltInOnesHaveSourcesAndGrowWithBytes) {
       }
     }
   }
+}
+
+TEST(Cluster, CoresOfACpuCluster) {
+  const std::string text = kNode + "[cores]\nus_per_call = 100\nus_per_mib = 1048.576\n";
+  const auto table = cost_table(parsed(text), 4);
+  EXPECT_NEAR(table.at("core_s").at(0).get<double>(), 100e-6, 1e-12);
+  EXPECT_NEAR(table.at("core_s").at(1).get<double>(), 1e-9, 1e-15);
+  EXPECT_FALSE(cost_table(parsed(kNode), 4).contains("core_s"));
+  EXPECT_NE(reason(kNode + "[cores]\nus_per_call = 100\n"), "");
+}
+
+TEST(Cluster, WhatBackendMeasuredIsReadBack) {
+  Summary summary;
+  summary.context["howmany_request"] = {{"devices", "cpu:0,cpu:1"}};
+  summary.answer["backend"] = {{"recommended", "torch:gloo"}};
+  for (const double bytes : {1024.0, 1048576.0, 16777216.0}) {
+    Measurement m{"backend", "all_reduce/torch:gloo", {{"devices", "2"}}, {}, {}};
+    m.parameters["bytes"] = std::to_string(static_cast<int64_t>(bytes));
+    m.metrics["median_s"] = {1e-4 + bytes * 1e-9, "s", {}, {}, 9, "iterations"};
+    m.metrics["core_s"] = {2e-4 + bytes * 2e-9, "s", {}, {}, 9, "rounds"};
+    summary.measurements.push_back(m);
+  }
+  const Cluster c = parsed(cluster_toml(summary, ""));
+  EXPECT_EQ(c.device, kCpuDevice);
+  EXPECT_EQ(c.devices_per_node, 2);
+  EXPECT_NEAR(c.seconds(Collective::kAllReduce, 1048576, 2), 1e-4 + 1048576e-9, 1e-8);
+  ASSERT_TRUE(c.cores);
+  EXPECT_NEAR(c.cores->per_call_s, 2e-4, 1e-6);
+  EXPECT_NEAR(c.cores->per_byte_s, 2e-9, 1e-11);
+  EXPECT_THROW(cluster_toml(summary, "gloo"), InputError);
 }
 
 // Published: 229 GB/s on 8 A100 (vTrain, 1 GiB), 231 (SuperBench).

@@ -14,8 +14,8 @@ Values. A sum over ranks is N times the own value for tensors of up to 1,024 ele
 Rank. The script's own (RANK). WORLD_SIZE becomes N. LOCAL_WORLD_SIZE stays.
 Several processes. One per device that is here, so that they share the host as they would on a node. They are the first
     ranks. A broadcast of integers on the CPU really goes from one to the others, because scripts send objects so.
-CPU. A thread completes the Work. The process does not compute the collective, so its use of the
-    cores is missing.
+CPU. A thread completes the Work. If the table has "core_s": [per call, per byte], it first keeps a core busy for
+    that much CPU time, as the collective would. Then it is complete at the later of the two ends.
 GPU. The collective is a kernel that waits for T, in a stream of its own, as NCCL's are.
 Log. Every collective: see Collective.
 """
@@ -25,6 +25,7 @@ import contextlib
 import ctypes
 import dataclasses
 import datetime
+import hashlib
 import json
 import os
 import queue
@@ -35,6 +36,7 @@ import torch
 import torch.distributed as dist
 
 BACKEND = "howmany_rehearsal"
+BLOCK = bytes(1 << 15)
 MOST_EXACT = 1024  # elements
 TIMEOUT = datetime.timedelta(minutes=5)
 clock = time.perf_counter
@@ -54,7 +56,8 @@ class Collective:
 class CostTable:
     def __init__(self, table):
         self.world = int(table["world"])
-        self._points = {kind: points for kind, points in table.items() if kind != "world"}
+        self._core_s = table.get("core_s")
+        self._points = {kind: points for kind, points in table.items() if kind not in ("world", "core_s")}
 
     @staticmethod
     def read(path):
@@ -71,6 +74,20 @@ class CostTable:
             return low * size / low_bytes
         high_bytes, high = points[index]
         return low + (high - low) * (size - low_bytes) / (high_bytes - low_bytes)
+
+
+    def core_seconds(self, size):
+        if self._core_s is None:
+            return 0.0
+        per_call, per_byte = self._core_s
+        return per_call + per_byte * size
+
+
+def burn(seconds):
+    """Keeps a core busy for that much CPU time, without the lock of the interpreter."""
+    start = time.thread_time()
+    while time.thread_time() - start < seconds:
+        hashlib.sha256(BLOCK).digest()
 
 
 def wake_on_time():
@@ -118,28 +135,30 @@ class Rehearsal:
     def start(self, kind, size, ranks, tensors, free_at):
         """Returns the Work, whose future holds `tensors`, and the time when it is complete."""
         seconds = self.costs.seconds(kind, size) if ranks > 1 else 0.0
+        core_s = self.costs.core_seconds(size) if ranks > 1 else 0.0
         backward = self.backward if kind == "all_reduce" else -1
         cuda = [tensor.device for tensor in tensors if tensor.device.type == "cuda"]
         now = _event() if cuda else clock()
         one = Collective(kind, size, ranks, now, seconds, backward)
         self._log.append(one)
-        future, due = self._in_stream(tensors, cuda[0], seconds) if cuda else self._in_thread(tensors, now, free_at, seconds)
+        future, due = self._in_stream(tensors, cuda[0], seconds) if cuda else self._in_thread(tensors, now, free_at, seconds, core_s)
         work = Work(one, future)
         return work, due
 
-    def _in_thread(self, tensors, now, free_at, seconds):
+    def _in_thread(self, tensors, now, free_at, seconds, core_s):
         due = max(now, free_at) + seconds
         future = torch.futures.Future()
         if self._thread is None:
             self._thread = threading.Thread(target=self._complete, daemon=True)
             self._thread.start()
-        self._due.put((due, future, tensors))
+        self._due.put((due, future, tensors, core_s))
         return future, due
 
     def _complete(self):
         wake_on_time()
         while True:
-            due, future, tensors = self._due.get()
+            due, future, tensors, core_s = self._due.get()
+            burn(core_s)
             left = due - clock()
             if left > 0:
                 time.sleep(left)
