@@ -7,9 +7,21 @@
 #include <charconv>
 #include <cmath>
 #include <initializer_list>
+#include <stdexcept>
+
+// Some malformed keys break assertions of toml++ 3.3, which are undefined behaviour with NDEBUG.
+namespace howmany::reports {
+constexpr void require_toml(bool condition) {
+  if (!condition) throw std::invalid_argument("malformed TOML");
+}
+}  // namespace howmany::reports
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
+#define TOML_ASSERT(condition) ::howmany::reports::require_toml(static_cast<bool>(condition))
 #define TOML_EXCEPTIONS 1
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
+#pragma pop_macro("NDEBUG")
 
 #include "core/base/error.h"
 #include "core/base/text/table.h"
@@ -207,6 +219,8 @@ toml::table parsed(std::string_view text, const std::string& source) {
   } catch (const toml::parse_error& error) {
     throw InputError(fmt::format("{}:{}: {}", source, error.source().begin.line,
                                  printable(std::string(error.description()))));
+  } catch (const std::invalid_argument& error) {
+    throw InputError(fmt::format("{}: {}", source, error.what()));
   }
 }
 
