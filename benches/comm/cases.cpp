@@ -213,6 +213,7 @@ ModelBuckets model_buckets(const std::string& model) {
              "\"{}\" is not NAME=BYTES,BYTES with at most {} buckets", model, kMostBuckets);
   return buckets;
 }
+
 std::set<std::string> process_backends(const std::vector<BackendCase>& cases) {
   std::set<std::string> found;
   for (const BackendCase& c : cases)

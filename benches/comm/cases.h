@@ -41,8 +41,8 @@ struct BackendCase {
 // unknown or a case is impossible.
 std::vector<BackendCase> backend_cases(const BackendFlags& flags, const Place& place);
 
-// The gradient buckets of a model, in order, and its name. `model` is one of ours, whose last
-// bucket includes the loss, or "NAME=BYTES,BYTES", the buckets of any other. Throws
+// The gradient buckets of a model, in order, and its name. `model` is one of ours, or
+// "NAME=BYTES,BYTES" for any other. The last bucket of ours includes the loss. Throws
 // std::invalid_argument.
 struct ModelBuckets {
   std::string name;

@@ -36,7 +36,7 @@ struct RankCollective {
   int64_t ranks = 1;
   double at = 0;                 // of the call, since the step began
   double seconds = 0;            // by the cost table
-  int64_t backward = 0;          // of DDP: the backward pass whose end waits for it; else -1
+  int64_t backward = 0;          // of DDP: the backward pass that ends after it; else -1
   std::optional<double> waited;  // when the program began to wait for it, since the step began
 };
 

@@ -76,7 +76,8 @@ std::string beyond_text(const nlohmann::json& answer, bool color) {
   const auto beyond = root.find("beyond");
   if (!beyond) return "";
   if (const auto refused = beyond->find("refused"))
-    return wrapped(fmt::format("\nNo answer for more devices: {}.", refused->string()), kTextWidth,
+    return "\n" +
+           wrapped(fmt::format("No answer for more devices: {}.", refused->string()), kTextWidth,
                    2) +
            "\n";
   return "\n" + render(forecast_from_json(beyond->value(), "summary.json"), color);

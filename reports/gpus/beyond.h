@@ -11,7 +11,7 @@
 
 namespace howmany::reports {
 
-// What the user asked for: its limits. Absent members keep those of an earlier answer.
+// The limits of the command line. Absent members keep those of an earlier answer.
 struct BeyondAsked {
   std::optional<double> min_efficiency, samples, finish_within_hours, budget_device_hours;
 };

@@ -24,7 +24,7 @@ struct Workload {
 // Numbers of devices beyond those that are here (--up-to).
 struct BeyondPlan {
   int up_to = 0;        // 0: none
-  std::string cluster;  // whose collectives are rehearsed; empty: none
+  std::string cluster;  // its collectives are rehearsed; empty: none
   std::string text;     // of its file; empty if it is built in. Only plan.json has it.
 };
 // Throws InputError if there is no such cluster.

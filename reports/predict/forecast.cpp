@@ -70,7 +70,7 @@ Offer measured_offer(const RateAt& first, const RateAt& one) {
   return offer;
 }
 
-// What the rows of a rehearsal are.
+// Explains the rows of a rehearsal.
 std::string rows_of(const Forecast& f) {
   const bool ran = std::ranges::any_of(
       f.offers, [](const Offer& offer) { return offer.evidence == Evidence::kRehearsed; });

@@ -26,7 +26,7 @@ struct LoggedCollective {
   int ranks = 1;
   double at = 0;                      // seconds from the start of the step to the call
   double seconds = 0;                 // T in the rehearsal
-  int backward = -1;                  // of DDP: the backward pass whose end waits for it; else -1
+  int backward = -1;                  // of DDP: the backward pass that ends after it; else -1
   std::optional<double> waited = {};  // when the program began to wait for it
 };
 

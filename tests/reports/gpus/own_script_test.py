@@ -193,7 +193,7 @@ class Beyond(programs.TestCase):
     def test_strong_scaling_is_refused(self):
         beyond = self.beyond(self.gpus(8, "--strong", "--batch", "64"))
         self.assertIn("batch", beyond["refused"])
-        self.assertIn("No answer for more devices", programs.run("howmany", "report", self.out).out)
+        self.assertIn("\n\nNo answer for more devices", programs.run("howmany", "report", self.out).out)
 
     def test_clusters_that_say_nothing_are_refused_before_measuring(self):
         for up_to, cluster, words in ((16, "a100x8", "A100"), (16, "a100x9", "a100x9"), (2, None, "--up-to 2")):

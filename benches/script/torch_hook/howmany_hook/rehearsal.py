@@ -49,7 +49,7 @@ class Collective:
     ranks: int
     at: object  # the time of the call; on a GPU an event
     seconds: float  # T
-    backward: int  # DistributedDataParallel's: the pass of the step, from 0, whose end waits for it. Else -1
+    backward: int  # of DistributedDataParallel: the pass of the step, from 0, that ends after it. Else -1
     waited: object = None  # when the program began to wait for it; None: never by a call
 
 
@@ -75,7 +75,6 @@ class CostTable:
         high_bytes, high = points[index]
         return low + (high - low) * (size - low_bytes) / (high_bytes - low_bytes)
 
-
     def core_seconds(self, size):
         if self._core_s is None:
             return 0.0
@@ -91,7 +90,7 @@ def burn(seconds):
 
 
 def wake_on_time():
-    """Linux wakes a thread up to 50 us late to save energy, unless it asks for 1 ns."""
+    """Linux wakes a thread up to 50 us late to save energy. The thread sets this to 1 ns."""
     pr_set_timerslack = 29
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(pr_set_timerslack, ctypes.c_ulong(1))
@@ -133,7 +132,7 @@ class Rehearsal:
         return log
 
     def start(self, kind, size, ranks, tensors, free_at):
-        """Returns the Work, whose future holds `tensors`, and the time when it is complete."""
+        """Returns the Work and the time when it is complete. Its future holds `tensors`."""
         seconds = self.costs.seconds(kind, size) if ranks > 1 else 0.0
         core_s = self.costs.core_seconds(size) if ranks > 1 else 0.0
         backward = self.backward if kind == "all_reduce" else -1
@@ -141,18 +140,18 @@ class Rehearsal:
         now = _event() if cuda else clock()
         one = Collective(kind, size, ranks, now, seconds, backward)
         self._log.append(one)
-        future, due = self._in_stream(tensors, cuda[0], seconds) if cuda else self._in_thread(tensors, now, free_at, seconds, core_s)
-        work = Work(one, future)
-        return work, due
-
-    def _in_thread(self, tensors, now, free_at, seconds, core_s):
+        if cuda:
+            return Work(one, self._in_stream(tensors, cuda[0], seconds)), 0.0  # the stream keeps the order
         due = max(now, free_at) + seconds
+        return Work(one, self._in_thread(tensors, due, core_s)), due
+
+    def _in_thread(self, tensors, due, core_s):
         future = torch.futures.Future()
         if self._thread is None:
             self._thread = threading.Thread(target=self._complete, daemon=True)
             self._thread.start()
         self._due.put((due, future, tensors, core_s))
-        return future, due
+        return future
 
     def _complete(self):
         wake_on_time()
@@ -175,7 +174,7 @@ class Rehearsal:
             torch.cuda._sleep(int(seconds * self._cycles_per_s))
             future = torch.futures.Future(devices=[device])
             future.set_result(tensors)
-        return future, 0.0
+        return future
 
 
 def _event():
@@ -309,7 +308,7 @@ class Group(dist.ProcessGroup):
 
 
 def _fake(rank, size):
-    """For what asks for the group's backend on a device, such as DTensor."""
+    """DTensor and others read the group's backend on a device."""
     fake = torch._C._distributed_c10d.FakeProcessGroup
     return getattr(fake, "_create_internal", fake)(rank, size)
 
