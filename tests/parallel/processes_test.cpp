@@ -29,6 +29,9 @@ using ::testing::HasSubstr;
 using testing_support::text_of;
 using namespace std::chrono_literals;
 
+// Longer than a busy machine delays a message between ranks that do not hang.
+constexpr std::chrono::milliseconds kHang = 5s;
+
 // --- the ranks: this program, started again with the name of a role ---
 
 std::filesystem::path folder() { return std::getenv("TEST_FOLDER"); }
@@ -107,7 +110,7 @@ int run_role(const std::string& role) {
   if (role == "sum") return sum(place);
   if (role == "kill") return lose_one(place, 30s, [] { raise(SIGKILL); });
   if (role == "kill_within") return lose_one_within(place);
-  if (role == "hang") return lose_one(place, 500ms, [] { sleep_for_ever(); });
+  if (role == "hang") return lose_one(place, kHang, [] { sleep_for_ever(); });
   if (role == "throw") return lose_one(place, 30s, [] { _exit(7); });
   if (role == "sleep") return sleep(place);
   if (role == "ignore_signals") return ignore_signals(place);
@@ -202,7 +205,7 @@ TEST_F(Processes, SurviveARankKilledWithinACollective) {
 }
 
 TEST_F(Processes, TimeOutOnARankThatHangs) {
-  const RankExit exit = launch("hang", 3, {.grace = 2s});
+  const RankExit exit = launch("hang", 3, {.grace = 10s});
   EXPECT_NE(exit.rank, 1) << "the survivors end first";
   EXPECT_EQ(exit.code, 3);
   for (const int survivor : {0, 2})
@@ -223,7 +226,8 @@ TEST_F(Processes, EndAtTheTimeLimit) {
 }
 
 TEST_F(Processes, EndThoughTheyIgnoreSignals) {
-  const RankExit exit = launch("ignore_signals", 2, {.grace = 300ms, .time_limit = 300ms});
+  // They must have started by the limit: before, the signal ends them.
+  const RankExit exit = launch("ignore_signals", 2, {.grace = 300ms, .time_limit = 5s});
   EXPECT_TRUE(exit.timed_out);
   EXPECT_EQ(exit.signal, SIGKILL);
 }

@@ -138,12 +138,17 @@ class Transfer(Measured):
         return row
 
     def test_a_step_that_its_budget_has_no_time_for_is_left_out_with_one_that_has(self):
-        row = self.step("short", 0.1)
+        """A busy machine may slow the step down between two runs. Then a later one is left out too,
+        and only if it names a larger budget than it was given."""
+        budget = 0.1
+        row = self.step("first", budget)
         self.assertEqual(row["skipped"], 1)
-        told = re.fullmatch(r"skipped: a step takes \S+ s here, which --time-budget (\d+) has time for", row["label"])
-        self.assertTrue(told, row)
-        row = self.step("longer", 2 * 0.7 * int(told[1]))
-        self.assertNotIn("skipped", row)
+        while "skipped" in row:
+            told = re.fullmatch(r"skipped: a step takes \S+ s here, which --time-budget (\d+) has time for", row["label"])
+            self.assertTrue(told, row)
+            self.assertGreater(int(told[1]), 0.7 * budget)
+            budget = 2 * int(told[1])
+            row = self.step(f"of {budget} s", budget)
         self.assertGreaterEqual(row["samples"], 1)
 
     def test_slices_of_the_cores_are_devices(self):
