@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <array>
 #include <cmath>
 
 #include "core/base/error.h"
@@ -17,14 +20,39 @@ LayerPtr conv(int64_t in, int64_t out, Window window) {
   return layer;
 }
 
-std::vector<layers::Named> basic_main(int64_t in, int64_t out, int64_t stride) {
-  std::vector<layers::Named> main;
-  main.push_back({"conv1", conv(in, out, {3, stride, 1})});
-  main.push_back({"bn1", layers::batchnorm(out, Activation::relu)});
-  main.push_back({"conv2", conv(out, out, {3, 1, 1})});
-  main.push_back({"bn2", layers::batchnorm(out)});
+using Named = layers::Named;
+
+std::vector<Named> basic_main(int64_t in, int64_t width, int64_t stride) {
+  std::vector<Named> main;
+  main.push_back({"conv1", conv(in, width, {3, stride, 1})});
+  main.push_back({"bn1", layers::batchnorm(width, Activation::relu)});
+  main.push_back({"conv2", conv(width, width, {3, 1, 1})});
+  main.push_back({"bn2", layers::batchnorm(width)});
   return main;
 }
+
+// The stride is in the 3x3 convolution, as in torchvision ("ResNet v1.5").
+std::vector<Named> bottleneck_main(int64_t in, int64_t width, int64_t stride) {
+  std::vector<Named> main;
+  main.push_back({"conv1", conv(in, width, {1, 1, 0})});
+  main.push_back({"bn1", layers::batchnorm(width, Activation::relu)});
+  main.push_back({"conv2", conv(width, width, {3, stride, 1})});
+  main.push_back({"bn2", layers::batchnorm(width, Activation::relu)});
+  main.push_back({"conv3", conv(width, 4 * width, {1, 1, 0})});
+  main.push_back({"bn3", layers::batchnorm(4 * width)});
+  return main;
+}
+
+// A kind of ResNet: its blocks, how many times as many channels as `width` one has at its end, and
+// the number of blocks of each stage.
+struct Depth {
+  const char* name;
+  std::vector<Named> (*main)(int64_t in, int64_t width, int64_t stride);
+  int64_t expansion;
+  std::array<int, 4> blocks;
+};
+constexpr Depth kResnet18 = {"resnet18", basic_main, 1, {2, 2, 2, 2}};
+constexpr Depth kResnet50 = {"resnet50", bottleneck_main, 4, {3, 4, 6, 3}};
 
 LayerPtr projection(int64_t in, int64_t out, int64_t stride) {
   std::vector<LayerPtr> parts;
@@ -33,43 +61,45 @@ LayerPtr projection(int64_t in, int64_t out, int64_t stride) {
   return layers::sequential(std::move(parts));
 }
 
-LayerPtr basic_block(int64_t in, int64_t out, int64_t stride) {
-  const bool same = in == out && stride == 1;
-  return layers::residual(layers::sequential(basic_main(in, out, stride)),
-                          same ? nullptr : projection(in, out, stride), Activation::relu);
+LayerPtr block(const Depth& depth, int64_t in, int64_t width, int64_t stride) {
+  const int64_t out = depth.expansion * width;
+  return layers::residual(layers::sequential(depth.main(in, width, stride)),
+                          in == out && stride == 1 ? nullptr : projection(in, out, stride),
+                          Activation::relu);
 }
 
-LayerPtr stage(int64_t in, int64_t out, int64_t stride) {
-  std::vector<LayerPtr> blocks;
-  blocks.push_back(basic_block(in, out, stride));
-  blocks.push_back(basic_block(out, out, 1));
-  return layers::sequential(std::move(blocks));
-}
-
-}  // namespace
-
-ModelSpec resnet18(const ModelOptions& options) {
-  allow("resnet18", options, {"image", "classes", "width"});
+ModelSpec resnet(const Depth& depth, const ModelOptions& options) {
+  allow(depth.name, options, {"image", "classes", "width"});
   const int64_t image = positive(options, "image", 224);
   const int64_t classes = positive(options, "classes", 1000);
   const int64_t width = positive(options, "width", 64);
   HM_REQUIRE(width <= 1 << 16 && image <= 1 << 16 && classes <= 1 << 30,
-             "[model] resnet18 of image {}, classes {}, width {} is out of bounds", image, classes,
-             width);
-  std::vector<layers::Named> parts;
+             "[model] {} of image {}, classes {}, width {} is out of bounds", depth.name, image,
+             classes, width);
+  std::vector<Named> parts;
   parts.push_back({"conv1", conv(3, width, {7, 2, 3})});
   parts.push_back({"bn1", layers::batchnorm(width, Activation::relu)});
   parts.push_back({"maxpool", layers::max_pool({3, 2, 1})});
-  parts.push_back({"layer1", stage(width, width, 1)});
-  parts.push_back({"layer2", stage(width, 2 * width, 2)});
-  parts.push_back({"layer3", stage(2 * width, 4 * width, 2)});
-  parts.push_back({"layer4", stage(4 * width, 8 * width, 2)});
+  int64_t channels = width;
+  for (size_t stage = 0; stage < depth.blocks.size(); ++stage) {
+    std::vector<LayerPtr> blocks;
+    for (int i = 0; i < depth.blocks[stage]; ++i) {
+      blocks.push_back(block(depth, channels, width << stage, i == 0 && stage > 0 ? 2 : 1));
+      channels = depth.expansion * (width << stage);
+    }
+    parts.push_back({fmt::format("layer{}", stage + 1), layers::sequential(std::move(blocks))});
+  }
   parts.push_back({"avgpool", layers::global_avg_pool()});
-  parts.push_back({"fc", layers::linear(8 * width, classes)});
-  return {.name = "resnet18",
+  parts.push_back({"fc", layers::linear(channels, classes)});
+  return {.name = depth.name,
           .layer = layers::sequential(std::move(parts)),
           .sample = {image, image, 3},
           .classes = classes};
 }
+
+}  // namespace
+
+ModelSpec resnet18(const ModelOptions& options) { return resnet(kResnet18, options); }
+ModelSpec resnet50(const ModelOptions& options) { return resnet(kResnet50, options); }
 
 }  // namespace howmany::models

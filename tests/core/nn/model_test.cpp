@@ -75,6 +75,14 @@ TEST(Model, Resnet18CountsTheKnownWork) {
   EXPECT_NEAR(m.layer->forward_flop({1, 224, 224, 3}), 2 * 1.814e9, 0.03e9);
 }
 
+// torchvision.models.resnet50, with the stride in the 3x3 convolutions: 4.089 GMAC.
+TEST(Model, Resnet50HasTorchvisionsParametersAndWork) {
+  const ModelSpec m = make_model("resnet50");
+  EXPECT_EQ(parameter_count(*m.layer), 25'557'032);
+  EXPECT_EQ(trainable_params(*m.layer).size(), 161u);
+  EXPECT_NEAR(m.layer->forward_flop({1, 224, 224, 3}), 2 * 4.089e9, 0.13e9);
+}
+
 TEST(Model, Gpt2WithATiedHeadHasTheKnownSize) {
   const ModelSpec m =
       make_model("gpt2:width=768,layers=12,heads=12,length=1024,vocabulary=50257,tied=yes");
@@ -236,21 +244,26 @@ void start_as_waves(const ModelSpec& m, const std::function<bool(size_t, const P
   }
 }
 
-// Forward, backward, three steps of SGD, and inference of a narrow ResNet-18.
-TEST(Model, Resnet18TrainsAsPyTorchs) {
-  const ModelSpec m = make_model("resnet18:image=32,width=2,classes=5");
-  start_as_waves(m, [](size_t i, const Param& p) { return p.shape.rank() == 1 && i % 3 == 1; });
-  const Tensor x = golden::wave({3, 32, 32, 3}, 1);
-  const Trained got = train_three_steps(m, x, Tensor::from<int64_t>({4, 0, 2}, {3}));
-  EXPECT_TRUE(golden::matches("resnet.dconv1", got.grads.at("conv1.weight")));
-  EXPECT_TRUE(golden::matches("resnet.ddownsample", got.grads.at("layer3.0.downsample.0.weight")));
-  EXPECT_TRUE(golden::matches("resnet.dbn", got.grads.at("layer2.1.bn2.weight")));
-  EXPECT_TRUE(golden::matches("resnet.dfc", got.grads.at("fc.weight")));
-  EXPECT_TRUE(golden::matches("resnet.losses", got.losses));
-  const auto all = all_params(*m.layer);
-  EXPECT_TRUE(golden::matches("resnet.running_var", find(all, "layer4.1.bn2.running_var")->value));
-  Tape inference({.training = false});
-  EXPECT_TRUE(golden::matches("resnet.eval", m.layer->forward(x, inference)));
+// Forward, backward, three steps of SGD, and inference of narrow ResNets.
+TEST(Model, ResnetsTrainAsPyTorchs) {
+  for (const std::string name : {"resnet18", "resnet50"}) {
+    const ModelSpec m = make_model(name + ":image=32,width=2,classes=5");
+    start_as_waves(m, [](size_t i, const Param& p) { return p.shape.rank() == 1 && i % 3 == 1; });
+    const Tensor x = golden::wave({3, 32, 32, 3}, 1);
+    const Trained got = train_three_steps(m, x, Tensor::from<int64_t>({4, 0, 2}, {3}));
+    EXPECT_TRUE(golden::matches(name + ".dconv1", got.grads.at("conv1.weight")));
+    EXPECT_TRUE(
+        golden::matches(name + ".ddownsample", got.grads.at("layer3.0.downsample.0.weight")));
+    EXPECT_TRUE(golden::matches(name + ".dbn", got.grads.at("layer2.1.bn2.weight")));
+    EXPECT_TRUE(golden::matches(name + ".dfc", got.grads.at("fc.weight")));
+    EXPECT_TRUE(golden::matches(name + ".losses", got.losses));
+    const auto all = all_params(*m.layer);
+    EXPECT_TRUE(
+        golden::matches(name + ".running_var", find(all, "layer4.1.bn2.running_var")->value));
+    if (name != "resnet18") continue;
+    Tape inference({.training = false});
+    EXPECT_TRUE(golden::matches(name + ".eval", m.layer->forward(x, inference)));
+  }
 }
 
 double deviation_of(const Param& p) {
