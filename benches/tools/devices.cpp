@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "benches/common/program.h"
+#include "benches/tools/costs.h"
 #include "benches/tools/devices_flags.h"
 #include "benches/tools/inventory.h"
 #include "benches/tools/probes.h"
@@ -156,8 +157,10 @@ int run(int argc, char** argv) {
   const howmany::benches::DevicesFlags flags = howmany::benches::parse_devices_flags(argc, argv);
   if (!flags.probe.empty())
     return howmany::benches::probe_as_rank(flags.probe, flags.probe_file), 0;
-  const json all = howmany::benches::take_inventory();
-  if (flags.json)
+  const bool costs = !flags.costs.empty();
+  const json all =
+      costs ? howmany::benches::model_costs(flags.costs) : howmany::benches::take_inventory();
+  if (flags.json || costs)
     fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));
   else
     print_text(all);

@@ -26,6 +26,7 @@ DevicesFlags parse_devices_flags(int argc, char** argv) {
   add_switch(app, flag::kJson, flags.json);                  // schema howmany.devices/1
   add_option(app, flag::kRunProbe, flags.probe)->group("");  // internal; see probes.h
   add_option(app, flag::kProbeFile, flags.probe_file)->group("");
+  add_option(app, flag::kCosts, flags.costs)->group("");  // internal; see costs.h
   parse(app, argc, argv);
   return flags;
 }

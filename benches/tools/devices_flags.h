@@ -9,6 +9,7 @@ namespace howmany::benches {
 struct DevicesFlags {
   bool json = false;
   std::string probe, probe_file;  // hidden; see benches/tools/probes.h
+  std::string costs;              // hidden: a model; see benches/tools/costs.h
 };
 
 // Throws std::invalid_argument if a flag is bad, and CLI::Success after --help. Call it within

@@ -16,6 +16,7 @@
 #include "core/base/text/table.h"
 #include "reports/comm/command.h"
 #include "reports/comm/render.h"
+#include "reports/gpus/absent.h"
 #include "reports/gpus/announce.h"
 #include "reports/gpus/bench_call.h"
 #include "reports/gpus/beyond.h"
@@ -24,6 +25,7 @@
 #include "reports/gpus/render.h"
 #include "reports/gpus/resolve.h"
 #include "reports/gpus/slurm.h"
+#include "reports/results/device_kind.h"
 #include "reports/results/machine.h"
 #include "reports/results/run_folder.h"
 #include "reports/results/summary_files.h"
@@ -34,6 +36,20 @@ namespace howmany::reports {
 namespace {
 
 namespace fs = std::filesystem;
+
+// The first lines of the tour on a machine without GPUs.
+constexpr const char* kOnCpuCores =
+    "Measured on the CPU cores of this machine: this says nothing about GPUs. For GPUs that are "
+    "not "
+    "here:\n"
+    "  howmany gpus --model resnet50 --cluster a100x4 --up-to 16\n"
+    "  howmany cluster list\n\n";
+
+bool on_cpu_cores(const Summary& summary) {
+  return std::ranges::any_of(summary.measurements, [](const Measurement& m) {
+    return device_kind(parameter_of(m, "device_list")) == DeviceKind::kCpu;
+  });
+}
 
 std::string plan_path(const std::string& folder) { return folder + "/plan.json"; }
 
@@ -120,6 +136,7 @@ void print(const Summary& summary, const AdviceOptions& options, const Arguments
     return;
   }
   const bool color = !arguments.no_color && color_wanted(STDOUT_FILENO);
+  if (arguments.preset && on_cpu_cores(summary)) fmt::print("{}", kOnCpuCores);
   fmt::print("{}",
              render(summary, advise(summary.measurements, options), options, {color, folder}));
 }
@@ -277,6 +294,7 @@ bool probe_script(const Arguments& arguments, const std::string& folder, Request
 int run_gpus(const Arguments& arguments) {
   refuse_many_copies("it starts its own ranks: start it once, or use howmany train");
   asked(arguments), asked_beyond(arguments);  // refuse bad values before anything is measured
+  if (of_absent_gpus(arguments)) return predict_absent_gpus(arguments);
   if (!arguments.resume.empty()) return resume(arguments);
   refuse_old_plan(arguments.out);
   RunFolder::check(arguments.out);

@@ -269,8 +269,8 @@ void resolve_beyond(const Arguments& a, Request& request) {
           "--up-to predicts GPUs, and these are CPU cores: give --cluster, or run on a GPU");
     return;
   }
-  if (!request.script.given() || !request.script.rate.empty())
-    throw InputError("--cluster rehearses your own PyTorch script, which is missing after --");
+  if (!request.script.rate.empty())
+    throw InputError("--cluster rehearses a PyTorch script, and --rate is for other programs");
   const Cluster cluster = find_cluster(a.cluster);
   refuse_other_devices(cluster, request);
   if (const std::string why = cluster.refusal(*a.up_to); !why.empty())

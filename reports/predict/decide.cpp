@@ -26,6 +26,7 @@ class Decision {
     f_.sentences.push_back(chosen == nullptr ? none() : answer(*chosen));
     if (chosen != nullptr && o_.samples) f_.sentences.push_back(cost(*chosen));
     add_hopeful(chosen);
+    if (!f_.basis.empty()) f_.sentences.push_back(f_.basis);
     add_next_run();
   }
 
@@ -40,9 +41,12 @@ class Decision {
     return in_budget && offer.efficiency.*rate_end >= o_.min_efficiency;
   }
 
+  // If nothing was measured, one device is not among the answers: its efficiency is 1 by
+  // definition.
   const Offer* choose(double Range::*rate_end, double Range::*cost_end) const {
     const Offer* chosen = nullptr;
     for (const Offer& offer : f_.offers) {
+      if (!f_.basis.empty() && offer.devices == 1) continue;
       if (!meets(offer, rate_end, cost_end)) continue;
       chosen = &offer;
       if (o_.finish_within_hours) break;
@@ -71,12 +75,12 @@ class Decision {
       return fmt::format("{}, as measured: {} is sure {}.", start,
                          o_.finish_within_hours ? "the smallest number that" : "no larger number",
                          target());
-    const double factor = static_cast<double>(chosen.devices) / f_.measured.front().devices;
+    const int first = f_.offers.front().devices;
+    const double factor = static_cast<double>(chosen.devices) / first;
     const Range& e = chosen.efficiency;
     return fmt::format(
         "{}: {} is predicted to run {}x as fast as on {} ({}). Efficiency {} to {}, {}.", start,
-        f_.what.empty() ? "training" : f_.what, format_ratio(factor * e.value),
-        f_.measured.front().devices,
+        f_.what.empty() ? "training" : f_.what, format_ratio(factor * e.value), first,
         to(format_ratio(factor * e.low), format_ratio(factor * e.high)), format_ratio(e.low),
         format_ratio(e.high),
         o_.finish_within_hours ? "the smallest number sure " + target()
@@ -115,6 +119,13 @@ class Decision {
 
   void add_next_run() {
     const int most = f_.offers.back().devices;
+    if (!f_.basis.empty()) {
+      f_.sentences.push_back(fmt::format(
+          "Run your own script on one {} next: howmany gpus --up-to {} --cluster {} -- python "
+          "train.py",
+          f_.noun, most, f_.cluster));
+      return;
+    }
     const auto next = next_run(f_.measured, most, o_.devices_per_node);
     if (!next) return;
     f_.sentences.push_back(fmt::format(

@@ -48,14 +48,6 @@ void refuse_if_unlike_the_curves(const Measurement& m, bool cpu) {
                     scaling == "strong" ? "strong" : "neither weak nor strong"));
 }
 
-std::vector<int> counts_up_to(int most, int measured) {
-  std::vector<int> counts;
-  for (int n = 2; n < most; n *= 2)
-    if (n > measured) counts.push_back(n);
-  counts.push_back(most);
-  return counts;
-}
-
 std::string interval(const Range& range) {
   return fmt::format("{} to {}", format_ratio(range.low), format_ratio(range.high));
 }
@@ -86,7 +78,12 @@ std::string rows_of(const Forecast& f) {
 
 std::string basis(const Forecast& f) {
   const Offer& last = f.offers.back();
-  const RungUsed rung = rung_used(f.measured, last.devices, f.options.devices_per_node);
+  const RungUsed rung = rung_used(known_rates(f), last.devices, f.options.devices_per_node);
+  if (!f.basis.empty())
+    return fmt::format(
+        "Predicted rows: the step of one GPU with the times of {}, not from a run. Their intervals "
+        "are as wide as {} published curves of weak scaling and the rates of one GPU spread.",
+        f.cluster, rung.curves);
   if (!f.cluster.empty())
     return fmt::format(
         "{} The intervals are as wide as {} published curves of weak scaling spread. {}",
@@ -186,6 +183,19 @@ std::vector<RateAt> rates_of(const Summary& summary, std::string& what, bool cpu
   std::vector<RateAt> rates;
   for (const auto& [devices, per_s] : best) rates.push_back({devices, per_s});
   return rates;
+}
+
+std::vector<int> counts_up_to(int most, int measured) {
+  std::vector<int> counts;
+  for (int n = 2; n < most; n *= 2)
+    if (n > measured) counts.push_back(n);
+  counts.push_back(most);
+  return counts;
+}
+
+std::vector<RateAt> known_rates(const Forecast& f) {
+  if (f.basis.empty()) return f.measured;
+  return {{f.offers.front().devices, f.offers.front().per_s.value}};
 }
 
 Forecast forecast(const std::string& what, const std::vector<RateAt>& measured,

@@ -48,6 +48,7 @@ struct Forecast {
   std::string what;             // "train.py"; empty if unknown
   std::string cluster;          // of a rehearsal; empty: none
   std::string noun = kGpuNoun;  // of its devices
+  std::string basis;            // if nothing was measured (preset.h), what the rows are from
   std::vector<RateAt> measured;
   std::vector<Offer> offers;           // by number of GPUs
   std::optional<int> recommended;      // nullopt: no number is sure to meet the options
@@ -67,6 +68,12 @@ std::vector<RateAt> rates_of(const Summary& summary, std::string& what, bool cpu
 // predict() does, or if an option lacks `samples`.
 Forecast forecast(const std::string& what, const std::vector<RateAt>& measured,
                   const ForecastOptions& options, const std::optional<Rehearsed>& rehearsed = {});
+
+// Returns 2, 4, 8, ... below `most` and above `measured`, and `most`.
+std::vector<int> counts_up_to(int most, int measured);
+
+// Returns the measured rates; if nothing was measured, that predicted for one GPU.
+std::vector<RateAt> known_rates(const Forecast& forecast);
 
 std::string render(const Forecast& forecast, bool color);
 

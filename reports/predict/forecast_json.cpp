@@ -28,8 +28,10 @@ nlohmann::ordered_json row_of(const Forecast& f, const Offer& offer) {
     add("hours", hours(offer, *f.options.samples), "hours_");
     add("device_hours", device_hours(offer, *f.options.samples), "device_hours_");
   }
-  if (!offer.is_measured())
-    row["rung"] = rung_used(f.measured, offer.devices, f.options.devices_per_node).name;
+  if (offer.devices == 1 && !f.basis.empty())
+    row["rung"] = "preset";
+  else if (!offer.is_measured())
+    row["rung"] = rung_used(known_rates(f), offer.devices, f.options.devices_per_node).name;
   return row;
 }
 
@@ -75,6 +77,7 @@ nlohmann::ordered_json to_json(const Forecast& f) {
   for (const Offer& offer : f.offers) rows[name_of(offer.evidence)].push_back(row_of(f, offer));
   return {{"what", f.what},
           {"cluster", f.cluster},
+          {"basis", f.basis},
           {"recommended", f.recommended ? nlohmann::json(*f.recommended) : nlohmann::json(nullptr)},
           {"because", f.sentences.front()},
           {"notes", std::vector<std::string>(f.sentences.begin() + 1, f.sentences.end())},
@@ -97,6 +100,7 @@ Forecast forecast_from_json(const nlohmann::json& json, const std::string& sourc
   f.what = root.at("what").string();
   f.cluster = root.at("cluster").string();
   f.noun = root.at("noun").string();
+  if (const auto basis = root.find("basis")) f.basis = basis->string();
   f.options.devices_per_node =
       static_cast<int>(root.at("devices_per_node").integer_between(1, kMostPredicted));
   f.options.min_efficiency = root.at("min_efficiency").number();
@@ -116,7 +120,7 @@ Forecast forecast_from_json(const nlohmann::json& json, const std::string& sourc
   std::ranges::sort(f.offers, {}, &Offer::devices);
   for (const Offer& offer : f.offers)
     if (offer.is_measured()) f.measured.push_back({offer.devices, offer.per_s.value});
-  if (f.measured.empty() || f.offers.back().is_measured())
+  if (f.measured.empty() != !f.basis.empty() || f.offers.empty() || f.offers.back().is_measured())
     root.fail("nothing measured, or nothing beyond");
   f.options.up_to = f.offers.back().devices;
   f.sentences.push_back(root.at("because").string());

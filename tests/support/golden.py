@@ -278,6 +278,7 @@ resnet("resnet18", ResNet(2, 5, [3, 3], [2, 2, 2, 2]))
 resnet("resnet50", ResNet(2, 5, [1, 3, 1], [3, 4, 6, 3]))
 gpt2()
 tutorial()
+print("// SPDX-License-Identifier: Apache-2.0")
 print("// Made by golden.py with torch " + torch.__version__.split("+")[0] + "; not edited by hand.")
 print("""#pragma once
 

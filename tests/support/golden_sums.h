@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Made by golden.py with torch 2.13.0; not edited by hand.
 #pragma once
 

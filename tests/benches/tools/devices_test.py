@@ -103,6 +103,13 @@ class Devices(programs.TestCase):
         self.assertEqual(found["gpus"], [])
         self.assertIn("Driver Not Loaded", found["gpus_because"])
 
+    def test_costs_of_a_model(self):
+        costs = programs.run("howmany-devices", "--costs", "resnet50").json()
+        self.assertEqual(sum(unit["gradient_bytes"] for unit in costs["units"]), 4 * 25_557_032)
+        self.assertAlmostEqual(sum(unit["forward_flop"] for unit in costs["units"]) / 1e9, 2 * 4.1, delta=0.2)
+        self.assertEqual(costs["work"], "convolutions")
+        self.assert_refused(programs.run("howmany-devices", "--costs", "resnet51"), "resnet50")
+
     def test_help_has_an_example_and_misuse_exits_2(self):
         helped = devices("--help")
         self.assertEqual(helped.code, 0)

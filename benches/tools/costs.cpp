@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benches/tools/costs.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/nn/model.h"
+#include "core/nn/units.h"
+
+namespace howmany::benches {
+namespace {
+
+const char* work_of(const Layer& layer) {
+  const std::string text = layer.describe();
+  if (text.find("conv2d(") != std::string::npos) return "convolutions";
+  return text.find("rnn(") != std::string::npos ? "recurrences" : "products";
+}
+
+}  // namespace
+
+nlohmann::json model_costs(const std::string& model) {
+  const ModelSpec spec = make_model(model);
+  nlohmann::json list = nlohmann::json::array();
+  Shape x = with_rows_in_front(1, spec.sample);
+  for (const Unit& unit : units(*spec.layer)) {
+    list.push_back({{"name", unit.path},
+                    {"forward_flop", unit.layer->forward_flop(x)},
+                    {"gradient_bytes", 4 * parameter_count(*unit.layer)}});
+    x = unit.layer->output_shape(x);
+  }
+  return {{"model", model}, {"work", work_of(*spec.layer)}, {"units", list}};
+}
+
+}  // namespace howmany::benches

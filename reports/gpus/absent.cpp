@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/gpus/absent.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include "core/base/schema/exit_codes.h"
+#include "core/base/schema/flags.h"
+#include "core/base/text/json.h"
+#include "core/base/text/table.h"
+#include "reports/predict/forecast_json.h"
+#include "reports/predict/preset.h"
+
+namespace howmany::reports {
+namespace {
+
+std::vector<std::string> only_for_measurements(const Arguments& a) {
+  std::vector<std::string> given;
+  const auto add = [&](bool is_given, const Flag& flag) {
+    if (is_given) given.emplace_back(flag.name);
+  };
+  add(!a.modes.empty(), flag::kMode);
+  add(!a.backends.empty(), flag::kBackend);
+  add(!a.devices.empty(), flag::kDevices);
+  add(a.global_batch.has_value(), flag::kGlobalBatch);
+  add(a.cores_per_device.has_value(), flag::kCoresPerDevice);
+  add(a.workers.has_value(), flag::kWorkers);
+  add(a.rounds.has_value(), flag::kRounds);
+  add(a.time_budget.has_value(), flag::kTimeBudget);
+  add(a.run_timeout.has_value(), flag::kRunTimeout);
+  add(a.seed.has_value(), flag::kSeed);
+  add(a.sync_batchnorm, flag::kSyncBatchnorm);
+  add(a.profile, flag::kProfile);
+  add(a.oversubscribe, flag::kOversubscribe);
+  add(!a.out.empty(), flag::kOut);
+  add(!a.emit.empty(), flag::kEmit);
+  for (const auto& [name, word] : a.passed)
+    if (word && "--" + name != flag::kPrecision.name) given.push_back("--" + name);
+  return given;
+}
+
+void check(const Arguments& a) {
+  const std::vector<std::string> given = only_for_measurements(a);
+  if (!given.empty())
+    throw InputError(
+        fmt::format("{} without your own command after -- predicts from published rates and "
+                    "measures nothing, so {} cannot be given",
+                    flag::kCluster.name, fmt::join(given, ", ")));
+  if (a.models.size() != 1)
+    throw InputError(
+        fmt::format("{} needs your own PyTorch script after --, or one {} (such as {} resnet50)",
+                    flag::kCluster.name, flag::kModel.name, flag::kModel.name));
+  if (!a.up_to)
+    throw InputError(fmt::format("{} needs {}, the largest number of devices", flag::kCluster.name,
+                                 flag::kUpTo.name));
+}
+
+ForecastOptions options_of(const Arguments& a, const Cluster& cluster) {
+  ForecastOptions options;
+  options.up_to = *a.up_to;
+  options.devices_per_node = cluster.devices_per_node;
+  options.price = cluster.price_per_device_hour;
+  options.samples = a.samples;
+  options.finish_within_hours = a.finish_within;
+  options.budget_device_hours = a.budget;
+  if (a.min_efficiency) options.min_efficiency = *a.min_efficiency;
+  return options;
+}
+
+PresetOptions preset_options(const Arguments& a) {
+  const auto precision = a.passed.find("precision");
+  return {precision == a.passed.end() ? "" : precision->second.value_or(""),
+          a.batch_per_device.value_or(0)};
+}
+
+}  // namespace
+
+bool of_absent_gpus(const Arguments& a) {
+  return a.command.empty() && a.resume.empty() && !a.cluster.empty();
+}
+
+int predict_absent_gpus(const Arguments& a) {
+  check(a);
+  const Cluster cluster = find_cluster(a.cluster);
+  if (const std::string why = cluster.refusal(*a.up_to); !why.empty())
+    throw InputError(fmt::format("{} {}: {}", flag::kUpTo.name, *a.up_to, why));
+  const ModelCosts costs = read_costs(a.models[0]);
+  const Forecast result =
+      forecast(costs, preset(costs, cluster, preset_options(a)), options_of(a, cluster));
+  const bool color = !a.no_color && color_wanted(STDOUT_FILENO);
+  fmt::print("{}", a.json ? dump_json(to_json(result)) : render(result, color));
+  return exit_code::kFine;
+}
+
+}  // namespace howmany::reports

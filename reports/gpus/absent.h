@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The answer of `howmany gpus --model MODEL --cluster NAME --up-to N`: a prediction for GPUs of
+// which none is here. Nothing is measured and no file is written. Not tied to any thread.
+#pragma once
+
+#include "reports/gpus/command.h"
+
+namespace howmany::reports {
+
+// True for a cluster without a command of the user's own.
+bool of_absent_gpus(const Arguments& arguments);
+
+// Prints the forecast of reports/predict/preset.h. Returns an exit code. Throws InputError, also if
+// an argument is given that only a measurement can honour.
+int predict_absent_gpus(const Arguments& arguments);
+
+}  // namespace howmany::reports

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/predict/preset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "core/base/process.h"
+#include "core/base/schema/flags.h"
+#include "core/base/text/format.h"
+#include "core/base/text/json.h"
+#include "reports/predict/decide.h"
+#include "reports/results/machine.h"
+
+namespace howmany::reports {
+namespace {
+
+constexpr double kBackwardPerForward = 2;
+constexpr double kFirstBucket = 1 << 20, kBucket = 25 << 20;
+constexpr double kTera = 1e12;
+constexpr double kCostsSeconds = 30;
+constexpr int64_t kMostOfBatch = 1 << 16;
+
+struct ChipRate {
+  const char *chip, *work, *precision;
+  double tflop_per_s;
+  int groups;
+};
+struct Work {
+  const char* name;
+  double low, high;  // ratios to the median
+  int ratios;
+  double least_step, usual_step;  // TFLOP
+};
+
+#define HM_CHIP_RATE(chip, work, precision, rate, groups) {chip, #work, #precision, rate, groups},
+#define HM_WORK(...)
+constexpr ChipRate kRates[] = {
+#include "reports/predict/chip_rates.inc"
+};
+#undef HM_CHIP_RATE
+#undef HM_WORK
+#define HM_CHIP_RATE(...)
+#define HM_WORK(name, ...) {#name, __VA_ARGS__},
+constexpr Work kWorks[] = {
+#include "reports/predict/chip_rates.inc"
+};
+#undef HM_CHIP_RATE
+#undef HM_WORK
+
+const char* precision_in_table(const std::string& precision) {
+  if (precision == "f32") return "f32";
+  return precision == "tf32" ? "tf32" : "mixed";
+}
+
+const char* words_of(const std::string& precision) {
+  return precision == "mixed" ? "mixed precision" : precision == "f32" ? "f32" : "TF32";
+}
+
+const Work& work_of(const ModelCosts& costs) {
+  for (const Work& one : kWorks)
+    if (costs.work == one.name) return one;
+  throw InputError(fmt::format("{}: no rate of {} was published", costs.model, costs.work));
+}
+
+const ChipRate& rate_of(const ModelCosts& costs, const Cluster& cluster,
+                        const std::string& precision) {
+  const std::string wanted = precision_in_table(precision);
+  for (const ChipRate& one : kRates)
+    if (cluster.device.find(one.chip) != std::string::npos && costs.work == one.work &&
+        wanted == one.precision)
+      return one;
+  throw InputError(fmt::format("no rate of {} on {} in {} was published: choose another {} or {}",
+                               costs.work, cluster.device, words_of(wanted), flag::kPrecision.name,
+                               flag::kCluster.name));
+}
+
+double step_tflop(const ModelCosts& costs) {
+  double forward = 0;
+  for (const ModelCosts::Unit& unit : costs.units) forward += unit.forward_flop;
+  return (1 + kBackwardPerForward) * forward / kTera;
+}
+
+int64_t usual_batch(const Work& work, double per_sample) {
+  const double most = std::clamp(work.usual_step / per_sample, 1.0, 1.0 * kMostOfBatch);
+  return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most)));
+}
+
+void refuse_small_step(const Work& work, double per_sample, int64_t batch) {
+  const double step = per_sample * static_cast<double>(batch);
+  if (step >= work.least_step) return;
+  throw InputError(
+      fmt::format("a step of {} samples has {:.2g} TFLOP, and the published ones have {:.2g} or "
+                  "more: a smaller "
+                  "one waits for kernels to start. Give {} {:.0f} or more",
+                  batch, step, work.least_step, flag::kBatchPerDevice.name,
+                  std::ceil(work.least_step / per_sample)));
+}
+
+// The buckets of a backward pass, in the order in which they fill.
+class Buckets {
+ public:
+  // Gradients become ready evenly between `from` and `to`.
+  void add(double bytes, double from, double to) {
+    const double whole = bytes;
+    while (bytes > 0) {
+      const double part = std::min(bytes, capacity() - filled_);
+      bytes -= part;
+      filled_ += part;
+      ready_ = from + (to - from) * (1 - bytes / whole);
+      if (filled_ >= capacity()) close();
+    }
+  }
+  std::vector<LoggedCollective> all() {
+    if (filled_ > 0) close();
+    return std::move(closed_);
+  }
+
+ private:
+  double capacity() const { return closed_.empty() ? kFirstBucket : kBucket; }
+  void close() {
+    LoggedCollective one;
+    one.bytes = filled_;
+    one.at = ready_;
+    one.backward = 0;
+    closed_.push_back(one);
+    filled_ = 0;
+  }
+
+  double filled_ = 0, ready_ = 0;
+  std::vector<LoggedCollective> closed_;
+};
+
+LoggedStep step_of(const ModelCosts& costs, double seconds) {
+  double all = 0;
+  for (const ModelCosts::Unit& unit : costs.units) all += unit.forward_flop;
+  double now = seconds / (1 + kBackwardPerForward);
+  Buckets buckets;
+  for (auto unit = costs.units.rbegin(); unit != costs.units.rend(); ++unit) {
+    const double then =
+        now + seconds * kBackwardPerForward / (1 + kBackwardPerForward) * unit->forward_flop / all;
+    buckets.add(unit->gradient_bytes, now, then);
+    now = then;
+  }
+  return {seconds, buckets.all()};
+}
+
+// The interval of a product of two that are independent.
+Range product(const Range& a, const Range& b, double times) {
+  const auto away = [](double a_end, double a_value, double b_end, double b_value) {
+    return std::exp(std::hypot(std::log(a_end / a_value), std::log(b_end / b_value)));
+  };
+  const double value = a.value * b.value * times;
+  return {value, value / away(a.low, a.value, b.low, b.value),
+          value * away(a.high, a.value, b.high, b.value)};
+}
+
+Offer offer_on(const Preset& p, int devices, int devices_per_node) {
+  Offer offer;
+  offer.devices = devices;
+  if (devices == 1) {
+    offer.per_s = p.per_s;
+    offer.efficiency = {1, 1, 1};
+    return offer;
+  }
+  offer.refused = p.cluster.refusal(devices);
+  if (!offer.refused.empty()) return offer;
+  const std::vector<RateAt> one = {{1, p.per_s.value}};
+  offer = {predict(one, devices, devices_per_node), Evidence::kPredicted};
+  if (!offer.refused.empty()) return offer;
+  const double exposed =
+      std::log(replayed_seconds(p.log, p.cluster, devices) / logged_seconds(p.log));
+  const double loss = exposed - std::log(offer.efficiency.value);
+  offer = {predict(one, devices, devices_per_node, loss), Evidence::kPredicted};
+  offer.per_s = product(p.per_s, offer.efficiency, devices);
+  return offer;
+}
+
+}  // namespace
+
+ModelCosts read_costs(const std::string& model) {
+  const ProcessResult ended =
+      run_command({.argv = {find_program("howmany-devices"), flag::kCosts, model},
+                   .timeout_seconds = kCostsSeconds});
+  if (ended.how == ProcessResult::How::kExited && ended.code == 2)
+    throw InputError(ended.last_line());
+  if (!ended.ok()) throw InputError(fmt::format("howmany-devices {}", ended.describe()));
+  const nlohmann::json json = parse_json(ended.out, "howmany-devices");
+  const JsonNode root(json, "howmany-devices");
+  ModelCosts costs{root.at("model").string(), root.at("work").string(), {}};
+  for (const JsonNode& unit : root.at("units").items())
+    costs.units.push_back({unit.at("forward_flop").number(), unit.at("gradient_bytes").number()});
+  return costs;
+}
+
+Preset preset(const ModelCosts& costs, const Cluster& cluster, const PresetOptions& options) {
+  const Work& work = work_of(costs);
+  const ChipRate& rate = rate_of(costs, cluster, options.precision);
+  const double per_sample = step_tflop(costs);
+  Preset p;
+  p.cluster = cluster;
+  p.batch = options.batch > 0 ? options.batch : usual_batch(work, per_sample);
+  refuse_small_step(work, per_sample, p.batch);
+  const double per_s = rate.tflop_per_s / per_sample;
+  p.per_s = {per_s, per_s * work.low, per_s * work.high};
+  p.log = {1, {step_of(costs, static_cast<double>(p.batch) / per_s)}};
+  p.basis = fmt::format(
+      "Nothing was measured. One {} trains {} samples/s (90 % interval {} to {}) by {} published "
+      "of "
+      "other models, in {} with {} samples per GPU. Its memory is not considered.",
+      rate.chip, format_count(per_s), format_count(p.per_s.low), format_count(p.per_s.high),
+      number(rate.groups, "rate"), words_of(rate.precision), p.batch);
+  return p;
+}
+
+Forecast forecast(const ModelCosts& costs, const Preset& p, const ForecastOptions& options) {
+  Forecast f;
+  f.what = costs.model;
+  f.cluster = p.cluster.name;
+  f.options = options;
+  f.basis = p.basis;
+  f.offers.push_back(offer_on(p, 1, options.devices_per_node));
+  for (const int n : counts_up_to(options.up_to, 1))
+    f.offers.push_back(offer_on(p, n, options.devices_per_node));
+  decide(f);
+  return f;
+}
+
+}  // namespace howmany::reports

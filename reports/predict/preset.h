@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predicts the training rate of a model of howmany on GPUs of which none is here, from published
+// rates and times alone.
+//
+// Model. A step on one GPU takes 3 times the FLOP of its forward passes over the rate of the chip
+//   for that kind of work (chip_rates.inc): a third in the forward pass, the rest in the backward
+//   pass. The gradients of a unit of the model are ready when its FLOP are done. They go into the
+//   buckets of DistributedDataParallel (the first of 1 MiB, then 25 MiB), and the step is replayed
+//   with the times of the cluster (replay.h). The loss is that of the replay plus that of the first
+//   rung (ladder.h): published curves lose about 3 % per doubling also where all but the last
+//   bucket is hidden.
+// Intervals. The rate on one GPU: 90 % of the ratios between the rates of published models on the
+//   same chip. The efficiency: the interval of the first rung (ladder.h). The rate on n GPUs: both,
+//   as if independent.
+// Limits. Steps smaller than any published one are refused: their time is not that of FLOP. The
+//   loader and the memory of a GPU are not considered.
+// Source. Buckets: torch 2.13, nn/parallel/distributed.py. Three times the FLOP: Chowdhery et al.
+//   2022, "PaLM", appendix B.
+// Thread safety. The functions but read_costs() are pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reports/predict/forecast.h"
+
+namespace howmany::reports {
+
+struct ModelCosts {
+  struct Unit {
+    double forward_flop = 0;  // of one sample
+    double gradient_bytes = 0;
+  };
+  std::string model, work;  // "convolutions", "products" or "recurrences"
+  std::vector<Unit> units;  // in forward order
+};
+// Runs howmany-devices. Throws InputError if there is no such model.
+ModelCosts read_costs(const std::string& model);
+
+struct PresetOptions {
+  std::string precision;  // f32, tf32 or bf16 (mixed precision with f16 too); empty: bf16
+  int64_t batch = 0;      // per GPU; 0: a power of two whose step is as large as published ones
+};
+
+struct Preset {
+  Cluster cluster;
+  StepLog log;  // one step on one GPU
+  Range per_s;  // on one GPU
+  int64_t batch = 0;
+  std::string basis;  // one sentence: the published rates
+};
+// Throws InputError if no rate was published for that work, chip and precision, or if the step is
+// smaller than any that was.
+Preset preset(const ModelCosts& costs, const Cluster& cluster, const PresetOptions& options);
+
+// Predicts 1, 2, 4, ... up to options.up_to GPUs, and decides.
+Forecast forecast(const ModelCosts& costs, const Preset& preset, const ForecastOptions& options);
+
+}  // namespace howmany::reports

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+# labels: process
+"""Tests `howmany gpus --model MODEL --cluster NAME --up-to N`, which measures nothing."""
+
+import contextlib
+import re
+
+import programs
+
+
+class Absent(programs.TestCase):
+    def gpus(self, *arguments):
+        with contextlib.chdir(self.folder):
+            return programs.run("howmany", "gpus", *arguments)
+
+    def answer(self, *arguments):
+        done = self.gpus(*arguments, "--json")
+        self.assertEqual(done.code, 0, done)
+        return done.json()
+
+    def test_every_row_is_predicted_with_its_interval(self):
+        answer = self.answer("--model", "resnet50", "--cluster", "a100x4", "--up-to", 16)
+        self.assertEqual([answer["measured"], answer["rehearsed"]], [[], []])
+        self.assertEqual([row["devices"] for row in answer["predicted"]], [1, 2, 4, 8, 16])
+        for row in answer["predicted"]:
+            self.assertLess(row["low"], row["samples_per_s"])
+            self.assertLess(row["samples_per_s"], row["high"])
+        self.assertEqual(answer["cluster"], "a100x4")
+        self.assertIn("Nothing was measured", answer["basis"])
+        self.assertIsNone(answer["recommended"])
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_published_rates_are_within_the_intervals(self):
+        """NVIDIA's and Lambda's rates on one GPU in mixed precision: of ResNet-50, and of BERT-Large with 384
+        tokens and no logits of words, which has the work of this gpt2."""
+        bert = "gpt2:width=1024,layers=24,heads=16,length=384,vocabulary=2"
+        for model, cluster, batch, rates in (("resnet50", "a100x8", 256, [1582, 2470, 2711]),
+                                             ("resnet50", "v100x8", 128, [833, 1156, 1376]),
+                                             ("resnet50", "h100x8", 256, [2616, 2800]),
+                                             (bert, "a100x8", 32, [123, 134, 152])):
+            answer = self.answer("--model", model, "--cluster", cluster, "--up-to", 8, "--batch-per-device", batch)
+            one = answer["predicted"][0]
+            for rate in rates:
+                self.assertGreater(rate, one["low"], (model, cluster))
+                self.assertLess(rate, one["high"], (model, cluster))
+
+    def test_without_a_measurement_nothing_is_sure(self):
+        done = self.gpus("--model", "resnet50", "--cluster", "a100x4", "--up-to", 16, "--samples", "90M")
+        lines = [line for line in done.out.splitlines() if not line.startswith(" ")]
+        self.assertRegex(lines[0], r"^No answer: ")
+        self.assertRegex(lines[1], r"^\d+ GPUs may do: ")
+        rows = [line for line in done.out.splitlines() if re.match(r" *\d+  predicted  ", line)]
+        self.assertEqual(len(rows), 5)
+        for row in rows:
+            self.assertEqual(row.count(" to "), 3, row)
+
+    def test_what_only_a_measurement_can_honour_is_refused(self):
+        some = ("--model", "resnet50", "--cluster", "a100x4", "--up-to", 16)
+        self.assert_refused(self.gpus(*some, "--rounds", 3, "--out", "x"), "--rounds, --out")
+        self.assert_refused(self.gpus(*some, "--data", "synthetic"), "--data")
+        self.assert_refused(self.gpus("--cluster", "a100x4", "--up-to", 16), "--model")
+        self.assert_refused(self.gpus("--model", "resnet50", "--cluster", "a100x4"), "--up-to")
+
+    def test_models_and_precisions_without_published_rates_are_refused(self):
+        for model, words in (("mlp", "--batch-per-device"), ("embedding_rnn", "recurrences"), ("resnet51", "resnet50")):
+            done = self.gpus("--model", model, "--cluster", "a100x4", "--up-to", 8, "--batch-per-device", 8)
+            self.assert_refused(done, words)
+        done = self.gpus("--model", "resnet50", "--cluster", "a100x4", "--up-to", 8, "--precision", "f32")
+        self.assert_refused(done, "--precision")
+
+
+if __name__ == "__main__":
+    programs.main()

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/predict/preset.h"
+
+#include <gmock/gmock.h>
+
+#include <bit>
+
+#include "core/base/error.h"
+#include "reports/predict/forecast_json.h"
+
+namespace howmany::reports {
+namespace {
+
+using ::testing::HasSubstr;
+
+// 10 equal units of 0.1 GFLOP per sample, with the gradients of `mib` MiB together.
+ModelCosts costs(double mib, const std::string& work = "convolutions") {
+  ModelCosts c{"net", work, {}};
+  for (int i = 0; i < 10; ++i) c.units.push_back({1e8, mib * (1 << 20) / 10});
+  return c;
+}
+
+Cluster cluster(double gbit_per_s) {
+  Cluster c = find_cluster("a100x4");
+  c.network->links = 1;
+  c.network->gbit_per_s = gbit_per_s;
+  return c;
+}
+
+std::string refusal(const ModelCosts& c, const PresetOptions& options = {},
+                    const std::string& where = "a100x4") {
+  try {
+    preset(c, find_cluster(where), options);
+  } catch (const InputError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+Forecast answer(const ModelCosts& c, const Cluster& where, int up_to, int64_t batch = 512) {
+  ForecastOptions options;
+  options.up_to = up_to;
+  options.devices_per_node = where.devices_per_node;
+  return forecast(c, preset(c, where, {"bf16", batch}), options);
+}
+
+TEST(Preset, AStepTakesItsFlopOverTheRateOfTheChip) {
+  const Preset p = preset(costs(100), find_cluster("a100x4"), {"bf16", 512});
+  EXPECT_NEAR(p.per_s.value, 52.5e12 / 3e9, 1);  // the rate in chip_rates.inc
+  EXPECT_NEAR(logged_seconds(p.log), 512 / p.per_s.value, 1e-9);
+  EXPECT_LT(p.per_s.low, 0.8 * p.per_s.value);
+  EXPECT_GT(p.per_s.high, 1.2 * p.per_s.value);
+  const Preset slower = preset(costs(100), find_cluster("a100x4"), {"tf32", 512});
+  EXPECT_LT(slower.per_s.value, p.per_s.value);
+}
+
+TEST(Preset, TheUsualBatchIsAPowerOfTwoThatIsLargeEnough) {
+  const Preset p = preset(costs(100), find_cluster("a100x4"), {});
+  EXPECT_TRUE(std::has_single_bit(static_cast<uint64_t>(p.batch)));
+  EXPECT_GE(static_cast<double>(p.batch) * 3e9, 0.79e12);
+}
+
+TEST(Preset, GradientsFillTheBucketsOfDistributedDataParallel) {
+  const Preset p = preset(costs(100), find_cluster("a100x4"), {"bf16", 512});
+  const LoggedStep& step = p.log.steps.at(0);
+  double sum = 0, before = step.seconds / 3;
+  for (const LoggedCollective& one : step.collectives) {
+    EXPECT_GE(one.at, before);
+    EXPECT_LE(one.at, step.seconds * (1 + 1e-9));
+    before = one.at;
+    sum += one.bytes;
+  }
+  EXPECT_NEAR(sum, 100 * (1 << 20), 1);
+  ASSERT_EQ(step.collectives.size(), 5u);  // 1, 25, 25, 25 and 24 MiB
+  EXPECT_NEAR(step.collectives.front().bytes, 1 << 20, 1);
+  EXPECT_NEAR(step.collectives[1].bytes, 25 << 20, 1);
+  EXPECT_NEAR(step.collectives.back().bytes, 24 << 20, 1);
+  EXPECT_NEAR(step.collectives.back().at, step.seconds, 1e-9);  // of the first unit
+}
+
+TEST(Preset, ASlowNetworkCostsEfficiencyAndAFastOneWhatPublishedCurvesLose) {
+  const Forecast slow = answer(costs(400), cluster(10), 16);
+  const Forecast fast = answer(costs(400), cluster(10'000), 16);
+  EXPECT_LT(slow.offers.back().efficiency.value, 0.5);
+  const double published = predict({{1, 1}}, 16, 4).efficiency.value;
+  EXPECT_NEAR(fast.offers.back().efficiency.value, published, 0.03);
+}
+
+TEST(Preset, EveryRowIsPredictedAndHasAnInterval) {
+  const Forecast f = answer(costs(100), cluster(200), 16);
+  EXPECT_TRUE(f.measured.empty());
+  ASSERT_EQ(f.offers.size(), 5u);  // 1, 2, 4, 8 and 16
+  for (const Offer& offer : f.offers) {
+    EXPECT_EQ(offer.evidence, Evidence::kPredicted);
+    EXPECT_LT(offer.per_s.low, offer.per_s.value) << offer.devices;
+    EXPECT_GT(offer.per_s.high, offer.per_s.value) << offer.devices;
+    // That of one GPU, of which it is a multiple, is not wider.
+    EXPECT_GE(offer.per_s.high / offer.per_s.low,
+              f.offers.front().per_s.high / f.offers.front().per_s.low * (1 - 1e-9));
+  }
+}
+
+TEST(Preset, TheJsonHoldsTheWholeAnswer) {
+  const Forecast f = answer(costs(100), cluster(200), 16);
+  const nlohmann::json json = to_json(f);
+  EXPECT_TRUE(json["measured"].empty());
+  EXPECT_EQ(json["predicted"].size(), 5u);
+  EXPECT_EQ(render(forecast_from_json(json, "x"), false), render(f, false));
+}
+
+TEST(Preset, WhatWasNeverPublishedIsRefused) {
+  EXPECT_THAT(refusal(costs(10, "recurrences")), HasSubstr("recurrences"));
+  EXPECT_THAT(refusal(costs(10), {"f32", 512}), HasSubstr("--precision"));
+  EXPECT_THAT(refusal(costs(10), {"tf32", 512}, "b200x8"), HasSubstr("B200"));
+  EXPECT_THAT(refusal(costs(10), {"bf16", 64}), HasSubstr("--batch-per-device 264 or more"));
+  EXPECT_EQ(refusal(costs(10), {"bf16", 264}), "");
+}
+
+}  // namespace
+}  // namespace howmany::reports
