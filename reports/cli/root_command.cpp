@@ -44,7 +44,7 @@ void add_output(CLI::App& app, Arguments& a) {
   add_option(app, flag::kMinEfficiency, a.min_efficiency, "0.8")->check(between(0.01, 2.0));
   add_count(app, flag::kSamples, a.samples, "1281167, one pass over ImageNet-1k");
   auto* json = add_json(app, a.json);
-  add_option(app, flag::kEmit, a.emit)->check(CLI::IsMember({"slurm"}))->excludes(json);
+  add_option(app, flag::kEmit, a.emit)->check(CLI::IsMember({"slurm", "proposal"}))->excludes(json);
   add_no_color(app, a.no_color);
 }
 
@@ -165,6 +165,8 @@ void add_report(CLI::App& app, Arguments& a) {
       "  howmany report howmany-out/20260101T120000Z\n"
       "  howmany report summary.json --min-efficiency 0.6 --samples 90M\n"
       "  howmany report howmany-out/20260101T120000Z --emit slurm > job.sh\n"
+      "  howmany report weak strong --emit proposal > scaling.md   # for a proposal of computing "
+      "time\n"
       "  howmany report before after --html both.html          # side by side");
 }
 

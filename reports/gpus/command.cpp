@@ -22,6 +22,7 @@
 #include "reports/gpus/beyond.h"
 #include "reports/gpus/measure.h"
 #include "reports/gpus/progress.h"
+#include "reports/gpus/proposal.h"
 #include "reports/gpus/render.h"
 #include "reports/gpus/resolve.h"
 #include "reports/gpus/slurm.h"
@@ -36,6 +37,8 @@ namespace howmany::reports {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kProposal = "proposal";  // of --emit
 
 // The first lines of the tour on a machine without GPUs.
 constexpr const char* kOnCpuCores =
@@ -130,6 +133,10 @@ void print(const Summary& summary, const AdviceOptions& options, const Arguments
     fmt::print("{}", dump_json(to_json(summary)));
     return;
   }
+  if (arguments.emit == kProposal) {
+    fmt::print("{}", proposal({{summary, script_words(folder)}}, options));
+    return;
+  }
   if (arguments.emit == "slurm") {
     fmt::print("{}", slurm_script(summary, advise(summary.measurements, options), options,
                                   script_words(folder)));
@@ -141,14 +148,13 @@ void print(const Summary& summary, const AdviceOptions& options, const Arguments
              render(summary, advise(summary.measurements, options), options, {color, folder}));
 }
 
-void refuse_job_script(const Arguments& arguments, const Summary& summary) {
+void refuse_emit(const Arguments& arguments, const Summary& summary) {
   if (arguments.emit.empty()) return;
   for (const char* question : {"workers", "backend", "transfer"})
     if (summary.answer.contains(question))
-      throw InputError(
-          fmt::format("no job script: howmany {} recommends no number of devices; give the folder "
-                      "of a howmany gpus",
-                      question));
+      throw InputError(fmt::format(
+          "no {}: howmany {} recommends no number of devices; give the folder of a howmany gpus",
+          arguments.emit == kProposal ? "proposal" : "job script", question));
 }
 
 // Throws InputError if an option of `howmany gpus` is given for another command's summary.
@@ -253,7 +259,19 @@ std::string summary_path(const std::string& path) {
   return fs::is_directory(path) ? path + "/summary.json" : path;
 }
 
+int propose_many(const Arguments& arguments) {
+  std::vector<ProposalRun> runs;
+  for (const std::string& path : arguments.paths) {
+    runs.push_back({read_summary(summary_path(path)),
+                    script_words(fs::path(summary_path(path)).parent_path().string())});
+    refuse_emit(arguments, runs.back().summary);
+  }
+  fmt::print("{}", proposal(runs, asked(arguments)));
+  return exit_code::kFine;
+}
+
 int report_many(const Arguments& arguments) {
+  if (arguments.emit == kProposal && arguments.html.empty()) return propose_many(arguments);
   if (!arguments.emit.empty() || arguments.samples || arguments.min_efficiency)
     throw InputError(fmt::format("{}, {} and {} are for one run without {}", flag::kEmit.name,
                                  flag::kSamples.name, flag::kMinEfficiency.name, flag::kHtml.name));
@@ -272,7 +290,7 @@ int report_many(const Arguments& arguments) {
 int report_one(const Arguments& arguments) {
   const std::string path = summary_path(arguments.paths[0]);
   Summary summary = read_summary(path);
-  refuse_job_script(arguments, summary);
+  refuse_emit(arguments, summary);
   refuse_advice_options(arguments, summary);
   show(arguments, path, summary);
   write_report_again(path, summary);

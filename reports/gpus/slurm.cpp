@@ -10,6 +10,7 @@
 #include "core/base/schema/context.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
+#include "core/base/text/shell.h"
 #include "reports/gpus/plan.h"
 #include "reports/results/device_kind.h"
 
@@ -40,18 +41,6 @@ std::string time_limit(double samples, double samples_per_s) {
                      least ? fmt::format("which take {}; five minutes are the least",
                                          format_seconds(measured * 60))
                            : "half as long again as measured");
-}
-
-// Quotes the text if a shell would interpret it.
-std::string word(const std::string& text) {
-  const bool plain = !text.empty() && text.find_first_not_of(
-                                          "abcdefghijklmnopqrstuvwxyz"
-                                          "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                          "0123456789_-:=,./") == std::string::npos;
-  if (plain) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
 }
 
 struct Job {
@@ -94,9 +83,9 @@ std::string data(const Job& job) {
 std::string command(const Job& job) {
   const Request& request = job.request;
   const bool weak = request.scaling == Scaling::kWeak;
-  std::string text =
-      fmt::format("howmany train --model {} --mode {} --global-batch {}", word(job.advice.model),
-                  job.advice.mode, weak ? job.workload.batch * job.devices : job.workload.batch);
+  std::string text = fmt::format("howmany train --model {} --mode {} --global-batch {}",
+                                 shell_word(job.advice.model), job.advice.mode,
+                                 weak ? job.workload.batch * job.devices : job.workload.batch);
   // srun gives each task its own cores, but shows it all GPUs of the job.
   if (job.tasks == 1 || job.cuda)
     text += fmt::format(" --devices {}:0{}", job.cuda ? "cuda" : "cpu",
@@ -106,7 +95,7 @@ std::string command(const Job& job) {
   if (request.sync_batchnorm) text += " --sync-batchnorm";
   if (request.workers >= 0) text += fmt::format(" --workers {}", request.workers);
   for (const auto& [name, value] : request.passed.given())
-    text += fmt::format(" --{} {}", name, word(value));
+    text += fmt::format(" --{} {}", name, shell_word(value));
   return text + data(job);
 }
 
@@ -117,7 +106,7 @@ std::string script_job(const Job& job, const std::vector<std::string>& words) {
   for (std::string one : words) {
     for (size_t at = 0; (at = one.find("{n}", at)) != std::string::npos; ranks = true)
       one.replace(at, 3, std::to_string(job.devices));
-    line += (line.empty() ? "" : " ") + word(one);
+    line += (line.empty() ? "" : " ") + shell_word(one);
   }
   if (line.empty()) line = "# your command, as given to howmany gpus after --";
   return fmt::format("\nexport OMP_NUM_THREADS={}\n{}\n",

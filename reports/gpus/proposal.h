@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the scaling section of a proposal for computing time, in Markdown: curves with their
+// intervals, the commands and the versions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/gpus/advise.h"
+#include "reports/results/record.h"
+
+namespace howmany::reports {
+
+struct ProposalRun {
+  Summary summary;
+  std::vector<std::string> words;  // the command of the user's own script; empty if there is none
+};
+
+// A part for each run, such as one of weak and one of strong scaling. Measured, rehearsed and
+// predicted rows are in tables of their own. Throws InputError if a run is not of `howmany gpus`,
+// or holds no measurement of it.
+std::string proposal(const std::vector<ProposalRun>& runs, const AdviceOptions& options);
+
+}  // namespace howmany::reports

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+# labels: process
+"""Tests `--emit proposal`, the scaling section of a proposal for computing time."""
+import json
+import re
+import subprocess
+
+import programs
+from fake import Fake
+
+
+def tables(text):
+    """Returns the rows of each table of a Markdown text, as dicts."""
+    found, head = [], None
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] if line.startswith("|") else None
+        if cells is None:
+            head = None
+        elif head is None:
+            head = cells
+            found.append([])
+        elif not set(line) <= set("|-: "):
+            found[-1].append(list(zip(head, cells)))
+    return found
+
+
+class Proposal(Fake):
+    def run_into(self, folder, *arguments):
+        done = self.howmany("gpus", "--mode", "ddp", "--rounds", "3", "--out", folder, *arguments)
+        self.assertEqual(done.code, 0, done)
+        return json.loads((folder / "summary.json").read_text())
+
+    def test_a_part_for_each_run_with_its_rows_and_its_command(self):
+        weak = self.run_into(self.folder / "weak", "--batch-per-device", "32")
+        self.run_into(self.folder / "strong", "--global-batch", "64")
+        done = self.howmany("report", self.folder / "weak", self.folder / "strong", "--emit", "proposal")
+        self.assertEqual(done.code, 0, done)
+        first, second = tables(done.out)
+        points = weak["answer"]["gpus"]["table"]
+        self.assertEqual([dict(row)["CPU devices"] for row in first], [str(point["devices"]) for point in points])
+        self.assertEqual([dict(row)["efficiency"] for row in first],
+                         [f"{point['efficiency']:.2f}" for point in points])
+        self.assertEqual(len(second), len(first))
+        for kind in ("weak scaling", "strong scaling"):
+            self.assertIn(kind, done.out)
+        commands = re.findall(r"```sh\n(.*)\n```", done.out)
+        self.assertIn("--batch-per-device 32", commands[0])
+        self.assertIn("--global-batch 64", commands[1])
+        for command in commands:
+            self.assertEqual(subprocess.run(["bash", "-n", "-c", command], check=False).returncode, 0)
+
+    def test_predictions_are_in_a_table_of_their_own_with_their_intervals(self):
+        done = self.howmany("gpus", "--mode", "ddp", "--rounds", "3", "--up-to", "16", "--out", self.out,
+                            "--emit", "proposal", FAKE_GPUS="4")
+        self.assertEqual(done.code, 0, done)
+        measured, more = tables(done.out)
+        self.assertEqual([dict(row)["GPUs"] for row in measured][-1], "4")
+        self.assertEqual([dict(row)["GPUs"] for row in more], ["8", "16"])
+        for row in more:
+            self.assertEqual(dict(row)["evidence"], "predicted")
+            self.assertEqual(sum(name == "90 % interval" and " to " in cell for name, cell in row), 2)
+
+    def test_other_runs_are_refused(self):
+        path = self.folder / "summary.json"
+        path.write_text(json.dumps({"schema": "howmany.summary/1", "context": {}, "measurements": [],
+                                    "answer": {"workers": {"recommended": 2}}}))
+        done = self.howmany("report", path, "--emit", "proposal")
+        self.assertEqual(done.code, 2, done)
+        self.assertIn("howmany workers", done.err)
+
+    def test_names_are_shown_as_they_are(self):
+        summary = self.run_into(self.folder / "run")
+        text = (self.folder / "run" / "summary.json").read_text().replace(
+            f'"{summary["measurements"][0]["parameters"]["model"]}"', '"a|b <i>@all"')
+        (self.folder / "run" / "summary.json").write_text(text)
+        done = self.howmany("report", self.folder / "run", "--emit", "proposal")
+        self.assertEqual(done.code, 0, done)
+        self.assertIn(r"a\|b \<i>@&#8203;all", done.out)
+
+
+if __name__ == "__main__":
+    programs.main()
