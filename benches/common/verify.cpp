@@ -7,6 +7,7 @@
 
 #include "benches/common/trainer.h"
 #include "core/base/error.h"
+#include "core/gpu/tuning.h"
 #include "core/ops/ops.h"
 
 namespace howmany::benches {
@@ -31,6 +32,7 @@ double tolerance_of_single(const Workload& work) {
 }
 
 constexpr double kAffordableFlop = 5e8;  // about one second of the reference
+constexpr int kTuningSteps = 2;
 constexpr int64_t kKernelRows = 2, kMostKernelRows = 16;
 
 double norm(const Tensor& t) {
@@ -51,8 +53,9 @@ double distance(const Tensor& a, const Tensor& b) {
   return std::sqrt(squares);
 }
 
+// Copies the rows, so that they are aligned as a rank's own batch is.
 Batch rows_of(const Batch& batch, int64_t begin, int64_t end) {
-  return {batch.x.rows(begin, end), batch.y.rows(begin, end), batch.global_rows,
+  return {batch.x.rows(begin, end).clone(), batch.y.rows(begin, end).clone(), batch.global_rows,
           batch.first_row + begin};
 }
 
@@ -105,6 +108,35 @@ std::chrono::milliseconds patience(double step_seconds, int ranks) {
   return std::chrono::milliseconds(30'000 + static_cast<int64_t>(20e3 * step_seconds * ranks));
 }
 
+bool uses_gpu(const Workload& work) {
+  return std::ranges::any_of(work.devices,
+                             [](const Device& d) { return d.type == DeviceType::cuda; });
+}
+
+// Steps until the algorithms of a GPU are chosen (core/gpu/tuning.h): the second call of a problem
+// measures them.
+int settling_steps(const Workload& work, const Mode& mode) {
+  return uses_gpu(work) ? std::max(mode.warm_ups(), kTuningSteps) : mode.warm_ups();
+}
+
+// Gives every rank the choices of the lowest rank that made them. Collective.
+void agree_on_tuning(Comm& comm) {
+  const std::vector<int64_t> own = gpu::tuning();
+  std::vector<std::vector<int64_t>> of_ranks;
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    const bool mine = rank == comm.rank();
+    const Tensor length = Tensor::from<int64_t>({static_cast<int64_t>(own.size())}, {1});
+    comm.broadcast(length, rank);
+    const auto count = static_cast<int64_t>(length.item());
+    if (count == 0) continue;
+    const Tensor list = mine ? Tensor::from(own, {count}) : Tensor::zeros({count}, Dtype::i64);
+    comm.broadcast(list, rank);
+    const auto values = list.values<int64_t>();
+    of_ranks.emplace_back(values.begin(), values.end());
+  }
+  for (auto list = of_ranks.rbegin(); list != of_ranks.rend(); ++list) gpu::use_tuning(*list);
+}
+
 std::string examine(const Workload& work, const Dataset& data, Trainer& trainer, double loss,
                     Device device) {
   const Batch global = first_batch(work, data, device);
@@ -114,7 +146,7 @@ std::string examine(const Workload& work, const Dataset& data, Trainer& trainer,
   const int micro_batches = work.sync_batchnorm ? 1 : mode.micro_batches(global.global_rows);
   const std::string wrong =
       difference(expected_step(work, global, cuts_of(global.global_rows, shares, micro_batches),
-                               device, mode.warm_ups()),
+                               device, settling_steps(work, mode)),
                  loss, mode.params(), tolerance_of_single(work));
   if (!wrong.empty()) return fmt::format("{} differs from single: {}", work.mode, wrong);
   if (work.count() > 1 || !affordable(trainer)) return "";
@@ -176,7 +208,9 @@ void verify_first_step(const Workload& work, const Dataset& data, Trainer& train
                        Device device) {
   const auto start = std::chrono::steady_clock::now();
   const Batch first = trainer.next();
-  for (int step = 0; step < trainer.mode().warm_ups(); ++step) trainer.mode().step(first);
+  const int earlier = settling_steps(work, trainer.mode());
+  for (int step = 0; step < earlier; ++step) trainer.mode().step(first);
+  if (uses_gpu(work)) agree_on_tuning(comm);
   const double loss = trainer.mode().step(first).value();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   const std::chrono::milliseconds usual = comm.timeout();

@@ -38,7 +38,9 @@ StepResult expected_step(const Workload& work, const Batch& global,
 std::string difference(const StepResult& expected, double loss, std::span<Param* const> params,
                        double tolerance);
 
-// Runs and checks the first step of `trainer`; later steps run the same way. One rank of every part
+// Runs and checks the first step of `trainer`; later steps run the same way. On GPUs two steps run
+// before it, and then all ranks take the same algorithms (core/gpu/tuning.h): two algorithms may
+// differ in the last bit of a sum, which bf16 and relu enlarge to any size. One rank of every part
 // of the model compares. If the result is wrong, throws WrongData on every rank. On one device it
 // also compares the kernels with the reference, if that is quick. Collective.
 void verify_first_step(const Workload& work, const Dataset& data, Trainer& trainer, Comm& comm,

@@ -7,6 +7,7 @@
 #include "core/gpu/graph.h"
 #include "core/gpu/images.h"
 #include "core/gpu/stream.h"
+#include "core/gpu/tuning.h"
 
 namespace howmany::gpu {
 namespace {
@@ -30,6 +31,8 @@ std::shared_ptr<void> record_event(int) { refuse(); }
 MemoryUse memory_use(int) { return {}; }
 void reset_peak_memory(int) {}
 void release_cached_memory(int) {}
+std::vector<int64_t> tuning() { return {}; }
+void use_tuning(std::span<const int64_t>) {}
 void convert(void*, Dtype, const void*, Dtype, int64_t, int) { refuse(); }
 void fill_uniform(float*, int64_t, double, double, const Rng&, int) { refuse(); }
 

@@ -8,7 +8,7 @@
 // Errors. Rejects dimensions and types that do not match, and pointers that are less aligned than
 //   the preference promised.
 // Heuristics. They return several algorithms with different times on the GPU's clock. All are
-//   exact; some fail.
+//   exact unless a test sets them apart; some fail.
 #include <cublasLt.h>
 
 #include <algorithm>
@@ -255,7 +255,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   if (!types_fit(what, la, lb, ld) || as<Layout>(c_layout).type != ld.type || chosen.seconds < 0)
     return CUBLAS_STATUS_NOT_SUPPORTED;
   if ((what.epilogue & 4) != 0 && !aligned(what.bias, 16)) return CUBLAS_STATUS_EXECUTION_FAILED;
-  const float factor = *static_cast<const float*>(alpha), kept = *static_cast<const float*>(beta);
+  const auto factor =
+      static_cast<float>(double{*static_cast<const float*>(alpha)} * (1 + how.index * told.apart));
+  const float kept = *static_cast<const float*>(beta);
   for (int64_t i = 0; i < ld.batch; ++i) {
     const auto* const first = static_cast<const char*>(a) + i * la.apart * size_of(la);
     const auto* const second = static_cast<const char*>(b) + i * lb.apart * size_of(lb);

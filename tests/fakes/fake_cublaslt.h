@@ -15,6 +15,7 @@ struct FakeAlgorithm {
 // By default the first algorithm fails and the third is the fastest.
 struct FakeCublasLt {
   std::array<FakeAlgorithm, 4> algorithms{{{-1}, {5e-6}, {2e-6}, {9e-6}}};
+  std::atomic<double> apart = 0;    // algorithm i multiplies its result by 1 + i apart
   std::atomic<int> heuristics = 0;  // calls
   std::atomic<int> made = 0;        // handles, descriptors, layouts, preferences
 };

@@ -15,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/gpu/gpu.h"
 #include "core/gpu/graph.h"
+#include "core/gpu/tuning.h"
 #include "core/ops/ops.h"
 #include "tests/fakes/fake_cublaslt.h"
 #include "tests/support/message_of.h"
@@ -125,6 +126,53 @@ TEST_F(Algorithms, AreMeasuredOnTheSecondCallAndTheFastestServesFromThenOn) {
   EXPECT_EQ(runs(), measured());
   for (int i = 0; i < 5; ++i) multiply();
   EXPECT_EQ(runs(), only(fastest, 5));
+}
+
+// A key of the list and the choice behind it: [length, key ..., choice].
+std::vector<int64_t> with_choice(std::vector<int64_t> list, int64_t choice) {
+  for (size_t at = 0; at < list.size(); at += static_cast<size_t>(list[at]) + 2)
+    list[at + static_cast<size_t>(list[at]) + 1] = choice;
+  return list;
+}
+
+TEST_F(Algorithms, OfAnotherProcessReplaceTheOwnOnes) {
+  SCOPED_TRACE(seed);
+  const Kind kind(draw);
+  const auto multiply = [&] { return ops::matmul(kind.on_gpu_a, kind.on_gpu_b); };
+  multiply(), multiply();
+  size_t other = 0;
+  while (other == fastest || other == refusing) ++other;
+  const std::vector<int64_t> before = gpu::tuning();
+  gpu::use_tuning(with_choice(before, static_cast<int64_t>(other)));
+  runs();
+  multiply();
+  EXPECT_EQ(runs(), only(other));
+  gpu::use_tuning(with_choice(before, 1000));  // no algorithm: ignored
+  multiply();
+  EXPECT_EQ(runs(), only(other));
+  gpu::use_tuning(before);
+  multiply();
+  EXPECT_EQ(runs(), only(fastest));
+}
+
+TEST_F(Algorithms, ServeTheOtherGpusOfTheKindUnmeasured) {
+  SCOPED_TRACE(seed);
+  if (gpu::count() < 2) GTEST_SKIP() << "needs two GPUs";
+  const Kind kind(draw);
+  const Device second{DeviceType::cuda, 1};
+  const Tensor a = kind.a.to(second), b = kind.b.to(second);
+  for (int i = 0; i < 2; ++i) ops::matmul(kind.on_gpu_a, kind.on_gpu_b);
+  runs();
+  ops::matmul(a, b);
+  EXPECT_EQ(runs(), only(fastest));
+}
+
+TEST(Tuning, RefusesOtherLists) {
+  if (gpu::count() == 0) GTEST_SKIP() << "no GPU";
+  for (const std::vector<int64_t>& list :
+       {std::vector<int64_t>{1}, {0, 1}, {5, 1, 2}, {-1, 2, 3}, {2, 1, 2}})
+    EXPECT_THROW(gpu::use_tuning(list), std::invalid_argument);
+  EXPECT_NO_THROW(gpu::use_tuning({}));
 }
 
 TEST_F(Algorithms, AreMeasuredBesideSumsThatStayExact) {

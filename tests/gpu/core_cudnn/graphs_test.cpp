@@ -16,6 +16,7 @@
 #include "core/base/error.h"
 #include "core/gpu/gpu.h"
 #include "core/gpu/graph.h"
+#include "core/gpu/tuning.h"
 #include "core/ops/ops.h"
 #include "core/tensor/precision.h"
 #include "tests/fakes/fake_cudnn.h"
@@ -241,6 +242,30 @@ TEST_F(OnAGpu, TheFastestEngineThatIsPreciseEnoughComputesAndTheOthersAreTriedOn
   const PrecisionScope precision(Precision::tf32);
   once();
   EXPECT_GT(runs(Engine::rounding), 0);
+}
+
+TEST_F(OnAGpu, TheEngineOfAnotherProcessReplacesTheOwnOneAndServesTheOtherGpus) {
+  Draw draw(fresh_seed());
+  const Tensor x = draw.normal({2, 7, 6, 8}), w = draw.normal({16, 3, 3, 8});
+  const auto once = [&](int gpu) {
+    const Device device{DeviceType::cuda, gpu};
+    ops::conv2d(x.to(device), w.to(device), {}, {3, 1, 1});
+  };
+  once(0);
+  std::vector<int64_t> list = gpu::tuning();  // [length, key ..., place] ...
+  const std::vector<int64_t> own = list;
+  for (size_t at = 0; at < list.size(); at += static_cast<size_t>(list[at]) + 2)
+    list[at + static_cast<size_t>(list[at]) + 1] = 0;  // Engine::slow is the first that has a plan
+  gpu::use_tuning(list);
+  const int slow = runs(Engine::slow), fast = runs(Engine::fast);
+  once(0);
+  EXPECT_EQ(runs(Engine::slow), slow + 1);
+  once(1);  // untried there
+  EXPECT_EQ(runs(Engine::slow), slow + 2);
+  EXPECT_EQ(runs(Engine::fast), fast);
+  gpu::use_tuning(own);
+  once(1);
+  EXPECT_EQ(runs(Engine::fast), fast + 1);
 }
 
 TEST_F(OnAGpu, EveryPassOfAConvolutionIsCudnnsInBf16Too) {

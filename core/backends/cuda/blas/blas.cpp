@@ -16,7 +16,9 @@
 namespace howmany::cuda {
 namespace {
 
-constexpr uint32_t kBestAlignment = 256;
+// No kernel loads more than 16 bytes at once. Gradients in a bucket are aligned to 64 bytes and
+// tensors to 256. Both must be the same kind of product, so that they get the same algorithm.
+constexpr uint32_t kBestAlignment = 64;
 
 // One per GPU: all its products are on one stream, so they can share a workspace.
 const LtRoom& room_of(int device) {

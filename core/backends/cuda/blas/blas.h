@@ -87,7 +87,7 @@ struct ProblemKey {
   Dtype result;
   auto operator<=>(const ProblemKey&) const = default;
 };
-// Returns the alignment in bytes, at most 256, of p and of all matrices `apart` bytes from each
+// Returns the alignment in bytes, at most 64, of p and of all matrices `apart` bytes from each
 // other.
 uint32_t alignment_of(const void* p, int64_t apart = 0);
 ProblemKey key_of(const Product& p, int device);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "core/backends/cuda/runtime/pause.h"
 #include "core/base/error.h"
@@ -32,8 +34,34 @@ auto preference_of(const ProblemKey& key) {
   return preference;
 }
 
+Tuning::Key key_in_table(const ProblemKey& key) {
+  Tuning::Key whole = tuning_key(TunedLibrary::blas, key.device);
+  for (const int64_t value : {key.m,
+                              key.n,
+                              key.k,
+                              int64_t{key.transpose_a},
+                              int64_t{key.transpose_b},
+                              int64_t{key.accumulate},
+                              static_cast<int64_t>(key.epilogue),
+                              int64_t{key.align_a},
+                              int64_t{key.align_b},
+                              int64_t{key.align_y},
+                              int64_t{key.align_bias},
+                              key.strides.a,
+                              key.strides.b,
+                              key.strides.y,
+                              key.batch,
+                              key.apart.a,
+                              key.apart.b,
+                              key.apart.y,
+                              static_cast<int64_t>(key.inputs),
+                              static_cast<int64_t>(key.result)})
+    whole.push_back(value);
+  return whole;
+}
+
 struct Trial {
-  cublasLtMatmulAlgo_t algorithm;
+  int64_t place;
   std::vector<std::shared_ptr<CUevent_st>> marks;  // events before, between and after its runs
 };
 
@@ -109,7 +137,11 @@ Problem::Problem(const Product& p, const ProblemKey& key, const LtRoom& room)
       a_(layout_of(first_of(p), inputs_of(p))),
       b_(layout_of(second_of(p), inputs_of(p))),
       y_(layout_of(result_of(p), p.y.dtype)),
-      algorithms_(heuristics(key)) {}
+      key_(key_in_table(key)),
+      proposed_(heuristics(key)),
+      best_(proposed_.size()) {
+  std::iota(best_.begin(), best_.end(), 0);
+}
 
 std::vector<cublasLtMatmulAlgo_t> Problem::heuristics(const ProblemKey& key) const {
   const auto preference = preference_of(key);
@@ -127,8 +159,8 @@ std::vector<cublasLtMatmulAlgo_t> Problem::heuristics(const ProblemKey& key) con
   return algorithms;
 }
 
-bool Problem::run(const Product& p, const cublasLtMatmulAlgo_t& algorithm,
-                  const OnDevice& on) const {
+bool Problem::run(const Product& p, int64_t place, const OnDevice& on) const {
+  const cublasLtMatmulAlgo_t& algorithm = proposed_[static_cast<size_t>(place)];
   const float beta = p.accumulate ? 1 : 0;
   const cublasStatus_t status = cublaslt().cublasLtMatmul(
       room_.handle, description_.get(), &p.factor, p.b.data, a_.get(), p.a.data, b_.get(), &beta,
@@ -139,33 +171,48 @@ bool Problem::run(const Product& p, const cublasLtMatmulAlgo_t& algorithm,
 }
 
 bool Problem::worth_measuring(const Product& p) const {
-  return !measured_ && calls_ > 1 && algorithms_.size() > 1 &&
+  return !measured_ && calls_ > 1 && best_.size() > 1 &&
          p.batch * p.m * p.n * p.k >= kWorthMeasuring && !gpu::capturing();
+}
+
+void Problem::prefer(int64_t place) {
+  if (place < 0 || place >= static_cast<int64_t>(proposed_.size())) return;
+  measured_ = true;
+  std::erase(best_, place);
+  best_.insert(best_.begin(), place);
+}
+
+void Problem::look_up() {
+  const int64_t generation = Tuning::table().generation();
+  if (std::exchange(generation_, generation) == generation) return;
+  if (const auto place = Tuning::table().find(key_)) prefer(*place);
 }
 
 // Enqueues all runs behind a pause and without waits, so that the GPU is not idle between an event
 // and its run.
 void Problem::measure(Product p, const OnDevice& on) {
   measured_ = true;
+  if (const auto place = Tuning::table().find(key_)) return prefer(*place);
   Tensor scratch = scratch_for(p, device_);
   if (!scratch) return;
   p.y = scratch;
   std::vector<Trial> trials;
-  for (const cublasLtMatmulAlgo_t& algorithm : algorithms_)
-    if (run(p, algorithm, on)) trials.push_back({algorithm, {}});  // this also loads its kernel
+  for (const int64_t place : best_)
+    if (run(p, place, on)) trials.push_back({place, {}});  // this also loads its kernel
   pause(on);
-  for (auto& [algorithm, marks] : trials) {
+  for (auto& [place, marks] : trials) {
     marks.push_back(recorded(on.stream(), cudaEventDefault));
     for (int i = 0; i < kTimes; ++i) {
-      run(p, algorithm, on);
+      run(p, place, on);
       marks.push_back(recorded(on.stream(), cudaEventDefault));
     }
   }
   if (trials.empty()) return;
   check(cudaEventSynchronize(trials.back().marks.back().get()), "event");
   std::ranges::stable_sort(trials, {}, least_time);
-  algorithms_.clear();
-  for (const Trial& trial : trials) algorithms_.push_back(trial.algorithm);
+  best_.clear();
+  for (const Trial& trial : trials) best_.push_back(trial.place);
+  prefer(Tuning::table().keep(key_, best_.front()));
 }
 
 void Problem::multiply(const Product& p, const OnDevice& on) {
@@ -176,11 +223,12 @@ void Problem::multiply(const Product& p, const OnDevice& on) {
                                                     sizeof p.bias.data),
           "matmul attribute");
   ++calls_;
+  look_up();
   if (worth_measuring(p)) measure(p, on);
-  while (!run(p, algorithms_.front(), on)) {
-    HM_ENSURE(algorithms_.size() > 1, "[cuda] cuBLASLt's algorithms refuse [{},{}] x [{},{}]", p.m,
-              p.k, p.k, p.n);
-    algorithms_.erase(algorithms_.begin());
+  while (!run(p, best_.front(), on)) {
+    HM_ENSURE(best_.size() > 1, "[cuda] cuBLASLt's algorithms refuse [{},{}] x [{},{}]", p.m, p.k,
+              p.k, p.n);
+    best_.erase(best_.begin());
   }
 }
 

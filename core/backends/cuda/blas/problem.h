@@ -4,7 +4,8 @@
 //
 // Algorithm. The fastest of the first kCandidates that cuBLASLt's heuristics propose. It is
 //   measured once, on the second call, because a product that runs once does not pay for it. The
-//   measurement writes to memory of its own and blocks the host.
+//   measurement writes to memory of its own and blocks the host. All GPUs of a kind use the first
+//   choice that was made for a product (core/gpu/tuning.h).
 // Exceptions. During a capture, and for products as short as their launch, the first algorithm that
 //   works is used.
 #pragma once
@@ -15,6 +16,7 @@
 #include "core/backends/cuda/blas/blas.h"
 #include "core/backends/cuda/blas/cublaslt.h"
 #include "core/backends/cuda/runtime/runtime.h"
+#include "core/backends/cuda/runtime/tuning.h"
 
 namespace howmany::cuda {
 
@@ -42,16 +44,23 @@ class Problem {
 
   std::vector<cublasLtMatmulAlgo_t> heuristics(const ProblemKey& key) const;
   bool worth_measuring(const Product& p) const;
+  // Uses the choice of the table, if it has one that is new to this problem.
+  void look_up();
+  void prefer(int64_t place);
   void measure(Product p, const OnDevice& on);
-  // Returns false if the algorithm does not support the product after all.
-  bool run(const Product& p, const cublasLtMatmulAlgo_t& algorithm, const OnDevice& on) const;
+  // Returns false if the algorithm at that place in proposed_ does not support the product after
+  // all.
+  bool run(const Product& p, int64_t place, const OnDevice& on) const;
 
   const int device_;
   const LtRoom room_;
   const Description description_;
   const Layout a_, b_, y_;
+  const Tuning::Key key_;
+  const std::vector<cublasLtMatmulAlgo_t> proposed_;
   std::mutex mutex_;
-  std::vector<cublasLtMatmulAlgo_t> algorithms_;  // best first
+  std::vector<int64_t> best_;  // places in proposed_, best first
+  int64_t generation_ = -1;    // of the table when it was last looked up
   int64_t calls_ = 0;
   bool measured_ = false;
 };

@@ -104,6 +104,8 @@ bool dnn_backward_filter(const Convolution& sizes, const Tensor& x, const Tensor
   return compute(sizes, {Pass::backward_filter, {&x, &dy}, nullptr, &dw}, on);
 }
 
+void dnn_use_tuning() { dnn::use_tuning(); }
+
 bool dnn_is_opened() {
   static const bool opened = [] {
     try {

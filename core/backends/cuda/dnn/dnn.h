@@ -5,6 +5,7 @@
 // Fallback. If cuDNN is missing or has no engine for a problem, the caller uses its own kernels.
 // Engine. The fastest of the first few that cuDNN's heuristics propose, measured on the problem's
 //   own data. An engine is deterministic, but another run of the program may choose another one.
+//   All GPUs of a kind in a process use the same (core/gpu/tuning.h).
 // Dtypes. Sums are f32, results f32 or bf16. f32 inputs are read in the precision of the calling
 //   thread, bf16 inputs in bf16. At precision f32 no tensor core rounds the inputs. Weight
 //   gradients read their inputs as stored, see conv.cu.
@@ -49,6 +50,7 @@ bool dnn_attention_backward(const Attention& sizes, const Tensor& qkv, const Ten
 int64_t samples_at_once(const Attention& sizes);
 void set_room_for_scores(int64_t bytes);
 
+void dnn_use_tuning();  // of gpu::use_tuning(): makes the plans that exist those of the table
 bool dnn_is_opened();
 std::string dnn_version();  // "cuDNN 9.19.0", or "no cuDNN"
 

@@ -24,6 +24,7 @@ bool dnn_attention_backward(const Attention&, const Tensor&, const Tensor&, cons
   return false;
 }
 
+void dnn_use_tuning() {}
 bool dnn_is_opened() { return false; }
 std::string dnn_version() { return "built without cuDNN"; }
 

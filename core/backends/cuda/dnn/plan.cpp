@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <limits>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "core/backends/cuda/dnn/library.h"
 #include "core/backends/cuda/graph/capture.h"
 #include "core/backends/cuda/runtime/pause.h"
+#include "core/backends/cuda/runtime/tuning.h"
 #include "core/base/error.h"
 
 namespace howmany::cuda::dnn {
@@ -72,11 +74,43 @@ std::optional<Engine> made_ready(Descriptor configuration) {
   return Engine{std::move(configuration), std::move(plan), bytes[0]};
 }
 
-// A graph and the engine that computes it.
-struct Plan {
-  Graph graph;
-  Engine engine;
+// A graph and the engine that computes it, by its place among engines_for(). Other threads may run
+// an engine that was replaced, so it is kept.
+class Plan {
+ public:
+  Plan(Graph graph, bool tensor_cores, Engine engine, int64_t place)
+      : graph_(std::move(graph)), tensor_cores_(tensor_cores) {
+    use(std::move(engine), place);
+  }
+  const Graph& graph() const { return graph_; }
+  const Engine& engine() const { return *now_.load(); }
+
+  // Does nothing if there is no such engine.
+  void use(int64_t place) {
+    if (place == place_) return;
+    std::vector<Engine> engines = engines_for(graph_, tensor_cores_, kTried);
+    if (place >= 0 && place < static_cast<int64_t>(engines.size()))
+      use(std::move(engines[static_cast<size_t>(place)]), place);
+  }
+
+ private:
+  void use(Engine engine, int64_t place) {
+    now_ = all_.emplace_back(std::make_unique<Engine>(std::move(engine))).get();
+    place_ = place;
+  }
+
+  const Graph graph_;
+  const bool tensor_cores_;
+  int64_t place_ = -1;
+  std::vector<std::unique_ptr<Engine>> all_;
+  std::atomic<const Engine*> now_ = nullptr;
 };
+
+Tuning::Key key_in_table(const std::vector<int64_t>& key, int device) {
+  Tuning::Key whole = tuning_key(TunedLibrary::dnn, device);
+  whole.insert(whole.end(), key.begin(), key.end());
+  return whole;
+}
 
 // A cuDNN handle is not thread-safe. The lock is never held during a wait for the GPU, because the
 // GPU may wait for work that another thread has yet to enqueue.
@@ -96,6 +130,12 @@ class PerDevice {
   const Plan* keep(const std::vector<int64_t>& key, std::unique_ptr<Plan> plan) {
     const std::lock_guard lock(mutex_);
     return plans_.try_emplace(key, std::move(plan)).first->second.get();
+  }
+  void use_tuning(int device) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, plan] : plans_)
+      if (const auto place = Tuning::table().find(key_in_table(key, device)); plan && place)
+        plan->use(*place);
   }
   void execute(const Engine& engine, const Descriptor& pack, const OnDevice& on) {
     const std::lock_guard lock(mutex_);
@@ -117,8 +157,10 @@ class PerDevice {
   std::map<std::vector<int64_t>, std::unique_ptr<Plan>> plans_;
 };
 
+constexpr int kMostDevices = 64;
+
 PerDevice& of_device(int device) {
-  static auto* const all = new std::array<PerDevice, 64>;
+  static auto* const all = new std::array<PerDevice, kMostDevices>;
   return all->at(static_cast<size_t>(device));
 }
 
@@ -150,20 +192,38 @@ float time_of(const Run& run, const OnDevice& on) try {
   return std::numeric_limits<float>::infinity();
 }
 
-// Returns the fastest of the first few engines, or null if there is none.
+// Returns the place of the fastest engine, or -1 if none works.
+int64_t fastest(std::span<const Engine> engines, const Graph& graph, const Places& places,
+                Device device, const OnDevice& on) {
+  float least = std::numeric_limits<float>::infinity();
+  int64_t best = -1;
+  for (size_t i = 0; i < engines.size(); ++i) {
+    const float time = time_of([&] { execute(engines[i], graph, places, device, on); }, on);
+    if (time < least) best = static_cast<int64_t>(i), least = time;
+  }
+  return best;
+}
+
+// Returns a plan with the engine of the table of choices, else with the fastest of the first few.
+// Returns null if there is none.
 std::unique_ptr<Plan> choose(const Problem& problem, const Places& places, Device device,
                              const OnDevice& on) {
   Graph graph = problem.graph();
   graph.finish(of_device(device.index).handle());
   std::vector<Engine> engines = engines_for(graph, problem.tensor_cores, kTried);
-  float least = std::numeric_limits<float>::infinity();
-  Engine* best = nullptr;
-  for (Engine& engine : engines) {
-    const float time = time_of([&] { execute(engine, graph, places, device, on); }, on);
-    if (time < least) best = &engine, least = time;
+  const Tuning::Key key = key_in_table(problem.key, device.index);
+  const auto exists = [&](int64_t place) {
+    return place >= 0 && place < static_cast<int64_t>(engines.size());
+  };
+  int64_t place = Tuning::table().find(key).value_or(-1);
+  if (!exists(place)) {
+    const int64_t own = fastest(engines, graph, places, device, on);
+    if (own < 0) return nullptr;
+    const int64_t kept = Tuning::table().keep(key, own);
+    place = exists(kept) ? kept : own;
   }
-  if (best == nullptr) return nullptr;
-  return std::make_unique<Plan>(Plan{std::move(graph), std::move(*best)});
+  return std::make_unique<Plan>(std::move(graph), problem.tensor_cores,
+                                std::move(engines[static_cast<size_t>(place)]), place);
 }
 
 }  // namespace
@@ -208,8 +268,12 @@ bool compute(const Problem& problem, const std::function<Places()>& places, Devi
   const Places found = places();
   if (!plan) plan = own.keep(problem.key, choose(problem, found, device, on));
   if (*plan == nullptr) return false;
-  execute((*plan)->engine, (*plan)->graph, found, device, on);
+  execute((*plan)->engine(), (*plan)->graph(), found, device, on);
   return true;
+}
+
+void use_tuning() {
+  for (int device = 0; device < kMostDevices; ++device) of_device(device).use_tuning(device);
 }
 
 bool serves(int device) {

@@ -46,6 +46,9 @@ using Places = std::vector<void*>;
 bool compute(const Problem& problem, const std::function<Places()>& places, Device device,
              const OnDevice& on);
 
+// Gives every plan the engine that the table of choices has for it (runtime/tuning.h).
+void use_tuning();
+
 bool serves(int device);  // true if cuDNN has a handle for the device
 
 }  // namespace howmany::cuda::dnn
