@@ -134,7 +134,7 @@ void print(const Summary& summary, const AdviceOptions& options, const Arguments
     return;
   }
   if (arguments.emit == kProposal) {
-    fmt::print("{}", proposal({{summary, script_words(folder)}}, options));
+    fmt::print("{}", proposal({summary}, options));
     return;
   }
   if (arguments.emit == "slurm") {
@@ -260,11 +260,10 @@ std::string summary_path(const std::string& path) {
 }
 
 int propose_many(const Arguments& arguments) {
-  std::vector<ProposalRun> runs;
+  std::vector<Summary> runs;
   for (const std::string& path : arguments.paths) {
-    runs.push_back({read_summary(summary_path(path)),
-                    script_words(fs::path(summary_path(path)).parent_path().string())});
-    refuse_emit(arguments, runs.back().summary);
+    runs.push_back(read_summary(summary_path(path)));
+    refuse_emit(arguments, runs.back());
   }
   fmt::print("{}", proposal(runs, asked(arguments)));
   return exit_code::kFine;

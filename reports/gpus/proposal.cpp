@@ -84,16 +84,16 @@ std::string more(const Summary& summary) {
   return text + "\n\n" + more_table(f);
 }
 
-std::string command(const Request& request, const std::vector<std::string>& words) {
+std::string command(const Request& request) {
   std::vector<std::string> argv = {"howmany", "gpus"};
   const auto add = [&](const Flag& flag, const std::string& value) {
     if (!value.empty()) argv.insert(argv.end(), {flag.name, value});
   };
-  if (!request.script.given()) {
+  if (!request.script.given() && !request.workloads.empty()) {
     for (const Workload& one : request.workloads) add(flag::kModel, one.model);
     const bool weak = request.scaling == Scaling::kWeak;
     add(weak ? flag::kBatchPerDevice : flag::kGlobalBatch,
-        std::to_string(request.workloads.at(0).batch));
+        std::to_string(request.workloads.front().batch));
     add(flag::kMode, fmt::format("{}", fmt::join(request.modes, ",")));
     add(flag::kBackend, fmt::format("{}", fmt::join(request.backends, ",")));
     for (const auto& [name, word] : request.passed.given())
@@ -103,9 +103,7 @@ std::string command(const Request& request, const std::vector<std::string>& word
   add(flag::kRounds, std::to_string(request.rounds));
   if (request.beyond.up_to > 0) add(flag::kUpTo, std::to_string(request.beyond.up_to));
   add(flag::kCluster, request.beyond.cluster);
-  if (request.script.given()) argv.emplace_back("--");
-  argv.insert(argv.end(), words.begin(), words.end());
-  if (request.script.given() && words.empty()) argv.push_back(request.script.name);
+  if (request.script.given()) argv.insert(argv.end(), {"--", request.script.name});
   return without_controls(shell_words(argv));
 }
 
@@ -131,33 +129,32 @@ std::string scaling_of(const Summary& summary, const std::string& model) {
   return "scaling";
 }
 
-std::string part(const ProposalRun& run, const AdviceOptions& options) {
-  const auto asked = run.summary.context.find("howmany_request");
-  const std::vector<Advice> all = asked == run.summary.context.end()
-                                      ? std::vector<Advice>()
-                                      : advise(run.summary.measurements, options);
+std::string part(const Summary& run, const AdviceOptions& options) {
+  const auto asked = run.context.find("howmany_request");
+  const std::vector<Advice> all =
+      asked == run.context.end() ? std::vector<Advice>() : advise(run.measurements, options);
   if (all.empty()) throw InputError("no proposal: the run holds no measurement of howmany gpus");
   const Request request = request_from_json(*asked, "summary.json");
   std::string text;
   for (const Advice& advice : all) {
     text += fmt::format("## {}: {}\n\n{}\n\n", shown(advice.model),
-                        shown(scaling_of(run.summary, advice.model)), shown(advice.because));
+                        shown(scaling_of(run, advice.model)), shown(advice.because));
     text += measured_table(advice, request, options.samples_to_train);
     text += fmt::format("\nThe device-hours are those of {} samples.",
                         format_count(options.samples_to_train));
-    if (const std::string note = devices_note(run.summary, advice.model); !note.empty())
+    if (const std::string note = devices_note(run, advice.model); !note.empty())
       text += " " + shown(note);
     text += "\n";
   }
-  return text + more(run.summary) + "\n### Method\n\n" + facts(run.summary, request) + "\n```sh\n" +
-         command(request, run.words) + "\n```\n";
+  return text + more(run) + "\n### Method\n\n" + facts(run, request) + "\n```sh\n" +
+         command(request) + "\n```\n";
 }
 
 }  // namespace
 
-std::string proposal(const std::vector<ProposalRun>& runs, const AdviceOptions& options) {
+std::string proposal(const std::vector<Summary>& runs, const AdviceOptions& options) {
   std::string text = "# Scaling\n";
-  for (const ProposalRun& run : runs) text += "\n" + part(run, options);
+  for (const Summary& run : runs) text += "\n" + part(run, options);
   return text;
 }
 

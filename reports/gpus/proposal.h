@@ -11,14 +11,10 @@
 
 namespace howmany::reports {
 
-struct ProposalRun {
-  Summary summary;
-  std::vector<std::string> words;  // the command of the user's own script; empty if there is none
-};
-
 // A part for each run, such as one of weak and one of strong scaling. Measured, rehearsed and
-// predicted rows are in tables of their own. Throws InputError if a run is not of `howmany gpus`,
-// or holds no measurement of it.
-std::string proposal(const std::vector<ProposalRun>& runs, const AdviceOptions& options);
+// predicted rows are in tables of their own. Of the user's own command only the name of the script
+// is shown, because its arguments may hold secrets. Throws InputError if a run is not of `howmany
+// gpus`, or holds no measurement of it.
+std::string proposal(const std::vector<Summary>& runs, const AdviceOptions& options);
 
 }  // namespace howmany::reports

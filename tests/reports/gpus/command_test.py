@@ -112,6 +112,12 @@ class Answer(Fake):
         self.assertEqual({run["model"] for run in self.started()}, {"mlp", "resnet18:image=64"})
         self.assertEqual([c["model"] for c in self.summary()["answer"]["gpus"]["cases"]], ["mlp", "resnet18:image=64"])
 
+    def test_the_tour_says_first_that_it_measured_cpu_cores_and_what_answers_for_gpus(self):
+        done = self.howmany("--out", self.out, "--rounds", "1", FAKE_CORES="2")
+        self.assertRegex(done.out, r"\A(?s:Measured on the CPU cores .*?howmany gpus --model \w+ --cluster \w+ --up-to \d+)")
+        on_gpus = self.howmany("--out", self.folder / "gpus", "--rounds", "1", FAKE_GPUS="2")
+        self.assertNotIn("--cluster", on_gpus.out)
+
     def test_json_prints_the_summary_and_nothing_else(self):
         done = self.gpus("--json", "--quiet")
         self.assertEqual((done.code, done.err), (0, ""))
