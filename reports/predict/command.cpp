@@ -18,6 +18,7 @@
 #include "reports/cluster/cluster.h"
 #include "reports/predict/forecast_json.h"
 #include "reports/predict/rehearsed.h"
+#include "reports/predict/slurm_wait.h"
 
 namespace howmany::reports {
 namespace {
@@ -26,7 +27,7 @@ struct PredictArguments {
   std::string path, rates;
   ForecastOptions options;
   std::string cluster;
-  bool json = false, no_color = false;
+  bool slurm_wait = false, json = false, no_color = false;
 };
 
 void apply(const Cluster& cluster, ForecastOptions& options) {
@@ -57,7 +58,8 @@ Forecast forecast_of(const PredictArguments& a) {
 }
 
 int run_predict(const PredictArguments& a) {
-  const Forecast result = forecast_of(a);
+  Forecast result = forecast_of(a);
+  if (a.slurm_wait) ask_slurm(result);
   const bool color = !a.no_color && color_wanted(STDOUT_FILENO);
   fmt::print("{}", a.json ? dump_json(to_json(result)) : render(result, color));
   return exit_code::kFine;
@@ -81,6 +83,7 @@ void add_predict_command(CLI::App& app, int& code) {
   add_count(*sub, flag::kSamples, a->options.samples, "");
   add_option(*sub, flag::kFinishWithin, a->options.finish_within_hours, "")->check(above_zero());
   add_option(*sub, flag::kBudget, a->options.budget_device_hours, "")->check(above_zero());
+  add_switch(*sub, flag::kSlurmWait, a->slurm_wait);
   add_json(*sub, a->json);
   add_no_color(*sub, a->no_color);
   sub->footer(
@@ -88,6 +91,7 @@ void add_predict_command(CLI::App& app, int& code) {
       "Examples:\n"
       "  howmany predict howmany-out/20260101T120000Z --up-to 16\n"
       "  howmany predict RUN --samples 90M --finish-within 24 --budget 500\n"
+      "  howmany predict RUN --samples 90M --slurm-wait          # and when would each start?\n"
       "  howmany predict RUN --cluster h100x8 --up-to 64         # replays the rehearsal of RUN "
       "there\n"
       "  howmany predict --rates 1=412,2=801,8=2950 --up-to 64   # samples/s of your own logs");

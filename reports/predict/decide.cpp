@@ -26,6 +26,7 @@ class Decision {
     f_.sentences.push_back(chosen == nullptr ? none() : answer(*chosen));
     if (chosen != nullptr && o_.samples) f_.sentences.push_back(cost(*chosen));
     add_hopeful(chosen);
+    add_earliest();
     if (!f_.basis.empty()) f_.sentences.push_back(f_.basis);
     add_next_run();
   }
@@ -115,6 +116,21 @@ class Decision {
         fmt::format("{} may do: efficiency {} predicted ({}).", number(may->devices, f_.noun),
                     format_ratio(may->efficiency.value),
                     to(format_ratio(may->efficiency.low), format_ratio(may->efficiency.high))));
+  }
+
+  // The end of the training includes the wait for the start.
+  void add_earliest() {
+    const auto end = [&](const Offer& offer) {
+      return *offer.wait_hours + hours(offer, *o_.samples).value;
+    };
+    const Offer* first = nullptr;
+    for (const Offer& offer : f_.offers)
+      if (offer.wait_hours && (first == nullptr || end(offer) < end(*first))) first = &offer;
+    if (first == nullptr) return;
+    f_.sentences.push_back(fmt::format(
+        "{} would finish first, {} from now: {} of them until the start, which is Slurm's guess.",
+        number(first->devices, f_.noun), format_seconds(end(*first) * kSecondsPerHour),
+        format_seconds(*first->wait_hours * kSecondsPerHour)));
   }
 
   void add_next_run() {

@@ -125,6 +125,11 @@ Offer offer_on(const Forecast& f, int devices, const std::optional<Rehearsed>& r
 
 std::string hours_text(double hours) { return format_seconds(hours * 3600); }
 
+bool asked_slurm(const Forecast& f) {
+  return std::ranges::any_of(
+      f.offers, [](const Offer& offer) { return offer.wait_hours || !offer.no_start.empty(); });
+}
+
 std::vector<std::string> cells_of(const Forecast& f, const Offer& offer) {
   const bool known = offer.refused.empty(), predicted = known && !offer.is_measured();
   std::vector<std::string> cells = {
@@ -142,6 +147,9 @@ std::vector<std::string> cells_of(const Forecast& f, const Offer& offer) {
   cells.push_back(predicted ? fmt::format("{} to {}", hours_text(time.low), hours_text(time.high))
                             : "");
   cells.push_back(known ? format_hours(device_hours(offer, *f.options.samples).value) : "-");
+  if (!asked_slurm(f)) return cells;
+  cells.push_back(offer.wait_hours ? hours_text(*offer.wait_hours) : "-");
+  cells.push_back(offer.wait_hours ? hours_text(*offer.wait_hours + time.value) : "-");
   return cells;
 }
 
@@ -231,6 +239,7 @@ std::string render(const Forecast& f, bool color) {
     columns.insert(
         columns.end(),
         {{format_count(*f.options.samples) + " samples"}, {"90 % interval"}, {"device-hours"}});
+  if (asked_slurm(f)) columns.insert(columns.end(), {{"wait (Slurm)"}, {"until the end"}});
   Table table(columns);
   for (const Offer& offer : f.offers)
     table.add(cells_of(f, offer), !offer.refused.empty()           ? Style::kDim
@@ -240,6 +249,12 @@ std::string render(const Forecast& f, bool color) {
   for (const Offer& offer : f.offers)
     if (!offer.refused.empty())
       text += wrapped(fmt::format("{}: {}.", number(offer.devices, f.noun), offer.refused),
+                      kTextWidth, 2) +
+              "\n";
+  for (const Offer& offer : f.offers)
+    if (!offer.no_start.empty())
+      text += wrapped(fmt::format("{}: Slurm would not start it: {}.",
+                                  number(offer.devices, f.noun), without_full_stop(offer.no_start)),
                       kTextWidth, 2) +
               "\n";
   return text + wrapped(basis(f), kTextWidth, 2) + "\n";

@@ -28,6 +28,8 @@ nlohmann::ordered_json row_of(const Forecast& f, const Offer& offer) {
     add("hours", hours(offer, *f.options.samples), "hours_");
     add("device_hours", device_hours(offer, *f.options.samples), "device_hours_");
   }
+  if (offer.wait_hours) row["slurm_wait_hours"] = *offer.wait_hours;
+  if (!offer.no_start.empty()) row["slurm_refused"] = offer.no_start;
   if (offer.devices == 1 && !f.basis.empty())
     row["rung"] = "preset";
   else if (!offer.is_measured())
@@ -53,6 +55,8 @@ Offer offer_from(const JsonNode& row, Evidence evidence) {
   }
   offer.per_s = range_from(row, "samples_per_s", "", offer.is_measured());
   offer.efficiency = range_from(row, "efficiency", "efficiency_", offer.is_measured());
+  if (const auto wait = row.find("slurm_wait_hours")) offer.wait_hours = wait->number();
+  if (const auto why = row.find("slurm_refused")) offer.no_start = why->string();
   return offer;
 }
 

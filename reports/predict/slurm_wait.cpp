@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/predict/slurm_wait.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <ctime>
+#include <string_view>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/process.h"
+#include "core/base/schema/flags.h"
+#include "core/base/text/table.h"
+#include "reports/predict/decide.h"
+
+namespace howmany::reports {
+namespace {
+
+constexpr double kSbatchSeconds = 20;
+constexpr double kLeastMinutes = 5, kMostMinutes = 60 * 24 * 365, kMargin = 1.5;
+constexpr std::string_view kStart = " to start at ";
+constexpr const char* kTime = "%Y-%m-%dT%H:%M:%S";
+
+std::string last_line(const std::string& text) {
+  std::string_view rest = text;
+  while (!rest.empty() && rest.back() == '\n') rest.remove_suffix(1);
+  std::string_view line = rest.substr(rest.rfind('\n') + 1);
+  for (const std::string_view start : {"sbatch: error: ", "sbatch: ", "allocation failure: "})
+    if (line.starts_with(start)) line.remove_prefix(start.size());
+  return without_controls(std::string(line));
+}
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::vector<std::string> sbatch_of(const Forecast& f, const Offer& offer) {
+  const int node = f.options.devices_per_node;
+  const int nodes = (offer.devices + node - 1) / node, of_node = std::min(offer.devices, node);
+  const double minutes =
+      std::clamp(60 * kMargin * hours(offer, *f.options.samples).high, kLeastMinutes, kMostMinutes);
+  std::vector<std::string> argv = {find_in_path("sbatch"),
+                                   "--test-only",
+                                   fmt::format("--nodes={}", nodes),
+                                   fmt::format("--ntasks-per-node={}", of_node),
+                                   fmt::format("--time={:.0f}", std::ceil(minutes)),
+                                   "--wrap=true"};
+  if (f.noun == kGpuNoun) argv.push_back(fmt::format("--gpus-per-node={}", of_node));
+  return argv;
+}
+
+}  // namespace
+
+SlurmAnswer slurm_answer(const std::string& text, double now) {
+  SlurmAnswer answer;
+  const size_t at = text.find(kStart);
+  std::tm start = {};
+  start.tm_isdst = -1;
+  if (at != std::string::npos && strptime(text.c_str() + at + kStart.size(), kTime, &start))
+    answer.wait_hours = std::max(0.0, (static_cast<double>(std::mktime(&start)) - now) / 3600);
+  else
+    answer.refused = last_line(text);
+  if (!answer.wait_hours && answer.refused.empty()) answer.refused = "sbatch said nothing";
+  return answer;
+}
+
+void ask_slurm(Forecast& f) {
+  if (!f.options.samples)
+    throw InputError(fmt::format("{} needs {}", flag::kSlurmWait.name, flag::kSamples.name));
+  if (find_in_path("sbatch").empty())
+    throw InputError(fmt::format("{}: no sbatch in PATH", flag::kSlurmWait.name));
+  for (Offer& offer : f.offers) {
+    if (!offer.refused.empty()) continue;
+    const ProcessResult ended =
+        run_command({.argv = sbatch_of(f, offer), .timeout_seconds = kSbatchSeconds});
+    const SlurmAnswer answer = slurm_answer(ended.err, now_seconds());
+    offer.wait_hours = answer.wait_hours;
+    offer.no_start = answer.refused;
+  }
+  decide(f);
+}
+
+}  // namespace howmany::reports
