@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the time of a training step on n devices, by model, mode and communication backend.
 // Without flags of its own it measures the default grid of this machine.
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -19,9 +20,11 @@
 #include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/base/schema/context.h"
+#include "core/base/schema/marks.h"
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
 #include "core/base/text/names.h"
+#include "core/gpu/fallbacks.h"
 #include "core/gpu/gpu.h"
 
 namespace howmany::benches {
@@ -146,6 +149,16 @@ SampleLine sample_line(const Case& c, const StepTimes& result,
       .world = work.ranks()};
 }
 
+// The mark of kernels that are slower than cuDNN's would be; empty if there are none.
+std::string slower_kernels(const Workload& work) {
+  const bool gpus =
+      std::ranges::any_of(work.devices, [](const Device& d) { return d.type == DeviceType::cuda; });
+  const std::vector<gpu::Fallback> all = gpu::fallbacks();
+  if (!gpus || all.empty()) return "";
+  return fmt::format("{}{} operation(s), first {}: {}", mark::kFallback, all.size(), all[0].what,
+                     all[0].why);
+}
+
 void report_case(benchmark::State& state, const Case& c, const Flags& flags,
                  const StepTimes& result) {
   const double median = quantile(result.samples.seconds, 0.5);
@@ -165,7 +178,8 @@ void report_case(benchmark::State& state, const Case& c, const Flags& flags,
     counters[metric::kStragglerExtraS] = result.straggler.extra_seconds;
   }
   report(state, result.samples, counters);
-  const std::vector<std::string> marks = marks_of(c.work);
+  std::vector<std::string> marks = marks_of(c.work);
+  if (const std::string slower = slower_kernels(c.work); !slower.empty()) marks.push_back(slower);
   state.SetLabel(fmt::format("{}", fmt::join(marks, " ")));
   append_samples(flags.samples, sample_line(c, result, marks));
 }

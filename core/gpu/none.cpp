@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "core/gpu/copies.h"
 #include "core/gpu/event.h"
+#include "core/gpu/fallbacks.h"
 #include "core/gpu/fill.h"
 #include "core/gpu/gpu.h"
 #include "core/gpu/graph.h"
@@ -31,6 +32,7 @@ std::shared_ptr<void> record_event(int) { refuse(); }
 MemoryUse memory_use(int) { return {}; }
 void reset_peak_memory(int) {}
 void release_cached_memory(int) {}
+std::vector<Fallback> fallbacks() { return {}; }
 std::vector<int64_t> tuning() { return {}; }
 void use_tuning(std::span<const int64_t>) {}
 void convert(void*, Dtype, const void*, Dtype, int64_t, int) { refuse(); }

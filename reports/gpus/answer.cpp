@@ -234,6 +234,7 @@ class Writer {
   }
 
   void add_failures() {
+    add_slower_kernels();
     for (const Point& p : advice_.points) {
       for (const std::string& flag : p.flags) {
         if (!flag.starts_with("failed: ")) continue;
@@ -241,6 +242,18 @@ class Writer {
                                             without_full_stop(flag.substr(8))));
       }
     }
+  }
+
+  // One sentence, of the first point: the others have the same operations.
+  void add_slower_kernels() {
+    for (const Point& p : advice_.points)
+      for (const std::string& flag : p.flags) {
+        if (!flag.starts_with(mark::kFallback)) continue;
+        advice_.notes.push_back(
+            fmt::format("Slower kernels than cuDNN's were measured. {} on {}: {}.", how(p),
+                        things(p.devices), without_full_stop(flag)));
+        return;
+      }
   }
 
   Advice& advice_;

@@ -273,6 +273,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (device < 0 || device >= fake::kGpus) return fake::fail(cudaErrorInvalidDevice);
   *properties = {};
   std::strcpy(properties->name, "fake GPU");
+  const char* const capability = std::getenv("HM_FAKE_CAPABILITY");  // "70"; default 90
+  const int whole = capability == nullptr ? 90 : std::atoi(capability);
+  properties->major = whole / 10;
+  properties->minor = whole % 10;
   std::memcpy(properties->uuid.bytes, fake::kUuids[device], sizeof properties->uuid.bytes);
   return cudaSuccess;
 }

@@ -27,6 +27,12 @@ class Commands(programs.TestCase):
         self.assertEqual([gpu["name"] for gpu in found["gpus"]],
                          ["Test GPU 80GB", "Test GPU MIG", "fake GPU", "fake GPU"])
 
+    def test_gpus_that_are_too_old_are_named(self):
+        found = self.howmany("devices", "--json", HM_FAKE_CAPABILITY="70").json()
+        cuda, = [part for part in found["backends"]["kernels"] if part["name"] == "cuda"]
+        self.assertFalse(cuda["usable"], cuda)
+        self.assertRegex(cuda["why"], r"cuda:0 \(fake GPU\) .*7\.0.*8\.0")
+
     def test_every_mode_trains_on_gpus_and_is_compared(self):
         answer = self.gpus("--devices", "cuda:0,cuda:1", "--backend", "gloo", "--mode", "all")
         self.assertIn("GPU", answer["answer"]["gpus"]["because"])

@@ -14,6 +14,7 @@
 #include "core/backends/cuda/dnn/plan.h"
 #include "core/backends/cuda/runtime/runtime.h"
 #include "core/base/error.h"
+#include "core/gpu/fallbacks.h"
 #include "core/gpu/gpu.h"
 #include "core/gpu/graph.h"
 #include "core/gpu/tuning.h"
@@ -266,6 +267,26 @@ TEST_F(OnAGpu, TheEngineOfAnotherProcessReplacesTheOwnOneAndServesTheOtherGpus) 
   gpu::use_tuning(own);
   once(1);
   EXPECT_EQ(runs(Engine::fast), fast + 1);
+}
+
+TEST_F(OnAGpu, WhatHasNoEngineIsNamedOnce) {
+  Draw draw(fresh_seed());
+  const Device device{DeviceType::cuda, 0};
+  const PrecisionScope precision(Precision::bf16);
+  // The imitation has no engine for bf16 gradients of 12 channels.
+  const Tensor x = draw.normal({2, 5, 6, 12}).to(device),
+               w = draw.normal({16, 3, 3, 12}).to(device);
+  const Tensor y = ops::conv2d(x, w, {}, {3, 1, 1});
+  const size_t before = gpu::fallbacks().size();
+  for (int i = 0; i < 3; ++i) {
+    Tensor dw = Tensor::empty(w.shape(), Dtype::f32, device);
+    ops::conv2d_backward(x, w, y, {3, 1, 1}, false, {dw}, {});
+  }
+  const std::vector<gpu::Fallback> all = gpu::fallbacks();
+  ASSERT_EQ(all.size(), before + 1);
+  EXPECT_THAT(all.back().what,
+              testing::HasSubstr("backward_filter of a convolution in bf16, [2,5,6,12] to 16"));
+  EXPECT_EQ(all.back().why, "no engine");
 }
 
 TEST_F(OnAGpu, EveryPassOfAConvolutionIsCudnnsInBf16Too) {

@@ -4,9 +4,11 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
+#include "core/base/schema/marks.h"
 #include "core/base/schema/metrics.h"
 #include "reports/gpus/measure.h"
 #include "reports/gpus/render.h"
@@ -19,6 +21,7 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Matches;
 using ::testing::StartsWith;
 
 Plan plan_for(std::vector<int> counts, int rounds = 3) {
@@ -270,6 +273,22 @@ TEST(Advise, FailedAndOversubscribedNeverWin) {
   EXPECT_THAT(advise(all, {})[0].because, HasSubstr("every run on more than 1 GPU failed"));
   of(all, "ddp", "2").flags.back() = "failed: peer gone.";
   EXPECT_THAT(advise(all, {})[0].notes, Contains(EndsWith("2 GPUs: peer gone.")));
+}
+
+TEST(Advise, SlowerKernelsAreNamedOnceAndMayWin) {
+  const Plan plan = plan_for({1, 2, 4});
+  auto all = measurements(plan, results_of(plan, amdahl(0), 0));
+  for (const char* devices : {"2", "4"})
+    of(all, "ddp", devices)
+        .flags.push_back(std::string(mark::kFallback) +
+                         "2 operation(s), first attention: no engine");
+  const Advice advice = advise(all, {})[0];
+  EXPECT_EQ(advice.recommended, 4);
+  const auto named = HasSubstr("2 operation(s), first attention: no engine.");
+  EXPECT_THAT(advice.notes, Contains(named));
+  EXPECT_EQ(std::ranges::count_if(advice.notes,
+                                  [&](const std::string& note) { return Matches(named)(note); }),
+            1);
 }
 
 TEST(Advise, NamesTheBestModeAndBackendOfEachNumber) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -52,6 +54,11 @@ void* part(const Tensor& qkv, const Attention& s, int64_t which) {
 }
 void* place(const Tensor& t) { return const_cast<void*>(t.raw()); }
 
+std::string described(const Attention& s, const char* pass) {
+  return fmt::format("{} of attention, {} samples of {} tokens, {} heads of {}", pass, s.samples,
+                     s.times, s.heads, s.size);
+}
+
 std::atomic<int64_t> room_for_scores = int64_t{512} << 20;
 
 int64_t padded(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
@@ -82,7 +89,8 @@ struct Gradients {
       return all;
     };
     const auto graph = [&] { return dnn::attention_backward_graph(s); };
-    return dnn::compute({key_of(s, 11), true, graph}, places, qkv.device(), on);
+    return dnn::compute({key_of(s, 11), true, graph, [&] { return described(s, "backward"); }},
+                        places, qkv.device(), on);
   }
 };
 
@@ -111,7 +119,8 @@ bool dnn_attention(const Attention& s, const Tensor& qkv, Tensor& lse, Tensor& y
     return all;
   };
   const auto graph = [&] { return dnn::attention_graph(s); };
-  return dnn::compute({key_of(s, 10), true, graph}, places, qkv.device(), on);
+  return dnn::compute({key_of(s, 10), true, graph, [&] { return described(s, "forward"); }}, places,
+                      qkv.device(), on);
 }
 
 bool dnn_attention_backward(const Attention& s, const Tensor& qkv, const Tensor& y,

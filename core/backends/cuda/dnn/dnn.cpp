@@ -42,6 +42,19 @@ std::vector<int64_t> key_of(const ConvolutionProblem& p, Precision precision) {
           p.half_result ? 1 : 0};
 }
 
+const char* name_of(Pass pass) {
+  return pass == Pass::forward         ? "forward"
+         : pass == Pass::backward_data ? "backward_data"
+                                       : "backward_filter";
+}
+
+std::string described(const ConvolutionProblem& p, Precision precision) {
+  const Convolution& s = p.sizes;
+  return fmt::format("{} of a convolution in {}, [{},{},{},{}] to {} channels, {}x{}",
+                     name_of(p.pass), howmany::name_of(precision), s.images, s.height, s.width,
+                     s.channels, s.out, s.window.size, s.window.size);
+}
+
 struct Call {
   Pass pass;
   std::array<const Tensor*, 2> inputs;
@@ -84,9 +97,10 @@ bool compute(const Convolution& sizes, const Call& call, const OnDevice& on) {
     all.push_back(result);
     return all;
   };
-  return dnn::compute({key_of(problem, precision), precision != Precision::f32,
-                       [&] { return dnn::graph_of(problem); }},
-                      places, call.result->device(), on);
+  return dnn::compute(
+      {key_of(problem, precision), precision != Precision::f32,
+       [&] { return dnn::graph_of(problem); }, [&] { return described(problem, precision); }},
+      places, call.result->device(), on);
 }
 
 }  // namespace
@@ -110,7 +124,8 @@ bool dnn_is_opened() {
   static const bool opened = [] {
     try {
       return dnn::library().cudnnGetVersion() > 0;
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      dnn::add_fallback("convolutions and attention", error.what());
       return false;
     }
   }();

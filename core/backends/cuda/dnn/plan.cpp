@@ -16,6 +16,7 @@
 #include "core/backends/cuda/runtime/pause.h"
 #include "core/backends/cuda/runtime/tuning.h"
 #include "core/base/error.h"
+#include "core/gpu/fallbacks.h"
 
 namespace howmany::cuda::dnn {
 namespace {
@@ -176,9 +177,18 @@ void execute(const Engine& engine, const Graph& graph, const Places& places, Dev
   of_device(device.index).execute(engine, pack, on);
 }
 
-// Returns milliseconds, or infinity if the run fails.
+struct Fallbacks {
+  std::mutex mutex;
+  std::vector<gpu::Fallback> all;
+};
+Fallbacks& fallbacks_met() {
+  static auto* const one = new Fallbacks;
+  return *one;
+}
+
+// Returns milliseconds, or infinity if the run fails: `why` is then the reason.
 template <typename Run>
-float time_of(const Run& run, const OnDevice& on) try {
+float time_of(const Run& run, const OnDevice& on, std::string& why) try {
   run();
   pause(on);
   const auto begin = recorded(on.stream(), cudaEventDefault);
@@ -188,17 +198,18 @@ float time_of(const Run& run, const OnDevice& on) try {
   float time = 0;
   cuda::check(cudaEventElapsedTime(&time, begin.get(), end.get()), "event");
   return time;
-} catch (const Error&) {
+} catch (const Error& error) {
+  why = error.what();
   return std::numeric_limits<float>::infinity();
 }
 
 // Returns the place of the fastest engine, or -1 if none works.
 int64_t fastest(std::span<const Engine> engines, const Graph& graph, const Places& places,
-                Device device, const OnDevice& on) {
+                Device device, const OnDevice& on, std::string& why) {
   float least = std::numeric_limits<float>::infinity();
   int64_t best = -1;
   for (size_t i = 0; i < engines.size(); ++i) {
-    const float time = time_of([&] { execute(engines[i], graph, places, device, on); }, on);
+    const float time = time_of([&] { execute(engines[i], graph, places, device, on); }, on, why);
     if (time < least) best = static_cast<int64_t>(i), least = time;
   }
   return best;
@@ -217,8 +228,12 @@ std::unique_ptr<Plan> choose(const Problem& problem, const Places& places, Devic
   };
   int64_t place = Tuning::table().find(key).value_or(-1);
   if (!exists(place)) {
-    const int64_t own = fastest(engines, graph, places, device, on);
-    if (own < 0) return nullptr;
+    std::string why = "no engine";
+    const int64_t own = fastest(engines, graph, places, device, on, why);
+    if (own < 0) {
+      add_fallback(problem.what(), why);
+      return nullptr;
+    }
     const int64_t kept = Tuning::table().keep(key, own);
     place = exists(kept) ? kept : own;
   }
@@ -263,13 +278,24 @@ bool compute(const Problem& problem, const std::function<Places()>& places, Devi
              const OnDevice& on) {
   PerDevice& own = of_device(device.index);
   auto plan = own.find(problem.key);
-  if (!plan && (current_capture != nullptr || own.handle() == nullptr)) return false;
+  if (!plan && current_capture != nullptr) return false;
+  if (!plan && own.handle() == nullptr) {
+    add_fallback("convolutions and attention", "cuDNN refuses this GPU");
+    return false;
+  }
   if (plan && *plan == nullptr) return false;
   const Places found = places();
   if (!plan) plan = own.keep(problem.key, choose(problem, found, device, on));
   if (*plan == nullptr) return false;
   execute((*plan)->engine(), (*plan)->graph(), found, device, on);
   return true;
+}
+
+void add_fallback(const std::string& what, const std::string& why) {
+  Fallbacks& met = fallbacks_met();
+  const std::lock_guard lock(met.mutex);
+  if (std::ranges::find(met.all, what, &gpu::Fallback::what) == met.all.end())
+    met.all.push_back({what, why});
 }
 
 void use_tuning() {
@@ -282,3 +308,13 @@ bool serves(int device) {
 }
 
 }  // namespace howmany::cuda::dnn
+
+namespace howmany::gpu {
+
+std::vector<Fallback> fallbacks() {
+  cuda::dnn::Fallbacks& met = cuda::dnn::fallbacks_met();
+  const std::lock_guard lock(met.mutex);
+  return met.all;
+}
+
+}  // namespace howmany::gpu

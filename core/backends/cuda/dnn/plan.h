@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/backends/cuda/dnn/graph.h"
@@ -36,7 +37,8 @@ std::vector<Engine> engines_for(const Graph& graph, bool tensor_cores, size_t mo
 struct Problem {
   std::vector<int64_t> key;  // everything that its plan depends on, except for the GPU
   bool tensor_cores;
-  std::function<Graph()> graph;  // not finished
+  std::function<Graph()> graph;       // not finished
+  std::function<std::string()> what;  // for gpu::fallbacks()
 };
 // The pointers of the tensors in memory, in their order. Values are passed by host pointers.
 using Places = std::vector<void*>;
@@ -45,6 +47,9 @@ using Places = std::vector<void*>;
 // (capture.h) if the problem is new, because a capture cannot measure.
 bool compute(const Problem& problem, const std::function<Places()>& places, Device device,
              const OnDevice& on);
+
+// Adds to gpu::fallbacks(), once for each `what`.
+void add_fallback(const std::string& what, const std::string& why);
 
 // Gives every plan the engine that the table of choices has for it (runtime/tuning.h).
 void use_tuning();

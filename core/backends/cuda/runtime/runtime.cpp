@@ -84,10 +84,31 @@ struct Count {
   std::string why;
 };
 
+// Returns why this build has no kernels for one of the GPUs; empty if it has.
+std::string too_old(int count) {
+  for (int i = 0; i < count; ++i) {
+    cudaDeviceProp gpu{};
+    if (cudaGetDeviceProperties(&gpu, i) != cudaSuccess) {
+      cudaGetLastError();  // its first use reports the error
+      continue;
+    }
+    if (10 * gpu.major + gpu.minor < HM_LEAST_CAPABILITY)
+      return fmt::format(
+          "cuda:{} ({}) has compute capability {}.{}, and this build is for {}.{} or newer: hide "
+          "it "
+          "with CUDA_VISIBLE_DEVICES",
+          i, gpu.name, gpu.major, gpu.minor, HM_LEAST_CAPABILITY / 10, HM_LEAST_CAPABILITY % 10);
+  }
+  return "";
+}
+
 Count look() {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
-  if (error == cudaSuccess && count > 0) return {count, ""};
+  if (error == cudaSuccess && count > 0) {
+    const std::string why = too_old(count);
+    return {why.empty() ? count : 0, why};
+  }
   cudaGetLastError();  // clears the error, which is reported here
   int driver = 0;      // the newest CUDA version that the driver supports
   const bool old = error == cudaErrorInsufficientDriver &&
