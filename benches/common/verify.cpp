@@ -108,22 +108,17 @@ std::chrono::milliseconds patience(double step_seconds, int ranks) {
   return std::chrono::milliseconds(30'000 + static_cast<int64_t>(20e3 * step_seconds * ranks));
 }
 
-bool uses_gpu(const Workload& work) {
-  return std::ranges::any_of(work.devices,
-                             [](const Device& d) { return d.type == DeviceType::cuda; });
-}
-
 // Steps until the algorithms of a GPU are chosen (core/gpu/tuning.h): the second call of a problem
 // measures them.
 int settling_steps(const Workload& work, const Mode& mode) {
-  return uses_gpu(work) ? std::max(mode.warm_ups(), kTuningSteps) : mode.warm_ups();
+  return work.uses_gpu() ? std::max(mode.warm_ups(), kTuningSteps) : mode.warm_ups();
 }
 
 // Gives every rank the choices of the lowest rank that made them. Collective.
 void agree_on_tuning(Comm& comm) {
   const std::vector<int64_t> own = gpu::tuning();
-  std::vector<std::vector<int64_t>> of_ranks;
-  for (int rank = 0; rank < comm.size(); ++rank) {
+  std::vector<int64_t> all;  // the last choice of a problem counts, so rank 0's are last
+  for (int rank = comm.size() - 1; rank >= 0; --rank) {
     const bool mine = rank == comm.rank();
     const Tensor length = Tensor::from<int64_t>({static_cast<int64_t>(own.size())}, {1});
     comm.broadcast(length, rank);
@@ -132,9 +127,9 @@ void agree_on_tuning(Comm& comm) {
     const Tensor list = mine ? Tensor::from(own, {count}) : Tensor::zeros({count}, Dtype::i64);
     comm.broadcast(list, rank);
     const auto values = list.values<int64_t>();
-    of_ranks.emplace_back(values.begin(), values.end());
+    all.insert(all.end(), values.begin(), values.end());
   }
-  for (auto list = of_ranks.rbegin(); list != of_ranks.rend(); ++list) gpu::use_tuning(*list);
+  gpu::use_tuning(all);
 }
 
 std::string examine(const Workload& work, const Dataset& data, Trainer& trainer, double loss,
@@ -210,7 +205,7 @@ void verify_first_step(const Workload& work, const Dataset& data, Trainer& train
   const Batch first = trainer.next();
   const int earlier = settling_steps(work, trainer.mode());
   for (int step = 0; step < earlier; ++step) trainer.mode().step(first);
-  if (uses_gpu(work)) agree_on_tuning(comm);
+  if (work.uses_gpu()) agree_on_tuning(comm);
   const double loss = trainer.mode().step(first).value();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   const std::chrono::milliseconds usual = comm.timeout();

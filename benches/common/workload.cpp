@@ -45,6 +45,10 @@ void check_devices(const Workload& work) {
 
 }  // namespace
 
+bool Workload::uses_gpu() const {
+  return std::ranges::any_of(devices, [](const Device& d) { return d.type == DeviceType::cuda; });
+}
+
 bool Workload::over_processes() const {
   return mode_traits(mode).over_ranks && backend != "local" && ranks() > 1;
 }

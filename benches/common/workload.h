@@ -50,6 +50,7 @@ struct Workload {
   bool synthetic() const { return data.empty() || data == "synthetic"; }
   int count() const { return static_cast<int>(devices.size()); }
   int ranks() const { return ranks_of(mode, count()); }
+  bool uses_gpu() const;  // on any of its devices
   std::vector<Device> devices_of(int rank) const;
   Device device_of(int rank) const;  // the first device of this rank
   // True if the ranks are separate processes, which a launcher or supervise() must start.

@@ -151,12 +151,10 @@ SampleLine sample_line(const Case& c, const StepTimes& result,
 
 // The mark of kernels that are slower than cuDNN's would be; empty if there are none.
 std::string slower_kernels(const Workload& work) {
-  const bool gpus =
-      std::ranges::any_of(work.devices, [](const Device& d) { return d.type == DeviceType::cuda; });
   const std::vector<gpu::Fallback> all = gpu::fallbacks();
-  if (!gpus || all.empty()) return "";
-  return fmt::format("{}{} operation(s), first {}: {}", mark::kFallback, all.size(), all[0].what,
-                     all[0].why);
+  if (!work.uses_gpu() || all.empty()) return "";
+  const std::string more = all.size() > 1 ? fmt::format(" and {} more", all.size() - 1) : "";
+  return fmt::format("{}{} ({}){}", mark::kFallback, all[0].what, all[0].why, more);
 }
 
 void report_case(benchmark::State& state, const Case& c, const Flags& flags,
@@ -219,10 +217,9 @@ void run_case(benchmark::State& state, const Case& c, const Images& images, cons
         if (c.work.synthetic()) synthetic = open_dataset(c.work);
       });
       const Dataset& data = synthetic ? *synthetic : images.of(c.work);
-      const bool gpus = std::ranges::any_of(
-          c.work.devices, [](const Device& d) { return d.type == DeviceType::cuda; });
-      StepTimes mine = measure_steps(c.work, flags.timing, data, comm, device,
-                                     {.file = flags.trace, .group = c.name, .gpus = gpus});
+      StepTimes mine =
+          measure_steps(c.work, flags.timing, data, comm, device,
+                        {.file = flags.trace, .group = c.name, .gpus = c.work.uses_gpu()});
       if (comm.rank() == 0) result = std::move(mine);
     });
     if (!ranks.chief()) return idle(state);

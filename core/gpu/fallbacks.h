@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of this process that cuDNN was asked for and does not compute. Kernels of howmany,
-// which are several times slower, compute them instead. Thread-safe.
+// The operations of this process for which cuDNN has no engine. Kernels of howmany, which are
+// several times slower, compute them instead. Thread-safe.
 #pragma once
 
 #include <string>

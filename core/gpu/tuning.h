@@ -18,7 +18,8 @@ namespace howmany::gpu {
 std::vector<int64_t> tuning();
 
 // Makes the choices those of this process, from the next call of each problem on. They replace its
-// own for the same problems. A choice that is no algorithm here is ignored. Throws
+// own for the same problems. Several lists may be joined: the last choice of a problem counts. A
+// choice that is no algorithm here is ignored. Throws
 // std::invalid_argument if the list was not made by tuning().
 void use_tuning(std::span<const int64_t> choices);
 

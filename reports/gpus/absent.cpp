@@ -9,6 +9,7 @@
 #include "core/base/schema/flags.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
+#include "reports/gpus/resolve.h"
 #include "reports/predict/forecast_json.h"
 #include "reports/predict/preset.h"
 
@@ -41,6 +42,7 @@ std::vector<std::string> only_for_measurements(const Arguments& a) {
 }
 
 void check(const Arguments& a) {
+  refuse_options_of_scripts(a);
   const std::vector<std::string> given = only_for_measurements(a);
   if (!given.empty())
     throw InputError(
@@ -69,9 +71,12 @@ ForecastOptions options_of(const Arguments& a, const Cluster& cluster) {
 }
 
 PresetOptions preset_options(const Arguments& a) {
-  const auto precision = a.passed.find("precision");
-  return {precision == a.passed.end() ? "" : precision->second.value_or(""),
-          a.batch_per_device.value_or(0)};
+  const auto given = a.passed.find(flag::kPrecision.bare_name());
+  const std::string word = given == a.passed.end() ? "" : given->second.value_or("");
+  Passed precision;
+  if (!word.empty()) precision.set(flag::kPrecision.bare_name(), word);
+  precision.check({"cuda:0"});
+  return {word, a.batch_per_device.value_or(0)};
 }
 
 }  // namespace

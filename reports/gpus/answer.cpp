@@ -244,14 +244,14 @@ class Writer {
     }
   }
 
-  // One sentence, of the first point: the others have the same operations.
+  // One sentence for the first point: the others have the same operations.
   void add_slower_kernels() {
     for (const Point& p : advice_.points)
       for (const std::string& flag : p.flags) {
         if (!flag.starts_with(mark::kFallback)) continue;
         advice_.notes.push_back(
-            fmt::format("Slower kernels than cuDNN's were measured. {} on {}: {}.", how(p),
-                        things(p.devices), without_full_stop(flag)));
+            fmt::format("Slower kernels than cuDNN's were measured on {}: {}.", things(p.devices),
+                        without_full_stop(flag.substr(std::string_view(mark::kFallback).size()))));
         return;
       }
   }

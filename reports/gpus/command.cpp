@@ -42,9 +42,8 @@ constexpr const char* kProposal = "proposal";  // of --emit
 
 // The first lines of the tour on a machine without GPUs.
 constexpr const char* kOnCpuCores =
-    "Measured on the CPU cores of this machine: this says nothing about GPUs. For GPUs that are "
-    "not "
-    "here:\n"
+    "Measured on the CPU cores of this machine: this says nothing about GPUs.\n"
+    "For GPUs that are not here:\n"
     "  howmany gpus --model resnet50 --cluster a100x4 --up-to 16\n"
     "  howmany cluster list\n\n";
 

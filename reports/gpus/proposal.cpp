@@ -20,7 +20,7 @@
 namespace howmany::reports {
 namespace {
 
-constexpr size_t kMostText = 300;  // characters of a name or a value from a file
+constexpr size_t kMostText = 1000;  // characters of a name or a value from a file
 
 std::string shown(const std::string& text) { return escaped_markdown(shortened(text, kMostText)); }
 

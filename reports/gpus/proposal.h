@@ -12,9 +12,9 @@
 namespace howmany::reports {
 
 // A part for each run, such as one of weak and one of strong scaling. Measured, rehearsed and
-// predicted rows are in tables of their own. Of the user's own command only the name of the script
-// is shown, because its arguments may hold secrets. Throws InputError if a run is not of `howmany
-// gpus`, or holds no measurement of it.
+// predicted rows are in tables of their own. Only the name of the user's own script is shown,
+// because the arguments of its command may hold secrets. Throws InputError if a run is not of
+// `howmany gpus`, or holds no measurement of it.
 std::string proposal(const std::vector<Summary>& runs, const AdviceOptions& options);
 
 }  // namespace howmany::reports

@@ -215,18 +215,6 @@ void refuse_options_of_models(const Arguments& a) {
                                fmt::join(given, ", ")));
 }
 
-// Throws InputError if an option of scripts is given without one.
-void refuse_options_of_scripts(const Arguments& a) {
-  const char* const given = a.samples_per_step ? flag::kSamplesPerStep.name
-                            : a.try_ddp        ? flag::kTryDdp.name
-                            : !a.rate.empty()  ? flag::kRate.name
-                            : a.in_copy        ? flag::kInCopy.name
-                            : a.keep_private   ? flag::kPrivate.name
-                                               : nullptr;
-  if (given != nullptr)
-    throw InputError(fmt::format("{} is for your own command, which is missing after --", given));
-}
-
 void resolve_script(const Arguments& arguments, Request& request, std::string* why) {
   refuse_options_of_models(arguments);
   std::string notice;
@@ -289,6 +277,17 @@ void refuse_oversubscription(const Machine& machine, const Request& request) {
 }
 
 }  // namespace
+
+void refuse_options_of_scripts(const Arguments& a) {
+  const char* const given = a.samples_per_step ? flag::kSamplesPerStep.name
+                            : a.try_ddp        ? flag::kTryDdp.name
+                            : !a.rate.empty()  ? flag::kRate.name
+                            : a.in_copy        ? flag::kInCopy.name
+                            : a.keep_private   ? flag::kPrivate.name
+                                               : nullptr;
+  if (given != nullptr)
+    throw InputError(fmt::format("{} is for your own command, which is missing after --", given));
+}
 
 void apply(const Arguments& a, Request& request) {
   if (a.batch_per_device && a.global_batch) {

@@ -11,6 +11,8 @@ namespace howmany::reports {
 
 // Overwrites the members of `request` that the arguments set.
 void apply(const Arguments& arguments, Request& request);
+// Throws InputError if an option of the user's own command is given without one.
+void refuse_options_of_scripts(const Arguments& arguments);
 // Resolves every default for this machine. `*why` receives the reason for a backend that is chosen
 // here, and the changes to the user's own command.
 Request resolve(const Arguments& arguments, std::string* why = nullptr);

@@ -76,7 +76,7 @@ std::string rows_of(const Forecast& f) {
       f.cluster);
 }
 
-std::string basis(const Forecast& f) {
+std::string footnote(const Forecast& f) {
   const Offer& last = f.offers.back();
   const RungUsed rung = rung_used(known_rates(f), last.devices, f.options.devices_per_node);
   if (!f.basis.empty())
@@ -257,7 +257,7 @@ std::string render(const Forecast& f, bool color) {
                                   number(offer.devices, f.noun), without_full_stop(offer.no_start)),
                       kTextWidth, 2) +
               "\n";
-  return text + wrapped(basis(f), kTextWidth, 2) + "\n";
+  return text + wrapped(footnote(f), kTextWidth, 2) + "\n";
 }
 
 }  // namespace howmany::reports

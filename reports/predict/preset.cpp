@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <cmath>
 
 #include "core/base/process.h"
@@ -65,22 +66,33 @@ const Work& work_of(const ModelCosts& costs) {
   throw InputError(fmt::format("{}: no rate of {} was published", costs.model, costs.work));
 }
 
+bool is_in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+// True if the name has the chip as a whole word: an "NVIDIA GH200" is no H200. The rates are not
+// those of the PCIe cards of chips that have another form too.
+bool is_chip(const std::string& device, const std::string& chip) {
+  if (device.find("PCIe") != std::string::npos || device.find("PCIE") != std::string::npos)
+    return false;
+  const size_t at = device.find(chip), end = at + chip.size();
+  return at != std::string::npos && (at == 0 || !is_in_word(device[at - 1])) &&
+         (end == device.size() || !is_in_word(device[end]));
+}
+
 const ChipRate& rate_of(const ModelCosts& costs, const Cluster& cluster,
                         const std::string& precision) {
   const std::string wanted = precision_in_table(precision);
   for (const ChipRate& one : kRates)
-    if (cluster.device.find(one.chip) != std::string::npos && costs.work == one.work &&
-        wanted == one.precision)
+    if (is_chip(cluster.device, one.chip) && costs.work == one.work && wanted == one.precision)
       return one;
   throw InputError(fmt::format("no rate of {} on {} in {} was published: choose another {} or {}",
                                costs.work, cluster.device, words_of(wanted), flag::kPrecision.name,
                                flag::kCluster.name));
 }
 
-double step_tflop(const ModelCosts& costs) {
-  double forward = 0;
-  for (const ModelCosts::Unit& unit : costs.units) forward += unit.forward_flop;
-  return (1 + kBackwardPerForward) * forward / kTera;
+double forward_flop(const ModelCosts& costs) {
+  double sum = 0;
+  for (const ModelCosts::Unit& unit : costs.units) sum += unit.forward_flop;
+  return sum;
 }
 
 int64_t usual_batch(const Work& work, double per_sample) {
@@ -93,8 +105,7 @@ void refuse_small_step(const Work& work, double per_sample, int64_t batch) {
   if (step >= work.least_step) return;
   throw InputError(
       fmt::format("a step of {} samples has {:.2g} TFLOP, and the published ones have {:.2g} or "
-                  "more: a smaller "
-                  "one waits for kernels to start. Give {} {:.0f} or more",
+                  "more: a smaller one waits for kernels to start. Give {} {:.0f} or more",
                   batch, step, work.least_step, flag::kBatchPerDevice.name,
                   std::ceil(work.least_step / per_sample)));
 }
@@ -102,7 +113,7 @@ void refuse_small_step(const Work& work, double per_sample, int64_t batch) {
 // The buckets of a backward pass, in the order in which they fill.
 class Buckets {
  public:
-  // Gradients become ready evenly between `from` and `to`.
+  // The bytes are ready one after the other, from the time `from` to the time `to`.
   void add(double bytes, double from, double to) {
     const double whole = bytes;
     while (bytes > 0) {
@@ -134,13 +145,11 @@ class Buckets {
 };
 
 LoggedStep step_of(const ModelCosts& costs, double seconds) {
-  double all = 0;
-  for (const ModelCosts::Unit& unit : costs.units) all += unit.forward_flop;
+  const double per_flop = seconds / (1 + kBackwardPerForward) / forward_flop(costs);
   double now = seconds / (1 + kBackwardPerForward);
   Buckets buckets;
   for (auto unit = costs.units.rbegin(); unit != costs.units.rend(); ++unit) {
-    const double then =
-        now + seconds * kBackwardPerForward / (1 + kBackwardPerForward) * unit->forward_flop / all;
+    const double then = now + kBackwardPerForward * per_flop * unit->forward_flop;
     buckets.add(unit->gradient_bytes, now, then);
     now = then;
   }
@@ -198,7 +207,7 @@ ModelCosts read_costs(const std::string& model) {
 Preset preset(const ModelCosts& costs, const Cluster& cluster, const PresetOptions& options) {
   const Work& work = work_of(costs);
   const ChipRate& rate = rate_of(costs, cluster, options.precision);
-  const double per_sample = step_tflop(costs);
+  const double per_sample = (1 + kBackwardPerForward) * forward_flop(costs) / kTera;
   Preset p;
   p.cluster = cluster;
   p.batch = options.batch > 0 ? options.batch : usual_batch(work, per_sample);
@@ -207,11 +216,10 @@ Preset preset(const ModelCosts& costs, const Cluster& cluster, const PresetOptio
   p.per_s = {per_s, per_s * work.low, per_s * work.high};
   p.log = {1, {step_of(costs, static_cast<double>(p.batch) / per_s)}};
   p.basis = fmt::format(
-      "Nothing was measured. One {} trains {} samples/s (90 % interval {} to {}) by {} published "
-      "of "
-      "other models, in {} with {} samples per GPU. Its memory is not considered.",
+      "Nothing was measured. One {} trains {} samples/s (90 % interval {} to {}) by {} of other "
+      "models, in {} with {} samples per GPU. Its memory is not considered.",
       rate.chip, format_count(per_s), format_count(p.per_s.low), format_count(p.per_s.high),
-      number(rate.groups, "rate"), words_of(rate.precision), p.batch);
+      number(rate.groups, "published rate"), words_of(rate.precision), p.batch);
   return p;
 }
 

@@ -40,7 +40,7 @@ ModelCosts read_costs(const std::string& model);
 
 struct PresetOptions {
   std::string precision;  // f32, tf32 or bf16 (mixed precision with f16 too); empty: bf16
-  int64_t batch = 0;      // per GPU; 0: a power of two whose step is as large as published ones
+  int64_t batch = 0;      // per GPU; 0: a power of two, for a step as large as published ones
 };
 
 struct Preset {

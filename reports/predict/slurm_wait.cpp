@@ -13,7 +13,6 @@
 #include "core/base/error.h"
 #include "core/base/process.h"
 #include "core/base/schema/flags.h"
-#include "core/base/text/table.h"
 #include "reports/predict/decide.h"
 
 namespace howmany::reports {
@@ -24,13 +23,10 @@ constexpr double kLeastMinutes = 5, kMostMinutes = 60 * 24 * 365, kMargin = 1.5;
 constexpr std::string_view kStart = " to start at ";
 constexpr const char* kTime = "%Y-%m-%dT%H:%M:%S";
 
-std::string last_line(const std::string& text) {
-  std::string_view rest = text;
-  while (!rest.empty() && rest.back() == '\n') rest.remove_suffix(1);
-  std::string_view line = rest.substr(rest.rfind('\n') + 1);
-  for (const std::string_view start : {"sbatch: error: ", "sbatch: ", "allocation failure: "})
-    if (line.starts_with(start)) line.remove_prefix(start.size());
-  return without_controls(std::string(line));
+std::string without_prefixes(std::string line) {
+  for (const std::string_view start : {"sbatch: ", "error: ", "allocation failure: "})
+    if (line.starts_with(start)) line.erase(0, start.size());
+  return line;
 }
 
 double now_seconds() {
@@ -54,17 +50,13 @@ std::vector<std::string> sbatch_of(const Forecast& f, const Offer& offer) {
 
 }  // namespace
 
-SlurmAnswer slurm_answer(const std::string& text, double now) {
-  SlurmAnswer answer;
-  const size_t at = text.find(kStart);
+SlurmAnswer slurm_answer(const std::string& line, double now) {
+  const size_t at = line.find(kStart);
   std::tm start = {};
   start.tm_isdst = -1;
-  if (at != std::string::npos && strptime(text.c_str() + at + kStart.size(), kTime, &start))
-    answer.wait_hours = std::max(0.0, (static_cast<double>(std::mktime(&start)) - now) / 3600);
-  else
-    answer.refused = last_line(text);
-  if (!answer.wait_hours && answer.refused.empty()) answer.refused = "sbatch said nothing";
-  return answer;
+  if (at != std::string::npos && strptime(line.c_str() + at + kStart.size(), kTime, &start))
+    return {std::max(0.0, (static_cast<double>(std::mktime(&start)) - now) / 3600), ""};
+  return {{}, line.empty() ? "sbatch said nothing" : without_prefixes(line)};
 }
 
 void ask_slurm(Forecast& f) {
@@ -76,7 +68,7 @@ void ask_slurm(Forecast& f) {
     if (!offer.refused.empty()) continue;
     const ProcessResult ended =
         run_command({.argv = sbatch_of(f, offer), .timeout_seconds = kSbatchSeconds});
-    const SlurmAnswer answer = slurm_answer(ended.err, now_seconds());
+    const SlurmAnswer answer = slurm_answer(ended.last_line(), now_seconds());
     offer.wait_hours = answer.wait_hours;
     offer.no_start = answer.refused;
   }

@@ -16,9 +16,9 @@ struct SlurmAnswer {
   std::string refused;               // Slurm's reason if there is no start
 };
 
-// Parses what sbatch --test-only writes to stderr. `now` is in seconds since the epoch; Slurm's
-// times are local.
-SlurmAnswer slurm_answer(const std::string& text, double now);
+// Parses the last line that sbatch --test-only writes to stderr. `now` is in seconds since the
+// epoch; Slurm's times are local.
+SlurmAnswer slurm_answer(const std::string& line, double now);
 
 // Asks for every offer that is not refused, with a time limit of 1.5 times the longest that the
 // training may take, and decides again. Throws InputError if f.options has no samples, or there is

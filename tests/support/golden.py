@@ -133,7 +133,7 @@ class Block(torch.nn.Module):
     def __init__(self, cin, width, kernels, stride):
         super().__init__()
         self.depth = len(kernels)
-        cout = width if self.depth == 2 else 4 * width
+        cout = self.channels = width if self.depth == 2 else 4 * width
         channels = [cin] + [width] * (self.depth - 1) + [cout]
         strided = kernels.index(3)
         for i, size in enumerate(kernels):
@@ -164,7 +164,7 @@ class ResNet(torch.nn.Module):
             stage = []
             for k in range(count):
                 stage.append(Block(cin, width << i, kernels, 2 if i > 0 and k == 0 else 1))
-                cin = stage[-1].bn2.num_features if len(kernels) == 2 else stage[-1].bn3.num_features
+                cin = stage[-1].channels
             setattr(self, f"layer{i + 1}", nn.Sequential(*stage))
         self.fc = nn.Linear(cin, classes)
 

@@ -7,7 +7,8 @@
 
 namespace howmany {
 
-// Quotes the text if a shell would interpret it.
+std::string shell_quoted(const std::string& text);
+// Quotes the text only if a shell would interpret it.
 std::string shell_word(const std::string& text);
 std::string shell_words(const std::vector<std::string>& words);  // with a blank between two
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/base/text/shell.h"
 #include "reports/cli/completion/scripts.h"
 
 namespace howmany::reports {
@@ -45,13 +46,6 @@ std::string zsh_escaped(const std::string& text, std::string_view special) {
   return escaped;
 }
 
-// Quotes any text as one word of a script.
-std::string zsh_quoted(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 std::string zsh_action(const OptionSpec& option) {
   if (option.kind == ValueKind::kPath) return "_files";
   if (option.kind == ValueKind::kFolder) return "_files -/";
@@ -65,9 +59,9 @@ std::string zsh_action(const OptionSpec& option) {
 // Returns "--out=[Folder for the results]:DIR:_files -/".
 std::string zsh_spec(const OptionSpec& option, const std::string& name) {
   const std::string help = zsh_escaped(option.help, "\\[]:");
-  if (option.kind == ValueKind::kNone) return zsh_quoted(fmt::format("{}[{}]", name, help));
-  return zsh_quoted(fmt::format("*{}{}[{}]:{}:{}", name, name.starts_with("--") ? "=" : "", help,
-                                zsh_escaped(option.type, "\\:"), zsh_action(option)));
+  if (option.kind == ValueKind::kNone) return shell_quoted(fmt::format("{}[{}]", name, help));
+  return shell_quoted(fmt::format("*{}{}[{}]:{}:{}", name, name.starts_with("--") ? "=" : "", help,
+                                  zsh_escaped(option.type, "\\:"), zsh_action(option)));
 }
 
 std::string zsh_command(const CommandSpec& command) {
@@ -75,8 +69,8 @@ std::string zsh_command(const CommandSpec& command) {
   for (const OptionSpec& option : named_options(command))
     for (const std::string& name : option.names) text += " \\\n        " + zsh_spec(option, name);
   for (const OptionSpec& option : positional_arguments(command))
-    text += " \\\n        " +
-            zsh_quoted(fmt::format(":{}:{}", zsh_escaped(option.type, "\\:"), zsh_action(option)));
+    text += " \\\n        " + shell_quoted(fmt::format(":{}:{}", zsh_escaped(option.type, "\\:"),
+                                                       zsh_action(option)));
   return text + " ;;\n";
 }
 
@@ -86,7 +80,8 @@ std::string zsh_script(const CommandSpec& root) {
   std::string text = kZshHead;
   for (const CommandSpec& command : root.commands)
     text += "    " +
-            zsh_quoted(fmt::format("{}:{}", command.name, zsh_escaped(command.help, "\\:"))) + "\n";
+            shell_quoted(fmt::format("{}:{}", command.name, zsh_escaped(command.help, "\\:"))) +
+            "\n";
   text += kZshDispatch;
   for (CommandSpec command : root.commands) {
     if (command.name == "run") command.options.push_back(make_option({"--version"}, "Version", ""));

@@ -35,7 +35,8 @@ class Verify : public testing::Test {
     if (fake() != nullptr) fake()->apart = 0;
   }
 
-  // A model whose products are measured, of a random width, so that most are new to the process.
+  // Its products are large enough to be measured. The width is random, so that most are new to the
+  // process.
   Workload work(const std::string& mode, int gpus) {
     const int width = std::uniform_int_distribution(64, 300)(random);
     Workload w;
@@ -60,6 +61,11 @@ class Verify : public testing::Test {
 
 TEST_F(Verify, ComparesStepsOfTheSameAlgorithmsOnOneGpu) {
   EXPECT_NO_THROW(verify(work("single", 1)));
+}
+
+TEST_F(Verify, StillRefusesWrongProducts) {
+  fake()->apart = 1e-2;  // also from the reference
+  EXPECT_THROW(verify(work("single", 1)), WrongData);
 }
 
 TEST_F(Verify, ComparesStepsOfTheSameAlgorithmsOnTwoGpus) {

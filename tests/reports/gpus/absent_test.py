@@ -58,6 +58,8 @@ class Absent(programs.TestCase):
         some = ("--model", "resnet50", "--cluster", "a100x4", "--up-to", 16)
         self.assert_refused(self.gpus(*some, "--rounds", 3, "--out", "x"), "--rounds, --out")
         self.assert_refused(self.gpus(*some, "--data", "synthetic"), "--data")
+        self.assert_refused(self.gpus(*some, "--try-ddp"), "--try-ddp")
+        self.assert_refused(self.gpus(*some, "--precision", "int8"), "int8")
         self.assert_refused(self.gpus("--cluster", "a100x4", "--up-to", 16), "--model")
         self.assert_refused(self.gpus("--model", "resnet50", "--cluster", "a100x4"), "--up-to")
 

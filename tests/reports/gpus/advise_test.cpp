@@ -280,11 +280,10 @@ TEST(Advise, SlowerKernelsAreNamedOnceAndMayWin) {
   auto all = measurements(plan, results_of(plan, amdahl(0), 0));
   for (const char* devices : {"2", "4"})
     of(all, "ddp", devices)
-        .flags.push_back(std::string(mark::kFallback) +
-                         "2 operation(s), first attention: no engine");
+        .flags.push_back(std::string(mark::kFallback) + "attention (no engine) and 1 more");
   const Advice advice = advise(all, {})[0];
   EXPECT_EQ(advice.recommended, 4);
-  const auto named = HasSubstr("2 operation(s), first attention: no engine.");
+  const auto named = HasSubstr("on 2 GPUs: attention (no engine) and 1 more.");
   EXPECT_THAT(advice.notes, Contains(named));
   EXPECT_EQ(std::ranges::count_if(advice.notes,
                                   [&](const std::string& note) { return Matches(named)(note); }),

@@ -80,7 +80,8 @@ class Predict(programs.TestCase):
         self.assertIn("wait (Slurm)", text)
 
     def test_a_size_that_slurm_would_not_start_is_named_with_its_reason(self):
-        environment = self.sbatch('echo "allocation failure: Requested node configuration is not available" >&2; exit 1')
+        environment = self.sbatch('echo "sbatch: warning: no account" >&2\n'
+                                  'echo "allocation failure: Requested node configuration is not available" >&2; exit 1')
         done = programs.run("howmany", "predict", "--rates", "1=100", "--up-to", 2, "--samples", "1M", "--slurm-wait",
                             **environment)
         self.assertEqual(done.code, 0, done)

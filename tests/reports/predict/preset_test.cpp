@@ -116,5 +116,24 @@ TEST(Preset, WhatWasNeverPublishedIsRefused) {
   EXPECT_EQ(refusal(costs(10), {"bf16", 264}), "");
 }
 
+TEST(Preset, TheChipIsAWholeWordOfTheDevicesName) {
+  const auto known = [](const char* device) {
+    Cluster c = find_cluster("a100x4");
+    c.device = device;
+    try {
+      preset(costs(10), c, {"bf16", 512});
+      return true;
+    } catch (const InputError&) {
+      return false;
+    }
+  };
+  for (const char* device :
+       {"H100", "NVIDIA H100 80GB HBM3", "A100-SXM4-80GB", "NVIDIA RTX 6000 Ada Generation"})
+    EXPECT_TRUE(known(device)) << device;
+  for (const char* device :
+       {"NVIDIA GH200 480GB", "V100S", "NVIDIA H100 PCIe", "A100-PCIE-40GB", "cpu"})
+    EXPECT_FALSE(known(device)) << device;
+}
+
 }  // namespace
 }  // namespace howmany::reports

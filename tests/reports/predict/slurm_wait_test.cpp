@@ -16,7 +16,7 @@ double local(const char* text) {
 }
 
 const char* const kStarts =
-    "sbatch: Job 8 to start at 2026-11-26T20:30:00 using 2 processors on nodes n1 in partition a\n";
+    "sbatch: Job 8 to start at 2026-11-26T20:30:00 using 2 processors on nodes n1 in partition a";
 
 TEST(SlurmWait, IsTheTimeUntilTheStart) {
   const SlurmAnswer answer = slurm_answer(kStarts, local("2026-11-26T19:00:00"));
@@ -29,14 +29,15 @@ TEST(SlurmWait, IsNothingIfTheStartIsNow) {
   EXPECT_DOUBLE_EQ(*slurm_answer(kStarts, local("2026-11-26T20:30:07")).wait_hours, 0);
 }
 
-TEST(SlurmWait, ARefusalIsTheLastLine) {
-  const SlurmAnswer answer = slurm_answer(
-      "sbatch: warning: no account\nallocation failure: Requested node configuration is not "
-      "available\n",
-      0);
-  EXPECT_FALSE(answer.wait_hours);
-  EXPECT_EQ(answer.refused, "Requested node configuration is not available");
-  for (const char* text : {"", "sbatch: Job 8 to start at soon", "\n"})
+TEST(SlurmWait, ARefusalHasSlurmsReason) {
+  for (const std::string start :
+       {"allocation failure: ", "sbatch: error: ", "sbatch: error: allocation failure: "}) {
+    const SlurmAnswer answer =
+        slurm_answer(start + "Requested node configuration is not available", 0);
+    EXPECT_FALSE(answer.wait_hours);
+    EXPECT_EQ(answer.refused, "Requested node configuration is not available");
+  }
+  for (const char* text : {"", "sbatch: Job 8 to start at soon"})
     EXPECT_FALSE(slurm_answer(text, 0).refused.empty()) << text;
 }
 

@@ -94,9 +94,8 @@ std::string too_old(int count) {
     }
     if (10 * gpu.major + gpu.minor < HM_LEAST_CAPABILITY)
       return fmt::format(
-          "cuda:{} ({}) has compute capability {}.{}, and this build is for {}.{} or newer: hide "
-          "it "
-          "with CUDA_VISIBLE_DEVICES",
+          "cuda:{} ({}) has compute capability {}.{}, and this build is for {}.{} or newer: "
+          "hide it with CUDA_VISIBLE_DEVICES",
           i, gpu.name, gpu.major, gpu.minor, HM_LEAST_CAPABILITY / 10, HM_LEAST_CAPABILITY % 10);
   }
   return "";
