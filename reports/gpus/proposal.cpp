@@ -84,16 +84,16 @@ std::string more(const Summary& summary) {
   return text + "\n\n" + more_table(f);
 }
 
-std::string command(const Request& request) {
+// `workload` is null if the request has a script.
+std::string command(const Request& request, const Workload* workload) {
   std::vector<std::string> argv = {"howmany", "gpus"};
   const auto add = [&](const Flag& flag, const std::string& value) {
     if (!value.empty()) argv.insert(argv.end(), {flag.name, value});
   };
-  if (!request.script.given() && !request.workloads.empty()) {
-    for (const Workload& one : request.workloads) add(flag::kModel, one.model);
+  if (workload != nullptr) {
+    add(flag::kModel, workload->model);
     const bool weak = request.scaling == Scaling::kWeak;
-    add(weak ? flag::kBatchPerDevice : flag::kGlobalBatch,
-        std::to_string(request.workloads.front().batch));
+    add(weak ? flag::kBatchPerDevice : flag::kGlobalBatch, std::to_string(workload->batch));
     add(flag::kMode, fmt::format("{}", fmt::join(request.modes, ",")));
     add(flag::kBackend, fmt::format("{}", fmt::join(request.backends, ",")));
     for (const auto& [name, word] : request.passed.given())
@@ -105,6 +105,14 @@ std::string command(const Request& request) {
   add(flag::kCluster, request.beyond.cluster);
   if (request.script.given()) argv.insert(argv.end(), {"--", request.script.name});
   return without_controls(shell_words(argv));
+}
+
+// A line for each model, because their batches may differ.
+std::string commands(const Request& request) {
+  if (request.script.given()) return command(request, nullptr) + "\n";
+  std::string lines;
+  for (const Workload& one : request.workloads) lines += command(request, &one) + "\n";
+  return lines;
 }
 
 std::string fact(const Summary& summary, const char* name, const char* key) {
@@ -137,6 +145,7 @@ std::string part(const Summary& run, const AdviceOptions& options) {
   const Request request = request_from_json(*asked, "summary.json");
   std::string text;
   for (const Advice& advice : all) {
+    if (!text.empty()) text += "\n";
     text += fmt::format("## {}: {}\n\n{}\n\n", shown(advice.model),
                         shown(scaling_of(run, advice.model)), shown(advice.because));
     text += measured_table(advice, request, options.samples_to_train);
@@ -147,7 +156,7 @@ std::string part(const Summary& run, const AdviceOptions& options) {
     text += "\n";
   }
   return text + more(run) + "\n### Method\n\n" + facts(run, request) + "\n```sh\n" +
-         command(request) + "\n```\n";
+         commands(request) + "```\n";
 }
 
 }  // namespace

@@ -49,6 +49,14 @@ class Proposal(Fake):
         for command in commands:
             self.assertEqual(subprocess.run(["bash", "-n", "-c", command], check=False).returncode, 0)
 
+    def test_the_command_of_each_model_has_its_own_batch(self):
+        done = self.howmany("run", "--rounds", "1", "--out", self.out, "--emit", "proposal", FAKE_CORES="2")
+        self.assertEqual(done.code, 0, done)
+        commands, = re.findall(r"```sh\n(.*)\n```", done.out, re.DOTALL)
+        batches = {words[words.index("--model") + 1]: words[words.index("--batch-per-device") + 1]
+                   for words in map(str.split, commands.splitlines())}
+        self.assertEqual(batches, {"mlp": "128", "resnet18:image=64": "16"})
+
     def test_predictions_are_in_a_table_of_their_own_with_their_intervals(self):
         done = self.howmany("gpus", "--mode", "ddp", "--rounds", "3", "--up-to", "16", "--out", self.out,
                             "--emit", "proposal", FAKE_GPUS="4")
