@@ -12,6 +12,8 @@ using Clock = std::chrono::steady_clock;
 
 // How long a rank that failed waits for posts from the others, to find the rank that posts none.
 constexpr std::chrono::milliseconds kPostTimeout(1000);
+// As above, while several ranks have posted nothing: on a busy machine some of them are only late.
+constexpr std::chrono::milliseconds kLatePostTimeout(5000);
 
 std::string key_of(const char* what, int rank) { return fmt::format("{}/{}", what, rank); }
 
@@ -52,16 +54,25 @@ std::optional<int> FailureBoard::find_left(const std::vector<int>& ranks) {
 
 EngineError FailureBoard::find_cause(const std::string& what) {
   if (const auto culprit = aborted()) return *culprit;
-  std::vector<int> silent;
-  for (const auto until = Clock::now() + kPostTimeout; Clock::now() < until;) {
-    silent.clear();
-    for (int r = 0; r < size_; ++r)
-      if (r != rank_ && !has(key_of("failed", r))) silent.push_back(r);
-    if (silent.empty()) break;
+  const auto start = Clock::now();
+  rendezvous_->set_deadline(start + kLatePostTimeout);
+  std::vector<int> silent = find_silent();
+  const auto is_over = [&] {
+    return Clock::now() - start >= (silent.size() > 1 ? kLatePostTimeout : kPostTimeout);
+  };
+  while (!silent.empty() && !is_over()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    silent = find_silent();
   }
   if (const auto culprit = aborted()) return *culprit;
   return EngineError(silent, silent.empty() ? what : "failed: " + what);
+}
+
+std::vector<int> FailureBoard::find_silent() {
+  std::vector<int> silent;
+  for (int r = 0; r < size_; ++r)
+    if (r != rank_ && !has(key_of("failed", r))) silent.push_back(r);
+  return silent;
 }
 
 std::optional<EngineError> FailureBoard::aborted() {

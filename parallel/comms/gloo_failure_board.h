@@ -28,12 +28,13 @@ class FailureBoard {
   std::string first_failure();       // its text; empty if no rank failed
   // Returns one of `ranks` that left.
   std::optional<int> find_left(const std::vector<int>& ranks);
-  // Returns the error that names the cause, after fail(what). Waits up to 1 s for the other ranks
-  // to post.
+  // Returns the error that names the cause, after fail(what). Waits up to 1 s for the last rank to
+  // post, and up to 5 s while several have not.
   EngineError find_cause(const std::string& what);
 
  private:
   std::optional<EngineError> aborted();
+  std::vector<int> find_silent();  // the other ranks that posted no failure
   std::string text_of(const std::string& key);
   void post(const std::string& key, const std::string& text) noexcept;
 
