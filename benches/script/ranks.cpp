@@ -110,7 +110,8 @@ std::map<std::string, double> counters_of(const std::vector<RankRecord>& records
       {metric::kRanks, static_cast<double>(records.size())}};
   if (first.device == "cpu") {  // on a GPU, the host's times are not those of the work
     counters[metric::kBackwardFraction] = share_of(records, timed, &RankStep::backward);
-    counters[metric::kOptimizerFraction] = share_of(records, timed, &RankStep::optimizer);
+    if (!first.optimizer_in_backward)
+      counters[metric::kOptimizerFraction] = share_of(records, timed, &RankStep::optimizer);
   }
   if (first.loader) counters[metric::kDataWaitFraction] = share_of(records, timed, &RankStep::wait);
   double peak = 0;
@@ -177,6 +178,7 @@ ScriptSteps read_ranks(const std::string& folder, Expected expected, const Scrip
   steps.global_batch = static_cast<int64_t>(std::llround(quantile(all.samples, 0.5) * shares));
   HM_ENSURE(steps.global_batch > 0, kNoSamples);
   if (!first.loader) steps.flags.emplace_back(mark::kNoDataWait);
+  if (first.optimizer_in_backward) steps.flags.emplace_back(mark::kOptimizerInBackward);
   return steps;
 }
 

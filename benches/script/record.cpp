@@ -29,7 +29,6 @@ void take_start(const JsonNode& line, RankRecord& record) {
   record.parallel = line.at("parallel").string();
   record.backend = line.at("backend").string();
   record.device = line.at("device").string();
-  record.gradient_bytes = not_negative(line.at("gradient_bytes"));
 }
 
 void take_step(const JsonNode& line, RankRecord& record) {
@@ -77,6 +76,8 @@ void take_end(const JsonNode& line, RankRecord& record) {
   record.complete = line.at("complete").boolean();
   record.loader = line.at("loader").boolean();
   record.peak_bytes = not_negative(line.at("peak_bytes"));
+  record.gradient_bytes = not_negative(line.at("gradient_bytes"));
+  record.optimizer_in_backward = line.at("optimizer_in_backward").boolean();
   if (!record.complete) return;
   const auto count = static_cast<int64_t>(record.steps.size());
   record.first = line.at("first").integer_between(0, count - 1);

@@ -45,7 +45,8 @@ struct RankRecord {
   std::string parallel, backend, device, failed;
   double gradient_bytes = 0, peak_bytes = 0;
   bool ended = false, complete = false, loader = true;
-  int64_t first = 0, last = 0;  // timed
+  bool optimizer_in_backward = false;  // its time is part of that of backward
+  int64_t first = 0, last = 0;         // timed
   std::map<std::string, double> ddp;
   std::vector<RankStep> steps;
   std::vector<RankTurn> turns;

@@ -7,6 +7,7 @@ namespace howmany::mark {
 // In order of their names.
 inline constexpr const char* kFallback = "without cuDNN: ";  // and the operations
 inline constexpr const char* kNoDataWait = "data wait not visible";
+inline constexpr const char* kOptimizerInBackward = "optimizer within backward";
 inline constexpr const char* kOversubscribed = "oversubscribed";
 inline constexpr const char* kOwnRate = "rate from the program's own output";
 inline constexpr const char* kRehearsal = "rehearsal";

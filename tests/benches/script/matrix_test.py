@@ -19,6 +19,7 @@ import programs
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent / "scripts"
 SAME_TIME = 0.01  # relative
+GRADIENT_BYTES = 4 * (256 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 10 + 10)  # of scripts/parts.py
 
 
 def torch_python():
@@ -99,7 +100,7 @@ class Measured(programs.TestCase):
 class Scripts(Measured):
     def test_a_plain_loop(self):
         row, line = self.check("plain.py", 64)
-        self.assertEqual(row["gradient_bytes"], 4 * (256 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 10 + 10))
+        self.assertEqual(row["gradient_bytes"], GRADIENT_BYTES)
         self.assertEqual(line["parameters"]["threads"], "1")
 
     def test_gradient_accumulation_counts_all_micro_batches(self):
@@ -109,7 +110,14 @@ class Scripts(Measured):
         self.check("scaler.py", 64, ticks=False)
 
     def test_two_optimizers_are_one_step(self):
-        self.check("two_optimizers.py", 64, ticks=False)  # a step ends after the first one
+        row, _ = self.check("two_optimizers.py", 64, ticks=False)  # a step ends after the first one
+        self.assertEqual(row["gradient_bytes"], 2 * GRADIENT_BYTES)
+
+    def test_optimizers_within_backward_are_one_step(self):
+        row, line = self.check("optimizer_in_backward.py", 64, ticks=False)
+        self.assertEqual(row["gradient_bytes"], GRADIENT_BYTES)
+        self.assertNotIn("optimizer_fraction", row)
+        self.assertIn("optimizer within backward", line["flags"])
 
     def test_worker_processes_and_a_validation_loader(self):
         self.check("workers.py", 64)
@@ -190,7 +198,7 @@ class Rehearsed(Measured):
         self.assertEqual(row["name"], "rehearsal/script/script/devices:64")
         self.assertEqual([line["parameters"][key] for key in ("devices", "global_batch", "mode", "evidence")],
                          ["64", str(64 * 64), "ddp", "rehearsed"])
-        self.assertEqual(row["gradient_bytes"], 4 * (256 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 10 + 10))
+        self.assertEqual(row["gradient_bytes"], GRADIENT_BYTES)
 
     def test_no_step_ends_before_its_collectives(self):
         row, line, _ = self.rehearse("ddp.py", 8, seconds_per_gib=5)
@@ -291,6 +299,8 @@ class LoaderWorkers(Measured):
     def test_workers_hide_the_time_of_slow_samples(self):
         found = self.turns([PYTHON, SCRIPTS / "slow_samples.py"], numbers="0,4", seconds=3)
         self.assertGreater(self.rate(found[4]), 2 * self.rate(found[0]))  # 42 ms to about 10 ms
+        self.assertTrue(any("alone_samples_per_s" in row for row, _ in found[4]))
+        self.assertTrue(all(row["first_batch_s"] > 0 for row, _ in found[0] + found[4]))
 
     def test_epochs_may_end_within_a_turn(self):
         self.check([PYTHON, SCRIPTS / "slow_samples.py"], 64, BATCHES="7")
@@ -298,6 +308,9 @@ class LoaderWorkers(Measured):
     def test_the_scripts_own_number_takes_part(self):
         found = self.check([PYTHON, SCRIPTS / "workers.py"], 64, own=2)
         self.assertIn(2, found)
+
+    def test_samples_may_be_made_by_modules_and_workers_spawned(self):
+        self.check([PYTHON, SCRIPTS / "module_transform.py"], 64)
 
     def test_streams(self):
         self.check([PYTHON, SCRIPTS / "iterable.py"], 64)

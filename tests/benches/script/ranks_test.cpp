@@ -25,8 +25,7 @@ std::vector<Json> record(int rank, int world, double seconds) {
                               {"threads", 3},
                               {"device", "cpu"},
                               {"parallel", world > 1 ? "ddp" : "single"},
-                              {"backend", world > 1 ? "gloo" : ""},
-                              {"gradient_bytes", 400}}};
+                              {"backend", world > 1 ? "gloo" : ""}}};
   for (int step = 0; step < 5; ++step)
     lines.push_back({{"kind", "step"},
                      {"step", step},
@@ -41,6 +40,8 @@ std::vector<Json> record(int rank, int world, double seconds) {
                    {"loader", true},
                    {"peak_bytes", 1000 + rank},
                    {"ddp", nullptr},
+                   {"gradient_bytes", 400},
+                   {"optimizer_in_backward", false},
                    {"first", 2},
                    {"last", 4}});
   return lines;

@@ -61,7 +61,7 @@ workers = [int(one) for one in os.environ.get("HOWMANY_SCRIPT_WORKERS", "").spli
 turns = turns_of(workers)
 for rank in range(ranks):
     start = {"kind": "start", "rank": rank, "world": world, "threads": 1, "device": "cpu",
-             "parallel": "ddp" if world > 1 else "single", "backend": "gloo" if world > 1 else "", "gradient_bytes": 400}
+             "parallel": "ddp" if world > 1 else "single", "backend": "gloo" if world > 1 else ""}
     steps = [{"kind": "step", "step": i, "s": seconds * random.uniform(0.99, 1.01), "wait_s": 0, "backward_s": 0,
               "optimizer_s": 0, "samples": batch, "backwards": 1} for i in range(20)]
     for turn in turns:
@@ -69,6 +69,7 @@ for rank in range(ranks):
             step["s"] /= min(turn["workers"] + 1, 3)
             step["wait_s"] = 0.0 if turn["workers"] > 1 else step["s"] / 2
     collectives = rehearse(costs, steps) if costs else []
-    end = {"kind": "end", "complete": True, "loader": True, "peak_bytes": 1000, "ddp": None, "first": 2, "last": 19}
+    end = {"kind": "end", "complete": True, "loader": True, "peak_bytes": 1000, "ddp": None, "first": 2, "last": 19,
+           "gradient_bytes": 400, "optimizer_in_backward": False}
     file = pathlib.Path(os.environ["HOWMANY_SCRIPT_OUT"]) / f"rank{rank}.1.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in [start, *steps, *turns, *collectives, end]))

@@ -109,15 +109,15 @@ def _watch_backward(session, guard):
 
 
 def _watch_forward(session, guard, settings):
-    """The first module that computes while gradients are on is the outermost one. If no loader was
-    used before, its inputs show the batch."""
+    """The first module with parameters to train that computes while gradients are on is the outermost
+    one; samples may be made by modules too. If no loader was used before, its inputs show the batch."""
 
     def inputs_of(module, args, kwargs):
         if module.training:
             guard(session.forwarded, (args, kwargs))
 
     def first_forward(module, args):
-        if not torch.is_grad_enabled():
+        if not torch.is_grad_enabled() or not any(p.requires_grad for p in module.parameters()):
             return
         handle.remove()
         if settings.try_ddp:

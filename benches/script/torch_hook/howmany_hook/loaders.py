@@ -18,6 +18,7 @@ from howmany_hook.batch import samples_in, tensors_in
 
 clock = time.perf_counter
 DEFAULT_PREFETCH = 2  # of DataLoader with workers
+CYCLES = 2  # in which every worker makes a batch: the fewest for a rate
 
 
 @dataclasses.dataclass
@@ -70,6 +71,7 @@ class Switch:
         self._chosen = None  # DataLoader
         self._turn = None  # the current turns.Turn
         self._batches = None  # of the chosen loader
+        self._opened = None  # when workers started; None: they have given a batch
         self.figures = {}  # index of a turn that took place: Figures
 
     def watch(self):
@@ -119,6 +121,9 @@ class Switch:
         return self._bytes.get(self.chosen_key(), 0)
 
     def saw(self, loader, batch):
+        if self._opened is not None and loader.dataset is self._chosen.dataset:
+            self.figures[self._turn.index].first_batch_s = clock() - self._opened
+            self._opened = None
         if id(loader.dataset) not in self._bytes:
             self._bytes[id(loader.dataset)] = 0
             self._guard(self._measure_batch, loader, batch)
@@ -150,6 +155,7 @@ class Switch:
         try:
             if turn.alone_seconds > 0:
                 take_alone(loader, turn, self.figures[turn.index])
+            self._opened = clock()
             batches.inner = open_loader(loader, turn, left)
         except Exception:
             batches.inner = loader._get_iterator()  # the script goes on
@@ -166,19 +172,23 @@ class Switch:
             self.figures[self._batches.turn].bytes_per_worker = sum(own) / len(own)
 
 
+def whole_cycles(batches, workers):
+    """True if each of the workers made as many of these batches, and enough for a rate."""
+    return batches >= CYCLES * workers and batches % max(1, workers) == 0
+
+
 def take_alone(loader, turn, figures):
     """Takes batches of an epoch of its own for some time."""
     start = since = last = clock()
+    skipped = max(1, turn.ahead)  # made while the workers started
     taken, samples = 0, 0
     batches = open_loader(loader, turn)
-    while last - start < turn.alone_seconds or taken < turn.ahead + 3:
+    while last - start < turn.alone_seconds or taken < skipped + 3 or not whole_cycles(taken - skipped, turn.workers):
         batch = next(batches, None)
         if batch is None:
             break
         taken, last = taken + 1, clock()
-        if taken == 1:
-            figures.first_batch_s = last - start
-        if taken <= max(1, turn.ahead):  # made while the workers started
+        if taken <= skipped:
             since = last
         else:
             samples += samples_in(batch)

@@ -52,6 +52,8 @@ class Session:
         self._steps, self._now = [], Step()
         self._last_end = clock()
         self._optimizers = []  # ids, in the order seen
+        self._gradient_bytes = 0  # of all of them
+        self._inside_backward = self._optimizer_in_backward = False
         self._counted = None  # the first optimizer: its steps are counted
         self._events = []  # on a GPU: one per end of a step, and the start
         self._cuda = None  # unknown until a step ends
@@ -87,6 +89,7 @@ class Session:
         self._now.forward_samples += samples_in(inputs)
 
     def goes_backward(self, inside):
+        self._inside_backward = inside
         if self.rehearsal:
             self.rehearsal.backward = self._now.backwards if inside else -1
 
@@ -101,9 +104,13 @@ class Session:
         """Raises SystemExit after the last step."""
         if self._finished or os.getpid() != self._pid:
             return self._insist()
-        self._now.optimizer += seconds
+        if self._inside_backward:  # the time of backward has it
+            self._optimizer_in_backward = True
+        else:
+            self._now.optimizer += seconds
         if id(optimizer) not in self._optimizers:
             self._optimizers.append(id(optimizer))
+            self._gradient_bytes += _gradient_bytes(optimizer)
         if self._counted is None:
             self._counted = optimizer
         if optimizer is self._counted and (self._now.backwards or self._now.loaders or not self._steps):
@@ -150,9 +157,6 @@ class Session:
         self._cuda = any(p.device.type == "cuda" for p in parameters[:1])
         if self._cuda:
             torch.cuda.reset_peak_memory_stats()
-        self._gradient_bytes = sum(
-            g.numel() * g.element_size() for g in map(_local_gradient, parameters) if g is not None
-        )
         record.append(self._path, [self._start_line(parameters)])
 
     def _parameters(self):
@@ -170,7 +174,6 @@ class Session:
             "world": group[0],
             "backend": group[1],
             "parallel": self._parallel(parameters, group[0]),
-            "gradient_bytes": self._gradient_bytes,
             "parameters": sum(p.numel() for p in parameters),
             "optimizer": type(self._counted).__name__,
         }
@@ -224,6 +227,8 @@ class Session:
             "kind": "end",
             "complete": steps is not None,
             "optimizers": len(self._optimizers),
+            "optimizer_in_backward": self._optimizer_in_backward,
+            "gradient_bytes": self._gradient_bytes,
             "loader": self._training is not None,
             "workers": self._loaders.get(self._training),
             "peak_bytes": self._peak_bytes(),
@@ -289,6 +294,12 @@ class Session:
         if self._cuda:
             return torch.cuda.max_memory_allocated()
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _gradient_bytes(optimizer):
+    parameters = (p for group in optimizer.param_groups for p in group["params"])
+    gradients = (_local_gradient(p) for p in parameters)
+    return sum(g.numel() * g.element_size() for g in gradients if g is not None)
 
 
 def _local_gradient(parameter):

@@ -4,7 +4,10 @@
 Order. The first round ascends, the second descends, and so on. The script's own number takes part.
     Larger numbers are left out if training did not wait for data with two smaller ones.
 Turn. The first steps of a turn are not counted: their batches were made while its workers started.
-    In the first round the loader is also timed alone.
+    If training waits for data, a turn counts whole cycles: w workers hand over w batches at about
+    the same time.
+Alone. In the second round the loader is also timed without training, for the numbers with which
+    training seldom waited in the first. With the others, training takes what the loader gives.
 Ranks. Rank 0 decides. With several ranks it announces each turn in OUT/turns.json, as many steps
     ahead as agreement.py announces the last step.
 """
@@ -22,7 +25,10 @@ FEWEST_STEPS = 3  # counted in a turn
 NO_WAIT = 0.002  # of a turn: more workers cannot help
 MOST_SKIPPED = 0.5  # of an epoch
 SHORTEST = 0.3  # seconds of a turn
+LONGEST = 3.0  # times the seconds of a turn, for whole cycles
+LATEST_END = 1.25  # times the seconds of all rounds
 ALONE = 0.5  # of the seconds of a turn
+SELDOM = 0.5  # of the time
 SHARED_MEMORY = 0.9  # of the free bytes
 
 
@@ -54,7 +60,8 @@ class Turns:
         self._queue = []  # numbers still to come in this round
         self._numbers = []
         self._round = 0
-        self._began = 0.0
+        self._waits = {}  # by number: share of the time, in the first round
+        self._began = self._round_began = 0.0
         self._counted = _Counted()
 
     def after(self, index, step):
@@ -129,16 +136,24 @@ class Turns:
         turn = self._turns[-1]
         if step >= turn.first + turn.skipped:
             self._counted.add(seconds, wait)
-        if self._counted.steps >= FEWEST_STEPS and self._counted.seconds >= self._seconds_of_turn():
+        if self._is_over(turn):
             self._leave_out_larger(turn)
             self._next(step)
+
+    def _is_over(self, turn):
+        counted, goal = self._counted, self._seconds_of_turn()
+        if counted.steps < FEWEST_STEPS or counted.seconds < goal:
+            return False
+        if not counted.has_waited() or counted.seconds > LONGEST * goal:
+            return True
+        return loaders.whole_cycles(counted.steps, turn.workers)
 
     def _begin(self, step):
         if not self._choose():
             return self._announce_end(step)
         self._own, self._prefetch = self._switch.numbers()
         self._prefetch = self._settings.prefetch or self._prefetch
-        self._began = time.perf_counter()
+        self._began = self._round_began = time.perf_counter()
         most = self._settings.most_workers // self._settings.local_world
         wanted = {w for w in self._settings.workers if w <= most}
         self._numbers = sorted(wanted | {self._own})
@@ -151,7 +166,8 @@ class Turns:
 
     def _leave_out_larger(self, turn):
         """If this number and the one before did not wait."""
-        waited = self._counted.wait > NO_WAIT * self._counted.seconds
+        waited = self._counted.has_waited()
+        self._waits.setdefault(turn.workers, self._counted.wait / self._counted.seconds)
         before, self._counted = self._counted, _Counted(waited)
         if turn.round > 0 or waited or before.waited:
             return
@@ -170,11 +186,12 @@ class Turns:
 
     def _begin_round(self):
         """False if that was the last round, or if another one would take too long."""
-        elapsed = time.perf_counter() - self._began
+        now = time.perf_counter()
+        next_end = now + (now - self._round_began) - self._began
         done = self._round + 1
-        if done >= self._settings.rounds or elapsed * (done + 1) / done > 1.5 * self._settings.seconds:
+        if done >= self._settings.rounds or next_end > LATEST_END * self._settings.seconds:
             return False
-        self._round = done
+        self._round, self._round_began = done, now
         self._queue = self._numbers[:: -1 if done % 2 else 1]
         return True
 
@@ -191,7 +208,8 @@ class Turns:
         skipped = max(2, workers * self._prefetch)
         if epoch:
             skipped = min(skipped, max(1, int(MOST_SKIPPED * epoch)))
-        alone = ALONE * self._seconds_of_turn() if self._round == 0 else 0.0
+        is_timed = self._round == 1 and self._waits.get(workers, 1.0) < SELDOM
+        alone = ALONE * self._seconds_of_turn() if is_timed else 0.0
         first = step + 1 + self._ahead()
         self._turns.append(
             Turn(len(self._turns), self._round, workers, self._prefetch, first, skipped, alone)
@@ -213,6 +231,9 @@ class _Counted:
     def __init__(self, waited_before=True):
         self.steps, self.seconds, self.wait = 0, 0.0, 0.0
         self.waited = waited_before  # in the turn before
+
+    def has_waited(self):
+        return self.wait > NO_WAIT * self.seconds
 
     def add(self, seconds, wait):
         self.steps += 1
