@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-VERSIONS = {"torch": "2.13.0", "torchvision": "0.28.0"}
+VERSIONS = {"torch": "2.13.0"}
 SKIPPED = "SKIPPED: no {}. Give --install, or HOWMANY_TORCH_PYTHON=<python with it>."
 
 

@@ -23,11 +23,8 @@ constexpr const char* kLoaderExamples =
     "stall?\n"
     "  loader_bench --data synthetic --probe";
 
-constexpr int64_t kMinuteUs = 60'000'000;
-
 const std::map<std::string, WorkersAs> kWorkerTypes = {{"threads", WorkersAs::threads},
-                                                       {"processes", WorkersAs::processes},
-                                                       {"pytorch", WorkersAs::pytorch}};
+                                                       {"processes", WorkersAs::processes}};
 
 void add_loader_flags(CLI::App& app, LoaderFlags& flags) {
   const auto set_to = [&](const std::string& list) { flags.to = parse_devices(list); };
@@ -44,7 +41,6 @@ void add_loader_flags(CLI::App& app, LoaderFlags& flags) {
   add_option(app, flag::kRanks, flags.run.ranks)->check(whole_between(1, 1024));
   add_option(app, flag::kSamplesPerSecond, flags.run.demand, "no limit")->check(at_least_zero());
   add_option(app, flag::kWorkerType, flags.run.as, "threads")->transform(one_of(kWorkerTypes));
-  add_switch(app, flag::kPinMemory, flags.run.pin_memory);
   add_option_function<std::string>(app, flag::kTo, set_to, "cpu:0");
   add_decode(app, flags.run.decode);
   add_switch(app, flag::kAnyOrder, flags.any_order);
@@ -64,18 +60,6 @@ void add_loader_flags(CLI::App& app, LoaderFlags& flags) {
   add_switch(app, flag::kLimits, flags.limits);
 }
 
-// What Python's DataLoader costs more than ours, as `howmany workers` measured it.
-void add_python_costs(CLI::App& app, LoaderRun& run) {
-  add_option(app, flag::kExtraUs, run.more_us)->check(whole_between(0, kMinuteUs));
-  add_option(app, flag::kExtraUsAlone, run.more_alone_us, "--extra-us")
-      ->check(whole_between(0, kMinuteUs));
-  add_option(app, flag::kExtraUsOversubscribed, run.more_oversubscribed_us, "--extra-us")
-      ->check(whole_between(0, kMinuteUs));
-  add_option(app, flag::kOversubscribedWorkers, run.oversubscribed)
-      ->check(whole_between(2, 1 << 20));
-  add_option(app, flag::kWorkerStart, run.start_s)->check(between(0, 600));
-}
-
 }  // namespace
 
 std::string name_of(WorkersAs as) {
@@ -85,7 +69,6 @@ std::string name_of(WorkersAs as) {
 std::vector<std::string> parse_loader(int argc, char** argv, LoaderFlags& flags) {
   CLI::App app("Times how fast batches come, by the number of loader workers.", "loader_bench");
   add_loader_flags(app, flags);
-  add_python_costs(app, flags.run);
   app.footer("Data: synthetic (JPEGs), null, cost:MICROSECONDS, wait:MICROSECONDS, or files: " +
              data_formats_help() + "\n\n" + kLoaderExamples);
   return parse(app, argc, argv);

@@ -90,7 +90,6 @@ Case run_case(const LoaderData& data, LoaderRun run) {
                                  run.workers, run.batch, run.prefetch, as);
   if (run.ranks > 1) name += fmt::format("/ranks:{}", run.ranks);
   if (run.demand > 0) name += fmt::format("/demand:{:.4g}", run.demand);
-  if (run.pin_memory) name += "/pin:on";
   if (!run.in_order) name += "/order:any";
   if (run.cold) name += "/cache:cold";
   if (run.to != Device{}) name += "/to:" + run.to.str();
@@ -199,11 +198,10 @@ void run_case(benchmark::State& state, const Case& c, const std::string& samples
   }
 }
 
-std::map<std::string, std::string> context(const LoaderData& data, const LoaderRun& run) {
+std::map<std::string, std::string> context(const LoaderData& data) {
   std::map<std::string, std::string> told = {
       {"loader_data", data.samples().describe()},
       {"loader_sample_bytes", std::to_string(data.sample_bytes())}};
-  if (run.more_us > 0) told["loader_more_us"] = std::to_string(run.more_us);
   if (!data.format().empty()) told[context::kLoaderFormat] = data.format();
   if (!data.a_file_each()) return told;
   told[context::kLoaderFiles] = std::to_string(data.listed());
@@ -215,7 +213,7 @@ std::map<std::string, std::string> context(const LoaderData& data, const LoaderR
 }
 
 void refuse_turns(const Flags& flags) {
-  const bool on_cpu = flags.to == std::vector{Device{}} && !flags.run.pin_memory;
+  const bool on_cpu = flags.to == std::vector{Device{}};
   HM_REQUIRE(!flags.in_turn || (flags.cache == "warm" && flags.run.demand == 0 && on_cpu),
              "--interleave is for --cache warm on CPUs, without a demand");
 }
@@ -235,9 +233,6 @@ int run(int argc, char** argv) {
   refuse_turns(flags);
   HM_REQUIRE(!flags.any_order || flags.run.ranks == 1, "--any-order is for one rank, not {}",
              flags.run.ranks);
-  if (flags.run.pin_memory)
-    for (const std::string& note : Loader(data.samples(), {.pin_memory = true}).notes())
-      std::cerr << note << "\n";
   const std::vector<Case> cases = flags.probe ? probe_cases(data, flags) : run_cases(data, flags);
   for (const Case& c : cases)
     benchmark::RegisterBenchmark(
@@ -245,7 +240,7 @@ int run(int argc, char** argv) {
         ->Iterations(1)
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond);
-  add_context(context(data, flags.run));
+  add_context(context(data));
   return run_benchmarks(std::move(words));
 }
 

@@ -61,11 +61,10 @@ void spin_until(Clock::time_point end) {
   }
 }
 
-// Adds the extra time per sample and counts samples across processes.
+// Counts samples across processes.
 class Watched final : public Dataset {
  public:
-  Watched(const Dataset& set, const LoaderRun& run)
-      : set_(set), more_(more_us(run)), made_(run.made) {}
+  Watched(const Dataset& set, const LoaderRun& run) : set_(set), made_(run.made) {}
   int64_t size() const override { return set_.size(); }
   SampleSpec spec() const override { return set_.spec(); }
   void get(int64_t index, uint64_t key, void* x, void* y) const override {
@@ -82,21 +81,11 @@ class Watched final : public Dataset {
   std::string name_of(int64_t index) const override { return set_.name_of(index); }
 
  private:
-  static int64_t more_us(const LoaderRun& run) {
-    if (run.workers == 0) return run.more_alone_us.value_or(run.more_us);
-    const double half = run.oversubscribed / 2.0;
-    const double share = std::clamp((run.workers * run.ranks - half) / half, 0.0, 1.0);
-    const int64_t oversubscribed = run.more_oversubscribed_us.value_or(run.more_us);
-    return run.more_us + std::llround(share * static_cast<double>(oversubscribed - run.more_us));
-  }
-
   void done() const {
-    if (more_.count() > 0) burn(more_);
     if (made_ != nullptr) made_->fetch_add(1, std::memory_order_relaxed);
   }
 
   const Dataset& set_;
-  const std::chrono::microseconds more_;
   std::atomic<int64_t>* const made_;
 };
 
@@ -156,9 +145,7 @@ class Running {
                            .as = run_.as,
                            .decode = run_.decode,
                            .timeout_seconds = run_.timeout_s,
-                           .in_order = run_.in_order,
-                           .pin_memory = run_.pin_memory,
-                           .worker_init = [this](const WorkerInfo&) { burn(start_time()); }});
+                           .in_order = run_.in_order});
       loader.start_epoch(0);
       while (one_batch(loader, rank)) {
       }
@@ -166,11 +153,6 @@ class Running {
       if (!failed_.exchange(true)) error_ = std::current_exception();
       meet_.arrive_and_drop();
     }
-  }
-
-  std::chrono::microseconds start_time() const {
-    return std::chrono::duration_cast<std::chrono::microseconds>(
-        std::chrono::duration<double>(run_.start_s));
   }
 
   bool one_batch(Loader& loader, int rank) {

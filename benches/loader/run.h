@@ -29,19 +29,10 @@ struct LoaderRun {
   double budget_s = 3;
   uint64_t seed = 1;
   WorkersAs as = WorkersAs::threads;
-  bool in_order = true, pin_memory = false;
+  bool in_order = true;
   Device to = {};  // device of the batches
   Decode decode = Decode::cpu;
   double timeout_s = 60;  // of a wait for a batch
-  double start_s = 0;     // arithmetic before a worker's first batch, like Python's imports
-  // Extra arithmetic per sample in microseconds, like Python's overhead. more_alone_us replaces it
-  // without workers.
-  int64_t more_us = 0;
-  std::optional<int64_t> more_alone_us = {};
-  // Replaces more_us for `oversubscribed` workers or more, which compete for the cores' caches. The
-  // value increases linearly from half as many workers on.
-  std::optional<int64_t> more_oversubscribed_us = {};
-  int oversubscribed = 2;
   // Called at the end of the measurement. While it returns true, more batches are taken and it is
   // called after each; those are not measured.
   std::function<bool(const LoaderResult&)> goes_on = {};

@@ -87,7 +87,6 @@ class BatchSource {
 std::unique_ptr<BatchSource> batches_by_caller(const BatchMaker& maker);
 std::unique_ptr<BatchSource> batches_by_threads(const BatchMaker& maker);
 std::unique_ptr<BatchSource> batches_by_processes(const BatchMaker& maker);
-std::unique_ptr<BatchSource> batches_as_pytorch(const BatchMaker& maker);
 // Copies the batches of `source` to the maker's GPU.
 std::unique_ptr<BatchSource> batches_to_gpu(const BatchMaker& maker,
                                             std::unique_ptr<BatchSource> source);

@@ -32,8 +32,6 @@ std::unique_ptr<BatchSource> make_host_source(const BatchMaker& maker) {
       return batches_by_threads(maker);
     case WorkersAs::processes:
       return batches_by_processes(maker);
-    case WorkersAs::pytorch:
-      return batches_as_pytorch(maker);
   }
   throw std::invalid_argument("[loader] workers of no kind");
 }
@@ -87,12 +85,6 @@ std::optional<Batch> Loader::next() {
   Range range(Category::data, "data wait");
   Stopwatch stopwatch(s.waited);
   return s.source->take(s.taken++);
-}
-
-std::vector<std::string> Loader::notes() const {
-  const LoaderOptions& o = state_->maker.options();
-  if (!o.pin_memory || o.device.type != DeviceType::cpu) return {};
-  return {"pin_memory changes nothing: batches stay on the CPU, so none is copied to a GPU"};
 }
 
 double Loader::wait_seconds() const { return state_->waited; }

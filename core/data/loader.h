@@ -27,8 +27,7 @@ namespace howmany {
 // threads: a batch is passed to the consumer without a copy.
 // processes: the program survives a sample that kills its worker, at the cost of a copy. They are
 //   forked, so make the loader while no other thread holds a lock.
-// pytorch: processes as in torch.utils.data.DataLoader, to measure the cost of that design.
-enum class WorkersAs { threads, processes, pytorch };
+enum class WorkersAs { threads, processes };
 
 // Encoded images are decoded by the workers (cpu), or by a GPU that gets the bytes from the workers
 // (nvjpeg). Results differ slightly: the GPU resamples the full image, whereas the host reduces
@@ -67,9 +66,6 @@ struct LoaderOptions {
   // Requires a single share, since ranks would get different orders.
   bool in_order = true;
   bool persistent_workers = true;  // false: each epoch starts new workers and ends them
-  // Pinned batches. Applies only to `pytorch`, because batches for a GPU are pinned otherwise. Has
-  // no effect if batches stay on the CPU: see notes().
-  bool pin_memory = false;
   // Runs first in every worker; never with 0 workers. If it throws, the next call of next() throws
   // Error, and the loader is finished.
   std::function<void(const WorkerInfo&)> worker_init = {};
@@ -96,8 +92,7 @@ class Loader {
   // dies or the timeout expires, throws Error with the current sample of each worker; all later
   // calls throw it again.
   std::optional<Batch> next();
-  std::vector<std::string> notes() const;  // options without effect, and the reasons
-  double wait_seconds() const;             // total time in next()
+  double wait_seconds() const;  // total time in next()
 
  private:
   struct State;

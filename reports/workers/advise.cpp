@@ -42,7 +42,6 @@ class Advisor {
       advice_.because = fmt::format("No answer: {}.", facts_.why_none.empty()
                                                           ? "no number of workers could be measured"
                                                           : facts_.why_none);
-      add(left_out_of_python(facts_.python));
       return advice_;
     }
     advice_.limit = RateLimit(facts_, *best_).name();
@@ -270,10 +269,9 @@ class Advisor {
           format_count(*facts_.cold_rate), workers(facts_.cold_workers),
           percent(*facts_.cold_rate / best_->rate.value)));
     add_gpu_note();
-    if (facts_.as == "pytorch") return add(python_notes(facts_.python));
     advice_.notes.push_back(fmt::format(
-        "Measured with {} and this program's decoder; PyTorch's processes add their own cost for "
-        "each batch and for Python (--worker-type pytorch has both).",
+        "Measured with {} and this program's decoder; --worker-type pytorch measures PyTorch's own "
+        "DataLoader.",
         facts_.as));
   }
 

@@ -28,7 +28,6 @@
 #include "reports/results/run_folder.h"
 #include "reports/results/summary_files.h"
 #include "reports/workers/advise.h"
-#include "reports/workers/check.h"
 #include "reports/workers/demand.h"
 #include "reports/workers/measure.h"
 #include "reports/workers/output.h"
@@ -41,7 +40,6 @@ namespace howmany::reports {
 namespace {
 
 constexpr int64_t kMostWorkersAsked = 1024;
-constexpr int kMaxOversubscribed = 16;
 constexpr double kDemandSeconds = 3;  // of training steps for --model
 
 void refuse_two_demands(const WorkersArguments& a) {
@@ -59,9 +57,10 @@ void refuse_without_effect(const CLI::App& sub, const WorkersArguments& a) {
   const bool pytorch = a.as == "pytorch", demanded = a.model || a.from || a.samples_per_second;
   refuse(flag::kDevice, a.model.has_value(),
          "the device of --model: give --model too, or leave it out");
-  refuse(flag::kPython, pytorch || a.python == "none", "for --worker-type pytorch");
-  refuse(flag::kStartMethod, pytorch && a.python != "none",
-         "for --worker-type pytorch with --python");
+  refuse(flag::kPython, pytorch, "for --worker-type pytorch");
+  refuse(flag::kStartMethod, pytorch, "for --worker-type pytorch");
+  refuse(flag::kMaxWaitPercent, !pytorch,
+         "for threads and processes: --worker-type pytorch compares rates");
   refuse(flag::kInCopy, false, "for a script: howmany workers -- python train.py");
   refuse(flag::kPrivate, false, "for a script: howmany workers -- python train.py");
   refuse(flag::kLoader, false, "for a script: howmany workers -- python train.py");
@@ -74,7 +73,7 @@ void refuse_with_script(const CLI::App& sub) {
   for (const Flag& option :
        {flag::kData, flag::kSamplesPerSecond, flag::kFrom, flag::kModel, flag::kDevice,
         flag::kBatchPerDevice, flag::kWorkerType, flag::kPython, flag::kStartMethod,
-        flag::kImageSize, flag::kMaxWaitPercent, flag::kSeed, flag::kEmitCheck})
+        flag::kImageSize, flag::kMaxWaitPercent, flag::kSeed})
     if (sub.count(option) > 0)
       throw InputError(fmt::format("{} is for files; a script decides it itself", option.name));
 }
@@ -96,8 +95,6 @@ nlohmann::ordered_json request_json(const WorkersArguments& a) {
           {"batch", a.batch},
           {"prefetch", a.prefetch},
           {"as", a.as},
-          {"python", a.python},
-          {"start_method", a.start_method},
           {"image_size", a.image_size},
           {"time_budget", a.time_budget},
           {"stall_percent", a.stall_percent},
@@ -107,6 +104,12 @@ nlohmann::ordered_json request_json(const WorkersArguments& a) {
 Summary summarise(const WorkersArguments& a, const LoaderResults& results,
                   const WorkersFacts& facts, const WorkersAdvice& advice) {
   return loader_summary(results, request_json(a), facts.busy_elsewhere, to_json(facts, advice));
+}
+
+// True if torch_loader.py can make samples from `data`.
+bool has_torch_samples(const std::string& data) {
+  const std::filesystem::path path(data);
+  return path.extension() == ".tar" || std::filesystem::is_directory(path);
 }
 
 bool failed(const WorkersFacts& facts) {
@@ -129,45 +132,6 @@ WorkersFacts facts_from(const WorkersArguments& a, const std::string& folder) {
                  .prefetch = a.prefetch,
                  .batch = a.batch};
   return facts;
-}
-
-// True if the check script can make samples from `data`.
-bool checkable(const std::string& data) {
-  const std::filesystem::path path(data);
-  if (path.extension() == ".tar") return true;
-  return std::filesystem::is_directory(path) && !std::filesystem::exists(path / "x.npy");
-}
-
-void write_check(const WorkersArguments& a, const WorkersFacts& facts, const std::string& path) {
-  const std::string folder = std::filesystem::absolute(a.data).string();
-  const CheckScript what = check_of(facts, advise_workers(facts), folder, a.image_size);
-  const std::string script = check_script(what);
-  write_text(path, script);
-}
-
-void emit_check(const WorkersArguments& a, const WorkersFacts& facts) {
-  if (a.emit_check.empty()) return;
-  write_check(a, facts, a.emit_check);
-  if (!a.quiet) fmt::print(stderr, "check the advice with PyTorch: python3 {}\n", a.emit_check);
-}
-
-// Returns twice as many workers as cores, or 0 if that exceeds the bounds or kMaxOversubscribed.
-// Starting many workers takes long.
-int oversubscribed_workers(const WorkersFacts& facts) {
-  const auto workers = static_cast<int>(2 * std::max(1.0, std::round(facts.probes.cores)));
-  return workers <= std::min(kMaxOversubscribed, most_workers(facts.bounds)) ? workers : 0;
-}
-
-// If the check script can read the data, it measures a sample's time first.
-void add_python(const WorkersArguments& a, const std::string& folder, WorkersFacts& facts,
-                LoaderMeasuring& measuring) {
-  if (a.as != "pytorch" || a.python == "none") return;
-  if (!a.quiet) fmt::print(stderr, "asking {} what Python itself costs\n", a.python);
-  const std::string check = checkable(a.data) ? folder + "/check.py" : "";
-  if (!check.empty()) write_check(a, facts, check);
-  measuring.add_python(facts, measure_python(a.python, a.start_method, check, folder,
-                                             facts.probes.cores, oversubscribed_workers(facts)));
-  if (!check.empty()) std::filesystem::remove(check);
 }
 
 }  // namespace
@@ -193,14 +157,14 @@ int run_workers(const WorkersArguments& a) {
   refuse_many_copies(
       "it measures a whole machine: start it once, and give the number of ranks with --ranks");
   refuse_two_demands(a);
-  if (!a.emit_check.empty() && !checkable(a.data))
+  if (a.as == "pytorch" && !has_torch_samples(a.data))
     throw InputError(
-        "--emit-check needs --data DIR of class folders or tar shards: painted images are gone "
-        "afterwards, and of other files PyTorch knows no sample");
+        "--worker-type pytorch needs --data DIR of class folders, tar shards or x.npy and y.npy");
   workers_from(a.workers);
   const RunFolder held = RunFolder::create(a.out);
   const std::string& folder = held.path();
   catch_interrupts();
+  if (a.as == "pytorch") return run_torch_loader(a, folder, demand_of(a, folder));
   LoaderMeasuring measuring(a, folder);
   const LoaderLimits limits = measuring.limits();
   WorkersFacts facts = facts_from(a, folder);
@@ -210,7 +174,6 @@ int run_workers(const WorkersArguments& a) {
   facts.gpu = limits.gpu;
   facts.no_nvjpeg = limits.no_nvjpeg;
   facts.bounds = worker_bounds(limits, facts.asked, facts.probes.sample_bytes);
-  add_python(a, folder, facts, measuring);
   facts.undecided = !measuring.measure_points(facts);
   const WorkersAdvice first = advise_workers(facts);
   if (first.recommended && !measuring.results().interrupted) {
@@ -218,7 +181,6 @@ int run_workers(const WorkersArguments& a) {
     measuring.measure_on_gpu(facts, *first.recommended);
   }
   facts.busy_elsewhere = std::fmax(facts.busy_elsewhere, measuring.busy_elsewhere());
-  emit_check(a, facts);
   if (measuring.results().out_of_time)
     fmt::print(stderr, "the time budget was spent before the answer was decided\n");
   write_and_print(a, folder, summarise(a, measuring.results(), facts, advise_workers(facts)));
@@ -253,7 +215,6 @@ void add_workers(CLI::App& app, const std::vector<std::string>& command, int& co
   add_option(*sub, flag::kMaxWaitPercent, a->stall_percent)->check(between(0.01, 99.0));
   add_option(*sub, flag::kTimeBudget, a->time_budget)->check(above_zero());
   add_option(*sub, flag::kSeed, a->seed);
-  add_option(*sub, flag::kEmitCheck, a->emit_check);
   add_out(*sub, a->out);
   add_json(*sub, a->json);
   add_quiet(*sub, a->quiet);

@@ -16,12 +16,11 @@ class App;
 namespace howmany::reports {
 
 struct WorkersArguments {
-  std::string data = "synthetic", workers = "auto", out, as = "threads", emit_check;
+  std::string data = "synthetic", workers = "auto", out, as = "threads";
   std::optional<std::string> model, from;
   std::optional<double> samples_per_second;
-  std::string device = "cpu:0";  // device of --model
-  std::string python = "python3",
-              start_method;  // for --worker-type pytorch; "none": do not use Python
+  std::string device = "cpu:0";                  // device of --model
+  std::string python = "python3", start_method;  // for --worker-type pytorch
   int devices = 1, prefetch = 2;
   int64_t batch = 64, image_size = 224, seed = 1;
   double time_budget = 60, stall_percent = 1;

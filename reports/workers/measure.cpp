@@ -57,9 +57,8 @@ struct LoaderMeasuring::State {
   std::string folder;
   LoaderResults results;
   Clock::time_point start = Clock::now();
-  double overhead = 0;              // untimed seconds of the last run
-  double busy_elsewhere = 0;        // largest share of the cores in a kept run
-  std::vector<std::string> python;  // options that slow the bench down to Python's speed
+  double overhead = 0;        // untimed seconds of the last run
+  double busy_elsewhere = 0;  // largest share of the cores in a kept run
 
   double left() const {
     return arguments.time_budget - std::chrono::duration<double>(Clock::now() - start).count();
@@ -71,10 +70,9 @@ struct LoaderMeasuring::State {
 
   // Runs the bench for `seconds` per case and keeps its rows, including failed ones. Repeats the
   // run if other programs disturbed it. Returns no rows if the bench died or was interrupted.
-  std::vector<BenchRow> run(std::vector<std::string> more, double seconds, std::string& why,
+  std::vector<BenchRow> run(const std::vector<std::string>& more, double seconds, std::string& why,
                             size_t cases = 1) {
     const double timed = seconds * static_cast<double>(cases);
-    more.insert(more.begin(), python.begin(), python.end());
     const auto measure = [&] {
       LoaderRun one = run_loader_bench(arguments, folder, more, seconds, cases);
       results.interrupted |= one.ended.how == ProcessResult::How::kInterrupted;
@@ -119,8 +117,7 @@ struct LoaderMeasuring::State {
   }
 
   double on_gpu_seconds(const WorkersFacts& facts) const {
-    const bool will = !facts.gpu.empty() && facts.no_nvjpeg.empty() && python.empty() &&
-                      facts.probes.decode_s > 0;
+    const bool will = !facts.gpu.empty() && facts.no_nvjpeg.empty() && facts.probes.decode_s > 0;
     return will ? kOnGpuSeconds + overhead : 0;
   }
 
@@ -280,39 +277,6 @@ void LoaderMeasuring::probe(WorkersFacts& facts) {
   refuse_too_large(rows);
   facts.probes = probes_from({.rows = rows}, s.results.samples);
   add_files(facts, s.results.context);
-}
-
-// If Python's samples were not measured, uses the transfer of a batch to a worker and back.
-static void add_more(PythonCost& python, const WorkersFacts& facts) {
-  python.more_s = python.sample_s > 0 ? std::max(0.0, python.sample_s - facts.probes.sample_s)
-                                      : python.batch_s / static_cast<double>(facts.asked.batch);
-  if (python.alone_s > 0)
-    python.more_alone_s = std::max(0.0, python.alone_s - facts.probes.caller_s);
-  python.more_oversubscribed_s =
-      std::max(python.more_s, python.oversubscribed_s - core_s(facts.probes));
-}
-
-void LoaderMeasuring::add_python(WorkersFacts& facts, PythonCost cost) {
-  facts.python = std::move(cost);
-  if (!facts.python.measured()) {
-    state_->tell(fmt::format("Python's own cost is left out: {}", facts.python.why_not));
-    return;
-  }
-  if (!facts.python.why_not.empty())
-    state_->tell(fmt::format("part of Python's own cost is left out: {}", facts.python.why_not));
-  PythonCost& python = facts.python;
-  add_more(python, facts);
-  slow_down(facts.probes, python.more_s, python.more_alone_s);
-  state_->python = {flag::kExtraUs,      fmt::format("{:.0f}", 1e6 * python.more_s),
-                    flag::kExtraUsAlone, fmt::format("{:.0f}", 1e6 * python.more_alone_s),
-                    flag::kWorkerStart,  fmt::format("{:.3f}", python.worker_start_s())};
-  if (python.oversubscribed <= 0) return;
-  facts.probes.oversubscribed = python.oversubscribed;
-  facts.probes.oversubscription_s = python.more_oversubscribed_s - python.more_s;
-  state_->python.insert(
-      state_->python.end(),
-      {flag::kOversubscribedWorkers, std::to_string(python.oversubscribed),
-       flag::kExtraUsOversubscribed, fmt::format("{:.0f}", 1e6 * python.more_oversubscribed_s)});
 }
 
 bool LoaderMeasuring::measure_points(WorkersFacts& facts) {

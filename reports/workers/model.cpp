@@ -108,16 +108,6 @@ double core_s(const LoaderProbes& probes) {
   return std::max(probes.sample_s - probes.waiting_s, 1e-9);
 }
 
-void slow_down(LoaderProbes& probes, double more_s, double more_alone_s) {
-  const double stages = probes.read_s + probes.decode_s + probes.transform_s;
-  for (double& seconds : probes.batch_s) seconds *= 1 + more_s / probes.sample_s;
-  for (double* stage : {&probes.read_s, &probes.decode_s, &probes.transform_s})
-    if (stages > 0) *stage *= 1 + more_s / stages;
-  if (!(stages > 0)) probes.rest_s += more_s;
-  probes.sample_s += more_s;
-  probes.caller_s += more_alone_s;
-}
-
 double cores_bound(const LoaderProbes& probes, const LoaderDemand& asked) {
   const double own = asked.demand > 0 ? 1 : 0;  // the thread that trains
   const double each = probes.cores / asked.devices;
@@ -139,20 +129,9 @@ double storage_bound(const std::map<int, double>& files_per_s, int devices) {
   return most > 0 ? most / devices : kNone;
 }
 
-// Returns the extra seconds per sample with `workers` workers per device.
-static double oversubscription_of(const LoaderProbes& probes, const LoaderDemand& asked,
-                                  int workers) {
-  const double half = probes.oversubscribed / 2.0;
-  return probes.oversubscription_s * std::clamp((workers * asked.devices - half) / half, 0.0, 1.0);
-}
-
 double predicted_rate(const LoaderProbes& probes, const LoaderDemand& asked, int workers) {
   if (workers == 0) return 1 / probes.caller_s;
-  const double oversubscription = oversubscription_of(probes, asked, workers),
-               core = core_s(probes);
-  return soft_least({workers / (probes.sample_s + oversubscription),
-                     cores_bound(probes, asked) * core / (core + oversubscription),
-                     transfer_bound(probes),
+  return soft_least({workers / probes.sample_s, cores_bound(probes, asked), transfer_bound(probes),
                      storage_bound(probes.warm_files_per_s, asked.devices)});
 }
 

@@ -28,21 +28,13 @@ struct LoaderProbes {
   std::vector<double> batch_s;  // the batches of one worker, in order
   double handover_s = 0;        // per sample through the loader, if making it is free
   double collate_s = 0;         // per sample: copy into the batch
-  // Extra core seconds per sample if `oversubscribed` workers share half as many cores. Grows
-  // linearly from 0 at half of `oversubscribed`. Measured with Python.
-  double oversubscription_s = 0;
-  int oversubscribed = 2;
-  double cores = 1;                                          // cores that ran concurrently
+  double cores = 1;             // cores that ran concurrently
   std::map<int, double> warm_files_per_s, cold_files_per_s;  // by number of threads
   std::string cold_error;                                    // reason if it was not measured
 };
 
 // Returns the seconds of a sample that keep a core busy.
 double core_s(const LoaderProbes& probes);
-
-// Models a slower maker of samples, such as Python. Stages grow in proportion; rest_s stays.
-// Without workers a sample takes `more_alone_s` longer.
-void slow_down(LoaderProbes& probes, double more_s, double more_alone_s);
 
 // Throws InputError if the probe of one worker or of the hand-over failed.
 LoaderProbes probes_from(const BenchFile& file, const std::vector<SampleLine>& samples);

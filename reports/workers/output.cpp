@@ -36,10 +36,11 @@ Summary loader_summary(const LoaderResults& results, const nlohmann::ordered_jso
 
 std::string workers_text(const Summary& summary, const std::string& path, const std::string& folder,
                          bool color) {
-  std::string note = environment_note(summary);
+  const nlohmann::ordered_json& answer = summary.answer.at("workers");
+  const bool own_command = answer.contains("as") && answer["as"] == "script";
+  std::string note = own_command ? environment_note(summary) : "";
   if (!note.empty()) note = wrapped(note, kTextWidth, 2) + "\n";
-  return fmt::format("{}{}Files: {}\n", render_workers(summary.answer["workers"], path, color),
-                     note, folder);
+  return fmt::format("{}{}Files: {}\n", render_workers(answer, path, color), note, folder);
 }
 
 void write_and_print(const WorkersArguments& arguments, const std::string& folder,

@@ -11,7 +11,6 @@
 #include "reports/results/record.h"
 #include "reports/workers/bounds.h"
 #include "reports/workers/model.h"
-#include "reports/workers/python.h"
 
 namespace howmany::reports {
 
@@ -75,7 +74,6 @@ struct WorkersFacts {
   bool undecided = false;      // the time ended before a deciding number was measured
   std::string why_none;        // reason if nothing was measured: why_unmeasurable()
   double busy_elsewhere = 0;   // share of the cores used by other programs, largest of a run
-  PythonCost python;           // included in probes and points if it was measured
 };
 
 // Returns the point of that number, or nullptr if it was not measured.

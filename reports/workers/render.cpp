@@ -219,6 +219,9 @@ std::string levers(const JsonNode& answer) {
 }
 
 const char* intervals(const JsonNode& answer) {
+  if (answer.at("as").string() == "pytorch")
+    return "Intervals are 95 %: where the median of as many new turns is expected. In each round, "
+           "every number of workers had one turn.";
   if (answer.find("script"))
     return "Intervals are 95 %: where the median of as many new turns is expected. In each round, "
            "every number of workers had one turn while the script trained.";
@@ -255,7 +258,6 @@ nlohmann::ordered_json to_json(const WorkersFacts& facts, const WorkersAdvice& a
           {"batch", facts.asked.batch},
           {"prefetch", facts.asked.prefetch},
           {"as", facts.as},
-          {"python", facts.python.measured() ? to_json(facts.python) : Json()},
           {"limit", advice.limit},
           {"notes", advice.notes},
           {"bounds", bounds_json(facts.bounds)},

@@ -50,6 +50,11 @@ const ScriptPoint* own_of(const ScriptFacts& facts) {
   return found == facts.points.end() ? nullptr : &*found;
 }
 
+bool has_demand(const ScriptFacts& facts) { return facts.demand.samples_per_s > 0; }
+
+// The share of waiting means something only if something else takes time.
+bool shows_stall(const ScriptFacts& facts) { return !facts.only_loads || has_demand(facts); }
+
 bool share_a_round(const ScriptPoint& a, const ScriptPoint& b) {
   return std::ranges::any_of(a.rates, [&](auto& rate) { return b.rates.contains(rate.first); });
 }
@@ -99,7 +104,7 @@ class ScriptAdvisor {
     advice_.feeds = stall_of(chosen_) <= kFewStalls;
     advice_.limit = advice_.feeds ? "training itself" : "the loader";
     advice_.reason = reason::kMoreDoNotLoadMore;
-    advice_.because = because();
+    advice_.because = facts_.only_loads ? because_of_loading() : because();
     add_unmeasured();
     add_fewer();
     add_more();
@@ -125,6 +130,22 @@ class ScriptAdvisor {
     return fmt::format("Use {}: {} trains {:.2f}x as fast as with its own {}{}. It then {}.",
                        named(chosen_.workers), facts_.script, faster.value, named(own->workers),
                        interval_text(faster), waits);
+  }
+
+  std::string because_of_loading() const {
+    std::string text = fmt::format("Use {}: {} loads {} samples/s", named(chosen_.workers),
+                                   facts_.script, format_count(rate_of(chosen_)));
+    const ScriptPoint* none = own_of(facts_);
+    if (none == &chosen_) text += ", and no more with workers";
+    if (none != nullptr && none != &chosen_) {
+      const Estimate faster = gain(facts_, chosen_, *none);
+      text += fmt::format(", {:.2f}x as many as without workers{}", faster.value,
+                          interval_text(faster));
+    }
+    if (!has_demand(facts_)) return text + ".";
+    return text + fmt::format(". Training at {} samples/s waits {} of the time for data.",
+                              format_count(facts_.demand.samples_per_s * facts_.ranks),
+                              percent(stall_of(chosen_)));
   }
 
   void add_unmeasured() {
@@ -161,7 +182,12 @@ class ScriptAdvisor {
   }
 
   void add_figures() {
-    if (chosen_.alone > rate_of(chosen_))
+    if (facts_.only_loads && !has_demand(facts_))
+      advice_.notes.push_back(
+          fmt::format("This feeds any training that takes less than {} samples/s; with "
+                      "--samples-per-second, --model or --from, the answer is for that demand.",
+                      format_count(rate_of(chosen_))));
+    else if (chosen_.alone > rate_of(chosen_))
       advice_.notes.push_back(
           fmt::format("Without training, the loader gives {} samples/s with {}; training takes {}.",
                       format_count(chosen_.alone), number(chosen_.workers, "worker"),
@@ -223,11 +249,13 @@ void take_turn(ScriptPoint& point, const BenchRow& row, int round) {
   keep(point.bytes_per_worker, metric::kBytesPerWorker);
 }
 
-Json row_json(const ScriptPoint& point) {
+Json row_json(const ScriptFacts& facts, const ScriptPoint& point) {
   const Metric rate = metric_over_rounds(rates_of(point), "1/s");
-  const Metric stall = metric_over_rounds(point.stalls, "ratio");
+  Metric stall;
+  stall.value = kNaN;
+  if (shows_stall(facts)) stall = metric_over_rounds(point.stalls, "ratio");
   return {{"workers", point.workers},
-          {"own", point.own},
+          {"own", point.own && !facts.only_loads},
           {"runs", point.rates.size()},
           {metric::kSamplesPerS, finite(rate.value)},
           {"samples_per_s_low", optional(rate.low)},
@@ -280,12 +308,17 @@ std::vector<int> numbers_to_refine(const ScriptFacts& facts) {
   int below = -1;
   for (const ScriptPoint& point : facts.points)
     if (point.workers < chosen.workers) below = point.workers;
-  const int between = chosen.workers - below - 1;
-  if (below < 0 || between < 1) return {};
-  std::vector<int> numbers;
-  const int count = std::min(between, kMostBetween);
+  std::vector<int> numbers = {chosen.workers};
+  const int count = below < 0 ? 0 : std::min(chosen.workers - below - 1, kMostBetween);
   for (int i = 1; i <= count; ++i)
     numbers.push_back(below + (chosen.workers - below) * i / (count + 1));
+  if (count > 0) return numbers;
+  if (below >= 0) numbers.push_back(below);
+  for (const ScriptPoint& point : facts.points)
+    if (point.workers > chosen.workers) {
+      numbers.push_back(point.workers);
+      break;
+    }
   return numbers;
 }
 
@@ -300,21 +333,24 @@ WorkersAdvice advise_script(const ScriptFacts& facts) {
 
 Json to_json(const ScriptFacts& facts, const WorkersAdvice& advice) {
   Json table = Json::array();
-  for (const ScriptPoint& point : facts.points) table.push_back(row_json(point));
+  for (const ScriptPoint& point : facts.points) table.push_back(row_json(facts, point));
+  Json demand;
+  if (has_demand(facts))
+    demand = {{"samples_per_s_per_device", facts.demand.samples_per_s},
+              {"from", facts.demand.from}};
   return {{"recommended", advice.recommended ? Json(*advice.recommended) : Json()},
           {"reason", advice.reason},
           {"because", advice.because},
           {"certain", advice.certain},
           {"disturbed", advice.disturbed},
-          {"feeds", advice.feeds},
-          {"demand", Json()},
+          {"feeds", shows_stall(facts) ? Json(advice.feeds) : Json()},
+          {"demand", demand},
           {"most_stall_fraction", kFewStalls},
           {"script", facts.script},
           {"devices", facts.ranks},
           {"batch", facts.batch},
           {"prefetch", facts.prefetch},
-          {"as", "script"},
-          {"python", Json()},
+          {"as", facts.only_loads ? "pytorch" : "script"},
           {"limit", advice.limit},
           {"notes", advice.notes},
           {"bounds", bounds_json(facts.bounds)},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The answer of `howmany workers -- CMD`: the fewest loader workers with which the user's own
 // script trains as fast as with any number. Numbers of workers took turns while the script trained;
-// a round gives every number one turn. Values only; not tied to any thread.
+// a round gives every number one turn. `--worker-type pytorch` is answered likewise, by a script
+// that only loads. Values only; not tied to any thread.
 #pragma once
 
 #include <map>
@@ -12,6 +13,7 @@
 #include "core/base/statistics.h"
 #include "reports/workers/advise.h"
 #include "reports/workers/bounds.h"
+#include "reports/workers/demand.h"
 #include "reports/workers/measure.h"
 
 namespace howmany::reports {
@@ -26,9 +28,11 @@ struct ScriptPoint {
 };
 
 struct ScriptFacts {
-  std::string script;  // the name that results show
-  int ranks = 1;       // each with its own loader
-  int64_t batch = 0;   // samples per step and rank
+  std::string script;       // the name that results show
+  bool only_loads = false;  // it takes batches at the rate of the demand, or as fast as it can
+  Demand demand;            // in that case; 0: none
+  int ranks = 1;            // each with its own loader
+  int64_t batch = 0;        // samples per step and rank
   double sample_bytes = 0;
   int prefetch = 2;  // batches ahead of each worker
   bool gpu = false;
@@ -44,8 +48,8 @@ void add_turns(ScriptFacts& facts, const std::vector<BenchRow>& rows,
 
 // Returns 0, 1, 2, 4, ... up to `most`, and `most` itself.
 std::vector<int> numbers_to_sweep(int most);
-// Returns the numbers between the answer and the next smaller one that was measured, at most three,
-// evenly spaced. Empty: there is none.
+// Returns the answer and the numbers between it and the next smaller one that was measured, at most
+// three, evenly spaced. If there are none between: the answer and its neighbours, for more turns.
 std::vector<int> numbers_to_refine(const ScriptFacts& facts);
 
 WorkersAdvice advise_script(const ScriptFacts& facts);

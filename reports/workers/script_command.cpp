@@ -3,13 +3,17 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
+#include <embedded/reports/workers/torch_loader.py.h>
 #include "core/base/process.h"
 #include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
+#include "core/base/text/files.h"
 #include "core/base/text/format.h"
 #include "reports/gpus/script.h"
 #include "reports/results/disturbance.h"
@@ -25,17 +29,17 @@ namespace {
 
 constexpr double kStartTimeout = 300;  // of the script, until its first steps
 constexpr double kShareOfSweep = 0.6;  // of the time budget
-constexpr int kRoundsOfRun = 3;        // the fewest with an interval
+constexpr int kRoundsOfRun = 5;        // fewer have wide intervals
 constexpr int kMostPerCore = 4, kMostSwept = 64;
 
 class ScriptWorkers {
  public:
-  ScriptWorkers(const WorkersArguments& arguments, std::string folder)
-      : arguments_(arguments), folder_(std::move(folder)) {
-    std::string notice;
-    script_ = script_from(arguments.command, &notice, Script::Count::kAsGiven);
-    script_.in_copy = arguments.in_copy;
-    if (arguments.keep_private) make_private(script_);
+  ScriptWorkers(const WorkersArguments& arguments, std::string folder, Script script,
+                ScriptFacts facts)
+      : arguments_(arguments),
+        folder_(std::move(folder)),
+        script_(std::move(script)),
+        facts_(std::move(facts)) {
     facts_.script = script_.name;
   }
 
@@ -48,8 +52,8 @@ class ScriptWorkers {
     const double budget = arguments_.time_budget;
     bool went = measure(fixed ? wanted : numbers_to_sweep(most_swept()),
                         fixed ? budget : kShareOfSweep * budget);
-    const std::vector<int> between = fixed ? std::vector<int>() : numbers_to_refine(facts_);
-    if (went && !between.empty()) went = refine(between);
+    const std::vector<int> near = fixed ? std::vector<int>() : numbers_to_refine(facts_);
+    if (went && !near.empty()) went = measure(near, (1 - kShareOfSweep) * budget);
     if (!went) return exit_code::kInterrupted;
     write_and_print(arguments_, folder_, summarise());
     return exit_code::kFine;
@@ -64,12 +68,6 @@ class ScriptWorkers {
   int most_swept() const {
     const auto by_cores = static_cast<int>(std::ceil(kMostPerCore * limits_.cores));
     return std::min({by_cores, kMostSwept, most_});
-  }
-
-  bool refine(std::vector<int> numbers) {
-    const WorkersAdvice so_far = advise_script(facts_);
-    if (so_far.recommended) numbers.push_back(*so_far.recommended);
-    return measure(numbers, (1 - kShareOfSweep) * arguments_.time_budget);
   }
 
   std::vector<std::string> argv(const std::vector<int>& numbers, double seconds,
@@ -123,13 +121,22 @@ class ScriptWorkers {
   }
 
   Summary summarise() const {
-    const nlohmann::ordered_json request = {{"command", "workers"},
-                                            {"script", script_.name},
-                                            {"workers", arguments_.workers},
-                                            {"loader", arguments_.loader},
-                                            {"time_budget", arguments_.time_budget}};
-    return loader_summary(results_, request, facts_.busy_elsewhere,
+    return loader_summary(results_, request(), facts_.busy_elsewhere,
                           to_json(facts_, advise_script(facts_)));
+  }
+
+  nlohmann::ordered_json request() const {
+    const WorkersArguments& a = arguments_;
+    nlohmann::ordered_json all = {{"command", "workers"}, {"script", script_.name},
+                                  {"workers", a.workers}, {"loader", a.loader},
+                                  {"devices", a.devices}, {"time_budget", a.time_budget}};
+    if (facts_.only_loads)
+      all.update({{"data", a.data},
+                  {"batch", a.batch},
+                  {"start_method", a.start_method},
+                  {"image_size", a.image_size},
+                  {"seed", a.seed}});
+    return all;
   }
 
   const WorkersArguments& arguments_;
@@ -141,13 +148,63 @@ class ScriptWorkers {
   int most_ = 0;
 };
 
+// The program that loads, in the results folder while it runs.
+class TorchLoader {
+ public:
+  TorchLoader(const WorkersArguments& arguments, const std::string& folder, double demand)
+      : path_(folder + "/.torch_loader.py") {
+    const std::string python = find_in_path(arguments.python);
+    if (python.empty())
+      throw InputError(fmt::format("{} is not in PATH: give the Python of your training with {}",
+                                   arguments.python, flag::kPython.name));
+    write_text(path_, embedded::kTorchLoader);
+    words_ = {python, path_};
+    const auto add = [&](const char* option, const std::string& value) {
+      words_.insert(words_.end(), {option, value});
+    };
+    add("--data", std::filesystem::absolute(arguments.data).string());
+    add("--batch", std::to_string(arguments.batch));
+    add("--image-size", std::to_string(arguments.image_size));
+    add("--seed", std::to_string(arguments.seed));
+    if (demand > 0) add("--samples-per-second", fmt::format("{:.6g}", demand));
+    if (!arguments.start_method.empty()) add("--start-method", arguments.start_method);
+  }
+  ~TorchLoader() { ::unlink(path_.c_str()); }
+  TorchLoader(const TorchLoader&) = delete;
+  TorchLoader& operator=(const TorchLoader&) = delete;
+
+  Script script(int ranks) const {
+    Script script;
+    script.name = "PyTorch's DataLoader";
+    script.words = ranks > 1 ? under_torchrun(words_) : words_;
+    return script;
+  }
+
+ private:
+  const std::string path_;
+  std::vector<std::string> words_;
+};
+
 }  // namespace
 
 int run_script_workers(const WorkersArguments& arguments) {
   refuse_many_copies("it starts the command itself: start it once");
+  std::string notice;
+  Script script = script_from(arguments.command, &notice, Script::Count::kAsGiven);
+  script.in_copy = arguments.in_copy;
+  if (arguments.keep_private) make_private(script);
   const RunFolder folder = RunFolder::create(arguments.out);
   catch_interrupts();
-  return ScriptWorkers(arguments, folder.path()).run();
+  return ScriptWorkers(arguments, folder.path(), std::move(script), {}).run();
+}
+
+int run_torch_loader(const WorkersArguments& arguments, const std::string& folder,
+                     const Demand& demand) {
+  const TorchLoader loader(arguments, folder, demand.samples_per_s);
+  ScriptFacts facts;
+  facts.only_loads = true;
+  facts.demand = demand;
+  return ScriptWorkers(arguments, folder, loader.script(arguments.devices), std::move(facts)).run();
 }
 
 }  // namespace howmany::reports

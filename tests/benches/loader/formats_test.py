@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 180
-"""Tests the formats of --data, workers with PyTorch's behaviour, and a /dev/shm that is too small,
-on the command line."""
+"""Tests the formats of --data on the command line."""
 import io
 import json
-import os
 import struct
-import subprocess
 import tarfile
-import unittest
 
 import images
 import programs
@@ -60,7 +56,7 @@ class Formats(programs.TestCase):
 
     def test_every_format_is_measured_under_its_name(self):
         for name, path in self.examples().items():
-            for kind in ("threads", "processes", "pytorch"):
+            for kind in ("threads", "processes"):
                 with self.subTest(name=name, kind=kind):
                     row, = self.rows("--data", self.folder / path, "--workers", 2, "--worker-type", kind)
                     self.assertEqual(row["name"], f"loader/{name}/workers:2/batch:4/prefetch:2/as:{kind}")
@@ -68,7 +64,7 @@ class Formats(programs.TestCase):
 
     def test_a_format_can_be_probed(self):
         for name, path in self.examples().items():
-            rows = self.rows("--data", self.folder / path, "--probe", "--worker-type", "pytorch")
+            rows = self.rows("--data", self.folder / path, "--probe", "--worker-type", "processes")
             reads = [r["name"] for r in rows if "/read/" in r["name"]]
             self.assertEqual(bool(reads), name == "images")  # only if each file is a sample
             for row in rows:
@@ -131,51 +127,10 @@ class Formats(programs.TestCase):
         self.assert_refused(programs.run("howmany-train", "--model", "mlp:sizes=3-2", "--data", self.folder / "x.npy"),
                             "y.npy")
 
-    def test_workers_as_pytorch_answer_how_many(self):
-        done = programs.run("howmany", "workers", "--data", images.write_folder(self.folder / "photos"), "--worker-type",
-                            "pytorch", "--workers", 2, "--batch-per-device", 4, "--image-size", 16, "--time-budget", 4,
-                            "--out", self.folder / "out", "--json", timeout=120)
-        self.assertEqual(done.code, 0, done)
-        answer = done.json()["answer"]["workers"]
-        self.assertEqual(answer["as"], "pytorch")
-        self.assertEqual([row["workers"] for row in answer["table"]], [2])
-
-    def test_pinning_without_a_gpu_is_said_to_change_nothing(self):
-        done = bench(*BRIEF, "--data", "cost:10", "--workers", 1, "--pin-memory")
-        self.assertEqual(done.code, 0, done)
-        self.assertIn("pin_memory changes nothing", done.err)
-
     def test_any_order_is_for_one_rank(self):
         self.assert_refused(bench("--data", "null", "--any-order", "--ranks", 2), "--any-order")
         row, = self.rows("--data", "cost:10", "--workers", 2, "--any-order")
         self.assertIn("/order:any", row["name"])
-
-
-def may_mount():
-    return os.geteuid() == 0 and subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
-
-
-class SharedMemory(programs.TestCase):
-    @unittest.skipUnless(may_mount(), "needs a mount namespace of its own")
-    def test_too_little_is_told_before_it_is_a_bus_error(self):
-        def with_shm(size, *arguments):
-            command = f"mount -t tmpfs -o size={size} tmpfs /dev/shm && exec \"$0\" \"$@\""
-            done = subprocess.run(["unshare", "-m", "sh", "-c", command, str(programs.BIN / "loader_bench"),
-                                   *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False)
-            return programs.Result(done.returncode, done.stdout, done.stderr)
-
-        # A batch is 4 x 64 x 64 x 3 floats and 4 labels, 196 640 bytes. 2 x 2 are prefetched and 2
-        # in progress, 6 in total.
-        use = ("--data", "cost:10", "--batch-per-device", 4, "--image-size", 64, "--workers", 2, "--worker-type", "pytorch",
-               "--case-budget", 0.05)
-        done = with_shm("1m", *use)
-        self.assertNotEqual(done.code, 0, done)
-        for word in ("/dev/shm has", "6 batches", "docker run --shm-size"):
-            self.assertIn(word, done.out + done.err)
-        self.assertNotIn("signal", done.out + done.err)
-        self.assertEqual(with_shm("2m", *use).code, 0)
-        # These workers put no batches into /dev/shm, so its size does not matter.
-        self.assertEqual(with_shm("64k", *use[:-3], "processes", *use[-2:]).code, 0)
 
 
 if __name__ == "__main__":

@@ -74,25 +74,8 @@ class Loader(programs.TestCase):
             self.assertFalse(row.get("error_occurred"), row)
 
     def test_processes_are_probed_as_such(self):
-        rows = {r["name"]: r for r in self.rows(*SMALL, "--probe", "--worker-type", "pytorch")}
-        self.assertGreater(rows["loader/probe/worker/as:pytorch/batch:4"]["sample_s"], 0)
-
-    def test_samples_and_workers_can_be_made_slower(self):
-        row, = self.rows(*SMALL, "--workers", 1, "--extra-us", 5000, "--worker-start", 0.2)
-        self.assertLess(row["samples_per_s"], 201)
-        self.assertGreater(row["first_batch_s"], 0.2)
-        self.assertEqual(json.loads(self.out.read_text())["context"]["loader_more_us"], "5000")
-
-    def test_samples_can_be_made_slower_otherwise_without_workers(self):
-        slow, alone = self.rows(*SMALL, "--workers", "1,0", "--extra-us", 5000, "--extra-us-alone", 20000)
-        self.assertLess(slow["samples_per_s"], 201)
-        self.assertLess(alone["samples_per_s"], 50.1)
-
-    def test_samples_can_be_made_slower_by_more_workers_than_cores(self):
-        most = {1: 1 / 2e-3, 3: 3 / 11e-3, 4: 4 / 20e-3, 5: 5 / 20e-3}  # samples/s
-        rows = self.rows(*SMALL, "--workers", "1,3,4,5", "--extra-us", 2000, "--extra-us-oversubscribed", 20000, "--oversubscribed-workers", 4)
-        for workers, row in zip(most, rows):
-            self.assertLess(row["samples_per_s"], 1.5 * most[workers], row["name"])
+        rows = {r["name"]: r for r in self.rows(*SMALL, "--probe", "--worker-type", "processes")}
+        self.assertGreater(rows["loader/probe/worker/as:processes/batch:4"]["sample_s"], 0)
 
     def test_a_folder_of_the_users_own_bad_files_counted(self):
         images.write_folder(self.folder / "data")
@@ -105,7 +88,7 @@ class Loader(programs.TestCase):
         self.assertIn("cat/bad name\\x0a\\xff.png: ", context["loader_first_bad"])
 
     def test_numbers_that_are_not_finite_are_refused(self):
-        for option in ("--case-budget", "--batch-timeout", "--samples-per-second", "--worker-start"):
+        for option in ("--case-budget", "--batch-timeout", "--samples-per-second"):
             self.assert_refused(bench(*SMALL, option, "nan"), option, "nan")
 
     def test_samples_are_kept_a_line_a_row(self):

@@ -35,14 +35,12 @@ TEST(LoaderRun, MemoryOfWorkersThatAreProcessesIsCountedToo) {
   run.workers = 2;
   run.batch = 16;
   const double batch = 16.0 * static_cast<double>(data.sample_bytes());
-  for (const WorkersAs as : {WorkersAs::processes, WorkersAs::pytorch}) {
-    run.as = as;
-    const double each = run_loader(data, run).bytes_per_worker;
-    EXPECT_GT(each, 0.4 * batch) << static_cast<int>(as);
+  run.as = WorkersAs::processes;
+  const double each = run_loader(data, run).bytes_per_worker;
+  EXPECT_GT(each, 0.4 * batch);
 #ifndef HM_SANITIZED  // the sanitizer uses memory of its own
-    EXPECT_LT(each, 6 * batch) << static_cast<int>(as);
+  EXPECT_LT(each, 6 * batch);
 #endif
-  }
 }
 
 TEST(LoaderData, PaintedImagesDecodeAndAreGoneAfterwards) {
@@ -128,7 +126,7 @@ TEST(LoaderRun, AColdRunReadsEveryFileOnceAndHadNoneInMemory) {
 
 TEST(LoadersInTurn, EachHasAsManyStretchesWhateverItsWorkersAre) {
   const LoaderData data({.data = "cost:200", .size = 4});
-  for (const WorkersAs as : {WorkersAs::processes, WorkersAs::pytorch}) {
+  for (const WorkersAs as : {WorkersAs::threads, WorkersAs::processes}) {
     std::vector<LoaderRun> runs(3, brief());
     for (size_t i = 0; i < runs.size(); ++i) runs[i].workers = static_cast<int>(i), runs[i].as = as;
     if (as == WorkersAs::threads) runs[2].ranks = 2;
@@ -159,22 +157,20 @@ TEST(LoadersInTurn, WhatWasWaitedForMeanwhileIsNotCounted) {
 }
 
 TEST(LoadersInTurn, TellWhatTheyKeepBusyAlsoOfTheirProcesses) {
-  const auto busy = [](const char* data, WorkersAs as) {
+  const auto busy = [](const char* data) {
     LoaderRun run = brief();
     run.workers = 2;
-    run.as = as;
+    run.as = WorkersAs::processes;
     const LoaderData loaded({.data = data, .size = 32});
     const LoaderResult result = run_in_turn(loaded, {run}, 0.1).at(0).result;
     EXPECT_EQ(result.busy_cores.size(), result.blocks.seconds.size());
     return quantile(result.busy_cores, 0.5);
   };
   const double most = std::thread::hardware_concurrency() + 0.5;
-  for (const WorkersAs as : {WorkersAs::processes, WorkersAs::pytorch}) {
-    const double waiting = busy("wait:5000", as), working = busy("cost:5000", as);
-    EXPECT_GT(waiting, 0) << static_cast<int>(as);
-    EXPECT_GT(working, 2 * waiting) << static_cast<int>(as);
-    EXPECT_LT(working, most) << static_cast<int>(as);
-  }
+  const double waiting = busy("wait:5000"), working = busy("cost:5000");
+  EXPECT_GT(waiting, 0);
+  EXPECT_GT(working, 2 * waiting);
+  EXPECT_LT(working, most);
 }
 
 TEST(LoadersInTurn, GoOnWhenAllSamplesWereTaken) {

@@ -242,14 +242,6 @@ TEST(Loader, RefusesAGpuThatIsNotThere) {
   }
 }
 
-TEST(Loader, PinningWithoutAGpuIsSaidToChangeNothing) {
-  const Numbers data(8);
-  EXPECT_TRUE(Loader(data, {}).notes().empty());
-  const Loader loader(data, {.pin_memory = true});
-  ASSERT_EQ(loader.notes().size(), 1u);
-  EXPECT_THAT(loader.notes()[0], HasSubstr("pin_memory changes nothing"));
-}
-
 TEST(Loader, RefusesOptionsThatMakeNoBatch) {
   const Numbers data(10), none(0);
   const auto refused = [&](const Dataset& dataset, const LoaderOptions& options) {
@@ -283,7 +275,7 @@ std::vector<int64_t> samples_of(const std::vector<Seen>& batches) {
 
 TEST(LoaderSampler, YieldsTheSamplersOrderOfEachEpoch) {
   const Numbers data(11);
-  for (const auto as : {WorkersAs::threads, WorkersAs::processes, WorkersAs::pytorch})
+  for (const auto as : {WorkersAs::threads, WorkersAs::processes})
     for (const int workers : {0, 2})
       for (const int rank : {0, 1, 2}) {
         DistributedSampler sampler({.size = 11, .rank = rank, .world = 3, .seed = 5});

@@ -29,7 +29,6 @@ namespace howmany {
 namespace {
 
 using ::testing::HasSubstr;
-using testing_support::names_in;
 
 // Sample i is (i, key). `on_get` runs first, in the worker.
 class NumberedRows final : public Dataset {
@@ -93,24 +92,10 @@ size_t entries(const char* folder) {
   return n;
 }
 
-bool goes(const std::string& file) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (std::filesystem::exists(file) && std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  return !std::filesystem::exists(file);
-}
-
 size_t children() {
   std::ifstream file("/proc/self/task/" + std::to_string(::getpid()) + "/children");
   size_t n = 0;
   for (std::string pid; file >> pid;) ++n;
-  return n;
-}
-
-size_t mappings() {
-  std::ifstream file("/proc/self/maps");
-  size_t n = 0;
-  for (std::string line; std::getline(file, line);) ++n;
   return n;
 }
 
@@ -120,13 +105,9 @@ class As : public ::testing::TestWithParam<WorkersAs> {
     return {.global_batch = 4, .workers = workers, .shuffle = false, .as = GetParam()};
   }
 };
-INSTANTIATE_TEST_SUITE_P(Kind, As,
-                         ::testing::Values(WorkersAs::threads, WorkersAs::processes,
-                                           WorkersAs::pytorch),
+INSTANTIATE_TEST_SUITE_P(Kind, As, ::testing::Values(WorkersAs::threads, WorkersAs::processes),
                          [](const auto& kind) {
-                           return kind.param == WorkersAs::threads     ? "Threads"
-                                  : kind.param == WorkersAs::processes ? "Processes"
-                                                                       : "Pytorch";
+                           return kind.param == WorkersAs::threads ? "Threads" : "Processes";
                          });
 
 TEST_P(As, SameBatchesWhateverTheWorkersAre) {
@@ -194,7 +175,7 @@ TEST_P(As, InAnyOrderTheBatchesAreTheSame) {
 }
 
 // Batch 0 blocks in its worker until a file exists. The test creates it after it has taken all
-// others, except those that PyTorch had assigned to the same worker.
+// others.
 TEST_P(As, InAnyOrderASlowBatchHoldsUpNoOther) {
   const testing_support::TempFolder folder;
   NumberedRows data(32);
@@ -205,11 +186,9 @@ TEST_P(As, InAnyOrderASlowBatchHoldsUpNoOther) {
   free.in_order = false;
   Loader loader(data, free);
   loader.start_epoch(0);
-  const int64_t held = GetParam() == WorkersAs::pytorch ? free.prefetch : 1;
-  for (int64_t i = held; i < loader.batches_per_epoch(); ++i) EXPECT_NE(loader.next()->number, 0);
+  for (int64_t i = 1; i < loader.batches_per_epoch(); ++i) EXPECT_NE(loader.next()->number, 0);
   folder.write("go", "");
   EXPECT_EQ(loader.next()->number, 0);
-  for (int64_t i = 1; i < held; ++i) EXPECT_TRUE(loader.next());
   EXPECT_FALSE(loader.next());
 }
 
@@ -410,67 +389,6 @@ TEST(Processes, TheConsumersMemoryIsItsOwn) {
   while (loader.next()) {
   }
   EXPECT_EQ(first->y.data<int64_t>()[3], -3);  // the slot has been reused since
-}
-
-// A batch is the memory that the worker wrote. It stays valid after the loader has advanced.
-TEST(Pytorch, ABatchIsItsOwnMemoryForAsLongAsItIsKept) {
-  const NumberedRows data(64);
-  for (const bool pin : {false, true}) {
-    LoaderOptions options{.global_batch = 4, .workers = 2, .prefetch = 1, .shuffle = false};
-    options.as = WorkersAs::pytorch;
-    options.pin_memory = pin;
-    std::optional<Batch> first;
-    {
-      Loader loader(data, options);
-      loader.start_epoch(0);
-      first = loader.next();
-      while (loader.next()) {
-      }
-    }
-    EXPECT_EQ(first->y.data<int64_t>()[3], -3);
-    first->x.mutable_data<int64_t>()[0] = 7;
-    EXPECT_EQ(first->x.data<int64_t>()[0], 7);
-  }
-}
-
-// Includes the descriptors of batches in transit, with and without a pin thread.
-TEST(Pytorch, NothingIsLeftInSharedMemoryOrOpen) {
-  const NumberedRows data(200);
-  const std::set<std::string> before = names_in("/dev/shm");
-  for (const bool pin : {false, true}) {
-    LoaderOptions options{.global_batch = 4, .workers = 2, .as = WorkersAs::pytorch};
-    options.pin_memory = pin;
-    const auto once = [&] {
-      Loader loader(data, options);
-      loader.start_epoch(0);
-      for (int i = 0; i < 3; ++i) loader.next();
-    };
-    once();
-    const size_t descriptors = entries("/proc/self/fd"), maps = mappings();
-    for (int round = 0; round < 100; ++round) once();
-    EXPECT_EQ(entries("/proc/self/fd"), descriptors);
-    EXPECT_LT(mappings(), maps + 100);  // a leak of two tensors per round would be more
-  }
-  // Files of other programs, such as tests that run concurrently, may come and go.
-  for (const std::string& name : names_in("/dev/shm"))
-    EXPECT_TRUE(before.contains(name) || goes(name)) << name << " stays";
-}
-
-TEST(Pytorch, AWorkerThatDiesIsNamedWithItsLastSample) {
-  const pid_t tester = ::getpid();
-  NumberedRows data(64);
-  data.on_get = [&](int64_t index) {
-    if (index == 21 && ::getpid() != tester) ::raise(SIGKILL);
-  };
-  LoaderOptions options{.global_batch = 4, .workers = 3, .shuffle = false};
-  options.as = WorkersAs::pytorch;
-  for (const bool pin : {false, true}) {
-    options.pin_memory = pin;
-    Loader loader(data, options);
-    loader.start_epoch(0);
-    EXPECT_THAT(drain(loader), HasSubstr("was ended by signal 9 (Killed) at /data/21.jpg"));
-  }
-  EXPECT_EQ(children(), 0u);
 }
 
 TEST(Processes, TooManyBatchesAheadAreRefused) {

@@ -98,8 +98,7 @@ class ToAGpu : public testing::TestWithParam<LoaderCase> {
 };
 INSTANTIATE_TEST_SUITE_P(Workers, ToAGpu,
                          testing::Values(LoaderCase{0}, LoaderCase{1}, LoaderCase{3},
-                                         LoaderCase{2, WorkersAs::processes},
-                                         LoaderCase{2, WorkersAs::pytorch}),
+                                         LoaderCase{2, WorkersAs::processes}),
                          [](const auto& one) {
                            return std::to_string(one.param.workers) + "_of_kind_" +
                                   std::to_string(static_cast<int>(one.param.as));

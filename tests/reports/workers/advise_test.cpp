@@ -367,7 +367,7 @@ TEST(WorkersAdvice, TellsWhatNvjpegMakesOfTheSameFilesAndWhyItCannot) {
 TEST(WorkersAdvice, SaysThatThreadsAreNotPyTorch) {
   WorkersFacts facts = example_facts(900);
   search(facts);
-  EXPECT_THAT(advise_workers(facts).notes, Contains(HasSubstr("PyTorch's processes")));
+  EXPECT_THAT(advise_workers(facts).notes, Contains(HasSubstr("--worker-type pytorch")));
 }
 
 std::string rendered(const WorkersFacts& facts) {

@@ -40,28 +40,6 @@ TEST(WorkersModel, AWorkerThatIsAProcessTakesLongerThanTheCaller) {
   EXPECT_DOUBLE_EQ(probes.batch_s[0], 0.192);
 }
 
-TEST(WorkersModel, ASlowerMakerStretchesTheStagesAndKeepsTheRest) {
-  LoaderProbes probes = example_probes();
-  slow_down(probes, 1.9e-3, 1e-3);
-  EXPECT_DOUBLE_EQ(probes.caller_s, 3e-3);
-  EXPECT_DOUBLE_EQ(probes.sample_s, 3.9e-3);
-  EXPECT_DOUBLE_EQ(probes.decode_s, 2.4e-3);
-  EXPECT_DOUBLE_EQ(probes.rest_s, 1e-4);
-  EXPECT_DOUBLE_EQ(probes.batch_s[1], 0.128 * 1.95);
-}
-
-TEST(WorkersModel, WorkersThatCrowdTheCoresTakeMoreOfThem) {
-  LoaderProbes probes = example_probes();
-  const auto rate = [&](int workers) { return predicted_rate(probes, {}, workers); };
-  const double plain = rate(8), enough = rate(4), without = rate(0);
-  probes.oversubscription_s = probes.sample_s, probes.oversubscribed = 8;
-  EXPECT_DOUBLE_EQ(rate(0), without);
-  EXPECT_DOUBLE_EQ(rate(4), enough);
-  EXPECT_LT(rate(6), rate(4) * 0.95);
-  EXPECT_NEAR(rate(8), plain / 2, 0.01 * plain);
-  EXPECT_NEAR(rate(16), rate(8), 0.05 * rate(8)) << "no further";
-}
-
 TEST(WorkersModel, ProbesThatFailedAreToldByName) {
   const auto refused = [](const char* text) {
     try {

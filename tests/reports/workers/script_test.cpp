@@ -97,6 +97,31 @@ TEST(ScriptWorkers, NothingMeasuredIsNoAnswer) {
   EXPECT_EQ(advice.reason, reason::kNothingMeasured);
 }
 
+ScriptFacts loading(double demand) {
+  ScriptFacts facts = facts_of({point(0, 100), point(2, 200), point(4, 201)});
+  facts.only_loads = true;
+  facts.demand = {demand, "--samples-per-second"};
+  return facts;
+}
+
+TEST(ScriptWorkers, AScriptThatOnlyLoadsHasAStallOnlyWithADemand) {
+  const auto answer_of = [](double demand) {
+    const ScriptFacts facts = loading(demand);
+    return to_json(facts, advise_script(facts));
+  };
+  const auto fast = answer_of(0), paced = answer_of(150);
+  for (const auto& answer : {fast, paced}) {
+    EXPECT_EQ(answer["recommended"], 2);
+    EXPECT_EQ(answer["as"], "pytorch");
+    EXPECT_FALSE(answer["table"][0]["own"]);
+  }
+  EXPECT_TRUE(fast["demand"].is_null());
+  EXPECT_TRUE(fast["feeds"].is_null());
+  EXPECT_TRUE(fast["table"][1]["stall_fraction"].is_null());
+  EXPECT_EQ(paced["demand"]["samples_per_s_per_device"], 150);
+  EXPECT_TRUE(paced["table"][1]["stall_fraction"].is_number());
+}
+
 TEST(ScriptWorkers, SweepsDoubleUpToTheLimit) {
   EXPECT_THAT(numbers_to_sweep(0), ElementsAre(0));
   EXPECT_THAT(numbers_to_sweep(6), ElementsAre(0, 1, 2, 4, 6));
@@ -105,10 +130,12 @@ TEST(ScriptWorkers, SweepsDoubleUpToTheLimit) {
 
 TEST(ScriptWorkers, TheGapBelowTheAnswerIsRefined) {
   EXPECT_THAT(numbers_to_refine(facts_of({point(0, 100), point(2, 200), point(4, 300)})),
-              ElementsAre(3));
+              ElementsAre(4, 3));
   EXPECT_THAT(numbers_to_refine(facts_of({point(8, 200), point(16, 300), point(32, 301)}, 8)),
-              ElementsAre(10, 12, 14));
-  EXPECT_THAT(numbers_to_refine(facts_of({point(0, 300), point(1, 200)})), IsEmpty());
+              ElementsAre(16, 10, 12, 14));
+  EXPECT_THAT(numbers_to_refine(facts_of({point(0, 300), point(1, 200)})), ElementsAre(0, 1));
+  EXPECT_THAT(numbers_to_refine(facts_of({point(0, 100), point(1, 200), point(2, 150)})),
+              ElementsAre(1, 0, 2));
   EXPECT_THAT(numbers_to_refine(ScriptFacts()), IsEmpty());
 }
 

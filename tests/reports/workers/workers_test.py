@@ -145,32 +145,6 @@ class Answer(FakeLoader):
             self.assertTrue((self.folder / how / "summary.json").exists())
 
 
-class Python(FakeLoader):
-    """Not a PyTorch at hand: its own costs are measured all the same, of samples nothing."""
-
-    def test_its_start_and_queues_become_part_of_the_measurement(self):
-        done = self.workers("--worker-type", "pytorch", "--python", sys.executable, "--start-method", "spawn", "--workers", "1")
-        self.assertEqual(done.code, 0, done)
-        python = self.answer()["python"]
-        self.assertGreater(python["start_s"]["spawn"], 0)
-        self.assertGreater(python["batch_s"], 0)
-        run = self.started()[-1]
-        self.assertEqual(float(run["worker-start"]), round(python["start_s"]["spawn"], 3))
-        self.assertIn("measured as spawn", " ".join(done.out.split()))
-
-    def test_without_a_python_it_says_so_and_goes_on(self):
-        for python in ("no-such-python", "/bin/false"):
-            done = self.workers("--worker-type", "pytorch", "--python", python, "--workers", "1", out=self.folder / python[-5:])
-            self.assertEqual(done.code, 0, done)
-            self.assertIn("left out: ", done.err)
-            self.assertIn("Python's own cost is left out: ", done.out)
-            self.assertNotIn("more-us", self.started()[-1])
-
-    def test_threads_need_none(self):
-        self.workers("--workers", "1")
-        self.assertIsNone(self.answer()["python"])
-
-
 class Refusal(FakeLoader):
     def refused(self, words, *arguments, **environment):
         self.assert_refused(self.workers(*arguments, **environment), *words)
@@ -193,9 +167,16 @@ class Refusal(FakeLoader):
         self.refused(["--device is the device of --model"], "--device", "cuda:0")
         self.refused(["--python is for --worker-type pytorch"], "--python", "python3")
         self.refused(["--start-method is for --worker-type pytorch"], "--start-method", "fork")
-        self.refused(["--start-method is for"], "--worker-type", "pytorch", "--python", "none", "--start-method", "fork")
+        self.refused(["--max-wait-percent is for threads"], "--worker-type", "pytorch", "--max-wait-percent", "2")
         self.refused(["--max-wait-percent is relative to a demand"], "--max-wait-percent", "2")
         self.assertFalse(self.out.exists())
+
+    def test_data_that_pytorch_cannot_read(self):
+        self.refused(["--worker-type pytorch needs --data DIR"], "--worker-type", "pytorch")
+
+    def test_a_python_that_is_not_there(self):
+        self.assert_refused(self.workers("--worker-type", "pytorch", "--python", "no-such-python", "--data", self.folder),
+                            "no-such-python is not in PATH")
 
     def test_two_demands(self):
         self.refused(["give one"], "--model", "mlp", "--samples-per-second", "3")

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Feeds torch.utils.data.DataLoader from files, for `howmany workers --worker-type pytorch`.
+
+`howmany` runs it as it runs any training script: its hook changes num_workers. The model is one number, so that the
+loader is measured. With --samples-per-second, steps take as long as training at that rate.
+
+Images of class folders and tar shards are decoded by Pillow and cropped by torchvision, or by Pillow alone. A folder
+with x.npy and y.npy is read through numpy's memory map."""
+import argparse
+import glob
+import io
+import math
+import multiprocessing
+import os
+import random
+import sys
+import tarfile
+import time
+
+try:
+    import torch
+    from torch.utils.data import DataLoader, Dataset, RandomSampler
+except ImportError:
+    sys.exit(f"{sys.executable} has no PyTorch: give the Python of your training with --python")
+try:
+    from PIL import Image
+except ImportError:
+    Image = None
+try:
+    from torchvision import transforms
+except ImportError:
+    transforms = None
+
+MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet
+EPOCH = 1 << 30  # samples: it outlasts the measurement
+
+
+def named_as_image(name):
+    return name.lower().endswith((".jpg", ".jpeg", ".png"))
+
+
+def files_of(root):
+    """Yields (path, offset, size) of every image; size -1: the whole file."""
+    shards = [root] if root.endswith(".tar") else sorted(glob.glob(os.path.join(glob.escape(root), "*.tar")))
+    for shard in shards:
+        with tarfile.open(shard) as tar:
+            yield from ((shard, m.offset_data, m.size) for m in tar if m.isfile() and named_as_image(m.name))
+    for name in [] if shards else sorted(os.listdir(root)):
+        folder = os.path.join(root, name)
+        if not name.startswith(".") and os.path.isdir(folder):
+            yield from ((os.path.join(folder, file), 0, -1) for file in sorted(os.listdir(folder)) if named_as_image(file))
+
+
+def image_of(file):
+    path, offset, size = file
+    with open(path, "rb") as opened:
+        opened.seek(offset)
+        return Image.open(io.BytesIO(opened.read(size))).convert("RGB")
+
+
+def by_torchvision(size):
+    """As torchvision's training recipe for ImageNet."""
+    return transforms.Compose([transforms.RandomResizedCrop(size), transforms.RandomHorizontalFlip(),
+                               transforms.ToTensor(), transforms.Normalize(MEAN, DEVIATION)])
+
+
+def crop_of(width, height):
+    """As torchvision's RandomResizedCrop."""
+    for _ in range(10):
+        area = width * height * random.uniform(0.08, 1)
+        ratio = math.exp(random.uniform(math.log(3 / 4), math.log(4 / 3)))
+        w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+        if 0 < w <= width and 0 < h <= height:
+            x, y = random.randint(0, width - w), random.randint(0, height - h)
+            return x, y, x + w, y + h
+    side = min(width, height)
+    return 0, 0, side, side
+
+
+class ByPillow:
+    def __init__(self, size):
+        self.size = size
+        self.mean, self.deviation = torch.tensor(MEAN).view(3, 1, 1), torch.tensor(DEVIATION).view(3, 1, 1)
+
+    def __call__(self, image):
+        image = image.resize((self.size, self.size), Image.BILINEAR, crop_of(*image.size))
+        x = torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8).view(self.size, self.size, 3)
+        x = x.permute(2, 0, 1).float().div_(255)
+        return ((x.flip(2) if random.random() < 0.5 else x) - self.mean) / self.deviation
+
+
+class Images(Dataset):
+    def __init__(self, root, size):
+        if Image is None:
+            sys.exit(f"{sys.executable} has no Pillow, which decodes images: give the Python of your training with --python")
+        self.files = list(files_of(root))
+        self.transform = by_torchvision(size) if transforms else ByPillow(size)
+
+    def __len__(self):
+        return len(self.files)
+
+    def __getitem__(self, index):
+        return self.transform(image_of(self.files[index])), 0
+
+
+class Arrays(Dataset):
+    def __init__(self, root):
+        import numpy  # only for these files
+        self.x, self.y = (numpy.load(os.path.join(root, name), mmap_mode="r") for name in ("x.npy", "y.npy"))
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, index):
+        return torch.tensor(self.x[index]), torch.tensor(self.y[index])
+
+
+class Pace:
+    """Lets a step begin no earlier than a step of training would."""
+
+    def __init__(self, seconds):
+        self.seconds, self.next = seconds, time.perf_counter()
+
+    def wait(self):
+        now = time.perf_counter()
+        time.sleep(max(0, self.next - now))
+        self.next = max(self.next, now) + self.seconds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--batch", type=int, required=True)
+    parser.add_argument("--image-size", type=int, required=True)
+    parser.add_argument("--samples-per-second", type=float, default=0)
+    parser.add_argument("--start-method")
+    parser.add_argument("--seed", type=int, required=True)
+    args = parser.parse_args()
+    if args.start_method:
+        multiprocessing.set_start_method(args.start_method)
+    torch.manual_seed(args.seed)
+    random.seed(args.seed)
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        torch.distributed.init_process_group("gloo")
+    has_arrays = os.path.exists(os.path.join(args.data, "x.npy"))
+    data = Arrays(args.data) if has_arrays else Images(args.data, args.image_size)
+    if len(data) == 0:
+        sys.exit(f"{args.data}: no images in class folders or tar shards")
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    loader = DataLoader(data, args.batch, sampler=RandomSampler(data, replacement=True, num_samples=EPOCH),
+                        pin_memory=device.type == "cuda")
+    model = torch.nn.Linear(1, 1).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0)
+    pace = Pace(args.batch / args.samples_per_second if args.samples_per_second else 0)
+    for x, _ in loader:
+        x.to(device, non_blocking=True)
+        model(torch.ones(1, 1, device=device)).sum().backward()
+        optimizer.step()
+        pace.wait()
+
+
+if __name__ == "__main__":
+    main()
