@@ -22,7 +22,9 @@ namespace howmany {
   X(simple_net, "Linear 10->2: the smallest model that trains")                                    \
   X(mlp, "linear and relu layers; sizes=1024-4096-4096-1000")                                      \
   X(resnet18, "ResNet-18 (He et al. 2015); image=224, classes=1000, width=64")                     \
+  X(resnet34, "ResNet-34; image=224, classes=1000, width=64")                                      \
   X(resnet50, "ResNet-50 (v1.5); image=224, classes=1000, width=64")                               \
+  X(vgg16, "VGG-16 (Simonyan 2014); image=224, classes=1000, width=64, dropout=0.5")               \
   X(embedding_rnn, "words to a class; vocabulary, length, width, hidden, classes")                 \
   X(gpt2,                                                                                          \
     "tokens to the next ones (GPT-2); width=256, layers=4, heads=4, length=128, vocabulary=1000, " \

@@ -128,7 +128,7 @@ def optimizers():
 
 
 class Block(torch.nn.Module):
-    """A block of ResNet-18 (kernels 3, 3) or ResNet-50 (kernels 1, 3, 1)."""
+    """A block of ResNet-18 or 34 (kernels 3, 3) or ResNet-50 (kernels 1, 3, 1)."""
 
     def __init__(self, cin, width, kernels, stride):
         super().__init__()
@@ -154,7 +154,7 @@ class Block(torch.nn.Module):
 
 
 class ResNet(torch.nn.Module):
-    """torchvision.models.resnet18 or resnet50 with a configurable width."""
+    """torchvision.models.resnet18, resnet34 or resnet50 with a configurable width."""
 
     def __init__(self, width, classes, kernels, blocks):
         super().__init__()
@@ -198,6 +198,47 @@ def resnet(name, net):
     if name == "resnet18":  # through more layers the values overflow all tolerances
         net.eval()
         keep(f"{name}.eval", net(x))
+
+
+class Vgg16(torch.nn.Module):
+    """torchvision.models.vgg16 with a configurable width, without dropout, for images of 32."""
+
+    def __init__(self, width, classes):
+        super().__init__()
+        parts, cin = [], 3
+        for count, times in ((2, 1), (2, 2), (3, 4), (3, 8), (3, 8)):
+            for _ in range(count):
+                parts += [nn.Conv2d(cin, width * times, 3, padding=1), nn.ReLU()]
+                cin = width * times
+            parts.append(nn.MaxPool2d(2, 2))
+        self.features = nn.Sequential(*parts)
+        hidden = 64 * width
+        self.classifier = nn.Sequential(nn.Linear(cin, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(),
+                                        nn.Linear(hidden, classes))
+
+    def forward(self, x):
+        return self.classifier(self.features(x).flatten(1))
+
+
+def vgg16():
+    net = Vgg16(2, 5)
+    for i, p in enumerate(net.parameters()):
+        p.data = nchw(wave(nhwc(p).shape, i, 0.2)) if p.dim() == 4 else wave(p.shape, i, 0.2)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
+    x, target = nchw(wave((3, 32, 32, 3), 1)), torch.tensor([4, 0, 2])
+    losses = []
+    for step in range(3):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(x), target)
+        loss.backward()
+        if step == 0:
+            for i in (0, 14, 28):
+                keep(f"vgg16.dfeatures.{i}", nhwc(net.features[i].weight.grad))
+            keep("vgg16.dbias", net.features[28].bias.grad)
+            keep("vgg16.dclassifier", net.classifier[0].weight.grad)
+        optimizer.step()
+        losses.append(loss.item())
+    keep("vgg16.losses", torch.tensor(losses))
 
 
 class Added(torch.nn.Module):
@@ -275,7 +316,9 @@ layers()
 losses()
 optimizers()
 resnet("resnet18", ResNet(2, 5, [3, 3], [2, 2, 2, 2]))
+resnet("resnet34", ResNet(2, 5, [3, 3], [3, 4, 6, 3]))
 resnet("resnet50", ResNet(2, 5, [1, 3, 1], [3, 4, 6, 3]))
+vgg16()
 gpt2()
 tutorial()
 print("// SPDX-License-Identifier: Apache-2.0")

@@ -58,7 +58,7 @@ class Conv2d final : public Layer {
   }
   LayerPtr clone() const override {
     auto copy = std::make_unique<Conv2d>(in_, out_, window_, params_.size() > 1);
-    copy->params_[0].init = params_[0].init;
+    for (size_t i = 0; i < params_.size(); ++i) copy->params_[i].init = params_[i].init;
     return copy;
   }
   std::span<Param> own_params() override { return params_; }

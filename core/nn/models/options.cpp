@@ -2,6 +2,7 @@
 #include "core/nn/models/options.h"
 
 #include <charconv>
+#include <limits>
 
 #include "core/base/error.h"
 
@@ -25,14 +26,33 @@ bool yes_or_no(const ModelOptions& options, const std::string& key, bool otherwi
   return given->second == "yes";
 }
 
+namespace {
+
+// Returns NaN if `text` is no number.
+double number_of(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc{} && end == text.data() + text.size();
+  return whole ? value : std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace
+
 double number(const ModelOptions& options, const std::string& key, double otherwise) {
   const auto given = options.find(key);
   if (given == options.end()) return otherwise;
-  const std::string& text = given->second;
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  HM_REQUIRE(error == std::errc{} && end == text.data() + text.size() && value > 0 && value < 1e9,
-             "[model] {}={}: expected a number above 0", key, text);
+  const double value = number_of(given->second);
+  HM_REQUIRE(value > 0 && value < 1e9, "[model] {}={}: expected a number above 0", key,
+             given->second);
+  return value;
+}
+
+double share(const ModelOptions& options, const std::string& key, double otherwise) {
+  const auto given = options.find(key);
+  if (given == options.end()) return otherwise;
+  const double value = number_of(given->second);
+  HM_REQUIRE(value >= 0 && value < 1, "[model] {}={}: expected a number from 0 to below 1", key,
+             given->second);
   return value;
 }
 

@@ -17,6 +17,8 @@ void allow(std::string_view model, const ModelOptions& options,
 int64_t positive(const ModelOptions& options, const std::string& key, int64_t otherwise);
 // Returns a number above 0, or `otherwise` if the key is absent.
 double number(const ModelOptions& options, const std::string& key, double otherwise);
+// Returns a number from 0 to below 1, or `otherwise` if the key is absent.
+double share(const ModelOptions& options, const std::string& key, double otherwise);
 // Returns true for "yes", false for "no", or `otherwise` if the key is absent.
 bool yes_or_no(const ModelOptions& options, const std::string& key, bool otherwise);
 // Parses "64-32-10". Requires at least two sizes.

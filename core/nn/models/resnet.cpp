@@ -52,6 +52,7 @@ struct Depth {
   std::array<int, 4> blocks;
 };
 constexpr Depth kResnet18 = {"resnet18", basic_main, 1, {2, 2, 2, 2}};
+constexpr Depth kResnet34 = {"resnet34", basic_main, 1, {3, 4, 6, 3}};
 constexpr Depth kResnet50 = {"resnet50", bottleneck_main, 4, {3, 4, 6, 3}};
 
 LayerPtr projection(int64_t in, int64_t out, int64_t stride) {
@@ -100,6 +101,7 @@ ModelSpec resnet(const Depth& depth, const ModelOptions& options) {
 }  // namespace
 
 ModelSpec resnet18(const ModelOptions& options) { return resnet(kResnet18, options); }
+ModelSpec resnet34(const ModelOptions& options) { return resnet(kResnet34, options); }
 ModelSpec resnet50(const ModelOptions& options) { return resnet(kResnet50, options); }
 
 }  // namespace howmany::models

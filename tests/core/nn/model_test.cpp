@@ -83,6 +83,33 @@ TEST(Model, Resnet50HasTorchvisionsParametersAndWork) {
   EXPECT_NEAR(m.layer->forward_flop({1, 224, 224, 3}), 2 * 4.089e9, 0.13e9);
 }
 
+// torchvision.models.resnet34: 3.664 GMAC.
+TEST(Model, Resnet34HasTorchvisionsParametersAndWork) {
+  const ModelSpec m = make_model("resnet34");
+  EXPECT_EQ(parameter_count(*m.layer), 21'797'672);
+  EXPECT_EQ(trainable_params(*m.layer).size(), 110u);
+  EXPECT_NEAR(m.layer->forward_flop({1, 224, 224, 3}), 2 * 3.664e9, 0.06e9);
+}
+
+// torchvision.models.vgg16: 15.470 GMAC.
+TEST(Model, Vgg16HasTorchvisionsParametersAndWork) {
+  const ModelSpec m = make_model("vgg16");
+  EXPECT_EQ(parameter_count(*m.layer), 138'357'544);
+  EXPECT_EQ(trainable_params(*m.layer).size(), 32u);
+  EXPECT_NEAR(m.layer->forward_flop({1, 224, 224, 3}), 2 * 15.47e9, 0.1e9);
+  EXPECT_THAT(model_refusal("vgg16:image=100"), HasSubstr("image 100 is no multiple of 32"));
+  EXPECT_THAT(model_refusal("vgg16:dropout=1"), HasSubstr("from 0 to below 1"));
+}
+
+TEST(Model, Vgg16HasTorchvisionsNames) {
+  const ModelSpec m = make_model("vgg16:image=32,width=1,classes=10");
+  materialize(*m.layer, {});
+  const std::vector<Param*> params = all_params(*m.layer);
+  for (const char* name : {"features.0.weight", "features.28.bias", "classifier.0.weight",
+                           "classifier.3.bias", "classifier.6.weight"})
+    EXPECT_NE(find(params, name), nullptr) << name;
+}
+
 TEST(Model, Gpt2WithATiedHeadHasTheKnownSize) {
   const ModelSpec m =
       make_model("gpt2:width=768,layers=12,heads=12,length=1024,vocabulary=50257,tied=yes");
@@ -234,11 +261,12 @@ Trained train_three_steps(const ModelSpec& m, const Tensor& x, const Tensor& lab
 }
 
 // Initializes parameter i with wave(i), plus 1 if `high` returns true.
-void start_as_waves(const ModelSpec& m, const std::function<bool(size_t, const Param&)>& high) {
+void start_as_waves(const ModelSpec& m, const std::function<bool(size_t, const Param&)>& high,
+                    double scale = 0.5) {
   materialize(*m.layer, {.dtype = Dtype::f64});
   const std::vector<Param*> params = trainable_params(*m.layer);
   for (size_t i = 0; i < params.size(); ++i) {
-    golden::fill_wave(params[i]->value, static_cast<double>(i), 0.5);
+    golden::fill_wave(params[i]->value, static_cast<double>(i), scale);
     if (high(i, *params[i]))
       for (double& v : params[i]->value.mutable_values<double>()) v += 1;
   }
@@ -246,7 +274,7 @@ void start_as_waves(const ModelSpec& m, const std::function<bool(size_t, const P
 
 // Forward, backward, three steps of SGD, and inference of narrow ResNets.
 TEST(Model, ResnetsTrainAsPyTorchs) {
-  for (const std::string name : {"resnet18", "resnet50"}) {
+  for (const std::string name : {"resnet18", "resnet34", "resnet50"}) {
     const ModelSpec m = make_model(name + ":image=32,width=2,classes=5");
     start_as_waves(m, [](size_t i, const Param& p) { return p.shape.rank() == 1 && i % 3 == 1; });
     const Tensor x = golden::wave({3, 32, 32, 3}, 1);
@@ -264,6 +292,19 @@ TEST(Model, ResnetsTrainAsPyTorchs) {
     Tape inference({.training = false});
     EXPECT_TRUE(golden::matches(name + ".eval", m.layer->forward(x, inference)));
   }
+}
+
+TEST(Model, Vgg16TrainsAsPyTorchs) {
+  const ModelSpec m = make_model("vgg16:image=32,width=2,classes=5,dropout=0");
+  start_as_waves(
+      m, [](size_t, const Param&) { return false; }, 0.2);
+  const Trained got =
+      train_three_steps(m, golden::wave({3, 32, 32, 3}, 1), Tensor::from<int64_t>({4, 0, 2}, {3}));
+  for (const std::string name : {"features.0", "features.14", "features.28"})
+    EXPECT_TRUE(golden::matches("vgg16.d" + name, got.grads.at(name + ".weight")));
+  EXPECT_TRUE(golden::matches("vgg16.dbias", got.grads.at("features.28.bias")));
+  EXPECT_TRUE(golden::matches("vgg16.dclassifier", got.grads.at("classifier.0.weight")));
+  EXPECT_TRUE(golden::matches("vgg16.losses", got.losses));
 }
 
 double deviation_of(const Param& p) {
