@@ -161,6 +161,14 @@ class Scripts(Measured):
     def test_accelerate(self):
         self.check("accelerated.py", 64)
 
+    @unittest.skipUnless(has("deepspeed"), "no deepspeed")
+    def test_deepspeed_steps_its_groups_together(self):
+        for stage in ("1", "3"):
+            _, line, _ = self.measure(torchrun("deepspeed_engine.py"), devices=2, STAGE=stage)
+            self.assertEqual([line["parameters"][key] for key in ("global_batch", "mode", "backend")],
+                             ["128", "group", "gloo"])
+            self.samples_file.unlink()
+
     def test_samples_per_step_of_the_command_line_win(self):
         _, line, _ = self.measure([PYTHON, SCRIPTS / "plain.py"], "--samples-per-step", 5)
         self.assertEqual(line["parameters"]["global_batch"], "5")
