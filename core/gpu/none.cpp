@@ -35,6 +35,7 @@ void release_cached_memory(int) {}
 std::vector<Fallback> fallbacks() { return {}; }
 std::vector<int64_t> tuning() { return {}; }
 void use_tuning(std::span<const int64_t>) {}
+std::string tuning_libraries() { return ""; }
 void convert(void*, Dtype, const void*, Dtype, int64_t, int) { refuse(); }
 void fill_uniform(float*, int64_t, double, double, const Rng&, int) { refuse(); }
 

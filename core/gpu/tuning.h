@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace howmany::gpu {
@@ -22,5 +23,9 @@ std::vector<int64_t> tuning();
 // choice that is no algorithm here is ignored. Throws
 // std::invalid_argument if the list was not made by tuning().
 void use_tuning(std::span<const int64_t> choices);
+
+// Returns the libraries that choices depend on, "cuBLASLt 13.0.2, cuDNN 9.19.0". Empty in a build
+// without CUDA.
+std::string tuning_libraries();
 
 }  // namespace howmany::gpu

@@ -49,9 +49,19 @@ class Verify : public testing::Test {
   }
   std::mt19937_64 random{testing_support::fresh_seed()};
 
+  static Workload in_bf16(const std::string& model, int64_t batch) {
+    Workload w;
+    w.model = model;
+    w.devices = {{DeviceType::cuda, 0}};
+    w.global_batch = batch;
+    w.precision = Precision::bf16;
+    return w;
+  }
+
   static void verify(const Workload& w) {
     const DatasetPtr data = open_dataset(w);
     launch_threads(w.ranks(), [&](Comm& comm) {
+      const PrecisionScope how(w.precision);
       const Device device = w.devices_of(comm.rank()).front();
       Trainer trainer(w, *data, comm, device);
       verify_first_step(w, *data, trainer, comm, device);
@@ -66,6 +76,17 @@ TEST_F(Verify, ComparesStepsOfTheSameAlgorithmsOnOneGpu) {
 TEST_F(Verify, StillRefusesWrongProducts) {
   fake()->apart = 1e-2;  // also from the reference
   EXPECT_THROW(verify(work("single", 1)), WrongData);
+}
+
+// Its batch norm has few values, so that bf16 alone changes gradients by 0.4 of their size.
+TEST_F(Verify, AcceptsModelsWhoseGradientsBf16Moves) {
+  EXPECT_NO_THROW(verify(in_bf16("resnet18:image=32,width=8", 4)));
+}
+
+TEST_F(Verify, RefusesWrongProductsInBf16) {
+  EXPECT_NO_THROW(verify(in_bf16("mlp:sizes=128-128-4", 128)));
+  fake()->apart = 0.3;
+  EXPECT_THROW(verify(in_bf16("mlp:sizes=192-128-4", 128)), WrongData);
 }
 
 TEST_F(Verify, ComparesStepsOfTheSameAlgorithmsOnTwoGpus) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "core/backends/cuda/blas/blas.h"
 #include "core/backends/cuda/dnn/dnn.h"
 #include "core/base/error.h"
 #include "core/gpu/gpu.h"
@@ -91,6 +92,10 @@ std::vector<int64_t> tuning() { return cuda::Tuning::table().all(); }
 void use_tuning(std::span<const int64_t> choices) {
   cuda::Tuning::table().use(cuda::parsed(choices));
   cuda::dnn_use_tuning();
+}
+
+std::string tuning_libraries() {
+  return fmt::format("{}, {}", cuda::blas_version(), cuda::dnn_version());
 }
 
 }  // namespace howmany::gpu
