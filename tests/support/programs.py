@@ -5,6 +5,7 @@ cases were skipped, it exits with 77, which ctest recognizes."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -77,6 +78,12 @@ class TestCase(unittest.TestCase):
         self.assertEqual(len(lines), 1, result)
         for word in words:
             self.assertIn(word, lines[0])
+
+    def assert_answer(self, text, start):
+        """Asserts that the answer of a command begins so. On a busy machine, a sentence that says so
+        comes first."""
+        busy = r"(Uncertain: other programs used up to \d+ % of the cores\. )?"
+        self.assertRegex(" ".join(text.split()), "^" + busy + re.escape(start))
 
 
 def main():
