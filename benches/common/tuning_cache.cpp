@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benches/common/tuning_cache.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -11,6 +14,7 @@
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "core/gpu/tuning.h"
+#include "parallel/program_id.h"
 
 namespace howmany::benches {
 namespace {
@@ -45,7 +49,10 @@ void keep() try {
   const std::vector<int64_t> choices = gpu::tuning();
   if (path.empty() || choices.empty() || choices == kept()) return;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-  write_text(path, dump_json_line({{kChoices, choices}}));
+  // Jobs on several hosts may share the folder.
+  const std::string own = fmt::format("{}.{}.{}", path, host_name(), ::getpid());
+  write_text(own, dump_json_line({{kChoices, choices}}));
+  std::filesystem::rename(own, path);
 } catch (const std::exception&) {
   // It is measured again next time.
 }
