@@ -127,6 +127,14 @@ class Pace:
         self.next = max(self.next, now) + self.seconds
 
 
+def own_device():
+    """Of this rank: its GPU, else the CPU."""
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+    return torch.device("cuda")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", required=True)
@@ -140,17 +148,18 @@ def main():
         multiprocessing.set_start_method(args.start_method)
     torch.manual_seed(args.seed)
     random.seed(args.seed)
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        torch.distributed.init_process_group("gloo")
     has_arrays = os.path.exists(os.path.join(args.data, "x.npy"))
     data = Arrays(args.data) if has_arrays else Images(args.data, args.image_size)
     if len(data) == 0:
         sys.exit(f"{args.data}: no images in class folders or tar shards")
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = own_device()
     loader = DataLoader(data, args.batch, sampler=RandomSampler(data, replacement=True, num_samples=EPOCH),
                         pin_memory=device.type == "cuda")
     model = torch.nn.Linear(1, 1).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0)
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:  # its all-reduce lets ranks wait for each other, as in training
+        torch.distributed.init_process_group("gloo")
+        model = torch.nn.parallel.DistributedDataParallel(model)
     pace = Pace(args.batch / args.samples_per_second if args.samples_per_second else 0)
     for x, _ in loader:
         x.to(device, non_blocking=True)
