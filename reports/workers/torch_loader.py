@@ -2,7 +2,7 @@
 """Feeds torch.utils.data.DataLoader from files, for `howmany workers --worker-type pytorch`.
 
 `howmany` runs it as it runs any training script: its hook changes num_workers. The model is one number, so that the
-loader is measured. With --samples-per-second, steps take as long as training at that rate.
+loader is measured. With --samples-per-second, a step takes as long as training at that rate, from the batch on.
 
 Images of class folders and tar shards are decoded by Pillow and cropped by torchvision, or by Pillow alone. A folder
 with x.npy and y.npy is read through numpy's memory map."""
@@ -115,18 +115,6 @@ class Arrays(Dataset):
         return torch.tensor(self.x[index]), torch.tensor(self.y[index])
 
 
-class Pace:
-    """Lets a step begin no earlier than a step of training would."""
-
-    def __init__(self, seconds):
-        self.seconds, self.next = seconds, time.perf_counter()
-
-    def wait(self):
-        now = time.perf_counter()
-        time.sleep(max(0, self.next - now))
-        self.next = max(self.next, now) + self.seconds
-
-
 def own_device():
     """Of this rank: its GPU, else the CPU."""
     if not torch.cuda.is_available():
@@ -160,12 +148,13 @@ def main():
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:  # its all-reduce lets ranks wait for each other, as in training
         torch.distributed.init_process_group("gloo")
         model = torch.nn.parallel.DistributedDataParallel(model)
-    pace = Pace(args.batch / args.samples_per_second if args.samples_per_second else 0)
+    step_s = args.batch / args.samples_per_second if args.samples_per_second else 0
     for x, _ in loader:
+        arrived = time.perf_counter()
         x.to(device, non_blocking=True)
         model(torch.ones(1, 1, device=device)).sum().backward()
+        time.sleep(max(0, arrived + step_s - time.perf_counter()))
         optimizer.step()
-        pace.wait()
 
 
 if __name__ == "__main__":
