@@ -174,26 +174,35 @@ class ResNet(torch.nn.Module):
         return self.fc(x.mean((2, 3)))
 
 
+def train_three_steps(name, net, loss_of, keep_gradients):
+    """Keeps the losses. Calls keep_gradients() after the first backward."""
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
+    losses = []
+    for step in range(3):
+        optimizer.zero_grad()
+        loss = loss_of()
+        loss.backward()
+        if step == 0:
+            keep_gradients()
+        optimizer.step()
+        losses.append(loss.item())
+    keep(f"{name}.losses", torch.tensor(losses))
+
+
 def resnet(name, net):
     for i, p in enumerate(net.parameters()):  # the order of all_params() without buffers
         shape = nhwc(p).shape if p.dim() == 4 else p.shape
         fill = wave(shape, i, 0.5) + (1 if p.dim() == 1 and i % 3 == 1 else 0)
         p.data = nchw(fill) if p.dim() == 4 else fill
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
     x, target = nchw(wave((3, 32, 32, 3), 1)), torch.tensor([4, 0, 2])
-    losses = []
-    for step in range(3):
-        optimizer.zero_grad()
-        loss = F.cross_entropy(net(x), target)
-        loss.backward()
-        if step == 0:
-            keep(f"{name}.dconv1", nhwc(net.conv1.weight.grad))
-            keep(f"{name}.ddownsample", nhwc(net.layer3[0].downsample[0].weight.grad))
-            keep(f"{name}.dbn", net.layer2[1].bn2.weight.grad)
-            keep(f"{name}.dfc", net.fc.weight.grad)
-        optimizer.step()
-        losses.append(loss.item())
-    keep(f"{name}.losses", torch.tensor(losses))
+
+    def keep_gradients():
+        keep(f"{name}.dconv1", nhwc(net.conv1.weight.grad))
+        keep(f"{name}.ddownsample", nhwc(net.layer3[0].downsample[0].weight.grad))
+        keep(f"{name}.dbn", net.layer2[1].bn2.weight.grad)
+        keep(f"{name}.dfc", net.fc.weight.grad)
+
+    train_three_steps(name, net, lambda: F.cross_entropy(net(x), target), keep_gradients)
     keep(f"{name}.running_var", net.layer4[1].bn2.running_var)
     if name == "resnet18":  # through more layers the values overflow all tolerances
         net.eval()
@@ -224,21 +233,15 @@ def vgg16():
     net = Vgg16(2, 5)
     for i, p in enumerate(net.parameters()):
         p.data = nchw(wave(nhwc(p).shape, i, 0.2)) if p.dim() == 4 else wave(p.shape, i, 0.2)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
     x, target = nchw(wave((3, 32, 32, 3), 1)), torch.tensor([4, 0, 2])
-    losses = []
-    for step in range(3):
-        optimizer.zero_grad()
-        loss = F.cross_entropy(net(x), target)
-        loss.backward()
-        if step == 0:
-            for i in (0, 14, 28):
-                keep(f"vgg16.dfeatures.{i}", nhwc(net.features[i].weight.grad))
-            keep("vgg16.dbias", net.features[28].bias.grad)
-            keep("vgg16.dclassifier", net.classifier[0].weight.grad)
-        optimizer.step()
-        losses.append(loss.item())
-    keep("vgg16.losses", torch.tensor(losses))
+
+    def keep_gradients():
+        for i in (0, 14, 28):
+            keep(f"vgg16.dfeatures.{i}", nhwc(net.features[i].weight.grad))
+        keep("vgg16.dbias", net.features[28].bias.grad)
+        keep("vgg16.dclassifier", net.classifier[0].weight.grad)
+
+    train_three_steps("vgg16", net, lambda: F.cross_entropy(net(x), target), keep_gradients)
 
 
 class Added(torch.nn.Module):
@@ -274,20 +277,14 @@ def gpt2():
     net = Gpt2(12, 2, 3, 7, 11)
     for i, (name, p) in enumerate(net.named_parameters()):
         p.data = wave(p.shape, i, 0.5) + (1 if "ln" in name and name.endswith("weight") else 0)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
     i = torch.arange(14)
     ids, target = (5 * i * i % 11).reshape(2, 7), (3 * i + 1) % 11
-    losses = []
-    for step in range(3):
-        optimizer.zero_grad()
-        loss = F.cross_entropy(net(ids).reshape(14, 11), target)
-        loss.backward()
-        if step == 0:
-            for name, p in net.named_parameters():
-                keep(f"gpt2.d{name}", p.grad)
-        optimizer.step()
-        losses.append(loss.item())
-    keep("gpt2.losses", torch.tensor(losses))
+
+    def keep_gradients():
+        for name, p in net.named_parameters():
+            keep(f"gpt2.d{name}", p.grad)
+
+    train_three_steps("gpt2", net, lambda: F.cross_entropy(net(ids).reshape(14, 11), target), keep_gradients)
 
 
 def tutorial():
