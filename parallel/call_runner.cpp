@@ -153,6 +153,7 @@ std::unique_ptr<CallFailure> CallRunner::attempt(Info& info, const Call& call, b
   info.start = coarse_now();
   return failure_of(info, [&] {
     engine_.set_call(info.operation, info.start, timeout_.load(std::memory_order_relaxed));
+    engine_.set_queued_at(info.queued_at);
     engine_.set_start_event(info.start_event);
     call();
     if (to_completion) engine_.finish();
@@ -167,7 +168,7 @@ void CallRunner::run_call(const char* operation, int64_t bytes, const Call& call
 
 Work CallRunner::start(const char* operation, int64_t bytes, Call call) {
   auto state = std::make_shared<Work::State>();
-  Task task{{operation, bytes, start_event()}, std::move(call), state};
+  Task task{{operation, bytes, start_event(), Clock::now()}, std::move(call), state};
   {
     std::lock_guard lock(mutex_);
     if (failure_) failure_->raise();

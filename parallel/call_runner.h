@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <thread>
 
@@ -48,8 +49,9 @@ class CallRunner {
   struct Info {
     const char* operation;
     int64_t bytes;
-    std::shared_ptr<void> start_event;  // see CommEngine::set_start_event()
-    std::chrono::steady_clock::time_point start = {};
+    std::shared_ptr<void> start_event;                // see CommEngine::set_start_event()
+    std::optional<Clock::time_point> queued_at = {};  // see CommEngine::set_queued_at()
+    Clock::time_point start = {};
   };
   struct Task {
     Info info;

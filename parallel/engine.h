@@ -9,6 +9,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,8 @@ class CommEngine {
     start_ = start;
     timeout_ = timeout;
   }
+  // When the running call was made, if it was queued behind others; else it runs as it is made.
+  void set_queued_at(std::optional<Clock::time_point> time) { queued_at_ = time; }
   // For an engine that cannot throw out of the running call.
   CommError error_of_call(const EngineError& e) const;
 
@@ -84,11 +87,13 @@ class CommEngine {
   std::chrono::milliseconds timeout() const { return timeout_; }
   Clock::time_point start_of_call() const { return start_; }
   const std::shared_ptr<void>& start_event() const { return start_event_; }
+  std::optional<Clock::time_point> queued_at() const { return queued_at_; }
 
  private:
   const int rank_, size_;
   const char* operation_ = "connect";
   Clock::time_point start_ = Clock::now();
+  std::optional<Clock::time_point> queued_at_;
   std::chrono::milliseconds timeout_{30'000};
   Roster roster_;
   std::shared_ptr<void> start_event_;

@@ -3,17 +3,15 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "benches/common/program.h"
+#include "benches/common/step_log.h"
 #include "benches/script/rated.h"
 #include "core/base/cli/number_check.h"
 #include "core/base/cli/option.h"
 #include "core/base/error.h"
 #include "core/base/schema/flags.h"
-#include "core/base/text/files.h"
-#include "core/base/text/json.h"
 
 namespace howmany::benches {
 namespace {
@@ -27,14 +25,12 @@ constexpr const char* kScriptExamples = R"(Examples:
 Flags of Google Benchmark (--benchmark_...) work as usual.
 Exit codes: 0 measured, 2 bad usage or input, 3 the measurement failed.)";
 
-// Reads the number of ranks from the cost table, of which the hook reads the rest.
+// The hook reads the table again.
 void take_world(ScriptCommand& command) {
   const std::string& path = command.rehearsal.costs;
   if (path.empty()) return;
   HM_REQUIRE(command.rate.empty(), "--rehearse needs the hook, and --rate does without it");
-  const nlohmann::json json = parse_json(read_text(path), path);
-  command.rehearsal.world =
-      static_cast<int>(JsonNode(json, path).at("world").integer_between(2, 16'384));
+  command.rehearsal.world = read_cost_table(path).world;
   HM_REQUIRE(command.rehearsal.world >= command.ranks,
              "the cost table is for fewer ranks than devices");
 }

@@ -126,7 +126,7 @@ std::vector<LoggedStep> logged_of(const RankRecord& record) {
   for (const RankCollective& one : record.collectives) {
     LoggedStep& step = steps[one.step];
     step.seconds = record.steps[static_cast<size_t>(one.step)].seconds;
-    step.collectives.push_back(one);
+    step.collectives.push_back(one.call);
   }
   std::vector<LoggedStep> all;
   for (auto& [index, step] : steps) all.push_back(std::move(step));

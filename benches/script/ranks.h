@@ -11,12 +11,6 @@
 
 namespace howmany::benches {
 
-// A timed step of a rehearsal, as rank 0 ran it.
-struct LoggedStep {
-  double seconds = 0;
-  std::vector<RankCollective> collectives;
-};
-
 // The timed steps of one run of a script, over its ranks.
 struct ScriptSteps {
   std::vector<double> seconds;  // of each timed step, the maximum over ranks
@@ -27,7 +21,7 @@ struct ScriptSteps {
   int64_t threads = 0;   // torch.get_num_threads() of rank 0; 0: unknown
   std::map<std::string, double> counters;  // the shares of a step, bytes, warm-up steps
   std::vector<std::string> flags;          // "data wait not visible"
-  std::vector<LoggedStep> logged;          // of a rehearsal
+  std::vector<LoggedStep> logged;          // of a rehearsal, as rank 0 ran them
 };
 
 // The ranks of a script's group, and how many of them are processes. A rehearsal has fewer.

@@ -59,15 +59,15 @@ void take_turn(const JsonNode& line, RankRecord& record) {
 }
 
 void take_collective(const JsonNode& line, RankRecord& record) {
-  RankCollective one;
-  one.step = line.at("step").integer_between(0, static_cast<int64_t>(record.steps.size()) - 1);
-  one.op = line.at("op").string();
-  one.bytes = not_negative(line.at("bytes"));
-  one.ranks = line.at("ranks").integer_between(1, kMostPretended);
-  one.at = line.at("at_s").number();
-  one.seconds = not_negative(line.at("s"));
-  one.backward = line.at("backward").integer_between(-1, kMostRanks);
-  if (const auto waited = line.find("waited_s")) one.waited = waited->number();
+  const int64_t last = static_cast<int64_t>(record.steps.size()) - 1;
+  RankCollective one{.step = line.at("step").integer_between(0, last)};
+  one.call.op = line.at("op").string();
+  one.call.bytes = not_negative(line.at("bytes"));
+  one.call.ranks = line.at("ranks").integer_between(1, kMostPretended);
+  one.call.at = line.at("at_s").number();
+  one.call.seconds = not_negative(line.at("s"));
+  one.call.backward = line.at("backward").integer_between(-1, kMostRanks);
+  if (const auto waited = line.find("waited_s")) one.call.waited = waited->number();
   record.collectives.push_back(one);
 }
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "benches/common/step_log.h"
+
 namespace howmany::benches {
 
 struct RankStep {
@@ -31,13 +33,7 @@ struct RankTurn {
 // A collective of a rehearsal, in the order of the calls.
 struct RankCollective {
   int64_t step = 0;
-  std::string op;
-  double bytes = 0;
-  int64_t ranks = 1;
-  double at = 0;                 // of the call, since the step began
-  double seconds = 0;            // by the cost table
-  int64_t backward = 0;          // of DDP: the backward pass that ends after it; else -1
-  std::optional<double> waited;  // when the program began to wait for it, since the step began
+  LoggedCollective call = {};
 };
 
 struct RankRecord {

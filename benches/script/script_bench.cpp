@@ -7,6 +7,7 @@
 #include "benches/common/device_choice.h"
 #include "benches/common/program.h"
 #include "benches/common/report.h"
+#include "benches/common/step_log.h"
 #include "benches/script/flags.h"
 #include "benches/script/loader_turns.h"
 #include "benches/script/ranks.h"
@@ -16,7 +17,6 @@
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
 #include "core/base/statistics.h"
-#include "core/base/text/json.h"
 #include "core/base/text/table.h"
 #include "parallel/private_folder.h"
 
@@ -35,23 +35,6 @@ std::string case_name(const ScriptFlags& flags) {
   return fmt::format("{}/script/{}/devices:{}",
                      flags.command.rehearsal.given() ? "rehearsal" : "speedup", flags.name,
                      devices_of(flags.command));
-}
-
-nlohmann::ordered_json steps_json(const std::vector<LoggedStep>& steps) {
-  nlohmann::ordered_json all;
-  for (const LoggedStep& step : steps) {
-    nlohmann::ordered_json collectives = nlohmann::ordered_json::array();
-    for (const RankCollective& one : step.collectives)
-      collectives.push_back({{"op", one.op},
-                             {"bytes", one.bytes},
-                             {"ranks", one.ranks},
-                             {"at_s", one.at},
-                             {"s", one.seconds},
-                             {"backward", one.backward},
-                             {"waited_s", number_or_null(one.waited)}});
-    all.push_back({{"s", step.seconds}, {"collectives", collectives}});
-  }
-  return all;
 }
 
 // The slices wrap around if there are more devices than slices.

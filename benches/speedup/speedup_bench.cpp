@@ -16,10 +16,12 @@
 #include "benches/common/trainer.h"
 #include "benches/speedup/flags.h"
 #include "benches/speedup/graph_gain.h"
+#include "benches/speedup/rehearse.h"
 #include "benches/speedup/steps.h"
 #include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/base/schema/context.h"
+#include "core/base/schema/flags.h"
 #include "core/base/schema/marks.h"
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
@@ -31,6 +33,9 @@ namespace howmany::benches {
 namespace {
 
 constexpr const char* kName = "speedup_bench";
+// The other modes send to and receive from ranks that do not exist.
+constexpr const char* kRehearsedMode = "ddp";
+constexpr const char* kRehearsedBackend = "rehearsal";
 using Flags = SpeedupFlags;
 
 struct Case {
@@ -124,12 +129,12 @@ std::vector<Case> make_cases(const Flags& flags, const Place& place) {
   return cases;
 }
 
-SampleLine sample_line(const Case& c, const StepTimes& result,
+SampleLine sample_line(const Case& c, const Samples& samples,
                        const std::vector<std::string>& marks) {
   const Workload& work = c.work;
   return {
       .name = c.name,
-      .samples = result.samples,
+      .samples = samples,
       .flags = marks,
       .parameters = {{parameter::kMode, work.mode},
                      {parameter::kModel, work.model},
@@ -179,7 +184,7 @@ void report_case(benchmark::State& state, const Case& c, const Flags& flags,
   std::vector<std::string> marks = marks_of(c.work);
   if (const std::string slower = slower_kernels(c.work); !slower.empty()) marks.push_back(slower);
   state.SetLabel(fmt::format("{}", fmt::join(marks, " ")));
-  append_samples(flags.samples, sample_line(c, result, marks));
+  append_samples(flags.samples, sample_line(c, result.samples, marks));
 }
 
 // The data sets of all cases from image folders. They are opened before any measurement, once per
@@ -293,12 +298,77 @@ int run_graph_gain(const Flags& flags, std::vector<std::string> google, const ch
   return run_benchmarks(std::move(google));
 }
 
+// One rank of as many as the cost table has, on each of the devices.
+Case rehearsed_case(const Flags& flags, const CostTable& costs, const Place& place) {
+  HM_REQUIRE(flags.models.size() == 1 && flags.modes.size() == 1 &&
+                 flags.modes[0].starts_with(kRehearsedMode) && place.world == 1,
+             "{} needs one --model and --mode {}, in one process", flag::kRehearse.name,
+             kRehearsedMode);
+  const std::vector<Device> here = devices_from(flags.devices, 1);
+  HM_REQUIRE(static_cast<int>(here.size()) <= costs.world,
+             "{}: it is for {} ranks, fewer than devices", flags.costs, costs.world);
+  std::vector<Device> all;
+  while (static_cast<int>(all.size()) < costs.world) all.push_back(here[all.size() % here.size()]);
+  Case c = make_case(flags, flags.models[0], flags.modes[0], kRehearsedBackend, all);
+  c.work.backend = "local";
+  HM_REQUIRE(!c.work.uses_gpu(), "{} of our models is for CPU devices only", flag::kRehearse.name);
+  c.work.ranks_per_host = static_cast<int>(here.size());
+  c.name.replace(0, c.name.find('/'), "rehearsal");
+  check(c.work);
+  return c;
+}
+
+void run_rehearsal(benchmark::State& state, const Case& c, const CostTable& costs,
+                   const Flags& flags) try {
+  Workload here = c.work;
+  here.devices.resize(static_cast<size_t>(c.work.ranks_per_host));
+  const DatasetPtr data = open_dataset(c.work);
+  RehearsedSteps result;
+  Ranks({}, {}).run(here, [&](Comm& comm, Device device) {
+    RehearsedSteps mine = rehearse_steps(c.work, costs, flags.timing, *data, comm, device);
+    if (comm.rank() == 0) result = std::move(mine);
+  });
+  const double median = quantile(result.samples.seconds, 0.5);
+  report(state, result.samples,
+         {{metric::kSamplesPerS, static_cast<double>(c.work.global_batch) / median},
+          {metric::kDataWaitFraction, result.wait_fraction},
+          {metric::kExposedCommunicationS, result.exposed_communication_seconds},
+          {metric::kPeakBytesPerDevice, result.peak_bytes},
+          {metric::kRanks, costs.world}});
+  SampleLine line = sample_line(c, result.samples, marks_of(c.work));
+  line.parameters[parameter::kBackend] = kRehearsedBackend;
+  line.parameters[parameter::kEvidence] = "rehearsed";
+  line.steps = steps_json(result.logged);
+  append_samples(flags.samples, line);
+} catch (const std::exception& e) {
+  report_failure(state, e);
+}
+
+int run_rehearsal(const Flags& flags, const Place& place, std::vector<std::string> google,
+                  const char* program) {
+  const CostTable costs = read_cost_table(flags.costs);
+  const Case c = rehearsed_case(flags, costs, place);
+  if (flags.list) {
+    std::cout << c.name << "\n";
+    return 0;
+  }
+  benchmark::RegisterBenchmark(
+      c.name.c_str(), [&](benchmark::State& state) { run_rehearsal(state, c, costs, flags); })
+      ->Iterations(1)
+      ->UseManualTime()
+      ->Unit(benchmark::kMillisecond);
+  add_context();
+  google.insert(google.begin(), program);
+  return run_benchmarks(std::move(google));
+}
+
 int run(int argc, char** argv) {
   Flags flags;
   const std::vector<std::string> google = parse_speedup(argc, argv, flags);
   configure_cpu_devices({.cores_per_device = flags.work.cores_per_device});
   const Place place = place_from_environment();
   if (flags.graph_gain) return run_graph_gain(flags, google, argv[0]);
+  if (!flags.costs.empty()) return run_rehearsal(flags, place, google, argv[0]);
   const bool gpus = place.launcher != "howmany" && means_gpus(flags.work);
   if (place.world > 1) place_devices(flags.work, flags.devices, place, gpus);
   const std::vector<Case> cases = make_cases(flags, place);

@@ -83,7 +83,8 @@ PresetOptions preset_options(const Arguments& a) {
 }  // namespace
 
 bool of_absent_gpus(const Arguments& a) {
-  return a.command.empty() && a.resume.empty() && !a.cluster.empty();
+  return a.command.empty() && a.resume.empty() && !a.cluster.empty() &&
+         find_cluster(a.cluster).device != kCpuDevice;
 }
 
 int predict_absent_gpus(const Arguments& a) {

@@ -7,7 +7,8 @@
 
 namespace howmany::reports {
 
-// True for a cluster without a command of the user's own.
+// True for a cluster of GPUs without a command of the user's own. Throws InputError if there is no
+// such cluster.
 bool of_absent_gpus(const Arguments& arguments);
 
 // Prints the forecast of reports/predict/preset.h. Returns an exit code. Throws InputError, also if

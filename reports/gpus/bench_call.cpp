@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
 #include "core/base/process.h"
 #include "core/base/schema/flags.h"
+#include "core/base/text/files.h"
+#include "core/base/text/json.h"
 #include "reports/results/machine.h"
 
 namespace howmany::reports {
@@ -32,15 +35,15 @@ void check_script(const Request& request) {
 }  // namespace
 
 std::vector<std::string> bench_arguments(const Request& request, const Configuration& c) {
-  const std::vector<std::string> devices(request.devices.begin(),
-                                         request.devices.begin() + c.devices);
+  const int count = c.is_rehearsal() ? rehearsing_ranks(request, c.devices) : c.devices;
+  const std::vector<std::string> devices(request.devices.begin(), request.devices.begin() + count);
   const bool weak = request.scaling == Scaling::kWeak;
   std::vector<std::string> argv = {find_program("speedup_bench")};
   auto add = [&](const Flag& flag, const std::string& value) {
     if (!value.empty()) argv.insert(argv.end(), {flag, value});
   };
   add(flag::kModel, c.model);
-  add(flag::kMode, c.mode);
+  add(flag::kMode, c.is_rehearsal() ? kRehearsedMode : c.mode);
   add(flag::kBackend, c.backend);
   add(flag::kDevices, fmt::format("{}", fmt::join(devices, ",")));
   add(flag::kCoresPerDevice, std::to_string(request.cores_per_device));
@@ -55,10 +58,21 @@ std::vector<std::string> bench_arguments(const Request& request, const Configura
   return argv;
 }
 
+int rehearsing_ranks(const Request& request, int world) {
+  return std::min(request.counts.back(), world - 1);
+}
+
+std::vector<std::string> rehearse_flag(const Request& request, int world,
+                                       const BenchScratch& scratch) {
+  write_text(scratch.costs, dump_json(cost_table(cluster_of(request.beyond), world)));
+  return {flag::kRehearse.name, scratch.costs};
+}
+
 void check_with_bench(const Request& request) {
   if (request.script.given()) return check_script(request);
   std::map<std::tuple<std::string, std::string, std::string>, Configuration> largest;
   for (const Configuration& c : configurations(request)) {
+    if (c.is_rehearsal()) continue;
     Configuration& most = largest[{c.model, c.mode, c.backend}];
     if (c.devices >= most.devices) most = c;
   }

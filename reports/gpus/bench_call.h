@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reports/gpus/plan.h"
+#include "reports/results/scratch.h"
 
 namespace howmany::reports {
 
@@ -13,6 +14,14 @@ namespace howmany::reports {
 // are added later.
 std::vector<std::string> bench_arguments(const Request& request,
                                          const Configuration& configuration);
+
+// Returns the flag that makes a bench rehearse `world` ranks on the cluster of the request. Writes
+// the cost table to a file of `scratch`.
+std::vector<std::string> rehearse_flag(const Request& request, int world,
+                                       const BenchScratch& scratch);
+// Returns the number of ranks that run in a rehearsal of `world` ranks: one for each device that is
+// measured.
+int rehearsing_ranks(const Request& request, int world);
 
 // Runs the bench's checks for every mode and backend at the largest number of devices, without
 // measuring. Throws InputError with the bench's message if it refuses one.

@@ -30,14 +30,19 @@ constexpr double kEndSeconds = 5;  // for script_bench to end a script that hang
 std::vector<std::string> run_arguments(const Request& request, const Configuration& c,
                                        double seconds, double timeout, const BenchScratch& scratch,
                                        const std::string& trace) {
-  if (c.is_rehearsal()) return rehearsal_arguments(request, c.devices, seconds, timeout, scratch);
   if (request.script.given())
-    return script_arguments(request, c.devices, seconds, timeout, scratch);
+    return c.is_rehearsal() ? rehearsal_arguments(request, c.devices, seconds, timeout, scratch)
+                            : script_arguments(request, c.devices, seconds, timeout, scratch);
   std::vector<std::string> argv = bench_arguments(request, c);
   argv.insert(argv.end(),
               {flag::kCaseBudget, fmt::format("{:.3f}", seconds), flag::kSamplesFile,
                scratch.samples, "--benchmark_out=" + scratch.bench, "--benchmark_out_format=json"});
-  if (!trace.empty()) argv.insert(argv.end(), {flag::kTraceFile, trace});
+  std::vector<std::string> more;
+  if (c.is_rehearsal())
+    more = rehearse_flag(request, c.devices, scratch);
+  else if (!trace.empty())
+    more = {flag::kTraceFile.name, trace};
+  argv.insert(argv.end(), more.begin(), more.end());
   return argv;
 }
 
@@ -46,8 +51,11 @@ std::string run_name(const Request& request, const Configuration& c) {
     return fmt::format("{}/script/{}/devices:{}", c.is_rehearsal() ? c.mode : "speedup", c.model,
                        c.devices);
   const std::string& precision = request.passed["precision"];
-  return fmt::format("speedup/{}/{}/backend:{}/devices:{}/batch:{}/scaling:{}{}", c.mode, c.model,
-                     c.backend, c.devices, (global_batch(request, c) + c.devices - 1) / c.devices,
+  const bool alone = !c.is_rehearsal();
+  return fmt::format("{}/{}/{}/backend:{}/devices:{}/batch:{}/scaling:{}{}",
+                     alone ? "speedup" : c.mode, alone ? c.mode : kRehearsedMode, c.model,
+                     alone ? c.backend : c.mode, c.devices,
+                     (global_batch(request, c) + c.devices - 1) / c.devices,
                      request.scaling == Scaling::kWeak ? "weak" : "strong",
                      precision.empty() ? "" : "/precision:" + precision);
 }

@@ -128,6 +128,9 @@ std::vector<Configuration> configurations(const Request& request) {
       continue;
     }
     for (const std::string& mode : request.modes) add_mode(all, request, workload, mode);
+    if (!request.beyond.cluster.empty())
+      all.push_back(
+          {workload.model, kRehearsalMode, "local", request.beyond.up_to, workload.batch, false});
   }
   return all;
 }

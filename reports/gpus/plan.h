@@ -51,8 +51,10 @@ struct Request {
   BeyondPlan beyond;
 };
 
-// The mode of a configuration that runs one rank of `devices` (script_bench --rehearse).
+// The mode of a configuration that runs one rank of `devices` (--rehearse of the benches), and the
+// mode of our own models that it rehearses.
 constexpr const char* kRehearsalMode = kRehearsalSuite;
+constexpr const char* kRehearsedMode = "ddp";
 
 struct Configuration {
   std::string model, mode, backend;

@@ -246,6 +246,19 @@ void refuse_other_devices(const Cluster& cluster, const Request& request) {
                   cluster.name, cluster.device, gpus ? "a GPU" : "CPU cores"));
 }
 
+// Throws InputError if our own model cannot be rehearsed as asked.
+void refuse_other_rehearsals(const Request& request) {
+  if (request.script.given()) return;
+  if (request.workloads.size() != 1)
+    throw InputError(fmt::format("{} needs one {}", flag::kCluster.name, flag::kModel.name));
+  if (request.modes != std::vector<std::string>{kRehearsedMode})
+    throw InputError(
+        fmt::format("{} is for {} {}", flag::kCluster.name, flag::kMode.name, kRehearsedMode));
+  if (request.scaling == Scaling::kStrong)
+    throw InputError(fmt::format("{} needs the same batch on each device, so {} cannot be given",
+                                 flag::kCluster.name, flag::kGlobalBatch.name));
+}
+
 void resolve_beyond(const Arguments& a, Request& request) {
   request.beyond = {};
   if (!a.up_to && !a.cluster.empty())
@@ -260,6 +273,7 @@ void resolve_beyond(const Arguments& a, Request& request) {
   }
   if (!request.script.rate.empty())
     throw InputError("--cluster rehearses a PyTorch script, and --rate is for other programs");
+  refuse_other_rehearsals(request);
   const Cluster cluster = find_cluster(a.cluster);
   refuse_other_devices(cluster, request);
   if (const std::string why = cluster.refusal(*a.up_to); !why.empty())
@@ -337,6 +351,7 @@ Request resolve(const Arguments& arguments, std::string* why) {
     return request;
   }
   refuse_options_of_scripts(arguments);
+  if (!arguments.cluster.empty() && request.modes.empty()) request.modes = {kRehearsedMode};
   resolve_modes(machine, request);
   if (request.backends.empty() || request.backends == std::vector<std::string>{"auto"}) {
     const Choice choice = choose_backend(machine, request);

@@ -17,6 +17,7 @@
 #include "core/base/schema/parameters.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
+#include "reports/gpus/bench_call.h"
 #include "reports/gpus/plan.h"
 #include "reports/results/bench_file.h"
 #include "reports/results/machine.h"
@@ -230,10 +231,10 @@ Words script_arguments(const Request& request, int devices, double seconds, doub
 
 Words rehearsal_arguments(const Request& request, int world, double seconds, double timeout,
                           const BenchScratch& scratch) {
-  write_text(scratch.costs, dump_json(cost_table(cluster_of(request.beyond), world)));
-  const int here = std::min(request.counts.back(), world - 1);
-  Words argv = script_arguments(request, here, seconds, timeout, scratch);
-  argv.insert(std::ranges::find(argv, "--"), {flag::kRehearse.name, scratch.costs});
+  Words argv =
+      script_arguments(request, rehearsing_ranks(request, world), seconds, timeout, scratch);
+  const Words rehearse = rehearse_flag(request, world, scratch);
+  argv.insert(std::ranges::find(argv, "--"), rehearse.begin(), rehearse.end());
   return argv;
 }
 

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benches/common/step_log.h"
+
+#include <stdexcept>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/text/files.h"
+#include "core/base/text/json.h"
+
+namespace howmany::benches {
+namespace {
+
+constexpr int64_t kMostRanks = 16'384;
+
+std::vector<std::pair<double, double>> points_from(const JsonNode& node) {
+  std::vector<std::pair<double, double>> points;
+  for (const JsonNode& item : node.items()) {
+    const std::vector<JsonNode> pair = item.items();
+    if (pair.size() != 2) item.fail("expected bytes and seconds");
+    const std::pair<double, double> point = {pair[0].number(), pair[1].number()};
+    if (point.second < 0 || point.first <= (points.empty() ? 0 : points.back().first))
+      item.fail("expected ascending bytes and seconds of at least 0");
+    points.push_back(point);
+  }
+  if (points.empty()) node.fail("expected a size");
+  return points;
+}
+
+}  // namespace
+
+nlohmann::ordered_json steps_json(const std::vector<LoggedStep>& steps) {
+  nlohmann::ordered_json all;
+  for (const LoggedStep& step : steps) {
+    nlohmann::ordered_json collectives = nlohmann::ordered_json::array();
+    for (const LoggedCollective& one : step.collectives)
+      collectives.push_back({{"op", one.op},
+                             {"bytes", one.bytes},
+                             {"ranks", one.ranks},
+                             {"at_s", one.at},
+                             {"s", one.seconds},
+                             {"backward", one.backward},
+                             {"waited_s", number_or_null(one.waited)}});
+    all.push_back({{"s", step.seconds}, {"collectives", collectives}});
+  }
+  return all;
+}
+
+CostTable read_cost_table(const std::string& path) try {
+  const nlohmann::json parsed = parse_json(read_text(path), path);
+  const JsonNode root(parsed, path);
+  CostTable table;
+  table.world = static_cast<int>(root.at("world").integer_between(2, kMostRanks));
+  for (const char* kind : {"all_reduce", "reduce_scatter", "all_gather", "broadcast"})
+    if (const auto points = root.find(kind)) table.points[kind] = points_from(*points);
+  const auto cores = root.find("core_s");
+  if (!cores) return table;
+  const std::vector<JsonNode> pair = cores->items();
+  if (pair.size() != 2) cores->fail("expected seconds per call and per byte");
+  table.core_s_per_call = pair[0].number();
+  table.core_s_per_byte = pair[1].number();
+  return table;
+} catch (const InputError& e) {
+  throw std::invalid_argument(e.what());
+}
+
+}  // namespace howmany::benches

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rehearsal: a Comm of N ranks of which only this one exists.
+//
+// Time. A call is complete at max(time of the call, end of the one before) + T(kind, bytes), where
+//   T comes from a cost table. If the table has core seconds, the call first keeps a core busy for
+//   that much CPU time.
+// Values. All-reduces and broadcasts change nothing. The other collectives copy this rank's part
+//   for every rank. So shapes are right, values finite, and sums those of one rank.
+// Refused. send() and receive(): what the other rank does decides what follows.
+// Devices. Host memory only; tensors on a GPU would be staged.
+// Source. rehearsal.py of the PyTorch hook, which does the same for scripts.
+//
+//   Rehearsal rehearsal({.world = 64, .points = {{"all_reduce", {{1024, 2e-5}, {1 << 20,
+//   1e-4}}}}}); const std::unique_ptr<Comm> comm = rehearsal.join(0); comm->all_reduce(grad);
+//   rehearsal.take_log();  // one call
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "parallel/comm.h"
+
+namespace howmany {
+
+struct CostTable {
+  int world = 2;  // number of ranks
+  // all_reduce, reduce_scatter, all_gather and broadcast -> (bytes, seconds), by bytes, not empty.
+  // The bytes are those of the whole: the buffer of all-reduce and broadcast, the sum over ranks of
+  // the others.
+  std::map<std::string, std::vector<std::pair<double, double>>> points;
+  double core_s_per_call = 0, core_s_per_byte = 0;
+
+  // T. Linear between two sizes, in proportion above the largest. Throws std::out_of_range if there
+  // are no points of that kind.
+  double seconds(const std::string& kind, double bytes) const;
+};
+
+// A call, in the order of the calls.
+struct RehearsedCall {
+  std::string kind;  // of CostTable::points
+  double bytes = 0;
+  int ranks = 1;
+  Clock::time_point at;   // of the call
+  double seconds = 0;     // T
+  bool blocking = false;  // the caller waited for it at once
+};
+
+// Thread-safe.
+class Rehearsal {
+ public:
+  explicit Rehearsal(CostTable costs);
+  ~Rehearsal();
+
+  const CostTable& costs() const;
+  // Returns the Comm of that rank. Several ranks may join, each with a log of its own only if each
+  // has a Rehearsal of its own.
+  std::unique_ptr<Comm> join(int rank) const;
+  // Returns the completed calls since the last time.
+  std::vector<RehearsedCall> take_log();
+
+  struct State;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace howmany

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+# labels: process
+"""Tests speedup_bench --rehearse: one rank of many, whose collectives take the times of a cost table."""
+
+import json
+
+import programs
+
+MODEL = ("--model", "mlp:sizes=16-32-4", "--batch-per-device", 8, "--case-budget", 0.05)
+WEIGHTS = 16 * 32 + 32 + 32 * 4 + 4
+
+
+class Rehearse(programs.TestCase):
+    def bench(self, *arguments, world=64, seconds=0.001, text=None):
+        costs = self.folder / "costs.json"
+        points = [[1024, seconds], [1 << 30, seconds]]
+        kinds = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
+        costs.write_text(text or json.dumps({"world": world} | dict.fromkeys(kinds, points)))
+        self.out, self.samples = self.folder / "out.json", self.folder / "samples.jsonl"
+        return programs.run("speedup_bench", *MODEL, "--rehearse", costs, f"--benchmark_out={self.out}",
+                            "--samples-file", self.samples, *(arguments or ("--mode", "ddp")), timeout=120)
+
+    def line(self, *arguments, **options):
+        done = self.bench(*arguments, **options)
+        self.assertEqual(done.code, 0, done)
+        return json.loads(self.samples.read_text().splitlines()[-1])
+
+    def test_the_row_is_that_of_all_ranks(self):
+        line = self.line()
+        name = "rehearsal/ddp/mlp:sizes=16-32-4/backend:rehearsal/devices:64/batch:8/scaling:weak"
+        self.assertEqual(line["name"], name)
+        self.assertEqual(line["parameters"] | {"kernels": ""},
+                         {"mode": "ddp", "model": "mlp:sizes=16-32-4", "backend": "rehearsal", "devices": "64",
+                          "batch_per_device": "8", "global_batch": "512", "scaling": "weak", "kernels": "",
+                          "precision": "f32", "cores_per_device": "1", "evidence": "rehearsed"})
+        row = json.loads(self.out.read_text())["benchmarks"][0]
+        self.assertAlmostEqual(row["samples_per_s"], 512 / row["median_s"], delta=1e-3 * row["samples_per_s"])
+        self.assertNotIn("loss", row)
+
+    def test_the_buckets_of_each_step_are_logged(self):
+        steps = self.line()["steps"]
+        self.assertGreaterEqual(len(steps), 6)
+        for step in steps:
+            self.assertEqual({(one["op"], one["ranks"], one["backward"], one["waited_s"]) for one in step["collectives"]},
+                             {("all_reduce", 64, 0, None)})
+            self.assertGreaterEqual(sum(one["bytes"] for one in step["collectives"]), 4 * WEIGHTS)
+            for one in step["collectives"]:
+                self.assertGreaterEqual(one["at_s"], 0)
+                self.assertLess(one["at_s"], step["s"])
+
+    def test_blocking_collectives_are_waited_for_at_once(self):
+        for one in self.line("--mode", "ddp", "--sync", "inline")["steps"][0]["collectives"]:
+            self.assertEqual([one["backward"], one["waited_s"]], [-1, one["at_s"]])
+
+    def test_a_step_lasts_as_long_as_its_collectives(self):
+        for count in (1, 2):
+            devices = ",".join(f"cpu:{i}" for i in range(count))
+            line = self.line("--mode", "ddp", "--devices", devices, "--oversubscribe", seconds=0.05)
+            self.assertGreaterEqual(min(line["seconds"]), 0.05)
+            self.assertEqual(line["parameters"]["devices"], "64")
+
+    def test_only_ddp_can_be_rehearsed(self):
+        for mode in ("pipeline", "single", "ddp,single"):
+            self.assert_refused(self.bench("--mode", mode), "--rehearse needs one --model and --mode ddp")
+
+    def test_bad_tables_are_refused(self):
+        for text, word in (('{"world": 4', "JSON"), ('{"world": 1}', "world"), ('{"all_reduce": []}', "world"),
+                           ('{"world": 4, "all_reduce": []}', "all_reduce"),
+                           ('{"world": 4, "all_reduce": [[8, 1], [8, 2]]}', "ascending"),
+                           ('{"world": 4, "all_reduce": [[8]]}', "all_reduce"),
+                           ('{"world": 4, "core_s": [1]}', "core_s")):
+            self.assert_refused(self.bench(text=text), word)
+        self.assertEqual(self.bench(text='{"world": 4}').code, 3)
+        self.assertIn("no broadcast", json.loads(self.out.read_text())["benchmarks"][0]["error_message"])
+
+
+if __name__ == "__main__":
+    programs.main()

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+# labels: process
+# timeout: 300
+"""Tests `howmany gpus --model MODEL --up-to N --cluster FILE`, where the devices of the cluster are here."""
+
+import json
+
+import programs
+
+CLUSTER = """name = "ours"
+device = "cpu"
+devices_per_node = 4
+source = "a test"
+[node]
+busbw_gb_per_s = 1
+latency_us = 1000
+[network]
+links = 1
+gbit_per_s = 4
+latency_us = 10000
+"""
+
+
+class OwnModel(programs.TestCase):
+    def gpus(self, up_to, *arguments, devices="cpu:0,cpu:1", out="out"):
+        path = self.folder / "cluster.toml"
+        path.write_text(CLUSTER)
+        self.out = self.folder / out
+        return programs.run("howmany", "gpus", "--model", "mlp:sizes=16-32-4", "--devices", devices,
+                            "--oversubscribe", "--rounds", 2, "--time-budget", 12, "--out", self.out, "--up-to", up_to,
+                            "--cluster", path, *arguments, timeout=200)
+
+    def beyond(self, done):
+        self.assertEqual(done.code, 0, done)
+        return json.loads((self.out / "summary.json").read_text())["answer"]["beyond"]
+
+    def rehearsal(self):
+        rows = json.loads((self.out / "summary.json").read_text())["measurements"]
+        return next(row["metrics"] for row in rows if row["suite"] == "rehearsal")
+
+    def test_our_ddp_is_measured_and_rehearsed(self):
+        done = self.gpus(16)
+        beyond = self.beyond(done)
+        self.assertEqual([[row["devices"] for row in beyond[kind]] for kind in ("measured", "rehearsed", "predicted")],
+                         [[1, 2], [16], [4, 8]])
+        rows = json.loads((self.out / "summary.json").read_text())["measurements"]
+        self.assertEqual([(row["suite"], row["parameters"]["mode"], row["parameters"]["devices"]) for row in rows],
+                         [("speedup", "single", "1"), ("speedup", "ddp", "1"), ("speedup", "ddp", "2"),
+                          ("rehearsal", "ddp", "16")])
+        self.assertEqual([rows[-1]["parameters"][key] for key in ("evidence", "backend", "global_batch")],
+                         ["rehearsed", "rehearsal", str(16 * int(rows[0]["parameters"]["batch_per_device"]))])
+        again = programs.run("howmany", "report", self.out)
+        self.assertEqual(again.out, done.out)
+
+    def test_the_replay_agrees_with_a_rehearsal(self):
+        """Of the step, which the collectives dominate. Efficiencies would depend on the baseline of each run."""
+        replayed = self.beyond(self.gpus(32, devices="cpu:0"))["predicted"][-1]
+        known = self.rehearsal()
+        self.assertEqual(replayed["devices"], 16)
+        step = known["median_s"]["value"] * known["efficiency"]["value"] / replayed["efficiency"]
+        self.beyond(self.gpus(16, devices="cpu:0", out="again"))
+        self.assertAlmostEqual(step / self.rehearsal()["median_s"]["value"], 1, delta=0.05)
+
+    def test_what_cannot_be_rehearsed_is_refused_before_measuring(self):
+        for arguments, word in ((("--mode", "pipeline"), "--mode ddp"), (("--mode", "ddp,model"), "--mode ddp"),
+                                (("--model", "resnet18"), "one --model"), (("--global-batch", 64), "--global-batch")):
+            self.assert_refused(self.gpus(16, *arguments), word)
+        self.assert_refused(self.gpus(2), "--up-to 2")
+        self.assertFalse(self.out.exists())
+
+
+if __name__ == "__main__":
+    programs.main()
