@@ -35,7 +35,7 @@ struct Place {
   int local_world = 0;             // ranks on this host; 0: unknown
   std::string host = {};           // for error messages; may be empty
   std::string program = {};        // build and arguments; connect() rejects ranks that differ
-  int gpu = -1;                    // the GPU of nccl; -1: local_rank
+  int gpu = -1;                    // the GPU of nccl; -1: local_rank, or none if world is 1
 };
 // Reads the environment. Throws std::invalid_argument if the variables are incomplete (RANK without
 // WORLD_SIZE, rank >= world, ...) or contradict each other (several tasks of a launcher are rank

@@ -34,6 +34,7 @@ double tolerance_of_single(const Workload& work) {
 
 constexpr double kAffordableFlop = 5e8;  // about one second of the reference
 constexpr int kTuningSteps = 2;
+constexpr std::chrono::minutes kSettling{10};  // of the slowest rank
 constexpr int64_t kKernelRows = 2, kMostKernelRows = 16;
 
 double norm(const Tensor& t) {
@@ -133,10 +134,11 @@ std::chrono::milliseconds patience(double step_seconds, int ranks) {
   return std::chrono::milliseconds(30'000 + static_cast<int64_t>(20e3 * step_seconds * ranks));
 }
 
-// Steps until the algorithms of a GPU are chosen (core/gpu/tuning.h): the second call of a problem
-// measures them.
-int settling_steps(const Workload& work, const Mode& mode) {
-  return work.uses_gpu() ? std::max(mode.warm_ups(), kTuningSteps) : mode.warm_ups();
+// Loads kernels and measures algorithms before any exchange.
+void settle_alone(const Workload& work, const Batch& mine, Device device) {
+  if (mine.x.numel() == 0) return;  // of a stage that gets no samples
+  const std::unique_ptr<Mode> mode = single(work, device);
+  for (int step = 0; step < kTuningSteps; ++step) mode->step(mine).value();
 }
 
 std::string examine(const Workload& work, const Dataset& data, Trainer& trainer, double loss,
@@ -157,6 +159,10 @@ std::string examine(const Workload& work, const Dataset& data, Trainer& trainer,
 }
 
 }  // namespace
+
+int settling_steps(const Workload& work, const Mode& mode) {
+  return work.uses_gpu() ? std::max(mode.warm_ups(), kTuningSteps) : mode.warm_ups();
+}
 
 std::vector<int64_t> cuts_of(int64_t rows, int shares, int micro_batches) {
   std::vector<int64_t> cuts;
@@ -208,15 +214,18 @@ std::string difference(const StepResult& expected, double loss, std::span<Param*
 
 void verify_first_step(const Workload& work, const Dataset& data, Trainer& trainer, Comm& comm,
                        Device device) {
-  const auto start = std::chrono::steady_clock::now();
   const Batch first = trainer.next();
   const int earlier = settling_steps(work, trainer.mode());
+  const std::chrono::milliseconds usual = comm.timeout();
+  if (work.uses_gpu()) comm.set_timeout(std::max<std::chrono::milliseconds>(usual, kSettling));
   if (work.uses_gpu() && !work.no_tuning_cache) use_kept_tuning(comm);
+  if (comm.size() > 1 && comm.native_device().type == DeviceType::cuda)
+    settle_alone(work, first, device);
+  const auto start = std::chrono::steady_clock::now();
   for (int step = 0; step < earlier; ++step) trainer.mode().step(first);
   if (work.uses_gpu()) agree_on_tuning(comm, !work.no_tuning_cache);
   const double loss = trainer.mode().step(first).value();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  const std::chrono::milliseconds usual = comm.timeout();
   comm.set_timeout(patience(took.count(), comm.size()));
   std::string wrong;
   if (trainer.mode().share().index == 0) wrong = examine(work, data, trainer, loss, device);

@@ -38,11 +38,17 @@ StepResult expected_step(const Workload& work, const Batch& global,
 std::string difference(const StepResult& expected, double loss, std::span<Param* const> params,
                        double tolerance);
 
+// Returns the number of steps before a mode reaches its steady state. On a GPU, the second call of
+// a problem measures its algorithms (core/gpu/tuning.h).
+int settling_steps(const Workload& work, const Mode& mode);
+
 // Runs and checks the first step of `trainer`; later steps run the same way. On GPUs two steps run
 // before it, and then all ranks take the same algorithms (core/gpu/tuning.h): two algorithms may
-// differ in the last bit of a sum, which bf16 and relu enlarge to any size. One rank of every part
-// of the model compares. If the result is wrong, throws WrongData on every rank. On one device it
-// also compares the kernels with the reference, if that is quick. Collective.
+// differ in the last bit of a sum, which bf16 and relu enlarge to any size. If the ranks
+// communicate between GPUs, each first trains alone: loading a kernel may wait for a collective
+// that another rank has not reached. One rank of every part of the model compares. If the result is
+// wrong, throws WrongData on every rank. On one device it also compares the kernels with the
+// reference, if that is quick. Collective.
 void verify_first_step(const Workload& work, const Dataset& data, Trainer& trainer, Comm& comm,
                        Device device);
 

@@ -10,6 +10,7 @@
 #include "benches/speedup/step_tally.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/gpu/gpu.h"
 
 namespace howmany::benches {
 namespace {
@@ -24,6 +25,13 @@ StepReport over_ranks(Comm& comm, const StepTally& tally) {
   return {.bubble = bubble.item() / comm.size(),
           .theoretical_bubble = tally.last().theoretical_bubble,
           .exposed_communication_seconds = exposed.item()};
+}
+
+// Choosing algorithms and the check take more memory than the steps. The pool would keep it from
+// other processes on the GPU.
+void release_cached(const std::vector<Device>& devices) {
+  for (const Device& device : devices)
+    if (device.type == DeviceType::cuda) gpu::release_cached_memory(device.index);
 }
 
 std::vector<Device> devices_of_process(const Workload& work, int rank) {
@@ -54,6 +62,7 @@ StepTimes measure_steps(const Workload& work, const TimingOptions& timing, const
   StepTimes result;
   StepTally tally;
   const std::vector<Device> mine = devices_of_process(work, comm.rank());
+  release_cached(mine);
   reset_peak_memory(mine);
   StepLoss last;
   result.samples = time_steps(work, comm, timing, device, [&] {

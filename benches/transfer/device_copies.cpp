@@ -17,10 +17,12 @@ namespace howmany::benches {
 namespace {
 
 constexpr int64_t kTogetherBytes = 256 << 20;  // total bytes submitted at once
-constexpr int kMostTogether = 64;              // maximum number of copies: a GPU's queue is limited
+constexpr int kLeastTogether = 4;
+constexpr int kMostTogether = 64;  // maximum number of copies: a GPU's queue is limited
 
 int how_many(int64_t bytes) {
-  return static_cast<int>(std::clamp<int64_t>(kTogetherBytes / bytes, 4, kMostTogether));
+  return static_cast<int>(
+      std::clamp<int64_t>(kTogetherBytes / bytes, kLeastTogether, kMostTogether));
 }
 
 bool is_gpu(Device device) { return device.type == DeviceType::cuda; }
@@ -133,7 +135,7 @@ class BetweenGpus {
   double once() {
     if (!c_.through_host)
       return copier_.seconds_together({to_.mutable_raw(), c_.to, from_.raw(), c_.from, c_.bytes},
-                                      how_many(c_.bytes));
+                                      times());
     return from_copier_.seconds_alone({host_.data(), Device{}, from_.raw(), c_.from, c_.bytes}) +
            copier_.seconds_alone({to_.mutable_raw(), c_.to, host_.data(), Device{}, c_.bytes});
   }
@@ -145,6 +147,12 @@ class BetweenGpus {
   }
 
  private:
+  // The driver stages a copy that neither GPU can make directly. It then enqueues many operations
+  // for each, and blocks the host if its queue is full.
+  int times() const {
+    return gpu::can_reach(c_.from.index, c_.to.index) ? how_many(c_.bytes) : kLeastTogether;
+  }
+
   const DeviceCopy c_;
   const DeviceScope near_;
   // Each copier belongs to the device whose link it uses.

@@ -174,7 +174,7 @@ class Nccl : public CommEngine {
   }
 
   void abort(std::string_view why) noexcept override {
-    if (size() == 1) return;
+    if (nccl_ == nullptr) return;
     aborted_ = true;  // the next poll() ends the communicator
     board_->abort(why);
   }
@@ -349,7 +349,7 @@ int device_of(const Place& place) {
 }  // namespace
 
 std::unique_ptr<CommEngine> comms::nccl(const Place& place, milliseconds timeout) {
-  if (place.world == 1) return std::make_unique<Nccl>(timeout);
+  if (place.world == 1 && place.gpu < 0) return std::make_unique<Nccl>(timeout);
   const int device = device_of(place);
   const std::shared_ptr<Rendezvous> rendezvous =
       make_rendezvous(place.rendezvous, place.rank, Clock::now() + timeout);

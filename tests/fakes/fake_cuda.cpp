@@ -56,6 +56,7 @@ struct Arena {
   std::map<size_t, std::vector<void*>> free;
   std::map<void*, size_t> live;
   size_t in_use[kGpus] = {}, peak[kGpus] = {};
+  size_t reserved[kGpus] = {};  // most in use since the pool was trimmed
   std::map<void*, int> owner;
   int depth = 0;
   std::recursive_mutex mutex;
@@ -89,6 +90,7 @@ cudaError_t allocate(void** block, size_t bytes, int device) {
   a.owner[*block] = device;
   a.in_use[device] += size;
   a.peak[device] = std::max(a.peak[device], a.in_use[device]);
+  a.reserved[device] = std::max(a.reserved[device], a.in_use[device]);
   return cudaSuccess;
 }
 
@@ -376,11 +378,17 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr which, v
 }
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr which, void* value) {
   const auto device = reinterpret_cast<intptr_t>(pool) - 1;
-  const bool peak = which == cudaMemPoolAttrUsedMemHigh;
-  *static_cast<uint64_t*>(value) = peak ? fake::arena().peak[device] : fake::arena().in_use[device];
-  return cudaSuccess;
+  const std::lock_guard lock(fake::arena().mutex);
+  const auto* const all = which == cudaMemPoolAttrUsedMemHigh          ? fake::arena().peak
+                          : which == cudaMemPoolAttrReservedMemCurrent ? fake::arena().reserved
+                                                                       : fake::arena().in_use;
+  return *static_cast<uint64_t*>(value) = all[device], cudaSuccess;
 }
-cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t) {
+  const auto device = reinterpret_cast<intptr_t>(pool) - 1;
+  const std::lock_guard lock(fake::arena().mutex);
+  return fake::arena().reserved[device] = fake::arena().in_use[device], cudaSuccess;
+}
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t, const cudaMemAccessDesc*, size_t) {
   return cudaSuccess;
 }

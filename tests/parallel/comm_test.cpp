@@ -5,12 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
+#include "core/gpu/event.h"
 #include "core/gpu/gpu.h"
 #include "core/ops/ops.h"
 #include "core/tensor/precision.h"
+#include "parallel/comm_list.h"
+#include "parallel/private_folder.h"
 #include "tests/support/comm_claims.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tensors.h"
@@ -167,6 +171,28 @@ TEST_P(EveryCommWithPeers, AbandonedWorkHoldsNobodyUp) {
                }),
                std::exception);
 }
+
+#if HM_HAVE_NCCL
+// NCCL refuses two ranks on one GPU, so this is all that one GPU can try of the library.
+TEST(OneRank, of_nccl_calls_the_library) {
+  if (gpu::count() == 0) GTEST_SKIP() << gpu::unavailable();
+  const PrivateFolder folder;
+  const auto engine =
+      comms::nccl({.rendezvous = "file:" + folder.path(), .gpu = 0}, std::chrono::seconds(60));
+  ASSERT_EQ(engine->native_device().str(), "cuda:0");
+  const Tensor host = Tensor::from<float>({1, 2, 3, 4}, {4});
+  Tensor sum = host.to(engine->native_device());
+  const Tensor sent = sum.clone();
+  Tensor received = Tensor::zeros({4}, Dtype::f32, engine->native_device());
+  engine->set_start_event(gpu::record_event(0));
+  engine->all_reduce(sum, ReduceOp::sum);
+  engine->all_to_all(sent, received);  // a message to itself
+  engine->finish();
+  EXPECT_EQ(engine->submitted(), 2);
+  for (const Tensor* t : {&sum, &received})
+    EXPECT_TRUE(std::ranges::equal(t->to(Device{}).values<float>(), host.values<float>()));
+}
+#endif
 
 }  // namespace
 }  // namespace howmany

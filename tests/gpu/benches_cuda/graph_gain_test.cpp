@@ -7,6 +7,7 @@
 #include "benches/common/timing.h"
 #include "benches/common/trainer.h"
 #include "benches/speedup/steps.h"
+#include "core/gpu/gpu.h"
 #include "parallel/launch.h"
 
 namespace howmany::benches {
@@ -56,6 +57,20 @@ TEST(MeasureSteps, VerifiesAndTimesStepsThatAreCaptured) {
     const StepTimes times = measure_steps(work, timing, *data, alone, work.devices[0], {});
     EXPECT_EQ(times.samples.seconds.size(), 6u);
     EXPECT_GT(times.loss, 0);
+  });
+}
+
+// The check holds a second model of 64 MiB with its gradients.
+TEST(MeasureSteps, LeaveNoMemoryOfTheCheckInThePool) {
+  Workload work = small_work();
+  work.model = "mlp:sizes=4096-4096-4";
+  work.global_batch = 2;
+  const DatasetPtr data = open_dataset(work);
+  launch_threads(1, [&](Comm& alone) {
+    const TimingOptions timing{.min_iterations = 1, .max_iterations = 1, .warmup_iterations = 0};
+    const StepTimes times = measure_steps(work, timing, *data, alone, work.devices[0], {});
+    const auto left = gpu::memory_use(work.devices[0].index);
+    EXPECT_LT(static_cast<double>(left.in_use + left.cached), times.peak_bytes + (64 << 20));
   });
 }
 
