@@ -12,6 +12,7 @@
 #include "reports/gpus/resolve.h"
 #include "reports/predict/forecast_json.h"
 #include "reports/predict/preset.h"
+#include "reports/predict/slurm_wait.h"
 
 namespace howmany::reports {
 namespace {
@@ -93,8 +94,9 @@ int predict_absent_gpus(const Arguments& a) {
   if (const std::string why = cluster.refusal(*a.up_to); !why.empty())
     throw InputError(fmt::format("{} {}: {}", flag::kUpTo.name, *a.up_to, why));
   const ModelCosts costs = read_costs(a.models[0]);
-  const Forecast result =
+  Forecast result =
       forecast(costs, preset(costs, cluster, preset_options(a)), options_of(a, cluster));
+  if (a.slurm_wait) ask_slurm(result);
   const bool color = !a.no_color && color_wanted(STDOUT_FILENO);
   fmt::print("{}", a.json ? dump_json(to_json(result)) : render(result, color));
   return exit_code::kFine;

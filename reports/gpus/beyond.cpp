@@ -10,6 +10,7 @@
 #include "reports/predict/decide.h"
 #include "reports/predict/forecast_json.h"
 #include "reports/predict/rehearsed.h"
+#include "reports/predict/slurm_wait.h"
 
 namespace howmany::reports {
 namespace {
@@ -61,6 +62,9 @@ nlohmann::ordered_json beyond_json(const Plan& plan, const Results& results, con
 void check(const BeyondAsked& asked) {
   if (!asked.samples && (asked.finish_within_hours || asked.budget_device_hours))
     throw InputError("a limit of time or device-hours needs --samples");
+  ForecastOptions options;
+  apply(asked, options);
+  if (asked.slurm_wait) check_slurm_wait(options);
 }
 
 nlohmann::ordered_json beyond_again(const nlohmann::json& beyond, const BeyondAsked& asked) {
@@ -68,6 +72,13 @@ nlohmann::ordered_json beyond_again(const nlohmann::json& beyond, const BeyondAs
   Forecast f = forecast_from_json(beyond, "summary.json");
   apply(asked, f.options);
   decide(f);
+  return to_json(f);
+}
+
+nlohmann::ordered_json with_slurm_waits(const nlohmann::json& beyond) {
+  if (beyond.contains("refused")) return beyond;
+  Forecast f = forecast_from_json(beyond, "summary.json");
+  ask_slurm(f);
   return to_json(f);
 }
 

@@ -56,11 +56,11 @@ bool on_cpu_cores(const Summary& summary) {
 std::string plan_path(const std::string& folder) { return folder + "/plan.json"; }
 
 BeyondAsked asked_beyond(const Arguments& a) {
-  const BeyondAsked asked{a.min_efficiency, a.samples, a.finish_within, a.budget};
+  const BeyondAsked asked{a.min_efficiency, a.samples, a.finish_within, a.budget, a.slurm_wait};
   check(asked);
-  if (!a.up_to && a.resume.empty() && (a.finish_within || a.budget))
-    throw InputError(fmt::format("{} and {} need {}", flag::kFinishWithin.name, flag::kBudget.name,
-                                 flag::kUpTo.name));
+  if (!a.up_to && a.resume.empty() && (a.finish_within || a.budget || a.slurm_wait))
+    throw InputError(fmt::format("{}, {} and {} need {}", flag::kFinishWithin.name,
+                                 flag::kBudget.name, flag::kSlurmWait.name, flag::kUpTo.name));
   return asked;
 }
 
@@ -220,7 +220,9 @@ int measure_and_print(const Plan& plan, const std::string& folder, Results& resu
   catch_interrupts();
   measure_into(folder, plan, arguments, options, results);
   if (!results.usage_error.empty()) throw InputError(results.usage_error);
-  const Summary summary = summarise(plan, results, options, asked_beyond(arguments));
+  Summary summary = summarise(plan, results, options, asked_beyond(arguments));
+  if (arguments.slurm_wait && summary.answer.contains("beyond"))
+    summary.answer["beyond"] = with_slurm_waits(summary.answer["beyond"]);
   write_summary(folder, summary);
   tell_ending(results, folder);
   print(summary, options, arguments, folder);

@@ -59,11 +59,15 @@ SlurmAnswer slurm_answer(const std::string& line, double now) {
   return {{}, line.empty() ? "sbatch said nothing" : without_prefixes(line)};
 }
 
-void ask_slurm(Forecast& f) {
-  if (!f.options.samples)
+void check_slurm_wait(const ForecastOptions& options) {
+  if (!options.samples)
     throw InputError(fmt::format("{} needs {}", flag::kSlurmWait.name, flag::kSamples.name));
   if (find_in_path("sbatch").empty())
     throw InputError(fmt::format("{}: no sbatch in PATH", flag::kSlurmWait.name));
+}
+
+void ask_slurm(Forecast& f) {
+  check_slurm_wait(f.options);
   for (Offer& offer : f.offers) {
     if (!offer.refused.empty()) continue;
     const ProcessResult ended =

@@ -20,9 +20,11 @@ struct SlurmAnswer {
 // epoch; Slurm's times are local.
 SlurmAnswer slurm_answer(const std::string& line, double now);
 
+// Throws InputError if `options` has no samples, or there is no sbatch in PATH.
+void check_slurm_wait(const ForecastOptions& options);
+
 // Asks for every offer that is not refused, with a time limit of 1.5 times the longest that the
-// training may take, and decides again. Throws InputError if f.options has no samples, or there is
-// no sbatch in PATH.
+// training may take, and decides again. Throws InputError as check_slurm_wait() does.
 void ask_slurm(Forecast& f);
 
 }  // namespace howmany::reports

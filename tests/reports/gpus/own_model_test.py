@@ -4,6 +4,7 @@
 """Tests `howmany gpus --model MODEL --up-to N --cluster FILE`, where the devices of the cluster are here."""
 
 import json
+import os
 
 import programs
 
@@ -22,13 +23,13 @@ latency_us = 10000
 
 
 class OwnModel(programs.TestCase):
-    def gpus(self, up_to, *arguments, devices="cpu:0,cpu:1", out="out"):
+    def gpus(self, up_to, *arguments, devices="cpu:0,cpu:1", out="out", **environment):
         path = self.folder / "cluster.toml"
         path.write_text(CLUSTER)
         self.out = self.folder / out
         return programs.run("howmany", "gpus", "--model", "mlp:sizes=16-32-4", "--devices", devices,
                             "--oversubscribe", "--rounds", 2, "--time-budget", 12, "--out", self.out, "--up-to", up_to,
-                            "--cluster", path, *arguments, timeout=200)
+                            "--cluster", path, *arguments, timeout=200, **environment)
 
     def beyond(self, done):
         self.assertEqual(done.code, 0, done)
@@ -61,11 +62,24 @@ class OwnModel(programs.TestCase):
         self.beyond(self.gpus(16, devices="cpu:0", out="again"))
         self.assertAlmostEqual(step / self.rehearsal()["median_s"]["value"], 1, delta=0.05)
 
+    def test_slurms_guess_of_the_start_is_beside_each_number(self):
+        sbatch = self.folder / "sbatch"
+        sbatch.write_text(f'#!/bin/sh\necho "$@" >>{self.folder}/asked\n'
+                          'echo "sbatch: Job 1 to start at $(date -d "+2 hours" +%Y-%m-%dT%H:%M:%S) using 1" >&2\n')
+        sbatch.chmod(0o755)
+        path = {"PATH": f"{self.folder}:{os.environ['PATH']}"}
+        beyond = self.beyond(self.gpus(8, "--samples", "1M", "--slurm-wait", devices="cpu:0", **path))
+        rows = [row for kind in ("measured", "rehearsed", "predicted") for row in beyond[kind]]
+        self.assertEqual([round(row["slurm_wait_hours"]) for row in rows], [2] * len(rows))
+        self.assertEqual(len((self.folder / "asked").read_text().splitlines()), len(rows))  # once, at the end
+
     def test_what_cannot_be_rehearsed_is_refused_before_measuring(self):
         for arguments, word in ((("--mode", "pipeline"), "--mode ddp"), (("--mode", "ddp,model"), "--mode ddp"),
                                 (("--model", "resnet18"), "one --model"), (("--global-batch", 64), "--global-batch")):
             self.assert_refused(self.gpus(16, *arguments), word)
         self.assert_refused(self.gpus(2), "--up-to 2")
+        self.assert_refused(self.gpus(16, "--slurm-wait"), "--samples")
+        self.assert_refused(self.gpus(16, "--slurm-wait", "--samples", "1M", PATH=str(self.folder)), "no sbatch")
         self.assertFalse(self.out.exists())
 
 
