@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encodes protobuf by hand: the format needs a dozen fields of four messages, which does not
-// justify a dependency on a protobuf compiler. An event takes about 15 bytes: names are written
-// once per track, times are differences, and the track is the default of its sequence.
+// An event takes about 15 bytes: names are written once per track, times are differences, and the
+// track is the default of its sequence.
 #include "core/profile/trace.h"
 
 #include <fmt/format.h>
@@ -11,33 +10,12 @@
 #include <map>
 #include <string_view>
 
+#include "core/base/protobuf.h"
+
 namespace howmany {
 namespace {
 
-// An encoded protobuf message.
-class Message {
- public:
-  Message& number(uint32_t field, uint64_t value) {
-    varint(field << 3);
-    varint(value);
-    return *this;
-  }
-  Message& text(uint32_t field, std::string_view bytes) {
-    varint(field << 3 | 2);
-    varint(bytes.size());
-    bytes_ += bytes;
-    return *this;
-  }
-  Message& message(uint32_t field, const Message& inner) { return text(field, inner.bytes_); }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  void varint(uint64_t value) {
-    for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>(value | 0x80);
-    bytes_ += static_cast<char>(value);
-  }
-  std::string bytes_;
-};
+using Message = ProtobufMessage;
 
 // Field numbers of perfetto's protos/perfetto/trace/**.proto.
 namespace packet {

@@ -16,6 +16,7 @@
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
 #include "reports/cluster/cluster.h"
+#include "reports/predict/chakra.h"
 #include "reports/predict/forecast_json.h"
 #include "reports/predict/rehearsed.h"
 #include "reports/predict/slurm_wait.h"
@@ -24,7 +25,7 @@ namespace howmany::reports {
 namespace {
 
 struct PredictArguments {
-  std::string path, rates;
+  std::string path, rates, chakra;
   ForecastOptions options;
   std::string cluster;
   bool slurm_wait = false, json = false, no_color = false;
@@ -57,9 +58,19 @@ Forecast forecast_of(const PredictArguments& a) {
   return forecast(what, measured, options, rehearsed);
 }
 
+void export_steps(const PredictArguments& a) {
+  if (!std::filesystem::is_directory(a.path))
+    throw InputError(
+        fmt::format("{} needs the folder of a howmany gpus with a rehearsal", flag::kChakra.name));
+  const StepLog log = rehearsed_log(a.path, read_summary(a.path + "/summary.json"));
+  write_chakra(log, a.chakra);
+  fmt::print(stderr, "Wrote {0}.0.et to {0}.{1}.et\n", a.chakra, log.world - 1);
+}
+
 int run_predict(const PredictArguments& a) {
   Forecast result = forecast_of(a);
   if (a.slurm_wait) ask_slurm(result);
+  if (!a.chakra.empty()) export_steps(a);
   const bool color = !a.no_color && color_wanted(STDOUT_FILENO);
   fmt::print("{}", a.json ? dump_json(to_json(result)) : render(result, color));
   return exit_code::kFine;
@@ -84,6 +95,7 @@ void add_predict_command(CLI::App& app, int& code) {
   add_option(*sub, flag::kFinishWithin, a->options.finish_within_hours, "")->check(above_zero());
   add_option(*sub, flag::kBudget, a->options.budget_device_hours, "")->check(above_zero());
   add_switch(*sub, flag::kSlurmWait, a->slurm_wait);
+  add_option(*sub, flag::kChakra, a->chakra, "");
   add_json(*sub, a->json);
   add_no_color(*sub, a->no_color);
   sub->footer(

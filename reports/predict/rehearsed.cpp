@@ -39,6 +39,12 @@ int world_of(const Measurement& m) {
   return world;
 }
 
+std::vector<nlohmann::json> lines_in(const std::string& folder) {
+  std::vector<nlohmann::json> lines;
+  for (const SampleLine& line : read_samples(folder + kSamplesFile)) lines.push_back(line.json);
+  return lines;
+}
+
 // The steps of all rounds.
 StepLog logged_steps(const std::vector<nlohmann::json>& lines, int world) {
   StepLog log{world, {}};
@@ -72,15 +78,21 @@ Rehearsed rehearsed_of(const Summary& summary, const std::vector<nlohmann::json>
   return r;
 }
 
+StepLog rehearsed_log(const std::string& folder, const Summary& summary) {
+  const Measurement* const m = rehearsal_in(summary);
+  if (m == nullptr || !std::filesystem::exists(folder + kSamplesFile))
+    throw InputError(fmt::format("{} holds no rehearsal", folder));
+  StepLog log = logged_steps(lines_in(folder), world_of(*m));
+  if (log.steps.empty()) throw InputError("the script called no collective");
+  return log;
+}
+
 std::optional<Rehearsed> rehearsed_in(const std::string& folder, const Summary& summary,
                                       const Cluster& cluster) {
   const Measurement* const m = rehearsal_in(summary);
-  const std::string path = folder + kSamplesFile;
-  if (m == nullptr || !std::filesystem::exists(path)) return {};
+  if (m == nullptr || !std::filesystem::exists(folder + kSamplesFile)) return {};
   refuse_other_devices(*m, cluster);
-  std::vector<nlohmann::json> lines;
-  for (const SampleLine& line : read_samples(path)) lines.push_back(line.json);
-  Rehearsed r = rehearsed_of(summary, lines, cluster);
+  Rehearsed r = rehearsed_of(summary, lines_in(folder), cluster);
   const nlohmann::json& beyond = json_member(summary.answer, "beyond");
   r.other_cluster = json_member(beyond, "cluster") != cluster.name;
   return r;

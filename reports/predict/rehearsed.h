@@ -21,6 +21,9 @@ constexpr const char* kRehearsalSuite = "rehearsal";
 Rehearsed rehearsed_of(const Summary& summary, const std::vector<nlohmann::json>& lines,
                        const Cluster& cluster);
 
+// Returns the steps of the rehearsal of a run in `folder`. Throws InputError if there are none.
+StepLog rehearsed_log(const std::string& folder, const Summary& summary);
+
 // Returns the rehearsal of a run in `folder`, replayed on `cluster`, which may be another one.
 // Returns nullopt if the run has none. Throws InputError as rehearsed_of() does, or if the run was
 // on another kind of device than those of the cluster.

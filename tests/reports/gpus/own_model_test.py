@@ -6,6 +6,7 @@
 import json
 import os
 
+import chakra
 import programs
 
 CLUSTER = """name = "ours"
@@ -61,6 +62,29 @@ class OwnModel(programs.TestCase):
         step = known["median_s"]["value"] * known["efficiency"]["value"] / replayed["efficiency"]
         self.beyond(self.gpus(16, devices="cpu:0", out="again"))
         self.assertAlmostEqual(step / self.rehearsal()["median_s"]["value"], 1, delta=0.05)
+
+    def test_its_step_is_written_as_a_chakra_trace(self):
+        self.beyond(self.gpus(8, devices="cpu:0"))
+        done = programs.run("howmany", "predict", self.out, "--cluster", self.folder / "cluster.toml", "--up-to", 8,
+                            "--chakra", self.folder / "trace")
+        self.assertEqual(done.code, 0, done)
+        files = [self.folder / f"trace.{rank}.et" for rank in range(8)]
+        self.assertEqual({file.read_bytes() for file in files}, {files[0].read_bytes()})
+        metadata, *nodes = chakra.read(files[0])
+        self.assertEqual(metadata, {1: [b"1.0.0"]})
+        kinds = [node["type"] for node in nodes]
+        self.assertEqual(kinds[-1], chakra.WORK)
+        collectives = [node for node in nodes if node["type"] == chakra.COLLECTIVE]
+        self.assertEqual({node["comm_type"] for node in collectives}, {0})  # ALL_REDUCE
+        self.assertGreaterEqual(sum(node["comm_size"] for node in collectives), 4 * (16 * 32 + 32 + 32 * 4 + 4))
+        self.assertIn(collectives[-1]["id"], nodes[-1]["after"])  # the step ends after the last bucket
+        ends = {}
+        for node in nodes:  # the nodes that it follows come before it
+            ends[node["id"]] = node["us"] + max((ends[other] for other in node["after"]), default=0)
+        lines = map(json.loads, (self.out / "speedup.samples.jsonl").read_text().splitlines())
+        steps = sorted(step["s"] for line in lines for step in line.get("steps", []))
+        self.assertAlmostEqual(max(ends.values()) * 1e-6, steps[len(steps) // 2], delta=1e-6 * len(nodes))
+        self.assert_refused(programs.run("howmany", "predict", "--rates", "1=1", "--chakra", "x"), "--chakra needs")
 
     def test_slurms_guess_of_the_start_is_beside_each_number(self):
         sbatch = self.folder / "sbatch"
