@@ -14,6 +14,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "benches/script/record.h"
 #include "benches/script/working_copy.h"
 #include "core/base/error.h"
 #include "core/base/text/table.h"
@@ -203,7 +204,9 @@ ScriptEnd end_of(const ProcessResult& ended, bool quote) {
 ScriptEnd run_script(const ScriptCommand& command, const std::string& folder,
                      double timeout_seconds) {
   HM_ENSURE(std::filesystem::exists(hook_archive()), "[script] {} is missing", hook_archive());
-  return run_there(command, start_of(command, folder, timeout_seconds));
+  Command start = start_of(command, folder, timeout_seconds);
+  start.is_done = [&] { return std::filesystem::exists(folder + kFailedFile); };
+  return run_there(command, std::move(start));
 }
 
 ScriptEnd run_printing(const ScriptCommand& command, const Printed& printed,

@@ -73,8 +73,9 @@ struct ScriptEnd {
 // print more after it. Without `quote`, the exception is left out.
 ScriptEnd end_of(const ProcessResult& ended, bool quote = true);
 
-// Runs the command until it ends, `timeout_seconds` have passed or this process is interrupted. No
-// process of it is left. Throws std::invalid_argument if the program is not in PATH.
+// Runs the command until it ends, the hook fails, `timeout_seconds` have passed or this process is
+// interrupted. No process of it is left. Throws std::invalid_argument if the program is not in
+// PATH.
 ScriptEnd run_script(const ScriptCommand& command, const std::string& folder,
                      double timeout_seconds);
 

@@ -14,6 +14,9 @@
 
 namespace howmany::benches {
 
+// The hook makes this file in the folder if it fails.
+constexpr const char* kFailedFile = "/failed";
+
 struct RankStep {
   double seconds = 0, wait = 0, backward = 0, optimizer = 0;
   int64_t samples = 0;

@@ -28,6 +28,7 @@
 #include "reports/gpus/slurm.h"
 #include "reports/results/device_kind.h"
 #include "reports/results/machine.h"
+#include "reports/results/plain_json.h"
 #include "reports/results/run_folder.h"
 #include "reports/results/summary_files.h"
 #include "reports/runs/side_by_side.h"
@@ -46,6 +47,10 @@ constexpr const char* kOnCpuCores =
     "For GPUs that are not here:\n"
     "  howmany gpus --model resnet50 --cluster a100x4 --up-to 16\n"
     "  howmany cluster list\n\n";
+
+bool is_tour(const Summary& summary) {
+  return json_member(json_member(summary.context, "howmany_request"), kTour) == true;
+}
 
 bool on_cpu_cores(const Summary& summary) {
   return std::ranges::any_of(summary.measurements, [](const Measurement& m) {
@@ -142,7 +147,7 @@ void print(const Summary& summary, const AdviceOptions& options, const Arguments
     return;
   }
   const bool color = !arguments.no_color && color_wanted(STDOUT_FILENO);
-  if (arguments.preset && on_cpu_cores(summary)) fmt::print("{}", kOnCpuCores);
+  if (is_tour(summary) && on_cpu_cores(summary)) fmt::print("{}", kOnCpuCores);
   fmt::print("{}",
              render(summary, advise(summary.measurements, options), options, {color, folder}));
 }

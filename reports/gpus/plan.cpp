@@ -203,6 +203,7 @@ nlohmann::ordered_json to_json(const Request& request) {
                                 {"no-tuning-cache", request.no_tuning_cache},
                                 {"profile", request.profile}};
   for (const auto& [name, word] : request.passed.given()) all[name] = word;
+  if (request.tour) all[kTour] = true;
   if (request.beyond.up_to > 0)
     all["beyond"] = {{"up-to", request.beyond.up_to}, {"cluster", request.beyond.cluster}};
   if (request.script.given())
@@ -238,6 +239,7 @@ Request request_from_json(const nlohmann::json& json, const std::string& source)
   const auto no_cache = root.find("no-tuning-cache");  // early summaries lack it
   request.no_tuning_cache = no_cache && no_cache->boolean();
   request.profile = root.at("profile").boolean();
+  if (const auto tour = root.find(kTour)) request.tour = tour->boolean();
   if (const auto script = root.find("script")) request.script = read_script(*script);
   if (const auto beyond = root.find("beyond")) request.beyond = read_beyond(*beyond);
   check(request);

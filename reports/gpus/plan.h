@@ -47,9 +47,12 @@ struct Request {
   int64_t seed = 1;
   bool oversubscribe = false, sync_batchnorm = false, no_tuning_cache = false;
   bool profile = false;  // also profile steps in the first round
+  bool tour = false;     // of `howmany run`
   Script script;         // instead of workloads of howmany, if given()
   BeyondPlan beyond;
 };
+
+constexpr const char* kTour = "tour";  // of the JSON of a request
 
 // The mode of a configuration that runs one rank of `devices` (--rehearse of the benches), and the
 // mode of our own models that it rehearses.

@@ -338,7 +338,8 @@ void apply(const Arguments& a, Request& request) {
 
 Request resolve(const Arguments& arguments, std::string* why) {
   Request request = defaults(arguments.preset);
-  if (!arguments.preset) request.workloads = {{"mlp", default_batch("mlp")}};
+  request.tour = arguments.preset.has_value();
+  if (!request.tour) request.workloads = {{"mlp", default_batch("mlp")}};
   apply(arguments, request);
   const Machine machine = read_machine();
   resolve_devices(arguments, machine, request);

@@ -392,8 +392,21 @@ class Ends(Measured):
             "import pathlib, sys, torch\nsys.path.insert(0, %r)\n"
             "torch.get_num_threads = lambda: 1 / 0\nimport own_timer, short\n"
             "pathlib.Path(%r).write_text('done')\n" % (str(SCRIPTS), str(self.folder / "done")))
-        self.assertIn("ZeroDivisionError", self.error([PYTHON, script]))
+        (self.folder / "out").mkdir()
+        subprocess.run([PYTHON, script], check=True, timeout=200, env=os.environ | {
+            "HOWMANY_SCRIPT_OUT": str(self.folder / "out"), "PYTHONPATH": str(programs.BIN / "howmany_hook.zip")})
         self.assertEqual((self.folder / "done").read_text(), "done")
+        self.assertIn("ZeroDivisionError", next((self.folder / "out").glob("rank0.*")).read_text())
+
+    def test_a_script_whose_hook_failed_is_ended(self):
+        script = self.folder / "odd.py"
+        script.write_text("import time, torch\ntorch.get_num_threads = lambda: 1 / 0\n"
+                          "model = torch.nn.Linear(2, 2)\noptimizer = torch.optim.SGD(model.parameters())\n"
+                          "while True:\n    model(torch.ones(1, 2)).sum().backward()\n    optimizer.step()\n"
+                          "    time.sleep(0.01)\n")
+        start = time.monotonic()
+        self.assertIn("ZeroDivisionError", self.error([PYTHON, script]))
+        self.assertLess(time.monotonic() - start, 150)  # of 200 s until it counts as hung
 
     def test_an_interrupt_ends_all_ranks(self):
         process = subprocess.Popen(

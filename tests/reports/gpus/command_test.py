@@ -282,6 +282,12 @@ class Refusal(Fake):
 
 
 class Readers(Fake):
+    def test_the_report_of_a_tour_is_that_of_the_tour(self):
+        done = self.howmany("run", "--rounds", "1", "--out", self.out)
+        self.assertEqual(self.howmany("report", self.out).out, done.out)
+        resumed = self.howmany("gpus", "--resume", self.out)
+        self.assertEqual(resumed.out.splitlines()[0], done.out.splitlines()[0])
+
     def test_summaries_hold_to_the_schema(self):
         self.howmany("run", "--rounds", "1", "--out", self.out)
         self.howmany("gpus", "--rounds", "3", "--out", self.folder / "b", FAKE_FAIL='{"ddp@2": "exit"}')

@@ -15,6 +15,9 @@ import json
 import os
 
 
+FAILED = "failed"  # the file that tells script_bench to end the command: nothing can be measured any more
+
+
 def path_of(out, rank):
     return os.path.join(out, f"rank{rank}.{os.getpid()}.jsonl")
 
@@ -30,3 +33,4 @@ def write_failure(settings, error):
     if out:
         why = f"{type(error).__name__}: {error}"
         append(path_of(out, rank), [{"kind": "failed", "rank": rank, "why": why}])
+        append(os.path.join(out, FAILED), [])
