@@ -10,8 +10,9 @@
 // Devices. Host memory only; tensors on a GPU would be staged.
 // Source. rehearsal.py of the PyTorch hook, which does the same for scripts.
 //
-//   Rehearsal rehearsal({.world = 64, .points = {{"all_reduce", {{1024, 2e-5}, {1 << 20,
-//   1e-4}}}}}); const std::unique_ptr<Comm> comm = rehearsal.join(0); comm->all_reduce(grad);
+//   Rehearsal rehearsal(costs);  // of 64 ranks
+//   const std::unique_ptr<Comm> comm = rehearsal.join(0);
+//   comm->all_reduce(grad);
 //   rehearsal.take_log();  // one call
 #pragma once
 

@@ -219,8 +219,10 @@ void verify_first_step(const Workload& work, const Dataset& data, Trainer& train
   const std::chrono::milliseconds usual = comm.timeout();
   if (work.uses_gpu()) comm.set_timeout(std::max<std::chrono::milliseconds>(usual, kSettling));
   if (work.uses_gpu() && !work.no_tuning_cache) use_kept_tuning(comm);
-  if (comm.size() > 1 && comm.native_device().type == DeviceType::cuda)
+  if (comm.size() > 1 && comm.native_device().type == DeviceType::cuda) {
     settle_alone(work, first, device);
+    comm.barrier();  // groups that split from this one have a shorter timeout
+  }
   const auto start = std::chrono::steady_clock::now();
   for (int step = 0; step < earlier; ++step) trainer.mode().step(first);
   if (work.uses_gpu()) agree_on_tuning(comm, !work.no_tuning_cache);
