@@ -29,6 +29,8 @@ namespace howmany {
   X(global_avg_pool, (), (), (2, 3, 3, 4))                                                                        \
   X(embedding,  (int64_t vocabulary, int64_t width, double deviation = 1), (7, 4), (3, 5))                        \
   X(position,   (int64_t length, int64_t width, double deviation = 1), (6, 4), (2, 5, 4))                         \
+  X(class_token, (int64_t width), (4), (2, 3, 2, 4))                                                              \
+  X(first_token, (), (), (2, 3, 4))                                                                               \
   X(attention,  (Heads heads), ({2, true}), (2, 5, 12))                                                           \
   X(rnn,        (int64_t in, int64_t hidden), (4, 3), (2, 5, 4))                                                  \
   X(dropout,    (double p), (0.5), (4, 6))                                                                        \

@@ -25,10 +25,15 @@ namespace howmany {
   X(resnet34, "ResNet-34; image=224, classes=1000, width=64")                                      \
   X(resnet50, "ResNet-50 (v1.5); image=224, classes=1000, width=64")                               \
   X(vgg16, "VGG-16 (Simonyan 2014); image=224, classes=1000, width=64, dropout=0.5")               \
+  X(vit_b_16,                                                                                      \
+    "ViT-B/16 (Dosovitskiy 2020); image=224, patch=16, classes=1000, width=768, layers=12, "       \
+    "heads=12")                                                                                    \
   X(embedding_rnn, "words to a class; vocabulary, length, width, hidden, classes")                 \
   X(gpt2,                                                                                          \
     "tokens to the next ones (GPT-2); width=256, layers=4, heads=4, length=128, vocabulary=1000, " \
-    "deviation=0.02 (of initial weights), tied=no (head and embedding)")
+    "deviation=0.02 (of initial weights), tied=no (head and embedding); size=small, medium, "      \
+    "large "                                                                                       \
+    "or xl sets the published ones")
 
 struct ModelSpec {
   std::string name;

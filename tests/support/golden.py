@@ -247,10 +247,10 @@ def vgg16():
 class Added(torch.nn.Module):
     """One half of a pre-norm block: x + proj(middle(first(ln(x))))."""
 
-    def __init__(self, width, first, out, middle):
+    def __init__(self, width, first, out, middle, eps=1e-5):
         super().__init__()
         nn = torch.nn
-        self.ln = nn.LayerNorm(width)
+        self.ln = nn.LayerNorm(width, eps)
         self.add_module(first, nn.Linear(width, out))
         self.proj = nn.Linear(width if first == "qkv" else out, width)
         self.first, self.middle = first, middle
@@ -259,14 +259,26 @@ class Added(torch.nn.Module):
         return x + self.proj(self.middle(getattr(self, self.first)(self.ln(x))))
 
 
+def blocks(width, layers, heads, causal, eps=1e-5):
+    return nn.Sequential(*[nn.Sequential(OrderedDict(
+        attn=Added(width, "qkv", 3 * width, lambda x: attention(x, heads, causal), eps),
+        mlp=Added(width, "fc", 4 * width, F.gelu, eps))) for _ in range(layers)])
+
+
+def start_as_waves(net):
+    """Layer norms start at 1 + wave. Kernels are permuted as in C++."""
+    for i, (name, p) in enumerate(net.named_parameters()):
+        fill = wave(nhwc(p).shape if p.dim() == 4 else p.shape, i, 0.5)
+        fill = nchw(fill) if p.dim() == 4 else fill
+        p.data = fill + (1 if "ln" in name and name.endswith("weight") else 0)
+
+
 class Gpt2(torch.nn.Module):
     def __init__(self, width, layers, heads, length, vocabulary):
         super().__init__()
         nn = torch.nn
         self.wte, self.wpe = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
-        self.h = nn.Sequential(*[nn.Sequential(OrderedDict(
-            attn=Added(width, "qkv", 3 * width, lambda x: attention(x, heads)),
-            mlp=Added(width, "fc", 4 * width, F.gelu))) for _ in range(layers)])
+        self.h = blocks(width, layers, heads, causal=True)
         self.ln_f, self.lm_head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
 
     def forward(self, ids):
@@ -275,8 +287,7 @@ class Gpt2(torch.nn.Module):
 
 def gpt2():
     net = Gpt2(12, 2, 3, 7, 11)
-    for i, (name, p) in enumerate(net.named_parameters()):
-        p.data = wave(p.shape, i, 0.5) + (1 if "ln" in name and name.endswith("weight") else 0)
+    start_as_waves(net)
     i = torch.arange(14)
     ids, target = (5 * i * i % 11).reshape(2, 7), (3 * i + 1) % 11
 
@@ -285,6 +296,43 @@ def gpt2():
             keep(f"gpt2.d{name}", p.grad)
 
     train_three_steps("gpt2", net, lambda: F.cross_entropy(net(ids).reshape(14, 11), target), keep_gradients)
+
+
+class Table(torch.nn.Module):
+    def __init__(self, rows, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(rows, width))
+
+
+class Vit(torch.nn.Module):
+    """torchvision.models.vit_b_16 with configurable sizes, with our names."""
+
+    def __init__(self, image, patch, width, layers, heads, classes):
+        super().__init__()
+        self.conv_proj = nn.Conv2d(3, width, patch, patch)
+        self.class_token = Table(1, width)
+        self.pos_embedding = Table(1 + (image // patch) ** 2, width)
+        self.encoder = blocks(width, layers, heads, causal=False, eps=1e-6)
+        self.ln = nn.LayerNorm(width, 1e-6)
+        self.head = nn.Linear(width, classes)
+
+    def forward(self, x):
+        tokens = self.conv_proj(x).flatten(2).transpose(1, 2)
+        first = self.class_token.weight.expand(len(x), 1, -1)
+        x = torch.cat([first, tokens], 1) + self.pos_embedding.weight
+        return self.head(self.ln(self.encoder(x))[:, 0])
+
+
+def vit():
+    net = Vit(16, 4, 12, 2, 3, 5)
+    start_as_waves(net)
+    x, target = nchw(wave((3, 16, 16, 3), 1)), torch.tensor([4, 0, 2])
+
+    def keep_gradients():
+        for name, p in net.named_parameters():
+            keep(f"vit.d{name}", nhwc(p.grad) if p.dim() == 4 else p.grad)
+
+    train_three_steps("vit", net, lambda: F.cross_entropy(net(x), target), keep_gradients)
 
 
 def tutorial():
@@ -317,6 +365,7 @@ resnet("resnet34", ResNet(2, 5, [3, 3], [3, 4, 6, 3]))
 resnet("resnet50", ResNet(2, 5, [1, 3, 1], [3, 4, 6, 3]))
 vgg16()
 gpt2()
+vit()
 tutorial()
 print("// SPDX-License-Identifier: Apache-2.0")
 print("// Made by golden.py with torch " + torch.__version__.split("+")[0] + "; not edited by hand.")

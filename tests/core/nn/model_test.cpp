@@ -86,7 +86,8 @@ TEST(Model, HasTorchvisionsParametersAndWork) {
   };
   for (const Known& known : {Known{"resnet34", 21'797'672, 110, 3.664e9, 0.03e9},
                              Known{"resnet50", 25'557'032, 161, 4.089e9, 0.065e9},
-                             Known{"vgg16", 138'357'544, 32, 15.47e9, 0.05e9}}) {
+                             Known{"vgg16", 138'357'544, 32, 15.47e9, 0.05e9},
+                             Known{"vit_b_16", 86'567'656, 152, 17.56e9, 0.05e9}}) {
     const ModelSpec m = make_model(known.name);
     EXPECT_EQ(parameter_count(*m.layer), known.parameters) << known.name;
     EXPECT_EQ(trainable_params(*m.layer).size(), known.tensors) << known.name;
@@ -109,12 +110,33 @@ TEST(Model, Vgg16HasTorchvisionsNames) {
     EXPECT_NE(find(params, name), nullptr) << name;
 }
 
+TEST(Model, VitRefusesWhatItCannotBe) {
+  EXPECT_THAT(model_refusal("vit_b_16:image=100"),
+              HasSubstr("image 100 is no multiple of patch 16"));
+  EXPECT_THAT(model_refusal("vit_b_16:width=10,heads=4"),
+              HasSubstr("vit_b_16: width 10 is no multiple of 4 heads"));
+}
+
 TEST(Model, Gpt2WithATiedHeadHasTheKnownSize) {
   const ModelSpec m =
       make_model("gpt2:width=768,layers=12,heads=12,length=1024,vocabulary=50257,tied=yes");
   EXPECT_EQ(parameter_count(*m.layer), 124'439'808);
   EXPECT_EQ(units(*m.layer).size(), 1u);
   EXPECT_THAT(model_refusal("gpt2:tied=maybe"), HasSubstr("tied=maybe: expected yes or no"));
+}
+
+TEST(Model, Gpt2HasItsPublishedSizes) {
+  const std::map<std::string, int64_t> known = {{"small", 124'439'808},
+                                                {"medium", 354'823'168},
+                                                {"large", 774'030'080},
+                                                {"xl", 1'557'611'200}};
+  for (const auto& [size, parameters] : known) {
+    const ModelSpec m = make_model("gpt2:size=" + size);
+    EXPECT_EQ(parameter_count(*m.layer), parameters) << size;
+    EXPECT_EQ(m.sample, (Shape{1024})) << size;
+  }
+  EXPECT_EQ(make_model("gpt2:size=small,length=256").sample, (Shape{256}));
+  EXPECT_THAT(model_refusal("gpt2:size=huge"), HasSubstr("expected small, medium, large or xl"));
 }
 
 // The gradient of a tied table is the sum of those of the embedding and of an equal head.
@@ -342,6 +364,17 @@ TEST(Model, Gpt2TrainsAsPyTorchs) {
   const Trained got = train_three_steps(m, Tensor::from(ids, {2, 7}), Tensor::from(next, {2, 7}));
   for (const auto& [name, grad] : got.grads) EXPECT_TRUE(golden::matches("gpt2.d" + name, grad));
   EXPECT_TRUE(golden::matches("gpt2.losses", got.losses));
+}
+
+TEST(Model, VitTrainsAsPyTorchs) {
+  const ModelSpec m = make_model("vit_b_16:image=16,patch=4,width=12,layers=2,heads=3,classes=5");
+  start_as_waves(m, [](size_t, const Param& p) {
+    return p.name.find("ln") != std::string::npos && p.name.ends_with("weight");
+  });
+  const Trained got =
+      train_three_steps(m, golden::wave({3, 16, 16, 3}, 1), Tensor::from<int64_t>({4, 0, 2}, {3}));
+  for (const auto& [name, grad] : got.grads) EXPECT_TRUE(golden::matches("vit.d" + name, grad));
+  EXPECT_TRUE(golden::matches("vit.losses", got.losses));
 }
 
 }  // namespace
