@@ -9,6 +9,7 @@
 #include "benches/common/program.h"
 #include "benches/tools/costs.h"
 #include "benches/tools/devices_flags.h"
+#include "benches/tools/engines.h"
 #include "benches/tools/inventory.h"
 #include "benches/tools/probes.h"
 
@@ -139,6 +140,21 @@ void print_launch(const json& launch) {
                              launch["world"].get<int>(), launch["launcher"].get<std::string>()));
 }
 
+void print_engines(const json& all) {
+  const int64_t own = std::ssize(all["fallbacks"]);
+  fmt::print("{} of cuDNN; howmany's own, slower kernels compute {}\n\n",
+             plural(std::ssize(all["operations"]), "engine"),
+             own == 0 ? "no convolution and no attention" : plural(own, "operation"));
+  line("libraries", all["libraries"]);
+  for (const json& one : all["fallbacks"])
+    line("own",
+         fmt::format("{}: {}", one["operation"].get<std::string>(), one["why"].get<std::string>()));
+  for (const json& one : all["operations"])
+    line("cuDNN",
+         fmt::format("{}: {}: {}", one["model"].get<std::string>(),
+                     one["operation"].get<std::string>(), one["engine"].get<std::string>()));
+}
+
 void print_text(const json& all) {
   print_answer(all["cpu_devices"]);
   print_launch(all["launch"]);
@@ -158,10 +174,13 @@ int run(int argc, char** argv) {
   if (!flags.probe.empty())
     return howmany::benches::probe_as_rank(flags.probe, flags.probe_file), 0;
   const bool costs = !flags.costs.empty();
-  const json all =
-      costs ? howmany::benches::model_costs(flags.costs) : howmany::benches::take_inventory();
+  const json all = costs           ? howmany::benches::model_costs(flags.costs)
+                   : flags.engines ? howmany::benches::engines_of(flags.models, flags.batch)
+                                   : howmany::benches::take_inventory();
   if (flags.json || costs)
     fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));
+  else if (flags.engines)
+    print_engines(all);
   else
     print_text(all);
   return 0;

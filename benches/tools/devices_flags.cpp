@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "benches/common/program.h"
+#include "core/base/cli/number_check.h"
 #include "core/base/cli/option.h"
 
 namespace howmany::benches {
@@ -11,7 +12,9 @@ namespace {
 
 constexpr const char* kDevicesExamples = R"(Examples:
   howmany devices           what is here, for people
-  howmany devices --json    the same for programs: .cpu_devices.default_count, .gpus, ...)";
+  howmany devices --json    the same for programs: .cpu_devices.default_count, .gpus, ...
+  howmany devices --engines                     what computes resnet18 and gpt2 on the first GPU
+  howmany devices --engines --model vit_b_16 --batch-per-device 64)";
 
 }  // namespace
 
@@ -23,7 +26,10 @@ DevicesFlags parse_devices_flags(int argc, char** argv) {
   app.footer(kDevicesExamples);
   bool quiet = false;  // as in all commands; nothing here is progress
   add_switch(app, flag::kQuiet, quiet);
-  add_switch(app, flag::kJson, flags.json);                  // schema howmany.devices/1
+  add_switch(app, flag::kJson, flags.json);  // schema howmany.devices/1
+  add_switch(app, flag::kEngines, flags.engines);
+  add_repeatable(app, flag::kModel, flags.models, "resnet18 and gpt2, with --engines");
+  add_option(app, flag::kBatchPerDevice, flags.batch)->check(whole_between(1, kMostBatch));
   add_option(app, flag::kRunProbe, flags.probe)->group("");  // internal; see probes.h
   add_option(app, flag::kProbeFile, flags.probe_file)->group("");
   add_option(app, flag::kCosts, flags.costs)->group("");  // internal; see costs.h

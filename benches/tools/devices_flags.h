@@ -2,12 +2,17 @@
 // Command line of howmany-devices.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace howmany::benches {
 
 struct DevicesFlags {
   bool json = false;
+  bool engines = false;  // see engines.h, of these models
+  std::vector<std::string> models = {"resnet18", "gpt2:width=1024,layers=8,heads=16,length=1024"};
+  int64_t batch = 16;
   std::string probe, probe_file;  // hidden; see benches/tools/probes.h
   std::string costs;              // hidden: a model; see benches/tools/costs.h
 };

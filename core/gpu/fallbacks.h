@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of this process for which cuDNN has no engine. Kernels of howmany, which are
-// several times slower, compute them instead. Thread-safe.
+// Which engine of cuDNN computes the operations of this process, and which have none. Kernels of
+// howmany, which are several times slower, compute those. Thread-safe.
 #pragma once
 
 #include <string>
@@ -14,5 +14,13 @@ struct Fallback {
 };
 // Each operation once, in the order in which they were met. Empty in a build without CUDA.
 std::vector<Fallback> fallbacks();
+
+struct EngineChoice {
+  std::string what;    // as in Fallback
+  std::string engine;  // "engine 12, the fastest of 7"
+};
+// One for each operation, precision and GPU, in the order in which they were met. Empty in a build
+// without cuDNN.
+std::vector<EngineChoice> engines();
 
 }  // namespace howmany::gpu

@@ -33,6 +33,7 @@ MemoryUse memory_use(int) { return {}; }
 void reset_peak_memory(int) {}
 void release_cached_memory(int) {}
 std::vector<Fallback> fallbacks() { return {}; }
+std::vector<EngineChoice> engines() { return {}; }
 std::vector<int64_t> tuning() { return {}; }
 void use_tuning(std::span<const int64_t>) {}
 std::string tuning_libraries() { return ""; }

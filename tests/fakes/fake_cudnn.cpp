@@ -322,6 +322,9 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t made,
       engine.finished = true;
       return *count = 1, CUDNN_STATUS_SUCCESS;
     }
+    case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
+      *static_cast<int64_t*>(into) = static_cast<int64_t>(o.engine);
+      return *count = 1, CUDNN_STATUS_SUCCESS;
     case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE: {
       const auto notes = notes_of(o.engine);
       HM_REFUSE_UNLESS(static_cast<int64_t>(notes.size()) <= most, BAD_PARAM);

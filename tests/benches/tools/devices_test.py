@@ -108,7 +108,12 @@ class Devices(programs.TestCase):
         self.assertEqual(sum(unit["gradient_bytes"] for unit in costs["units"]), 4 * 25_557_032)
         self.assertAlmostEqual(sum(unit["forward_flop"] for unit in costs["units"]) / 1e9, 2 * 4.1, delta=0.2)
         self.assertEqual(costs["work"], "convolutions")
+        for model, work in (("vit_b_16", "products"), ("vgg16", "convolutions"), ("embedding_rnn", "recurrences"), ("mlp", "products")):
+            self.assertEqual(programs.run("howmany-devices", "--costs", model).json()["work"], work)
         self.assert_refused(programs.run("howmany-devices", "--costs", "resnet51"), "resnet50")
+
+    def test_engines_need_a_gpu(self):
+        self.assert_refused(devices("--engines", CUDA_VISIBLE_DEVICES=""), "no GPU")
 
     def test_help_has_an_example_and_misuse_exits_2(self):
         helped = devices("--help")

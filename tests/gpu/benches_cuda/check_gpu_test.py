@@ -62,7 +62,7 @@ class CheckGpu(programs.TestCase):
         code, out = self.check("--deadline", 30, "--skip", "memory,transfer")
         self.assertEqual(code, 0, out)
         last = out.splitlines()[-1]
-        self.assertRegex(last, "^left out: tests verify kernels-bf16 graph ")
+        self.assertRegex(last, "^left out: engines tests verify kernels-bf16 graph ")
         self.assertTrue(last.endswith("--skip memory,transfer,facts"), last)
         self.assertNotIn("memory", last.split(";")[0])
 

@@ -43,6 +43,21 @@ class Commands(programs.TestCase):
         self.assertEqual([gpu["name"] for gpu in found["gpus"]],
                          ["Test GPU 80GB", "Test GPU MIG", "fake GPU", "fake GPU"])
 
+    def test_the_engine_of_each_operation_is_named(self):
+        few = ("--model", "resnet18:image=32,width=8", "--model", "gpt2:width=64,layers=1,heads=1,length=16",
+               "--batch-per-device", 2)
+        found = self.howmany("devices", "--engines", *few, "--json").json()
+        self.assertTrue(found["libraries"].startswith("cuBLASLt"), found)
+        seen = {(one["model"].split(":")[0], one["precision"]) for one in found["operations"]}
+        self.assertLessEqual({("resnet18", "bf16"), ("resnet18", "f32")}, seen)
+        for one in found["operations"]:
+            self.assertRegex(one["engine"], r"^engine \d+, the fastest of \d+$")
+        text = self.howmany("devices", "--engines", *few).out
+        self.assertEqual(text.count("the fastest of"), len(found["operations"]))
+        refused = self.howmany("devices", "--engines", *few, "--json", HM_FAKE_CUDNN="refuse").json()
+        self.assertEqual(refused["operations"], [])
+        self.assertTrue(refused["fallbacks"])
+
     def test_gpus_that_are_too_old_are_named(self):
         found = self.howmany("devices", "--json", HM_FAKE_CAPABILITY="70").json()
         cuda, = [part for part in found["backends"]["kernels"] if part["name"] == "cuda"]

@@ -15,7 +15,7 @@ import json
 import os
 
 
-FAILED = "failed"  # the file that tells script_bench to end the command: nothing can be measured any more
+FAILED = "failed"  # a file: script_bench then ends the command, because nothing can be measured any more
 
 
 def path_of(out, rank):

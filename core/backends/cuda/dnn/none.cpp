@@ -50,4 +50,6 @@ std::vector<Fallback> fallbacks() {
   return {{"convolutions and attention", "built without cuDNN"}};
 }
 
+std::vector<EngineChoice> engines() { return {}; }
+
 }  // namespace howmany::gpu

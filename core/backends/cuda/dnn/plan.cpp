@@ -177,13 +177,32 @@ void execute(const Engine& engine, const Graph& graph, const Places& places, Dev
   of_device(device.index).execute(engine, pack, on);
 }
 
-struct Fallbacks {
+struct Met {
   std::mutex mutex;
-  std::vector<gpu::Fallback> all;
+  std::vector<gpu::Fallback> fallbacks;
+  std::vector<gpu::EngineChoice> engines;
 };
-Fallbacks& fallbacks_met() {
-  static auto* const one = new Fallbacks;
+Met& operations_met() {
+  static auto* const one = new Met;
   return *one;
+}
+
+// Returns the number by which cuDNN knows the engine; -1 if it does not say.
+int64_t number_of(const Engine& engine) try {
+  const Descriptor known(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  cudnnBackendDescriptor_t raw = known.raw();
+  engine.configuration.take(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &raw);
+  const auto number = known.get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 1);
+  return number.empty() ? -1 : number[0];
+} catch (const Error&) {
+  return -1;
+}
+
+void add_engine(const Problem& problem, const Engine& engine, size_t tried) {
+  Met& met = operations_met();
+  const std::string text = fmt::format("engine {}, the fastest of {}", number_of(engine), tried);
+  const std::lock_guard lock(met.mutex);
+  met.engines.push_back({problem.what(), text});
 }
 
 // Returns milliseconds, or infinity if the run fails: `why` is then the reason.
@@ -237,6 +256,7 @@ std::unique_ptr<Plan> choose(const Problem& problem, const Places& places, Devic
     const int64_t kept = Tuning::table().keep(key, own);
     place = exists(kept) ? kept : own;
   }
+  add_engine(problem, engines[static_cast<size_t>(place)], engines.size());
   return std::make_unique<Plan>(std::move(graph), problem.tensor_cores,
                                 std::move(engines[static_cast<size_t>(place)]), place);
 }
@@ -292,10 +312,10 @@ bool compute(const Problem& problem, const std::function<Places()>& places, Devi
 }
 
 void add_fallback(const std::string& what, const std::string& why) {
-  Fallbacks& met = fallbacks_met();
+  Met& met = operations_met();
   const std::lock_guard lock(met.mutex);
-  if (std::ranges::find(met.all, what, &gpu::Fallback::what) == met.all.end())
-    met.all.push_back({what, why});
+  if (std::ranges::find(met.fallbacks, what, &gpu::Fallback::what) == met.fallbacks.end())
+    met.fallbacks.push_back({what, why});
 }
 
 void use_tuning() {
@@ -312,9 +332,15 @@ bool serves(int device) {
 namespace howmany::gpu {
 
 std::vector<Fallback> fallbacks() {
-  cuda::dnn::Fallbacks& met = cuda::dnn::fallbacks_met();
+  cuda::dnn::Met& met = cuda::dnn::operations_met();
   const std::lock_guard lock(met.mutex);
-  return met.all;
+  return met.fallbacks;
+}
+
+std::vector<EngineChoice> engines() {
+  cuda::dnn::Met& met = cuda::dnn::operations_met();
+  const std::lock_guard lock(met.mutex);
+  return met.engines;
 }
 
 }  // namespace howmany::gpu
