@@ -126,14 +126,18 @@ std::unique_ptr<Mode> mode_of(const Loss& loss, Comm& comm) {
   return make_mode(loss.row.mode, {.model = model(), .comm = &comm, .devices = devices});
 }
 
-// Trains until a failure. Returns its text.
+// Trains until a failure. Returns its text. On a busy machine a rank may be late before the fault,
+// which would end the others. (Groups that split from this one keep the timeout.)
 std::string ending(const Loss& loss, Comm& comm) {
-  comm.set_timeout(loss.fault == "hung" ? 500ms : 30s);
+  const auto timeout = loss.fault == "hung" ? 500ms : 30s;
+  comm.set_timeout(timeout);
   try {
     const auto mode = mode_of(loss, comm);
     const Batch batch = rows_of(global_batch(model(), 12, 0), mode->share());
+    comm.set_timeout(30s);
     for (int step = 0;; ++step) {
       armed = step == 2 || armed;
+      if (armed) comm.set_timeout(timeout);
       mode->step(batch);
     }
   } catch (const std::exception& e) {
