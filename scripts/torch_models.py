@@ -24,7 +24,7 @@ def residual_block(nn, inputs, outputs, stride):
     return Block()
 
 
-def added(torch, width, first, out, middle):
+def added(torch, width, first, out, middle, eps):
     nn = torch.nn
 
     class Added(nn.Module):
@@ -32,7 +32,7 @@ def added(torch, width, first, out, middle):
 
         def __init__(self):
             super().__init__()
-            self.ln, self.first = nn.LayerNorm(width), nn.Linear(width, first)
+            self.ln, self.first = nn.LayerNorm(width, eps), nn.Linear(width, first)
             self.proj = nn.Linear(out, width)
 
         def forward(self, x):
@@ -41,15 +41,23 @@ def added(torch, width, first, out, middle):
     return Added()
 
 
-def gpt2_model(torch, width=256, layers=4, heads=4, length=128, vocabulary=1000):
-    """Has the defaults of core/nn/models/gpt2.cpp."""
-    nn, functional = torch.nn, torch.nn.functional
+def transformer_blocks(torch, width, layers, heads, causal, eps=1e-5):
+    functional = torch.nn.functional
 
     def attention(qkv):
         n, times, _ = qkv.shape
         q, k, v = (t.view(n, times, heads, -1).transpose(1, 2) for t in qkv.split(width, -1))
-        y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
         return y.transpose(1, 2).reshape(n, times, width)
+
+    return [part for _ in range(layers)
+            for part in (added(torch, width, 3 * width, width, attention, eps),
+                         added(torch, width, 4 * width, 4 * width, functional.gelu, eps))]
+
+
+def gpt2_model(torch, width=256, layers=4, heads=4, length=128, vocabulary=1000):
+    """Has the defaults of core/nn/models/gpt2.cpp."""
+    nn = torch.nn
 
     class Embeddings(nn.Module):
         def __init__(self):
@@ -59,11 +67,32 @@ def gpt2_model(torch, width=256, layers=4, heads=4, length=128, vocabulary=1000)
         def forward(self, ids):
             return self.wte(ids) + self.wpe.weight[:ids.shape[1]]
 
-    blocks = [part for _ in range(layers)
-              for part in (added(torch, width, 3 * width, width, attention),
-                           added(torch, width, 4 * width, 4 * width, functional.gelu))]
+    blocks = transformer_blocks(torch, width, layers, heads, causal=True)
     return nn.Sequential(Embeddings(), *blocks, nn.LayerNorm(width),
                          nn.Linear(width, vocabulary, bias=False))
+
+
+def vit_model(torch, width=768, layers=12, heads=12, patch=16, image=224):
+    """Has the defaults of core/nn/models/vit.cpp."""
+    nn = torch.nn
+
+    class Tokens(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(3, width, patch, patch)
+            self.first = nn.Parameter(torch.zeros(1, 1, width))
+            self.place = nn.Parameter(torch.zeros(1, 1 + (image // patch) ** 2, width))
+
+        def forward(self, x):
+            x = self.conv(x).flatten(2).transpose(1, 2)
+            return torch.cat([self.first.expand(len(x), -1, -1), x], 1) + self.place
+
+    class First(nn.Module):
+        def forward(self, x):
+            return x[:, 0]
+
+    blocks = transformer_blocks(torch, width, layers, heads, causal=False, eps=1e-6)
+    return nn.Sequential(Tokens(), *blocks, nn.LayerNorm(width, 1e-6), First(), nn.Linear(width, 1000))
 
 
 def numbers_of(name):
@@ -76,6 +105,8 @@ def torch_model(torch, name):
     nn = torch.nn
     if name.startswith("gpt2"):
         return gpt2_model(torch, **numbers_of(name))
+    if name.startswith("vit_b_16"):
+        return vit_model(torch, **numbers_of(name))
     if name == "mlp":
         return nn.Sequential(nn.Linear(1024, 4096), nn.ReLU(), nn.Linear(4096, 4096), nn.ReLU(),
                              nn.Linear(4096, 1000))

@@ -34,7 +34,7 @@ struct CorePlace {
   std::vector<std::pair<int64_t, int64_t>> attended{{16, 128}, {1, 1024}};  // samples, length
   int64_t heads = 4;
   std::vector<std::pair<std::string, int64_t>> steps{
-      {"mlp", 128}, {"mlp", 512}, {"resnet18", 32}, {"gpt2", 8}};
+      {"mlp", 128}, {"mlp", 512}, {"resnet18", 32}, {"gpt2", 8}, {"vit_b_16:layers=2", 4}};
   std::vector<std::pair<std::string, std::string>> updates{{"sgd", "simple_net"},
                                                            {"sgd", "mlp"},
                                                            {"sgd", "resnet18"},

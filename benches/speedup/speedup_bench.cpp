@@ -304,6 +304,8 @@ Case rehearsed_case(const Flags& flags, const CostTable& costs, const Place& pla
                  flags.modes[0].starts_with(kRehearsedMode) && place.world == 1,
              "{} needs one --model and --mode {}, in one process", flag::kRehearse.name,
              kRehearsedMode);
+  HM_REQUIRE(flags.trace.empty() && flags.counts.empty(), "{} cannot be combined with {} or {}",
+             flag::kRehearse.name, flag::kTraceFile.name, flag::kDeviceCount.name);
   const std::vector<Device> here = devices_from(flags.devices, 1);
   HM_REQUIRE(static_cast<int>(here.size()) <= costs.world,
              "{}: it is for {} ranks, fewer than devices", flags.costs, costs.world);
@@ -344,8 +346,8 @@ void run_rehearsal(benchmark::State& state, const Case& c, const CostTable& cost
   report_failure(state, e);
 }
 
-int run_rehearsal(const Flags& flags, const Place& place, std::vector<std::string> google,
-                  const char* program) {
+int register_rehearsal(const Flags& flags, const Place& place, std::vector<std::string> google,
+                       const char* program) {
   const CostTable costs = read_cost_table(flags.costs);
   const Case c = rehearsed_case(flags, costs, place);
   if (flags.list) {
@@ -368,7 +370,7 @@ int run(int argc, char** argv) {
   configure_cpu_devices({.cores_per_device = flags.work.cores_per_device});
   const Place place = place_from_environment();
   if (flags.graph_gain) return run_graph_gain(flags, google, argv[0]);
-  if (!flags.costs.empty()) return run_rehearsal(flags, place, google, argv[0]);
+  if (!flags.costs.empty()) return register_rehearsal(flags, place, google, argv[0]);
   const bool gpus = place.launcher != "howmany" && means_gpus(flags.work);
   if (place.world > 1) place_devices(flags.work, flags.devices, place, gpus);
   const std::vector<Case> cases = make_cases(flags, place);

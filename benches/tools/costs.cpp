@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benches/tools/costs.h"
 
-#include <algorithm>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -34,10 +32,9 @@ nlohmann::json model_costs(const std::string& model) {
                     {"gradient_bytes", 4 * parameter_count(*unit.layer)}});
     x = unit.layer->output_shape(x);
   }
-  const auto most = std::ranges::max_element(flop, {}, [](const auto& kind) {
-    return kind.first == "recurrences" ? INFINITY : kind.second;
-  });
-  return {{"model", model}, {"work", most->first}, {"units", list}};
+  const char* const larger = flop["convolutions"] > flop["products"] ? "convolutions" : "products";
+  const char* const work = flop.contains("recurrences") ? "recurrences" : larger;
+  return {{"model", model}, {"work", work}, {"units", list}};
 }
 
 }  // namespace howmany::benches

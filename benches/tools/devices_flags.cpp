@@ -27,9 +27,12 @@ DevicesFlags parse_devices_flags(int argc, char** argv) {
   bool quiet = false;  // as in all commands; nothing here is progress
   add_switch(app, flag::kQuiet, quiet);
   add_switch(app, flag::kJson, flags.json);  // schema howmany.devices/1
-  add_switch(app, flag::kEngines, flags.engines);
-  add_repeatable(app, flag::kModel, flags.models, "resnet18 and gpt2, with --engines");
-  add_option(app, flag::kBatchPerDevice, flags.batch)->check(whole_between(1, kMostBatch));
+  auto* const engines = add_switch(app, flag::kEngines, flags.engines);
+  add_repeatable(app, flag::kModel, flags.models, "resnet18 and gpt2, with --engines")
+      ->needs(engines);
+  add_option(app, flag::kBatchPerDevice, flags.batch)
+      ->check(whole_between(1, kMostBatch))
+      ->needs(engines);
   add_option(app, flag::kRunProbe, flags.probe)->group("");  // internal; see probes.h
   add_option(app, flag::kProbeFile, flags.probe_file)->group("");
   add_option(app, flag::kCosts, flags.costs)->group("");  // internal; see costs.h

@@ -31,9 +31,8 @@ namespace howmany {
   X(embedding_rnn, "words to a class; vocabulary, length, width, hidden, classes")                 \
   X(gpt2,                                                                                          \
     "tokens to the next ones (GPT-2); width=256, layers=4, heads=4, length=128, vocabulary=1000, " \
-    "deviation=0.02 (of initial weights), tied=no (head and embedding); size=small, medium, "      \
-    "large "                                                                                       \
-    "or xl sets the published ones")
+    "deviation=0.02 (of initial weights), tied=no (head and embedding); or a published "           \
+    "size=small, medium, large, xl")
 
 struct ModelSpec {
   std::string name;

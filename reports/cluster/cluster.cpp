@@ -99,12 +99,7 @@ Cluster find_cluster(const std::string& name_or_path) {
 
 nlohmann::ordered_json cost_table(const Cluster& cluster, int devices) {
   nlohmann::ordered_json table = {{"world", devices}};
-  const std::pair<const char*, Collective> kinds[] = {
-      {"all_reduce", Collective::kAllReduce},
-      {"reduce_scatter", Collective::kReduceScatter},
-      {"all_gather", Collective::kAllGather},
-      {"broadcast", Collective::kBroadcast}};
-  for (const auto& [name, kind] : kinds)
+  for (const auto& [name, kind] : kCollectives)
     for (double bytes = kSmallestBytes; bytes <= kLargestBytes; bytes *= 2)
       table[name].push_back({bytes, cluster.seconds(kind, bytes, devices)});
   if (cluster.cores) table["core_s"] = {cluster.cores->per_call_s, cluster.cores->per_byte_s};

@@ -44,6 +44,12 @@ namespace howmany::reports {
 constexpr const char* kCpuDevice = "cpu";  // Cluster::device of CPU cores
 
 enum class Collective { kAllReduce, kReduceScatter, kAllGather, kBroadcast };
+// Their names in cost tables and logs.
+constexpr std::pair<const char*, Collective> kCollectives[] = {
+    {"all_reduce", Collective::kAllReduce},
+    {"reduce_scatter", Collective::kReduceScatter},
+    {"all_gather", Collective::kAllGather},
+    {"broadcast", Collective::kBroadcast}};
 
 struct NodeLinks {
   // Times of an all-reduce: devices -> (bytes, seconds), sorted by bytes. Not empty.

@@ -16,7 +16,7 @@ struct BeyondAsked {
   std::optional<double> min_efficiency, samples, finish_within_hours, budget_device_hours;
   bool slurm_wait = false;
 };
-// Throws InputError if a limit lacks the number of samples, or Slurm cannot be asked.
+// Throws InputError if a limit lacks the number of samples, or sbatch is missing.
 void check(const BeyondAsked& asked);
 
 // Returns the JSON of a Forecast, or {"refused": why}. `summary` holds the measurements.

@@ -51,10 +51,10 @@ std::string run_name(const Request& request, const Configuration& c) {
     return fmt::format("{}/script/{}/devices:{}", c.is_rehearsal() ? c.mode : "speedup", c.model,
                        c.devices);
   const std::string& precision = request.passed["precision"];
-  const bool alone = !c.is_rehearsal();
+  const bool rehearsed = c.is_rehearsal();
   return fmt::format("{}/{}/{}/backend:{}/devices:{}/batch:{}/scaling:{}{}",
-                     alone ? "speedup" : c.mode, alone ? c.mode : kRehearsedMode, c.model,
-                     alone ? c.backend : c.mode, c.devices,
+                     rehearsed ? c.mode : "speedup", rehearsed ? kRehearsedMode : c.mode, c.model,
+                     rehearsed ? c.mode : c.backend, c.devices,
                      (global_batch(request, c) + c.devices - 1) / c.devices,
                      request.scaling == Scaling::kWeak ? "weak" : "strong",
                      precision.empty() ? "" : "/precision:" + precision);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/protobuf.h"
@@ -29,32 +30,17 @@ constexpr uint32_t kName = 1, kInt64 = 9, kBool = 27;
 constexpr uint32_t kVersionField = 1;
 constexpr const char* kVersion = "1.0.0";
 
+// CollectiveCommType of et_def.proto.
 uint64_t comm_type(Collective kind) {
-  switch (kind) {
-    case Collective::kAllReduce:
-      return 0;
-    case Collective::kAllGather:
-      return 2;
-    case Collective::kBroadcast:
-      return 5;
-    case Collective::kReduceScatter:
-      return 7;
-  }
-  return 0;
+  constexpr std::pair<Collective, uint64_t> kTypes[] = {{Collective::kAllReduce, 0},
+                                                        {Collective::kAllGather, 2},
+                                                        {Collective::kBroadcast, 5},
+                                                        {Collective::kReduceScatter, 7}};
+  return std::ranges::find(kTypes, kind, &std::pair<Collective, uint64_t>::first)->second;
 }
 
 const char* name_of(Collective kind) {
-  switch (kind) {
-    case Collective::kAllReduce:
-      return "all_reduce";
-    case Collective::kAllGather:
-      return "all_gather";
-    case Collective::kBroadcast:
-      return "broadcast";
-    case Collective::kReduceScatter:
-      return "reduce_scatter";
-  }
-  return "";
+  return std::ranges::find(kCollectives, kind, &std::pair<const char*, Collective>::second)->first;
 }
 
 uint64_t micros(double seconds) { return static_cast<uint64_t>(std::llround(seconds * 1e6)); }
@@ -67,7 +53,8 @@ class ChakraWriter {
  public:
   ChakraWriter() { trace_ = Message().text(kVersionField, kVersion).with_length(); }
 
-  // The program works until `now`, a time of the log. The node follows what it waited for.
+  // The program works until `now`, a time of the log. The node follows the collectives of the waits
+  // before it.
   void work_until(double now) {
     if (now <= at_ && after_.size() < 2) return;
     const uint64_t duration = micros(std::max(0.0, now - at_));

@@ -74,7 +74,7 @@ Rehearsed rehearsed_of(const Summary& summary, const std::vector<nlohmann::json>
   refuse_failed(*m);
   Rehearsed r{cluster, logged_steps(lines, world_of(*m)), value_of(*m, "efficiency"),
               parameter_of(*m, parameter::kMode) == "ddp"};
-  if (r.log.steps.empty()) throw InputError("the script called no collective");
+  if (r.log.steps.empty()) throw InputError("no collective was called");
   return r;
 }
 
@@ -83,7 +83,7 @@ StepLog rehearsed_log(const std::string& folder, const Summary& summary) {
   if (m == nullptr || !std::filesystem::exists(folder + kSamplesFile))
     throw InputError(fmt::format("{} holds no rehearsal", folder));
   StepLog log = logged_steps(lines_in(folder), world_of(*m));
-  if (log.steps.empty()) throw InputError("the script called no collective");
+  if (log.steps.empty()) throw InputError("no collective was called");
   return log;
 }
 

@@ -26,14 +26,10 @@ double within(const JsonNode& node, double low, double high) {
 }
 
 Collective kind_from(const JsonNode& node) {
-  static const std::map<std::string, Collective> kinds = {
-      {"all_reduce", Collective::kAllReduce},
-      {"reduce_scatter", Collective::kReduceScatter},
-      {"all_gather", Collective::kAllGather},
-      {"broadcast", Collective::kBroadcast}};
-  const auto found = kinds.find(node.string());
-  if (found == kinds.end()) node.fail("unknown collective");
-  return found->second;
+  const std::string text = node.string();
+  for (const auto& [name, kind] : kCollectives)
+    if (text == name) return kind;
+  node.fail("unknown collective");
 }
 
 LoggedCollective collective_from(const JsonNode& node) {

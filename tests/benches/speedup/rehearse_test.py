@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # labels: process
-"""Tests speedup_bench --rehearse: one rank of many, whose collectives take the times of a cost table."""
+"""Tests speedup_bench --rehearse: one rank of many. Its collectives take the times of a cost table."""
 
 import json
 
@@ -62,6 +62,10 @@ class Rehearse(programs.TestCase):
     def test_only_ddp_can_be_rehearsed(self):
         for mode in ("pipeline", "single", "ddp,single"):
             self.assert_refused(self.bench("--mode", mode), "--rehearse needs one --model and --mode ddp")
+
+    def test_options_that_would_change_nothing_are_refused(self):
+        for more in (("--device-count", 2), ("--trace-file", self.folder / "trace")):
+            self.assert_refused(self.bench("--mode", "ddp", *more), more[0])
 
     def test_bad_tables_are_refused(self):
         for text, word in (('{"world": 4', "JSON"), ('{"world": 1}', "world"), ('{"all_reduce": []}', "world"),

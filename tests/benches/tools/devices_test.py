@@ -114,6 +114,7 @@ class Devices(programs.TestCase):
 
     def test_engines_need_a_gpu(self):
         self.assert_refused(devices("--engines", CUDA_VISIBLE_DEVICES=""), "no GPU")
+        self.assert_refused(devices("--model", "mlp"), "--engines")
 
     def test_help_has_an_example_and_misuse_exits_2(self):
         helped = devices("--help")

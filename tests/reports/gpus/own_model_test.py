@@ -8,25 +8,12 @@ import os
 
 import chakra
 import programs
-
-CLUSTER = """name = "ours"
-device = "cpu"
-devices_per_node = 4
-source = "a test"
-[node]
-busbw_gb_per_s = 1
-latency_us = 1000
-[network]
-links = 1
-gbit_per_s = 4
-latency_us = 10000
-"""
-
+from clusters import cpu_cluster
 
 class OwnModel(programs.TestCase):
     def gpus(self, up_to, *arguments, devices="cpu:0,cpu:1", out="out", **environment):
         path = self.folder / "cluster.toml"
-        path.write_text(CLUSTER)
+        path.write_text(cpu_cluster(latency_us=1000, hop_us=10000))
         self.out = self.folder / out
         return programs.run("howmany", "gpus", "--model", "mlp:sizes=16-32-4", "--devices", devices,
                             "--oversubscribe", "--rounds", 2, "--time-budget", 12, "--out", self.out, "--up-to", up_to,

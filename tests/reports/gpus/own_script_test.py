@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import programs
+from clusters import cpu_cluster
 
 SCRIPT = pathlib.Path(__file__).resolve().parent / "recorded_script.py"
 PRINTING = SCRIPT.parent / "printing_program.py"
@@ -106,25 +107,12 @@ class OwnScript(programs.TestCase):
         self.assertEqual(len(json.loads(file.read_text())["benchmarks"]), 2)
 
 
-CLUSTER = """name = "ours"
-device = "cpu"
-devices_per_node = 4
-source = "a test"
-[node]
-busbw_gb_per_s = 1
-latency_us = 1000
-[network]
-links = 1
-gbit_per_s = 4
-"""
-
-
 class Beyond(programs.TestCase):
     """Numbers of devices that are not here."""
 
     def gpus(self, up_to, *arguments, cluster=None, out="out", options=(), **environment):
         path = self.folder / "cluster.toml"
-        path.write_text(CLUSTER)
+        path.write_text(cpu_cluster(latency_us=1000))
         self.out = self.folder / out
         return programs.run("howmany", "gpus", "--devices", "cpu:0,cpu:1", "--oversubscribe", "--rounds", 2, "--out",
                             self.out, "--up-to", up_to, "--cluster", cluster or path, *options, "--", sys.executable,
@@ -184,7 +172,7 @@ class Beyond(programs.TestCase):
         self.assertEqual([row["devices"] for row in same.json()["rehearsed"]], [16])
         self.assertAlmostEqual(same.json()["rehearsed"][0]["efficiency"] / rehearsed["efficiency"], 1, delta=0.02)
         slower = self.folder / "slower.toml"
-        slower.write_text(CLUSTER.replace("ours", "slower").replace("gbit_per_s = 4", "gbit_per_s = 1"))
+        slower.write_text(cpu_cluster(latency_us=1000, name="slower", gbit_per_s=1))
         other = programs.run("howmany", "predict", self.out, "--cluster", slower, "--up-to", 16, "--json").json()
         self.assertEqual([other["rehearsed"], [row["devices"] for row in other["predicted"]]], [[], [4, 8, 16]])
         self.assertLess(other["predicted"][-1]["efficiency"], 0.9 * rehearsed["efficiency"])
