@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 
@@ -45,7 +46,8 @@ CoreUse read_core_use() {
   CoreUse use;
   if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return use;
   const double tick = 1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK));
-  std::ifstream stat("/proc/stat");
+  const char* proc = std::getenv("HOWMANY_PROC");
+  std::ifstream stat(std::string(proc ? proc : "/proc") + "/stat");
   for (std::string line; std::getline(stat, line);) add_line(line, allowed, tick, use);
   use.our_seconds = used_by(RUSAGE_SELF) + used_by(RUSAGE_CHILDREN);
   return use;

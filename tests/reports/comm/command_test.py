@@ -29,7 +29,7 @@ class Backend(Suites):
     def test_recommends_the_fastest_and_says_from_which_size_on(self):
         done = self.backend()
         self.assertEqual(done.code, 0, done)
-        self.assert_answer(done.out, "Use local: gloo below 12.")  # crosses at 13.3 kB
+        self.assertTrue(done.out.startswith("Use local: gloo below 12."), done)  # crosses at 13.3 kB
         answer = self.summary()["answer"]["backend"]
         self.assertEqual((answer["recommended"], answer["certain"]), ("local", True))
         fits = {f["backend"]: f for f in answer["fits"] if f["op"] == "all_reduce"}
@@ -88,7 +88,7 @@ class Backend(Suites):
     def test_ranks_of_a_launcher_are_measured_in_one_start(self):
         done = self.launched()
         self.assertEqual(done.code, 0, done)
-        self.assert_answer(done.out, "Use local: gloo below 12.")
+        self.assertTrue(done.out.startswith("Use local: gloo below 12."), done)
         self.assertIn("mpirun started 2 ranks.\n", done.out)
         self.assertIn("loopback TCP", done.out)
         request = self.summary()["context"]["howmany_request"]

@@ -58,7 +58,7 @@ class Answer(Fake):
         page.mkdir()
         done = self.howmany("report", self.out)
         self.assertEqual(done.code, 0, done)
-        self.assert_answer(done.out, "Use 2 CPU devices")
+        self.assertTrue(done.out.startswith("Use 2 CPU devices"), done)
         self.assertIn("report.html is not written again: ", done.err)
 
     def test_speedup_is_that_of_the_known_curve(self):
@@ -82,7 +82,7 @@ class Answer(Fake):
     def test_gpus_get_a_line_for_the_job_script_and_cpus_do_not(self):
         done = self.howmany("gpus", "--mode", "ddp", "--out", self.out, FAKE_GPUS="4")
         self.assertIn("#SBATCH --nodes=1 --gpus-per-node=4\n", done.out)
-        self.assert_answer(done.out, "Use 4 GPUs")
+        self.assertTrue(done.out.startswith("Use 4 GPUs"), done)
         other = self.howmany("gpus", "--mode", "ddp", "--out", self.folder / "cpu")
         self.assertNotIn("SBATCH", other.out)
         self.assertIn("not how GPUs would", other.out)
@@ -134,7 +134,7 @@ class Answer(Fake):
         self.assertEqual(self.howmany("report", self.out).out, measured)
         self.assertEqual(self.howmany("report", self.out / "summary.json").out, measured)
         other = self.howmany("report", self.out, "--min-efficiency", "1.5", "--samples", "2k")
-        self.assert_answer(other.out, "Use 1 CPU device")
+        self.assertTrue(other.out.startswith("Use 1 CPU device"), other)
         self.assertIn("2 k samples", other.out)
 
     def test_the_time_budget_leaves_out_rounds_but_no_configuration(self):

@@ -60,7 +60,7 @@ class Failure(Fake):
     def test_without_a_baseline_there_is_no_answer(self):
         done = self.gpus(FAKE_FAIL='{"single@1": "exit"}')
         self.assertEqual(done.code, 3)
-        self.assert_answer(done.out, "No answer for mlp: the baseline")
+        self.assertTrue(done.out.startswith("No answer for mlp: the baseline"), done)
         self.assertIsNone(self.summary()["answer"]["gpus"]["recommended"])
 
     def test_a_failed_configuration_is_not_tried_every_round(self):
@@ -110,7 +110,7 @@ class Interrupted(Fake):
         self.assertEqual(code, 130, err)
         self.assertIn("interrupted", err)
         self.assertIn(f"--resume {self.out}", err)
-        self.assert_answer(out, "No answer yet")
+        self.assertTrue(out.startswith("No answer yet"), out)
         self.assertEqual(self.summary()["answer"]["gpus"]["reason"], "one_device_measured")
         self.assertEqual(len(self.samples()), 2)
 
@@ -124,7 +124,7 @@ class Interrupted(Fake):
         self.interrupt(signal.SIGINT)
         done = self.howmany("gpus", "--resume", self.out)
         self.assertEqual(done.code, 0, done)
-        self.assert_answer(done.out, "Use 2")
+        self.assertTrue(done.out.startswith("Use 2"), done)
         self.assertEqual(len(self.started()), 4)
         self.assertEqual([len(self.samples()), len(self.rows())], [3, 3])
 

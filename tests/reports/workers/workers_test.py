@@ -19,7 +19,7 @@ class Answer(FakeLoader):
         done = self.workers("--samples-per-second", "900")
         self.assertEqual(done.code, 0, done)
         lines = done.out.splitlines()
-        self.assert_answer(done.out, "Use 2 workers")
+        self.assertTrue(done.out.startswith("Use 2 workers"), done)
         self.assertEqual(self.answer()["reason"], "feeds_demand")
         self.assertIn("DataLoader(dataset, batch_size=64, num_workers=2, prefetch_factor=2, persistent_workers=True, "
                       "pin_memory=True)", done.out)
@@ -141,7 +141,7 @@ class Answer(FakeLoader):
             done = self.workers("--workers", "1,2", out=self.folder / how, FAKE_FAIL=json.dumps({"2": how}))
             self.assertEqual(done.code, 3, done)
             self.assertIn("Failed: 2 workers", done.out)
-            self.assert_answer(done.out, "Use 1 worker")
+            self.assertTrue(done.out.startswith("Use 1 worker"), done)
             self.assertTrue((self.folder / how / "summary.json").exists())
 
 
@@ -209,7 +209,7 @@ class Refusal(FakeLoader):
     def test_more_devices_than_batches_fit_for_are_not_measured(self):
         done = self.workers("--ranks", "1024")
         self.assertEqual(done.code, 3, done)
-        self.assert_answer(done.out, "No answer: the batches of 1024 devices do not fit")
+        self.assertTrue(done.out.startswith("No answer: the batches of 1024 devices do not fit"), done)
         self.assertEqual(self.trials(), [])
 
     def test_a_folder_without_a_name(self):
