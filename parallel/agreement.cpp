@@ -16,4 +16,10 @@ bool Agreement::any(bool mine) {
   return std::exchange(answer_, StepLoss(wanted, work)).value() != 0;
 }
 
+uint64_t of_rank_0(Comm& comm, uint64_t value) {
+  Tensor t = Tensor::from<int64_t>({static_cast<int64_t>(value)}, {1});
+  comm.broadcast(t, 0);
+  return static_cast<uint64_t>(t.values<int64_t>()[0]);
+}
+
 }  // namespace howmany

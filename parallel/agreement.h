@@ -7,6 +7,8 @@
 //   while (!agreement.any(stop_wanted)) step();
 #pragma once
 
+#include <cstdint>
+
 #include "parallel/comm.h"
 #include "parallel/step_loss.h"
 
@@ -21,5 +23,8 @@ class Agreement {
   Comm& comm_;
   StepLoss answer_;  // of the previous call; read late, as a loss is
 };
+
+// Returns rank 0's value. Collective.
+uint64_t of_rank_0(Comm& comm, uint64_t value);
 
 }  // namespace howmany

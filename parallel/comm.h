@@ -74,8 +74,10 @@ class Comm {
   void broadcast(Tensor t, int root);
   // send [n] -> receive [size*n], ordered by rank.
   void all_gather(const Tensor& send, Tensor receive);
+  Work all_gather_async(Tensor send, Tensor receive);
   // send [size*n] -> receive [n]: part `rank`, reduced over the ranks.
   void reduce_scatter(const Tensor& send, Tensor receive, ReduceOp op = ReduceOp::sum);
+  Work reduce_scatter_async(Tensor send, Tensor receive, ReduceOp op = ReduceOp::sum);
   // send [n] -> receive [n] on root, which may be send. receive may be null on other ranks.
   void reduce(const Tensor& send, Tensor receive, int root, ReduceOp op = ReduceOp::sum);
   // send [n] -> receive [size*n] on root. receive may be null on other ranks.

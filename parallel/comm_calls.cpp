@@ -124,6 +124,20 @@ void Comm::all_gather(const Tensor& send, Tensor receive) {
   });
 }
 
+Work Comm::all_gather_async(Tensor send, Tensor receive) {
+  check_pair("all_gather", *this, send, receive);
+  if (size_ == 1 || send.numel() == 0) return all_gather(send, std::move(receive)), Work();
+  const int64_t bytes = receive.bytes();
+  return calls_->start("all_gather", bytes,
+                       [this, from = Output(*engine_, std::move(send)),
+                        to = Output(*engine_, std::move(receive))]() mutable {
+                         with_output(*engine_, to, false, [&](Tensor& out) {
+                           with_input(*engine_, from,
+                                      [&](const Tensor& in) { engine_->all_gather(in, out); });
+                         });
+                       });
+}
+
 void Comm::reduce_scatter(const Tensor& send, Tensor receive, ReduceOp op) {
   check_pair("reduce_scatter", *this, receive, send);
   if (size_ == 1) return calls_->check_not_failed(), copy_unless_in_place(send, receive);
@@ -135,6 +149,22 @@ void Comm::reduce_scatter(const Tensor& send, Tensor receive, ReduceOp op) {
       with_input(*engine_, from, [&](const Tensor& in) { engine_->reduce_scatter(in, out, op); });
     });
   });
+}
+
+Work Comm::reduce_scatter_async(Tensor send, Tensor receive, ReduceOp op) {
+  check_pair("reduce_scatter", *this, receive, send);
+  if (size_ == 1 || receive.numel() == 0)
+    return reduce_scatter(send, std::move(receive), op), Work();
+  const int64_t bytes = send.bytes();
+  return calls_->start("reduce_scatter", bytes,
+                       [this, op, from = Output(*engine_, std::move(send)),
+                        to = Output(*engine_, std::move(receive))]() mutable {
+                         with_output(*engine_, to, false, [&](Tensor& out) {
+                           with_input(*engine_, from, [&](const Tensor& in) {
+                             engine_->reduce_scatter(in, out, op);
+                           });
+                         });
+                       });
 }
 
 void Comm::reduce(const Tensor& send, Tensor receive, int root, ReduceOp op) {

@@ -64,6 +64,10 @@ void read_option(const std::string& key, const std::string& text, ModeOptions& o
                "[mode] across: '{}' is neither pipeline nor model", text);
     options.across = text;
   }
+  if (key == "level") {
+    options.level = number();
+    HM_REQUIRE(options.level <= 3, "[mode] level: {} is none of 1, 2 and 3", options.level);
+  }
   if (key == "micro_batches") options.micro_batches = number();
   if (key == "graph") options.graph = parse_switch(key, text);
   if (key == "recompute") options.recompute = parse_flag(key, text);
@@ -94,6 +98,12 @@ int default_stages(int world) {
   for (int stages = 2; stages <= world; ++stages)
     if (world % stages == 0) return stages;
   return 1;
+}
+
+std::map<std::string, Tensor> Mode::gradients() {
+  std::map<std::string, Tensor> grads;
+  for (const Param* p : params()) grads[p->name] = p->grad;
+  return grads;
 }
 
 std::vector<std::string_view> mode_names() {

@@ -34,17 +34,19 @@ struct ModeTraits {
 };
 
 // X(name, "what is divided", traits, "options of the mode text")
-#define HM_MODES(X)                                                                         \
-  X(single, "nothing: one device trains", ModeTraits{}, "graph")                            \
-  X(data_parallel, "the batch, over threads of one process (torch DataParallel)",           \
-    ModeTraits{.over_devices = true}, "")                                                   \
-  X(ddp, "the batch, over ranks with overlapped all-reduce (torch DDP)",                    \
-    ModeTraits{.over_ranks = true}, "graph")                                                \
-  X(model, "the layers, over the devices of one process", ModeTraits{.over_devices = true}, \
-    "placement micro_batches schedule recompute")                                           \
-  X(pipeline, "the layers, over ranks, in micro-batches", ModeTraits{.over_ranks = true},   \
-    "micro_batches schedule recompute")                                                     \
-  X(hybrid, "the batch over replicas, the layers over the devices of each",                 \
+#define HM_MODES(X)                                                                           \
+  X(single, "nothing: one device trains", ModeTraits{}, "graph")                              \
+  X(data_parallel, "the batch, over threads of one process (torch DataParallel)",             \
+    ModeTraits{.over_devices = true}, "")                                                     \
+  X(ddp, "the batch, over ranks with overlapped all-reduce (torch DDP)",                      \
+    ModeTraits{.over_ranks = true}, "graph")                                                  \
+  X(sharded, "the batch, gradients, optimizer state and parameters, over ranks (ZeRO, FSDP)", \
+    ModeTraits{.over_ranks = true}, "level")                                                  \
+  X(model, "the layers, over the devices of one process", ModeTraits{.over_devices = true},   \
+    "placement micro_batches schedule recompute")                                             \
+  X(pipeline, "the layers, over ranks, in micro-batches", ModeTraits{.over_ranks = true},     \
+    "micro_batches schedule recompute")                                                       \
+  X(hybrid, "the batch over replicas, the layers over the devices of each",                   \
     ModeTraits{.over_ranks = true}, "stages across micro_batches schedule recompute")
 
 struct ModeArgs {
@@ -78,8 +80,12 @@ class Mode {
   virtual StepLoss step(const Batch& mine) = 0;
   // Returns the number of steps with one batch shape before the mode reaches its steady state.
   virtual int warm_ups() const { return 0; }
-  // Returns the parameters whose gradients this rank holds after step().
+  // Returns the parameters whose gradients this rank holds after step(), for the optimizer. Those
+  // of `sharded` are flat parts of the model's parameters.
   virtual std::vector<Param*> params() = 0;
+  // Returns the gradients of step() by path: those of params(), or of the whole model where its
+  // parameters are divided. Collective.
+  virtual std::map<std::string, Tensor> gradients();
   // Returns copies of all parameters and buffers by path on rank 0, an empty map on other ranks.
   // Collective.
   virtual std::map<std::string, Tensor> gather() = 0;

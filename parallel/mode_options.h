@@ -13,6 +13,7 @@ struct ModeOptions {
   std::string schedule = "1f1b";    // see schedule.h
   bool recompute = false;           // recomputes activations before backward (checkpointing)
   bool graph = false;               // captures the step of a GPU once and launches it as a graph
+  int level = 3;                    // sharded: 1, 2 or 3, see modes/shard.h
   int stages = 0;                   // per replica (hybrid); 0: default_stages(world)
   std::string across = "pipeline";  // hybrid: stages are ranks; or "model": devices of each rank
 };

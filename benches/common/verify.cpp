@@ -87,7 +87,7 @@ bool is_moved_by_rounding(const Workload& work, const Batch& batch, Device devic
   Batch near = batch;
   near.x = rounded(batch.x);
   const double loss = mode->step(near).value();
-  return !difference(reference, loss, mode->params(), tolerance_of(work.precision).reference)
+  return !difference(reference, loss, mode->gradients(), tolerance_of(work.precision).reference)
               .empty();
 }
 
@@ -105,7 +105,7 @@ std::optional<std::string> compare_kernels_on(const Workload& work, int64_t rows
   const Device beside = device.type == DeviceType::cpu ? device : Device{};
   const StepResult reference = expected_step(some, batch, {0, rows}, beside);
   const std::string wrong =
-      difference(reference, loss, chosen->params(), tolerance_of(work.precision).reference);
+      difference(reference, loss, chosen->gradients(), tolerance_of(work.precision).reference);
   if (wrong.empty() || work.precision != Precision::bf16) return wrong;
   if (is_moved_by_rounding(some, batch, beside, reference)) return {};
   return wrong;
@@ -142,7 +142,7 @@ void settle_alone(const Workload& work, const Batch& mine, Device device) {
 }
 
 std::string examine(const Workload& work, const Dataset& data, Trainer& trainer, double loss,
-                    Device device) {
+                    const std::map<std::string, Tensor>& grads, Device device) {
   const Batch global = first_batch(work, data, device);
   Mode& mode = trainer.mode();
   const bool threads = work.mode == "data_parallel";
@@ -151,7 +151,7 @@ std::string examine(const Workload& work, const Dataset& data, Trainer& trainer,
   const std::string wrong =
       difference(expected_step(work, global, cuts_of(global.global_rows, shares, micro_batches),
                                device, settling_steps(work, mode)),
-                 loss, mode.params(), tolerance_of_single(work));
+                 loss, grads, tolerance_of_single(work));
   if (!wrong.empty()) return fmt::format("{} differs from single: {}", work.mode, wrong);
   if (work.count() > 1 || !affordable(trainer)) return "";
   const std::string odd = compare_kernels(work, device);
@@ -193,21 +193,21 @@ StepResult expected_step(const Workload& work, const Batch& global,
   return sum;
 }
 
-std::string difference(const StepResult& expected, double loss, std::span<Param* const> params,
-                       double tolerance) {
+std::string difference(const StepResult& expected, double loss,
+                       const std::map<std::string, Tensor>& grads, double tolerance) {
   if (!(std::abs(loss - expected.loss) <= tolerance * std::max(1.0, std::abs(expected.loss))))
     return fmt::format("loss {} instead of {}", loss, expected.loss);
   double all = 0;
-  for (const auto& [name, grad] : expected.grads) all = std::hypot(all, norm(grad));
-  for (const Param* p : params) {
-    const auto wanted = expected.grads.find(p->name);
-    if (wanted == expected.grads.end()) return fmt::format("'{}' is no parameter", p->name);
+  for (const auto& [_, grad] : expected.grads) all = std::hypot(all, norm(grad));
+  for (const auto& [name, grad] : grads) {
+    const auto wanted = expected.grads.find(name);
+    if (wanted == expected.grads.end()) return fmt::format("'{}' is no parameter", name);
     // A gradient that is zero except for rounding (a bias before batch norm) is compared with
     // 1e-3 of the norm of all gradients.
     const double scale = std::max(norm(wanted->second), 1e-3 * all);
-    const double off = distance(p->grad, wanted->second);
+    const double off = distance(grad, wanted->second);
     if (!(off <= tolerance * scale))
-      return fmt::format("gradient of '{}' is off by {:.2g} of its size", p->name, off / scale);
+      return fmt::format("gradient of '{}' is off by {:.2g} of its size", name, off / scale);
   }
   return "";
 }
@@ -229,8 +229,9 @@ void verify_first_step(const Workload& work, const Dataset& data, Trainer& train
   const double loss = trainer.mode().step(first).value();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   comm.set_timeout(patience(took.count(), comm.size()));
+  const std::map<std::string, Tensor> grads = trainer.mode().gradients();
   std::string wrong;
-  if (trainer.mode().share().index == 0) wrong = examine(work, data, trainer, loss, device);
+  if (trainer.mode().share().index == 0) wrong = examine(work, data, trainer, loss, grads, device);
   Tensor verdict = Tensor::full({1}, wrong.empty() ? 0 : 1);
   comm.all_reduce(verdict, ReduceOp::max);
   comm.set_timeout(usual);

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <map>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -33,10 +32,10 @@ std::vector<int64_t> cuts_of(int64_t rows, int shares, int micro_batches);
 StepResult expected_step(const Workload& work, const Batch& global,
                          const std::vector<int64_t>& cuts, Device device, int earlier = 0);
 
-// Describes the first difference. Returns "" if the loss and the gradients of all `params` agree
-// within the relative `tolerance`.
-std::string difference(const StepResult& expected, double loss, std::span<Param* const> params,
-                       double tolerance);
+// Describes the first difference. Returns "" if the loss and all of `grads` agree within the
+// relative `tolerance`.
+std::string difference(const StepResult& expected, double loss,
+                       const std::map<std::string, Tensor>& grads, double tolerance);
 
 // Returns the number of steps before a mode reaches its steady state. On a GPU, the second call of
 // a problem measures its algorithms (core/gpu/tuning.h).

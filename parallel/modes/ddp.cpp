@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "core/base/error.h"
+#include "parallel/agreement.h"
 #include "parallel/mode.h"
 #include "parallel/modes/replica.h"
 #include "parallel/modes/step_graph.h"
@@ -22,9 +23,9 @@ class Ddp : public Mode {
     follow_rank_0(args.seed);
     sync_ = make_grad_sync(comm_, replica_.params(), args.sync);
     const bool gpu = replica_.device().type == DeviceType::cuda;
-    gpu_waits_ =
-        gpu && comm_.size() > 1 && args.sync.bucketed && replica_.device() == comm_.native_device();
-    if (args.sync_batchnorm && comm_.size() > 1) share_statistics();
+    if (args.sync_batchnorm && comm_.size() > 1)
+      statistics_.emplace(comm_, replica_,
+                          gpu && args.sync.bucketed && replica_.device() == comm_.native_device());
     ready_ = [this](Param& p) { sync_->ready(p); };
     // With buckets on a GPU, ready() at most enqueues copies into them, which count as own work.
     if (!gpu || !args.sync.bucketed)
@@ -48,7 +49,7 @@ class Ddp : public Mode {
     const Tensor part = graph_ ? graph_->step(mine) : replica_.step(mine, ready_);
     const auto scope = clock_.exchanging();
     StepLoss loss = sync_->finish(part);
-    loss.add(shared_);
+    if (statistics_) loss.add(statistics_->last());
     return loss;
   }
   int warm_ups() const override { return graph_ ? StepGraph::kWarmUps : 0; }
@@ -61,37 +62,23 @@ class Ddp : public Mode {
   std::vector<Param*> params() override { return replica_.params(); }
 
   std::map<std::string, Tensor> gather() override {
-    for (Comm* used : {&comm_, statistics_.get()})
-      if (used != nullptr) used->finish();  // a call that failed in flight spoiled the parameters
+    comm_.finish();  // a call that failed in flight spoiled the parameters
+    if (statistics_) statistics_->finish();
     return comm_.rank() == 0 ? replica_.values() : std::map<std::string, Tensor>{};
   }
 
  private:
-  // Statistics have a Comm of their own, so that they do not queue behind gradients.
-  void share_statistics() {
-    statistics_ = comm_.split(0, comm_.rank());
-    replica_.set_sum_statistics([this](Tensor t) {
-      if (!gpu_waits_) return statistics_->all_reduce(std::move(t));
-      shared_ = statistics_->all_reduce_async(std::move(t));
-      shared_.wait();
-    });
-  }
-
   void follow_rank_0(uint64_t seed) {
     for (Param* p : replica_.params_and_buffers()) comm_.broadcast(p->value, 0);
-    Tensor shared = Tensor::from<int64_t>({static_cast<int64_t>(seed)}, {1});
-    comm_.broadcast(shared, 0);
-    replica_.set_seed(static_cast<uint64_t>(shared.values<int64_t>()[0]));
+    replica_.set_seed(of_rank_0(comm_, seed));
   }
 
   Comm& comm_;
   Replica replica_;
   std::unique_ptr<GradSync> sync_;
-  std::unique_ptr<Comm> statistics_;
-  Work shared_;       // the last exchange of statistics that only the GPU waited for
+  std::optional<SharedStatistics> statistics_;
   Tape::Hook ready_;  // passes gradients to sync_
   std::optional<StepGraph> graph_;
-  bool gpu_waits_ = false;  // the GPU waits for statistics instead of the host
   StepClock clock_;
 };
 

@@ -14,6 +14,13 @@ Replica::Replica(ModelSpec model, Device device, Dtype dtype, uint64_t seed)
   params_ = trainable_params(*model_.layer);
 }
 
+Replica::Replica(ModelSpec model, Device device, Dtype dtype, Materialized)
+    : model_(std::move(model)),
+      device_(device),
+      dtype_(dtype),
+      seed_(0),
+      params_(trainable_params(*model_.layer)) {}
+
 uint64_t Replica::step_flop(const Shape& x) {
   if (!(x == flop_shape_)) {
     forward_flop_ = model_.layer->forward_flop(x);
@@ -61,6 +68,15 @@ std::map<std::string, Tensor> Replica::values() const {
   std::map<std::string, Tensor> values;
   for (const Param* p : all_params(*model_.layer)) values[p->name] = p->value.clone();
   return values;
+}
+
+SharedStatistics::SharedStatistics(Comm& comm, Replica& replica, bool gpu_waits)
+    : comm_(comm.split(0, comm.rank())) {
+  replica.set_sum_statistics([this, gpu_waits](Tensor t) {
+    if (!gpu_waits) return comm_->all_reduce(std::move(t));
+    last_ = comm_->all_reduce_async(std::move(t));
+    last_.wait();
+  });
 }
 
 }  // namespace howmany

@@ -28,6 +28,8 @@ class Replica {
  public:
   // Materializes the model on `device` from the seed.
   Replica(ModelSpec model, Device device, Dtype dtype, uint64_t seed);
+  struct Materialized {};
+  Replica(ModelSpec model, Device device, Dtype dtype, Materialized);
 
   // Runs forward, loss and backward. Returns the share of these rows in the global mean loss, f64
   // [1] on the device. Calls `on_final` when a gradient is final.
@@ -58,6 +60,20 @@ class Replica {
   std::vector<Param*> params_;
   Shape flop_shape_;  // the input shape of these two
   double forward_flop_ = 0, step_flop_ = 0;
+};
+
+// Batch norm with the statistics of all replicas. They have a Comm of their own, so that they do
+// not queue behind gradients.
+class SharedStatistics {
+ public:
+  // Collective. `gpu_waits`: the GPU waits for an exchange instead of the host.
+  SharedStatistics(Comm& comm, Replica& replica, bool gpu_waits);
+  Work last() const { return last_; }  // the last exchange that only the GPU waited for
+  void finish() { comm_->finish(); }
+
+ private:
+  std::unique_ptr<Comm> comm_;
+  Work last_;
 };
 
 }  // namespace howmany

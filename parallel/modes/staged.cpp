@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/base/error.h"
+#include "parallel/agreement.h"
 #include "parallel/batch.h"
 #include "parallel/first_failure.h"
 #include "parallel/placement.h"
@@ -16,13 +17,6 @@
 
 namespace howmany {
 namespace {
-
-uint64_t of_rank_0(Comm* world, uint64_t value) {
-  if (world == nullptr) return value;
-  Tensor t = Tensor::from<int64_t>({static_cast<int64_t>(value)}, {1});
-  world->broadcast(t, 0);
-  return static_cast<uint64_t>(t.values<int64_t>()[0]);
-}
 
 // Parses a placement, which must use exactly the given devices. Returns the bounds of the parts.
 std::vector<size_t> as_placed(const std::string& text, size_t units, std::vector<Device>& devices) {
@@ -122,7 +116,7 @@ class Staged : public Mode {
   }
 
   void make_stages(ModeArgs& args, const StagedLayout& layout) {
-    const uint64_t seed = of_rank_0(world_, args.seed);
+    const uint64_t seed = world_ == nullptr ? args.seed : of_rank_0(*world_, args.seed);
     std::vector<StageLinks> links(1);
     if (layout.stages_are_devices)
       links = connect_threads(args.devices);

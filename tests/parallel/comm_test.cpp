@@ -94,6 +94,8 @@ TEST_P(EveryComm, ReducesToTheSameBitsOnEveryRank) { run(check_same_bits); }
 
 TEST_P(EveryComm, RunsAsynchronousCallsInOrder) { run(check_asynchronous_order); }
 
+TEST_P(EveryComm, GathersAndScattersPartsAsynchronously) { run(check_asynchronous_parts); }
+
 TEST_P(EveryCommWithPeers, PassesMessagesByPeerAndTag) { run(check_messages); }
 
 TEST_P(EveryCommWithPeers, MessagesOfOneTagKeepTheirOrder) { run(check_message_order); }

@@ -65,6 +65,10 @@ std::vector<std::string> texts_of(std::string_view mode) {
     texts.push_back("pipeline:micro_batches=5,schedule=gpipe");
     texts.push_back("pipeline:micro_batches=5,schedule=zb");
   }
+  if (mode == "sharded") {
+    texts.push_back("sharded:level=1");
+    texts.push_back("sharded:level=2");
+  }
   if (mode == "hybrid") texts.push_back("hybrid:across=model,micro_batches=2,schedule=zb");
   return texts;
 }

@@ -213,6 +213,26 @@ inline void check_asynchronous_order(Comm& comm) {
   for (const float v : last.values<float>()) ASSERT_EQ(v, 0);
 }
 
+// The part is this rank's part of the whole, as in sharded training.
+inline void check_asynchronous_parts(Comm& comm) {
+  constexpr int64_t kPart = 70'001;
+  Tensor whole = Tensor::empty({kPart * comm.size()});
+  Tensor part = whole.flat(comm.rank() * kPart, (comm.rank() + 1) * kPart);
+  for (float& v : part.mutable_values<float>()) v = static_cast<float>(comm.rank());
+  Work gathered = comm.all_gather_async(part, whole);
+  gathered.finish();
+  for (int64_t i = 0; i < whole.numel(); ++i)
+    ASSERT_EQ(whole.values<float>()[static_cast<size_t>(i)], static_cast<float>(i / kPart));
+  Tensor other = Tensor::zeros({kPart});
+  Work first = comm.reduce_scatter_async(whole, other);
+  Work second = comm.reduce_scatter_async(whole, part);
+  second.finish();
+  EXPECT_TRUE(first.ready());
+  const auto sum = static_cast<float>(comm.rank() * comm.size());
+  for (const float v : other.values<float>()) ASSERT_EQ(v, sum);
+  for (const float v : part.values<float>()) ASSERT_EQ(v, sum);
+}
+
 template <typename T>
 void check_messages_of(Comm& comm, int64_t n) {
   const int next = (comm.rank() + 1) % comm.size();
@@ -310,6 +330,7 @@ inline void check_everything(Comm& comm) {
   check_same_bits(comm);
   if (comm.size() > 1) check_extremes(comm);
   check_asynchronous_order(comm);
+  check_asynchronous_parts(comm);
   if (comm.size() > 1) {
     check_messages(comm);
     check_message_order(comm);

@@ -172,19 +172,20 @@ class Difference : public ::testing::Test {
 };
 
 TEST_F(Difference, NothingForTheSameStep) {
-  EXPECT_EQ(difference(expected_, loss_, mode_->params(), 1e-5), "");
+  EXPECT_EQ(difference(expected_, loss_, mode_->gradients(), 1e-5), "");
 }
 
 TEST_F(Difference, NamesAWrongLoss) {
   for (const double wrong : {loss_ * 1.01, std::nan("")})
-    EXPECT_NE(difference(expected_, wrong, mode_->params(), 1e-3).find("loss"), std::string::npos);
+    EXPECT_NE(difference(expected_, wrong, mode_->gradients(), 1e-3).find("loss"),
+              std::string::npos);
 }
 
 TEST_F(Difference, NamesTheParameterWithAWrongGradient) {
   Param& last = *mode_->params().back();
   for (const float wrong : {1.0f, std::nanf("")}) {
     last.grad.mutable_values<float>()[0] = wrong;
-    const std::string what = difference(expected_, loss_, mode_->params(), 1e-3);
+    const std::string what = difference(expected_, loss_, mode_->gradients(), 1e-3);
     EXPECT_NE(what.find(last.name), std::string::npos) << what;
   }
 }

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/modes/shard.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+namespace howmany {
+namespace {
+
+// Parameters and parts are aligned to cache lines, as tensors are.
+int64_t aligned(int64_t numel) { return (numel + 15) / 16 * 16; }
+
+}  // namespace
+
+// A group of one rank has nothing to divide.
+Shard::Shard(Layer& layer, Comm& comm, int level)
+    : comm_(comm), level_(comm.size() == 1 ? 1 : level), params_(trainable_params(layer)) {
+  int64_t end = 0;
+  for (const Param* p : params_) {
+    begins_.push_back(end);
+    end += aligned(p->shape.numel());
+  }
+  begins_.push_back(end);
+  part_.name = params_[0]->name;
+  part_.shape = {aligned((end + comm_.size() - 1) / comm_.size())};
+  values_ = allocate();
+  clear_gaps(values_);
+  for (size_t i = 0; i < params_.size(); ++i) view_of(values_, i).copy_from(params_[i]->value);
+  point_values_into(values_);
+  const Tensor own = values_.flat(own_begin(), own_begin() + part_.shape.numel());
+  part_.value = level_ == 3 ? own.clone() : own;
+  for (Param* p : params_) p->grad = Tensor();
+  if (level_ == 1) grads_ = allocate();
+  if (level_ == 1) grads_.zero();
+  part_.grad = level_ == 1 ? grads_.flat(own_begin(), own_begin() + part_.shape.numel())
+                           : Tensor::zeros(part_.shape, values_.dtype(), values_.device());
+  release_values();
+}
+
+Tensor Shard::allocate() const {
+  const Tensor& like = part_.value ? part_.value : params_[0]->value;
+  return Tensor::empty({part_.shape.numel() * comm_.size()}, like.dtype(), like.device());
+}
+
+Tensor Shard::view_of(const Tensor& flat, size_t param) const {
+  const Shape& shape = params_[param]->shape;
+  return flat.flat(begins_[param], begins_[param] + shape.numel()).view(shape);
+}
+
+void Shard::point_values_into(const Tensor& flat) {
+  for (size_t i = 0; i < params_.size(); ++i) params_[i]->value = view_of(flat, i);
+}
+
+// Sums of what happens to be in memory could be NaN.
+void Shard::clear_gaps(Tensor& flat) const {
+  for (size_t i = 0; i < params_.size(); ++i) {
+    const bool last = i + 1 == params_.size();
+    const int64_t begin = begins_[i] + params_[i]->shape.numel();
+    const int64_t end = last ? flat.numel() : begins_[i + 1];
+    if (begin < end) flat.flat(begin, end).zero();
+  }
+}
+
+void Shard::gather() {
+  if (state_ != State::parts) return;
+  if (!values_) values_ = allocate();
+  coming_ = comm_.all_gather_async(part_.value, values_);
+  state_ = State::coming;
+}
+
+void Shard::wait_values() {
+  gather();
+  if (state_ == State::whole) return;
+  std::exchange(coming_, {}).wait();
+  if (level_ == 3) point_values_into(values_);
+  state_ = State::whole;
+}
+
+void Shard::release_values() {
+  if (level_ != 3) return;
+  for (Param* p : params_) p->value = Tensor();
+  values_ = Tensor();
+  state_ = State::parts;
+}
+
+void Shard::begin_grads() {
+  if (!grads_) {
+    grads_ = allocate();
+    clear_gaps(grads_);
+  }
+  for (size_t i = 0; i < params_.size(); ++i) {
+    params_[i]->grad = view_of(grads_, i);
+    params_[i]->has_grad = false;
+  }
+}
+
+void Shard::reduce() {
+  for (Param* p : params_) {
+    if (!p->has_grad) p->grad.zero();
+    if (level_ > 1) p->grad = Tensor();
+  }
+  leaving_ = comm_.reduce_scatter_async(grads_, part_.grad);
+}
+
+void Shard::wait_grads() {
+  std::exchange(leaving_, {}).wait();
+  if (level_ > 1) grads_ = Tensor();
+  part_.has_grad = true;
+}
+
+void Shard::gather_grads(std::map<std::string, Tensor>& grads) {
+  Tensor all = allocate();
+  comm_.all_gather(part_.grad, all);
+  for (size_t i = 0; i < params_.size(); ++i) grads[params_[i]->name] = view_of(all, i);
+}
+
+}  // namespace howmany

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parameters of one unit of a model, divided over the ranks of a Comm. Rank r owns elements
+// [r n, (r + 1) n) of the flat parameters, padded to n elements a rank. Optimizers work on that
+// part alone.
+//
+// Source. ZeRO (Rajbhandari 2020) and PyTorch FSDP (Zhao 2023):
+//   level 1: each rank keeps all values and gradients, and the optimizer state of its part;
+//   level 2: and only its part of the gradients after backward;
+//   level 3: and only its part of the values outside of forward and backward.
+// Waiting. The waits are those of Work::wait().
+// Thread safety. One thread per rank makes calls. All ranks make the same calls in the same order.
+//
+//   shard.gather();        // before forward; starts an exchange
+//   shard.wait_values();   // the parameters have their values
+//   shard.begin_grads();   // before backward
+//   shard.reduce();        // after it; starts an exchange
+//   shard.wait_grads();    // the part has its gradient
+//   optimizer->step({&shard.part()});
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/nn/layer.h"
+#include "parallel/comm.h"
+
+namespace howmany {
+
+class Shard {
+ public:
+  // Takes over the values of the layer's parameters, which are materialized and equal on all ranks.
+  // The layer and the comm must outlive this.
+  Shard(Layer& layer, Comm& comm, int level);
+
+  void gather();  // does nothing if the values are whole or coming
+  void wait_values();
+  void change_values() { state_ = State::parts; }  // an optimizer may have changed the parts
+  void release_values();                           // level 3 frees them; do not use them any more
+
+  void begin_grads();
+  void reduce();
+  void wait_grads();
+
+  // This rank's elements. Its name is that of the first parameter.
+  Param& part() { return part_; }
+  const std::vector<Param*>& params() const { return params_; }
+  // Whole gradients by path, by an exchange. Requires wait_grads() and all ranks.
+  void gather_grads(std::map<std::string, Tensor>& grads);
+
+ private:
+  enum class State { parts, coming, whole };
+
+  int64_t own_begin() const { return comm_.rank() * part_.shape.numel(); }
+  Tensor allocate() const;
+  Tensor view_of(const Tensor& flat, size_t param) const;
+  void point_values_into(const Tensor& flat);
+  void clear_gaps(Tensor& flat) const;
+
+  Comm& comm_;
+  const int level_;
+  std::vector<Param*> params_;
+  std::vector<int64_t> begins_;  // of each parameter in the flat ones; the last is their end
+  Tensor values_, grads_;        // flat; null while only the part is kept
+  Param part_;
+  State state_ = State::whole;
+  Work coming_, leaving_;
+};
+
+}  // namespace howmany

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deque>
+#include <optional>
+
+#include "core/base/error.h"
+#include "core/nn/layers.h"
+#include "core/nn/units.h"
+#include "parallel/agreement.h"
+#include "parallel/mode.h"
+#include "parallel/modes/replica.h"
+#include "parallel/modes/shard.h"
+#include "parallel/step_clock.h"
+
+namespace howmany {
+namespace {
+
+// How many units may hold whole gradients while they are exchanged. torch FSDP2 allows as many.
+constexpr size_t kMostLeaving = 2;
+
+// A unit that calls back around its forward and backward.
+class Watched final : public Layer {
+ public:
+  struct Hooks {
+    std::function<void()> before_forward, after_forward, before_backward, after_backward;
+  };
+  Watched(LayerPtr layer, Hooks hooks) : layer_(std::move(layer)), hooks_(std::move(hooks)) {}
+
+  Tensor forward(const Tensor& x, Tape& tape) override {
+    hooks_.before_forward();
+    Tensor y = layer_->forward(x, tape);
+    hooks_.after_forward();
+    return y;
+  }
+  Tensor backward(const Tensor& dy, Tape& tape) override {
+    hooks_.before_backward();
+    Tensor dx = layer_->backward(dy, tape);
+    hooks_.after_backward();
+    return dx;
+  }
+  Shape output_shape(const Shape& x) const override { return layer_->output_shape(x); }
+  double forward_flop(const Shape& x) const override { return layer_->forward_flop(x); }
+  std::string describe() const override { return layer_->describe(); }
+  LayerPtr clone() const override { return layer_->clone(); }
+  std::vector<Child> children() override { return {{"", layer_.get()}}; }
+
+ private:
+  LayerPtr layer_;
+  Hooks hooks_;
+};
+
+// A unit without parameters belongs to the one before it.
+std::vector<std::span<const Unit>> groups_of(const std::vector<Unit>& all) {
+  std::vector<std::span<const Unit>> groups;
+  size_t begin = 0;
+  bool has_params = false;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const bool more = !trainable_params(*all[i].layer).empty();
+    if (more && has_params) groups.push_back(std::span(all).subspan(begin, i - begin));
+    if (more && has_params) begin = i;
+    has_params = has_params || more;
+  }
+  groups.push_back(std::span(all).subspan(begin));
+  return groups;
+}
+
+// As torch FSDP2 (level 3) and ZeRO (levels 1 and 2): the next unit is gathered while this one
+// computes, and gradients leave while backward goes on.
+class Sharded : public Mode {
+ public:
+  explicit Sharded(ModeArgs args)
+      : comm_(*args.comm),
+        level_(args.options.level),
+        device_(args.devices.empty() ? Device{} : args.devices[0]),
+        replica_(divided(args), device_, args.dtype, Replica::Materialized{}),
+        clock_(device_) {
+    HM_REQUIRE(!shards_.empty(), "[sharded] the model has no parameters");
+    replica_.set_seed(seed_);
+    if (args.sync_batchnorm && comm_.size() > 1)
+      statistics_.emplace(comm_, replica_, device_ == comm_.native_device());
+  }
+
+  Share share() const override { return {comm_.rank(), comm_.size()}; }
+
+  StepLoss step(const Batch& mine) override {
+    // All ranks have the same number, so all throw before any of them waits for another.
+    HM_REQUIRE(mine.global_rows >= comm_.size(),
+               "[sharded] a global batch of {} rows over {} ranks leaves some without a row",
+               mine.global_rows, comm_.size());
+    clock_.begin();
+    for (Shard& shard : shards_) shard.change_values();
+    if (level_ < 3)
+      for (Shard& shard : shards_) shard.gather();
+    Tensor loss = replica_.step(mine);
+    Work summed = comm_.all_reduce_async(loss);
+    while (!leaving_.empty()) wait_for_oldest();
+    const auto scope = clock_.exchanging();
+    summed.wait();
+    StepLoss total(loss, summed);
+    if (statistics_) total.add(statistics_->last());
+    return total;
+  }
+
+  StepReport report() const override {
+    const double waited = clock_.times().exchange;
+    return {.exposed_communication_seconds = waited, .waited_seconds = waited};
+  }
+
+  std::vector<Param*> params() override {
+    std::vector<Param*> parts;
+    for (Shard& shard : shards_) parts.push_back(&shard.part());
+    return parts;
+  }
+
+  std::map<std::string, Tensor> gradients() override {
+    std::map<std::string, Tensor> grads;
+    for (Shard& shard : shards_) shard.gather_grads(grads);
+    return grads;
+  }
+
+  std::map<std::string, Tensor> gather() override {
+    std::map<std::string, Tensor> values;
+    for (Shard& shard : shards_) {
+      shard.change_values();
+      shard.wait_values();
+      for (const Param* p : shard.params()) values[p->name] = p->value.clone();
+      shard.release_values();
+    }
+    for (const Param* p : replica_.params_and_buffers())
+      if (!p->trainable) values[p->name] = p->value.clone();
+    comm_.finish();  // a call that failed in flight spoiled the values
+    if (statistics_) statistics_->finish();
+    return comm_.rank() == 0 ? values : std::map<std::string, Tensor>{};
+  }
+
+ private:
+  // Materializes and divides one unit after the other, so that the whole model is never here.
+  ModelSpec divided(ModeArgs& args) {
+    const DeviceScope on(device_);
+    seed_ = of_rank_0(comm_, args.seed);
+    const std::vector<Unit> all = units(*args.model.layer);
+    std::vector<LayerPtr> parts;
+    for (const std::span<const Unit> group : groups_of(all)) {
+      LayerPtr layer = part(group);
+      materialize(*layer, {.device = device_, .dtype = args.dtype, .seed = seed_});
+      if (trainable_params(*layer).empty()) {
+        parts.push_back(std::move(layer));
+        continue;
+      }
+      shards_.emplace_back(*layer, comm_, level_);
+      parts.push_back(std::make_unique<Watched>(std::move(layer), hooks_of(shards_.size() - 1)));
+    }
+    ModelSpec model = std::move(args.model);
+    model.layer = layers::sequential(std::move(parts));
+    return model;
+  }
+
+  Watched::Hooks hooks_of(size_t i) {
+    return {.before_forward =
+                [this, i] {
+                  wait_for_values(i);
+                  if (i + 1 < shards_.size()) shards_[i + 1].gather();
+                },
+            // Backward begins with the last unit.
+            .after_forward =
+                [this, i] {
+                  if (i + 1 < shards_.size()) shards_[i].release_values();
+                },
+            .before_backward =
+                [this, i] {
+                  wait_for_values(i);
+                  if (i > 0) shards_[i - 1].gather();
+                  shards_[i].begin_grads();
+                },
+            .after_backward =
+                [this, i] {
+                  shards_[i].release_values();
+                  if (leaving_.size() == kMostLeaving) wait_for_oldest();
+                  shards_[i].reduce();
+                  leaving_.push_back(&shards_[i]);
+                }};
+  }
+
+  void wait_for_values(size_t i) {
+    const auto scope = clock_.exchanging();
+    shards_[i].wait_values();
+  }
+
+  void wait_for_oldest() {
+    const auto scope = clock_.exchanging();
+    leaving_.front()->wait_grads();
+    leaving_.pop_front();
+  }
+
+  Comm& comm_;
+  const int level_;
+  const Device device_;
+  uint64_t seed_ = 0;
+  std::deque<Shard> shards_;  // in forward order; the hooks refer to them
+  Replica replica_;
+  std::optional<SharedStatistics> statistics_;
+  std::deque<Shard*> leaving_;  // those whose gradients are exchanged, the oldest first
+  StepClock clock_;
+};
+
+}  // namespace
+
+std::unique_ptr<Mode> modes::sharded(ModeArgs args) {
+  return std::make_unique<Sharded>(std::move(args));
+}
+
+}  // namespace howmany
