@@ -25,9 +25,13 @@ void copy_unless_in_place(const Tensor& send, const Tensor& receive) {
 using Input = Operand<const Tensor&>;
 using Output = Operand<Tensor>;
 
+// Tensors of meta devices have nothing to move.
+bool is_empty(const Tensor& t) { return t.device().type == DeviceType::meta; }
+
 // Calls body(t) with the operand's tensor, or with its copy on the native device.
 template <typename T, typename Body>
 void with_input(CommEngine& engine, const Operand<T>& operand, Body body) {
+  if (is_empty(operand.t)) return;
   if (is_native(engine, operand.t)) return body(operand.t);
   body(stage_in(engine, operand.t, operand.event));
 }
@@ -36,6 +40,7 @@ void with_input(CommEngine& engine, const Operand<T>& operand, Body body) {
 // Copies the operand's contents there first if `reads` is true.
 template <typename Body>
 void with_output(CommEngine& engine, Output& operand, bool reads, Body body) {
+  if (is_empty(operand.t)) return;
   if (is_native(engine, operand.t)) return body(operand.t);
   Tensor staged = reads ? stage_in(engine, operand.t, operand.event)
                         : allocate_staging(engine, operand.t, operand.event);

@@ -31,23 +31,27 @@ namespace howmany {
 struct ModeTraits {
   bool over_ranks = false;    // one process or thread per device, joined by a Comm
   bool over_devices = false;  // one rank drives several devices
+  bool equal_ranks = false;   // all ranks hold and do as much
 };
 
+constexpr ModeTraits kOverRanks{.over_ranks = true};
+constexpr ModeTraits kOverEqualRanks{.over_ranks = true, .equal_ranks = true};
+constexpr ModeTraits kOverDevices{.over_devices = true};
+
 // X(name, "what is divided", traits, "options of the mode text")
-#define HM_MODES(X)                                                                           \
-  X(single, "nothing: one device trains", ModeTraits{}, "graph")                              \
-  X(data_parallel, "the batch, over threads of one process (torch DataParallel)",             \
-    ModeTraits{.over_devices = true}, "")                                                     \
-  X(ddp, "the batch, over ranks with overlapped all-reduce (torch DDP)",                      \
-    ModeTraits{.over_ranks = true}, "graph")                                                  \
-  X(sharded, "the batch, gradients, optimizer state and parameters, over ranks (ZeRO, FSDP)", \
-    ModeTraits{.over_ranks = true}, "level")                                                  \
-  X(model, "the layers, over the devices of one process", ModeTraits{.over_devices = true},   \
-    "placement micro_batches schedule recompute")                                             \
-  X(pipeline, "the layers, over ranks, in micro-batches", ModeTraits{.over_ranks = true},     \
-    "micro_batches schedule recompute")                                                       \
-  X(hybrid, "the batch over replicas, the layers over the devices of each",                   \
-    ModeTraits{.over_ranks = true}, "stages across micro_batches schedule recompute")
+#define HM_MODES(X)                                                                                \
+  X(single, "nothing: one device trains", ModeTraits(), "graph")                                   \
+  X(data_parallel, "the batch, over threads of one process (torch DataParallel)", kOverDevices,    \
+    "")                                                                                            \
+  X(ddp, "the batch, over ranks with overlapped all-reduce (torch DDP)", kOverEqualRanks, "graph") \
+  X(sharded, "the batch, gradients, optimizer state and parameters, over ranks (ZeRO, FSDP)",      \
+    kOverEqualRanks, "level")                                                                      \
+  X(model, "the layers, over the devices of one process", kOverDevices,                            \
+    "placement micro_batches schedule recompute")                                                  \
+  X(pipeline, "the layers, over ranks, in micro-batches", kOverRanks,                              \
+    "micro_batches schedule recompute")                                                            \
+  X(hybrid, "the batch over replicas, the layers over the devices of each", kOverRanks,            \
+    "stages across micro_batches schedule recompute")
 
 struct ModeArgs {
   ModelSpec model;    // not yet materialized

@@ -41,7 +41,7 @@ struct MeasureUnits {
   int repeats = 3;  // the minimum is used
 };
 // Returns the seconds of forward and backward of each unit, with zeros as input, measured by device
-// events. The calling thread submits the work.
+// events. The calling thread submits the work. On a meta device: the FLOP of forward.
 UnitCosts measure_units(std::span<const Unit> units, const MeasureUnits& how);
 
 }  // namespace howmany

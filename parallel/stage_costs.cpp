@@ -6,7 +6,7 @@
 namespace howmany {
 namespace {
 
-constexpr DeviceType kTypes[] = {DeviceType::cpu, DeviceType::cuda};
+constexpr DeviceType kTypes[] = {DeviceType::cpu, DeviceType::cuda, DeviceType::meta};
 
 // Returns the number of rows to measure, from 2 to 32: enough for a stable time, few enough for a
 // short one. A GPU needs more rows to be busy, and is faster.

@@ -9,7 +9,7 @@ StepLoss::StepLoss(const Tensor& total, Work after)
     : dtype_(total.dtype()), after_{std::move(after)} {
   HM_REQUIRE(total && total.numel() == 1 && (dtype_ == Dtype::f32 || dtype_ == Dtype::f64),
              "[step] a loss of {} {}", name_of(dtype_), total.shape().str());
-  if (total.device().type == DeviceType::cpu)
+  if (total.device().type != DeviceType::cuda)
     known_ = total.item();
   else
     coming_.emplace(total.raw(), total.bytes(), total.device().index);

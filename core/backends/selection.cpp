@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/backends/backend_list.h"
+#include "core/backends/meta.h"
 #include "core/base/error.h"
 #include "core/base/text/names.h"
 
@@ -53,6 +54,7 @@ const Backend& backend_named(std::string_view name) {
 
 const Backend& backend_for(const Tensor& t) {
   const DeviceType device = t.device().type;
+  if (device == DeviceType::meta) return meta_backend();
   if (t.dtype() == Dtype::f64 && device == DeviceType::cpu) return *all_backends().front();
   if (chosen_backend != nullptr && chosen_backend->device_type() == device) return *chosen_backend;
   return best_backend(device, t.dtype());

@@ -29,7 +29,8 @@ Tensor initial_value(const Param& param, const Materialize& how) {
   const double value = param.init.value;
   if (param.init.kind == Init::constant)
     return Tensor::full(param.shape, value, how.dtype, how.device);
-  const bool there = param.init.kind == Init::uniform && how.dtype == Dtype::f32;
+  const bool there = how.device.type == DeviceType::meta ||
+                     (param.init.kind == Init::uniform && how.dtype == Dtype::f32);
   Tensor t = Tensor::empty(param.shape, how.dtype, there ? how.device : Device{});
   const Rng rng(how.seed, stream_of(param.name));
   if (param.init.kind == Init::uniform)

@@ -78,7 +78,8 @@ int first_core(int index) { return index % cpu_device_count() * cores_per_device
 }  // namespace
 
 std::string Device::str() const {
-  return fmt::format("{}:{}", type == DeviceType::cpu ? "cpu" : "cuda", index);
+  constexpr const char* kNames[] = {"cpu", "cuda", "meta"};
+  return fmt::format("{}:{}", kNames[static_cast<int>(type)], index);
 }
 
 Device Device::parse(std::string_view text) { return parse_device(text, text); }

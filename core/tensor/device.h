@@ -19,7 +19,7 @@
 
 namespace howmany {
 
-enum class DeviceType { cpu, cuda };
+enum class DeviceType { cpu, cuda, meta };  // meta: see meta.h; users cannot name it
 
 struct Device {
   DeviceType type = DeviceType::cpu;
@@ -60,6 +60,7 @@ bool share_gpus(const std::vector<Device>& devices);
 // Binds the calling thread to a device until the scope ends.
 //
 // CPU. Sets the core affinity and the size of the OpenMP team.
+// Meta. Does nothing.
 // GPU. Sets only the affinity: to all usable cores nearest to the GPU. Does nothing if no cores are
 //   known to be nearer than others (near_cores.h).
 // Inheritance. Threads and teams that start within the scope inherit the cores and keep them.

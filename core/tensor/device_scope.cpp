@@ -84,7 +84,7 @@ struct DeviceScope::Saved {
 };
 
 DeviceScope::DeviceScope(Device device) {
-  if (bound_to(device)) return;
+  if (device.type == DeviceType::meta || bound_to(device)) return;
   const std::optional<Binding> wanted = binding_to(device);
   if (!wanted) return;
   saved_ = std::make_unique<Saved>(Saved{bound ? *bound : current_binding(), *wanted, bound});

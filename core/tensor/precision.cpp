@@ -34,7 +34,7 @@ Precision precision_named(std::string_view name) {
 }
 
 void check_precision(Precision precision, std::span<const Device> devices) {
-  const auto is_gpu = [](const Device& device) { return device.type == DeviceType::cuda; };
+  const auto is_gpu = [](const Device& device) { return device.type != DeviceType::cpu; };
   if (precision == Precision::f32 || std::ranges::any_of(devices, is_gpu)) return;
   std::vector<std::string> names;
   for (const Device& device : devices) names.push_back(device.str());
@@ -45,7 +45,7 @@ void check_precision(Precision precision, std::span<const Device> devices) {
 Precision current_precision() { return chosen; }
 
 Dtype stored_dtype(Dtype dtype, Device device) {
-  const bool shorter = chosen == Precision::bf16 && device.type == DeviceType::cuda;
+  const bool shorter = chosen == Precision::bf16 && device.type != DeviceType::cpu;
   return shorter && dtype == Dtype::f32 ? Dtype::bf16 : dtype;
 }
 

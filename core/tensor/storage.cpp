@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/gpu/gpu.h"
+#include "core/tensor/meta.h"
 
 namespace howmany {
 namespace {
@@ -117,6 +118,10 @@ Storage::Storage(int64_t bytes, Device device) : bytes_(rounded_up(bytes)), devi
     data_ = gpu::allocate(bytes_, device.index);
     return;
   }
+  if (device.type == DeviceType::meta) {
+    data_ = allocate_meta(bytes_, device.index);
+    return;
+  }
   data_ = allocate(bytes_);
   if (data_ != nullptr) return;
   pool().cancel(bytes_);
@@ -130,6 +135,8 @@ Storage::~Storage() {
   if (lent_) return;
   if (device_.type == DeviceType::cuda)
     gpu::release(data_, device_.index);
+  else if (device_.type == DeviceType::meta)
+    release_meta(bytes_, device_.index);
   else if (!pool().give(data_, bytes_))
     std::free(data_);
 }

@@ -33,6 +33,7 @@ bool overlap(const void* a, const void* b, int64_t bytes) {
 }
 
 void copy_bytes(void* to, Device to_device, const void* from, Device from_device, int64_t bytes) {
+  if (to_device.type == DeviceType::meta || from_device.type == DeviceType::meta) return;
   if (to_device.type != DeviceType::cpu || from_device.type != DeviceType::cpu)
     gpu::copy(to, to_device, from, from_device, bytes);
   else if (overlap(to, from, bytes))
@@ -75,6 +76,7 @@ Tensor Tensor::zeros(const Shape& shape, Dtype dtype, Device device) {
 Tensor Tensor::full(const Shape& shape, double value, Dtype dtype, Device device) {
   if (device.type == DeviceType::cuda) return full(shape, value, dtype).to(device);
   Tensor t = empty(shape, dtype, device);
+  if (device.type == DeviceType::meta) return t;
   dispatch(dtype, [&](auto zero) {
     using T = decltype(zero);
     std::ranges::fill(t.mutable_values<T>(), static_cast<T>(value));
@@ -117,6 +119,7 @@ void* Tensor::mutable_raw() {
 
 double Tensor::item() const {
   HM_REQUIRE(numel_ == 1, "[tensor] item() of {}", shape_.str());
+  if (device_.type == DeviceType::meta) return 0;
   if (device_.type == DeviceType::cuda) return to(Device{}).item();
   double value = 0;
   dispatch(dtype_, [&](auto zero) { value = static_cast<double>(*data<decltype(zero)>()); });
@@ -163,6 +166,7 @@ Tensor Tensor::to(Device device) const {
 Tensor Tensor::to(Dtype dtype) const {
   if (dtype == dtype_) return *this;
   Tensor t = empty(shape_, dtype, device_);
+  if (device_.type == DeviceType::meta) return t;
   if (device_.type == DeviceType::cuda) {
     gpu::convert(t.mutable_raw(), dtype, raw(), dtype_, numel_, device_.index);
     return t;
@@ -187,7 +191,7 @@ void Tensor::copy_from(const Tensor& source) {
 }
 
 void Tensor::zero() {
-  if (numel_ == 0) return;
+  if (numel_ == 0 || device_.type == DeviceType::meta) return;
   if (device_.type == DeviceType::cuda)
     gpu::zero(mutable_raw(), device_.index, bytes());
   else
