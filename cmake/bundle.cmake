@@ -6,7 +6,7 @@
 # dependencies of libraries.
 
 file(GLOB hm_bench_sources RELATIVE ${PROJECT_SOURCE_DIR}/benches ${PROJECT_SOURCE_DIR}/benches/*/*_bench.cpp)
-set(hm_bundled howmany howmany-train howmany-devices)
+set(hm_bundled howmany howmany-train howmany-devices howmany-memory)
 foreach(source IN LISTS hm_bench_sources)
   cmake_path(GET source STEM program)
   list(APPEND hm_bundled ${program})

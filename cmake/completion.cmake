@@ -14,7 +14,7 @@ function(hm_written_by_howmany file folder)
   file(MAKE_DIRECTORY ${parent})
   add_custom_command(OUTPUT ${path} VERBATIM
     COMMAND ${CMAKE_COMMAND} -E env --unset=HOWMANY_BENCH_DIR $<TARGET_FILE:howmany> ${ARGN} > ${path}
-    DEPENDS howmany howmany-train howmany-devices
+    DEPENDS howmany howmany-train howmany-devices howmany-memory
     COMMENT "Writing ${folder}/${file}")
   install(FILES ${path} DESTINATION ${HM_SHARE_DIR}/${folder})
   set(hm_completion_files ${hm_completion_files} ${path} PARENT_SCOPE)

@@ -159,6 +159,8 @@ std::vector<std::string> parse(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::Success& help) {
     app.exit(help);
     throw;
+  } catch (const InputError& e) {  // of a value
+    throw std::invalid_argument(e.what());
   }
   std::vector<std::string> storage, rest = app.remaining();
   for (const std::string& extra : rest) {

@@ -164,6 +164,11 @@ void check_training(const Workload& work, const ModelSpec& model) {
              "{}: {} has no batch norm", flag::kSyncBatchnorm.name, model.name);
 }
 
+int64_t default_batch(const std::string& model) {
+  if (model.starts_with("mlp")) return 512;
+  return model.starts_with("resnet") ? 16 : 32;
+}
+
 void check(const Workload& work) {
   const ModeTraits traits = mode_traits(work.mode);
   require_known("backend", work.backend, comm_names());

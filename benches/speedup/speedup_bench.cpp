@@ -48,11 +48,6 @@ std::vector<std::string> strings(const std::vector<std::string_view>& names) {
   return {names.begin(), names.end()};
 }
 
-int64_t default_batch(const std::string& model) {
-  if (model.starts_with("mlp")) return 512;
-  return model.starts_with("resnet") ? 16 : 32;
-}
-
 Case make_case(const Flags& flags, const std::string& model, const std::string& mode,
                const std::string& backend, std::vector<Device> devices) {
   Case c{.name = "", .work = flags.work, .strong = flags.global_batch > 0};

@@ -33,7 +33,7 @@ constexpr double kDescribeSeconds = 10;
 
 const std::vector<std::string> kCommands = {"run",      "gpus",    "workers", "backend",
                                             "transfer", "predict", "cluster", "train",
-                                            "devices",  "report",  "selftest"};
+                                            "devices",  "memory",  "report",  "selftest"};
 
 // If an option is given twice, the last value counts, except for lists.
 void last_wins(CLI::App& app) {
@@ -187,7 +187,7 @@ void add_selftest(CLI::App& app, SelftestArguments& a) {
 // Runs external subcommands, as git does: all arguments after the name belong to the program.
 void run_external(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "";
-  if (name != "train" && name != "devices") return;
+  if (name != "train" && name != "devices" && name != "memory") return;
   std::vector<std::string> arguments = {find_program("howmany-" + name)};
   arguments.insert(arguments.end(), argv + 2, argv + argc);
   exec_program(arguments);
@@ -276,6 +276,7 @@ int run_command(int argc, char** argv, const BuildText& build) {
   add_cluster_command(app, code);
   app.add_subcommand("train", "One plain training run (see howmany train --help)");
   app.add_subcommand("devices", "List the devices, cores and their limits, and backends");
+  app.add_subcommand("memory", "Does a model fit? The memory of each way to divide it");
   auto* report = app.add_subcommand("report", "Render again from the files of a run");
   add_report(*report, a);
   report->callback([&] { code = run_report(a); });

@@ -38,10 +38,14 @@ int64_t parse_bytes(const std::string& option, const std::string& text) {
   char* end = nullptr;
   double value = std::strtod(text.c_str(), &end);
   std::string suffix = end;
-  if (suffix.ends_with("iB")) suffix.resize(suffix.size() - 2);
+  double base = 1024;
+  if (suffix.ends_with("iB"))
+    suffix.resize(suffix.size() - 2);
+  else if (suffix.size() == 2 && suffix[1] == 'B')
+    base = 1000, suffix.resize(1);
   constexpr std::string_view kPrefixes = "KMGT";
   const size_t power = suffix.size() == 1 ? kPrefixes.find(suffix[0]) : std::string_view::npos;
-  if (power != std::string_view::npos) value *= std::pow(1024, static_cast<double>(power + 1));
+  if (power != std::string_view::npos) value *= std::pow(base, static_cast<double>(power + 1));
   const bool known = suffix.empty() || power != std::string_view::npos;
   if (end == text.c_str() || !known || !(value >= 1 && value <= std::ldexp(1, 40)))
     throw InputError(fmt::format("{}: \"{}\" is not a number of bytes; write 16384, 16K, 25M or 1G",

@@ -10,7 +10,7 @@ import subprocess
 import programs
 
 TOPICS = ("method", "output", "exit-codes", "environment")
-COMMANDS = ("run", "gpus", "workers", "backend", "transfer", "predict", "cluster", "train", "devices", "report", "selftest",
+COMMANDS = ("run", "gpus", "workers", "backend", "transfer", "predict", "cluster", "train", "devices", "memory", "report", "selftest",
             "compare", "gate", "history", "completion", "help", "version")
 PARTS = ("compiler", "build type", "oneDNN", "gloo", "MPI", "NCCL", "CUDA", "cuDNN", "CUPTI")
 

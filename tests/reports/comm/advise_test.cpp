@@ -377,6 +377,7 @@ TEST(Bytes, AreReadAndWrittenInBinaryUnits) {
   EXPECT_EQ(format_rate(2.5e9), "2.50 GB/s");
   EXPECT_EQ(parse_bytes("--max-bytes", "25M"), 25 << 20);
   EXPECT_EQ(parse_bytes("--max-bytes", "16KiB"), 16384);
+  EXPECT_EQ(parse_bytes("--max-bytes", "40GB"), 40'000'000'000);
   EXPECT_EQ(format_bytes(16384), "16 KiB");
   EXPECT_EQ(format_bytes(4), "4 B");
   for (const char* bad : {"", "x", "0", "-4", "4Q", "1e30"})

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benches/common/step_memory.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "core/base/error.h"
+#include "core/nn/units.h"
+#include "core/tensor/meta.h"
+#include "parallel/rehearsal.h"
+
+namespace howmany::benches {
+namespace {
+
+constexpr int64_t kMostRows = 1 << 16;  // per device, of largest_batch()
+
+std::vector<Device> meta_devices(int first, int count) {
+  std::vector<Device> devices;
+  for (int i = first; i < first + count; ++i) devices.push_back({DeviceType::meta, i});
+  return devices;
+}
+
+Batch meta_batch(const ModelSpec& model, int64_t global_rows, Share share, Device device) {
+  const int64_t begin = share.begin(global_rows), rows = share.end(global_rows) - begin;
+  const bool targets = model.loss == Loss::mse;
+  return {.x = Tensor::empty(with_rows_in_front(rows, model.sample), model.input, device),
+          .y = targets ? Tensor::empty({rows, model.classes}, Dtype::f32, device)
+                       : Tensor::empty(with_rows_in_front(rows, model.labels), Dtype::i64, device),
+          .global_rows = global_rows,
+          .first_row = begin};
+}
+
+int64_t in_use(const std::vector<Device>& devices, size_t i) {
+  return meta_memory_use(devices[i].index).in_use;
+}
+
+// Of the device of this rank that needs most.
+StepMemory run_steps(const Workload& work, Comm* comm, const std::vector<Device>& mine) {
+  const PrecisionScope precision(work.precision);
+  const auto mode = make_mode(work.mode, {.model = make_model(work.model),
+                                          .comm = comm,
+                                          .devices = mine,
+                                          .sync = work.sync,
+                                          .sync_batchnorm = work.sync_batchnorm});
+  const auto optimizer = make_optimizer(work.optimizer, work.optim);
+  std::vector<StepMemory> all(mine.size());
+  for (size_t i = 0; i < mine.size(); ++i) all[i].model = in_use(mine, i);
+  const Batch batch =
+      meta_batch(make_model(work.model), work.global_batch, mode->share(), mine.front());
+  StepLoss loss = mode->step(batch);
+  for (size_t i = 0; i < mine.size(); ++i) all[i].optimizer = -in_use(mine, i);
+  optimizer->step(mode->params());
+  for (size_t i = 0; i < mine.size(); ++i) {
+    all[i].optimizer += in_use(mine, i);
+    reset_meta_peak(mine[i].index);
+  }
+  loss = mode->step(batch);
+  optimizer->step(mode->params());
+  for (size_t i = 0; i < mine.size(); ++i)
+    all[i].step = meta_memory_use(mine[i].index).peak - all[i].model - all[i].optimizer;
+  return *std::ranges::max_element(all, {}, &StepMemory::peak);
+}
+
+// One rank of a group whose other ranks do not exist.
+StepMemory of_one_rank(const Workload& work) {
+  const std::vector<std::pair<double, double>> at_once = {{1, 0}};
+  const Rehearsal others({.world = work.count(),
+                          .points = {{"all_reduce", at_once},
+                                     {"reduce_scatter", at_once},
+                                     {"all_gather", at_once},
+                                     {"broadcast", at_once}}});
+  const std::unique_ptr<Comm> comm = others.join(0);
+  return run_steps(work, comm.get(), meta_devices(0, 1));
+}
+
+// All ranks, as threads.
+StepMemory of_all_ranks(const Workload& work) {
+  const int ranks = work.ranks(), each = work.count() / ranks;
+  StepMemory most;
+  std::mutex mutex;
+  launch_threads(ranks, [&](Comm& comm) {
+    const StepMemory mine = run_steps(work, &comm, meta_devices(comm.rank() * each, each));
+    const std::lock_guard lock(mutex);
+    if (mine.peak() > most.peak()) most = mine;
+  });
+  return most;
+}
+
+}  // namespace
+
+StepMemory step_memory(const Workload& work) {
+  HM_REQUIRE(work.global_batch >= work.count(), "{} samples for {} devices", work.global_batch,
+             work.count());
+  const ModeTraits traits = mode_traits(work.mode);
+  if (traits.over_ranks && traits.equal_ranks) return of_one_rank(work);
+  if (traits.over_ranks) return of_all_ranks(work);
+  return run_steps(work, nullptr, meta_devices(0, work.count()));
+}
+
+int64_t largest_batch(Workload work, int64_t bytes) {
+  const auto fits = [&](int64_t rows) {
+    work.global_batch = rows * work.count();
+    return step_memory(work).peak() <= bytes;
+  };
+  if (!fits(1)) return 0;
+  int64_t good = 1, bad = 2;
+  while (bad <= kMostRows && fits(bad)) good = std::exchange(bad, 2 * bad);
+  while (good + 1 < bad) {
+    const int64_t middle = good + (bad - good) / 2;
+    (fits(middle) ? good : bad) = middle;
+  }
+  return good;
+}
+
+}  // namespace howmany::benches

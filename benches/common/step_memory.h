@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Estimates the memory of a training step on each device, from the step itself: it runs on meta
+// devices (core/tensor/meta.h), which count the bytes of all tensors and have none. So the order of
+// allocations and releases is that of a real step.
+//
+// Left out. What is not a tensor: the context and libraries of a GPU, workspaces of kernels, blocks
+//   that an allocator cannot reuse, buffers inside NCCL. And batches that a loader prefetches.
+// Thread safety. One thread at a time.
+#pragma once
+
+#include <cstdint>
+
+#include "benches/common/workload.h"
+
+namespace howmany::benches {
+
+// Bytes on the device that needs most.
+struct StepMemory {
+  int64_t model = 0;      // parameters, gradients and buffers, kept between steps
+  int64_t optimizer = 0;  // its state
+  int64_t step = 0;       // the rest at the peak: input, activations, copies for exchanges
+  int64_t peak() const { return model + optimizer + step; }
+};
+
+// Of `work.count()` devices; which ones does not matter. Uses the model, mode, global batch,
+// precision, optimizer, buckets and sync_batchnorm. Throws std::invalid_argument as check() and
+// make_mode() do.
+StepMemory step_memory(const Workload& work);
+
+// The largest number of samples per device whose peak is at most `bytes`; 0 if one is too many.
+int64_t largest_batch(Workload work, int64_t bytes);
+
+}  // namespace howmany::benches

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benches/tools/memory_flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include "benches/common/parts_help.h"
+#include "benches/common/program.h"
+#include "core/base/cli/number_check.h"
+#include "core/base/cli/option.h"
+#include "core/base/error.h"
+
+namespace howmany::benches {
+namespace {
+
+constexpr const char* kMemoryExamples = R"(Examples:
+  howmany memory --model gpt2:size=large --optimizer adamw --device-memory 24GB
+  howmany memory --model resnet50 --batch-per-device 256 --precision bf16 --device-memory 40GB
+  howmany memory --model vit_b_16 --mode ddp,pipeline,pipeline:recompute=1 --device-count 4
+  howmany memory --model gpt2:size=xl --global-batch 64 --device-count 8,16,32 --json
+
+Nothing runs and no GPU is needed. The memory is estimated from the tensors of a training step.
+40GB are 40e9 bytes; 40G and 40GiB are 40 x 2^30.)";
+
+constexpr int kMostDevices = 16'384;
+
+}  // namespace
+
+MemoryFlags parse_memory_flags(int argc, char** argv) {
+  MemoryFlags flags;
+  Workload& work = flags.work;
+  CLI::App app("Does a model fit? The memory of a training step on each device, estimated.",
+               "howmany memory");
+  app.footer(parts_help() + "\n" + kMemoryExamples);
+  const auto set_precision = [&work](const std::string& name) {
+    work.precision = precision_named(name);
+  };
+  add_option(app, flag::kModel, work.model);
+  add_list(app, flag::kMode, flags.modes, "single, ddp and the levels of sharded");
+  add_option(app, flag::kDeviceCount, flags.counts, "1,2,4,8")
+      ->delimiter(',')
+      ->check(whole_between(1, kMostDevices));
+  auto* const weak = add_option(app, flag::kBatchPerDevice, flags.batch_per_device, "by model")
+                         ->check(whole_between(1, kMostBatch));
+  add_option(app, flag::kGlobalBatch, flags.global_batch, "")
+      ->check(whole_between(1, kMostBatch))
+      ->excludes(weak);
+  add_option_function<std::string>(app, flag::kPrecision, set_precision, "f32");
+  add_option(app, flag::kOptimizer, work.optimizer);
+  add_option(app, flag::kMomentum, work.optim.momentum)->check(at_least_zero());
+  add_bytes(app, flag::kDeviceMemory, flags.device_memory, "that of the smallest GPU here");
+  add_switch(app, flag::kSyncBatchnorm, work.sync_batchnorm);
+  bool quiet = false;  // as in all commands; nothing here is progress
+  add_switch(app, flag::kQuiet, quiet);
+  add_switch(app, flag::kJson, flags.json);  // schema howmany.memory/1
+  parse(app, argc, argv);
+  flags.modes = join_options(flags.modes);
+  if (flags.modes == std::vector<std::string>{"all"}) {
+    const std::vector<std::string_view> all = mode_names();
+    flags.modes.assign(all.begin(), all.end());
+  }
+  make_model(work.model);
+  make_optimizer(work.optimizer, work.optim);
+  for (const std::string& mode : flags.modes) mode_traits(mode);
+  HM_REQUIRE(work.optim.momentum == 0 || work.optimizer == "sgd",
+             "{} is for sgd: {} has moments of its own", flag::kMomentum.name, work.optimizer);
+  return flags;
+}
+
+}  // namespace howmany::benches

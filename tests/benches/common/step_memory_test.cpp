@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// timeout: 300
+#include "benches/common/step_memory.h"
+
+#include <gtest/gtest.h>
+
+#include "core/backends/backend.h"
+#include "core/backends/selection.h"
+#include "core/tensor/meta.h"
+#include "parallel/rehearsal.h"
+#include "tests/support/training.h"
+
+namespace howmany::benches {
+namespace {
+
+using namespace testing_support;
+
+Workload question(const std::string& model, const std::string& mode, int devices, int64_t batch) {
+  Workload work;
+  work.model = model;
+  work.mode = mode;
+  work.devices.assign(static_cast<size_t>(devices), Device{});
+  work.global_batch = batch * devices;
+  work.optimizer = "adamw";
+  return work;
+}
+
+Rehearsal rehearsal_of(int ranks) {
+  const std::vector<std::pair<double, double>> at_once = {{1, 0}};
+  return Rehearsal({.world = ranks,
+                    .points = {{"all_reduce", at_once},
+                               {"reduce_scatter", at_once},
+                               {"all_gather", at_once},
+                               {"broadcast", at_once}}});
+}
+
+// The same on a CPU device that computes, with kernels that keep nothing.
+double measured_peak(const Workload& work) {
+  const BackendScope kernels(backend_named("reference"));
+  const Rehearsal others = rehearsal_of(work.count());
+  const auto comm = others.join(0);
+  const int64_t before = memory_use().in_use;
+  const auto mode = make_mode(
+      work.mode, {.model = make_model(work.model), .comm = comm.get(), .devices = cpus(1)});
+  const auto optimizer = make_optimizer(work.optimizer, work.optim);
+  const Batch whole = global_batch(make_model(work.model), work.global_batch, 0);
+  Batch mine = rows_of(whole, mode->share());
+  mine.x = mine.x.clone();
+  mine.y = mine.y.clone();
+  for (int step = 0; step < 2; ++step) {
+    reset_peak_memory();
+    std::ignore = mode->step(mine);
+    optimizer->step(mode->params());
+  }
+  comm->finish();
+  return static_cast<double>(memory_use().peak - before - whole.x.bytes() - whole.y.bytes());
+}
+
+using Case = std::pair<std::string, std::string>;  // model, mode
+class StepMemoryOf : public ::testing::TestWithParam<Case> {};
+
+TEST_P(StepMemoryOf, IsThatOfARealStep) {
+  const auto& [model, mode] = GetParam();
+  const Workload work = question(model, mode, mode == "single" ? 1 : 4, 4);
+  const double measured = measured_peak(work);
+  EXPECT_NEAR(static_cast<double>(step_memory(work).peak()), measured, 0.01 * measured);
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const std::string model :
+       {"mlp:sizes=200-300-100", "resnet18:image=32,width=8,classes=10",
+        "resnet50:image=32,width=8,classes=10", "vgg16:image=32,width=4,classes=10",
+        "vit_b_16:image=32,patch=8,width=48,layers=2,heads=3,classes=10",
+        "gpt2:width=64,layers=2,heads=4,length=32", "gpt2:width=64,layers=2,heads=4,tied=yes",
+        "embedding_rnn:vocabulary=500,length=7,width=60,hidden=70"})
+    for (const std::string mode :
+         {"single", "ddp", "sharded:level=1", "sharded:level=2", "sharded"})
+      all.push_back({model, mode});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, StepMemoryOf, ::testing::ValuesIn(cases()));
+
+TEST(StepMemory, HasPartsAsTheoryTells) {
+  const double weights = 4 * (300.0 * 500 + 500 + 500 * 200 + 200);
+  const auto of = [](const std::string& mode, int devices) {
+    return step_memory(question("mlp:sizes=300-500-200", mode, devices, 1));
+  };
+  for (const std::string mode : {"single", "ddp"}) {
+    const StepMemory all = of(mode, mode == "ddp" ? 4 : 1);
+    EXPECT_NEAR(static_cast<double>(all.model), 2 * weights, 0.01 * weights) << mode;
+    EXPECT_NEAR(static_cast<double>(all.optimizer), 2 * weights, 0.01 * weights) << mode;
+  }
+  EXPECT_NEAR(static_cast<double>(of("sharded", 4).model), weights / 2, 0.01 * weights);
+  EXPECT_NEAR(static_cast<double>(of("sharded:level=2", 4).model), 1.25 * weights, 0.01 * weights);
+  EXPECT_NEAR(static_cast<double>(of("sharded:level=1", 4).model), 2 * weights, 0.01 * weights);
+  EXPECT_NEAR(static_cast<double>(of("sharded:level=1", 4).optimizer), weights / 2, 0.01 * weights);
+  EXPECT_NEAR(static_cast<double>(of("pipeline", 2).model), 2 * 4 * (300.0 * 500 + 500),
+              0.01 * weights);  // the larger stage
+}
+
+TEST(StepMemory, NeedsNoMemoryAndLittleTime) {  // of 6 GB of weights
+  Workload work = question("gpt2:size=xl", "sharded", 1000, 2);
+  const int64_t before = memory_use().peak;
+  EXPECT_GT(step_memory(work).peak(), int64_t{6} << 30);
+  EXPECT_LT(memory_use().peak - before, 1 << 20);
+  EXPECT_EQ(meta_memory_use(0).in_use, 0);
+}
+
+TEST(StepMemory, Bf16HalvesActivationsAndKeepsCopiesOfWeights) {
+  Workload work = question("mlp:sizes=256-256-256", "single", 1, 4096);
+  const StepMemory f32 = step_memory(work);
+  work.precision = Precision::bf16;
+  const StepMemory bf16 = step_memory(work);
+  EXPECT_EQ(bf16.model, f32.model);
+  EXPECT_LT(static_cast<double>(bf16.step), 0.8 * static_cast<double>(f32.step));
+}
+
+TEST(StepMemory, LargestBatchIsTheLastThatFits) {
+  const Workload work = question("mlp:sizes=300-500-200", "ddp", 2, 1);
+  constexpr int64_t kBytes = 10 << 20;
+  const int64_t rows = largest_batch(work, kBytes);
+  EXPECT_LE(step_memory(question(work.model, "ddp", 2, rows)).peak(), kBytes);
+  EXPECT_GT(step_memory(question(work.model, "ddp", 2, rows + 1)).peak(), kBytes);
+  EXPECT_EQ(largest_batch(work, 1 << 20), 0);
+}
+
+TEST(StepMemory, RefusesWhatCannotRun) {
+  EXPECT_THROW(step_memory(question("simple_net", "pipeline", 2, 4)), std::invalid_argument);
+  Workload few = question("simple_net", "ddp", 4, 1);
+  few.global_batch = 3;
+  EXPECT_THROW(step_memory(few), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace howmany::benches

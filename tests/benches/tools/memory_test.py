@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+# labels: process
+# timeout: 120
+"""`howmany memory`: what fits, estimated without running anything."""
+import programs
+
+GPT2 = ("--model", "gpt2:width=1024,layers=24,heads=16,length=1024,vocabulary=50257", "--optimizer", "adamw")
+
+
+class Memory(programs.TestCase):
+    def memory(self, *arguments):
+        return programs.run("howmany", "memory", *arguments)
+
+    def rows(self, *arguments):
+        done = self.memory(*arguments, "--json")
+        self.assertEqual(done.code, 0, done)
+        return done.json()["rows"]
+
+    def test_answers_first_and_then_the_table(self):
+        done = self.memory(*GPT2, "--batch-per-device", "1", "--device-memory", "16GB")
+        self.assertEqual(done.code, 0, done)
+        lines = done.out.splitlines()
+        self.assertIn(" fits devices of 16 GB with single on 1 device: ", " ".join(done.out.split()))
+        header = next(line for line in lines if line.startswith("devices  mode"))
+        self.assertTrue(header.endswith("fits  largest batch"))
+
+    def test_more_devices_fit_where_one_does_not(self):
+        rows = self.rows(*GPT2, "--batch-per-device", "1", "--device-memory", "8GB")
+        fits = {(row["mode"], row["devices"]): row["fits"] for row in rows}
+        self.assertFalse(fits["single", 1])
+        self.assertFalse(fits["ddp", 8])
+        self.assertTrue(fits["sharded", 8])
+        answer = self.memory(*GPT2, "--batch-per-device", "1", "--device-memory", "8GB", "--json").json()
+        first = next(row for row in rows if row["fits"])
+        self.assertIn(f'{first["mode"]} on {first["devices"]} device', answer["because"])
+        self.assertEqual(answer["evidence"], "predicted")
+
+    def test_says_what_would_fit_if_nothing_does(self):
+        rows = self.rows(*GPT2, "--batch-per-device", "64", "--device-memory", "24GB")
+        self.assertFalse(any(row["fits"] for row in rows))
+        self.assertTrue(all(0 < row["largest_batch_per_device"] < 64 for row in rows))
+        least = min(rows, key=lambda row: row["peak_bytes"])
+        answer = self.memory(*GPT2, "--batch-per-device", "64", "--device-memory", "24GB", "--json").json()
+        self.assertIn(f'{least["mode"]} on {least["devices"]} device', answer["because"])
+        none = self.memory(*GPT2, "--device-memory", "1M", "--json").json()
+        self.assertIn("Not even one sample fits", none["because"])
+
+    def test_parts_add_up(self):
+        for row in self.rows("--model", "resnet50", "--mode", "all", "--device-count", "1,2,4", "--batch-per-device", "4"):
+            if "why" not in row:
+                self.assertEqual(row["model_bytes"] + row["optimizer_bytes"] + row["step_bytes"], row["peak_bytes"])
+                self.assertNotIn("fits", row)
+
+    def test_what_cannot_run_has_no_figures(self):
+        done = self.memory("--model", "simple_net", "--mode", "ddp,pipeline", "--device-count", "2")
+        self.assertEqual(done.code, 0, done)
+        self.assertIn("pipeline on 2 devices: [pipeline] simple_net has 1 layers", done.out)
+        only = self.memory("--model", "simple_net", "--mode", "pipeline", "--device-count", "2")
+        self.assertTrue(only.out.startswith("No answer for simple_net"), only)
+
+    def test_strong_scaling_divides_the_batch(self):
+        rows = self.rows("--model", "resnet18", "--mode", "ddp", "--global-batch", "64", "--device-count", "2,4,8")
+        self.assertEqual([row["batch_per_device"] for row in rows], [32, 16, 8])
+        peaks = [row["peak_bytes"] for row in rows]
+        self.assertEqual(peaks, sorted(peaks, reverse=True))
+
+    def test_bad_input(self):
+        for words, arguments in (
+                (("--device-memory", "0"), ("--device-memory", "0")),
+                (("--device-memory", "40GiBs"), ("--device-memory", "40GiBs")),
+                (("0",), ("--device-count", "0")),
+                (("16385",), ("--device-count", "16385")),
+                (("resnet18",), ("--model", "resnet19")),
+                (("sharded",), ("--mode", "shardd")),
+                (("level", "4"), ("--mode", "sharded:level=4")),
+                (("adamw",), ("--optimizer", "adamv")),
+                (("bf16",), ("--precision", "bf17")),
+                (("--momentum", "adam"), ("--optimizer", "adam", "--momentum", "0.9"))):
+            with self.subTest(arguments):
+                self.assert_refused(self.memory(*arguments), *words)
+
+
+if __name__ == "__main__":
+    programs.main()
