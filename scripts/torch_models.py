@@ -149,9 +149,20 @@ class TorchStep:
         # Shapes of one model must not make those of the next one dynamic, and so slower.
         self.run = self.model if how == "eager" else torch.compile(self.model, mode=how, dynamic=False)
 
-    def distribute(self, torch):
-        self.run = self.model = torch.nn.parallel.DistributedDataParallel(self.model)
+    def distribute(self, torch, how):
+        if how == "ddp":
+            self.run = self.model = torch.nn.parallel.DistributedDataParallel(self.model)
+        else:
+            self.shard(torch)
         return self
+
+    def shard(self, torch):
+        """FSDP2 with a unit for each child that has parameters, as mode `sharded` cuts models."""
+        for child in self.model.children():
+            if any(True for _ in child.parameters()):
+                torch.distributed.fsdp.fully_shard(child)
+        torch.distributed.fsdp.fully_shard(self.model)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9)
 
     def __call__(self):
         self.optimizer.zero_grad()
