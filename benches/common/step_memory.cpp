@@ -34,7 +34,7 @@ int64_t in_use(const std::vector<Device>& devices, size_t i) {
   return meta_memory_use(devices[i].index).in_use;
 }
 
-// Of the device of this rank that needs most.
+// Returns the memory of this rank's device with the highest peak.
 StepMemory run_steps(const Workload& work, Comm* comm, const std::vector<Device>& mine) {
   const PrecisionScope precision(work.precision);
   const auto mode = make_mode(work.mode, {.model = make_model(work.model),
@@ -61,7 +61,7 @@ StepMemory run_steps(const Workload& work, Comm* comm, const std::vector<Device>
   return *std::ranges::max_element(all, {}, &StepMemory::peak);
 }
 
-// One rank of a group whose other ranks do not exist.
+// Runs one rank of a group; the other ranks do not exist.
 StepMemory of_one_rank(const Workload& work) {
   const std::vector<std::pair<double, double>> at_once = {{1, 0}};
   const Rehearsal others({.world = work.count(),

@@ -3,8 +3,8 @@
 // devices (core/tensor/meta.h), which count the bytes of all tensors and have none. So the order of
 // allocations and releases is that of a real step.
 //
-// Left out. What is not a tensor: the context and libraries of a GPU, workspaces of kernels, blocks
-//   that an allocator cannot reuse, buffers inside NCCL. And batches that a loader prefetches.
+// Left out. Memory outside of tensors: the context and libraries of a GPU, workspaces of kernels,
+//   blocks that an allocator cannot reuse, buffers of NCCL. And batches that a loader prefetches.
 // Thread safety. One thread at a time.
 #pragma once
 
@@ -27,7 +27,8 @@ struct StepMemory {
 // make_mode() do.
 StepMemory step_memory(const Workload& work);
 
-// The largest number of samples per device whose peak is at most `bytes`; 0 if one is too many.
+// Returns the largest number of samples per device with a peak of at most `bytes`; 0 if one sample
+// needs more.
 int64_t largest_batch(Workload work, int64_t bytes);
 
 }  // namespace howmany::benches

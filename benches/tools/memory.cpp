@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a model fits, and with which mode and how many devices: started by `howmany memory`.
+// Answers if a model fits, and with which mode and how many devices. Started by `howmany memory`.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace howmany::benches {
 namespace {
 
-constexpr double kSafeShare = 0.9;  // of a device's memory; the rest is for what is left out
+constexpr double kSafeShare = 0.9;  // of a device's memory; the rest is for libraries
 
 struct Row {
   std::string mode;
@@ -84,8 +84,9 @@ std::string answer(const MemoryFlags& flags, const std::vector<Row>& rows) {
     return fmt::format("No answer for {}: {}", flags.work.model, rows.front().why);
   const std::string here = gigabytes(flags.device_memory);
   if (flags.device_memory == 0)
-    return fmt::format("{} needs {} on each device with {}; --device-memory tells what fits.",
-                       flags.work.model, gigabytes(first->memory.peak()), how(*first));
+    return fmt::format(
+        "{} needs {} on each device with {}; give --device-memory to see if it fits.",
+        flags.work.model, gigabytes(first->memory.peak()), how(*first));
   const auto found =
       std::ranges::find_if(rows, [&](const Row& row) { return fits(row, flags.device_memory); });
   if (found != rows.end())

@@ -60,6 +60,10 @@ class Layer {
   // True if forward only runs children() one after the other: the model may be cut between them
   // (see units.h).
   virtual bool is_chain() const { return false; }
+  // The chain within a layer that uses the parameters of the chain's first unit again after it
+  // (tied_head); else null. over() returns such a layer over another chain with that first unit.
+  virtual Layer* inner_chain() { return nullptr; }
+  virtual std::unique_ptr<Layer> over(std::unique_ptr<Layer>) const { return nullptr; }
 };
 
 using LayerPtr = std::unique_ptr<Layer>;

@@ -49,17 +49,17 @@ class Watched final : public Layer {
 };
 
 // A unit without parameters belongs to the one before it.
-std::vector<std::span<const Unit>> groups_of(const std::vector<Unit>& all) {
+std::vector<std::span<const Unit>> groups_of(std::span<const Unit> all) {
   std::vector<std::span<const Unit>> groups;
   size_t begin = 0;
   bool has_params = false;
   for (size_t i = 0; i < all.size(); ++i) {
     const bool more = !trainable_params(*all[i].layer).empty();
-    if (more && has_params) groups.push_back(std::span(all).subspan(begin, i - begin));
+    if (more && has_params) groups.push_back(all.subspan(begin, i - begin));
     if (more && has_params) begin = i;
     has_params = has_params || more;
   }
-  groups.push_back(std::span(all).subspan(begin));
+  groups.push_back(all.subspan(begin));
   return groups;
 }
 
@@ -73,7 +73,6 @@ class Sharded : public Mode {
         device_(args.devices.empty() ? Device{} : args.devices[0]),
         replica_(divided(args), device_, args.dtype, Replica::Materialized{}),
         clock_(device_) {
-    HM_REQUIRE(!shards_.empty(), "[sharded] the model has no parameters");
     replica_.set_seed(seed_);
     if (args.sync_batchnorm && comm_.size() > 1)
       statistics_.emplace(comm_, replica_, device_ == comm_.native_device());
@@ -137,24 +136,33 @@ class Sharded : public Mode {
   ModelSpec divided(ModeArgs& args) {
     const DeviceScope on(device_);
     seed_ = of_rank_0(comm_, args.seed);
-    const std::vector<Unit> all = units(*args.model.layer);
+    ModelSpec model = std::move(args.model);
+    Layer* const inner = model.layer->inner_chain();
+    const std::vector<Unit> all = units(inner == nullptr ? *model.layer : *inner);
+    const std::span<const Unit> rest = std::span(all).subspan(inner == nullptr ? 0 : 1);
     std::vector<LayerPtr> parts;
-    for (const std::span<const Unit> group : groups_of(all)) {
-      LayerPtr layer = part(group);
-      materialize(*layer, {.device = device_, .dtype = args.dtype, .seed = seed_});
-      if (trainable_params(*layer).empty()) {
-        parts.push_back(std::move(layer));
-        continue;
-      }
-      shards_.emplace_back(*layer, comm_, level_);
+    if (inner != nullptr) parts.push_back(shard(std::span(all).first(1), args.dtype));
+    for (const std::span<const Unit> group : groups_of(rest)) {
+      LayerPtr layer = shard(group, args.dtype);
       parts.push_back(std::make_unique<Watched>(std::move(layer), hooks_of(shards_.size() - 1)));
     }
-    ModelSpec model = std::move(args.model);
-    model.layer = layers::sequential(std::move(parts));
+    LayerPtr chain = layers::sequential(std::move(parts));
+    // The first unit is used before and after the others, so it stays whole for the step.
+    model.layer = inner == nullptr ? std::move(chain)
+                                   : std::make_unique<Watched>(model.layer->over(std::move(chain)),
+                                                               hooks_of(0, true));
     return model;
   }
 
-  Watched::Hooks hooks_of(size_t i) {
+  LayerPtr shard(std::span<const Unit> group, Dtype dtype) {
+    LayerPtr layer = part(group);
+    materialize(*layer, {.device = device_, .dtype = dtype, .seed = seed_});
+    HM_REQUIRE(!trainable_params(*layer).empty(), "[sharded] the model has no parameters");
+    shards_.emplace_back(*layer, comm_, level_);
+    return layer;
+  }
+
+  Watched::Hooks hooks_of(size_t i, bool stays = false) {
     return {.before_forward =
                 [this, i] {
                   wait_for_values(i);
@@ -162,8 +170,8 @@ class Sharded : public Mode {
                 },
             // Backward begins with the last unit.
             .after_forward =
-                [this, i] {
-                  if (i + 1 < shards_.size()) shards_[i].release_values();
+                [this, i, stays] {
+                  if (i + 1 < shards_.size() && !stays) shards_[i].release_values();
                 },
             .before_backward =
                 [this, i] {
@@ -198,7 +206,7 @@ class Sharded : public Mode {
   std::deque<Shard> shards_;  // in forward order; the hooks refer to them
   Replica replica_;
   std::optional<SharedStatistics> statistics_;
-  std::deque<Shard*> leaving_;  // those whose gradients are exchanged, the oldest first
+  std::deque<Shard*> leaving_;  // their gradients are being exchanged; the oldest first
   StepClock clock_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What mode `sharded` promises beside the results of `single`, which mode_test.cpp compares.
+// Bytes, memory and parts of mode `sharded`. mode_test.cpp compares its results with `single`.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -93,6 +93,15 @@ TEST_P(OneOfFour, TheOptimizerSeesOnePartOfEachUnit) {
   for (size_t i = 0; i < parts.size(); ++i)
     EXPECT_NEAR(static_cast<double>(parts[i]->value.numel()),
                 static_cast<double>(kUnits[i]) / kRanks, 16);
+}
+
+// wte, wpe, two branches in each of two blocks, ln_f
+TEST_P(OneOfFour, ATiedHeadIsCutWithin) {
+  const auto mode =
+      make_mode(text_of(GetParam()), {.model = make_model("gpt2:width=8,layers=2,heads=2,tied=yes"),
+                                      .comm = comm_.get(),
+                                      .devices = cpus(1)});
+  EXPECT_EQ(mode->params().size(), 7);
 }
 
 INSTANTIATE_TEST_SUITE_P(Level, OneOfFour, ::testing::Values(1, 2, 3));

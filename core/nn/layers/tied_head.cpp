@@ -12,8 +12,10 @@ class TiedHead final : public Layer {
  public:
   explicit TiedHead(LayerPtr body) : body_(std::move(body)) {
     HM_REQUIRE(body_, "[tied_head] the body is null");
-    const auto parts = body_->children();
-    const auto params = parts.empty() ? std::span<Param>() : parts.front().layer->own_params();
+    Layer* first = body_.get();
+    while (first->own_params().empty() && !first->children().empty())
+      first = first->children().front().layer;
+    const std::span<Param> params = first->own_params();
     HM_REQUIRE(params.size() == 1 && params[0].shape.rank() == 2,
                "[tied_head] the first part is no embedding");
     table_ = &params[0];
@@ -50,6 +52,8 @@ class TiedHead final : public Layer {
   std::string describe() const override { return fmt::format("tied_head({})", body_->describe()); }
   LayerPtr clone() const override { return tied_head(body_->clone()); }
   std::vector<Child> children() override { return {{"", body_.get()}}; }
+  Layer* inner_chain() override { return body_.get(); }
+  LayerPtr over(LayerPtr chain) const override { return tied_head(std::move(chain)); }
 
  private:
   Tensor rows_of(const Tensor& y) const { return y.view({y.numel() / width(), width()}); }
