@@ -253,6 +253,7 @@ int run_command(int argc, char** argv, const BuildText& build) {
       "  howmany gpus --model resnet50 --cluster a100x4 --up-to 16  # no GPU here?\n"
       "  howmany predict --rates 1=412,2=801 --up-to 16  # and on more GPUs?\n"
       "  howmany gpus --model resnet18 --data DIR   # our model, your data\n"
+      "  howmany memory --model gpt2:size=large --device-memory 24GB  # does it fit?\n"
       "  howmany backend                            # which backend, from which size on?\n"
       "  howmany compare before.json after.json     # did it get slower?\n"
       "  howmany gate --base A --candidate B        # the same, measured now, for CI\n"
