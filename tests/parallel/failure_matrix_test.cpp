@@ -41,6 +41,7 @@ struct Row {
   bool only_threads = false;
 };
 constexpr Row kRows[] = {{"ddp", 3, 1, 1},
+                         {"sharded", 3, 1, 1},
                          {"pipeline:micro_batches=4", 3, 1, 0, true},
                          {"pipeline:micro_batches=4", 3, 1, 1},
                          {"pipeline:micro_batches=4", 3, 1, 2, true},

@@ -45,7 +45,8 @@ TEST(Verify, EveryModeIsRightOnEveryNumberOfDevices) {
 }
 
 TEST(Verify, BatchNormIsHeldToWhatEachDeviceSees) {
-  for (const char* mode : {"data_parallel", "ddp", "model", "pipeline:micro_batches=2"}) {
+  for (const char* mode : {"data_parallel", "ddp", "sharded", "sharded:level=1", "model",
+                           "pipeline:micro_batches=2"}) {
     Workload work = small(mode, 2);
     work.model = "resnet18:image=32,classes=4,width=4";
     work.global_batch = 4;
@@ -54,7 +55,7 @@ TEST(Verify, BatchNormIsHeldToWhatEachDeviceSees) {
 }
 
 TEST(Verify, SynchronisedBatchNormIsHeldToTheWholeBatch) {
-  for (const char* mode : {"data_parallel", "ddp", "hybrid:stages=1"}) {
+  for (const char* mode : {"data_parallel", "ddp", "sharded", "hybrid:stages=1"}) {
     Workload work = small(mode, 2);
     work.model = "resnet18:image=32,classes=4,width=4";
     work.global_batch = 4;

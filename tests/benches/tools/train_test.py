@@ -37,8 +37,8 @@ class Train(programs.TestCase):
         want = losses(*arguments)
         self.assertEqual(len(want), 2)
         self.assertLess(want[1], want[0])
-        ways = [(mode, "local") for mode in ("data_parallel", "model", "ddp", "pipeline", "hybrid")]
-        ways += [(mode, backend) for mode in ("ddp", "pipeline", "hybrid")
+        ways = [(mode, "local") for mode in ("data_parallel", "model", "ddp", "sharded", "pipeline", "hybrid")]
+        ways += [(mode, backend) for mode in ("ddp", "sharded", "pipeline", "hybrid")
                  for backend in process_backends()]
         for mode, backend in ways:
             for n in (1, 2, 3):
