@@ -94,8 +94,10 @@ int predict_absent_gpus(const Arguments& a) {
   if (const std::string why = cluster.refusal(*a.up_to); !why.empty())
     throw InputError(fmt::format("{} {}: {}", flag::kUpTo.name, *a.up_to, why));
   const ModelCosts costs = read_costs(a.models[0]);
-  Forecast result =
-      forecast(costs, preset(costs, cluster, preset_options(a)), options_of(a, cluster));
+  const PresetOptions options = preset_options(a);
+  Preset p = preset(costs, cluster, options);
+  p.basis += " " + memory_sentence(a.models[0], options.precision, p.batch);
+  Forecast result = forecast(costs, p, options_of(a, cluster));
   if (a.slurm_wait) ask_slurm(result);
   const bool color = !a.no_color && color_wanted(STDOUT_FILENO);
   fmt::print("{}", a.json ? dump_json(to_json(result)) : render(result, color));

@@ -204,6 +204,22 @@ ModelCosts read_costs(const std::string& model) {
   return costs;
 }
 
+std::string memory_sentence(const std::string& model, const std::string& precision, int64_t batch) {
+  const ProcessResult ended =
+      run_command({.argv = {find_program("howmany-memory"), flag::kModel, model, flag::kMode, "ddp",
+                            flag::kDeviceCount, "2", flag::kBatchPerDevice, std::to_string(batch),
+                            flag::kOptimizer, "adamw", flag::kPrecision,
+                            precision.empty() ? "bf16" : precision, flag::kJson},
+                   .timeout_seconds = kCostsSeconds});
+  if (!ended.ok()) throw InputError(fmt::format("howmany-memory {}", ended.describe()));
+  const nlohmann::json json = parse_json(ended.out, "howmany-memory");
+  const JsonNode root(json, "howmany-memory");
+  const double bytes = root.at("rows").items().at(0).at("peak_bytes").number();
+  return fmt::format(
+      "By an estimate, its step with adamw holds {:.3g} GB of a GPU's memory (howmany memory).",
+      bytes / 1e9);
+}
+
 Preset preset(const ModelCosts& costs, const Cluster& cluster, const PresetOptions& options) {
   const Work& work = work_of(costs);
   const ChipRate& rate = rate_of(costs, cluster, options.precision);
@@ -217,7 +233,7 @@ Preset preset(const ModelCosts& costs, const Cluster& cluster, const PresetOptio
   p.log = {1, {step_of(costs, static_cast<double>(p.batch) / per_s)}};
   p.basis = fmt::format(
       "Nothing was measured. One {} trains {} samples/s (90 % interval {} to {}) by {} of other "
-      "models, in {} with {} samples per GPU. Its memory is not considered.",
+      "models, in {} with {} samples per GPU.",
       rate.chip, format_count(per_s), format_count(p.per_s.low), format_count(p.per_s.high),
       number(rate.groups, "published rate"), words_of(rate.precision), p.batch);
   return p;

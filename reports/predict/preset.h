@@ -13,10 +13,10 @@
 //   same chip. The efficiency: the interval of the first rung (ladder.h). The rate on n GPUs: both,
 //   as if independent.
 // Limits. Steps smaller than any published one are refused: their time is not that of FLOP. The
-//   loader and the memory of a GPU are not considered.
+//   loader is not considered.
 // Source. Buckets: torch 2.13, nn/parallel/distributed.py. Three times the FLOP: Chowdhery et al.
 //   2022, "PaLM", appendix B.
-// Thread safety. The functions but read_costs() are pure.
+// Thread safety. The functions that run no program are pure.
 #pragma once
 
 #include <cstdint>
@@ -53,6 +53,9 @@ struct Preset {
 // Throws InputError if no rate was published for that work, chip and precision, or if the step is
 // smaller than any that was.
 Preset preset(const ModelCosts& costs, const Cluster& cluster, const PresetOptions& options);
+
+// Runs howmany-memory. Returns a sentence on the memory that a step of `ddp` needs on each GPU.
+std::string memory_sentence(const std::string& model, const std::string& precision, int64_t batch);
 
 // Predicts 1, 2, 4, ... up to options.up_to GPUs, and decides.
 Forecast forecast(const ModelCosts& costs, const Preset& preset, const ForecastOptions& options);

@@ -54,6 +54,13 @@ class Absent(programs.TestCase):
         for row in rows:
             self.assertEqual(row.count(" to "), 3, row)
 
+    def test_says_what_a_step_holds(self):
+        some = ("--model", "resnet50", "--batch-per-device", 64)
+        rows = programs.run("howmany", "memory", *some, "--mode", "ddp", "--device-count", 2, "--optimizer", "adamw",
+                            "--precision", "bf16", "--json").json()["rows"]
+        basis = self.answer(*some, "--cluster", "a100x4", "--up-to", 4)["basis"]
+        self.assertIn(f"{rows[0]['peak_bytes'] / 1e9:.3g} GB", basis)
+
     def test_what_only_a_measurement_can_honour_is_refused(self):
         some = ("--model", "resnet50", "--cluster", "a100x4", "--up-to", 16)
         self.assert_refused(self.gpus(*some, "--rounds", 3, "--out", "x"), "--rounds, --out")
