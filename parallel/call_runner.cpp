@@ -33,6 +33,7 @@ struct Work::State {
   std::condition_variable changed;
   bool submitted = false, done = false;
   std::atomic<bool> waited = false;
+  std::shared_ptr<std::atomic<Clock::time_point>> waited_at;  // see CommEngine::wait_slot()
   int gpu = 0;
   std::shared_ptr<void> end;  // event on that GPU while the call is in flight
   std::unique_ptr<CallFailure> failure;
@@ -53,8 +54,8 @@ struct Work::State {
   }
   // Returns the event that the GPU must still wait for, or null.
   std::shared_ptr<void> wait(const bool& stage) {
+    if (!waited.exchange(true) && waited_at) *waited_at = Clock::now();
     std::unique_lock lock(mutex);
-    waited = true;
     changed.wait(lock, [&] { return stage; });
     if (failure) failure->raise();
     return end;
@@ -168,6 +169,7 @@ void CallRunner::run_call(const char* operation, int64_t bytes, const Call& call
 
 Work CallRunner::start(const char* operation, int64_t bytes, Call call) {
   auto state = std::make_shared<Work::State>();
+  state->waited_at = engine_.wait_slot();
   Task task{{operation, bytes, start_event(), Clock::now()}, std::move(call), state};
   {
     std::lock_guard lock(mutex_);

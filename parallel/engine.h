@@ -7,6 +7,7 @@
 // Thread safety. Only abort() may be called concurrently with another call.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -42,6 +43,9 @@ class CommEngine {
   }
   // When the running call was made, if it was queued behind others; else it runs as it is made.
   void set_queued_at(std::optional<Clock::time_point> time) { queued_at_ = time; }
+  // For engines that log waits: where the caller's first wait for the next queued call is recorded.
+  // Called by the caller's thread when it queues the call.
+  virtual std::shared_ptr<std::atomic<Clock::time_point>> wait_slot() { return nullptr; }
   // For an engine that cannot throw out of the running call.
   CommError error_of_call(const EngineError& e) const;
 

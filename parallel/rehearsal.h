@@ -46,9 +46,10 @@ struct RehearsedCall {
   std::string kind;  // of CostTable::points
   double bytes = 0;
   int ranks = 1;
-  Clock::time_point at;   // of the call
-  double seconds = 0;     // T
-  bool blocking = false;  // the caller waited for it at once
+  Clock::time_point at;  // of the call
+  double seconds = 0;    // T
+  // When the caller began to wait for it; `at` if the call was blocking.
+  std::optional<Clock::time_point> waited = {};
 };
 
 // Thread-safe.

@@ -13,14 +13,10 @@ namespace {
 
 constexpr size_t kLoggedSteps = 10;
 
-// Only the buckets of ddp are started without being waited for at once.
 LoggedCollective logged(const RehearsedCall& call, Clock::time_point step) {
   const double at = std::chrono::duration<double>(call.at - step).count();
   LoggedCollective one{call.kind, call.bytes, call.ranks, at, call.seconds};
-  if (call.blocking)
-    one.waited = at;
-  else
-    one.backward = 0;
+  if (call.waited) one.waited = std::chrono::duration<double>(*call.waited - step).count();
   return one;
 }
 

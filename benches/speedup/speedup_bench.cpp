@@ -34,7 +34,6 @@ namespace {
 
 constexpr const char* kName = "speedup_bench";
 // The other modes send to and receive from ranks that do not exist.
-constexpr const char* kRehearsedMode = "ddp";
 constexpr const char* kRehearsedBackend = "rehearsal";
 using Flags = SpeedupFlags;
 
@@ -296,9 +295,9 @@ int run_graph_gain(const Flags& flags, std::vector<std::string> google, const ch
 // One rank of as many as the cost table has, on each of the devices.
 Case rehearsed_case(const Flags& flags, const CostTable& costs, const Place& place) {
   HM_REQUIRE(flags.models.size() == 1 && flags.modes.size() == 1 &&
-                 flags.modes[0].starts_with(kRehearsedMode) && place.world == 1,
-             "{} needs one --model and --mode {}, in one process", flag::kRehearse.name,
-             kRehearsedMode);
+                 mode_traits(flags.modes[0]).equal_ranks && place.world == 1,
+             "{} needs one --model and --mode ddp or sharded, in one process",
+             flag::kRehearse.name);
   HM_REQUIRE(flags.trace.empty() && flags.counts.empty(), "{} cannot be combined with {} or {}",
              flag::kRehearse.name, flag::kTraceFile.name, flag::kDeviceCount.name);
   const std::vector<Device> here = devices_from(flags.devices, 1);

@@ -4,6 +4,8 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <atomic>
+#include <deque>
 #include <iterator>
 #include <mutex>
 #include <stdexcept>
@@ -16,10 +18,16 @@
 
 namespace howmany {
 
+using WaitSlot = std::shared_ptr<std::atomic<Clock::time_point>>;
+
 struct Rehearsal::State {
+  struct Entry {
+    RehearsedCall call;
+    WaitSlot waited;  // null if the call was blocking
+  };
   const CostTable costs;
   std::mutex mutex;
-  std::vector<RehearsedCall> log;  // guarded by the mutex
+  std::vector<Entry> log;  // guarded by the mutex
 };
 
 namespace {
@@ -89,6 +97,11 @@ class Rehearsed : public CommEngine {
   }
   void abort(std::string_view) noexcept override {}
 
+  WaitSlot wait_slot() override {
+    const std::lock_guard lock(state_->mutex);
+    return queued_.emplace_back(std::make_shared<std::atomic<Clock::time_point>>());
+  }
+
  private:
   [[noreturn]] static void refuse(int peer) {
     throw EngineError(peer, "in a rehearsal no other rank sends or receives");
@@ -108,10 +121,14 @@ class Rehearsed : public CommEngine {
     burn(state_->costs.core_s_per_call + state_->costs.core_s_per_byte * amount);
     std::this_thread::sleep_until(free_at_);
     std::lock_guard lock(state_->mutex);
-    state_->log.push_back({kind, amount, size(), at, seconds, !queued_at()});
+    state_->log.push_back({{kind, amount, size(), at, seconds, at}, nullptr});
+    if (!queued_at()) return;
+    state_->log.back().waited = std::move(queued_.front());
+    queued_.pop_front();
   }
 
   const std::shared_ptr<Rehearsal::State> state_;
+  std::deque<WaitSlot> queued_;  // of calls that have not run; guarded by the state's mutex
   Clock::time_point free_at_ = {};
 };
 
@@ -139,7 +156,13 @@ std::unique_ptr<Comm> Rehearsal::join(int rank) const {
 
 std::vector<RehearsedCall> Rehearsal::take_log() {
   std::lock_guard lock(state_->mutex);
-  return std::exchange(state_->log, {});
+  std::vector<RehearsedCall> calls;
+  for (auto& [call, waited] : std::exchange(state_->log, {})) {
+    const Clock::time_point began = waited ? waited->load() : call.at;
+    call.waited = began == Clock::time_point{} ? std::nullopt : std::optional(began);
+    calls.push_back(std::move(call));
+  }
+  return calls;
 }
 
 }  // namespace howmany

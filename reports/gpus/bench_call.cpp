@@ -43,7 +43,7 @@ std::vector<std::string> bench_arguments(const Request& request, const Configura
     if (!value.empty()) argv.insert(argv.end(), {flag, value});
   };
   add(flag::kModel, c.model);
-  add(flag::kMode, c.is_rehearsal() ? kRehearsedMode : c.mode);
+  add(flag::kMode, c.is_rehearsal() ? request.modes[0] : c.mode);
   add(flag::kBackend, c.backend);
   add(flag::kDevices, fmt::format("{}", fmt::join(devices, ",")));
   add(flag::kCoresPerDevice, std::to_string(request.cores_per_device));

@@ -53,7 +53,7 @@ std::string run_name(const Request& request, const Configuration& c) {
   const std::string& precision = request.passed["precision"];
   const bool rehearsed = c.is_rehearsal();
   return fmt::format("{}/{}/{}/backend:{}/devices:{}/batch:{}/scaling:{}{}",
-                     rehearsed ? c.mode : "speedup", rehearsed ? kRehearsedMode : c.mode, c.model,
+                     rehearsed ? c.mode : "speedup", rehearsed ? request.modes[0] : c.mode, c.model,
                      rehearsed ? c.mode : c.backend, c.devices,
                      (global_batch(request, c) + c.devices - 1) / c.devices,
                      request.scaling == Scaling::kWeak ? "weak" : "strong",

@@ -251,9 +251,9 @@ void refuse_other_rehearsals(const Request& request) {
   if (request.script.given()) return;
   if (request.workloads.size() != 1)
     throw InputError(fmt::format("{} needs one {}", flag::kCluster.name, flag::kModel.name));
-  if (request.modes != std::vector<std::string>{kRehearsedMode})
+  if (request.modes.size() != 1 || !can_be_rehearsed(request.modes[0]))
     throw InputError(
-        fmt::format("{} is for {} {}", flag::kCluster.name, flag::kMode.name, kRehearsedMode));
+        fmt::format("{} is for one {}, ddp or sharded", flag::kCluster.name, flag::kMode.name));
   if (request.scaling == Scaling::kStrong)
     throw InputError(fmt::format("{} needs the same batch on each device, so {} cannot be given",
                                  flag::kCluster.name, flag::kGlobalBatch.name));
@@ -352,7 +352,7 @@ Request resolve(const Arguments& arguments, std::string* why) {
     return request;
   }
   refuse_options_of_scripts(arguments);
-  if (!arguments.cluster.empty() && request.modes.empty()) request.modes = {kRehearsedMode};
+  if (!arguments.cluster.empty() && request.modes.empty()) request.modes = {"ddp"};
   resolve_modes(machine, request);
   if (request.backends.empty() || request.backends == std::vector<std::string>{"auto"}) {
     const Choice choice = choose_backend(machine, request);

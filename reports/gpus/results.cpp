@@ -131,7 +131,7 @@ std::map<std::string, std::string> parameters(const Request& request, const Conf
       {"cores_per_device", std::to_string(request.cores_per_device)}};
   if (request.scaling == Scaling::kWeak) all["batch_per_device"] = std::to_string(c.batch);
   if (c.is_rehearsal()) {
-    all[parameter::kMode] = kRehearsedMode;
+    all[parameter::kMode] = request.modes[0];
     all[parameter::kBackend] = c.mode;
     all[parameter::kEvidence] = "rehearsed";
   }

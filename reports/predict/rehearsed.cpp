@@ -65,6 +65,9 @@ void refuse_other_devices(const Measurement& m, const Cluster& cluster) {
                                cpu ? "CPU cores" : "GPUs", cluster.name, cluster.device));
 }
 
+// True if the calls of a step are the same on any number of devices.
+bool is_replayable(const std::string& mode) { return mode == "ddp" || mode.starts_with("sharded"); }
+
 }  // namespace
 
 Rehearsed rehearsed_of(const Summary& summary, const std::vector<nlohmann::json>& lines,
@@ -73,7 +76,7 @@ Rehearsed rehearsed_of(const Summary& summary, const std::vector<nlohmann::json>
   if (m == nullptr) throw InputError("no step was rehearsed");
   refuse_failed(*m);
   Rehearsed r{cluster, logged_steps(lines, world_of(*m)), value_of(*m, "efficiency"),
-              parameter_of(*m, parameter::kMode) == "ddp"};
+              is_replayable(parameter_of(*m, parameter::kMode))};
   if (r.log.steps.empty()) throw InputError("no collective was called");
   return r;
 }

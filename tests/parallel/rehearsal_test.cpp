@@ -57,7 +57,7 @@ TEST(Rehearsal, ACallTakesItsTime) {
   EXPECT_EQ(log[0].bytes, 12);
   EXPECT_EQ(log[0].ranks, 4);
   EXPECT_EQ(log[0].seconds, 0.02);
-  EXPECT_TRUE(log[0].blocking);
+  EXPECT_EQ(log[0].waited, log[0].at);
   EXPECT_GE(seconds_between(start, log[0].at), 0);
   EXPECT_TRUE(rehearsal.take_log().empty());
 }
@@ -75,7 +75,8 @@ TEST(Rehearsal, QueuedCallsFollowEachOther) {
   const std::vector<RehearsedCall> log = rehearsal.take_log();
   ASSERT_EQ(log.size(), 3U);
   for (const RehearsedCall& one : log) {
-    EXPECT_FALSE(one.blocking);
+    ASSERT_TRUE(one.waited);
+    EXPECT_GE(seconds_between(start, *one.waited), called);
     EXPECT_LE(seconds_between(start, one.at), called);  // of the call, not of its turn
   }
 }

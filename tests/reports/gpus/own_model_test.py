@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # labels: process
-# timeout: 300
+# timeout: 600
 """Tests `howmany gpus --model MODEL --up-to N --cluster FILE`, where the devices of the cluster are here."""
 
 import json
@@ -43,12 +43,14 @@ class OwnModel(programs.TestCase):
 
     def test_the_replay_agrees_with_a_rehearsal(self):
         """Of the step, which the collectives dominate. Efficiencies would depend on the baseline of each run."""
-        replayed = self.beyond(self.gpus(32, devices="cpu:0"))["predicted"][-1]
-        known = self.rehearsal()
-        self.assertEqual(replayed["devices"], 16)
-        step = known["median_s"]["value"] * known["efficiency"]["value"] / replayed["efficiency"]
-        self.beyond(self.gpus(16, devices="cpu:0", out="again"))
-        self.assertAlmostEqual(step / self.rehearsal()["median_s"]["value"], 1, delta=0.05)
+        for mode in ("ddp", "sharded", "sharded:level=2"):
+            with self.subTest(mode):
+                replayed = self.beyond(self.gpus(32, "--mode", mode, devices="cpu:0", out=f"of {mode}"))["predicted"][-1]
+                known = self.rehearsal()
+                self.assertEqual(replayed["devices"], 16)
+                step = known["median_s"]["value"] * known["efficiency"]["value"] / replayed["efficiency"]
+                self.beyond(self.gpus(16, "--mode", mode, devices="cpu:0", out=f"again {mode}"))
+                self.assertAlmostEqual(step / self.rehearsal()["median_s"]["value"], 1, delta=0.05)
 
     def test_its_step_is_written_as_a_chakra_trace(self):
         self.beyond(self.gpus(8, devices="cpu:0"))
@@ -85,7 +87,7 @@ class OwnModel(programs.TestCase):
         self.assertEqual(len((self.folder / "asked").read_text().splitlines()), len(rows))  # once, at the end
 
     def test_what_cannot_be_rehearsed_is_refused_before_measuring(self):
-        for arguments, word in ((("--mode", "pipeline"), "--mode ddp"), (("--mode", "ddp,model"), "--mode ddp"),
+        for arguments, word in ((("--mode", "pipeline"), "one --mode"), (("--mode", "ddp,model"), "one --mode"),
                                 (("--model", "resnet18"), "one --model"), (("--global-batch", 64), "--global-batch")):
             self.assert_refused(self.gpus(16, *arguments), word)
         self.assert_refused(self.gpus(2), "--up-to 2")
