@@ -13,6 +13,7 @@ namespace howmany::benches {
 namespace {
 
 constexpr int64_t kMostRows = 1 << 16;  // per device, of largest_batch()
+constexpr int kMostThreads = 256;
 
 std::vector<Device> meta_devices(int first, int count) {
   std::vector<Device> devices;
@@ -93,6 +94,8 @@ StepMemory step_memory(const Workload& work) {
              work.count());
   const ModeTraits traits = mode_traits(work.mode);
   if (traits.over_ranks && traits.equal_ranks) return of_one_rank(work);
+  HM_REQUIRE(work.count() <= kMostThreads, "{} is estimated for at most {} devices", work.mode,
+             kMostThreads);
   if (traits.over_ranks) return of_all_ranks(work);
   return run_steps(work, nullptr, meta_devices(0, work.count()));
 }

@@ -68,6 +68,8 @@ class SharedStatistics {
  public:
   // Collective. `gpu_waits`: the GPU waits for an exchange instead of the host.
   SharedStatistics(Comm& comm, Replica& replica, bool gpu_waits);
+  SharedStatistics(const SharedStatistics&) = delete;  // the replica refers to this
+  SharedStatistics& operator=(const SharedStatistics&) = delete;
   Work last() const { return last_; }  // the last exchange that only the GPU waited for
   void finish() { comm_->finish(); }
 

@@ -14,7 +14,7 @@
 namespace howmany {
 namespace {
 
-// How many units may hold whole gradients while they are exchanged. torch FSDP2 allows as many.
+// How many units may hold whole gradients while these are exchanged.
 constexpr size_t kMostLeaving = 2;
 
 // A unit that calls back around its forward and backward.
@@ -75,7 +75,8 @@ class Sharded : public Mode {
         clock_(device_) {
     replica_.set_seed(seed_);
     if (args.sync_batchnorm && comm_.size() > 1)
-      statistics_.emplace(comm_, replica_, device_ == comm_.native_device());
+      statistics_.emplace(comm_, replica_,
+                          device_.type == DeviceType::cuda && device_ == comm_.native_device());
   }
 
   Share share() const override { return {comm_.rank(), comm_.size()}; }

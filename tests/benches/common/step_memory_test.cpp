@@ -128,6 +128,8 @@ TEST(StepMemory, LargestBatchIsTheLastThatFits) {
 
 TEST(StepMemory, RefusesWhatCannotRun) {
   EXPECT_THROW(step_memory(question("simple_net", "pipeline", 2, 4)), std::invalid_argument);
+  for (const std::string mode : {"data_parallel", "hybrid"})
+    EXPECT_THROW(step_memory(question("mlp:sizes=8-8-8", mode, 257, 1)), std::invalid_argument);
   Workload few = question("simple_net", "ddp", 4, 1);
   few.global_batch = 3;
   EXPECT_THROW(step_memory(few), std::invalid_argument);
