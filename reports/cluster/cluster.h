@@ -6,6 +6,7 @@
 //     name = "ours"                    # letters, digits, "-" and "_"
 //     device = "NVIDIA A100"           # the start of its name, or "cpu"
 //     devices_per_node = 8
+//     memory_gb = 80                   # optional, of a device; 1 GB = 1e9 bytes
 //     price_per_device_hour = 2.5      # optional, in any currency
 //     max_devices = 64                 # optional, of one job
 //     source = "nccl-tests, 2026-11"   # where the figures are from
@@ -72,6 +73,7 @@ struct Cluster {
   NodeLinks node;
   std::optional<Network> network;
   std::optional<CallCores> cores;
+  std::optional<double> memory_gb;  // of a device
   std::optional<double> price_per_device_hour;
   std::optional<int> max_devices;
 

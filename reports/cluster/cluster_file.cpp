@@ -207,6 +207,7 @@ Cluster read_cluster(const toml::table& table, const std::string& source) {
   cluster.node = read_node(keys, cluster.devices_per_node);
   cluster.network = read_network(keys);
   cluster.cores = read_cores(keys);
+  cluster.memory_gb = keys.number_if("memory_gb", 0.1, 1e5);
   cluster.price_per_device_hour = keys.number_if("price_per_device_hour", 0, 1e9);
   if (table.contains("max_devices")) cluster.max_devices = keys.count("max_devices", kMostDevices);
   keys.close();

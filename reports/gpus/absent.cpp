@@ -96,7 +96,7 @@ int predict_absent_gpus(const Arguments& a) {
   const ModelCosts costs = read_costs(a.models[0]);
   const PresetOptions options = preset_options(a);
   Preset p = preset(costs, cluster, options);
-  p.basis += " " + memory_sentence(a.models[0], options.precision, p.batch);
+  p.basis += " " + memory_sentence(a.models[0], options.precision, p);
   Forecast result = forecast(costs, p, options_of(a, cluster));
   if (a.slurm_wait) ask_slurm(result);
   const bool color = !a.no_color && color_wanted(STDOUT_FILENO);

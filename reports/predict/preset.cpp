@@ -204,20 +204,41 @@ ModelCosts read_costs(const std::string& model) {
   return costs;
 }
 
-std::string memory_sentence(const std::string& model, const std::string& precision, int64_t batch) {
-  const ProcessResult ended =
-      run_command({.argv = {find_program("howmany-memory"), flag::kModel, model, flag::kMode, "ddp",
-                            flag::kDeviceCount, "2", flag::kBatchPerDevice, std::to_string(batch),
-                            flag::kOptimizer, "adamw", flag::kPrecision,
-                            precision.empty() ? "bf16" : precision, flag::kJson},
-                   .timeout_seconds = kCostsSeconds});
+std::string memory_sentence(const std::string& model, const std::string& precision,
+                            const Preset& p) {
+  std::vector<std::string> argv = {find_program("howmany-memory"),
+                                   flag::kModel,
+                                   model,
+                                   flag::kMode,
+                                   "ddp",
+                                   flag::kDeviceCount,
+                                   "2",
+                                   flag::kBatchPerDevice,
+                                   std::to_string(p.batch),
+                                   flag::kOptimizer,
+                                   "adamw",
+                                   flag::kPrecision,
+                                   precision.empty() ? "bf16" : precision,
+                                   flag::kJson};
+  const std::optional<double>& gb = p.cluster.memory_gb;
+  if (gb) argv.insert(argv.end(), {flag::kDeviceMemory, fmt::format("{:.0f}", *gb * 1e9)});
+  const ProcessResult ended = run_command({.argv = argv, .timeout_seconds = kCostsSeconds});
   if (!ended.ok()) throw InputError(fmt::format("howmany-memory {}", ended.describe()));
   const nlohmann::json json = parse_json(ended.out, "howmany-memory");
-  const JsonNode root(json, "howmany-memory");
-  const double bytes = root.at("rows").items().at(0).at("peak_bytes").number();
-  return fmt::format(
-      "By an estimate, its step with adamw holds {:.3g} GB of a GPU's memory (howmany memory).",
-      bytes / 1e9);
+  const JsonNode row = JsonNode(json, "howmany-memory").at("rows").items().at(0);
+  const double needed = row.at("peak_bytes").number() / 1e9;
+  if (gb && needed > *gb) {
+    const double most = row.at("largest_batch_per_device").number();
+    throw InputError(
+        fmt::format("{} with {} per GPU does not fit: by an estimate, a step with adamw "
+                    "holds {:.3g} GB, "
+                    "and the {} of {} has {:g} GB; {}",
+                    model, number(p.batch, "sample"), needed, p.cluster.device, p.cluster.name, *gb,
+                    most < 1 ? "not even one sample fits (howmany memory shows the sharded modes)"
+                             : fmt::format("{} {:.0f} fits", flag::kBatchPerDevice.name, most)));
+  }
+  return fmt::format("By an estimate, its step with adamw holds {:.3g} GB{} (howmany memory).",
+                     needed, gb ? fmt::format(" of {:g} GB", *gb) : " of a GPU's memory");
 }
 
 Preset preset(const ModelCosts& costs, const Cluster& cluster, const PresetOptions& options) {
@@ -233,9 +254,9 @@ Preset preset(const ModelCosts& costs, const Cluster& cluster, const PresetOptio
   p.log = {1, {step_of(costs, static_cast<double>(p.batch) / per_s)}};
   p.basis = fmt::format(
       "Nothing was measured. One {} trains {} samples/s (90 % interval {} to {}) by {} of other "
-      "models, in {} with {} samples per GPU.",
+      "models, in {} with {} per GPU.",
       rate.chip, format_count(per_s), format_count(p.per_s.low), format_count(p.per_s.high),
-      number(rate.groups, "published rate"), words_of(rate.precision), p.batch);
+      number(rate.groups, "published rate"), words_of(rate.precision), number(p.batch, "sample"));
   return p;
 }
 

@@ -54,8 +54,10 @@ struct Preset {
 // smaller than any that was.
 Preset preset(const ModelCosts& costs, const Cluster& cluster, const PresetOptions& options);
 
-// Runs howmany-memory. Returns a sentence on the memory that a step of `ddp` needs on each GPU.
-std::string memory_sentence(const std::string& model, const std::string& precision, int64_t batch);
+// Runs howmany-memory. Returns a sentence on the memory that a step of `ddp` with adamw needs on
+// each GPU. Throws InputError if that is more than the cluster's.
+std::string memory_sentence(const std::string& model, const std::string& precision,
+                            const Preset& preset);
 
 // Predicts 1, 2, 4, ... up to options.up_to GPUs, and decides.
 Forecast forecast(const ModelCosts& costs, const Preset& preset, const ForecastOptions& options);

@@ -12,13 +12,14 @@ using namespace howmany::reports;
 std::vector<std::string> fuzz_seeds() {
   const std::string start =
       "name = \"a\"\ndevice = \"A100\"\nsource = \"s\"\ndevices_per_node = 4\n";
-  return {start +
-              "[node]\nbusbw_gb_per_s = 230\nlatency_us = 35\n[network]\nlinks = 2\n"
-              "gbit_per_s = 200\nshare = 0.9\nlatency_us = 10\n[cores]\nus_per_call = "
-              "10\nus_per_mib = 5\n",
-          start +
-              "max_devices = 64\nprice_per_device_hour = 1.5\n[node.all_reduce_us]\n"
-              "2 = [[1024, 35.5], [8388608, 159]]\n4 = [[1024, 40], [1e9, 1e4]]\n"};
+  return {
+      start +
+          "[node]\nbusbw_gb_per_s = 230\nlatency_us = 35\n[network]\nlinks = 2\n"
+          "gbit_per_s = 200\nshare = 0.9\nlatency_us = 10\n[cores]\nus_per_call = "
+          "10\nus_per_mib = 5\n",
+      start +
+          "max_devices = 64\nmemory_gb = 80\nprice_per_device_hour = 1.5\n[node.all_reduce_us]\n"
+          "2 = [[1024, 35.5], [8388608, 159]]\n4 = [[1024, 40], [1e9, 1e4]]\n"};
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

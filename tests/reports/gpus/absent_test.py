@@ -61,6 +61,13 @@ class Absent(programs.TestCase):
         basis = self.answer(*some, "--cluster", "a100x4", "--up-to", 4)["basis"]
         self.assertIn(f"{rows[0]['peak_bytes'] / 1e9:.3g} GB", basis)
 
+    def test_what_does_not_fit_is_refused_with_what_does(self):
+        some = ("--model", "gpt2:size=xl", "--cluster", "h100x8", "--up-to", 8)
+        refused = self.gpus(*some, "--batch-per-device", 64)
+        self.assert_refused(refused, "64 samples per GPU", "has 80 GB", "--batch-per-device ")
+        fits = int(refused.err.split("--batch-per-device ")[1].split()[0])
+        self.assertIn(" of 80 GB", self.answer(*some, "--batch-per-device", fits)["basis"])
+
     def test_what_only_a_measurement_can_honour_is_refused(self):
         some = ("--model", "resnet50", "--cluster", "a100x4", "--up-to", 16)
         self.assert_refused(self.gpus(*some, "--rounds", 3, "--out", "x"), "--rounds, --out")
