@@ -39,18 +39,19 @@ constexpr ModeTraits kOverEqualRanks{.over_ranks = true, .equal_ranks = true};
 constexpr ModeTraits kOverDevices{.over_devices = true};
 
 // X(name, "what is divided", traits, "options of the mode text")
-#define HM_MODES(X)                                                                                \
-  X(single, "nothing: one device trains", ModeTraits(), "graph")                                   \
-  X(data_parallel, "the batch, over threads of one process (torch DataParallel)", kOverDevices,    \
-    "")                                                                                            \
-  X(ddp, "the batch, over ranks with overlapped all-reduce (torch DDP)", kOverEqualRanks, "graph") \
-  X(sharded, "the batch, gradients, optimizer state and parameters, over ranks (ZeRO, FSDP)",      \
-    kOverEqualRanks, "level")                                                                      \
-  X(model, "the layers, over the devices of one process", kOverDevices,                            \
-    "placement micro_batches schedule recompute")                                                  \
-  X(pipeline, "the layers, over ranks, in micro-batches", kOverRanks,                              \
-    "micro_batches schedule recompute")                                                            \
-  X(hybrid, "the batch over replicas, the layers over the devices of each", kOverRanks,            \
+#define HM_MODES(X)                                                                             \
+  X(single, "nothing: one device trains", ModeTraits(), "graph recompute")                      \
+  X(data_parallel, "the batch, over threads of one process (torch DataParallel)", kOverDevices, \
+    "recompute")                                                                                \
+  X(ddp, "the batch, over ranks with overlapped all-reduce (torch DDP)", kOverEqualRanks,       \
+    "graph recompute")                                                                          \
+  X(sharded, "the batch, gradients, optimizer state and parameters, over ranks (ZeRO, FSDP)",   \
+    kOverEqualRanks, "level recompute")                                                         \
+  X(model, "the layers, over the devices of one process", kOverDevices,                         \
+    "placement micro_batches schedule recompute")                                               \
+  X(pipeline, "the layers, over ranks, in micro-batches", kOverRanks,                           \
+    "micro_batches schedule recompute")                                                         \
+  X(hybrid, "the batch over replicas, the layers over the devices of each", kOverRanks,         \
     "stages across micro_batches schedule recompute")
 
 struct ModeArgs {

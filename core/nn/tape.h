@@ -48,6 +48,7 @@ class Tape {
   // Returns the random key of a layer whose stream is `stream`, for rows of `row_numel` elements.
   DropoutKey draw(uint64_t stream, int64_t row_numel);
   bool drew() const { return drew_; }
+  void note_drew() { drew_ = true; }  // another tape drew for this one
 
   // Sets the model's input, for which no gradient is computed.
   void set_input(const Tensor& x) { input_ = x; }
@@ -59,6 +60,7 @@ class Tape {
   using Hook = std::function<void(Param&)>;
   void on_final(Hook hook) { hook_ = std::move(hook); }
   bool awaited() const { return hook_ != nullptr; }  // true if there is a hook
+  const Hook& hook() const { return hook_; }
   void used(Param& param) { ++uses_[&param]; }
   void done(Param& param);
 

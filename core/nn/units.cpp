@@ -27,6 +27,19 @@ LayerPtr part(std::span<const Unit> units) {
   return layers::sequential(std::move(clones));
 }
 
+LayerPtr recomputing(Layer& model) {
+  Layer* const inner = model.inner_chain();
+  if (inner == nullptr && !model.is_chain()) return layers::recomputed(model.clone());
+  std::vector<layers::Named> parts;
+  for (const Unit& unit : units(inner == nullptr ? model : *inner)) {
+    LayerPtr layer = unit.layer->clone();
+    const bool kept = inner != nullptr && parts.empty();
+    parts.push_back({unit.path, kept ? std::move(layer) : layers::recomputed(std::move(layer))});
+  }
+  LayerPtr chain = layers::sequential(std::move(parts));
+  return inner == nullptr ? std::move(chain) : model.over(std::move(chain));
+}
+
 Shape with_rows_in_front(int64_t rows, const Shape& sample) {
   std::vector<int64_t> extents{rows};
   extents.insert(extents.end(), sample.extents().begin(), sample.extents().end());

@@ -27,6 +27,10 @@ std::vector<Unit> units(Layer& model);
 // Returns clones of the units, not materialized. A part without units returns its input.
 LayerPtr part(std::span<const Unit> units);
 
+// Returns a clone of the model, not materialized, whose units run forward again before backward
+// (see recomputed() in layers.h). A first unit that a tied head uses again does not.
+LayerPtr recomputing(Layer& model);
+
 // [3,224,224] -> [rows,3,224,224]
 Shape with_rows_in_front(int64_t rows, const Shape& sample);
 

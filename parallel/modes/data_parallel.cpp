@@ -19,9 +19,9 @@ class DataParallelMode : public Mode {
 
  private:
   static ModelSpec wrapped(ModeArgs& args) {
-    args.model.layer =
-        howmany::data_parallel(std::move(args.model.layer), args.devices, args.sync_batchnorm);
-    return std::move(args.model);
+    ModelSpec model = model_of(args);
+    model.layer = howmany::data_parallel(std::move(model.layer), args.devices, args.sync_batchnorm);
+    return model;
   }
   static Device home(const ModeArgs& args) {
     return args.devices.empty() ? Device{} : args.devices[0];

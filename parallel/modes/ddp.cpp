@@ -17,8 +17,8 @@ class Ddp : public Mode {
  public:
   explicit Ddp(ModeArgs args)
       : comm_(*args.comm),
-        replica_(std::move(args.model), args.devices.empty() ? Device{} : args.devices[0],
-                 args.dtype, args.seed),
+        replica_(model_of(args), args.devices.empty() ? Device{} : args.devices[0], args.dtype,
+                 args.seed),
         clock_(replica_.device()) {
     follow_rank_0(args.seed);
     sync_ = make_grad_sync(comm_, replica_.params(), args.sync);

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/modes/replica.h"
 
+#include "core/nn/units.h"
 #include "core/ops/ops.h"
 #include "core/profile/range.h"
 #include "parallel/batch.h"
 
 namespace howmany {
+
+ModelSpec model_of(ModeArgs& args) {
+  if (args.options.recompute) args.model.layer = recomputing(*args.model.layer);
+  return std::move(args.model);
+}
 
 Replica::Replica(ModelSpec model, Device device, Dtype dtype, uint64_t seed)
     : model_(std::move(model)), device_(device), dtype_(dtype), seed_(seed) {

@@ -24,6 +24,9 @@ struct StepOutcome {
   bool drew = false;  // the step drew random numbers
 };
 
+// Returns the model of the arguments, which recomputes if they ask for that.
+ModelSpec model_of(ModeArgs& args);
+
 class Replica {
  public:
   // Materializes the model on `device` from the seed.

@@ -70,6 +70,7 @@ class Sharded : public Mode {
   explicit Sharded(ModeArgs args)
       : comm_(*args.comm),
         level_(args.options.level),
+        recompute_(args.options.recompute),
         device_(args.devices.empty() ? Device{} : args.devices[0]),
         replica_(divided(args), device_, args.dtype, Replica::Materialized{}),
         clock_(device_) {
@@ -145,6 +146,7 @@ class Sharded : public Mode {
     if (inner != nullptr) parts.push_back(shard(std::span(all).first(1), args.dtype));
     for (const std::span<const Unit> group : groups_of(rest)) {
       LayerPtr layer = shard(group, args.dtype);
+      if (recompute_) layer = layers::recomputed(std::move(layer));
       parts.push_back(std::make_unique<Watched>(std::move(layer), hooks_of(shards_.size() - 1)));
     }
     LayerPtr chain = layers::sequential(std::move(parts));
@@ -202,6 +204,7 @@ class Sharded : public Mode {
 
   Comm& comm_;
   const int level_;
+  const bool recompute_;
   const Device device_;
   uint64_t seed_ = 0;
   std::deque<Shard> shards_;  // in forward order; the hooks refer to them

@@ -9,8 +9,8 @@ namespace {
 class Single : public Mode {
  public:
   explicit Single(ModeArgs args)
-      : replica_(std::move(args.model), args.devices.empty() ? Device{} : args.devices[0],
-                 args.dtype, args.seed) {
+      : replica_(model_of(args), args.devices.empty() ? Device{} : args.devices[0], args.dtype,
+                 args.seed) {
     if (args.options.graph) graph_.emplace(replica_);
   }
 

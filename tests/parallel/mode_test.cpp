@@ -65,6 +65,8 @@ std::vector<std::string> texts_of(std::string_view mode) {
     texts.push_back("pipeline:micro_batches=5,schedule=gpipe");
     texts.push_back("pipeline:micro_batches=5,schedule=zb");
   }
+  if (mode == "single" || mode == "data_parallel" || mode == "ddp" || mode == "sharded")
+    texts.push_back(std::string(mode) + ":recompute=1");
   if (mode == "sharded") {
     texts.push_back("sharded:level=1");
     texts.push_back("sharded:level=2");
@@ -83,6 +85,8 @@ std::vector<std::string> batchnorm_texts_of(std::string_view mode) {
   if (mode == "pipeline")
     return {"pipeline:micro_batches=1", "pipeline:micro_batches=1,recompute=1"};
   if (mode == "hybrid") return {"hybrid:micro_batches=1", "hybrid:across=model,recompute=1"};
+  if (mode == "ddp" || mode == "sharded")
+    return {std::string(mode), std::string(mode) + ":recompute=1"};
   return {std::string(mode)};
 }
 

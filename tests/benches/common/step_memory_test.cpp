@@ -61,7 +61,7 @@ class StepMemoryOf : public ::testing::TestWithParam<Case> {};
 
 TEST_P(StepMemoryOf, IsThatOfARealStep) {
   const auto& [model, mode] = GetParam();
-  const Workload work = question(model, mode, mode == "single" ? 1 : 4, 4);
+  const Workload work = question(model, mode, mode.starts_with("single") ? 1 : 4, 4);
   const double measured = measured_peak(work);
   EXPECT_NEAR(static_cast<double>(step_memory(work).peak()), measured, 0.01 * measured);
 }
@@ -74,8 +74,8 @@ std::vector<Case> cases() {
         "vit_b_16:image=32,patch=8,width=48,layers=2,heads=3,classes=10",
         "gpt2:width=64,layers=2,heads=4,length=32", "gpt2:width=64,layers=2,heads=4,tied=yes",
         "embedding_rnn:vocabulary=500,length=7,width=60,hidden=70"})
-    for (const std::string mode :
-         {"single", "ddp", "sharded:level=1", "sharded:level=2", "sharded"})
+    for (const std::string mode : {"single", "ddp", "sharded:level=1", "sharded:level=2", "sharded",
+                                   "single:recompute=1", "sharded:recompute=1"})
       all.push_back({model, mode});
   return all;
 }
@@ -115,6 +115,18 @@ TEST(StepMemory, Bf16HalvesActivationsAndKeepsCopiesOfWeights) {
   const StepMemory bf16 = step_memory(work);
   EXPECT_EQ(bf16.model, f32.model);
   EXPECT_LT(static_cast<double>(bf16.step), 0.8 * static_cast<double>(f32.step));
+}
+
+TEST(StepMemory, RecomputeKeepsOnlyTheInputsOfUnits) {
+  for (const std::string model : {"gpt2:width=64,layers=6,heads=4,length=64",
+                                  "gpt2:width=64,layers=6,heads=4,length=64,tied=yes"})
+    for (const std::string mode : {"single", "sharded"}) {
+      const int devices = mode == "single" ? 1 : 4;
+      const StepMemory plain = step_memory(question(model, mode, devices, 32));
+      const StepMemory again = step_memory(question(model, mode + ":recompute=1", devices, 32));
+      EXPECT_EQ(again.model, plain.model) << model << mode;
+      EXPECT_LT(static_cast<double>(again.step), 0.6 * static_cast<double>(plain.step)) << model;
+    }
 }
 
 TEST(StepMemory, LargestBatchIsTheLastThatFits) {
