@@ -92,13 +92,18 @@ std::vector<std::string> batchnorm_texts_of(std::string_view mode) {
 
 using TextsOf = std::vector<std::string> (*)(std::string_view);
 
+// Replicas that recompute make the same calls of a comm, so one comm is enough for them.
+bool needs_only_local(const std::string& mode) {
+  return mode.ends_with(":recompute=1") && mode_traits(mode).equal_ranks;
+}
+
 std::vector<Variation> variations(TextsOf texts) {
   std::vector<Variation> all;
   const auto add_mode = [&](const std::string& mode, int world) {
     const ModeTraits traits = mode_traits(mode);
     if (world > 1 && !traits.over_ranks && !traits.over_devices) return;
     for (const std::string_view comm : thread_comm_names(std::max(2, world))) {
-      if (!traits.over_ranks && comm != "local") continue;
+      if (comm != "local" && (!traits.over_ranks || needs_only_local(mode))) continue;
       const auto add = [&](std::string_view kernels, Dtype dtype) {
         all.push_back({mode, std::string(comm), world, std::string(kernels), dtype});
       };
