@@ -69,11 +69,12 @@ TEST_P(StepMemoryOf, IsThatOfARealStep) {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const std::string model :
-       {"mlp:sizes=200-300-100", "resnet18:image=32,width=8,classes=10",
-        "resnet50:image=32,width=8,classes=10", "vgg16:image=32,width=4,classes=10",
-        "vit_b_16:image=32,patch=8,width=48,layers=2,heads=3,classes=10",
-        "gpt2:width=64,layers=2,heads=4,length=32", "gpt2:width=64,layers=2,heads=4,tied=yes",
-        "embedding_rnn:vocabulary=500,length=7,width=60,hidden=70"})
+       {"mlp:sizes=100-150-50", "resnet18:image=32,width=4,classes=10",
+        "resnet50:image=32,width=2,classes=10", "vgg16:image=32,width=2,classes=10",
+        "vit_b_16:image=16,patch=8,width=24,layers=2,heads=3,classes=10",
+        "gpt2:width=32,layers=2,heads=4,length=16,vocabulary=50",
+        "gpt2:width=32,layers=2,heads=4,length=16,vocabulary=50,tied=yes",
+        "embedding_rnn:vocabulary=100,length=4,width=30,hidden=40"})
     for (const std::string mode : {"single", "ddp", "sharded:level=1", "sharded:level=2", "sharded",
                                    "single:recompute=1", "sharded:recompute=1"})
       all.push_back({model, mode});
