@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// timeout: 300
+// timeout: 600
 #include "benches/common/step_memory.h"
 
 #include <gtest/gtest.h>
