@@ -17,6 +17,12 @@ void check_batch(const Batch& batch) {
              batch.first_row + rows, batch.global_rows);
 }
 
+void check_rows(std::string_view mode, int64_t global_rows, int parts, std::string_view what) {
+  HM_REQUIRE(global_rows >= parts,
+             "[{}] a global batch of {} rows over {} {} leaves some without a row", mode,
+             global_rows, parts, what);
+}
+
 Tensor placed(const Tensor& t, Dtype dtype, Device device) {
   const bool is_float = t.dtype() == Dtype::f32 || t.dtype() == Dtype::f64;
   return is_float ? t.to(dtype).to(device) : t.to(device);

@@ -32,8 +32,7 @@ struct Work::State {
   std::mutex mutex;
   std::condition_variable changed;
   bool submitted = false, done = false;
-  std::atomic<bool> waited = false;
-  std::shared_ptr<std::atomic<Clock::time_point>> waited_at;  // see CommEngine::wait_slot()
+  CommEngine::Queued queued;
   int gpu = 0;
   std::shared_ptr<void> end;  // event on that GPU while the call is in flight
   std::unique_ptr<CallFailure> failure;
@@ -52,9 +51,10 @@ struct Work::State {
     submitted = done = true;
     changed.notify_all();
   }
+  bool waited() const { return queued.waited.load() != Clock::time_point{}; }
   // Returns the event that the GPU must still wait for, or null.
   std::shared_ptr<void> wait(const bool& stage) {
-    if (!waited.exchange(true) && waited_at) *waited_at = Clock::now();
+    if (!waited()) queued.waited = Clock::now();
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return stage; });
     if (failure) failure->raise();
@@ -93,7 +93,7 @@ bool CallRunner::is_idle() const { return queue_.empty() && !busy_ && in_flight_
 
 bool CallRunner::has_abandoned_calls() const {
   return busy_ || !queue_.empty() ||
-         std::ranges::any_of(in_flight_, [](const Task& t) { return !t.state->waited; });
+         std::ranges::any_of(in_flight_, [](const Task& t) { return !t.state->waited(); });
 }
 
 // Throws the first failure.
@@ -154,7 +154,7 @@ std::unique_ptr<CallFailure> CallRunner::attempt(Info& info, const Call& call, b
   info.start = coarse_now();
   return failure_of(info, [&] {
     engine_.set_call(info.operation, info.start, timeout_.load(std::memory_order_relaxed));
-    engine_.set_queued_at(info.queued_at);
+    engine_.set_queued(info.queued);
     engine_.set_start_event(info.start_event);
     call();
     if (to_completion) engine_.finish();
@@ -169,8 +169,8 @@ void CallRunner::run_call(const char* operation, int64_t bytes, const Call& call
 
 Work CallRunner::start(const char* operation, int64_t bytes, Call call) {
   auto state = std::make_shared<Work::State>();
-  state->waited_at = engine_.wait_slot();
-  Task task{{operation, bytes, start_event(), Clock::now()}, std::move(call), state};
+  std::shared_ptr<const CommEngine::Queued> queued(state, &state->queued);
+  Task task{{operation, bytes, start_event(), std::move(queued)}, std::move(call), state};
   {
     std::lock_guard lock(mutex_);
     if (failure_) failure_->raise();

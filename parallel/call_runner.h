@@ -49,8 +49,8 @@ class CallRunner {
   struct Info {
     const char* operation;
     int64_t bytes;
-    std::shared_ptr<void> start_event;                // see CommEngine::set_start_event()
-    std::optional<Clock::time_point> queued_at = {};  // see CommEngine::set_queued_at()
+    std::shared_ptr<void> start_event;                      // see CommEngine::set_start_event()
+    std::shared_ptr<const CommEngine::Queued> queued = {};  // see CommEngine::set_queued()
     Clock::time_point start = {};
   };
   struct Task {

@@ -25,13 +25,13 @@ void copy_unless_in_place(const Tensor& send, const Tensor& receive) {
 using Input = Operand<const Tensor&>;
 using Output = Operand<Tensor>;
 
-// Tensors of meta devices have nothing to move.
-bool is_empty(const Tensor& t) { return t.device().type == DeviceType::meta; }
+// Then there is nothing to move.
+bool is_meta(const Tensor& t) { return t.device().type == DeviceType::meta; }
 
 // Calls body(t) with the operand's tensor, or with its copy on the native device.
 template <typename T, typename Body>
 void with_input(CommEngine& engine, const Operand<T>& operand, Body body) {
-  if (is_empty(operand.t)) return;
+  if (is_meta(operand.t)) return;
   if (is_native(engine, operand.t)) return body(operand.t);
   body(stage_in(engine, operand.t, operand.event));
 }
@@ -40,12 +40,20 @@ void with_input(CommEngine& engine, const Operand<T>& operand, Body body) {
 // Copies the operand's contents there first if `reads` is true.
 template <typename Body>
 void with_output(CommEngine& engine, Output& operand, bool reads, Body body) {
-  if (is_empty(operand.t)) return;
+  if (is_meta(operand.t)) return;
   if (is_native(engine, operand.t)) return body(operand.t);
   Tensor staged = reads ? stage_in(engine, operand.t, operand.event)
                         : allocate_staging(engine, operand.t, operand.event);
   body(staged);
   stage_out(engine, staged, operand.t, operand.event);
+}
+
+// Calls body(in, out), where out is not read.
+template <typename T, typename Body>
+void with_both(CommEngine& engine, const Operand<T>& from, Output& to, Body body) {
+  with_output(engine, to, false, [&](Tensor& out) {
+    with_input(engine, from, [&](const Tensor& in) { body(in, out); });
+  });
 }
 
 // Argument checks; they throw std::invalid_argument.
@@ -123,9 +131,8 @@ void Comm::all_gather(const Tensor& send, Tensor receive) {
   const Input from(*engine_, send);
   Output to(*engine_, std::move(receive));
   calls_->run("all_gather", to.t.bytes(), [&] {
-    with_output(*engine_, to, false, [&](Tensor& out) {
-      with_input(*engine_, from, [&](const Tensor& in) { engine_->all_gather(in, out); });
-    });
+    with_both(*engine_, from, to,
+              [&](const Tensor& in, Tensor& out) { engine_->all_gather(in, out); });
   });
 }
 
@@ -136,9 +143,8 @@ Work Comm::all_gather_async(Tensor send, Tensor receive) {
   return calls_->start("all_gather", bytes,
                        [this, from = Output(*engine_, std::move(send)),
                         to = Output(*engine_, std::move(receive))]() mutable {
-                         with_output(*engine_, to, false, [&](Tensor& out) {
-                           with_input(*engine_, from,
-                                      [&](const Tensor& in) { engine_->all_gather(in, out); });
+                         with_both(*engine_, from, to, [&](const Tensor& in, Tensor& out) {
+                           engine_->all_gather(in, out);
                          });
                        });
 }
@@ -150,9 +156,8 @@ void Comm::reduce_scatter(const Tensor& send, Tensor receive, ReduceOp op) {
   const Input from(*engine_, send);
   Output to(*engine_, std::move(receive));
   calls_->run("reduce_scatter", send.bytes(), [&] {
-    with_output(*engine_, to, false, [&](Tensor& out) {
-      with_input(*engine_, from, [&](const Tensor& in) { engine_->reduce_scatter(in, out, op); });
-    });
+    with_both(*engine_, from, to,
+              [&](const Tensor& in, Tensor& out) { engine_->reduce_scatter(in, out, op); });
   });
 }
 
@@ -164,10 +169,8 @@ Work Comm::reduce_scatter_async(Tensor send, Tensor receive, ReduceOp op) {
   return calls_->start("reduce_scatter", bytes,
                        [this, op, from = Output(*engine_, std::move(send)),
                         to = Output(*engine_, std::move(receive))]() mutable {
-                         with_output(*engine_, to, false, [&](Tensor& out) {
-                           with_input(*engine_, from, [&](const Tensor& in) {
-                             engine_->reduce_scatter(in, out, op);
-                           });
+                         with_both(*engine_, from, to, [&](const Tensor& in, Tensor& out) {
+                           engine_->reduce_scatter(in, out, op);
                          });
                        });
 }
@@ -232,9 +235,8 @@ void Comm::all_to_all(const Tensor& send, Tensor receive) {
   const Input from(*engine_, send);
   Output to(*engine_, std::move(receive));
   calls_->run("all_to_all", send.bytes(), [&] {
-    with_output(*engine_, to, false, [&](Tensor& out) {
-      with_input(*engine_, from, [&](const Tensor& in) { engine_->all_to_all(in, out); });
-    });
+    with_both(*engine_, from, to,
+              [&](const Tensor& in, Tensor& out) { engine_->all_to_all(in, out); });
   });
 }
 

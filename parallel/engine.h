@@ -41,11 +41,14 @@ class CommEngine {
     start_ = start;
     timeout_ = timeout;
   }
-  // When the running call was made, if it was queued behind others; else it runs as it is made.
-  void set_queued_at(std::optional<Clock::time_point> time) { queued_at_ = time; }
-  // For engines that log waits: where the caller's first wait for the next queued call is recorded.
-  // Called by the caller's thread when it queues the call.
-  virtual std::shared_ptr<std::atomic<Clock::time_point>> wait_slot() { return nullptr; }
+  // A call that was queued behind others.
+  struct Queued {
+    const Clock::time_point at = Clock::now();  // when it was made
+    // When the caller began to wait for it; zero until then.
+    std::atomic<Clock::time_point> waited = Clock::time_point{};
+  };
+  // Of the running call; null if it runs as it is made.
+  void set_queued(std::shared_ptr<const Queued> queued) { queued_ = std::move(queued); }
   // For an engine that cannot throw out of the running call.
   CommError error_of_call(const EngineError& e) const;
 
@@ -91,13 +94,13 @@ class CommEngine {
   std::chrono::milliseconds timeout() const { return timeout_; }
   Clock::time_point start_of_call() const { return start_; }
   const std::shared_ptr<void>& start_event() const { return start_event_; }
-  std::optional<Clock::time_point> queued_at() const { return queued_at_; }
+  const std::shared_ptr<const Queued>& queued() const { return queued_; }
 
  private:
   const int rank_, size_;
   const char* operation_ = "connect";
   Clock::time_point start_ = Clock::now();
-  std::optional<Clock::time_point> queued_at_;
+  std::shared_ptr<const Queued> queued_;
   std::chrono::milliseconds timeout_{30'000};
   Roster roster_;
   std::shared_ptr<void> start_event_;

@@ -126,9 +126,6 @@ class Bucketed : public GradSync {
     return found->second;
   }
 
-  // Slots are aligned to cache lines, as tensors are.
-  static int64_t aligned(int64_t numel) { return (numel + 15) / 16 * 16; }
-
   void plan(std::span<Param* const> params, const GradSyncOptions& options) {
     buckets_.emplace_back();
     for (Param* param : std::views::reverse(params)) {
@@ -139,7 +136,7 @@ class Bucketed : public GradSync {
       if (full && !buckets_.back().slots.empty()) buckets_.emplace_back();
       Bucket& bucket = buckets_.back();
       bucket.slots.push_back({param, bucket.numel});
-      bucket.numel += aligned(param->grad.numel());
+      bucket.numel += aligned_numel(param->grad.numel());
     }
   }
 

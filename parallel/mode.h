@@ -85,8 +85,8 @@ class Mode {
   virtual StepLoss step(const Batch& mine) = 0;
   // Returns the number of steps with one batch shape before the mode reaches its steady state.
   virtual int warm_ups() const { return 0; }
-  // Returns the parameters whose gradients this rank holds after step(), for the optimizer. Those
-  // of `sharded` are flat parts of the model's parameters.
+  // Returns the parameters that this rank's optimizer updates. After step() they have their
+  // gradients. Those of `sharded` are flat parts of the model's.
   virtual std::vector<Param*> params() = 0;
   // Returns the gradients of step() by path: those of params(), or of the whole model where its
   // parameters are divided. Collective.

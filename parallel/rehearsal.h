@@ -41,6 +41,9 @@ struct CostTable {
   double seconds(const std::string& kind, double bytes) const;
 };
 
+// A table in which no collective takes time.
+CostTable no_costs(int world);
+
 // A call, in the order of the calls.
 struct RehearsedCall {
   std::string kind;  // of CostTable::points

@@ -64,12 +64,7 @@ StepMemory run_steps(const Workload& work, Comm* comm, const std::vector<Device>
 
 // Runs one rank of a group; the other ranks do not exist.
 StepMemory of_one_rank(const Workload& work) {
-  const std::vector<std::pair<double, double>> at_once = {{1, 0}};
-  const Rehearsal others({.world = work.count(),
-                          .points = {{"all_reduce", at_once},
-                                     {"reduce_scatter", at_once},
-                                     {"all_gather", at_once},
-                                     {"broadcast", at_once}}});
+  const Rehearsal others(no_costs(work.count()));
   const std::unique_ptr<Comm> comm = others.join(0);
   return run_steps(work, comm.get(), meta_devices(0, 1));
 }

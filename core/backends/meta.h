@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of meta devices (core/tensor/meta.h): they compute nothing. So a training step on a
-// meta device allocates what it would on a GPU, without the GPU, the memory or the time.
+// The kernels of meta devices (core/tensor/meta.h) compute nothing. So a training step makes the
+// allocations of a GPU, without the GPU, its memory and its time.
 // Thread-safe.
 #pragma once
 

@@ -27,8 +27,8 @@ std::vector<Unit> units(Layer& model);
 // Returns clones of the units, not materialized. A part without units returns its input.
 LayerPtr part(std::span<const Unit> units);
 
-// Returns a clone of the model, not materialized, whose units run forward again before backward
-// (see recomputed() in layers.h). A first unit that a tied head uses again does not.
+// Returns a clone of the model, not materialized. Its units run forward again before backward (see
+// recomputed() in layers.h), except a first unit that a tied head uses again.
 LayerPtr recomputing(Layer& model);
 
 // [3,224,224] -> [rows,3,224,224]

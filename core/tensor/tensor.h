@@ -106,4 +106,8 @@ class Tensor {
   Device device_;
 };
 
+// Rounds up, so that the next of several flat parts of f32 or wider starts a cache line, as a
+// tensor does.
+constexpr int64_t aligned_numel(int64_t numel) { return (numel + 15) / 16 * 16; }
+
 }  // namespace howmany

@@ -4,8 +4,6 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
-#include <atomic>
-#include <deque>
 #include <iterator>
 #include <mutex>
 #include <stdexcept>
@@ -18,12 +16,10 @@
 
 namespace howmany {
 
-using WaitSlot = std::shared_ptr<std::atomic<Clock::time_point>>;
-
 struct Rehearsal::State {
   struct Entry {
     RehearsedCall call;
-    WaitSlot waited;  // null if the call was blocking
+    std::shared_ptr<const CommEngine::Queued> queued;  // null if the call was blocking
   };
   const CostTable costs;
   std::mutex mutex;
@@ -97,11 +93,6 @@ class Rehearsed : public CommEngine {
   }
   void abort(std::string_view) noexcept override {}
 
-  WaitSlot wait_slot() override {
-    const std::lock_guard lock(state_->mutex);
-    return queued_.emplace_back(std::make_shared<std::atomic<Clock::time_point>>());
-  }
-
  private:
   [[noreturn]] static void refuse(int peer) {
     throw EngineError(peer, "in a rehearsal no other rank sends or receives");
@@ -115,20 +106,16 @@ class Rehearsed : public CommEngine {
   void spend(const char* kind, int64_t bytes) {
     wake_on_time();
     const auto amount = static_cast<double>(bytes);
-    const Clock::time_point at = queued_at().value_or(Clock::now());
+    const Clock::time_point at = queued() ? queued()->at : Clock::now();
     const double seconds = state_->costs.seconds(kind, amount);
     free_at_ = std::max(at, free_at_) + duration_of(seconds);
     burn(state_->costs.core_s_per_call + state_->costs.core_s_per_byte * amount);
     std::this_thread::sleep_until(free_at_);
     std::lock_guard lock(state_->mutex);
-    state_->log.push_back({{kind, amount, size(), at, seconds, at}, nullptr});
-    if (!queued_at()) return;
-    state_->log.back().waited = std::move(queued_.front());
-    queued_.pop_front();
+    state_->log.push_back({{kind, amount, size(), at, seconds}, queued()});
   }
 
   const std::shared_ptr<Rehearsal::State> state_;
-  std::deque<WaitSlot> queued_;  // of calls that have not run; guarded by the state's mutex
   Clock::time_point free_at_ = {};
 };
 
@@ -145,6 +132,14 @@ double CostTable::seconds(const std::string& kind, double bytes) const {
   return low + (next->second - low) * (bytes - low_bytes) / (next->first - low_bytes);
 }
 
+CostTable no_costs(int world) {
+  CostTable costs;
+  costs.world = world;
+  for (const char* kind : {"all_reduce", "reduce_scatter", "all_gather", "broadcast"})
+    costs.points[kind] = {{1, 0}};
+  return costs;
+}
+
 Rehearsal::Rehearsal(CostTable costs) : state_(std::make_shared<State>(std::move(costs))) {}
 Rehearsal::~Rehearsal() = default;
 
@@ -157,9 +152,9 @@ std::unique_ptr<Comm> Rehearsal::join(int rank) const {
 std::vector<RehearsedCall> Rehearsal::take_log() {
   std::lock_guard lock(state_->mutex);
   std::vector<RehearsedCall> calls;
-  for (auto& [call, waited] : std::exchange(state_->log, {})) {
-    const Clock::time_point began = waited ? waited->load() : call.at;
-    call.waited = began == Clock::time_point{} ? std::nullopt : std::optional(began);
+  for (auto& [call, queued] : std::exchange(state_->log, {})) {
+    const Clock::time_point began = queued ? queued->waited.load() : call.at;
+    if (began != Clock::time_point{}) call.waited = began;
     calls.push_back(std::move(call));
   }
   return calls;

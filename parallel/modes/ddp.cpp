@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "parallel/agreement.h"
+#include "parallel/batch.h"
 #include "parallel/mode.h"
 #include "parallel/modes/replica.h"
 #include "parallel/modes/step_graph.h"
@@ -41,10 +42,7 @@ class Ddp : public Mode {
   Share share() const override { return {comm_.rank(), comm_.size()}; }
 
   StepLoss step(const Batch& mine) override {
-    // All ranks have the same number, so all throw before any of them waits for another.
-    HM_REQUIRE(mine.global_rows >= comm_.size(),
-               "[ddp] a global batch of {} rows over {} ranks leaves some without a row",
-               mine.global_rows, comm_.size());
+    check_rows("ddp", mine.global_rows, comm_.size(), "ranks");
     clock_.begin();
     const Tensor part = graph_ ? graph_->step(mine) : replica_.step(mine, ready_);
     const auto scope = clock_.exchanging();

@@ -24,13 +24,14 @@ struct StepOutcome {
   bool drew = false;  // the step drew random numbers
 };
 
-// Returns the model of the arguments, which recomputes if they ask for that.
+// Moves the model out of the arguments. It recomputes if their options say so.
 ModelSpec model_of(ModeArgs& args);
 
 class Replica {
  public:
   // Materializes the model on `device` from the seed.
   Replica(ModelSpec model, Device device, Dtype dtype, uint64_t seed);
+  // Takes a model that is already there. Give the seed of dropout to set_seed().
   struct Materialized {};
   Replica(ModelSpec model, Device device, Dtype dtype, Materialized);
 

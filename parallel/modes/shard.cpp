@@ -6,12 +6,6 @@
 #include <utility>
 
 namespace howmany {
-namespace {
-
-// Parameters and parts are aligned to cache lines, as tensors are.
-int64_t aligned(int64_t numel) { return (numel + 15) / 16 * 16; }
-
-}  // namespace
 
 // A group of one rank has nothing to divide.
 Shard::Shard(Layer& layer, Comm& comm, int level)
@@ -19,28 +13,34 @@ Shard::Shard(Layer& layer, Comm& comm, int level)
   int64_t end = 0;
   for (const Param* p : params_) {
     begins_.push_back(end);
-    end += aligned(p->shape.numel());
+    end += aligned_numel(p->shape.numel());
   }
-  begins_.push_back(end);
   part_.name = params_[0]->name;
-  part_.shape = {aligned((end + comm_.size() - 1) / comm_.size())};
+  part_.shape = {aligned_numel((end + comm_.size() - 1) / comm_.size())};
+  begins_.push_back(part_.shape.numel() * comm_.size());
   values_ = allocate();
   clear_gaps(values_);
   for (size_t i = 0; i < params_.size(); ++i) view_of(values_, i).copy_from(params_[i]->value);
-  point_values_into(values_);
-  const Tensor own = values_.flat(own_begin(), own_begin() + part_.shape.numel());
-  part_.value = level_ == 3 ? own.clone() : own;
+  point_values();
+  part_.value = level_ == 3 ? own(values_).clone() : own(values_);
   for (Param* p : params_) p->grad = Tensor();
-  if (level_ == 1) grads_ = allocate();
-  if (level_ == 1) grads_.zero();
-  part_.grad = level_ == 1 ? grads_.flat(own_begin(), own_begin() + part_.shape.numel())
-                           : Tensor::zeros(part_.shape, values_.dtype(), values_.device());
+  if (level_ == 1) {
+    grads_ = allocate();
+    grads_.zero();
+  }
+  part_.grad =
+      level_ == 1 ? own(grads_) : Tensor::zeros(part_.shape, values_.dtype(), values_.device());
   release_values();
 }
 
 Tensor Shard::allocate() const {
   const Tensor& like = part_.value ? part_.value : params_[0]->value;
-  return Tensor::empty({part_.shape.numel() * comm_.size()}, like.dtype(), like.device());
+  return Tensor::empty({begins_.back()}, like.dtype(), like.device());
+}
+
+Tensor Shard::own(const Tensor& flat) const {
+  const int64_t numel = part_.shape.numel();
+  return flat.flat(comm_.rank() * numel, (comm_.rank() + 1) * numel);
 }
 
 Tensor Shard::view_of(const Tensor& flat, size_t param) const {
@@ -48,16 +48,14 @@ Tensor Shard::view_of(const Tensor& flat, size_t param) const {
   return flat.flat(begins_[param], begins_[param] + shape.numel()).view(shape);
 }
 
-void Shard::point_values_into(const Tensor& flat) {
-  for (size_t i = 0; i < params_.size(); ++i) params_[i]->value = view_of(flat, i);
+void Shard::point_values() {
+  for (size_t i = 0; i < params_.size(); ++i) params_[i]->value = view_of(values_, i);
 }
 
-// Sums of what happens to be in memory could be NaN.
+// Memory that was never written may hold NaN.
 void Shard::clear_gaps(Tensor& flat) const {
   for (size_t i = 0; i < params_.size(); ++i) {
-    const bool last = i + 1 == params_.size();
-    const int64_t begin = begins_[i] + params_[i]->shape.numel();
-    const int64_t end = last ? flat.numel() : begins_[i + 1];
+    const int64_t begin = begins_[i] + params_[i]->shape.numel(), end = begins_[i + 1];
     if (begin < end) flat.flat(begin, end).zero();
   }
 }
@@ -73,7 +71,7 @@ void Shard::wait_values() {
   gather();
   if (state_ == State::whole) return;
   std::exchange(coming_, {}).wait();
-  if (level_ == 3) point_values_into(values_);
+  if (level_ == 3) point_values();
   state_ = State::whole;
 }
 

@@ -51,16 +51,16 @@ class Shard {
  private:
   enum class State { parts, coming, whole };
 
-  int64_t own_begin() const { return comm_.rank() * part_.shape.numel(); }
-  Tensor allocate() const;
+  Tensor allocate() const;               // a flat one
+  Tensor own(const Tensor& flat) const;  // this rank's part
   Tensor view_of(const Tensor& flat, size_t param) const;
-  void point_values_into(const Tensor& flat);
+  void point_values();
   void clear_gaps(Tensor& flat) const;
 
   Comm& comm_;
   const int level_;
   std::vector<Param*> params_;
-  std::vector<int64_t> begins_;  // of each parameter in the flat ones; the last is their end
+  std::vector<int64_t> begins_;  // of each parameter in the flat ones, and their end
   Tensor values_, grads_;        // flat; null while only the part is kept
   Param part_;
   State state_ = State::whole;

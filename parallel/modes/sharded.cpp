@@ -6,6 +6,7 @@
 #include "core/nn/layers.h"
 #include "core/nn/units.h"
 #include "parallel/agreement.h"
+#include "parallel/batch.h"
 #include "parallel/mode.h"
 #include "parallel/modes/replica.h"
 #include "parallel/modes/shard.h"
@@ -83,10 +84,7 @@ class Sharded : public Mode {
   Share share() const override { return {comm_.rank(), comm_.size()}; }
 
   StepLoss step(const Batch& mine) override {
-    // All ranks have the same number, so all throw before any of them waits for another.
-    HM_REQUIRE(mine.global_rows >= comm_.size(),
-               "[sharded] a global batch of {} rows over {} ranks leaves some without a row",
-               mine.global_rows, comm_.size());
+    check_rows("sharded", mine.global_rows, comm_.size(), "ranks");
     clock_.begin();
     for (Shard& shard : shards_) shard.change_values();
     if (level_ < 3)

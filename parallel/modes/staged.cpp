@@ -61,10 +61,7 @@ class Staged : public Mode {
 
   StepLoss step(const Batch& mine) override {
     check_batch(mine);
-    // All ranks have the same number, so all throw before any of them waits for another.
-    HM_REQUIRE(mine.global_rows >= shape().data,
-               "[{}] a global batch of {} rows over {} replicas leaves some without a row", name_,
-               mine.global_rows, shape().data);
+    check_rows(name_, mine.global_rows, shape().data, "replicas");
     try {
       return run(mine, micro_batches(mine.global_rows));
     } catch (const std::exception& e) {

@@ -187,7 +187,7 @@ void add_selftest(CLI::App& app, SelftestArguments& a) {
 // Runs external subcommands, as git does: all arguments after the name belong to the program.
 void run_external(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "";
-  if (name != "train" && name != "devices" && name != "memory") return;
+  if (std::ranges::find(kPrograms, name) == std::end(kPrograms)) return;
   std::vector<std::string> arguments = {find_program("howmany-" + name)};
   arguments.insert(arguments.end(), argv + 2, argv + argc);
   exec_program(arguments);

@@ -32,7 +32,7 @@ std::string costs(const Point& p) {
   const double exposed = p.exposed_seconds / p.step_seconds;
   if (exposed > kNoticeableShare) {
     reasons.push_back(
-        fmt::format("{} of each step is spent waiting for gradients", format_percent(exposed)));
+        fmt::format("{} of each step is spent waiting for communication", format_percent(exposed)));
   }
   return reasons.empty() ? "" : fmt::format(" ({})", fmt::join(reasons, "; "));
 }

@@ -116,11 +116,6 @@ Cluster cluster_of(const BeyondPlan& beyond) {
                              : parse_cluster(beyond.text, beyond.cluster);
 }
 
-bool can_be_rehearsed(const std::string& mode) {
-  const std::string name = mode.substr(0, mode.find(':'));
-  return name == "ddp" || name == "sharded";
-}
-
 std::vector<Configuration> configurations(const Request& request) {
   std::vector<Configuration> all;
   for (const Workload& workload : request.workloads) {

@@ -56,8 +56,6 @@ constexpr const char* kTour = "tour";  // of the JSON of a request
 
 // The mode of a configuration that runs one rank of `devices` (--rehearse of the benches).
 constexpr const char* kRehearsalMode = kRehearsalSuite;
-// True if one rank of a mode of our own models can be rehearsed, since all hold and do as much.
-bool can_be_rehearsed(const std::string& mode);
 
 struct Configuration {
   std::string model, mode, backend;

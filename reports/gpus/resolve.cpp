@@ -251,7 +251,7 @@ void refuse_other_rehearsals(const Request& request) {
   if (request.script.given()) return;
   if (request.workloads.size() != 1)
     throw InputError(fmt::format("{} needs one {}", flag::kCluster.name, flag::kModel.name));
-  if (request.modes.size() != 1 || !can_be_rehearsed(request.modes[0]))
+  if (request.modes.size() != 1 || !is_replayable(request.modes[0]))
     throw InputError(
         fmt::format("{} is for one {}, ddp or sharded", flag::kCluster.name, flag::kMode.name));
   if (request.scaling == Scaling::kStrong)

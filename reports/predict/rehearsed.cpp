@@ -65,10 +65,12 @@ void refuse_other_devices(const Measurement& m, const Cluster& cluster) {
                                cpu ? "CPU cores" : "GPUs", cluster.name, cluster.device));
 }
 
-// True if the calls of a step are the same on any number of devices.
-bool is_replayable(const std::string& mode) { return mode == "ddp" || mode.starts_with("sharded"); }
-
 }  // namespace
+
+bool is_replayable(const std::string& mode) {
+  const std::string name = mode.substr(0, mode.find(':'));
+  return name == "ddp" || name == "sharded";
+}
 
 Rehearsed rehearsed_of(const Summary& summary, const std::vector<nlohmann::json>& lines,
                        const Cluster& cluster) {

@@ -16,6 +16,10 @@ namespace howmany::reports {
 // The suite of the measurement of a rehearsal.
 constexpr const char* kRehearsalSuite = "rehearsal";
 
+// True if all ranks of the mode make the same calls, on any number of devices. So one rank can be
+// rehearsed, and replayed for other numbers.
+bool is_replayable(const std::string& mode);
+
 // Returns the rehearsal of a summary. `lines` are those of its samples; the ones with steps are of
 // the rehearsal. Throws InputError if the rehearsal failed, of strong scaling, or logged nothing.
 Rehearsed rehearsed_of(const Summary& summary, const std::vector<nlohmann::json>& lines,

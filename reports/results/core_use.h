@@ -10,8 +10,8 @@ struct CoreUse {
   double our_seconds = 0;    // of this process and its reaped descendants
 };
 
-// Reads /proc/stat, or $HOWMANY_PROC/stat if that is set, as tests do that shall not depend on
-// other programs. Returns zeros if it cannot be read.
+// Reads /proc/stat, or $HOWMANY_PROC/stat if that is set: tests set it, so that other programs do
+// not matter. Returns zeros if the file cannot be read.
 CoreUse read_core_use();
 // Returns the share of the cores that other programs used in between, 0 to 1. Returns 0 if it is
 // unknown.

@@ -44,12 +44,7 @@ class OneOfFour : public ::testing::TestWithParam<int> {
     optimizer_->step(mode.params());
   }
 
-  const std::vector<std::pair<double, double>> quick_ = {{1, 1e-9}};
-  Rehearsal rehearsal_{{.world = kRanks,
-                        .points = {{"all_reduce", quick_},
-                                   {"reduce_scatter", quick_},
-                                   {"all_gather", quick_},
-                                   {"broadcast", quick_}}}};
+  Rehearsal rehearsal_{no_costs(kRanks)};
   const std::unique_ptr<Comm> comm_ = rehearsal_.join(1);
   const std::unique_ptr<Optimizer> optimizer_ =
       make_optimizer("sgd", {.lr = 0.01, .momentum = 0.9});

@@ -39,10 +39,12 @@ int64_t parse_bytes(const std::string& option, const std::string& text) {
   double value = std::strtod(text.c_str(), &end);
   std::string suffix = end;
   double base = 1024;
-  if (suffix.ends_with("iB"))
+  if (suffix.ends_with("iB")) {
     suffix.resize(suffix.size() - 2);
-  else if (suffix.size() == 2 && suffix[1] == 'B')
-    base = 1000, suffix.resize(1);
+  } else if (suffix.size() == 2 && suffix[1] == 'B') {
+    suffix.resize(1);
+    base = 1000;
+  }
   constexpr std::string_view kPrefixes = "KMGT";
   const size_t power = suffix.size() == 1 ? kPrefixes.find(suffix[0]) : std::string_view::npos;
   if (power != std::string_view::npos) value *= std::pow(base, static_cast<double>(power + 1));

@@ -22,8 +22,6 @@ namespace howmany::reports {
 namespace {
 
 constexpr double kDescribeTimeout = 20;  // seconds
-// Subcommands that are separate programs.
-constexpr const char* kPrograms[] = {"train", "devices", "memory"};
 
 template <typename Part>  // CLI::App or CLI::Option
 bool shown_in_help(const Part* part) {

@@ -11,6 +11,8 @@ class App;
 
 namespace howmany::reports {
 
+// Subcommands that are separate programs, howmany-NAME.
+constexpr const char* kPrograms[] = {"train", "devices", "memory"};
 // Names of these commands.
 extern const std::vector<std::string> kMetaCommands;
 

@@ -40,7 +40,7 @@ TEST(ModeNotes, CompareTheModesAndSayWhatTheirDevicesWaitFor) {
   EXPECT_THAT(
       mode_notes({ddp, pipeline, point("data_parallel", 0.9, 2)}, 2, "2 GPUs"),
       ElementsAre("On 2 GPUs data_parallel is the fastest way, efficiency 0.90; ddp over gloo 0.70 "
-                  "(20 % of each step is spent waiting for gradients), pipeline 0.60 (devices "
+                  "(20 % of each step is spent waiting for communication), pipeline 0.60 (devices "
                   "wait for other stages 25 % of a step, 11 % in theory).",
                   "If memory is short: pipeline holds 1 GB on a device, data_parallel 2 GB; "
                   "choose it for a model that does not fit."));
