@@ -47,7 +47,7 @@ class CommEngine {
     // When the caller began to wait for it; zero until then.
     std::atomic<Clock::time_point> waited = Clock::time_point{};
   };
-  // Of the running call; null if it runs as it is made.
+  // Describes the running call; null if it runs as it is made.
   void set_queued(std::shared_ptr<const Queued> queued) { queued_ = std::move(queued); }
   // For an engine that cannot throw out of the running call.
   CommError error_of_call(const EngineError& e) const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Estimates the memory of a training step on each device, from the step itself: it runs on meta
 // devices (core/tensor/meta.h), which count the bytes of all tensors and have none. So the order of
-// allocations and releases is that of a real step. Of pipeline and hybrid, a peak may differ by a
+// allocations and releases is that of a real step. With pipeline and hybrid, a peak may differ by a
 // few percent between two estimates: it depends on when the threads of the ranks exchange.
 //
 // Left out. Memory outside of tensors: the context and libraries of a GPU, workspaces of kernels,
