@@ -174,7 +174,6 @@ void append_samples(const std::string& path, const SampleLine& line) {
                                  {sample_line::kFlags, line.flags},
                                  {sample_line::kParameters, line.parameters},
                                  {sample_line::kWorld, line.world}};
-  if (!line.busy_cores.empty()) json[sample_line::kBusyCores] = line.busy_cores;
   if (!line.steps.is_null()) json[sample_line::kSteps] = line.steps;
   std::ofstream file(path, std::ios::app);
   file << json.dump() + "\n" << std::flush;

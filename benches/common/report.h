@@ -35,8 +35,7 @@ struct SampleLine {
   std::vector<std::string> flags;                 // "oversubscribed"
   std::map<std::string, std::string> parameters;  // mode, model, devices, ...
   int world = 1;
-  std::vector<double> busy_cores = {};  // during each sample; empty if not measured
-  nlohmann::ordered_json steps = {};    // of a rehearsal, with their collectives; null: none
+  nlohmann::ordered_json steps = {};  // of a rehearsal, with their collectives; null: none
 };
 // Appends one line of JSON to `path`, if that is not empty. Throws Error if it cannot be written.
 void append_samples(const std::string& path, const SampleLine& line);

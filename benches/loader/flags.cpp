@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kLoaderExamples =
     "Examples:\n"
     "  loader_bench --data photos --workers 0,1,2,4\n"
-    "  loader_bench --data photos --workers 2,3,4 --interleave --case-budget 10\n"
+    "  loader_bench --data photos --workers 2,3,4,4,3,2          # rounds, there and back\n"
     "  loader_bench --data photos --workers 2 --samples-per-second 900   # how long does it "
     "stall?\n"
     "  loader_bench --data synthetic --probe";
@@ -52,7 +52,6 @@ void add_loader_flags(CLI::App& app, LoaderFlags& flags) {
   add_option(app, flag::kWidth, flags.data.width)->check(whole_between(8, 20'000));
   add_option(app, flag::kHeight, flags.data.height)->check(whole_between(8, 20'000));
   add_option(app, flag::kCache, flags.cache)->check(CLI::IsMember({"warm", "cold"}));
-  add_switch(app, flag::kInterleave, flags.in_turn);
   add_option(app, flag::kCaseBudget, flags.run.budget_s)->check(above_zero());
   add_option(app, flag::kSeed, flags.run.seed);
   add_option(app, flag::kSamplesFile, flags.samples);

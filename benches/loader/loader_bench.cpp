@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the rate of batches by number of loader workers, and the time of each stage.
 //   loader/<data>/workers:N/batch:B/prefetch:P/as:threads[/ranks:R][/demand:D][/pin:on]
-//     [/order:any][/cache:cold][/to:cuda:0][/decode:nvjpeg][/in_turn:on]
+//     [/order:any][/cache:cold][/to:cuda:0][/decode:nvjpeg]
 //   loader/probe/{solo,worker,handover,collate,read,cores}/...   with --probe, instead
-// The seconds of a row are the mean of a batch. Samples are means of consecutive batches, with
-// --interleave of one time slice each; for solo they are single batches. latency_* are the
-// consumer's waits for a batch.
+// The seconds of a row are the mean of a batch. Samples are means of consecutive batches; for solo
+// they are single batches. latency_* are the consumer's waits for a batch.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -70,9 +68,6 @@ Probed as_probed(const LoaderResult& result, const LoaderRun& run) {
     if (std::isfinite(result.stall_half_width))
       probed.counters["stall_fraction_half_width"] = result.stall_half_width;
   }
-  probed.busy_cores = result.busy_cores;
-  if (!result.busy_cores.empty())
-    probed.counters[metric::kBusyCores] = quantile(result.busy_cores, 0.5);
   if (result.resident_before >= 0) probed.counters["resident_before"] = result.resident_before;
   if (result.stages.samples == 0) return probed;
   const auto n = static_cast<double>(result.stages.samples);
@@ -126,27 +121,9 @@ std::vector<LoaderRun> runs_of(const Flags& flags) {
   return runs;
 }
 
-// The first case to run measures all of them.
-void take_turns(const LoaderData& data, const std::vector<LoaderRun>& runs,
-                std::vector<Case>& cases) {
-  const auto all = std::make_shared<std::vector<LoaderOutcome>>();
-  for (size_t i = 0; i < cases.size(); ++i) {
-    cases[i].name += "/in_turn:on";
-    cases[i].measure = [&data, runs, all, i] {
-      if (all->empty())
-        *all = run_in_turn(data, runs, runs[0].budget_s * static_cast<double>(runs.size()));
-      const LoaderOutcome& outcome = all->at(i);
-      HM_ENSURE(outcome.error.empty(), "{}", outcome.error);
-      return as_probed(outcome.result, runs[i]);
-    };
-  }
-}
-
 std::vector<Case> run_cases(const LoaderData& data, const Flags& flags) {
-  const std::vector<LoaderRun> runs = runs_of(flags);
   std::vector<Case> cases;
-  for (const LoaderRun& run : runs) cases.push_back(run_case(data, run));
-  if (flags.in_turn) take_turns(data, runs, cases);
+  for (const LoaderRun& run : runs_of(flags)) cases.push_back(run_case(data, run));
   return cases;
 }
 
@@ -190,7 +167,6 @@ void run_case(benchmark::State& state, const Case& c, const std::string& samples
     SampleLine line;
     line.name = c.name;
     line.samples = probed.samples;
-    line.busy_cores = probed.busy_cores;
     line.parameters = c.parameters;
     append_samples(samples, line);
   } catch (const std::exception& e) {
@@ -212,12 +188,6 @@ std::map<std::string, std::string> context(const LoaderData& data) {
   return told;
 }
 
-void refuse_turns(const Flags& flags) {
-  const bool on_cpu = flags.to == std::vector{Device{}};
-  HM_REQUIRE(!flags.in_turn || (flags.cache == "warm" && flags.run.demand == 0 && on_cpu),
-             "--interleave is for --cache warm on CPUs, without a demand");
-}
-
 int run(int argc, char** argv) {
   Flags flags;
   std::vector<std::string> words = parse_loader(argc, argv, flags);
@@ -230,7 +200,6 @@ int run(int argc, char** argv) {
   const LoaderData data(flags.data);
   HM_REQUIRE(flags.cache == "warm" || !data.files().empty(), "--cache cold: {} is in no file",
              flags.data.data);
-  refuse_turns(flags);
   HM_REQUIRE(!flags.any_order || flags.run.ranks == 1, "--any-order is for one rank, not {}",
              flags.run.ranks);
   const std::vector<Case> cases = flags.probe ? probe_cases(data, flags) : run_cases(data, flags);

@@ -16,7 +16,6 @@ namespace howmany::benches {
 struct Probed {
   Samples samples;
   std::map<std::string, double> counters;
-  std::vector<double> busy_cores;  // as in LoaderResult
 };
 
 // Batches made in the calling thread. Samples are seconds per batch. Counters are seconds per

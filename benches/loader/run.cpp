@@ -41,6 +41,18 @@ double cpu_seconds() {
   return seconds(use.ru_utime) + seconds(use.ru_stime);
 }
 
+// Returns `pid` and its children.
+std::vector<pid_t> with_children(pid_t pid) {
+  std::vector<pid_t> all = {pid};
+  std::error_code gone;
+  for (const auto& task :
+       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), gone)) {
+    std::ifstream children(task.path() / "children");
+    for (pid_t child = 0; children >> child;) all.push_back(child);
+  }
+  return all;
+}
+
 // Proportional set size (PSS): a page shared by several processes counts in part.
 double resident_bytes_of(pid_t pid) {
   std::ifstream file(fmt::format("/proc/{}/smaps_rollup", pid));
@@ -61,34 +73,6 @@ void spin_until(Clock::time_point end) {
   }
 }
 
-// Counts samples across processes.
-class Watched final : public Dataset {
- public:
-  Watched(const Dataset& set, const LoaderRun& run) : set_(set), made_(run.made) {}
-  int64_t size() const override { return set_.size(); }
-  SampleSpec spec() const override { return set_.spec(); }
-  void get(int64_t index, uint64_t key, void* x, void* y) const override {
-    set_.get(index, key, x, y);
-    done();
-  }
-  bool has_images() const override { return set_.has_images(); }
-  void get_on_gpu(gpu::ImageDecoder& decoder, int64_t index, uint64_t key, void* x,
-                  void* y) const override {
-    set_.get_on_gpu(decoder, index, key, x, y);
-    done();
-  }
-  std::string describe() const override { return set_.describe(); }
-  std::string name_of(int64_t index) const override { return set_.name_of(index); }
-
- private:
-  void done() const {
-    if (made_ != nullptr) made_->fetch_add(1, std::memory_order_relaxed);
-  }
-
-  const Dataset& set_;
-  std::atomic<int64_t>* const made_;
-};
-
 // One measurement. Ranks are threads that synchronize twice per batch. Between the two barriers
 // rank 0 records the times and decides when to stop.
 class Running {
@@ -96,7 +80,7 @@ class Running {
   Running(const LoaderData& data, const LoaderRun& run)
       : data_(data),
         run_(run),
-        set_(run.cold ? data.samples() : data.endless(), run),
+        set_(run.cold ? data.samples() : data.endless()),
         step_s_(run.demand > 0 ? static_cast<double>(run.batch) / run.demand : 0),
         drop_(ahead(run)),
         waits_(static_cast<size_t>(run.ranks)),
@@ -113,16 +97,15 @@ class Running {
       consume(0);
     }
     if (error_) std::rethrow_exception(error_);
-    if (!measured_) finish();
+    finish();
     return std::move(result_);
   }
 
  private:
-  // Returns the number of batches made before the first is taken. In run_in_turn() other loaders
-  // wait for this measurement, so it skips only one batch per worker.
+  // Returns the number of batches made before the first is taken.
   static size_t ahead(const LoaderRun& run) {
     if (run.cold) return 0;
-    return static_cast<size_t>(std::max(1, run.workers * (run.goes_on ? 1 : run.prefetch)));
+    return static_cast<size_t>(std::max(1, run.workers * run.prefetch));
   }
 
   void prepare_cache() {
@@ -177,10 +160,6 @@ class Running {
   }
 
   void note_arrival(bool more) {
-    if (measured_) {
-      enough_ = !run_.goes_on(result_);
-      return;
-    }
     if (seen_++ == 0) result_.first_batch_s = seconds_since(start_);
     // Reading the memory takes time, in which workers get ahead. Those batches are also taken
     // before timing starts.
@@ -198,16 +177,10 @@ class Running {
     last_ = Clock::now();
     enough_ = !more || (timing_ != Clock::time_point{} && done());
     if (!more && !times_.empty()) times_.pop_back(), result_.waits.pop_back();
-    if (enough_) {
-      look_at_memory();
-      cpu_ = cpu_seconds() - cpu_;
-      stages_ = data_.stages() - stages_;
-    }
-    if (enough_ && run_.goes_on) {
-      finish();
-      measured_ = true;
-      enough_ = !run_.goes_on(result_);
-    }
+    if (!enough_) return;
+    look_at_memory();
+    cpu_ = cpu_seconds() - cpu_;
+    stages_ = data_.stages() - stages_;
   }
 
   // Workers may return memory with each batch, so the maximum counts.
@@ -217,7 +190,7 @@ class Running {
     const double spent = seconds_since(timing_);
     const bool whole_rounds = times_.size() % round() == 0 && times_.size() >= 2 * round();
     if (run_.cold || times_.size() < kFewestBlocks || !whole_rounds)
-      return spent > (run_.goes_on ? 2 : 4) * run_.budget_s;
+      return spent > 4 * run_.budget_s;
     if (spent >= run_.budget_s) return true;
     if (spent < run_.budget_s / 3 || times_.size() % (16 * round()) != 0) return false;
     result_.blocks.converged = relative_half_width(blocks()) < kTight;
@@ -252,7 +225,7 @@ class Running {
 
   const LoaderData& data_;
   const LoaderRun& run_;
-  const Watched set_;
+  const Dataset& set_;
   const double step_s_;
   const size_t drop_;
   LoaderResult result_;
@@ -262,24 +235,13 @@ class Running {
   double cpu_ = 0, spun_ = 0;
   Clock::time_point start_, timing_{}, last_;
   StageTimes stages_;
-  bool enough_ = false, measured_ = false;
+  bool enough_ = false;
   std::atomic<bool> failed_ = false;
   std::exception_ptr error_;
   std::barrier<> meet_;
 };
 
 }  // namespace
-
-std::vector<pid_t> with_children(pid_t pid) {
-  std::vector<pid_t> all = {pid};
-  std::error_code gone;
-  for (const auto& task :
-       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), gone)) {
-    std::ifstream children(task.path() / "children");
-    for (pid_t child = 0; children >> child;) all.push_back(child);
-  }
-  return all;
-}
 
 std::vector<double> block_means(const std::vector<double>& values, size_t count) {
   const size_t each = values.size() / std::max<size_t>(1, count);

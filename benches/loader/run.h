@@ -4,11 +4,6 @@
 // data-parallel training. Call from one thread.
 #pragma once
 
-#include <sys/types.h>
-
-#include <atomic>
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,42 +28,23 @@ struct LoaderRun {
   Device to = {};  // device of the batches
   Decode decode = Decode::cpu;
   double timeout_s = 60;  // of a wait for a batch
-  // Called at the end of the measurement. While it returns true, more batches are taken and it is
-  // called after each; those are not measured.
-  std::function<bool(const LoaderResult&)> goes_on = {};
-  std::atomic<int64_t>* made = nullptr;  // counts samples, in memory shared with worker processes
 };
 
 struct LoaderResult {
-  Samples blocks;                  // seconds per batch, means of consecutive batches
-  std::vector<double> waits;       // of the slowest rank per batch, after the first window
-  int64_t batches = 0;             // timed, per rank
-  double samples_per_s = 0;        // of all ranks together
-  double stall_fraction = 0;       // share of the time spent waiting for a batch
-  double stall_half_width = 0;     // of its 95 % interval
-  double first_batch_s = 0;        // from the construction of the loader to its first batch
-  double cpu_s_per_sample = 0;     // of the whole process, without a paced consumer's spinning
-  double bytes_per_worker = 0;     // growth of resident memory, including its processes
-  std::vector<double> busy_cores;  // run_in_turn(): cores used by the loader in each time slice
-  double resident_before = -1;     // share of the files' pages in memory; -1: unknown
+  Samples blocks;               // seconds per batch, means of consecutive batches
+  std::vector<double> waits;    // of the slowest rank per batch, after the first window
+  int64_t batches = 0;          // timed, per rank
+  double samples_per_s = 0;     // of all ranks together
+  double stall_fraction = 0;    // share of the time spent waiting for a batch
+  double stall_half_width = 0;  // of its 95 % interval
+  double first_batch_s = 0;     // from the construction of the loader to its first batch
+  double cpu_s_per_sample = 0;  // of the whole process, without a paced consumer's spinning
+  double bytes_per_worker = 0;  // growth of resident memory, including its processes
+  double resident_before = -1;  // share of the files' pages in memory; -1: unknown
   StageTimes stages;
 };
 
 LoaderResult run_loader(const LoaderData& data, const LoaderRun& run);
-
-std::vector<pid_t> with_children(pid_t pid);  // `pid` is first
-
-struct LoaderOutcome {
-  LoaderResult result;  // rate and blocks: of the slices; the rest: of a short measurement before
-  std::string error;    // not empty if it failed; the others continued
-};
-// Measures several loaders interleaved, for `seconds` in total. Each runs in its own processes,
-// which are stopped and continued (SIGSTOP, SIGCONT). Only one runs at a time, for a time slice of
-// 0.1 s (under a quota: two of its periods), in alternating order. So noise of a shared machine
-// affects all of them. Each has the same number of slices, at least three. Requires CPU targets, no
-// demand and a warm cache; no other thread may run.
-std::vector<LoaderOutcome> run_in_turn(const LoaderData& data, const std::vector<LoaderRun>& runs,
-                                       double seconds);
 
 // Returns the means of `count` equal runs of consecutive values. The remainder of the division is
 // left out.

@@ -27,11 +27,7 @@ struct Row {
   std::string why = {};       // it cannot run; then the rest is void
 };
 
-// "40.0 GB": as GPUs are sold.
-std::string gigabytes(int64_t bytes) {
-  const auto size = static_cast<double>(bytes);
-  return size < 1e9 ? fmt::format("{:.3g} MB", size / 1e6) : fmt::format("{:.3g} GB", size / 1e9);
-}
+std::string gigabytes(int64_t bytes) { return format_gigabytes(static_cast<double>(bytes)); }
 
 int64_t safe(int64_t device_memory) {
   return static_cast<int64_t>(kSafeShare * static_cast<double>(device_memory));

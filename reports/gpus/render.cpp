@@ -38,29 +38,34 @@ std::string interval(const Metric& metric) {
 
 std::string table(const Advice& advice, const AdviceOptions& asked, bool color) {
   constexpr auto kLeft = Table::Align::kLeft;
-  Table table({{"devices"},
-               {"mode", kLeft},
-               {"backend", kLeft},
-               {"step"},
-               {"samples/s"},
-               {"speedup"},
-               {"efficiency"},
-               {"95 % interval"},
-               {format_count(asked.samples_to_train) + " samples"},
-               {"device-hours"},
-               {"", kLeft}});
+  // Of tensors on a device; of a script on CPUs, of its process.
+  const bool counted = std::ranges::any_of(
+      advice.points, [](const Point& p) { return std::isfinite(p.peak_bytes); });
+  std::vector<Table::Column> columns = {
+      {"devices"},     {"mode", kLeft},   {"backend", kLeft},
+      {"step"},        {"samples/s"},     {"speedup"},
+      {"efficiency"},  {"95 % interval"}, {format_count(asked.samples_to_train) + " samples"},
+      {"device-hours"}};
+  if (counted) columns.push_back({"memory"});
+  columns.push_back({"", kLeft});
+  Table table(columns);
   for (const Point& p : advice.points) {
     const bool chosen = p.best && advice.recommended == p.devices;
     const double seconds = asked.samples_to_train / p.samples_per_s;
     const bool baseline = p.mode == "single";
-    table.add({std::to_string(p.devices), p.mode, p.backend, format_seconds(p.step_seconds),
-               format_count(p.samples_per_s), format_ratio(p.speedup.value),
-               format_ratio(p.efficiency.value), baseline ? "baseline" : interval(p.efficiency),
-               format_seconds(seconds), format_hours(seconds * p.devices / 3600),
-               chosen ? "<- " + note(p) : note(p)},
-              chosen    ? Style::kBold
-              : p.valid ? Style::kPlain
-                        : Style::kDim);
+    std::vector<std::string> cells = {std::to_string(p.devices),
+                                      p.mode,
+                                      p.backend,
+                                      format_seconds(p.step_seconds),
+                                      format_count(p.samples_per_s),
+                                      format_ratio(p.speedup.value),
+                                      format_ratio(p.efficiency.value),
+                                      baseline ? "baseline" : interval(p.efficiency),
+                                      format_seconds(seconds),
+                                      format_hours(seconds * p.devices / 3600)};
+    if (counted) cells.push_back(format_gigabytes(p.peak_bytes));
+    cells.push_back(chosen ? "<- " + note(p) : note(p));
+    table.add(cells, chosen ? Style::kBold : p.valid ? Style::kPlain : Style::kDim);
   }
   return table.text(color);
 }

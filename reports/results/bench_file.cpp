@@ -79,13 +79,6 @@ SampleLine line_from(const JsonNode& node) {
     if (seconds <= 0) value.fail("a step cannot take 0 seconds or less");
     line.seconds.push_back(seconds);
   }
-  if (const auto busy = node.find(sample_line::kBusyCores))
-    for (const JsonNode& value : busy->items()) {
-      if (value.number() < 0) value.fail("cores cannot be less than none");
-      line.busy_cores.push_back(value.number());
-    }
-  if (!line.busy_cores.empty() && line.busy_cores.size() != line.seconds.size())
-    node.at(sample_line::kBusyCores).fail("has not one number for each of seconds");
   if (const auto converged = node.find(sample_line::kConverged))
     line.converged = converged->boolean();
   if (const auto flags = node.find(sample_line::kFlags)) line.flags = flags->strings();

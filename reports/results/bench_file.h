@@ -41,8 +41,7 @@ struct SampleLine {
   std::vector<double> seconds;  // finite, positive, in the order measured
   bool converged = false;
   std::vector<std::string> flags;
-  std::vector<double> busy_cores;  // finite, not negative; one for each of `seconds`, or empty
-  nlohmann::json json;             // the line as read
+  nlohmann::json json;  // the line as read
 };
 
 std::vector<SampleLine> samples_from_text(const std::string& text, const std::string& source);

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "core/base/schema/reasons.h"
-#include "core/base/statistics.h"
 #include "core/base/text/format.h"
 #include "reports/results/disturbance.h"
 #include "reports/workers/compare.h"
@@ -18,20 +17,16 @@
 namespace howmany::reports {
 namespace {
 
-constexpr double kNearBestRate = 0.98;  // of the best rate: more workers are not worth it
+constexpr double kClearlySlower = 0.8;  // without an interval
 
 double low_of(const Metric& m) { return m.low.value_or(m.value); }
 double high_of(const Metric& m) { return m.high.value_or(m.value); }
 
 class Advisor {
  public:
-  explicit Advisor(const WorkersFacts& facts) : facts_(facts) {
+  explicit Advisor(const WorkersFacts& facts) : facts_(facts), best_(best_of(facts.points)) {
     for (const WorkersPoint& p : facts.points)
-      if (p.error.empty() && std::isfinite(p.rate.value)) points_.push_back(&p);
-    std::sort(points_.begin(), points_.end(),
-              [](auto* a, auto* b) { return a->workers < b->workers; });
-    for (const WorkersPoint* p : points_)
-      if (best_ == nullptr || sure_rate(*p) > sure_rate(*best_)) best_ = p;
+      if (p.error.empty() && !p.rates.empty()) points_.push_back(&p);
   }
 
   WorkersAdvice advise() {
@@ -47,7 +42,7 @@ class Advisor {
     advice_.limit = RateLimit(facts_, *best_).name();
     if (facts_.undecided) add_undecided();
     demanded() ? for_demand() : for_rate();
-    advice_.levers = levers_of(facts_, *best_, *advice_.recommended);
+    if (!advice_.feeds) advice_.levers = levers_of(facts_, *best_, *advice_.recommended);
     add_notes();
     add(bound_notes(facts_.bounds));
     add_lines();
@@ -64,25 +59,24 @@ class Advisor {
   }
 
   void for_demand() {
-    const WorkersPoint* chosen = nullptr;
-    for (const WorkersPoint* p : points_)
-      if (!chosen && p->stall && p->stall->value <= facts_.most_stall) chosen = p;
+    const WorkersPoint* chosen = fewest_that_feed(facts_.points, facts_.most_stall);
     if (chosen == nullptr) return cannot_feed();
+    const Metric stall = stall_of(*chosen);
     advice_.recommended = chosen->workers;
     advice_.feeds = true;
+    advice_.limit = "training itself";
     advice_.reason = reason::kFeedsDemand;
-    const bool sure = high_of(*chosen->stall) <= facts_.most_stall;
+    const bool sure = high_of(stall) <= facts_.most_stall;
     advice_.certain = advice_.certain && sure;
     advice_.because = fmt::format(
         "Use {}: {} {} at {} samples/s ({}). Training waits {} of the time; {} is allowed.",
         workers(chosen->workers), chosen->workers == 1 ? "it feeds" : "they feed", devices(),
-        format_count(all()), facts_.demand_from, percent(chosen->stall->value),
-        percent(facts_.most_stall));
+        format_count(all()), facts_.demand_from, percent(stall.value), percent(facts_.most_stall));
     if (!sure)
       advice_.notes.push_back(
           fmt::format("Uncertain: the 95 % interval of the stall reaches {}; measure longer with "
                       "--time-budget, or take one worker more.",
-                      percent(high_of(*chosen->stall))));
+                      percent(high_of(stall))));
     add_fewer(*chosen);
   }
 
@@ -90,47 +84,30 @@ class Advisor {
     const WorkersPoint* fewer = nullptr;
     for (const WorkersPoint* p : points_)
       if (p->workers < chosen.workers) fewer = p;
-    if (fewer == nullptr || !fewer->stall) return;
+    if (fewer == nullptr) return;
     advice_.notes.push_back(fmt::format("With {} training waits {} of the time.",
-                                        workers(fewer->workers), percent(fewer->stall->value)));
+                                        workers(fewer->workers), percent(stall_of(*fewer).value)));
   }
 
   void cannot_feed() {
-    const WorkersPoint& near = nearest();
+    const WorkersPoint& near = fewest_near(facts_.points, *best_);
+    const double rate = rate_of(near).value;
     advice_.recommended = near.workers;
     advice_.limit = limit_of_demand();
     advice_.reason = reason::kDemandNotMet;
     advice_.because = fmt::format(
-        "{} {} at {} samples/s ({}). The limit is {}. {} {} nearest with {} samples/s{}.",
+        "{} {} at {} samples/s ({}). The limit is {}. {} {} nearest with {} samples/s and {} "
+        "stall.",
         facts_.undecided ? "No measured number of workers feeds" : "No number of workers feeds",
         devices(), format_count(all()), facts_.demand_from, advice_.limit, workers(near.workers),
-        near.workers == 1 ? "comes" : "come", format_count(near.rate.value),
-        near.stall ? fmt::format(" and {} stall", percent(near.stall->value)) : "");
-    if (rates_allow())
-      advice_.notes.push_back(
-          "Batches come fast enough on average, but too late or too unevenly during training.");
-    else
-      advice_.notes.push_back(fmt::format(
-          "This rate is enough for {:.2g} of {} such {}.", near.rate.value / facts_.asked.demand,
-          facts_.asked.devices, facts_.asked.devices == 1 ? "device" : "devices"));
-  }
-
-  bool rates_allow() const {
-    return std::ranges::any_of(points_, [&](auto* p) { return p->stall && p->rate.value > all(); });
-  }
-
-  // If rates are sufficient, returns the point with the least stall.
-  const WorkersPoint& nearest() const {
-    if (!rates_allow()) return first_near_best();
-    const WorkersPoint* least = nullptr;
-    for (const WorkersPoint* p : points_)
-      if (p->stall && (!least || p->stall->value < least->stall->value)) least = p;
-    return *least;
+        near.workers == 1 ? "comes" : "come", format_count(rate), percent(stall_of(near).value));
+    advice_.notes.push_back(fmt::format("This rate is enough for {:.2g} of {} such {}.",
+                                        rate / facts_.asked.demand, facts_.asked.devices,
+                                        facts_.asked.devices == 1 ? "device" : "devices"));
   }
 
   // Idle cores do not limit the demand.
   std::string limit_of_demand() const {
-    if (rates_allow()) return "how evenly batches arrive during training";
     const bool idle = all() * core_s(facts_.probes) < facts_.probes.cores;
     if (!idle || advice_.limit != RateLimit(facts_, *best_).name_of_cores()) return advice_.limit;
     return facts_.undecided || !facts_.wanted.empty() ? "the numbers of workers that were measured"
@@ -144,30 +121,8 @@ class Advisor {
         "--time-budget.");
   }
 
-  const WorkersPoint& first_near_best() const {
-    for (const WorkersPoint* p : points_)
-      if (enough(*p)) return *p;
-    return *best_;
-  }
-
-  bool enough(const WorkersPoint& p) const {
-    const double best = sure_rate(*best_);
-    return told_by_cores(facts_) ? suffices_by_cores(facts_, p, best)
-                                 : sure_rate(p) * doubt(p) >= kNearBestRate * best;
-  }
-
-  // More workers must gain more than a standard error; usually they gain much or nothing.
-  double doubt(const WorkersPoint& p) const {
-    if (std::min(p.runs.size(), best_->runs.size()) < 2) return 1;
-    const double less_sure =
-        std::max(compared_rate(facts_, p).error, compared_rate(facts_, *best_).error);
-    return std::exp(less_sure * std::sqrt(2));
-  }
-
-  double sure_rate(const WorkersPoint& p) const { return compared_rate(facts_, p).sure(); }
-
   void for_rate() {
-    const WorkersPoint& chosen = first_near_best();
+    const WorkersPoint& chosen = fewest_near(facts_.points, *best_);
     advice_.recommended = chosen.workers;
     const WorkersPoint* more = nullptr;
     for (const WorkersPoint* p : points_)
@@ -175,23 +130,22 @@ class Advisor {
     advice_.reason = more ? reason::kMoreDoNotLoadMore : reason::kMoreNotMeasured;
     advice_.because = fmt::format(
         "Use {}: they load {} samples/s{}. The limit is {}.", workers(chosen.workers),
-        format_count(chosen.rate.value),
+        format_count(rate_of(chosen).value),
         more ? fmt::format(", and {} give {}", more->workers, gain_text(*more, chosen)) : "",
         advice_.limit);
     if (more == nullptr) add_unmeasured(chosen);
-    if (told_by_cores(facts_)) add_cores();
     add_doubt(chosen);
     advice_.notes.push_back(fmt::format(
         "No demand was given (--samples-per-second, --model or --from): {} feed any training that "
         "takes less than {} samples/s in all.",
-        workers(chosen.workers), format_count(low_of(chosen.rate))));
+        workers(chosen.workers), format_count(low_of(rate_of(chosen)))));
     const WorkersPoint* fewer = nullptr;
     for (const WorkersPoint* p : points_)
       if (p->workers < chosen.workers) fewer = p;
     if (fewer)
       advice_.notes.push_back(fmt::format("{} would do below {} samples/s.",
                                           workers(fewer->workers),
-                                          format_count(low_of(fewer->rate))));
+                                          format_count(low_of(rate_of(*fewer)))));
   }
 
   void add_unmeasured(const WorkersPoint& chosen) {
@@ -200,39 +154,36 @@ class Advisor {
         fmt::format("Uncertain: more than {} were not measured.", workers(chosen.workers)));
   }
 
-  void add_cores() {
-    std::string told;
-    for (const WorkersPoint* p : points_)
-      if (!p->busy.empty())
-        told += fmt::format("{}{:.3g} by {}", told.empty() ? "" : ", ", median(p->busy),
-                            told.empty() ? workers(p->workers) : std::to_string(p->workers));
-    advice_.notes.push_back(fmt::format(
-        "Samples wait for storage: numbers are compared by the cores that they keep busy ({}), "
-        "which luck changes less than the samples/s of the table.",
-        told));
-  }
-
-  // Notes that another number may be faster, within the error of its runs.
+  // Notes the number that may be faster the most, within the error of its turns.
   void add_doubt(const WorkersPoint& chosen) {
     const WorkersPoint* rival = nullptr;
-    for (const WorkersPoint* p : points_)
-      if (p != &chosen && (!rival || most_of(*p) > most_of(*rival))) rival = p;
-    if (!rival || most_of(*rival) <= kNoticeable * compared_rate(facts_, chosen).value) return;
+    double most = kNoticeable;
+    for (const WorkersPoint* p : points_) {
+      const double may = p == &chosen ? 0 : most_gain(*p, chosen);
+      if (may > most) rival = p, most = may;
+    }
+    if (rival == nullptr) return;
     advice_.certain = false;
-    advice_.notes.push_back(fmt::format(
-        "Uncertain: by its 95 % interval {} may load up to {} samples/s; measure longer with "
-        "--time-budget.",
-        workers(rival->workers), format_count(most_of(*rival))));
+    advice_.notes.push_back(
+        fmt::format("Uncertain: {} may load up to {}; measure longer with "
+                    "--time-budget.",
+                    workers(rival->workers), most_text(chosen, most)));
   }
 
-  double most_of(const WorkersPoint& p) const {
-    const ComparedRate compared = compared_rate(facts_, p);
-    return told_by_cores(facts_) ? compared.value * std::exp(2 * compared.error) : high_of(p.rate);
+  static std::string most_text(const WorkersPoint& chosen, double gain) {
+    if (!std::isfinite(gain)) return "more samples/s";
+    return format_count(rate_of(chosen).value * gain) + " samples/s by the 95 % interval";
+  }
+
+  double most_gain(const WorkersPoint& point, const WorkersPoint& chosen) const {
+    const Estimate compared = gain(facts_.points, point, chosen);
+    if (compared.interval) return compared.interval->high;
+    return compared.value < kClearlySlower ? compared.value : INFINITY;
   }
 
   std::string gain_text(const WorkersPoint& more, const WorkersPoint& than) const {
-    const double gain = compared_rate(facts_, more).value / compared_rate(facts_, than).value - 1;
-    return gain < 0 ? percent(-gain) + " less" : percent(gain) + " more";
+    const double more_by = gain(facts_.points, more, than).value - 1;
+    return more_by < 0 ? percent(-more_by) + " less" : percent(more_by) + " more";
   }
 
   void add_gpu_note() {
@@ -263,11 +214,12 @@ class Advisor {
           "One worker makes a sample in {}: {} samples/s keep {:.2g} cores busy (predicted).",
           format_seconds(facts_.probes.sample_s), format_count(all()), cores));
     }
-    if (facts_.cold_rate && best_->rate.value > kNoticeable * *facts_.cold_rate)
+    const double warm_rate = rate_of(*best_).value;
+    if (facts_.cold_rate && warm_rate > kNoticeable * *facts_.cold_rate)
       advice_.notes.push_back(fmt::format(
           "First epoch: {} samples/s with files not in memory and {} ({} of the warm rate).",
           format_count(*facts_.cold_rate), workers(facts_.cold_workers),
-          percent(*facts_.cold_rate / best_->rate.value)));
+          percent(*facts_.cold_rate / warm_rate)));
     add_gpu_note();
     advice_.notes.push_back(fmt::format(
         "Measured with {} and this program's decoder; --worker-type pytorch measures PyTorch's own "

@@ -49,7 +49,7 @@ class Finder {
                 std::min(2.0, transfer_bound(p) / (limit_.samples_per_s_per_device())));
     if (facts_.cold_rate)
       add_lever("storage as fast as memory, for the first epoch",
-                best_.rate.value / *facts_.cold_rate);
+                rate_of(best_).value / *facts_.cold_rate);
     add_prefetch_lever();
     std::stable_sort(levers_.begin(), levers_.end(),
                      [](const auto& a, const auto& b) { return a.gain > b.gain; });

@@ -20,7 +20,7 @@ class RateLimit {
   std::string name() const;
   // Returns the cores and the longest stage of a sample: "decoding on 2 cores".
   std::string name_of_cores() const;
-  double samples_per_s_per_device() const { return best_.rate.value / facts_.asked.devices; }
+  double samples_per_s_per_device() const { return rate_of(best_).value / facts_.asked.devices; }
 
  private:
   const WorkersFacts& facts_;

@@ -2,11 +2,13 @@
 #include "reports/workers/measure.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "core/base/process.h"
@@ -20,6 +22,7 @@
 #include "core/base/text/json.h"
 #include "reports/results/disturbance.h"
 #include "reports/results/machine.h"
+#include "reports/workers/advise.h"
 #include "reports/workers/rows.h"
 #include "reports/workers/run.h"
 #include "reports/workers/search.h"
@@ -29,16 +32,24 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kExpectedTrials = 5;
 constexpr double kMinTimedSeconds = 0.4, kMaxTimedSeconds = 5;  // timed batches of a run
-// Share of the budget of the first run without a demand. Interleaved runs follow.
-constexpr double kShare = 0.04, kMostAlone = 1;
-constexpr double kLeastTurns = 1;      // seconds per number
-constexpr double kStart = 0.5;         // seconds to start a program
+constexpr double kMinTurn = 0.3, kMaxTurn = 3;
+constexpr double kShareOfNew = 0.5;    // of the remaining time, if numbers are new
+constexpr int kMostRounds = 10;        // of a run
+constexpr size_t kFewestRounds = 5;    // for a certain answer
 constexpr double kTimesForRepeat = 4;  // required remaining time, in runs, to repeat a run
 constexpr double kColdSeconds = 1;     // reserved for files not in memory
 constexpr double kOnGpuSeconds = 2;
-constexpr const char* kTooMuch = "loader_bench reported more than was requested";
+
+// True if more turns would not change the answer.
+bool is_decided(const WorkersFacts& facts) {
+  const std::vector<int> numbers = next_numbers(facts);
+  if (has_new(facts, numbers)) return false;
+  const bool enough = std::ranges::all_of(facts.points, [&](const WorkersPoint& point) {
+    return std::ranges::count(numbers, point.workers) == 0 || point.rates.size() >= kFewestRounds;
+  });
+  return enough && (!facts.wanted.empty() || advise_workers(facts).certain);
+}
 
 }  // namespace
 
@@ -57,7 +68,8 @@ struct LoaderMeasuring::State {
   std::string folder;
   LoaderResults results;
   Clock::time_point start = Clock::now();
-  double overhead = 0;        // untimed seconds of the last run
+  double overhead = 0;  // untimed seconds of the last run
+  double untimed_of_turn = 0;
   double busy_elsewhere = 0;  // largest share of the cores in a kept run
 
   double left() const {
@@ -95,17 +107,6 @@ struct LoaderMeasuring::State {
     return kept.file.rows;
   }
 
-  // With a demand, each number is measured twice, unpaced and paced.
-  double seconds_for_trial(const WorkersFacts& facts) const {
-    const bool paced = facts.asked.demand > 0;
-    const double trials =
-        !facts.wanted.empty() ? static_cast<double>(facts.wanted.size()) : kExpectedTrials;
-    const double still = std::max(1.0, trials - static_cast<double>(facts.points.size()));
-    const double room = left() / ((paced ? 2 : 1) * still + 1) - overhead;
-    const double alone = std::clamp(kShare * arguments.time_budget, kMinTimedSeconds, kMostAlone);
-    return std::clamp(room, kMinTimedSeconds, paced ? kMaxTimedSeconds : alone);
-  }
-
   double cold_seconds(const WorkersFacts& facts) const {
     const bool will =
         results.context.contains(context::kLoaderFormat) && facts.probes.cold_error.empty();
@@ -121,129 +122,94 @@ struct LoaderMeasuring::State {
     return will ? kOnGpuSeconds + overhead : 0;
   }
 
-  bool has_time(const WorkersFacts& facts) const {
-    return facts.points.empty() || left() >= overhead + kMinTimedSeconds;
-  }
-
   std::vector<std::string> options(const WorkersFacts& facts,
                                    const std::vector<int>& workers) const {
-    return {flag::kWorkers,    fmt::format("{}", fmt::join(workers, ",")),
-            flag::kRanks,      std::to_string(facts.asked.devices),
-            flag::kWorkerType, facts.as};
+    std::vector<std::string> all = {flag::kWorkers,    fmt::format("{}", fmt::join(workers, ",")),
+                                    flag::kRanks,      std::to_string(facts.asked.devices),
+                                    flag::kWorkerType, facts.as};
+    if (facts.asked.demand > 0)
+      all.insert(all.end(), {flag::kSamplesPerSecond, fmt::format("{:.6g}", facts.asked.demand)});
+    return all;
   }
 
-  WorkersPoint point_of(const BenchRow& row, int workers) const {
-    WorkersPoint point;
-    point.workers = workers;
-    point.error = row.error;
-    if (!point.error.empty()) return point;
-    point.wait_p95_s = counter(row, metric::kLatencyP95S);
-    point.wait_p99_s = counter(row, metric::kLatencyP99S);
-    point.first_batch_s = counter(row, metric::kFirstBatchS);
-    point.bytes_per_worker = counter(row, metric::kBytesPerWorker);
-    point.rate = measurement_of(row, results.samples).metrics[metric::kSamplesPerS];
-    return point;
+  // Measures `numbers` in rounds, there and back. Returns false if no time is left for a round or
+  // nothing was measured.
+  bool take_turns(WorkersFacts& facts, std::vector<int> numbers) {
+    const double room = left() - later_seconds(facts);
+    if (facts.points.empty()) {
+      const size_t all = numbers.size();
+      numbers = in_time(facts, std::move(numbers), room);
+      results.out_of_time = numbers.size() < all;
+    } else if (round_seconds(facts, numbers) > room) {
+      return false;
+    }
+    const double part = (has_new(facts, numbers) && facts.wanted.empty() ? kShareOfNew : 1) * room;
+    const double timed = part / (kMostRounds * static_cast<double>(numbers.size()));
+    const double turn = std::clamp(timed, kMinTurn, kMaxTurn);
+    const double round = round_seconds(facts, numbers, turn);
+    const int rounds = std::clamp(static_cast<int>(part / round), 1, kMostRounds);
+    return measure(facts, numbers, rounds, turn);
   }
 
-  WorkersPoint measure(const WorkersFacts& facts, int workers) {
-    const double seconds = seconds_for_trial(facts);
-    std::vector<std::string> more = options(facts, {workers});
+  // The untimed seconds of a turn are those of the last run, if there was one.
+  double round_seconds(const WorkersFacts& facts, const std::vector<int>& numbers,
+                       double turn = kMinTurn) const {
+    double seconds = 0;
+    for (const int workers : numbers)
+      seconds += std::max(turn + untimed_of_turn, turn_seconds(facts, workers));
+    return seconds;
+  }
+
+  // Measures each number alone if one of them ended the program.
+  bool measure(WorkersFacts& facts, const std::vector<int>& numbers, int rounds, double turn) {
+    std::vector<int> order;
+    for (int round = 0; round < rounds; ++round)
+      round % 2 == 0 ? order.insert(order.end(), numbers.begin(), numbers.end())
+                     : order.insert(order.end(), numbers.rbegin(), numbers.rend());
     std::string why;
-    const std::vector<BenchRow> free = run(more, seconds, why);
-    WorkersPoint point;
-    point.workers = workers;
-    point.error = why;
-    if (take(free, point)) point = point_of(free[0], workers);
-    if (!(facts.asked.demand > 0) || !point.error.empty() || results.interrupted) return point;
-    more.insert(more.end(), {flag::kSamplesPerSecond, fmt::format("{:.6g}", facts.asked.demand)});
-    const std::vector<BenchRow> paced = run(more, seconds, point.error);
-    if (!take(paced, point)) return point;
-    point.stall = with_half_width(paced[0], metric::kStallFraction, "ratio");
-    point.wait_p95_s = counter(paced[0], metric::kLatencyP95S);
-    point.wait_p99_s = counter(paced[0], metric::kLatencyP99S);
-    return point;
-  }
-
-  // Returns true if the point was measured.
-  bool measure_alone(WorkersFacts& facts, int workers) {
-    results.out_of_time = !has_time(facts);
-    if (results.out_of_time) return false;
-    WorkersPoint point = measure(facts, workers);
+    const std::vector<BenchRow> rows = run(options(facts, order), turn, why, order.size());
     if (results.interrupted) return false;
-    facts.start_s = overhead;
-    const std::string stall =
-        point.stall ? fmt::format(", {:.1f} % stall", 100 * point.stall->value) : "";
-    tell(point.error.empty() ? fmt::format("{} workers: {} samples/s{} ({} left)", workers,
-                                           format_count(point.rate.value), stall, time_left())
-                             : fmt::format("{} workers: failed: {}", workers, point.error));
-    facts.points.push_back(std::move(point));
+    untimed_of_turn = overhead / static_cast<double>(order.size());
+    if (rows.empty() && numbers.size() == 1) {
+      point_at(facts.points, numbers[0]).error = why;
+      tell(fmt::format("{} workers: failed: {}", numbers[0], why));
+      return true;
+    }
+    for (const int workers : rows.empty() ? numbers : std::vector<int>())
+      if (!measure(facts, {workers}, 1, turn)) return false;
+    add(facts, rows);
     return true;
   }
 
-  std::string time_left() const { return format_seconds(std::max(0.0, std::round(left()))); }
-
-  bool measure_in_turn(WorkersFacts& facts, const std::vector<int>& numbers) {
-    const double each = seconds_in_turn(facts, numbers, left() - later_seconds(facts) - kStart);
-    if (each < kLeastTurns && !facts.points.empty()) return false;
-    std::vector<std::string> more = options(facts, numbers);
-    more.push_back(flag::kInterleave);
-    std::string why;
-    const std::vector<BenchRow> rows = run(more, std::max(each, kLeastTurns), why, numbers.size());
-    if (!rows.empty() || results.interrupted) return !results.interrupted && add(facts, rows);
-    tell("in turn: failed: " + why);
-    return measure_each_alone(facts, numbers);
-  }
-
-  // Measures the unknown numbers one by one, after one of them crashed the program.
-  bool measure_each_alone(WorkersFacts& facts, const std::vector<int>& numbers) {
-    bool any = false;
-    for (const int workers : numbers)
-      if (point_at(facts, workers) == nullptr) any = measure_alone(facts, workers) || any;
-    return any;
-  }
-
-  // Returns true if anything was added.
-  bool add(WorkersFacts& facts, const std::vector<BenchRow>& rows) {
-    std::vector<WorkersFacts::Round> rounds, busy;
-    std::vector<int> numbers;
+  void add(WorkersFacts& facts, const std::vector<BenchRow>& rows) {
+    const int begin = next_round(facts.points);
+    std::map<int, int> rounds;  // by workers
     for (const BenchRow& row : rows) {
-      numbers.push_back(std::stoi(measurement_of(row, {}).parameters.at(parameter::kWorkers)));
-      add(facts, row, numbers.back(), rounds, busy);
+      const int workers = std::stoi(measurement_of(row, {}).parameters.at(parameter::kWorkers));
+      add(point_at(facts.points, workers), row, begin + rounds[workers]++);
     }
-    std::erase_if(busy, [](const auto& round) { return round.empty(); });
-    add_rounds(facts, rounds, busy);
     std::string told;
-    for (const WorkersPoint& p : facts.points)
-      if (std::ranges::count(numbers, p.workers) > 0)
-        told += fmt::format("{}{} workers {}", told.empty() ? "" : ", ", p.workers,
-                            p.error.empty() ? format_count(p.rate.value) : "failed: " + p.error);
-    if (!rows.empty()) tell(fmt::format("in turn: {} samples/s ({} left)", told, time_left()));
-    return !rounds.empty();
+    for (const auto& [workers, count] : rounds) {
+      const WorkersPoint& point = point_at(facts.points, workers);
+      told += fmt::format(
+          "{}{} workers {}", told.empty() ? "" : ", ", workers,
+          point.error.empty() ? format_count(rate_of(point).value) : "failed: " + point.error);
+    }
+    if (!rows.empty())
+      tell(fmt::format("samples/s: {} ({} left)", told,
+                       format_seconds(std::max(0.0, std::round(left())))));
   }
 
-  void add(WorkersFacts& facts, const BenchRow& row, int workers,
-           std::vector<WorkersFacts::Round>& rounds, std::vector<WorkersFacts::Round>& busy) const {
-    WorkersPoint* known = point_at(facts, workers);
-    if (known == nullptr)
-      facts.points.push_back(point_of(row, workers));
-    else if (known->error.empty())
-      known->error = row.error;
-    const SampleLine* line = line_of(results.samples, row.name);
-    if (!row.error.empty() || line == nullptr) return;
-    const double samples = static_cast<double>(facts.asked.batch) * facts.asked.devices;
-    rounds.resize(std::max(rounds.size(), line->seconds.size()));
-    busy.resize(rounds.size());
-    for (size_t r = 0; r < line->seconds.size(); ++r)
-      rounds[r][workers] = samples / line->seconds[r];
-    for (size_t r = 0; r < line->busy_cores.size(); ++r)
-      if (line->busy_cores[r] > 0) busy[r][workers] = line->busy_cores[r];
-  }
-
-  static bool take(const std::vector<BenchRow>& rows, WorkersPoint& point) {
-    if (rows.size() == 1 && rows[0].error.empty()) return true;
-    if (rows.size() == 1) point.error = rows[0].error;
-    if (rows.size() > 1) point.error = kTooMuch;
-    return false;
+  static void add(WorkersPoint& point, const BenchRow& row, int round) {
+    const double rate = counter(row, metric::kSamplesPerS);
+    if (!row.error.empty()) point.error = row.error;
+    if (!row.error.empty() || !(rate > 0)) return;
+    point.rates[round] = rate;
+    if (row.counters.contains(metric::kStallFraction))
+      point.stalls.push_back(counter(row, metric::kStallFraction));
+    point.wait_p95_s = counter(row, metric::kLatencyP95S);
+    point.first_batch_s = counter(row, metric::kFirstBatchS);
+    point.bytes_per_worker = counter(row, metric::kBytesPerWorker);
   }
 };
 
@@ -282,10 +248,10 @@ void LoaderMeasuring::probe(WorkersFacts& facts) {
 bool LoaderMeasuring::measure_points(WorkersFacts& facts) {
   State& s = *state_;
   facts.why_none = why_unmeasurable(facts, s.left());
-  for (bool more = facts.why_none.empty(); more;) {
-    const std::vector<int> next = next_trials(facts);
-    if (next.empty()) break;
-    more = next.size() == 1 ? s.measure_alone(facts, next[0]) : s.measure_in_turn(facts, next);
+  bool more = facts.why_none.empty();
+  while (more) {
+    const std::vector<int> numbers = next_numbers(facts);
+    more = !numbers.empty() && s.take_turns(facts, numbers) && !is_decided(facts);
   }
   return !s.results.out_of_time;
 }

@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/schema/metrics.h"
-#include "core/base/statistics.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
@@ -25,17 +24,17 @@ using Json = nlohmann::ordered_json;
 
 Json row_json(const WorkersFacts& facts, const WorkersPoint& p) {
   const double devices = facts.asked.devices;
+  const Metric rate = rate_of(p), stall = stall_of(p);
   Json row = {{"workers", p.workers},
-              {"runs", std::max<size_t>(1, p.runs.size())},
-              {metric::kSamplesPerS, p.error.empty() ? finite(p.rate.value) : Json()},
-              {"samples_per_s_low", optional(p.rate.low)},
-              {"samples_per_s_high", optional(p.rate.high)},
-              {metric::kBusyCores, p.busy.empty() ? Json() : finite(median(p.busy))},
+              {"runs", p.rates.size()},
+              {metric::kSamplesPerS, p.error.empty() ? finite(rate.value) : Json()},
+              {"samples_per_s_low", optional(rate.low)},
+              {"samples_per_s_high", optional(rate.high)},
               {"samples_per_s_predicted",
                finite(devices * predicted_rate(facts.probes, facts.asked, p.workers))},
-              {metric::kStallFraction, p.stall ? finite(p.stall->value) : Json()},
-              {"stall_fraction_low", p.stall ? optional(p.stall->low) : Json()},
-              {"stall_fraction_high", p.stall ? optional(p.stall->high) : Json()},
+              {metric::kStallFraction, finite(stall.value)},
+              {"stall_fraction_low", optional(stall.low)},
+              {"stall_fraction_high", optional(stall.high)},
               {"stall_fraction_predicted", Json()},
               {"wait_p95_s", finite(p.wait_p95_s)},
               {metric::kFirstBatchS, finite(p.first_batch_s)},
@@ -47,11 +46,8 @@ Json row_json(const WorkersFacts& facts, const WorkersPoint& p) {
 }
 
 Json table_json(const WorkersFacts& facts) {
-  std::vector<const WorkersPoint*> order;
-  for (const WorkersPoint& p : facts.points) order.push_back(&p);
-  std::sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->workers < b->workers; });
   Json table = Json::array();
-  for (const WorkersPoint* p : order) table.push_back(row_json(facts, *p));
+  for (const WorkersPoint& p : facts.points) table.push_back(row_json(facts, p));
   return table;
 }
 
@@ -218,16 +214,12 @@ std::string levers(const JsonNode& answer) {
   return text.empty() ? "" : "Predicted gains:\n" + text;
 }
 
-const char* intervals(const JsonNode& answer) {
-  if (answer.at("as").string() == "pytorch")
-    return "Intervals are 95 %: where the median of as many new turns is expected. In each round, "
-           "every number of workers had one turn.";
-  if (answer.find("script"))
-    return "Intervals are 95 %: where the median of as many new turns is expected. In each round, "
-           "every number of workers had one turn while the script trained.";
-  return "Intervals are 95 %. With several runs, the interval is where the median of as many new "
-         "runs is expected. With one run, and for the stall, it is computed from time slices of "
-         "the run and does not include differences between runs.";
+std::string intervals(const JsonNode& answer) {
+  const bool trained = answer.find("script") && answer.at("as").string() != "pytorch";
+  return fmt::format(
+      "Intervals are 95 %: where the median of as many new turns is expected. In each round, every "
+      "number of workers had one turn{}.",
+      trained ? " while the script trained" : "");
 }
 
 }  // namespace

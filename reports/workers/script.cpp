@@ -13,40 +13,23 @@
 #include "core/base/schema/samples.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
-#include "reports/comm/rounds.h"
-#include "reports/gpus/efficiency.h"
 #include "reports/results/disturbance.h"
+#include "reports/workers/compare.h"
 #include "reports/workers/json.h"
 #include "reports/workers/notes.h"
 #include "reports/workers/render.h"
 #include "reports/workers/rows.h"
+#include "reports/workers/search.h"
 
 namespace howmany::reports {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kEnough = 0.98;     // of the best rate: more workers are not worth it
 constexpr double kFewStalls = 0.01;  // of the time: more workers cannot help
-constexpr int kMostBetween = 3;
 
-Rounds times_of(const ScriptPoint& point) {
-  Rounds rounds;
-  for (const auto& [round, rate] : point.rates) rounds[round] = {1 / rate};
-  return rounds;
-}
-
-std::vector<double> rates_of(const ScriptPoint& point) {
-  std::vector<double> rates;
-  for (const auto& [round, rate] : point.rates) rates.push_back(rate);
-  return rates;
-}
-
-double rate_of(const ScriptPoint& point) { return median(rates_of(point)); }
-double stall_of(const ScriptPoint& point) { return median(point.stalls); }
-
-const ScriptPoint* own_of(const ScriptFacts& facts) {
-  const auto found = std::ranges::find(facts.points, true, &ScriptPoint::own);
+const WorkersPoint* own_of(const ScriptFacts& facts) {
+  const auto found = std::ranges::find(facts.points, true, &WorkersPoint::own);
   return found == facts.points.end() ? nullptr : &*found;
 }
 
@@ -54,37 +37,6 @@ bool has_demand(const ScriptFacts& facts) { return facts.demand.samples_per_s > 
 
 // The share of waiting means something only if something else takes time.
 bool shows_stall(const ScriptFacts& facts) { return !facts.only_loads || has_demand(facts); }
-
-bool share_a_round(const ScriptPoint& a, const ScriptPoint& b) {
-  return std::ranges::any_of(a.rates, [&](auto& rate) { return b.rates.contains(rate.first); });
-}
-
-// How many times as fast the script trains with `point` as with `than`. The script's own number is
-// in every round, and links those without a common one.
-Estimate gain(const ScriptFacts& facts, const ScriptPoint& point, const ScriptPoint& than) {
-  if (share_a_round(point, than)) return time_ratio(times_of(than), times_of(point));
-  const ScriptPoint* own = own_of(facts);
-  if (own == nullptr) return {rate_of(point) / rate_of(than), {}, 0, "rounds"};
-  const Estimate above = gain(facts, point, *own), below = gain(facts, than, *own);
-  Estimate linked{above.value / below.value, {}, std::min(above.n, below.n), "rounds"};
-  if (above.interval && below.interval)
-    linked.interval = ratio_interval(*above.interval, *below.interval);
-  return linked;
-}
-
-const ScriptPoint* best_of(const ScriptFacts& facts) {
-  const ScriptPoint* best = nullptr;
-  for (const ScriptPoint& point : facts.points)
-    if (best == nullptr || gain(facts, point, *best).value > 1) best = &point;
-  return best;
-}
-
-// The fewest workers that come near `best`.
-const ScriptPoint& chosen_of(const ScriptFacts& facts, const ScriptPoint& best) {
-  for (const ScriptPoint& point : facts.points)
-    if (&point == &best || gain(facts, point, best).value >= kEnough) return point;
-  return best;
-}
 
 std::string interval_text(const Estimate& estimate) {
   if (!estimate.interval) return "";
@@ -97,11 +49,11 @@ std::string named(int workers) { return fmt::format("num_workers={}", workers); 
 class ScriptAdvisor {
  public:
   explicit ScriptAdvisor(const ScriptFacts& facts)
-      : facts_(facts), best_(*best_of(facts)), chosen_(chosen_of(facts, best_)) {}
+      : facts_(facts), best_(*best_of(facts.points)), chosen_(fewest_near(facts.points, best_)) {}
 
   WorkersAdvice advise() {
     advice_.recommended = chosen_.workers;
-    advice_.feeds = stall_of(chosen_) <= kFewStalls;
+    advice_.feeds = stall_of(chosen_).value <= kFewStalls;
     advice_.limit = advice_.feeds ? "training itself" : "the loader";
     advice_.reason = reason::kMoreDoNotLoadMore;
     advice_.because = facts_.only_loads ? because_of_loading() : because();
@@ -118,15 +70,15 @@ class ScriptAdvisor {
 
  private:
   std::string because() const {
-    const ScriptPoint* own = own_of(facts_);
+    const WorkersPoint* own = own_of(facts_);
     const std::string waits =
-        fmt::format("waits {} of the time for data", percent(stall_of(chosen_)));
+        fmt::format("waits {} of the time for data", percent(stall_of(chosen_).value));
     if (own == nullptr)
       return fmt::format("Use {}: {} then {}.", named(chosen_.workers), facts_.script, waits);
     if (own == &chosen_)
       return fmt::format("Keep {}: {} {}, and no other number of workers trains faster.",
                          named(own->workers), facts_.script, waits);
-    const Estimate faster = gain(facts_, chosen_, *own);
+    const Estimate faster = gain(facts_.points, chosen_, *own);
     return fmt::format("Use {}: {} trains {:.2f}x as fast as with its own {}{}. It then {}.",
                        named(chosen_.workers), facts_.script, faster.value, named(own->workers),
                        interval_text(faster), waits);
@@ -134,18 +86,18 @@ class ScriptAdvisor {
 
   std::string because_of_loading() const {
     std::string text = fmt::format("Use {}: {} loads {} samples/s", named(chosen_.workers),
-                                   facts_.script, format_count(rate_of(chosen_)));
-    const ScriptPoint* none = own_of(facts_);
+                                   facts_.script, format_count(rate_of(chosen_).value));
+    const WorkersPoint* none = own_of(facts_);
     if (none == &chosen_) text += ", and no more with workers";
     if (none != nullptr && none != &chosen_) {
-      const Estimate faster = gain(facts_, chosen_, *none);
+      const Estimate faster = gain(facts_.points, chosen_, *none);
       text += fmt::format(", {:.2f}x as many as without workers{}", faster.value,
                           interval_text(faster));
     }
     if (!has_demand(facts_)) return text + ".";
     return text + fmt::format(". Training at {} samples/s waits {} of the time for data.",
                               format_count(facts_.demand.samples_per_s * facts_.ranks),
-                              percent(stall_of(chosen_)));
+                              percent(stall_of(chosen_).value));
   }
 
   void add_unmeasured() {
@@ -156,9 +108,9 @@ class ScriptAdvisor {
   }
 
   void add_fewer() {
-    for (const ScriptPoint& point : facts_.points) {
+    for (const WorkersPoint& point : facts_.points) {
       if (point.workers >= chosen_.workers) break;
-      const Estimate compared = gain(facts_, point, best_);
+      const Estimate compared = gain(facts_.points, point, best_);
       if (compared.interval && compared.interval->high < 1) continue;
       doubt(fmt::format("{} may be as fast; measure longer with --time-budget.",
                         number(point.workers, "worker")));
@@ -166,9 +118,9 @@ class ScriptAdvisor {
   }
 
   void add_more() {
-    for (const ScriptPoint& point : facts_.points) {
+    for (const WorkersPoint& point : facts_.points) {
       if (point.workers <= chosen_.workers) continue;
-      const Estimate compared = gain(facts_, point, chosen_);
+      const Estimate compared = gain(facts_.points, point, chosen_);
       if (compared.interval && compared.interval->high <= kNoticeable) continue;
       doubt(fmt::format("{} may train faster; measure longer with --time-budget.",
                         number(point.workers, "worker")));
@@ -186,12 +138,12 @@ class ScriptAdvisor {
       advice_.notes.push_back(
           fmt::format("This feeds any training that takes less than {} samples/s; with "
                       "--samples-per-second, --model or --from, the answer is for that demand.",
-                      format_count(rate_of(chosen_))));
-    else if (chosen_.alone > rate_of(chosen_))
+                      format_count(rate_of(chosen_).value)));
+    else if (chosen_.alone > rate_of(chosen_).value)
       advice_.notes.push_back(
           fmt::format("Without training, the loader gives {} samples/s with {}; training takes {}.",
                       format_count(chosen_.alone), number(chosen_.workers, "worker"),
-                      format_count(rate_of(chosen_))));
+                      format_count(rate_of(chosen_).value)));
     if (chosen_.workers > 0 && std::isfinite(chosen_.first_batch_s))
       advice_.notes.push_back(fmt::format(
           "The first batch comes {} after {} start: with persistent_workers=True once, else in "
@@ -213,8 +165,8 @@ class ScriptAdvisor {
   }
 
   const ScriptFacts& facts_;
-  const ScriptPoint& best_;
-  const ScriptPoint& chosen_;
+  const WorkersPoint& best_;
+  const WorkersPoint& chosen_;
   WorkersAdvice advice_;
 };
 
@@ -230,15 +182,7 @@ int number_of(const SampleLine& line, const char* parameter) {
   return value;
 }
 
-ScriptPoint& point_at(ScriptFacts& facts, int workers) {
-  const auto place = std::ranges::lower_bound(facts.points, workers, {}, &ScriptPoint::workers);
-  if (place != facts.points.end() && place->workers == workers) return *place;
-  ScriptPoint point;
-  point.workers = workers;
-  return *facts.points.insert(place, point);
-}
-
-void take_turn(ScriptPoint& point, const BenchRow& row, int round) {
+void take_turn(WorkersPoint& point, const BenchRow& row, int round) {
   const double rate = counter(row, metric::kSamplesPerS);
   if (!(rate > 0)) throw InputError("script_bench: a turn without samples/s");
   point.rates[round] = rate;
@@ -249,11 +193,11 @@ void take_turn(ScriptPoint& point, const BenchRow& row, int round) {
   keep(point.bytes_per_worker, metric::kBytesPerWorker);
 }
 
-Json row_json(const ScriptFacts& facts, const ScriptPoint& point) {
-  const Metric rate = metric_over_rounds(rates_of(point), "1/s");
+Json row_json(const ScriptFacts& facts, const WorkersPoint& point) {
+  const Metric rate = rate_of(point);
   Metric stall;
   stall.value = kNaN;
-  if (shows_stall(facts)) stall = metric_over_rounds(point.stalls, "ratio");
+  if (shows_stall(facts)) stall = stall_of(point);
   return {{"workers", point.workers},
           {"own", point.own && !facts.only_loads},
           {"runs", point.rates.size()},
@@ -275,13 +219,11 @@ void add_turns(ScriptFacts& facts, const std::vector<BenchRow>& rows,
                const std::vector<SampleLine>& samples) {
   if (rows.size() != samples.size() || rows.empty())
     throw InputError("script_bench: its rows and samples do not fit together");
-  int begin = 0;
-  for (const ScriptPoint& point : facts.points)
-    for (const auto& [round, rate] : point.rates) begin = std::max(begin, round + 1);
+  const int begin = next_round(facts.points);
   std::map<int, int> rounds;  // by workers: a number repeats once per round
   for (size_t i = 0; i < rows.size(); ++i) {
     const int workers = number_of(samples[i], parameter::kWorkers);
-    ScriptPoint& point = point_at(facts, workers);
+    WorkersPoint& point = point_at(facts.points, workers);
     point.own |= text_of(samples[i], parameter::kOwn) == "1";
     take_turn(point, rows[i], begin + rounds[workers]++);
   }
@@ -295,31 +237,10 @@ void add_turns(ScriptFacts& facts, const std::vector<BenchRow>& rows,
   facts.gpu = text_of(first, parameter::kDevice) == "cuda";
 }
 
-std::vector<int> numbers_to_sweep(int most) {
-  std::vector<int> numbers = {0};
-  for (int n = 1; n < most; n *= 2) numbers.push_back(n);
-  if (most > 0) numbers.push_back(most);
-  return numbers;
-}
-
 std::vector<int> numbers_to_refine(const ScriptFacts& facts) {
-  if (facts.points.empty()) return {};
-  const ScriptPoint& chosen = chosen_of(facts, *best_of(facts));
-  int below = -1;
-  for (const ScriptPoint& point : facts.points)
-    if (point.workers < chosen.workers) below = point.workers;
-  std::vector<int> numbers = {chosen.workers};
-  const int count = below < 0 ? 0 : std::min(chosen.workers - below - 1, kMostBetween);
-  for (int i = 1; i <= count; ++i)
-    numbers.push_back(below + (chosen.workers - below) * i / (count + 1));
-  if (count > 0) return numbers;
-  if (below >= 0) numbers.push_back(below);
-  for (const ScriptPoint& point : facts.points)
-    if (point.workers > chosen.workers) {
-      numbers.push_back(point.workers);
-      break;
-    }
-  return numbers;
+  const WorkersPoint* best = best_of(facts.points);
+  if (best == nullptr) return {};
+  return numbers_to_refine(facts.points, fewest_near(facts.points, *best));
 }
 
 WorkersAdvice advise_script(const ScriptFacts& facts) {
@@ -333,7 +254,7 @@ WorkersAdvice advise_script(const ScriptFacts& facts) {
 
 Json to_json(const ScriptFacts& facts, const WorkersAdvice& advice) {
   Json table = Json::array();
-  for (const ScriptPoint& point : facts.points) table.push_back(row_json(facts, point));
+  for (const WorkersPoint& point : facts.points) table.push_back(row_json(facts, point));
   Json demand;
   if (has_demand(facts))
     demand = {{"samples_per_s_per_device", facts.demand.samples_per_s},

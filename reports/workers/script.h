@@ -18,15 +18,6 @@
 
 namespace howmany::reports {
 
-struct ScriptPoint {
-  int workers = 0;
-  bool own = false;             // the script's own number
-  std::map<int, double> rates;  // samples/s of training, all ranks together, by round
-  std::vector<double> stalls;   // share of the time that training waits for data, one per turn
-  double alone = kNaN;          // samples/s without training; NaN: not measured, as below
-  double first_batch_s = kNaN, bytes_per_worker = kNaN;
-};
-
 struct ScriptFacts {
   std::string script;       // the name that results show
   bool only_loads = false;  // it takes batches at the rate of the demand, or as fast as it can
@@ -36,7 +27,7 @@ struct ScriptFacts {
   double sample_bytes = 0;
   int prefetch = 2;  // batches ahead of each worker
   bool gpu = false;
-  std::vector<ScriptPoint> points;  // by workers
+  WorkersPoints points;
   std::vector<WorkerBound> bounds;
   double busy_elsewhere = 0;
 };
@@ -46,10 +37,7 @@ struct ScriptFacts {
 void add_turns(ScriptFacts& facts, const std::vector<BenchRow>& rows,
                const std::vector<SampleLine>& samples);
 
-// Returns 0, 1, 2, 4, ... up to `most`, and `most` itself.
-std::vector<int> numbers_to_sweep(int most);
-// Returns the answer and the numbers between it and the next smaller one that was measured, at most
-// three, evenly spaced. If there are none between: the answer and its neighbours, for more turns.
+// Returns the numbers for a second run, see search.h. Empty if nothing was measured.
 std::vector<int> numbers_to_refine(const ScriptFacts& facts);
 
 WorkersAdvice advise_script(const ScriptFacts& facts);

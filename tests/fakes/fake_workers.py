@@ -26,9 +26,9 @@ class FakeLoader(programs.TestCase):
         return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
 
     def trials(self):
-        """The numbers of each run as fast as batches come: one, or several in turn."""
+        """The numbers of each run of turns."""
         return [tuple(map(int, run["workers"].split(","))) for run in self.started()
-                if "workers" in run and "samples-per-second" not in run and run.get("cache") != "cold"]
+                if "workers" in run and run.get("cache") != "cold"]
 
     def answer(self):
         return json.loads((self.out / "summary.json").read_text())["answer"]["workers"]

@@ -27,7 +27,6 @@ constexpr Renamed kRenamed[] = {
     {"loader_bench", "--as", flag::kWorkerType},
     {"loader_bench", "--batch", flag::kBatchPerDevice},
     {"loader_bench", "--budget-seconds", flag::kCaseBudget},
-    {"loader_bench", "--in-turn", flag::kInterleave},
     {"loader_bench", "--most-files", flag::kMaxFiles},
     {"loader_bench", "--samples", flag::kSamplesFile},
     {"loader_bench", "--timeout", flag::kBatchTimeout},

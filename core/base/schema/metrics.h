@@ -44,6 +44,9 @@ inline constexpr const char* kPeakBytesPerDevice = "peak_bytes_per_device";
 inline constexpr const char* kBackwardFraction = "backward_fraction";
 inline constexpr const char* kOptimizerFraction = "optimizer_fraction";
 inline constexpr const char* kGradientBytes = "gradient_bytes";
+inline constexpr const char* kOptimizerBytes = "optimizer_bytes";  // its state
+inline constexpr const char* kParameterBytes = "parameter_bytes";  // and buffers
+inline constexpr const char* kReservedBytes = "reserved_bytes";    // by the allocator
 inline constexpr const char* kWarmupLines = "warmup_lines";
 inline constexpr const char* kWarmupSteps = "warmup_steps";
 
@@ -62,7 +65,6 @@ inline constexpr const char* kLatencyP99S = "latency_p99_s";
 inline constexpr const char* kCpuSPerSample = "cpu_s_per_sample";
 inline constexpr const char* kBytesPerWorker = "bytes_per_worker";
 inline constexpr const char* kBusyElsewhereFraction = "busy_elsewhere_fraction";
-inline constexpr const char* kBusyCores = "busy_cores";
 inline constexpr const char* kDecodedByGpu = "decoded_by_gpu";
 
 // Probes of a loader.

@@ -10,7 +10,6 @@ inline constexpr const char* kConverged = "converged";
 inline constexpr const char* kFlags = "flags";
 inline constexpr const char* kParameters = "parameters";
 inline constexpr const char* kWorld = "world";
-inline constexpr const char* kBusyCores = "busy_cores";
 inline constexpr const char* kSteps = "steps";  // of a rehearsal: {"s", "collectives"}
 
 }  // namespace howmany::sample_line

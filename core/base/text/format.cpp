@@ -69,6 +69,12 @@ std::string format_count(double count) {
   return three_digits(count);
 }
 
+std::string format_gigabytes(double bytes) {
+  if (!std::isfinite(bytes)) return "-";
+  return bytes < 1e9 ? fmt::format("{:.3g} MB", bytes / 1e6)
+                     : fmt::format("{:.3g} GB", bytes / 1e9);
+}
+
 double parse_count(const std::string& option, const std::string& text) {
   char* end = nullptr;
   double value = std::strtod(text.c_str(), &end);

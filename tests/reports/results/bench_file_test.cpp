@@ -83,17 +83,6 @@ TEST(Samples, ReadOneRunALine) {
   EXPECT_FALSE(lines[1].converged);
 }
 
-TEST(Samples, TellTheBusyCoresOfEachOrOfNone) {
-  const auto told = [](const std::string& more) {
-    return samples_from_text("{\"name\": \"a\", \"seconds\": [1, 2]" + more + "}", "s")[0]
-        .busy_cores;
-  };
-  EXPECT_THAT(told(""), ::testing::IsEmpty());
-  EXPECT_THAT(told(", \"busy_cores\": [0, 1.5]"), ::testing::ElementsAre(0, 1.5));
-  EXPECT_THROW(told(", \"busy_cores\": [1]"), InputError);
-  EXPECT_THROW(told(", \"busy_cores\": [1, -1]"), InputError);
-}
-
 TEST(Samples, TellTheLineOfWhatIsWrong) {
   auto refused = [](const std::string& text) -> std::string {
     try {

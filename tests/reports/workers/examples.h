@@ -39,37 +39,27 @@ inline LoaderProbes example_probes() {
                      samples_from_text(line + "\n", "samples"));
 }
 
-inline Metric example_metric(double value, double half) {
-  return {value, "1/s", value - half, value + half, 10, "iterations"};
+constexpr int kRounds = 10;
+
+// Returns the stall of a loader that makes `rate` samples/s per device.
+inline double example_stall(const WorkersFacts& facts, int workers, double rate) {
+  const double demand = facts.asked.demand;
+  return workers == 0 ? demand / (demand + rate) : std::max(0.0, 1 - rate / demand);
 }
 
-// Returns a point of a machine with `cores`, where each worker makes 500 samples/s.
+// Returns a point of a machine with `cores`, where each worker makes 500 samples/s. It had a turn
+// in every round.
 inline WorkersPoint example_point(const WorkersFacts& facts, int workers, double cores = 4) {
   WorkersPoint p;
   p.workers = workers;
   const double rate = 500 * std::min<double>(std::max(1, workers), cores);
-  p.rate = example_metric(rate * facts.asked.devices, 5);
-  if (facts.asked.demand <= 0) return p;
-  const double stall = workers == 0 ? facts.asked.demand / (facts.asked.demand + rate)
-                                    : std::max(0.0, 1 - rate / facts.asked.demand);
-  p.stall = Metric{stall, "ratio", std::max(0.0, stall - 0.001), stall + 0.001, 10, "iterations"};
+  const double demand = facts.asked.demand;
+  for (int round = 0; round < kRounds; ++round) {
+    p.rates[round] = facts.asked.devices * (demand > 0 ? std::min(rate, demand) : rate);
+    if (demand > 0) p.stalls.push_back(example_stall(facts, workers, rate));
+  }
   return p;
 }
-
-// Returns the busy cores of `workers` that wait for storage. A sample waits `wait` times its core
-// time. Model: the machine repairman's queue with exponential times.
-inline double busy_cores(int workers, double cores, double wait) {
-  double share = 1, all = 0, busy = 0;  // share of time with k workers that do not wait
-  for (int k = 0; k <= workers; ++k) {
-    all += share;
-    busy += share * std::min<double>(k, cores);
-    share *= (workers - k) / (wait * std::min<double>(k + 1, cores));
-  }
-  return busy / all;
-}
-
-// Relative growth of a sample's core time per worker, if workers wait.
-constexpr double kDearer = 2e-3;
 
 // A loader with a rate that saturates at its cores, and maybe a ceiling that no probe sees.
 struct SimulatedMachine {
@@ -77,19 +67,10 @@ struct SimulatedMachine {
   bool soft;
   double waits = 1;  // time of a sample relative to its core time
   double rate(int workers) const {
-    if (soft && waits > 1) return 500 * busy(workers) * std::exp(-kDearer * workers);
     const double w = 500 / waits * std::max(1, workers), c = 500 * std::min(cores, ceiling);
     return soft ? std::pow(std::pow(w, -5) + std::pow(c, -5), -0.2) : std::min(w, c);
   }
-  double busy(int workers) const {
-    return soft && waits > 1 ? busy_cores(std::max(1, workers), cores, waits - 1)
-                             : rate(workers) / 500;
-  }
-  double best() const {
-    double best = 0;
-    for (int workers = 1; workers <= 64; ++workers) best = std::max(best, rate(workers));
-    return best;
-  }
+  double best() const { return rate(64); }
   int needed() const {
     int workers = 0;
     while (rate(workers) < 0.98 * best()) ++workers;
@@ -122,7 +103,7 @@ inline double noise(uint64_t seed, int what, size_t run, double sd) {
   return std::exp(std::normal_distribution<double>(0, sd)(random));
 }
 
-// The measurements in order: one number alone, or several interleaved.
+// The numbers of each run of turns, in order.
 using Order = std::vector<std::vector<int>>;
 
 inline int largest_of(const Order& order) {
@@ -131,66 +112,46 @@ inline int largest_of(const Order& order) {
   return largest;
 }
 
-constexpr size_t kRoundsAtOnce = 50;
+constexpr int kRuns = 6;  // that a time budget suffices for
 
-// Measures until the search has decided. `alone` makes a point, `in_turn` a rate, `busy` the busy
-// cores of a round (0: unknown).
-template <typename Alone, typename InTurn, typename Busy>
-Order until_decided(WorkersFacts& facts, const Alone& alone, const InTurn& in_turn,
-                    const Busy& busy) {
+// Measures as LoaderMeasuring does. `rate(workers, round)`: samples/s of a device.
+template <typename Rate>
+Order take_all_turns(WorkersFacts& facts, const Rate& rate) {
   Order order;
-  for (size_t round = 0; order.size() <= 50; round += kRoundsAtOnce) {
-    const std::vector<int> next = next_trials(facts);
-    if (next.empty()) break;
-    order.push_back(next);
-    if (next.size() == 1) facts.points.push_back(alone(next[0], round));
-    if (next.size() == 1) continue;
-    std::vector<WorkersFacts::Round> rounds(kRoundsAtOnce), cores(kRoundsAtOnce);
-    for (const int workers : next) {
-      if (std::ranges::count(facts.points, workers, &WorkersPoint::workers) == 0)
-        facts.points.push_back(alone(workers, round));
-      for (size_t r = 0; r < kRoundsAtOnce; ++r) {
-        rounds[r][workers] = in_turn(workers, round + r);
-        if (const double all = busy(workers, round + r); all > 0) cores[r][workers] = all;
+  while (order.size() < kRuns) {
+    const std::vector<int> numbers = next_numbers(facts);
+    if (numbers.empty()) break;
+    order.push_back(numbers);
+    const int begin = next_round(facts.points);
+    for (const int workers : numbers)
+      for (int round = begin; round < begin + kRounds; ++round) {
+        WorkersPoint& p = point_at(facts.points, workers);
+        const double made = rate(workers, round), demand = facts.asked.demand;
+        p.rates[round] = facts.asked.devices * (demand > 0 ? std::min(made, demand) : made);
+        if (demand > 0) p.stalls.push_back(example_stall(facts, workers, made));
       }
-    }
-    std::erase_if(cores, [](const auto& told) { return told.empty(); });
-    add_rounds(facts, rounds, cores);
   }
   return order;
 }
 
-// The noise of the machine's speed between moments, relative to the noise of a run.
+// The noise of the machine's speed between rounds, relative to the noise of a turn.
 constexpr double kWander = 4;
-// The noise of busy cores relative to that of rates.
-constexpr double kOfBusy = 0.25;
 
 inline Order measure_on(const SimulatedMachine& machine, WorkersFacts& facts, double sd = 0,
                         uint64_t seed = 0) {
-  const double demand = facts.asked.demand;
   facts.probes.cores = machine.cores;
-  const auto rate = [&](int workers, size_t moment) {
+  return take_all_turns(facts, [&](int workers, int round) {
+    const auto moment = static_cast<size_t>(round);
     return machine.rate(workers) * noise(seed, workers, moment, sd) *
            noise(seed, 1 << 20, moment, kWander * sd);
-  };
-  const auto alone = [&](int workers, size_t moment) {
-    WorkersPoint p = example_point(facts, workers);
-    p.rate = example_metric(rate(workers, moment), 1);
-    if (demand > 0) p.stall->value = workers == 0 ? 0.5 : std::max(0.0, 1 - p.rate.value / demand);
-    return p;
-  };
-  const auto busy = [&](int workers, size_t moment) {
-    return machine.busy(workers) * noise(seed, -workers, moment, kOfBusy * sd);
-  };
-  return until_decided(facts, alone, rate, busy);
+  });
 }
 
 // Searches on a machine with `cores` cores.
 inline Order search(WorkersFacts& facts, double cores = 4) {
-  const auto point = [&](int workers, size_t) { return example_point(facts, workers, cores); };
-  return until_decided(
-      facts, point, [&](int workers, size_t r) { return point(workers, r).rate.value; },
-      [](int, size_t) { return 0.0; });
+  return take_all_turns(facts, [cores](int workers, int) {
+    return 500 * std::min<double>(std::max(1, workers), cores);
+  });
 }
 
 }  // namespace howmany::reports

@@ -15,8 +15,8 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 // Three rounds from `begin` on, that vary by 1 %.
-ScriptPoint point(int workers, double rate, double stall = 0, int begin = 0) {
-  ScriptPoint one;
+WorkersPoint point(int workers, double rate, double stall = 0, int begin = 0) {
+  WorkersPoint one;
   one.workers = workers;
   for (int round = 0; round < 3; ++round) {
     one.rates[begin + round] = rate * (1 + 0.005 * (round - 1));
@@ -25,12 +25,12 @@ ScriptPoint point(int workers, double rate, double stall = 0, int begin = 0) {
   return one;
 }
 
-ScriptFacts facts_of(std::vector<ScriptPoint> points, int own = 0) {
+ScriptFacts facts_of(WorkersPoints points, int own = 0) {
   ScriptFacts facts;
   facts.script = "t.py";
   facts.batch = 8;
   facts.points = std::move(points);
-  for (ScriptPoint& one : facts.points) one.own = one.workers == own;
+  for (WorkersPoint& one : facts.points) one.own = one.workers == own;
   return facts;
 }
 
@@ -67,13 +67,13 @@ TEST(ScriptWorkers, TheLargestNumberIsUncertainWhileTrainingWaits) {
 }
 
 TEST(ScriptWorkers, AFewerNumberThatMayBeAsFastIsUncertain) {
-  ScriptPoint noisy = point(1, 190, 0.1);
+  WorkersPoint noisy = point(1, 190, 0.1);
   noisy.rates[1] = 205;
   EXPECT_FALSE(advise_script(facts_of({point(0, 100, 0.5), noisy, point(2, 200)})).certain);
 }
 
 TEST(ScriptWorkers, ALargerNumberThatMayBeFasterIsUncertain) {
-  ScriptPoint noisy = point(2, 100);
+  WorkersPoint noisy = point(2, 100);
   EXPECT_TRUE(advise_script(facts_of({point(0, 100), noisy})).certain);
   noisy.rates[1] = 130;
   noisy.rates[2] = 80;
@@ -83,7 +83,7 @@ TEST(ScriptWorkers, ALargerNumberThatMayBeFasterIsUncertain) {
 }
 
 TEST(ScriptWorkers, NumbersOfTwoRunsAreComparedThroughTheScriptsOwn) {
-  ScriptPoint own = point(0, 100, 0.5);
+  WorkersPoint own = point(0, 100, 0.5);
   for (const auto& [round, rate] : point(0, 50, 0.5, 3).rates) own.rates[round] = rate;
   // The second run is half as fast: 3 workers are as fast as 4.
   const WorkersAdvice advice =
@@ -120,12 +120,6 @@ TEST(ScriptWorkers, AScriptThatOnlyLoadsHasAStallOnlyWithADemand) {
   EXPECT_TRUE(fast["table"][1]["stall_fraction"].is_null());
   EXPECT_EQ(paced["demand"]["samples_per_s_per_device"], 150);
   EXPECT_TRUE(paced["table"][1]["stall_fraction"].is_number());
-}
-
-TEST(ScriptWorkers, SweepsDoubleUpToTheLimit) {
-  EXPECT_THAT(numbers_to_sweep(0), ElementsAre(0));
-  EXPECT_THAT(numbers_to_sweep(6), ElementsAre(0, 1, 2, 4, 6));
-  EXPECT_THAT(numbers_to_sweep(8), ElementsAre(0, 1, 2, 4, 8));
 }
 
 TEST(ScriptWorkers, TheGapBelowTheAnswerIsRefined) {
