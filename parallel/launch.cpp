@@ -10,12 +10,12 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/base/private_folder.h"
 #include "core/base/text/names.h"
 #include "core/profile/recorder.h"
 #include "parallel/comm_list.h"
 #include "parallel/first_failure.h"
 #include "parallel/hang_timeout.h"
-#include "parallel/private_folder.h"
 #include "parallel/program_id.h"
 #include "parallel/staging.h"
 

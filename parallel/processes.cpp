@@ -16,11 +16,11 @@
 #include <optional>
 
 #include "core/base/error.h"
+#include "core/base/private_folder.h"
 #include "core/base/temporary.h"
 #include "parallel/caught_signals.h"
 #include "parallel/launch.h"
 #include "parallel/mpirun.h"
-#include "parallel/private_folder.h"
 #include "parallel/process_stat.h"
 #include "parallel/rank_process.h"
 #include "parallel/relay.h"

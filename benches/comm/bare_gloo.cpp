@@ -12,8 +12,8 @@
 #include <filesystem>
 
 #include "benches/comm/bare.h"
+#include "core/base/private_folder.h"
 #include "core/tensor/device.h"
-#include "parallel/private_folder.h"
 
 namespace howmany::benches {
 namespace {

@@ -39,6 +39,7 @@ struct ScriptCommand {
   double seconds = 3;            // of timed steps
   int max_steps = 10'000;        // timed
   int detail_steps = 0;          // after the timed ones, for DistributedDataParallel's own figures
+  bool count_memory = false;     // of a step (torch_hook/memory.py)
   bool try_ddp = false;          // put DistributedDataParallel around the model
   int64_t samples_per_step = 0;  // per rank; 0: as the batches show
   // If given, the rate is read from the lines that the command prints (rate.h), without the hook.

@@ -64,6 +64,7 @@ std::vector<std::string> parse_script(int argc, char** argv, ScriptFlags& flags)
       ->check(whole_between(0, 1000));
   add_option(app, flag::kRanks, flags.command.ranks)->check(whole_between(1, 4096));
   add_switch(app, flag::kTryDdp, flags.command.try_ddp);
+  add_switch(app, flag::kCountMemory, flags.command.count_memory);
   add_option(app, flag::kRehearse, flags.command.rehearsal.costs, "");
   add_option(app, flag::kRunTimeout, flags.run_timeout)->check(above_zero());
   add_option(app, flag::kSamplesFile, flags.samples)->envname("HOWMANY_SAMPLES");
@@ -73,6 +74,7 @@ std::vector<std::string> parse_script(int argc, char** argv, ScriptFlags& flags)
   flags.command.quote = !keep_private;
   check_rate(flags.command);
   if (turns.given()) return google;
+  if (flags.command.count_memory) return take_world(flags.command), google;
   flags.command.devices = parse_devices(flags.device_list);
   flags.command.ranks = static_cast<int>(flags.command.devices.size());
   flags.command.threads = flags.cores_per_device;

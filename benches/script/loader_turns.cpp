@@ -11,10 +11,10 @@
 #include "benches/common/report.h"
 #include "benches/script/ranks.h"
 #include "core/base/error.h"
+#include "core/base/private_folder.h"
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
 #include "core/base/text/table.h"
-#include "parallel/private_folder.h"
 
 namespace howmany::benches {
 namespace {

@@ -118,6 +118,7 @@ std::map<std::string, double> counters_of(const std::vector<RankRecord>& records
   for (const RankRecord& record : records) peak = std::max(peak, record.peak_bytes);
   counters[metric::kPeakBytesPerDevice] = peak;
   for (const auto& [key, value] : first.ddp) counters["ddp_" + key] = value;
+  for (const auto& [key, value] : first.memory) counters[key] = value;
   return counters;
 }
 
@@ -170,6 +171,7 @@ ScriptSteps read_ranks(const std::string& folder, Expected expected, const Scrip
   steps.parallel = first.parallel;
   steps.backend = first.backend;
   steps.threads = first.threads;
+  steps.device = first.device;
   steps.counters = counters_of(records);
   const StepsOverRanks all = over_ranks(records, {first.first, first.last});
   steps.seconds = all.seconds;

@@ -18,6 +18,7 @@ struct ScriptSteps {
   int ranks = 1;
   std::string parallel;  // single, ddp, dtensor (FSDP2, tensor parallelism) or group
   std::string backend;   // of the process group; empty: none
+  std::string device;    // "cpu" or "cuda"
   int64_t threads = 0;   // torch.get_num_threads() of rank 0; 0: unknown
   std::map<std::string, double> counters;  // the shares of a step, bytes, warm-up steps
   std::vector<std::string> flags;          // "data wait not visible"

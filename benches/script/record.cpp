@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "core/base/schema/metrics.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 
@@ -15,6 +17,11 @@ namespace fs = std::filesystem;
 constexpr int64_t kMostRanks = 4096, kMostPretended = 16'384;
 constexpr int64_t kMostTurns = 1 << 20;
 constexpr int64_t kMostSamples = int64_t{1} << 40;
+constexpr std::pair<const char*, const char*> kMemory[] = {{"parameters", metric::kParameterBytes},
+                                                           {"gradients", metric::kGradientBytes},
+                                                           {"optimizer", metric::kOptimizerBytes},
+                                                           {"peak", metric::kPeakBytesPerDevice},
+                                                           {"reserved", metric::kReservedBytes}};
 
 double not_negative(const JsonNode& node) {
   const double value = node.number();
@@ -85,6 +92,8 @@ void take_end(const JsonNode& line, RankRecord& record) {
   if (const auto ddp = line.find("ddp"))
     for (const char* key : {"forward_s", "backward_s", "communication_s", "overlap_s"})
       if (const auto value = ddp->find(key)) record.ddp[key] = not_negative(*value);
+  if (const auto memory = line.find("memory"))
+    for (const auto& [key, metric] : kMemory) record.memory[metric] = not_negative(memory->at(key));
 }
 
 RankRecord read_record(const std::string& path) {

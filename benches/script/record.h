@@ -47,6 +47,7 @@ struct RankRecord {
   bool optimizer_in_backward = false;  // its time is part of that of backward
   int64_t first = 0, last = 0;         // timed
   std::map<std::string, double> ddp;
+  std::map<std::string, double> memory;  // bytes, by the key of the metric; empty: not counted
   std::vector<RankStep> steps;
   std::vector<RankTurn> turns;
   std::vector<RankCollective> collectives;

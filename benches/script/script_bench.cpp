@@ -13,12 +13,12 @@
 #include "benches/script/ranks.h"
 #include "benches/script/rated.h"
 #include "core/base/error.h"
+#include "core/base/private_folder.h"
 #include "core/base/schema/context.h"
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
 #include "core/base/statistics.h"
 #include "core/base/text/table.h"
-#include "parallel/private_folder.h"
 
 namespace howmany::benches {
 namespace {
@@ -27,8 +27,7 @@ constexpr const char* kName = "script_bench";
 constexpr int kDetailSteps = 3;
 
 int devices_of(const ScriptCommand& command) {
-  return command.rehearsal.given() ? command.rehearsal.world
-                                   : static_cast<int>(command.devices.size());
+  return command.rehearsal.given() ? command.rehearsal.world : command.ranks;
 }
 
 std::string case_name(const ScriptFlags& flags) {
@@ -54,6 +53,7 @@ SampleLine sample_line(const ScriptFlags& flags, const ScriptSteps& steps) {
       .parameters = {{parameter::kMode, steps.parallel},
                      {parameter::kModel, flags.name},
                      {parameter::kBackend, steps.backend},
+                     {parameter::kDevice, steps.device},
                      {parameter::kDevices, std::to_string(devices_of(flags.command))},
                      {parameter::kCoresPerDevice, std::to_string(flags.cores_per_device)}},
       .world = steps.ranks,

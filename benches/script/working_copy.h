@@ -11,8 +11,8 @@
 #include <memory>
 #include <string>
 
+#include "core/base/private_folder.h"
 #include "core/base/temporary.h"
-#include "parallel/private_folder.h"
 
 namespace howmany::benches {
 

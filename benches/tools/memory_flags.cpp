@@ -17,8 +17,12 @@ constexpr const char* kMemoryExamples = R"(Examples:
   howmany memory --model resnet50 --batch-per-device 256 --precision bf16 --device-memory 40GB
   howmany memory --model vit_b_16 --mode ddp,pipeline,pipeline:recompute=1 --device-count 4
   howmany memory --model gpt2:size=xl --global-batch 64 --device-count 8,16,32 --json
+  howmany memory --device-memory 40GB -- python train.py       # your own PyTorch script
+  howmany memory --device-count 1,8,64 -- torchrun train.py    # and with FSDP on more ranks
 
 Nothing runs and no GPU is needed. The memory is estimated from the tensors of a training step.
+Your own script runs for some steps on one device; options: --device-count, --device-memory,
+--private, --in-copy, --json and --quiet.
 40GB are 40e9 bytes; 40G and 40GiB are 40 x 2^30.)";
 
 constexpr int kMostDevices = 16'384;

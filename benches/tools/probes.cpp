@@ -9,9 +9,9 @@
 
 #include "core/backends/selection.h"
 #include "core/base/error.h"
+#include "core/base/private_folder.h"
 #include "core/base/schema/flags.h"
 #include "core/ops/ops.h"
-#include "parallel/private_folder.h"
 
 namespace howmany::benches {
 namespace {

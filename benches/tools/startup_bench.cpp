@@ -11,7 +11,7 @@
 #include "benches/common/report.h"
 #include "benches/common/timing.h"
 #include "core/base/error.h"
-#include "parallel/private_folder.h"
+#include "core/base/private_folder.h"
 
 namespace howmany::benches {
 namespace {

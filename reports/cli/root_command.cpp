@@ -19,6 +19,7 @@
 #include "reports/cluster/command.h"
 #include "reports/comm/command.h"
 #include "reports/gpus/command.h"
+#include "reports/memory/command.h"
 #include "reports/predict/command.h"
 #include "reports/regression/cli.h"
 #include "reports/results/machine.h"
@@ -188,6 +189,8 @@ void add_selftest(CLI::App& app, SelftestArguments& a) {
 void run_external(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "";
   if (std::ranges::find(kPrograms, name) == std::end(kPrograms)) return;
+  const bool own_command = std::find(argv, argv + argc, std::string_view("--")) != argv + argc;
+  if (name == "memory" && own_command) return;  // of the user's script: add_memory_command()
   std::vector<std::string> arguments = {find_program("howmany-" + name)};
   arguments.insert(arguments.end(), argv + 2, argv + argc);
   exec_program(arguments);
@@ -213,7 +216,8 @@ std::vector<std::string> words(int argc, char** argv) {
 std::vector<std::string> words_after_dashes(std::vector<std::string>& typed) {
   const auto dashes = std::ranges::find(typed, "--");
   if (dashes == typed.end()) return {};
-  if (typed[0] != "gpus" && typed[0] != "workers" && typed[0] != "backend")
+  constexpr const char* kTakeCommand[] = {"backend", "gpus", "memory", "workers"};
+  if (std::ranges::find(kTakeCommand, typed[0]) == std::end(kTakeCommand))
     throw InputError(fmt::format("howmany {} takes no command after --", typed[0]));
   std::vector<std::string> command(dashes + 1, typed.end());
   if (command.empty()) throw InputError("no command after --");
@@ -253,7 +257,7 @@ int run_command(int argc, char** argv, const BuildText& build) {
       "  howmany gpus --model resnet50 --cluster a100x4 --up-to 16  # no GPU here?\n"
       "  howmany predict --rates 1=412,2=801 --up-to 16  # and on more GPUs?\n"
       "  howmany gpus --model resnet18 --data DIR   # our model, your data\n"
-      "  howmany memory --model gpt2:size=large --device-memory 24GB  # does it fit?\n"
+      "  howmany memory --device-memory 24GB -- python train.py  # does it fit?\n"
       "  howmany backend                            # which backend, from which size on?\n"
       "  howmany compare before.json after.json     # did it get slower?\n"
       "  howmany gate --base A --candidate B        # the same, measured now, for CI\n"
@@ -277,7 +281,7 @@ int run_command(int argc, char** argv, const BuildText& build) {
   add_cluster_command(app, code);
   app.add_subcommand("train", "One plain training run (see howmany train --help)");
   app.add_subcommand("devices", "List the devices, cores and their limits, and backends");
-  app.add_subcommand("memory", "Does a model fit? The memory of each way to divide it");
+  add_memory_command(app, a.command, code);
   auto* report = app.add_subcommand("report", "Render again from the files of a run");
   add_report(*report, a);
   report->callback([&] { code = run_report(a); });

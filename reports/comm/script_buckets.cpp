@@ -6,45 +6,19 @@
 
 #include <algorithm>
 #include <cctype>
-#include <stdexcept>
 #include <vector>
 
-#include "core/base/process.h"
 #include "core/base/schema/flags.h"
 #include "core/base/schema/samples.h"
-#include "core/base/text/files.h"
 #include "core/base/text/json.h"
-#include "reports/cluster/cluster.h"
 #include "reports/predict/replay.h"
 #include "reports/results/bench_file.h"
 
 namespace howmany::reports {
 namespace {
 
-constexpr double kRunSeconds = 0.5, kBesides = 300, kNoTime = 1e-9;
+constexpr double kRunSeconds = 0.5;
 constexpr int kRanks = 2;
-
-Cluster without_costs() {
-  Cluster cluster;
-  cluster.name = "free";
-  cluster.devices_per_node = kRanks;
-  cluster.node.all_reduce[kRanks] = {{1, kNoTime}, {1e15, 2 * kNoTime}};
-  return cluster;
-}
-
-void rehearse(const Script& script, const std::string& device, const BenchScratch& scratch) {
-  write_text(scratch.costs, dump_json(cost_table(without_costs(), kRanks)));
-  std::vector<std::string> argv = bench_words(script, kRunSeconds, kBesides, scratch);
-  argv.insert(argv.end(), {flag::kDevices, device, flag::kRehearse, scratch.costs, "--"});
-  const std::vector<std::string> words =
-      script.has_count() ? script.words : under_torchrun(script.words);
-  argv.insert(argv.end(), words.begin(), words.end());
-  const ProcessResult ended =
-      run_command({.argv = argv, .timeout_seconds = kRunSeconds + kBesides + 10});
-  if (ended.how == ProcessResult::How::kExited && ended.code == 2)
-    throw InputError(ended.last_line());
-  if (!ended.ok()) throw std::runtime_error(ended.last_line());
-}
 
 // The buckets of the last step.
 std::vector<double> buckets_in(const BenchScratch& scratch) {
@@ -75,7 +49,7 @@ std::string plain(std::string name) {
 std::string script_buckets(const Script& script, const std::string& device,
                            const std::string& folder) {
   const BenchScratch scratch(folder);
-  rehearse(script, device, scratch);
+  run_once(script, {flag::kDevices, device}, kRanks, kRunSeconds, scratch);
   const std::vector<double> bytes = buckets_in(scratch);
   if (bytes.empty())
     throw InputError(

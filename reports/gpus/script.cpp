@@ -17,6 +17,7 @@
 #include "core/base/schema/parameters.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
+#include "reports/cluster/cluster.h"
 #include "reports/gpus/bench_call.h"
 #include "reports/gpus/plan.h"
 #include "reports/results/bench_file.h"
@@ -135,6 +136,16 @@ void make_private(Script& script) {
 
 namespace {
 
+constexpr double kNoTime = 1e-9;
+
+Cluster without_costs(int ranks) {
+  Cluster cluster;
+  cluster.name = "free";
+  cluster.devices_per_node = ranks;
+  cluster.node.all_reduce[ranks] = {{1, kNoTime}, {1e15, 2 * kNoTime}};
+  return cluster;
+}
+
 std::string observed(const SampleLine& line, const char* parameter) {
   const JsonNode root(line.json, "script_bench");
   return root.at("parameters").at(parameter).string();
@@ -236,6 +247,25 @@ Words rehearsal_arguments(const Request& request, int world, double seconds, dou
   const Words rehearse = rehearse_flag(request, world, scratch);
   argv.insert(std::ranges::find(argv, "--"), rehearse.begin(), rehearse.end());
   return argv;
+}
+
+void run_once(const Script& script, const Words& flags, int ranks, double seconds,
+              const BenchScratch& scratch) {
+  Words argv = bench_words(script, seconds, kProbeTimeout, scratch);
+  argv.insert(argv.end(), flags.begin(), flags.end());
+  if (ranks > 1) {
+    write_text(scratch.costs, dump_json(cost_table(without_costs(ranks), ranks)));
+    argv.insert(argv.end(), {flag::kRehearse, scratch.costs});
+  }
+  const bool starts_ranks = ranks == 1 || script.has_count();
+  const Words words = starts_ranks ? script.words : under_torchrun(script.words);
+  argv.emplace_back("--");
+  argv.insert(argv.end(), words.begin(), words.end());
+  const ProcessResult ended =
+      run_command({.argv = argv, .timeout_seconds = seconds + kProbeTimeout + 10});
+  if (ended.how == ProcessResult::How::kExited && ended.code == 2)
+    throw InputError(ended.last_line());
+  if (!ended.ok()) throw std::runtime_error(ended.last_line());
 }
 
 std::string environment_note(const Summary& summary) {

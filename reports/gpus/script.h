@@ -64,6 +64,13 @@ std::vector<std::string> script_arguments(const Request& request, int devices, d
 std::vector<std::string> rehearsal_arguments(const Request& request, int world, double seconds,
                                              double timeout, const BenchScratch& scratch);
 
+// Runs the script once on one device, for `seconds` of timed steps, with more `flags` of
+// script_bench. With more than one rank it is one of `ranks`, with collectives that take no time
+// (torch_hook/rehearsal.py). Results are in `scratch`. Throws std::runtime_error with the reason if
+// no step was measured, and InputError if script_bench refuses a flag.
+void run_once(const Script& script, const std::vector<std::string>& flags, int ranks,
+              double seconds, const BenchScratch& scratch);
+
 // Returns a sentence with the variables that were set for the command; empty if there are none.
 std::string environment_note(const Summary& summary);
 

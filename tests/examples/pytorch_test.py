@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # labels: process torch alone
-# timeout: 300
+# timeout: 600
 """The scripts of examples/pytorch are measured as they are. Needs $HOWMANY_TORCH_PYTHON."""
 import json
 import os
@@ -32,6 +32,15 @@ class Examples(programs.TestCase):
     def test_ddp(self):
         launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "{n}")
         self.assertEqual(self.parameters("train_ddp.py", *launcher), ("ddp", "64"))
+
+    def test_fsdp_is_counted(self):
+        done = programs.run("howmany", "memory", "--device-count", "1,4", "--json", "--quiet", "--", PYTHON,
+                            SCRIPTS / "train_fsdp.py", timeout=400)
+        self.assertEqual(done.code, 0, done)
+        one, four = done.json()["rows"]
+        self.assertEqual((one["evidence"], four["evidence"]), ("estimated", "rehearsed"))
+        for part in ("parameter_bytes", "gradient_bytes", "optimizer_bytes"):
+            self.assertAlmostEqual(four[part] / one[part], 0.25, delta=0.01)
 
     @unittest.skipUnless(HUGGING_FACE, "no transformers and accelerate")
     def test_hugging_face(self):

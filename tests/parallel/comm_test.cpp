@@ -9,12 +9,12 @@
 #include <atomic>
 #include <thread>
 
+#include "core/base/private_folder.h"
 #include "core/gpu/event.h"
 #include "core/gpu/gpu.h"
 #include "core/ops/ops.h"
 #include "core/tensor/precision.h"
 #include "parallel/comm_list.h"
-#include "parallel/private_folder.h"
 #include "tests/support/comm_claims.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tensors.h"

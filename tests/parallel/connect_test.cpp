@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <thread>
 
+#include "core/base/private_folder.h"
 #include "parallel/comm_list.h"
 #include "parallel/launch.h"
-#include "parallel/private_folder.h"
 
 #if HM_HAVE_GLOO
 #include "parallel/comms/gloo_rendezvous.h"

@@ -20,8 +20,8 @@
 #include <set>
 #include <thread>
 
+#include "core/base/private_folder.h"
 #include "parallel/launch.h"
-#include "parallel/private_folder.h"
 #include "parallel/straggler.h"
 #include "tests/support/files.h"
 #include "tests/support/fragile.h"

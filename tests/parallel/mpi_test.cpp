@@ -16,8 +16,8 @@
 #include <set>
 #include <thread>
 
+#include "core/base/private_folder.h"
 #include "parallel/launch.h"
-#include "parallel/private_folder.h"
 #include "tests/support/comm_claims.h"
 #include "tests/support/files.h"
 #include "tests/support/rank_main.h"

@@ -8,8 +8,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "core/base/private_folder.h"
 #include "parallel/launch.h"
-#include "parallel/private_folder.h"
 #include "tests/support/comm_claims.h"
 #include "tests/support/rank_main.h"
 

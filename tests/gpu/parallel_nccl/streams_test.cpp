@@ -8,9 +8,9 @@
 #include <latch>
 #include <thread>
 
+#include "core/base/private_folder.h"
 #include "core/gpu/gpu.h"
 #include "parallel/grad_sync.h"
-#include "parallel/private_folder.h"
 #include "tests/support/message_of.h"
 #include "tests/support/nccl_ranks.h"
 

@@ -71,5 +71,7 @@ for rank in range(ranks):
     collectives = rehearse(costs, steps) if costs else []
     end = {"kind": "end", "complete": True, "loader": True, "peak_bytes": 1000, "ddp": None, "first": 2, "last": 19,
            "gradient_bytes": 400, "optimizer_in_backward": False}
+    if "HOWMANY_SCRIPT_MEMORY" in os.environ:
+        end["memory"] = {"parameters": 400, "gradients": 400, "optimizer": 800, "peak": 2000, "reserved": 2 << 20}
     file = pathlib.Path(os.environ["HOWMANY_SCRIPT_OUT"]) / f"rank{rank}.1.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in [start, *steps, *turns, *collectives, end]))

@@ -6,6 +6,7 @@ the hooks do nothing from then on.
 """
 
 import atexit
+import contextlib
 import functools
 import os
 import time
@@ -17,6 +18,7 @@ from torch.utils.data import dataloader
 
 from howmany_hook import place, rehearsal, wrap
 from howmany_hook.loaders import Switch
+from howmany_hook.memory import StepMemory
 from howmany_hook.record import write_failure
 from howmany_hook.session import Session
 from howmany_hook.turns import Turns
@@ -53,6 +55,8 @@ def install(settings):
         switch = Switch(guard)
         switch.watch()
         session.take_turns(Turns(settings, switch, session.training_loader))
+    if settings.memory:
+        session.count_memory(StepMemory())
     _watch_optimizers(session, guard)
     _watch_loaders(session, guard)
     _watch_backward(session, guard)
@@ -83,7 +87,8 @@ def _watch_loaders(session, guard):
     def timed(self):
         start, batch = clock(), None
         try:
-            batch = fetch(self)
+            with session.memory.paused() if session.memory else contextlib.nullcontext():
+                batch = fetch(self)
             return batch
         finally:
             key, workers = id(self._dataset), self._num_workers
@@ -122,6 +127,8 @@ def _watch_forward(session, guard, settings):
         handle.remove()
         if settings.try_ddp:
             guard(wrap.wrap, module)
+        if session.memory:
+            guard(session.memory.trains, module)
         if not session.saw_fetch():
             module.register_forward_pre_hook(inputs_of, with_kwargs=True)
             guard(session.forwarded, args)

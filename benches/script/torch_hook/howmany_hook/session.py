@@ -20,6 +20,7 @@ import torch
 from howmany_hook import record
 from howmany_hook.agreement import Agreement
 from howmany_hook.batch import samples_in
+from howmany_hook.memory import FewSteps
 
 clock = time.perf_counter
 LOGGED_STEPS = 10  # their collectives are written
@@ -60,7 +61,7 @@ class Session:
         self._loaders = {}  # key: num_workers
         self._ddp = []
         self._turns = None
-        self.rehearsal = None
+        self.rehearsal = self.memory = None
         self._training = None  # key of the loader with the most fetches, when finished
         self._finished, self._steps_after = False, 0
 
@@ -71,6 +72,10 @@ class Session:
     def rehearse(self, rehearsal):
         """The process group is pretended (rehearsal.py)."""
         self.rehearsal = rehearsal
+
+    def count_memory(self, memory):
+        """The memory of steps is counted (memory.py)."""
+        self.memory, self._agreement = memory, FewSteps()
 
     # Events, from install.py.
 
@@ -108,6 +113,8 @@ class Session:
             self._optimizer_in_backward = True
         else:
             self._now.optimizer += seconds
+        if self.memory:
+            self.memory.stepped(optimizer)
         if id(optimizer) not in self._optimizers:
             self._optimizers.append(id(optimizer))
             self._gradient_bytes += _gradient_bytes(optimizer)
@@ -155,7 +162,9 @@ class Session:
         """After the first step: everything that exists only by now."""
         parameters = self._parameters()
         self._cuda = any(p.device.type == "cuda" for p in parameters[:1])
-        if self._cuda:
+        if self.memory:
+            self.memory.begin(self._cuda)
+        elif self._cuda:
             torch.cuda.reset_peak_memory_stats()
         record.append(self._path, [self._start_line(parameters)])
 
@@ -233,6 +242,7 @@ class Session:
             "workers": self._loaders.get(self._training),
             "peak_bytes": self._peak_bytes(),
             "ddp": self._ddp_figures() if steps else None,
+            "memory": self.memory.end() if self.memory else None,
         }
         if steps:
             end |= {"first": steps.first, "last": steps.last}

@@ -12,6 +12,7 @@ HOWMANY_SCRIPT_ROUNDS     rounds of turns
 HOWMANY_SCRIPT_MOST       largest number of workers of all ranks on this machine
 HOWMANY_SCRIPT_PREFETCH   batches that each worker makes ahead; 0: as the script says
 HOWMANY_SCRIPT_LOADER     which DataLoader, 1 is the one used first; 0: the one that feeds training
+HOWMANY_SCRIPT_MEMORY     1: count the memory of a step, see memory.py
 HOWMANY_SCRIPT_REHEARSE   file with a cost table: the group has more ranks than there are, see rehearsal.py
 HOWMANY_SCRIPT_CORES      cores of each local rank, such as "0,1;2,3"; absent: not bound
 """
@@ -55,6 +56,7 @@ class Settings:
     prefetch: int
     loader: int
     rehearse: str
+    memory: bool
 
     @staticmethod
     def from_environment():
@@ -79,4 +81,5 @@ class Settings:
             prefetch=int(get("HOWMANY_SCRIPT_PREFETCH", "0")),
             loader=int(get("HOWMANY_SCRIPT_LOADER", "0")),
             rehearse=get("HOWMANY_SCRIPT_REHEARSE", ""),
+            memory=get("HOWMANY_SCRIPT_MEMORY") == "1",
         )

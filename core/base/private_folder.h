@@ -17,8 +17,7 @@ class PrivateFolder {
  public:
   explicit PrivateFolder(const std::filesystem::path& in = temporary_directory())
       : path_((in / "howmany-XXXXXX").string()) {
-    HM_ENSURE(mkdtemp(path_.data()) != nullptr, "[launch] folder {}: {}", path_,
-              std::strerror(errno));
+    HM_ENSURE(mkdtemp(path_.data()) != nullptr, "folder {}: {}", path_, std::strerror(errno));
   }
   ~PrivateFolder() {
     std::error_code ignored;
