@@ -5,9 +5,9 @@ namespace howmany {
 namespace {
 
 const MeshShape& checked(const MeshShape& shape, int world) {
-  HM_REQUIRE(shape.data >= 1 && shape.stage >= 1 && shape.tensor == 1 && shape.size() == world,
-             "[mesh] data {} x stage {} x tensor {} is not a world of {} (tensor is 1 for now)",
-             shape.data, shape.stage, shape.tensor, world);
+  HM_REQUIRE(shape.data >= 1 && shape.stage >= 1 && shape.tensor >= 1 && shape.size() == world,
+             "[mesh] data {} x stage {} x tensor {} is not a world of {}", shape.data, shape.stage,
+             shape.tensor, world);
   return shape;
 }
 
@@ -26,12 +26,14 @@ int rank_of(const MeshShape& shape, const Coordinates& at) {
 Mesh::Mesh(Comm& world, const MeshShape& shape)
     : shape_(checked(shape, world.size())),
       at_(coordinates_of(shape, world.rank())),
-      data_(world.split(at_.stage, at_.data)),
-      stage_(world.split(at_.data, at_.stage)) {}
+      data_(world.split(at_.stage * shape.tensor + at_.tensor, at_.data)),
+      stage_(world.split(at_.data * shape.tensor + at_.tensor, at_.stage)),
+      tensor_(world.split(at_.stage * shape.data + at_.data, at_.tensor)) {}
 
 void Mesh::abort(std::string_view why) {
   data_->abort(why);
   stage_->abort(why);
+  tensor_->abort(why);
 }
 
 }  // namespace howmany

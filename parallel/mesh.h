@@ -4,7 +4,6 @@
 // Groups. The ranks that differ only in one coordinate form a group of that axis.
 // Order. rank = (stage * data size + data) * tensor size + tensor. The axis that communicates most
 //   is innermost, so that its ranks are neighbours on a node. Stages communicate least.
-// Limits. The tensor axis has size 1 for now.
 // Thread safety. As Comm. Construction is collective over the world.
 //
 //   Mesh mesh(world, {.data = 2, .stage = 4});
@@ -39,12 +38,13 @@ class Mesh {
   // The rank in the group is the coordinate along its axis.
   Comm& data() { return *data_; }
   Comm& stage() { return *stage_; }
+  Comm& tensor() { return *tensor_; }
   void abort(std::string_view why);  // aborts the Comm of each axis
 
  private:
   MeshShape shape_;
   Coordinates at_;
-  std::unique_ptr<Comm> data_, stage_;
+  std::unique_ptr<Comm> data_, stage_, tensor_;
 };
 
 }  // namespace howmany

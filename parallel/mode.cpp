@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/text/names.h"
 #include "core/base/text/options.h"
+#include "core/nn/cut.h"
 #include "parallel/schedule.h"
 
 namespace howmany {
@@ -59,6 +60,7 @@ void read_option(const std::string& key, const std::string& text, ModeOptions& o
   };
   if (key == "placement") options.placement = text;
   if (key == "stages") options.stages = number();
+  if (key == "ways") options.ways = number();
   if (key == "across") {
     HM_REQUIRE(text == "pipeline" || text == "model",
                "[mode] across: '{}' is neither pipeline nor model", text);
@@ -123,6 +125,12 @@ void check_mode(std::string_view text, const std::vector<Device>& devices) {
   ModeOptions options;
   const Entry& entry = parse(text, options);
   check_graph(entry, options, devices);
+}
+
+void check_model(std::string_view text, const ModelSpec& model, int ranks) {
+  ModeOptions options;
+  if (parse(text, options).name != "tensor") return;
+  cut_chains(*model.layer, {.count = options.ways > 0 ? options.ways : ranks});
 }
 
 int ranks_of(std::string_view text, int devices) {

@@ -47,6 +47,8 @@ constexpr ModeTraits kOverDevices{.over_devices = true};
     "graph recompute")                                                                          \
   X(sharded, "the batch, gradients, optimizer state and parameters, over ranks (ZeRO, FSDP)",   \
     kOverEqualRanks, "level recompute")                                                         \
+  X(tensor, "each linear layer and the heads of attention, over ranks (Megatron-LM)",           \
+    kOverEqualRanks, "ways recompute")                                                          \
   X(model, "the layers, over the devices of one process", kOverDevices,                         \
     "placement micro_batches schedule recompute")                                               \
   X(pipeline, "the layers, over ranks, in micro-batches", kOverRanks,                           \
@@ -103,6 +105,9 @@ std::vector<std::string_view> mode_names();
 ModeTraits mode_traits(std::string_view text);
 // Also throws if the mode cannot run on `devices`, the devices of one rank.
 void check_mode(std::string_view text, const std::vector<Device>& devices);
+// Throws std::invalid_argument if the mode cannot divide the model over `ranks`. Checks `tensor`
+// only: stages are balanced when the mode is made.
+void check_model(std::string_view text, const ModelSpec& model, int ranks);
 // Returns the number of ranks that drive `devices` devices, evenly: one per device, one for all, or
 // one per replica (hybrid:across=model).
 int ranks_of(std::string_view text, int devices);

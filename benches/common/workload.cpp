@@ -182,7 +182,7 @@ void check(const Workload& work) {
   for (const Device& device : work.devices) check_decode(work.decode, device);
   HM_REQUIRE(work.count() == 1 || traits.over_ranks || traits.over_devices,
              "mode {} uses one device, not {}", work.mode, work.count());
-  work.ranks();
+  check_model(work.mode, model, work.ranks());
   check_backend(work);
   HM_REQUIRE(work.global_batch >= work.count(),
              "a batch of {} is smaller than {} devices: some would have nothing to do",

@@ -114,11 +114,22 @@ void add_mode(std::vector<Case>& cases, const Flags& flags, const Place& place,
   }
 }
 
+bool can_divide(const Workload& work) {
+  const ModelSpec model = make_model(work.model);
+  try {
+    check_model(work.mode, model, work.ranks());
+    return true;
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+
 std::vector<Case> make_cases(const Flags& flags, const Place& place) {
   std::vector<Case> cases;
   for (const std::string& model : flags.models)
     for (const std::string& mode : flags.modes.empty() ? strings(mode_names()) : flags.modes)
       add_mode(cases, flags, place, model, mode);
+  if (flags.modes.empty()) std::erase_if(cases, [](const Case& c) { return !can_divide(c.work); });
   for (const Case& c : cases) check(c.work);
   return cases;
 }

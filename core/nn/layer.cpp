@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/nn/layer.h"
 
-#include <functional>
-
 #include "core/backends/backend.h"
 #include "core/base/error.h"
 #include "core/tensor/rng.h"
@@ -10,18 +8,6 @@
 namespace howmany {
 
 namespace {
-
-using Visit = std::function<void(Layer&, const std::string& path)>;
-
-std::string join(const std::string& path, const std::string& name) {
-  if (path.empty()) return name;
-  return name.empty() ? path : path + "." + name;
-}
-
-void walk(Layer& layer, const std::string& path, const Visit& visit) {
-  visit(layer, path);
-  for (const auto& child : layer.children()) walk(*child.layer, join(path, child.name), visit);
-}
 
 // Values are bitwise equal on any device. A GPU generates uniform f32 values itself. Its logarithms
 // and cosines differ from the host's, so normal values are generated on the host and copied.
@@ -54,9 +40,20 @@ void materialize_named(Layer& layer, Materialize how) {
 
 }  // namespace
 
+std::string join_path(const std::string& path, const std::string& name) {
+  if (path.empty()) return name;
+  return name.empty() ? path : path + "." + name;
+}
+
+void for_each_layer(Layer& layer, const VisitLayer& visit, const std::string& path) {
+  visit(layer, path);
+  for (const auto& child : layer.children())
+    for_each_layer(*child.layer, visit, join_path(path, child.name));
+}
+
 std::vector<Param*> all_params(Layer& layer) {
   std::vector<Param*> params;
-  walk(layer, "", [&](Layer& l, const std::string&) {
+  for_each_layer(layer, [&](Layer& l, const std::string&) {
     for (Param& p : l.own_params()) params.push_back(&p);
   });
   return params;
@@ -89,9 +86,9 @@ double step_flop(Layer& layer, const Shape& x) {
 }
 
 void name_params(Layer& layer) {
-  walk(layer, "", [&](Layer& l, const std::string& path) {
+  for_each_layer(layer, [&](Layer& l, const std::string& path) {
     l.place(path);
-    for (Param& p : l.own_params()) p.name = join(path, p.name.substr(p.name.rfind('.') + 1));
+    for (Param& p : l.own_params()) p.name = join_path(path, p.name.substr(p.name.rfind('.') + 1));
   });
 }
 

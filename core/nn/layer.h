@@ -13,6 +13,7 @@
 //   model.backward(dy, tape);
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,6 +25,8 @@
 #include "core/nn/tape.h"
 
 namespace howmany {
+
+struct Cut;  // cut.h
 
 class Layer {
  public:
@@ -64,6 +67,15 @@ class Layer {
   // (tied_head); else null. over() returns such a layer over another chain with that first unit.
   virtual Layer* inner_chain() { return nullptr; }
   virtual std::unique_ptr<Layer> over(std::unique_ptr<Layer>) const { return nullptr; }
+  // Returns such a layer over other children, in the order of children(). Null: not supported.
+  virtual std::unique_ptr<Layer> with_children(std::vector<std::unique_ptr<Layer>>) const {
+    return nullptr;
+  }
+
+  // Tensor parallelism, see cut.h. `place` is a Cut::Place. cut() requires can_cut().
+  virtual bool can_cut(int) const { return false; }
+  virtual std::unique_ptr<Layer> cut(const Cut&) const { return nullptr; }
+  virtual int input_blocks() const { return 1; }  // Cut::blocks that the layer takes
 };
 
 using LayerPtr = std::unique_ptr<Layer>;
@@ -71,6 +83,12 @@ using LayerPtr = std::unique_ptr<Layer>;
 // Returns the shape with another last extent. Throws std::invalid_argument, naming `layer`, unless
 // x has at least two extents and the last one is `from`.
 Shape replace_last(const char* layer, const Shape& x, int64_t from, int64_t to);
+
+// Paths of children: "h.0" and "attn" make "h.0.attn". An empty name adds nothing.
+std::string join_path(const std::string& path, const std::string& name);
+// Visits a layer and its descendants in forward order.
+using VisitLayer = std::function<void(Layer&, const std::string& path)>;
+void for_each_layer(Layer& layer, const VisitLayer& visit, const std::string& path = "");
 
 // Parameters of a layer and its descendants in forward order; all_params() includes buffers. The
 // pointers are valid while the layer lives.

@@ -9,7 +9,7 @@ namespace {
 void flatten(Layer& layer, const std::string& path, std::vector<Unit>& list) {
   if (!layer.is_chain()) return list.push_back({path, &layer});
   for (const Layer::Child& child : layer.children())
-    flatten(*child.layer, path.empty() ? child.name : path + "." + child.name, list);
+    flatten(*child.layer, join_path(path, child.name), list);
 }
 
 }  // namespace

@@ -83,4 +83,21 @@ void check_with_bench(const Request& request) {
   }
 }
 
+std::vector<std::string> leave_out_refused(Request& request) {
+  std::vector<std::string> reasons;
+  for (const std::string& mode : std::vector(request.modes)) {
+    Request one = request;
+    one.modes = {mode};
+    try {
+      check_with_bench(one);
+    } catch (const InputError& error) {
+      if (request.modes.size() == 1) throw;
+      std::erase(request.modes, mode);
+      std::erase(request.one_process, mode);
+      reasons.push_back(fmt::format("{}: {}", mode, error.what()));
+    }
+  }
+  return reasons;
+}
+
 }  // namespace howmany::reports

@@ -26,5 +26,8 @@ int rehearsing_ranks(const Request& request, int world);
 // Runs the bench's checks for every mode and backend at the largest number of devices, without
 // measuring. Throws InputError with the bench's message if it refuses one.
 void check_with_bench(const Request& request);
+// Removes the modes that the bench refuses, such as one that cannot divide the model, and returns
+// why: "tensor: the model has ...".
+std::vector<std::string> leave_out_refused(Request& request);
 
 }  // namespace howmany::reports

@@ -106,7 +106,12 @@ Plan resumed_plan(const Arguments& arguments) {
 
 Plan new_plan(const Arguments& arguments, std::string& why) {
   Plan plan{resolve(arguments, &why), machine_fingerprint()};
-  check_with_bench(plan.request);
+  if (std::ranges::count(arguments.modes, "all") == 0) {
+    check_with_bench(plan.request);
+    return plan;
+  }
+  for (const std::string& reason : leave_out_refused(plan.request))
+    if (!arguments.quiet) fmt::print(stderr, "left out: {}\n", reason);
   return plan;
 }
 

@@ -35,7 +35,7 @@ COMMS = {part["name"] for part in
          programs.run("howmany-devices", "--json").json()["backends"]["comms"] if part["usable"]}
 # Mode, backend and number of devices.
 CASES = [(mode, backend, devices)
-         for mode, devices in (("ddp", 2), ("ddp", 3), ("sharded", 2), ("pipeline", 2), ("model", 2), ("hybrid:stages=2", 4),
+         for mode, devices in (("ddp", 2), ("ddp", 3), ("sharded", 2), ("tensor", 2), ("pipeline", 2), ("model", 2), ("hybrid:stages=2", 4),
                                ("data_parallel", 2))
          for backend in ("local", "gloo", "mpi")
          if backend in COMMS and (mode != "data_parallel" or backend == "local")]

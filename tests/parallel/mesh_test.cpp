@@ -38,10 +38,21 @@ TEST(Mesh, AnAxisIsTheRanksThatDifferInItAlone) {
         backend);
 }
 
+TEST(Mesh, TheTensorAxisIsInnermost) {
+  launch_threads(8, [](Comm& world) {
+    Mesh mesh(world, {.data = 2, .stage = 2, .tensor = 2});
+    const Coordinates at = mesh.at();
+    EXPECT_EQ(mesh.tensor().rank(), world.rank() % 2);
+    EXPECT_EQ(sum_over(mesh.tensor(), world.rank()), 2 * (world.rank() - at.tensor) + 1);
+    EXPECT_EQ(sum_over(mesh.data(), world.rank()), 2 * (world.rank() - 2 * at.data) + 2);
+    EXPECT_EQ(sum_over(mesh.stage(), world.rank()), 2 * (world.rank() - 4 * at.stage) + 4);
+  });
+}
+
 TEST(Mesh, RefusesAShapeThatIsNotTheWorld) {
   launch_threads(4, [](Comm& world) {
     EXPECT_THROW(Mesh(world, {.data = 3}), std::invalid_argument);
-    EXPECT_THROW(Mesh(world, {.data = 2, .tensor = 2}), std::invalid_argument);
+    EXPECT_THROW(Mesh(world, {.data = 2, .tensor = 3}), std::invalid_argument);
     EXPECT_THROW(Mesh(world, {.data = -2, .stage = -2}), std::invalid_argument);
   });
 }

@@ -11,6 +11,7 @@
 #include "core/backends/backend.h"
 #include "core/backends/selection.h"
 #include "core/gpu/gpu.h"
+#include "core/nn/cut.h"
 #include "core/tensor/precision.h"
 #include "parallel/launch.h"
 #include "tests/support/training.h"
@@ -71,12 +72,17 @@ std::vector<std::string> texts_of(std::string_view mode) {
     texts.push_back("sharded:level=1");
     texts.push_back("sharded:level=2");
   }
+  if (mode == "tensor") {
+    texts.push_back("tensor:recompute=1");
+    texts.push_back("tensor:ways=2");
+  }
   if (mode == "hybrid") texts.push_back("hybrid:across=model,micro_batches=2,schedule=zb");
   return texts;
 }
 
-std::vector<int> worlds_of(std::string_view mode) {
-  if (mode == "hybrid") return {1, 2, 3, 4, 6, 8};
+std::vector<int> worlds_of(std::string_view text) {
+  if (text.starts_with("hybrid")) return {1, 2, 3, 4, 6, 8};
+  if (text == "tensor:ways=2") return {2, 4};
   return {1, 2, 3, 4};
 }
 
@@ -87,6 +93,7 @@ std::vector<std::string> batchnorm_texts_of(std::string_view mode) {
   if (mode == "hybrid") return {"hybrid:micro_batches=1", "hybrid:across=model,recompute=1"};
   if (mode == "ddp" || mode == "sharded")
     return {std::string(mode), std::string(mode) + ":recompute=1"};
+  if (mode == "tensor") return {};  // batch norm between two linear layers: nothing to divide
   return {std::string(mode)};
 }
 
@@ -113,7 +120,7 @@ std::vector<Variation> variations(TextsOf texts) {
   };
   for (const std::string_view mode : mode_names())
     for (const std::string& text : texts(mode))
-      for (const int world : worlds_of(mode)) add_mode(text, world);
+      for (const int world : worlds_of(text)) add_mode(text, world);
   return all;
 }
 
@@ -123,7 +130,17 @@ int stages_of(const Variation& v) {
   return v.mode.starts_with("model") || v.mode.starts_with("pipeline") ? v.world : 1;
 }
 
+// Attention needs a head for each rank.
+bool can_cut(const Variation& v, const std::string& model) try {
+  const int ways = v.mode == "tensor:ways=2" ? 2 : v.world;
+  cut_chains(*model_named(model).layer, {.count = ways});
+  return true;
+} catch (const std::invalid_argument&) {
+  return false;
+}
+
 bool fits(const Variation& v, const std::string& model) {
+  if (v.mode.starts_with("tensor")) return can_cut(v, model);
   return static_cast<int>(units(*model_named(model).layer).size()) >= stages_of(v);
 }
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "core/base/error.h"
+#include "core/nn/cut.h"
 #include "core/nn/layers.h"
 #include "core/ops/ops.h"
 
@@ -41,8 +44,22 @@ class Attention final : public Layer {
     return fmt::format("attention({} heads{})", heads_.count, heads_.causal ? ", causal" : "");
   }
   LayerPtr clone() const override { return attention(heads_); }
+  bool can_cut(int place) const override { return place == Cut::between; }
+  LayerPtr cut(const Cut& cut) const override {
+    HM_REQUIRE(heads_.count % cut.count == 0,
+               "[attention] {} heads cannot be divided over {} ranks: take {}", heads_.count,
+               cut.count, nearest_divisor(cut.count));
+    return attention({.count = heads_.count / cut.count, .causal = heads_.causal});
+  }
+  int input_blocks() const override { return 3; }  // q, k and v
 
  private:
+  int64_t nearest_divisor(int64_t ranks) const {
+    int64_t nearest = std::min(ranks, heads_.count);
+    while (heads_.count % nearest != 0) --nearest;
+    return nearest;
+  }
+
   Heads heads_;
 };
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/nn/cut.h"
 #include "core/nn/layers.h"
 #include "core/ops/ops.h"
 
@@ -18,6 +19,8 @@ class Gelu final : public Layer {
   Shape output_shape(const Shape& x) const override { return x; }
   std::string describe() const override { return "gelu()"; }
   LayerPtr clone() const override { return gelu(); }
+  bool can_cut(int place) const override { return place == Cut::between; }
+  LayerPtr cut(const Cut&) const override { return clone(); }
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/nn/cut.h"
 #include "core/nn/deferred_grads.h"
 #include "core/nn/layers.h"
 #include "core/ops/ops.h"
@@ -11,8 +12,9 @@ namespace {
 
 class Linear final : public Layer {
  public:
-  Linear(int64_t in, int64_t out, Activation act, bool bias, std::optional<double> deviation)
-      : in_(in), out_(out), act_(act), deviation_(deviation) {
+  Linear(int64_t in, int64_t out, Activation act, bool bias, std::optional<double> deviation,
+         std::optional<Cut> cut = {})
+      : in_(in), out_(out), act_(act), deviation_(deviation), cut_(std::move(cut)) {
     HM_REQUIRE(in > 0 && out > 0, "[linear] sizes {} -> {}", in, out);
     // The initialization of torch.nn.Linear.
     const Init init{Init::uniform, 1 / std::sqrt(static_cast<double>(in))};
@@ -25,11 +27,11 @@ class Linear final : public Layer {
   Tensor forward(const Tensor& x, Tape& tape) override {
     const Shape shape = output_shape(x.shape());
     const Tensor rows = x.view({x.numel() / in_, in_});
-    if (!tape.training()) return ops::linear(rows, weight().value, bias(), act_).view(shape);
+    if (!tape.training()) return product(rows, act_).view(shape);
     for (Param& p : params_) tape.used(p);
     tape.push(rows);
     const bool gelu = act_ == Activation::gelu;  // backward of gelu needs its input
-    Tensor kept = ops::linear(rows, weight().value, bias(), gelu ? Activation::none : act_);
+    Tensor kept = product(rows, gelu ? Activation::none : act_);
     tape.push(kept);
     return (gelu ? ops::activation(kept, act_) : kept).view(shape);
   }
@@ -47,6 +49,7 @@ class Linear final : public Layer {
                                        want_grads ? bias_grad() : GradOut{});
       if (want_grads)
         for (Param& p : params_) tape.done(p);
+      if (dx && is_cut(Cut::outputs)) cut_->sum(dx);
       return dx ? dx.view(input_shape(dy.shape())) : dx;
     };
     if (later || !tape.awaited()) return back(tape.wants_grad(x), !later);
@@ -68,12 +71,37 @@ class Linear final : public Layer {
                        act_ == Activation::none ? "" : fmt::format(", {}", name_of(act_)),
                        params_.size() > 1 ? "" : ", no bias");
   }
-  LayerPtr clone() const override {
-    return linear(in_, out_, act_, params_.size() > 1, deviation_);
+  LayerPtr clone() const override { return of_size(in_, out_, cut_); }
+  bool can_cut(int place) const override { return place != Cut::between && !cut_; }
+  LayerPtr cut(const Cut& cut) const override {
+    const bool outputs = cut.place == Cut::outputs;
+    const int64_t in = outputs ? in_ : part_of(in_, cut);
+    const int64_t out = outputs ? cut.blocks * part_of(out_ / cut.blocks, cut) : out_;
+    return of_size(in, out, cut);
   }
   std::span<Param> own_params() override { return params_; }
 
  private:
+  // The initial values stay those of the whole.
+  LayerPtr of_size(int64_t in, int64_t out, const std::optional<Cut>& cut) const {
+    auto layer = std::make_unique<Linear>(in, out, act_, params_.size() > 1, deviation_, cut);
+    for (size_t i = 0; i < params_.size(); ++i) layer->params_[i].init = params_[i].init;
+    return layer;
+  }
+  bool is_cut(Cut::Place place) const { return cut_ && cut_->place == place; }
+  static int64_t part_of(int64_t whole, const Cut& cut) {
+    HM_REQUIRE(whole >= cut.count, "[linear] {} features cannot be divided over {} ranks: take {}",
+               whole, cut.count, whole);
+    return whole * (cut.index + 1) / cut.count - whole * cut.index / cut.count;
+  }
+  // If each rank has a part of the inputs, the products are summed. One rank adds the bias.
+  Tensor product(const Tensor& rows, Activation act) {
+    if (!is_cut(Cut::inputs)) return ops::linear(rows, weight().value, bias(), act);
+    Tensor y =
+        ops::linear(rows, weight().value, cut_->index == 0 ? bias() : Tensor(), Activation::none);
+    cut_->sum(y);
+    return act == Activation::none ? y : ops::activation(y, act);
+  }
   Shape input_shape(const Shape& y) const { return replace_last("linear", y, out_, in_); }
   Param& weight() { return params_[0]; }
   GradOut bias_grad() { return params_.size() > 1 ? grad_out(params_[1]) : GradOut{}; }
@@ -82,6 +110,7 @@ class Linear final : public Layer {
   int64_t in_, out_;
   Activation act_;
   std::optional<double> deviation_;
+  std::optional<Cut> cut_;
   std::vector<Param> params_;
 };
 

@@ -53,6 +53,9 @@ class Residual final : public Layer {
     if (shortcut_) list.push_back({"downsample", shortcut_.get()});
     return list;
   }
+  LayerPtr with_children(std::vector<LayerPtr> others) const override {
+    return residual(std::move(others[0]), shortcut_ ? std::move(others[1]) : nullptr, act_);
+  }
 
  private:
   LayerPtr main_, shortcut_;

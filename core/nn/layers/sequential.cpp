@@ -53,6 +53,12 @@ class Sequential final : public Layer {
     return list;
   }
   bool is_chain() const override { return true; }
+  LayerPtr with_children(std::vector<LayerPtr> others) const override {
+    std::vector<Named> named;
+    for (size_t i = 0; i < children_.size(); ++i)
+      named.push_back({children_[i].name, std::move(others[i])});
+    return sequential(std::move(named));
+  }
 
  private:
   std::vector<Named> children_;

@@ -52,6 +52,9 @@ class TiedHead final : public Layer {
   std::string describe() const override { return fmt::format("tied_head({})", body_->describe()); }
   LayerPtr clone() const override { return tied_head(body_->clone()); }
   std::vector<Child> children() override { return {{"", body_.get()}}; }
+  LayerPtr with_children(std::vector<LayerPtr> others) const override {
+    return tied_head(std::move(others[0]));
+  }
   Layer* inner_chain() override { return body_.get(); }
   LayerPtr over(LayerPtr chain) const override { return tied_head(std::move(chain)); }
 

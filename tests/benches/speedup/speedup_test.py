@@ -31,7 +31,7 @@ def has_gloo():
     return "gloo" in process_backends()
 
 
-IN_ONE_PROCESS, OVER_RANKS = ["data_parallel", "model"], ["ddp", "sharded", "pipeline", "hybrid"]
+IN_ONE_PROCESS, OVER_RANKS = ["data_parallel", "model"], ["ddp", "sharded", "tensor", "pipeline", "hybrid"]
 
 
 class Speedup(programs.TestCase):

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/nn/cut.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace howmany {
+namespace {
+
+class Cutter {
+ public:
+  explicit Cutter(const Cut& cut) : cut_(cut) {}
+
+  CutModel model(Layer& layer) {
+    LayerPtr whole = divided(layer, "");
+    return {std::move(whole), std::move(params_)};
+  }
+
+ private:
+  LayerPtr divided(Layer& layer, const std::string& path) {
+    const std::vector<Layer::Child> children = layer.children();
+    if (children.empty()) return layer.clone();
+    std::vector<LayerPtr> parts;
+    for (size_t i = 0; i < children.size();) {
+      const size_t end = layer.is_chain() ? end_of_pair(children, i) : i;
+      if (end == i) {
+        parts.push_back(divided(*children[i].layer, join_path(path, children[i].name)));
+        ++i;
+        continue;
+      }
+      cut_pair(children, i, end, path, parts);
+      i = end + 1;
+    }
+    LayerPtr with_parts = layer.with_children(std::move(parts));
+    return with_parts ? std::move(with_parts) : layer.clone();
+  }
+
+  // Returns the place of the linear layer that takes what the one at `begin` makes, or `begin`.
+  size_t end_of_pair(const std::vector<Layer::Child>& children, size_t begin) const {
+    if (!children[begin].layer->can_cut(Cut::outputs)) return begin;
+    for (size_t i = begin + 1; i < children.size(); ++i) {
+      if (children[i].layer->can_cut(Cut::inputs)) return i;
+      if (!children[i].layer->can_cut(Cut::between)) return begin;
+    }
+    return begin;
+  }
+
+  void cut_pair(const std::vector<Layer::Child>& children, size_t begin, size_t end,
+                const std::string& path, std::vector<LayerPtr>& parts) {
+    Cut cut = cut_;
+    for (size_t i = begin + 1; i < end; ++i)
+      cut.blocks = std::max(cut.blocks, children[i].layer->input_blocks());
+    for (size_t i = begin; i <= end; ++i) {
+      cut.place = i == begin ? Cut::outputs : i == end ? Cut::inputs : Cut::between;
+      parts.push_back(children[i].layer->cut(cut));
+      note_params(*children[i].layer, cut, join_path(path, children[i].name));
+    }
+  }
+
+  // weight [out, in] and bias [out]
+  void note_params(Layer& layer, const Cut& cut, const std::string& path) {
+    for (const Param& p : layer.own_params()) {
+      const bool weight = p.shape.rank() == 2;
+      const std::string name = join_path(path, p.name.substr(p.name.rfind('.') + 1));
+      const int64_t out = p.shape[0], in = weight ? p.shape[1] : 1;
+      if (cut.place == Cut::outputs) params_.push_back({name, cut.blocks, out / cut.blocks, in});
+      if (cut.place == Cut::inputs && weight) params_.push_back({name, out, in, 1});
+    }
+  }
+
+  const Cut& cut_;
+  std::vector<CutParam> params_;
+};
+
+}  // namespace
+
+CutModel cut_chains(Layer& model, const Cut& cut) {
+  CutModel all = Cutter(cut).model(model);
+  HM_REQUIRE(!all.params.empty(),
+             "[tensor] the model has no two linear layers in a row that ranks could divide: take "
+             "sharded");
+  return all;
+}
+
+}  // namespace howmany

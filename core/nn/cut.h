@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensor parallelism: a chain of layers of which each rank computes a part (Shoeybi et al.,
+// "Megatron-LM", 2019).
+//
+//   linear (outputs) -> elementwise layers or attention (between) -> linear (inputs)
+//
+// The first linear layer makes a part of its outputs, and sums the gradient of its input over the
+// ranks. The last one takes that part as input, and sums its output. A layer says by Layer::cut()
+// if it can be one of these. Values only; not tied to any thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/nn/layer.h"
+
+namespace howmany {
+
+struct Cut {
+  enum Place { outputs, between, inputs } place = outputs;
+  int index = 0, count = 1;  // of the ranks
+  // The outputs are that many blocks, each of which is divided: 3 before attention (q, k and v).
+  int blocks = 1;
+  std::function<void(Tensor)> sum = {};  // over the ranks, in place
+};
+
+// Where a part of a parameter is in the whole [outer, divided, inner].
+struct CutParam {
+  std::string path;  // of the parameter
+  int64_t outer = 1, divided = 1, inner = 1;
+  int64_t begin(int index, int count) const { return divided * index / count; }
+};
+
+struct CutModel {
+  LayerPtr layer;                // not materialized
+  std::vector<CutParam> params;  // those of which each rank has a part
+};
+
+// Returns the model with every chain cut that can be. Other layers stay whole. `cut`: without place
+// and blocks. Throws std::invalid_argument if no chain can be cut, if cut.count does not divide the
+// heads of attention, or if a layer has fewer features than that.
+CutModel cut_chains(Layer& model, const Cut& cut);
+
+}  // namespace howmany

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes, memory and parts of mode `tensor`. mode_test.cpp compares its results with `single`.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "core/nn/cut.h"
+#include "core/tensor/storage.h"
+#include "parallel/launch.h"
+#include "parallel/mode.h"
+#include "parallel/rehearsal.h"
+#include "tests/support/message_of.h"
+#include "tests/support/training.h"
+
+namespace howmany {
+namespace {
+
+using namespace testing_support;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr int kWays = 4;
+constexpr double kSameF64 = 1e-12;
+constexpr int64_t kSamplesOfStep = 8, kBlockWidth = 64, kTokens = 16, kBlockCount = 2;
+const std::string kBlocks = fmt::format("gpt2:width={},layers={},heads=4,length={},vocabulary=50",
+                                        kBlockWidth, kBlockCount, kTokens);
+
+std::vector<std::string> paths(const CutModel& cut) {
+  std::vector<std::string> all;
+  for (const CutParam& param : cut.params) all.push_back(param.path);
+  return all;
+}
+
+TEST(CutChains, PairsOfLinearLayersAndHeadsAreDivided) {
+  const ModelSpec gpt2 = make_model(kGpt2);
+  const CutModel cut = cut_chains(*gpt2.layer, {.index = 1, .count = 2});
+  EXPECT_THAT(paths(cut), ::testing::ElementsAre("h.0.attn.qkv.weight", "h.0.attn.qkv.bias",
+                                                 "h.0.attn.proj.weight", "h.0.mlp.fc.weight",
+                                                 "h.0.mlp.fc.bias", "h.0.mlp.proj.weight"));
+  EXPECT_EQ(cut.params[0].outer, 3) << "q, k and v";
+  EXPECT_EQ(cut.layer->output_shape({2, 5}), gpt2.layer->output_shape({2, 5}));
+}
+
+TEST(CutChains, AThirdLayerInARowStaysWhole) {
+  const CutModel cut = cut_chains(*make_model("mlp:sizes=8-8-8-4").layer, {.count = 2});
+  EXPECT_THAT(paths(cut), ::testing::ElementsAre("0.weight", "0.bias", "1.weight"));
+}
+
+TEST(CutChains, WhatIsBetweenMustWorkOnAPart) {
+  EXPECT_EQ(cut_chains(*dropout_model().layer, {.count = 2}).params.size(), 3) << "after dropout";
+  for (const char* model : {"batchnorm", "conv", "mse"})
+    EXPECT_THROW(cut_chains(*model_named(model).layer, {.count = 2}), std::invalid_argument);
+}
+
+TEST(CutChains, PartsMayBeOfDifferentSizes) {
+  int64_t all = 0;
+  for (int rank = 0; rank < 3; ++rank)
+    all += parameter_count(
+        *cut_chains(*make_model("mlp:sizes=4-7-5").layer, {.index = rank, .count = 3}).layer);
+  EXPECT_EQ(all, 4 * 7 + 7 + 7 * 5 + 3 * 5) << "each rank has the bias of the sum";
+}
+
+// One of four ranks, of which the others do not exist.
+class OneOfFourWays : public ::testing::Test {
+ protected:
+  std::unique_ptr<Mode> make(const std::string& text) {
+    return make_mode(text, {.model = make_model(kBlocks), .comm = comm_.get(), .devices = cpus(1)});
+  }
+  void step(Mode& mode) {
+    std::ignore =
+        mode.step(rows_of(global_batch(make_model(kBlocks), kSamplesOfStep, 0), mode.share()));
+    optimizer_->step(mode.params());
+  }
+
+  Rehearsal rehearsal_{no_costs(kWays)};
+  const std::unique_ptr<Comm> comm_ = rehearsal_.join(1);
+  const std::unique_ptr<Optimizer> optimizer_ =
+      make_optimizer("sgd", {.lr = 0.01, .momentum = 0.9});
+};
+
+// Attention and the MLP of each block sum their output in forward, and the gradient of their input
+// in backward: 4 all-reduces of the activations, which ring all-reduce sends 2 (n - 1) / n times.
+TEST_F(OneOfFourWays, SendsFourActivationsPerBlock) {
+  const std::unique_ptr<Mode> mode = make("tensor");
+  step(*mode);
+  rehearsal_.take_log();
+  step(*mode);
+  double bytes = 0;
+  size_t calls = 0;
+  for (const RehearsedCall& call : rehearsal_.take_log()) {
+    EXPECT_EQ(call.kind, "all_reduce");
+    bytes += call.bytes;
+    ++calls;
+  }
+  EXPECT_EQ(calls, 4 * kBlockCount);
+  EXPECT_EQ(bytes, 4.0 * kBlockCount * kSamplesOfStep * kTokens * kBlockWidth * sizeof(float));
+}
+
+// Values, gradients and momentum: blocks are divided by four, and tables are whole.
+TEST_F(OneOfFourWays, KeepsItsPartOfTheBlocks) {
+  const int64_t before = memory_use().in_use;
+  const std::unique_ptr<Mode> mode = make("tensor");
+  step(*mode);
+  const double kept = static_cast<double>(memory_use().in_use - before) / (3 * sizeof(float));
+  const double tables = 50.0 * kBlockWidth + kTokens * kBlockWidth + 50.0 * kBlockWidth;
+  const double blocks = 12.0 * kBlockCount * kBlockWidth * kBlockWidth;
+  EXPECT_NEAR(kept, tables + blocks / kWays, 0.05 * (tables + blocks / kWays));
+}
+
+// The gradient of attention's key bias is zero but for rounding, which AdamW would enlarge.
+std::map<std::string, Tensor> train_parts(Mode& mode, const std::string& model) {
+  const auto optimizer = make_optimizer(model.starts_with("gpt2") ? "sgd" : "adamw",
+                                        {.lr = 0.01, .weight_decay = 0.1});
+  for (int i = 0; i < 4; ++i) {
+    std::ignore = mode.step(rows_of(global_batch(model_named(model), 6, i), mode.share()));
+    optimizer->step(mode.params());
+  }
+  return mode.gather();
+}
+
+TEST(TensorMode, TrainsAsSingleWhateverTheSeeds) {
+  for (const auto& [model, world, text] :
+       {std::tuple{kGpt2, 2, "tensor"},
+        {kTiedGpt2, 4, "tensor:ways=2"},
+        {std::string("dropout"), 3, "tensor"},
+        {std::string("mlp:sizes=9-7-8-6-5"), 4, "tensor"},
+        {std::string("mlp:sizes=9-7-8-6-5"), 6, "tensor:ways=3,recompute=1"}}) {
+    SCOPED_TRACE(model);
+    const auto single =
+        make_mode("single", {.model = model_named(model), .seed = 5, .dtype = Dtype::f64});
+    const std::map<std::string, Tensor> want = train_parts(*single, model),
+                                        grads = single->gradients();
+    launch_threads(world, [&, model = model, text = text](Comm& comm) {
+      const auto mode = make_mode(text, {.model = model_named(model),
+                                         .seed = 5 + static_cast<uint64_t>(comm.rank()),
+                                         .dtype = Dtype::f64,
+                                         .comm = &comm,
+                                         .devices = {{DeviceType::cpu, comm.rank()}}});
+      const std::map<std::string, Tensor> got = train_parts(*mode, model);
+      EXPECT_EQ(got.size(), comm.rank() == 0 ? want.size() : 0);
+      for (const auto& [name, value] : got)
+        EXPECT_TRUE(close(value, want.at(name), kSameF64)) << name;
+      const std::map<std::string, Tensor> summed = mode->gradients();
+      EXPECT_EQ(summed.size(), grads.size());
+      for (const auto& [name, grad] : summed)
+        EXPECT_TRUE(close(grad, grads.at(name), kSameF64)) << name;
+    });
+  }
+}
+
+std::string refusal(const std::string& text, const std::string& model, int world) {
+  std::string why;
+  launch_threads(world, [&](Comm& comm) {
+    const std::string mine = message_of<std::invalid_argument>([&] {
+      make_mode(text, {.model = model_named(model),
+                       .comm = &comm,
+                       .devices = {{DeviceType::cpu, comm.rank()}}});
+    });
+    if (comm.rank() == 0) why = mine;
+  });
+  return why;
+}
+
+TEST(TensorMode, RefusesWithTheNumberTheRuleAndTheNearest) {
+  EXPECT_THAT(refusal("tensor", "gpt2:width=12,layers=1,heads=6,length=4,vocabulary=9", 4),
+              AllOf(HasSubstr("6 heads"), HasSubstr("4 ranks"), HasSubstr("take 3")));
+  EXPECT_THAT(refusal("tensor:ways=3", kGpt2, 4), AllOf(HasSubstr("ways=3"), HasSubstr("take 2")));
+  EXPECT_THAT(refusal("tensor", "mlp:sizes=4-3-5", 4),
+              AllOf(HasSubstr("3 features"), HasSubstr("take 3")));
+  EXPECT_THAT(refusal("tensor", "conv", 2), HasSubstr("take sharded"));
+  EXPECT_THROW(mode_traits("tensor:ways=0"), std::invalid_argument);
+  EXPECT_THROW(mode_traits("tensor:level=2"), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace howmany
