@@ -136,7 +136,7 @@ class TensorParallel : public Mode {
     for (const CutParam& param : cut.params) cut_[param.path] = param;
     if (args.options.recompute) cut.layer = recomputing(*cut.layer);
     materialize(*cut.layer, {.device = device_, .dtype = args.dtype, .seed = seed_});
-    take_parts(*model.layer, *cut.layer, args.dtype);
+    if (device_.type != DeviceType::meta) take_parts(*model.layer, *cut.layer, args.dtype);
     model.layer = std::move(cut.layer);
     return model;
   }

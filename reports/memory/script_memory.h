@@ -7,6 +7,7 @@
 // with collectives that take no time: what FSDP divides is divided.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -24,7 +25,8 @@ struct ScriptMemory {
   double reserved = 0;  // by the allocator: in pools, in segments of 2 and 20 MiB
   bool on_gpu = false;
   std::string why = {};  // it could not run; then the rest is void
-  double activations() const { return peak - parameters - gradients - optimizer; }
+  // Not all of the others need to be there at the peak.
+  double activations() const { return std::max(0.0, peak - parameters - gradients - optimizer); }
 };
 
 // Runs the script once. Throws InputError.

@@ -217,9 +217,9 @@ class Advisor {
     const double warm_rate = rate_of(*best_).value;
     if (facts_.cold_rate && warm_rate > kNoticeable * *facts_.cold_rate)
       advice_.notes.push_back(fmt::format(
-          "First epoch: {} samples/s with files not in memory and {} ({} of the warm rate).",
+          "First epoch: {} samples/s with files not in memory and {} ({} of the {}).",
           format_count(*facts_.cold_rate), workers(facts_.cold_workers),
-          percent(*facts_.cold_rate / warm_rate)));
+          percent(*facts_.cold_rate / warm_rate), advice_.feeds ? "demand" : "warm rate"));
     add_gpu_note();
     advice_.notes.push_back(fmt::format(
         "Measured with {} and this program's decoder; --worker-type pytorch measures PyTorch's own "

@@ -47,6 +47,9 @@ double counter(const BenchRow& row, const char* name, double otherwise) {
   return it == row.counters.end() ? otherwise : it->second;
 }
 
+namespace {
+
+// Returns the counter with the interval of its `_half_width`, limited to 0 to 1.
 Metric with_half_width(const BenchRow& row, const char* name, const char* unit) {
   Metric metric{counter(row, name), unit, {}, {}, 1, "iterations"};
   const double half = counter(row, (std::string(name) + "_half_width").c_str(), NAN);
@@ -56,6 +59,8 @@ Metric with_half_width(const BenchRow& row, const char* name, const char* unit) 
   return metric;
 }
 
+// Returns the last line of that name, or nullptr. A row's name may continue after it: Google
+// Benchmark appends suffixes, and paced runs do too.
 const SampleLine* line_of(const std::vector<SampleLine>& samples, const std::string& name) {
   const SampleLine* found = nullptr;
   for (const SampleLine& line : samples)
@@ -64,6 +69,8 @@ const SampleLine* line_of(const std::vector<SampleLine>& samples, const std::str
       found = &line;
   return found;
 }
+
+}  // namespace
 
 Measurement measurement_of(const BenchRow& row, const std::vector<SampleLine>& samples) {
   Measurement m{"loader", "", {}, {}, {}};

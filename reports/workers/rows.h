@@ -12,12 +12,6 @@
 namespace howmany::reports {
 
 double counter(const BenchRow& row, const char* name, double otherwise = 0);
-// Returns the counter with the interval of its `_half_width`, limited to 0 to 1.
-Metric with_half_width(const BenchRow& row, const char* name, const char* unit);
-
-// Returns the last line of that name, or nullptr. A row's name may continue after it: Google
-// Benchmark appends suffixes, and paced runs do too.
-const SampleLine* line_of(const std::vector<SampleLine>& samples, const std::string& name);
 
 // Converts a row to a measurement. The name before the first "word:" is the case; the rest are
 // parameters. The interval of the rate comes from the samples.

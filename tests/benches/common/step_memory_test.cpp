@@ -69,6 +69,12 @@ std::vector<Case> cases() {
     for (const std::string mode : {"single", "ddp", "sharded:level=1", "sharded:level=2", "sharded",
                                    "single:recompute=1", "sharded:recompute=1"})
       all.push_back({model, mode});
+  // Models with pairs of linear layers.
+  for (const std::string model :
+       {"mlp:sizes=100-150-50", "gpt2:width=32,layers=2,heads=4,length=16,vocabulary=50",
+        "gpt2:width=32,layers=2,heads=4,length=16,vocabulary=50,tied=yes"})
+    for (const std::string mode : {"tensor", "tensor:ways=2", "tensor:recompute=1"})
+      all.push_back({model, mode});
   return all;
 }
 
@@ -88,6 +94,9 @@ TEST(StepMemory, HasPartsAsTheoryTells) {
   EXPECT_NEAR(static_cast<double>(of("sharded:level=2", 4).model), 1.25 * weights, 0.01 * weights);
   EXPECT_NEAR(static_cast<double>(of("sharded:level=1", 4).model), 2 * weights, 0.01 * weights);
   EXPECT_NEAR(static_cast<double>(of("sharded:level=1", 4).optimizer), weights / 2, 0.01 * weights);
+  const double biases = 4 * 200.0;  // of the second layer, whole on each rank
+  EXPECT_NEAR(static_cast<double>(of("tensor", 4).model), (weights + 3 * biases) / 2,
+              0.01 * weights);
   EXPECT_NEAR(static_cast<double>(of("pipeline", 2).model), 2 * 4 * (300.0 * 500 + 500),
               0.01 * weights);  // the larger stage
 }
