@@ -124,7 +124,17 @@ class TensorParallel : public Mode {
     return nearest;
   }
 
+  // The ranks sum activations, which a GPU may store in bf16 and a CPU does not.
+  void refuse_mix() {
+    Tensor gpus = Tensor::full({1}, device_.type == DeviceType::cuda ? 1 : 0, Dtype::f64);
+    mesh_.tensor().all_reduce(gpus);
+    const int count = static_cast<int>(gpus.item()), all = mesh_.shape().tensor;
+    HM_REQUIRE(count == 0 || count == all,
+               "[tensor] {} of {} ranks compute on GPUs: take devices of one type", count, all);
+  }
+
   ModelSpec divided(ModeArgs& args) {
+    refuse_mix();
     const DeviceScope on(device_);
     seed_ = of_rank_0(world_, args.seed);
     ModelSpec model = std::move(args.model);
