@@ -28,16 +28,19 @@ KEPT_STEPS = 50  # the last ones hold their collectives until it is known which 
 
 
 class Step:
-    """What happened since the last step ended. Seconds are of the host."""
+    """What happened since the last step ended. Seconds are of the host.
+
+    All steps are kept. Slots and few objects keep the garbage collector fast.
+    """
+
+    __slots__ = ("seconds", "backward", "optimizer", "backwards", "forward_samples", "loaders", "began", "collectives")
 
     def __init__(self):
-        self.seconds = 0.0
-        self.backward = self.optimizer = 0.0
-        self.backwards = 0
-        self.forward_samples = 0
-        self.loaders = collections.defaultdict(lambda: [0, 0, 0.0])  # key: fetches, samples, wait
+        self.seconds = self.backward = self.optimizer = 0.0
+        self.backwards = self.forward_samples = 0
+        self.loaders = {}  # key: fetches, samples, wait
         self.began = 0.0  # time of the host
-        self.collectives = []  # of a rehearsal
+        self.collectives = ()  # of a rehearsal
 
     @property
     def wait(self):
@@ -81,7 +84,7 @@ class Session:
 
     def fetched(self, key, num_workers, batch, seconds):
         """`batch` is None if the loader had no more."""
-        fetch = self._now.loaders[key]
+        fetch = self._now.loaders.setdefault(key, [0, 0, 0.0])
         fetch[0] += 1
         fetch[1] += 0 if batch is None else samples_in(batch)
         fetch[2] += seconds
@@ -136,7 +139,7 @@ class Session:
         if self.rehearsal:
             self._now.collectives = self.rehearsal.take_log()
             if len(self._steps) >= KEPT_STEPS:
-                self._steps[-KEPT_STEPS].collectives = []
+                self._steps[-KEPT_STEPS].collectives = ()
         self._now.began, self._now.seconds = self._last_end, now - self._last_end
         self._last_end = now
         self._steps.append(self._now)
