@@ -169,6 +169,16 @@ int64_t default_batch(const std::string& model) {
   return model.starts_with("resnet") ? 16 : 32;
 }
 
+bool can_divide(const Workload& work) {
+  const ModelSpec model = make_model(work.model);
+  try {
+    check_model(work.mode, model, work.ranks());
+    return true;
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+
 void check(const Workload& work) {
   const ModeTraits traits = mode_traits(work.mode);
   require_known("backend", work.backend, comm_names());

@@ -70,6 +70,7 @@ void add_flags(CLI::App& app, Workload& work);
 // * the batch has fewer rows than there are devices,
 // * the batch, or the order of synthetic samples, does not fit into the memory.
 void check(const Workload& work);
+bool can_divide(const Workload& work);  // false if the mode cannot divide the model
 // Samples per device and step, if none are given.
 int64_t default_batch(const std::string& model);
 // Rejoins the modes of a list that was split at commas with their options. {"single",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the rate of batches by number of loader workers, and the time of each stage.
-//   loader/<data>/workers:N/batch:B/prefetch:P/as:threads[/ranks:R][/demand:D][/pin:on]
+//   loader/<data>/workers:N/batch:B/prefetch:P/as:threads[/ranks:R][/demand:D]
 //     [/order:any][/cache:cold][/to:cuda:0][/decode:nvjpeg]
 //   loader/probe/{solo,worker,handover,collate,read,cores}/...   with --probe, instead
 // The seconds of a row are the mean of a batch. Samples are means of consecutive batches; for solo

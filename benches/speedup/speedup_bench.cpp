@@ -114,16 +114,6 @@ void add_mode(std::vector<Case>& cases, const Flags& flags, const Place& place,
   }
 }
 
-bool can_divide(const Workload& work) {
-  const ModelSpec model = make_model(work.model);
-  try {
-    check_model(work.mode, model, work.ranks());
-    return true;
-  } catch (const std::invalid_argument&) {
-    return false;
-  }
-}
-
 std::vector<Case> make_cases(const Flags& flags, const Place& place) {
   std::vector<Case> cases;
   for (const std::string& model : flags.models)

@@ -76,6 +76,12 @@ class Cutter {
 
 }  // namespace
 
+int64_t nearest_divisor(int64_t whole, int64_t wanted) {
+  int64_t nearest = std::min(whole, wanted);
+  while (whole % nearest != 0) --nearest;
+  return nearest;
+}
+
 CutModel cut_chains(Layer& model, const Cut& cut) {
   CutModel all = Cutter(cut).model(model);
   HM_REQUIRE(!all.params.empty(),

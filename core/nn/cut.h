@@ -26,7 +26,7 @@ struct Cut {
   std::function<void(Tensor)> sum = {};  // over the ranks, in place
 };
 
-// Where a part of a parameter is in the whole [outer, divided, inner].
+// The place of a part of a parameter in the whole, of shape [outer, divided, inner].
 struct CutParam {
   std::string path;  // of the parameter
   int64_t outer = 1, divided = 1, inner = 1;
@@ -42,5 +42,8 @@ struct CutModel {
 // and blocks. Throws std::invalid_argument if no chain can be cut, if cut.count does not divide the
 // heads of attention, or if a layer has fewer features than that.
 CutModel cut_chains(Layer& model, const Cut& cut);
+
+// Returns the largest divisor of `whole` up to `wanted`, for messages.
+int64_t nearest_divisor(int64_t whole, int64_t wanted);
 
 }  // namespace howmany

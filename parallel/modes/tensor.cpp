@@ -74,7 +74,6 @@ class TensorParallel : public Mode {
   Share share() const override { return {mesh_.at().data, mesh_.shape().data}; }
 
   StepLoss step(const Batch& mine) override {
-    check_batch(mine);
     check_rows("tensor", mine.global_rows, mesh_.shape().data, "groups of ranks");
     clock_.begin();
     Tape::Hook ready;
@@ -116,12 +115,6 @@ class TensorParallel : public Mode {
     HM_REQUIRE(world % ways == 0, "[tensor] {} ranks do not divide into groups of ways={}: take {}",
                world, ways, nearest_divisor(world, ways));
     return {.data = world / ways, .tensor = ways};
-  }
-
-  static int nearest_divisor(int world, int ways) {
-    int nearest = std::min(world, ways);
-    while (world % nearest != 0) --nearest;
-    return nearest;
   }
 
   // The ranks sum activations, which a GPU may store in bf16 and a CPU does not.

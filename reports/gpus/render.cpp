@@ -38,7 +38,7 @@ std::string interval(const Metric& metric) {
 
 std::string table(const Advice& advice, const AdviceOptions& asked, bool color) {
   constexpr auto kLeft = Table::Align::kLeft;
-  // Of tensors on a device; of a script on CPUs, of its process.
+  // The tensors of a device; for a script on CPUs, its whole process.
   const bool counted = std::ranges::any_of(
       advice.points, [](const Point& p) { return std::isfinite(p.peak_bytes); });
   std::vector<Table::Column> columns = {

@@ -39,8 +39,8 @@ int run_memory(const MemoryArguments& a, const std::vector<std::string>& command
   std::vector<ScriptMemory> rows;
   for (const int ranks : a.counts) {
     if (!a.quiet)
-      fmt::print(stderr, "counting a step of {} on {} of {}\n", script.name,
-                 ranks == 1 ? "1 rank" : "one rank", ranks);
+      fmt::print(stderr, "counting a step of {}{}\n", script.name,
+                 ranks > 1 ? fmt::format(" as one of {} ranks", ranks) : "");
     rows.push_back(measure_memory(script, ranks));
     if (interrupted()) return exit_code::kInterrupted;
   }
@@ -54,8 +54,8 @@ int run_memory(const MemoryArguments& a, const std::vector<std::string>& command
 
 void add_memory_command(CLI::App& app, const std::vector<std::string>& command, int& code) {
   auto a = std::make_shared<MemoryArguments>();
-  CLI::App* sub =
-      app.add_subcommand("memory", "Does a step fit a device? The memory of each count");
+  CLI::App* sub = app.add_subcommand(
+      "memory", "Does a training step fit a device? Of a model, or of your own script");
   sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_option(*sub, flag::kDeviceCount, a->counts, "1")
       ->delimiter(',')

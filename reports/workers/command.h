@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `howmany workers` finds how many loader workers feed the devices from the given files. It reads
-// the limits, runs short probes, predicts, and measures only the numbers that decide the answer.
-// Every file of the folder is complete after each run. One thread.
+// the limits, runs short probes, sweeps the numbers, and refines around the answer. Every file of
+// the folder is complete after each run. One thread.
 #pragma once
 
 #include <cstdint>

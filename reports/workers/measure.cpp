@@ -33,7 +33,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kMinTimedSeconds = 0.4, kMaxTimedSeconds = 5;  // timed batches of a run
-constexpr double kMinTurn = 0.3, kMaxTurn = 3;
+constexpr double kMaxTurn = 3;
 constexpr double kShareOfNew = 0.5;    // of the remaining time, if numbers are new
 constexpr int kMostRounds = 10;        // of a run
 constexpr size_t kFewestRounds = 5;    // for a certain answer

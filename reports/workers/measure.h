@@ -32,7 +32,6 @@ class LoaderMeasuring {
   LoaderLimits limits();
   // Throws InputError if the bench refuses its arguments, for example a folder without images.
   void probe(WorkersFacts& facts);
-  // After this call, samples and workers of the bench take as long as Python's.
   // Returns true if all deciding numbers were measured in time.
   bool measure_points(WorkersFacts& facts);
   void measure_cold(WorkersFacts& facts, int workers);

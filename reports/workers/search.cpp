@@ -16,7 +16,6 @@ namespace {
 
 constexpr int kMostBetween = 3;
 constexpr double kFewestBatches = 8;  // that a turn counts
-constexpr double kShortestTurn = 0.3;
 // Shares of the best predicted rate. The model smooths corners: as many workers as cores reach
 // 0.87.
 constexpr double kPredictedKnee = 0.85, kPredictedNear = 0.95;
@@ -117,7 +116,7 @@ double turn_seconds(const WorkersFacts& facts, int workers) {
   const double taken = has_demand(facts) ? std::min(rate, facts.asked.demand) : rate;
   const double ahead = std::max(1, workers) * facts.asked.prefetch;
   const double batch_s = static_cast<double>(facts.asked.batch) / taken;
-  return std::max(kShortestTurn, kFewestBatches * batch_s) + ahead * batch_s;
+  return std::max(kMinTurn, kFewestBatches * batch_s) + ahead * batch_s;
 }
 
 std::vector<int> in_time(const WorkersFacts& facts, std::vector<int> numbers, double left) {

@@ -10,6 +10,8 @@
 
 namespace howmany::reports {
 
+constexpr double kMinTurn = 0.3;  // seconds that count
+
 // Returns 0, 1, 2, 4, ... up to `most`, and `most` itself.
 std::vector<int> numbers_to_sweep(int most);
 // Returns `chosen` and the numbers between it and the next smaller one that was measured, at most

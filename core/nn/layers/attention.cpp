@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "core/base/error.h"
 #include "core/nn/cut.h"
 #include "core/nn/layers.h"
@@ -48,18 +46,12 @@ class Attention final : public Layer {
   LayerPtr cut(const Cut& cut) const override {
     HM_REQUIRE(heads_.count % cut.count == 0,
                "[attention] {} heads cannot be divided over {} ranks: take {}", heads_.count,
-               cut.count, nearest_divisor(cut.count));
+               cut.count, nearest_divisor(heads_.count, cut.count));
     return attention({.count = heads_.count / cut.count, .causal = heads_.causal});
   }
   int input_blocks() const override { return 3; }  // q, k and v
 
  private:
-  int64_t nearest_divisor(int64_t ranks) const {
-    int64_t nearest = std::min(ranks, heads_.count);
-    while (heads_.count % nearest != 0) --nearest;
-    return nearest;
-  }
-
   Heads heads_;
 };
 

@@ -82,12 +82,13 @@ def _watch_optimizers(session, guard):
 def _watch_loaders(session, guard):
     iterator = dataloader._BaseDataLoaderIter
     fetch = iterator.__next__
+    nothing = contextlib.nullcontext()
 
     @functools.wraps(fetch)
     def timed(self):
         start, batch = clock(), None
         try:
-            with session.memory.paused() if session.memory else contextlib.nullcontext():
+            with session.memory.paused() if session.memory else nothing:
                 batch = fetch(self)
             return batch
         finally:
