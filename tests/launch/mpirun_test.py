@@ -87,7 +87,7 @@ class Mpirun(programs.TestCase):
     @unittest.skipUnless(COMMS >= {"gloo", "mpi"}, "gloo or mpi cannot be used here")
     def test_backends_are_compared_between_its_ranks(self):
         done = mpirun("-n", 2, programs.BIN / "howmany", "backend", "--devices", "cpu:0,cpu:1", "--oversubscribe",
-                      "--ops", "all_reduce", "--max-bytes", "64K", "--time-budget", 20, "--json", "--quiet", "--out",
+                      "--ops", "all_reduce", "--min-bytes", "64K", "--max-bytes", "64K", "--time-budget", 20, "--json", "--quiet", "--out",
                       self.folder / "out")
         self.assertEqual(done.code, 0, done)
         told = done.json()
