@@ -72,6 +72,40 @@ def gpt2_model(torch, width=256, layers=4, heads=4, length=128, vocabulary=1000)
                          nn.Linear(width, vocabulary, bias=False))
 
 
+def llama_model(torch, width=256, layers=4, heads=4, kv_heads=None, hidden=688, vocabulary=1000, length=128):
+    """Has the defaults of core/nn/models/llama.cpp. Its layers are those of Hugging Face's Llama."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    class Logits(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = LlamaForCausalLM(LlamaConfig(
+                vocab_size=vocabulary, hidden_size=width, intermediate_size=hidden, num_hidden_layers=layers,
+                num_attention_heads=heads, num_key_value_heads=kv_heads or heads, max_position_embeddings=length))
+
+        def forward(self, ids):
+            return self.model(ids, use_cache=False).logits
+
+    return Logits()
+
+
+def bert_model(torch, width=768, layers=12, heads=12, vocabulary=30522, classes=2, length=128):
+    """Has the defaults of core/nn/models/bert.cpp: Hugging Face's model without dropout."""
+    from transformers import BertConfig, BertForSequenceClassification
+
+    class Logits(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = BertForSequenceClassification(BertConfig(
+                vocab_size=vocabulary, hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads,
+                intermediate_size=4 * width, num_labels=classes, hidden_dropout_prob=0, attention_probs_dropout_prob=0))
+
+        def forward(self, ids):
+            return self.model(ids).logits
+
+    return Logits()
+
+
 def vit_model(torch, width=768, layers=12, heads=12, patch=16, image=224):
     """Has the defaults of core/nn/models/vit.cpp."""
     nn = torch.nn
@@ -107,6 +141,10 @@ def torch_model(torch, name):
         return gpt2_model(torch, **numbers_of(name))
     if name.startswith("vit_b_16"):
         return vit_model(torch, **numbers_of(name))
+    if name.startswith("llama"):
+        return llama_model(torch, **numbers_of(name))
+    if name.startswith("bert_base"):
+        return bert_model(torch, **numbers_of(name))
     if name == "mlp":
         return nn.Sequential(nn.Linear(1024, 4096), nn.ReLU(), nn.Linear(4096, 4096), nn.ReLU(),
                              nn.Linear(4096, 1000))
@@ -134,8 +172,11 @@ class TorchStep:
                                                enabled=precision == "bf16")
         shape = (batch, 1024) if name == "mlp" else (batch, 3, 224, 224)
         labels = torch.randint(0, 1000, (batch,))
-        if name.startswith("gpt2"):
-            x, labels = torch.randint(0, 1000, (2, batch, numbers_of(name).get("length", 128)))
+        length = numbers_of(name).get("length", 128)
+        if name.startswith(("gpt2", "llama")):
+            x, labels = torch.randint(0, 1000, (2, batch, length))
+        elif name.startswith("bert"):
+            x, labels = torch.randint(0, 1000, (batch, length)), torch.randint(0, 2, (batch,))
         else:
             x = torch.randn(shape)
         self.model = torch_model(torch, name).to(device)

@@ -33,8 +33,13 @@ struct CorePlace {
   int64_t conv_batch = 32;
   std::vector<std::pair<int64_t, int64_t>> attended{{16, 128}, {1, 1024}};  // samples, length
   int64_t heads = 4;
-  std::vector<std::pair<std::string, int64_t>> steps{
-      {"mlp", 128}, {"mlp", 512}, {"resnet18", 32}, {"gpt2", 8}, {"vit_b_16:layers=2", 4}};
+  std::vector<std::pair<std::string, int64_t>> steps{{"mlp", 128},
+                                                     {"mlp", 512},
+                                                     {"resnet18", 32},
+                                                     {"gpt2", 8},
+                                                     {"vit_b_16:layers=2", 4},
+                                                     {"bert_base:layers=2", 8},
+                                                     {"llama", 8}};
   std::vector<std::pair<std::string, std::string>> updates{{"sgd", "simple_net"},
                                                            {"sgd", "mlp"},
                                                            {"sgd", "resnet18"},

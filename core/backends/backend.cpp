@@ -48,6 +48,23 @@ void Backend::layernorm_backward(const Tensor&, const Tensor&, const Tensor&, co
                                  const Tensor&, Tensor&, GradOut&, GradOut&) const {
   unsupported("layernorm_backward");
 }
+void Backend::rmsnorm(const Tensor&, const Tensor&, double, Tensor&, Tensor&) const {
+  unsupported("rmsnorm");
+}
+void Backend::rmsnorm_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, Tensor&,
+                               GradOut&) const {
+  unsupported("rmsnorm_backward");
+}
+void Backend::swiglu(const Tensor&, Tensor&) const { unsupported("swiglu"); }
+void Backend::swiglu_backward(const Tensor&, const Tensor&, Tensor&) const {
+  unsupported("swiglu_backward");
+}
+void Backend::rotary(const Tensor&, const Tensor&, GroupedHeads, Tensor&) const {
+  unsupported("rotary");
+}
+void Backend::rotary_backward(const Tensor&, const Tensor&, GroupedHeads, Tensor&) const {
+  unsupported("rotary_backward");
+}
 void Backend::attention(const Tensor&, Heads, Tensor&, Tensor&) const { unsupported("attention"); }
 void Backend::attention_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, Heads,
                                  Tensor&) const {

@@ -64,6 +64,24 @@ class Backend : public BatchNormKernels {
                                   const Tensor& mean, const Tensor& inv_std, Tensor& dx,
                                   GradOut& dscale, GradOut& dshift) const;
 
+  // Layer norm without a mean or a shift: y = x inv_rms scale. inv_rms is [rows].
+  virtual void rmsnorm(const Tensor& x, const Tensor& scale, double epsilon, Tensor& inv_rms,
+                       Tensor& y) const;
+  virtual void rmsnorm_backward(const Tensor& x, const Tensor& scale, const Tensor& dy,
+                                const Tensor& inv_rms, Tensor& dx, GradOut& dscale) const;
+
+  // x [..,2F] holds gates g and values v -> y [..,F] = silu(g) v.
+  virtual void swiglu(const Tensor& x, Tensor& y) const;
+  virtual void swiglu_backward(const Tensor& x, const Tensor& dy, Tensor& dx) const;
+
+  // x [N,T,(count + 2 kv) size] holds the heads of q, k and v -> y [N,T,3 count size], the qkv of
+  // attention(). Channels c and c + size / 2 of a head of q and k are rotated by an angle of
+  // `angles` [T,size], whose rows hold cosines, then sines. Each head of k and v is repeated for
+  // its queries. Backward maps dy to dx.
+  virtual void rotary(const Tensor& x, const Tensor& angles, GroupedHeads heads, Tensor& y) const;
+  virtual void rotary_backward(const Tensor& dy, const Tensor& angles, GroupedHeads heads,
+                               Tensor& dx) const;
+
   // qkv [N,T,3D] holds q, k and v, each D = heads x size. y [N,T,D]: for each head,
   // softmax(q k^T / sqrt(size)) v. lse [N,heads,T] is the log of each row's sum of exponentials.
   // Backward recomputes the probabilities from it, as FlashAttention does, so that no [T,T] matrix

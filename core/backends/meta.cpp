@@ -36,6 +36,13 @@ class Meta final : public Backend {
                  Tensor&) const override {}
   void layernorm_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                           Tensor&, GradOut&, GradOut&) const override {}
+  void rmsnorm(const Tensor&, const Tensor&, double, Tensor&, Tensor&) const override {}
+  void rmsnorm_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, Tensor&,
+                        GradOut&) const override {}
+  void swiglu(const Tensor&, Tensor&) const override {}
+  void swiglu_backward(const Tensor&, const Tensor&, Tensor&) const override {}
+  void rotary(const Tensor&, const Tensor&, GroupedHeads, Tensor&) const override {}
+  void rotary_backward(const Tensor&, const Tensor&, GroupedHeads, Tensor&) const override {}
   void attention(const Tensor&, Heads, Tensor&, Tensor&) const override {}
   void attention_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, Heads,
                           Tensor&) const override {}

@@ -2,6 +2,7 @@
 #include "core/nn/cut.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/base/error.h"
@@ -50,8 +51,8 @@ class Cutter {
   void cut_pair(const std::vector<Layer::Child>& children, size_t begin, size_t end,
                 const std::string& path, std::vector<LayerPtr>& parts) {
     Cut cut = cut_;
-    for (size_t i = begin + 1; i < end; ++i)
-      cut.blocks = std::max(cut.blocks, children[i].layer->input_blocks());
+    for (size_t i = begin + 1; i < end && cut.blocks.size() == 1; ++i)
+      cut.blocks = children[i].layer->input_blocks();
     for (size_t i = begin; i <= end; ++i) {
       cut.place = i == begin ? Cut::outputs : i == end ? Cut::inputs : Cut::between;
       parts.push_back(children[i].layer->cut(cut));
@@ -65,8 +66,8 @@ class Cutter {
       const bool weight = p.shape.rank() == 2;
       const std::string name = join_path(path, p.name.substr(p.name.rfind('.') + 1));
       const int64_t out = p.shape[0], in = weight ? p.shape[1] : 1;
-      if (cut.place == Cut::outputs) params_.push_back({name, cut.blocks, out / cut.blocks, in});
-      if (cut.place == Cut::inputs && weight) params_.push_back({name, out, in, 1});
+      if (cut.place == Cut::outputs) params_.push_back({name, 1, block_sizes(cut, out), in});
+      if (cut.place == Cut::inputs && weight) params_.push_back({name, out, {in}, 1});
     }
   }
 
@@ -75,6 +76,13 @@ class Cutter {
 };
 
 }  // namespace
+
+std::vector<int64_t> block_sizes(const Cut& cut, int64_t out) {
+  const int64_t all = std::accumulate(cut.blocks.begin(), cut.blocks.end(), int64_t{0});
+  std::vector<int64_t> sizes;
+  for (const int64_t block : cut.blocks) sizes.push_back(out / all * block);
+  return sizes;
+}
 
 int64_t nearest_divisor(int64_t whole, int64_t wanted) {
   int64_t nearest = std::min(whole, wanted);

@@ -21,17 +21,24 @@ namespace howmany {
 struct Cut {
   enum Place { outputs, between, inputs } place = outputs;
   int index = 0, count = 1;  // of the ranks
-  // The outputs are that many blocks, each of which is divided: 3 before attention (q, k and v).
-  int blocks = 1;
+  // The outputs are blocks of these relative sizes, each of which is divided: {1, 1, 1} before
+  // attention (q, k and v).
+  std::vector<int64_t> blocks = {1};
   std::function<void(Tensor)> sum = {};  // over the ranks, in place
 };
 
-// The place of a part of a parameter in the whole, of shape [outer, divided, inner].
+// The place of a part of a parameter in the whole, of shape [outer, sum of divided, inner]. Each
+// rank has a part of every block.
 struct CutParam {
   std::string path;  // of the parameter
-  int64_t outer = 1, divided = 1, inner = 1;
-  int64_t begin(int index, int count) const { return divided * index / count; }
+  int64_t outer = 1;
+  std::vector<int64_t> divided;  // sizes of the blocks
+  int64_t inner = 1;
 };
+// The first of `whole` that is in the part of rank `index`.
+constexpr int64_t begin_of_part(int64_t whole, int index, int count) {
+  return whole * index / count;
+}
 
 struct CutModel {
   LayerPtr layer;                // not materialized
@@ -42,6 +49,9 @@ struct CutModel {
 // and blocks. Throws std::invalid_argument if no chain can be cut, if cut.count does not divide the
 // heads of attention, or if a layer has fewer features than that.
 CutModel cut_chains(Layer& model, const Cut& cut);
+
+// The sizes of the blocks of `out` outputs.
+std::vector<int64_t> block_sizes(const Cut& cut, int64_t out);
 
 // Returns the largest divisor of `whole` up to `wanted`, for messages.
 int64_t nearest_divisor(int64_t whole, int64_t wanted);

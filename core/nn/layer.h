@@ -75,7 +75,8 @@ class Layer {
   // Tensor parallelism, see cut.h. `place` is a Cut::Place. cut() requires can_cut().
   virtual bool can_cut(int) const { return false; }
   virtual std::unique_ptr<Layer> cut(const Cut&) const { return nullptr; }
-  virtual int input_blocks() const { return 1; }  // Cut::blocks that the layer takes
+  // Cut::blocks that the layer takes.
+  virtual std::vector<int64_t> input_blocks() const { return {1}; }
 };
 
 using LayerPtr = std::unique_ptr<Layer>;

@@ -24,14 +24,18 @@ namespace howmany {
   X(conv2d,     (int64_t in, int64_t out, Window window, bool bias = true), (2, 3, {3, 1, 1}), (2, 5, 5, 2))      \
   X(batchnorm,  (int64_t channels, Activation act = Activation::none), (3), (4, 2, 2, 3))                         \
   X(layernorm,  (int64_t width, double epsilon = 1e-5), (6), (3, 6))                                              \
+  X(rmsnorm,    (int64_t width, double epsilon = 1e-6), (6), (3, 6))                                              \
   X(max_pool,   (Window window), ({2, 2, 0}), (2, 4, 4, 3))                                                       \
   X(avg_pool,   (Window window), ({2, 2, 0}), (2, 4, 4, 3))                                                       \
   X(global_avg_pool, (), (), (2, 3, 3, 4))                                                                        \
   X(embedding,  (int64_t vocabulary, int64_t width, double deviation = 1), (7, 4), (3, 5))                        \
   X(position,   (int64_t length, int64_t width, double deviation = 1), (6, 4), (2, 5, 4))                         \
+  X(segment,    (int64_t count, int64_t width, double deviation = 1), (2, 4), (2, 5, 4))                          \
   X(class_token, (int64_t width), (4), (2, 3, 2, 4))                                                              \
   X(first_token, (), (), (2, 3, 4))                                                                               \
   X(attention,  (Heads heads), ({2, true}), (2, 5, 12))                                                           \
+  X(rotary,     (GroupedHeads heads, double base = 10000), ({4, 2}, 7), (2, 3, 32))                               \
+  X(swiglu,     (), (), (2, 6))                                                                                   \
   X(rnn,        (int64_t in, int64_t hidden), (4, 3), (2, 5, 4))                                                  \
   X(dropout,    (double p), (0.5), (4, 6))                                                                        \
   X(flatten,    (), (), (2, 3, 4))

@@ -28,6 +28,14 @@ namespace howmany {
   X(vit_b_16,                                                                                      \
     "ViT-B/16 (Dosovitskiy 2020); image=224, patch=16, classes=1000, width=768, layers=12, "       \
     "heads=12")                                                                                    \
+  X(bert_base,                                                                                     \
+    "BERT that classifies texts (Devlin 2018); width=768, layers=12, heads=12, length=128, "       \
+    "vocabulary=30522, classes=2")                                                                 \
+  X(bert_large, "the same; width=1024, layers=24, heads=16")                                       \
+  X(llama,                                                                                         \
+    "tokens to the next ones (Llama); width=256, layers=4, heads=4, kv_heads=heads, hidden=688, "  \
+    "length=128, vocabulary=1000, base=10000 (of rotary angles), deviation=0.02, tied=no; or a "   \
+    "published size=160m, 1b (Llama 3.2)")                                                         \
   X(embedding_rnn, "words to a class; vocabulary, length, width, hidden, classes")                 \
   X(gpt2,                                                                                          \
     "tokens to the next ones (GPT-2); width=256, layers=4, heads=4, length=128, vocabulary=1000, " \

@@ -29,6 +29,12 @@ struct Heads {
   bool causal = true;  // query t attends to keys 0..t only
 };
 
+// Heads whose queries share keys and values (Ainslie et al. 2023): each of `kv` heads of keys and
+// values serves count / kv heads of queries.
+struct GroupedHeads {
+  int64_t count = 1, kv = 1;
+};
+
 // Sums an f64 tensor over the replicas of a model, in place, on the device of their activations.
 // Collective. Each launch of a CUDA graph calls it again, so it must live as long as the model.
 using SumOverReplicas = std::function<void(Tensor)>;

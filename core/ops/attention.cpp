@@ -21,7 +21,51 @@ Shape check_qkv(const char* op, const Tensor& qkv, Heads heads) {
 
 Shape lse_shape(const Shape& y, Heads heads) { return {y[0], heads.count, y[1]}; }
 
+// A shape whose last extent holds `heads` heads. Returns their size.
+int64_t check_heads(const char* op, const Tensor& t, int64_t heads) {
+  check::floating(op, "x", t);
+  check::rank(op, "x", t, 3);
+  const int64_t width = t.shape()[2];
+  HM_REQUIRE(width > 0 && width % (2 * heads) == 0,
+             "[{}] x {} is not [N,T,{} heads of an even size]", op, t.shape().str(), heads);
+  return width / heads;
+}
+
+void check_groups(const char* op, GroupedHeads heads) {
+  HM_REQUIRE(heads.kv > 0 && heads.count > 0 && heads.count % heads.kv == 0,
+             "[{}] {} heads are no multiple of {} heads of keys and values", op, heads.count,
+             heads.kv);
+}
+
+// Maps the heads of `from` to `to` heads.
+Tensor with_heads(const Tensor& from, int64_t size, int64_t to) {
+  return Tensor::empty({from.shape()[0], from.shape()[1], to * size}, from.dtype(), from.device());
+}
+
 }  // namespace
+
+Tensor rotary(const Tensor& input, const Tensor& angles, GroupedHeads heads) {
+  const Tensor x = stored(input);
+  check_groups("rotary", heads);
+  const int64_t size = check_heads("rotary", x, heads.count + 2 * heads.kv);
+  check::beside("rotary", "angles", angles, {x.shape()[1], size}, x);
+  Tensor y = with_heads(x, size, 3 * heads.count);
+  const Range range = compute("rotary", 3 * static_cast<double>(y.numel()));
+  backend_for(x).rotary(x, angles, heads, y);
+  return y;
+}
+
+Tensor rotary_backward(const Tensor& gradient, const Tensor& angles, GroupedHeads heads) {
+  const char* const op = "rotary_backward";
+  const Tensor dy = stored(gradient);
+  check_groups(op, heads);
+  const int64_t size = check_heads(op, dy, 3 * heads.count);
+  check::beside(op, "angles", angles, {dy.shape()[1], size}, dy);
+  Tensor dx = with_heads(dy, size, heads.count + 2 * heads.kv);
+  const Range range = compute(op, 3 * static_cast<double>(dy.numel()));
+  backend_for(dy).rotary_backward(dy, angles, heads, dx);
+  return dx;
+}
 
 double attention_flop(const Shape& qkv, Heads heads) {
   const auto times = static_cast<double>(qkv[1]);

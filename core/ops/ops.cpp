@@ -24,6 +24,16 @@ void check_linear(const char* op, const Tensor& x, const Tensor& w) {
   check::beside(op, "w", w, w.shape(), x);
 }
 
+// [..,2F] -> [..,F]
+Shape check_gates(const char* op, const Tensor& x) {
+  check::floating(op, "x", x);
+  HM_REQUIRE(x.shape().rank() >= 1 && x.shape()[-1] % 2 == 0,
+             "[{}] x has shape {}, expected an even last extent", op, x.shape().str());
+  std::vector<int64_t> extents(x.shape().extents().begin(), x.shape().extents().end());
+  extents.back() /= 2;
+  return Shape(extents);
+}
+
 }  // namespace
 
 Tensor stored(const Tensor& activation) {
@@ -132,6 +142,53 @@ Tensor layernorm_backward(const Tensor& input, const Tensor& scale, const Normal
   Tensor dx = like(x);
   backend_for(x).layernorm_backward(x, scale, dy, forward.mean, forward.inv_std, dx, dscale,
                                     dshift);
+  return dx;
+}
+
+RmsNormalized rmsnorm(const Tensor& input, const Tensor& scale, double epsilon) {
+  const Tensor x = stored(input);
+  check::floating("rmsnorm", "x", x);
+  HM_REQUIRE(x.shape().rank() >= 1, "[rmsnorm] x is a scalar");
+  const int64_t width = x.shape()[-1];
+  check::beside("rmsnorm", "scale", scale, {width}, x);
+  const Range range = compute("rmsnorm", 4 * static_cast<double>(x.numel()));
+  RmsNormalized out{like(x), like_beside(x, {width == 0 ? 0 : x.numel() / width})};
+  backend_for(x).rmsnorm(x, scale, epsilon, out.inv_rms, out.y);
+  return out;
+}
+
+Tensor rmsnorm_backward(const Tensor& input, const Tensor& scale, const Tensor& inv_rms,
+                        const Tensor& gradient, GradOut dscale) {
+  const char* const op = "rmsnorm_backward";
+  const Tensor x = stored(input), dy = stored(gradient);
+  check::floating(op, "x", x);
+  check::alike(op, "dy", dy, x);
+  const int64_t width = x.shape()[-1];
+  check::beside(op, "scale", scale, {width}, x);
+  check::beside(op, "inv_rms", inv_rms, {width == 0 ? 0 : x.numel() / width}, x);
+  check::grad(op, "dscale", dscale, scale.shape(), x);
+  const Range range = compute(op, 8 * static_cast<double>(x.numel()));
+  Tensor dx = like(x);
+  backend_for(x).rmsnorm_backward(x, scale, dy, inv_rms, dx, dscale);
+  return dx;
+}
+
+Tensor swiglu(const Tensor& input) {
+  const Tensor x = stored(input);
+  const Shape half = check_gates("swiglu", x);
+  const Range range = compute("swiglu", 2 * static_cast<double>(x.numel()));
+  Tensor y = like(x, half);
+  backend_for(x).swiglu(x, y);
+  return y;
+}
+
+Tensor swiglu_backward(const Tensor& input, const Tensor& gradient) {
+  const char* const op = "swiglu_backward";
+  const Tensor x = stored(input), dy = stored(gradient);
+  check::shape(op, "dy", dy, check_gates(op, x), x);
+  const Range range = compute(op, 4 * static_cast<double>(x.numel()));
+  Tensor dx = like(x);
+  backend_for(x).swiglu_backward(x, dy, dx);
   return dx;
 }
 

@@ -48,6 +48,19 @@ Normalized layernorm(const Tensor& x, const Tensor& scale, const Tensor& shift, 
 Tensor layernorm_backward(const Tensor& x, const Tensor& scale, const Normalized& forward,
                           const Tensor& dy, GradOut dscale, GradOut dshift);
 
+struct RmsNormalized {
+  Tensor y, inv_rms;
+};
+RmsNormalized rmsnorm(const Tensor& x, const Tensor& scale, double epsilon);
+Tensor rmsnorm_backward(const Tensor& x, const Tensor& scale, const Tensor& inv_rms,
+                        const Tensor& dy, GradOut dscale);
+
+Tensor swiglu(const Tensor& x);
+Tensor swiglu_backward(const Tensor& x, const Tensor& dy);
+
+Tensor rotary(const Tensor& x, const Tensor& angles, GroupedHeads heads);
+Tensor rotary_backward(const Tensor& dy, const Tensor& angles, GroupedHeads heads);
+
 struct Attended {
   Tensor y, lse;
 };

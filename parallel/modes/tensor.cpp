@@ -21,32 +21,40 @@ namespace {
 // Copies between a part and its place in the whole, on the CPU.
 class PartCopy {
  public:
-  PartCopy(const CutParam& param, int index, int count, Dtype dtype)
-      : param_(param),
-        begin_(param.begin(index, count)),
-        end_(param.begin(index + 1, count)),
-        element_(static_cast<size_t>(size_of(dtype))) {}
+  PartCopy(const CutParam& param, int index, int count, Dtype dtype) {
+    const int64_t element = size_of(dtype) * param.inner;
+    int64_t at = 0;
+    for (int64_t i = 0; i < param.outer; ++i)
+      for (const int64_t block : param.divided) {
+        const int64_t begin = begin_of_part(block, index, count),
+                      end = begin_of_part(block, index + 1, count);
+        pieces_.push_back({static_cast<size_t>((at + begin) * element),
+                           static_cast<size_t>((end - begin) * element)});
+        numel_ += (end - begin) * param.inner;
+        at += block;
+      }
+  }
 
-  int64_t numel() const { return param_.outer * (end_ - begin_) * param_.inner; }
+  int64_t numel() const { return numel_; }
   void from_whole(const std::byte* whole, std::byte* part) const {
-    for (int64_t i = 0; i < param_.outer; ++i)
-      std::memcpy(part + at_part(i), whole + at_whole(i), bytes());
+    for (const Piece& piece : pieces_) {
+      std::memcpy(part, whole + piece.at, piece.bytes);
+      part += piece.bytes;
+    }
   }
   void to_whole(const std::byte* part, std::byte* whole) const {
-    for (int64_t i = 0; i < param_.outer; ++i)
-      std::memcpy(whole + at_whole(i), part + at_part(i), bytes());
+    for (const Piece& piece : pieces_) {
+      std::memcpy(whole + piece.at, part, piece.bytes);
+      part += piece.bytes;
+    }
   }
 
  private:
-  size_t bytes() const { return static_cast<size_t>((end_ - begin_) * param_.inner) * element_; }
-  size_t at_part(int64_t i) const { return static_cast<size_t>(i) * bytes(); }
-  size_t at_whole(int64_t i) const {
-    return static_cast<size_t>((i * param_.divided + begin_) * param_.inner) * element_;
-  }
-
-  const CutParam& param_;
-  const int64_t begin_, end_;
-  const size_t element_;
+  struct Piece {
+    size_t at, bytes;  // of the whole
+  };
+  std::vector<Piece> pieces_;
+  int64_t numel_ = 0;
 };
 
 const std::byte* read(const Tensor& t) { return static_cast<const std::byte*>(t.raw()); }

@@ -144,11 +144,11 @@ bool fits(const Variation& v, const std::string& model) {
   return static_cast<int>(units(*model_named(model).layer).size()) >= stages_of(v);
 }
 
-// A comm handles gpt2's tensors like those of any model, so one comm is enough for gpt2. One world
-// size is enough on imitated GPUs, because gpt2 has many kernels.
+// A comm handles a transformer's tensors like those of any model, so one comm is enough. One world
+// size is enough on imitated GPUs, because transformers have many kernels.
 bool chosen(const Variation& v, const std::string& model) {
-  const bool whole =
-      !model.starts_with("gpt2") || (v.comm == "local" && (v.kernels != "cuda" || v.world == 2));
+  const bool transformer = model.starts_with("gpt2") || model.starts_with("llama");
+  const bool whole = !transformer || (v.comm == "local" && (v.kernels != "cuda" || v.world == 2));
   return whole && fits(v, model);
 }
 

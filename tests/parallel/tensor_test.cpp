@@ -37,8 +37,19 @@ TEST(CutChains, PairsOfLinearLayersAndHeadsAreDivided) {
   EXPECT_THAT(paths(cut), ::testing::ElementsAre("h.0.attn.qkv.weight", "h.0.attn.qkv.bias",
                                                  "h.0.attn.proj.weight", "h.0.mlp.fc.weight",
                                                  "h.0.mlp.fc.bias", "h.0.mlp.proj.weight"));
-  EXPECT_EQ(cut.params[0].outer, 3) << "q, k and v";
+  EXPECT_THAT(cut.params[0].divided, ::testing::ElementsAre(8, 8, 8)) << "q, k and v";
   EXPECT_EQ(cut.layer->output_shape({2, 5}), gpt2.layer->output_shape({2, 5}));
+}
+
+TEST(CutChains, HeadsThatShareKeysAreDividedWithThem) {
+  const ModelSpec llama = make_model(kLlama);
+  const CutModel cut = cut_chains(*llama.layer, {.index = 1, .count = 2});
+  EXPECT_THAT(paths(cut),
+              ::testing::ElementsAre("layers.0.attn.qkv.weight", "layers.0.attn.proj.weight",
+                                     "layers.0.mlp.gate_up.weight", "layers.0.mlp.down.weight"));
+  EXPECT_THAT(cut.params[0].divided, ::testing::ElementsAre(8, 4, 4)) << "q, k and v";
+  EXPECT_THAT(cut.params[2].divided, ::testing::ElementsAre(6, 6)) << "gates and values";
+  EXPECT_EQ(cut.layer->output_shape({2, 5}), llama.layer->output_shape({2, 5}));
 }
 
 TEST(CutChains, AThirdLayerInARowStaysWhole) {
@@ -122,6 +133,7 @@ TEST(TensorMode, TrainsAsSingleWhateverTheSeeds) {
   for (const auto& [model, world, text] :
        {std::tuple{kGpt2, 2, "tensor"},
         {kTiedGpt2, 4, "tensor:ways=2"},
+        {kLlama, 4, "tensor:ways=2"},
         {std::string("dropout"), 3, "tensor"},
         {std::string("mlp:sizes=9-7-8-6-5"), 4, "tensor"},
         {std::string("mlp:sizes=9-7-8-6-5"), 6, "tensor:ways=3,recompute=1"}}) {
@@ -164,6 +176,8 @@ std::string refusal(const std::string& text, const std::string& model, int world
 TEST(TensorMode, RefusesWithTheNumberTheRuleAndTheNearest) {
   EXPECT_THAT(refusal("tensor", "gpt2:width=12,layers=1,heads=6,length=4,vocabulary=9", 4),
               AllOf(HasSubstr("6 heads"), HasSubstr("4 ranks"), HasSubstr("take 3")));
+  EXPECT_THAT(refusal("tensor", kLlama, 4),
+              AllOf(HasSubstr("2 heads of keys"), HasSubstr("4 ranks"), HasSubstr("take 2")));
   EXPECT_THAT(refusal("tensor:ways=3", kGpt2, 4), AllOf(HasSubstr("ways=3"), HasSubstr("take 2")));
   EXPECT_THAT(refusal("tensor", "mlp:sizes=4-3-5", 4),
               AllOf(HasSubstr("3 features"), HasSubstr("take 3")));

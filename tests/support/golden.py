@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints golden_sums.h: results of PyTorch in f64, for the tests that include golden.h.
 
-    python3 tests/support/golden.py > tests/support/golden_sums.h      (needs torch; made with 2.13.0)
+    python3 tests/support/golden.py > tests/support/golden_sums.h      (needs torch and transformers; made with 2.13.0)
+
+Llama and BERT are compared with Hugging Face's before their results are kept.
 
 Inputs are waves, sin(0.7 i + phase) over the flat row-major index, so that both sides can compute
 them. A tensor is stored as two weighted sums; any misplaced or wrong element changes them. The
@@ -73,7 +75,24 @@ def layers():
     qkv = wave((2, 5, 18), 1)
     keep_layer("attention", lambda x: attention(x, 3), [qkv])
     keep_layer("attention_both_ways", lambda x: attention(x, 1, causal=False), [qkv])
+    keep_layer("rmsnorm", lambda x, w: F.rms_norm(x, (5,), w, 1e-6), [wave((3, 5), 1), wave((5,), 2)])
+    keep_layer("swiglu", lambda x: F.silu(x[..., :5]) * x[..., 5:], [wave((3, 10), 1, 4.0)])
+    keep_layer("rotary", lambda x: rotary(x, 4, 2, 7.0), [wave((2, 5, 32), 1)])
+    keep_layer("segment", lambda x, w: x + w[0], [wave((2, 3, 4), 1), wave((2, 4), 2)])
     keep_layer("position", lambda x, w: x + w[:x.shape[1]], [wave((2, 3, 4), 1), wave((5, 4), 2)])
+
+
+def rotary(x, heads, kv, base):
+    """Hugging Face's apply_rotary_pos_emb and repeat_kv, for q, k and v in one tensor."""
+    n, times, width = x.shape
+    size = width // (heads + 2 * kv)
+    x = x.reshape(n, times, heads + 2 * kv, size)
+    turns = torch.outer(torch.arange(times) * 1.0, base ** (-torch.arange(0, size, 2) / size)).repeat(1, 2)
+    half = torch.cat((-x[..., size // 2:], x[..., :size // 2]), -1)
+    turned = x * turns.cos()[:, None] + half * turns.sin()[:, None]
+    q, k, v = turned[:, :, :heads], turned[:, :, heads:heads + kv], x[:, :, heads + kv:]
+    k, v = (t.repeat_interleave(heads // kv, 2) for t in (k, v))
+    return torch.cat((q, k, v), 2).reshape(n, times, -1)
 
 
 def attention(qkv, heads, causal=True):
@@ -266,11 +285,11 @@ def blocks(width, layers, heads, causal, eps=1e-5):
 
 
 def start_as_waves(net):
-    """Layer norms start at 1 + wave. Kernels are permuted as in C++."""
+    """Norms start at 1 + wave. Kernels are permuted as in C++."""
     for i, (name, p) in enumerate(net.named_parameters()):
         fill = wave(nhwc(p).shape if p.dim() == 4 else p.shape, i, 0.5)
         fill = nchw(fill) if p.dim() == 4 else fill
-        p.data = fill + (1 if "ln" in name and name.endswith("weight") else 0)
+        p.data = fill + (1 if ("ln" in name or "norm" in name) and name.endswith("weight") else 0)
 
 
 class Gpt2(torch.nn.Module):
@@ -335,6 +354,155 @@ def vit():
     train_three_steps("vit", net, lambda: F.cross_entropy(net(x), target), keep_gradients)
 
 
+class PreNormed(nn.Module):
+    """x + last(middle(first(norm(x)))) without biases."""
+
+    def __init__(self, names, sizes, middle):
+        super().__init__()
+        width, first, out = sizes
+        self.norm = nn.RMSNorm(width, 1e-6)
+        self.names, self.middle = names, middle
+        self.add_module(names[0], nn.Linear(width, first, bias=False))
+        self.add_module(names[1], nn.Linear(out, width, bias=False))
+
+    def forward(self, x):
+        first, last = (getattr(self, name) for name in self.names)
+        return x + last(self.middle(first(self.norm(x))))
+
+
+class Llama(nn.Module):
+    def __init__(self, width, layers, heads, kv, hidden, vocabulary, base=10000.0):
+        super().__init__()
+        size = width // heads
+        self.embed = nn.Embedding(vocabulary, width)
+        self.layers = nn.Sequential(*[nn.Sequential(OrderedDict(
+            attn=PreNormed(("qkv", "proj"), (width, width + 2 * kv * size, width),
+                           lambda x: attention(rotary(x, heads, kv, base), heads)),
+            mlp=PreNormed(("gate_up", "down"), (width, 2 * hidden, hidden),
+                          lambda x: F.silu(x[..., :hidden]) * x[..., hidden:]))) for _ in range(layers)])
+        self.norm, self.head = nn.RMSNorm(width, 1e-6), nn.Linear(width, vocabulary, bias=False)
+
+    def forward(self, ids):
+        return self.head(self.norm(self.layers(self.embed(ids))))
+
+
+def llama_of_hugging_face(net, width, layers, heads, kv, hidden, vocabulary):
+    from transformers import LlamaConfig, LlamaForCausalLM
+    model = LlamaForCausalLM(LlamaConfig(
+        vocab_size=vocabulary, hidden_size=width, intermediate_size=hidden, num_hidden_layers=layers,
+        num_attention_heads=heads, num_key_value_heads=kv, rms_norm_eps=1e-6)).double()
+    size = width // heads
+    weights = {"model.embed_tokens.weight": net.embed.weight, "model.norm.weight": net.norm.weight,
+               "lm_head.weight": net.head.weight}
+    for i, block in enumerate(net.layers):
+        at = f"model.layers.{i}"
+        q, k, v = block.attn.qkv.weight.split((width, kv * size, kv * size))
+        gate, up = block.mlp.gate_up.weight.split(hidden)
+        weights |= {f"{at}.self_attn.{name}_proj.weight": w for name, w in (("q", q), ("k", k), ("v", v))}
+        weights |= {f"{at}.self_attn.o_proj.weight": block.attn.proj.weight,
+                    f"{at}.mlp.gate_proj.weight": gate, f"{at}.mlp.up_proj.weight": up,
+                    f"{at}.mlp.down_proj.weight": block.mlp.down.weight,
+                    f"{at}.input_layernorm.weight": block.attn.norm.weight,
+                    f"{at}.post_attention_layernorm.weight": block.mlp.norm.weight}
+    model.load_state_dict(weights)
+    return model
+
+
+def tokens(vocabulary):
+    i = torch.arange(14)
+    return (5 * i * i % vocabulary).reshape(2, 7), (3 * i + 1) % vocabulary
+
+
+def llama():
+    sizes = (24, 2, 6, 2, 20, 11)
+    net = Llama(*sizes)
+    start_as_waves(net)
+    ids, target = tokens(11)
+    # It computes norms and angles in f32.
+    assert torch.allclose(llama_of_hugging_face(net, *sizes)(ids).logits, net(ids), rtol=1e-5, atol=1e-5)
+
+    def keep_gradients():
+        for name, p in net.named_parameters():
+            keep(f"llama.d{name}", p.grad)
+
+    train_three_steps("llama", net, lambda: F.cross_entropy(net(ids).reshape(14, 11), target), keep_gradients)
+
+
+class PostNormed(nn.Module):
+    """ln(x + proj(middle(first(x))))"""
+
+    def __init__(self, width, first, out, middle):
+        super().__init__()
+        self.add_module(first, nn.Linear(width, out))
+        self.proj = nn.Linear(width if first == "qkv" else out, width)
+        self.ln = nn.LayerNorm(width, 1e-12)
+        self.first, self.middle = first, middle
+
+    def forward(self, x):
+        return self.ln(x + self.proj(self.middle(getattr(self, self.first)(x))))
+
+
+class Bert(nn.Module):
+    def __init__(self, width, layers, heads, vocabulary, classes):
+        super().__init__()
+        self.word = nn.Embedding(vocabulary, width)
+        self.position, self.segment = Table(512, width), Table(2, width)
+        self.ln = nn.LayerNorm(width, 1e-12)
+        self.encoder = nn.Sequential(*[nn.Sequential(OrderedDict(
+            attn=PostNormed(width, "qkv", 3 * width, lambda x: attention(x, heads, causal=False)),
+            mlp=PostNormed(width, "fc", 4 * width, F.gelu))) for _ in range(layers)])
+        self.pooler, self.classifier = nn.Linear(width, width), nn.Linear(width, classes)
+
+    def forward(self, ids):
+        x = self.word(ids) + self.position.weight[:ids.shape[1]] + self.segment.weight[0]
+        return self.classifier(torch.tanh(self.pooler(self.encoder(self.ln(x))[:, 0])))
+
+
+def bert_of_hugging_face(net, width, layers, heads, vocabulary, classes):
+    from transformers import BertConfig, BertForSequenceClassification
+    model = BertForSequenceClassification(BertConfig(
+        vocab_size=vocabulary, hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads,
+        intermediate_size=4 * width, num_labels=classes)).double().eval()
+    at = "bert.embeddings"
+    weights = {f"{at}.word_embeddings.weight": net.word.weight,
+               f"{at}.position_embeddings.weight": net.position.weight,
+               f"{at}.token_type_embeddings.weight": net.segment.weight}
+
+    def put(name, layer):
+        weights.update({f"{name}.{key}": value for key, value in layer.state_dict().items()})
+
+    put(f"{at}.LayerNorm", net.ln)
+    put("bert.pooler.dense", net.pooler)
+    put("classifier", net.classifier)
+    for i, block in enumerate(net.encoder):
+        at = f"bert.encoder.layer.{i}"
+        for kind in ("weight", "bias"):
+            parts = zip(("query", "key", "value"), getattr(block.attn.qkv, kind).split(width))
+            weights |= {f"{at}.attention.self.{name}.{kind}": part for name, part in parts}
+        put(f"{at}.attention.output.dense", block.attn.proj)
+        put(f"{at}.attention.output.LayerNorm", block.attn.ln)
+        put(f"{at}.intermediate.dense", block.mlp.fc)
+        put(f"{at}.output.dense", block.mlp.proj)
+        put(f"{at}.output.LayerNorm", block.mlp.ln)
+    model.load_state_dict(weights)
+    return model
+
+
+def bert():
+    sizes = (12, 2, 3, 11, 5)
+    net = Bert(*sizes)
+    start_as_waves(net)
+    ids, _ = tokens(11)
+    target = torch.tensor([4, 0])
+    assert torch.allclose(bert_of_hugging_face(net, *sizes)(ids).logits, net(ids), rtol=1e-9, atol=1e-9)
+
+    def keep_gradients():
+        for name, p in net.named_parameters():
+            keep(f"bert.d{name}", p.grad)
+
+    train_three_steps("bert", net, lambda: F.cross_entropy(net(ids), target), keep_gradients)
+
+
 def tutorial():
     """The tutorial's SimpleNet: 100 samples in batches of 20, SGD of 0.1, two epochs, mean loss of each."""
     net = nn.Linear(10, 2)
@@ -366,6 +534,8 @@ resnet("resnet50", ResNet(2, 5, [1, 3, 1], [3, 4, 6, 3]))
 vgg16()
 gpt2()
 vit()
+llama()
+bert()
 tutorial()
 print("// SPDX-License-Identifier: Apache-2.0")
 print("// Made by golden.py with torch " + torch.__version__.split("+")[0] + "; not edited by hand.")

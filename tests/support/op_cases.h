@@ -315,6 +315,61 @@ inline Tensors attend(Tensors& in, Heads heads) {
   return {out.y, out.lse, ops::attention_backward(in[0], out, in[1], heads)};
 }
 
+inline Cases rmsnorm_cases(Draw& draw) {
+  Cases cases;
+  for (const Shape& x : kNormShapes)
+    for (bool accumulate : {false, true}) {
+      const Shape c{x[-1]};
+      cases.push_back({fmt::format("{} accumulate {}", x.str(), accumulate),
+                       {draw.normal(x), draw.normal(c), draw.normal(x), slot(draw, c, accumulate)},
+                       [=](Tensors& in) -> Tensors {
+                         const auto out = ops::rmsnorm(in[0], in[1], 1e-5);
+                         const Tensor dx = ops::rmsnorm_backward(in[0], in[1], out.inv_rms, in[2],
+                                                                 {in[3], accumulate});
+                         return {out.y, out.inv_rms, dx, in[3]};
+                       }});
+    }
+  return cases;
+}
+
+inline Cases swiglu_cases(Draw& draw) {
+  Cases cases;
+  for (int64_t rows : kRows)
+    for (int64_t width : {17, 16}) {
+      cases.push_back({fmt::format("{}x{}", rows, width),
+                       {draw.uniform({rows, 2 * width}, -9, 9), draw.normal({rows, width})},
+                       [](Tensors& in) -> Tensors {
+                         return {ops::swiglu(in[0]), ops::swiglu_backward(in[0], in[1])};
+                       }});
+    }
+  cases.push_back({"far from zero, NaN",
+                   {Tensor::from<float>({-1e3f, 1e3f, NAN, 1, 1, 1}, {6}), draw.normal({3})},
+                   [](Tensors& in) -> Tensors {
+                     return {ops::swiglu(in[0]), ops::swiglu_backward(in[0], in[1])};
+                   }});
+  return cases;
+}
+
+inline Cases rotary_cases(Draw& draw) {
+  struct Grouped {
+    int64_t samples, times, size;
+    GroupedHeads heads;
+  };
+  Cases cases;
+  for (const Grouped& g : {Grouped{2, 3, 8, {4, 4}}, Grouped{1, 17, 6, {6, 2}},
+                           Grouped{0, 3, 4, {2, 1}}, Grouped{3, 33, 16, {8, 1}}})
+    cases.push_back(
+        {fmt::format("{}x{} {} heads, {} of kv, of {}", g.samples, g.times, g.heads.count,
+                     g.heads.kv, g.size),
+         {draw.normal({g.samples, g.times, (g.heads.count + 2 * g.heads.kv) * g.size}),
+          draw.normal({g.times, g.size}),
+          draw.normal({g.samples, g.times, 3 * g.heads.count * g.size})},
+         [=](Tensors& in) -> Tensors {
+           return {ops::rotary(in[0], in[1], g.heads), ops::rotary_backward(in[2], in[1], g.heads)};
+         }});
+  return cases;
+}
+
 inline Cases attention_cases(Draw& draw) {
   Cases cases;
   for (const Sequences& s : kSequences)
@@ -472,6 +527,9 @@ inline const Family kFamilies[] = {
     {"batchnorm", batchnorm_cases},
     {"batchnorm_backward", batchnorm_backward_cases},
     {"layernorm", layernorm_cases},
+    {"rmsnorm", rmsnorm_cases},
+    {"swiglu", swiglu_cases},
+    {"rotary", rotary_cases},
     {"attention", attention_cases},
     {"pool", pool_cases},
     {"embedding", embedding_cases},

@@ -24,6 +24,9 @@ inline const std::string kGpt2 =
 
 inline const std::string kTiedGpt2 = kGpt2 + ",tied=yes";
 
+inline const std::string kLlama =
+    "llama:width=8,layers=1,heads=4,kv_heads=2,hidden=6,length=5,vocabulary=11,deviation=0.5";
+
 inline ModelSpec conv_model() {
   std::vector<LayerPtr> parts;
   parts.push_back(layers::conv2d(2, 4, {3, 1, 1}));
@@ -79,7 +82,7 @@ inline ModelSpec model_named(const std::string& name) {
 // and a label per token.
 inline const std::vector<std::string> kModels = {"mse",  "simple_net", "mlp:sizes=13-17-9-7-5",
                                                  "conv", "dropout",    kEmbeddingRnn,
-                                                 kGpt2,  kTiedGpt2};
+                                                 kGpt2,  kTiedGpt2,    kLlama};
 
 // Divisible, not divisible by 3 or 4, and a short last batch.
 inline const std::vector<int64_t> kBatches = {12, 10, 12, 10, 7};

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <bit>
 #include <cmath>
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -34,23 +33,6 @@ void product(float factor, const Matrix& a, bool transpose_a, const Matrix& b, b
                  a.data, a.stride, b.data, b.stride, accumulate ? 1.0F : 0.0F, y.data, y.stride);
   HM_ENSURE(status == dnnl_success, "[attention] oneDNN sgemm failed with status {}",
             static_cast<int>(status));
-}
-
-// exp(x) for x <= 0.5, within about one ulp. A NaN stays a NaN. The library's exp is vectorized
-// only under -ffast-math, and took longer than the products. After Cephes: 2^n e^r with integer n.
-[[gnu::always_inline]] inline float exp_of(float x) {
-  constexpr float kWhole = 12582912;  // adding it leaves the rounded integer in the low bits
-  const float bounded = std::max(x, -87.0F);
-  const float shifted = bounded * 1.44269504F + kWhole, n = shifted - kWhole;
-  const float r = bounded - n * 0.693359375F - n * -2.12194440e-4F;
-  float p = 1.9875691500e-4F;
-  p = p * r + 1.3981999507e-3F;
-  p = p * r + 8.3334519073e-3F;
-  p = p * r + 4.1665795894e-2F;
-  p = p * r + 1.6666665459e-1F;
-  p = p * r + 5.0000001201e-1F;
-  p = p * r * r + r + 1;
-  return p * std::bit_cast<float>((std::bit_cast<uint32_t>(shifted) + 127) << 23);
 }
 
 // Converts a row of scores to probabilities; sets those from `seen` on to 0. Returns the row's

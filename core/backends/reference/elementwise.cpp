@@ -67,6 +67,34 @@ void Reference::add(const Tensor& a, const Tensor& b, Activation act, Tensor& y)
   });
 }
 
+namespace {
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+}  // namespace
+
+void Reference::swiglu(const Tensor& x, Tensor& y) const {
+  const int64_t width = y.shape()[-1];
+  by_type(x, [&]<typename T>(T) {
+    T* out = y.mutable_data<T>();
+    for (int64_t i = 0; i < y.numel(); ++i) {
+      const T* const gate = x.data<T>() + i / width * 2 * width + i % width;
+      out[i] = static_cast<T>(double{gate[0]} * sigmoid(gate[0]) * gate[width]);
+    }
+  });
+}
+
+void Reference::swiglu_backward(const Tensor& x, const Tensor& dy, Tensor& dx) const {
+  const int64_t width = dy.shape()[-1];
+  by_type(x, [&]<typename T>(T) {
+    const T* d = dy.data<T>();
+    for (int64_t i = 0; i < dy.numel(); ++i) {
+      const int64_t at = i / width * 2 * width + i % width;
+      const double g = x.data<T>()[at], v = x.data<T>()[at + width], s = sigmoid(g);
+      dx.mutable_data<T>()[at] = static_cast<T>(d[i] * v * (s + g * s * (1 - s)));
+      dx.mutable_data<T>()[at + width] = static_cast<T>(d[i] * g * s);
+    }
+  });
+}
+
 void Reference::dropout(const Tensor& x, double p, DropoutKey key, Tensor& y) const {
   const Rng rng(key.drawn(), key.stream);
   by_type(x, [&]<typename T>(T) {

@@ -190,4 +190,45 @@ void Reference::layernorm_backward(const Tensor& x, const Tensor& scale, const T
   });
 }
 
+void Reference::rmsnorm(const Tensor& x, const Tensor& scale, double epsilon, Tensor& inv_rms,
+                        Tensor& y) const {
+  const int64_t width = scale.numel(), rows = row_count(x, width);
+  by_type(x, [&]<typename T>(T) {
+    const T *xs = x.data<T>(), *scales = scale.data<T>();
+    T *invs = inv_rms.mutable_data<T>(), *ys = y.mutable_data<T>();
+    for (int64_t n = 0; n < rows; ++n) {
+      double square = 0;
+      for (int64_t c = 0; c < width; ++c)
+        square += double{xs[n * width + c]} * xs[n * width + c] / static_cast<double>(width);
+      const double inv = 1 / std::sqrt(square + epsilon);
+      invs[n] = static_cast<T>(inv);
+      for (int64_t c = 0; c < width; ++c)
+        ys[n * width + c] = static_cast<T>(xs[n * width + c] * inv * scales[c]);
+    }
+  });
+}
+
+void Reference::rmsnorm_backward(const Tensor& x, const Tensor& scale, const Tensor& dy,
+                                 const Tensor& inv_rms, Tensor& dx, GradOut& dscale) const {
+  const int64_t width = scale.numel(), rows = row_count(x, width);
+  by_type(x, [&]<typename T>(T) {
+    const T *xs = x.data<T>(), *dys = dy.data<T>(), *scales = scale.data<T>();
+    const T* invs = inv_rms.data<T>();
+    T* dxs = dx.mutable_data<T>();
+    Doubles dscales = zeros(width);
+    for (int64_t n = 0; n < rows; ++n) {
+      const auto dz = [&](int64_t c) { return double{dys[n * width + c]}; };
+      const auto xhat = [&](int64_t c) { return double{xs[n * width + c]} * invs[n]; };
+      double dot = 0;
+      for (int64_t c = 0; c < width; ++c) {
+        dscales[c] += dz(c) * xhat(c);
+        dot += dz(c) * scales[c] * xhat(c) / static_cast<double>(width);
+      }
+      for (int64_t c = 0; c < width; ++c)
+        dxs[n * width + c] = static_cast<T>(invs[n] * (dz(c) * scales[c] - xhat(c) * dot));
+    }
+    store<T>(dscales, dscale);
+  });
+}
+
 }  // namespace howmany::backends

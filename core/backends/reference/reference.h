@@ -30,6 +30,8 @@ class Reference final : public Backend {
   void activation_backward(const Tensor& kept, const Tensor& dy, Activation act,
                            Tensor& dx) const override;
   void add(const Tensor& a, const Tensor& b, Activation act, Tensor& y) const override;
+  void swiglu(const Tensor& x, Tensor& y) const override;
+  void swiglu_backward(const Tensor& x, const Tensor& dy, Tensor& dx) const override;
   void dropout(const Tensor& x, double p, DropoutKey key, Tensor& y) const override;
   void axpy(double alpha, const Tensor& x, Tensor& y) const override;
 
@@ -59,11 +61,20 @@ class Reference final : public Backend {
   void layernorm_backward(const Tensor& x, const Tensor& scale, const Tensor& dy,
                           const Tensor& mean, const Tensor& inv_std, Tensor& dx, GradOut& dscale,
                           GradOut& dshift) const override;
+  void rmsnorm(const Tensor& x, const Tensor& scale, double epsilon, Tensor& inv_rms,
+               Tensor& y) const override;
+  void rmsnorm_backward(const Tensor& x, const Tensor& scale, const Tensor& dy,
+                        const Tensor& inv_rms, Tensor& dx, GradOut& dscale) const override;
 
   // attention.cpp
   void attention(const Tensor& qkv, Heads heads, Tensor& lse, Tensor& y) const override;
   void attention_backward(const Tensor& qkv, const Tensor& y, const Tensor& lse, const Tensor& dy,
                           Heads heads, Tensor& dqkv) const override;
+
+  // rotary.cpp
+  void rotary(const Tensor& x, const Tensor& angles, GroupedHeads heads, Tensor& y) const override;
+  void rotary_backward(const Tensor& dy, const Tensor& angles, GroupedHeads heads,
+                       Tensor& dx) const override;
 
   // train.cpp
   Tensor softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double denominator,

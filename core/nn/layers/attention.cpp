@@ -49,7 +49,7 @@ class Attention final : public Layer {
                cut.count, nearest_divisor(heads_.count, cut.count));
     return attention({.count = heads_.count / cut.count, .causal = heads_.causal});
   }
-  int input_blocks() const override { return 3; }  // q, k and v
+  std::vector<int64_t> input_blocks() const override { return {1, 1, 1}; }  // q, k and v
 
  private:
   Heads heads_;

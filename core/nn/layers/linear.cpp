@@ -76,7 +76,9 @@ class Linear final : public Layer {
   LayerPtr cut(const Cut& cut) const override {
     const bool outputs = cut.place == Cut::outputs;
     const int64_t in = outputs ? in_ : part_of(in_, cut);
-    const int64_t out = outputs ? cut.blocks * part_of(out_ / cut.blocks, cut) : out_;
+    int64_t out = outputs ? 0 : out_;
+    if (outputs)
+      for (const int64_t block : block_sizes(cut, out_)) out += part_of(block, cut);
     return of_size(in, out, cut);
   }
   std::span<Param> own_params() override { return params_; }
@@ -92,7 +94,8 @@ class Linear final : public Layer {
   static int64_t part_of(int64_t whole, const Cut& cut) {
     HM_REQUIRE(whole >= cut.count, "[linear] {} features cannot be divided over {} ranks: take {}",
                whole, cut.count, whole);
-    return whole * (cut.index + 1) / cut.count - whole * cut.index / cut.count;
+    return begin_of_part(whole, cut.index + 1, cut.count) -
+           begin_of_part(whole, cut.index, cut.count);
   }
   // If each rank has a part of the inputs, the products are summed. One rank adds the bias.
   Tensor product(const Tensor& rows, Activation act) {

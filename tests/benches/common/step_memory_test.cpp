@@ -65,6 +65,8 @@ std::vector<Case> cases() {
         "vit_b_16:image=16,patch=8,width=24,layers=2,heads=3,classes=10",
         "gpt2:width=32,layers=2,heads=4,length=16,vocabulary=50",
         "gpt2:width=32,layers=2,heads=4,length=16,vocabulary=50,tied=yes",
+        "bert_base:width=32,layers=2,heads=4,length=16,vocabulary=50",
+        "llama:width=32,layers=2,heads=4,kv_heads=2,hidden=48,length=16,vocabulary=50",
         "embedding_rnn:vocabulary=100,length=4,width=30,hidden=40"})
     for (const std::string mode : {"single", "ddp", "sharded:level=1", "sharded:level=2", "sharded",
                                    "single:recompute=1", "sharded:recompute=1"})
@@ -72,7 +74,8 @@ std::vector<Case> cases() {
   // Models with pairs of linear layers.
   for (const std::string model :
        {"mlp:sizes=100-150-50", "gpt2:width=32,layers=2,heads=4,length=16,vocabulary=50",
-        "gpt2:width=32,layers=2,heads=4,length=16,vocabulary=50,tied=yes"})
+        "gpt2:width=32,layers=2,heads=4,length=16,vocabulary=50,tied=yes",
+        "llama:width=32,layers=2,heads=8,kv_heads=4,hidden=48,length=16,vocabulary=50"})
     for (const std::string mode : {"tensor", "tensor:ways=2", "tensor:recompute=1"})
       all.push_back({model, mode});
   return all;

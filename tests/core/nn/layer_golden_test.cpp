@@ -50,6 +50,20 @@ TEST(LayerGolden, Conv2dWithStrideAndPadding) {
 
 TEST(LayerGolden, LayerNorm) { check_layer("layernorm", *layers::layernorm(5), wave({3, 5}, 1)); }
 
+TEST(LayerGolden, RmsNorm) { check_layer("rmsnorm", *layers::rmsnorm(5), wave({3, 5}, 1)); }
+
+TEST(LayerGolden, SwigluGatesItsSecondHalf) {
+  check_layer("swiglu", *layers::swiglu(), wave({3, 10}, 1, 4));
+}
+
+TEST(LayerGolden, RotaryTurnsAndRepeatsHeads) {
+  check_layer("rotary", *layers::rotary({4, 2}, 7), wave({2, 5, 32}, 1));
+}
+
+TEST(LayerGolden, SegmentAddsItsFirstRow) {
+  check_layer("segment", *layers::segment(2, 4), wave({2, 3, 4}, 1));
+}
+
 TEST(LayerGolden, PoolsWithPadding) {
   check_layer("max_pool", *layers::max_pool({3, 2, 1}), wave(kImage, 1));
   check_layer("avg_pool", *layers::avg_pool({3, 2, 1}), wave(kImage, 1));

@@ -169,6 +169,25 @@ TEST(Model, Gpt2WithATiedHeadTrainsAsTwoEqualTables) {
   }
 }
 
+// Without the layer that makes classes.
+TEST(Model, BertHasItsPublishedSizes) {
+  EXPECT_EQ(parameter_count(*make_model("bert_base").layer), 109'482'240 + 2 * 768 + 2);
+  EXPECT_EQ(parameter_count(*make_model("bert_large").layer), 335'141'888 + 2 * 1024 + 2);
+  EXPECT_THAT(model_refusal("bert_base:length=513"),
+              HasSubstr("length 513 is above the 512 positions"));
+  EXPECT_THAT(model_refusal("bert_large:heads=3"), HasSubstr("no multiple of 3 heads"));
+}
+
+TEST(Model, LlamaHasItsPublishedSizes) {
+  EXPECT_EQ(parameter_count(*make_model("llama:size=160m").layer), 162'417'408);
+  EXPECT_EQ(parameter_count(*make_model("llama:size=1b").layer), 1'235'814'400);
+  EXPECT_THAT(model_refusal("llama:size=7b"), HasSubstr("expected 160m or 1b"));
+  EXPECT_THAT(model_refusal("llama:kv_heads=3"),
+              HasSubstr("4 heads are no multiple of kv_heads=3"));
+  EXPECT_THAT(model_refusal("llama:width=12,heads=4"),
+              HasSubstr("width 12 is no multiple of 4 heads of an even size"));
+}
+
 // GPT-2 (124M), with a head of its own instead of one tied to the embedding.
 TEST(Model, Gpt2HasTheKnownSizeAndNames) {
   const ModelSpec m = make_model("gpt2:width=768,layers=12,heads=12,length=1024,vocabulary=50257");
@@ -351,26 +370,52 @@ TEST(Model, Gpt2StartsAsGpt2) {
   }
 }
 
-TEST(Model, Gpt2TrainsAsPyTorchs) {
-  const ModelSpec m = make_model("gpt2:width=12,layers=2,heads=3,length=7,vocabulary=11");
-  start_as_waves(m, [](size_t, const Param& p) {
-    return p.name.find("ln") != std::string::npos && p.name.ends_with("weight");
-  });
+bool starts_at_one(size_t, const Param& p) {
+  return (p.name.find("ln") != std::string::npos || p.name.find("norm") != std::string::npos) &&
+         p.name.ends_with("weight");
+}
+
+// Two rows of seven tokens, and labels: golden.py's tokens().
+std::pair<Tensor, Tensor> tokens(int64_t vocabulary) {
   std::vector<int64_t> ids, next;
   for (int64_t i = 0; i < 14; ++i) {
-    ids.push_back(5 * i * i % 11);
-    next.push_back((3 * i + 1) % 11);
+    ids.push_back(5 * i * i % vocabulary);
+    next.push_back((3 * i + 1) % vocabulary);
   }
-  const Trained got = train_three_steps(m, Tensor::from(ids, {2, 7}), Tensor::from(next, {2, 7}));
+  return {Tensor::from(ids, {2, 7}), Tensor::from(next, {2, 7})};
+}
+
+TEST(Model, Gpt2TrainsAsPyTorchs) {
+  const ModelSpec m = make_model("gpt2:width=12,layers=2,heads=3,length=7,vocabulary=11");
+  start_as_waves(m, starts_at_one);
+  const auto [ids, next] = tokens(11);
+  const Trained got = train_three_steps(m, ids, next);
   for (const auto& [name, grad] : got.grads) EXPECT_TRUE(golden::matches("gpt2.d" + name, grad));
   EXPECT_TRUE(golden::matches("gpt2.losses", got.losses));
 }
 
+TEST(Model, LlamaTrainsAsPyTorchs) {
+  const ModelSpec m =
+      make_model("llama:width=24,layers=2,heads=6,kv_heads=2,hidden=20,length=7,vocabulary=11");
+  start_as_waves(m, starts_at_one);
+  const auto [ids, next] = tokens(11);
+  const Trained got = train_three_steps(m, ids, next);
+  for (const auto& [name, grad] : got.grads) EXPECT_TRUE(golden::matches("llama.d" + name, grad));
+  EXPECT_TRUE(golden::matches("llama.losses", got.losses));
+}
+
+TEST(Model, BertTrainsAsPyTorchs) {
+  const ModelSpec m =
+      make_model("bert_base:width=12,layers=2,heads=3,length=7,vocabulary=11,classes=5");
+  start_as_waves(m, starts_at_one);
+  const Trained got = train_three_steps(m, tokens(11).first, Tensor::from<int64_t>({4, 0}, {2}));
+  for (const auto& [name, grad] : got.grads) EXPECT_TRUE(golden::matches("bert.d" + name, grad));
+  EXPECT_TRUE(golden::matches("bert.losses", got.losses));
+}
+
 TEST(Model, VitTrainsAsPyTorchs) {
   const ModelSpec m = make_model("vit_b_16:image=16,patch=4,width=12,layers=2,heads=3,classes=5");
-  start_as_waves(m, [](size_t, const Param& p) {
-    return p.name.find("ln") != std::string::npos && p.name.ends_with("weight");
-  });
+  start_as_waves(m, starts_at_one);
   const Trained got =
       train_three_steps(m, golden::wave({3, 16, 16, 3}, 1), Tensor::from<int64_t>({4, 0, 2}, {3}));
   for (const auto& [name, grad] : got.grads) EXPECT_TRUE(golden::matches("vit.d" + name, grad));

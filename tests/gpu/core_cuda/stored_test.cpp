@@ -57,6 +57,8 @@ ModelSpec images() {
 }
 
 const std::string kGpt2 = "gpt2:width=16,layers=2,heads=2,length=8,vocabulary=24";
+const std::string kLlama =
+    "llama:width=16,layers=2,heads=4,kv_heads=2,hidden=32,length=8,vocabulary=24";
 const std::string kRnn = "embedding_rnn:vocabulary=11,length=5,width=3,hidden=7,classes=4";
 const std::string kMlp = "mlp:sizes=16-32-24-8";
 
@@ -108,7 +110,7 @@ struct StoredTraining {
 };
 
 TEST_F(Stored, InBf16AreActivationsAndTheirGradientsAndNothingElse) {
-  for (const std::string& name : {kMlp, std::string("images"), kGpt2, kRnn}) {
+  for (const std::string& name : {kMlp, std::string("images"), kGpt2, kLlama, kRnn}) {
     SCOPED_TRACE(name);
     const PrecisionScope precision(Precision::bf16);
     StoredTraining training(name, draw, 3);
@@ -145,7 +147,8 @@ TEST_F(Stored, TakeHalfTheBytesThatAStepKeeps) {
 // rows with independent rounding. Gradients have similar errors, and a step applies a part of them.
 TEST_F(Stored, TrainAsF32Does) {
   SCOPED_TRACE(seed);
-  const std::pair<std::string, int> models[] = {{kMlp, 3}, {"images", 10}, {kGpt2, 12}, {kRnn, 7}};
+  const std::pair<std::string, int> models[] = {
+      {kMlp, 3}, {"images", 10}, {kGpt2, 12}, {kLlama, 16}, {kRnn, 7}};
   for (const auto& [name, depth] : models) {
     SCOPED_TRACE(name);
     constexpr int kSteps = 10;

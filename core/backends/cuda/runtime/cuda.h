@@ -69,6 +69,21 @@ class Cuda final : public Backend {
                           const Tensor& mean, const Tensor& inv_std, Tensor& dx, GradOut& dscale,
                           GradOut& dshift) const override;
 
+  // rmsnorm.cu
+  void rmsnorm(const Tensor& x, const Tensor& scale, double epsilon, Tensor& inv_rms,
+               Tensor& y) const override;
+  void rmsnorm_backward(const Tensor& x, const Tensor& scale, const Tensor& dy,
+                        const Tensor& inv_rms, Tensor& dx, GradOut& dscale) const override;
+
+  // swiglu.cu
+  void swiglu(const Tensor& x, Tensor& y) const override;
+  void swiglu_backward(const Tensor& x, const Tensor& dy, Tensor& dx) const override;
+
+  // rotary.cu
+  void rotary(const Tensor& x, const Tensor& angles, GroupedHeads heads, Tensor& y) const override;
+  void rotary_backward(const Tensor& dy, const Tensor& angles, GroupedHeads heads,
+                       Tensor& dx) const override;
+
   // attention.cu
   void attention(const Tensor& qkv, Heads heads, Tensor& lse, Tensor& y) const override;
   void attention_backward(const Tensor& qkv, const Tensor& y, const Tensor& lse, const Tensor& dy,
