@@ -70,6 +70,7 @@ void read_option(const std::string& key, const std::string& text, ModeOptions& o
     options.level = number();
     HM_REQUIRE(options.level <= 3, "[mode] level: {} is none of 1, 2 and 3", options.level);
   }
+  if (key == "accumulate") options.accumulate = number();
   if (key == "micro_batches") options.micro_batches = number();
   if (key == "graph") options.graph = parse_switch(key, text);
   if (key == "recompute") options.recompute = parse_flag(key, text);

@@ -40,15 +40,15 @@ constexpr ModeTraits kOverDevices{.over_devices = true};
 
 // X(name, "what is divided", traits, "options of the mode text")
 #define HM_MODES(X)                                                                             \
-  X(single, "nothing: one device trains", ModeTraits(), "graph recompute")                      \
+  X(single, "nothing: one device trains", ModeTraits(), "graph recompute accumulate")           \
   X(data_parallel, "the batch, over threads of one process (torch DataParallel)", kOverDevices, \
-    "recompute")                                                                                \
+    "recompute accumulate")                                                                     \
   X(ddp, "the batch, over ranks with overlapped all-reduce (torch DDP)", kOverEqualRanks,       \
-    "graph recompute")                                                                          \
+    "graph recompute accumulate")                                                               \
   X(sharded, "the batch, gradients, optimizer state and parameters, over ranks (ZeRO, FSDP)",   \
-    kOverEqualRanks, "level recompute")                                                         \
+    kOverEqualRanks, "level recompute accumulate")                                              \
   X(tensor, "each linear layer and the heads of attention, over ranks (Megatron-LM)",           \
-    kOverEqualRanks, "ways recompute")                                                          \
+    kOverEqualRanks, "ways recompute accumulate")                                               \
   X(model, "the layers, over the devices of one process", kOverDevices,                         \
     "placement micro_batches schedule recompute")                                               \
   X(pipeline, "the layers, over ranks, in micro-batches", kOverRanks,                           \

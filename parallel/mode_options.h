@@ -11,6 +11,7 @@ struct ModeOptions {
   std::string placement = "";       // see parse_placement(); empty: balanced by measured times
   int micro_batches = 0;            // 0: the default of the mode
   std::string schedule = "1f1b";    // see schedule.h
+  int accumulate = 1;               // micro-batches of a step; gradients are exchanged once
   bool recompute = false;           // recomputes activations before backward (checkpointing)
   bool graph = false;               // captures the step of a GPU once and launches it as a graph
   int level = 3;                    // sharded: 1, 2 or 3, see modes/shard.h

@@ -148,10 +148,13 @@ std::string examine(const Workload& work, const Dataset& data, Trainer& trainer,
   const bool threads = work.mode == "data_parallel";
   const int shares = work.sync_batchnorm ? 1 : threads ? work.count() : mode.share().count;
   const int micro_batches = work.sync_batchnorm ? 1 : mode.micro_batches(global.global_rows);
+  // Threads divide each micro-batch, ranks divide their share into micro-batches.
+  const std::vector<int64_t> cuts = threads && shares > 1
+                                        ? cuts_of(global.global_rows, micro_batches, shares)
+                                        : cuts_of(global.global_rows, shares, micro_batches);
   const std::string wrong =
-      difference(expected_step(work, global, cuts_of(global.global_rows, shares, micro_batches),
-                               device, settling_steps(work, mode)),
-                 loss, grads, tolerance_of_single(work));
+      difference(expected_step(work, global, cuts, device, settling_steps(work, mode)), loss, grads,
+                 tolerance_of_single(work));
   if (!wrong.empty()) return fmt::format("{} differs from single: {}", work.mode, wrong);
   if (work.count() > 1 || !affordable(trainer)) return "";
   const std::string odd = compare_kernels(work, device);

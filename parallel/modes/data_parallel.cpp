@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "parallel/mode.h"
 #include "parallel/modes/replica.h"
 #include "parallel/primitives.h"
@@ -11,8 +13,14 @@ namespace {
 class DataParallelMode : public Mode {
  public:
   explicit DataParallelMode(ModeArgs args)
-      : replica_(wrapped(args), home(args), args.dtype, args.seed) {}
+      : replica_(wrapped(args), home(args), args.dtype, args.seed) {
+    replica_.accumulate(args.options.accumulate,
+                        std::max(1, static_cast<int>(args.devices.size())));
+  }
 
+  int micro_batches(int64_t global_rows) const override {
+    return replica_.micro_batches(global_rows);
+  }
   StepLoss step(const Batch& mine) override { return StepLoss(replica_.step(mine)); }
   std::vector<Param*> params() override { return replica_.params(); }
   std::map<std::string, Tensor> gather() override { return replica_.values(); }

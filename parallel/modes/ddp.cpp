@@ -21,6 +21,7 @@ class Ddp : public Mode {
         replica_(model_of(args), args.devices.empty() ? Device{} : args.devices[0], args.dtype,
                  args.seed),
         clock_(replica_.device()) {
+    replica_.accumulate(args.options.accumulate, comm_.size());
     follow_rank_0(args.seed);
     sync_ = make_grad_sync(comm_, replica_.params(), args.sync);
     const bool gpu = replica_.device().type == DeviceType::cuda;
@@ -40,6 +41,10 @@ class Ddp : public Mode {
   }
 
   Share share() const override { return {comm_.rank(), comm_.size()}; }
+
+  int micro_batches(int64_t global_rows) const override {
+    return replica_.micro_batches(global_rows);
+  }
 
   StepLoss step(const Batch& mine) override {
     check_rows("ddp", mine.global_rows, comm_.size(), "ranks");

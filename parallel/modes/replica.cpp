@@ -1,12 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/modes/replica.h"
 
+#include "core/backends/selection.h"
 #include "core/nn/units.h"
 #include "core/ops/ops.h"
 #include "core/profile/range.h"
+#include "core/tensor/id_range.h"
 #include "parallel/batch.h"
 
 namespace howmany {
+namespace {
+
+// The loss is f64. On a GPU, only the backend of the activations adds f64.
+const Backend& backend_of_loss(const LossResult& loss) {
+  return backend_for(loss.total.device().type == DeviceType::cuda ? loss.dy : loss.total);
+}
+
+// Ids keep their known range, so that a check of it needs no copy from a GPU.
+Tensor rows_of(const Tensor& t, int64_t begin, int64_t end) {
+  Tensor rows = t.rows(begin, end);
+  if (const auto range = known_range(t)) remember_range(rows, *range);
+  return rows;
+}
+
+}  // namespace
 
 ModelSpec model_of(ModeArgs& args) {
   if (args.options.recompute) args.model.layer = recomputing(*args.model.layer);
@@ -48,8 +65,21 @@ Tensor Replica::step(const Batch& batch, const Tape::Hook& on_final) {
 }
 
 StepOutcome Replica::run(const StepInput& in, const Tape::Hook& on_final) {
-  const uint64_t all = step_flop(in.x.shape()), forward = static_cast<uint64_t>(forward_flop_);
   zero_grads(params_);
+  StepOutcome sum;
+  const int count = micro_batches(in.global_rows);
+  for (micro_batch_ = {0, count}; micro_batch_.index < count; ++micro_batch_.index) {
+    const Share mine{micro_batch_.index, count};
+    const int64_t rows = in.x.shape()[0], begin = mine.begin(rows), end = mine.end(rows);
+    add_micro_batch({rows_of(in.x, begin, end), rows_of(in.target, begin, end), in.global_rows,
+                     in.first_row + begin, in.seed_at},
+                    micro_batch_.last() ? on_final : Tape::Hook(), sum);
+  }
+  return sum;
+}
+
+void Replica::add_micro_batch(const StepInput& in, const Tape::Hook& on_final, StepOutcome& sum) {
+  const uint64_t all = step_flop(in.x.shape()), forward = static_cast<uint64_t>(forward_flop_);
   Tape tape({.training = true,
              .seed = seed_,
              .step = step_,
@@ -64,10 +94,14 @@ StepOutcome Replica::run(const StepInput& in, const Tape::Hook& on_final) {
     const Tensor y = model_.layer->forward(x, tape);
     loss = compute_loss(model_.loss, y, in.target, in.global_rows);
   }
+  if (sum.loss)
+    backend_of_loss(loss).axpy(1, loss.total, sum.loss);
+  else
+    sum.loss = loss.total;
   const Range range(Category::step, "backward", all - forward);
   tape.on_final(on_final);
   model_.layer->backward(loss.dy, tape);
-  return {std::move(loss.total), tape.drew()};
+  sum.drew |= tape.drew();
 }
 
 std::map<std::string, Tensor> Replica::values() const {

@@ -3,6 +3,7 @@
 // share it. One thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -24,6 +25,12 @@ struct StepOutcome {
   bool drew = false;  // the step drew random numbers
 };
 
+// One of the micro-batches of a step, whose gradients are added.
+struct MicroBatch {
+  int index = 0, count = 1;
+  bool last() const { return index + 1 == count; }
+};
+
 // Moves the model out of the arguments. It recomputes if their options say so.
 ModelSpec model_of(ModeArgs& args);
 
@@ -35,8 +42,8 @@ class Replica {
   struct Materialized {};
   Replica(ModelSpec model, Device device, Dtype dtype, Materialized);
 
-  // Runs forward, loss and backward. Returns the share of these rows in the global mean loss, f64
-  // [1] on the device. Calls `on_final` when a gradient is final.
+  // Runs forward, loss and backward of each micro-batch. Returns the share of these rows in the
+  // global mean loss, f64 [1] on the device. Calls `on_final` when a gradient is final.
   Tensor step(const Batch& batch, const Tape::Hook& on_final = {});
   // The parts of step(), for callers such as StepGraph that replay it. run() does not count the
   // step. It seeds random numbers from in.seed_at if that is set, else from the step count.
@@ -51,16 +58,30 @@ class Replica {
   std::vector<Param*> params() { return trainable_params(*model_.layer); }
   std::vector<Param*> params_and_buffers() { return all_params(*model_.layer); }
   std::map<std::string, Tensor> values() const;
-  void set_seed(uint64_t seed) { seed_ = seed; }  // of dropout; applies from the next step
+  // Steps have `most` micro-batches, or as many as the smallest of `shares` shares of the global
+  // batch has rows.
+  void accumulate(int most, int shares) {
+    most_micro_batches_ = most;
+    shares_ = shares;
+  }
+  int micro_batches(int64_t global_rows) const {
+    return static_cast<int>(std::clamp<int64_t>(global_rows / shares_, 1, most_micro_batches_));
+  }
+  MicroBatch micro_batch() const { return micro_batch_; }  // the one that runs
+  void set_seed(uint64_t seed) { seed_ = seed; }           // of dropout; applies from the next step
   void set_sum_statistics(SumOverReplicas sum) { sum_statistics_ = std::move(sum); }
 
  private:
+  void add_micro_batch(const StepInput& in, const Tape::Hook& on_final, StepOutcome& sum);
+
   ModelSpec model_;
   Device device_;
   Dtype dtype_;
   uint64_t seed_;
   SumOverReplicas sum_statistics_;
   int64_t step_ = 0;
+  int most_micro_batches_ = 1, shares_ = 1;
+  MicroBatch micro_batch_;
   std::vector<Param*> params_;
   Shape flop_shape_;  // the input shape of these two
   double forward_flop_ = 0, step_flop_ = 0;

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "core/ops/ops.h"
+
 namespace howmany {
 
 // A group of one rank has nothing to divide.
@@ -82,7 +84,9 @@ void Shard::release_values() {
   state_ = State::parts;
 }
 
-void Shard::begin_grads() {
+void Shard::begin_grads(bool more) {
+  more_ = more;
+  if (more && level_ == 1) return;
   if (!grads_) {
     grads_ = allocate();
     clear_gaps(grads_);
@@ -98,12 +102,15 @@ void Shard::reduce() {
     if (!p->has_grad) p->grad.zero();
     if (level_ > 1) p->grad = Tensor();
   }
-  leaving_ = comm_.reduce_scatter_async(grads_, part_.grad);
+  if (more_ && level_ > 1)
+    arriving_ = Tensor::empty(part_.shape, part_.grad.dtype(), part_.grad.device());
+  leaving_ = comm_.reduce_scatter_async(grads_, arriving_ ? arriving_ : part_.grad);
 }
 
 void Shard::wait_grads() {
   std::exchange(leaving_, {}).wait();
   if (level_ > 1) grads_ = Tensor();
+  if (arriving_) ops::axpy(1, std::exchange(arriving_, {}), part_.grad);
   part_.has_grad = true;
 }
 

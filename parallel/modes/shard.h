@@ -7,14 +7,16 @@
 //   level 1: each rank keeps all values and gradients, and the optimizer state of its part;
 //   level 2: and only its part of the gradients after backward;
 //   level 3: and only its part of the values outside of forward and backward.
+// Accumulation. Gradients of the next micro-batch are added: level 1 exchanges their sum once,
+//   the others each micro-batch, so that they need no whole gradients between.
 // Waiting. The waits are those of Work::wait().
 // Thread safety. One thread per rank makes calls. All ranks make the same calls in the same order.
 //
-//   shard.gather();        // before forward; starts an exchange
-//   shard.wait_values();   // the parameters have their values
-//   shard.begin_grads();   // before backward
-//   shard.reduce();        // after it; starts an exchange
-//   shard.wait_grads();    // the part has its gradient
+//   shard.gather();            // before forward; starts an exchange
+//   shard.wait_values();       // the parameters have their values
+//   shard.begin_grads(false);  // before backward
+//   shard.reduce();            // after it; starts an exchange
+//   shard.wait_grads();        // the part has its gradient
 //   optimizer->step({&shard.part()});
 #pragma once
 
@@ -38,7 +40,10 @@ class Shard {
   void change_values() { state_ = State::parts; }  // an optimizer may have changed the parts
   void release_values();                           // level 3 frees them; do not use them any more
 
-  void begin_grads();
+  // more: the gradients are those of a further micro-batch of the step.
+  void begin_grads(bool more);
+  // Returns whether reduce() follows a micro-batch.
+  bool exchanges(bool last) const { return last || level_ > 1; }
   void reduce();
   void wait_grads();
 
@@ -62,7 +67,9 @@ class Shard {
   std::vector<Param*> params_;
   std::vector<int64_t> begins_;  // of each parameter in the flat ones, and their end
   Tensor values_, grads_;        // flat; null while only the part is kept
+  Tensor arriving_;              // the part of a further micro-batch
   Param part_;
+  bool more_ = false;
   State state_ = State::whole;
   Work coming_, leaving_;
 };

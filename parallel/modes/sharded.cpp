@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <deque>
 #include <optional>
 
@@ -75,6 +76,7 @@ class Sharded : public Mode {
         device_(args.devices.empty() ? Device{} : args.devices[0]),
         replica_(divided(args), device_, args.dtype, Replica::Materialized{}),
         clock_(device_) {
+    replica_.accumulate(args.options.accumulate, comm_.size());
     replica_.set_seed(seed_);
     if (args.sync_batchnorm && comm_.size() > 1)
       statistics_.emplace(comm_, replica_,
@@ -82,6 +84,10 @@ class Sharded : public Mode {
   }
 
   Share share() const override { return {comm_.rank(), comm_.size()}; }
+
+  int micro_batches(int64_t global_rows) const override {
+    return replica_.micro_batches(global_rows);
+  }
 
   StepLoss step(const Batch& mine) override {
     check_rows("sharded", mine.global_rows, comm_.size(), "ranks");
@@ -178,11 +184,14 @@ class Sharded : public Mode {
                 [this, i] {
                   wait_for_values(i);
                   if (i > 0) shards_[i - 1].gather();
-                  shards_[i].begin_grads();
+                  while (std::ranges::find(leaving_, &shards_[i]) != leaving_.end())
+                    wait_for_oldest();
+                  shards_[i].begin_grads(replica_.micro_batch().index > 0);
                 },
             .after_backward =
                 [this, i] {
                   shards_[i].release_values();
+                  if (!shards_[i].exchanges(replica_.micro_batch().last())) return;
                   if (leaving_.size() == kMostLeaving) wait_for_oldest();
                   shards_[i].reduce();
                   leaving_.push_back(&shards_[i]);

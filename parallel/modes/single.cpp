@@ -11,11 +11,15 @@ class Single : public Mode {
   explicit Single(ModeArgs args)
       : replica_(model_of(args), args.devices.empty() ? Device{} : args.devices[0], args.dtype,
                  args.seed) {
+    replica_.accumulate(args.options.accumulate, 1);
     if (args.options.graph) graph_.emplace(replica_);
   }
 
   StepLoss step(const Batch& mine) override {
     return StepLoss(graph_ ? graph_->step(mine) : replica_.step(mine));
+  }
+  int micro_batches(int64_t global_rows) const override {
+    return replica_.micro_batches(global_rows);
   }
   int warm_ups() const override { return graph_ ? StepGraph::kWarmUps : 0; }
   std::vector<Param*> params() override { return replica_.params(); }

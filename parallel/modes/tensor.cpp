@@ -70,6 +70,7 @@ class TensorParallel : public Mode {
         device_(args.devices.empty() ? Device{} : args.devices[0]),
         clock_(device_),
         replica_(divided(args), device_, args.dtype, Replica::Materialized{}) {
+    replica_.accumulate(args.options.accumulate, mesh_.shape().data);
     replica_.set_seed(seed_);
     if (mesh_.shape().data == 1) return;
     sync_ = make_grad_sync(mesh_.data(), replica_.params(), args.sync);
@@ -80,6 +81,10 @@ class TensorParallel : public Mode {
   }
 
   Share share() const override { return {mesh_.at().data, mesh_.shape().data}; }
+
+  int micro_batches(int64_t global_rows) const override {
+    return replica_.micro_batches(global_rows);
+  }
 
   StepLoss step(const Batch& mine) override {
     check_rows("tensor", mine.global_rows, mesh_.shape().data, "groups of ranks");

@@ -68,13 +68,19 @@ std::vector<std::string> texts_of(std::string_view mode) {
   }
   if (mode == "single" || mode == "data_parallel" || mode == "ddp" || mode == "sharded")
     texts.push_back(std::string(mode) + ":recompute=1");
+  if (mode == "single" || mode == "data_parallel" || mode == "ddp" || mode == "sharded" ||
+      mode == "tensor")
+    texts.push_back(std::string(mode) + ":accumulate=2");
   if (mode == "sharded") {
     texts.push_back("sharded:level=1");
     texts.push_back("sharded:level=2");
+    texts.push_back("sharded:level=1,accumulate=3");
+    texts.push_back("sharded:level=2,accumulate=2,recompute=1");
   }
   if (mode == "tensor") {
     texts.push_back("tensor:recompute=1");
     texts.push_back("tensor:ways=2");
+    texts.push_back("tensor:ways=2,accumulate=3,recompute=1");
   }
   if (mode == "hybrid") texts.push_back("hybrid:across=model,micro_batches=2,schedule=zb");
   return texts;
@@ -82,7 +88,7 @@ std::vector<std::string> texts_of(std::string_view mode) {
 
 std::vector<int> worlds_of(std::string_view text) {
   if (text.starts_with("hybrid")) return {1, 2, 3, 4, 6, 8};
-  if (text == "tensor:ways=2") return {2, 4};
+  if (text.starts_with("tensor:ways=2")) return {2, 4};
   return {1, 2, 3, 4};
 }
 
@@ -99,9 +105,11 @@ std::vector<std::string> batchnorm_texts_of(std::string_view mode) {
 
 using TextsOf = std::vector<std::string> (*)(std::string_view);
 
-// Replicas that recompute make the same calls of a comm, so one comm is enough for them.
+// Replicas that recompute or accumulate make the same calls of a comm, so one comm is enough for
+// them.
 bool needs_only_local(const std::string& mode) {
-  return mode.ends_with(":recompute=1") && mode_traits(mode).equal_ranks;
+  const bool same_calls = mode.ends_with(":recompute=1") || mode.find("accumulate") != mode.npos;
+  return same_calls && mode_traits(mode).equal_ranks;
 }
 
 std::vector<Variation> variations(TextsOf texts) {

@@ -164,7 +164,7 @@ TEST(Staged, RefusesWhatCannotBeDivided) {
   EXPECT_THAT(refusal("model:schedule=1f2b", 1), HasSubstr("did you mean '1f1b'?"));
   EXPECT_THAT(refusal("model:stages=2", 1), HasSubstr("unknown option 'stages'"));
   EXPECT_THAT(refusal("data_parallel:stages=2", 1),
-              HasSubstr("data_parallel: unknown option 'stages' (known: recompute)"));
+              HasSubstr("data_parallel: unknown option 'stages' (known: recompute, accumulate)"));
   EXPECT_THAT(refusal("hybrid:across=ddp", 2), HasSubstr("neither pipeline nor model"));
   EXPECT_THAT(refusal("pipeline:recompute=yes", 1), HasSubstr("neither 0 nor 1"));
   EXPECT_THAT(refusal("pipeline:micro_batches=0", 1), HasSubstr("not a positive integer"));

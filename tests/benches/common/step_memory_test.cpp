@@ -68,8 +68,9 @@ std::vector<Case> cases() {
         "bert_base:width=32,layers=2,heads=4,length=16,vocabulary=50",
         "llama:width=32,layers=2,heads=4,kv_heads=2,hidden=48,length=16,vocabulary=50",
         "embedding_rnn:vocabulary=100,length=4,width=30,hidden=40"})
-    for (const std::string mode : {"single", "ddp", "sharded:level=1", "sharded:level=2", "sharded",
-                                   "single:recompute=1", "sharded:recompute=1"})
+    for (const std::string mode :
+         {"single", "ddp", "sharded:level=1", "sharded:level=2", "sharded", "single:recompute=1",
+          "sharded:recompute=1", "ddp:accumulate=2", "sharded:accumulate=2"})
       all.push_back({model, mode});
   // Models with pairs of linear layers.
   for (const std::string model :

@@ -68,6 +68,12 @@ TEST_P(AGraphOf, AStepTrainsAsTheStepDoes) {
   expect_same(trained("single:graph=on", GetParam(), rows), trained("single", GetParam(), rows));
 }
 
+TEST_P(AGraphOf, AStepOfMicroBatchesTrainsAsTheStepDoes) {
+  const std::vector<int64_t> rows(8, 6);
+  expect_same(trained("single:graph=on,accumulate=2", GetParam(), rows),
+              trained("single:accumulate=2", GetParam(), rows));
+}
+
 TEST_P(AGraphOf, AStepOutlastsBatchesOfOtherShapes) {
   const std::vector<int64_t> rows = {6, 6, 6, 4, 6, 7, 7, 7, 7, 6, 6, 6, 2, 6};
   expect_same(trained("single:graph=on", GetParam(), rows, true),
@@ -123,6 +129,9 @@ TEST_P(AGraphOf, AStepOverRanksTrainsAsTheirStepsDo) {
     expect_same(trained_over_ranks("ddp:graph=on", GetParam(), comm, true, rows), want);
   }
   expect_same(trained_over_ranks("ddp:graph=on", GetParam(), "local", false, rows), want);
+  const std::vector<int64_t> even(6, 8);
+  expect_same(trained_over_ranks("ddp:graph=on,accumulate=2", GetParam(), "local", true, even),
+              trained_over_ranks("ddp:accumulate=2", GetParam(), "local", true, even));
 }
 
 // Statistics of all rows are equal to those of one device with all rows.

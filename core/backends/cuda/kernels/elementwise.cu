@@ -91,6 +91,14 @@ void add_to(double alpha, const Tensor& x, Tensor& y) {
   });
 }
 
+// Losses are f64.
+void add_doubles(double alpha, const Tensor& x, Tensor& y) {
+  const OnDevice on(y);
+  const double* const in = x.data<double>();
+  double* const out = y.mutable_data<double>();
+  cuda::each(x.numel(), on, [=] __device__(int64_t i) { out[i] += alpha * in[i]; });
+}
+
 }  // namespace
 
 void Cuda::activation(const Tensor& x, Activation act, Tensor& y) const {
@@ -111,6 +119,7 @@ void Cuda::dropout(const Tensor& x, double p, DropoutKey key, Tensor& y) const {
 }
 
 void Cuda::axpy(double alpha, const Tensor& x, Tensor& y) const {
+  if (y.dtype() == Dtype::f64) return add_doubles(alpha, x, y);
   by_element(y.dtype(), [&](auto e) { add_to<decltype(e)>(alpha, x, y); });
 }
 
