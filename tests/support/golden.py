@@ -11,6 +11,7 @@ them. A tensor is stored as two weighted sums; any misplaced or wrong element ch
 layouts in C++ are [N,H,W,C] for images and [out,K,K,in] for kernels, so both are permuted on the
 way in and out.
 """
+import copy
 from collections import OrderedDict
 
 import torch
@@ -193,19 +194,25 @@ class ResNet(torch.nn.Module):
         return self.fc(x.mean((2, 3)))
 
 
-def train_three_steps(name, net, loss_of, keep_gradients):
-    """Keeps the losses. Calls keep_gradients() after the first backward."""
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
-    losses = []
-    for step in range(3):
-        optimizer.zero_grad()
-        loss = loss_of()
-        loss.backward()
-        if step == 0:
-            keep_gradients()
-        optimizer.step()
-        losses.append(loss.item())
-    keep(f"{name}.losses", torch.tensor(losses))
+def train(name, net, loss_of, rate=0.01):
+    """Keeps every gradient of the first step, and the losses of five steps of AdamW and of SGD.
+
+    AdamW would enlarge the rounding errors of gradients that are zero, so its eps is large."""
+    start = copy.deepcopy(net.state_dict())
+    for rule, optimizer in (("adamw", torch.optim.AdamW(net.parameters(), lr=rate, eps=1e-4, weight_decay=0.05)),
+                            ("sgd", torch.optim.SGD(net.parameters(), lr=rate, momentum=0.9))):
+        net.load_state_dict(start)
+        losses = []
+        for step in range(5):
+            optimizer.zero_grad()
+            loss = loss_of()
+            loss.backward()
+            if step == 0 and rule == "sgd":
+                for at, p in net.named_parameters():
+                    keep(f"{name}.d{at}", nhwc(p.grad) if p.dim() == 4 else p.grad)
+            optimizer.step()
+            losses.append(loss.item())
+        keep(f"{name}.{rule}", torch.tensor(losses))
 
 
 def resnet(name, net):
@@ -213,15 +220,10 @@ def resnet(name, net):
         shape = nhwc(p).shape if p.dim() == 4 else p.shape
         fill = wave(shape, i, 0.5) + (1 if p.dim() == 1 and i % 3 == 1 else 0)
         p.data = nchw(fill) if p.dim() == 4 else fill
-    x, target = nchw(wave((3, 32, 32, 3), 1)), torch.tensor([4, 0, 2])
+    x, target = nchw(wave((3, 64, 64, 3), 1)), torch.tensor([4, 0, 2])
 
-    def keep_gradients():
-        keep(f"{name}.dconv1", nhwc(net.conv1.weight.grad))
-        keep(f"{name}.ddownsample", nhwc(net.layer3[0].downsample[0].weight.grad))
-        keep(f"{name}.dbn", net.layer2[1].bn2.weight.grad)
-        keep(f"{name}.dfc", net.fc.weight.grad)
-
-    train_three_steps(name, net, lambda: F.cross_entropy(net(x), target), keep_gradients)
+    # The gradients of a narrow resnet50 are in the hundreds, so larger steps are chaotic.
+    train(name, net, lambda: F.cross_entropy(net(x), target), rate=1e-6 if name == "resnet50" else 0.01)
     keep(f"{name}.running_var", net.layer4[1].bn2.running_var)
     if name == "resnet18":  # through more layers the values overflow all tolerances
         net.eval()
@@ -241,8 +243,8 @@ class Vgg16(torch.nn.Module):
             parts.append(nn.MaxPool2d(2, 2))
         self.features = nn.Sequential(*parts)
         hidden = 64 * width
-        self.classifier = nn.Sequential(nn.Linear(cin, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(),
-                                        nn.Linear(hidden, classes))
+        self.classifier = nn.Sequential(nn.Linear(cin, hidden), nn.ReLU(), nn.Dropout(0), nn.Linear(hidden, hidden),
+                                        nn.ReLU(), nn.Dropout(0), nn.Linear(hidden, classes))
 
     def forward(self, x):
         return self.classifier(self.features(x).flatten(1))
@@ -254,13 +256,7 @@ def vgg16():
         p.data = nchw(wave(nhwc(p).shape, i, 0.2)) if p.dim() == 4 else wave(p.shape, i, 0.2)
     x, target = nchw(wave((3, 32, 32, 3), 1)), torch.tensor([4, 0, 2])
 
-    def keep_gradients():
-        for i in (0, 14, 28):
-            keep(f"vgg16.dfeatures.{i}", nhwc(net.features[i].weight.grad))
-        keep("vgg16.dbias", net.features[28].bias.grad)
-        keep("vgg16.dclassifier", net.classifier[0].weight.grad)
-
-    train_three_steps("vgg16", net, lambda: F.cross_entropy(net(x), target), keep_gradients)
+    train("vgg16", net, lambda: F.cross_entropy(net(x), target))
 
 
 class Added(torch.nn.Module):
@@ -307,14 +303,8 @@ class Gpt2(torch.nn.Module):
 def gpt2():
     net = Gpt2(12, 2, 3, 7, 11)
     start_as_waves(net)
-    i = torch.arange(14)
-    ids, target = (5 * i * i % 11).reshape(2, 7), (3 * i + 1) % 11
-
-    def keep_gradients():
-        for name, p in net.named_parameters():
-            keep(f"gpt2.d{name}", p.grad)
-
-    train_three_steps("gpt2", net, lambda: F.cross_entropy(net(ids).reshape(14, 11), target), keep_gradients)
+    ids, target = tokens(11)
+    train("gpt2", net, lambda: F.cross_entropy(net(ids).reshape(14, 11), target))
 
 
 class Table(torch.nn.Module):
@@ -347,11 +337,7 @@ def vit():
     start_as_waves(net)
     x, target = nchw(wave((3, 16, 16, 3), 1)), torch.tensor([4, 0, 2])
 
-    def keep_gradients():
-        for name, p in net.named_parameters():
-            keep(f"vit.d{name}", nhwc(p.grad) if p.dim() == 4 else p.grad)
-
-    train_three_steps("vit", net, lambda: F.cross_entropy(net(x), target), keep_gradients)
+    train("vit", net, lambda: F.cross_entropy(net(x), target))
 
 
 class PreNormed(nn.Module):
@@ -420,12 +406,7 @@ def llama():
     ids, target = tokens(11)
     # It computes norms and angles in f32.
     assert torch.allclose(llama_of_hugging_face(net, *sizes)(ids).logits, net(ids), rtol=1e-5, atol=1e-5)
-
-    def keep_gradients():
-        for name, p in net.named_parameters():
-            keep(f"llama.d{name}", p.grad)
-
-    train_three_steps("llama", net, lambda: F.cross_entropy(net(ids).reshape(14, 11), target), keep_gradients)
+    train("llama", net, lambda: F.cross_entropy(net(ids).reshape(14, 11), target))
 
 
 class PostNormed(nn.Module):
@@ -495,12 +476,7 @@ def bert():
     ids, _ = tokens(11)
     target = torch.tensor([4, 0])
     assert torch.allclose(bert_of_hugging_face(net, *sizes)(ids).logits, net(ids), rtol=1e-9, atol=1e-9)
-
-    def keep_gradients():
-        for name, p in net.named_parameters():
-            keep(f"bert.d{name}", p.grad)
-
-    train_three_steps("bert", net, lambda: F.cross_entropy(net(ids), target), keep_gradients)
+    train("bert", net, lambda: F.cross_entropy(net(ids), target))
 
 
 def tutorial():

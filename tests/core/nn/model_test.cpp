@@ -275,29 +275,25 @@ TEST(Model, Resnet18LearnsAFewImages) {
   EXPECT_LT(losses.back(), 0.3 * losses.front());
 }
 
-// The losses of three steps of SGD on one batch in f64, and the gradients of the first.
-struct Trained {
-  Tensor losses;
-  std::map<std::string, Tensor> grads;
-};
-
-Trained train_three_steps(const ModelSpec& m, const Tensor& x, const Tensor& labels) {
+// Returns the losses of five steps on one batch in f64. Compares the gradients of the first.
+Tensor train_five_steps(const std::string& name, const ModelSpec& m, Optimizer& optimizer,
+                        const Tensor& x, const Tensor& labels) {
   const std::vector<Param*> params = trainable_params(*m.layer);
-  const auto optimizer = make_optimizer("sgd", {.lr = 0.05, .momentum = 0.9});
-  Trained out;
   std::vector<double> losses;
-  for (int step = 0; step < 3; ++step) {
+  for (int step = 0; step < 5; ++step) {
     Tape tape;
     tape.set_input(x);
     const LossResult loss = compute_loss(m.loss, m.layer->forward(x, tape), labels, x.shape()[0]);
     zero_grads(params);
     m.layer->backward(loss.dy, tape);
-    for (const Param* p : params) out.grads.try_emplace(p->name, p->grad.clone());
-    optimizer->step(params);
+    for (const Param* p : params) {
+      if (step > 0) break;
+      EXPECT_TRUE(golden::matches(name + ".d" + p->name, p->grad));
+    }
+    optimizer.step(params);
     losses.push_back(loss.value());
   }
-  out.losses = Tensor::from(losses, {3});
-  return out;
+  return Tensor::from(losses, {5});
 }
 
 // Initializes parameter i with wave(i), plus 1 if `high` returns true.
@@ -312,19 +308,36 @@ void start_as_waves(const ModelSpec& m, const std::function<bool(size_t, const P
   }
 }
 
-// Forward, backward, three steps of SGD, and inference of narrow ResNets.
+using StartsAtOne = std::function<bool(size_t, const Param&)>;
+
+// Returns the model after five steps of SGD.
+ModelSpec expect_trains_as_pytorchs(const std::string& name, const std::string& text,
+                                    const Tensor& x, const Tensor& labels, const StartsAtOne& high,
+                                    double scale = 0.5, double rate = 0.01) {
+  ModelSpec m = make_model(text);
+  for (const std::string rule : {"adamw", "sgd"}) {
+    SCOPED_TRACE(name + " " + rule);
+    const auto optimizer =
+        rule == "sgd" ? make_optimizer(rule, {.lr = rate, .momentum = 0.9})
+                      : make_optimizer(rule, {.lr = rate, .weight_decay = 0.05, .epsilon = 1e-4});
+    m = make_model(text);
+    start_as_waves(m, high, scale);
+    EXPECT_TRUE(
+        golden::matches(name + "." + rule, train_five_steps(name, m, *optimizer, x, labels)));
+  }
+  return m;
+}
+
+const Tensor kThreeClasses = Tensor::from<int64_t>({4, 0, 2}, {3});
+
+// Also inference of narrow ResNets.
 TEST(Model, ResnetsTrainAsPyTorchs) {
   for (const std::string name : {"resnet18", "resnet34", "resnet50"}) {
-    const ModelSpec m = make_model(name + ":image=32,width=2,classes=5");
-    start_as_waves(m, [](size_t i, const Param& p) { return p.shape.rank() == 1 && i % 3 == 1; });
-    const Tensor x = golden::wave({3, 32, 32, 3}, 1);
-    const Trained got = train_three_steps(m, x, Tensor::from<int64_t>({4, 0, 2}, {3}));
-    EXPECT_TRUE(golden::matches(name + ".dconv1", got.grads.at("conv1.weight")));
-    EXPECT_TRUE(
-        golden::matches(name + ".ddownsample", got.grads.at("layer3.0.downsample.0.weight")));
-    EXPECT_TRUE(golden::matches(name + ".dbn", got.grads.at("layer2.1.bn2.weight")));
-    EXPECT_TRUE(golden::matches(name + ".dfc", got.grads.at("fc.weight")));
-    EXPECT_TRUE(golden::matches(name + ".losses", got.losses));
+    const Tensor x = golden::wave({3, 64, 64, 3}, 1);
+    const ModelSpec m = expect_trains_as_pytorchs(
+        name, name + ":image=64,width=2,classes=5", x, kThreeClasses,
+        [](size_t i, const Param& p) { return p.shape.rank() == 1 && i % 3 == 1; }, 0.5,
+        name == "resnet50" ? 1e-6 : 0.01);
     const auto all = all_params(*m.layer);
     EXPECT_TRUE(
         golden::matches(name + ".running_var", find(all, "layer4.1.bn2.running_var")->value));
@@ -335,16 +348,9 @@ TEST(Model, ResnetsTrainAsPyTorchs) {
 }
 
 TEST(Model, Vgg16TrainsAsPyTorchs) {
-  const ModelSpec m = make_model("vgg16:image=32,width=2,classes=5,dropout=0");
-  start_as_waves(
-      m, [](size_t, const Param&) { return false; }, 0.2);
-  const Trained got =
-      train_three_steps(m, golden::wave({3, 32, 32, 3}, 1), Tensor::from<int64_t>({4, 0, 2}, {3}));
-  for (const std::string name : {"features.0", "features.14", "features.28"})
-    EXPECT_TRUE(golden::matches("vgg16.d" + name, got.grads.at(name + ".weight")));
-  EXPECT_TRUE(golden::matches("vgg16.dbias", got.grads.at("features.28.bias")));
-  EXPECT_TRUE(golden::matches("vgg16.dclassifier", got.grads.at("classifier.0.weight")));
-  EXPECT_TRUE(golden::matches("vgg16.losses", got.losses));
+  expect_trains_as_pytorchs(
+      "vgg16", "vgg16:image=32,width=2,classes=5,dropout=0", golden::wave({3, 32, 32, 3}, 1),
+      kThreeClasses, [](size_t, const Param&) { return false; }, 0.2);
 }
 
 double deviation_of(const Param& p) {
@@ -386,40 +392,27 @@ std::pair<Tensor, Tensor> tokens(int64_t vocabulary) {
 }
 
 TEST(Model, Gpt2TrainsAsPyTorchs) {
-  const ModelSpec m = make_model("gpt2:width=12,layers=2,heads=3,length=7,vocabulary=11");
-  start_as_waves(m, starts_at_one);
   const auto [ids, next] = tokens(11);
-  const Trained got = train_three_steps(m, ids, next);
-  for (const auto& [name, grad] : got.grads) EXPECT_TRUE(golden::matches("gpt2.d" + name, grad));
-  EXPECT_TRUE(golden::matches("gpt2.losses", got.losses));
+  expect_trains_as_pytorchs("gpt2", "gpt2:width=12,layers=2,heads=3,length=7,vocabulary=11", ids,
+                            next, starts_at_one);
 }
 
 TEST(Model, LlamaTrainsAsPyTorchs) {
-  const ModelSpec m =
-      make_model("llama:width=24,layers=2,heads=6,kv_heads=2,hidden=20,length=7,vocabulary=11");
-  start_as_waves(m, starts_at_one);
   const auto [ids, next] = tokens(11);
-  const Trained got = train_three_steps(m, ids, next);
-  for (const auto& [name, grad] : got.grads) EXPECT_TRUE(golden::matches("llama.d" + name, grad));
-  EXPECT_TRUE(golden::matches("llama.losses", got.losses));
+  expect_trains_as_pytorchs(
+      "llama", "llama:width=24,layers=2,heads=6,kv_heads=2,hidden=20,length=7,vocabulary=11", ids,
+      next, starts_at_one);
 }
 
 TEST(Model, BertTrainsAsPyTorchs) {
-  const ModelSpec m =
-      make_model("bert_base:width=12,layers=2,heads=3,length=7,vocabulary=11,classes=5");
-  start_as_waves(m, starts_at_one);
-  const Trained got = train_three_steps(m, tokens(11).first, Tensor::from<int64_t>({4, 0}, {2}));
-  for (const auto& [name, grad] : got.grads) EXPECT_TRUE(golden::matches("bert.d" + name, grad));
-  EXPECT_TRUE(golden::matches("bert.losses", got.losses));
+  expect_trains_as_pytorchs("bert",
+                            "bert_base:width=12,layers=2,heads=3,length=7,vocabulary=11,classes=5",
+                            tokens(11).first, Tensor::from<int64_t>({4, 0}, {2}), starts_at_one);
 }
 
 TEST(Model, VitTrainsAsPyTorchs) {
-  const ModelSpec m = make_model("vit_b_16:image=16,patch=4,width=12,layers=2,heads=3,classes=5");
-  start_as_waves(m, starts_at_one);
-  const Trained got =
-      train_three_steps(m, golden::wave({3, 16, 16, 3}, 1), Tensor::from<int64_t>({4, 0, 2}, {3}));
-  for (const auto& [name, grad] : got.grads) EXPECT_TRUE(golden::matches("vit.d" + name, grad));
-  EXPECT_TRUE(golden::matches("vit.losses", got.losses));
+  expect_trains_as_pytorchs("vit", "vit_b_16:image=16,patch=4,width=12,layers=2,heads=3,classes=5",
+                            golden::wave({3, 16, 16, 3}, 1), kThreeClasses, starts_at_one);
 }
 
 }  // namespace
