@@ -78,13 +78,22 @@ void Backend::avg_pool(const Tensor&, Window, Tensor&) const { unsupported("avg_
 void Backend::avg_pool_backward(const Tensor&, Window, Tensor&) const {
   unsupported("avg_pool_backward");
 }
-void Backend::embedding(const Tensor&, const Tensor&, Tensor&) const { unsupported("embedding"); }
-void Backend::embedding_backward(const Tensor&, const Tensor&, GradOut&) const {
+void Backend::embedding(const Tensor&, const Tensor&, int64_t, Tensor&) const {
+  unsupported("embedding");
+}
+void Backend::embedding_backward(const Tensor&, const Tensor&, int64_t, GradOut&) const {
   unsupported("embedding_backward");
 }
 void Backend::dropout(const Tensor&, double, DropoutKey, Tensor&) const { unsupported("dropout"); }
 Tensor Backend::softmax_cross_entropy(const Tensor&, const Tensor&, double, Tensor&) const {
   unsupported("softmax_cross_entropy");
+}
+void Backend::cross_entropy_part(const Tensor&, const Tensor&, int64_t, Tensor&) const {
+  unsupported("cross_entropy_part");
+}
+Tensor Backend::cross_entropy_of_parts(const Tensor&, const Tensor&, int64_t, const Tensor&, double,
+                                       Tensor&) const {
+  unsupported("cross_entropy_of_parts");
 }
 Tensor Backend::mse(const Tensor&, const Tensor&, double, Tensor&) const { unsupported("mse"); }
 void Backend::sgd(std::span<SgdParam>, const SgdArgs&) const { unsupported("sgd"); }

@@ -99,9 +99,11 @@ class Backend : public BatchNormKernels {
   virtual void avg_pool(const Tensor& x, Window window, Tensor& y) const;
   virtual void avg_pool_backward(const Tensor& dy, Window window, Tensor& dx) const;
 
-  // ids [..] i64, table [V,D] -> y [..,D]. Backward adds the rows of repeated ids.
-  virtual void embedding(const Tensor& ids, const Tensor& table, Tensor& y) const;
-  virtual void embedding_backward(const Tensor& ids, const Tensor& dy, GradOut& dtable) const;
+  // ids [..] i64, table [V,D] -> y [..,D]. The table has the rows of ids [first, first + V). The
+  // rows of other ids are 0, and backward skips them. It adds the rows of repeated ids.
+  virtual void embedding(const Tensor& ids, const Tensor& table, int64_t first, Tensor& y) const;
+  virtual void embedding_backward(const Tensor& ids, const Tensor& dy, int64_t first,
+                                  GradOut& dtable) const;
   // y = x * keep / (1 - p). Backward is the same function of dy.
   virtual void dropout(const Tensor& x, double p, DropoutKey key, Tensor& y) const;
 
@@ -109,6 +111,14 @@ class Backend : public BatchNormKernels {
   // -log softmax[label] / denominator. dlogits is its gradient.
   virtual Tensor softmax_cross_entropy(const Tensor& logits, const Tensor& labels,
                                        double denominator, Tensor& dlogits) const;
+  // The same if logits [N,K] are those of labels [first, first + K), and other ranks have the rest.
+  // part [N,2]: the log of each row's sum of exponentials, and the logit of its label, or 0 if
+  // another rank has it. all [R,N,2]: the parts of all ranks.
+  virtual void cross_entropy_part(const Tensor& logits, const Tensor& labels, int64_t first,
+                                  Tensor& part) const;
+  virtual Tensor cross_entropy_of_parts(const Tensor& logits, const Tensor& labels, int64_t first,
+                                        const Tensor& all, double denominator,
+                                        Tensor& dlogits) const;
   // Returns the sum of (y - target)^2 / denominator. Targets are f32 if y is bf16.
   virtual Tensor mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const;
 

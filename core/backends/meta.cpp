@@ -50,11 +50,16 @@ class Meta final : public Backend {
   void max_pool_backward(const Tensor&, const Tensor&, Window, Tensor&) const override {}
   void avg_pool(const Tensor&, Window, Tensor&) const override {}
   void avg_pool_backward(const Tensor&, Window, Tensor&) const override {}
-  void embedding(const Tensor&, const Tensor&, Tensor&) const override {}
-  void embedding_backward(const Tensor&, const Tensor&, GradOut&) const override {}
+  void embedding(const Tensor&, const Tensor&, int64_t, Tensor&) const override {}
+  void embedding_backward(const Tensor&, const Tensor&, int64_t, GradOut&) const override {}
   void dropout(const Tensor&, double, DropoutKey, Tensor&) const override {}
   Tensor softmax_cross_entropy(const Tensor& logits, const Tensor&, double,
                                Tensor&) const override {
+    return Tensor::empty({1}, Dtype::f64, logits.device());
+  }
+  void cross_entropy_part(const Tensor&, const Tensor&, int64_t, Tensor&) const override {}
+  Tensor cross_entropy_of_parts(const Tensor& logits, const Tensor&, int64_t, const Tensor&, double,
+                                Tensor&) const override {
     return Tensor::empty({1}, Dtype::f64, logits.device());
   }
   Tensor mse(const Tensor& y, const Tensor&, double, Tensor&) const override {

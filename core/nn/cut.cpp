@@ -12,22 +12,25 @@ namespace {
 
 class Cutter {
  public:
-  explicit Cutter(const Cut& cut) : cut_(cut) {}
+  Cutter(const Cut& cut, bool logits) : cut_(cut), wants_logits_(logits) {}
 
   CutModel model(Layer& layer) {
-    LayerPtr whole = divided(layer, "");
-    return {std::move(whole), std::move(params_)};
+    LayerPtr whole = divided(layer, "", true);
+    return {std::move(whole), std::move(params_), logits_};
   }
+  bool any_chain() const { return chains_ > 0; }
 
  private:
-  LayerPtr divided(Layer& layer, const std::string& path) {
+  // last: nothing follows the layer.
+  LayerPtr divided(Layer& layer, const std::string& path, bool last) {
     const std::vector<Layer::Child> children = layer.children();
-    if (children.empty()) return layer.clone();
+    if (children.empty()) return leaf(layer, path, last);
     std::vector<LayerPtr> parts;
     for (size_t i = 0; i < children.size();) {
       const size_t end = layer.is_chain() ? end_of_pair(children, i) : i;
       if (end == i) {
-        parts.push_back(divided(*children[i].layer, join_path(path, children[i].name)));
+        parts.push_back(divided(*children[i].layer, join_path(path, children[i].name),
+                                last && layer.is_chain() && i + 1 == children.size()));
         ++i;
         continue;
       }
@@ -35,7 +38,27 @@ class Cutter {
       i = end + 1;
     }
     LayerPtr with_parts = layer.with_children(std::move(parts));
-    return with_parts ? std::move(with_parts) : layer.clone();
+    if (with_parts == nullptr) return layer.clone();
+    return with_parts->can_cut(Cut::vocabulary) ? head(*with_parts, Cut::vocabulary)
+                                                : std::move(with_parts);
+  }
+
+  LayerPtr leaf(Layer& layer, const std::string& path, bool last) {
+    const bool table = layer.can_cut(Cut::vocabulary);
+    if (!table && !(last && wants_logits_ && layer.can_cut(Cut::outputs))) return layer.clone();
+    Cut cut = cut_;
+    cut.place = Cut::outputs;
+    note_params(layer, cut, path);
+    if (!table) return head(layer, Cut::outputs);
+    cut.place = Cut::vocabulary;
+    return layer.cut(cut);
+  }
+
+  LayerPtr head(const Layer& layer, Cut::Place place) {
+    logits_ = true;
+    Cut cut = cut_;
+    cut.place = place;
+    return layer.cut(cut);
   }
 
   // Returns the place of the linear layer that takes what the one at `begin` makes, or `begin`.
@@ -50,6 +73,7 @@ class Cutter {
 
   void cut_pair(const std::vector<Layer::Child>& children, size_t begin, size_t end,
                 const std::string& path, std::vector<LayerPtr>& parts) {
+    ++chains_;
     Cut cut = cut_;
     for (size_t i = begin + 1; i < end && cut.blocks.size() == 1; ++i)
       cut.blocks = children[i].layer->input_blocks();
@@ -72,6 +96,9 @@ class Cutter {
   }
 
   const Cut& cut_;
+  const bool wants_logits_;
+  bool logits_ = false;
+  int chains_ = 0;
   std::vector<CutParam> params_;
 };
 
@@ -84,15 +111,21 @@ std::vector<int64_t> block_sizes(const Cut& cut, int64_t out) {
   return sizes;
 }
 
+bool makes_logits_of_tokens(const ModelSpec& model) {
+  return model.vocabulary > 0 && model.classes == model.vocabulary &&
+         model.loss == Loss::softmax_cross_entropy;
+}
+
 int64_t nearest_divisor(int64_t whole, int64_t wanted) {
   int64_t nearest = std::min(whole, wanted);
   while (whole % nearest != 0) --nearest;
   return nearest;
 }
 
-CutModel cut_chains(Layer& model, const Cut& cut) {
-  CutModel all = Cutter(cut).model(model);
-  HM_REQUIRE(!all.params.empty(),
+CutModel cut_chains(Layer& model, const Cut& cut, bool logits) {
+  Cutter cutter(cut, logits);
+  CutModel all = cutter.model(model);
+  HM_REQUIRE(cutter.any_chain(),
              "[tensor] the model has no two linear layers in a row that ranks could divide: take "
              "sharded");
   return all;

@@ -4,9 +4,13 @@
 //
 //   linear (outputs) -> elementwise layers or attention (between) -> linear (inputs)
 //
+//   embedding (vocabulary), and a head that makes the logits of the same tokens (outputs)
+//
 // The first linear layer makes a part of its outputs, and sums the gradient of its input over the
 // ranks. The last one takes that part as input, and sums its output. A layer says by Layer::cut()
-// if it can be one of these. Values only; not tied to any thread.
+// if it can be one of these. An embedding has the rows of some tokens, and sums its output. The
+// head has the logits of the same tokens, and the loss joins them (DividedLogits). Values only; not
+// tied to any thread.
 #pragma once
 
 #include <functional>
@@ -15,11 +19,12 @@
 #include <vector>
 
 #include "core/nn/layer.h"
+#include "core/nn/model.h"
 
 namespace howmany {
 
 struct Cut {
-  enum Place { outputs, between, inputs } place = outputs;
+  enum Place { outputs, between, inputs, vocabulary } place = outputs;
   int index = 0, count = 1;  // of the ranks
   // The outputs are blocks of these relative sizes, each of which is divided: {1, 1, 1} before
   // attention (q, k and v).
@@ -43,15 +48,20 @@ constexpr int64_t begin_of_part(int64_t whole, int index, int count) {
 struct CutModel {
   LayerPtr layer;                // not materialized
   std::vector<CutParam> params;  // those of which each rank has a part
+  bool logits = false;           // of the outputs, each rank has a part
 };
 
-// Returns the model with every chain cut that can be. Other layers stay whole. `cut`: without place
-// and blocks. Throws std::invalid_argument if no chain can be cut, if cut.count does not divide the
-// heads of attention, or if a layer has fewer features than that.
-CutModel cut_chains(Layer& model, const Cut& cut);
+// Returns the model with every chain and embedding cut that can be, and its head if `logits` are
+// those of tokens. Other layers stay whole. `cut`: without place and blocks. Throws
+// std::invalid_argument if no chain can be cut, if cut.count does not divide the heads of
+// attention, or if a layer has fewer features than that.
+CutModel cut_chains(Layer& model, const Cut& cut, bool logits = false);
 
 // The sizes of the blocks of `out` outputs.
 std::vector<int64_t> block_sizes(const Cut& cut, int64_t out);
+
+// Returns whether the model's outputs are logits of its input's tokens.
+bool makes_logits_of_tokens(const ModelSpec& model);
 
 // Returns the largest divisor of `whole` up to `wanted`, for messages.
 int64_t nearest_divisor(int64_t whole, int64_t wanted);

@@ -68,8 +68,8 @@ requires(std::same_as<Child, LayerPtr> || std::same_as<Child, Named>) LayerPtr
 // layer1.0.conv1.weight, layer2.0.downsample.0.weight.
 LayerPtr residual(LayerPtr main, LayerPtr shortcut, Activation act);
 // logits = body(x) weight^T. The weight is the table of the embedding that is the body's first
-// part, so that the two share one parameter (Press and Wolf, 2017). Only `sharded` cuts such a
-// model.
+// part, so that the two share one parameter (Press and Wolf, 2017). Only `sharded` and `tensor` cut
+// such a model.
 LayerPtr tied_head(LayerPtr body);
 // Keeps only its input for backward, and runs forward again there (Chen 2016; torch checkpoint). No
 // layer outside may use its parameters.

@@ -9,7 +9,8 @@
 namespace howmany {
 namespace {
 
-LossResult cross_entropy(const Tensor& output, const Tensor& labels, int64_t global_rows) {
+LossResult cross_entropy(const Tensor& output, const Tensor& labels, int64_t global_rows,
+                         const DividedLogits* divided = nullptr) {
   const char* const op = "softmax_cross_entropy";
   const Tensor y = ops::stored(output);
   check::floating(op, "y", y);
@@ -18,12 +19,19 @@ LossResult cross_entropy(const Tensor& output, const Tensor& labels, int64_t glo
   const Shape labelled(extents.first(extents.size() - 1));
   const int64_t count = labelled.numel(), classes = y.shape()[-1];
   check::same(op, "target", labels, labelled, Dtype::i64, y.device());
-  check::below(op, "label", labels, classes);
+  check::below(op, "label", labels, divided != nullptr ? divided->classes : classes);
   const Range range(Category::compute, op);
   const double all = static_cast<double>(global_rows) * static_cast<double>(labelled.row_numel());
   LossResult result{.dy = Tensor::empty({count, classes}, y.dtype(), y.device())};
-  result.total = backend_for(y).softmax_cross_entropy(y.view({count, classes}),
-                                                      labels.view({count}), all, result.dy);
+  const Tensor rows = y.view({count, classes}), label = labels.view({count});
+  if (divided == nullptr) {
+    result.total = backend_for(y).softmax_cross_entropy(rows, label, all, result.dy);
+  } else {
+    Tensor part = Tensor::empty({count, 2}, beside(y.dtype()), y.device());
+    backend_for(y).cross_entropy_part(rows, label, divided->first, part);
+    result.total = backend_for(y).cross_entropy_of_parts(rows, label, divided->first,
+                                                         divided->gather(part), all, result.dy);
+  }
   result.dy = result.dy.view(y.shape());
   return result;
 }
@@ -40,11 +48,21 @@ LossResult squared_error(const Tensor& output, const Tensor& target, int64_t glo
   return result;
 }
 
-}  // namespace
-
-LossResult compute_loss(Loss loss, const Tensor& y, const Tensor& target, int64_t global_rows) {
+void check_rows_of_loss(const Tensor& y, int64_t global_rows) {
   HM_REQUIRE(global_rows > 0 && y && y.shape().rank() > 0 && y.shape()[0] <= global_rows,
              "[loss] {} samples in the global batch, y {}", global_rows, y.shape().str());
+}
+
+}  // namespace
+
+LossResult compute_loss(const DividedLogits& divided, const Tensor& y, const Tensor& target,
+                        int64_t global_rows) {
+  check_rows_of_loss(y, global_rows);
+  return cross_entropy(y, target, global_rows, &divided);
+}
+
+LossResult compute_loss(Loss loss, const Tensor& y, const Tensor& target, int64_t global_rows) {
+  check_rows_of_loss(y, global_rows);
   return loss == Loss::mse ? squared_error(y, target, global_rows)
                            : cross_entropy(y, target, global_rows);
 }

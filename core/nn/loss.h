@@ -7,6 +7,7 @@
 //   outputs. So sums over ranks or micro-batches are global means without another division.
 #pragma once
 
+#include <functional>
 #include <string_view>
 
 #include "core/tensor/tensor.h"
@@ -29,5 +30,14 @@ struct LossResult {
 LossResult compute_loss(Loss loss, const Tensor& y, const Tensor& target, int64_t global_rows);
 // The same for a batch that is not divided: global_rows is the number of rows of y.
 LossResult compute_loss(Loss loss, const Tensor& y, const Tensor& target);
+
+// Cross entropy of logits that are divided over ranks: y has those of labels [first, first + K) of
+// `classes`. Collective over the ranks, all of which get the same total.
+struct DividedLogits {
+  int64_t first = 0, classes = 0;
+  std::function<Tensor(Tensor)> gather{};  // [N,2] of each rank -> [ranks,N,2]
+};
+LossResult compute_loss(const DividedLogits& divided, const Tensor& y, const Tensor& target,
+                        int64_t global_rows);
 
 }  // namespace howmany

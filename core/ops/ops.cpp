@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/ops.h"
 
+#include <algorithm>
+
 #include "core/backends/selection.h"
 #include "core/ops/check.h"
 #include "core/ops/helpers.h"
@@ -192,34 +194,34 @@ Tensor swiglu_backward(const Tensor& input, const Tensor& gradient) {
   return dx;
 }
 
-Tensor embedding(const Tensor& ids, const Tensor& table) {
+Tensor embedding(const Tensor& ids, const Tensor& table, TableRows rows) {
   check::floating("embedding", "table", table);
   check::rank("embedding", "table", table, 2);
-  check::below("embedding", "id", ids, table.shape()[0]);
+  check::below("embedding", "id", ids, std::max(rows.all, table.shape()[0]));
   HM_REQUIRE(ids.shape().rank() < Shape::kMaxRank, "[embedding] ids {}", ids.shape().str());
   std::vector<int64_t> extents(ids.shape().extents().begin(), ids.shape().extents().end());
   extents.push_back(table.shape()[1]);
   const Range range = compute("embedding", 0);
   Tensor y =
       Tensor::empty(Shape(extents), stored_dtype(table.dtype(), table.device()), table.device());
-  backend_for(table).embedding(ids, table, y);
+  backend_for(table).embedding(ids, table, rows.first, y);
   return y;
 }
 
-void embedding_backward(const Tensor& ids, const Tensor& gradient, GradOut dtable) {
+void embedding_backward(const Tensor& ids, const Tensor& gradient, GradOut dtable, TableRows rows) {
   const char* const op = "embedding_backward";
   const Tensor dy = stored(gradient);
   check::floating(op, "dy", dy);
   check::floating(op, "dtable", dtable.value);
   check::rank(op, "dtable", dtable.value, 2);
-  check::below(op, "id", ids, dtable.value.shape()[0]);
+  check::below(op, "id", ids, std::max(rows.all, dtable.value.shape()[0]));
   HM_REQUIRE(dy.numel() == ids.numel() * dtable.value.shape()[1] &&
                  beside(dy.dtype()) == dtable.value.dtype(),
              "[{}] dy {} {} does not fit ids {} and dtable {} {}", op, name_of(dy.dtype()),
              dy.shape().str(), ids.shape().str(), name_of(dtable.value.dtype()),
              dtable.value.shape().str());
   const Range range = compute(op, static_cast<double>(dy.numel()));
-  backend_for(dy).embedding_backward(ids, dy, dtable);
+  backend_for(dy).embedding_backward(ids, dy, rows.first, dtable);
 }
 
 Tensor dropout(const Tensor& input, double p, DropoutKey key) {

@@ -80,8 +80,12 @@ Tensor max_pool_backward(const Tensor& chosen, const Tensor& dy, Window window, 
 Tensor avg_pool(const Tensor& x, Window window);
 Tensor avg_pool_backward(const Tensor& dy, Window window, const Shape& x);
 
-Tensor embedding(const Tensor& ids, const Tensor& table);
-void embedding_backward(const Tensor& ids, const Tensor& dy, GradOut dtable);
+// The rows [first, first + V) of a table of `all` rows. By default the table is whole.
+struct TableRows {
+  int64_t first = 0, all = 0;
+};
+Tensor embedding(const Tensor& ids, const Tensor& table, TableRows rows = {});
+void embedding_backward(const Tensor& ids, const Tensor& dy, GradOut dtable, TableRows rows = {});
 Tensor dropout(const Tensor& x, double p, DropoutKey key);
 
 void axpy(double alpha, const Tensor& x, Tensor& y);

@@ -92,7 +92,8 @@ void Replica::add_micro_batch(const StepInput& in, const Tape::Hook& on_final, S
   {
     const Range range(Category::step, "forward", forward);
     const Tensor y = model_.layer->forward(x, tape);
-    loss = compute_loss(model_.loss, y, in.target, in.global_rows);
+    loss = logits_ ? compute_loss(*logits_, y, in.target, in.global_rows)
+                   : compute_loss(model_.loss, y, in.target, in.global_rows);
   }
   if (sum.loss)
     backend_of_loss(loss).axpy(1, loss.total, sum.loss);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,7 @@ class Replica {
   }
   MicroBatch micro_batch() const { return micro_batch_; }  // the one that runs
   void set_seed(uint64_t seed) { seed_ = seed; }           // of dropout; applies from the next step
+  void set_logits(DividedLogits divided) { logits_ = std::move(divided); }
   void set_sum_statistics(SumOverReplicas sum) { sum_statistics_ = std::move(sum); }
 
  private:
@@ -79,6 +81,7 @@ class Replica {
   Dtype dtype_;
   uint64_t seed_;
   SumOverReplicas sum_statistics_;
+  std::optional<DividedLogits> logits_;  // of the output, if it is divided
   int64_t step_ = 0;
   int most_micro_batches_ = 1, shares_ = 1;
   MicroBatch micro_batch_;

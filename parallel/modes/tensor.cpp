@@ -60,8 +60,9 @@ class PartCopy {
 const std::byte* read(const Tensor& t) { return static_cast<const std::byte*>(t.raw()); }
 std::byte* write(Tensor& t) { return static_cast<std::byte*>(t.mutable_raw()); }
 
-// Each of `ways` ranks computes a part of every pair of linear layers, on the same rows (cut.h).
-// Groups of `ways` ranks divide the batch, as in ddp. Other layers are whole on each rank.
+// Each of `ways` ranks computes a part of every pair of linear layers, and of the tables and logits
+// of tokens, on the same rows (cut.h). Groups of `ways` ranks divide the batch, as in ddp. Other
+// layers are whole on each rank.
 class TensorParallel : public Mode {
  public:
   explicit TensorParallel(ModeArgs args)
@@ -72,6 +73,11 @@ class TensorParallel : public Mode {
         replica_(divided(args), device_, args.dtype, Replica::Materialized{}) {
     replica_.accumulate(args.options.accumulate, mesh_.shape().data);
     replica_.set_seed(seed_);
+    if (divided_logits_)
+      replica_.set_logits({.first = begin_of_part(replica_.model().classes, mesh_.at().tensor,
+                                                  mesh_.shape().tensor),
+                           .classes = replica_.model().classes,
+                           .gather = [this](Tensor part) { return gathered(std::move(part)); }});
     if (mesh_.shape().data == 1) return;
     sync_ = make_grad_sync(mesh_.data(), replica_.params(), args.sync);
     if (args.sync_batchnorm)
@@ -146,9 +152,12 @@ class TensorParallel : public Mode {
     ModelSpec model = std::move(args.model);
     name_params(*model.layer);
     for (const Param* p : all_params(*model.layer)) shapes_[p->name] = p->shape;
-    CutModel cut = cut_chains(*model.layer, {.index = mesh_.at().tensor,
-                                             .count = mesh_.shape().tensor,
-                                             .sum = [this](Tensor t) { sum(std::move(t)); }});
+    CutModel cut = cut_chains(*model.layer,
+                              {.index = mesh_.at().tensor,
+                               .count = mesh_.shape().tensor,
+                               .sum = [this](Tensor t) { sum(std::move(t)); }},
+                              makes_logits_of_tokens(model));
+    divided_logits_ = cut.logits;
     for (const CutParam& param : cut.params) cut_[param.path] = param;
     if (args.options.recompute) cut.layer = recomputing(*cut.layer);
     materialize(*cut.layer, {.device = device_, .dtype = args.dtype, .seed = seed_});
@@ -201,11 +210,28 @@ class TensorParallel : public Mode {
     return joined.to(value.device());
   }
 
+  bool gpu_waits() {
+    return device_.type == DeviceType::cuda && device_ == mesh_.tensor().native_device();
+  }
+
+  // Returns the parts of all ranks.
+  Tensor gathered(Tensor part) {
+    const auto scope = clock_.exchanging();
+    const Shape& shape = part.shape();
+    Tensor all =
+        Tensor::empty({mesh_.tensor().size(), shape[0], shape[1]}, part.dtype(), part.device());
+    if (!gpu_waits()) {
+      mesh_.tensor().all_gather(part, all);
+      return all;
+    }
+    last_ = mesh_.tensor().all_gather_async(std::move(part), all);
+    last_.wait();
+    return all;
+  }
+
   void sum(Tensor t) {
     const auto scope = clock_.exchanging();
-    const bool gpu_waits =
-        device_.type == DeviceType::cuda && device_ == mesh_.tensor().native_device();
-    if (!gpu_waits) return mesh_.tensor().all_reduce(std::move(t));
+    if (!gpu_waits()) return mesh_.tensor().all_reduce(std::move(t));
     last_ = mesh_.tensor().all_reduce_async(std::move(t));
     last_.wait();
   }
@@ -217,7 +243,8 @@ class TensorParallel : public Mode {
   uint64_t seed_ = 0;
   std::map<std::string, CutParam> cut_;  // by path
   std::map<std::string, Shape> shapes_;  // of the whole parameters
-  Work last_;                            // the last sum that only the GPU waited for
+  bool divided_logits_ = false;
+  Work last_;  // the last sum that only the GPU waited for
   Replica replica_;
   std::unique_ptr<GradSync> sync_;  // over the groups of ranks
   std::optional<SharedStatistics> statistics_;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <map>
 
 #include "core/nn/cut.h"
 #include "core/tensor/storage.h"
@@ -34,21 +35,36 @@ std::vector<std::string> paths(const CutModel& cut) {
 TEST(CutChains, PairsOfLinearLayersAndHeadsAreDivided) {
   const ModelSpec gpt2 = make_model(kGpt2);
   const CutModel cut = cut_chains(*gpt2.layer, {.index = 1, .count = 2});
-  EXPECT_THAT(paths(cut), ::testing::ElementsAre("h.0.attn.qkv.weight", "h.0.attn.qkv.bias",
-                                                 "h.0.attn.proj.weight", "h.0.mlp.fc.weight",
-                                                 "h.0.mlp.fc.bias", "h.0.mlp.proj.weight"));
-  EXPECT_THAT(cut.params[0].divided, ::testing::ElementsAre(8, 8, 8)) << "q, k and v";
+  EXPECT_THAT(paths(cut),
+              ::testing::ElementsAre("wte.weight", "h.0.attn.qkv.weight", "h.0.attn.qkv.bias",
+                                     "h.0.attn.proj.weight", "h.0.mlp.fc.weight", "h.0.mlp.fc.bias",
+                                     "h.0.mlp.proj.weight"));
+  EXPECT_THAT(cut.params[1].divided, ::testing::ElementsAre(8, 8, 8)) << "q, k and v";
   EXPECT_EQ(cut.layer->output_shape({2, 5}), gpt2.layer->output_shape({2, 5}));
+}
+
+TEST(CutChains, LogitsOfTokensAreDividedAsTheirTable) {
+  for (const std::string& text : {kGpt2, kTiedGpt2}) {
+    const ModelSpec model = make_model(text);
+    ASSERT_TRUE(makes_logits_of_tokens(model));
+    const CutModel cut = cut_chains(*model.layer, {.index = 1, .count = 2}, true);
+    EXPECT_TRUE(cut.logits);
+    EXPECT_EQ(cut.layer->output_shape({2, 5}), (Shape{2, 5, 6})) << "5 to 10 of 11";
+    EXPECT_EQ(cut.layer->clone()->output_shape({2, 5}), (Shape{2, 5, 6}));
+  }
+  EXPECT_FALSE(makes_logits_of_tokens(make_model("bert_base")));
+  EXPECT_FALSE(makes_logits_of_tokens(make_model("mlp")));
 }
 
 TEST(CutChains, HeadsThatShareKeysAreDividedWithThem) {
   const ModelSpec llama = make_model(kLlama);
   const CutModel cut = cut_chains(*llama.layer, {.index = 1, .count = 2});
   EXPECT_THAT(paths(cut),
-              ::testing::ElementsAre("layers.0.attn.qkv.weight", "layers.0.attn.proj.weight",
-                                     "layers.0.mlp.gate_up.weight", "layers.0.mlp.down.weight"));
-  EXPECT_THAT(cut.params[0].divided, ::testing::ElementsAre(8, 4, 4)) << "q, k and v";
-  EXPECT_THAT(cut.params[2].divided, ::testing::ElementsAre(6, 6)) << "gates and values";
+              ::testing::ElementsAre("embed.weight", "layers.0.attn.qkv.weight",
+                                     "layers.0.attn.proj.weight", "layers.0.mlp.gate_up.weight",
+                                     "layers.0.mlp.down.weight"));
+  EXPECT_THAT(cut.params[1].divided, ::testing::ElementsAre(8, 4, 4)) << "q, k and v";
+  EXPECT_THAT(cut.params[3].divided, ::testing::ElementsAre(6, 6)) << "gates and values";
   EXPECT_EQ(cut.layer->output_shape({2, 5}), llama.layer->output_shape({2, 5}));
 }
 
@@ -91,31 +107,34 @@ class OneOfFourWays : public ::testing::Test {
 
 // Attention and the MLP of each block sum their output in forward, and the gradient of their input
 // in backward: 4 all-reduces of the activations, which ring all-reduce sends 2 (n - 1) / n times.
+// The embedding and the head add one each. Ranks gather two numbers a token for the loss.
 TEST_F(OneOfFourWays, SendsFourActivationsPerBlock) {
   const std::unique_ptr<Mode> mode = make("tensor");
   step(*mode);
   rehearsal_.take_log();
   step(*mode);
-  double bytes = 0;
-  size_t calls = 0;
+  std::map<std::string, double> bytes;
+  std::map<std::string, int> calls;
   for (const RehearsedCall& call : rehearsal_.take_log()) {
-    EXPECT_EQ(call.kind, "all_reduce");
-    bytes += call.bytes;
-    ++calls;
+    bytes[call.kind] += call.bytes / sizeof(float);
+    ++calls[call.kind];
   }
-  EXPECT_EQ(calls, 4 * kBlockCount);
-  EXPECT_EQ(bytes, 4.0 * kBlockCount * kSamplesOfStep * kTokens * kBlockWidth * sizeof(float));
+  EXPECT_EQ(calls["all_reduce"], 4 * kBlockCount + 2);
+  EXPECT_EQ(bytes["all_reduce"], (4.0 * kBlockCount + 2) * kSamplesOfStep * kTokens * kBlockWidth);
+  EXPECT_EQ(calls["all_gather"], 1);
+  EXPECT_EQ(bytes["all_gather"], 2.0 * kWays * kSamplesOfStep * kTokens);
 }
 
-// Values, gradients and momentum: blocks are divided by four, and tables are whole.
+// Values, gradients and momentum: only the table of positions is whole.
 TEST_F(OneOfFourWays, KeepsItsPartOfTheBlocks) {
   const int64_t before = memory_use().in_use;
   const std::unique_ptr<Mode> mode = make("tensor");
   step(*mode);
   const double kept = static_cast<double>(memory_use().in_use - before) / (3 * sizeof(float));
-  const double tables = 50.0 * kBlockWidth + kTokens * kBlockWidth + 50.0 * kBlockWidth;
+  const double positions = kTokens * kBlockWidth, tokens = 2 * 50.0 * kBlockWidth;
   const double blocks = 12.0 * kBlockCount * kBlockWidth * kBlockWidth;
-  EXPECT_NEAR(kept, tables + blocks / kWays, 0.05 * (tables + blocks / kWays));
+  const double wanted = positions + (tokens + blocks) / kWays;
+  EXPECT_NEAR(kept, wanted, 0.05 * wanted);
 }
 
 // The gradient of attention's key bias is zero but for rounding, which AdamW would enlarge.
@@ -181,6 +200,8 @@ TEST(TensorMode, RefusesWithTheNumberTheRuleAndTheNearest) {
   EXPECT_THAT(refusal("tensor:ways=3", kGpt2, 4), AllOf(HasSubstr("ways=3"), HasSubstr("take 2")));
   EXPECT_THAT(refusal("tensor", "mlp:sizes=4-3-5", 4),
               AllOf(HasSubstr("3 features"), HasSubstr("take 3")));
+  EXPECT_THAT(refusal("tensor", "gpt2:width=16,layers=1,heads=4,length=4,vocabulary=3", 4),
+              AllOf(HasSubstr("3 rows"), HasSubstr("4 ranks"), HasSubstr("take 3")));
   EXPECT_THAT(refusal("tensor", "conv", 2), HasSubstr("take sharded"));
   EXPECT_THROW(mode_traits("tensor:ways=0"), std::invalid_argument);
   EXPECT_THROW(mode_traits("tensor:level=2"), std::invalid_argument);

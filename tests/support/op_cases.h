@@ -427,11 +427,44 @@ inline Cases embedding_cases(Draw& draw) {
                          ops::embedding_backward(in[0], in[2], {in[3], accumulate});
                          return {y, in[3]};
                        }});
+  for (bool accumulate : {false, true})
+    cases.push_back({fmt::format("rows 7 to 13 of 20, accumulate {}", accumulate),
+                     {draw.ids({9, 5}, 20), draw.normal({7, 16}), draw.normal({9, 5, 16}),
+                      slot(draw, {7, 16}, accumulate)},
+                     [=](Tensors& in) -> Tensors {
+                       const ops::TableRows rows{.first = 7, .all = 20};
+                       const Tensor y = ops::embedding(in[0], in[1], rows);
+                       ops::embedding_backward(in[0], in[2], {in[3], accumulate}, rows);
+                       return {y, in[3]};
+                     }});
   return cases;
+}
+
+// The second of two ranks, which has 20 of 33 labels.
+inline Tensors loss_of_parts(Tensors& in) {
+  const Tensor y = ops::stored(in[0]), others = ops::stored(in[2]);
+  const Backend& backend = backend_for(y);
+  const int64_t rows = y.shape()[0];
+  const auto part_of = [&](const Tensor& logits, int64_t first) {
+    Tensor part = Tensor::empty({rows, 2}, beside(y.dtype()), y.device());
+    backend.cross_entropy_part(logits, in[1], first, part);
+    return part;
+  };
+  const Tensor all = Tensor::empty({2, rows, 2}, beside(y.dtype()), y.device());
+  all.flat(0, 2 * rows).copy_from(part_of(others, 0).view({2 * rows}));
+  all.flat(2 * rows, 4 * rows).copy_from(part_of(y, 13).view({2 * rows}));
+  Tensor d = Tensor::empty(y.shape(), y.dtype(), y.device());
+  const Tensor loss = backend.cross_entropy_of_parts(y, in[1], 13, all, 7, d);
+  return {loss, d, all};
 }
 
 inline Cases loss_cases(Draw& draw) {
   Cases cases;
+  for (int64_t rows : kRows)
+    cases.push_back({fmt::format("cross_entropy_of_parts {}", rows),
+                     {draw.uniform({rows, 20}, 97, 103), draw.ids({rows}, 33),
+                      draw.uniform({rows, 13}, 97, 103)},
+                     loss_of_parts});
   for (int64_t rows : kRows) {
     cases.push_back({fmt::format("softmax_cross_entropy {}", rows),
                      {draw.uniform({rows, 33}, 197, 203), draw.ids({rows}, 33)},

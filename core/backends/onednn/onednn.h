@@ -67,12 +67,18 @@ class OneDnn : public Backend {
   void avg_pool(const Tensor& x, Window window, Tensor& y) const override;
   void avg_pool_backward(const Tensor& dy, Window window, Tensor& dx) const override;
 
-  void embedding(const Tensor& ids, const Tensor& table, Tensor& y) const override;
-  void embedding_backward(const Tensor& ids, const Tensor& dy, GradOut& dtable) const override;
+  void embedding(const Tensor& ids, const Tensor& table, int64_t first, Tensor& y) const override;
+  void embedding_backward(const Tensor& ids, const Tensor& dy, int64_t first,
+                          GradOut& dtable) const override;
   void dropout(const Tensor& x, double p, DropoutKey key, Tensor& y) const override;
 
   Tensor softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double denominator,
                                Tensor& dlogits) const override;
+  void cross_entropy_part(const Tensor& logits, const Tensor& labels, int64_t first,
+                          Tensor& part) const override;
+  Tensor cross_entropy_of_parts(const Tensor& logits, const Tensor& labels, int64_t first,
+                                const Tensor& all, double denominator,
+                                Tensor& dlogits) const override;
   Tensor mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const override;
 
   void sgd(std::span<SgdParam> params, const SgdArgs& args) const override;

@@ -59,25 +59,32 @@ void Reference::linear_backward(const Tensor& x, const Tensor& w, const Tensor& 
   });
 }
 
-void Reference::embedding(const Tensor& ids, const Tensor& table, Tensor& y) const {
-  const int64_t width = table.shape()[1];
+void Reference::embedding(const Tensor& ids, const Tensor& table, int64_t first, Tensor& y) const {
+  const int64_t rows_here = table.shape()[0], width = table.shape()[1];
   by_type(table, [&]<typename T>(T) {
     const int64_t* id = ids.data<int64_t>();
     const T* rows = table.data<T>();
     T* out = y.mutable_data<T>();
-    for (int64_t i = 0; i < ids.numel(); ++i)
-      for (int64_t c = 0; c < width; ++c) out[i * width + c] = rows[id[i] * width + c];
+    for (int64_t i = 0; i < ids.numel(); ++i) {
+      const int64_t row = id[i] - first;
+      const bool here = row >= 0 && row < rows_here;
+      for (int64_t c = 0; c < width; ++c) out[i * width + c] = here ? rows[row * width + c] : T{0};
+    }
   });
 }
 
-void Reference::embedding_backward(const Tensor& ids, const Tensor& dy, GradOut& dtable) const {
-  const int64_t width = dtable.value.shape()[1];
+void Reference::embedding_backward(const Tensor& ids, const Tensor& dy, int64_t first,
+                                   GradOut& dtable) const {
+  const int64_t rows = dtable.value.shape()[0], width = dtable.value.shape()[1];
   by_type(dy, [&]<typename T>(T) {
     const int64_t* id = ids.data<int64_t>();
     const T* d = dy.data<T>();
     Doubles sums = zeros(dtable.value.numel());
-    for (int64_t i = 0; i < ids.numel(); ++i)
-      for (int64_t c = 0; c < width; ++c) sums[id[i] * width + c] += d[i * width + c];
+    for (int64_t i = 0; i < ids.numel(); ++i) {
+      const int64_t row = id[i] - first;
+      if (row < 0 || row >= rows) continue;
+      for (int64_t c = 0; c < width; ++c) sums[row * width + c] += d[i * width + c];
+    }
     store<T>(sums, dtable);
   });
 }

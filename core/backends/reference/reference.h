@@ -22,8 +22,9 @@ class Reference final : public Backend {
               Tensor& y) const override;
   void linear_backward(const Tensor& x, const Tensor& w, const Tensor& kept, const Tensor& dy,
                        Activation act, Tensor& dx, GradOut& dw, GradOut& dbias) const override;
-  void embedding(const Tensor& ids, const Tensor& table, Tensor& y) const override;
-  void embedding_backward(const Tensor& ids, const Tensor& dy, GradOut& dtable) const override;
+  void embedding(const Tensor& ids, const Tensor& table, int64_t first, Tensor& y) const override;
+  void embedding_backward(const Tensor& ids, const Tensor& dy, int64_t first,
+                          GradOut& dtable) const override;
 
   // elementwise.cpp
   void activation(const Tensor& x, Activation act, Tensor& y) const override;
@@ -79,6 +80,11 @@ class Reference final : public Backend {
   // train.cpp
   Tensor softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double denominator,
                                Tensor& dlogits) const override;
+  void cross_entropy_part(const Tensor& logits, const Tensor& labels, int64_t first,
+                          Tensor& part) const override;
+  Tensor cross_entropy_of_parts(const Tensor& logits, const Tensor& labels, int64_t first,
+                                const Tensor& all, double denominator,
+                                Tensor& dlogits) const override;
   Tensor mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const override;
   void sgd(std::span<SgdParam> params, const SgdArgs& args) const override;
   void adam(std::span<AdamParam> params, const AdamArgs& args) const override;

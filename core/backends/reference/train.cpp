@@ -63,6 +63,50 @@ Tensor Reference::softmax_cross_entropy(const Tensor& logits, const Tensor& labe
   return Tensor::full({1}, loss, Dtype::f64, logits.device());
 }
 
+void Reference::cross_entropy_part(const Tensor& logits, const Tensor& labels, int64_t first,
+                                   Tensor& part) const {
+  const int64_t rows = logits.shape()[0], classes = logits.shape()[1];
+  by_type(logits, [&]<typename T>(T) {
+    T* out = part.mutable_data<T>();
+    for (int64_t n = 0; n < rows; ++n) {
+      const auto row = logits.values<T>().subspan(n * classes, classes);
+      const int64_t label = labels.data<int64_t>()[n] - first;
+      const double top = *std::ranges::max_element(row);
+      double sum = 0;
+      for (T z : row) sum += std::exp(z - top);
+      out[2 * n] = static_cast<T>(top + std::log(sum));
+      out[2 * n + 1] = label >= 0 && label < classes ? row[label] : T{0};
+    }
+  });
+}
+
+Tensor Reference::cross_entropy_of_parts(const Tensor& logits, const Tensor& labels, int64_t first,
+                                         const Tensor& all, double denominator,
+                                         Tensor& dlogits) const {
+  const int64_t rows = logits.shape()[0], classes = logits.shape()[1], ranks = all.shape()[0];
+  double loss = 0;
+  by_type(logits, [&]<typename T>(T) {
+    for (int64_t n = 0; n < rows; ++n) {
+      const T* parts = all.data<T>() + 2 * n;
+      double top = parts[0], sum = 0, of_label = 0;
+      for (int64_t r = 0; r < ranks; ++r) top = std::max<double>(top, parts[2 * r * rows]);
+      for (int64_t r = 0; r < ranks; ++r) {
+        sum += std::exp(parts[2 * r * rows] - top);
+        of_label += parts[2 * r * rows + 1];
+      }
+      const double log_sum = top + std::log(sum);
+      loss += (log_sum - of_label) / denominator;
+      const int64_t label = labels.data<int64_t>()[n] - first;
+      for (int64_t k = 0; k < classes; ++k) {
+        const double z = logits.data<T>()[n * classes + k];
+        dlogits.mutable_data<T>()[n * classes + k] =
+            static_cast<T>((std::exp(z - log_sum) - (k == label ? 1 : 0)) / denominator);
+      }
+    }
+  });
+  return Tensor::full({1}, loss, Dtype::f64, logits.device());
+}
+
 Tensor Reference::mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const {
   double loss = 0;
   by_type(y, [&]<typename T>(T) {

@@ -72,7 +72,9 @@ class Linear final : public Layer {
                        params_.size() > 1 ? "" : ", no bias");
   }
   LayerPtr clone() const override { return of_size(in_, out_, cut_); }
-  bool can_cut(int place) const override { return place != Cut::between && !cut_; }
+  bool can_cut(int place) const override {
+    return (place == Cut::outputs || place == Cut::inputs) && !cut_;
+  }
   LayerPtr cut(const Cut& cut) const override {
     const bool outputs = cut.place == Cut::outputs;
     const int64_t in = outputs ? in_ : part_of(in_, cut);

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+#include <utility>
+
 #include "core/base/error.h"
+#include "core/nn/cut.h"
 #include "core/nn/layers.h"
 #include "core/ops/ops.h"
 
@@ -10,7 +14,9 @@ namespace {
 // Not a chain: the model cannot be cut between the table's two uses.
 class TiedHead final : public Layer {
  public:
-  explicit TiedHead(LayerPtr body) : body_(std::move(body)) {
+  // With `cut`, the embedding has a part of its rows, and this makes their logits.
+  explicit TiedHead(LayerPtr body, std::optional<Cut> cut = {})
+      : body_(std::move(body)), cut_(std::move(cut)) {
     HM_REQUIRE(body_, "[tied_head] the body is null");
     Layer* first = body_.get();
     while (first->own_params().empty() && !first->children().empty())
@@ -37,6 +43,7 @@ class TiedHead final : public Layer {
     const Tensor dx = ops::linear_backward(rows, table_->value, d, d, Activation::none, true,
                                            grad_out(*table_), {});
     tape.done(*table_);
+    if (cut_) cut_->sum(dx);
     return body_->backward(dx.view(replace_last("tied_head", dy.shape(), vocabulary(), width())),
                            tape);
   }
@@ -50,13 +57,19 @@ class TiedHead final : public Layer {
            2 * static_cast<double>(y.numel()) * static_cast<double>(vocabulary());
   }
   std::string describe() const override { return fmt::format("tied_head({})", body_->describe()); }
-  LayerPtr clone() const override { return tied_head(body_->clone()); }
+  LayerPtr clone() const override { return over(body_->clone()); }
   std::vector<Child> children() override { return {{"", body_.get()}}; }
   LayerPtr with_children(std::vector<LayerPtr> others) const override {
-    return tied_head(std::move(others[0]));
+    return over(std::move(others[0]));
+  }
+  bool can_cut(int place) const override { return place == Cut::vocabulary && !cut_; }
+  LayerPtr cut(const Cut& cut) const override {
+    return std::make_unique<TiedHead>(body_->clone(), cut);
   }
   Layer* inner_chain() override { return body_.get(); }
-  LayerPtr over(LayerPtr chain) const override { return tied_head(std::move(chain)); }
+  LayerPtr over(LayerPtr chain) const override {
+    return std::make_unique<TiedHead>(std::move(chain), cut_);
+  }
 
  private:
   Tensor rows_of(const Tensor& y) const { return y.view({y.numel() / width(), width()}); }
@@ -64,6 +77,7 @@ class TiedHead final : public Layer {
   int64_t width() const { return table_->shape[1]; }
 
   LayerPtr body_;
+  std::optional<Cut> cut_;
   Param* table_;  // in body_
 };
 

@@ -16,34 +16,40 @@ using cuda::OnDevice;
 
 // The table may be f32 parameters with y in bf16, or both may be activations.
 template <typename Row, typename T>
-void take_rows(const Tensor& ids, const Tensor& table, Tensor& y) {
+void take_rows(const Tensor& ids, const Tensor& table, int64_t first, Tensor& y) {
   const OnDevice on(table);
-  const int64_t width = table.shape()[1];
+  const int64_t here = table.shape()[0], width = table.shape()[1];
   const cuda::Divisor by_width(width);
   const int64_t* const id = ids.data<int64_t>();
   const Row* const rows = table.data<Row>();
   T* const out = y.mutable_data<T>();
   const bool together = width % kLanes<T> == 0 && by_16(rows, out);
   each_pack<kLanes<T>>(y.numel(), together, on, [=] __device__(int64_t i, auto lanes) {
-    cuda::store(out + i, load(rows + id[by_width(i)] * width + by_width.rest(i), lanes));
+    const int64_t row = id[by_width(i)] - first;
+    if (row >= 0 && row < here)
+      cuda::store(out + i, load(rows + row * width + by_width.rest(i), lanes));
+    else
+      cuda::store(out + i, cuda::each_lane(lanes, [](int) { return 0.0f; }));
   });
 }
 
 // Repeated ids are summed by atomic additions, whose order is not deterministic.
 template <typename T>
-void add_rows(const Tensor& ids, const Tensor& dy, Tensor& dtable) {
+void add_rows(const Tensor& ids, const Tensor& dy, int64_t first, Tensor& dtable) {
   const OnDevice on(dy);
-  const int64_t width = dtable.shape()[1];
+  const int64_t here = dtable.shape()[0], width = dtable.shape()[1];
   const cuda::Divisor by_width(width);
   const int64_t* const id = ids.data<int64_t>();
   const T* const d = dy.data<T>();
   float* const sums = dtable.mutable_data<float>();
   const bool together = width % kLanes<T> == 0 && by_16(d);
   each_pack<kLanes<T>>(dy.numel(), together, on, [=] __device__(int64_t i, auto lanes) {
+    const int64_t row = id[by_width(i)] - first;
+    if (row < 0 || row >= here) return;
     const auto v = load(d + i, lanes);
-    float* const row = sums + id[by_width(i)] * width + by_width.rest(i);
+    float* const sum = sums + row * width + by_width.rest(i);
     HM_UNROLL
-    for (int l = 0; l < lanes.count; ++l) atomicAdd(row + l, v.at[l]);
+    for (int l = 0; l < lanes.count; ++l) atomicAdd(sum + l, v.at[l]);
   });
 }
 
@@ -91,17 +97,19 @@ void Cuda::linear_backward(const Tensor& x, const Tensor& w, const Tensor& kept,
   cuda::bias_gradient(dz, dbias, OnDevice(dy));
 }
 
-void Cuda::embedding(const Tensor& ids, const Tensor& table, Tensor& y) const {
+void Cuda::embedding(const Tensor& ids, const Tensor& table, int64_t first, Tensor& y) const {
   if (table.dtype() == y.dtype())
     cuda::by_element(y.dtype(),
-                     [&](auto e) { take_rows<decltype(e), decltype(e)>(ids, table, y); });
+                     [&](auto e) { take_rows<decltype(e), decltype(e)>(ids, table, first, y); });
   else
-    take_rows<float, Bf16>(ids, table, y);
+    take_rows<float, Bf16>(ids, table, first, y);
 }
 
-void Cuda::embedding_backward(const Tensor& ids, const Tensor& dy, GradOut& dtable) const {
+void Cuda::embedding_backward(const Tensor& ids, const Tensor& dy, int64_t first,
+                              GradOut& dtable) const {
   if (!dtable.accumulate) dtable.value.zero();
-  cuda::by_element(dy.dtype(), [&](auto e) { add_rows<decltype(e)>(ids, dy, dtable.value); });
+  cuda::by_element(dy.dtype(),
+                   [&](auto e) { add_rows<decltype(e)>(ids, dy, first, dtable.value); });
 }
 
 }  // namespace howmany::backends

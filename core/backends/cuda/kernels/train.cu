@@ -86,6 +86,99 @@ void cross_entropy(const Tensor& logits, const Tensor& labels, double denominato
   each_row(rows, f.together ? classes / kLanes<T> : classes, on, f);
 }
 
+template <typename T>
+struct EntropyPart {
+  const T* logits;
+  const int64_t* labels;
+  float* part;
+  int64_t classes, first;
+  bool together;
+
+  __device__ void operator()(int64_t n) const {
+    const T* const row = logits + n * classes;
+    float most = -INFINITY;
+    each_column<kLanes<T>>(classes, together, [&](int64_t k, auto lanes) {
+      const auto v = load(row + k, lanes);
+      HM_UNROLL
+      for (int l = 0; l < lanes.count; ++l) most = fmaxf(most, v.at[l]);
+    });
+    const float top = block_max(most);
+    Pair mine{0, 0};
+    each_column<kLanes<T>>(classes, together, [&](int64_t k, auto lanes) {
+      const auto v = load(row + k, lanes);
+      HM_UNROLL
+      for (int l = 0; l < lanes.count; ++l) mine.a += expf(v.at[l] - top);
+    });
+    const float sum = block_sum(mine).a;
+    if (threadIdx.x != 0) return;
+    const int64_t label = labels[n] - first;
+    part[2 * n] = top + logf(sum);
+    part[2 * n + 1] = label >= 0 && label < classes ? static_cast<float>(row[label]) : 0;
+  }
+};
+
+template <typename T>
+struct EntropyOfParts {
+  const T* logits;
+  const int64_t* labels;
+  const float* all;
+  float* loss;
+  T* out;
+  int64_t rows, classes, first, ranks;
+  bool together;
+  float by;
+
+  __device__ void operator()(int64_t n) const {
+    const float* const parts = all + 2 * n;
+    float top = -INFINITY, sum = 0, of_label = 0;
+    for (int64_t r = 0; r < ranks; ++r) top = fmaxf(top, parts[2 * r * rows]);
+    for (int64_t r = 0; r < ranks; ++r) {
+      sum += expf(parts[2 * r * rows] - top);
+      of_label += parts[2 * r * rows + 1];
+    }
+    const float log_sum = top + logf(sum);
+    const int64_t label = labels[n] - first;
+    if (threadIdx.x == 0) loss[n] = log_sum - of_label;
+    each_column<kLanes<T>>(classes, together, [&](int64_t k, auto lanes) {
+      const auto v = load(logits + n * classes + k, lanes);
+      store(out + n * classes + k, each_lane(lanes, [&](int l) {
+              return (expf(v.at[l] - log_sum) - (k + l == label ? 1 : 0)) * by;
+            }));
+    });
+  }
+};
+
+template <typename T>
+void entropy_part(const Tensor& logits, const Tensor& labels, int64_t first, Tensor& part) {
+  const OnDevice on(logits);
+  EntropyPart<T> f{.logits = logits.data<T>(),
+                   .labels = labels.data<int64_t>(),
+                   .part = part.mutable_data<float>(),
+                   .classes = logits.shape()[1],
+                   .first = first,
+                   .together = false};
+  f.together = f.classes % kLanes<T> == 0 && by_16(f.logits);
+  each_row(logits.shape()[0], f.together ? f.classes / kLanes<T> : f.classes, on, f);
+}
+
+template <typename T>
+void entropy_of_parts(const Tensor& logits, const Tensor& labels, int64_t first, const Tensor& all,
+                      double denominator, Tensor& losses, Tensor& dlogits, const OnDevice& on) {
+  EntropyOfParts<T> f{.logits = logits.data<T>(),
+                      .labels = labels.data<int64_t>(),
+                      .all = all.data<float>(),
+                      .loss = losses.mutable_data<float>(),
+                      .out = dlogits.mutable_data<T>(),
+                      .rows = logits.shape()[0],
+                      .classes = logits.shape()[1],
+                      .first = first,
+                      .ranks = all.shape()[0],
+                      .together = false,
+                      .by = static_cast<float>(1 / denominator)};
+  f.together = f.classes % kLanes<T> == 0 && by_16(f.logits, f.out);
+  each_row(f.rows, f.together ? f.classes / kLanes<T> : f.classes, on, f);
+}
+
 // Computes one loss per kStretch elements. Targets are f32.
 template <typename T>
 void squared_error(const Tensor& y, const Tensor& target, double denominator, Tensor& losses,
@@ -117,6 +210,22 @@ Tensor Cuda::softmax_cross_entropy(const Tensor& logits, const Tensor& labels, d
   Tensor losses = Tensor::empty({logits.shape()[0]}, Dtype::f32, logits.device());
   by_element(logits.dtype(), [&](auto e) {
     cross_entropy<decltype(e)>(logits, labels, denominator, losses, dlogits, on);
+  });
+  return total(losses, denominator, on);
+}
+
+void Cuda::cross_entropy_part(const Tensor& logits, const Tensor& labels, int64_t first,
+                              Tensor& part) const {
+  by_element(logits.dtype(),
+             [&](auto e) { entropy_part<decltype(e)>(logits, labels, first, part); });
+}
+
+Tensor Cuda::cross_entropy_of_parts(const Tensor& logits, const Tensor& labels, int64_t first,
+                                    const Tensor& all, double denominator, Tensor& dlogits) const {
+  const OnDevice on(logits);
+  Tensor losses = Tensor::empty({logits.shape()[0]}, Dtype::f32, logits.device());
+  by_element(logits.dtype(), [&](auto e) {
+    entropy_of_parts<decltype(e)>(logits, labels, first, all, denominator, losses, dlogits, on);
   });
   return total(losses, denominator, on);
 }

@@ -27,8 +27,9 @@ class Cuda final : public Backend {
               Tensor& y) const override;
   void linear_backward(const Tensor& x, const Tensor& w, const Tensor& kept, const Tensor& dy,
                        Activation act, Tensor& dx, GradOut& dw, GradOut& dbias) const override;
-  void embedding(const Tensor& ids, const Tensor& table, Tensor& y) const override;
-  void embedding_backward(const Tensor& ids, const Tensor& dy, GradOut& dtable) const override;
+  void embedding(const Tensor& ids, const Tensor& table, int64_t first, Tensor& y) const override;
+  void embedding_backward(const Tensor& ids, const Tensor& dy, int64_t first,
+                          GradOut& dtable) const override;
 
   // conv.cu
   void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, Window window,
@@ -99,6 +100,11 @@ class Cuda final : public Backend {
   // train.cu
   Tensor softmax_cross_entropy(const Tensor& logits, const Tensor& labels, double denominator,
                                Tensor& dlogits) const override;
+  void cross_entropy_part(const Tensor& logits, const Tensor& labels, int64_t first,
+                          Tensor& part) const override;
+  Tensor cross_entropy_of_parts(const Tensor& logits, const Tensor& labels, int64_t first,
+                                const Tensor& all, double denominator,
+                                Tensor& dlogits) const override;
   Tensor mse(const Tensor& y, const Tensor& target, double denominator, Tensor& dy) const override;
 
   // update.cu
