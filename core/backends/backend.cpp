@@ -48,6 +48,14 @@ void Backend::layernorm_backward(const Tensor&, const Tensor&, const Tensor&, co
                                  const Tensor&, Tensor&, GradOut&, GradOut&) const {
   unsupported("layernorm_backward");
 }
+void Backend::groupnorm(const Tensor&, int64_t, const Tensor&, const Tensor&, double, Tensor&,
+                        Tensor&, Tensor&) const {
+  unsupported("groupnorm");
+}
+void Backend::groupnorm_backward(const Tensor&, int64_t, const Tensor&, const Tensor&,
+                                 const Tensor&, const Tensor&, Tensor&, GradOut&, GradOut&) const {
+  unsupported("groupnorm_backward");
+}
 void Backend::rmsnorm(const Tensor&, const Tensor&, double, Tensor&, Tensor&) const {
   unsupported("rmsnorm");
 }

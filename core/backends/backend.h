@@ -64,6 +64,14 @@ class Backend : public BatchNormKernels {
                                   const Tensor& mean, const Tensor& inv_std, Tensor& dx,
                                   GradOut& dscale, GradOut& dshift) const;
 
+  // x [N,..,C]. Normalizes each sample's channels in `groups` groups of adjacent ones, over all of
+  // its rows. mean and inv_std are [N * groups].
+  virtual void groupnorm(const Tensor& x, int64_t groups, const Tensor& scale, const Tensor& shift,
+                         double epsilon, Tensor& mean, Tensor& inv_std, Tensor& y) const;
+  virtual void groupnorm_backward(const Tensor& x, int64_t groups, const Tensor& scale,
+                                  const Tensor& dy, const Tensor& mean, const Tensor& inv_std,
+                                  Tensor& dx, GradOut& dscale, GradOut& dshift) const;
+
   // Layer norm without a mean or a shift: y = x inv_rms scale. inv_rms is [rows].
   virtual void rmsnorm(const Tensor& x, const Tensor& scale, double epsilon, Tensor& inv_rms,
                        Tensor& y) const;

@@ -36,6 +36,10 @@ class Meta final : public Backend {
                  Tensor&) const override {}
   void layernorm_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                           Tensor&, GradOut&, GradOut&) const override {}
+  void groupnorm(const Tensor&, int64_t, const Tensor&, const Tensor&, double, Tensor&, Tensor&,
+                 Tensor&) const override {}
+  void groupnorm_backward(const Tensor&, int64_t, const Tensor&, const Tensor&, const Tensor&,
+                          const Tensor&, Tensor&, GradOut&, GradOut&) const override {}
   void rmsnorm(const Tensor&, const Tensor&, double, Tensor&, Tensor&) const override {}
   void rmsnorm_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, Tensor&,
                         GradOut&) const override {}

@@ -24,6 +24,7 @@ namespace howmany {
   X(conv2d,     (int64_t in, int64_t out, Window window, bool bias = true), (2, 3, {3, 1, 1}), (2, 5, 5, 2))      \
   X(batchnorm,  (int64_t channels, Activation act = Activation::none), (3), (4, 2, 2, 3))                         \
   X(layernorm,  (int64_t width, double epsilon = 1e-5), (6), (3, 6))                                              \
+  X(groupnorm,  (int64_t groups, int64_t channels, double epsilon = 1e-5), (2, 6), (3, 2, 2, 6))                   \
   X(rmsnorm,    (int64_t width, double epsilon = 1e-6), (6), (3, 6))                                              \
   X(max_pool,   (Window window), ({2, 2, 0}), (2, 4, 4, 3))                                                       \
   X(avg_pool,   (Window window), ({2, 2, 0}), (2, 4, 4, 3))                                                       \

@@ -26,6 +26,13 @@ void check_linear(const char* op, const Tensor& x, const Tensor& w) {
   check::beside(op, "w", w, w.shape(), x);
 }
 
+// x [N,..,C]
+void check_groups_of_channels(const char* op, const Tensor& x, int64_t groups) {
+  check::floating(op, "x", x);
+  HM_REQUIRE(x.shape().rank() >= 2 && groups > 0 && x.shape()[-1] % groups == 0,
+             "[{}] x {} has no multiple of {} channels", op, x.shape().str(), groups);
+}
+
 // [..,2F] -> [..,F]
 Shape check_gates(const char* op, const Tensor& x) {
   check::floating(op, "x", x);
@@ -143,6 +150,38 @@ Tensor layernorm_backward(const Tensor& input, const Tensor& scale, const Normal
   const Range range = compute(op, 12 * static_cast<double>(x.numel()));
   Tensor dx = like(x);
   backend_for(x).layernorm_backward(x, scale, dy, forward.mean, forward.inv_std, dx, dscale,
+                                    dshift);
+  return dx;
+}
+
+Normalized groupnorm(const Tensor& input, int64_t groups, const Tensor& scale, const Tensor& shift,
+                     double epsilon) {
+  const Tensor x = stored(input);
+  check_groups_of_channels("groupnorm", x, groups);
+  const Shape channels{x.shape()[-1]}, cells{x.shape()[0] * groups};
+  check::beside("groupnorm", "scale", scale, channels, x);
+  check::beside("groupnorm", "shift", shift, channels, x);
+  const Range range = compute("groupnorm", 8 * static_cast<double>(x.numel()));
+  Normalized out{like(x), like_beside(x, cells), like_beside(x, cells)};
+  backend_for(x).groupnorm(x, groups, scale, shift, epsilon, out.mean, out.inv_std, out.y);
+  return out;
+}
+
+Tensor groupnorm_backward(const Tensor& input, int64_t groups, const Tensor& scale,
+                          const Normalized& forward, const Tensor& gradient, GradOut dscale,
+                          GradOut dshift) {
+  const char* const op = "groupnorm_backward";
+  const Tensor x = stored(input), dy = stored(gradient);
+  check_groups_of_channels(op, x, groups);
+  check::alike(op, "dy", dy, x);
+  check::beside(op, "scale", scale, {x.shape()[-1]}, x);
+  check::beside(op, "mean", forward.mean, {x.shape()[0] * groups}, x);
+  check::alike(op, "inv_std", forward.inv_std, forward.mean);
+  check::grad(op, "dscale", dscale, scale.shape(), x);
+  check::grad(op, "dshift", dshift, scale.shape(), x);
+  const Range range = compute(op, 12 * static_cast<double>(x.numel()));
+  Tensor dx = like(x);
+  backend_for(x).groupnorm_backward(x, groups, scale, dy, forward.mean, forward.inv_std, dx, dscale,
                                     dshift);
   return dx;
 }

@@ -48,6 +48,12 @@ Normalized layernorm(const Tensor& x, const Tensor& scale, const Tensor& shift, 
 Tensor layernorm_backward(const Tensor& x, const Tensor& scale, const Normalized& forward,
                           const Tensor& dy, GradOut dscale, GradOut dshift);
 
+Normalized groupnorm(const Tensor& x, int64_t groups, const Tensor& scale, const Tensor& shift,
+                     double epsilon);
+Tensor groupnorm_backward(const Tensor& x, int64_t groups, const Tensor& scale,
+                          const Normalized& forward, const Tensor& dy, GradOut dscale,
+                          GradOut dshift);
+
 struct RmsNormalized {
   Tensor y, inv_rms;
 };

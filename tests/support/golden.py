@@ -76,6 +76,8 @@ def layers():
     qkv = wave((2, 5, 18), 1)
     keep_layer("attention", lambda x: attention(x, 3), [qkv])
     keep_layer("attention_both_ways", lambda x: attention(x, 1, causal=False), [qkv])
+    keep_layer("groupnorm", lambda x, w, b: F.group_norm(x, 2, w, b),
+               [wave((2, 3, 4, 6), 1), wave((6,), 2), wave((6,), 3)], images=(0,))
     keep_layer("rmsnorm", lambda x, w: F.rms_norm(x, (5,), w, 1e-6), [wave((3, 5), 1), wave((5,), 2)])
     keep_layer("swiglu", lambda x: F.silu(x[..., :5]) * x[..., 5:], [wave((3, 10), 1, 4.0)])
     keep_layer("rotary", lambda x: rotary(x, 4, 2, 7.0), [wave((2, 5, 32), 1)])

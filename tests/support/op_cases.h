@@ -315,6 +315,29 @@ inline Tensors attend(Tensors& in, Heads heads) {
   return {out.y, out.lse, ops::attention_backward(in[0], out, in[1], heads)};
 }
 
+inline Cases groupnorm_cases(Draw& draw) {
+  Cases cases;
+  const auto add = [&](const std::string& name, const Tensor& x, int64_t groups, bool accumulate) {
+    const Shape c{x.shape()[-1]};
+    cases.push_back({name,
+                     {x, draw.normal(c), draw.normal(c), draw.normal(x.shape()),
+                      slot(draw, c, accumulate), slot(draw, c, accumulate)},
+                     [=](Tensors& in) -> Tensors {
+                       const auto out = ops::groupnorm(in[0], groups, in[1], in[2], 1e-5);
+                       const Tensor dx =
+                           ops::groupnorm_backward(in[0], groups, in[1], out, in[3],
+                                                   {in[4], accumulate}, {in[5], accumulate});
+                       return {out.y, out.mean, out.inv_std, dx, in[4], in[5]};
+                     }});
+  };
+  for (const Shape& x : {Shape{0, 2, 6}, Shape{3, 6}, Shape{2, 3, 5, 12}, Shape{3, 17, 17, 16}})
+    for (int64_t groups : {1, 2})
+      for (bool accumulate : {false, true})
+        add(fmt::format("{} in {} groups, accumulate {}", x.str(), groups, accumulate),
+            draw.normal(x), groups, accumulate);
+  return cases;
+}
+
 inline Cases rmsnorm_cases(Draw& draw) {
   Cases cases;
   for (const Shape& x : kNormShapes)
@@ -560,6 +583,7 @@ inline const Family kFamilies[] = {
     {"batchnorm", batchnorm_cases},
     {"batchnorm_backward", batchnorm_backward_cases},
     {"layernorm", layernorm_cases},
+    {"groupnorm", groupnorm_cases},
     {"rmsnorm", rmsnorm_cases},
     {"swiglu", swiglu_cases},
     {"rotary", rotary_cases},

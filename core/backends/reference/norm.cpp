@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 
 #include "core/backends/reference/reference.h"
@@ -184,6 +185,69 @@ void Reference::layernorm_backward(const Tensor& x, const Tensor& scale, const T
       normalize_backward(
           width, invs[n], [&](int64_t c) { return dz(c) * scales[c]; }, xhat,
           [&](int64_t c, double d) { dxs[n * width + c] = static_cast<T>(d); });
+    }
+    store<T>(dscales, dscale);
+    store<T>(dshifts, dshift);
+  });
+}
+
+namespace {
+
+// A group of channels of one sample of x [N,rows,C].
+struct Group {
+  Group(const Tensor& x, int64_t groups, int64_t cell)
+      : channels(x.shape()[-1]),
+        each(channels / groups),
+        rows(x.numel() / std::max<int64_t>(1, x.shape()[0] * channels)),
+        first_channel(cell % groups * each),
+        first(cell / groups * rows * channels + first_channel) {}
+  int64_t count() const { return rows * each; }
+  int64_t at(int64_t i) const { return first + i / each * channels + i % each; }
+  int64_t channel(int64_t i) const { return first_channel + i % each; }
+
+  int64_t channels, each, rows, first_channel, first;
+};
+
+}  // namespace
+
+void Reference::groupnorm(const Tensor& x, int64_t groups, const Tensor& scale, const Tensor& shift,
+                          double epsilon, Tensor& mean, Tensor& inv_std, Tensor& y) const {
+  by_type(x, [&]<typename T>(T) {
+    for (int64_t cell = 0; cell < mean.numel(); ++cell) {
+      const Group g(x, groups, cell);
+      const double count = static_cast<double>(g.count());
+      double m = 0, variance = 0;
+      for (int64_t i = 0; i < g.count(); ++i) m += x.data<T>()[g.at(i)] / count;
+      for (int64_t i = 0; i < g.count(); ++i)
+        variance += (x.data<T>()[g.at(i)] - m) * (x.data<T>()[g.at(i)] - m) / count;
+      const double inv = 1 / std::sqrt(variance + epsilon);
+      mean.mutable_data<T>()[cell] = static_cast<T>(m);
+      inv_std.mutable_data<T>()[cell] = static_cast<T>(inv);
+      for (int64_t i = 0; i < g.count(); ++i)
+        y.mutable_data<T>()[g.at(i)] =
+            static_cast<T>((x.data<T>()[g.at(i)] - m) * inv * scale.data<T>()[g.channel(i)] +
+                           shift.data<T>()[g.channel(i)]);
+    }
+  });
+}
+
+void Reference::groupnorm_backward(const Tensor& x, int64_t groups, const Tensor& scale,
+                                   const Tensor& dy, const Tensor& mean, const Tensor& inv_std,
+                                   Tensor& dx, GradOut& dscale, GradOut& dshift) const {
+  by_type(x, [&]<typename T>(T) {
+    Doubles dscales = zeros(scale.numel()), dshifts = zeros(scale.numel());
+    for (int64_t cell = 0; cell < mean.numel(); ++cell) {
+      const Group g(x, groups, cell);
+      const double m = mean.data<T>()[cell], inv = inv_std.data<T>()[cell];
+      const auto dz = [&](int64_t i) { return double{dy.data<T>()[g.at(i)]}; };
+      const auto xhat = [&](int64_t i) { return (double{x.data<T>()[g.at(i)]} - m) * inv; };
+      for (int64_t i = 0; i < g.count(); ++i) {
+        dscales[static_cast<size_t>(g.channel(i))] += dz(i) * xhat(i);
+        dshifts[static_cast<size_t>(g.channel(i))] += dz(i);
+      }
+      normalize_backward(
+          g.count(), inv, [&](int64_t i) { return dz(i) * scale.data<T>()[g.channel(i)]; }, xhat,
+          [&](int64_t i, double d) { dx.mutable_data<T>()[g.at(i)] = static_cast<T>(d); });
     }
     store<T>(dscales, dscale);
     store<T>(dshifts, dshift);

@@ -155,8 +155,8 @@ std::vector<Shortened> shortened() {
   for (const char* twice : {"linear", "conv2d"})
     all.push_back({Precision::bf16, family_named(twice), kTolerance, 2 * kRounded});
   all.push_back({Precision::bf16, family_named("conv2d_backward"), kTolerance, kRounded, kRounded});
-  for (const char* once : {"elementwise", "batchnorm", "batchnorm_backward", "layernorm", "rmsnorm",
-                           "swiglu", "rotary", "pool", "embedding", "loss"})
+  for (const char* once : {"elementwise", "batchnorm", "batchnorm_backward", "layernorm",
+                           "groupnorm", "rmsnorm", "swiglu", "rotary", "pool", "embedding", "loss"})
     all.push_back({Precision::bf16, family_named(once), kTolerance, kRounded});
   return all;
 }

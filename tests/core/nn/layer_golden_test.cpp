@@ -50,6 +50,10 @@ TEST(LayerGolden, Conv2dWithStrideAndPadding) {
 
 TEST(LayerGolden, LayerNorm) { check_layer("layernorm", *layers::layernorm(5), wave({3, 5}, 1)); }
 
+TEST(LayerGolden, GroupNorm) {
+  check_layer("groupnorm", *layers::groupnorm(2, 6), wave({2, 3, 4, 6}, 1));
+}
+
 TEST(LayerGolden, RmsNorm) { check_layer("rmsnorm", *layers::rmsnorm(5), wave({3, 5}, 1)); }
 
 TEST(LayerGolden, SwigluGatesItsSecondHalf) {

@@ -70,6 +70,13 @@ class Cuda final : public Backend {
                           const Tensor& mean, const Tensor& inv_std, Tensor& dx, GradOut& dscale,
                           GradOut& dshift) const override;
 
+  // groupnorm.cu
+  void groupnorm(const Tensor& x, int64_t groups, const Tensor& scale, const Tensor& shift,
+                 double epsilon, Tensor& mean, Tensor& inv_std, Tensor& y) const override;
+  void groupnorm_backward(const Tensor& x, int64_t groups, const Tensor& scale, const Tensor& dy,
+                          const Tensor& mean, const Tensor& inv_std, Tensor& dx, GradOut& dscale,
+                          GradOut& dshift) const override;
+
   // rmsnorm.cu
   void rmsnorm(const Tensor& x, const Tensor& scale, double epsilon, Tensor& inv_rms,
                Tensor& y) const override;
