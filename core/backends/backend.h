@@ -83,9 +83,9 @@ class Backend : public BatchNormKernels {
   virtual void swiglu_backward(const Tensor& x, const Tensor& dy, Tensor& dx) const;
 
   // x [N,T,(count + 2 kv) size] holds the heads of q, k and v -> y [N,T,3 count size], the qkv of
-  // attention(). Channels c and c + size / 2 of a head of q and k are rotated by an angle of
-  // `angles` [T,size], whose rows hold cosines, then sines. Each head of k and v is repeated for
-  // its queries. Backward maps dy to dx.
+  // attention(). Channels c and c + size / 2 of a head of q and k are rotated by an angle. A row of
+  // `angles` [T,size] holds the cosines of a position, then the sines. Each head of k and v is
+  // repeated for its queries. Backward maps dy to dx.
   virtual void rotary(const Tensor& x, const Tensor& angles, GroupedHeads heads, Tensor& y) const;
   virtual void rotary_backward(const Tensor& dy, const Tensor& angles, GroupedHeads heads,
                                Tensor& dx) const;

@@ -29,8 +29,8 @@ struct Heads {
   bool causal = true;  // query t attends to keys 0..t only
 };
 
-// Heads whose queries share keys and values (Ainslie et al. 2023): each of `kv` heads of keys and
-// values serves count / kv heads of queries.
+// Queries that share keys and values (Ainslie et al. 2023): each of `kv` heads of keys and values
+// serves count / kv heads of queries.
 struct GroupedHeads {
   int64_t count = 1, kv = 1;
 };

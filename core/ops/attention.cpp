@@ -21,7 +21,7 @@ Shape check_qkv(const char* op, const Tensor& qkv, Heads heads) {
 
 Shape lse_shape(const Shape& y, Heads heads) { return {y[0], heads.count, y[1]}; }
 
-// A shape whose last extent holds `heads` heads. Returns their size.
+// Requires t [N,T,heads size]. Returns the size.
 int64_t check_heads(const char* op, const Tensor& t, int64_t heads) {
   check::floating(op, "x", t);
   check::rank(op, "x", t, 3);

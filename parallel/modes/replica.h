@@ -26,7 +26,7 @@ struct StepOutcome {
   bool drew = false;  // the step drew random numbers
 };
 
-// One of the micro-batches of a step, whose gradients are added.
+// One of the micro-batches of a step. Their gradients are added.
 struct MicroBatch {
   int index = 0, count = 1;
   bool last() const { return index + 1 == count; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What accumulate=n exchanges and keeps. mode_test.cpp compares its results with `single`.
+// The exchanges and the memory of accumulate=n. mode_test.cpp compares its results with `single`.
 #include <gmock/gmock.h>
 
 #include "core/tensor/storage.h"

@@ -59,7 +59,7 @@ HM_SIMD void input_gradient(const float* __restrict x, const float* __restrict d
 using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
 
-// add(first row, rows, sums) adds blocks of rows, whose sums are added in f64.
+// add(first row, rows, sums) adds a block of rows in f32. The sums of blocks are added in f64.
 template <class Add>
 Doubles by_channel(int64_t rows, size_t width, Add&& add) {
   Doubles total(width);
