@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "benches/common/gpus.h"
 #include "benches/common/program.h"
@@ -72,9 +73,36 @@ std::string how(const Row& row) {
   return fmt::format("{} on {}", row.mode, number(row.devices, "device"));
 }
 
+bool can_run(const Row& row) { return row.why.empty(); }
+
+// Requires a row that can run.
+const Row& least_of(const std::vector<Row>& rows) {
+  const Row* least = &*std::ranges::find_if(rows, can_run);
+  for (const Row& row : rows)
+    if (can_run(row) && row.memory.peak() < least->memory.peak()) least = &row;
+  return *least;
+}
+
+// If no row fits, returns a way to run the least one in less memory that does, or nullopt.
+std::optional<Row> way_out(const MemoryFlags& flags, const std::vector<Row>& rows) {
+  const auto fits_here = [&](const Row& row) { return fits(row, flags.device_memory); };
+  if (flags.device_memory == 0 || std::ranges::any_of(rows, fits_here) ||
+      std::ranges::none_of(rows, can_run))
+    return std::nullopt;
+  const Row& least = least_of(rows);
+  const std::string start = least.mode + (least.mode.find(':') == least.mode.npos ? ":" : ",");
+  const std::string accumulate = fmt::format("accumulate={}", least.batch),
+                    recompute = "recompute=1";
+  for (const std::string& options : {accumulate, recompute, accumulate + "," + recompute}) {
+    const Row row = row_of(flags, start + options, least.devices);
+    if (fits_here(row)) return row;
+  }
+  return std::nullopt;
+}
+
 // Rows are ordered by devices, and then as the modes were given: the simplest first.
-std::string answer(const MemoryFlags& flags, const std::vector<Row>& rows) {
-  const auto can_run = [](const Row& row) { return row.why.empty(); };
+std::string answer(const MemoryFlags& flags, const std::vector<Row>& rows,
+                   const std::optional<Row>& other) {
   const auto first = std::ranges::find_if(rows, can_run);
   if (first == rows.end())
     return fmt::format("No answer for {}: {}", flags.work.model, rows.front().why);
@@ -88,19 +116,21 @@ std::string answer(const MemoryFlags& flags, const std::vector<Row>& rows) {
   if (found != rows.end())
     return fmt::format("{} fits devices of {} with {}: {} of {} on each.", flags.work.model, here,
                        how(*found), gigabytes(found->memory.peak()), here);
-  const Row* least = &*first;
-  for (const Row& row : rows)
-    if (can_run(row) && row.memory.peak() < least->memory.peak()) least = &row;
+  const Row& least = least_of(rows);
   const auto holds =
       std::ranges::find_if(rows, [](const Row& row) { return row.largest_batch > 0; });
-  const std::string smaller =
-      holds == rows.end()
-          ? std::string("Not even one sample fits")
-          : fmt::format("{} holds {}", how(*holds), number(holds->largest_batch, "sample"));
+  std::string also;
+  if (holds != rows.end())
+    also = fmt::format(" {} holds {}.", how(*holds), number(holds->largest_batch, "sample"));
+  else if (!other)
+    also = " Not even one sample fits.";
+  if (other)
+    also += fmt::format(" It fits with {}: {} of {} on each.", how(*other),
+                        gigabytes(other->memory.peak()), here);
   return fmt::format(
-      "{} does not fit devices of {} with {} per device: the least is {}, with {}. {}.",
-      flags.work.model, here, number(least->batch, "sample"), gigabytes(least->memory.peak()),
-      how(*least), smaller);
+      "{} does not fit devices of {} with {} per device: the least is {}, with {}.{}",
+      flags.work.model, here, number(least.batch, "sample"), gigabytes(least.memory.peak()),
+      how(least), also);
 }
 
 std::string verdict(const Row& row, int64_t device_memory) {
@@ -129,9 +159,10 @@ void print_rows(const MemoryFlags& flags, const std::vector<Row>& rows) {
   fmt::print("{}", table.text());
 }
 
-void print_text(const MemoryFlags& flags, const std::vector<Row>& rows) {
+void print_text(const MemoryFlags& flags, const std::vector<Row>& rows,
+                const std::optional<Row>& other) {
   const Workload& work = flags.work;
-  fmt::print("{}\n\n", wrapped(answer(flags, rows), kTextWidth, 2));
+  fmt::print("{}\n\n", wrapped(answer(flags, rows, other), kTextWidth, 2));
   fmt::print("{}, {}, {}, per device\n", printable(work.model), work.optimizer,
              name_of(work.precision));
   print_rows(flags, rows);
@@ -144,10 +175,11 @@ void print_text(const MemoryFlags& flags, const std::vector<Row>& rows) {
                      kTextWidth, 0));
 }
 
-nlohmann::ordered_json json_of(const MemoryFlags& flags, const std::vector<Row>& rows) {
+nlohmann::ordered_json json_of(const MemoryFlags& flags, const std::vector<Row>& rows,
+                               const std::optional<Row>& other) {
   const Workload& work = flags.work;
   nlohmann::ordered_json json = {{"schema", "howmany.memory/1"},
-                                 {"because", answer(flags, rows)},
+                                 {"because", answer(flags, rows, other)},
                                  {"evidence", "predicted"},
                                  {"model", work.model},
                                  {"optimizer", work.optimizer},
@@ -171,6 +203,9 @@ nlohmann::ordered_json json_of(const MemoryFlags& flags, const std::vector<Row>&
     }
     json["rows"].push_back(std::move(one));
   }
+  if (other)
+    json["fits_with"] = {
+        {"mode", other->mode}, {"devices", other->devices}, {"peak_bytes", other->memory.peak()}};
   return json;
 }
 
@@ -187,10 +222,11 @@ int run(int argc, char** argv) {
   MemoryFlags flags = parse_memory_flags(argc, argv);
   if (flags.device_memory == 0) flags.device_memory = memory_of_smallest_gpu();
   const std::vector<Row> rows = rows_of(flags);
+  const std::optional<Row> other = way_out(flags, rows);
   if (flags.json)
-    fmt::print("{}\n", json_of(flags, rows).dump(2));
+    fmt::print("{}\n", json_of(flags, rows, other).dump(2));
   else
-    print_text(flags, rows);
+    print_text(flags, rows, other);
   return 0;
 }
 

@@ -42,8 +42,14 @@ class Memory(programs.TestCase):
         least = min(rows, key=lambda row: row["peak_bytes"])
         answer = self.memory(*GPT2, "--batch-per-device", "64", "--device-memory", "24GB", "--json").json()
         self.assertIn(f'{least["mode"]} on {least["devices"]} device', answer["because"])
+        other = answer["fits_with"]
+        self.assertEqual(other["mode"], f'{least["mode"]}:accumulate=64')
+        self.assertLess(other["peak_bytes"], 0.9 * 24e9)
+        same, = self.rows(*GPT2, "--batch-per-device", "64", "--mode", other["mode"], "--device-count", other["devices"])
+        self.assertEqual(same["peak_bytes"], other["peak_bytes"])
         none = self.memory(*GPT2, "--device-memory", "1M", "--json").json()
         self.assertIn("Not even one sample fits", none["because"])
+        self.assertNotIn("fits_with", none)
 
     def test_parts_add_up(self):
         for row in self.rows("--model", "resnet50", "--mode", "all", "--device-count", "1,2,4", "--batch-per-device", "4"):
