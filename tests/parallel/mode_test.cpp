@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// timeout: 600
+// timeout: 900
 #include "parallel/mode.h"
 
 #include <gtest/gtest.h>
