@@ -93,8 +93,10 @@ std::optional<Row> way_out(const MemoryFlags& flags, const std::vector<Row>& row
   const std::string start = least.mode + (least.mode.find(':') == least.mode.npos ? ":" : ",");
   const std::string accumulate = fmt::format("accumulate={}", least.batch),
                     recompute = "recompute=1";
+  MemoryFlags without_search = flags;  // for the largest batch
+  without_search.device_memory = 0;
   for (const std::string& options : {accumulate, recompute, accumulate + "," + recompute}) {
-    const Row row = row_of(flags, start + options, least.devices);
+    const Row row = row_of(without_search, start + options, least.devices);
     if (fits_here(row)) return row;
   }
   return std::nullopt;

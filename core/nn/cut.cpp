@@ -46,19 +46,19 @@ class Cutter {
   LayerPtr leaf(Layer& layer, const std::string& path, bool last) {
     const bool table = layer.can_cut(Cut::vocabulary);
     if (!table && !(last && wants_logits_ && layer.can_cut(Cut::outputs))) return layer.clone();
-    Cut cut = cut_;
-    cut.place = Cut::outputs;
-    note_params(layer, cut, path);
-    if (!table) return head(layer, Cut::outputs);
-    cut.place = Cut::vocabulary;
-    return layer.cut(cut);
+    note_params(layer, at(Cut::outputs), path);
+    return table ? layer.cut(at(Cut::vocabulary)) : head(layer, Cut::outputs);
   }
 
   LayerPtr head(const Layer& layer, Cut::Place place) {
     logits_ = true;
+    return layer.cut(at(place));
+  }
+
+  Cut at(Cut::Place place) const {
     Cut cut = cut_;
     cut.place = place;
-    return layer.cut(cut);
+    return cut;
   }
 
   // Returns the place of the linear layer that takes what the one at `begin` makes, or `begin`.

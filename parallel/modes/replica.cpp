@@ -44,13 +44,12 @@ Replica::Replica(ModelSpec model, Device device, Dtype dtype, Materialized)
       seed_(0),
       params_(trainable_params(*model_.layer)) {}
 
-uint64_t Replica::step_flop(const Shape& x) {
-  if (!(x == flop_shape_)) {
-    forward_flop_ = model_.layer->forward_flop(x);
-    step_flop_ = howmany::step_flop(*model_.layer, x);
-    flop_shape_ = x;
-  }
-  return static_cast<uint64_t>(step_flop_);
+Replica::Flop Replica::flop_of(const Shape& x) {
+  const auto known = std::ranges::find(flops_, x, &Flop::x);
+  if (known != flops_.end()) return *known;
+  flops_.push_back({x, static_cast<uint64_t>(model_.layer->forward_flop(x)),
+                    static_cast<uint64_t>(howmany::step_flop(*model_.layer, x))});
+  return flops_.back();
 }
 
 Tensor Replica::step(const Batch& batch, const Tape::Hook& on_final) {
@@ -79,7 +78,7 @@ StepOutcome Replica::run(const StepInput& in, const Tape::Hook& on_final) {
 }
 
 void Replica::add_micro_batch(const StepInput& in, const Tape::Hook& on_final, StepOutcome& sum) {
-  const uint64_t all = step_flop(in.x.shape()), forward = static_cast<uint64_t>(forward_flop_);
+  const Flop flop = flop_of(in.x.shape());
   Tape tape({.training = true,
              .seed = seed_,
              .step = step_,
@@ -90,7 +89,7 @@ void Replica::add_micro_batch(const StepInput& in, const Tape::Hook& on_final, S
   tape.set_input(x);
   LossResult loss;
   {
-    const Range range(Category::step, "forward", forward);
+    const Range range(Category::step, "forward", flop.forward);
     const Tensor y = model_.layer->forward(x, tape);
     loss = logits_ ? compute_loss(*logits_, y, in.target, in.global_rows)
                    : compute_loss(model_.loss, y, in.target, in.global_rows);
@@ -99,7 +98,7 @@ void Replica::add_micro_batch(const StepInput& in, const Tape::Hook& on_final, S
     backend_of_loss(loss).axpy(1, loss.total, sum.loss);
   else
     sum.loss = loss.total;
-  const Range range(Category::step, "backward", all - forward);
+  const Range range(Category::step, "backward", flop.step - flop.forward);
   tape.on_final(on_final);
   model_.layer->backward(loss.dy, tape);
   sum.drew |= tape.drew();

@@ -50,7 +50,7 @@ class Replica {
   // step. It seeds random numbers from in.seed_at if that is set, else from the step count.
   StepOutcome run(const StepInput& in, const Tape::Hook& on_final = {});
   uint64_t count_step() { return step_seed(seed_, step_++); }  // returns the seed of that step
-  uint64_t step_flop(const Shape& x);
+  uint64_t step_flop(const Shape& x) { return flop_of(x).step; }
 
   const ModelSpec& model() const { return model_; }
   Device device() const { return device_; }
@@ -74,6 +74,11 @@ class Replica {
   void set_sum_statistics(SumOverReplicas sum) { sum_statistics_ = std::move(sum); }
 
  private:
+  struct Flop {
+    Shape x;
+    uint64_t forward, step;
+  };
+  Flop flop_of(const Shape& x);
   void add_micro_batch(const StepInput& in, const Tape::Hook& on_final, StepOutcome& sum);
 
   ModelSpec model_;
@@ -86,8 +91,7 @@ class Replica {
   int most_micro_batches_ = 1, shares_ = 1;
   MicroBatch micro_batch_;
   std::vector<Param*> params_;
-  Shape flop_shape_;  // the input shape of these two
-  double forward_flop_ = 0, step_flop_ = 0;
+  std::vector<Flop> flops_;  // a run has few shapes
 };
 
 // Batch norm with the statistics of all replicas. They have a Comm of their own, so that they do

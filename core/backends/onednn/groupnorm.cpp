@@ -59,19 +59,6 @@ HM_SIMD void input_gradient(const float* __restrict x, const float* __restrict d
 using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
 
-// add(first row, rows, sums) adds a block of rows in f32. The sums of blocks are added in f64.
-template <class Add>
-Doubles by_channel(int64_t rows, size_t width, Add&& add) {
-  Doubles total(width);
-  Floats block(width);
-  for (int64_t row = 0; row < rows; row += kRowBlock) {
-    std::ranges::fill(block, 0.0F);
-    add(row, std::min(kRowBlock, rows - row), block.data());
-    for (size_t i = 0; i < width; ++i) total[i] += static_cast<double>(block[i]);
-  }
-  return total;
-}
-
 // The shape of x and the loops over a sample.
 struct Samples {
   Samples(const Tensor& x, int64_t group_count)
@@ -106,15 +93,15 @@ struct Samples {
 void forward_sample(const Samples& s, const float* x, const float* scale, const float* shift,
                     double epsilon, float* means, float* invs, float* y) {
   const Doubles sums =
-      s.spread(by_channel(s.rows, s.width(), [&](int64_t row, int64_t n, float* sum) {
-        add_values(x + row * s.channels, n, s.channels, sum);
+      s.spread(column_sums<1>(s.rows, s.channels, [&](int64_t row, int64_t end, float* sum) {
+        add_values(x + row * s.channels, end - row, s.channels, sum);
       }));
   for (int64_t g = 0; g < s.groups; ++g)
     means[g] = static_cast<float>(sums[static_cast<size_t>(g * s.each)] / s.group_size());
   const Floats mean = s.spread(means);
   const Doubles squares =
-      s.spread(by_channel(s.rows, s.width(), [&](int64_t row, int64_t n, float* sum) {
-        add_squares(x + row * s.channels, mean.data(), n, s.channels, sum);
+      s.spread(column_sums<1>(s.rows, s.channels, [&](int64_t row, int64_t end, float* sum) {
+        add_squares(x + row * s.channels, mean.data(), end - row, s.channels, sum);
       }));
   for (int64_t g = 0; g < s.groups; ++g)
     invs[g] = static_cast<float>(
@@ -126,10 +113,11 @@ void forward_sample(const Samples& s, const float* x, const float* scale, const 
 Doubles backward_sample(const Samples& s, const float* x, const float* scale, const float* dy,
                         const float* means, const float* invs, float* dx) {
   const Floats mean = s.spread(means), inv = s.spread(invs);
-  const Doubles sums = by_channel(s.rows, 2 * s.width(), [&](int64_t row, int64_t n, float* sum) {
-    add_products(x + row * s.channels, dy + row * s.channels, mean.data(), inv.data(), n,
-                 s.channels, sum, sum + s.channels);
-  });
+  const Doubles sums =
+      column_sums<2>(s.rows, s.channels, [&](int64_t row, int64_t end, float* sum) {
+        add_products(x + row * s.channels, dy + row * s.channels, mean.data(), inv.data(),
+                     end - row, s.channels, sum, sum + s.channels);
+      });
   Doubles dots(s.width()), plain(s.width());
   for (size_t c = 0; c < s.width(); ++c) {
     dots[c] = sums[c] * static_cast<double>(scale[c]) / s.group_size();

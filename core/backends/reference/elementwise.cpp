@@ -6,6 +6,11 @@
 #include "core/tensor/rng.h"
 
 namespace howmany::backends {
+namespace {
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+}  // namespace
 
 std::unique_ptr<Backend> reference() { return std::make_unique<Reference>(); }
 
@@ -66,10 +71,6 @@ void Reference::add(const Tensor& a, const Tensor& b, Activation act, Tensor& y)
       out[i] = static_cast<T>(activate(double{left[i]} + double{right[i]}, act));
   });
 }
-
-namespace {
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-}  // namespace
 
 void Reference::swiglu(const Tensor& x, Tensor& y) const {
   const int64_t width = y.shape()[-1];

@@ -64,6 +64,21 @@ struct Column {
   Activation act;
 };
 
+// A group of channels of one sample of x [N,rows,C].
+struct Group {
+  Group(const Tensor& x, int64_t groups, int64_t cell)
+      : channels(x.shape()[-1]),
+        each(channels / groups),
+        rows(x.numel() / std::max<int64_t>(1, x.shape()[0] * channels)),
+        first_channel(cell % groups * each),
+        first(cell / groups * rows * channels + first_channel) {}
+  int64_t count() const { return rows * each; }
+  int64_t at(int64_t i) const { return first + i / each * channels + i % each; }
+  int64_t channel(int64_t i) const { return first_channel + i % each; }
+
+  int64_t channels, each, rows, first_channel, first;
+};
+
 }  // namespace
 
 void Reference::batchnorm(const Tensor& x, const Tensor& scale, const Tensor& shift, Activation act,
@@ -190,25 +205,6 @@ void Reference::layernorm_backward(const Tensor& x, const Tensor& scale, const T
     store<T>(dshifts, dshift);
   });
 }
-
-namespace {
-
-// A group of channels of one sample of x [N,rows,C].
-struct Group {
-  Group(const Tensor& x, int64_t groups, int64_t cell)
-      : channels(x.shape()[-1]),
-        each(channels / groups),
-        rows(x.numel() / std::max<int64_t>(1, x.shape()[0] * channels)),
-        first_channel(cell % groups * each),
-        first(cell / groups * rows * channels + first_channel) {}
-  int64_t count() const { return rows * each; }
-  int64_t at(int64_t i) const { return first + i / each * channels + i % each; }
-  int64_t channel(int64_t i) const { return first_channel + i % each; }
-
-  int64_t channels, each, rows, first_channel, first;
-};
-
-}  // namespace
 
 void Reference::groupnorm(const Tensor& x, int64_t groups, const Tensor& scale, const Tensor& shift,
                           double epsilon, Tensor& mean, Tensor& inv_std, Tensor& y) const {

@@ -34,6 +34,29 @@ Tensor total(const Tensor& parts, double denominator, const OnDevice& on) {
   return sum;
 }
 
+struct Exponentials {
+  float top, sum;  // the largest logit, and the sum of exp(logit - top)
+};
+
+// Every thread of the block must call it.
+template <typename T>
+__device__ Exponentials sum_of_exponentials(const T* row, int64_t classes, bool together) {
+  float most = -INFINITY;
+  each_column<kLanes<T>>(classes, together, [&](int64_t k, auto lanes) {
+    const auto v = load(row + k, lanes);
+    HM_UNROLL
+    for (int l = 0; l < lanes.count; ++l) most = fmaxf(most, v.at[l]);
+  });
+  const float top = block_max(most);
+  Pair mine{0, 0};
+  each_column<kLanes<T>>(classes, together, [&](int64_t k, auto lanes) {
+    const auto v = load(row + k, lanes);
+    HM_UNROLL
+    for (int l = 0; l < lanes.count; ++l) mine.a += expf(v.at[l] - top);
+  });
+  return {top, block_sum(mine).a};
+}
+
 template <typename T>
 struct CrossEntropy {
   const T* logits;
@@ -47,20 +70,8 @@ struct CrossEntropy {
   __device__ void operator()(int64_t n) const {
     const T* const row = logits + n * classes;
     const int64_t label = labels[n];
-    float most = -INFINITY;
-    each_column<kLanes<T>>(classes, together, [&](int64_t k, auto lanes) {
-      const auto v = load(row + k, lanes);
-      HM_UNROLL
-      for (int l = 0; l < lanes.count; ++l) most = fmaxf(most, v.at[l]);
-    });
-    const float top = block_max(most);
-    Pair mine{0, 0};
-    each_column<kLanes<T>>(classes, together, [&](int64_t k, auto lanes) {
-      const auto v = load(row + k, lanes);
-      HM_UNROLL
-      for (int l = 0; l < lanes.count; ++l) mine.a += expf(v.at[l] - top);
-    });
-    const float sum = block_sum(mine).a, share = 1 / sum;
+    const auto [top, sum] = sum_of_exponentials(row, classes, together);
+    const float share = 1 / sum;
     if (threadIdx.x == 0) loss[n] = logf(sum) - (static_cast<float>(row[label]) - top);
     each_column<kLanes<T>>(classes, together, [&](int64_t k, auto lanes) {
       const auto v = load(row + k, lanes);
@@ -96,20 +107,7 @@ struct EntropyPart {
 
   __device__ void operator()(int64_t n) const {
     const T* const row = logits + n * classes;
-    float most = -INFINITY;
-    each_column<kLanes<T>>(classes, together, [&](int64_t k, auto lanes) {
-      const auto v = load(row + k, lanes);
-      HM_UNROLL
-      for (int l = 0; l < lanes.count; ++l) most = fmaxf(most, v.at[l]);
-    });
-    const float top = block_max(most);
-    Pair mine{0, 0};
-    each_column<kLanes<T>>(classes, together, [&](int64_t k, auto lanes) {
-      const auto v = load(row + k, lanes);
-      HM_UNROLL
-      for (int l = 0; l < lanes.count; ++l) mine.a += expf(v.at[l] - top);
-    });
-    const float sum = block_sum(mine).a;
+    const auto [top, sum] = sum_of_exponentials(row, classes, together);
     if (threadIdx.x != 0) return;
     const int64_t label = labels[n] - first;
     part[2 * n] = top + logf(sum);

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+# labels: process
+# timeout: 120
+"""Tests scripts/tools/memory-check."""
+import json
+import pathlib
+import subprocess
+import sys
+
+import programs
+
+CHECK = pathlib.Path(__file__).resolve().parents[3] / "scripts" / "tools" / "memory-check"
+COLUMNS = "model,MBS,DP,PP,TP,ZeRO,GPU memory\n"
+
+
+class MemoryCheck(programs.TestCase):
+    def check(self, *rows):
+        table = self.folder / "table.csv"
+        table.write_text(COLUMNS + "\n".join(rows) + "\n")
+        done = subprocess.run([sys.executable, CHECK, table, "--howmany", programs.BIN / "howmany", "--json"],
+                              capture_output=True, text=True, check=False, timeout=100)
+        return done
+
+    def test_rows_are_compared_with_the_estimates_of_their_modes(self):
+        done = self.check("1B,1,8,1,1,0,36.7", "1B,1,8,1,1,1,24.2", "1B,64,8,1,1,0,nan", "1B,1,4,2,1,0,20", "1B,1,4,1,2,1,12")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = {line["rows"]: line for line in json.loads(done.stdout)}
+        told = programs.run("howmany", "memory", "--model", "llama:width=2048,layers=16,heads=32,hidden=8192,length=4096,"
+                            "vocabulary=131072,tied=yes", "--mode", "ddp", "--device-count", "8", "--batch-per-device", "1",
+                            "--precision", "bf16", "--optimizer", "adamw", "--json").json()
+        plain = lines["1B, TP 1, ZeRO 0"]
+        self.assertAlmostEqual(plain["median_ratio"], told["rows"][0]["peak_bytes"] / 36.7e9, places=9)
+        self.assertEqual((plain["ran"], plain["crashed"], plain["crashes_called"]), (1, 1, 1))
+        self.assertEqual((lines["all"]["ran"], lines["all"]["crashed"]), (2, 1))
+        self.assertEqual(lines["1B, TP 1, ZeRO 1"]["ran"], 1)
+
+    def test_a_table_without_a_row_to_compare_is_refused(self):
+        done = self.check("1B,1,4,2,1,0,20")
+        self.assertEqual((done.returncode, done.stderr.strip()), (1, "memory-check: no row that a mode can express"))
+
+
+if __name__ == "__main__":
+    programs.main()
