@@ -6,7 +6,6 @@ the hooks do nothing from then on.
 """
 
 import atexit
-import contextlib
 import functools
 import os
 import time
@@ -26,28 +25,28 @@ from howmany_hook.turns import Turns
 clock = time.perf_counter
 
 
-class Guard:
-    """Calls of a Session, until one fails."""
+def guard_of(settings):
+    """Returns a function that makes calls of a Session, until one fails."""
+    working = True
 
-    def __init__(self, settings):
-        self._settings = settings
-        self.working = True
-
-    def __call__(self, call, *arguments):
-        if not self.working:
+    def guard(call, *arguments):
+        nonlocal working
+        if not working:
             return
         try:
             call(*arguments)
         except Exception as error:
-            self.working = False
-            write_failure(self._settings, error)
+            working = False
+            write_failure(settings, error)
+
+    return guard
 
 
 def install(settings):
     place.bind(settings)
     if settings.try_ddp:
         wrap.show_own_gpu(settings)
-    session, guard = Session(settings), Guard(settings)
+    session, guard = Session(settings), guard_of(settings)
     if settings.rehearse and "LOCAL_RANK" in os.environ:
         session.rehearse(rehearsal.Rehearsal(settings.rehearse))
         rehearsal.install(session.rehearsal, settings.rank, settings.world)
@@ -82,18 +81,17 @@ def _watch_optimizers(session, guard):
 def _watch_loaders(session, guard):
     iterator = dataloader._BaseDataLoaderIter
     fetch = iterator.__next__
-    nothing = contextlib.nullcontext()
+    if session.memory:
+        fetch = session.memory.paused()(fetch)
 
     @functools.wraps(fetch)
     def timed(self):
         start, batch = clock(), None
         try:
-            with session.memory.paused() if session.memory else nothing:
-                batch = fetch(self)
+            batch = fetch(self)
             return batch
         finally:
-            key, workers = id(self._dataset), self._num_workers
-            guard(session.fetched, key, workers, batch, clock() - start)
+            guard(session.fetched, id(self._dataset), self._num_workers, batch, clock() - start)
 
     iterator.__next__ = timed
 
@@ -104,11 +102,11 @@ def _watch_backward(session, guard):
     @functools.wraps(backward)
     def timed(*args, **kwargs):
         start = clock()
-        session.goes_backward(True)
+        session.inside_backward = True
         try:
             return backward(*args, **kwargs)
         finally:
-            session.goes_backward(False)
+            session.inside_backward = False
             guard(session.went_backward, clock() - start)
 
     torch.autograd.backward = timed

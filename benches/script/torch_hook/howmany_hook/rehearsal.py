@@ -119,7 +119,7 @@ class Rehearsal:
 
     def __init__(self, path):
         self.costs = CostTable.read(path)
-        self.backward = -1  # the backward pass that runs now, counted within the step
+        self.backward_pass = lambda: -1  # of the step, which runs now
         self._log = []
         self._due = queue.SimpleQueue()
         self._thread = None
@@ -135,7 +135,7 @@ class Rehearsal:
         """Returns the Work and the time when it is complete. Its future holds `tensors`."""
         seconds = self.costs.seconds(kind, size) if ranks > 1 else 0.0
         core_s = self.costs.core_seconds(size) if ranks > 1 else 0.0
-        backward = self.backward if kind == "all_reduce" else -1
+        backward = self.backward_pass() if kind == "all_reduce" else -1
         cuda = [tensor.device for tensor in tensors if tensor.device.type == "cuda"]
         now = _event() if cuda else clock()
         one = Collective(kind, size, ranks, now, seconds, backward)

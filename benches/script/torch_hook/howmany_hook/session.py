@@ -52,12 +52,14 @@ class Session:
         self._settings = settings
         self._agreement = Agreement(settings)
         self._path = record.path_of(settings.out, settings.rank)
-        self._pid = os.getpid()
+        self._forked = False  # a child process of the script measures nothing
+        os.register_at_fork(after_in_child=self._forget)
         self._steps, self._now = [], Step()
         self._last_end = clock()
         self._optimizers = []  # ids, in the order seen
         self._gradient_bytes = 0  # of all of them
-        self._inside_backward = self._optimizer_in_backward = False
+        self.inside_backward = False  # set by install.py
+        self._optimizer_in_backward = False
         self._counted = None  # the first optimizer: its steps are counted
         self._events = []  # on a GPU: one per end of a step, and the start
         self._cuda = None  # unknown until a step ends
@@ -75,6 +77,7 @@ class Session:
     def rehearse(self, rehearsal):
         """The process group is pretended (rehearsal.py)."""
         self.rehearsal = rehearsal
+        rehearsal.backward_pass = self.backward_pass
 
     def count_memory(self, memory):
         """The memory of steps is counted (memory.py)."""
@@ -96,23 +99,23 @@ class Session:
     def forwarded(self, inputs):
         self._now.forward_samples += samples_in(inputs)
 
-    def goes_backward(self, inside):
-        self._inside_backward = inside
-        if self.rehearsal:
-            self.rehearsal.backward = self._now.backwards if inside else -1
-
     def went_backward(self, seconds):
-        self._now.backwards += 1
-        self._now.backward += seconds
+        now = self._now
+        now.backwards += 1
+        now.backward += seconds
+
+    def backward_pass(self):
+        """The pass of the step that runs now, from 0; -1 outside of a backward pass."""
+        return self._now.backwards if self.inside_backward else -1
 
     def wrapped_ddp(self, module):
         self._ddp.append(module)
 
     def optimizer_stepped(self, optimizer, seconds):
         """Raises SystemExit after the last step."""
-        if self._finished or os.getpid() != self._pid:
+        if self._finished or self._forked:
             return self._insist()
-        if self._inside_backward:  # the time of backward has it
+        if self.inside_backward:  # the time of backward has it
             self._optimizer_in_backward = True
         else:
             self._now.optimizer += seconds
@@ -127,6 +130,9 @@ class Session:
             self._end_step()
 
     # Inside.
+
+    def _forget(self):
+        self._forked = True
 
     def _end_step(self):
         now = clock()
@@ -156,7 +162,7 @@ class Session:
 
     def _insist(self):
         """Ends a script that went on after SystemExit, two steps later."""
-        if self._finished and os.getpid() == self._pid:
+        if self._finished and not self._forked:
             self._steps_after += 1
             if self._steps_after > 1:
                 os._exit(0)
@@ -221,7 +227,7 @@ class Session:
 
     def finish(self, steps=None):
         """Writes the record. `steps` is None if the script ended by itself."""
-        if self._finished or os.getpid() != self._pid:
+        if self._finished or self._forked:
             return
         self._finished = True
         if not self._steps:
