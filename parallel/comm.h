@@ -17,10 +17,12 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/tensor/tensor.h"
 #include "parallel/comm_error.h"
@@ -97,11 +99,17 @@ class Comm {
   // Collective. Ranks with equal color form a group, ordered by (key, rank). Returns null if
   // color < 0.
   std::unique_ptr<Comm> split(int color, int key = 0);
+  // The same without an exchange: every rank knows the color and key of every rank.
+  using ColorAndKey = std::pair<int, int>;
+  std::unique_ptr<Comm> split(const std::function<ColorAndKey(int rank)>& of);
   // Poisons the Comm and fails the calls of peers that wait for this rank.
   void abort(std::string_view why);
   bool failed() const;
 
  private:
+  void assemble();
+  std::unique_ptr<Comm> form_groups(const std::function<ColorAndKey(int rank)>& of);
+
   std::unique_ptr<CommEngine> engine_;
   const int rank_, size_;
   std::unique_ptr<CallRunner> calls_;

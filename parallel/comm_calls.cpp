@@ -283,19 +283,35 @@ void Comm::barrier() {
   calls_->run("barrier", 0, [&] { engine_->barrier(); });
 }
 
-std::unique_ptr<Comm> Comm::split(int color, int key) {
+void Comm::assemble() {
   if (size_ > 1) calls_->run("split", 0, [this] { engine_->assemble(); });
+}
+
+std::unique_ptr<Comm> Comm::split(int color, int key) {
+  assemble();
   Tensor mine = Tensor::from<int64_t>({color, key}, {2});
   Tensor all = Tensor::empty({2 * size_}, Dtype::i64);
   all_gather(mine, all);
-  const auto value = [&](int rank, int which) { return all.data<int64_t>()[2 * rank + which]; };
+  const int64_t* const values = all.data<int64_t>();
+  return form_groups([values](int rank) {
+    return ColorAndKey{values[2 * rank], values[2 * rank + 1]};
+  });
+}
+
+std::unique_ptr<Comm> Comm::split(const std::function<ColorAndKey(int rank)>& of) {
+  assemble();
+  return form_groups(of);
+}
+
+std::unique_ptr<Comm> Comm::form_groups(const std::function<ColorAndKey(int rank)>& of) {
+  const int color = of(rank_).first;
   const std::string id = fmt::format("{}.{}", ++splits_, color);
   if (color < 0) return nullptr;
 
   std::vector<int> members;
   for (int r = 0; r < size_; ++r)
-    if (value(r, 0) == color) members.push_back(r);
-  std::ranges::stable_sort(members, {}, [&](int r) { return value(r, 1); });
+    if (of(r).first == color) members.push_back(r);
+  std::ranges::stable_sort(members, {}, [&](int r) { return of(r).second; });
   const int index = static_cast<int>(std::ranges::find(members, rank_) - members.begin());
   std::unique_ptr<CommEngine> engine;
   calls_->run("split", 0, [&] { engine = engine_->split(members, index, id); });

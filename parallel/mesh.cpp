@@ -26,9 +26,18 @@ int rank_of(const MeshShape& shape, const Coordinates& at) {
 Mesh::Mesh(Comm& world, const MeshShape& shape)
     : shape_(checked(shape, world.size())),
       at_(coordinates_of(shape, world.rank())),
-      data_(world.split(at_.stage * shape.tensor + at_.tensor, at_.data)),
-      stage_(world.split(at_.data * shape.tensor + at_.tensor, at_.stage)),
-      tensor_(world.split(at_.stage * shape.data + at_.data, at_.tensor)) {}
+      data_(world.split([&](int rank) {
+        const Coordinates at = coordinates_of(shape, rank);
+        return std::pair(at.stage * shape.tensor + at.tensor, at.data);
+      })),
+      stage_(world.split([&](int rank) {
+        const Coordinates at = coordinates_of(shape, rank);
+        return std::pair(at.data * shape.tensor + at.tensor, at.stage);
+      })),
+      tensor_(world.split([&](int rank) {
+        const Coordinates at = coordinates_of(shape, rank);
+        return std::pair(at.stage * shape.data + at.data, at.tensor);
+      })) {}
 
 void Mesh::abort(std::string_view why) {
   data_->abort(why);

@@ -6,6 +6,7 @@
 //   that much CPU time.
 // Values. All-reduces and broadcasts change nothing. The other collectives copy this rank's part
 //   for every rank. So shapes are right, values finite, and sums those of one rank.
+// Groups. Mesh makes groups of evenly spaced ranks; each has the times of its size and spacing.
 // Refused. send() and receive(): what the other rank does decides what follows.
 // Devices. Host memory only; tensors on a GPU would be staged.
 // Source. rehearsal.py of the PyTorch hook, which does the same for scripts.
@@ -28,27 +29,32 @@
 
 namespace howmany {
 
+// Ranks first, first + stride, first + 2 stride, ...
+struct EvenGroup {
+  int ranks = 1, stride = 1;
+  auto operator<=>(const EvenGroup&) const = default;
+};
+
 struct CostTable {
-  int world = 2;  // number of ranks
   // all_reduce, reduce_scatter, all_gather and broadcast -> (bytes, seconds), by bytes, not empty.
   // The bytes are those of the whole: the buffer of all-reduce and broadcast, the sum over ranks of
   // the others.
-  std::map<std::string, std::vector<std::pair<double, double>>> points;
+  using Points = std::map<std::string, std::vector<std::pair<double, double>>>;
+
+  int world = 2;                            // number of ranks
+  std::map<EvenGroup, Points> groups = {};  // {world, 1} is the world. Empty: nothing takes time
   double core_s_per_call = 0, core_s_per_byte = 0;
 
   // T. Linear between two sizes, in proportion above the largest. Throws std::out_of_range if there
-  // are no points of that kind.
-  double seconds(const std::string& kind, double bytes) const;
+  // are no points of that kind or group.
+  double seconds(const std::string& kind, double bytes, EvenGroup group) const;
 };
-
-// A table in which no collective takes time.
-CostTable no_costs(int world);
 
 // A call, in the order of the calls.
 struct RehearsedCall {
   std::string kind;  // of CostTable::points
   double bytes = 0;
-  int ranks = 1;
+  EvenGroup group;
   Clock::time_point at;  // of the call
   double seconds = 0;    // T
   // When the caller began to wait for it; `at` if the call was blocking.

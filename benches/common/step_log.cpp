@@ -27,6 +27,18 @@ std::vector<std::pair<double, double>> points_from(const JsonNode& node) {
   return points;
 }
 
+CostTable::Points points_of_kinds(const JsonNode& node) {
+  CostTable::Points points;
+  for (const char* kind : {"all_reduce", "reduce_scatter", "all_gather", "broadcast"})
+    if (const auto given = node.find(kind)) points[kind] = points_from(*given);
+  return points;
+}
+
+EvenGroup group_from(const JsonNode& node, int world) {
+  return {.ranks = static_cast<int>(node.at("ranks").integer_between(2, world)),
+          .stride = static_cast<int>(node.at("stride").integer_between(1, world))};
+}
+
 }  // namespace
 
 nlohmann::ordered_json steps_json(const std::vector<LoggedStep>& steps) {
@@ -36,7 +48,8 @@ nlohmann::ordered_json steps_json(const std::vector<LoggedStep>& steps) {
     for (const LoggedCollective& one : step.collectives)
       collectives.push_back({{"op", one.op},
                              {"bytes", one.bytes},
-                             {"ranks", one.ranks},
+                             {"ranks", one.group.ranks},
+                             {"stride", one.group.stride},
                              {"at_s", one.at},
                              {"s", one.seconds},
                              {"backward", one.backward},
@@ -51,8 +64,10 @@ CostTable read_cost_table(const std::string& path) try {
   const JsonNode root(parsed, path);
   CostTable table;
   table.world = static_cast<int>(root.at("world").integer_between(2, kMostRanks));
-  for (const char* kind : {"all_reduce", "reduce_scatter", "all_gather", "broadcast"})
-    if (const auto points = root.find(kind)) table.points[kind] = points_from(*points);
+  if (const auto groups = root.find("groups"))
+    for (const JsonNode& group : groups->items())
+      table.groups[group_from(group, table.world)] = points_of_kinds(group);
+  table.groups[{table.world, 1}] = points_of_kinds(root);
   const auto cores = root.find("core_s");
   if (!cores) return table;
   const std::vector<JsonNode> pair = cores->items();

@@ -17,7 +17,7 @@ namespace howmany::benches {
 struct LoggedCollective {
   std::string op;
   double bytes = 0;
-  int64_t ranks = 1;
+  EvenGroup group = {};
   double at = 0;                      // of the call, since the step began
   double seconds = 0;                 // by the cost table
   int64_t backward = -1;              // of DDP: the backward pass that ends after it; else -1

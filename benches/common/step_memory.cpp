@@ -64,7 +64,7 @@ StepMemory run_steps(const Workload& work, Comm* comm, const std::vector<Device>
 
 // Runs one rank of a group; the other ranks do not exist.
 StepMemory of_one_rank(const Workload& work) {
-  const Rehearsal others(no_costs(work.count()));
+  const Rehearsal others({.world = work.count()});
   const std::unique_ptr<Comm> comm = others.join(0);
   return run_steps(work, comm.get(), meta_devices(0, 1));
 }

@@ -70,7 +70,8 @@ void take_collective(const JsonNode& line, RankRecord& record) {
   RankCollective one{.step = line.at("step").integer_between(0, last)};
   one.call.op = line.at("op").string();
   one.call.bytes = not_negative(line.at("bytes"));
-  one.call.ranks = line.at("ranks").integer_between(1, kMostPretended);
+  one.call.group.ranks = static_cast<int>(line.at("ranks").integer_between(1, kMostPretended));
+  one.call.group.stride = static_cast<int>(line.at("stride").integer_between(1, kMostPretended));
   one.call.at = line.at("at_s").number();
   one.call.seconds = not_negative(line.at("s"));
   one.call.backward = line.at("backward").integer_between(-1, kMostRanks);

@@ -15,7 +15,7 @@ constexpr size_t kLoggedSteps = 10;
 
 LoggedCollective logged(const RehearsedCall& call, Clock::time_point step) {
   const double at = std::chrono::duration<double>(call.at - step).count();
-  LoggedCollective one{call.kind, call.bytes, call.ranks, at, call.seconds};
+  LoggedCollective one{call.kind, call.bytes, call.group, at, call.seconds};
   if (call.waited) one.waited = std::chrono::duration<double>(*call.waited - step).count();
   return one;
 }

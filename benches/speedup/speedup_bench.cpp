@@ -297,7 +297,7 @@ int run_graph_gain(const Flags& flags, std::vector<std::string> google, const ch
 Case rehearsed_case(const Flags& flags, const CostTable& costs, const Place& place) {
   HM_REQUIRE(flags.models.size() == 1 && flags.modes.size() == 1 &&
                  mode_traits(flags.modes[0]).equal_ranks && place.world == 1,
-             "{} needs one --model and --mode ddp or sharded, in one process",
+             "{} needs one --model and --mode ddp, sharded or tensor, in one process",
              flag::kRehearse.name);
   HM_REQUIRE(flags.trace.empty() && flags.counts.empty(), "{} cannot be combined with {} or {}",
              flag::kRehearse.name, flag::kTraceFile.name, flag::kDeviceCount.name);

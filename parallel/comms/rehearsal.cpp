@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/rehearsal.h"
 
+#include <fmt/format.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -52,8 +53,8 @@ void copy_into(Tensor& to, int64_t at, const Tensor& from, int64_t begin, int64_
 
 class Rehearsed : public CommEngine {
  public:
-  Rehearsed(int rank, int size, std::shared_ptr<Rehearsal::State> state)
-      : CommEngine(rank, size), state_(std::move(state)) {}
+  Rehearsed(int rank, EvenGroup group, std::shared_ptr<Rehearsal::State> state)
+      : CommEngine(rank, group.ranks), group_(group), state_(std::move(state)) {}
 
   std::string_view name() const override { return "rehearsal"; }
 
@@ -89,13 +90,22 @@ class Rehearsed : public CommEngine {
 
   std::unique_ptr<CommEngine> split(const std::vector<int>& members, int index,
                                     const std::string&) override {
-    return std::make_unique<Rehearsed>(index, static_cast<int>(members.size()), state_);
+    return std::make_unique<Rehearsed>(index, group_of(members), state_);
   }
   void abort(std::string_view) noexcept override {}
 
  private:
   [[noreturn]] static void refuse(int peer) {
     throw EngineError(peer, "in a rehearsal no other rank sends or receives");
+  }
+
+  EvenGroup group_of(const std::vector<int>& members) const {
+    const int ranks = static_cast<int>(members.size());
+    const int stride = ranks > 1 ? members[1] - members[0] : 1;
+    for (int i = 1; i < ranks; ++i)
+      HM_REQUIRE(stride > 0 && members[i] - members[i - 1] == stride,
+                 "[rehearsal] ranks of a group are evenly spaced");
+    return {ranks, stride * group_.stride};
   }
 
   // The part of every rank is this rank's.
@@ -107,23 +117,29 @@ class Rehearsed : public CommEngine {
     wake_on_time();
     const auto amount = static_cast<double>(bytes);
     const Clock::time_point at = queued() ? queued()->at : Clock::now();
-    const double seconds = state_->costs.seconds(kind, amount);
+    const double seconds = state_->costs.seconds(kind, amount, group_);
     free_at_ = std::max(at, free_at_) + duration_of(seconds);
     burn(state_->costs.core_s_per_call + state_->costs.core_s_per_byte * amount);
     std::this_thread::sleep_until(free_at_);
     std::lock_guard lock(state_->mutex);
-    state_->log.push_back({{kind, amount, size(), at, seconds}, queued()});
+    state_->log.push_back({{kind, amount, group_, at, seconds}, queued()});
   }
 
+  const EvenGroup group_;
   const std::shared_ptr<Rehearsal::State> state_;
   Clock::time_point free_at_ = {};
 };
 
 }  // namespace
 
-double CostTable::seconds(const std::string& kind, double bytes) const {
-  const auto found = points.find(kind);
-  if (found == points.end()) throw std::out_of_range("the cost table has no " + kind);
+double CostTable::seconds(const std::string& kind, double bytes, EvenGroup group) const {
+  if (groups.empty() || group.ranks == 1) return 0;
+  const auto points = groups.find(group);
+  if (points == groups.end())
+    throw std::out_of_range(fmt::format("the cost table has no group of {} ranks, {} apart",
+                                        group.ranks, group.stride));
+  const auto found = points->second.find(kind);
+  if (found == points->second.end()) throw std::out_of_range("the cost table has no " + kind);
   const auto& all = found->second;
   const auto next = std::ranges::lower_bound(all, bytes, {}, &std::pair<double, double>::first);
   if (next == all.begin()) return next->second;
@@ -132,21 +148,14 @@ double CostTable::seconds(const std::string& kind, double bytes) const {
   return low + (next->second - low) * (bytes - low_bytes) / (next->first - low_bytes);
 }
 
-CostTable no_costs(int world) {
-  CostTable costs;
-  costs.world = world;
-  for (const char* kind : {"all_reduce", "reduce_scatter", "all_gather", "broadcast"})
-    costs.points[kind] = {{1, 0}};
-  return costs;
-}
-
 Rehearsal::Rehearsal(CostTable costs) : state_(std::make_shared<State>(std::move(costs))) {}
 Rehearsal::~Rehearsal() = default;
 
 const CostTable& Rehearsal::costs() const { return state_->costs; }
 
 std::unique_ptr<Comm> Rehearsal::join(int rank) const {
-  return std::make_unique<Comm>(std::make_unique<Rehearsed>(rank, costs().world, state_));
+  return std::make_unique<Comm>(
+      std::make_unique<Rehearsed>(rank, EvenGroup{costs().world, 1}, state_));
 }
 
 std::vector<RehearsedCall> Rehearsal::take_log() {

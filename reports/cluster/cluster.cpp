@@ -51,12 +51,20 @@ double in_node(const NodeLinks& node, double bytes, int devices) {
   return below + (above - below) * (devices - down->first) / (up->first - down->first);
 }
 
-double all_reduce(const Cluster& c, double bytes, int devices) {
-  if (devices <= c.devices_per_node) return in_node(c.node, bytes, devices);
-  const double nodes = std::ceil(static_cast<double>(devices) / c.devices_per_node);
-  const double network = factor(Collective::kAllReduce, devices) * bytes / c.network->bytes_per_s();
-  const double node = c.devices_per_node > 1 ? in_node(c.node, bytes, c.devices_per_node) : 0;
+double all_reduce(const Cluster& c, double bytes, int devices, int stride) {
+  if (devices * stride <= c.devices_per_node) return in_node(c.node, bytes, devices);
+  const int on_a_node = std::max(1, c.devices_per_node / stride);
+  const double nodes = std::ceil(static_cast<double>(devices) / on_a_node);
+  const double share = c.network->bytes_per_s() / std::min(stride, c.devices_per_node);
+  const double network = factor(Collective::kAllReduce, devices) * bytes / share;
+  const double node = on_a_node > 1 ? in_node(c.node, bytes, on_a_node) : 0;
   return std::max(node, network) + 2 * std::ceil(std::log2(nodes)) * c.network->latency_s;
+}
+
+void add_times(nlohmann::ordered_json& table, const Cluster& cluster, int devices, int stride) {
+  for (const auto& [name, kind] : kCollectives)
+    for (double bytes = kSmallestBytes; bytes <= kLargestBytes; bytes *= 2)
+      table[name].push_back({bytes, cluster.seconds(kind, bytes, devices, stride)});
 }
 
 }  // namespace
@@ -70,11 +78,11 @@ std::string Cluster::refusal(int devices) const {
   return "";
 }
 
-double Cluster::seconds(Collective kind, double bytes, int devices) const {
-  if (const std::string why = refusal(devices); !why.empty()) throw InputError(why);
+double Cluster::seconds(Collective kind, double bytes, int devices, int stride) const {
+  if (const std::string why = refusal(devices * stride); !why.empty()) throw InputError(why);
   if (devices < 2) return 0;
   const double share = factor(kind, devices) / factor(Collective::kAllReduce, devices);
-  return all_reduce(*this, bytes * share, devices);
+  return all_reduce(*this, bytes * share, devices, stride);
 }
 
 Cluster parse_cluster(const std::string& text, const std::string& source) {
@@ -99,10 +107,20 @@ Cluster find_cluster(const std::string& name_or_path) {
 
 nlohmann::ordered_json cost_table(const Cluster& cluster, int devices) {
   nlohmann::ordered_json table = {{"world", devices}};
-  for (const auto& [name, kind] : kCollectives)
-    for (double bytes = kSmallestBytes; bytes <= kLargestBytes; bytes *= 2)
-      table[name].push_back({bytes, cluster.seconds(kind, bytes, devices)});
+  add_times(table, cluster, devices, 1);
   if (cluster.cores) table["core_s"] = {cluster.cores->per_call_s, cluster.cores->per_byte_s};
+  return table;
+}
+
+nlohmann::ordered_json cost_table_with_groups(const Cluster& cluster, int devices) {
+  nlohmann::ordered_json table = cost_table(cluster, devices);
+  for (int ranks = 2; ranks < devices; ++ranks)
+    for (int stride = 1; ranks * stride <= devices; ++stride)
+      if (devices % (ranks * stride) == 0) {
+        nlohmann::ordered_json group = {{"ranks", ranks}, {"stride", stride}};
+        add_times(group, cluster, ranks, stride);
+        table["groups"].push_back(std::move(group));
+      }
   return table;
 }
 

@@ -27,7 +27,8 @@
 //   numbers of devices, linear in the number. Across N nodes: the larger of the time in a whole
 //   node and 2 (n - 1) / n bytes over the bandwidth of a node's links, plus 2 ceil(log2 N) hops.
 //   The other collectives move (n - 1) / n (reduce-scatter, all-gather) or 1 (broadcast) instead of
-//   2 (n - 1) / n times the bytes.
+//   2 (n - 1) / n times the bytes. A group of every s-th device shares the links of a node with
+//   the s - 1 other groups.
 // Sources. Bus bandwidth: nccl-tests, doc/PERFORMANCE.md. Share of a link: NVIDIA/nccl-tests#290.
 //   Latency of a hop: src/graph/tuning.cc of NCCL (9.6 us, ring of the simple protocol).
 // Thread safety. Values only; not tied to any thread.
@@ -80,7 +81,9 @@ struct Cluster {
   // Returns the seconds of a collective of `bytes` (the buffer of one rank: all of it for
   // all-reduce and broadcast, the sum over ranks for the others) on `devices`. 0 if there is one
   // device. Throws InputError if the file has no times for that number.
-  double seconds(Collective kind, double bytes, int devices) const;
+  // `stride`: the devices are first, first + stride, ... and so are those of stride - 1 groups
+  // more, which call at the same time. They share the links between nodes.
+  double seconds(Collective kind, double bytes, int devices, int stride = 1) const;
   // Returns the reason why seconds() would throw; empty if it does not.
   std::string refusal(int devices) const;
 };
@@ -95,5 +98,8 @@ Cluster find_cluster(const std::string& name_or_path);
 // {"world": 64, "all_reduce": [[bytes, seconds], ...], "reduce_scatter": ...}, sizes from 1 KiB to
 // 64 GiB, and "core_s": [per call, per byte] if the cores are given.
 nlohmann::ordered_json cost_table(const Cluster& cluster, int devices);
+// The same with "groups": [{"ranks": 8, "stride": 1, "all_reduce": ...}, ...], all of evenly spaced
+// devices that divide the world.
+nlohmann::ordered_json cost_table_with_groups(const Cluster& cluster, int devices);
 
 }  // namespace howmany::reports

@@ -64,7 +64,7 @@ int rehearsing_ranks(const Request& request, int world) {
 
 std::vector<std::string> rehearse_flag(const Request& request, int world,
                                        const BenchScratch& scratch) {
-  write_text(scratch.costs, dump_json(cost_table(cluster_of(request.beyond), world)));
+  write_text(scratch.costs, dump_json(cost_table_with_groups(cluster_of(request.beyond), world)));
   return {flag::kRehearse.name, scratch.costs};
 }
 

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <regex>
 #include <set>
 
 #include "core/base/text/files.h"
@@ -20,13 +22,23 @@ const std::vector<std::string> kOneProcess = {"data_parallel", "model"};  // of 
 constexpr const char* kPlanSchema = "howmany.plan/1";
 constexpr int64_t kMostDevices = 4096, kMostRounds = 1000, kMaxPlanBatch = int64_t{1} << 40;
 
+// The numbers of devices on which the mode can run. If there is none, it may still be rehearsed on
+// more; else all, and the bench says why they are refused.
+std::vector<int> counts_of(const Request& request, const std::string& mode) {
+  std::vector<int> counts;
+  const int ways = ways_of(mode);
+  std::ranges::copy_if(request.counts, std::back_inserter(counts),
+                       [&](int count) { return count % ways == 0; });
+  return counts.empty() && request.beyond.cluster.empty() ? request.counts : counts;
+}
+
 void add_mode(std::vector<Configuration>& all, const Request& request, const Workload& workload,
               const std::string& mode) {
   const std::vector<std::string> local = {"local"};
   const auto& alone = request.one_process;
   const bool over_ranks = std::find(alone.begin(), alone.end(), mode) == alone.end();
   for (const std::string& backend : over_ranks ? request.backends : local) {
-    for (const int count : request.counts) {
+    for (const int count : counts_of(request, mode)) {
       const Configuration next{workload.model, mode, backend, count, workload.batch, over_ranks};
       if (mode.substr(0, mode.find(':')) == "single" && count > 1) continue;
       if (std::find(all.begin(), all.end(), next) == all.end()) all.push_back(next);
@@ -110,6 +122,12 @@ Scaling scaling_from(const JsonNode& node) {
 }
 
 }  // namespace
+
+int ways_of(const std::string& mode) {
+  static const std::regex kWays("[:,]ways=([0-9]{1,5})");
+  std::smatch found;
+  return std::regex_search(mode, found, kWays) ? std::max(1, std::stoi(found[1])) : 1;
+}
 
 Cluster cluster_of(const BeyondPlan& beyond) {
   return beyond.text.empty() ? find_cluster(beyond.cluster)

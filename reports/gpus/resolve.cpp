@@ -251,9 +251,12 @@ void refuse_other_rehearsals(const Request& request) {
   if (request.script.given()) return;
   if (request.workloads.size() != 1)
     throw InputError(fmt::format("{} needs one {}", flag::kCluster.name, flag::kModel.name));
-  if (request.modes.size() != 1 || !is_replayable(request.modes[0]))
-    throw InputError(
-        fmt::format("{} is for one {}, ddp or sharded", flag::kCluster.name, flag::kMode.name));
+  if (request.modes.size() != 1 || !is_rehearsable(request.modes[0]))
+    throw InputError(fmt::format("{} is for one {}, ddp, sharded or tensor", flag::kCluster.name,
+                                 flag::kMode.name));
+  if (const int ways = ways_of(request.modes[0]); request.beyond.up_to % ways != 0)
+    throw InputError(fmt::format("{} {}: groups of {} devices do not divide it", flag::kUpTo.name,
+                                 request.beyond.up_to, ways));
   if (request.scaling == Scaling::kStrong)
     throw InputError(fmt::format("{} needs the same batch on each device, so {} cannot be given",
                                  flag::kCluster.name, flag::kGlobalBatch.name));

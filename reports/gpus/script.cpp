@@ -254,7 +254,7 @@ void run_once(const Script& script, const Words& flags, int ranks, double second
   Words argv = bench_words(script, seconds, kProbeTimeout, scratch);
   argv.insert(argv.end(), flags.begin(), flags.end());
   if (ranks > 1) {
-    write_text(scratch.costs, dump_json(cost_table(without_costs(ranks), ranks)));
+    write_text(scratch.costs, dump_json(cost_table_with_groups(without_costs(ranks), ranks)));
     argv.insert(argv.end(), {flag::kRehearse, scratch.costs});
   }
   const bool starts_ranks = ranks == 1 || script.has_count();

@@ -20,7 +20,8 @@ namespace howmany::reports {
 std::string chakra_trace(const LoggedStep& step);
 
 // Writes PREFIX.0.et, PREFIX.1.et, ...: the step of median length, for each rank of the log.
-// Throws InputError if there is no step, or a file cannot be written.
+// Throws InputError if there is no step, if a collective is of a part of the ranks, or if a file
+// cannot be written.
 void write_chakra(const StepLog& log, const std::string& prefix);
 
 }  // namespace howmany::reports

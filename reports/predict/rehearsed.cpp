@@ -49,6 +49,7 @@ std::vector<nlohmann::json> lines_in(const std::string& folder) {
 StepLog logged_steps(const std::vector<nlohmann::json>& lines, int world) {
   StepLog log{world, {}};
   for (const nlohmann::json& line : lines) {
+    if (line.is_null()) continue;  // of a run that failed
     const JsonNode node(line, sample_line::kSteps);
     const auto steps = node.find(sample_line::kSteps);
     if (!steps) continue;
@@ -67,9 +68,14 @@ void refuse_other_devices(const Measurement& m, const Cluster& cluster) {
 
 }  // namespace
 
-bool is_replayable(const std::string& mode) {
+bool is_rehearsable(const std::string& mode) {
   const std::string name = mode.substr(0, mode.find(':'));
-  return name == "ddp" || name == "sharded";
+  return name == "ddp" || name == "sharded" || name == "tensor";
+}
+
+bool is_replayable(const std::string& mode) {
+  if (mode.starts_with("tensor")) return mode.find("ways=") != std::string::npos;
+  return is_rehearsable(mode);
 }
 
 Rehearsed rehearsed_of(const Summary& summary, const std::vector<nlohmann::json>& lines,

@@ -16,8 +16,10 @@ namespace howmany::reports {
 // The suite of the measurement of a rehearsal.
 constexpr const char* kRehearsalSuite = "rehearsal";
 
-// True if all ranks of the mode make the same calls, on any number of devices. So one rank can be
-// rehearsed, and replayed for other numbers.
+// True if all ranks of the mode make the same calls. So one rank can be rehearsed.
+bool is_rehearsable(const std::string& mode);
+// True if its own work is also the same on any number of devices. So the rehearsal can be replayed
+// for other numbers. tensor without ways=n divides layers over all devices.
 bool is_replayable(const std::string& mode);
 
 // Returns the rehearsal of a summary. `lines` are those of its samples; the ones with steps are of

@@ -37,6 +37,8 @@ LoggedCollective collective_from(const JsonNode& node) {
   one.kind = kind_from(node.at("op"));
   one.bytes = within(node.at("bytes"), 0, kMostBytes);
   one.ranks = static_cast<int>(node.at("ranks").integer_between(1, kMostPredicted));
+  if (const auto stride = node.find("stride"))
+    one.stride = static_cast<int>(stride->integer_between(1, kMostPredicted));
   one.at = within(node.at("at_s"), -kMostSeconds, kMostSeconds);
   one.seconds = within(node.at("s"), 0, kMostSeconds);
   one.backward = static_cast<int>(node.at("backward").integer_between(-1, 1 << 20));
@@ -108,6 +110,9 @@ class Replay {
   int pass_ = -1;  // the backward pass that has not ended; -1: none
 };
 
+// On more ranks, the group grows with them.
+bool reaches_all(const LoggedCollective& one, int world) { return one.ranks * one.stride >= world; }
+
 }  // namespace
 
 StepLog step_log_from(const nlohmann::json& steps, int world, const std::string& source) {
@@ -120,11 +125,22 @@ StepLog step_log_from(const nlohmann::json& steps, int world, const std::string&
   return log;
 }
 
+std::string replay_refusal(const StepLog& log, int devices) {
+  for (const LoggedStep& step : log.steps)
+    for (const LoggedCollective& one : step.collectives) {
+      const int least = reaches_all(one, log.world) ? one.stride : one.ranks * one.stride;
+      if (devices % least != 0)
+        return fmt::format("groups of {} devices do not divide {}", least, devices);
+    }
+  return "";
+}
+
 double replayed_seconds(const LoggedStep& step, int world, const Cluster& cluster, int devices) {
   Replay replay;
-  for (const LoggedCollective& one : step.collectives)
-    replay.call(one,
-                one.ranks == world ? cluster.seconds(one.kind, one.bytes, devices) : one.seconds);
+  for (const LoggedCollective& one : step.collectives) {
+    const int ranks = reaches_all(one, world) ? devices / one.stride : one.ranks;
+    replay.call(one, cluster.seconds(one.kind, one.bytes, ranks, one.stride));
+  }
   return step.seconds + replay.later();
 }
 

@@ -6,7 +6,9 @@
 //   A wait of the program for collective k ends at max(wait, end_k). The end of a backward pass
 //   under DistributedDataParallel waits for its buckets: it is at max(last call, last end) of the
 //   pass. So the last bucket is never hidden. The program's own work takes as long as in the log.
-// Groups. A collective of all ranks gets T of n ranks; one of a part of them keeps its T.
+// Groups. A collective of all ranks gets T of n ranks. So does one of every s-th rank of all, of n
+// / s
+//   ranks. One of a part of the ranks has as many on n ranks.
 // Source. The overlap of DistributedDataParallel: Li et al. 2020, "PyTorch Distributed", section 4.
 // Thread safety. The functions are pure.
 #pragma once
@@ -23,7 +25,7 @@ namespace howmany::reports {
 struct LoggedCollective {
   Collective kind = Collective::kAllReduce;
   double bytes = 0;
-  int ranks = 1;
+  int ranks = 1, stride = 1;          // the ranks first, first + stride, ...
   double at = 0;                      // seconds from the start of the step to the call
   double seconds = 0;                 // T in the rehearsal
   int backward = -1;                  // of DDP: the backward pass that ends after it; else -1
@@ -42,6 +44,10 @@ struct StepLog {
 
 // Parses the member "steps" of a line of samples. Throws InputError that names the place.
 StepLog step_log_from(const nlohmann::json& steps, int world, const std::string& source);
+
+// Returns why the step cannot be replayed on `devices`: its groups do not divide them. Empty if it
+// can.
+std::string replay_refusal(const StepLog& log, int devices);
 
 // Returns the seconds of the step on `devices`. Throws InputError as Cluster::seconds() does.
 double replayed_seconds(const LoggedStep& step, int world, const Cluster& cluster, int devices);

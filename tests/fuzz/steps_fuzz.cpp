@@ -15,7 +15,7 @@ std::vector<std::string> fuzz_seeds() {
   return {R"([{"s": 0.1, "collectives": [
     {"op": "all_reduce", "bytes": 1048576, "ranks": 64, "at_s": 0.04, "s": 0.01, "backward": 0, "waited_s": null},
     {"op": "all_gather", "bytes": 4096, "ranks": 64, "at_s": 0.05, "s": 0.001, "backward": -1, "waited_s": 0.07},
-    {"op": "all_reduce", "bytes": 1048576, "ranks": 8, "at_s": 0.06, "s": 0.01, "backward": 1, "waited_s": null}]},
+    {"op": "all_reduce", "bytes": 1048576, "ranks": 8, "stride": 8, "at_s": 0.06, "s": 0.01, "backward": 1, "waited_s": null}]},
     {"s": 0.2, "collectives": []}])"};
 }
 

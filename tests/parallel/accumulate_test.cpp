@@ -20,7 +20,7 @@ constexpr double kParameters = 64 * 128 + 128 + 2 * (128 * 128 + 128) + 128 * 64
 
 // Elements that one of four ranks exchanges in its second step, by kind of call.
 std::map<std::string, double> exchanged(const std::string& text) {
-  const Rehearsal rehearsal(no_costs(kRanksOfStep));
+  const Rehearsal rehearsal({.world = kRanksOfStep});
   Rehearsal log = rehearsal;
   const std::unique_ptr<Comm> comm = rehearsal.join(1);
   const auto mode =

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/clock.h"
+#include "parallel/mesh.h"
 #include "parallel/mode.h"
 
 namespace howmany {
@@ -14,10 +15,11 @@ using Points = std::vector<std::pair<double, double>>;
 CostTable table_of(double seconds, double per_byte = 0, int world = 4) {
   const Points points = {{1024, seconds}, {1 << 20, seconds + per_byte * ((1 << 20) - 1024)}};
   return {.world = world,
-          .points = {{"all_reduce", points},
-                     {"reduce_scatter", points},
-                     {"all_gather", points},
-                     {"broadcast", points}}};
+          .groups = {{{world, 1},
+                      {{"all_reduce", points},
+                       {"reduce_scatter", points},
+                       {"all_gather", points},
+                       {"broadcast", points}}}}};
 }
 
 double seconds_between(Clock::time_point a, Clock::time_point b) {
@@ -35,11 +37,14 @@ std::vector<float> values_of(const Tensor& t) {
 
 TEST(Rehearsal, TimesAreThoseOfTheTable) {
   const CostTable table = table_of(0.001, 1e-9);
-  EXPECT_DOUBLE_EQ(table.seconds("all_reduce", 8), 0.001);
-  EXPECT_DOUBLE_EQ(table.seconds("all_reduce", 1024), 0.001);
-  EXPECT_DOUBLE_EQ(table.seconds("all_reduce", 2048), 0.001 + 1e-9 * 1024);
-  EXPECT_DOUBLE_EQ(table.seconds("all_reduce", 2 << 20), 2 * table.seconds("all_reduce", 1 << 20));
-  EXPECT_THROW(table.seconds("all_to_all", 8), std::out_of_range);
+  const auto seconds = [&](double bytes) { return table.seconds("all_reduce", bytes, {4, 1}); };
+  EXPECT_DOUBLE_EQ(seconds(8), 0.001);
+  EXPECT_DOUBLE_EQ(seconds(1024), 0.001);
+  EXPECT_DOUBLE_EQ(seconds(2048), 0.001 + 1e-9 * 1024);
+  EXPECT_DOUBLE_EQ(seconds(2 << 20), 2 * seconds(1 << 20));
+  EXPECT_THROW(table.seconds("all_to_all", 8, {4, 1}), std::out_of_range);
+  EXPECT_THROW(table.seconds("all_reduce", 8, {2, 1}), std::out_of_range);
+  EXPECT_EQ(CostTable{}.seconds("all_reduce", 8, {2, 1}), 0);
 }
 
 TEST(Rehearsal, ACallTakesItsTime) {
@@ -55,7 +60,7 @@ TEST(Rehearsal, ACallTakesItsTime) {
   ASSERT_EQ(log.size(), 1U);
   EXPECT_EQ(log[0].kind, "all_reduce");
   EXPECT_EQ(log[0].bytes, 12);
-  EXPECT_EQ(log[0].ranks, 4);
+  EXPECT_EQ(log[0].group, (EvenGroup{4, 1}));
   EXPECT_EQ(log[0].seconds, 0.02);
   EXPECT_EQ(log[0].waited, log[0].at);
   EXPECT_GE(seconds_between(start, log[0].at), 0);
@@ -119,6 +124,36 @@ TEST(Rehearsal, OtherRanksCannotBeHeard) {
   const auto comm = rehearsal.join(0);
   EXPECT_THROW(comm->send(tensor_of({1}), 1), CommError);
   EXPECT_THROW(rehearsal.join(0)->receive(tensor_of({1}), 1), CommError);
+}
+
+TEST(Rehearsal, GroupsOfAMeshHaveTheirOwnTimes) {
+  CostTable table = table_of(0, 0, 12);
+  table.groups[{2, 1}] = {{"all_reduce", {{1024, 0.002}}}};
+  table.groups[{6, 2}] = {{"all_reduce", {{1024, 0.006}}}};
+  Rehearsal rehearsal(table);
+  const auto world = rehearsal.join(7);
+  Mesh mesh(*world, {.data = 6, .tensor = 2});
+  EXPECT_EQ(mesh.data().rank(), 3);
+  EXPECT_EQ(mesh.tensor().rank(), 1);
+  rehearsal.take_log();
+  mesh.data().all_reduce(tensor_of({1}));
+  mesh.tensor().all_reduce(tensor_of({1}));
+  const std::vector<RehearsedCall> log = rehearsal.take_log();
+  ASSERT_EQ(log.size(), 2U);
+  EXPECT_EQ(log[0].group, (EvenGroup{6, 2}));
+  EXPECT_EQ(log[0].seconds, 0.006);
+  EXPECT_EQ(log[1].group, (EvenGroup{2, 1}));
+  EXPECT_EQ(log[1].seconds, 0.002);
+  EXPECT_THROW(world->split([](int rank) { return std::pair(rank == 7 || rank < 2 ? 0 : 1, 0); }),
+               CommError);
+}
+
+TEST(Rehearsal, TensorTrainsAsOneOfManyRanks) {
+  Rehearsal rehearsal({.world = 64});
+  const auto comm = rehearsal.join(63);
+  const auto mode = make_mode("tensor:ways=4", {.model = make_model("mlp"), .comm = comm.get()});
+  EXPECT_EQ(mode->share().index, 15);
+  EXPECT_EQ(mode->share().count, 16);
 }
 
 TEST(Rehearsal, DdpTrainsAsOneOfManyRanks) {

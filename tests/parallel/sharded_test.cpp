@@ -44,7 +44,7 @@ class OneOfFour : public ::testing::TestWithParam<int> {
     optimizer_->step(mode.params());
   }
 
-  Rehearsal rehearsal_{no_costs(kRanks)};
+  Rehearsal rehearsal_{{.world = kRanks}};
   const std::unique_ptr<Comm> comm_ = rehearsal_.join(1);
   const std::unique_ptr<Optimizer> optimizer_ =
       make_optimizer("sgd", {.lr = 0.01, .momentum = 0.9});

@@ -99,7 +99,7 @@ class OneOfFourWays : public ::testing::Test {
     optimizer_->step(mode.params());
   }
 
-  Rehearsal rehearsal_{no_costs(kWays)};
+  Rehearsal rehearsal_{{.world = kWays}};
   const std::unique_ptr<Comm> comm_ = rehearsal_.join(1);
   const std::unique_ptr<Optimizer> optimizer_ =
       make_optimizer("sgd", {.lr = 0.01, .momentum = 0.9});

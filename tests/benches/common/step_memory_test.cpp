@@ -28,7 +28,7 @@ Workload question(const std::string& model, const std::string& mode, int devices
 // The same on a CPU device that computes, with kernels that keep nothing.
 double measured_peak(const Workload& work) {
   const BackendScope kernels(backend_named("reference"));
-  const Rehearsal others(no_costs(work.count()));
+  const Rehearsal others({.world = work.count()});
   const auto comm = others.join(0);
   const int64_t before = memory_use().in_use;
   const auto mode = make_mode(

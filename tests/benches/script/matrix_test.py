@@ -230,7 +230,8 @@ class Rehearsed(Measured):
             self.assertGreaterEqual(step["s"], end)
 
     def test_every_collective_has_the_shapes_and_values_of_equal_ranks(self):
-        self.rehearse("collectives.py", 4)
+        points = [[1024, 1e-4], [1 << 30, 1]]
+        self.rehearse("collectives.py", 4, groups=[{"ranks": 2, "stride": 2, "all_reduce": points, "broadcast": points}])
 
     def test_fsdp_and_tensor_parallelism(self):
         for script, operations in (("fsdp.py", {"all_gather", "reduce_scatter"}), ("tensor_parallel.py", {"all_reduce"})):
@@ -242,6 +243,20 @@ class Rehearsed(Measured):
                     self.assertGreaterEqual(step["s"], one["at_s"] + one["s"])
                     self.assertGreaterEqual(one["waited_s"], one["at_s"])
             self.samples_file.unlink()
+
+    def test_groups_of_a_mesh_have_their_own_times(self):
+        kinds = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
+        points = {kind: [[1024, 0.002], [1 << 30, 0.002]] for kind in kinds}
+        groups = [{"ranks": 2, "stride": 1} | points, {"ranks": 4, "stride": 2} | points]
+        _, line, _ = self.rehearse("mesh.py", 8, latency=0.05, groups=groups)
+        calls = line["steps"][-1]["collectives"]
+        self.assertEqual({(one["op"], one["ranks"], one["stride"], one["s"]) for one in calls},
+                         {("all_reduce", 2, 1, 0.002), ("all_gather", 4, 2, 0.002), ("reduce_scatter", 4, 2, 0.002)})
+
+    def test_groups_without_times_are_refused(self):
+        (self.folder / "costs.json").write_text('{"world": 8}')
+        self.bench(torchrun("mesh.py"), "--rehearse", self.folder / "costs.json")
+        self.assertIn("the cost table has no group of 2 ranks, 1 apart", self.row()["error_message"])
 
     def test_pipelines_and_experts_are_refused(self):
         calls = ("dist.all_to_all_single(y, x)", "dist.all_to_all(list(y.chunk(4)), list(x.chunk(4)))", "dist.send(x, 1)",

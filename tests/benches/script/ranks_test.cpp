@@ -100,8 +100,9 @@ TEST_F(ScriptRanks, TakesTheSlowestRankOfEachTimedStepAndTheSamplesOfAll) {
 TEST_F(ScriptRanks, OneProcessOfARehearsalStandsForAllRanks) {
   std::vector<Json> lines = record(0, 64, 1);
   const auto collective = [](int step, double at) {
-    return Json{{"kind", "collective"}, {"step", step}, {"op", "all_reduce"}, {"bytes", 400},
-                {"ranks", 64},          {"at_s", at},   {"s", 0.5},           {"backward", 0}};
+    return Json{{"kind", "collective"}, {"step", step}, {"op", "all_reduce"},
+                {"bytes", 400},         {"ranks", 64},  {"stride", 1},
+                {"at_s", at},           {"s", 0.5},     {"backward", 0}};
   };
   lines.insert(lines.end() - 1, {collective(3, 0.25), collective(3, 0.5), collective(4, 1)});
   write(0, lines);

@@ -70,7 +70,7 @@ class Rehearse(programs.TestCase):
 
     def test_only_modes_of_equal_ranks_can_be_rehearsed(self):
         for mode in ("pipeline", "single", "ddp,single"):
-            self.assert_refused(self.bench("--mode", mode), "--rehearse needs one --model and --mode ddp or sharded")
+            self.assert_refused(self.bench("--mode", mode), "--rehearse needs one --model and --mode ddp, sharded or tensor")
 
     def test_options_that_would_change_nothing_are_refused(self):
         for more in (("--device-count", 2), ("--trace-file", self.folder / "trace")):

@@ -155,5 +155,28 @@ TEST(Cluster, CostTableHoldsEveryKind) {
     EXPECT_GT(table.at(kind).size(), 20U);
 }
 
+// Eight groups of every eighth device share the links of each node.
+TEST(Cluster, GroupsOfEverySthDeviceShareTheLinks) {
+  const Cluster c = find_cluster("h100x8");
+  const double bytes = 1 << 30;
+  const auto time = [&](int devices, int stride) {
+    return c.seconds(Collective::kAllReduce, bytes, devices, stride);
+  };
+  EXPECT_NEAR(time(2, 8), 8 * bytes / c.network->bytes_per_s(), 0.01 * time(2, 8));
+  EXPECT_DOUBLE_EQ(time(4, 2), time(4, 1));  // within a node
+  EXPECT_GT(time(8, 8), 3 * time(64, 1));
+  EXPECT_DOUBLE_EQ(time(8, 16), time(8, 8));  // one device of a node, of every second node
+}
+
+TEST(Cluster, CostTableOfAMeshHoldsItsGroups) {
+  const Cluster c = find_cluster("h100x8");
+  std::map<std::pair<int, int>, double> all;
+  const auto table = cost_table_with_groups(c, 16);
+  for (const auto& group : table.at("groups"))
+    all[{group.at("ranks"), group.at("stride")}] = group.at("all_reduce").at(10).at(1);
+  EXPECT_EQ(all.size(), 9U);  // 2 x 1, 2, 4, 8; 4 x 1, 2, 4; 8 x 1, 2
+  EXPECT_DOUBLE_EQ(all.at({2, 8}), c.seconds(Collective::kAllReduce, 1 << 20, 2, 8));
+}
+
 }  // namespace
 }  // namespace howmany::reports

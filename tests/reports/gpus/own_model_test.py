@@ -43,7 +43,7 @@ class OwnModel(programs.TestCase):
 
     def test_the_replay_agrees_with_a_rehearsal(self):
         """Of the step, which the collectives dominate. Efficiencies would depend on the baseline of each run."""
-        for mode in ("ddp", "sharded", "sharded:level=2"):
+        for mode in ("ddp", "sharded", "sharded:level=2", "tensor:ways=4"):
             with self.subTest(mode):
                 replayed = self.beyond(self.gpus(32, "--mode", mode, devices="cpu:0", out=f"of {mode}"))["predicted"][-1]
                 known = self.rehearsal()
@@ -51,6 +51,23 @@ class OwnModel(programs.TestCase):
                 step = known["median_s"]["value"] * known["efficiency"]["value"] / replayed["efficiency"]
                 self.beyond(self.gpus(16, "--mode", mode, devices="cpu:0", out=f"again {mode}"))
                 self.assertAlmostEqual(step / self.rehearsal()["median_s"]["value"], 1, delta=0.05)
+
+    def test_groups_of_tensor_are_rehearsed_and_replayed(self):
+        mode = ("--mode", "tensor:ways=2")
+        beyond = self.beyond(self.gpus(16, *mode))
+        self.assertEqual([[row["devices"] for row in beyond[kind]] for kind in ("measured", "rehearsed", "predicted")],
+                         [[1, 2], [16], [4, 8]])
+        lines = map(json.loads, (self.out / "speedup.samples.jsonl").read_text().splitlines())
+        groups = {(one["ranks"], one["stride"]) for line in lines for step in line.get("steps") or [] for one in step["collectives"]}
+        self.assertEqual(groups, {(2, 1), (8, 2)})
+        self.assert_refused(programs.run("howmany", "predict", self.out, "--cluster", self.folder / "cluster.toml",
+                                         "--up-to", 16, "--chakra", self.folder / "trace"), "groups")
+        self.assert_refused(self.gpus(7, *mode, out="odd"), "--up-to 7: groups of 2 devices do not divide it")
+
+    def test_without_ways_only_the_rehearsed_number_is_known(self):
+        beyond = self.beyond(self.gpus(8, "--mode", "tensor", devices="cpu:0"))
+        self.assertEqual([row["devices"] for row in beyond["rehearsed"]], [8])
+        self.assertIn("other work", json.dumps(beyond))
 
     def test_its_step_is_written_as_a_chakra_trace(self):
         self.beyond(self.gpus(8, devices="cpu:0"))

@@ -71,6 +71,20 @@ TEST(Plan, HasOneDeviceForSingleWhateverItsOptions) {
   EXPECT_THAT(told, ElementsAre("mlp, single, 1 device", "mlp, single:graph=on, 1 device"));
 }
 
+TEST(Plan, LeavesOutNumbersThatGroupsDoNotDivide) {
+  Request request = example_request();
+  request.workloads = {{"mlp", 64}};
+  request.backends = {"gloo"};
+  request.one_process = {};
+  request.modes = {"tensor:recompute=1,ways=2"};
+  request.counts = {1, 2, 3, 4};
+  std::vector<int> counts;
+  for (const Configuration& c : configurations(request)) counts.push_back(c.devices);
+  EXPECT_THAT(counts, ElementsAre(1, 2, 4));  // the first is single
+  request.modes = {"tensor:ways=8"};
+  EXPECT_EQ(configurations(request).size(), 5U);  // the bench refuses them in words
+}
+
 TEST(Plan, TurnsTheOrderOfEveryOtherRound) {
   EXPECT_THAT(order_of_round(3, 0), ElementsAre(0, 1, 2));
   EXPECT_THAT(order_of_round(3, 1), ElementsAre(2, 1, 0));

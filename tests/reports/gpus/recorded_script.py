@@ -47,7 +47,7 @@ def rehearse(costs, steps):
         for share in (0.4, 0.8):
             end = max(end, share * work) + high
             lines.append({"kind": "collective", "step": step["step"], "op": "all_reduce", "bytes": large,
-                          "ranks": costs["world"], "at_s": share * work, "s": high, "backward": 0})
+                          "ranks": costs["world"], "stride": 1, "at_s": share * work, "s": high, "backward": 0})
         step["s"] = end + 0.2 * work
     return lines
 

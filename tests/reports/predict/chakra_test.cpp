@@ -11,7 +11,7 @@ namespace howmany::reports {
 namespace {
 
 LoggedCollective bucket_of(double at, double seconds) {
-  return {Collective::kAllReduce, 1e6, 64, at, seconds, 0, {}};
+  return {Collective::kAllReduce, 1e6, 64, 1, at, seconds, 0, {}};
 }
 
 // Each node has its name, such as work_3: the count of nodes so far.
@@ -36,7 +36,7 @@ TEST(Chakra, AStepWithoutCollectivesIsOneNode) {
 
 // Gathered at 1, needed at 4, so that the work between is a node of its own.
 TEST(Chakra, AWaitDividesTheWork) {
-  const LoggedCollective gather{Collective::kAllGather, 6.4e7, 64, 1, 2, -1, 4};
+  const LoggedCollective gather{Collective::kAllGather, 6.4e7, 64, 1, 1, 2, -1, 4};
   const std::string trace = chakra_trace({9, {gather}});
   EXPECT_EQ(count_of(trace, "work_"), 3u);
   EXPECT_EQ(count_of(trace, "all_gather_2"), 1u);
@@ -45,6 +45,14 @@ TEST(Chakra, AWaitDividesTheWork) {
 TEST(Chakra, NoStepsAreRefused) {
   EXPECT_THROW(write_chakra({4, {}}, "/nonexistent/x"), InputError);
   EXPECT_THROW(write_chakra({2, {{1, {}}}}, "/nonexistent/x"), InputError);
+}
+
+TEST(Chakra, GroupsOfAMeshAreRefused) {
+  LoggedCollective one;
+  one.ranks = 2;
+  const std::string prefix = ::testing::TempDir() + "/mesh";
+  EXPECT_THROW(write_chakra({4, {{1, {one}}}}, prefix), InputError);
+  EXPECT_FALSE(std::filesystem::exists(prefix + ".0.et"));
 }
 
 }  // namespace

@@ -19,11 +19,11 @@ Cluster constant(double seconds) {
 }
 
 LoggedCollective bucket(double at, double seconds, int backward = 0) {
-  return {Collective::kAllReduce, 1e6, 64, at, seconds, backward, {}};
+  return {Collective::kAllReduce, 1e6, 64, 1, at, seconds, backward, {}};
 }
 
 LoggedCollective waited(double at, double seconds, double from) {
-  return {Collective::kAllGather, 1e6, 64, at, seconds, -1, from};
+  return {Collective::kAllGather, 1e6, 64, 1, at, seconds, -1, from};
 }
 
 double replayed(const LoggedStep& step, double seconds) {
@@ -81,10 +81,30 @@ TEST(Replay, EachBackwardPassWaitsForItsOwn) {
   EXPECT_NEAR(replayed(step, 4), 20 + 3 + 3, 1e-6);
 }
 
-TEST(Replay, GroupsOfAPartOfTheRanksKeepTheirTime) {
-  LoggedStep step{10, {bucket(5, 1)}};
-  step.collectives[0].ranks = 4;
-  EXPECT_NEAR(replayed(step, 100), 10, 1e-9);
+// Of 64 ranks, groups of 8 neighbours and groups of every 8th rank.
+StepLog meshed(const Cluster& cluster) {
+  StepLog log{64, {{10, {bucket(2, 0), bucket(6, 0)}}}};
+  LoggedCollective &inner = log.steps[0].collectives[0], &outer = log.steps[0].collectives[1];
+  inner.ranks = outer.ranks = 8;
+  outer.stride = 8;
+  for (LoggedCollective* one : {&inner, &outer}) {
+    one->waited = one->at;
+    one->seconds = cluster.seconds(one->kind, one->bytes, one->ranks, one->stride);
+  }
+  return log;
+}
+
+TEST(Replay, GroupsOfNeighboursKeepTheirSizeAndTheOthersGrow) {
+  const Cluster cluster = find_cluster("h100x8");
+  const StepLog log = meshed(cluster);
+  EXPECT_NEAR(replayed_seconds(log, cluster, 64), 10, 1e-12);
+  const auto outer = [&](int ranks) {
+    return cluster.seconds(Collective::kAllReduce, 1e6, ranks, 8);
+  };
+  EXPECT_NEAR(replayed_seconds(log, cluster, 512), 10 + outer(64) - outer(8), 1e-12);
+  EXPECT_NEAR(replayed_seconds(log, cluster, 8), 10 - outer(8), 1e-12);
+  EXPECT_EQ(replay_refusal(log, 512), "");
+  EXPECT_NE(replay_refusal(log, 12), "");
 }
 
 TEST(Replay, OneDeviceHasNoCollective) {
@@ -108,6 +128,7 @@ TEST(Replay, LogsAreUntrusted) {
   for (const auto& [key, bad] : std::map<std::string, Json>{{"op", "all"},
                                                             {"bytes", -1},
                                                             {"ranks", 0},
+                                                            {"stride", 0},
                                                             {"at_s", nullptr},
                                                             {"s", "x"},
                                                             {"waited_s", "x"},

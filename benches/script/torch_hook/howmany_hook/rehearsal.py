@@ -8,6 +8,7 @@ collective copies locally, so that shapes are right and values finite. It is com
 
 where T comes from the cost table: {"world": N, "all_reduce": [[bytes, seconds], ...], ...}, linear
 between two sizes and in proportion beyond the largest. reports/cluster/cluster.h makes the table.
+"groups" has the times of the groups of a mesh: [{"ranks": 8, "stride": 1, "all_reduce": ...}, ...].
 
 Values. A sum over ranks is N times the own value for tensors of up to 1,024 elements. Larger ones
     stay as they are: their real values are unknown anyway, and a pass over them would cost time.
@@ -47,6 +48,7 @@ class Collective:
     kind: str
     bytes: int
     ranks: int
+    stride: int  # between them
     at: object  # the time of the call; on a GPU an event
     seconds: float  # T
     backward: int  # of DistributedDataParallel: the pass of the step, from 0, that ends after it. Else -1
@@ -57,15 +59,21 @@ class CostTable:
     def __init__(self, table):
         self.world = int(table["world"])
         self._core_s = table.get("core_s")
-        self._points = {kind: points for kind, points in table.items() if kind not in ("world", "core_s")}
+        self._points = {(self.world, 1): table}
+        for group in table.get("groups", []):
+            self._points[group["ranks"], group["stride"]] = group
 
     @staticmethod
     def read(path):
         with open(path, encoding="utf-8") as file:
             return CostTable(json.load(file))
 
-    def seconds(self, kind, size):
-        points = self._points[kind]
+    def seconds(self, kind, size, ranks, stride):
+        if ranks == 1:
+            return 0.0
+        if (ranks, stride) not in self._points:
+            raise NotImplementedError(f"the cost table has no group of {ranks} ranks, {stride} apart")
+        points = self._points[ranks, stride][kind]
         index = bisect.bisect_left(points, [size])
         if index == 0:
             return points[0][1]
@@ -131,14 +139,15 @@ class Rehearsal:
         log, self._log = self._log, []
         return log
 
-    def start(self, kind, size, ranks, tensors, free_at):
+    def start(self, kind, size, group, tensors, free_at):
         """Returns the Work and the time when it is complete. Its future holds `tensors`."""
-        seconds = self.costs.seconds(kind, size) if ranks > 1 else 0.0
+        ranks, stride = group
+        seconds = self.costs.seconds(kind, size, ranks, stride)
         core_s = self.costs.core_seconds(size) if ranks > 1 else 0.0
         backward = self.backward_pass() if kind == "all_reduce" else -1
         cuda = [tensor.device for tensor in tensors if tensor.device.type == "cuda"]
         now = _event() if cuda else clock()
-        one = Collective(kind, size, ranks, now, seconds, backward)
+        one = Collective(kind, size, ranks, stride, now, seconds, backward)
         self._log.append(one)
         if cuda:
             return Work(one, self._in_stream(tensors, cuda[0], seconds)), 0.0  # the stream keeps the order
@@ -210,6 +219,7 @@ class Group(dist.ProcessGroup):
         super().__init__(rank, size)
         self._rehearsal, self._rank, self._size, self._here = rehearsal, rank, size, here
         self._free_at = 0.0
+        self._even = None
 
     def size(self):
         return self._size
@@ -228,9 +238,19 @@ class Group(dist.ProcessGroup):
     def group_name(self):
         return self.pg_name
 
+    def _spacing(self):
+        """The number of ranks and the distance between two. They are registered after __init__."""
+        if self._even is None:
+            ranks = sorted(dist.get_process_group_ranks(self))
+            gaps = {b - a for a, b in zip(ranks, ranks[1:])}
+            if len(gaps) > 1:
+                raise NotImplementedError("a rehearsal has groups of evenly spaced ranks")
+            self._even = self._size, gaps.pop() if gaps else 1
+        return self._even
+
     def _work(self, kind, size, tensors):
         tensors = _flat(tensors)
-        work, self._free_at = self._rehearsal.start(kind, size, self._size, tensors, self._free_at)
+        work, self._free_at = self._rehearsal.start(kind, size, self._spacing(), tensors, self._free_at)
         return work
 
     @torch.no_grad()

@@ -289,6 +289,7 @@ class Session:
                 "op": one.kind,
                 "bytes": one.bytes,
                 "ranks": one.ranks,
+                "stride": one.stride,
                 "at_s": self._since_begin(index, one.at),
                 "s": one.seconds,
                 "backward": one.backward,
