@@ -20,7 +20,9 @@
 namespace howmany::reports {
 namespace {
 
-constexpr int kUsualFactor = 4;  // of the largest measured number
+constexpr int kUsualFactor = 4;      // of the largest measured number
+constexpr double kInputBound = 0.2;  // of the time
+constexpr double kMoreWait = 2;      // times the share of fewer devices
 
 template <typename T>
 bool parse(std::string_view text, T& value) {
@@ -154,6 +156,26 @@ std::vector<std::string> cells_of(const Forecast& f, const Offer& offer) {
   return cells;
 }
 
+struct Fastest {
+  double per_s = 0, wait_fraction = 0;  // NaN: unknown
+};
+
+// Devices of a node share its cores. If more of them wait longer for data, the loaders are at the
+// node's limit. If all wait as long, each has too few workers.
+void refuse_if_input_bound(const std::map<int, Fastest>& by_devices) {
+  const auto& [least, at_least] = *by_devices.begin();
+  const auto& [most, at_most] = *by_devices.rbegin();
+  if (!(at_most.wait_fraction > kInputBound &&
+        at_most.wait_fraction > kMoreWait * at_least.wait_fraction))
+    return;
+  throw InputError(fmt::format(
+      "training waits {} of the time for data on {} devices, and {} on {}: the loaders are at the "
+      "limit "
+      "of this node, and more devices on it change nothing. howmany workers finds what they can "
+      "give",
+      format_percent(at_most.wait_fraction), most, format_percent(at_least.wait_fraction), least));
+}
+
 }  // namespace
 
 std::vector<RateAt> parse_rates(const std::string& text) {
@@ -176,7 +198,7 @@ std::vector<RateAt> parse_rates(const std::string& text) {
 }
 
 std::vector<RateAt> rates_of(const Summary& summary, std::string& what, bool cpu) {
-  std::map<int, double> best;
+  std::map<int, Fastest> best;
   for (const Measurement& m : summary.measurements) {
     const auto rate = m.metrics.find(metric::kSamplesPerS);
     int devices = 0;
@@ -186,11 +208,13 @@ std::vector<RateAt> rates_of(const Summary& summary, std::string& what, bool cpu
     if (what.empty()) what = parameter_of(m, parameter::kModel);
     if (parameter_of(m, parameter::kModel) != what) continue;
     refuse_if_unlike_the_curves(m, cpu);
-    best[devices] = std::max(best[devices], rate->second.value);
+    if (rate->second.value > best[devices].per_s)
+      best[devices] = {rate->second.value, value_of(m, metric::kDataWaitFraction)};
   }
   if (best.empty()) throw InputError("the run holds no rate of training to predict from");
+  refuse_if_input_bound(best);
   std::vector<RateAt> rates;
-  for (const auto& [devices, per_s] : best) rates.push_back({devices, per_s});
+  for (const auto& [devices, fastest] : best) rates.push_back({devices, fastest.per_s});
   return rates;
 }
 

@@ -62,7 +62,8 @@ struct Forecast {
 std::vector<RateAt> parse_rates(const std::string& text);
 
 // Returns the rates of the first model of `howmany gpus`. `what` receives its name. Throws
-// InputError if the measurements are of strong scaling, of CPUs (unless `cpu`), or hold no rate.
+// InputError if the measurements are of strong scaling, of CPUs (unless `cpu`), or hold no rate, or
+// if training waits for the loaders of a full node.
 std::vector<RateAt> rates_of(const Summary& summary, std::string& what, bool cpu = false);
 
 // Predicts 2, 4, 8, ... up to `up_to`, beyond the measured numbers, and decides. With a rehearsal,

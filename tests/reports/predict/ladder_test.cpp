@@ -144,6 +144,33 @@ TEST(Forecast, ParsesRates) {
     EXPECT_THROW(parse_rates(bad), InputError) << bad;
 }
 
+TEST(Forecast, RefusesTrainingThatWaitsForTheLoadersOfTheNode) {
+  const auto refused = [](double on_one, double on_two) {
+    Summary summary;
+    for (const auto& [devices, wait] : {std::pair("1", on_one), std::pair("2", on_two)})
+      summary.measurements.push_back(
+          {"speedup",
+           "case",
+           {{"devices", devices}, {"model", "mlp"}, {"scaling", "weak"}, {"device_list", "cuda:0"}},
+           {{"samples_per_s", {100, "1/s", {}, {}, 3, "rounds"}},
+            {"data_wait_fraction", {wait, "", {}, {}, 3, "rounds"}}},
+           {}});
+    std::string what;
+    try {
+      rates_of(summary, what);
+      return false;
+    } catch (const InputError& why) {
+      return std::string(why.what()).starts_with("training waits ");
+    }
+  };
+  EXPECT_TRUE(refused(0.02, 0.4));
+  EXPECT_TRUE(refused(0, 0.25));
+  EXPECT_FALSE(refused(0.4, 0.45));  // each device has too few workers
+  EXPECT_FALSE(refused(0, 0.1));
+  EXPECT_FALSE(refused(NAN, 0.4));
+  EXPECT_FALSE(refused(0.02, NAN));
+}
+
 TEST(Forecast, TakesTheFastestOfEachNumberOfGpus) {
   Summary summary;
   const auto add = [&](const char* devices, double rate, const char* list,
