@@ -45,7 +45,9 @@ void add_output(CLI::App& app, Arguments& a) {
   add_option(app, flag::kMinEfficiency, a.min_efficiency, "0.8")->check(between(0.01, 2.0));
   add_count(app, flag::kSamples, a.samples, "1281167, one pass over ImageNet-1k");
   auto* json = add_json(app, a.json);
-  add_option(app, flag::kEmit, a.emit)->check(CLI::IsMember({"slurm", "proposal"}))->excludes(json);
+  add_option(app, flag::kEmit, a.emit)
+      ->check(CLI::IsMember({"slurm", "proposal", "proposal-html"}))
+      ->excludes(json);
   add_no_color(app, a.no_color);
 }
 

@@ -26,6 +26,7 @@
 #include "reports/gpus/render.h"
 #include "reports/gpus/resolve.h"
 #include "reports/gpus/slurm.h"
+#include "reports/html/proposal_page.h"
 #include "reports/results/device_kind.h"
 #include "reports/results/machine.h"
 #include "reports/results/plain_json.h"
@@ -39,7 +40,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kProposal = "proposal";  // of --emit
+// Of --emit.
+constexpr const char *kProposal = "proposal", *kProposalPage = "proposal-html";
 
 // The first lines of the tour on a machine without GPUs.
 constexpr const char* kOnCpuCores =
@@ -136,16 +138,20 @@ std::vector<std::string> script_words(const std::string& folder) {
   return read_plan(plan_path(folder)).request.script.words;
 }
 
+bool is_proposal(const std::string& emit) { return emit == kProposal || emit == kProposalPage; }
+
+void print_proposal(const std::string& emit, const std::vector<Summary>& runs,
+                    const AdviceOptions& options) {
+  fmt::print("{}", emit == kProposal ? proposal(runs, options) : proposal_page(runs, options));
+}
+
 void print(const Summary& summary, const AdviceOptions& options, const Arguments& arguments,
            const std::string& folder) {
   if (arguments.json) {
     fmt::print("{}", dump_json(to_json(summary)));
     return;
   }
-  if (arguments.emit == kProposal) {
-    fmt::print("{}", proposal({summary}, options));
-    return;
-  }
+  if (is_proposal(arguments.emit)) return print_proposal(arguments.emit, {summary}, options);
   if (arguments.emit == "slurm") {
     fmt::print("{}", slurm_script(summary, advise(summary.measurements, options), options,
                                   script_words(folder)));
@@ -163,7 +169,7 @@ void refuse_emit(const Arguments& arguments, const Summary& summary) {
     if (summary.answer.contains(question))
       throw InputError(fmt::format(
           "no {}: howmany {} recommends no number of devices; give the folder of a howmany gpus",
-          arguments.emit == kProposal ? "proposal" : "job script", question));
+          is_proposal(arguments.emit) ? "proposal" : "job script", question));
 }
 
 // Throws InputError if an option of `howmany gpus` is given for another command's summary.
@@ -276,12 +282,12 @@ int propose_many(const Arguments& arguments) {
     runs.push_back(read_summary(summary_path(path)));
     refuse_emit(arguments, runs.back());
   }
-  fmt::print("{}", proposal(runs, asked(arguments)));
+  print_proposal(arguments.emit, runs, asked(arguments));
   return exit_code::kFine;
 }
 
 int report_many(const Arguments& arguments) {
-  if (arguments.emit == kProposal && arguments.html.empty()) return propose_many(arguments);
+  if (is_proposal(arguments.emit) && arguments.html.empty()) return propose_many(arguments);
   if (!arguments.emit.empty() || arguments.samples || arguments.min_efficiency)
     throw InputError(fmt::format("{}, {} and {} are for one run without {}", flag::kEmit.name,
                                  flag::kSamples.name, flag::kMinEfficiency.name, flag::kHtml.name));

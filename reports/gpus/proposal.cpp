@@ -8,7 +8,6 @@
 #include "core/base/schema/parameters.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
-#include "core/base/text/markdown.h"
 #include "core/base/text/shell.h"
 #include "core/base/text/table.h"
 #include "reports/gpus/plan.h"
@@ -19,18 +18,6 @@
 
 namespace howmany::reports {
 namespace {
-
-constexpr size_t kMostText = 1000;  // characters of a name or a value from a file
-
-std::string shown(const std::string& text) { return escaped_markdown(shortened(text, kMostText)); }
-
-std::string row(const std::vector<std::string>& cells) {
-  return fmt::format("| {} |\n", fmt::join(cells, " | "));
-}
-
-std::string head(const std::vector<std::string>& names) {
-  return row(names) + row(std::vector<std::string>(names.size(), "--:"));
-}
 
 std::string range(double low, double high, std::string (*format)(double)) {
   return fmt::format("{} to {}", format(low), format(high));
@@ -47,41 +34,44 @@ std::string noun(const Request& request) {
          "s";
 }
 
-std::string measured_table(const Advice& advice, const Request& request, double samples) {
-  std::string text = head({noun(request), "mode", "backend", "samples/s", "speedup", "efficiency",
-                           "95 % interval", "device-hours"});
+DocumentTable measured_table(const Advice& advice, const Request& request, double samples) {
+  DocumentTable table{{noun(request), "mode", "backend", "samples/s", "speedup", "efficiency",
+                       "95 % interval", "device-hours"},
+                      {}};
   for (const Point& p : advice.points)
     if (p.valid)
-      text += row({std::to_string(p.devices), shown(p.mode), shown(p.backend),
-                   format_count(p.samples_per_s), ratio(p.speedup.value), ratio(p.efficiency.value),
-                   p.mode == "single" ? "baseline" : interval_cell(p.efficiency),
-                   format_hours(samples / p.samples_per_s * p.devices / 3600)});
-  return text;
+      table.rows.push_back({std::to_string(p.devices), p.mode, p.backend,
+                            format_count(p.samples_per_s), ratio(p.speedup.value),
+                            ratio(p.efficiency.value),
+                            p.mode == "single" ? "baseline" : interval_cell(p.efficiency),
+                            format_hours(samples / p.samples_per_s * p.devices / 3600)});
+  return table;
 }
 
-std::string more_table(const Forecast& f) {
-  std::string text =
-      head({f.noun + "s", "evidence", "samples/s", "90 % interval", "efficiency", "90 % interval"});
+DocumentTable more_table(const Forecast& f) {
+  DocumentTable table{
+      {f.noun + "s", "evidence", "samples/s", "90 % interval", "efficiency", "90 % interval"}, {}};
   for (const Offer& offer : f.offers)
     if (!offer.is_measured() && offer.refused.empty())
-      text += row(
+      table.rows.push_back(
           {std::to_string(offer.devices), name_of(offer.evidence), format_count(offer.per_s.value),
            range(offer.per_s.low, offer.per_s.high, format_count), ratio(offer.efficiency.value),
            range(offer.efficiency.low, offer.efficiency.high, ratio)});
-  return text;
+  return table;
 }
 
-// The rows beyond the measured ones; empty if there are none.
-std::string more(const Summary& summary) {
+// Adds the rows beyond the measured ones.
+void add_more(Document& text, const Summary& summary) {
   const auto beyond = summary.answer.find("beyond");
-  if (beyond == summary.answer.end() || beyond->contains("refused")) return "";
+  if (beyond == summary.answer.end() || beyond->contains("refused")) return;
   const Forecast f = forecast_from_json(*beyond, "summary.json");
-  std::string text = "\n### More devices than were measured\n\n";
-  for (const std::string& sentence : f.sentences) text += shown(sentence) + "\n";
-  text += "\nThese rows are no measurements.";
+  text.emplace_back(Heading{3, "More devices than were measured"});
+  for (const std::string& sentence : f.sentences) text.emplace_back(Paragraph{sentence});
+  std::string note = "These rows are no measurements.";
   if (!f.cluster.empty())
-    text += fmt::format(" The collectives took the times of the cluster {}.", shown(f.cluster));
-  return text + "\n\n" + more_table(f);
+    note += fmt::format(" The collectives took the times of the cluster {}.", f.cluster);
+  text.emplace_back(Paragraph{note});
+  text.emplace_back(more_table(f));
 }
 
 // `workload` is null if the request has a script.
@@ -104,29 +94,29 @@ std::string command(const Request& request, const Workload* workload) {
   if (request.beyond.up_to > 0) add(flag::kUpTo, std::to_string(request.beyond.up_to));
   add(flag::kCluster, request.beyond.cluster);
   if (request.script.given()) argv.insert(argv.end(), {"--", request.script.name});
-  return without_controls(shell_words(argv));
+  return shell_words(argv);
 }
 
 // A line for each model, because their batches may differ.
-std::string commands(const Request& request) {
-  if (request.script.given()) return command(request, nullptr) + "\n";
-  std::string lines;
-  for (const Workload& one : request.workloads) lines += command(request, &one) + "\n";
-  return lines;
+ShellLines commands(const Request& request) {
+  if (request.script.given()) return {{command(request, nullptr)}};
+  ShellLines all;
+  for (const Workload& one : request.workloads) all.lines.push_back(command(request, &one));
+  return all;
 }
 
-std::string fact(const Summary& summary, const char* name, const char* key) {
-  const auto found = summary.context.find(key);
-  if (found == summary.context.end() || !found->is_string() || *found == "") return "";
-  return fmt::format("- {}: {}\n", name, shown(found->get<std::string>()));
-}
-
-std::string facts(const Summary& summary, const Request& request) {
-  return fact(summary, "Date", "howmany_date") + fact(summary, "CPU", context::kCpu) +
-         fact(summary, "GPU", context::kGpu) + fact(summary, "Driver", context::kDriver) +
-         fact(summary, "howmany", "howmany_version") + fact(summary, "Commit", context::kCommit) +
-         fmt::format("- Rounds: {}, each run a fresh process. Speedups are ratios within rounds.\n",
-                     request.rounds);
+Items facts(const Summary& summary, const Request& request) {
+  Items items;
+  for (const auto& [name, key] :
+       {std::pair("Date", "howmany_date"), std::pair("CPU", context::kCpu),
+        std::pair("GPU", context::kGpu), std::pair("Driver", context::kDriver),
+        std::pair("howmany", "howmany_version"), std::pair("Commit", context::kCommit)})
+    if (const auto found = summary.context.find(key);
+        found != summary.context.end() && found->is_string() && *found != "")
+      items.lines.push_back(fmt::format("{}: {}", name, found->get<std::string>()));
+  items.lines.push_back(fmt::format(
+      "Rounds: {}, each run a fresh process. Speedups are ratios within rounds.", request.rounds));
+  return items;
 }
 
 std::string scaling_of(const Summary& summary, const std::string& model) {
@@ -137,33 +127,35 @@ std::string scaling_of(const Summary& summary, const std::string& model) {
   return "scaling";
 }
 
-std::string part(const Summary& run, const AdviceOptions& options) {
+}  // namespace
+
+Document proposal_of(const Summary& run, const AdviceOptions& options) {
   const auto asked = run.context.find("howmany_request");
   const std::vector<Advice> all =
       asked == run.context.end() ? std::vector<Advice>() : advise(run.measurements, options);
   if (all.empty()) throw InputError("no proposal: the run holds no measurement of howmany gpus");
   const Request request = request_from_json(*asked, "summary.json");
-  std::string text;
+  Document text;
   for (const Advice& advice : all) {
-    if (!text.empty()) text += "\n";
-    text += fmt::format("## {}: {}\n\n{}\n\n", shown(advice.model),
-                        shown(scaling_of(run, advice.model)), shown(advice.because));
-    text += measured_table(advice, request, options.samples_to_train);
-    text += fmt::format("\nThe device-hours are those of {} samples.",
-                        format_count(options.samples_to_train));
-    if (const std::string note = devices_note(run, advice.model); !note.empty())
-      text += " " + shown(note);
-    text += "\n";
+    text.emplace_back(
+        Heading{2, fmt::format("{}: {}", advice.model, scaling_of(run, advice.model))});
+    text.emplace_back(Paragraph{advice.because});
+    text.emplace_back(measured_table(advice, request, options.samples_to_train));
+    const std::string note = devices_note(run, advice.model);
+    text.emplace_back(Paragraph{fmt::format("The device-hours are those of {} samples.{}{}",
+                                            format_count(options.samples_to_train),
+                                            note.empty() ? "" : " ", note)});
   }
-  return text + more(run) + "\n### Method\n\n" + facts(run, request) + "\n```sh\n" +
-         commands(request) + "```\n";
+  add_more(text, run);
+  text.emplace_back(Heading{3, "Method"});
+  text.emplace_back(facts(run, request));
+  text.emplace_back(commands(request));
+  return text;
 }
-
-}  // namespace
 
 std::string proposal(const std::vector<Summary>& runs, const AdviceOptions& options) {
   std::string text = "# Scaling\n";
-  for (const Summary& run : runs) text += "\n" + part(run, options);
+  for (const Summary& run : runs) text += "\n" + to_markdown(proposal_of(run, options));
   return text;
 }
 
