@@ -130,7 +130,8 @@ void check_mode(std::string_view text, const std::vector<Device>& devices) {
 
 void check_model(std::string_view text, const ModelSpec& model, int ranks) {
   ModeOptions options;
-  if (parse(text, options).name != "tensor") return;
+  const bool tensor = parse(text, options).name == "tensor";
+  if (!tensor && options.ways < 2) return;
   cut_chains(*model.layer, {.count = options.ways > 0 ? options.ways : ranks});
 }
 

@@ -54,7 +54,7 @@ constexpr ModeTraits kOverDevices{.over_devices = true};
   X(pipeline, "the layers, over ranks, in micro-batches", kOverRanks,                           \
     "micro_batches schedule recompute")                                                         \
   X(hybrid, "the batch over replicas, the layers over the devices of each", kOverRanks,         \
-    "stages across micro_batches schedule recompute")
+    "stages ways across micro_batches schedule recompute")
 
 struct ModeArgs {
   ModelSpec model;    // not yet materialized

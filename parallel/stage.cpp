@@ -132,10 +132,15 @@ class Stage::Run {
     if (stage_.first()) flight.x = ops::stored(rows_of(mine_.x, flight));
     Tensor y = apply(flight, false);
     if (!stage_.last()) return y;
-    LossResult loss = compute_loss(stage_.loss_, y, rows_of(mine_.y, flight), mine_.global_rows);
+    LossResult loss = loss_of(y, rows_of(mine_.y, flight));
     losses_.push_back(std::move(loss.total));
     flight.dy = std::move(loss.dy);
     return y;
+  }
+
+  LossResult loss_of(const Tensor& y, const Tensor& target) const {
+    if (options_.logits) return compute_loss(*options_.logits, y, target, mine_.global_rows);
+    return compute_loss(stage_.loss_, y, target, mine_.global_rows);
   }
 
   void backward(Flight& flight, bool final) {

@@ -9,6 +9,7 @@
 // Thread safety. One thread at a time.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,13 +30,15 @@ struct StageOptions {
   Dtype dtype = Dtype::f32;
   uint64_t seed = 1;
   std::string schedule = "1f1b";
-  SumOverReplicas sum_statistics = {};  // see TapeOptions
+  SumOverReplicas sum_statistics = {};       // see TapeOptions
+  std::optional<DividedLogits> logits = {};  // of the last stage, if they are divided
   bool recompute = false;  // keeps only the stage's input; runs forward again before backward
 };
 
 class Stage {
  public:
-  // Materializes this stage's part. Does not change `model`.
+  // Materializes this stage's part. Does not change `model`. The model may be divided (cut.h):
+  // then its parts have no initial values yet.
   Stage(const ModelSpec& model, const StageOptions& options, StageLinks links);
 
   // Runs forward and backward of all micro-batches. Returns their share of the global mean loss on

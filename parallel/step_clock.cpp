@@ -15,7 +15,7 @@ double sum(const Spans& spans) {
 
 void StepClock::begin() {
   const DeviceEvent now(device_);
-  steps_.push_back({.whole = {now, now}, .work = {}, .exchange = {}});
+  steps_.push_back({.whole = {now, now}, .work = {}, .in_work = {}, .exchange = {}});
   if (steps_.size() > 2) steps_.pop_front();
 }
 
@@ -25,7 +25,8 @@ DeviceTimes StepClock::times() const {
   const bool gpu = device_.type == DeviceType::cuda;
   if (steps_.size() < (gpu ? 2 : 1)) return {};
   const Step& step = gpu ? steps_.front() : steps_.back();
-  return {step.whole.seconds(), sum(step.work), sum(step.exchange)};
+  const double in_work = sum(step.in_work);
+  return {step.whole.seconds(), sum(step.work) - in_work, sum(step.exchange) + in_work};
 }
 
 }  // namespace howmany

@@ -42,8 +42,10 @@ class StepClock {
 
   void begin();
   void end();
-  // Count the work that is submitted until the scope ends. Require a step that has begun.
+  // Count the work that is submitted until the scope ends. Require a step that has begun. A scope
+  // of exchange_in_work() is within one of working(), which does not count it.
   [[nodiscard]] Scope working() { return {device_, steps_.back().work}; }
+  [[nodiscard]] Scope exchange_in_work() { return {device_, steps_.back().in_work}; }
   [[nodiscard]] Scope exchanging() { return {device_, steps_.back().exchange}; }
 
   // Returns the times of the last step. On a GPU: of the step before, which needs no wait, or zeros
@@ -53,7 +55,7 @@ class StepClock {
  private:
   struct Step {
     Span whole;
-    std::vector<Span> work, exchange;
+    std::vector<Span> work, in_work, exchange;
   };
 
   const Device device_;

@@ -10,6 +10,7 @@
 #include "parallel/agreement.h"
 #include "parallel/batch.h"
 #include "parallel/first_failure.h"
+#include "parallel/modes/tensor_parts.h"
 #include "parallel/placement.h"
 #include "parallel/primitives.h"
 #include "parallel/stage.h"
@@ -45,6 +46,9 @@ class Staged : public Mode {
         world_(layout.ranks.size() > 1 ? args.comm : nullptr) {
     if (args.devices.empty() && args.options.placement.empty()) args.devices.emplace_back();
     if (world_ != nullptr) mesh_.emplace(*world_, layout.ranks);
+    if (shape().tensor > 1)
+      parts_.emplace(model_, mesh_->tensor(), args.devices[0],
+                     [this](Tensor t) { sum_parts(std::move(t)); });
     divide(args, layout);
     make_stages(args, layout);
     make_syncs(args);
@@ -79,19 +83,32 @@ class Staged : public Mode {
   std::map<std::string, Tensor> gather() override {
     std::map<std::string, Tensor> values;
     if (at().data > 0) return values;
+    std::vector<Tensor> in_order;
     for (const auto& stage : stages_)
-      for (const Param* p : stage->params_and_buffers()) values[p->name] = p->value.clone();
+      for (const Param* p : stage->params_and_buffers()) {
+        in_order.push_back(whole(*p, p->value));
+        values[p->name] = in_order.back();
+      }
+    if (at().tensor > 0) return {};
     if (shape().stage == 1) return values;
     if (at().stage == 0) return receive_others(std::move(values));
-    for (const Param* p : stages_[0]->params_and_buffers())
-      mesh_->stage().send(p->value.to(Device{}), 0);
+    for (const Tensor& value : in_order) mesh_->stage().send(value.to(Device{}), 0);
     return {};
+  }
+
+  std::map<std::string, Tensor> gradients() override {
+    std::map<std::string, Tensor> grads;
+    for (const Param* p : params()) grads[p->name] = parts_ ? whole(*p, p->grad) : p->grad;
+    return grads;
   }
 
   StepReport report() const override { return report_; }
 
  private:
   MeshShape shape() const { return mesh_ ? mesh_->shape() : MeshShape{}; }
+  Tensor whole(const Param& p, const Tensor& value) {
+    return parts_ ? parts_->whole(p, value) : value.clone();
+  }
   Coordinates at() const { return mesh_ ? mesh_->at() : Coordinates{}; }
   int stage_count() const { return static_cast<int>(bounds_.size()) - 1; }
 
@@ -114,6 +131,8 @@ class Staged : public Mode {
 
   void make_stages(ModeArgs& args, const StagedLayout& layout) {
     const uint64_t seed = world_ == nullptr ? args.seed : of_rank_0(*world_, args.seed);
+    const ModelSpec divided = parts_ ? parts_->take_model() : ModelSpec();
+    const ModelSpec& model = parts_ ? divided : model_;
     std::vector<StageLinks> links(1);
     if (layout.stages_are_devices)
       links = connect_threads(args.devices);
@@ -128,10 +147,31 @@ class Staged : public Mode {
                                  .seed = seed,
                                  .schedule = args.options.schedule,
                                  .sum_statistics = statistics_sum(args),
+                                 .logits = divided_logits(),
                                  .recompute = args.options.recompute};
-      stages_.push_back(std::make_unique<Stage>(model_, options, std::move(links[i])));
+      stages_.push_back(std::make_unique<Stage>(model, options, std::move(links[i])));
     }
+    if (parts_ && args.devices[0].type != DeviceType::meta)
+      parts_->take_initial(stages_[0]->params_and_buffers(), dtype_, seed);
     if (stages_.size() > 1) threads_.emplace(args.devices);
+  }
+
+  std::optional<DividedLogits> divided_logits() {
+    if (!parts_) return {};
+    return parts_->logits([this](Tensor part) {
+      const auto scope = stages_[0]->clock().exchange_in_work();
+      const Shape& shape = part.shape();
+      Tensor all =
+          Tensor::empty({mesh_->tensor().size(), shape[0], shape[1]}, part.dtype(), part.device());
+      mesh_->tensor().all_gather(part, all);
+      return all;
+    });
+  }
+
+  // For the layers that the ranks of a stage divide.
+  void sum_parts(Tensor t) {
+    const auto scope = stages_[0]->clock().exchange_in_work();
+    mesh_->tensor().all_reduce(std::move(t));
   }
 
   SumOverReplicas statistics_sum(const ModeArgs& args) {
@@ -240,11 +280,12 @@ class Staged : public Mode {
   }
 
   std::string name_;
-  ModelSpec model_;  // never materialized
+  ModelSpec model_;  // whole, never materialized
   Dtype dtype_;
   std::string schedule_;
   Comm* world_;
   std::optional<Mesh> mesh_;
+  std::optional<TensorParts> parts_;  // if ranks divide the layers of a stage
   std::vector<size_t> bounds_;
   std::vector<std::unique_ptr<Stage>> stages_;
   std::vector<std::unique_ptr<Comm>> data_;  // for gradients and for statistics

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The implementation of the modes that divide the layers: model, pipeline and hybrid. They differ
-// in the mesh of ranks (data x stage) and in the number of stages per rank. One thread per mode
-// makes calls.
+// in the mesh of ranks (data x stage x tensor) and in the number of stages per rank. One thread per
+// mode makes calls.
 #pragma once
 
 #include <memory>

@@ -26,9 +26,9 @@ constexpr int64_t kMostDevices = 4096, kMostRounds = 1000, kMaxPlanBatch = int64
 // more; else all, and the bench says why they are refused.
 std::vector<int> counts_of(const Request& request, const std::string& mode) {
   std::vector<int> counts;
-  const int ways = ways_of(mode);
+  const int least = devices_of_a_model(mode);
   std::ranges::copy_if(request.counts, std::back_inserter(counts),
-                       [&](int count) { return count % ways == 0; });
+                       [&](int count) { return count % least == 0; });
   return counts.empty() && request.beyond.cluster.empty() ? request.counts : counts;
 }
 
@@ -123,10 +123,12 @@ Scaling scaling_from(const JsonNode& node) {
 
 }  // namespace
 
-int ways_of(const std::string& mode) {
-  static const std::regex kWays("[:,]ways=([0-9]{1,5})");
-  std::smatch found;
-  return std::regex_search(mode, found, kWays) ? std::max(1, std::stoi(found[1])) : 1;
+int devices_of_a_model(const std::string& mode) {
+  static const std::regex kOption("[:,](?:ways|stages)=([1-9][0-9]{0,3})(?![0-9])");
+  int devices = 1;
+  for (std::sregex_iterator found(mode.begin(), mode.end(), kOption), end; found != end; ++found)
+    devices *= std::stoi((*found)[1]);
+  return devices;
 }
 
 Cluster cluster_of(const BeyondPlan& beyond) {

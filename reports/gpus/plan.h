@@ -27,8 +27,9 @@ struct BeyondPlan {
   std::string cluster;  // its collectives are rehearsed; empty: none
   std::string text;     // of its file; empty if it is built in. Only plan.json has it.
 };
-// Returns the devices that divide each layer (tensor:ways=n); 1 if the mode does not say.
-int ways_of(const std::string& mode);
+// Returns the devices that hold a model together by the options ways=n and stages=n of the mode; 1
+// without them. Numbers of devices are multiples of it.
+int devices_of_a_model(const std::string& mode);
 
 // Throws InputError if there is no such cluster.
 Cluster cluster_of(const BeyondPlan& beyond);

@@ -254,9 +254,10 @@ void refuse_other_rehearsals(const Request& request) {
   if (request.modes.size() != 1 || !is_rehearsable(request.modes[0]))
     throw InputError(fmt::format("{} is for one {}, ddp, sharded or tensor", flag::kCluster.name,
                                  flag::kMode.name));
-  if (const int ways = ways_of(request.modes[0]); request.beyond.up_to % ways != 0)
+  const int least = devices_of_a_model(request.modes[0]);
+  if (request.beyond.up_to % least != 0)
     throw InputError(fmt::format("{} {}: groups of {} devices do not divide it", flag::kUpTo.name,
-                                 request.beyond.up_to, ways));
+                                 request.beyond.up_to, least));
   if (request.scaling == Scaling::kStrong)
     throw InputError(fmt::format("{} needs the same batch on each device, so {} cannot be given",
                                  flag::kCluster.name, flag::kGlobalBatch.name));

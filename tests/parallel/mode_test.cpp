@@ -82,11 +82,17 @@ std::vector<std::string> texts_of(std::string_view mode) {
     texts.push_back("tensor:ways=2");
     texts.push_back("tensor:ways=2,accumulate=3,recompute=1");
   }
-  if (mode == "hybrid") texts.push_back("hybrid:across=model,micro_batches=2,schedule=zb");
+  if (mode == "hybrid") {
+    texts.push_back("hybrid:across=model,micro_batches=2,schedule=zb");
+    texts.push_back("hybrid:ways=2");
+    texts.push_back("hybrid:ways=2,stages=2,micro_batches=3,recompute=1,schedule=zb");
+  }
   return texts;
 }
 
 std::vector<int> worlds_of(std::string_view text) {
+  if (text.starts_with("hybrid:ways=2,stages=2")) return {4, 8};
+  if (text.starts_with("hybrid:ways=2")) return {2, 4, 8};
   if (text.starts_with("hybrid")) return {1, 2, 3, 4, 6, 8};
   if (text.starts_with("tensor:ways=2")) return {2, 4};
   return {1, 2, 3, 4};
@@ -132,23 +138,32 @@ std::vector<Variation> variations(TextsOf texts) {
   return all;
 }
 
+bool divides_layers(std::string_view mode) {
+  return mode.starts_with("tensor") || mode.find("ways=") != mode.npos;
+}
+
+// Returns the number of ranks that divide a layer.
+int ways_of(const Variation& v) {
+  if (!divides_layers(v.mode)) return 1;
+  return v.mode.find("ways=2") != v.mode.npos ? 2 : v.world;
+}
+
 // Returns the number of stages.
 int stages_of(const Variation& v) {
-  if (v.mode.starts_with("hybrid")) return default_stages(v.world);
+  if (v.mode.starts_with("hybrid")) return default_stages(v.world / ways_of(v));
   return v.mode.starts_with("model") || v.mode.starts_with("pipeline") ? v.world : 1;
 }
 
 // Attention needs a head for each rank.
 bool can_cut(const Variation& v, const std::string& model) try {
-  const int ways = v.mode == "tensor:ways=2" ? 2 : v.world;
-  cut_chains(*model_named(model).layer, {.count = ways});
+  cut_chains(*model_named(model).layer, {.count = ways_of(v)});
   return true;
 } catch (const std::invalid_argument&) {
   return false;
 }
 
 bool fits(const Variation& v, const std::string& model) {
-  if (v.mode.starts_with("tensor")) return can_cut(v, model);
+  if (divides_layers(v.mode) && !can_cut(v, model)) return false;
   return static_cast<int>(units(*model_named(model).layer).size()) >= stages_of(v);
 }
 
@@ -306,7 +321,7 @@ std::vector<Variation> mixed_variations(TextsOf texts, std::vector<Precision> pr
   for (const std::string_view mode : mode_names())
     for (const std::string& text : texts(mode))
       for (const std::string_view comm : thread_comm_names(2)) {
-        if (!moves_over(text, mode, comm) || mode == "tensor") continue;  // refused, see below
+        if (!moves_over(text, mode, comm) || divides_layers(text)) continue;  // refused, see below
         for (const std::string kernels : {"cuda", "reference"})
           for (const Precision precision : precisions)
             all.push_back({.mode = text,

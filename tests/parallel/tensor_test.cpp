@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <map>
+#include <mutex>
 
 #include "core/nn/cut.h"
 #include "core/tensor/storage.h"
@@ -179,6 +180,40 @@ TEST(TensorMode, TrainsAsSingleWhateverTheSeeds) {
   }
 }
 
+// Two stages of two ranks, which divide the layers of their stage.
+TEST(HybridMode, DividesStagesAndLayers) {
+  const std::string model = "gpt2:width=16,layers=2,heads=4,length=8,vocabulary=64";
+  const auto single =
+      make_mode("single", {.model = model_named(model), .seed = 5, .dtype = Dtype::f64});
+  train_parts(*single, model);
+  const std::map<std::string, Tensor> grads = single->gradients();
+  int64_t whole = 0, norms = 0, all = 0;
+  for (const auto& [name, grad] : grads) {
+    whole += grad.numel();
+    if (grad.numel() <= 16 || name.starts_with("position")) norms += grad.numel();
+  }
+  std::mutex mutex;
+  launch_threads(4, [&](Comm& comm) {
+    const auto mode =
+        make_mode("hybrid:stages=2,ways=2", {.model = model_named(model),
+                                             .seed = 5 + static_cast<uint64_t>(comm.rank()),
+                                             .dtype = Dtype::f64,
+                                             .comm = &comm,
+                                             .devices = {{DeviceType::cpu, comm.rank()}}});
+    train_parts(*mode, model);
+    int64_t mine = 0;
+    for (const Param* p : mode->params()) mine += p->value.numel();
+    const std::map<std::string, Tensor> joined = mode->gradients();
+    EXPECT_LT(joined.size(), grads.size());  // of this stage
+    for (const auto& [name, grad] : joined)
+      EXPECT_TRUE(close(grad, grads.at(name), kSameF64)) << name;
+    const std::lock_guard lock(mutex);
+    all += mine;
+  });
+  EXPECT_GE(all, whole);
+  EXPECT_LE(all, whole + 2 * norms);
+}
+
 std::string refusal(const std::string& text, const std::string& model, int world) {
   std::string why;
   launch_threads(world, [&](Comm& comm) {
@@ -203,6 +238,10 @@ TEST(TensorMode, RefusesWithTheNumberTheRuleAndTheNearest) {
   EXPECT_THAT(refusal("tensor", "gpt2:width=16,layers=1,heads=4,length=4,vocabulary=3", 4),
               AllOf(HasSubstr("3 rows"), HasSubstr("4 ranks"), HasSubstr("take 3")));
   EXPECT_THAT(refusal("tensor", "conv", 2), HasSubstr("take sharded"));
+  EXPECT_THAT(refusal("hybrid:ways=3", kGpt2, 4), AllOf(HasSubstr("ways=3"), HasSubstr("take 2")));
+  EXPECT_THAT(refusal("hybrid:ways=2,stages=2", kGpt2, 6), HasSubstr("2 stages of 2 ranks"));
+  EXPECT_THAT(refusal("hybrid:ways=2,across=model", kGpt2, 2), HasSubstr("across=pipeline"));
+  EXPECT_THAT(refusal("hybrid:ways=4", kLlama, 4), HasSubstr("2 heads of keys"));
   EXPECT_THROW(mode_traits("tensor:ways=0"), std::invalid_argument);
   EXPECT_THROW(mode_traits("tensor:level=2"), std::invalid_argument);
 }

@@ -81,6 +81,8 @@ TEST(Plan, LeavesOutNumbersThatGroupsDoNotDivide) {
   std::vector<int> counts;
   for (const Configuration& c : configurations(request)) counts.push_back(c.devices);
   EXPECT_THAT(counts, ElementsAre(1, 2, 4));  // the first is single
+  request.modes = {"hybrid:stages=2,ways=2"};
+  EXPECT_EQ(configurations(request).size(), 2U);  // single, and 4 devices
   request.modes = {"tensor:ways=8"};
   EXPECT_EQ(configurations(request).size(), 5U);  // the bench refuses them in words
 }
