@@ -170,8 +170,7 @@ void refuse_if_input_bound(const std::map<int, Fastest>& by_devices) {
     return;
   throw InputError(fmt::format(
       "training waits {} of the time for data on {} devices, and {} on {}: the loaders are at the "
-      "limit "
-      "of this node, and more devices on it change nothing. howmany workers measures them",
+      "limit of this node, and more devices on it change nothing. howmany workers measures them",
       format_percent(at_most.wait_fraction), most, format_percent(at_least.wait_fraction), least));
 }
 

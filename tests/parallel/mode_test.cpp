@@ -85,13 +85,12 @@ std::vector<std::string> texts_of(std::string_view mode) {
   if (mode == "hybrid") {
     texts.push_back("hybrid:across=model,micro_batches=2,schedule=zb");
     texts.push_back("hybrid:ways=2");
-    texts.push_back("hybrid:ways=2,stages=2,micro_batches=3,recompute=1,schedule=zb");
+    texts.push_back("hybrid:ways=2,micro_batches=3,recompute=1,schedule=zb");
   }
   return texts;
 }
 
 std::vector<int> worlds_of(std::string_view text) {
-  if (text.starts_with("hybrid:ways=2,stages=2")) return {4, 8};
   if (text.starts_with("hybrid:ways=2")) return {2, 4, 8};
   if (text.starts_with("hybrid")) return {1, 2, 3, 4, 6, 8};
   if (text.starts_with("tensor:ways=2")) return {2, 4};
