@@ -86,7 +86,7 @@ double Cluster::seconds(Collective kind, double bytes, int devices, int stride) 
 }
 
 Cluster parse_cluster(const std::string& text, const std::string& source) {
-  return read_cluster_file(text, source);
+  return read_cluster_file(text, source, built_in_clusters());
 }
 
 std::vector<Cluster> built_in_clusters() {

@@ -5,13 +5,15 @@
 //   built in; a file holds one. In short:
 //     name = "ours"                    # letters, digits, "-" and "_"
 //     device = "NVIDIA A100"           # the start of its name, or "cpu"
-//     devices_per_node = 8
+//     devices_per_node = 8             # device and devices_per_node: or
+//     node_of = "a100x8"               #   those of a built-in cluster, with [node] and memory_gb
 //     memory_gb = 80                   # optional, of a device; 1 GB = 1e9 bytes
 //     price_per_device_hour = 2.5      # optional, in any currency
 //     max_devices = 64                 # optional, of one job
 //     source = "nccl-tests, 2026-11"   # where the figures are from
 //     [node]                           # all-reduce within a node, by one of
-//     busbw_gb_per_s = 230             #   bus bandwidth as nccl-tests defines it, and
+//     busbw_gb_per_s = 230             #   bus bandwidth as nccl-tests defines it, also for each
+//                                      #   number of devices, {4 = 35, 8 = 28}, and
 //     latency_us = 35                  #   the time of a small message; or
 //     all_reduce_us.8 = [[1024, 35.4], [8388608, 159.1]]   # bytes and times on 8 devices
 //     [network]                        # absent: only one node

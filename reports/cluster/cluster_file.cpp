@@ -126,25 +126,51 @@ std::vector<std::pair<double, double>> read_points(const Keys& keys, const toml:
   return all;
 }
 
-void read_measured(Keys& keys, const toml::table& table, int most, NodeLinks& node) {
-  Keys counts = keys.inside(table, "all_reduce_us");
-  for (const auto& [name, points] : table) {
-    const std::string key(name.str());
+// Calls `read` for each number of devices in a table, of which `most` must be one.
+template <typename Read>
+void for_each_count(Keys& keys, const toml::table& table, const char* name, int most,
+                    const Read& read) {
+  Keys counts = keys.inside(table, name);
+  bool has_most = false;
+  for (const auto& [count, value] : table) {
+    const std::string key(count.str());
     int devices = 0;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), devices);
     if (error != std::errc() || end != key.data() + key.size() || devices < 2 || devices > most)
-      counts.fail(&points, key, fmt::format("expected a number of devices from 2 to {}", most));
-    node.all_reduce[devices] = read_points(counts, points, key);
+      counts.fail(&value, key, fmt::format("expected a number of devices from 2 to {}", most));
+    read(devices, counts, value, key);
+    has_most |= devices == most;
   }
-  if (!node.all_reduce.contains(most))
-    keys.fail(&table, "all_reduce_us", fmt::format("the times on {} devices are missing", most));
+  if (!has_most) keys.fail(&table, name, fmt::format("that of {} devices is missing", most));
 }
 
-// Points for a latency and a bandwidth: dense enough for the power law between two.
-void make_points(double latency, double bytes_per_s, int most, NodeLinks& node) {
+// Dense enough for the power law between two.
+std::vector<std::pair<double, double>> points_of(double latency, double bytes_per_s, int n) {
+  std::vector<std::pair<double, double>> points;
+  for (double bytes = 1024; bytes <= 1e11; bytes *= 2)
+    points.emplace_back(bytes, latency + 2.0 * (n - 1) / n * bytes / bytes_per_s);
+  return points;
+}
+
+double bandwidth_of(const Keys& keys, const toml::node& node, const std::string& key) {
+  return keys.number_of(node, key, 1e-6, 1e6) * kGiga;
+}
+
+// One bandwidth for all numbers of devices, or one for each.
+void read_bandwidths(Keys& keys, int most, NodeLinks& node) {
+  constexpr const char* kKey = "busbw_gb_per_s";
+  const double latency = keys.number("latency_us", 1e-3, 1e9) * kMicro;
+  const toml::node& given = keys.need(kKey);
+  if (const toml::table* const by_count = given.as_table()) {
+    for_each_count(keys, *by_count, kKey, most,
+                   [&](int n, Keys& counts, const toml::node& value, const std::string& key) {
+                     node.all_reduce[n] = points_of(latency, bandwidth_of(counts, value, key), n);
+                   });
+    return;
+  }
+  const double bandwidth = bandwidth_of(keys, given, kKey);
   for (int n = 2; n <= most; n = n == most ? most + 1 : std::min(2 * n, most))
-    for (double bytes = 1024; bytes <= 1e11; bytes *= 2)
-      node.all_reduce[n].emplace_back(bytes, latency + 2.0 * (n - 1) / n * bytes / bytes_per_s);
+    node.all_reduce[n] = points_of(latency, bandwidth, n);
 }
 
 NodeLinks read_node(Keys& cluster, int most) {
@@ -157,10 +183,12 @@ NodeLinks read_node(Keys& cluster, int most) {
   }
   Keys keys = cluster.inside(*table, "node");
   if (const toml::table* const measured = keys.table("all_reduce_us")) {
-    read_measured(keys, *measured, most, node);
+    for_each_count(keys, *measured, "all_reduce_us", most,
+                   [&](int n, Keys& counts, const toml::node& value, const std::string& key) {
+                     node.all_reduce[n] = read_points(counts, value, key);
+                   });
   } else {
-    const double latency = keys.number("latency_us", 1e-3, 1e9) * kMicro;
-    make_points(latency, keys.number("busbw_gb_per_s", 1e-6, 1e6) * kGiga, most, node);
+    read_bandwidths(keys, most, node);
   }
   keys.close();
   return node;
@@ -196,18 +224,35 @@ void check_name(Keys& keys, const std::string& name) {
     keys.fail(&keys.need("name"), "name", "expected letters and digits");
 }
 
-Cluster read_cluster(const toml::table& table, const std::string& source) {
-  Keys keys(table, source);
+// The device, the links within a node and the memory: those of a known cluster, or the file's own.
+Cluster read_nodes(Keys& keys, const std::vector<Cluster>& known) {
   Cluster cluster;
-  cluster.name = keys.text("name");
-  check_name(keys, cluster.name);
+  if (const toml::node* const other = keys.find("node_of")) {
+    const auto found = std::ranges::find(known, keys.text("node_of"), &Cluster::name);
+    if (found == known.end())
+      keys.fail(other, "node_of", "no built-in cluster has that name (howmany cluster list)");
+    cluster.device = found->device;
+    cluster.devices_per_node = found->devices_per_node;
+    cluster.node = found->node;
+    cluster.memory_gb = found->memory_gb;
+    return cluster;
+  }
   cluster.device = keys.text("device");
-  cluster.source = keys.text("source");
   cluster.devices_per_node = keys.count("devices_per_node", kMostDevicesOfNode);
   cluster.node = read_node(keys, cluster.devices_per_node);
+  return cluster;
+}
+
+Cluster read_cluster(const toml::table& table, const std::string& source,
+                     const std::vector<Cluster>& known) {
+  Keys keys(table, source);
+  Cluster cluster = read_nodes(keys, known);
+  cluster.name = keys.text("name");
+  check_name(keys, cluster.name);
+  cluster.source = keys.text("source");
   cluster.network = read_network(keys);
   cluster.cores = read_cores(keys);
-  cluster.memory_gb = keys.number_if("memory_gb", 0.1, 1e5);
+  if (const auto memory = keys.number_if("memory_gb", 0.1, 1e5)) cluster.memory_gb = memory;
   cluster.price_per_device_hour = keys.number_if("price_per_device_hour", 0, 1e9);
   if (table.contains("max_devices")) cluster.max_devices = keys.count("max_devices", kMostDevices);
   keys.close();
@@ -227,15 +272,16 @@ toml::table parsed(std::string_view text, const std::string& source) {
 
 }  // namespace
 
-Cluster read_cluster_file(std::string_view text, const std::string& source) {
-  return read_cluster(parsed(text, source), source);
+Cluster read_cluster_file(std::string_view text, const std::string& source,
+                          const std::vector<Cluster>& known) {
+  return read_cluster(parsed(text, source), source, known);
 }
 
 std::vector<Cluster> read_cluster_list(std::string_view text, const std::string& source) {
   const toml::table file = parsed(text, source);
   std::vector<Cluster> all;
   for (const toml::node& one : *file["cluster"].as_array())
-    all.push_back(read_cluster(*one.as_table(), source));
+    all.push_back(read_cluster(*one.as_table(), source, all));
   return all;
 }
 

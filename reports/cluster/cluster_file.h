@@ -10,7 +10,10 @@
 
 namespace howmany::reports {
 
-Cluster read_cluster_file(std::string_view text, const std::string& source);
+// `known`: clusters that the file may name.
+Cluster read_cluster_file(std::string_view text, const std::string& source,
+                          const std::vector<Cluster>& known);
+// Each may name those before it.
 std::vector<Cluster> read_cluster_list(std::string_view text, const std::string& source);
 
 }  // namespace howmany::reports

@@ -19,7 +19,10 @@ std::vector<std::string> fuzz_seeds() {
           "10\nus_per_mib = 5\n",
       start +
           "max_devices = 64\nmemory_gb = 80\nprice_per_device_hour = 1.5\n[node.all_reduce_us]\n"
-          "2 = [[1024, 35.5], [8388608, 159]]\n4 = [[1024, 40], [1e9, 1e4]]\n"};
+          "2 = [[1024, 35.5], [8388608, 159]]\n4 = [[1024, 40], [1e9, 1e4]]\n",
+      start + "[node]\nbusbw_gb_per_s = {2 = 40, 4 = 28}\nlatency_us = 42\n",
+      "name = \"b\"\nsource = \"s\"\nnode_of = \"v100x8\"\n[network]\nlinks = 1\ngbit_per_s = "
+      "25\n"};
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
