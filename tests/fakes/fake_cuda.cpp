@@ -57,6 +57,7 @@ struct Arena {
   std::map<void*, size_t> live;
   size_t in_use[kGpus] = {}, peak[kGpus] = {};
   size_t reserved[kGpus] = {};  // most in use since the pool was trimmed
+  unsigned peers[kGpus] = {};   // a bit for each that may access the pool
   std::map<void*, int> owner;
   int depth = 0;
   std::recursive_mutex mutex;
@@ -247,6 +248,10 @@ void hm_fake_gpu_spend(cudaStream_t stream, double seconds) {
   const std::lock_guard lock(fake::arena().mutex);
   fake::of(stream).spent += std::chrono::duration<double>(seconds);
 }
+unsigned hm_fake_gpu_peers(int index) {
+  const std::lock_guard lock(fake::arena().mutex);
+  return fake::arena().peers[index];
+}
 int hm_fake_gpu_of(cudaStream_t stream) { return fake::of(stream).device; }
 void hm_fake_gpu_queue(cudaStream_t stream, bool (*done)(void*), void* with) {
   fake::of(stream).ask([=] { return done(with); });
@@ -389,7 +394,10 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t) {
   const std::lock_guard lock(fake::arena().mutex);
   return fake::arena().reserved[device] = fake::arena().in_use[device], cudaSuccess;
 }
-cudaError_t cudaMemPoolSetAccess(cudaMemPool_t, const cudaMemAccessDesc*, size_t) {
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* all, size_t count) {
+  const auto device = reinterpret_cast<intptr_t>(pool) - 1;
+  const std::lock_guard lock(fake::arena().mutex);
+  for (size_t i = 0; i < count; ++i) fake::arena().peers[device] |= 1U << all[i].location.id;
   return cudaSuccess;
 }
 

@@ -33,6 +33,8 @@ void hm_fake_gpu_spend(cudaStream_t stream, double seconds);
 // Blocks until the stream is idle. Invalidates a capture.
 void hm_fake_gpu_wait(cudaStream_t stream);
 int hm_fake_gpu_of(cudaStream_t stream);
+// The GPUs that may access the pool of that one: bit i for GPU i.
+unsigned hm_fake_gpu_peers(int index);
 // Enqueues an item that blocks the stream until done(with) returns true. done() is called
 // repeatedly under the GPUs' lock.
 void hm_fake_gpu_queue(cudaStream_t stream, bool (*done)(void*), void* with);

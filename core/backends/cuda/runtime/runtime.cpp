@@ -22,27 +22,23 @@ struct Gpu {
   std::atomic<bool> used = false;
   cudaStream_t stream = nullptr;
   cudaMemPool_t pool = nullptr;
-  std::bitset<kMostGpus> opened_to;
+  std::mutex peers;
+  std::bitset<kMostGpus> asked, opened_to;  // guarded by `peers`
 };
 
-// Gives peer GPUs access to the pool, so that copies between them are direct.
-void open_to_peers(Gpu& gpu, int index) {
-  for (int peer = 0; peer < std::min(gpu::count(), kMostGpus); ++peer) {
-    int can = 0;
-    if (peer == index) continue;
-    if (cudaDeviceCanAccessPeer(&can, peer, index) != cudaSuccess || can == 0) {
-      cudaGetLastError();
-      continue;
-    }
-    cudaMemAccessDesc access{};
-    access.location.type = cudaMemLocationTypeDevice;
-    access.location.id = peer;
-    access.flags = cudaMemAccessFlagsProtReadWrite;
-    if (cudaMemPoolSetAccess(gpu.pool, &access, 1) == cudaSuccess)
-      gpu.opened_to.set(static_cast<size_t>(peer));
-    else
-      cudaGetLastError();  // copy_between() then uses another path
-  }
+// Gives a peer GPU access to the pool, so that copies between them are direct. Returns false if it
+// cannot: copy_between() then uses another path.
+bool open_to(const Gpu& gpu, int index, int peer) {
+  int can = 0;
+  cudaMemAccessDesc access{};
+  access.location.type = cudaMemLocationTypeDevice;
+  access.location.id = peer;
+  access.flags = cudaMemAccessFlagsProtReadWrite;
+  if (cudaDeviceCanAccessPeer(&can, peer, index) == cudaSuccess && can != 0 &&
+      cudaMemPoolSetAccess(gpu.pool, &access, 1) == cudaSuccess)
+    return true;
+  cudaGetLastError();
+  return false;
 }
 
 // The pool never returns memory to the system, because each step needs the same sizes again.
@@ -52,7 +48,6 @@ void make(Gpu& gpu, int index) {
   check(cudaDeviceGetDefaultMemPool(&gpu.pool, index), "memory pool");
   uint64_t all = UINT64_MAX;
   check(cudaMemPoolSetAttribute(gpu.pool, cudaMemPoolAttrReleaseThreshold, &all), "memory pool");
-  open_to_peers(gpu, index);
 }
 
 void require_gpu(int index) {
@@ -156,7 +151,14 @@ std::shared_ptr<CUevent_st> recorded(cudaStream_t stream, unsigned flags) {
 cudaStream_t stream_of(int index) { return made(index).stream; }
 cudaMemPool_t pool_of(int index) { return made(index).pool; }
 bool pool_opened_to(int index, int peer) {
-  return made(index).opened_to.test(static_cast<size_t>(peer));
+  Gpu& gpu = made(index);
+  const auto bit = static_cast<size_t>(peer);
+  const std::lock_guard lock(gpu.peers);
+  if (!gpu.asked.test(bit)) {
+    gpu.asked.set(bit);
+    gpu.opened_to.set(bit, open_to(gpu, index, peer));
+  }
+  return gpu.opened_to.test(bit);
 }
 
 CurrentDevice::CurrentDevice(int index) {

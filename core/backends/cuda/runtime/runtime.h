@@ -27,7 +27,8 @@ std::shared_ptr<CUevent_st> recorded(cudaStream_t stream, unsigned flags);
 // because tensors may outlive every owner.
 cudaStream_t stream_of(int index);
 cudaMemPool_t pool_of(int index);
-// Returns true if kernels and copies of the peer GPU can access the pool.
+// Returns true if kernels and copies of the peer GPU can access the pool. The first call for a pair
+// opens it: memory of an opened pool is mapped on the peer too.
 bool pool_opened_to(int index, int peer);
 
 // Allocates and frees blocks of the pool in stream order. take_from_pool() throws Error if memory
