@@ -67,7 +67,8 @@ void add_measuring(CLI::App& app, Arguments& a) {
   add_passed(app, a, false);
   add_option(app, flag::kRounds, a.rounds, "3")->check(whole_between(1, 1000));
   add_option(app, flag::kTimeBudget, a.time_budget, "no limit")->check(above_zero());
-  add_option(app, flag::kRunTimeout, a.run_timeout, "120, or less within --time-budget")
+  add_option(app, flag::kRunTimeout, a.run_timeout,
+             "120, on GPUs 600, or less within --time-budget")
       ->check(above_zero());
   add_option(app, flag::kSeed, a.seed, "1");
   add_switch(app, flag::kSyncBatchnorm, a.sync_batchnorm);

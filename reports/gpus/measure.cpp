@@ -14,6 +14,7 @@
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "reports/gpus/bench_call.h"
+#include "reports/results/device_kind.h"
 #include "reports/results/disturbance.h"
 #include "reports/results/scratch.h"
 
@@ -22,7 +23,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr double kMinRunSeconds = 0.2;  // of timed iterations in a run
-constexpr double kLeastTimeout = 30;
 constexpr const char* kTrace = "/trace.pftrace";
 constexpr double kEndSeconds = 5;  // for script_bench to end a script that hangs
 
@@ -255,8 +255,11 @@ class Measuring {
   double run_timeout() const {
     if (options_.run_timeout) return *options_.run_timeout;
     const double budget = plan_.request.time_budget;
+    const bool gpus = device_kind(plan_.request.devices.front()) == DeviceKind::kGpu;
+    const RunTimeout limits = gpus ? kOnGpus : kOnCpus;
+    if (budget <= 0) return limits.most;
     // At least twice the overhead of earlier runs, even if little time is left.
-    return budget <= 0 ? kRunTimeout : std::max(timeout_within(budget - elapsed()), 2 * overhead());
+    return std::max(timeout_within(budget - elapsed(), limits), 2 * overhead());
   }
 
   bool fits(size_t runs) const {
@@ -346,7 +349,9 @@ class Measuring {
 
 }  // namespace
 
-double timeout_within(double left) { return std::clamp(2 * left, kLeastTimeout, kRunTimeout); }
+double timeout_within(double left, RunTimeout limits) {
+  return std::clamp(2 * left, limits.least, limits.most);
+}
 
 void measure(const Plan& plan, const MeasureOptions& options, Results& results) {
   Measuring(plan, options, results).run();

@@ -16,15 +16,19 @@
 
 namespace howmany::reports {
 
-constexpr double kRunTimeout = 120;
-// Returns the seconds that a run may take beyond its timed ones, if `left` seconds of the time
-// budget remain: twice `left`, between 30 s and kRunTimeout.
-double timeout_within(double left);
+// Seconds that a run may take beyond its timed ones. On GPUs each process loads libraries of up to
+// 1.4 GB, and may have to measure algorithms.
+struct RunTimeout {
+  double least = 30, most = 120;
+};
+constexpr RunTimeout kOnCpus, kOnGpus{.least = 120, .most = 600};
+// Returns the limit if `left` seconds of the time budget remain: twice `left`, within `limits`.
+double timeout_within(double left, RunTimeout limits);
 
 struct MeasureOptions {
   std::string folder;
-  // Seconds beyond the timed ones. If absent, timeout_within() applies; without a time budget,
-  // kRunTimeout.
+  // Seconds beyond the timed ones. If absent, timeout_within() applies; without a time budget, the
+  // most of RunTimeout.
   std::optional<double> run_timeout;
   bool verbose = false;  // forward the bench's stderr
   // Called about five times a second and after each run. Times in seconds.

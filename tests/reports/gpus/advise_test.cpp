@@ -253,9 +253,11 @@ TEST(Advise, RatesOfRunsThatWaitForDataAreThoseOfAllTheirSteps) {
 }
 
 TEST(Timeout, OfARunIsTwiceWhatIsLeftOfTheBudget) {
-  EXPECT_EQ(timeout_within(3), 30);  // the least
-  EXPECT_EQ(timeout_within(20), 40);
-  EXPECT_EQ(timeout_within(1e9), kRunTimeout);
+  EXPECT_EQ(timeout_within(3, kOnCpus), 30);  // the least
+  EXPECT_EQ(timeout_within(20, kOnCpus), 40);
+  EXPECT_EQ(timeout_within(1e9, kOnCpus), 120);
+  EXPECT_EQ(timeout_within(20, kOnGpus), 120);
+  EXPECT_EQ(timeout_within(1e9, kOnGpus), 600);
 }
 
 TEST(Advise, FailedAndOversubscribedNeverWin) {
