@@ -55,7 +55,8 @@ std::vector<Device> devices_here(std::string_view mode, int ranks, const Comm& c
 }
 
 const char* const kModes[] = {"pipeline:micro_batches=4", "hybrid:stages=2,micro_batches=3",
-                              "hybrid:across=model,micro_batches=2"};
+                              "hybrid:across=model,micro_batches=2",
+                              "hybrid:stages=2,ways=2,micro_batches=3"};
 
 struct Ends {
   int survived = 0, own = 0, comm_errors = 0;
