@@ -11,9 +11,9 @@ import programs
 from clusters import cpu_cluster
 
 class OwnModel(programs.TestCase):
-    def gpus(self, up_to, *arguments, devices="cpu:0,cpu:1", out="out", **environment):
+    def gpus(self, up_to, *arguments, devices="cpu:0,cpu:1", out="out", hop_us=10000, **environment):
         path = self.folder / "cluster.toml"
-        path.write_text(cpu_cluster(latency_us=1000, hop_us=10000))
+        path.write_text(cpu_cluster(latency_us=1000, hop_us=hop_us))
         self.out = self.folder / out
         return programs.run("howmany", "gpus", "--model", "mlp:sizes=16-32-4", "--devices", devices,
                             "--oversubscribe", "--rounds", 2, "--time-budget", 12, "--out", self.out, "--up-to", up_to,
@@ -43,13 +43,15 @@ class OwnModel(programs.TestCase):
 
     def test_the_replay_agrees_with_a_rehearsal(self):
         """Of the step, which the collectives dominate. Efficiencies would depend on the baseline of each run."""
-        for mode in ("ddp", "sharded", "sharded:level=2", "tensor:ways=4"):
+        # A step of few collectives needs long ones, because a busy machine adds 10 ms.
+        for mode, hop in (("ddp", 40000), ("sharded", 10000), ("sharded:level=2", 10000), ("tensor:ways=4", 40000)):
             with self.subTest(mode):
-                replayed = self.beyond(self.gpus(32, "--mode", mode, devices="cpu:0", out=f"of {mode}"))["predicted"][-1]
+                asked = {"devices": "cpu:0", "hop_us": hop}
+                replayed = self.beyond(self.gpus(32, "--mode", mode, out=f"of {mode}", **asked))["predicted"][-1]
                 known = self.rehearsal()
                 self.assertEqual(replayed["devices"], 16)
                 step = known["median_s"]["value"] * known["efficiency"]["value"] / replayed["efficiency"]
-                self.beyond(self.gpus(16, "--mode", mode, devices="cpu:0", out=f"again {mode}"))
+                self.beyond(self.gpus(16, "--mode", mode, out=f"again {mode}", **asked))
                 self.assertAlmostEqual(step / self.rehearsal()["median_s"]["value"], 1, delta=0.05)
 
     def test_groups_of_tensor_are_rehearsed_and_replayed(self):
