@@ -45,7 +45,7 @@ class Train(programs.TestCase):
                 if n > layers and mode in ("model", "pipeline", "hybrid"):
                     continue
                 got = losses(*arguments, "--mode", mode, "--backend", backend, "--devices", f"cpu:0-{n - 1}",
-                             "--oversubscribe")
+                             "--oversubscribe", "--timeout", 100)  # mpirun is slow to start on a busy machine
                 for a, b in zip(got, want, strict=True):
                     self.assertAlmostEqual(a, b, delta=2e-5, msg=f"{mode} {backend} {n}")
 
