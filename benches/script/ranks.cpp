@@ -38,8 +38,11 @@ void refuse_incomplete(const std::vector<RankRecord>& records, const ScriptEnd& 
               record.rank, ended.how);
     HM_ENSURE(record.complete,
               "[script] the script ended by itself after {} steps, before enough were timed; the "
-              "command {}. Give it more data or epochs",
-              record.steps.size(), ended.how);
+              "command {}. Give it more data or epochs{}",
+              record.steps.size(), ended.how,
+              record.world > 1
+                  ? fmt::format(": each of {0} ranks sees 1/{0} of the data", record.world)
+                  : "");
   }
 }
 

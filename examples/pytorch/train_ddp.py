@@ -19,7 +19,7 @@ model = torch.nn.Sequential(
 model = DistributedDataParallel(model)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 
-for epoch in range(20):
+for epoch in range(200):
     sampler.set_epoch(epoch)
     for x, y in loader:
         loss = torch.nn.functional.cross_entropy(model(x.to(device)), y.to(device))

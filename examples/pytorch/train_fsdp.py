@@ -23,7 +23,7 @@ for block in model[1:-1]:
 fully_shard(model)
 optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
 
-for epoch in range(20):
+for epoch in range(200):
     sampler.set_epoch(epoch)
     for (batch,) in loader:
         batch = batch.to(device)

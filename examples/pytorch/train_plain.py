@@ -12,7 +12,7 @@ model = torch.nn.Sequential(
     torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(64, 10)).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 
-for epoch in range(20):
+for epoch in range(200):
     for x, y in loader:
         loss = torch.nn.functional.cross_entropy(model(x.to(device)), y.to(device))
         optimizer.zero_grad()
