@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/mesh.h"
 
+#include <utility>
+
 namespace howmany {
 namespace {
 
@@ -9,6 +11,15 @@ const MeshShape& checked(const MeshShape& shape, int world) {
              "[mesh] data {} x stage {} x tensor {} is not a world of {}", shape.data, shape.stage,
              shape.tensor, world);
   return shape;
+}
+
+// A group is named by its first rank.
+std::unique_ptr<Comm> split_along(int Coordinates::*axis, Comm& world, const MeshShape& shape) {
+  return world.split([&](int rank) {
+    Coordinates first = coordinates_of(shape, rank);
+    const int place = std::exchange(first.*axis, 0);
+    return std::pair(rank_of(shape, first), place);
+  });
 }
 
 }  // namespace
@@ -26,18 +37,9 @@ int rank_of(const MeshShape& shape, const Coordinates& at) {
 Mesh::Mesh(Comm& world, const MeshShape& shape)
     : shape_(checked(shape, world.size())),
       at_(coordinates_of(shape, world.rank())),
-      data_(world.split([&](int rank) {
-        const Coordinates at = coordinates_of(shape, rank);
-        return std::pair(at.stage * shape.tensor + at.tensor, at.data);
-      })),
-      stage_(world.split([&](int rank) {
-        const Coordinates at = coordinates_of(shape, rank);
-        return std::pair(at.data * shape.tensor + at.tensor, at.stage);
-      })),
-      tensor_(world.split([&](int rank) {
-        const Coordinates at = coordinates_of(shape, rank);
-        return std::pair(at.stage * shape.data + at.data, at.tensor);
-      })) {}
+      data_(split_along(&Coordinates::data, world, shape)),
+      stage_(split_along(&Coordinates::stage, world, shape)),
+      tensor_(split_along(&Coordinates::tensor, world, shape)) {}
 
 void Mesh::abort(std::string_view why) {
   data_->abort(why);

@@ -97,8 +97,9 @@ class Staged : public Mode {
   }
 
   std::map<std::string, Tensor> gradients() override {
+    if (!parts_) return Mode::gradients();
     std::map<std::string, Tensor> grads;
-    for (const Param* p : params()) grads[p->name] = parts_ ? whole(*p, p->grad) : p->grad;
+    for (const Param* p : params()) grads[p->name] = parts_->whole(*p, p->grad);
     return grads;
   }
 
@@ -160,9 +161,7 @@ class Staged : public Mode {
     if (!parts_) return {};
     return parts_->logits([this](Tensor part) {
       const auto scope = stages_[0]->clock().exchange_in_work();
-      const Shape& shape = part.shape();
-      Tensor all =
-          Tensor::empty({mesh_->tensor().size(), shape[0], shape[1]}, part.dtype(), part.device());
+      Tensor all = parts_->empty_for_all(part);
       mesh_->tensor().all_gather(part, all);
       return all;
     });

@@ -110,9 +110,7 @@ class TensorParallel : public Mode {
   // Returns the parts of all ranks.
   Tensor gathered(Tensor part) {
     const auto scope = clock_.exchanging();
-    const Shape& shape = part.shape();
-    Tensor all =
-        Tensor::empty({mesh_.tensor().size(), shape[0], shape[1]}, part.dtype(), part.device());
+    Tensor all = parts_.empty_for_all(part);
     if (!gpu_waits()) {
       mesh_.tensor().all_gather(part, all);
       return all;

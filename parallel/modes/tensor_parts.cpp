@@ -94,6 +94,11 @@ std::optional<DividedLogits> TensorParts::logits(std::function<Tensor(Tensor)> g
                        .gather = std::move(gather)};
 }
 
+Tensor TensorParts::empty_for_all(const Tensor& part) const {
+  const Shape& shape = part.shape();
+  return Tensor::empty({group_.size(), shape[0], shape[1]}, part.dtype(), part.device());
+}
+
 void TensorParts::take_initial(const std::vector<Param*>& mine, Dtype dtype, uint64_t seed) {
   std::map<std::string, Param*> parts;
   for (Param* p : mine)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model whose layers are divided over a group of ranks (core/nn/cut.h), for the modes that do so:
-// tensor, and hybrid with ways=n. Each rank has its part of some parameters; the others are whole
-// on every rank. One thread at a time.
+// A model with its layers divided over a group of ranks (core/nn/cut.h), for the modes tensor, and
+// hybrid with ways=n. Each rank has its part of some parameters; the others are whole on every
+// rank. One thread at a time.
 #pragma once
 
 #include <functional>
@@ -30,10 +30,12 @@ class TensorParts {
   // The loss of divided logits; nullopt if the logits are whole. `gather` joins the parts of ranks.
   std::optional<DividedLogits> logits(std::function<Tensor(Tensor)> gather) const;
 
-  // Copies this rank's parts of the whole model's initial values into `parts`, the parameters of
+  // Copies this rank's parts of the whole model's initial values into `mine`, the parameters of
   // the divided model or of some of its layers. One layer of the whole model is in memory at a
   // time.
-  void take_initial(const std::vector<Param*>& parts, Dtype dtype, uint64_t seed);
+  void take_initial(const std::vector<Param*>& mine, Dtype dtype, uint64_t seed);
+  // Returns a tensor for the parts of all ranks, such as `part` [N,K] of each: [ranks,N,K].
+  Tensor empty_for_all(const Tensor& part) const;
   // Returns a copy of a parameter's value or gradient, joined over the ranks. Collective.
   Tensor whole(const Param& p, const Tensor& value);
 

@@ -262,4 +262,9 @@ std::string to_svg(const Chart& asked) {
   return svg + "</svg>\n";
 }
 
+std::string figure(const std::string& title, const std::string& svg) {
+  if (svg.empty()) return "";
+  return "<figure><figcaption>" + escaped(title, 200) + "</figcaption>\n" + svg + "</figure>\n";
+}
+
 }  // namespace howmany::reports

@@ -136,14 +136,9 @@ std::string answer_section(const Summary& summary, const Marks& marks) {
 
 std::string charts_section(const std::vector<HtmlGroup>& groups) {
   std::string html;
-  const auto add = [&](const std::string& title, const std::string& svg) {
-    if (!svg.empty())
-      html +=
-          "<figure><figcaption>" + escaped(title, 200) + "</figcaption>\n" + svg + "</figure>\n";
-  };
   for (const HtmlGroup& group : groups) {
-    for (const Chart& chart : charts_of(group)) add(chart.title, to_svg(chart));
-    add(group.title + ": parts of a step", step_bars(group));
+    for (const Chart& chart : charts_of(group)) html += figure(chart.title, to_svg(chart));
+    html += figure(group.title + ": parts of a step", step_bars(group));
   }
   if (html.empty()) return "";
   return "<h2>Charts</h2>\n<div class=\"charts\">\n" + html +

@@ -59,10 +59,7 @@ std::string charts_of_run(const Summary& run) {
   std::string html;
   for (const HtmlGroup& group : groups_of(run, {}, kMostHtmlTables, left_out))
     if (group.suite == "speedup")
-      for (const Chart& chart : charts_of(group))
-        if (const std::string svg = to_svg(chart); !svg.empty())
-          html += "<figure><figcaption>" + escaped(chart.title, 200) + "</figcaption>\n" + svg +
-                  "</figure>\n";
+      for (const Chart& chart : charts_of(group)) html += figure(chart.title, to_svg(chart));
   return html.empty() ? "" : "<div class=\"charts\">\n" + html + "</div>\n";
 }
 

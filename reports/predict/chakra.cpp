@@ -164,7 +164,8 @@ void write_chakra(const StepLog& log, const std::string& prefix) {
   std::ranges::sort(steps, {}, &LoggedStep::seconds);
   for (const LoggedCollective& one : steps[steps.size() / 2]->collectives)
     if (one.ranks != log.world)
-      throw InputError("a step with groups of a part of the devices is not exported");
+      throw InputError(
+          "the step has collectives of groups, and only those of all devices are exported");
   const std::string trace = chakra_trace(*steps[steps.size() / 2]);
   for (int rank = 0; rank < log.world; ++rank)
     write_text(fmt::format("{}.{}.et", prefix, rank), trace);

@@ -118,7 +118,8 @@ Offer offer_on(const Forecast& f, int devices, const std::optional<Rehearsed>& r
   offer.refused = r->cluster.refusal(devices);
   if (offer.refused.empty()) offer.refused = replay_refusal(r->log, devices);
   if (!r->replayable && devices != r->log.world)
-    offer.refused = "this step has other work on other numbers; rehearse it with --up-to";
+    offer.refused =
+        "the work of a device depends on their number; rehearse that number with --up-to";
   if (!offer.refused.empty()) return offer;
   const double loss = replayed_loss(*r, f.measured, devices);
   const bool ran = devices == r->log.world && !r->other_cluster;

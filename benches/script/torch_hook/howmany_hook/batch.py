@@ -33,7 +33,7 @@ def samples_in(batch):
     most, samples = -1, 0
     for tensor in tensors_in(batch):
         shape = tensor.shape
-        elements = math.prod(shape)  # cheaper than tensor.numel()
+        elements = math.prod(shape)  # cheaper than shape.numel()
         if shape and elements > most:
             most, samples = elements, shape[0]
     return samples
