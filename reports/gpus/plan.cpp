@@ -22,6 +22,8 @@ const std::vector<std::string> kOneProcess = {"data_parallel", "model"};  // of 
 constexpr const char* kPlanSchema = "howmany.plan/1";
 constexpr int64_t kMostDevices = 4096, kMostRounds = 1000, kMaxPlanBatch = int64_t{1} << 40;
 
+constexpr int kMostPlanned = 1 << 16;  // devices; times 9,999 it is still an int
+
 // The numbers of devices on which the mode can run. If there is none, it may still be rehearsed on
 // more; else all, and the bench says why they are refused.
 std::vector<int> counts_of(const Request& request, const std::string& mode) {
@@ -127,7 +129,7 @@ int devices_of_a_model(const std::string& mode) {
   static const std::regex kOption("[:,](?:ways|stages)=([1-9][0-9]{0,3})(?![0-9])");
   int devices = 1;
   for (std::sregex_iterator found(mode.begin(), mode.end(), kOption), end; found != end; ++found)
-    devices *= std::stoi((*found)[1]);
+    devices = std::min(devices * std::stoi((*found)[1]), kMostPlanned);  // the bench refuses more
   return devices;
 }
 

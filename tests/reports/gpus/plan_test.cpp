@@ -87,6 +87,14 @@ TEST(Plan, LeavesOutNumbersThatGroupsDoNotDivide) {
   EXPECT_EQ(configurations(request).size(), 5U);  // the bench refuses them in words
 }
 
+TEST(Plan, TextsOfModesAreUntrusted) {
+  EXPECT_EQ(devices_of_a_model("hybrid:ways=2,stages=4"), 8);
+  EXPECT_EQ(devices_of_a_model("tensor:ways=0"), 1);
+  EXPECT_EQ(devices_of_a_model("tensor:ways=99999999999"), 1);
+  const std::string most = "ways=9999,stages=9999,ways=9999,stages=9999";
+  EXPECT_GT(devices_of_a_model("hybrid:" + most), 9999);
+}
+
 TEST(Plan, TurnsTheOrderOfEveryOtherRound) {
   EXPECT_THAT(order_of_round(3, 0), ElementsAre(0, 1, 2));
   EXPECT_THAT(order_of_round(3, 1), ElementsAre(2, 1, 0));
