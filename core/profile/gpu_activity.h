@@ -3,6 +3,9 @@
 // run time, and only if there is a GPU. cupti.cpp needs the headers of CUDA 13 or later; other
 // builds use cupti_none.cpp. gpu_activity.cpp needs neither.
 //
+// Detaching. CUPTI detaches while other threads may call CUDA, with which some versions crash
+//   (pytorch/kineto issues 686 and 1554). If the environment has HOWMANY_KEEP_CUPTI, it stays
+//   attached and only stops to record, which costs every later CUDA call a little.
 // Thread safety. Not thread-safe: start and stop from one thread.
 //
 //   const std::string why_not = start_gpu_activity();   // "": recording
@@ -46,8 +49,8 @@ struct GpuActivity {
 
 // Returns why recording could not start, or "" if it did. Never throws.
 std::string start_gpu_activity();
-// Blocks until the GPUs are idle, and detaches CUPTI. Returns an empty result if nothing was
-// started. Throws Error if CUPTI or a GPU fails.
+// Blocks until the GPUs are idle, and detaches CUPTI (see above). Returns an empty result if
+// nothing was started. Throws Error if CUPTI or a GPU fails.
 GpuActivity stop_gpu_activity();
 
 // Sets category and track of each span from the range that launched it. The time and thread of the

@@ -128,6 +128,23 @@ TEST_F(Session, UnsubscribesWhereNoCallToCudaComesToDetach) {
   EXPECT_EQ(cupti_->subscribed, 0);
 }
 
+TEST_F(Session, StaysAttachedIfTheEnvironmentAsksForIt) {
+  ::setenv("HOWMANY_KEEP_CUPTI", "1", 1);
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_EQ(start_gpu_activity(), "");
+    add_kernel(1);
+    EXPECT_EQ(stop_gpu_activity().spans.size(), 1u);
+    EXPECT_EQ(cupti_->kinds_enabled, 0);
+    EXPECT_EQ(cupti_->subscribed, 1);
+    EXPECT_EQ(cupti_->finalized, 0);
+  }
+  ::unsetenv("HOWMANY_KEEP_CUPTI");
+  ASSERT_EQ(start_gpu_activity(), "");
+  stop_gpu_activity();
+  EXPECT_EQ(cupti_->finalized, 1);
+  EXPECT_EQ(cupti_->subscribed, 0);
+}
+
 TEST_F(Session, AnotherToolIsNamedAndLeftAlone) {
   cupti_->other_tool = true;
   EXPECT_THAT(start_gpu_activity(), testing::HasSubstr("Nsight"));
