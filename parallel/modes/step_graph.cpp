@@ -6,6 +6,7 @@
 #include "core/ops/check.h"
 #include "core/profile/range.h"
 #include "core/tensor/id_range.h"
+#include "core/tensor/precision.h"
 #include "parallel/batch.h"
 
 namespace howmany {
@@ -16,7 +17,8 @@ namespace {
 void fill_from(const Tensor& source, Tensor& t, const char* what, int64_t bound) {
   const bool ids = t.dtype() == Dtype::i64;
   if (ids) check::below("step", what, source, bound);
-  t.copy_from(source.to(t.dtype()));
+  // Converted on the GPU, which is faster than the host.
+  t.copy_from(source.dtype() == t.dtype() ? source : source.to(t.device()).to(t.dtype()));
   if (ids) remember_range(t, IdRange{0, bound - 1});
 }
 
@@ -67,13 +69,15 @@ Tensor StepGraph::step(const Batch& batch) {
 
 void StepGraph::make_room(const Kind& kind, const Batch& batch) {
   captured_.reset();  // frees its memory for the new one
-  const auto room = [&](const Tensor& t) {
-    const Dtype dtype = t.dtype() == Dtype::i64 ? Dtype::i64 : replica_.dtype();
-    return Tensor::empty(t.shape(), dtype, replica_.device());
+  const auto room = [&](const Tensor& t, Dtype dtype) {
+    return Tensor::empty(t.shape(), t.dtype() == Dtype::i64 ? Dtype::i64 : dtype,
+                         replica_.device());
   };
+  const Dtype stored = stored_dtype(replica_.dtype(), replica_.device());
   const Tensor seed = Tensor::empty({1}, Dtype::i64, replica_.device());
   const auto* const seed_at = static_cast<const uint64_t*>(seed.raw());
-  const StepInput in{room(batch.x), room(batch.y), kind.global_rows, kind.first_row, seed_at};
+  const StepInput in{room(batch.x, stored), room(batch.y, replica_.dtype()), kind.global_rows,
+                     kind.first_row, seed_at};
   captured_.emplace(Captured{.kind = kind, .in = in, .seed = seed});
 }
 
