@@ -55,8 +55,10 @@ struct Work::State {
   // Returns the event that the GPU must still wait for, or null.
   std::shared_ptr<void> wait(const bool& stage) {
     if (!waited()) queued.waited = Clock::now();
+    Turn::Pause pause(queued.turn.get());
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return stage; });
+    pause.until(queued.end);
     if (failure) failure->raise();
     return end;
   }
@@ -74,7 +76,8 @@ void Work::finish() const {
 bool Work::ready() const {
   if (!state_) return true;
   std::lock_guard lock(state_->mutex);
-  return state_->done;
+  const CommEngine::Queued& queued = state_->queued;
+  return state_->done && (!queued.turn || queued.turn->now() >= queued.end);
 }
 
 CallRunner::~CallRunner() {
@@ -169,6 +172,7 @@ void CallRunner::run_call(const char* operation, int64_t bytes, const Call& call
 
 Work CallRunner::start(const char* operation, int64_t bytes, Call call) {
   auto state = std::make_shared<Work::State>();
+  state->queued.turn = engine_.turn();
   std::shared_ptr<const CommEngine::Queued> queued(state, &state->queued);
   Task task{{operation, bytes, start_event(), std::move(queued)}, std::move(call), state};
   {
@@ -187,6 +191,8 @@ Work CallRunner::start(const char* operation, int64_t bytes, Call call) {
 }
 
 void CallRunner::finish() {
+  const auto turn = engine_.turn();
+  const Turn::Pause pause(turn.get());
   std::unique_lock lock(mutex_);
   became_idle_.wait(lock, [this] { return is_idle(); });
   if (failure_) failure_->raise();

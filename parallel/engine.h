@@ -19,6 +19,7 @@
 #include "parallel/call_failure.h"
 #include "parallel/comm.h"
 #include "parallel/launch.h"
+#include "parallel/turns.h"
 
 namespace howmany {
 
@@ -46,11 +47,17 @@ class CommEngine {
     const Clock::time_point at = Clock::now();  // when it was made
     // When the caller began to wait for it; zero until then.
     std::atomic<Clock::time_point> waited = Clock::time_point{};
+    // If the caller takes turns: its clock, and the time on it at which the call is complete.
+    std::shared_ptr<Turn> turn = {};
+    mutable std::atomic<double> end = 0;
   };
   // Describes the running call; null if it runs as it is made.
   void set_queued(std::shared_ptr<const Queued> queued) { queued_ = std::move(queued); }
   // For an engine that cannot throw out of the running call.
   CommError error_of_call(const EngineError& e) const;
+
+  // The clock of callers that take turns on a device (rehearsal.h); null if they do not.
+  virtual std::shared_ptr<Turn> turn() const { return nullptr; }
 
   // The device of the tensors of all calls.
   virtual Device native_device() const { return {}; }
@@ -114,8 +121,9 @@ void pause_between_polls(Clock::time_point start);
 // True if `part` is this rank's part of `whole`, so that the call is in place.
 bool is_own_part(const Tensor& part, const Tensor& whole, int rank);
 
-// Returns the engines of `world` ranks that are threads of this process.
+// Returns the engines of `world` ranks that are threads of this process. Their waits spin first if
+// `may_spin` and every rank can have a core.
 namespace comms {
-std::vector<std::unique_ptr<CommEngine>> local_group(int world);
+std::vector<std::unique_ptr<CommEngine>> local_group(int world, bool may_spin = true);
 }
 }  // namespace howmany

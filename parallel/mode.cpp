@@ -8,6 +8,7 @@
 #include "core/base/text/options.h"
 #include "core/nn/cut.h"
 #include "parallel/schedule.h"
+#include "parallel/stage.h"
 
 namespace howmany {
 namespace {
@@ -130,7 +131,9 @@ void check_mode(std::string_view text, const std::vector<Device>& devices) {
 
 void check_model(std::string_view text, const ModelSpec& model, int ranks) {
   ModeOptions options;
-  const bool tensor = parse(text, options).name == "tensor";
+  const Entry& entry = parse(text, options);
+  check_stages(entry.name, model, stages_of(text, ranks));
+  const bool tensor = entry.name == "tensor";
   if (!tensor && options.ways < 2) return;
   cut_chains(*model.layer, {.count = options.ways > 0 ? options.ways : ranks});
 }
@@ -144,6 +147,16 @@ int ranks_of(std::string_view text, int devices) {
   HM_REQUIRE(devices % each == 0, "[{}] {} devices do not divide into replicas of {} stages",
              entry.name, devices, each);
   return devices / each;
+}
+
+int stages_of(std::string_view text, int ranks) {
+  ModeOptions options;
+  const Entry& entry = parse(text, options);
+  const ModeTraits& traits = entry.traits;
+  if (!traits.over_ranks || traits.equal_ranks || options.across == "model") return 1;
+  if (options.stages > 0) return options.stages;
+  const bool chooses = std::ranges::count(words(entry.options), "stages") > 0;
+  return chooses ? default_stages(ranks / std::max(1, options.ways)) : ranks;
 }
 
 std::unique_ptr<Mode> make_mode(std::string_view text, ModeArgs args) {

@@ -105,12 +105,15 @@ std::vector<std::string_view> mode_names();
 ModeTraits mode_traits(std::string_view text);
 // Also throws if the mode cannot run on `devices`, the devices of one rank.
 void check_mode(std::string_view text, const std::vector<Device>& devices);
-// Throws std::invalid_argument if the mode cannot divide the model over `ranks`. Checks `tensor`
-// only: stages are balanced when the mode is made.
+// Throws std::invalid_argument if the mode cannot divide the model over `ranks`. Stages over the
+// devices of one rank are checked when the mode is made.
 void check_model(std::string_view text, const ModelSpec& model, int ranks);
 // Returns the number of ranks that drive `devices` devices, evenly: one per device, one for all, or
 // one per replica (hybrid:across=model).
 int ranks_of(std::string_view text, int devices);
+// Returns the number of stages that divide the layers over `ranks` ranks; 1 if the mode does not.
+// Neighbouring stages are ranks / stages apart.
+int stages_of(std::string_view text, int ranks);
 // Returns the smallest divisor of `world` above 1, or 1 if world is 1.
 int default_stages(int world);
 // Options of the text override args.options. Collective over args.comm.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/stage.h"
 
+#include "core/base/error.h"
 #include "core/nn/deferred_grads.h"
 #include "core/ops/ops.h"
 #include "core/profile/range.h"
@@ -192,6 +193,13 @@ Stage::Stage(const ModelSpec& model, const StageOptions& options, StageLinks lin
   const DeviceScope on(options.device);
   materialize(*layer_, {.device = options.device, .dtype = options.dtype, .seed = options.seed});
   params_ = trainable_params(*layer_);
+}
+
+void check_stages(std::string_view mode, const ModelSpec& model, int stages) {
+  const size_t count = units(*model.layer).size();
+  HM_REQUIRE(stages <= static_cast<int>(count),
+             "[{}] {} has {} layers to divide, {} stages were requested: take fewer", mode,
+             model.name, count, stages);
 }
 
 double Stage::step(const Batch& mine, int micro_batches, const Tape::Hook& on_final) {

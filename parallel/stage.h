@@ -11,6 +11,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,9 @@ struct StageOptions {
   std::optional<DividedLogits> logits = {};  // of the last stage, if they are divided
   bool recompute = false;  // keeps only the stage's input; runs forward again before backward
 };
+
+// Throws std::invalid_argument if the model has fewer units than that.
+void check_stages(std::string_view mode, const ModelSpec& model, int stages);
 
 class Stage {
  public:

@@ -29,7 +29,8 @@ std::vector<std::pair<double, double>> points_from(const JsonNode& node) {
 
 CostTable::Points points_of_kinds(const JsonNode& node) {
   CostTable::Points points;
-  for (const char* kind : {"all_reduce", "reduce_scatter", "all_gather", "broadcast"})
+  for (const char* kind :
+       {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "send", "send_between"})
     if (const auto given = node.find(kind)) points[kind] = points_from(*given);
   return points;
 }
@@ -68,6 +69,8 @@ CostTable read_cost_table(const std::string& path) try {
     for (const JsonNode& group : groups->items())
       table.groups[group_from(group, table.world)] = points_of_kinds(group);
   table.groups[{table.world, 1}] = points_of_kinds(root);
+  if (const auto node = root.find("devices_per_node"))
+    table.devices_per_node = static_cast<int>(node->integer_between(1, kMostRanks));
   const auto cores = root.find("core_s");
   if (!cores) return table;
   const std::vector<JsonNode> pair = cores->items();

@@ -14,7 +14,8 @@ namespace howmany::benches {
 struct RehearsedSteps {
   Samples samples;
   double wait_fraction = 0, exposed_communication_seconds = 0, peak_bytes = 0;
-  std::vector<LoggedStep> logged;  // the last timed steps of this rank
+  double bubble = 0, theoretical_bubble = 0;  // of ranks in turns
+  std::vector<LoggedStep> logged;             // the last timed steps of this rank
 };
 
 // `work` is that of all ranks of the cost table. The ranks of `here` are the first of them; each
@@ -23,5 +24,11 @@ struct RehearsedSteps {
 RehearsedSteps rehearse_steps(const Workload& work, const CostTable& costs,
                               const TimingOptions& timing, const Dataset& data, Comm& here,
                               Device device);
+
+// The same for a mode that divides layers over ranks: one replica, whose stages take turns on
+// `here`. Returns the samples and the bubbles.
+RehearsedSteps rehearse_in_turns(const Workload& work, const CostTable& costs,
+                                 const TimingOptions& timing, const Dataset& data,
+                                 const std::vector<Device>& here);
 
 }  // namespace howmany::benches

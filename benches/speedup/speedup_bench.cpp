@@ -33,7 +33,6 @@ namespace howmany::benches {
 namespace {
 
 constexpr const char* kName = "speedup_bench";
-// The other modes send to and receive from ranks that do not exist.
 constexpr const char* kRehearsedBackend = "rehearsal";
 using Flags = SpeedupFlags;
 
@@ -295,10 +294,12 @@ int run_graph_gain(const Flags& flags, std::vector<std::string> google, const ch
 
 // One rank of as many as the cost table has, on each of the devices.
 Case rehearsed_case(const Flags& flags, const CostTable& costs, const Place& place) {
-  HM_REQUIRE(flags.models.size() == 1 && flags.modes.size() == 1 &&
-                 mode_traits(flags.modes[0]).equal_ranks && place.world == 1,
-             "{} needs one --model and --mode ddp, sharded or tensor, in one process",
-             flag::kRehearse.name);
+  HM_REQUIRE(flags.models.size() == 1 && flags.modes.size() == 1 && place.world == 1,
+             "{} needs one --model and one --mode, in one process", flag::kRehearse.name);
+  const ModeTraits traits = mode_traits(flags.modes[0]);
+  HM_REQUIRE(traits.over_ranks && !traits.over_devices,
+             "{} needs a mode with one device in each rank, and {} is none", flag::kRehearse.name,
+             flags.modes[0]);
   HM_REQUIRE(flags.trace.empty() && flags.counts.empty(), "{} cannot be combined with {} or {}",
              flag::kRehearse.name, flag::kTraceFile.name, flag::kDeviceCount.name);
   const std::vector<Device> here = devices_from(flags.devices, 1);
@@ -315,27 +316,42 @@ Case rehearsed_case(const Flags& flags, const CostTable& costs, const Place& pla
   return c;
 }
 
-void run_rehearsal(benchmark::State& state, const Case& c, const CostTable& costs,
-                   const Flags& flags) try {
+bool has_stages(const Case& c) { return stages_of(c.work.mode, c.work.count()) > 1; }
+
+RehearsedSteps rehearsed(const Case& c, const CostTable& costs, const Flags& flags) {
   Workload here = c.work;
   here.devices.resize(static_cast<size_t>(c.work.ranks_per_host));
   const DatasetPtr data = open_dataset(c.work);
+  if (has_stages(c)) return rehearse_in_turns(c.work, costs, flags.timing, *data, here.devices);
   RehearsedSteps result;
   Ranks({}, {}).run(here, [&](Comm& comm, Device device) {
     RehearsedSteps mine = rehearse_steps(c.work, costs, flags.timing, *data, comm, device);
     if (comm.rank() == 0) result = std::move(mine);
   });
-  const double median = quantile(result.samples.seconds, 0.5);
-  report(state, result.samples,
-         {{metric::kSamplesPerS, static_cast<double>(c.work.global_batch) / median},
-          {metric::kDataWaitFraction, result.wait_fraction},
+  return result;
+}
+
+std::map<std::string, double> counters_of(const RehearsedSteps& result, bool stages) {
+  if (stages)
+    return {{metric::kBubbleFraction, result.bubble},
+            {metric::kTheoreticalBubbleFraction, result.theoretical_bubble}};
+  return {{metric::kDataWaitFraction, result.wait_fraction},
           {metric::kExposedCommunicationS, result.exposed_communication_seconds},
-          {metric::kPeakBytesPerDevice, result.peak_bytes},
-          {metric::kRanks, costs.world}});
+          {metric::kPeakBytesPerDevice, result.peak_bytes}};
+}
+
+void run_rehearsal(benchmark::State& state, const Case& c, const CostTable& costs,
+                   const Flags& flags) try {
+  const RehearsedSteps result = rehearsed(c, costs, flags);
+  const double median = quantile(result.samples.seconds, 0.5);
+  std::map<std::string, double> counters = counters_of(result, has_stages(c));
+  counters[metric::kSamplesPerS] = static_cast<double>(c.work.global_batch) / median;
+  counters[metric::kRanks] = costs.world;
+  report(state, result.samples, counters);
   SampleLine line = sample_line(c, result.samples, marks_of(c.work));
   line.parameters[parameter::kBackend] = kRehearsedBackend;
   line.parameters[parameter::kEvidence] = "rehearsed";
-  line.steps = steps_json(result.logged);
+  if (!has_stages(c)) line.steps = steps_json(result.logged);
   append_samples(flags.samples, line);
 } catch (const std::exception& e) {
   report_failure(state, e);

@@ -259,10 +259,11 @@ class Local : public CommEngine {
 
 }  // namespace
 
-std::vector<std::unique_ptr<CommEngine>> comms::local_group(int world) {
+std::vector<std::unique_ptr<CommEngine>> comms::local_group(int world, bool may_spin) {
   std::vector<int> members(static_cast<size_t>(world));
   std::iota(members.begin(), members.end(), 0);
-  const auto group = std::make_shared<LocalGroup>(members, world <= cpu_limits().usable);
+  const auto group =
+      std::make_shared<LocalGroup>(members, may_spin && world <= cpu_limits().usable);
   std::vector<std::unique_ptr<CommEngine>> engines;
   for (const int rank : members) engines.push_back(std::make_unique<Local>(rank, group));
   return engines;

@@ -6,27 +6,15 @@
 
 #include <algorithm>
 #include <iterator>
-#include <mutex>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/host/copy.h"
-#include "parallel/engine.h"
+#include "parallel/comms/rehearsal_engine.h"
 
 namespace howmany {
-
-struct Rehearsal::State {
-  struct Entry {
-    RehearsedCall call;
-    std::shared_ptr<const CommEngine::Queued> queued;  // null if the call was blocking
-  };
-  const CostTable costs;
-  std::mutex mutex;
-  std::vector<Entry> log;  // guarded by the mutex
-};
-
 namespace {
 
 // Linux wakes a thread up to 50 us late to save energy.
@@ -51,86 +39,90 @@ void copy_into(Tensor& to, int64_t at, const Tensor& from, int64_t begin, int64_
   if (target != source) copy_host(target, source, static_cast<size_t>(bytes));
 }
 
-class Rehearsed : public CommEngine {
- public:
-  Rehearsed(int rank, EvenGroup group, std::shared_ptr<Rehearsal::State> state)
-      : CommEngine(rank, group.ranks), group_(group), state_(std::move(state)) {}
+// The part of every rank is this rank's.
+void repeat(const Tensor& part, Tensor& whole, int ranks) {
+  for (int r = 0; r < ranks; ++r) copy_into(whole, r * part.bytes(), part, 0, part.bytes());
+}
 
-  std::string_view name() const override { return "rehearsal"; }
-
-  void all_reduce(Tensor& t, ReduceOp) override { spend("all_reduce", t.bytes()); }
-  void broadcast(Tensor& t, int) override { spend("broadcast", t.bytes()); }
-  void all_gather(const Tensor& send, Tensor& receive) override {
-    repeat(send, receive);
-    spend("all_gather", receive.bytes());
-  }
-  void reduce_scatter(const Tensor& send, Tensor& receive, ReduceOp) override {
-    copy_into(receive, 0, send, rank() * receive.bytes(), receive.bytes());
-    spend("reduce_scatter", send.bytes());
-  }
-  void reduce(const Tensor& send, Tensor& receive, int root, ReduceOp) override {
-    if (rank() == root) copy_into(receive, 0, send, 0, send.bytes());
-    spend("broadcast", send.bytes());
-  }
-  void gather(const Tensor& send, Tensor& receive, int root) override {
-    if (rank() == root) repeat(send, receive);
-    spend("all_gather", send.bytes() * size());
-  }
-  void scatter(const Tensor& send, Tensor& receive, int root) override {
-    if (rank() == root) copy_into(receive, 0, send, rank() * receive.bytes(), receive.bytes());
-    spend("broadcast", receive.bytes() * size());
-  }
-  void all_to_all(const Tensor& send, Tensor& receive) override {
-    copy_into(receive, 0, send, 0, send.bytes());
-    spend("all_gather", send.bytes());
-  }
-  void send(const Tensor&, int peer, int) override { refuse(peer); }
-  void receive(Tensor&, int peer, int) override { refuse(peer); }
-  void barrier() override { spend("all_reduce", sizeof(double)); }
-
-  std::unique_ptr<CommEngine> split(const std::vector<int>& members, int index,
-                                    const std::string&) override {
-    return std::make_unique<Rehearsed>(index, group_of(members), state_);
-  }
-  void abort(std::string_view) noexcept override {}
-
- private:
-  [[noreturn]] static void refuse(int peer) {
-    throw EngineError(peer, "in a rehearsal no other rank sends or receives");
-  }
-
-  EvenGroup group_of(const std::vector<int>& members) const {
-    const int ranks = static_cast<int>(members.size());
-    const int stride = ranks > 1 ? members[1] - members[0] : 1;
-    for (int i = 1; i < ranks; ++i)
-      HM_REQUIRE(stride > 0 && members[i] - members[i - 1] == stride,
-                 "[rehearsal] ranks of a group are evenly spaced");
-    return {ranks, stride * group_.stride};
-  }
-
-  // The part of every rank is this rank's.
-  void repeat(const Tensor& part, Tensor& whole) const {
-    for (int r = 0; r < size(); ++r) copy_into(whole, r * part.bytes(), part, 0, part.bytes());
-  }
-
-  void spend(const char* kind, int64_t bytes) {
-    wake_on_time();
-    const auto amount = static_cast<double>(bytes);
-    const Clock::time_point at = queued() ? queued()->at : Clock::now();
-    const double seconds = state_->costs.seconds(kind, amount, group_);
-    free_at_ = std::max(at, free_at_) + duration_of(seconds);
-    burn(state_->costs.core_s_per_call + state_->costs.core_s_per_byte * amount);
-    std::this_thread::sleep_until(free_at_);
-    std::lock_guard lock(state_->mutex);
-    state_->log.push_back({{kind, amount, group_, at, seconds}, queued()});
-  }
-
-  const EvenGroup group_;
-  const std::shared_ptr<Rehearsal::State> state_;
-  Clock::time_point free_at_ = {};
-};
+[[noreturn]] void refuse(int peer) {
+  throw EngineError(peer, "in a rehearsal this rank neither sends nor receives");
+}
 
 }  // namespace
+
+namespace comms {
+
+void Rehearsed::all_reduce(Tensor& t, ReduceOp) { spend("all_reduce", t.bytes()); }
+
+void Rehearsed::broadcast(Tensor& t, int) { spend("broadcast", t.bytes()); }
+
+void Rehearsed::all_gather(const Tensor& send, Tensor& receive) {
+  repeat(send, receive, size());
+  spend("all_gather", receive.bytes());
+}
+
+void Rehearsed::reduce_scatter(const Tensor& send, Tensor& receive, ReduceOp) {
+  copy_into(receive, 0, send, rank() * receive.bytes(), receive.bytes());
+  spend("reduce_scatter", send.bytes());
+}
+
+void Rehearsed::reduce(const Tensor& send, Tensor& receive, int root, ReduceOp) {
+  if (rank() == root) copy_into(receive, 0, send, 0, send.bytes());
+  spend("broadcast", send.bytes());
+}
+
+void Rehearsed::gather(const Tensor& send, Tensor& receive, int root) {
+  if (rank() == root) repeat(send, receive, size());
+  spend("all_gather", send.bytes() * size());
+}
+
+void Rehearsed::scatter(const Tensor& send, Tensor& receive, int root) {
+  if (rank() == root) copy_into(receive, 0, send, rank() * receive.bytes(), receive.bytes());
+  spend("broadcast", receive.bytes() * size());
+}
+
+void Rehearsed::all_to_all(const Tensor& send, Tensor& receive) {
+  copy_into(receive, 0, send, 0, send.bytes());
+  spend("all_gather", send.bytes());
+}
+
+void Rehearsed::send(const Tensor&, int peer, int) { refuse(peer); }
+void Rehearsed::receive(Tensor&, int peer, int) { refuse(peer); }
+void Rehearsed::barrier() { spend("all_reduce", sizeof(double)); }
+
+std::unique_ptr<CommEngine> Rehearsed::split(const std::vector<int>& members, int index,
+                                             const std::string&) {
+  return std::make_unique<Rehearsed>(index, group_of(members), state_);
+}
+
+void Rehearsed::abort(std::string_view) noexcept {}
+
+EvenGroup Rehearsed::group_of(const std::vector<int>& members) const {
+  const int ranks = static_cast<int>(members.size());
+  const int stride = ranks > 1 ? members[1] - members[0] : 1;
+  for (int i = 1; i < ranks; ++i)
+    HM_REQUIRE(stride > 0 && members[i] - members[i - 1] == stride,
+               "[rehearsal] ranks of a group are evenly spaced");
+  return {ranks, stride * group_.stride};
+}
+
+double Rehearsed::core_seconds(double bytes) const {
+  return costs().core_s_per_call + costs().core_s_per_byte * bytes;
+}
+
+void Rehearsed::spend(const char* kind, int64_t bytes) {
+  wake_on_time();
+  const auto amount = static_cast<double>(bytes);
+  const Clock::time_point at = queued() ? queued()->at : Clock::now();
+  const double seconds = costs().seconds(kind, amount, group_);
+  free_at_ = std::max(at, free_at_) + duration_of(seconds);
+  burn(core_seconds(amount));
+  std::this_thread::sleep_until(free_at_);
+  std::lock_guard lock(state_->mutex);
+  state_->log.push_back({{kind, amount, group_, at, seconds}, queued()});
+}
+
+}  // namespace comms
 
 double CostTable::seconds(const std::string& kind, double bytes, EvenGroup group) const {
   if (groups.empty() || group.ranks == 1) return 0;
@@ -148,14 +140,30 @@ double CostTable::seconds(const std::string& kind, double bytes, EvenGroup group
   return low + (next->second - low) * (bytes - low_bytes) / (next->first - low_bytes);
 }
 
-Rehearsal::Rehearsal(CostTable costs) : state_(std::make_shared<State>(std::move(costs))) {}
+Rehearsal::Rehearsal(CostTable costs)
+    : state_(std::make_shared<RehearsalState>(std::move(costs))) {}
 Rehearsal::~Rehearsal() = default;
 
 const CostTable& Rehearsal::costs() const { return state_->costs; }
 
 std::unique_ptr<Comm> Rehearsal::join(int rank) const {
   return std::make_unique<Comm>(
-      std::make_unique<Rehearsed>(rank, EvenGroup{costs().world, 1}, state_));
+      std::make_unique<comms::Rehearsed>(rank, EvenGroup{costs().world, 1}, state_));
+}
+
+std::vector<std::unique_ptr<Comm>> Rehearsal::join_in_turns(
+    const std::vector<int>& ranks, const std::vector<std::shared_ptr<Turn>>& turns) const {
+  HM_REQUIRE(ranks.size() == turns.size(), "[rehearsal] {} ranks have {} clocks", ranks.size(),
+             turns.size());
+  auto here = comms::local_group(static_cast<int>(ranks.size()), false);
+  std::vector<std::unique_ptr<Comm>> joined;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const comms::InTurns::Ranks all{{costs().world, 1}, 0, ranks};
+    joined.push_back(std::make_unique<Comm>(
+        std::make_unique<comms::InTurns>(ranks[i], all, state_, turns[i], std::move(here[i]))));
+    joined.back()->set_timeout(kTurnsTimeout);
+  }
+  return joined;
 }
 
 std::vector<RehearsedCall> Rehearsal::take_log() {

@@ -121,9 +121,7 @@ class Staged : public Mode {
       bounds_ = as_placed(args.options.placement, count, args.devices);
       return;
     }
-    HM_REQUIRE(stages <= static_cast<int>(count),
-               "[{}] {} has {} layers to divide, {} stages were requested: take fewer", name_,
-               model_.name, count, stages);
+    check_stages(name_, model_, stages);
     bounds_ = {0, count};
     if (stages == 1) return;
     const MyStages mine{.all = stages, .first = at().stage, .devices = args.devices};

@@ -65,6 +65,11 @@ void add_times(nlohmann::ordered_json& table, const Cluster& cluster, int device
   for (const auto& [name, kind] : kCollectives)
     for (double bytes = kSmallestBytes; bytes <= kLargestBytes; bytes *= 2)
       table[name].push_back({bytes, cluster.seconds(kind, bytes, devices, stride)});
+  for (double bytes = kSmallestBytes; bytes <= kLargestBytes; bytes *= 2) {
+    table["send"].push_back({bytes, cluster.send_seconds(bytes, false, stride)});
+    if (cluster.network)
+      table["send_between"].push_back({bytes, cluster.send_seconds(bytes, true, stride)});
+  }
 }
 
 }  // namespace
@@ -83,6 +88,14 @@ double Cluster::seconds(Collective kind, double bytes, int devices, int stride) 
   if (devices < 2) return 0;
   const double share = factor(kind, devices) / factor(Collective::kAllReduce, devices);
   return all_reduce(*this, bytes * share, devices, stride);
+}
+
+double Cluster::send_seconds(double bytes, bool between, int together) const {
+  if (!between) return seconds(Collective::kBroadcast, bytes, 2);
+  if (!network) throw InputError(refusal(devices_per_node + 1));
+  const double share = network->bytes_per_s() / std::min(together, devices_per_node);
+  const double link = network->bytes_per_s() / network->links;
+  return network->latency_s + bytes / std::min(link, share);
 }
 
 Cluster parse_cluster(const std::string& text, const std::string& source) {
@@ -107,6 +120,7 @@ Cluster find_cluster(const std::string& name_or_path) {
 
 nlohmann::ordered_json cost_table(const Cluster& cluster, int devices) {
   nlohmann::ordered_json table = {{"world", devices}};
+  table["devices_per_node"] = cluster.devices_per_node;
   add_times(table, cluster, devices, 1);
   if (cluster.cores) table["core_s"] = {cluster.cores->per_call_s, cluster.cores->per_byte_s};
   return table;

@@ -31,6 +31,8 @@
 //   The other collectives move (n - 1) / n (reduce-scatter, all-gather) or 1 (broadcast) instead of
 //   2 (n - 1) / n times the bytes. A group of every s-th device shares the links of a node with
 //   the s - 1 other groups.
+// Time of a message. Within a node, that of a broadcast to one other device. Between nodes, a hop
+//   and the bytes over one link, or over its share of all links if more devices send together.
 // Sources. Bus bandwidth: nccl-tests, doc/PERFORMANCE.md. Share of a link: NVIDIA/nccl-tests#290.
 //   Latency of a hop: src/graph/tuning.cc of NCCL (9.6 us, ring of the simple protocol).
 // Thread safety. Values only; not tied to any thread.
@@ -86,6 +88,10 @@ struct Cluster {
   // `stride`: the devices are first, first + stride, ... and so are those of stride - 1 groups
   // more, which call at the same time. They share the links between nodes.
   double seconds(Collective kind, double bytes, int devices, int stride = 1) const;
+  // Returns the seconds of a message of `bytes` from one device to another, while `together`
+  // devices of a node send. `between`: the other one is on another node. Throws InputError if there
+  // is no other node.
+  double send_seconds(double bytes, bool between, int together) const;
   // Returns the reason why seconds() would throw; empty if it does not.
   std::string refusal(int devices) const;
 };
@@ -97,8 +103,9 @@ std::vector<Cluster> built_in_clusters();  // by name
 Cluster find_cluster(const std::string& name_or_path);
 
 // The member "cost table" of a rehearsal (torch_hook/howmany_hook/rehearsal.py):
-// {"world": 64, "all_reduce": [[bytes, seconds], ...], "reduce_scatter": ...}, sizes from 1 KiB to
-// 64 GiB, and "core_s": [per call, per byte] if the cores are given.
+// {"world": 64, "devices_per_node": 8, "all_reduce": [[bytes, seconds], ...], "reduce_scatter":
+// ...}, sizes from 1 KiB to 64 GiB, and "core_s": [per call, per byte] if the cores are given.
+// "send" is within a node and "send_between" between nodes.
 nlohmann::ordered_json cost_table(const Cluster& cluster, int devices);
 // The same with "groups": [{"ranks": 8, "stride": 1, "all_reduce": ...}, ...], all of evenly spaced
 // devices that divide the world.

@@ -3,12 +3,19 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <mutex>
+#include <thread>
+
 #include "core/base/clock.h"
 #include "parallel/mesh.h"
 #include "parallel/mode.h"
+#include "tests/support/training.h"
 
 namespace howmany {
 namespace {
+
+using namespace testing_support;
 
 using Points = std::vector<std::pair<double, double>>;
 
@@ -154,6 +161,185 @@ TEST(Rehearsal, TensorTrainsAsOneOfManyRanks) {
   const auto mode = make_mode("tensor:ways=4", {.model = make_model("mlp"), .comm = comm.get()});
   EXPECT_EQ(mode->share().index, 15);
   EXPECT_EQ(mode->share().count, 16);
+}
+
+// Ranks of a world that run here in turns on one device.
+class InTurns {
+ public:
+  InTurns(const Rehearsal& rehearsal, const std::vector<int>& ranks) {
+    const auto device = std::make_shared<std::mutex>();
+    for (size_t i = 0; i < ranks.size(); ++i) turns_.push_back(std::make_shared<Turn>(device));
+    comms_ = rehearsal.join_in_turns(ranks, turns_);
+  }
+
+  // Calls body(comm, turn) on a thread for each, and returns their clocks.
+  std::vector<double> operator()(const std::function<void(Comm&, Turn&)>& body) {
+    std::vector<double> ends(turns_.size());
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < turns_.size(); ++i)
+      threads.emplace_back([&, i] {
+        const Turn::Hold hold(*turns_[i]);
+        body(*comms_[i], *turns_[i]);
+        ends[i] = turns_[i]->now();
+      });
+    threads.clear();
+    return ends;
+  }
+
+  Turn& turn(size_t i) { return *turns_[i]; }
+
+ private:
+  std::vector<std::shared_ptr<Turn>> turns_;
+  std::vector<std::unique_ptr<Comm>> comms_;
+};
+
+// lose() simulates work. It lasts much longer than the test itself.
+constexpr double kTestSeconds = 60;
+
+CostTable table_of_messages(int world) {
+  CostTable table = table_of(100, 0, world);
+  table.groups[{world, 1}]["send"] = {{1, 200}, {4, 1000}};  // 200 of latency
+  table.groups[{world, 1}]["send_between"] = {{1024, 5000}};
+  table.groups[{2, 1}] = table.groups[{world, 1}];
+  table.devices_per_node = 2;
+  return table;
+}
+
+TEST(RehearsalInTurns, AMessageArrivesAfterItsTime) {
+  const Rehearsal rehearsal(table_of_messages(3));
+  InTurns run(rehearsal, {0, 1, 2});
+  const std::vector<double> ends = run([](Comm& comm, Turn& turn) {
+    const Tensor t = tensor_of({static_cast<float>(comm.rank())});
+    if (comm.rank() > 0) comm.receive(t, comm.rank() - 1);
+    EXPECT_EQ(values_of(t), std::vector<float>{0});
+    turn.lose(10'000);
+    if (comm.rank() < 2) comm.send(t, comm.rank() + 1);
+  });
+  EXPECT_NEAR(ends[0], 11'000, kTestSeconds);
+  EXPECT_NEAR(ends[1], 26'000, kTestSeconds);  // rank 2 is on another node
+  EXPECT_NEAR(ends[2], 36'000, kTestSeconds);
+  EXPECT_NEAR(run.turn(0).waited(), 1'000, kTestSeconds);
+  EXPECT_NEAR(run.turn(2).waited(), 26'000, kTestSeconds);
+}
+
+TEST(RehearsalInTurns, WorkHidesATransferThatWasExpected) {
+  const Rehearsal rehearsal(table_of_messages(2));
+  InTurns run(rehearsal, {0, 1});
+  const std::vector<double> ends = run([](Comm& comm, Turn& turn) {
+    const Tensor first = tensor_of({1}), second = tensor_of({2});
+    if (comm.rank() == 0) {
+      Work one = comm.send_async(first, 1), two = comm.send_async(second, 1);
+      turn.lose(500);
+      EXPECT_FALSE(one.ready());
+      one.finish();
+      EXPECT_TRUE(one.ready());
+      two.finish();
+    } else {
+      Work one = comm.receive_async(first, 0), two = comm.receive_async(second, 0);
+      one.finish();
+      turn.lose(10'000);
+      two.finish();
+    }
+  });
+  EXPECT_NEAR(ends[0], 1'800, kTestSeconds);   // 200 + 800 + 800
+  EXPECT_NEAR(ends[1], 11'000, kTestSeconds);  // the second arrived meanwhile
+}
+
+// As of a middle stage: it sends to both neighbours over one link.
+TEST(RehearsalInTurns, MessagesToTwoRanksShareTheLink) {
+  CostTable table = table_of_messages(3);
+  table.devices_per_node = 0;
+  const Rehearsal rehearsal(table);
+  InTurns run(rehearsal, {0, 1, 2});
+  const std::vector<double> ends = run([](Comm& comm, Turn& turn) {
+    const Tensor t = tensor_of({1});
+    const auto pair = comm.split(comm.rank() < 2 ? 0 : 1), other = comm.split(comm.rank() > 0);
+    const double begin = turn.now();
+    if (comm.rank() == 0) return pair->receive(t, 1), turn.lose(-begin);
+    if (comm.rank() == 2) return other->receive(t, 0), turn.lose(-begin);
+    Work one = pair->send_async(t, 0), two = other->send_async(t, 1);
+    one.finish();
+    two.finish();
+    turn.lose(-begin);
+  });
+  EXPECT_NEAR(std::max(ends[0], ends[2]), 1'800, kTestSeconds);
+  EXPECT_NEAR(std::min(ends[0], ends[2]), 1'000, kTestSeconds);
+}
+
+TEST(Turn, AMessageTakesTheFirstGapOfTheLink) {
+  Turn turn(std::make_shared<std::mutex>());
+  EXPECT_EQ(turn.reserve_link(5, 2), 5);
+  EXPECT_EQ(turn.reserve_link(1, 3), 1);
+  EXPECT_EQ(turn.reserve_link(1, 1), 4);
+  EXPECT_EQ(turn.reserve_link(1, 2), 7);
+  const Turn::Hold hold(turn, 20);
+  EXPECT_EQ(turn.reserve_link(0, 9), 0) << "earlier messages are forgotten";
+}
+
+TEST(RehearsalInTurns, CollectivesBeginWithTheLastRankHere) {
+  const Rehearsal rehearsal(table_of(1000, 0, 4));
+  InTurns run(rehearsal, {1, 3});  // 0 and 2 do not exist
+  const std::vector<double> ends = run([](Comm& comm, Turn& turn) {
+    turn.lose(comm.rank() * 1000);
+    const Tensor sum = tensor_of({static_cast<float>(comm.rank())});
+    comm.all_reduce(sum);
+    EXPECT_EQ(values_of(sum), std::vector<float>{4});
+    const Tensor all = tensor_of({0, 0, 0, 0});
+    comm.all_gather(tensor_of({static_cast<float>(comm.rank())}), all);
+    EXPECT_EQ(all.values<float>()[1], 1);
+    EXPECT_EQ(all.values<float>()[3], 3);
+  });
+  for (const double end : ends) EXPECT_NEAR(end, 5'000, kTestSeconds);
+}
+
+TEST(RehearsalInTurns, AFailureEndsTheOthers) {
+  const Rehearsal rehearsal(table_of_messages(2));
+  InTurns run(rehearsal, {0, 1});
+  run([](Comm& comm, Turn&) {
+    if (comm.rank() == 0) return comm.abort("no reason");
+    EXPECT_THROW(comm.receive(tensor_of({1}), 0), CommError);
+  });
+}
+
+// All stages exist, so the values are true.
+TEST(RehearsalInTurns, APipelineTrainsAsSingle) {
+  const std::string model = "mlp:sizes=13-17-9-7-5";
+  const Curve single = train(*make_mode("single", {.model = make_model(model)}), model);
+  for (const char* const text : {"pipeline", "pipeline:schedule=zb,micro_batches=3"}) {
+    const Rehearsal rehearsal(table_of_messages(3));
+    InTurns run(rehearsal, {0, 1, 2});
+    run([&](Comm& comm, Turn&) {
+      const auto mode = make_mode(text, {.model = make_model(model), .comm = &comm});
+      const Curve curve = train(*mode, model);
+      for (size_t step = 0; step < single.losses.size(); ++step)
+        EXPECT_NEAR(curve.losses[step], single.losses[step], 1e-5);
+      if (comm.rank() > 0) return;
+      for (const auto& [name, value] : single.values)
+        EXPECT_TRUE(close(curve.values.at(name), value, 1e-5)) << name;
+    });
+  }
+}
+
+TEST(RehearsalInTurns, OneReplicaOfAHybridTrains) {
+  EXPECT_EQ(howmany::stages_of("hybrid:stages=2", 64), 2);
+  EXPECT_EQ(howmany::stages_of("hybrid:ways=2", 12), 2);
+  EXPECT_EQ(howmany::stages_of("hybrid:across=model", 12), 1);
+  EXPECT_EQ(howmany::stages_of("pipeline", 5), 5);
+  EXPECT_EQ(howmany::stages_of("ddp", 5), 1);
+  CostTable table = table_of(100, 0, 64);
+  table.groups[{32, 1}] = table.groups[{2, 32}] = table.groups[{64, 1}];
+  table.groups[{2, 32}]["send"] = {{1024, 1000}};
+  const Rehearsal rehearsal(table);
+  InTurns run(rehearsal, {0, 32});
+  const std::vector<double> ends = run([&](Comm& comm, Turn&) {
+    const auto mode = make_mode("hybrid:stages=2,micro_batches=1",
+                                {.model = make_model("mlp:sizes=13-17-9-7-5"), .comm = &comm});
+    EXPECT_EQ(mode->share().count, 32);
+    const Batch whole = global_batch(make_model("mlp:sizes=13-17-9-7-5"), 64, 0);
+    mode->step(rows_of(whole, mode->share())).value();
+  });
+  // The last gradients are summed over replicas after two messages; so are losses over stages.
+  EXPECT_GT(ends[0], 2'200 - kTestSeconds);
 }
 
 TEST(Rehearsal, DdpTrainsAsOneOfManyRanks) {

@@ -16,7 +16,7 @@ class Hosts:
     """Hosts 0, 1, ... with the addresses 10.77.N.1, .2, ... and different names. `rate`: of the
     link of each host, or of all."""
 
-    def __init__(self, rate=None, count=2):
+    def __init__(self, rate=None, count=2, burst="256kb"):
         tag = f"hm{os.getpid() % 100000}"
         self.names = [f"{tag}{chr(ord('a') + i)}" for i in range(count)]
         self.links = [f"v{name}" for name in self.names]
@@ -40,7 +40,7 @@ class Hosts:
                 self._ip("-n", name, "link", "set", "lo", "up")
                 for end in [name, self.switch] if rate else []:
                     subprocess.run(["ip", "netns", "exec", end, "tc", "qdisc", "add", "dev", link, "root",
-                                    "tbf", "rate", rate, "burst", "256kb", "latency", "50ms"],
+                                    "tbf", "rate", rate, "burst", burst, "latency", "50ms"],
                                    check=True, capture_output=True, text=True)
         except subprocess.CalledProcessError as problem:
             self.remove()

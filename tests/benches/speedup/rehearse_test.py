@@ -11,11 +11,13 @@ WEIGHTS = 16 * 32 + 32 + 32 * 4 + 4
 
 
 class Rehearse(programs.TestCase):
-    def bench(self, *arguments, world=64, seconds=0.001, text=None):
+    def bench(self, *arguments, world=64, seconds=0.001, groups=(), text=None):
         costs = self.folder / "costs.json"
         points = [[1024, seconds], [1 << 30, seconds]]
-        kinds = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
-        costs.write_text(text or json.dumps({"world": world} | dict.fromkeys(kinds, points)))
+        kinds = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "send")
+        table = dict.fromkeys(kinds, points)
+        groups = [{"ranks": n, "stride": s} | table for n, s in groups]
+        costs.write_text(text or json.dumps({"world": world, "groups": groups} | table))
         self.out, self.samples = self.folder / "out.json", self.folder / "samples.jsonl"
         return programs.run("speedup_bench", *MODEL, "--rehearse", costs, f"--benchmark_out={self.out}",
                             "--samples-file", self.samples, *(arguments or ("--mode", "ddp")), timeout=120)
@@ -68,9 +70,34 @@ class Rehearse(programs.TestCase):
             self.assertLess(second["at_s"], second["waited_s"])
             self.assertTrue(all(one["at_s"] <= one["waited_s"] < step["s"] for one in step["collectives"]))
 
-    def test_only_modes_of_equal_ranks_can_be_rehearsed(self):
-        for mode in ("pipeline", "single", "ddp,single"):
-            self.assert_refused(self.bench("--mode", mode), "--rehearse needs one --model and --mode ddp, sharded or tensor")
+    def test_a_message_adds_its_time_to_the_step_of_a_pipeline(self):
+        """Two stages and one micro-batch: activations go forward, gradients back, and losses are summed."""
+        mode = "pipeline:micro_batches=1"
+        for devices in ("cpu:0", "cpu:0,cpu:1"):
+            line = self.line("--mode", mode, "--devices", devices, "--oversubscribe", world=2, seconds=100)
+            self.assertEqual(line["name"], f"rehearsal/{mode}/mlp:sizes=16-32-4/backend:rehearsal/devices:2/batch:8/scaling:weak")
+            self.assertEqual(line["parameters"]["evidence"], "rehearsed")
+            self.assertNotIn("steps", line)
+            for step in line["seconds"]:
+                self.assertAlmostEqual(step, 300, delta=20)  # and own work
+        row = json.loads(self.out.read_text())["benchmarks"][0]
+        self.assertAlmostEqual(row["bubble_fraction"], 1, delta=0.1)
+        self.assertEqual(row["theoretical_bubble_fraction"], 0.5)
+
+    def test_replicas_of_stages_sum_their_gradients(self):
+        groups = ((2, 32), (32, 1))
+        line = self.line("--mode", "hybrid:stages=2,micro_batches=1", seconds=100, groups=groups)
+        self.assertEqual(line["parameters"]["global_batch"], "512")
+        for step in line["seconds"]:
+            self.assertGreater(step, 380)
+
+    def test_only_modes_over_ranks_can_be_rehearsed(self):
+        for mode in ("single", "model", "hybrid:across=model"):
+            self.assert_refused(self.bench("--mode", mode), "one device in each rank")
+        self.assert_refused(self.bench("--mode", "ddp,single"), "one --mode")
+
+    def test_more_stages_than_layers_are_refused(self):
+        self.assert_refused(self.bench("--mode", "pipeline", world=4, groups=((2, 1),)), "4 stages")
 
     def test_options_that_would_change_nothing_are_refused(self):
         for more in (("--device-count", 2), ("--trace-file", self.folder / "trace")):

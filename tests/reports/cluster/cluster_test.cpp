@@ -177,8 +177,24 @@ TEST(Cluster, BusBandwidthOfA100IsThePublishedOne) {
 TEST(Cluster, CostTableHoldsEveryKind) {
   const auto table = cost_table(find_cluster("h100x8"), 16);
   EXPECT_EQ(table.at("world"), 16);
-  for (const char* kind : {"all_reduce", "reduce_scatter", "all_gather", "broadcast"})
+  for (const char* kind :
+       {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "send", "send_between"})
     EXPECT_GT(table.at(kind).size(), 20U);
+  EXPECT_EQ(table.at("devices_per_node"), 8);
+}
+
+TEST(Cluster, AMessageBetweenNodesUsesOneLink) {
+  const Cluster c = find_cluster("h100x8");
+  const double bytes = 1 << 30, link = c.network->bytes_per_s() / c.network->links;
+  EXPECT_NEAR(c.send_seconds(bytes, true, 1), bytes / link, 0.01 * bytes / link);
+  EXPECT_DOUBLE_EQ(c.send_seconds(bytes, true, 8), c.send_seconds(bytes, true, 1)) << "8 links";
+  EXPECT_LT(c.send_seconds(bytes, false, 1), 0.5 * c.send_seconds(bytes, true, 1));
+  const Cluster slow = find_cluster("v100x8-25g");
+  ASSERT_EQ(slow.network->links, 1);
+  EXPECT_NEAR(slow.send_seconds(bytes, true, 8) / slow.send_seconds(bytes, true, 1), 8, 0.01);
+  const Cluster alone = parsed(kNode);
+  EXPECT_GT(alone.send_seconds(bytes, false, 1), 0);
+  EXPECT_THROW(alone.send_seconds(bytes, true, 1), InputError);
 }
 
 // Eight groups of every eighth device share the links of each node.
