@@ -8,6 +8,7 @@
 #include <map>
 #include <tuple>
 
+#include "core/base/private_folder.h"
 #include "core/base/process.h"
 #include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
@@ -72,12 +73,16 @@ void check_with_bench(const Request& request) {
   if (request.script.given()) return check_script(request);
   std::map<std::tuple<std::string, std::string, std::string>, Configuration> largest;
   for (const Configuration& c : configurations(request)) {
-    if (c.is_rehearsal()) continue;
     Configuration& most = largest[{c.model, c.mode, c.backend}];
     if (c.devices >= most.devices) most = c;
   }
   for (const auto& [key, configuration] : largest) {
     Command command{.argv = bench_arguments(request, configuration), .timeout_seconds = 60};
+    const PrivateFolder folder;
+    const BenchScratch scratch(folder.path());
+    if (configuration.is_rehearsal())
+      for (const std::string& word : rehearse_flag(request, configuration.devices, scratch))
+        command.argv.push_back(word);
     command.argv.emplace_back(flag::kList);
     refuse_if_refused(command, "speedup_bench");
   }

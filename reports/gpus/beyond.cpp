@@ -42,10 +42,7 @@ Forecast forecast_beyond(const Plan& plan, const Results& results, const Summary
   const std::optional<Rehearsed> r = rehearsed(plan, results, summary);
   if (r) asked.devices_per_node = r->cluster.devices_per_node;
   if (r) asked.price = r->cluster.price_per_device_hour;
-  std::string what;
-  const bool cpu = r && r->cluster.device == kCpuDevice;
-  const std::vector<RateAt> rates = rates_of(summary, what, cpu);
-  return forecast(what, rates, asked, r);
+  return forecast(trained_in(summary, r), asked, r);
 }
 
 }  // namespace

@@ -48,6 +48,18 @@ void add_mode(std::vector<Configuration>& all, const Request& request, const Wor
   }
 }
 
+// One, or one for each number of devices if the work of a device depends on their number.
+void add_rehearsals(std::vector<Configuration>& all, const Request& request,
+                    const Workload& workload) {
+  const std::string& mode = request.modes.front();
+  const int most = request.beyond.up_to, measured = request.counts.back();
+  const bool each = !is_replayable(mode) || request.scaling == Scaling::kStrong;
+  for (const int count : counts_up_to(most, measured)) {
+    if (count == most || (each && count % devices_of_a_model(mode) == 0))
+      all.push_back({workload.model, kRehearsalMode, "local", count, workload.batch, false});
+  }
+}
+
 void refuse_if(bool bad, const std::string& what) {
   if (bad) throw InputError(what);
 }
@@ -150,9 +162,7 @@ std::vector<Configuration> configurations(const Request& request) {
       continue;
     }
     for (const std::string& mode : request.modes) add_mode(all, request, workload, mode);
-    if (!request.beyond.cluster.empty())
-      all.push_back(
-          {workload.model, kRehearsalMode, "local", request.beyond.up_to, workload.batch, false});
+    if (!request.beyond.cluster.empty()) add_rehearsals(all, request, workload);
   }
   return all;
 }

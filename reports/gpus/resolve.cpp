@@ -252,15 +252,12 @@ void refuse_other_rehearsals(const Request& request) {
   if (request.workloads.size() != 1)
     throw InputError(fmt::format("{} needs one {}", flag::kCluster.name, flag::kModel.name));
   if (request.modes.size() != 1 || !is_rehearsable(request.modes[0]))
-    throw InputError(fmt::format("{} is for one {}, ddp, sharded or tensor", flag::kCluster.name,
-                                 flag::kMode.name));
+    throw InputError(fmt::format("{} is for one {}, with one device in each rank",
+                                 flag::kCluster.name, flag::kMode.name));
   const int least = devices_of_a_model(request.modes[0]);
   if (request.beyond.up_to % least != 0)
     throw InputError(fmt::format("{} {}: groups of {} devices do not divide it", flag::kUpTo.name,
                                  request.beyond.up_to, least));
-  if (request.scaling == Scaling::kStrong)
-    throw InputError(fmt::format("{} needs the same batch on each device, so {} cannot be given",
-                                 flag::kCluster.name, flag::kGlobalBatch.name));
 }
 
 void resolve_beyond(const Arguments& a, Request& request) {

@@ -47,15 +47,12 @@ Forecast forecast_of(const PredictArguments& a) {
   }
   if (a.path.empty() == a.rates.empty())
     throw InputError(fmt::format("give the folder of a howmany gpus, or {}", flag::kRates.name));
-  if (!a.rates.empty()) return forecast("", parse_rates(a.rates), options);
+  if (!a.rates.empty()) return forecast({.rates = parse_rates(a.rates)}, options);
   const bool folder = std::filesystem::is_directory(a.path);
   const Summary summary = read_summary(folder ? a.path + "/summary.json" : a.path);
   std::optional<Rehearsed> rehearsed;
   if (cluster && folder) rehearsed = rehearsed_in(a.path, summary, *cluster);
-  std::string what;
-  const bool cpu = rehearsed && cluster->device == kCpuDevice;
-  const std::vector<RateAt> measured = rates_of(summary, what, cpu);
-  return forecast(what, measured, options, rehearsed);
+  return forecast(trained_in(summary, rehearsed), options, rehearsed);
 }
 
 void export_steps(const PredictArguments& a) {

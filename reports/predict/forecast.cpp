@@ -37,13 +37,14 @@ bool is_usable(const Measurement& m) {
   });
 }
 
-void refuse_if_unlike_the_curves(const Measurement& m, bool cpu) {
+void refuse_if_unlike_the_curves(const Measurement& m, const std::optional<Rehearsed>& rehearsed) {
+  const bool cpu = rehearsed && rehearsed->cluster.device == kCpuDevice;
   if (!cpu && parameter_of(m, "device_list").starts_with("cpu"))
     throw InputError(
         "the run was measured on CPU devices, and the predictions are of GPUs: give --rates, or a "
         "run on GPUs");
   if (const std::string scaling = parameter_of(m, parameter::kScaling);
-      scaling == "strong" || scaling == "neither")
+      scaling == "neither" || (scaling == "strong" && !rehearsed))
     throw InputError(
         fmt::format("the run has {} scaling, and predictions are compared with weak scaling only: "
                     "keep the batch per device",
@@ -66,9 +67,16 @@ Offer measured_offer(const RateAt& first, const RateAt& one) {
 
 // Explains the rows of a rehearsal.
 std::string rows_of(const Forecast& f) {
-  const bool ran = std::ranges::any_of(
-      f.offers, [](const Offer& offer) { return offer.evidence == Evidence::kRehearsed; });
-  if (!ran)
+  const auto count = [&](Evidence evidence) {
+    return std::ranges::count_if(f.offers, [&](const Offer& offer) {
+      return offer.refused.empty() && offer.evidence == evidence;
+    });
+  };
+  if (count(Evidence::kRehearsed) > 0 && count(Evidence::kPredicted) == 0)
+    return fmt::format(
+        "Rehearsed rows: ranks of that many ran here, and their messages took the times of {}.",
+        f.cluster);
+  if (count(Evidence::kRehearsed) == 0)
     return fmt::format(
         "Predicted rows: the steps of a rehearsal, replayed with the times of collectives on {}.",
         f.cluster);
@@ -76,6 +84,14 @@ std::string rows_of(const Forecast& f) {
       "Rehearsed row: ranks of that many ran here, and their collectives took the times of {}. "
       "Predicted rows: their steps, replayed.",
       f.cluster);
+}
+
+std::string stragglers_in(const Forecast& f) {
+  const double slower = straggler_factor(f.spread, f.offers.back().devices) - 1;
+  if (slower < 0.0005) return "";
+  return fmt::format(
+      " They include the wait for the slowest of {}: steps vary by {} here, which costs {}.",
+      f.offers.back().devices, format_percent(f.spread), format_percent(slower));
 }
 
 std::string footnote(const Forecast& f) {
@@ -88,8 +104,9 @@ std::string footnote(const Forecast& f) {
         f.cluster, rung.curves);
   if (!f.cluster.empty())
     return fmt::format(
-        "{} The intervals are as wide as {} published curves of weak scaling spread. {}",
-        rows_of(f), rung.curves,
+        "{}{} The intervals are as wide as {} published curves of weak scaling spread{}. {}",
+        rows_of(f), stragglers_in(f), rung.curves,
+        f.strong ? "; none of strong scaling was compared" : "",
         f.noun == kGpuNoun ? "No rehearsal was compared with a real run on GPUs yet."
                            : "On CPUs, the cores that collectives use are missing in a rehearsal.");
   return fmt::format(
@@ -105,9 +122,20 @@ double replayed_loss(const Rehearsed& r, const std::vector<RateAt>& measured, in
     return -std::log(r.efficiency) + std::log(replayed_seconds(r.log, r.cluster, n) / there);
   };
   const int last = measured.back().devices;
-  if (last == 1 || !r.replayable) return loss(devices);
+  const auto slowest = [&](int n) { return straggler_factor(r.spread, n); };
+  if (last == 1) return loss(devices) + std::log(slowest(devices));
   return -std::log(relative_efficiency(measured.front(), measured.back())) + loss(devices) -
-         loss(last);
+         loss(last) + std::log(slowest(devices) / slowest(last));
+}
+
+// Why nothing is known of that number of devices; empty if something is.
+std::string refusal_of(const Rehearsed& r, int devices) {
+  if (const std::string why = r.cluster.refusal(devices); !why.empty()) return why;
+  if (r.replayable) return replay_refusal(r.log, devices);
+  if (const auto failed = r.failed.find(devices); failed != r.failed.end()) return failed->second;
+  if (r.other_cluster || !r.at.contains(devices))
+    return "no other run says how the work divides; rehearse this number on this cluster";
+  return "";
 }
 
 Offer offer_on(const Forecast& f, int devices, const std::optional<Rehearsed>& r) {
@@ -115,14 +143,11 @@ Offer offer_on(const Forecast& f, int devices, const std::optional<Rehearsed>& r
   if (!r) return {predict(f.measured, devices, node), Evidence::kPredicted};
   Offer offer;
   offer.devices = devices;
-  offer.refused = r->cluster.refusal(devices);
-  if (offer.refused.empty()) offer.refused = replay_refusal(r->log, devices);
-  if (!r->replayable && devices != r->log.world)
-    offer.refused =
-        "the work of a device depends on their number; rehearse that number with --up-to";
+  offer.refused = refusal_of(*r, devices);
   if (!offer.refused.empty()) return offer;
-  const double loss = replayed_loss(*r, f.measured, devices);
-  const bool ran = devices == r->log.world && !r->other_cluster;
+  const double loss =
+      r->replayable ? replayed_loss(*r, f.measured, devices) : -std::log(r->at.at(devices));
+  const bool ran = !r->other_cluster && (!r->replayable || devices == r->log.world);
   return {predict(f.measured, devices, node, loss),
           ran ? Evidence::kRehearsed : Evidence::kPredicted};
 }
@@ -196,7 +221,8 @@ std::vector<RateAt> parse_rates(const std::string& text) {
   return rates;
 }
 
-std::vector<RateAt> rates_of(const Summary& summary, std::string& what, bool cpu) {
+Trained trained_in(const Summary& summary, const std::optional<Rehearsed>& rehearsed) {
+  Trained trained;
   std::map<int, Fastest> best;
   for (const Measurement& m : summary.measurements) {
     const auto rate = m.metrics.find(metric::kSamplesPerS);
@@ -204,17 +230,17 @@ std::vector<RateAt> rates_of(const Summary& summary, std::string& what, bool cpu
     if (m.suite != "speedup" || rate == m.metrics.end() || !is_usable(m) ||
         !(rate->second.value > 0) || !parse(parameter_of(m, parameter::kDevices), devices))
       continue;
-    if (what.empty()) what = parameter_of(m, parameter::kModel);
-    if (parameter_of(m, parameter::kModel) != what) continue;
-    refuse_if_unlike_the_curves(m, cpu);
+    if (trained.what.empty()) trained.what = parameter_of(m, parameter::kModel);
+    if (parameter_of(m, parameter::kModel) != trained.what) continue;
+    refuse_if_unlike_the_curves(m, rehearsed);
+    trained.strong = parameter_of(m, parameter::kScaling) == "strong";
     if (rate->second.value > best[devices].per_s)
       best[devices] = {rate->second.value, value_of(m, metric::kDataWaitFraction)};
   }
   if (best.empty()) throw InputError("the run holds no rate of training to predict from");
   refuse_if_input_bound(best);
-  std::vector<RateAt> rates;
-  for (const auto& [devices, fastest] : best) rates.push_back({devices, fastest.per_s});
-  return rates;
+  for (const auto& [devices, fastest] : best) trained.rates.push_back({devices, fastest.per_s});
+  return trained;
 }
 
 std::vector<int> counts_up_to(int most, int measured) {
@@ -230,16 +256,19 @@ std::vector<RateAt> known_rates(const Forecast& f) {
   return {{f.offers.front().devices, f.offers.front().per_s.value}};
 }
 
-Forecast forecast(const std::string& what, const std::vector<RateAt>& measured,
-                  const ForecastOptions& options, const std::optional<Rehearsed>& rehearsed) {
+Forecast forecast(const Trained& trained, const ForecastOptions& options,
+                  const std::optional<Rehearsed>& rehearsed) {
+  const std::vector<RateAt>& measured = trained.rates;
   if (measured.empty()) throw InputError("no measured rate to predict from");
   if (!options.samples && (options.finish_within_hours || options.budget_device_hours))
     throw InputError("a limit of time or device-hours needs --samples");
   Forecast f;
-  f.what = what;
+  f.what = trained.what;
+  f.strong = trained.strong;
   f.measured = measured;
   f.options = options;
   if (rehearsed) f.cluster = rehearsed->cluster.name;
+  if (rehearsed) f.spread = rehearsed->spread;
   if (rehearsed && rehearsed->cluster.device == kCpuDevice) f.noun = "CPU device";
   const int last = measured.back().devices;
   if (f.options.up_to == 0)

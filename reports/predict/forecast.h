@@ -3,6 +3,7 @@
 // for. Values only; not tied to any thread.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,15 +40,20 @@ struct Offer : Predicted {
 
 // Steps of a rehearsal, from which the loss on other numbers of GPUs is replayed.
 struct Rehearsed {
-  Cluster cluster;
-  StepLog log;                 // on log.world devices
-  double efficiency = 1;       // there, relative to one device
-  bool replayable = true;      // false: the log holds for log.world only
-  bool other_cluster = false;  // `cluster` is not the one that was rehearsed
+  Cluster cluster = {};
+  StepLog log = {};               // on log.world devices
+  double efficiency = 1;          // there, relative to one device
+  double spread = 0;              // of its steps (spread_of)
+  bool replayable = true;         // false: there is no log, and what follows is known instead
+  bool other_cluster = false;     // `cluster` is not the one that was rehearsed
+  std::map<int, double> at = {};  // number of devices -> efficiency
+  std::map<int, std::string> failed = {};  // or why its rehearsal failed
 };
 
 struct Forecast {
   std::string what;             // "train.py"; empty if unknown
+  bool strong = false;          // the same batch on any number of devices
+  double spread = 0;            // of the steps of a rehearsal; the rows include stragglers
   std::string cluster;          // of a rehearsal; empty: none
   std::string noun = kGpuNoun;  // of its devices
   std::string basis;            // if nothing was measured (preset.h), what the rows are from
@@ -61,16 +67,22 @@ struct Forecast {
 // Parses "1=100,2=190". Throws InputError that names the part that is bad.
 std::vector<RateAt> parse_rates(const std::string& text);
 
-// Returns the rates of the first model of `howmany gpus`. `what` receives its name. Throws
-// InputError if the measurements are of strong scaling, of CPUs (unless `cpu`), or hold no rate, or
-// if training waits for the loaders of a full node.
-std::vector<RateAt> rates_of(const Summary& summary, std::string& what, bool cpu = false);
+// The training that `howmany gpus` measured.
+struct Trained {
+  std::string what = {};  // the first model
+  bool strong = false;
+  std::vector<RateAt> rates = {};
+};
+// Throws InputError if the summary holds no rate, or if training waits for the loaders of a full
+// node. Also, unless `rehearsed` says how these scale, if the measurements are of CPUs or of strong
+// scaling.
+Trained trained_in(const Summary& summary, const std::optional<Rehearsed>& rehearsed = {});
 
 // Predicts 2, 4, 8, ... up to `up_to`, beyond the measured numbers, and decides. With a rehearsal,
-// the loss grows from the largest measured number on as in its replay. Throws InputError as
-// predict() does, or if an option lacks `samples`.
-Forecast forecast(const std::string& what, const std::vector<RateAt>& measured,
-                  const ForecastOptions& options, const std::optional<Rehearsed>& rehearsed = {});
+// the loss grows from the largest measured number on as in its replay, with stragglers. Throws
+// InputError as predict() does, or if an option lacks `samples`.
+Forecast forecast(const Trained& trained, const ForecastOptions& options,
+                  const std::optional<Rehearsed>& rehearsed = {});
 
 // Returns 2, 4, 8, ... below `most` and above `measured`, and `most`.
 std::vector<int> counts_up_to(int most, int measured);

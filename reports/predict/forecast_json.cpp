@@ -82,6 +82,8 @@ nlohmann::ordered_json to_json(const Forecast& f) {
   return {{"what", f.what},
           {"cluster", f.cluster},
           {"basis", f.basis},
+          {"scaling", f.strong ? "strong" : "weak"},
+          {"spread", f.spread},
           {"recommended", f.recommended ? nlohmann::json(*f.recommended) : nlohmann::json(nullptr)},
           {"because", f.sentences.front()},
           {"notes", std::vector<std::string>(f.sentences.begin() + 1, f.sentences.end())},
@@ -105,6 +107,8 @@ Forecast forecast_from_json(const nlohmann::json& json, const std::string& sourc
   f.cluster = root.at("cluster").string();
   f.noun = root.at("noun").string();
   if (const auto basis = root.find("basis")) f.basis = basis->string();
+  if (const auto scaling = root.find("scaling")) f.strong = scaling->string() == "strong";
+  if (const auto spread = root.find("spread")) f.spread = spread->number();
   f.options.devices_per_node =
       static_cast<int>(root.at("devices_per_node").integer_between(1, kMostPredicted));
   f.options.min_efficiency = root.at("min_efficiency").number();

@@ -18,18 +18,23 @@ namespace {
 
 constexpr const char* kSamplesFile = "/speedup.samples.jsonl";
 
+// The one of the most devices, which comes last.
 const Measurement* rehearsal_in(const Summary& summary) {
+  const Measurement* last = nullptr;
   for (const Measurement& m : summary.measurements)
-    if (m.suite == kRehearsalSuite) return &m;
-  return nullptr;
+    if (m.suite == kRehearsalSuite) last = &m;
+  return last;
+}
+
+std::string failure_of(const Measurement& m) {
+  for (const std::string& flag : m.flags)
+    if (flag.starts_with("failed: ")) return flag.substr(std::string("failed: ").size());
+  return std::isfinite(value_of(m, "efficiency")) ? "" : "no step was rehearsed";
 }
 
 void refuse_failed(const Measurement& m) {
-  for (const std::string& flag : m.flags)
-    if (flag.starts_with("failed: ")) throw InputError("the rehearsal " + flag);
-  if (!std::isfinite(value_of(m, "efficiency"))) throw InputError("no step was rehearsed");
-  if (parameter_of(m, parameter::kScaling) != "weak")
-    throw InputError("the batch per device depends on the number of devices: keep it");
+  if (const std::string why = failure_of(m); !why.empty())
+    throw InputError("the rehearsal failed: " + why);
 }
 
 int world_of(const Measurement& m) {
@@ -45,11 +50,17 @@ std::vector<nlohmann::json> lines_in(const std::string& folder) {
   return lines;
 }
 
+bool is_of(const nlohmann::json& line, int world) {
+  const nlohmann::json& devices =
+      json_member(json_member(line, sample_line::kParameters), parameter::kDevices);
+  return !devices.is_string() || devices == std::to_string(world);
+}
+
 // The steps of all rounds.
 StepLog logged_steps(const std::vector<nlohmann::json>& lines, int world) {
   StepLog log{world, {}};
   for (const nlohmann::json& line : lines) {
-    if (line.is_null()) continue;  // of a run that failed
+    if (line.is_null() || !is_of(line, world)) continue;  // null: of a run that failed
     const JsonNode node(line, sample_line::kSteps);
     const auto steps = node.find(sample_line::kSteps);
     if (!steps) continue;
@@ -57,6 +68,18 @@ StepLog logged_steps(const std::vector<nlohmann::json>& lines, int world) {
     log.steps.insert(log.steps.end(), round.steps.begin(), round.steps.end());
   }
   return log;
+}
+
+// Each number of devices that was rehearsed.
+void add_each(const Summary& summary, Rehearsed& r) {
+  for (const Measurement& m : summary.measurements) {
+    if (m.suite != kRehearsalSuite) continue;
+    const std::string why = failure_of(m);
+    if (why.empty())
+      r.at[world_of(m)] = value_of(m, "efficiency");
+    else
+      r.failed[world_of(m)] = why;
+  }
 }
 
 void refuse_other_devices(const Measurement& m, const Cluster& cluster) {
@@ -70,22 +93,31 @@ void refuse_other_devices(const Measurement& m, const Cluster& cluster) {
 
 bool is_rehearsable(const std::string& mode) {
   const std::string name = mode.substr(0, mode.find(':'));
-  return name == "ddp" || name == "sharded" || name == "tensor";
+  return name == "ddp" || name == "sharded" || name == "tensor" || name == "pipeline" ||
+         (name == "hybrid" && mode.find("across=model") == std::string::npos);
 }
 
 bool is_replayable(const std::string& mode) {
   if (mode.starts_with("tensor")) return mode.find("ways=") != std::string::npos;
-  return is_rehearsable(mode);
+  return mode.starts_with("ddp") || mode.starts_with("sharded");
 }
 
 Rehearsed rehearsed_of(const Summary& summary, const std::vector<nlohmann::json>& lines,
                        const Cluster& cluster) {
   const Measurement* const m = rehearsal_in(summary);
   if (m == nullptr) throw InputError("no step was rehearsed");
+  Rehearsed r{cluster};
+  r.replayable = is_replayable(parameter_of(*m, parameter::kMode)) &&
+                 parameter_of(*m, parameter::kScaling) == "weak";
+  if (!r.replayable) {
+    add_each(summary, r);
+    return r;
+  }
   refuse_failed(*m);
-  Rehearsed r{cluster, logged_steps(lines, world_of(*m)), value_of(*m, "efficiency"),
-              is_replayable(parameter_of(*m, parameter::kMode))};
+  r.log = logged_steps(lines, world_of(*m));
+  r.efficiency = value_of(*m, "efficiency");
   if (r.log.steps.empty()) throw InputError("no collective was called");
+  r.spread = spread_of(r.log);
   return r;
 }
 

@@ -16,14 +16,16 @@ namespace howmany::reports {
 // The suite of the measurement of a rehearsal.
 constexpr const char* kRehearsalSuite = "rehearsal";
 
-// True if all ranks of the mode make the same calls. So one rank can be rehearsed.
+// True if one rank of the mode, or the stages of one replica, can be rehearsed.
 bool is_rehearsable(const std::string& mode);
-// True if its own work is also the same on any number of devices. So the rehearsal can be replayed
-// for other numbers. tensor without ways=n divides layers over all devices.
+// True if the work of a rank is the same on any number of devices, so that one rehearsal can be
+// replayed for other numbers. Else each number is rehearsed: tensor without ways=n divides layers
+// over all devices, and the stages of pipeline and hybrid wait for each other.
 bool is_replayable(const std::string& mode);
 
 // Returns the rehearsal of a summary. `lines` are those of its samples; the ones with steps are of
-// the rehearsal. Throws InputError if the rehearsal failed, of strong scaling, or logged nothing.
+// the rehearsal. Throws InputError if there is none, or if one that would be replayed failed or
+// logged nothing.
 Rehearsed rehearsed_of(const Summary& summary, const std::vector<nlohmann::json>& lines,
                        const Cluster& cluster);
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -149,6 +150,21 @@ double logged_seconds(const StepLog& log) {
   std::vector<double> seconds;
   for (const LoggedStep& step : log.steps) seconds.push_back(step.seconds);
   return median(seconds);
+}
+
+double spread_of(const StepLog& log) {
+  constexpr double kNormalMedian = 0.9539;  // of |difference| of two draws, over their deviation
+  std::vector<double> differences;
+  for (size_t i = 1; i < log.steps.size(); ++i)
+    differences.push_back(std::abs(log.steps[i].seconds - log.steps[i - 1].seconds));
+  if (differences.empty()) return 0;
+  return median(differences) / kNormalMedian / logged_seconds(log);
+}
+
+double straggler_factor(double spread, int devices) {
+  if (devices < 2) return 1;
+  const double n = devices;
+  return 1 + spread * boost::math::quantile(boost::math::normal(), (n - 0.375) / (n + 0.25));
 }
 
 double replayed_seconds(const StepLog& log, const Cluster& cluster, int devices) {

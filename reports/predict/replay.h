@@ -9,6 +9,10 @@
 // Groups. A collective of all ranks gets T of n ranks. So does one of every s-th rank of all, of n
 // / s
 //   ranks. One of a part of the ranks has as many on n ranks.
+// Stragglers. A step waits for the slowest of n ranks. If the own work of ranks varies from step to
+//   step by the relative standard deviation s, independently and normally, the slowest takes about
+//   1 + s z of the median, where z is the normal quantile at (n - 0.375) / (n + 0.25) (Blom 1958).
+//   Ranks that are always slow are not known.
 // Source. The overlap of DistributedDataParallel: Li et al. 2020, "PyTorch Distributed", section 4.
 // Thread safety. The functions are pure.
 #pragma once
@@ -55,5 +59,12 @@ double replayed_seconds(const LoggedStep& step, int world, const Cluster& cluste
 // none.
 double logged_seconds(const StepLog& log);
 double replayed_seconds(const StepLog& log, const Cluster& cluster, int devices);
+
+// Returns s from the differences of successive steps, so that drift does not count. 0 if there are
+// fewer than two.
+double spread_of(const StepLog& log);
+// Returns how many times as long as one rank's step the step of `devices` is, because of
+// stragglers.
+double straggler_factor(double spread, int devices);
 
 }  // namespace howmany::reports

@@ -99,12 +99,12 @@ TEST(Ladder, TheNextRunIsTheOneThatNarrowsMost) {
 
 TEST(Forecast, AsksForTheMostGpusWhoseIntervalReachesTheTarget) {
   ForecastOptions options;
-  const Forecast f = forecast("", linear({1, 2, 4}), options);
+  const Forecast f = forecast({.rates = linear({1, 2, 4})}, options);
   EXPECT_EQ(f.recommended, 8);
   EXPECT_THAT(f.offers, ElementsAre(Field(&Offer::devices, 1), Field(&Offer::devices, 2),
                                     Field(&Offer::devices, 4), Field(&Offer::devices, 8),
                                     Field(&Offer::devices, 16)));
-  EXPECT_EQ(forecast("", {{1, 100}, {2, 100}}, options).recommended, 1);
+  EXPECT_EQ(forecast({.rates = {{1, 100}, {2, 100}}}, options).recommended, 1);
 }
 
 // 100 samples/s on 1 GPU: 3.6 M samples take 10 hours there.
@@ -112,29 +112,30 @@ TEST(Forecast, MeetsALimitOfTimeWithTheFewestGpus) {
   ForecastOptions options;
   options.samples = 3.6e6;
   options.finish_within_hours = 10;
-  EXPECT_EQ(forecast("", linear({1, 2, 4}), options).recommended, 1);
+  EXPECT_EQ(forecast({.rates = linear({1, 2, 4})}, options).recommended, 1);
   options.finish_within_hours = 5;
-  EXPECT_EQ(forecast("", linear({1, 2, 4}), options).recommended, 2);
+  EXPECT_EQ(forecast({.rates = linear({1, 2, 4})}, options).recommended, 2);
   options.finish_within_hours = 1.9;
-  const Forecast f = forecast("", linear({1, 2, 4}), options);
+  const Forecast f = forecast({.rates = linear({1, 2, 4})}, options);
   ASSERT_EQ(f.recommended, 8);
   EXPECT_LT(hours(f.offers[3], 3.6e6).high, 1.9);
   EXPECT_GT(hours(f.offers[2], 3.6e6).low, 1.9);
   options.finish_within_hours = 0.01;
-  EXPECT_FALSE(forecast("", linear({1, 2, 4}), options).recommended);
+  EXPECT_FALSE(forecast({.rates = linear({1, 2, 4})}, options).recommended);
 }
 
 TEST(Forecast, KeepsToTheBudgetAtTheUnfavourableEnd) {
   ForecastOptions options;
   options.samples = 3.6e6;
   options.budget_device_hours = 10.0;
-  EXPECT_EQ(forecast("", linear({1, 2, 4}), options).recommended, 4);  // measured: 10 exactly
+  EXPECT_EQ(forecast({.rates = linear({1, 2, 4})}, options).recommended,
+            4);  // measured: 10 exactly
   options.budget_device_hours = 9.0;
-  EXPECT_FALSE(forecast("", linear({1, 2, 4}), options).recommended);
+  EXPECT_FALSE(forecast({.rates = linear({1, 2, 4})}, options).recommended);
   options.budget_device_hours = 100.0;
-  EXPECT_EQ(forecast("", linear({1, 2, 4}), options).recommended, 8);
+  EXPECT_EQ(forecast({.rates = linear({1, 2, 4})}, options).recommended, 8);
   options.samples.reset();
-  EXPECT_THROW(forecast("", linear({1}), options), InputError);
+  EXPECT_THROW(forecast({.rates = linear({1})}, options), InputError);
 }
 
 TEST(Forecast, ParsesRates) {
@@ -155,9 +156,8 @@ TEST(Forecast, RefusesTrainingThatWaitsForTheLoadersOfTheNode) {
            {{"samples_per_s", {100, "1/s", {}, {}, 3, "rounds"}},
             {"data_wait_fraction", {wait, "", {}, {}, 3, "rounds"}}},
            {}});
-    std::string what;
     try {
-      rates_of(summary, what);
+      trained_in(summary);
       return false;
     } catch (const InputError& why) {
       return std::string(why.what()).starts_with("training waits ");
@@ -169,6 +169,43 @@ TEST(Forecast, RefusesTrainingThatWaitsForTheLoadersOfTheNode) {
   EXPECT_FALSE(refused(0, 0.1));
   EXPECT_FALSE(refused(NAN, 0.4));
   EXPECT_FALSE(refused(0.02, NAN));
+}
+
+// Each number of devices was rehearsed: 0.8 on 2, and 4 failed.
+TEST(Forecast, NumbersThatCannotBeReplayedAreRehearsed) {
+  Rehearsed r;
+  r.cluster = find_cluster("a100x8");
+  r.replayable = false;
+  r.at = {{2, 0.8}, {8, 0.4}};
+  r.failed = {{4, "no memory"}};
+  ForecastOptions options;
+  options.up_to = 8;
+  const Forecast f = forecast({.what = "mlp", .strong = true, .rates = {{1, 100}}}, options, r);
+  ASSERT_EQ(f.offers.size(), 4U);
+  EXPECT_NEAR(f.offers[1].efficiency.value, 0.8, 1e-9);
+  EXPECT_NEAR(f.offers[3].per_s.value, 8 * 40, 1e-6);
+  EXPECT_EQ(f.offers[1].evidence, Evidence::kRehearsed);
+  EXPECT_EQ(f.offers[2].refused, "no memory");
+  EXPECT_TRUE(f.strong);
+  r.other_cluster = true;
+  for (const Offer& offer : forecast({.rates = {{1, 100}}}, options, r).offers)
+    EXPECT_EQ(offer.refused.empty(), offer.is_measured()) << offer.devices;
+}
+
+TEST(Forecast, StragglersSlowMoreGpusDown) {
+  Rehearsed r;
+  r.cluster = find_cluster("a100x8");
+  r.log = {8, {{1, {}}, {1, {}}}};
+  ForecastOptions options;
+  options.up_to = 8;
+  const auto loss = [&](const std::vector<RateAt>& rates, size_t row) {
+    return -std::log(forecast({.rates = rates}, options, r).offers[row].efficiency.value);
+  };
+  EXPECT_NEAR(loss({{1, 100}}, 3), 0, 1e-9);
+  r.spread = 0.02;
+  EXPECT_NEAR(loss({{1, 100}}, 3), std::log(straggler_factor(0.02, 8)), 1e-9);
+  const double more = straggler_factor(0.02, 8) / straggler_factor(0.02, 4);
+  EXPECT_NEAR(loss({{1, 100}, {4, 400}}, 2), std::log(more), 1e-9) << "4 measured ones have theirs";
 }
 
 TEST(Forecast, TakesTheFastestOfEachNumberOfGpus) {
@@ -186,15 +223,19 @@ TEST(Forecast, TakesTheFastestOfEachNumberOfGpus) {
   add("2", 180, "cuda:0,cuda:1");
   add("2", 190, "cuda:0,cuda:1");
   add("4", 999, "cuda:0,cuda:1", {"failed: no memory"});
-  std::string what;
-  EXPECT_THAT(rates_of(summary, what),
-              ElementsAre(Field(&RateAt::per_s, 100), Field(&RateAt::per_s, 190)));
-  EXPECT_EQ(what, "mlp");
-  summary.measurements[1].parameters["scaling"] = "strong";
-  EXPECT_THROW(rates_of(summary, what), InputError);
+  const Trained trained = trained_in(summary);
+  EXPECT_THAT(trained.rates, ElementsAre(Field(&RateAt::per_s, 100), Field(&RateAt::per_s, 190)));
+  EXPECT_EQ(trained.what, "mlp");
+  EXPECT_FALSE(trained.strong);
+  for (Measurement& m : summary.measurements) m.parameters["scaling"] = "strong";
+  EXPECT_THROW(trained_in(summary), InputError);
+  EXPECT_TRUE(trained_in(summary, Rehearsed{}).strong);
   summary.measurements.resize(1);
-  summary.measurements[0].parameters["device_list"] = "cpu:0";
-  EXPECT_THROW(rates_of(summary, what), InputError);
+  summary.measurements[0].parameters["scaling"] = "neither";
+  EXPECT_THROW(trained_in(summary, Rehearsed{}), InputError);
+  summary.measurements[0].parameters = {
+      {"devices", "1"}, {"model", "mlp"}, {"scaling", "weak"}, {"device_list", "cpu:0"}};
+  EXPECT_THROW(trained_in(summary), InputError);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "core/base/error.h"
 
 namespace howmany::reports {
@@ -43,6 +45,26 @@ TEST(Replay, TheLastBucketIsNeverHidden) {
   // In the log: ends at 9 and 11, and 2 s follow. Free collectives: the pass ends at 8.
   EXPECT_NEAR(replayed(kOverlapped, 1e-9), 13 - 3, 1e-6);
   EXPECT_NEAR(replayed(kOverlapped, 1), 13 - 2, 1e-9);
+}
+
+// Means of the largest of n normal draws (tables of normal order statistics): 0.5642, 1.4236 and
+// 2.5076 of n = 2, 8 and 100.
+TEST(Replay, TheSlowestOfSomeRanks) {
+  EXPECT_EQ(straggler_factor(0.1, 1), 1);
+  EXPECT_EQ(straggler_factor(0, 64), 1);
+  EXPECT_NEAR(straggler_factor(0.1, 2), 1.0564, 0.004);
+  EXPECT_NEAR(straggler_factor(0.1, 8), 1.1424, 0.004);
+  EXPECT_NEAR(straggler_factor(0.1, 100), 1.2508, 0.004);
+}
+
+TEST(Replay, TheSpreadOfStepsIsThatOfTheirDifferences) {
+  std::mt19937 random(1);
+  std::normal_distribution<double> normal(1, 0.03);
+  StepLog log{64, {}};
+  for (int i = 0; i < 20'000; ++i) log.steps.push_back({normal(random) + i * 1e-5, {}});
+  EXPECT_NEAR(spread_of(log) * logged_seconds(log), 0.03, 0.0015) << "without the drift";
+  log.steps.resize(1);
+  EXPECT_EQ(spread_of(log), 0);
 }
 
 TEST(Replay, CollectivesQueue) {
