@@ -123,15 +123,20 @@ double replayed_loss(const Rehearsed& r, const std::vector<RateAt>& measured, in
   };
   const int last = measured.back().devices;
   const auto slowest = [&](int n) { return straggler_factor(r.spread, n); };
-  if (last == 1) return loss(devices) + std::log(slowest(devices));
+  if (last == 1 || !r.replayable) return loss(devices) + std::log(slowest(devices));
   return -std::log(relative_efficiency(measured.front(), measured.back())) + loss(devices) -
          loss(last) + std::log(slowest(devices) / slowest(last));
+}
+
+// True if the steps of the log are replayed for that number of devices.
+bool replays(const Rehearsed& r, int devices) {
+  return r.replayable || (r.other_cluster && devices == r.log.world && !r.log.steps.empty());
 }
 
 // Why nothing is known of that number of devices; empty if something is.
 std::string refusal_of(const Rehearsed& r, int devices) {
   if (const std::string why = r.cluster.refusal(devices); !why.empty()) return why;
-  if (r.replayable) return replay_refusal(r.log, devices);
+  if (replays(r, devices)) return replay_refusal(r.log, devices);
   if (const auto failed = r.failed.find(devices); failed != r.failed.end()) return failed->second;
   if (r.other_cluster || !r.at.contains(devices))
     return "no other run says how the work divides; rehearse this number on this cluster";
@@ -146,7 +151,7 @@ Offer offer_on(const Forecast& f, int devices, const std::optional<Rehearsed>& r
   offer.refused = refusal_of(*r, devices);
   if (!offer.refused.empty()) return offer;
   const double loss =
-      r->replayable ? replayed_loss(*r, f.measured, devices) : -std::log(r->at.at(devices));
+      replays(*r, devices) ? replayed_loss(*r, f.measured, devices) : -std::log(r->at.at(devices));
   const bool ran = !r->other_cluster && (!r->replayable || devices == r->log.world);
   return {predict(f.measured, devices, node, loss),
           ran ? Evidence::kRehearsed : Evidence::kPredicted};

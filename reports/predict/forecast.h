@@ -44,7 +44,7 @@ struct Rehearsed {
   StepLog log = {};               // on log.world devices
   double efficiency = 1;          // there, relative to one device
   double spread = 0;              // of its steps (spread_of)
-  bool replayable = true;         // false: there is no log, and what follows is known instead
+  bool replayable = true;         // false: the log is of log.world only; what follows is known
   bool other_cluster = false;     // `cluster` is not the one that was rehearsed
   std::map<int, double> at = {};  // number of devices -> efficiency
   std::map<int, std::string> failed = {};  // or why its rehearsal failed

@@ -109,13 +109,13 @@ Rehearsed rehearsed_of(const Summary& summary, const std::vector<nlohmann::json>
   Rehearsed r{cluster};
   r.replayable = is_replayable(parameter_of(*m, parameter::kMode)) &&
                  parameter_of(*m, parameter::kScaling) == "weak";
+  r.log = logged_steps(lines, world_of(*m));
+  r.efficiency = value_of(*m, "efficiency");
   if (!r.replayable) {
     add_each(summary, r);
     return r;
   }
   refuse_failed(*m);
-  r.log = logged_steps(lines, world_of(*m));
-  r.efficiency = value_of(*m, "efficiency");
   if (r.log.steps.empty()) throw InputError("no collective was called");
   r.spread = spread_of(r.log);
   return r;

@@ -190,6 +190,11 @@ TEST(Forecast, NumbersThatCannotBeReplayedAreRehearsed) {
   r.other_cluster = true;
   for (const Offer& offer : forecast({.rates = {{1, 100}}}, options, r).offers)
     EXPECT_EQ(offer.refused.empty(), offer.is_measured()) << offer.devices;
+  r.log = {8, {{1, {}}}};  // as of FSDP
+  const Forecast replayed = forecast({.rates = {{1, 100}}}, options, r);
+  EXPECT_EQ(replayed.offers[3].evidence, Evidence::kPredicted);
+  EXPECT_TRUE(replayed.offers[3].refused.empty());
+  EXPECT_FALSE(replayed.offers[1].refused.empty());
 }
 
 TEST(Forecast, StragglersSlowMoreGpusDown) {
