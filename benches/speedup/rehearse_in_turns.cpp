@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <numeric>
 
 #include "benches/common/trainer.h"
 #include "benches/speedup/rehearse.h"
-#include "core/backends/selection.h"
+#include "core/tensor/precision.h"
+#include "parallel/hang_timeout.h"
 #include "parallel/primitives.h"
 #include "parallel/turns.h"
 
@@ -90,6 +90,9 @@ class Replica {
 RehearsedSteps rehearse_in_turns(const Workload& work, const CostTable& costs,
                                  const TimingOptions& timing, const Dataset& data,
                                  const std::vector<Device>& here) {
+  const KernelScope kernels(work.kernels);
+  const PrecisionScope precision(work.precision);
+  set_hang_timeout(kTurnsTimeout);  // a rank waits for the work of all others
   const Rehearsal rehearsal(costs);
   Replica replica(work, rehearsal, data, here);
   RehearsedSteps result;
