@@ -94,7 +94,9 @@ class Nccl : public CommEngine {
     nccl_->ncclGetVersion(&version);
     return {
         {"version", fmt::format("{}.{}.{}", version / 10'000, version / 100 % 100, version % 100)},
-        {"staging", "none on the rank's GPU; other tensors are copied there and back"}};
+        {"staging", "none on the rank's GPU; other tensors are copied there and back"},
+        {"calls",
+         "nonblocking, so that a failed call can be ended; NCCL may start a thread for each"}};
   }
   Device native_device() const override {
     return nccl_ == nullptr ? Device{} : Device{DeviceType::cuda, device_};
