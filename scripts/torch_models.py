@@ -55,9 +55,14 @@ def transformer_blocks(torch, width, layers, heads, causal, eps=1e-5):
                          added(torch, width, 4 * width, 4 * width, functional.gelu, eps))]
 
 
-def gpt2_model(torch, width=256, layers=4, heads=4, length=128, vocabulary=1000):
-    """Has the defaults of core/nn/models/gpt2.cpp."""
+GPT2_SIZES = {"small": (768, 12, 12), "medium": (1024, 24, 16), "large": (1280, 36, 20), "xl": (1600, 48, 25)}
+
+
+def gpt2_model(torch, width=256, layers=4, heads=4, length=128, vocabulary=1000, size=None):
+    """Has the defaults of core/nn/models/gpt2.cpp. The published sizes have tied weights."""
     nn = torch.nn
+    if size:
+        (width, layers, heads), vocabulary = GPT2_SIZES[size], 50257
 
     class Embeddings(nn.Module):
         def __init__(self):
@@ -68,8 +73,11 @@ def gpt2_model(torch, width=256, layers=4, heads=4, length=128, vocabulary=1000)
             return self.wte(ids) + self.wpe.weight[:ids.shape[1]]
 
     blocks = transformer_blocks(torch, width, layers, heads, causal=True)
-    return nn.Sequential(Embeddings(), *blocks, nn.LayerNorm(width),
-                         nn.Linear(width, vocabulary, bias=False))
+    embeddings, head = Embeddings(), nn.Linear(width, vocabulary, bias=False)
+    if size:
+        head.weight = embeddings.wte.weight
+        torch.nn.init.normal_(head.weight, std=0.02)
+    return nn.Sequential(embeddings, *blocks, nn.LayerNorm(width), head)
 
 
 def llama_model(torch, width=256, layers=4, heads=4, kv_heads=None, hidden=688, vocabulary=1000, length=128):
@@ -129,22 +137,26 @@ def vit_model(torch, width=768, layers=12, heads=12, patch=16, image=224):
     return nn.Sequential(Tokens(), *blocks, nn.LayerNorm(width, 1e-6), First(), nn.Linear(width, 1000))
 
 
-def numbers_of(name):
-    """Parses the options of gpt2:width=1024,... into numbers."""
+def options_of(name):
+    """Parses gpt2:size=small,length=256 into size="small", length=256."""
     _, _, options = name.partition(":")
-    return {key: int(value) for key, value in (one.split("=") for one in options.split(",") if one)}
+    pairs = (one.split("=") for one in options.split(",") if one)
+    return {key: int(value) if value.isdigit() else value for key, value in pairs}
 
 
 def torch_model(torch, name):
     nn = torch.nn
     if name.startswith("gpt2"):
-        return gpt2_model(torch, **numbers_of(name))
+        return gpt2_model(torch, **options_of(name))
     if name.startswith("vit_b_16"):
-        return vit_model(torch, **numbers_of(name))
+        return vit_model(torch, **options_of(name))
     if name.startswith("llama"):
-        return llama_model(torch, **numbers_of(name))
+        return llama_model(torch, **options_of(name))
     if name.startswith("bert_base"):
-        return bert_model(torch, **numbers_of(name))
+        return bert_model(torch, **options_of(name))
+    if name in ("resnet34", "resnet50", "vgg16"):
+        import torchvision
+        return getattr(torchvision.models, name)(weights=None)
     if name == "mlp":
         return nn.Sequential(nn.Linear(1024, 4096), nn.ReLU(), nn.Linear(4096, 4096), nn.ReLU(),
                              nn.Linear(4096, 1000))
@@ -172,7 +184,7 @@ class TorchStep:
                                                enabled=precision == "bf16")
         shape = (batch, 1024) if name == "mlp" else (batch, 3, 224, 224)
         labels = torch.randint(0, 1000, (batch,))
-        length = numbers_of(name).get("length", 128)
+        length = options_of(name).get("length", 128)
         if name.startswith(("gpt2", "llama")):
             x, labels = torch.randint(0, 1000, (2, batch, length))
         elif name.startswith("bert"):
