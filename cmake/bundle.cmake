@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs one folder that runs on another Linux with a newer glibc, without root: bin/ (the
 # programs), lib/ (all their libraries except the C library), libexec/howmany/ (the tests of
-# `howmany selftest`). `cpack` makes a tar.gz of it. scripts/bundle does all of this, and can make a
+# `howmany selftest`), and cuda12/bin (the programs that howmany starts if the driver serves CUDA 12,
+# of preset cuda12). `cpack` makes a tar.gz of it. scripts/bundle does all of this, and can make a
 # Python wheel instead. It uses DT_RPATH instead of DT_RUNPATH, because DT_RPATH also holds for the
 # dependencies of libraries.
 
@@ -12,6 +13,17 @@ foreach(source IN LISTS hm_bench_sources)
   list(APPEND hm_bundled ${program})
 endforeach()
 add_custom_target(programs DEPENDS ${hm_bundled})  # built by scripts/run
+if(HM_BUNDLE_FOR_CUDA12)
+  list(REMOVE_ITEM hm_bundled howmany)
+  add_custom_target(packed DEPENDS ${hm_bundled})
+  set_target_properties(${hm_bundled} PROPERTIES INSTALL_RPATH $ORIGIN/../../lib)
+  foreach(target IN LISTS hm_bundled)
+    target_link_options(${target} PRIVATE -Wl,--disable-new-dtags)
+  endforeach()
+  set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
+  install(TARGETS ${hm_bundled} DESTINATION ${HM_PROGRAM_DIR})
+  return()
+endif()
 set(hm_selftests core_tests parallel_tests)  # must equal the list in reports/cli/selftest.h
 option(HM_BUNDLE_TESTS "Pack the programs that scripts/check-gpu runs in addition to `howmany selftest`" OFF)
 if(HM_BUNDLE_TESTS)
@@ -71,4 +83,8 @@ set(CPACK_GENERATOR TGZ)
 set(CPACK_PACKAGE_FILE_NAME "howmany-${PROJECT_VERSION}-linux-${CMAKE_SYSTEM_PROCESSOR}")
 set(CPACK_STRIP_FILES TRUE)
 set(CPACK_VERBATIM_VARIABLES TRUE)
+set(HM_BUNDLE_CUDA12 "" CACHE PATH "Build folder of preset cuda12, whose programs are packed too")
+if(HM_BUNDLE_CUDA12)
+  set(CPACK_INSTALL_CMAKE_PROJECTS "${PROJECT_BINARY_DIR};${PROJECT_NAME};ALL;/;${HM_BUNDLE_CUDA12};${PROJECT_NAME};ALL;/")
+endif()
 include(CPack)

@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # The flags of all targets, and the helpers that declare targets.
 
+option(HM_BUNDLE_FOR_CUDA12 "Install only the programs that howmany starts, as cuda12/bin of another build's bundle" OFF)
+set(HM_PROGRAM_DIR bin)  # in an installation
+if(HM_BUNDLE_FOR_CUDA12)
+  set(HM_PROGRAM_DIR cuda12/bin)
+endif()
+
 add_library(hm_flags INTERFACE)
 target_include_directories(hm_flags INTERFACE ${PROJECT_BINARY_DIR}/generated)
 set(hm_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion
@@ -14,7 +20,7 @@ endif()
 target_link_options(hm_flags INTERFACE -Wl,--build-id)  # ranks compare it: see parallel/program_id.h
 if(HM_WERROR)
   target_compile_options(hm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Werror>"
-    "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings>")
+    "$<$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>:SHELL:-Werror all-warnings>")
 endif()
 if(HM_LIBFUZZER)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)

@@ -6,10 +6,13 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 say() { printf '%s\n' "$*" >&2; }
 die() { say "$*"; exit 3; }
 
-# packages [test]: prints the names in scripts/packages.txt.
+# packages [test|cuda12]: prints the names in scripts/packages.txt, those with a mark only if it is given.
 packages() {
-  sed -e '/\[test\]/{'"$([ "${1:-}" = test ] || echo d)"'}' -e 's/#.*//' -e '/^[[:space:]]*$/d' -e 's/[[:space:]]//g' \
-    "$root/scripts/packages.txt"
+  local mark others=()
+  for mark in test cuda12; do
+    [ "${1:-}" = $mark ] || others+=(-e "/\\[$mark\\]/d")
+  done
+  sed "${others[@]}" -e 's/#.*//' -e '/^[[:space:]]*$/d' -e 's/[[:space:]]//g' "$root/scripts/packages.txt"
 }
 
 missing_packages() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/results/machine.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
@@ -106,12 +107,27 @@ Launched launch_from(const JsonNode& json) {
   return launch;
 }
 
+// Returns the newest version of CUDA that the driver serves, such as 12040; 0 without a driver.
+int cuda_of_driver() {
+  int version = 0;
+  void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  void* const call = driver == nullptr ? nullptr : ::dlsym(driver, "cuDriverGetVersion");
+  if (call != nullptr) reinterpret_cast<int (*)(int*)>(call)(&version);
+  return version;
+}
+
+// A bundle may have the programs for drivers of CUDA 12 in a folder of their own.
+std::filesystem::path folder_of_programs() {
+  if (const char* const given = std::getenv("HOWMANY_BENCH_DIR")) return given;
+  const std::filesystem::path own = program_folder(), older = own / ".." / "cuda12" / "bin";
+  if (!std::filesystem::is_directory(older)) return own;
+  return cuda_of_driver() / 1000 == 12 ? older : own;
+}
+
 }  // namespace
 
 std::string find_program(const std::string& name) {
-  const char* folder = std::getenv("HOWMANY_BENCH_DIR");
-  const std::filesystem::path path =
-      std::filesystem::path(folder != nullptr ? folder : program_folder()) / name;
+  const std::filesystem::path path = folder_of_programs() / name;
   if (::access(path.c_str(), X_OK) != 0) {
     throw InputError(
         fmt::format("the program {} is missing; build it, or set HOWMANY_BENCH_DIR "
