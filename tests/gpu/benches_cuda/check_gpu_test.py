@@ -75,6 +75,32 @@ class CheckGpu(programs.TestCase):
         self.assertRegex(out, r"(?m)^facts +passed")
         self.assertRegex(out, r"(?m)^memory +FAILED")
 
+    def test_a_failed_test_runs_again_under_the_sanitizer(self):
+        tests = self.bundle / "libexec/howmany"
+        for path in list(tests.iterdir()):
+            path.unlink()
+        for name in ("core", "core_cuda", "core_cudnn", "core_cupti", "parallel"):
+            path = tests / f"{name}_tests"
+            path.write_text("#!/bin/sh\necho '[  FAILED  ] Suite.Name (3 ms)'\nexit 1\n")
+            path.chmod(0o755)
+        self.program("compute-sanitizer", f'echo "$@" >>{self.folder}/asked; echo "ERROR SUMMARY: 0 errors"')
+        code, out = self.check("--only", "tests", "--only", "facts")
+        self.assertEqual(code, 1, out)
+        asked = (self.folder / "asked").read_text().splitlines()
+        self.assertEqual([line.split()[1] for line in asked], ["memcheck", "racecheck", "initcheck"])  # once
+        for line in asked:
+            self.assertIn("core_tests --gtest_filter=Suite.Name", line)
+        self.assertIn("ERROR SUMMARY", (self.out / "tests.log").read_text())
+
+    def test_counters_of_a_kernel(self):
+        self.program("ncu", 'echo "    DRAM Throughput   %   61.5"')
+        code, out = self.check("--only", "counters", "--only", "facts")
+        self.assertEqual(code, 0, out)
+        self.assertRegex(out, r"(?m)^counters +passed .*61\.5")
+        self.program("ncu", 'echo "==ERROR== ERR_NVGPUCTRPERM - no permission"; exit 1')
+        code, out = self.check("--only", "counters", "--only", "facts")
+        self.assertEqual((code, "skipped: ==ERROR== ERR_NVGPUCTRPERM" in out), (0, True), out)
+
     def test_a_gpu_that_cannot_be_used_ends_it_at_once(self):
         self.environment["HOWMANY_BENCH_DIR"] = str(self.bundle / "bin")
         devices = self.bundle / "bin" / "howmany-devices"
