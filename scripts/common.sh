@@ -8,11 +8,8 @@ die() { say "$*"; exit 3; }
 
 # packages [test|cuda12]: prints the names in scripts/packages.txt, those with a mark only if it is given.
 packages() {
-  local mark others=()
-  for mark in test cuda12; do
-    [ "${1:-}" = $mark ] || others+=(-e "/\\[$mark\\]/d")
-  done
-  sed "${others[@]}" -e 's/#.*//' -e '/^[[:space:]]*$/d' -e 's/[[:space:]]//g' "$root/scripts/packages.txt"
+  sed -e "/\[test\]\|\[cuda12\]/{/\[${1:-none}\]/!d}" -e 's/#.*//' -e '/^[[:space:]]*$/d' -e 's/[[:space:]]//g' \
+    "$root/scripts/packages.txt"
 }
 
 missing_packages() {

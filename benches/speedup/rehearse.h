@@ -25,7 +25,7 @@ RehearsedSteps rehearse_steps(const Workload& work, const CostTable& costs,
                               const TimingOptions& timing, const Dataset& data, Comm& here,
                               Device device);
 
-// The same for a mode that divides layers over ranks: one replica, whose stages take turns on
+// The same for a mode that divides layers over ranks. The stages of one replica take turns on
 // `here`. Returns the samples and the bubbles.
 RehearsedSteps rehearse_in_turns(const Workload& work, const CostTable& costs,
                                  const TimingOptions& timing, const Dataset& data,

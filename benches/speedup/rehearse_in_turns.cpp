@@ -16,15 +16,17 @@ class Replica {
  public:
   Replica(const Workload& work, const Rehearsal& rehearsal, const Dataset& data,
           const std::vector<Device>& here)
-      : ranks_(ranks_of_a_replica(work)), threads_(devices_of(ranks_.size(), here)) {
-    std::vector<std::shared_ptr<std::mutex>> devices;
-    for (size_t i = 0; i < here.size(); ++i) devices.push_back(std::make_shared<std::mutex>());
+      : ranks_(ranks_of_a_replica(work)),
+        devices_(devices_of(ranks_.size(), here)),
+        threads_(devices_) {
+    std::vector<std::shared_ptr<std::mutex>> held;
+    for (size_t i = 0; i < here.size(); ++i) held.push_back(std::make_shared<std::mutex>());
     for (size_t i = 0; i < ranks_.size(); ++i)
-      turns_.push_back(std::make_shared<Turn>(devices[i % here.size()]));
+      turns_.push_back(std::make_shared<Turn>(held[i % here.size()]));
     comms_ = rehearsal.join_in_turns(ranks_, turns_);
     trainers_.resize(ranks_.size());
     each_in_turn([&](size_t i) {
-      trainers_[i] = std::make_unique<Trainer>(work, data, *comms_[i], here[i % here.size()]);
+      trainers_[i] = std::make_unique<Trainer>(work, data, *comms_[i], devices_[i]);
     });
   }
 
@@ -77,6 +79,7 @@ class Replica {
   }
 
   const std::vector<int> ranks_;
+  const std::vector<Device> devices_;  // of the ranks
   ParallelApply threads_;
   std::vector<std::shared_ptr<Turn>> turns_;
   std::vector<std::unique_ptr<Comm>> comms_;

@@ -2,7 +2,6 @@
 // Measures the time of a training step on n devices, by model, mode and communication backend.
 // Without flags of its own it measures the default grid of this machine.
 #include <algorithm>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <mutex>
@@ -14,17 +13,15 @@
 #include "benches/common/program.h"
 #include "benches/common/report.h"
 #include "benches/common/trainer.h"
+#include "benches/speedup/case.h"
 #include "benches/speedup/flags.h"
 #include "benches/speedup/graph_gain.h"
-#include "benches/speedup/rehearse.h"
+#include "benches/speedup/rehearsal.h"
 #include "benches/speedup/steps.h"
-#include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/base/schema/context.h"
-#include "core/base/schema/flags.h"
 #include "core/base/schema/marks.h"
 #include "core/base/schema/metrics.h"
-#include "core/base/schema/parameters.h"
 #include "core/base/text/names.h"
 #include "core/gpu/fallbacks.h"
 #include "core/gpu/gpu.h"
@@ -33,34 +30,10 @@ namespace howmany::benches {
 namespace {
 
 constexpr const char* kName = "speedup_bench";
-constexpr const char* kRehearsedBackend = "rehearsal";
 using Flags = SpeedupFlags;
-
-struct Case {
-  std::string name;
-  Workload work;
-  bool strong = false;
-};
 
 std::vector<std::string> strings(const std::vector<std::string_view>& names) {
   return {names.begin(), names.end()};
-}
-
-Case make_case(const Flags& flags, const std::string& model, const std::string& mode,
-               const std::string& backend, std::vector<Device> devices) {
-  Case c{.name = "", .work = flags.work, .strong = flags.global_batch > 0};
-  const auto n = static_cast<int64_t>(devices.size());
-  const int64_t each = flags.batch_per_device > 0 ? flags.batch_per_device : default_batch(model);
-  c.work.model = model;
-  c.work.mode = mode;
-  c.work.backend = backend;
-  c.work.devices = std::move(devices);
-  c.work.global_batch = c.strong ? flags.global_batch : each * n;
-  c.name = fmt::format("speedup/{}/{}/backend:{}/devices:{}/batch:{}/scaling:{}", mode, model,
-                       backend, n, (c.work.global_batch + n - 1) / n, c.strong ? "strong" : "weak");
-  if (c.work.precision != Precision::f32)  // older results have f32 names without precision
-    c.name += fmt::format("/precision:{}", name_of(c.work.precision));
-  return c;
 }
 
 std::vector<int> counts_of(const Flags& flags, const Place& place, size_t given) {
@@ -121,31 +94,6 @@ std::vector<Case> make_cases(const Flags& flags, const Place& place) {
   if (flags.modes.empty()) std::erase_if(cases, [](const Case& c) { return !can_divide(c.work); });
   for (const Case& c : cases) check(c.work);
   return cases;
-}
-
-SampleLine sample_line(const Case& c, const Samples& samples,
-                       const std::vector<std::string>& marks) {
-  const Workload& work = c.work;
-  return {
-      .name = c.name,
-      .samples = samples,
-      .flags = marks,
-      .parameters = {{parameter::kMode, work.mode},
-                     {parameter::kModel, work.model},
-                     {parameter::kBackend, work.backend},
-                     {parameter::kDevices, std::to_string(work.count())},
-                     {parameter::kBatchPerDevice,
-                      std::to_string((work.global_batch + work.count() - 1) / work.count())},
-                     {parameter::kGlobalBatch, std::to_string(work.global_batch)},
-                     {parameter::kScaling, c.strong ? "strong" : "weak"},
-                     {parameter::kKernels,
-                      work.kernels.empty()
-                          ? std::string(
-                                backend_for(Tensor::empty({1}, Dtype::f32, work.devices[0])).name())
-                          : work.kernels},
-                     {parameter::kPrecision, std::string(name_of(work.precision))},
-                     {parameter::kCoresPerDevice, std::to_string(work.cores_per_device)}},
-      .world = work.ranks()};
 }
 
 // The mark of kernels that are slower than cuDNN's would be; empty if there are none.
@@ -292,96 +240,13 @@ int run_graph_gain(const Flags& flags, std::vector<std::string> google, const ch
   return run_benchmarks(std::move(google));
 }
 
-// One rank of as many as the cost table has, on each of the devices.
-Case rehearsed_case(const Flags& flags, const CostTable& costs, const Place& place) {
-  HM_REQUIRE(flags.models.size() == 1 && flags.modes.size() == 1 && place.world == 1,
-             "{} needs one --model and one --mode, in one process", flag::kRehearse.name);
-  const ModeTraits traits = mode_traits(flags.modes[0]);
-  HM_REQUIRE(traits.over_ranks && !traits.over_devices,
-             "{} needs a mode with one device in each rank, and {} is none", flag::kRehearse.name,
-             flags.modes[0]);
-  HM_REQUIRE(flags.trace.empty() && flags.counts.empty(), "{} cannot be combined with {} or {}",
-             flag::kRehearse.name, flag::kTraceFile.name, flag::kDeviceCount.name);
-  const std::vector<Device> here = devices_from(flags.devices, 1);
-  HM_REQUIRE(static_cast<int>(here.size()) <= costs.world,
-             "{}: it is for {} ranks, fewer than devices", flags.costs, costs.world);
-  std::vector<Device> all;
-  while (static_cast<int>(all.size()) < costs.world) all.push_back(here[all.size() % here.size()]);
-  Case c = make_case(flags, flags.models[0], flags.modes[0], kRehearsedBackend, all);
-  c.work.backend = "local";
-  HM_REQUIRE(!c.work.uses_gpu(), "{} of our models is for CPU devices only", flag::kRehearse.name);
-  c.work.ranks_per_host = static_cast<int>(here.size());
-  c.name.replace(0, c.name.find('/'), "rehearsal");
-  check(c.work);
-  return c;
-}
-
-bool has_stages(const Case& c) { return stages_of(c.work.mode, c.work.count()) > 1; }
-
-RehearsedSteps rehearsed(const Case& c, const CostTable& costs, const Flags& flags) {
-  Workload here = c.work;
-  here.devices.resize(static_cast<size_t>(c.work.ranks_per_host));
-  const DatasetPtr data = open_dataset(c.work);
-  if (has_stages(c)) return rehearse_in_turns(c.work, costs, flags.timing, *data, here.devices);
-  RehearsedSteps result;
-  Ranks({}, {}).run(here, [&](Comm& comm, Device device) {
-    RehearsedSteps mine = rehearse_steps(c.work, costs, flags.timing, *data, comm, device);
-    if (comm.rank() == 0) result = std::move(mine);
-  });
-  return result;
-}
-
-std::map<std::string, double> counters_of(const RehearsedSteps& result, bool stages) {
-  if (stages)
-    return {{metric::kBubbleFraction, result.bubble},
-            {metric::kTheoreticalBubbleFraction, result.theoretical_bubble}};
-  return {{metric::kDataWaitFraction, result.wait_fraction},
-          {metric::kExposedCommunicationS, result.exposed_communication_seconds},
-          {metric::kPeakBytesPerDevice, result.peak_bytes}};
-}
-
-void run_rehearsal(benchmark::State& state, const Case& c, const CostTable& costs,
-                   const Flags& flags) try {
-  const RehearsedSteps result = rehearsed(c, costs, flags);
-  const double median = quantile(result.samples.seconds, 0.5);
-  std::map<std::string, double> counters = counters_of(result, has_stages(c));
-  counters[metric::kSamplesPerS] = static_cast<double>(c.work.global_batch) / median;
-  counters[metric::kRanks] = costs.world;
-  report(state, result.samples, counters);
-  SampleLine line = sample_line(c, result.samples, marks_of(c.work));
-  line.parameters[parameter::kBackend] = kRehearsedBackend;
-  line.parameters[parameter::kEvidence] = "rehearsed";
-  if (!has_stages(c)) line.steps = steps_json(result.logged);
-  append_samples(flags.samples, line);
-} catch (const std::exception& e) {
-  report_failure(state, e);
-}
-
-int register_rehearsal(const Flags& flags, const Place& place, std::vector<std::string> google,
-                       const char* program) {
-  const CostTable costs = read_cost_table(flags.costs);
-  const Case c = rehearsed_case(flags, costs, place);
-  if (flags.list) {
-    std::cout << c.name << "\n";
-    return 0;
-  }
-  benchmark::RegisterBenchmark(
-      c.name.c_str(), [&](benchmark::State& state) { run_rehearsal(state, c, costs, flags); })
-      ->Iterations(1)
-      ->UseManualTime()
-      ->Unit(benchmark::kMillisecond);
-  add_context();
-  google.insert(google.begin(), program);
-  return run_benchmarks(std::move(google));
-}
-
 int run(int argc, char** argv) {
   Flags flags;
   const std::vector<std::string> google = parse_speedup(argc, argv, flags);
   configure_cpu_devices({.cores_per_device = flags.work.cores_per_device});
   const Place place = place_from_environment();
   if (flags.graph_gain) return run_graph_gain(flags, google, argv[0]);
-  if (!flags.costs.empty()) return register_rehearsal(flags, place, google, argv[0]);
+  if (!flags.costs.empty()) return run_rehearsal(flags, place, google, argv[0]);
   const bool gpus = place.launcher != "howmany" && means_gpus(flags.work);
   if (place.world > 1) place_devices(flags.work, flags.devices, place, gpus);
   const std::vector<Case> cases = make_cases(flags, place);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libcuda.so.1 that only tells its version, that of a driver of CUDA 12.4.
+// A libcuda.so.1 with one function: the version of a driver of CUDA 12.4.
 
 extern "C" int cuDriverGetVersion(int* version) {
   *version = 12040;
