@@ -1,15 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that every header compiles alone, without headers that another file includes first."""
+"""Checks that every header compiles alone, without headers that another file includes first.
+
+The large headers of libraries are compiled once per set of them. A header starts from the set that it includes
+itself, directly or through others, so it is given nothing that it lacks."""
+import collections
 import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
+import tempfile
 
 FOLDERS = ("core", "parallel", "benches", "reports", "tests")
+INCLUDE = re.compile(r'^#include [<"]([^>"]+)[>"]', re.MULTILINE)
+LARGE = {"CLI/CLI.hpp", "chrono", "filesystem", "fmt/core.h", "functional", "gtest/gtest.h", "map", "memory",
+         "nlohmann/json.hpp", "string", "thread", "vector"}
 
 
 def flags_of(entries):
@@ -33,10 +42,46 @@ def needs_cuda(header):
     return "backends/cuda/" in header.as_posix() or header.name in ("gpu_on_host.h", "fake_gpu.h")
 
 
-def check(compiler, flags, header):
-    run = subprocess.run([compiler, *flags, "-fsyntax-only", "-x", "c++", "-include", str(header), os.devnull],
+def large_headers(root, headers):
+    """Returns the large headers that each header includes."""
+    includes = {h.relative_to(root).as_posix(): set(INCLUDE.findall(h.read_text())) for h in headers}
+
+    def reached(name, seen):
+        if name in seen:
+            return seen
+        seen.add(name)
+        for other in includes.get(name, ()):
+            reached(other, seen)
+        return seen
+    return {h: frozenset(reached(h.relative_to(root).as_posix(), set()) & LARGE) for h in headers}
+
+
+def compiled_alone(compile_, header, start):
+    run = subprocess.run([*compile_, "-fsyntax-only", *start, "-include", str(header), os.devnull],
                          capture_output=True, text=True)
     return header, run.returncode, run.stderr
+
+
+def precompile(compile_, folder, large):
+    """Returns the arguments with which a compilation starts from these headers."""
+    source = folder / f"{abs(hash(large))}.h"
+    source.write_text("".join(f"#include <{name}>\n" for name in sorted(large)))
+    subprocess.run([*compile_[:-2], "-x", "c++-header", str(source), "-o", f"{source}.gch"], check=True)
+    return "-include", str(source)
+
+
+def check(compile_, root, headers):
+    """Returns (header, exit status, messages) of each header."""
+    groups = collections.defaultdict(list)
+    for header, large in large_headers(root, headers).items():
+        groups[large].append(header)
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        def check_group(large):
+            shared = large and len(groups[large]) > 1
+            start = precompile(compile_, pathlib.Path(folder), large) if shared else ()
+            return [compiled_alone(compile_, header, start) for header in groups[large]]
+        largest_first = sorted(groups, key=lambda large: -len(groups[large]))
+        return [result for results in pool.map(check_group, largest_first) for result in results]
 
 
 def main():
@@ -49,8 +94,7 @@ def main():
         headers = [h for h in headers if not needs_cuda(h)]
     if "#define HM_HAVE_CUPTI" not in parts:
         headers = [h for h in headers if h.name != "cupti_records.h"]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        failed = [r for r in pool.map(lambda h: check(compiler, flags, h), headers) if r[1]]
+    failed = [result for result in check([compiler, *flags, "-x", "c++"], root, headers) if result[1]]
     for header, _, text in failed:
         print(f"{header.relative_to(root)} does not compile alone:\n{text}")
     print(f"{len(headers) - len(failed)} of {len(headers)} headers compile alone")
