@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # labels: process kill
-# timeout: 480
+# timeout: 240
 """`howmany gpus` on the real bench: Ctrl-C keeps what was measured and --resume completes it; a
 rank that dies costs its own measurement only."""
 
@@ -14,8 +14,9 @@ import unittest
 import processes
 import programs
 
-PATIENCE = 120  # on a busy machine, with a sanitizer
-COMMON = ("--model", "simple_net", "--devices", "cpu:0,cpu:1", "--oversubscribe", "--quiet")
+PATIENCE = 60
+MODEL = "mlp:sizes=16-32-32-4"  # layers for two stages
+COMMON = ("--model", MODEL, "--devices", "cpu:0,cpu:1", "--oversubscribe", "--quiet")
 COMMS = {part["name"] for part in
          programs.run("howmany-devices", "--json").json()["backends"]["comms"] if part["usable"]}
 
@@ -67,7 +68,7 @@ class Interrupt(programs.TestCase):
         self.assertTrue(all(run in after for run in before), "measured before, and not again")
         self.assertGreater(len(after), len(before))
         names = {m["case"] for m in self.summary()["measurements"]}
-        self.assertEqual(names, {"single/simple_net", "data_parallel/simple_net"})
+        self.assertEqual(names, {f"single/{MODEL}", f"data_parallel/{MODEL}"})
 
     def test_killed_run_leaves_readable_files(self):
         process = self.start("--mode", "data_parallel", "--rounds", "4", "--time-budget", "12")
@@ -98,10 +99,10 @@ class Interrupt(programs.TestCase):
         self.assertFalse(any(map(processes.alive, ranks.values())))
         by_devices = {(m["case"], m["parameters"]["devices"]): m
                       for m in self.summary()["measurements"]}
-        kept = by_devices["single/simple_net", "1"]
+        kept = by_devices[f"single/{MODEL}", "1"]
         self.assertGreater(kept["metrics"]["median_s"]["value"], 0)
         self.assertLessEqual(set(kept["flags"]), {"not converged"})  # as on a busy machine
-        failed = by_devices[f"{mode}/simple_net", "2"]["flags"]
+        failed = by_devices[f"{mode}/{MODEL}", "2"]["flags"]
         self.assertRegex(" ".join(failed), r"failed: .*rank 1 of 2 was ended by signal 9 \(SIGKILL")
 
 
