@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+# labels: process torch
+# timeout: 1500
+"""PyTorch scripts that end too soon, fail, or cannot be ended by SystemExit."""
+
+import os
+import signal
+import subprocess
+import time
+
+import processes
+import programs
+from torch_scripts import PYTHON, SCRIPTS, Measured, needs_torch, torchrun
+
+
+@needs_torch
+class Ends(Measured):
+    def test_a_script_that_swallows_systemexit_is_ended(self):
+        self.measure([PYTHON, SCRIPTS / "stubborn.py"])
+
+    def test_a_script_that_ends_too_soon(self):
+        self.assertIn("after 3 steps", self.error([PYTHON, SCRIPTS / "short.py"]))
+
+    def test_ranks_without_a_process_group(self):
+        self.assertIn("group of 1 rank", self.error(torchrun("plain.py"), devices=2))
+
+    def test_a_number_of_ranks_in_the_script(self):
+        command = [word if word != "{n}" else "2" for word in torchrun("ddp.py")]
+        self.assertIn("group of 2 ranks", self.error(command))
+
+    def test_a_script_without_training(self):
+        script = self.folder / "none.py"
+        script.write_text("import torch\n")
+        self.assertIn("no step", self.error([PYTHON, script]))
+
+    def test_a_script_that_fails_is_quoted(self):
+        script = self.folder / "bad.py"
+        script.write_text("import torch\nraise ValueError('the data is missing')\n")
+        self.assertIn("the data is missing", self.error([PYTHON, script]))
+
+    def test_a_failing_hook_never_reaches_the_script(self):
+        script = self.folder / "odd.py"
+        script.write_text(
+            "import pathlib, sys, torch\nsys.path.insert(0, %r)\n"
+            "torch.get_num_threads = lambda: 1 / 0\nimport own_timer, short\n"
+            "pathlib.Path(%r).write_text('done')\n" % (str(SCRIPTS), str(self.folder / "done")))
+        (self.folder / "out").mkdir()
+        subprocess.run([PYTHON, script], check=True, timeout=200, env=os.environ | {
+            "HOWMANY_SCRIPT_OUT": str(self.folder / "out"), "PYTHONPATH": str(programs.BIN / "howmany_hook.zip")})
+        self.assertEqual((self.folder / "done").read_text(), "done")
+        self.assertIn("ZeroDivisionError", next((self.folder / "out").glob("rank0.*")).read_text())
+
+    def test_a_script_whose_hook_failed_is_ended(self):
+        script = self.folder / "odd.py"
+        script.write_text("import time, torch\ntorch.get_num_threads = lambda: 1 / 0\n"
+                          "model = torch.nn.Linear(2, 2)\noptimizer = torch.optim.SGD(model.parameters())\n"
+                          "while True:\n    model(torch.ones(1, 2)).sum().backward()\n    optimizer.step()\n"
+                          "    time.sleep(0.01)\n")
+        start = time.monotonic()
+        self.assertIn("ZeroDivisionError", self.error([PYTHON, script]))
+        self.assertLess(time.monotonic() - start, 150)  # of 200 s until it counts as hung
+
+    def test_an_interrupt_ends_all_ranks(self):
+        process = subprocess.Popen(
+            [programs.BIN / "script_bench", "--devices", "cpu:0,cpu:1", "--case-budget", "60", "--",
+             *torchrun("ddp.py")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.kill)
+        end = time.monotonic() + 120
+        while len(ranks := processes.ranks_below(process.pid)) < 2 and time.monotonic() < end:
+            time.sleep(0.1)
+        self.assertEqual(len(ranks), 2)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(timeout=60), 130)
+        self.assertEqual([pid for pid in ranks.values() if processes.alive(pid)], [])
+
+
+if __name__ == "__main__":
+    programs.main()
