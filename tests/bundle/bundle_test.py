@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # labels: process
-# timeout: 700
+# timeout: 1200
 """Tests that the installed folder is complete: it runs from another place and needs only the C
 library of the system."""
 
@@ -32,7 +32,7 @@ class Bundle(unittest.TestCase):
     def tearDownClass(cls):
         cls.temporary.cleanup()
 
-    def run_program(self, name, *arguments, timeout=650):
+    def run_program(self, name, *arguments, timeout=1100):
         environment = {"PATH": "/usr/bin:/bin", "HOME": self.temporary.name}
         return subprocess.run([self.folder / "bin" / name, *arguments], capture_output=True,
                               text=True, timeout=timeout, env=environment, check=False,
