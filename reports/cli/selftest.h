@@ -22,7 +22,7 @@ namespace howmany::reports {
   X(parallel, mode, "the law: every mode, engine and world size trains as `single`")
 
 struct SelftestArguments {
-  double timeout_seconds = 900;  // of each program; 190 on two idle cores, more on busy ones
+  double timeout_seconds = 900;  // of each program
   bool json = false, quiet = false;
 };
 

@@ -5,7 +5,6 @@
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import unittest
 
@@ -15,16 +14,7 @@ COMMS = {part["name"] for part in programs.run("howmany-devices", "--json").json
 NAMES = sorted(path.stem for path in (pathlib.Path(os.environ["HOWMANY_SOURCE"]) / "examples/cpp").glob("*.cpp"))
 
 
-def torch_python():
-    """Returns a Python with PyTorch, or None."""
-    for name in (os.environ.get("HOWMANY_TORCH_PYTHON", ""), "python3", "python"):
-        found = name and shutil.which(name)
-        if found and subprocess.run([found, "-c", "import torch"], capture_output=True, check=False).returncode == 0:
-            return found
-    return None
-
-
-TORCH = torch_python()
+TORCH = programs.python_that_runs("import torch")
 needs_torch = unittest.skipUnless(TORCH, "no Python with torch; set HOWMANY_TORCH_PYTHON")
 needs_gloo = unittest.skipUnless("gloo" in COMMS, "gloo cannot be used here")
 

@@ -124,6 +124,11 @@ bool needs_only_local(const std::string& mode) {
   return same_calls && mode_traits(mode).equal_ranks;
 }
 
+// Returns whether these compute on the host what the reference kernels do.
+bool only_faster(std::string_view kernels) {
+  return kernels != "reference" && backend_named(kernels).device_type() == DeviceType::cpu;
+}
+
 std::vector<Variation> variations(TextsOf texts) {
   std::vector<Variation> all;
   const auto add_mode = [&](const std::string& mode, int world) {
@@ -136,7 +141,7 @@ std::vector<Variation> variations(TextsOf texts) {
       };
       const bool all_kernels = comm == "local" || !kSanitized;
       for (const std::string_view kernels : backend_names())
-        if (all_kernels || kernels != "onednn") add(kernels, Dtype::f32);
+        if (all_kernels || !only_faster(kernels)) add(kernels, Dtype::f32);
       if (all_kernels) add("reference", Dtype::f64);
     }
   };

@@ -5,6 +5,7 @@ cases were skipped, it exits with 77, which ctest recognizes."""
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,15 @@ def run(program, *arguments, timeout=60, **environment):
     done = subprocess.run([str(BIN / program), *map(str, arguments)], capture_output=True, text=True,
                           errors="replace", timeout=timeout, env={**os.environ, **environment})
     return Result(done.returncode, done.stdout, done.stderr)
+
+
+def python_that_runs(code):
+    """Returns the first of $HOWMANY_TORCH_PYTHON, python3 and python that runs the code without an error, or None."""
+    for name in (os.environ.get("HOWMANY_TORCH_PYTHON", ""), "python3", "python"):
+        found = name and shutil.which(name)
+        if found and subprocess.run([found, "-c", code], capture_output=True, check=False).returncode == 0:
+            return found
+    return None
 
 
 def read_bytes(path):

@@ -3,9 +3,7 @@
 $HOWMANY_TORCH_PYTHON or the active one."""
 
 import json
-import os
 import pathlib
-import shutil
 import statistics
 import subprocess
 import unittest
@@ -17,15 +15,7 @@ SAME_TIME = 0.01  # relative
 GRADIENT_BYTES = 4 * (256 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 10 + 10)  # of scripts/parts.py
 
 
-def torch_python():
-    for name in [os.environ.get("HOWMANY_TORCH_PYTHON", ""), "python3", "python"]:
-        found = name and shutil.which(name)
-        if found and subprocess.run([found, "-c", "import torch"], capture_output=True, check=False).returncode == 0:
-            return found
-    return None
-
-
-PYTHON = torch_python()
+PYTHON = programs.python_that_runs("import torch")
 needs_torch = unittest.skipUnless(PYTHON, "no Python with torch; set HOWMANY_TORCH_PYTHON")
 
 

@@ -6,7 +6,6 @@ one: rows, checks, and a killed rank."""
 import json
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -23,15 +22,7 @@ LIMIT = 120  # seconds; a loaded machine may need them
 PROBE = "import torch.distributed as dist; raise SystemExit(not dist.is_gloo_available())"
 
 
-def torch_python():
-    for name in [os.environ.get("HOWMANY_TORCH_PYTHON", "")] + ["python3", "python"]:
-        found = name and shutil.which(name)
-        if found and subprocess.run([found, "-c", PROBE], capture_output=True, check=False).returncode == 0:
-            return found
-    return None
-
-
-PYTHON = torch_python()
+PYTHON = programs.python_that_runs(PROBE)
 needs_torch = unittest.skipUnless(PYTHON, "no Python with torch and gloo; set HOWMANY_TORCH_PYTHON")
 
 

@@ -8,7 +8,7 @@ import os
 import subprocess
 
 import programs
-from matrix_test import GRADIENT_BYTES, PYTHON, SCRIPTS, Measured, needs_torch
+from torch_scripts import GRADIENT_BYTES, PYTHON, SCRIPTS, Measured, needs_torch
 
 MODEL_OF_ALLOCATOR = """
 import random

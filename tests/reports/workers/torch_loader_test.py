@@ -5,7 +5,6 @@
 $HOWMANY_TORCH_PYTHON or the active one."""
 
 import json
-import os
 import shutil
 import subprocess
 import tarfile
@@ -14,17 +13,7 @@ import unittest
 import images
 import programs
 
-IMPORTS = {"torch": "import torch", "images": "import torch, PIL", "arrays": "import torch, numpy"}
-
-
-def python_with(what):
-    for name in [os.environ.get("HOWMANY_TORCH_PYTHON", ""), "python3", "python"]:
-        if name and subprocess.run([name, "-c", IMPORTS[what]], capture_output=True, check=False).returncode == 0:
-            return name
-    return None
-
-
-PYTHON = python_with("torch")
+PYTHON = programs.python_that_runs("import torch")
 
 
 @unittest.skipUnless(PYTHON, "no Python with torch; set HOWMANY_TORCH_PYTHON")
@@ -58,7 +47,7 @@ class TorchLoader(programs.TestCase):
         subprocess.run([PYTHON, "-c", write], check=True)
         return data
 
-    @unittest.skipUnless(python_with("images"), "no Pillow in that Python")
+    @unittest.skipUnless(programs.python_that_runs("import torch, PIL"), "no Pillow in that Python")
     def test_images_in_class_folders_and_shards(self):
         photos = images.write_folder(self.folder / "photos")
         with tarfile.open(self.folder / "0.tar", "w") as tar:
@@ -70,20 +59,20 @@ class TorchLoader(programs.TestCase):
             self.assertIsNone(answer["table"][0]["stall_fraction"])
             shutil.rmtree(self.out)
 
-    @unittest.skipUnless(python_with("images"), "no Pillow in that Python")
+    @unittest.skipUnless(programs.python_that_runs("import torch, PIL"), "no Pillow in that Python")
     def test_without_workers_loading_delays_training(self):
         answer = self.answer(images.write_folder(self.folder / "photos"), "--samples-per-second", 2000)
         self.assertGreater(answer["table"][0]["stall_fraction"], 0.1)
         self.check_steps(answer, 2000)
 
-    @unittest.skipUnless(python_with("arrays"), "no numpy in that Python")
+    @unittest.skipUnless(programs.python_that_runs("import torch, numpy"), "no numpy in that Python")
     def test_arrays_with_a_demand_on_two_ranks(self):
         answer = self.answer(self.arrays(), "--samples-per-second", 200, "--ranks", 2)
         self.assertEqual(answer["devices"], 2)
         self.assertEqual(answer["demand"]["samples_per_s_per_device"], 200)
         self.check_steps(answer, 2 * 200)
 
-    @unittest.skipUnless(python_with("arrays"), "no numpy in that Python")
+    @unittest.skipUnless(programs.python_that_runs("import torch, numpy"), "no numpy in that Python")
     def test_workers_start_as_asked(self):
         self.answer(self.arrays(), "--start-method", "spawn")
 
