@@ -133,6 +133,18 @@ class PredictCheck(programs.TestCase):
         self.assertEqual(json.loads(done.stdout)["left_out"],
                          {"flagged": 1, "not weak scaling": 1, "no number": 1})
 
+    def test_every_n_is_predicted(self):
+        text = COLUMNS + "\n" + "".join(f"s,c,{n},{90 * n},weak,,6,x\n" for n in (1, 3, 6, 12, 18, 24))
+        rows = self.rows(self.check(text))
+        self.assertEqual([rows["1", n]["refused"] for n in (3, 6, 12)], [0, 0, 0])
+        self.assertEqual([rows["node", n]["refused"] for n in (12, 18, 24)], [0, 0, 0])
+
+    def test_a_missing_column_is_named(self):
+        done = self.check("source,curve_id,n_gpus\ns,c,1\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("throughput", done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+
     def test_the_cluster_map_sets_the_node(self):
         text = COLUMNS + "\n" + "".join(f"s,c,{n},{100 * n},weak,,,x\n" for n in (1, 4, 8))
         nodes = self.folder / "nodes.csv"
