@@ -103,11 +103,9 @@ void add_footer(CLI::App& app, const std::string& examples) {
 void add_gpus(CLI::App& app, Arguments& a) {
   last_wins(app);
   add_repeatable(app, flag::kModel, a.models, "mlp");
-  auto* weak = add_option(app, flag::kBatchPerDevice, a.batch_per_device, "by model")
-                   ->check(whole_between(1, kMostBatch));
-  add_option(app, flag::kGlobalBatch, a.global_batch, "")
-      ->check(whole_between(1, kMostBatch))
-      ->excludes(weak);
+  add_option(app, flag::kBatchPerDevice, a.batch_per_device, "by model")
+      ->check(whole_between(1, kMostBatch));
+  add_option(app, flag::kGlobalBatch, a.global_batch, "")->check(whole_between(1, kMostBatch));
   add_passed(app, a, true);
   add_option(app, flag::kWorkers, a.workers, "2 for files, else 0")->check(whole_between(0, 4096));
   add_option(app, flag::kSamplesPerStep, a.samples_per_step, "from its batches")

@@ -25,7 +25,6 @@ std::vector<std::string> only_for_measurements(const Arguments& a) {
   add(!a.modes.empty(), flag::kMode);
   add(!a.backends.empty(), flag::kBackend);
   add(!a.devices.empty(), flag::kDevices);
-  add(a.global_batch.has_value(), flag::kGlobalBatch);
   add(a.cores_per_device.has_value(), flag::kCoresPerDevice);
   add(a.workers.has_value(), flag::kWorkers);
   add(a.rounds.has_value(), flag::kRounds);
@@ -78,7 +77,7 @@ PresetOptions preset_options(const Arguments& a) {
   Passed precision;
   if (!word.empty()) precision.set(flag::kPrecision.bare_name(), word);
   precision.check({"cuda:0"});
-  return {word, a.batch_per_device.value_or(0)};
+  return {word, a.batch_per_device.value_or(0), a.global_batch.value_or(0)};
 }
 
 }  // namespace

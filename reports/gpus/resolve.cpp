@@ -307,7 +307,8 @@ void refuse_options_of_scripts(const Arguments& a) {
 
 void apply(const Arguments& a, Request& request) {
   if (a.batch_per_device && a.global_batch) {
-    throw InputError("--batch-per-device and --global-batch exclude each other");
+    throw InputError(fmt::format("{} excludes {} where steps are measured",
+                                 flag::kBatchPerDevice.name, flag::kGlobalBatch.name));
   }
   if (!a.models.empty()) {
     request.workloads.clear();

@@ -36,8 +36,14 @@ struct Work {
   double least_step, usual_step;  // TFLOP
 };
 
+struct Fixed {
+  double ms, low, high;
+  int curves;
+};
+
 #define HM_CHIP_RATE(chip, work, precision, rate, groups) {chip, #work, #precision, rate, groups},
 #define HM_WORK(...)
+#define HM_FIXED(...)
 constexpr ChipRate kRates[] = {
 #include "reports/predict/chip_rates.inc"
 };
@@ -48,8 +54,17 @@ constexpr ChipRate kRates[] = {
 constexpr Work kWorks[] = {
 #include "reports/predict/chip_rates.inc"
 };
+#undef HM_WORK
+#undef HM_FIXED
+#define HM_WORK(...)
+#define HM_FIXED(...) \
+  { __VA_ARGS__ }
+constexpr Fixed kFixed =
+#include "reports/predict/chip_rates.inc"
+    ;
 #undef HM_CHIP_RATE
 #undef HM_WORK
+#undef HM_FIXED
 
 const char* precision_in_table(const std::string& precision) {
   if (precision == "f32") return "f32";
@@ -100,14 +115,36 @@ int64_t usual_batch(const Work& work, double per_sample) {
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most)));
 }
 
-void refuse_small_step(const Work& work, double per_sample, int64_t batch) {
-  const double step = per_sample * static_cast<double>(batch);
-  if (step >= work.least_step) return;
-  throw InputError(
-      fmt::format("a step of {} samples has {:.2g} TFLOP, and the published ones have {:.2g} or "
-                  "more: a smaller one waits for kernels to start. Give {} {:.0f} or more",
-                  batch, step, work.least_step, flag::kBatchPerDevice.name,
-                  std::ceil(work.least_step / per_sample)));
+// The work of each GPU in a step.
+struct Portion {
+  int64_t micro_batches = 1, samples = 0;  // of each
+
+  Portion(const Preset& p, int devices) : samples(p.batch) {
+    if (p.global_batch == 0) return;
+    const int64_t all = (p.global_batch + devices - 1) / devices;
+    micro_batches = (all + p.batch - 1) / p.batch;
+    samples = (all + micro_batches - 1) / micro_batches;
+  }
+};
+
+// Why a step that small is not predicted; empty if it is.
+std::string small_step(const MicroBatchTime& time, int64_t samples) {
+  if (static_cast<double>(samples) >= time.least_samples) return "";
+  return fmt::format(
+      "a step of {} is smaller than the published ones, of {:.0f} of this model or more: it waits "
+      "for kernels to start",
+      number(samples, "sample"), std::ceil(time.least_samples));
+}
+
+MicroBatchTime time_of(const Work& work, double per_sample, int64_t batch, double per_s) {
+  MicroBatchTime time;
+  time.usual_samples = static_cast<double>(batch);
+  time.usual_seconds = time.usual_samples / per_s;
+  time.least_samples = work.least_step / per_sample;
+  const double most = time.usual_seconds / 2;  // of chips so fast that no more is plausible
+  time.fixed = {std::min(kFixed.ms / 1000, most), std::min(kFixed.low / 1000, most),
+                std::min(kFixed.high / 1000, most)};
+  return time;
 }
 
 // The buckets of a backward pass, in the order in which they fill.
@@ -144,9 +181,10 @@ class Buckets {
   std::vector<LoggedCollective> closed_;
 };
 
-LoggedStep step_of(const ModelCosts& costs, double seconds) {
-  const double per_flop = seconds / (1 + kBackwardPerForward) / forward_flop(costs);
-  double now = seconds / (1 + kBackwardPerForward);
+LoggedStep step_of(const ModelCosts& costs, double of_micro_batch, int64_t micro_batches) {
+  const double seconds = of_micro_batch * static_cast<double>(micro_batches);
+  const double per_flop = of_micro_batch / (1 + kBackwardPerForward) / forward_flop(costs);
+  double now = seconds - of_micro_batch * kBackwardPerForward / (1 + kBackwardPerForward);
   Buckets buckets;
   for (auto unit = costs.units.rbegin(); unit != costs.units.rend(); ++unit) {
     const double then = now + kBackwardPerForward * per_flop * unit->forward_flop;
@@ -166,7 +204,27 @@ Range product(const Range& a, const Range& b, double times) {
           value * away(a.high, a.value, b.high, b.value)};
 }
 
-Offer offer_on(const Preset& p, int devices, int devices_per_node) {
+StepLog log_on(const ModelCosts& costs, const Preset& p, int devices, double fixed) {
+  const Portion each(p, devices);
+  return {1, {step_of(costs, p.time(each.samples, fixed), each.micro_batches)}};
+}
+
+// The loss of efficiency by exchanges, and by shares that differ from that of one GPU.
+double computed_loss(const ModelCosts& costs, const Preset& p, int devices, double fixed) {
+  const double one = logged_seconds(log_on(costs, p, 1, fixed));
+  const double more = replayed_seconds(log_on(costs, p, devices, fixed), p.cluster, devices);
+  return std::log(more / one) + (p.global_batch > 0 ? std::log(devices) : 0);
+}
+
+std::string why_not(const Preset& p, int devices) {
+  if (p.global_batch > 0 && p.global_batch < devices)
+    return fmt::format("a batch of {} has none for some of them", number(p.global_batch, "sample"));
+  if (const std::string why = small_step(p.time, Portion(p, devices).samples); !why.empty())
+    return why;
+  return p.cluster.refusal(devices);
+}
+
+Offer offer_on(const ModelCosts& costs, const Preset& p, int devices, int devices_per_node) {
   Offer offer;
   offer.devices = devices;
   if (devices == 1) {
@@ -174,15 +232,20 @@ Offer offer_on(const Preset& p, int devices, int devices_per_node) {
     offer.efficiency = {1, 1, 1};
     return offer;
   }
-  offer.refused = p.cluster.refusal(devices);
+  offer.refused = why_not(p, devices);
   if (!offer.refused.empty()) return offer;
   const std::vector<RateAt> one = {{1, p.per_s.value}};
   offer = {predict(one, devices, devices_per_node), Evidence::kPredicted};
   if (!offer.refused.empty()) return offer;
-  const double exposed =
-      std::log(replayed_seconds(p.log, p.cluster, devices) / logged_seconds(p.log));
-  const double loss = exposed - std::log(offer.efficiency.value);
+  const auto computed = [&](double fixed) { return computed_loss(costs, p, devices, fixed); };
+  const Range& fixed = p.time.fixed;
+  const double value = computed(fixed.value);
+  const auto [low, high] = std::minmax({value, computed(fixed.low), computed(fixed.high)});
+  const auto exchanged = static_cast<double>(Portion(p, devices).micro_batches);
+  const double loss = value - std::log(offer.efficiency.value) / exchanged;
   offer = {predict(one, devices, devices_per_node, loss), Evidence::kPredicted};
+  offer.efficiency =
+      product(offer.efficiency, {1, std::exp(value - high), std::exp(value - low)}, 1);
   offer.per_s = product(p.per_s, offer.efficiency, devices);
   return offer;
 }
@@ -247,28 +310,40 @@ Preset preset(const ModelCosts& costs, const Cluster& cluster, const PresetOptio
   const double per_sample = (1 + kBackwardPerForward) * forward_flop(costs) / kTera;
   Preset p;
   p.cluster = cluster;
+  p.global_batch = options.global_batch;
   p.batch = options.batch > 0 ? options.batch : usual_batch(work, per_sample);
-  refuse_small_step(work, per_sample, p.batch);
-  const double per_s = rate.tflop_per_s / per_sample;
+  if (p.global_batch > 0) p.batch = std::min(p.batch, p.global_batch);
+  p.time = time_of(work, per_sample, p.batch, rate.tflop_per_s / per_sample);
+  if (const std::string why = small_step(p.time, p.batch); !why.empty())
+    throw InputError(fmt::format(
+        "{}. Give {} {:.0f} or more", why,
+        p.batch == p.global_batch ? flag::kGlobalBatch.name : flag::kBatchPerDevice.name,
+        std::ceil(p.time.least_samples)));
+  p.log = log_on(costs, p, 1, p.time.fixed.value);
+  const double samples = static_cast<double>(p.global_batch > 0 ? p.global_batch : p.batch);
+  const double per_s = samples / logged_seconds(p.log);
   p.per_s = {per_s, per_s * work.low, per_s * work.high};
-  p.log = {1, {step_of(costs, static_cast<double>(p.batch) / per_s)}};
   p.basis = fmt::format(
       "Nothing was measured. One {} trains {} samples/s (90 % interval {} to {}) by {} of other "
-      "models, in {} with {} per GPU.",
+      "models, in {} with {} per GPU{}.",
       rate.chip, format_count(per_s), format_count(p.per_s.low), format_count(p.per_s.high),
-      number(rate.groups, "published rate"), words_of(rate.precision), number(p.batch, "sample"));
+      number(rate.groups, "published rate"), words_of(rate.precision), number(p.batch, "sample"),
+      p.global_batch == 0 ? "" : " at a time");
+  if (p.global_batch > 0)
+    p.basis += fmt::format(" Every row trains {} per step.", number(p.global_batch, "sample"));
   return p;
 }
 
 Forecast forecast(const ModelCosts& costs, const Preset& p, const ForecastOptions& options) {
   Forecast f;
   f.what = costs.model;
+  f.strong = p.global_batch > 0;
   f.cluster = p.cluster.name;
   f.options = options;
   f.basis = p.basis;
-  f.offers.push_back(offer_on(p, 1, options.devices_per_node));
+  f.offers.push_back(offer_on(costs, p, 1, options.devices_per_node));
   for (const int n : counts_up_to(options.up_to, 1))
-    f.offers.push_back(offer_on(p, n, options.devices_per_node));
+    f.offers.push_back(offer_on(costs, p, n, options.devices_per_node));
   decide(f);
   return f;
 }

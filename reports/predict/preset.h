@@ -9,9 +9,16 @@
 //   with the times of the cluster (replay.h). The loss is that of the replay plus that of the first
 //   rung (ladder.h): published curves lose about 3 % per doubling also where all but the last
 //   bucket is hidden.
+// Batch. A part of a step does not grow with its batch (HM_FIXED): kernels take time to start. A
+// step
+//   as large as published ones has the published rate.
+// Strong scaling. Each GPU trains its share of the global batch in equal micro-batches, as few as
+//   PresetOptions::batch allows. Only the last one exchanges gradients, so the loss of the first
+//   rung is divided by their number. Smaller ones are slower per sample: a part of their time is
+//   fixed (HM_FIXED). Efficiency is relative to the global batch on one GPU.
 // Intervals. The rate on one GPU: 90 % of the ratios between the rates of published models on the
-//   same chip. The efficiency: the interval of the first rung (ladder.h). The rate on n GPUs: both,
-//   as if independent.
+//   same chip. The efficiency: the interval of the first rung (ladder.h), and the part of a step
+//   that is fixed, 90 % of it. The rate on n GPUs: both, as if independent.
 // Limits. Steps smaller than any published one are refused: their time is not that of FLOP. The
 //   loader is not considered.
 // Source. Buckets: torch 2.13, nn/parallel/distributed.py. Three times the FLOP: Chowdhery et al.
@@ -41,13 +48,26 @@ ModelCosts read_costs(const std::string& model);
 struct PresetOptions {
   std::string precision;  // f32, tf32 or bf16 (mixed precision with f16 too); empty: bf16
   int64_t batch = 0;      // per GPU; 0: a power of two, for a step as large as published ones
+  int64_t global_batch =
+      0;  // of all GPUs; then `batch` is the most of a micro-batch. 0: weak scaling
+};
+
+// Seconds of a micro-batch, forward and backward: from `fixed` on, linear in its samples.
+struct MicroBatchTime {
+  double usual_samples = 1, usual_seconds = 0;  // of a whole one, at the published rate
+  Range fixed;
+  double least_samples = 0;  // of a published step
+  double operator()(int64_t samples, double with_fixed) const {
+    return with_fixed + (usual_seconds - with_fixed) * static_cast<double>(samples) / usual_samples;
+  }
 };
 
 struct Preset {
   Cluster cluster;
   StepLog log;  // one step on one GPU
   Range per_s;  // on one GPU
-  int64_t batch = 0;
+  int64_t batch = 0, global_batch = 0;
+  MicroBatchTime time;
   std::string basis;  // one sentence: the published rates
 };
 // Throws InputError if no rate was published for that work, chip and precision, or if the step is

@@ -54,6 +54,16 @@ class Absent(programs.TestCase):
         for row in rows:
             self.assertEqual(row.count(" to "), 3, row)
 
+    def test_strong_scaling(self):
+        answer = self.answer("--model", "resnet50", "--cluster", "a100x8", "--up-to", 64, "--global-batch", 1024)
+        self.assertEqual(answer["scaling"], "strong")
+        rows = {row["devices"]: row for row in answer["predicted"]}
+        weak = self.answer("--model", "resnet50", "--cluster", "a100x8", "--up-to", 64, "--batch-per-device", 64)
+        same = {row["devices"]: row for row in weak["predicted"]}
+        self.assertGreater(rows[8]["efficiency"], same[8]["efficiency"])  # two micro-batches for an exchange
+        self.assertLess(rows[32]["efficiency"], same[32]["efficiency"])  # 32 samples each
+        self.assertIn("smaller", rows[64]["refused"])
+
     def test_says_what_a_step_holds(self):
         some = ("--model", "resnet50", "--batch-per-device", 64)
         rows = programs.run("howmany", "memory", *some, "--mode", "ddp", "--device-count", 2, "--optimizer", "adamw",

@@ -37,11 +37,12 @@ std::string refusal(const ModelCosts& c, const PresetOptions& options = {},
   return "";
 }
 
-Forecast answer(const ModelCosts& c, const Cluster& where, int up_to, int64_t batch = 512) {
+Forecast answer(const ModelCosts& c, const Cluster& where, int up_to, int64_t batch = 512,
+                int64_t global_batch = 0) {
   ForecastOptions options;
   options.up_to = up_to;
   options.devices_per_node = where.devices_per_node;
-  return forecast(c, preset(c, where, {"bf16", batch}), options);
+  return forecast(c, preset(c, where, {"bf16", batch, global_batch}), options);
 }
 
 TEST(Preset, AStepTakesItsFlopOverTheRateOfTheChip) {
@@ -86,6 +87,40 @@ TEST(Preset, ASlowNetworkCostsEfficiencyAndAFastOneWhatPublishedCurvesLose) {
   EXPECT_NEAR(fast.offers.back().efficiency.value, published, 0.03);
 }
 
+TEST(Preset, TheGlobalBatchIsTrainedInEqualMicroBatches) {
+  const Preset p = preset(costs(100), find_cluster("a100x4"), {"bf16", 512, 4096});
+  EXPECT_EQ(p.batch, 512);
+  const LoggedStep& step = p.log.steps.at(0);
+  const double of_512 =
+      preset(costs(100), find_cluster("a100x4"), {"bf16", 512}).log.steps[0].seconds;
+  EXPECT_NEAR(step.seconds, 8 * of_512, 1e-9);
+  for (const LoggedCollective& one : step.collectives)
+    EXPECT_GE(one.at, 7 * of_512 + of_512 / 3 - 1e-9);  // in the last micro-batch
+  EXPECT_EQ(preset(costs(100), find_cluster("a100x4"), {"bf16", 512, 300}).batch, 300);
+}
+
+TEST(Preset, StrongScalingLosesBySmallSharesAndGainsByFewerExchanges) {
+  const Cluster where = cluster(200);
+  const Forecast weak = answer(costs(400), where, 16),
+                 strong = answer(costs(400), where, 16, 512, 4096);
+  EXPECT_FALSE(weak.strong);
+  EXPECT_TRUE(strong.strong);
+  const auto efficiency = [](const Forecast& f, int row) { return f.offers[row].efficiency.value; };
+  EXPECT_GT(efficiency(strong, 2), efficiency(weak, 2));          // 4 GPUs: 2 micro-batches of 512
+  EXPECT_NEAR(efficiency(strong, 3), efficiency(weak, 3), 1e-9);  // 8 GPUs: one of 512
+  EXPECT_THAT(strong.offers[4].refused, HasSubstr("256 samples"));  // of 264, which were published
+  const Forecast smaller = answer(costs(400), where, 8, 512, 2400);
+  EXPECT_LT(efficiency(smaller, 3), efficiency(weak, 3));  // 300 each
+  const Range& known = smaller.offers[3].efficiency;
+  EXPECT_LT(known.low, known.value);
+  EXPECT_GT(known.high, known.value);
+}
+
+TEST(Preset, ADeviceWithoutASampleIsRefused) {
+  const Forecast f = answer(costs(100), cluster(200), 1024, 512, 1000);
+  EXPECT_THAT(f.offers.back().refused, HasSubstr("1000 samples"));
+}
+
 TEST(Preset, EveryRowIsPredictedAndHasAnInterval) {
   const Forecast f = answer(costs(100), cluster(200), 16);
   EXPECT_TRUE(f.measured.empty());
@@ -113,6 +148,7 @@ TEST(Preset, WhatWasNeverPublishedIsRefused) {
   EXPECT_THAT(refusal(costs(10), {"f32", 512}), HasSubstr("--precision"));
   EXPECT_THAT(refusal(costs(10), {"tf32", 512}, "b200x8"), HasSubstr("B200"));
   EXPECT_THAT(refusal(costs(10), {"bf16", 64}), HasSubstr("--batch-per-device 264 or more"));
+  EXPECT_THAT(refusal(costs(10), {"bf16", 512, 64}), HasSubstr("--global-batch 264 or more"));
   EXPECT_EQ(refusal(costs(10), {"bf16", 264}), "");
 }
 
