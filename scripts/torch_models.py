@@ -80,9 +80,14 @@ def gpt2_model(torch, width=256, layers=4, heads=4, length=128, vocabulary=1000,
     return nn.Sequential(embeddings, *blocks, nn.LayerNorm(width), head)
 
 
-def llama_model(torch, width=256, layers=4, heads=4, kv_heads=None, hidden=688, vocabulary=1000, length=128):
+LLAMA_SIZES = {"160m": dict(width=768, layers=12, heads=12, hidden=3072, vocabulary=32000)}
+
+
+def llama_model(torch, width=256, layers=4, heads=4, kv_heads=None, hidden=688, vocabulary=1000, length=128, size=None):
     """Has the defaults of core/nn/models/llama.cpp. Its layers are those of Hugging Face's Llama."""
     from transformers import LlamaConfig, LlamaForCausalLM
+    if size:
+        return llama_model(torch, length=length, **LLAMA_SIZES[size])
 
     class Logits(torch.nn.Module):
         def __init__(self):
@@ -154,6 +159,8 @@ def torch_model(torch, name):
         return llama_model(torch, **options_of(name))
     if name.startswith("bert_base"):
         return bert_model(torch, **options_of(name))
+    if name.startswith("bert_large"):
+        return bert_model(torch, **{"width": 1024, "layers": 24, "heads": 16, **options_of(name)})
     if name in ("resnet34", "resnet50", "vgg16"):
         import torchvision
         return getattr(torchvision.models, name)(weights=None)

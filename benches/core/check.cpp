@@ -36,10 +36,12 @@ Tensor room(const Tensor& like) { return Tensor::empty(like.shape(), like.dtype(
 Tensor on_host(const Tensor& t) { return t.to(Device{}).to(Dtype::f32); }
 
 double dot(const Tensor& left, const Tensor& right) {
-  const Tensor a = on_host(left), b = on_host(right);
+  const Tensor a = on_host(left), b = left.raw() == right.raw() ? a : on_host(right);
+  const float *x = a.data<float>(), *y = b.data<float>();
   double sum = 0;
+#pragma omp parallel for reduction(+ : sum)
   for (int64_t i = 0; i < a.numel(); ++i)
-    sum += static_cast<double>(a.data<float>()[i]) * static_cast<double>(b.data<float>()[i]);
+    sum += static_cast<double>(x[i]) * static_cast<double>(y[i]);
   return sum;
 }
 

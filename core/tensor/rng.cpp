@@ -25,6 +25,8 @@ double unit(uint32_t high, uint32_t low) {
   return static_cast<double>((uint64_t{high} << 32 | low) >> 11) * 0x1p-53;
 }
 
+constexpr size_t kWorthATeam = 1 << 16;  // elements
+
 // four(b) returns elements 4b to 4b+3: one Philox block yields four elements.
 template <typename F>
 void fill(Tensor& t, F&& four) {
@@ -32,6 +34,7 @@ void fill(Tensor& t, F&& four) {
   HM_REQUIRE(t.dtype() == Dtype::f32 || t.dtype() == Dtype::f64, "[rng] cannot fill {}",
              name_of(t.dtype()));
   const auto each = [&](auto out) {
+#pragma omp parallel for if (out.size() >= kWorthATeam)
     for (size_t i = 0; i < out.size(); i += 4) {
       const std::array<float, 4> values = four(i / 4);
       std::copy_n(values.begin(), std::min<size_t>(4, out.size() - i), out.begin() + i);

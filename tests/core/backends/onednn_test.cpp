@@ -47,14 +47,16 @@ TEST_F(OneDnn, LargeConvolutionsAgreeWithTheReference) {
   const uint64_t seed = fresh_seed();
   SCOPED_TRACE(fmt::format("HOWMANY_TEST_SEED={}", seed));
   Draw draw(seed);
-  for (const Window window : {Window{3, 1, 1}, Window{3, 1, 0}}) {
-    const Tensor x = draw.normal({4, 17, 14, 32}), w = draw.normal({48, 3, 3, 32});
+  for (const Window window : {Window{3, 1, 1}, Window{3, 1, 0}, Window{3, 2, 1}, Window{5, 1, 2}}) {
+    const Tensor x = draw.normal({4, 17, 14, 32}),
+                 w = draw.normal({48, window.size, window.size, 32});
     for (const bool add : {false, true}) {
       const Tensors got = conv("onednn", x, w, window, add);
       const Tensors want = conv("reference", x.to(Dtype::f64), w.to(Dtype::f64), window, add);
       for (size_t i = 0; i < want.size(); ++i)
         EXPECT_TRUE(close(got[i], want[i], 2e-5))
-            << "padding " << window.padding << " output " << i;
+            << fmt::format("size {} stride {} padding {} output {}", window.size, window.stride,
+                           window.padding, i);
     }
   }
 }
