@@ -92,7 +92,7 @@ std::optional<Layouts> winograd(const ConvKey& key) try {
 }
 
 // Without AVX-512, the direct kernels are faster with blocked activations, by more than the
-// reorders take: a step of resnet34 takes 0.86 of the time (docs/RESULTS.md).
+// reorders take.
 bool suits_blocks(const ConvKey& k) {
   constexpr int64_t kBlock = 8;
   const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
