@@ -215,8 +215,8 @@ std::string difference(const StepResult& expected, double loss,
   return "";
 }
 
-void verify_first_step(const Workload& work, const Dataset& data, Trainer& trainer, Comm& comm,
-                       Device device) {
+double verify_first_step(const Workload& work, const Dataset& data, Trainer& trainer, Comm& comm,
+                         Device device) {
   const Batch first = trainer.next();
   const int earlier = settling_steps(work, trainer.mode());
   const std::chrono::milliseconds usual = comm.timeout();
@@ -240,6 +240,7 @@ void verify_first_step(const Workload& work, const Dataset& data, Trainer& train
   comm.set_timeout(usual);
   if (verdict.item() != 0)
     throw WrongData(wrong.empty() ? "wrong data, see the other ranks" : "wrong data: " + wrong);
+  return took.count();
 }
 
 }  // namespace howmany::benches

@@ -114,6 +114,7 @@ void report_case(benchmark::State& state, const Case& c, const Flags& flags,
       {metric::kBubbleFraction, result.report.bubble},
       {metric::kTheoreticalBubbleFraction, result.report.theoretical_bubble},
       {metric::kExposedCommunicationS, result.report.exposed_communication_seconds},
+      {metric::kFirstStepS, result.first_step_seconds},
       {metric::kPeakBytesPerDevice, result.peak_bytes},
       {metric::kRanks, c.work.ranks()},
       {"loss", result.loss}};

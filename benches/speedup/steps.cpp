@@ -58,8 +58,8 @@ Samples time_steps(const Workload& work, Comm& comm, const TimingOptions& timing
 StepTimes measure_steps(const Workload& work, const TimingOptions& timing, const Dataset& data,
                         Comm& comm, Device device, const ProfileOptions& profile) {
   Trainer trainer(work, data, comm, device);
-  verify_first_step(work, data, trainer, comm, device);
   StepTimes result;
+  result.first_step_seconds = verify_first_step(work, data, trainer, comm, device);
   StepTally tally;
   const std::vector<Device> mine = devices_of_process(work, comm.rank());
   release_cached(mine);

@@ -16,6 +16,7 @@ namespace howmany::benches {
 struct StepTimes {
   Samples samples;
   double loss = 0, flop = 0, wait_fraction = 0, peak_bytes = 0;
+  double first_step_seconds = 0;  // as verify_first_step() returns it
   StepReport report;
   Straggler straggler;
   std::map<std::string, double> profile;  // counters of profile_steps(), or empty

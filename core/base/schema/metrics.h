@@ -35,6 +35,7 @@ inline constexpr const char* kDataWaitFraction = "data_wait_fraction";
 inline constexpr const char* kBubbleFraction = "bubble_fraction";
 inline constexpr const char* kTheoreticalBubbleFraction = "theoretical_bubble_fraction";
 inline constexpr const char* kExposedCommunicationS = "exposed_communication_s";
+inline constexpr const char* kFirstStepS = "first_step_s";
 inline constexpr const char* kRanks = "ranks";
 inline constexpr const char* kStragglerRank = "straggler_rank";
 inline constexpr const char* kStragglerExtraS = "straggler_extra_s";

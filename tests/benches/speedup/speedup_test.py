@@ -96,6 +96,7 @@ class Speedup(programs.TestCase):
             self.assertGreaterEqual(row["straggler_extra_s"], 0)
         for row in rows:
             self.assertGreater(row["peak_bytes_per_device"], 16 * 32 * 4)
+            self.assertGreater(row["first_step_s"], 0)
 
     def test_strong_scaling_keeps_the_global_batch(self):
         out = self.folder / "out.json"
