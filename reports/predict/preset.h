@@ -9,9 +9,6 @@
 //   with the times of the cluster (replay.h). The loss is that of the replay plus that of the first
 //   rung (ladder.h): published curves lose about 3 % per doubling also where all but the last
 //   bucket is hidden.
-// Batch. A part of a step does not grow with its batch (HM_FIXED): kernels take time to start. A
-// step
-//   as large as published ones has the published rate.
 // Strong scaling. Each GPU trains its share of the global batch in equal micro-batches, as few as
 //   PresetOptions::batch allows. Only the last one exchanges gradients, so the loss of the first
 //   rung is divided by their number. Smaller ones are slower per sample: a part of their time is
@@ -47,14 +44,15 @@ ModelCosts read_costs(const std::string& model);
 
 struct PresetOptions {
   std::string precision;  // f32, tf32 or bf16 (mixed precision with f16 too); empty: bf16
-  int64_t batch = 0;      // per GPU; 0: a power of two, for a step as large as published ones
-  int64_t global_batch =
-      0;  // of all GPUs; then `batch` is the most of a micro-batch. 0: weak scaling
+  // Samples per GPU; 0: a power of two, for a step as large as published ones. With a global batch,
+  // the most of a micro-batch.
+  int64_t batch = 0;
+  int64_t global_batch = 0;  // samples per step of all GPUs (strong scaling); 0: weak scaling
 };
 
 // Seconds of a micro-batch, forward and backward: from `fixed` on, linear in its samples.
 struct MicroBatchTime {
-  double usual_samples = 1, usual_seconds = 0;  // of a whole one, at the published rate
+  double usual_samples = 1, usual_seconds = 0;  // of Preset::batch, at the published rate
   Range fixed;
   double least_samples = 0;  // of a published step
   double operator()(int64_t samples, double with_fixed) const {

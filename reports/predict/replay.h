@@ -6,9 +6,8 @@
 //   A wait of the program for collective k ends at max(wait, end_k). The end of a backward pass
 //   under DistributedDataParallel waits for its buckets: it is at max(last call, last end) of the
 //   pass. So the last bucket is never hidden. The program's own work takes as long as in the log.
-// Groups. A collective of all ranks gets T of n ranks. So does one of every s-th rank of all, of n
-// / s
-//   ranks. One of a part of the ranks has as many on n ranks.
+// Groups. A collective of all ranks gets T of n ranks, one of every s-th rank that of n / s ranks.
+//   One of a part of the ranks has as many on n ranks.
 // Stragglers. A step waits for the slowest of n ranks. If the own work of ranks varies from step to
 //   step by the relative standard deviation s, independently and normally, the slowest takes about
 //   1 + s z of the median, where z is the normal quantile at (n - 0.375) / (n + 0.25) (Blom 1958).
