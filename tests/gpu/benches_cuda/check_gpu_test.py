@@ -58,6 +58,11 @@ class CheckGpu(programs.TestCase):
         self.assertIn("fake GPU", out)
         self.assertLessEqual({"facts.log", "devices.json", "nvidia-smi.txt"}, self.kept())
 
+    def test_first_steps_of_small_models(self):
+        code, out = self.check("--small", "--only", "facts", "--only", "verify")
+        self.assertEqual(code, 0, out)
+        self.assertRegex(out, r"(?m)^verify +passed")
+
     def test_what_does_not_fit_is_left_out_and_named_with_how_to_go_on(self):
         code, out = self.check("--deadline", 30, "--skip", "memory,transfer")
         self.assertEqual(code, 0, out)
