@@ -38,7 +38,6 @@ struct Work {
 
 struct Fixed {
   double ms, low, high;
-  int curves;
 };
 
 #define HM_CHIP_RATE(chip, work, precision, rate, groups) {chip, #work, #precision, rate, groups},
@@ -57,8 +56,8 @@ constexpr Work kWorks[] = {
 #undef HM_WORK
 #undef HM_FIXED
 #define HM_WORK(...)
-#define HM_FIXED(...) \
-  { __VA_ARGS__ }
+#define HM_FIXED(ms, low, high, curves) \
+  { ms, low, high }
 constexpr Fixed kFixed =
 #include "reports/predict/chip_rates.inc"
     ;
