@@ -16,7 +16,7 @@ struct ScriptSteps {
   std::vector<double> seconds;  // of each timed step, the maximum over ranks
   int64_t global_batch = 0;     // samples per step over all ranks: the median
   int ranks = 1;
-  std::string parallel;  // single, ddp, dtensor (FSDP2, tensor parallelism) or group
+  std::string parallel;  // single, ddp, fsdp, dtensor (tensor parallelism) or group
   std::string backend;   // of the process group; empty: none
   std::string device;    // "cpu" or "cuda"
   int64_t threads = 0;   // torch.get_num_threads() of rank 0; 0: unknown

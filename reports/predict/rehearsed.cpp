@@ -99,7 +99,7 @@ bool is_rehearsable(const std::string& mode) {
 
 bool is_replayable(const std::string& mode) {
   if (mode.starts_with("tensor")) return mode.find("ways=") != std::string::npos;
-  return mode.starts_with("ddp") || mode.starts_with("sharded");
+  return mode.starts_with("ddp") || mode.starts_with("sharded") || mode == "fsdp";
 }
 
 Rehearsed rehearsed_of(const Summary& summary, const std::vector<nlohmann::json>& lines,

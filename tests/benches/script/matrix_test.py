@@ -59,7 +59,7 @@ class Scripts(Measured):
             self.samples_file.unlink()
 
     def test_fsdp(self):
-        self.check("fsdp.py", 128, "dtensor", "gloo", devices=2)
+        self.check("fsdp.py", 128, "fsdp", "gloo", devices=2)
 
     def test_tensor_parallelism(self):
         self.check("tensor_parallel.py", 128, "dtensor", "gloo", devices=2)

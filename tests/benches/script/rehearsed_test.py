@@ -57,9 +57,10 @@ class Rehearsed(Measured):
         self.rehearse("collectives.py", 4, groups=[{"ranks": 2, "stride": 2, "all_reduce": points, "broadcast": points}])
 
     def test_fsdp_and_tensor_parallelism(self):
-        for script, operations in (("fsdp.py", {"all_gather", "reduce_scatter"}), ("tensor_parallel.py", {"all_reduce"})):
+        for script, mode, operations in (("fsdp.py", "fsdp", {"all_gather", "reduce_scatter"}),
+                                         ("tensor_parallel.py", "dtensor", {"all_reduce"})):
             _, line, _ = self.rehearse(script, 4)
-            self.assertEqual([line["parameters"][key] for key in ("devices", "mode")], ["4", "dtensor"])
+            self.assertEqual([line["parameters"][key] for key in ("devices", "mode")], ["4", mode])
             self.assertLessEqual(operations, {one["op"] for one in line["steps"][-1]["collectives"]})
             for step in line["steps"]:
                 for one in step["collectives"]:

@@ -46,7 +46,7 @@ class TorchScript(programs.TestCase):
         cluster = self.folder / "cluster.toml"
         cluster.write_text('name = "ours"\ndevice = "cpu"\ndevices_per_node = 8\nsource = "a test"\n'
                            "[node]\nbusbw_gb_per_s = 1\nlatency_us = 100\n")
-        for script, *options in (("ddp.py",), ("plain.py", "--try-ddp")):
+        for script, *options in (("ddp.py",), ("fsdp.py",), ("plain.py", "--try-ddp")):
             self.answer(script, "--up-to", 8, "--cluster", cluster, *options)
             beyond = json.loads((self.folder / "out" / "summary.json").read_text())["answer"]["beyond"]
             self.assertEqual([[row["devices"] for row in beyond[kind]] for kind in ("measured", "rehearsed", "predicted")],

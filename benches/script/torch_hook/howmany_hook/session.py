@@ -11,8 +11,10 @@ Thread safety. Call from the thread that trains.
 """
 
 import collections
+import gc
 import os
 import resource
+import sys
 import time
 
 import torch
@@ -199,7 +201,10 @@ class Session:
     def _parallel(self, parameters, world):
         if self._ddp:
             return "ddp"
-        if any(hasattr(p, "to_local") for p in parameters):
+        dtensor = any(hasattr(p, "to_local") for p in parameters)
+        if (dtensor or world > 1) and _has_fsdp():
+            return "fsdp"
+        if dtensor:
             return "dtensor"
         return "group" if world > 1 else "single"
 
@@ -325,6 +330,14 @@ def _gradient_bytes(optimizer):
 def _local_gradient(parameter):
     gradient = parameter.grad
     return gradient.to_local() if hasattr(gradient, "to_local") else gradient
+
+
+def _has_fsdp():
+    """Whether a module is divided by FSDP or FSDP2. Parameters look the same with tensor parallelism."""
+    fsdp = sys.modules.get("torch.distributed.fsdp")
+    names = ("FSDPModule", "FullyShardedDataParallel")
+    kinds = tuple(getattr(fsdp, name) for name in names if hasattr(fsdp, name))
+    return any(issubclass(type(one), kinds) for one in gc.get_objects())
 
 
 def _process_group():
