@@ -35,6 +35,14 @@ void release(void* block, int index) noexcept;
 // Copies between any two devices. On return `from` may be overwritten if it is host memory, and
 // `to` is complete if it is. Between GPUs the copy is only enqueued.
 void copy(void* to, Device to_device, const void* from, Device from_device, int64_t bytes);
+// Enqueues a copy of `bytes` of each row. A pitch is the distance of two rows in bytes.
+struct Rows {
+  void* to;
+  int64_t to_pitch;
+  const void* from;
+  int64_t from_pitch, bytes, rows;
+};
+void copy_rows(const Rows& rows, int index);
 void zero(void* to, int index, int64_t bytes);
 
 void synchronize(int index);  // blocks the host until all work that was enqueued is complete

@@ -25,6 +25,7 @@ std::string uuid(int) { refuse(); }
 void* allocate(int64_t, int) { refuse(); }
 void release(void*, int) noexcept {}
 void copy(void*, Device, const void*, Device, int64_t) { refuse(); }
+void copy_rows(const Rows&, int) { refuse(); }
 void zero(void*, int, int64_t) { refuse(); }
 void synchronize(int) { refuse(); }
 void synchronize_used() {}

@@ -42,6 +42,14 @@ void copy_bytes(void* to, Device to_device, const void* from, Device from_device
     copy_host(to, from, static_cast<size_t>(bytes));
 }
 
+void copy_rows(const gpu::Rows& rows, Device device) {
+  if (device.type == DeviceType::cuda) return gpu::copy_rows(rows, device.index);
+  for (int64_t row = 0; row < rows.rows; ++row)
+    copy_host(static_cast<char*>(rows.to) + row * rows.to_pitch,
+              static_cast<const char*>(rows.from) + row * rows.from_pitch,
+              static_cast<size_t>(rows.bytes));
+}
+
 }  // namespace
 
 Tensor Tensor::empty(const Shape& shape, Dtype dtype, Device device) {
@@ -188,6 +196,27 @@ void Tensor::copy_from(const Tensor& source) {
   if (numel_ == 0) return;
   Range range(Category::copy, "copy", static_cast<uint64_t>(bytes()));
   copy_bytes(mutable_raw(), device_, source.raw(), source.device_, bytes());
+}
+
+void Tensor::copy_columns(int64_t to, const Tensor& source, int64_t from, int64_t count) {
+  HM_REQUIRE(source.dtype_ == dtype_ && source.device_ == device_ && !shares_storage_with(source) &&
+                 source.shape_[0] == shape_[0],
+             "[copy] columns of {} {} into {} {}", name_of(source.dtype_), source.shape_.str(),
+             name_of(dtype_), shape_.str());
+  const int64_t width = shape_.row_numel(), source_width = source.shape_.row_numel();
+  HM_REQUIRE(
+      count >= 0 && to >= 0 && to + count <= width && from >= 0 && from + count <= source_width,
+      "[copy] {} columns from {} of {} to {} of {}", count, from, source_width, to, width);
+  if (count == 0 || numel_ == 0 || device_.type == DeviceType::meta) return;
+  const auto size = static_cast<int64_t>(size_of(dtype_));
+  Range range(Category::copy, "copy", static_cast<uint64_t>(shape_[0] * count * size));
+  copy_rows({.to = static_cast<char*>(mutable_raw()) + to * size,
+             .to_pitch = width * size,
+             .from = static_cast<const char*>(source.raw()) + from * size,
+             .from_pitch = source_width * size,
+             .bytes = count * size,
+             .rows = shape_[0]},
+            device_);
 }
 
 void Tensor::zero() {

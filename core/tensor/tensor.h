@@ -81,6 +81,10 @@ class Tensor {
   Tensor to(Device device) const;        // this handle if already there, else a copy
   Tensor to(Dtype dtype) const;          // this handle if the dtype is equal, else a copy
   void copy_from(const Tensor& source);  // same numel and dtype; any devices
+  // Copies elements [from, from + count) of each row (extent 0) of `source` to elements
+  // [to, to + count) of that row. Requires the same number of rows, dtype and device, and another
+  // storage. On a GPU this is one copy, not one per row.
+  void copy_columns(int64_t to, const Tensor& source, int64_t from, int64_t count);
   void zero();
 
   bool shares_storage_with(const Tensor& other) const { return storage_ == other.storage_; }

@@ -477,6 +477,18 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t byt
                                 cudaStream_t stream) {
   return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
 }
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                              size_t width, size_t rows, cudaMemcpyKind kind, cudaStream_t stream) {
+  const bool within = fake::arena().holds(to) && fake::arena().holds(from);
+  if (kind != cudaMemcpyDeviceToDevice || !within || width > to_pitch || width > from_pitch)
+    return fake::fail(cudaErrorInvalidValue);
+  return fake::perform(fake::of(stream),
+                       [=, to = static_cast<char*>(fake::arena().opened(to)),
+                        from = static_cast<const char*>(fake::arena().opened(from))] {
+                         for (size_t row = 0; row < rows; ++row)
+                           std::memcpy(to + row * to_pitch, from + row * from_pitch, width);
+                       });
+}
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
   if (!fake::arena().holds(to)) return fake::fail(cudaErrorInvalidValue);
   return fake::perform(fake::of(stream),

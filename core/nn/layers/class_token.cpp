@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <vector>
 
 #include "core/base/error.h"
 #include "core/nn/layers.h"
 #include "core/ops/ops.h"
+#include "core/tensor/id_range.h"
 
 namespace howmany::layers {
 namespace {
@@ -19,14 +19,11 @@ class ClassToken final : public Layer {
   }
 
   Tensor forward(const Tensor& x, Tape& tape) override {
+    const int64_t samples = x.shape()[0], rest = x.shape().row_numel();
+    const Tensor first = ops::embedding(zeros(samples, x.device()), params_[0].value).to(x.dtype());
     Tensor y = Tensor::empty(output_shape(x.shape()), x.dtype(), x.device());
-    const Tensor row = params_[0].value.to(x.dtype()).flat(0, width_);
-    const int64_t rest = x.shape().row_numel();
-    for (int64_t n = 0; n < x.shape()[0]; ++n) {
-      const int64_t begin = n * (width_ + rest), end = begin + width_;
-      y.flat(begin, end).copy_from(row);
-      y.flat(end, end + rest).copy_from(x.flat(n * rest, (n + 1) * rest));
-    }
+    y.copy_columns(0, first, 0, width_);
+    y.copy_columns(width_, x, 0, rest);
     if (tape.training()) {
       tape.used(params_[0]);
       tape.push_shape(x.shape());
@@ -36,15 +33,10 @@ class ClassToken final : public Layer {
   Tensor backward(const Tensor& dy, Tape& tape) override {
     const Shape shape = tape.pop_shape();
     Tensor dx = Tensor::empty(shape, dy.dtype(), dy.device());
-    const Tensor rows = Tensor::empty({shape[0], width_}, dy.dtype(), dy.device());
-    const int64_t rest = shape.row_numel();
-    for (int64_t n = 0; n < shape[0]; ++n) {
-      const int64_t begin = n * (width_ + rest), end = begin + width_;
-      rows.flat(n * width_, (n + 1) * width_).copy_from(dy.flat(begin, end));
-      dx.flat(n * rest, (n + 1) * rest).copy_from(dy.flat(end, end + rest));
-    }
-    const Tensor first = Tensor::zeros({shape[0]}, Dtype::i64, dy.device());
-    ops::embedding_backward(first, rows, grad_out(params_[0]));
+    Tensor rows = Tensor::empty({shape[0], width_}, dy.dtype(), dy.device());
+    rows.copy_columns(0, dy, 0, width_);
+    dx.copy_columns(0, dy, width_, shape.row_numel());
+    ops::embedding_backward(zeros(shape[0], dy.device()), rows, grad_out(params_[0]));
     tape.done(params_[0]);
     return dx;
   }
@@ -58,6 +50,13 @@ class ClassToken final : public Layer {
   std::span<Param> own_params() override { return params_; }
 
  private:
+  // The id of the learned row, once per sample.
+  static Tensor zeros(int64_t count, Device device) {
+    const Tensor ids = Tensor::zeros({count}, Dtype::i64, device);
+    remember_range(ids, {0, 0});
+    return ids;
+  }
+
   int64_t width_;
   std::array<Param, 1> params_;
 };

@@ -11,13 +11,13 @@ class FirstToken final : public Layer {
   Tensor forward(const Tensor& x, Tape& tape) override {
     const Shape shape = output_shape(x.shape());
     Tensor y = Tensor::empty(shape, x.dtype(), x.device());
-    for (int64_t n = 0; n < shape[0]; ++n) row(y, n).copy_from(first(x, n));
+    y.copy_columns(0, x, 0, shape[1]);
     if (tape.training()) tape.push_shape(x.shape());
     return y;
   }
   Tensor backward(const Tensor& dy, Tape& tape) override {
     Tensor dx = Tensor::zeros(tape.pop_shape(), dy.dtype(), dy.device());
-    for (int64_t n = 0; n < dy.shape()[0]; ++n) first(dx, n).copy_from(row(dy, n));
+    dx.copy_columns(0, dy, 0, dy.shape()[1]);
     return dx;
   }
   Shape output_shape(const Shape& x) const override {
@@ -27,16 +27,6 @@ class FirstToken final : public Layer {
   }
   std::string describe() const override { return "first_token()"; }
   LayerPtr clone() const override { return first_token(); }
-
- private:
-  static Tensor row(const Tensor& y, int64_t n) {
-    const int64_t width = y.shape()[1];
-    return y.flat(n * width, (n + 1) * width);
-  }
-  static Tensor first(const Tensor& x, int64_t n) {
-    const int64_t begin = n * x.shape().row_numel();
-    return x.flat(begin, begin + x.shape()[2]);
-  }
 };
 
 }  // namespace

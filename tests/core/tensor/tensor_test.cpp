@@ -93,6 +93,21 @@ TEST(Tensor, CopiesValuesBetweenShapesOfOneSize) {
   EXPECT_THROW(a.copy_from(Tensor::zeros({6}, Dtype::f64)), std::invalid_argument);
 }
 
+TEST(Tensor, CopiesColumns) {
+  Tensor a = Tensor::zeros({2, 2, 2});
+  a.copy_columns(1, counting({2, 3}), 0, 2);
+  EXPECT_EQ(list(a), (std::vector<float>{0, 0, 1, 0, 0, 3, 4, 0}));
+  a.copy_columns(3, counting({2, 3}), 2, 1);
+  EXPECT_EQ(list(a), (std::vector<float>{0, 0, 1, 2, 0, 3, 4, 5}));
+  a.copy_columns(4, counting({2, 3}), 3, 0);  // none
+  EXPECT_THROW(a.copy_columns(2, counting({2, 3}), 0, 3), std::invalid_argument);
+  EXPECT_THROW(a.copy_columns(-1, counting({2, 3}), 0, 1), std::invalid_argument);
+  EXPECT_THROW(a.copy_columns(0, counting({2, 3}), 2, 2), std::invalid_argument);
+  EXPECT_THROW(a.copy_columns(0, counting({3, 3}), 0, 1), std::invalid_argument);
+  EXPECT_THROW(a.copy_columns(0, counting({2, 3}).to(Dtype::f64), 0, 1), std::invalid_argument);
+  EXPECT_THROW(a.copy_columns(0, a, 1, 1), std::invalid_argument);
+}
+
 TEST(Tensor, ConvertsItsType) {
   const Tensor a = Tensor::from<double>({-1.75, 2.5}, {2});
   const auto ints = a.to(Dtype::i32);

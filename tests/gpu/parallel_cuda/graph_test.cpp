@@ -83,6 +83,8 @@ TEST_P(AGraphOf, AStepOutlastsBatchesOfOtherShapes) {
 std::vector<std::string> models() {
   std::vector<std::string> all = kModels;
   all.push_back("batchnorm");
+  all.push_back("vit_b_16:layers=1,width=8,heads=2,image=32,classes=5");
+  all.push_back("bert_base:layers=1,width=8,heads=2,vocabulary=11,length=6");
   return all;
 }
 INSTANTIATE_TEST_SUITE_P(Models, AGraphOf, testing::ValuesIn(models()), [](const auto& model) {

@@ -164,6 +164,15 @@ void copy(void* to, Device to_device, const void* from, Device from_device, int6
   cuda::between(to, to_device.index, from, from_device.index, size);
 }
 
+void copy_rows(const Rows& rows, int index) {
+  const cuda::OnDevice on(index);
+  const auto size = [](int64_t bytes) { return static_cast<size_t>(bytes); };
+  cuda::check(
+      cudaMemcpy2DAsync(rows.to, size(rows.to_pitch), rows.from, size(rows.from_pitch),
+                        size(rows.bytes), size(rows.rows), cudaMemcpyDeviceToDevice, on.stream()),
+      "copy of rows");
+}
+
 void zero(void* to, int index, int64_t bytes) {
   const cuda::OnDevice on(index);
   cuda::check(cudaMemsetAsync(to, 0, static_cast<size_t>(bytes), on.stream()), "fill with zeros");
