@@ -41,7 +41,8 @@ struct MeasureUnits {
   int repeats = 3;  // the minimum is used
 };
 // Returns the seconds of forward and backward of each unit, with zeros as input, measured by device
-// events. The calling thread submits the work. On a meta device: the FLOP of forward.
+// events. The calling thread submits the work. On a meta device they are computed from the FLOP and
+// the bytes of the weights, the input and the output.
 UnitCosts measure_units(std::span<const Unit> units, const MeasureUnits& how);
 
 }  // namespace howmany

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 
+#include "core/backends/backend.h"
+#include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/nn/units.h"
 #include "core/tensor/meta.h"
@@ -35,9 +38,38 @@ int64_t in_use(const std::vector<Device>& devices, size_t i) {
   return meta_memory_use(devices[i].index).in_use;
 }
 
+bool on_cpus(const Workload& work) {
+  return !work.kernels.empty() && backend_named(work.kernels).device_type() == DeviceType::cpu;
+}
+
+// How the calling thread computes until the end of the scope.
+class EstimateScope {
+ public:
+  explicit EstimateScope(const Workload& work) : precision_(work.precision) {
+    if (!on_cpus(work)) return;
+    team_.emplace(Device{});
+    if (const Backend* const kernels = backend_named(work.kernels).on_meta())
+      kernels_.emplace(*kernels);
+  }
+
+ private:
+  const PrecisionScope precision_;
+  std::optional<DeviceScope> team_;
+  std::optional<BackendScope> kernels_;
+};
+
+// Gloo needs a buffer as large as what a reduce-scatter sends: in `sharded`, the gradients of a
+// unit. They are exchanged during backward, where memory peaks.
+int64_t gloo_buffer(const Workload& work, Mode& mode) {
+  int64_t part = 0;
+  if (on_cpus(work) && work.mode.starts_with("sharded") && work.count() > 1)
+    for (const Param* p : mode.params()) part = std::max(part, p->value.bytes());
+  return part * work.count();
+}
+
 // Returns the memory of this rank's device with the highest peak.
 StepMemory run_steps(const Workload& work, Comm* comm, const std::vector<Device>& mine) {
-  const PrecisionScope precision(work.precision);
+  const EstimateScope scope(work);
   const auto mode = make_mode(work.mode, {.model = make_model(work.model),
                                           .comm = comm,
                                           .devices = mine,
@@ -58,7 +90,8 @@ StepMemory run_steps(const Workload& work, Comm* comm, const std::vector<Device>
   loss = mode->step(batch);
   optimizer->step(mode->params());
   for (size_t i = 0; i < mine.size(); ++i)
-    all[i].step = meta_memory_use(mine[i].index).peak - all[i].model - all[i].optimizer;
+    all[i].step = meta_memory_use(mine[i].index).peak - all[i].model - all[i].optimizer +
+                  gloo_buffer(work, *mode);
   return *std::ranges::max_element(all, {}, &StepMemory::peak);
 }
 
@@ -87,6 +120,8 @@ StepMemory of_all_ranks(const Workload& work) {
 StepMemory step_memory(const Workload& work) {
   HM_REQUIRE(work.global_batch >= work.count(), "{} samples for {} devices", work.global_batch,
              work.count());
+  HM_REQUIRE(!on_cpus(work) || work.precision == Precision::f32,
+             "{} kernels compute in f32 only, not in {}", work.kernels, name_of(work.precision));
   const ModeTraits traits = mode_traits(work.mode);
   if (traits.over_ranks && traits.equal_ranks) return of_one_rank(work);
   HM_REQUIRE(work.count() <= kMostThreads, "{} is estimated for at most {} devices", work.mode,

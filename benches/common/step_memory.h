@@ -4,8 +4,12 @@
 // allocations and releases is that of a real step. With pipeline and hybrid, a peak may differ by a
 // few percent between two estimates: it depends on when the threads of the ranks exchange.
 //
-// Left out. Memory outside of tensors: the context and libraries of a GPU, workspaces of kernels,
-//   blocks that an allocator cannot reuse, buffers of NCCL. And batches that a loader prefetches.
+// Kernels. By default those of GPUs. If `work.kernels` are of CPUs, they keep more: packed weights,
+//   copies in other layouts, scratch memory for cores_per_device() threads, and the buffer of a
+//   reduce-scatter over Gloo.
+// Left out. Memory outside of tensors: the context and libraries of a GPU, workspaces of its
+//   kernels, blocks that an allocator cannot reuse, buffers of NCCL. And batches that a loader
+//   prefetches.
 // Thread safety. One thread at a time.
 #pragma once
 
@@ -24,8 +28,8 @@ struct StepMemory {
 };
 
 // Of `work.count()` devices; which ones does not matter. Uses the model, mode, global batch,
-// precision, optimizer, buckets and sync_batchnorm. Throws std::invalid_argument as check() and
-// make_mode() do.
+// precision, kernels, optimizer, buckets and sync_batchnorm. Throws std::invalid_argument as
+// check() and make_mode() do, and if kernels of CPUs are not to compute in f32.
 StepMemory step_memory(const Workload& work);
 
 // Returns the largest number of samples per device with a peak of at most `bytes`; 0 if one sample

@@ -165,29 +165,28 @@ void print_text(const MemoryFlags& flags, const std::vector<Row>& rows,
                 const std::optional<Row>& other) {
   const Workload& work = flags.work;
   fmt::print("{}\n\n", wrapped(answer(flags, rows, other), kTextWidth, 2));
-  fmt::print("{}, {}, {}, per device\n", printable(work.model), work.optimizer,
-             name_of(work.precision));
+  fmt::print("{}, {}, {}, {}per device\n", printable(work.model), work.optimizer,
+             name_of(work.precision), work.kernels.empty() ? "" : work.kernels + " kernels, ");
   print_rows(flags, rows);
   for (const Row& row : rows)
     if (!row.why.empty()) fmt::print("{}: {}\n", how(row), row.why);
-  fmt::print("\n{}\n",
-             wrapped("Estimated from the tensors of a step; nothing was measured. A GPU also "
-                     "holds its context, libraries and their workspaces: \"fits\" leaves them "
-                     "10 % of its memory.",
-                     kTextWidth, 0));
+  const std::string rest = work.kernels.empty()
+                               ? "A GPU also holds its context, libraries and their workspaces"
+                               : "A process also holds its code, libraries and their buffers";
+  fmt::print("\n{}\n", wrapped("Estimated from the tensors of a step; nothing was measured. " +
+                                   rest + ": \"fits\" leaves them 10 % of its memory.",
+                               kTextWidth, 0));
 }
 
 nlohmann::ordered_json json_of(const MemoryFlags& flags, const std::vector<Row>& rows,
                                const std::optional<Row>& other) {
   const Workload& work = flags.work;
-  nlohmann::ordered_json json = {{"schema", "howmany.memory/1"},
-                                 {"because", answer(flags, rows, other)},
-                                 {"evidence", "predicted"},
-                                 {"model", work.model},
-                                 {"optimizer", work.optimizer},
-                                 {"precision", name_of(work.precision)},
-                                 {"device_memory", flags.device_memory},
-                                 {"rows", nlohmann::json::array()}};
+  nlohmann::ordered_json json = {
+      {"schema", "howmany.memory/1"},   {"because", answer(flags, rows, other)},
+      {"evidence", "predicted"},        {"model", work.model},
+      {"optimizer", work.optimizer},    {"precision", name_of(work.precision)},
+      {"kernels", work.kernels},        {"device_memory", flags.device_memory},
+      {"rows", nlohmann::json::array()}};
   for (const Row& row : rows) {
     nlohmann::ordered_json one = {{"mode", row.mode}, {"devices", row.devices}};
     one["batch_per_device"] = row.batch;

@@ -5,9 +5,12 @@
 
 #include "benches/common/parts_help.h"
 #include "benches/common/program.h"
+#include "core/backends/selection.h"
 #include "core/base/cli/number_check.h"
 #include "core/base/cli/option.h"
 #include "core/base/error.h"
+#include "core/base/text/names.h"
+#include "core/tensor/device.h"
 
 namespace howmany::benches {
 namespace {
@@ -17,6 +20,7 @@ constexpr const char* kMemoryExamples = R"(Examples:
   howmany memory --model resnet50 --batch-per-device 256 --precision bf16 --device-memory 40GB
   howmany memory --model vit_b_16 --mode ddp,pipeline,pipeline:recompute=1 --device-count 4
   howmany memory --model gpt2:size=xl --global-batch 64 --device-count 8,16,32 --json
+  howmany memory --model resnet18 --kernels onednn     # on CPU devices
   howmany memory --device-memory 40GB -- python train.py       # your own PyTorch script
   howmany memory --device-count 1,8,64 -- torchrun train.py    # and with FSDP on more ranks
 
@@ -49,6 +53,10 @@ MemoryFlags parse_memory_flags(int argc, char** argv) {
       ->check(whole_between(1, kMostBatch))
       ->excludes(weak);
   add_option_function<std::string>(app, flag::kPrecision, set_precision, "f32");
+  auto* const kernels = add_option(app, flag::kKernels, work.kernels, "those of a GPU");
+  add_option(app, flag::kCoresPerDevice, work.cores_per_device)
+      ->check(above_zero())
+      ->needs(kernels);
   add_option(app, flag::kOptimizer, work.optimizer);
   add_option(app, flag::kMomentum, work.optim.momentum)->check(at_least_zero());
   add_bytes(app, flag::kDeviceMemory, flags.device_memory, "that of the smallest GPU here");
@@ -62,6 +70,8 @@ MemoryFlags parse_memory_flags(int argc, char** argv) {
     const std::vector<std::string_view> all = mode_names();
     flags.modes.assign(all.begin(), all.end());
   }
+  if (!work.kernels.empty()) require_known("kernels", work.kernels, backend_names());
+  configure_cpu_devices({.cores_per_device = work.cores_per_device});
   make_model(work.model);
   make_optimizer(work.optimizer, work.optim);
   for (const std::string& mode : flags.modes) mode_traits(mode);

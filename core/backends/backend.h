@@ -31,6 +31,9 @@ class Backend : public BatchNormKernels {
   // Returns why the backend cannot be used here (no GPU), or "" if it can.
   virtual std::string unavailable() const { return ""; }
   virtual bool supports(Dtype dtype) const = 0;  // of activations
+  // Returns kernels for meta devices that allocate as much as these: packed weights, copies,
+  // scratch memory. Null if they are those of meta_backend(). Use them through a BackendScope.
+  virtual const Backend* on_meta() const { return nullptr; }
 
   // y [M,N] = op(a) op(b), where op transposes if requested. Adds to y if `accumulate`.
   virtual void matmul(const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b,

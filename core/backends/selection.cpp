@@ -54,9 +54,9 @@ const Backend& backend_named(std::string_view name) {
 
 const Backend& backend_for(const Tensor& t) {
   const DeviceType device = t.device().type;
-  if (device == DeviceType::meta) return meta_backend();
   if (t.dtype() == Dtype::f64 && device == DeviceType::cpu) return *all_backends().front();
   if (chosen_backend != nullptr && chosen_backend->device_type() == device) return *chosen_backend;
+  if (device == DeviceType::meta) return meta_backend();
   return best_backend(device, t.dtype());
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/backends/onednn/loops.h"
 #include "core/backends/onednn/onednn.h"
+#include "core/backends/onednn/products.h"
 #include "core/backends/onednn/version.h"
 
 namespace howmany::onednn {
@@ -150,52 +151,61 @@ struct Conv {
 template <class Write>
 void write_through(const Reorder& out, const Desc& desc, Tensor& to, Write&& write) {
   if (out.identity()) return write(to.mutable_raw());
-  Tensor scratch = Tensor::empty({static_cast<int64_t>(desc.get_size())}, Dtype::u8);
+  Tensor scratch = Tensor::empty({static_cast<int64_t>(desc.get_size())}, Dtype::u8, to.device());
   write(scratch.mutable_raw());
-  out.run(scratch.raw(), to.mutable_raw());
+  out.run(scratch.raw(), to.mutable_raw(), to.device());
 }
 
 }  // namespace
 
-void OneDnn::conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, Window window,
-                    Tensor& y) const {
-  if (y.numel() == 0) return;
+void convolution(const Tensor& x, const Tensor& w, const Tensor& bias, Window window, Tensor& y) {
   const Conv& conv = cached<Conv>(key_of(x, y, window, bool(bias)));
   const Tensor in = conv.x_in.run(x), weights = packed(w, conv.pack_forward);
   write_through(conv.y_out, conv.forward.desc(DNNL_ARG_DST), y, [&](void* out) {
     conv.forward.run({{DNNL_ARG_SRC, in.raw()},
                       {DNNL_ARG_WEIGHTS, weights.raw()},
                       {DNNL_ARG_BIAS, bias ? bias.raw() : nullptr},
-                      {DNNL_ARG_DST, out}});
+                      {DNNL_ARG_DST, out}},
+                     y.device());
   });
+}
+
+void convolution_backward(const Tensor& x, const Tensor& w, const Tensor& dy, Window window,
+                          Tensor& dx, GradOut& dw) {
+  const Conv& conv = cached<Conv>(key_of(x, dy, window, false));
+  const Device device = dy.device();
+  const Tensor d = conv.y_in.run(dy);
+  if (dw.value) {
+    const Tensor in = conv.x_in.run(x);
+    write_through(
+        dw.accumulate ? conv.dw_add : conv.dw_write,
+        conv.backward_weights.desc(DNNL_ARG_DIFF_WEIGHTS), dw.value, [&](void* to) {
+          conv.backward_weights.run(
+              {{DNNL_ARG_SRC, in.raw()}, {DNNL_ARG_DIFF_DST, d.raw()}, {DNNL_ARG_DIFF_WEIGHTS, to}},
+              device);
+        });
+  }
+  if (!dx) return;
+  const Tensor weights = packed(w, conv.pack_backward);
+  write_through(conv.x_out, conv.backward_data.desc(DNNL_ARG_DIFF_SRC), dx, [&](void* to) {
+    conv.backward_data.run(
+        {{DNNL_ARG_DIFF_DST, d.raw()}, {DNNL_ARG_WEIGHTS, weights.raw()}, {DNNL_ARG_DIFF_SRC, to}},
+        device);
+  });
+}
+
+void OneDnn::conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, Window window,
+                    Tensor& y) const {
+  if (y.numel() > 0) convolution(x, w, bias, window, y);
 }
 
 void OneDnn::conv2d_backward(const Tensor& x, const Tensor& w, const Tensor& dy, Window window,
                              Tensor& dx, GradOut& dw, GradOut& dbias) const {
   const int64_t out = dy.shape()[3];
   store_column_sums(dbias, dy.data<float>(), out == 0 ? 0 : dy.numel() / out, out);
-  if (dy.numel() == 0 || x.numel() == 0) {
-    if (dx) dx.zero();
-    if (dw.value && !dw.accumulate) dw.value.zero();
-    return;
-  }
-  const Conv& conv = cached<Conv>(key_of(x, dy, window, false));
-  const Tensor d = conv.y_in.run(dy);
-  if (dw.value) {
-    const Tensor in = conv.x_in.run(x);
-    write_through(dw.accumulate ? conv.dw_add : conv.dw_write,
-                  conv.backward_weights.desc(DNNL_ARG_DIFF_WEIGHTS), dw.value, [&](void* to) {
-                    conv.backward_weights.run({{DNNL_ARG_SRC, in.raw()},
-                                               {DNNL_ARG_DIFF_DST, d.raw()},
-                                               {DNNL_ARG_DIFF_WEIGHTS, to}});
-                  });
-  }
-  if (!dx) return;
-  const Tensor weights = packed(w, conv.pack_backward);
-  write_through(conv.x_out, conv.backward_data.desc(DNNL_ARG_DIFF_SRC), dx, [&](void* to) {
-    conv.backward_data.run(
-        {{DNNL_ARG_DIFF_DST, d.raw()}, {DNNL_ARG_WEIGHTS, weights.raw()}, {DNNL_ARG_DIFF_SRC, to}});
-  });
+  if (dy.numel() > 0 && x.numel() > 0) return convolution_backward(x, w, dy, window, dx, dw);
+  if (dx) dx.zero();
+  if (dw.value && !dw.accumulate) dw.value.zero();
 }
 
 }  // namespace howmany::onednn

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/backends/onednn/loops.h"
 #include "core/backends/onednn/onednn.h"
+#include "core/backends/onednn/products.h"
 #include "core/backends/onednn/version.h"
 #include "core/base/error.h"
 
@@ -27,16 +28,6 @@ struct Matmul {
   Kernel kernel;
 };
 
-// y [M,N] = a [M,K] op(b) + bias
-void product(const Tensor& a, const Tensor& b, bool transpose_b, const Tensor& bias, Tensor& y) {
-  const MatmulKey key{y.shape()[0], y.shape()[1], a.shape()[1],
-                      transpose_b,  bool(bias),   omp_get_max_threads()};
-  cached<Matmul>(key).kernel.run({{DNNL_ARG_SRC, a.raw()},
-                                  {DNNL_ARG_WEIGHTS, b.raw()},
-                                  {DNNL_ARG_BIAS, bias ? bias.raw() : nullptr},
-                                  {DNNL_ARG_DST, y.mutable_raw()}});
-}
-
 // Supports any transposition and accumulation. The matmul primitive is no faster here, and sgemm
 // needs no primitive per shape.
 void general_product(const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b,
@@ -61,6 +52,16 @@ HM_SIMD void relu_backward_rows(const float* __restrict y, const float* __restri
 }
 
 }  // namespace
+
+void product(const Tensor& a, const Tensor& b, bool transpose_b, const Tensor& bias, Tensor& y) {
+  const MatmulKey key{y.shape()[0], y.shape()[1], a.shape()[1],
+                      transpose_b,  bool(bias),   omp_get_max_threads()};
+  cached<Matmul>(key).kernel.run({{DNNL_ARG_SRC, a.raw()},
+                                  {DNNL_ARG_WEIGHTS, b.raw()},
+                                  {DNNL_ARG_BIAS, bias ? bias.raw() : nullptr},
+                                  {DNNL_ARG_DST, y.mutable_raw()}},
+                                 y.device());
+}
 
 void OneDnn::matmul(const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b,
                     bool accumulate, Tensor& y) const {

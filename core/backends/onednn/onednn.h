@@ -14,6 +14,7 @@ class OneDnn : public Backend {
   std::string version() const override;
   DeviceType device_type() const override { return DeviceType::cpu; }
   bool supports(Dtype dtype) const override { return dtype == Dtype::f32; }
+  const Backend* on_meta() const override;
 
   void matmul(const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b, bool accumulate,
               Tensor& y) const override;

@@ -45,17 +45,18 @@ Desc f32_desc(const dnnl::memory::dims& extents, FormatTag tag) {
   return {extents, dnnl::memory::data_type::f32, tag};
 }
 
-void Kernel::run(std::initializer_list<Argument> arguments) const {
+void Kernel::run(std::initializer_list<Argument> arguments, Device device) const {
+  const Desc scratch_desc = desc(DNNL_ARG_SCRATCHPAD);
+  Tensor scratch;
+  if (const size_t bytes = scratch_desc.get_size(); bytes > 0)
+    scratch = Tensor::empty({static_cast<int64_t>(bytes)}, Dtype::u8, device);
+  if (device.type == DeviceType::meta) return;
   std::unordered_map<int, dnnl::memory> memories;
   for (const Argument& a : arguments)
     if (a.data != nullptr)
       memories.try_emplace(a.name, desc(a.name), engine(), const_cast<void*>(a.data));
-  const Desc scratch_desc = desc(DNNL_ARG_SCRATCHPAD);
-  Tensor scratch;
-  if (const size_t bytes = scratch_desc.get_size(); bytes > 0) {
-    scratch = Tensor::empty({static_cast<int64_t>(bytes)}, Dtype::u8);
+  if (scratch)
     memories.try_emplace(DNNL_ARG_SCRATCHPAD, scratch_desc, engine(), scratch.mutable_raw());
-  }
   primitive_.execute(stream(), memories);
   stream().wait();
 }
@@ -72,15 +73,15 @@ Reorder::Reorder(const Desc& from, const Desc& to, bool add)
   kernel_ = Kernel(dnnl::reorder::primitive_desc(engine(), from, engine(), to, attr));
 }
 
-void Reorder::run(const void* from, void* to) const {
-  kernel_.run({{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+void Reorder::run(const void* from, void* to, Device device) const {
+  kernel_.run({{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, device);
 }
 
 Tensor Reorder::run(const Tensor& from) const {
   if (identity_) return from;
   Tensor to = Tensor::empty({static_cast<int64_t>(to_.get_size() / sizeof(float))}, Dtype::f32,
                             from.device());
-  run(from.raw(), to.mutable_raw());
+  run(from.raw(), to.mutable_raw(), from.device());
   return to;
 }
 

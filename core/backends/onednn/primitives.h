@@ -36,7 +36,8 @@ class Kernel {
   explicit Kernel(const PrimitiveDesc& desc) : desc_(desc), primitive_(desc.get()) {}
 
   Desc desc(int argument) const { return desc_.query_md(dnnl::query::exec_arg_md, argument); }
-  void run(std::initializer_list<Argument> arguments) const;  // skips arguments whose data is null
+  // Skips arguments whose data is null. On a meta device it only allocates the scratch memory.
+  void run(std::initializer_list<Argument> arguments, Device device = {}) const;
 
  private:
   dnnl::primitive_desc_base desc_;
@@ -51,7 +52,7 @@ class Reorder {
 
   bool identity() const { return identity_; }
   const Desc& to() const { return to_; }
-  void run(const void* from, void* to) const;
+  void run(const void* from, void* to, Device device) const;
   Tensor run(const Tensor& from) const;  // returns `from` if both layouts are equal
 
  private:

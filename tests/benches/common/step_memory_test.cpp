@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/backends/backend.h"
+#include "core/backends/backend_list.h"
 #include "core/backends/selection.h"
 #include "core/tensor/meta.h"
 #include "parallel/rehearsal.h"
@@ -25,9 +26,9 @@ Workload question(const std::string& model, const std::string& mode, int devices
   return work;
 }
 
-// The same on a CPU device that computes, with kernels that keep nothing.
+// The same on a CPU device that computes. The reference kernels keep nothing.
 double measured_peak(const Workload& work) {
-  const BackendScope kernels(backend_named("reference"));
+  const BackendScope kernels(backend_named(work.kernels.empty() ? "reference" : work.kernels));
   const Rehearsal others({.world = work.count()});
   const auto comm = others.join(0);
   const int64_t before = memory_use().in_use;
@@ -56,6 +57,41 @@ TEST_P(StepMemoryOf, IsThatOfARealStep) {
   const double measured = measured_peak(work);
   EXPECT_NEAR(static_cast<double>(step_memory(work).peak()), measured, 0.01 * measured);
 }
+
+#if HM_HAVE_ONEDNN
+using CpuCase = std::tuple<std::string, std::string>;
+class StepMemoryOnCpus : public ::testing::TestWithParam<CpuCase> {};
+
+TEST_P(StepMemoryOnCpus, HasWhatItsKernelsKeep) {
+  const auto& [model, mode] = GetParam();
+  Workload work = question(model, mode, mode.starts_with("single") ? 1 : 4, 8);
+  const StepMemory without = step_memory(work);
+  work.kernels = "onednn";
+  const double measured = measured_peak(work);
+  EXPECT_NEAR(static_cast<double>(step_memory(work).peak()), measured, 0.01 * measured);
+  EXPECT_EQ(step_memory(work).optimizer, without.optimizer);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, StepMemoryOnCpus,
+    ::testing::Combine(
+        ::testing::Values("mlp:sizes=100-150-50", "resnet18:image=32,width=16,classes=10",
+                          "resnet50:image=32,width=8,classes=10",
+                          "vgg16:image=32,width=8,classes=10",
+                          "vit_b_16:image=32,patch=8,width=24,layers=2,heads=3",
+                          "gpt2:width=32,layers=2,heads=4,length=16,vocabulary=50"),
+        ::testing::Values("single", "ddp", "single:recompute=1", "ddp:accumulate=2")));
+
+TEST(StepMemory, OnCpusHasTheBufferOfGloo) {
+  Workload work = question("mlp:sizes=256-256-256-256", "sharded", 4, 1);
+  const int64_t without = step_memory(work).peak();
+  work.kernels = "reference";
+  EXPECT_EQ(step_memory(work).peak() - without, 4 * (256 * 256 + 256));  // of one layer
+  work.kernels = "onednn";
+  work.precision = Precision::bf16;
+  EXPECT_THROW(step_memory(work), std::invalid_argument);
+}
+#endif
 
 std::vector<Case> cases() {
   std::vector<Case> all;

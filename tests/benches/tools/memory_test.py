@@ -64,6 +64,13 @@ class Memory(programs.TestCase):
         only = self.memory("--model", "simple_net", "--mode", "pipeline", "--device-count", "2")
         self.assertTrue(only.out.startswith("No answer for simple_net"), only)
 
+    def test_kernels_of_cpus_keep_more(self):
+        arguments = ("--model", "resnet18:image=64", "--mode", "single", "--batch-per-device", "8")
+        (of_gpus,), (of_cpus,) = self.rows(*arguments), self.rows(*arguments, "--kernels", "onednn")
+        self.assertGreater(of_cpus["step_bytes"], 1.3 * of_gpus["step_bytes"])
+        self.assertEqual(of_cpus["model_bytes"], of_gpus["model_bytes"])
+        self.assertIn("onednn kernels", self.memory(*arguments, "--kernels", "onednn").out)
+
     def test_strong_scaling_divides_the_batch(self):
         rows = self.rows("--model", "resnet18", "--mode", "ddp", "--global-batch", "64", "--device-count", "2,4,8")
         self.assertEqual([row["batch_per_device"] for row in rows], [32, 16, 8])
@@ -81,6 +88,9 @@ class Memory(programs.TestCase):
                 (("level", "4"), ("--mode", "sharded:level=4")),
                 (("adamw",), ("--optimizer", "adamv")),
                 (("bf16",), ("--precision", "bf17")),
+                (("onednn",), ("--kernels", "onedn")),
+                (("--cores-per-device", "--kernels"), ("--cores-per-device", "2")),
+                (("--cores-per-device", "0"), ("--kernels", "onednn", "--cores-per-device", "0")),
                 (("--momentum", "adam"), ("--optimizer", "adam", "--momentum", "0.9"))):
             with self.subTest(arguments):
                 self.assert_refused(self.memory(*arguments), *words)
