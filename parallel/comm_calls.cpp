@@ -28,11 +28,16 @@ using Output = Operand<Tensor>;
 // Then there is nothing to move.
 bool is_meta(const Tensor& t) { return t.device().type == DeviceType::meta; }
 
+// Whether the engine gets the tensor itself.
+bool is_passed(const CommEngine& engine, const Tensor& t) {
+  return is_native(engine, t) || (is_meta(t) && engine.takes_meta());
+}
+
 // Calls body(t) with the operand's tensor, or with its copy on the native device.
 template <typename T, typename Body>
 void with_input(CommEngine& engine, const Operand<T>& operand, Body body) {
+  if (is_passed(engine, operand.t)) return body(operand.t);
   if (is_meta(operand.t)) return;
-  if (is_native(engine, operand.t)) return body(operand.t);
   body(stage_in(engine, operand.t, operand.event));
 }
 
@@ -40,8 +45,8 @@ void with_input(CommEngine& engine, const Operand<T>& operand, Body body) {
 // Copies the operand's contents there first if `reads` is true.
 template <typename Body>
 void with_output(CommEngine& engine, Output& operand, bool reads, Body body) {
+  if (is_passed(engine, operand.t)) return body(operand.t);
   if (is_meta(operand.t)) return;
-  if (is_native(engine, operand.t)) return body(operand.t);
   Tensor staged = reads ? stage_in(engine, operand.t, operand.event)
                         : allocate_staging(engine, operand.t, operand.event);
   body(staged);

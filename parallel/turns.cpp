@@ -14,6 +14,7 @@ double Turn::at(Clock::time_point time) const {
 double Turn::on_clock(Clock::time_point time) const {
   const auto after = std::ranges::upper_bound(stretches_, time, {}, &Stretch::begin);
   const Stretch& in = after == stretches_.begin() ? *after : *(after - 1);
+  if (runs_ == Runs::by_lose) return in.at;
   return in.at + std::chrono::duration<double>(time - in.begin).count();
 }
 

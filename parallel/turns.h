@@ -7,6 +7,7 @@
 // Time. The clock runs while the rank holds the device. When a wait ends, the clock moves on to the
 //   end of what the rank waited for, if that is later. So it shows the time of a rank that has a
 //   device of its own.
+//   A rank on a meta device computes nothing, so its clock runs by lose() alone.
 // Link. A rank sends one message at a time. A message takes the first gap that is long enough.
 // Source. Conservative simulation of communicating processes (Chandy and Misra 1979): each rank
 //   makes its calls in a fixed order and blocks in a receive, so the order of turns changes no
@@ -28,7 +29,9 @@ namespace howmany {
 class Turn {
  public:
   // Ranks that share a device share its mutex.
-  explicit Turn(std::shared_ptr<std::mutex> device) : device_(*device), kept_(std::move(device)) {}
+  enum class Runs { while_held, by_lose };
+  explicit Turn(std::shared_ptr<std::mutex> device, Runs runs = Runs::while_held)
+      : device_(*device), kept_(std::move(device)), runs_(runs) {}
 
   // Holds the device while it exists. Sets the clock to `start`, in seconds. A later start is not
   // earlier than the calls so far.
@@ -65,8 +68,8 @@ class Turn {
   double now() const { return at(Clock::now()); }  // seconds
   // Returns what the clock showed at a time at which the rank held the device.
   double at(Clock::time_point time) const;
-  // Puts the clock forward, by time that a call took from the rank's computing. Changes nothing
-  // while the rank waits.
+  // Puts the clock forward: by time that a call took from the rank's computing, or that computing
+  // takes. Changes nothing while the rank waits.
   void lose(double seconds);
   // Keeps the rank's link busy for `seconds` from `earliest` on, or as soon as it is free. Returns
   // the begin.
@@ -87,6 +90,7 @@ class Turn {
 
   std::mutex& device_;
   const std::shared_ptr<std::mutex> kept_;
+  const Runs runs_;
   mutable std::mutex mutex_;  // guards what follows
   std::vector<Stretch> stretches_ = {{}};
   std::map<double, double> link_busy_;  // begin -> end, from the start on

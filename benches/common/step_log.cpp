@@ -60,9 +60,7 @@ nlohmann::ordered_json steps_json(const std::vector<LoggedStep>& steps) {
   return all;
 }
 
-CostTable read_cost_table(const std::string& path) try {
-  const nlohmann::json parsed = parse_json(read_text(path), path);
-  const JsonNode root(parsed, path);
+CostTable cost_table_from(const JsonNode& root) {
   CostTable table;
   table.world = static_cast<int>(root.at("world").integer_between(2, kMostRanks));
   if (const auto groups = root.find("groups"))
@@ -78,6 +76,11 @@ CostTable read_cost_table(const std::string& path) try {
   table.core_s_per_call = pair[0].number();
   table.core_s_per_byte = pair[1].number();
   return table;
+}
+
+CostTable read_cost_table(const std::string& path) try {
+  const nlohmann::json parsed = parse_json(read_text(path), path);
+  return cost_table_from(JsonNode(parsed, path));
 } catch (const InputError& e) {
   throw std::invalid_argument(e.what());
 }

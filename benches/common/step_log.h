@@ -11,6 +11,10 @@
 
 #include "parallel/rehearsal.h"
 
+namespace howmany {
+class JsonNode;
+}
+
 namespace howmany::benches {
 
 // A collective, in the order of the calls.
@@ -33,8 +37,9 @@ struct LoggedStep {
 // The member "steps" of a line of samples.
 nlohmann::ordered_json steps_json(const std::vector<LoggedStep>& steps);
 
-// Reads the cost table that reports/cluster/cluster.h writes. Throws std::invalid_argument if it is
-// malformed.
+// Reads the cost table that reports/cluster/cluster.h writes. cost_table_from() throws InputError
+// if it is malformed, read_cost_table() std::invalid_argument.
+CostTable cost_table_from(const JsonNode& root);
 CostTable read_cost_table(const std::string& path);
 
 }  // namespace howmany::benches

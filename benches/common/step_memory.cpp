@@ -5,10 +5,10 @@
 #include <mutex>
 #include <optional>
 
+#include "benches/common/meta_batch.h"
 #include "core/backends/backend.h"
 #include "core/backends/selection.h"
 #include "core/base/error.h"
-#include "core/nn/units.h"
 #include "core/tensor/meta.h"
 #include "parallel/rehearsal.h"
 
@@ -22,16 +22,6 @@ std::vector<Device> meta_devices(int first, int count) {
   std::vector<Device> devices;
   for (int i = first; i < first + count; ++i) devices.push_back({DeviceType::meta, i});
   return devices;
-}
-
-Batch meta_batch(const ModelSpec& model, int64_t global_rows, Share share, Device device) {
-  const int64_t begin = share.begin(global_rows), rows = share.end(global_rows) - begin;
-  const bool targets = model.loss == Loss::mse;
-  return {.x = Tensor::empty(with_rows_in_front(rows, model.sample), model.input, device),
-          .y = targets ? Tensor::empty({rows, model.classes}, Dtype::f32, device)
-                       : Tensor::empty(with_rows_in_front(rows, model.labels), Dtype::i64, device),
-          .global_rows = global_rows,
-          .first_row = begin};
 }
 
 int64_t in_use(const std::vector<Device>& devices, size_t i) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "benches/common/computed_step.h"
 #include "benches/common/trainer.h"
 #include "benches/speedup/rehearse.h"
 #include "core/tensor/precision.h"
@@ -47,14 +48,6 @@ class Replica {
   StepReport report() const { return trainers_[0]->mode().report(); }
 
  private:
-  static std::vector<int> ranks_of_a_replica(const Workload& work) {
-    const int stages = stages_of(work.mode, work.count());
-    std::vector<int> ranks(static_cast<size_t>(stages));
-    for (int stage = 0; stage < stages; ++stage)
-      ranks[static_cast<size_t>(stage)] = stage * (work.count() / stages);
-    return ranks;
-  }
-
   static std::vector<Device> devices_of(size_t ranks, const std::vector<Device>& here) {
     std::vector<Device> all;
     while (all.size() < ranks) all.push_back(here[all.size() % here.size()]);

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "benches/common/program.h"
+#include "benches/tools/computed.h"
 #include "benches/tools/costs.h"
 #include "benches/tools/devices_flags.h"
 #include "benches/tools/engines.h"
@@ -173,11 +174,13 @@ int run(int argc, char** argv) {
   const howmany::benches::DevicesFlags flags = howmany::benches::parse_devices_flags(argc, argv);
   if (!flags.probe.empty())
     return howmany::benches::probe_as_rank(flags.probe, flags.probe_file), 0;
-  const bool costs = !flags.costs.empty();
-  const json all = costs           ? howmany::benches::model_costs(flags.costs)
-                   : flags.engines ? howmany::benches::engines_of(flags.models, flags.batch)
-                                   : howmany::benches::take_inventory();
-  if (flags.json || costs)
+  if (!flags.costs.empty())
+    return fmt::print("{}\n", howmany::benches::model_costs(flags.costs).dump()), 0;
+  if (!flags.computed.empty())
+    return fmt::print("{}\n", howmany::benches::computed_steps(flags.computed).dump()), 0;
+  const json all = flags.engines ? howmany::benches::engines_of(flags.models, flags.batch)
+                                 : howmany::benches::take_inventory();
+  if (flags.json)
     fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));
   else if (flags.engines)
     print_engines(all);

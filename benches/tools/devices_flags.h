@@ -15,6 +15,7 @@ struct DevicesFlags {
   int64_t batch = 16;
   std::string probe, probe_file;  // hidden; see benches/tools/probes.h
   std::string costs;              // hidden: a model; see benches/tools/costs.h
+  std::string computed;           // hidden: a file; see benches/tools/computed.h
 };
 
 // Throws std::invalid_argument if a flag is bad, and CLI::Success after --help. Call it within

@@ -2,6 +2,8 @@
 // Helpers of core/ops: outputs that match an input, and the profiler range of an operation.
 #pragma once
 
+#include "core/ops/args.h"
+#include "core/ops/flop_observer.h"
 #include "core/profile/range.h"
 #include "core/tensor/dtype.h"
 #include "core/tensor/tensor.h"
@@ -18,7 +20,13 @@ inline Tensor like_beside(const Tensor& x, const Shape& shape) {
   return Tensor::empty(shape, beside(x.dtype()), x.device());
 }
 
+// Returns how many products a backward pass computes.
+inline double products(bool want_dx, const GradOut& dw) {
+  return (want_dx ? 1 : 0) + (dw.value ? 1 : 0);
+}
+
 inline Range compute(const char* name, double flop) {
+  FlopObserver::notify(flop);
   return {Category::compute, name, static_cast<uint64_t>(flop)};
 }
 

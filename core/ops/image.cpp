@@ -66,7 +66,7 @@ Tensor conv2d_backward(const Tensor& input, const Tensor& w, const Tensor& gradi
   check::shape(op, "dy", dy, shape, x);
   check::grad(op, "dw", dw, w.shape(), x);
   check::grad(op, "dbias", dbias, {w.shape()[0]}, x);
-  const Range range = compute(op, (want_dx ? 2 : 1) * conv2d_flop(shape, w.shape()));
+  const Range range = compute(op, products(want_dx, dw) * conv2d_flop(shape, w.shape()));
   Tensor dx = want_dx ? like(x, x.shape()) : Tensor();
   backend_for(x).conv2d_backward(x, w, dy, window, dx, dw, dbias);
   return dx;

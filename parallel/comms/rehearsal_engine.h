@@ -76,6 +76,7 @@ class InTurns : public Rehearsed {
           std::unique_ptr<CommEngine> here);
 
   std::shared_ptr<Turn> turn() const override { return turn_; }
+  bool takes_meta() const override { return true; }
   void all_reduce(Tensor& t, ReduceOp op) override;
   void broadcast(Tensor& t, int root) override;
   void all_gather(const Tensor& send, Tensor& receive) override;
@@ -96,6 +97,8 @@ class InTurns : public Rehearsed {
   bool on_same_node(int peer) const;
   CommEngine& here();
   bool alone() const { return ranks_.here.size() < 2; }
+  // Whether other ranks here have values of `t` to give or get.
+  bool is_shared(const Tensor& t) const { return !alone() && t.device().type != DeviceType::meta; }
   int index_here(int rank) const;  // -1: it does not run here
   int in_world(int rank) const { return ranks_.first + rank * ranks_.group.stride; }
 

@@ -58,17 +58,17 @@ void InTurns::spend(const char* kind, int64_t bytes) {
 }
 
 void InTurns::all_reduce(Tensor& t, ReduceOp op) {
-  if (!alone()) apart([&] { here().all_reduce(t, op); });
+  if (is_shared(t)) apart([&] { here().all_reduce(t, op); });
   Rehearsed::all_reduce(t, op);
 }
 
 void InTurns::broadcast(Tensor& t, int root) {
-  if (!alone() && index_here(root) >= 0) apart([&] { here().broadcast(t, index_here(root)); });
+  if (is_shared(t) && index_here(root) >= 0) apart([&] { here().broadcast(t, index_here(root)); });
   Rehearsed::broadcast(t, root);
 }
 
 void InTurns::all_gather(const Tensor& send, Tensor& receive) {
-  if (alone()) return Rehearsed::all_gather(send, receive);
+  if (!is_shared(send)) return Rehearsed::all_gather(send, receive);
   Tensor parts = Tensor::empty({std::ssize(ranks_.here) * send.numel()}, send.dtype());
   apart([&] { here().all_gather(send, parts); });
   Rehearsed::all_gather(send, receive);
@@ -91,7 +91,7 @@ void InTurns::send(const Tensor& t, int peer, int tag) {
   const double arrival = free_at_ + whole;
   apart([&] {
     here().send(Tensor::full({1}, arrival, Dtype::f64), to, tag);
-    here().send(t, to, tag);
+    if (is_shared(t)) here().send(t, to, tag);
   });
   complete(arrival, bytes);
 }
@@ -102,7 +102,7 @@ void InTurns::receive(Tensor& t, int peer, int tag) {
   Tensor arrival = Tensor::empty({1}, Dtype::f64);
   apart([&] {
     here().receive(arrival, from, tag);
-    here().receive(t, from, tag);
+    if (is_shared(t)) here().receive(t, from, tag);
   });
   complete(arrival.item(), static_cast<double>(t.bytes()));
 }

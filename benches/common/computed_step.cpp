@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benches/common/computed_step.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "benches/common/meta_batch.h"
+#include "core/base/error.h"
+#include "core/ops/flop_observer.h"
+#include "core/tensor/precision.h"
+#include "parallel/hang_timeout.h"
+#include "parallel/primitives.h"
+#include "parallel/turns.h"
+
+namespace howmany::benches {
+namespace {
+
+std::vector<Device> meta_devices(size_t count) {
+  std::vector<Device> devices;
+  for (size_t i = 0; i < count; ++i) devices.push_back({DeviceType::meta, static_cast<int>(i)});
+  return devices;
+}
+
+std::unique_ptr<Mode> mode_on(const Workload& work, Comm* comm, Device device) {
+  return make_mode(
+      work.mode,
+      {.model = make_model(work.model), .comm = comm, .devices = {device}, .sync = work.sync});
+}
+
+// The ranks of one replica, each with a clock and a device of its own.
+class ComputedReplica {
+ public:
+  ComputedReplica(const Workload& work, const CostTable& costs, double seconds_per_flop)
+      : work_(work),
+        seconds_per_flop_(seconds_per_flop),
+        rehearsal_(costs),
+        ranks_(ranks_of_a_replica(work)),
+        devices_(meta_devices(ranks_.size())),
+        threads_(devices_) {
+    for (size_t i = 0; i < ranks_.size(); ++i)
+      turns_.push_back(std::make_shared<Turn>(std::make_shared<std::mutex>(), Turn::Runs::by_lose));
+    comms_ = rehearsal_.join_in_turns(ranks_, turns_);
+    modes_.resize(ranks_.size());
+    each([&](size_t i) { modes_[i] = mode_on(work_, comms_[i].get(), devices_[i]); });
+  }
+
+  // Returns the seconds of the step.
+  double step() {
+    const double start = end_;
+    each([&](size_t i) {
+      modes_[i]
+          ->step(meta_batch(make_model(work_.model), work_.global_batch, modes_[i]->share(),
+                            devices_[i]))
+          .value();
+      for (Param* p : modes_[i]->params()) p->value.mutable_raw();  // as an optimizer does
+    });
+    return end_ - start;
+  }
+
+ private:
+  template <typename Body>
+  void each(const Body& body) {
+    const double start = end_;
+    std::vector<double> ends(ranks_.size());
+    threads_(static_cast<int>(ranks_.size()), [&](int rank) {
+      const auto i = static_cast<size_t>(rank);
+      const Turn::Hold hold(*turns_[i], start);
+      const FlopObserver clock([&](double flop) { turns_[i]->lose(flop * seconds_per_flop_); });
+      try {
+        body(i);
+      } catch (const std::exception& e) {
+        comms_[i]->abort(e.what());
+        throw;
+      }
+      ends[i] = turns_[i]->now();
+    });
+    end_ = std::ranges::max(ends);
+  }
+
+  const Workload& work_;
+  const double seconds_per_flop_;
+  const Rehearsal rehearsal_;
+  const std::vector<int> ranks_;
+  const std::vector<Device> devices_;
+  ParallelApply threads_;
+  std::vector<std::shared_ptr<Turn>> turns_;
+  std::vector<std::unique_ptr<Comm>> comms_;
+  std::vector<std::unique_ptr<Mode>> modes_;
+  double end_ = 0;  // of the last step, on all clocks
+};
+
+}  // namespace
+
+std::vector<int> ranks_of_a_replica(const Workload& work) {
+  const int stages = stages_of(work.mode, work.count());
+  std::vector<int> ranks(static_cast<size_t>(stages));
+  for (int stage = 0; stage < stages; ++stage)
+    ranks[static_cast<size_t>(stage)] = stage * (work.count() / stages);
+  return ranks;
+}
+
+double flop_of_step(const Workload& work, int64_t rows) {
+  const PrecisionScope precision(work.precision);
+  const Device device{DeviceType::meta, 0};
+  Workload alone = work;
+  alone.mode = "single";
+  const auto mode = mode_on(alone, nullptr, device);
+  const Batch batch = meta_batch(make_model(work.model), rows, {}, device);
+  double sum = 0;
+  const FlopObserver count([&](double flop) { sum += flop; });
+  std::ignore = mode->step(batch);
+  return sum;
+}
+
+double computed_step_seconds(const Workload& work, const CostTable& costs,
+                             double seconds_per_flop) {
+  const ModeTraits traits = mode_traits(work.mode);
+  HM_REQUIRE(traits.over_ranks && !traits.over_devices,
+             "{} has no rank with one device: its step is not computed", work.mode);
+  const PrecisionScope precision(work.precision);
+  set_hang_timeout(kTurnsTimeout);  // a rank waits for the work of all others
+  ComputedReplica replica(work, costs, seconds_per_flop);
+  replica.step();  // the first one allocates
+  return replica.step();
+}
+
+}  // namespace howmany::benches
