@@ -56,19 +56,25 @@ class RotaryEmbedding final : public Layer {
     const int64_t size = y[2] / (3 * heads_.count);
     const bool fit = angles_ && angles_.device() == like.device() && angles_.dtype() == dtype &&
                      angles_.shape() == Shape{y[1], size};
-    if (!fit) angles_ = angles_of(y[1], size).to(dtype).to(like.device());
+    if (!fit && like.device().type == DeviceType::meta)
+      angles_ = Tensor::empty({y[1], size}, dtype, like.device());
+    else if (!fit)
+      angles_ = angles_of(y[1], size).to(dtype).to(like.device());
     return angles_;
   }
   Tensor angles_of(int64_t times, int64_t size) const {
     Tensor angles = Tensor::empty({times, size}, Dtype::f64);
     double* at = angles.mutable_data<double>();
-    for (int64_t t = 0; t < times; ++t)
-      for (int64_t c = 0; c < size; ++c) {
-        const double pair = static_cast<double>(c % (size / 2));
-        const double angle =
-            static_cast<double>(t) * std::pow(base_, -2 * pair / static_cast<double>(size));
-        *at++ = c < size / 2 ? std::cos(angle) : std::sin(angle);
+    const int64_t pairs = size / 2;
+    for (int64_t pair = 0; pair < pairs; ++pair) {
+      const double of_one =
+          std::pow(base_, -2 * static_cast<double>(pair) / static_cast<double>(size));
+      for (int64_t t = 0; t < times; ++t) {
+        const double angle = static_cast<double>(t) * of_one;
+        at[t * size + pair] = std::cos(angle);
+        at[t * size + pairs + pair] = std::sin(angle);
       }
+    }
     return angles;
   }
 
