@@ -28,9 +28,9 @@ using Output = Operand<Tensor>;
 // Then there is nothing to move.
 bool is_meta(const Tensor& t) { return t.device().type == DeviceType::meta; }
 
-// Whether the engine gets the tensor itself.
+// Returns true if the engine gets the tensor itself.
 bool is_passed(const CommEngine& engine, const Tensor& t) {
-  return is_native(engine, t) || (is_meta(t) && engine.takes_meta());
+  return is_meta(t) ? engine.takes_meta() : is_native(engine, t);
 }
 
 // Calls body(t) with the operand's tensor, or with its copy on the native device.

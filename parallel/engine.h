@@ -61,7 +61,7 @@ class CommEngine {
 
   // The device of the tensors of all calls.
   virtual Device native_device() const { return {}; }
-  // Whether calls with tensors of meta devices are made too. They move nothing.
+  // Returns true if calls with tensors of meta devices are made too. They move nothing.
   virtual bool takes_meta() const { return false; }
   // On a GPU: the next call starts after this event. Work submitted to the GPU after the event runs
   // concurrently with the call.

@@ -63,18 +63,6 @@ Device Workload::device_of(int rank) const {
   return own_device ? *own_device : devices_of(rank).front();
 }
 
-std::vector<std::string> join_options(const std::vector<std::string>& pieces) {
-  std::vector<std::string> modes;
-  for (const std::string& piece : pieces) {
-    const bool option = piece.find('=') < piece.find(':') || goes_on(piece);
-    if (option && !modes.empty())
-      modes.back() += "," + piece;
-    else
-      modes.push_back(piece);
-  }
-  return modes;
-}
-
 std::vector<Device> Workload::devices_together() const {
   const bool gpus = !devices.empty() && devices[0].type == DeviceType::cuda;
   const size_t most =

@@ -73,9 +73,6 @@ void check(const Workload& work);
 bool can_divide(const Workload& work);  // false if the mode cannot divide the model
 // Samples per device and step, if none are given.
 int64_t default_batch(const std::string& model);
-// Rejoins the modes of a list that was split at commas with their options. {"single",
-// "pipeline:micro_batches=8", "schedule=gpipe"} become two modes.
-std::vector<std::string> join_options(const std::vector<std::string>& pieces);
 // --decode cpu or nvjpeg.
 void add_decode(CLI::App& app, Decode& decode);
 

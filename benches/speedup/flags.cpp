@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/schema/flags.h"
 #include "core/base/text/names.h"
+#include "core/base/text/options.h"
 #include "parallel/mode.h"
 
 namespace howmany::benches {

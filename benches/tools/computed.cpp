@@ -35,6 +35,7 @@ nlohmann::json computed_steps(const std::string& path) try {
   Workload work;
   work.model = root.at("model").string();
   work.mode = root.at("mode").string();
+  mode_traits(work.mode);  // throws if it is unknown
   work.precision = precision_named(root.at("precision").string());
   const int64_t batch = root.at("batch_per_device").integer_between(1, kMostBatch);
   const JsonNode seconds = root.at("seconds");

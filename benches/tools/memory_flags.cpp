@@ -10,6 +10,7 @@
 #include "core/base/cli/option.h"
 #include "core/base/error.h"
 #include "core/base/text/names.h"
+#include "core/base/text/options.h"
 #include "core/tensor/device.h"
 
 namespace howmany::benches {

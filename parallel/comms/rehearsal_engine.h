@@ -97,7 +97,7 @@ class InTurns : public Rehearsed {
   bool on_same_node(int peer) const;
   CommEngine& here();
   bool alone() const { return ranks_.here.size() < 2; }
-  // Whether other ranks here have values of `t` to give or get.
+  // Returns true if other ranks here exchange values of `t` with this one.
   bool is_shared(const Tensor& t) const { return !alone() && t.device().type != DeviceType::meta; }
   int index_here(int rank) const;  // -1: it does not run here
   int in_world(int rank) const { return ranks_.first + rank * ranks_.group.stride; }

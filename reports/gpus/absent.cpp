@@ -8,10 +8,13 @@
 #include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
 #include "core/base/text/json.h"
+#include "core/base/text/options.h"
 #include "core/base/text/table.h"
 #include "reports/gpus/resolve.h"
 #include "reports/predict/forecast_json.h"
+#include "reports/predict/model_runs.h"
 #include "reports/predict/preset.h"
+#include "reports/predict/rehearsed.h"
 #include "reports/predict/slurm_wait.h"
 
 namespace howmany::reports {
@@ -22,7 +25,6 @@ std::vector<std::string> only_for_measurements(const Arguments& a) {
   const auto add = [&](bool is_given, const Flag& flag) {
     if (is_given) given.emplace_back(flag.name);
   };
-  add(!a.modes.empty(), flag::kMode);
   add(!a.backends.empty(), flag::kBackend);
   add(!a.devices.empty(), flag::kDevices);
   add(a.cores_per_device.has_value(), flag::kCoresPerDevice);
@@ -59,6 +61,37 @@ void check(const Arguments& a) {
                                  flag::kUpTo.name));
 }
 
+// Throws InputError if the mode has no steps that can be computed without a GPU.
+std::string mode_of(const Arguments& a) {
+  const std::vector<std::string> modes = join_options(a.modes);
+  const std::string mode = modes.empty() ? kPlainMode : modes[0];
+  if (modes.size() > 1 || !is_rehearsable(mode))
+    throw InputError(fmt::format(
+        "{} {}: on GPUs that are not here, one of ddp, sharded, tensor, pipeline and hybrid "
+        "over ranks is predicted",
+        flag::kMode.name, fmt::join(a.modes, ",")));
+  if (mode != kPlainMode && a.global_batch)
+    throw InputError(fmt::format("{} is predicted for {} {} only", flag::kGlobalBatch.name,
+                                 flag::kMode.name, kPlainMode));
+  return mode;
+}
+
+// Adds the steps of a mode other than ddp, or checks the memory of ddp.
+void add_mode(const Arguments& a, const PresetOptions& options, Preset& p) {
+  const std::string& model = a.models[0];
+  if (p.mode == kPlainMode) {
+    p.basis += " " + memory_sentence(model, options.precision, p);
+    return;
+  }
+  std::vector<int> counts = counts_up_to(*a.up_to, 1);
+  counts.insert(counts.begin(), 1);
+  p.steps = steps_of_mode(model, options.precision, p, counts);
+  p.basis += fmt::format(
+      " The exchanges of {} are those of its own code, run without computing; rows whose step does "
+      "not fit with adamw are left out.",
+      p.mode);
+}
+
 ForecastOptions options_of(const Arguments& a, const Cluster& cluster) {
   ForecastOptions options;
   options.up_to = *a.up_to;
@@ -77,7 +110,7 @@ PresetOptions preset_options(const Arguments& a) {
   Passed precision;
   if (!word.empty()) precision.set(flag::kPrecision.bare_name(), word);
   precision.check({"cuda:0"});
-  return {word, a.batch_per_device.value_or(0), a.global_batch.value_or(0)};
+  return {word, a.batch_per_device.value_or(0), a.global_batch.value_or(0), mode_of(a)};
 }
 
 }  // namespace
@@ -95,7 +128,7 @@ int predict_absent_gpus(const Arguments& a) {
   const ModelCosts costs = read_costs(a.models[0]);
   const PresetOptions options = preset_options(a);
   Preset p = preset(costs, cluster, options);
-  p.basis += " " + memory_sentence(a.models[0], options.precision, p);
+  add_mode(a, options, p);
   Forecast result = forecast(costs, p, options_of(a, cluster));
   if (a.slurm_wait) ask_slurm(result);
   const bool color = !a.no_color && color_wanted(STDOUT_FILENO);

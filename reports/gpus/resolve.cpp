@@ -13,6 +13,7 @@
 #include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
 #include "core/base/text/names.h"
+#include "core/base/text/options.h"
 #include "reports/gpus/command.h"
 #include "reports/results/device_kind.h"
 #include "reports/results/machine.h"
@@ -54,24 +55,6 @@ Request defaults(const std::optional<std::string>& preset) {
 }
 
 std::string name_of(const std::string& mode) { return mode.substr(0, mode.find(':')); }
-
-// True if the piece continues a mode that was split at a comma: an option ("schedule=gpipe") or a
-// further placement ("4-9:cpu:1").
-bool goes_on(const std::string& piece) {
-  return piece.find('=') < piece.find(':') || piece.find_first_of("0123456789") == 0;
-}
-
-std::vector<std::string> joined(const std::vector<std::string>& pieces) {
-  std::vector<std::string> modes;
-  for (const std::string& piece : pieces) {
-    if (goes_on(piece) && !modes.empty()) {
-      modes.back() += "," + piece;
-    } else {
-      modes.push_back(piece);
-    }
-  }
-  return modes;
-}
 
 void resolve_modes(const Machine& machine, Request& request) {
   if (request.modes.empty()) request.modes = {"data_parallel", "ddp"};
@@ -322,7 +305,7 @@ void apply(const Arguments& a, Request& request) {
     if (a.batch_per_device) workload.batch = *a.batch_per_device;
     if (a.global_batch) workload.batch = *a.global_batch;
   }
-  if (!a.modes.empty()) request.modes = joined(a.modes);
+  if (!a.modes.empty()) request.modes = join_options(a.modes);
   if (!a.backends.empty()) request.backends = a.backends;
   if (!a.devices.empty()) request.devices = a.devices;
   if (a.cores_per_device) request.cores_per_device = *a.cores_per_device;

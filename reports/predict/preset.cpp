@@ -8,12 +8,9 @@
 #include <cctype>
 #include <cmath>
 
-#include "core/base/process.h"
 #include "core/base/schema/flags.h"
 #include "core/base/text/format.h"
-#include "core/base/text/json.h"
 #include "reports/predict/decide.h"
-#include "reports/results/machine.h"
 
 namespace howmany::reports {
 namespace {
@@ -21,7 +18,6 @@ namespace {
 constexpr double kBackwardPerForward = 2;
 constexpr double kFirstBucket = 1 << 20, kBucket = 25 << 20;
 constexpr double kTera = 1e12;
-constexpr double kCostsSeconds = 30;
 constexpr int64_t kMostOfBatch = 1 << 16;
 
 struct ChipRate {
@@ -211,6 +207,7 @@ StepLog log_on(const ModelCosts& costs, const Preset& p, int devices, double fix
 // The loss of efficiency by exchanges, and by shares that differ from that of one GPU.
 double computed_loss(const ModelCosts& costs, const Preset& p, int devices, double fixed) {
   const double one = logged_seconds(log_on(costs, p, 1, fixed));
+  if (p.mode != kPlainMode) return std::log(p.steps.at(devices).seconds / one);
   const double more = replayed_seconds(log_on(costs, p, devices, fixed), p.cluster, devices);
   return std::log(more / one) + (p.global_batch > 0 ? std::log(devices) : 0);
 }
@@ -220,6 +217,8 @@ std::string why_not(const Preset& p, int devices) {
     return fmt::format("a batch of {} has none for some of them", number(p.global_batch, "sample"));
   if (const std::string why = small_step(p.time, Portion(p, devices).samples); !why.empty())
     return why;
+  if (const auto step = p.steps.find(devices); step != p.steps.end() && !step->second.why.empty())
+    return step->second.why;
   return p.cluster.refusal(devices);
 }
 
@@ -229,6 +228,7 @@ Offer offer_on(const ModelCosts& costs, const Preset& p, int devices, int device
   if (devices == 1) {
     offer.per_s = p.per_s;
     offer.efficiency = {1, 1, 1};
+    if (const auto step = p.steps.find(1); step != p.steps.end()) offer.refused = step->second.why;
     return offer;
   }
   offer.refused = why_not(p, devices);
@@ -251,64 +251,13 @@ Offer offer_on(const ModelCosts& costs, const Preset& p, int devices, int device
 
 }  // namespace
 
-ModelCosts read_costs(const std::string& model) {
-  const ProcessResult ended =
-      run_command({.argv = {find_program("howmany-devices"), flag::kCosts, model},
-                   .timeout_seconds = kCostsSeconds});
-  if (ended.how == ProcessResult::How::kExited && ended.code == 2)
-    throw InputError(ended.last_line());
-  if (!ended.ok()) throw InputError(fmt::format("howmany-devices {}", ended.describe()));
-  const nlohmann::json json = parse_json(ended.out, "howmany-devices");
-  const JsonNode root(json, "howmany-devices");
-  ModelCosts costs{root.at("model").string(), root.at("work").string(), {}};
-  for (const JsonNode& unit : root.at("units").items())
-    costs.units.push_back({unit.at("forward_flop").number(), unit.at("gradient_bytes").number()});
-  return costs;
-}
-
-std::string memory_sentence(const std::string& model, const std::string& precision,
-                            const Preset& p) {
-  std::vector<std::string> argv = {find_program("howmany-memory"),
-                                   flag::kModel,
-                                   model,
-                                   flag::kMode,
-                                   "ddp",
-                                   flag::kDeviceCount,
-                                   "2",
-                                   flag::kBatchPerDevice,
-                                   std::to_string(p.batch),
-                                   flag::kOptimizer,
-                                   "adamw",
-                                   flag::kPrecision,
-                                   precision.empty() ? "bf16" : precision,
-                                   flag::kJson};
-  const std::optional<double>& gb = p.cluster.memory_gb;
-  if (gb) argv.insert(argv.end(), {flag::kDeviceMemory, fmt::format("{:.0f}", *gb * 1e9)});
-  const ProcessResult ended = run_command({.argv = argv, .timeout_seconds = kCostsSeconds});
-  if (!ended.ok()) throw InputError(fmt::format("howmany-memory {}", ended.describe()));
-  const nlohmann::json json = parse_json(ended.out, "howmany-memory");
-  const JsonNode row = JsonNode(json, "howmany-memory").at("rows").items().at(0);
-  const double needed = row.at("peak_bytes").number() / 1e9;
-  if (gb && needed > *gb) {
-    const double most = row.at("largest_batch_per_device").number();
-    throw InputError(
-        fmt::format("{} with {} per GPU does not fit: by an estimate, a step with adamw "
-                    "holds {:.3g} GB, "
-                    "and the {} of {} has {:g} GB; {}",
-                    model, number(p.batch, "sample"), needed, p.cluster.device, p.cluster.name, *gb,
-                    most < 1 ? "not even one sample fits (howmany memory shows the sharded modes)"
-                             : fmt::format("{} {:.0f} fits", flag::kBatchPerDevice.name, most)));
-  }
-  return fmt::format("By an estimate, its step with adamw holds {:.3g} GB{} (howmany memory).",
-                     needed, gb ? fmt::format(" of {:g} GB", *gb) : " of a GPU's memory");
-}
-
 Preset preset(const ModelCosts& costs, const Cluster& cluster, const PresetOptions& options) {
   const Work& work = work_of(costs);
   const ChipRate& rate = rate_of(costs, cluster, options.precision);
   const double per_sample = (1 + kBackwardPerForward) * forward_flop(costs) / kTera;
   Preset p;
   p.cluster = cluster;
+  p.mode = options.mode;
   p.global_batch = options.global_batch;
   p.batch = options.batch > 0 ? options.batch : usual_batch(work, per_sample);
   if (p.global_batch > 0) p.batch = std::min(p.batch, p.global_batch);

@@ -9,6 +9,9 @@
 //   with the times of the cluster (replay.h). The loss is that of the replay plus that of the first
 //   rung (ladder.h): published curves lose about 3 % per doubling also where all but the last
 //   bucket is hidden.
+// Other modes. Steps of each number of GPUs are computed from the mode's own code (model_runs.h),
+// and
+//   their loss takes the place of that of the replay. Rows that do not fit the memory are refused.
 // Strong scaling. Each GPU trains its share of the global batch in equal micro-batches, as few as
 //   PresetOptions::batch allows. Only the last one exchanges gradients, so the loss of the first
 //   rung is divided by their number. Smaller ones are slower per sample: a part of their time is
@@ -20,10 +23,11 @@
 //   loader is not considered.
 // Source. Buckets: torch 2.13, nn/parallel/distributed.py. Three times the FLOP: Chowdhery et al.
 //   2022, "PaLM", appendix B.
-// Thread safety. The functions that run no program are pure.
+// Thread safety. The functions are pure.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -39,15 +43,21 @@ struct ModelCosts {
   std::string model, work;  // "convolutions", "products" or "recurrences"
   std::vector<Unit> units;  // in forward order
 };
-// Runs howmany-devices. Throws InputError if there is no such model.
-ModelCosts read_costs(const std::string& model);
+constexpr const char* kPlainMode = "ddp";
 
 struct PresetOptions {
   std::string precision;  // f32, tf32 or bf16 (mixed precision with f16 too); empty: bf16
   // Samples per GPU; 0: a power of two, for a step as large as published ones. With a global batch,
   // the most of a micro-batch.
   int64_t batch = 0;
-  int64_t global_batch = 0;  // samples per step of all GPUs (strong scaling); 0: weak scaling
+  int64_t global_batch = 0;       // samples per step of all GPUs (strong scaling); 0: weak scaling
+  std::string mode = kPlainMode;  // of parallel/mode.h. Others have no strong scaling
+};
+
+// A step of a mode on a number of GPUs.
+struct ModeStep {
+  double seconds = 0;
+  std::string why;  // it does not run or fit; then seconds is void
 };
 
 // Seconds of a micro-batch, forward and backward: from `fixed` on, linear in its samples.
@@ -66,16 +76,13 @@ struct Preset {
   Range per_s;  // on one GPU
   int64_t batch = 0, global_batch = 0;
   MicroBatchTime time;
-  std::string basis;  // one sentence: the published rates
+  std::string mode = kPlainMode;
+  std::map<int, ModeStep> steps;  // by number of GPUs, if the mode is another one
+  std::string basis;              // one sentence: the published rates
 };
 // Throws InputError if no rate was published for that work, chip and precision, or if the step is
 // smaller than any that was.
 Preset preset(const ModelCosts& costs, const Cluster& cluster, const PresetOptions& options);
-
-// Runs howmany-memory. Returns a sentence on the memory that a step of `ddp` with adamw needs on
-// each GPU. Throws InputError if that is more than the cluster's.
-std::string memory_sentence(const std::string& model, const std::string& precision,
-                            const Preset& preset);
 
 // Predicts 1, 2, 4, ... up to options.up_to GPUs, and decides.
 Forecast forecast(const ModelCosts& costs, const Preset& preset, const ForecastOptions& options);

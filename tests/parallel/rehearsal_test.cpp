@@ -276,6 +276,19 @@ TEST(Turn, AMessageTakesTheFirstGapOfTheLink) {
   EXPECT_EQ(turn.reserve_link(0, 9), 0) << "earlier messages are forgotten";
 }
 
+TEST(Turn, AClockCanRunByLoseAlone) {
+  Turn turn(std::make_shared<std::mutex>(), Turn::Runs::by_lose);
+  const Turn::Hold hold(turn, 20);
+  const Clock::time_point before = Clock::now();
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(turn.now(), 20);
+  turn.lose(3);
+  EXPECT_EQ(turn.now(), 23);
+  EXPECT_EQ(turn.at(before), 20);
+  { Turn::Pause(&turn).until(30); }
+  EXPECT_EQ(turn.now(), 30);
+}
+
 TEST(RehearsalInTurns, CollectivesBeginWithTheLastRankHere) {
   const Rehearsal rehearsal(table_of(1000, 0, 4));
   InTurns run(rehearsal, {1, 3});  // 0 and 2 do not exist

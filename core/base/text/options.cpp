@@ -38,6 +38,18 @@ NamedOptions parse_named(std::string_view kind, std::string_view text) {
   return given;
 }
 
+std::vector<std::string> join_options(const std::vector<std::string>& pieces) {
+  std::vector<std::string> modes;
+  for (const std::string& piece : pieces) {
+    const bool option = piece.find('=') < piece.find(':') || goes_on(piece);
+    if (option && !modes.empty())
+      modes.back() += "," + piece;
+    else
+      modes.push_back(piece);
+  }
+  return modes;
+}
+
 void allow_options(std::string_view kind, std::string_view name, const Options& options,
                    const std::vector<std::string_view>& keys) {
   for (const auto& [key, value] : options) {

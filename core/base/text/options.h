@@ -23,6 +23,10 @@ struct NamedOptions {
 // Returns true if the text after a comma belongs to the value before the comma.
 bool goes_on(std::string_view item);
 
+// Rejoins the names of a list that was split at commas with their options. {"single",
+// "pipeline:micro_batches=8", "schedule=gpipe"} become two.
+std::vector<std::string> join_options(const std::vector<std::string>& pieces);
+
 // `kind` is the prefix of messages: "[model] option 'x' is not of the form key=value".
 NamedOptions parse_named(std::string_view kind, std::string_view text);
 // Throws if an option is not one of `keys`, and suggests the nearest key.

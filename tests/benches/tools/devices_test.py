@@ -2,6 +2,7 @@
 # labels: process
 """Tests the output of `howmany devices`, as text and as JSON."""
 
+import json
 import os
 import re
 
@@ -111,6 +112,24 @@ class Devices(programs.TestCase):
         for model, work in (("vit_b_16", "products"), ("vgg16", "convolutions"), ("embedding_rnn", "recurrences"), ("mlp", "products")):
             self.assertEqual(programs.run("howmany-devices", "--costs", model).json()["work"], work)
         self.assert_refused(programs.run("howmany-devices", "--costs", "resnet51"), "resnet50")
+
+    def test_computed_steps(self):
+        points = [[1024, 0], [1 << 30, 1]]
+        table = {kind: points for kind in ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "send", "send_between")}
+        asked = {"model": "mlp", "mode": "ddp", "precision": "f32", "batch_per_device": 4, "seconds": 2,
+                 "tables": [{"world": 2} | table, {"world": 8} | table]}
+        file = self.folder / "asked.json"
+        file.write_text(json.dumps(asked))
+        steps = programs.run("howmany-devices", "--computed", file).json()
+        self.assertEqual([step["devices"] for step in steps], [2, 8])
+        for step in steps:
+            self.assertGreater(step["s"], 2)
+        for key, value, words in (("model", "mpl", "mlp"), ("mode", "dpd", "ddp"), ("precision", "f31", "f32"),
+                                  ("batch_per_device", 0, "batch_per_device"), ("seconds", 0, "seconds"), ("seconds", None, "seconds"),
+                                  ("tables", [{"world": 1} | table], "world"), ("tables", 3, "tables")):
+            file.write_text(json.dumps(asked | {key: value}))
+            with self.subTest(key=key, value=value):
+                self.assert_refused(programs.run("howmany-devices", "--computed", file), words)
 
     def test_engines_need_a_gpu(self):
         self.assert_refused(devices("--engines", CUDA_VISIBLE_DEVICES=""), "no GPU")

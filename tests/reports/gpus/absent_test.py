@@ -64,6 +64,40 @@ class Absent(programs.TestCase):
         self.assertLess(rows[32]["efficiency"], same[32]["efficiency"])  # 32 samples each
         self.assertIn("smaller", rows[64]["refused"])
 
+    def efficiencies(self, mode, *arguments):
+        rows = self.answer("--mode", mode, *arguments)["predicted"]
+        return {row["devices"]: row["efficiency"] for row in rows if "refused" not in row}
+
+    def test_a_computed_step_of_ddp_agrees_with_the_replay(self):
+        some = ("--model", "bert_large", "--cluster", "a100x8", "--up-to", 64, "--batch-per-device", 16)
+        replayed, computed = self.efficiencies("ddp", *some), self.efficiencies("ddp:accumulate=1", *some)
+        for devices, efficiency in replayed.items():
+            self.assertAlmostEqual(computed[devices] / efficiency, 1, delta=0.02)
+
+    def test_other_modes_have_the_exchanges_of_their_own_code(self):
+        some = ("--model", "llama:size=160m", "--cluster", "a100x8", "--up-to", 16, "--batch-per-device", 8)
+        for mode, counts in (("sharded", [1, 2, 4, 8, 16]), ("tensor:ways=4", [1, 4, 8, 16])):
+            self.assertEqual(list(self.efficiencies(mode, *some)), counts, mode)
+        self.assertLess(self.efficiencies("sharded", *some)[16], self.efficiencies("sharded:level=1", *some)[16])
+        untied = ("--model", "gpt2:size=small,tied=no", *some[2:])
+        few, many = (self.efficiencies(f"hybrid:stages=2,micro_batches={m}", *untied)[16] for m in (2, 8))
+        self.assertLess(few, many)  # the bubble
+
+    def test_rows_that_do_not_fit_are_refused(self):
+        answer = self.answer("--model", "gpt2:size=xl", "--cluster", "a100x8", "--mode", "sharded", "--up-to", 16,
+                             "--batch-per-device", 32)
+        fits = {row["devices"]: "refused" not in row for row in answer["predicted"]}
+        self.assertFalse(fits[1])
+        self.assertIn(" of a100x8 has 80 GB", next(row["refused"] for row in answer["predicted"] if row["devices"] == 1))
+
+    def test_modes_that_cannot_be_computed_are_refused(self):
+        some = ("--model", "bert_large", "--cluster", "a100x8", "--up-to", 8)
+        for mode in ("data_parallel", "model", "single", "hybrid:across=model", "ddp,sharded"):
+            self.assert_refused(self.gpus(*some, "--mode", mode), "--mode", "pipeline")
+        self.assert_refused(self.gpus(*some, "--mode", "shardd"), "--mode")
+        self.assert_refused(self.gpus(*some, "--mode", "sharded", "--global-batch", 256), "--global-batch")
+        self.assert_refused(self.gpus(*some, "--mode", "sharded:level=4"), "level", "4")
+
     def test_says_what_a_step_holds(self):
         some = ("--model", "resnet50", "--batch-per-device", 64)
         rows = programs.run("howmany", "memory", *some, "--mode", "ddp", "--device-count", 2, "--optimizer", "adamw",

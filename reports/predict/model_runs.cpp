@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/predict/model_runs.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "core/base/private_folder.h"
+#include "core/base/process.h"
+#include "core/base/schema/flags.h"
+#include "core/base/text/files.h"
+#include "core/base/text/format.h"
+#include "core/base/text/json.h"
+#include "reports/results/machine.h"
+
+namespace howmany::reports {
+namespace {
+
+constexpr double kSecondsOfProgram = 120;
+
+// The JSON that the program prints. Throws InputError with its last line if it refuses.
+nlohmann::json told(const char* program, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), find_program(program));
+  const ProcessResult ended =
+      run_command({.argv = arguments, .timeout_seconds = kSecondsOfProgram});
+  if (ended.how == ProcessResult::How::kExited && ended.code == 2)
+    throw InputError(ended.last_line());
+  if (!ended.ok()) throw InputError(fmt::format("{} {}", program, ended.describe()));
+  return parse_json(ended.out, program);
+}
+
+const std::string& precision_or_bf16(const std::string& precision) {
+  static const std::string kUsual = "bf16";
+  return precision.empty() ? kUsual : precision;
+}
+
+// The rows of howmany-memory. `largest_gb`: also the largest batch that fits as much, by a search.
+nlohmann::json memory_of(const std::string& model, const std::string& precision, const Preset& p,
+                         const std::string& mode, const std::vector<int>& counts,
+                         std::optional<double> largest_gb = {}) {
+  std::vector<std::string> words = {flag::kModel,
+                                    model,
+                                    flag::kMode,
+                                    mode,
+                                    flag::kDeviceCount,
+                                    fmt::format("{}", fmt::join(counts, ",")),
+                                    flag::kBatchPerDevice,
+                                    std::to_string(p.batch),
+                                    flag::kOptimizer,
+                                    "adamw",
+                                    flag::kPrecision,
+                                    precision_or_bf16(precision),
+                                    flag::kJson};
+  if (largest_gb)
+    words.insert(words.end(), {flag::kDeviceMemory, fmt::format("{:.0f}", *largest_gb * 1e9)});
+  return told("howmany-memory", std::move(words));
+}
+
+std::string too_much(double needed_gb, const Preset& p) {
+  return fmt::format(
+      "by an estimate, a step with adamw holds {:.3g} GB, and the {} of {} has {:g} GB", needed_gb,
+      p.cluster.device, p.cluster.name, *p.cluster.memory_gb);
+}
+
+void refuse_what_does_not_fit(const nlohmann::json& memory, const Preset& p,
+                              std::map<int, ModeStep>& steps) {
+  const JsonNode root(memory, "howmany-memory");
+  for (const JsonNode& row : root.at("rows").items()) {
+    ModeStep& step = steps[static_cast<int>(row.at("devices").integer_between(1, kMostPredicted))];
+    const auto peak = row.find("peak_bytes");
+    if (!step.why.empty() || !peak || !p.cluster.memory_gb) continue;
+    if (peak->number() / 1e9 > *p.cluster.memory_gb) step.why = too_much(peak->number() / 1e9, p);
+  }
+}
+
+nlohmann::json computed(const std::string& model, const std::string& precision, const Preset& p,
+                        const std::vector<int>& counts) {
+  const PrivateFolder folder;
+  const std::string path = folder.path() + "/step.json";
+  nlohmann::ordered_json asked = {{"model", model},
+                                  {"mode", p.mode},
+                                  {"precision", precision_or_bf16(precision)},
+                                  {"batch_per_device", p.batch},
+                                  {"seconds", logged_seconds(p.log)},
+                                  {"tables", nlohmann::ordered_json::array()}};
+  for (const int n : counts) asked["tables"].push_back(cost_table_with_groups(p.cluster, n));
+  write_text(path, dump_json(asked));
+  return told("howmany-devices", {flag::kComputed, path});
+}
+
+}  // namespace
+
+ModelCosts read_costs(const std::string& model) {
+  const nlohmann::json json = told("howmany-devices", {flag::kCosts, model});
+  const JsonNode root(json, "howmany-devices");
+  ModelCosts costs{root.at("model").string(), root.at("work").string(), {}};
+  for (const JsonNode& unit : root.at("units").items())
+    costs.units.push_back({unit.at("forward_flop").number(), unit.at("gradient_bytes").number()});
+  return costs;
+}
+
+std::string memory_sentence(const std::string& model, const std::string& precision,
+                            const Preset& p) {
+  const std::optional<double>& gb = p.cluster.memory_gb;
+  const nlohmann::json json = memory_of(model, precision, p, kPlainMode, {2}, gb);
+  const JsonNode row = JsonNode(json, "howmany-memory").at("rows").items().at(0);
+  const double needed = row.at("peak_bytes").number() / 1e9;
+  if (gb && needed > *gb) {
+    const double most = row.at("largest_batch_per_device").number();
+    throw InputError(fmt::format(
+        "{} with {} per GPU does not fit: {}; {}", model, number(p.batch, "sample"),
+        too_much(needed, p),
+        most < 1 ? fmt::format("not even one sample fits: {} sharded divides it", flag::kMode.name)
+                 : fmt::format("{} {:.0f} fits", flag::kBatchPerDevice.name, most)));
+  }
+  return fmt::format("By an estimate, its step with adamw holds {:.3g} GB{} (howmany memory).",
+                     needed, gb ? fmt::format(" of {:g} GB", *gb) : " of a GPU's memory");
+}
+
+std::map<int, ModeStep> steps_of_mode(const std::string& model, const std::string& precision,
+                                      const Preset& p, const std::vector<int>& counts) {
+  std::map<int, ModeStep> steps;
+  std::vector<int> more;
+  for (const int n : counts)
+    if (n > 1) more.push_back(n);
+  const nlohmann::json answer = computed(model, precision, p, more);
+  for (const JsonNode& row : JsonNode(answer, "howmany-devices").items()) {
+    ModeStep& step = steps[static_cast<int>(row.at("devices").integer_between(2, kMostPredicted))];
+    if (const auto why = row.find("why"))
+      step.why = why->string();
+    else
+      step.seconds = row.at("s").number();
+  }
+  refuse_what_does_not_fit(memory_of(model, precision, p, p.mode, more), p, steps);
+  if (more.size() < counts.size())
+    refuse_what_does_not_fit(memory_of(model, precision, p, "single", {1}), p, steps);
+  return steps;
+}
+
+}  // namespace howmany::reports

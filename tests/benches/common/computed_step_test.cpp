@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benches/common/computed_step.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace howmany::benches {
+namespace {
+
+constexpr double kPerFlop = 1e-9;
+constexpr int64_t kRows = 8;  // per device
+// Eight layers of equal work.
+const std::string kMlp = "mlp:sizes=256-256-256-256-256-256-256-256-256";
+// A step has 23 products: the first layer needs no gradient of its input.
+constexpr double kSlowest = 24.0 / 23;  // a stage without it
+constexpr double kLayerBytes = 4 * (256 * 256 + 256);
+
+Workload on(const std::string& mode, int devices, const std::string& model = kMlp) {
+  Workload work;
+  work.model = model;
+  work.mode = mode;
+  work.devices.assign(static_cast<size_t>(devices), Device{});
+  work.global_batch = kRows * devices;
+  return work;
+}
+
+// Every call takes `latency` and every byte 1 / rate.
+CostTable table(int world, double latency, double bytes_per_s) {
+  CostTable costs{.world = world};
+  for (int ranks = 2; ranks <= world; ++ranks)
+    for (int stride = 1; ranks * stride <= world; ++stride)
+      for (const char* kind :
+           {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "send", "send_between"})
+        costs.groups[{ranks, stride}][kind] = {{1, latency}, {1e12, latency + 1e12 / bytes_per_s}};
+  return costs;
+}
+
+double alone() { return kPerFlop * flop_of_step(on("single", 1), kRows); }
+
+class ComputedStepOf : public testing::TestWithParam<const char*> {};
+
+TEST_P(ComputedStepOf, TakesItsFlopIfExchangesTakeNoTime) {
+  const double seconds = computed_step_seconds(on(GetParam(), 4), table(4, 0, 1e30), kPerFlop);
+  EXPECT_NEAR(seconds / alone(), 1, 0.01);
+}
+
+TEST_P(ComputedStepOf, IsTheSameEachTimeAndLongerOverASlowNetwork) {
+  const auto seconds = [](double rate) {
+    return computed_step_seconds(on(GetParam(), 4), table(4, 1e-6, rate), kPerFlop);
+  };
+  const double slow = seconds(3e7);
+  EXPECT_GT(slow, 1.1 * seconds(1e30));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(seconds(3e7), slow);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, ComputedStepOf,
+                         testing::Values("ddp", "sharded", "sharded:level=2", "sharded:level=1",
+                                         "tensor", "tensor:ways=2", "ddp:accumulate=2"),
+                         [](const auto& mode) {
+                           std::string name = mode.param;
+                           std::ranges::replace_if(
+                               name, [](char c) { return !std::isalnum(c); }, '_');
+                           return name;
+                         });
+
+TEST(ComputedStep, RecomputeAddsAForwardPass) {
+  const double seconds =
+      computed_step_seconds(on("sharded:recompute=1", 4), table(4, 0, 1e30), kPerFlop);
+  EXPECT_NEAR(seconds / alone(), 4.0 / 3, 0.02);
+}
+
+TEST(ComputedStep, ExchangesThatCannotBeHiddenTakeTheirTime) {
+  // The bytes of gradients of all layers, of which none but the last exchange could be hidden.
+  const double rate = 8 * kLayerBytes / 100;  // 100 s for all
+  const double seconds = computed_step_seconds(on("ddp", 4), table(4, 0, rate), kPerFlop);
+  EXPECT_NEAR(seconds, 100 + alone(), alone());
+  // Level 3 gathers each unit twice, and the last one once, and exchanges its gradients.
+  const double sharded = computed_step_seconds(on("sharded", 4), table(4, 0, rate), kPerFlop);
+  EXPECT_NEAR(sharded, 100.0 * (8 + 7 + 8) / 8, 2 * alone());
+}
+
+TEST(ComputedStep, APipelineHasItsBubble) {
+  for (const int micro_batches : {4, 8}) {
+    const Workload work = on("pipeline:micro_batches=" + std::to_string(micro_batches), 4);
+    const double seconds = computed_step_seconds(work, table(4, 0, 1e30), kPerFlop);
+    const double whole = (micro_batches + 3.0) / micro_batches;
+    EXPECT_GE(seconds / alone(), whole) << micro_batches;
+    EXPECT_LE(seconds / alone(), kSlowest * whole) << micro_batches;
+  }
+}
+
+TEST(ComputedStep, ReplicasOfStagesExchangeTheirGradients) {
+  const Workload work = on("hybrid:stages=2,micro_batches=4", 8);
+  const auto seconds = [&](double rate) {
+    return computed_step_seconds(work, table(8, 0, rate), kPerFlop);
+  };
+  EXPECT_GE(seconds(1e30) / alone(), 5.0 / 4);
+  EXPECT_LE(seconds(1e30) / alone(), kSlowest * 5 / 4);
+  EXPECT_GT(seconds(4 * kLayerBytes / 100), 50);  // each stage has four layers
+}
+
+TEST(ComputedStep, RefusesModesThatHaveNoRanks) {
+  for (const char* mode : {"single", "data_parallel", "model"})
+    EXPECT_THROW(computed_step_seconds(on(mode, 2), table(2, 0, 1), kPerFlop),
+                 std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace howmany::benches
