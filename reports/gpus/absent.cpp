@@ -61,35 +61,20 @@ void check(const Arguments& a) {
                                  flag::kUpTo.name));
 }
 
-// Throws InputError if the mode has no steps that can be computed without a GPU.
-std::string mode_of(const Arguments& a) {
-  const std::vector<std::string> modes = join_options(a.modes);
-  const std::string mode = modes.empty() ? kPlainMode : modes[0];
-  if (modes.size() > 1 || !is_rehearsable(mode))
-    throw InputError(fmt::format(
-        "{} {}: on GPUs that are not here, one of ddp, sharded, tensor, pipeline and hybrid "
-        "over ranks is predicted",
-        flag::kMode.name, fmt::join(a.modes, ",")));
-  if (mode != kPlainMode && a.global_batch)
+// Throws InputError if a mode has no steps that can be computed without a GPU.
+std::vector<std::string> modes_of(const Arguments& a) {
+  std::vector<std::string> modes = join_options(a.modes);
+  if (modes.empty()) modes = {kPlainMode};
+  for (const std::string& mode : modes)
+    if (!is_rehearsable(mode))
+      throw InputError(fmt::format(
+          "{} {}: on GPUs that are not here, ddp, sharded, tensor, pipeline and hybrid over ranks "
+          "are predicted",
+          flag::kMode.name, mode));
+  if (a.global_batch && modes != std::vector<std::string>{kPlainMode})
     throw InputError(fmt::format("{} is predicted for {} {} only", flag::kGlobalBatch.name,
                                  flag::kMode.name, kPlainMode));
-  return mode;
-}
-
-// Adds the steps of a mode other than ddp, or checks the memory of ddp.
-void add_mode(const Arguments& a, const PresetOptions& options, Preset& p) {
-  const std::string& model = a.models[0];
-  if (p.mode == kPlainMode) {
-    p.basis += " " + memory_sentence(model, options.precision, p);
-    return;
-  }
-  std::vector<int> counts = counts_up_to(*a.up_to, 1);
-  counts.insert(counts.begin(), 1);
-  p.steps = steps_of_mode(model, options.precision, p, counts);
-  p.basis += fmt::format(
-      " The exchanges of {} are those of its own code, run without computing; rows whose step does "
-      "not fit with adamw are left out.",
-      p.mode);
+  return modes;
 }
 
 ForecastOptions options_of(const Arguments& a, const Cluster& cluster) {
@@ -104,13 +89,38 @@ ForecastOptions options_of(const Arguments& a, const Cluster& cluster) {
   return options;
 }
 
+// The forecast of the mode, or that of the fastest mode on each number of GPUs.
+Forecast forecast_of(const Arguments& a, const ModelCosts& costs, const PresetOptions& options,
+                     Preset p) {
+  const std::string &model = a.models[0], &precision = options.precision;
+  const ForecastOptions asked = options_of(a, p.cluster);
+  const std::vector<std::string> modes = modes_of(a);
+  if (modes == std::vector<std::string>{kPlainMode}) {
+    p.basis += " " + memory_sentence(model, precision, p);
+    return forecast(costs, p, asked);
+  }
+  p.basis += fmt::format(
+      " The exchanges of {} are those of {} own code, run without computing. Rows whose step does "
+      "not fit with adamw are left out.",
+      modes.size() == 1 ? modes[0] : "the modes", modes.size() == 1 ? "its" : "their");
+  std::vector<int> counts = counts_up_to(asked.up_to, 1);
+  counts.insert(counts.begin(), 1);
+  std::vector<Forecast> all;
+  for (const std::string& mode : modes) {
+    p.mode = mode;
+    p.steps = steps_of_mode(model, precision, p, counts);
+    all.push_back(forecast(costs, p, asked));
+  }
+  return all.size() == 1 ? all[0] : fastest_of(all, modes);
+}
+
 PresetOptions preset_options(const Arguments& a) {
   const auto given = a.passed.find(flag::kPrecision.bare_name());
   const std::string word = given == a.passed.end() ? "" : given->second.value_or("");
   Passed precision;
   if (!word.empty()) precision.set(flag::kPrecision.bare_name(), word);
   precision.check({"cuda:0"});
-  return {word, a.batch_per_device.value_or(0), a.global_batch.value_or(0), mode_of(a)};
+  return {word, a.batch_per_device.value_or(0), a.global_batch.value_or(0)};
 }
 
 }  // namespace
@@ -125,11 +135,10 @@ int predict_absent_gpus(const Arguments& a) {
   const Cluster cluster = find_cluster(a.cluster);
   if (const std::string why = cluster.refusal(*a.up_to); !why.empty())
     throw InputError(fmt::format("{} {}: {}", flag::kUpTo.name, *a.up_to, why));
+  modes_of(a);
   const ModelCosts costs = read_costs(a.models[0]);
   const PresetOptions options = preset_options(a);
-  Preset p = preset(costs, cluster, options);
-  add_mode(a, options, p);
-  Forecast result = forecast(costs, p, options_of(a, cluster));
+  Forecast result = forecast_of(a, costs, options, preset(costs, cluster, options));
   if (a.slurm_wait) ask_slurm(result);
   const bool color = !a.no_color && color_wanted(STDOUT_FILENO);
   fmt::print("{}", a.json ? dump_json(to_json(result)) : render(result, color));

@@ -70,8 +70,13 @@ class Decision {
                        f_.offers.back().devices, target());
   }
 
+  std::string with_mode(const Offer& offer) const {
+    const std::string devices = number(offer.devices, f_.noun);
+    return offer.mode.empty() ? devices : fmt::format("{} with {}", devices, offer.mode);
+  }
+
   std::string answer(const Offer& chosen) const {
-    const std::string start = fmt::format("Ask for {}", number(chosen.devices, f_.noun));
+    const std::string start = fmt::format("Ask for {}", with_mode(chosen));
     if (chosen.is_measured())
       return fmt::format("{}, as measured: {} is sure {}.", start,
                          o_.finish_within_hours ? "the smallest number that" : "no larger number",
@@ -113,7 +118,7 @@ class Decision {
     const Offer* const may = choose(&Range::value, &Range::value);
     if (may == nullptr || may == chosen) return;
     f_.sentences.push_back(
-        fmt::format("{} may do: efficiency {} predicted ({}).", number(may->devices, f_.noun),
+        fmt::format("{} may do: efficiency {} predicted ({}).", with_mode(*may),
                     format_ratio(may->efficiency.value),
                     to(format_ratio(may->efficiency.low), format_ratio(may->efficiency.high))));
   }

@@ -159,6 +159,10 @@ Offer offer_on(const Forecast& f, int devices, const std::optional<Rehearsed>& r
 
 std::string hours_text(double hours) { return format_seconds(hours * 3600); }
 
+bool has_modes(const Forecast& f) {
+  return std::ranges::any_of(f.offers, [](const Offer& offer) { return !offer.mode.empty(); });
+}
+
 bool asked_slurm(const Forecast& f) {
   return std::ranges::any_of(
       f.offers, [](const Offer& offer) { return offer.wait_hours || !offer.no_start.empty(); });
@@ -175,6 +179,7 @@ std::vector<std::string> cells_of(const Forecast& f, const Offer& offer) {
           : "",
       known ? format_ratio(offer.efficiency.value) : "-",
       predicted ? interval(offer.efficiency) : ""};
+  if (has_modes(f)) cells.insert(cells.begin() + 1, offer.mode);
   if (!f.options.samples) return cells;
   const Range time = known ? hours(offer, *f.options.samples) : Range();
   cells.push_back(known ? hours_text(time.value) : "-");
@@ -293,6 +298,7 @@ std::string render(const Forecast& f, bool color) {
   std::vector<Table::Column> columns = {{f.noun + "s"}, {"evidence", Table::Align::kLeft},
                                         {"samples/s"},  {"90 % interval"},
                                         {"efficiency"}, {"90 % interval"}};
+  if (has_modes(f)) columns.insert(columns.begin() + 1, {"mode", Table::Align::kLeft});
   if (f.options.samples)
     columns.insert(
         columns.end(),

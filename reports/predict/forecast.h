@@ -33,6 +33,7 @@ enum class Evidence { kMeasured, kRehearsed, kPredicted };
 // A number of GPUs. If it was measured, all values of a range are equal.
 struct Offer : Predicted {
   Evidence evidence = Evidence::kPredicted;
+  std::string mode = {};                  // the fastest of several, if these were compared
   std::optional<double> wait_hours = {};  // until the start, by Slurm's guess (slurm_wait.h)
   std::string no_start = {};              // why Slurm would not start it
   bool is_measured() const { return evidence == Evidence::kMeasured; }

@@ -22,6 +22,7 @@ nlohmann::ordered_json row_of(const Forecast& f, const Offer& offer) {
     row[end + "low"] = range.low;
     row[end + "high"] = range.high;
   };
+  if (!offer.mode.empty()) row["mode"] = offer.mode;
   add("samples_per_s", offer.per_s, "");
   add("efficiency", offer.efficiency, "efficiency_");
   if (f.options.samples) {
@@ -53,6 +54,7 @@ Offer offer_from(const JsonNode& row, Evidence evidence) {
     offer.refused = refused->string();
     return offer;
   }
+  if (const auto mode = row.find("mode")) offer.mode = mode->string();
   offer.per_s = range_from(row, "samples_per_s", "", offer.is_measured());
   offer.efficiency = range_from(row, "efficiency", "efficiency_", offer.is_measured());
   if (const auto wait = row.find("slurm_wait_hours")) offer.wait_hours = wait->number();

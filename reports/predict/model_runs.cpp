@@ -125,7 +125,8 @@ std::map<int, ModeStep> steps_of_mode(const std::string& model, const std::strin
   std::vector<int> more;
   for (const int n : counts)
     if (n > 1) more.push_back(n);
-  const nlohmann::json answer = computed(model, precision, p, more);
+  const nlohmann::json answer =
+      p.mode == kPlainMode ? nlohmann::json::array() : computed(model, precision, p, more);
   for (const JsonNode& row : JsonNode(answer, "howmany-devices").items()) {
     ModeStep& step = steps[static_cast<int>(row.at("devices").integer_between(2, kMostPredicted))];
     if (const auto why = row.find("why"))

@@ -20,8 +20,8 @@ std::string memory_sentence(const std::string& model, const std::string& precisi
                             const Preset& preset);
 
 // Returns the steps of preset.mode on each of `counts` GPUs, with preset.batch samples on each, and
-// of `single` if 1 is among them. A step that does not fit the cluster's memory with adamw has a
-// reason instead. Throws InputError if a program fails.
+// of `single` if 1 is among them. Steps of ddp have no seconds. A step that does not fit the
+// cluster's memory with adamw has a reason instead. Throws InputError if a program fails.
 std::map<int, ModeStep> steps_of_mode(const std::string& model, const std::string& precision,
                                       const Preset& preset, const std::vector<int>& counts);
 

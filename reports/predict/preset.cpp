@@ -2,6 +2,7 @@
 #include "reports/predict/preset.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -257,7 +258,6 @@ Preset preset(const ModelCosts& costs, const Cluster& cluster, const PresetOptio
   const double per_sample = (1 + kBackwardPerForward) * forward_flop(costs) / kTera;
   Preset p;
   p.cluster = cluster;
-  p.mode = options.mode;
   p.global_batch = options.global_batch;
   p.batch = options.batch > 0 ? options.batch : usual_batch(work, per_sample);
   if (p.global_batch > 0) p.batch = std::min(p.batch, p.global_batch);
@@ -292,6 +292,27 @@ Forecast forecast(const ModelCosts& costs, const Preset& p, const ForecastOption
   f.offers.push_back(offer_on(costs, p, 1, options.devices_per_node));
   for (const int n : counts_up_to(options.up_to, 1))
     f.offers.push_back(offer_on(costs, p, n, options.devices_per_node));
+  decide(f);
+  return f;
+}
+
+Forecast fastest_of(const std::vector<Forecast>& of_modes, const std::vector<std::string>& modes) {
+  Forecast f = of_modes.front();
+  for (size_t row = 0; row < f.offers.size(); ++row) {
+    Offer& best = f.offers[row];
+    if (best.devices == 1) continue;  // `single`
+    std::string why;
+    for (size_t i = 0; i < modes.size(); ++i) {
+      const Offer& offer = of_modes[i].offers[row];
+      why += fmt::format("{}{}: {}", i == 0 ? "" : "; ", modes[i], offer.refused);
+      if (!offer.refused.empty() || (!best.mode.empty() && offer.per_s.value <= best.per_s.value))
+        continue;
+      best = offer;
+      best.mode = modes[i];
+    }
+    if (best.mode.empty()) best.refused = why;
+  }
+  f.basis += fmt::format(" Each row is the fastest of {}.", fmt::join(modes, ", "));
   decide(f);
   return f;
 }

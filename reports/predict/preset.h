@@ -50,8 +50,7 @@ struct PresetOptions {
   // Samples per GPU; 0: a power of two, for a step as large as published ones. With a global batch,
   // the most of a micro-batch.
   int64_t batch = 0;
-  int64_t global_batch = 0;       // samples per step of all GPUs (strong scaling); 0: weak scaling
-  std::string mode = kPlainMode;  // of parallel/mode.h. Others have no strong scaling
+  int64_t global_batch = 0;  // samples per step of all GPUs (strong scaling); 0: weak scaling
 };
 
 // A step of a mode on a number of GPUs.
@@ -76,9 +75,11 @@ struct Preset {
   Range per_s;  // on one GPU
   int64_t batch = 0, global_batch = 0;
   MicroBatchTime time;
+  // The caller may set another mode, which needs its steps, by number of GPUs. Such a mode has no
+  // strong scaling. Of ddp only the reasons of steps count.
   std::string mode = kPlainMode;
-  std::map<int, ModeStep> steps;  // by number of GPUs, if the mode is another one
-  std::string basis;              // one sentence: the published rates
+  std::map<int, ModeStep> steps;
+  std::string basis;  // one sentence: the published rates
 };
 // Throws InputError if no rate was published for that work, chip and precision, or if the step is
 // smaller than any that was.
@@ -86,5 +87,9 @@ Preset preset(const ModelCosts& costs, const Cluster& cluster, const PresetOptio
 
 // Predicts 1, 2, 4, ... up to options.up_to GPUs, and decides.
 Forecast forecast(const ModelCosts& costs, const Preset& preset, const ForecastOptions& options);
+
+// Returns the rows of the mode with the highest rate on each number of GPUs, and decides. of_modes
+// are forecasts of the same preset in these modes.
+Forecast fastest_of(const std::vector<Forecast>& of_modes, const std::vector<std::string>& modes);
 
 }  // namespace howmany::reports

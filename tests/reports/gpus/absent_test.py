@@ -90,9 +90,22 @@ class Absent(programs.TestCase):
         self.assertFalse(fits[1])
         self.assertIn(" of a100x8 has 80 GB", next(row["refused"] for row in answer["predicted"] if row["devices"] == 1))
 
+    def test_of_several_modes_each_row_has_the_fastest_that_fits(self):
+        some = ("--model", "gpt2:size=xl", "--cluster", "a100x8", "--up-to", 16, "--batch-per-device", 2)
+        modes = ("ddp", "sharded", "hybrid:stages=2,micro_batches=4")
+        rates = {mode: {row["devices"]: row.get("samples_per_s", 0) for row in self.answer(*some, "--mode", mode)["predicted"]}
+                 for mode in modes[:2]}
+        answer = self.answer(*some, "--mode", ",".join(modes))
+        self.assertNotIn("mode", answer["predicted"][0])
+        for row in answer["predicted"][1:]:
+            self.assertEqual(row["mode"], max(rates, key=lambda mode: rates[mode][row["devices"]]))
+            self.assertEqual(row["samples_per_s"], rates[row["mode"]][row["devices"]])
+        text = self.gpus(*some, "--mode", ",".join(modes)).out
+        self.assertRegex(text, r"\n +16  (ddp|sharded) +predicted ")
+
     def test_modes_that_cannot_be_computed_are_refused(self):
         some = ("--model", "bert_large", "--cluster", "a100x8", "--up-to", 8)
-        for mode in ("data_parallel", "model", "single", "hybrid:across=model", "ddp,sharded"):
+        for mode in ("data_parallel", "model", "single", "hybrid:across=model", "ddp,model"):
             self.assert_refused(self.gpus(*some, "--mode", mode), "--mode", "pipeline")
         self.assert_refused(self.gpus(*some, "--mode", "shardd"), "--mode")
         self.assert_refused(self.gpus(*some, "--mode", "sharded", "--global-batch", 256), "--global-batch")
