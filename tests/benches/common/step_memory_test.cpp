@@ -28,6 +28,7 @@ Workload question(const std::string& model, const std::string& mode, int devices
 
 // The same on a CPU device that computes. The reference kernels keep nothing.
 double measured_peak(const Workload& work) {
+  const DeviceScope on(cpus(1)[0]);  // with one thread, as the estimate assumes
   const BackendScope kernels(backend_named(work.kernels.empty() ? "reference" : work.kernels));
   const Rehearsal others({.world = work.count()});
   const auto comm = others.join(0);
