@@ -28,8 +28,8 @@ namespace howmany {
 
 class Turn {
  public:
-  // Ranks that share a device share its mutex.
   enum class Runs { while_held, by_lose };
+  // Ranks that share a device share its mutex.
   explicit Turn(std::shared_ptr<std::mutex> device, Runs runs = Runs::while_held)
       : device_(*device), kept_(std::move(device)), runs_(runs) {}
 

@@ -15,12 +15,6 @@
 namespace howmany::benches {
 namespace {
 
-std::vector<Device> meta_devices(size_t count) {
-  std::vector<Device> devices;
-  for (size_t i = 0; i < count; ++i) devices.push_back({DeviceType::meta, static_cast<int>(i)});
-  return devices;
-}
-
 std::unique_ptr<Mode> mode_on(const Workload& work, Comm* comm, Device device) {
   return make_mode(
       work.mode,
@@ -35,7 +29,7 @@ class ComputedReplica {
         seconds_per_flop_(seconds_per_flop),
         rehearsal_(costs),
         ranks_(ranks_of_a_replica(work)),
-        devices_(meta_devices(ranks_.size())),
+        devices_(meta_devices(0, static_cast<int>(ranks_.size()))),
         threads_(devices_) {
     for (size_t i = 0; i < ranks_.size(); ++i)
       turns_.push_back(std::make_shared<Turn>(std::make_shared<std::mutex>(), Turn::Runs::by_lose));

@@ -23,7 +23,7 @@ double flop_of_step(const Workload& work, int64_t rows);
 // std::invalid_argument as make_mode() does, and if a rank of the mode has more than one device.
 double computed_step_seconds(const Workload& work, const CostTable& costs, double seconds_per_flop);
 
-// The ranks of which one step of each is needed: those of one replica, one for each stage.
+// Returns the ranks of one replica, one for each stage.
 std::vector<int> ranks_of_a_replica(const Workload& work);
 
 }  // namespace howmany::benches

@@ -5,6 +5,12 @@
 
 namespace howmany::benches {
 
+std::vector<Device> meta_devices(int first, int count) {
+  std::vector<Device> devices;
+  for (int i = first; i < first + count; ++i) devices.push_back({DeviceType::meta, i});
+  return devices;
+}
+
 Batch meta_batch(const ModelSpec& model, int64_t global_rows, Share share, Device device) {
   const int64_t begin = share.begin(global_rows), rows = share.end(global_rows) - begin;
   const bool targets = model.loss == Loss::mse;

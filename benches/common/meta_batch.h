@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A batch on a meta device (core/tensor/meta.h). Pure.
+// Meta devices (core/tensor/meta.h) and a batch on one. Pure.
 #pragma once
+
+#include <vector>
 
 #include "core/data/batch.h"
 #include "core/nn/model.h"
@@ -8,7 +10,8 @@
 
 namespace howmany::benches {
 
-// The rows of `share` of a batch of `global_rows`, with the shapes that the model needs.
+std::vector<Device> meta_devices(int first, int count);
+// Returns the rows of `share` of a batch of `global_rows`, with the shapes that the model needs.
 Batch meta_batch(const ModelSpec& model, int64_t global_rows, Share share, Device device);
 
 }  // namespace howmany::benches

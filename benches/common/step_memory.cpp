@@ -18,12 +18,6 @@ namespace {
 constexpr int64_t kMostRows = 1 << 16;  // per device, of largest_batch()
 constexpr int kMostThreads = 256;
 
-std::vector<Device> meta_devices(int first, int count) {
-  std::vector<Device> devices;
-  for (int i = first; i < first + count; ++i) devices.push_back({DeviceType::meta, i});
-  return devices;
-}
-
 int64_t in_use(const std::vector<Device>& devices, size_t i) {
   return meta_memory_use(devices[i].index).in_use;
 }

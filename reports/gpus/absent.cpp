@@ -90,19 +90,19 @@ ForecastOptions options_of(const Arguments& a, const Cluster& cluster) {
 }
 
 // The forecast of the mode, or that of the fastest mode on each number of GPUs.
-Forecast forecast_of(const Arguments& a, const ModelCosts& costs, const PresetOptions& options,
-                     Preset p) {
+Forecast forecast_of(const Arguments& a, const std::vector<std::string>& modes,
+                     const ModelCosts& costs, const PresetOptions& options, Preset p) {
   const std::string &model = a.models[0], &precision = options.precision;
   const ForecastOptions asked = options_of(a, p.cluster);
-  const std::vector<std::string> modes = modes_of(a);
   if (modes == std::vector<std::string>{kPlainMode}) {
     p.basis += " " + memory_sentence(model, precision, p);
     return forecast(costs, p, asked);
   }
   p.basis += fmt::format(
-      " The exchanges of {} are those of {} own code, run without computing. Rows whose step does "
-      "not fit with adamw are left out.",
-      modes.size() == 1 ? modes[0] : "the modes", modes.size() == 1 ? "its" : "their");
+      " The exchanges of {} own code, run without computing. A row is left out if its step does "
+      "not "
+      "fit with adamw.",
+      modes.size() == 1 ? modes[0] + " are those of its" : "the modes are those of their");
   std::vector<int> counts = counts_up_to(asked.up_to, 1);
   counts.insert(counts.begin(), 1);
   std::vector<Forecast> all;
@@ -135,10 +135,10 @@ int predict_absent_gpus(const Arguments& a) {
   const Cluster cluster = find_cluster(a.cluster);
   if (const std::string why = cluster.refusal(*a.up_to); !why.empty())
     throw InputError(fmt::format("{} {}: {}", flag::kUpTo.name, *a.up_to, why));
-  modes_of(a);
+  const std::vector<std::string> modes = modes_of(a);
   const ModelCosts costs = read_costs(a.models[0]);
   const PresetOptions options = preset_options(a);
-  Forecast result = forecast_of(a, costs, options, preset(costs, cluster, options));
+  Forecast result = forecast_of(a, modes, costs, options, preset(costs, cluster, options));
   if (a.slurm_wait) ask_slurm(result);
   const bool color = !a.no_color && color_wanted(STDOUT_FILENO);
   fmt::print("{}", a.json ? dump_json(to_json(result)) : render(result, color));

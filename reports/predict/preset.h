@@ -76,7 +76,7 @@ struct Preset {
   int64_t batch = 0, global_batch = 0;
   MicroBatchTime time;
   // The caller may set another mode, which needs its steps, by number of GPUs. Such a mode has no
-  // strong scaling. Of ddp only the reasons of steps count.
+  // strong scaling. With ddp, only the reasons of steps count.
   std::string mode = kPlainMode;
   std::map<int, ModeStep> steps;
   std::string basis;  // one sentence: the published rates

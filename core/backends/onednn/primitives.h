@@ -36,7 +36,7 @@ class Kernel {
   explicit Kernel(const PrimitiveDesc& desc) : desc_(desc), primitive_(desc.get()) {}
 
   Desc desc(int argument) const { return desc_.query_md(dnnl::query::exec_arg_md, argument); }
-  // Skips arguments whose data is null. On a meta device it only allocates the scratch memory.
+  // Skips arguments without data. On a meta device it only allocates the scratch memory.
   void run(std::initializer_list<Argument> arguments, Device device = {}) const;
 
  private:

@@ -24,7 +24,7 @@ struct NamedOptions {
 bool goes_on(std::string_view item);
 
 // Rejoins the names of a list that was split at commas with their options. {"single",
-// "pipeline:micro_batches=8", "schedule=gpipe"} become two.
+// "pipeline:micro_batches=8", "schedule=gpipe"} become two modes.
 std::vector<std::string> join_options(const std::vector<std::string>& pieces);
 
 // `kind` is the prefix of messages: "[model] option 'x' is not of the form key=value".
