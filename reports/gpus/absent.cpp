@@ -99,7 +99,7 @@ Forecast forecast_of(const Arguments& a, const std::vector<std::string>& modes,
     return forecast(costs, p, asked);
   }
   p.basis += fmt::format(
-      " The exchanges of {} own code, run without computing. A row is left out if its step does "
+      " The exchanges of {} own code, run without computing. A row is empty if its step does "
       "not "
       "fit with adamw.",
       modes.size() == 1 ? modes[0] + " are those of its" : "the modes are those of their");
