@@ -3,7 +3,8 @@
 """Checks that every header compiles alone, without headers that another file includes first.
 
 The large headers of libraries are compiled once per set of them. A header starts from the set that it includes
-itself, directly or through others, so it is given nothing that it lacks. Conditions around an include are ignored."""
+itself, directly or through others, so it is given nothing that it lacks. For the same reason one compilation takes
+several headers, each of which includes the one before. Conditions around an include are ignored."""
 import collections
 import concurrent.futures
 import json
@@ -42,24 +43,38 @@ def needs_cuda(header):
     return "backends/cuda/" in header.as_posix() or header.name in ("gpu_on_host.h", "fake_gpu.h")
 
 
-def large_headers(root, headers):
-    """Returns the large headers that each header includes."""
+def reached_headers(root, headers):
+    """Returns the names of the headers that each header includes, directly or through others."""
     includes = {h.relative_to(root).as_posix(): set(INCLUDE.findall(h.read_text())) for h in headers}
 
     def reached(name, seen):
-        if name in seen:
-            return seen
-        seen.add(name)
         for other in includes.get(name, ()):
-            reached(other, seen)
+            if other not in seen:
+                seen.add(other)
+                reached(other, seen)
         return seen
-    return {h: frozenset(reached(h.relative_to(root).as_posix(), set()) & LARGE) for h in headers}
+    return {name: frozenset(reached(name, set())) for name in includes}
 
 
-def compiled_alone(compile_, header, start):
-    run = subprocess.run([*compile_, "-x", "c++", "-fsyntax-only", *start, "-include", str(header), os.devnull],
+def chains(names, reached):
+    """Divides the names into lists in which each header includes the one before it."""
+    rest, found = sorted(names, key=lambda name: (len(reached[name]), name)), []
+    while rest:
+        chain = [rest.pop()]
+        for name in reversed(list(rest)):
+            if name in reached[chain[-1]]:
+                chain.append(name)
+                rest.remove(name)
+        found.append(chain[::-1])
+    return found
+
+
+def compiled(compile_, chain, start):
+    """Returns the headers of a chain, the exit status and the messages."""
+    includes = [word for header in chain for word in ("-include", header)]
+    run = subprocess.run([*compile_, "-x", "c++", "-fsyntax-only", *start, *includes, os.devnull],
                          capture_output=True, text=True)
-    return header, run.returncode, run.stderr
+    return chain, run.returncode, run.stderr
 
 
 def precompile(compile_, folder, large):
@@ -71,15 +86,16 @@ def precompile(compile_, folder, large):
 
 
 def check(compile_, root, headers):
-    """Returns (header, exit status, messages) of each header."""
+    """Returns (headers, exit status, messages) of each chain."""
+    reached = reached_headers(root, headers)
     groups = collections.defaultdict(list)
-    for header, large in large_headers(root, headers).items():
-        groups[large].append(header)
+    for name, others in reached.items():
+        groups[others & LARGE].append(name)
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         def check_group(large):
             shared = large and len(groups[large]) > 1
             start = precompile(compile_, pathlib.Path(folder), large) if shared else ()
-            return [compiled_alone(compile_, header, start) for header in groups[large]]
+            return [compiled(compile_, chain, start) for chain in chains(groups[large], reached)]
         largest_first = sorted(groups, key=lambda large: -len(groups[large]))
         return [result for results in pool.map(check_group, largest_first) for result in results]
 
@@ -94,10 +110,11 @@ def main():
         headers = [h for h in headers if not needs_cuda(h)]
     if "#define HM_HAVE_CUPTI" not in parts:
         headers = [h for h in headers if h.name != "cupti_records.h"]
-    failed = [result for result in check([compiler, *flags], root, headers) if result[1]]
-    for header, _, text in failed:
-        print(f"{header.relative_to(root)} does not compile alone:\n{text}")
-    print(f"{len(headers) - len(failed)} of {len(headers)} headers compile alone")
+    results = check([compiler, *flags], root, headers)
+    failed = [result for result in results if result[1]]
+    for chain, _, text in failed:
+        print(f"{' and '.join(chain)} do not compile one after the other:\n{text}")
+    print(f"{len(headers)} headers in {len(results)} compilations, {len(failed)} of which failed")
     return bool(failed) or not headers
 
 

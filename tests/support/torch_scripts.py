@@ -20,8 +20,8 @@ needs_torch = unittest.skipUnless(PYTHON, "no Python with torch; set HOWMANY_TOR
 
 
 def has(package):
-    return PYTHON and subprocess.run([PYTHON, "-c", f"import {package}"], capture_output=True,
-                                     check=False).returncode == 0
+    found = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({package!r}) is None)"
+    return PYTHON and subprocess.run([PYTHON, "-c", found], capture_output=True, check=False).returncode == 0
 
 
 def torchrun(name):

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// labels: in_turns
 // timeout: 600
 #include "benches/common/step_memory.h"
 
