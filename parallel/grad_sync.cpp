@@ -127,16 +127,15 @@ class Bucketed : public GradSync {
   }
 
   void plan(std::span<Param* const> params, const GradSyncOptions& options) {
-    buckets_.emplace_back();
-    for (Param* param : std::views::reverse(params)) {
-      const int64_t limit =
-          buckets_.size() == 1 ? options.first_bucket_bytes : options.bucket_bytes;
-      const int64_t width = static_cast<int64_t>(size_of(param->grad.dtype()));
-      const bool full = (buckets_.back().numel + param->grad.numel()) * width > limit;
-      if (full && !buckets_.back().slots.empty()) buckets_.emplace_back();
-      Bucket& bucket = buckets_.back();
-      bucket.slots.push_back({param, bucket.numel});
-      bucket.numel += aligned_numel(param->grad.numel());
+    std::vector<int64_t> bytes;
+    for (const Param* param : std::views::reverse(params)) bytes.push_back(param->grad.bytes());
+    auto param = params.rbegin();
+    for (const size_t length : bucket_lengths(bytes, options)) {
+      Bucket& bucket = buckets_.emplace_back();
+      for (size_t i = 0; i < length; ++i, ++param) {
+        bucket.slots.push_back({*param, bucket.numel});
+        bucket.numel += aligned_numel((*param)->grad.numel());
+      }
     }
   }
 
@@ -188,6 +187,21 @@ void check_sync_options(std::span<Param* const> params, const GradSyncOptions& o
 }
 
 }  // namespace
+
+std::vector<size_t> bucket_lengths(std::span<const int64_t> bytes, const GradSyncOptions& options) {
+  std::vector<size_t> lengths = {0};
+  int64_t filled = 0, limit = options.first_bucket_bytes;
+  for (const int64_t of_param : bytes) {
+    if (filled >= limit) {
+      lengths.push_back(0);
+      filled = 0;
+      limit = options.bucket_bytes;
+    }
+    ++lengths.back();
+    filled += of_param;
+  }
+  return lengths;
+}
 
 std::unique_ptr<GradSync> make_grad_sync(Comm& comm, std::span<Param* const> params,
                                          const GradSyncOptions& options) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "core/nn/layer.h"
 #include "parallel/comm.h"
@@ -18,10 +19,13 @@ namespace howmany {
 
 struct GradSyncOptions {
   bool bucketed = true;  // false: one all_reduce per parameter, in ready(), on the calling thread
-  int64_t bucket_bytes = 25 << 20;  // torch DDP's defaults
-  int64_t first_bucket_bytes = 1 << 20;
+  // A bucket ends with the parameter that reaches these, as in torch DDP, which has the same ones.
+  int64_t bucket_bytes = 25 << 20, first_bucket_bytes = 1 << 20;
   bool host_waits = false;  // finish() blocks the host, as Work::finish() does
 };
+
+// Returns how many gradients of these bytes each bucket holds, in this order. At least one bucket.
+std::vector<size_t> bucket_lengths(std::span<const int64_t> bytes, const GradSyncOptions& options);
 
 class GradSync {
  public:

@@ -165,16 +165,16 @@ class BackendCases {
 
 constexpr size_t kMostBuckets = 1000;
 
-// Fills buckets as ddp does: parameters in reverse order, each at the start of a cache line.
+// The buckets of ddp: parameters in reverse order, each at the start of a cache line.
 std::vector<int64_t> own_buckets(const std::string& model) {
-  const GradSyncOptions limits;
   const ModelSpec spec = make_model(model);
-  std::vector<int64_t> buckets = {0};
-  for (const Param* param : std::views::reverse(trainable_params(*spec.layer))) {
-    const int64_t bytes = param->shape.numel() * 4;
-    const int64_t limit = buckets.size() == 1 ? limits.first_bucket_bytes : limits.bucket_bytes;
-    if (buckets.back() > 0 && buckets.back() + bytes > limit) buckets.push_back(0);
-    buckets.back() += (bytes + 63) / 64 * 64;
+  std::vector<int64_t> bytes, buckets;
+  for (const Param* param : std::views::reverse(trainable_params(*spec.layer)))
+    bytes.push_back(param->shape.numel() * 4);
+  auto next = bytes.begin();
+  for (const size_t length : bucket_lengths(bytes, {})) {
+    buckets.push_back(0);
+    for (size_t i = 0; i < length; ++i) buckets.back() += (*next++ + 63) / 64 * 64;
   }
   buckets.back() += 4;  // the loss
   return buckets;

@@ -24,9 +24,9 @@ std::unique_ptr<Mode> mode_on(const Workload& work, Comm* comm, Device device) {
 // The ranks of one replica, each with a clock and a device of its own.
 class ComputedReplica {
  public:
-  ComputedReplica(const Workload& work, const CostTable& costs, double seconds_per_flop)
+  ComputedReplica(const Workload& work, const CostTable& costs, const OperationSeconds& seconds)
       : work_(work),
-        seconds_per_flop_(seconds_per_flop),
+        seconds_(seconds),
         rehearsal_(costs),
         ranks_(ranks_of_a_replica(work)),
         devices_(meta_devices(0, static_cast<int>(ranks_.size()))),
@@ -59,7 +59,9 @@ class ComputedReplica {
     threads_(static_cast<int>(ranks_.size()), [&](int rank) {
       const auto i = static_cast<size_t>(rank);
       const Turn::Hold hold(*turns_[i], start);
-      const FlopObserver clock([&](double flop) { turns_[i]->lose(flop * seconds_per_flop_); });
+      const FlopObserver clock([&](double flop, double operations) {
+        turns_[i]->lose(operations * seconds_.fixed + flop * seconds_.per_flop);
+      });
       try {
         body(i);
       } catch (const std::exception& e) {
@@ -72,7 +74,7 @@ class ComputedReplica {
   }
 
   const Workload& work_;
-  const double seconds_per_flop_;
+  const OperationSeconds seconds_;
   const Rehearsal rehearsal_;
   const std::vector<int> ranks_;
   const std::vector<Device> devices_;
@@ -93,27 +95,31 @@ std::vector<int> ranks_of_a_replica(const Workload& work) {
   return ranks;
 }
 
-double flop_of_step(const Workload& work, int64_t rows) {
+OperationSeconds operation_seconds(const Workload& work, int64_t rows, double seconds,
+                                   double fixed) {
   const PrecisionScope precision(work.precision);
   const Device device{DeviceType::meta, 0};
   Workload alone = work;
   alone.mode = "single";
   const auto mode = mode_on(alone, nullptr, device);
   const Batch batch = meta_batch(make_model(work.model), rows, {}, device);
-  double sum = 0;
-  const FlopObserver count([&](double flop) { sum += flop; });
+  double flop = 0, operations = 0;
+  const FlopObserver count([&](double of_call, double operations_of_call) {
+    flop += of_call;
+    operations += operations_of_call;
+  });
   std::ignore = mode->step(batch);
-  return sum;
+  return {(seconds - fixed) / flop, fixed / operations};
 }
 
 double computed_step_seconds(const Workload& work, const CostTable& costs,
-                             double seconds_per_flop) {
+                             const OperationSeconds& seconds) {
   const ModeTraits traits = mode_traits(work.mode);
   HM_REQUIRE(traits.over_ranks && !traits.over_devices,
              "{} has no rank with one device: its step is not computed", work.mode);
   const PrecisionScope precision(work.precision);
   set_hang_timeout(kTurnsTimeout);  // a rank waits for the work of all others
-  ComputedReplica replica(work, costs, seconds_per_flop);
+  ComputedReplica replica(work, costs, seconds);
   replica.step();  // the first one allocates
   return replica.step();
 }

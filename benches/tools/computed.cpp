@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benches/tools/computed.h"
 
+#include <fmt/core.h>
+
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "benches/common/computed_step.h"
 #include "benches/common/step_log.h"
@@ -16,15 +19,43 @@ namespace {
 
 constexpr double kLeastSeconds = 1e-9, kMostSeconds = 1e6;
 
-nlohmann::json step_on(Workload work, int64_t batch, const CostTable& costs, double per_flop) {
-  work.devices.assign(static_cast<size_t>(costs.world), Device{});
-  work.global_batch = batch * costs.world;
+using Times = std::vector<OperationSeconds>;
+
+nlohmann::json step_on(Workload work, const CostTable& costs, const Times& times) {
   try {
     check_model(work.mode, make_model(work.model), costs.world);
-    return {{"devices", costs.world}, {"s", computed_step_seconds(work, costs, per_flop)}};
+    nlohmann::json seconds = nlohmann::json::array();
+    for (const OperationSeconds& one : times)
+      seconds.push_back(computed_step_seconds(work, costs, one));
+    return {{"devices", costs.world}, {"s", seconds}};
   } catch (const std::invalid_argument& e) {
     return {{"devices", costs.world}, {"why", e.what()}};
   }
+}
+
+nlohmann::json step_of(const JsonNode& step, Workload work, const Times& times) {
+  work.mode = step.at("mode").string();
+  mode_traits(work.mode);  // throws if it is unknown
+  const CostTable costs = cost_table_from(step.at("table"));
+  work.devices.assign(static_cast<size_t>(costs.world), Device{});
+  work.global_batch = step.at("batch_per_device").integer_between(1, kMostBatch) * costs.world;
+  return step_on(work, costs, times);
+}
+
+double seconds_between(const JsonNode& node, double least, double most) {
+  const double value = node.number();
+  if (!(value >= least && value <= most))
+    node.fail(fmt::format("expected seconds from {:g} to {:g}", least, most));
+  return value;
+}
+
+Times times_of(const JsonNode& root, const Workload& work) {
+  const int64_t samples = root.at("samples").integer_between(1, kMostBatch);
+  const double seconds = seconds_between(root.at("seconds"), kLeastSeconds, kMostSeconds);
+  Times times;
+  for (const JsonNode& fixed : root.at("fixed_seconds").items())
+    times.push_back(operation_seconds(work, samples, seconds, seconds_between(fixed, 0, seconds)));
+  return times;
 }
 
 }  // namespace
@@ -34,17 +65,10 @@ nlohmann::json computed_steps(const std::string& path) try {
   const JsonNode root(parsed, path);
   Workload work;
   work.model = root.at("model").string();
-  work.mode = root.at("mode").string();
-  mode_traits(work.mode);  // throws if it is unknown
   work.precision = precision_named(root.at("precision").string());
-  const int64_t batch = root.at("batch_per_device").integer_between(1, kMostBatch);
-  const JsonNode seconds = root.at("seconds");
-  if (seconds.number() < kLeastSeconds || seconds.number() > kMostSeconds)
-    seconds.fail("expected the seconds of a step");
-  const double per_flop = seconds.number() / flop_of_step(work, batch);
+  const Times times = times_of(root, work);
   nlohmann::json all = nlohmann::json::array();
-  for (const JsonNode& table : root.at("tables").items())
-    all.push_back(step_on(work, batch, cost_table_from(table), per_flop));
+  for (const JsonNode& step : root.at("steps").items()) all.push_back(step_of(step, work, times));
   return all;
 } catch (const InputError& e) {
   throw std::invalid_argument(e.what());

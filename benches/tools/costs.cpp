@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "core/nn/model.h"
 #include "core/nn/units.h"
@@ -26,10 +27,10 @@ nlohmann::json model_costs(const std::string& model) {
   Shape x = with_rows_in_front(1, spec.sample);
   for (const Unit& unit : units(*spec.layer)) {
     const double forward = unit.layer->forward_flop(x);
+    std::vector<int64_t> bytes;
+    for (const Param* p : trainable_params(*unit.layer)) bytes.push_back(4 * p->shape.numel());
     flop[work_of(*unit.layer)] += forward;
-    list.push_back({{"name", unit.path},
-                    {"forward_flop", forward},
-                    {"gradient_bytes", 4 * parameter_count(*unit.layer)}});
+    list.push_back({{"name", unit.path}, {"forward_flop", forward}, {"gradient_bytes", bytes}});
     x = unit.layer->output_shape(x);
   }
   const char* const larger = flop["convolutions"] > flop["products"] ? "convolutions" : "products";

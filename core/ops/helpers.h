@@ -25,8 +25,8 @@ inline double products(bool want_dx, const GradOut& dw) {
   return (want_dx ? 1 : 0) + (dw.value ? 1 : 0);
 }
 
-inline Range compute(const char* name, double flop) {
-  FlopObserver::notify(flop);
+inline Range compute(const char* name, double flop, double operations = 1) {
+  FlopObserver::notify(flop, operations);
   return {Category::compute, name, static_cast<uint64_t>(flop)};
 }
 

@@ -66,7 +66,8 @@ Tensor conv2d_backward(const Tensor& input, const Tensor& w, const Tensor& gradi
   check::shape(op, "dy", dy, shape, x);
   check::grad(op, "dw", dw, w.shape(), x);
   check::grad(op, "dbias", dbias, {w.shape()[0]}, x);
-  const Range range = compute(op, products(want_dx, dw) * conv2d_flop(shape, w.shape()));
+  const double count = products(want_dx, dw);
+  const Range range = compute(op, count * conv2d_flop(shape, w.shape()), count);
   Tensor dx = want_dx ? like(x, x.shape()) : Tensor();
   backend_for(x).conv2d_backward(x, w, dy, window, dx, dw, dbias);
   return dx;

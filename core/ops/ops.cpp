@@ -86,7 +86,8 @@ Tensor linear_backward(const Tensor& input, const Tensor& w, const Tensor& seen,
   if (act != Activation::none) check::shape(op, "kept", kept, y, x);
   check::grad(op, "dw", dw, w.shape(), x);
   check::grad(op, "dbias", dbias, {w.shape()[0]}, x);
-  const Range range = compute(op, 2 * products(want_dx, dw) * product({y[0], y[1], w.shape()[1]}));
+  const double count = products(want_dx, dw);
+  const Range range = compute(op, 2 * count * product({y[0], y[1], w.shape()[1]}), count);
   Tensor dx = want_dx ? like(x) : Tensor();
   backend_for(x).linear_backward(x, w, kept, dy, act, dx, dw, dbias);
   return dx;

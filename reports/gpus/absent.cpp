@@ -71,9 +71,6 @@ std::vector<std::string> modes_of(const Arguments& a) {
           "{} {}: on GPUs that are not here, ddp, sharded, tensor, pipeline and hybrid over ranks "
           "are predicted",
           flag::kMode.name, mode));
-  if (a.global_batch && modes != std::vector<std::string>{kPlainMode})
-    throw InputError(fmt::format("{} is predicted for {} {} only", flag::kGlobalBatch.name,
-                                 flag::kMode.name, kPlainMode));
   return modes;
 }
 

@@ -37,8 +37,8 @@ const std::string& precision_or_bf16(const std::string& precision) {
 }
 
 // The rows of howmany-memory. `largest_gb`: also the largest batch that fits as much, by a search.
-nlohmann::json memory_of(const std::string& model, const std::string& precision, const Preset& p,
-                         const std::string& mode, const std::vector<int>& counts,
+nlohmann::json memory_of(const std::string& model, const std::string& precision,
+                         const std::string& mode, int64_t samples, const std::vector<int>& counts,
                          std::optional<double> largest_gb = {}) {
   std::vector<std::string> words = {flag::kModel,
                                     model,
@@ -47,7 +47,7 @@ nlohmann::json memory_of(const std::string& model, const std::string& precision,
                                     flag::kDeviceCount,
                                     fmt::format("{}", fmt::join(counts, ",")),
                                     flag::kBatchPerDevice,
-                                    std::to_string(p.batch),
+                                    std::to_string(samples),
                                     flag::kOptimizer,
                                     "adamw",
                                     flag::kPrecision,
@@ -75,19 +75,45 @@ void refuse_what_does_not_fit(const nlohmann::json& memory, const Preset& p,
   }
 }
 
+// p.mode, with the micro-batches of strong scaling if the mode leaves their number open. Pipelines
+// have micro-batches of their own.
+std::string mode_on(const Preset& p, int devices) {
+  const int64_t micro_batches = portion_on(p, devices).micro_batches;
+  if (micro_batches == 1 || p.mode.starts_with("pipeline") || p.mode.starts_with("hybrid") ||
+      p.mode.find("accumulate=") != std::string::npos)
+    return p.mode;
+  return fmt::format("{}{}accumulate={}", p.mode, p.mode.find(':') == std::string::npos ? ':' : ',',
+                     micro_batches);
+}
+
+int64_t samples_on(const Preset& p, int devices) {
+  const Portion each = portion_on(p, devices);
+  return each.micro_batches * each.samples;
+}
+
 nlohmann::json computed(const std::string& model, const std::string& precision, const Preset& p,
                         const std::vector<int>& counts) {
   const PrivateFolder folder;
-  const std::string path = folder.path() + "/step.json";
+  const std::string path = folder.path() + "/steps.json";
+  const Range& fixed = p.time.fixed;
   nlohmann::ordered_json asked = {{"model", model},
-                                  {"mode", p.mode},
                                   {"precision", precision_or_bf16(precision)},
-                                  {"batch_per_device", p.batch},
-                                  {"seconds", logged_seconds(p.log)},
-                                  {"tables", nlohmann::ordered_json::array()}};
-  for (const int n : counts) asked["tables"].push_back(cost_table_with_groups(p.cluster, n));
+                                  {"samples", p.batch},
+                                  {"seconds", p.time.usual_seconds},
+                                  {"fixed_seconds", {fixed.value, fixed.low, fixed.high}},
+                                  {"steps", nlohmann::ordered_json::array()}};
+  for (const int n : counts)
+    asked["steps"].push_back({{"mode", mode_on(p, n)},
+                              {"batch_per_device", samples_on(p, n)},
+                              {"table", cost_table_with_groups(p.cluster, n)}});
   write_text(path, dump_json(asked));
   return told("howmany-devices", {flag::kComputed, path});
+}
+
+Range seconds_of(const JsonNode& row) {
+  const std::vector<JsonNode> seconds = row.at("s").items();
+  if (seconds.size() != 3) row.fail("expected the seconds of three steps");
+  return {seconds[0].number(), seconds[1].number(), seconds[2].number()};
 }
 
 }  // namespace
@@ -96,15 +122,19 @@ ModelCosts read_costs(const std::string& model) {
   const nlohmann::json json = told("howmany-devices", {flag::kCosts, model});
   const JsonNode root(json, "howmany-devices");
   ModelCosts costs{root.at("model").string(), root.at("work").string(), {}};
-  for (const JsonNode& unit : root.at("units").items())
-    costs.units.push_back({unit.at("forward_flop").number(), unit.at("gradient_bytes").number()});
+  for (const JsonNode& unit : root.at("units").items()) {
+    ModelCosts::Unit& one = costs.units.emplace_back();
+    one.forward_flop = unit.at("forward_flop").number();
+    for (const JsonNode& bytes : unit.at("gradient_bytes").items())
+      one.gradient_bytes.push_back(bytes.number());
+  }
   return costs;
 }
 
 std::string memory_sentence(const std::string& model, const std::string& precision,
                             const Preset& p) {
   const std::optional<double>& gb = p.cluster.memory_gb;
-  const nlohmann::json json = memory_of(model, precision, p, kPlainMode, {2}, gb);
+  const nlohmann::json json = memory_of(model, precision, kPlainMode, p.batch, {2}, gb);
   const JsonNode row = JsonNode(json, "howmany-memory").at("rows").items().at(0);
   const double needed = row.at("peak_bytes").number() / 1e9;
   if (gb && needed > *gb) {
@@ -132,11 +162,18 @@ std::map<int, ModeStep> steps_of_mode(const std::string& model, const std::strin
     if (const auto why = row.find("why"))
       step.why = why->string();
     else
-      step.seconds = row.at("s").number();
+      step.seconds = seconds_of(row);
   }
-  refuse_what_does_not_fit(memory_of(model, precision, p, p.mode, more), p, steps);
-  if (more.size() < counts.size())
-    refuse_what_does_not_fit(memory_of(model, precision, p, "single", {1}), p, steps);
+  const auto check_memory = [&](const std::string& mode, int64_t samples,
+                                const std::vector<int>& on) {
+    refuse_what_does_not_fit(memory_of(model, precision, mode, samples, on), p, steps);
+  };
+  if (p.global_batch == 0) {
+    check_memory(p.mode, p.batch, more);
+  } else {
+    for (const int n : more) check_memory(mode_on(p, n), samples_on(p, n), {n});
+  }
+  if (more.size() < counts.size()) check_memory("single", p.batch, {1});
   return steps;
 }
 

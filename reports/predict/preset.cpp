@@ -8,6 +8,8 @@
 #include <bit>
 #include <cctype>
 #include <cmath>
+#include <numeric>
+#include <ranges>
 
 #include "core/base/schema/flags.h"
 #include "core/base/text/format.h"
@@ -111,18 +113,6 @@ int64_t usual_batch(const Work& work, double per_sample) {
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most)));
 }
 
-// The work of each GPU in a step.
-struct Portion {
-  int64_t micro_batches = 1, samples = 0;  // of each
-
-  Portion(const Preset& p, int devices) : samples(p.batch) {
-    if (p.global_batch == 0) return;
-    const int64_t all = (p.global_batch + devices - 1) / devices;
-    micro_batches = (all + p.batch - 1) / p.batch;
-    samples = (all + micro_batches - 1) / micro_batches;
-  }
-};
-
 // Why a step that small is not predicted; empty if it is.
 std::string small_step(const MicroBatchTime& time, int64_t samples) {
   if (static_cast<double>(samples) >= time.least_samples) return "";
@@ -146,16 +136,11 @@ MicroBatchTime time_of(const Work& work, double per_sample, int64_t batch, doubl
 // The buckets of a backward pass, in the order in which they fill.
 class Buckets {
  public:
-  // The bytes are ready one after the other, from the time `from` to the time `to`.
-  void add(double bytes, double from, double to) {
-    const double whole = bytes;
-    while (bytes > 0) {
-      const double part = std::min(bytes, capacity() - filled_);
-      bytes -= part;
-      filled_ += part;
-      ready_ = from + (to - from) * (1 - bytes / whole);
-      if (filled_ >= capacity()) close();
-    }
+  // The gradients of a parameter are ready at the time `at`.
+  void add(double bytes, double at) {
+    filled_ += bytes;
+    ready_ = at;
+    if (filled_ >= (closed_.empty() ? kFirstBucket : kBucket)) close();
   }
   std::vector<LoggedCollective> all() {
     if (filled_ > 0) close();
@@ -163,7 +148,6 @@ class Buckets {
   }
 
  private:
-  double capacity() const { return closed_.empty() ? kFirstBucket : kBucket; }
   void close() {
     LoggedCollective one;
     one.bytes = filled_;
@@ -184,7 +168,12 @@ LoggedStep step_of(const ModelCosts& costs, double of_micro_batch, int64_t micro
   Buckets buckets;
   for (auto unit = costs.units.rbegin(); unit != costs.units.rend(); ++unit) {
     const double then = now + kBackwardPerForward * per_flop * unit->forward_flop;
-    buckets.add(unit->gradient_bytes, now, then);
+    const double all = std::reduce(unit->gradient_bytes.begin(), unit->gradient_bytes.end());
+    double done = 0;
+    for (const double bytes : std::views::reverse(unit->gradient_bytes)) {
+      done += bytes;
+      buckets.add(bytes, now + (then - now) * done / all);
+    }
     now = then;
   }
   return {seconds, buckets.all()};
@@ -201,22 +190,25 @@ Range product(const Range& a, const Range& b, double times) {
 }
 
 StepLog log_on(const ModelCosts& costs, const Preset& p, int devices, double fixed) {
-  const Portion each(p, devices);
+  const Portion each = portion_on(p, devices);
   return {1, {step_of(costs, p.time(each.samples, fixed), each.micro_batches)}};
 }
 
-// The loss of efficiency by exchanges, and by shares that differ from that of one GPU.
-double computed_loss(const ModelCosts& costs, const Preset& p, int devices, double fixed) {
-  const double one = logged_seconds(log_on(costs, p, 1, fixed));
-  if (p.mode != kPlainMode) return std::log(p.steps.at(devices).seconds / one);
-  const double more = replayed_seconds(log_on(costs, p, devices, fixed), p.cluster, devices);
+// The loss of efficiency by exchanges, and by shares that differ from that of one GPU. `fixed` is
+// an end or the value of p.time.fixed.
+double computed_loss(const ModelCosts& costs, const Preset& p, int devices, double Range::*fixed) {
+  const double of_step = p.time.fixed.*fixed;
+  const double one = logged_seconds(log_on(costs, p, 1, of_step));
+  const double more = p.mode == kPlainMode
+                          ? replayed_seconds(log_on(costs, p, devices, of_step), p.cluster, devices)
+                          : p.steps.at(devices).seconds.*fixed;
   return std::log(more / one) + (p.global_batch > 0 ? std::log(devices) : 0);
 }
 
 std::string why_not(const Preset& p, int devices) {
   if (p.global_batch > 0 && p.global_batch < devices)
     return fmt::format("a batch of {} has none for some of them", number(p.global_batch, "sample"));
-  if (const std::string why = small_step(p.time, Portion(p, devices).samples); !why.empty())
+  if (const std::string why = small_step(p.time, portion_on(p, devices).samples); !why.empty())
     return why;
   if (const auto step = p.steps.find(devices); step != p.steps.end() && !step->second.why.empty())
     return step->second.why;
@@ -237,11 +229,12 @@ Offer offer_on(const ModelCosts& costs, const Preset& p, int devices, int device
   const std::vector<RateAt> one = {{1, p.per_s.value}};
   offer = {predict(one, devices, devices_per_node), Evidence::kPredicted};
   if (!offer.refused.empty()) return offer;
-  const auto computed = [&](double fixed) { return computed_loss(costs, p, devices, fixed); };
-  const Range& fixed = p.time.fixed;
-  const double value = computed(fixed.value);
-  const auto [low, high] = std::minmax({value, computed(fixed.low), computed(fixed.high)});
-  const auto exchanged = static_cast<double>(Portion(p, devices).micro_batches);
+  const auto computed = [&](double Range::*fixed) {
+    return computed_loss(costs, p, devices, fixed);
+  };
+  const double value = computed(&Range::value);
+  const auto [low, high] = std::minmax({value, computed(&Range::low), computed(&Range::high)});
+  const auto exchanged = static_cast<double>(portion_on(p, devices).micro_batches);
   const double loss = value - std::log(offer.efficiency.value) / exchanged;
   offer = {predict(one, devices, devices_per_node, loss), Evidence::kPredicted};
   offer.efficiency =
@@ -251,6 +244,13 @@ Offer offer_on(const ModelCosts& costs, const Preset& p, int devices, int device
 }
 
 }  // namespace
+
+Portion portion_on(const Preset& p, int devices) {
+  if (p.global_batch == 0) return {1, p.batch};
+  const int64_t all = (p.global_batch + devices - 1) / devices;
+  const int64_t micro_batches = (all + p.batch - 1) / p.batch;
+  return {micro_batches, (all + micro_batches - 1) / micro_batches};
+}
 
 Preset preset(const ModelCosts& costs, const Cluster& cluster, const PresetOptions& options) {
   const Work& work = work_of(costs);

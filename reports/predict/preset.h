@@ -4,18 +4,19 @@
 //
 // Model. A step on one GPU takes 3 times the FLOP of its forward passes over the rate of the chip
 //   for that kind of work (chip_rates.inc): a third in the forward pass, the rest in the backward
-//   pass. The gradients of a unit of the model are ready when its FLOP are done. They go into the
-//   buckets of DistributedDataParallel (the first of 1 MiB, then 25 MiB), and the step is replayed
-//   with the times of the cluster (replay.h). The loss is that of the replay plus that of the first
-//   rung (ladder.h): published curves lose about 3 % per doubling also where all but the last
-//   bucket is hidden.
+//   pass. The gradients of a unit of the model are ready one after the other while its FLOP are
+//   done. They go into the buckets of DistributedDataParallel (a bucket ends with the parameter
+//   that reaches 25 MiB, the first one 1 MiB), and the step is replayed with the times of the
+//   cluster (replay.h). The loss is that of the replay plus that of the first rung (ladder.h):
+//   published curves lose about 3 % per doubling also where all but the last bucket is hidden.
 // Other modes. Steps of each number of GPUs are computed from the mode's own code (model_runs.h),
-// and
-//   their loss takes the place of that of the replay. Rows that do not fit the memory are refused.
+//   and their loss takes the place of that of the replay. Rows that do not fit the memory are
+//   refused.
 // Strong scaling. Each GPU trains its share of the global batch in equal micro-batches, as few as
 //   PresetOptions::batch allows. Only the last one exchanges gradients, so the loss of the first
 //   rung is divided by their number. Smaller ones are slower per sample: a part of their time is
-//   fixed (HM_FIXED). Efficiency is relative to the global batch on one GPU.
+//   fixed (HM_FIXED), which other modes spend in equal parts in each of their operations.
+//   Efficiency is relative to the global batch on one GPU.
 // Intervals. The rate on one GPU: 90 % of the ratios between the rates of published models on the
 //   same chip. The efficiency: the interval of the first rung (ladder.h), and the part of a step
 //   that is fixed, 90 % of it. The rate on n GPUs: both, as if independent.
@@ -37,8 +38,8 @@ namespace howmany::reports {
 
 struct ModelCosts {
   struct Unit {
-    double forward_flop = 0;  // of one sample
-    double gradient_bytes = 0;
+    double forward_flop = 0;             // of one sample
+    std::vector<double> gradient_bytes;  // of each parameter, in forward order
   };
   std::string model, work;  // "convolutions", "products" or "recurrences"
   std::vector<Unit> units;  // in forward order
@@ -55,7 +56,7 @@ struct PresetOptions {
 
 // A step of a mode on a number of GPUs.
 struct ModeStep {
-  double seconds = 0;
+  Range seconds;    // with each of MicroBatchTime::fixed
   std::string why;  // it does not run or fit; then seconds is void
 };
 
@@ -75,12 +76,19 @@ struct Preset {
   Range per_s;  // on one GPU
   int64_t batch = 0, global_batch = 0;
   MicroBatchTime time;
-  // The caller may set another mode, which needs its steps, by number of GPUs. Such a mode has no
-  // strong scaling. With ddp, only the reasons of steps count.
+  // The caller may set another mode, which needs its steps, by number of GPUs. With ddp, only the
+  // reasons of steps count.
   std::string mode = kPlainMode;
   std::map<int, ModeStep> steps;
   std::string basis;  // one sentence: the published rates
 };
+
+// The work of each GPU in a step: equal micro-batches, the samples of each rounded up.
+struct Portion {
+  int64_t micro_batches = 1, samples = 0;  // of each
+};
+Portion portion_on(const Preset& preset, int devices);
+
 // Throws InputError if no rate was published for that work, chip and precision, or if the step is
 // smaller than any that was.
 Preset preset(const ModelCosts& costs, const Cluster& cluster, const PresetOptions& options);

@@ -166,11 +166,11 @@ TEST(GradSync, KeepsGradientsThatAreThereAlready) {
   });
 }
 
-TEST(GradSync, CapsBucketsAndTheFirstOneMore) {
+TEST(GradSync, EndsBucketsAtTheParameterThatReachesTheirSize) {
   launch_threads(2, [](Comm& comm) {
     auto params = make_params({{64}, {64}, {64}, {64}, {64}});  // 256 bytes each
     const auto sync =
-        make_grad_sync(comm, pointers(params), {.bucket_bytes = 512, .first_bucket_bytes = 256});
+        make_grad_sync(comm, pointers(params), {.bucket_bytes = 300, .first_bucket_bytes = 100});
     const auto together = [&](int a, int b) {
       return params[static_cast<size_t>(a)].grad.shares_storage_with(
           params[static_cast<size_t>(b)].grad);

@@ -266,6 +266,14 @@ TEST(BackendCases, BucketsHoldAllGradientsAndTheLoss) {
   EXPECT_EQ(model_buckets("simple_net").bytes.size(), 1u);
 }
 
+// Those of torch 2.13 (_compute_bucket_assignment_by_size) for torchvision's models, with each
+// parameter at the start of a cache line, and the loss.
+TEST(BackendCases, BucketsAreThoseOfTorch) {
+  EXPECT_EQ(model_buckets("resnet18").bytes, (std::vector<int64_t>{2052032, 28852224, 15853828}));
+  EXPECT_EQ(model_buckets("resnet50").bytes,
+            (std::vector<int64_t>{8196032, 31502336, 26255360, 26550272, 9724164}));
+}
+
 TEST(BackendCases, BucketsOfAnyOtherModelCanBeGiven) {
   const ModelBuckets buckets = model_buckets("train.py=1052672,4239400");
   EXPECT_EQ(buckets.name, "train.py");

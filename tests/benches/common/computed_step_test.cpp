@@ -8,7 +8,7 @@
 namespace howmany::benches {
 namespace {
 
-constexpr double kPerFlop = 1e-9;
+constexpr OperationSeconds kPerFlop{.per_flop = 1e-9};
 constexpr int64_t kRows = 8;  // per device
 // Eight layers of equal work.
 const std::string kMlp = "mlp:sizes=256-256-256-256-256-256-256-256-256";
@@ -36,7 +36,10 @@ CostTable table(int world, double latency, double bytes_per_s) {
   return costs;
 }
 
-double alone() { return kPerFlop * flop_of_step(on("single", 1), kRows); }
+// With kPerFlop.
+double alone() {
+  return kPerFlop.per_flop / operation_seconds(on("single", 1), kRows, 1, 0).per_flop;
+}
 
 class ComputedStepOf : public testing::TestWithParam<const char*> {};
 
@@ -63,6 +66,19 @@ INSTANTIATE_TEST_SUITE_P(Modes, ComputedStepOf,
                                name, [](char c) { return !std::isalnum(c); }, '_');
                            return name;
                          });
+
+TEST(ComputedStep, TheFixedTimeOfOperationsIsNotDividedByTensor) {
+  const OperationSeconds half = operation_seconds(on("single", 1), kRows, 2, 1);
+  const auto seconds = [&](const std::string& mode) {
+    return computed_step_seconds(on(mode, 4), table(4, 0, 1e30), half);
+  };
+  EXPECT_NEAR(seconds("ddp"), 2, 0.02);
+  EXPECT_NEAR(seconds("ddp:accumulate=2"), 3, 0.2);  // the fixed time of each micro-batch
+  // Four times the samples, a quarter of the FLOP of each and as many operations.
+  EXPECT_NEAR(seconds("tensor"), 2, 0.2);
+  const OperationSeconds fixed{.per_flop = 0, .fixed = half.fixed};
+  EXPECT_NEAR(computed_step_seconds(on("tensor", 4), table(4, 0, 1e30), fixed), 1, 0.2);
+}
 
 TEST(ComputedStep, RecomputeAddsAForwardPass) {
   const double seconds =

@@ -106,7 +106,7 @@ class Devices(programs.TestCase):
 
     def test_costs_of_a_model(self):
         costs = programs.run("howmany-devices", "--costs", "resnet50").json()
-        self.assertEqual(sum(unit["gradient_bytes"] for unit in costs["units"]), 4 * 25_557_032)
+        self.assertEqual(sum(sum(unit["gradient_bytes"]) for unit in costs["units"]), 4 * 25_557_032)
         self.assertAlmostEqual(sum(unit["forward_flop"] for unit in costs["units"]) / 1e9, 2 * 4.1, delta=0.2)
         self.assertEqual(costs["work"], "convolutions")
         for model, work in (("vit_b_16", "products"), ("vgg16", "convolutions"), ("embedding_rnn", "recurrences"), ("mlp", "products")):
@@ -116,17 +116,24 @@ class Devices(programs.TestCase):
     def test_computed_steps(self):
         points = [[1024, 0], [1 << 30, 1]]
         table = {kind: points for kind in ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "send", "send_between")}
-        asked = {"model": "mlp", "mode": "ddp", "precision": "f32", "batch_per_device": 4, "seconds": 2,
-                 "tables": [{"world": 2} | table, {"world": 8} | table]}
+        step = {"mode": "ddp", "batch_per_device": 4, "table": {"world": 2} | table}
+        wider = {"mode": "ddp:accumulate=2", "batch_per_device": 8, "table": {"world": 8} | table}
+        asked = {"model": "mlp", "precision": "f32", "samples": 4, "seconds": 2, "fixed_seconds": [0.5, 0, 1],
+                 "steps": [step, wider]}
         file = self.folder / "asked.json"
         file.write_text(json.dumps(asked))
         steps = programs.run("howmany-devices", "--computed", file).json()
         self.assertEqual([step["devices"] for step in steps], [2, 8])
-        for step in steps:
-            self.assertGreater(step["s"], 2)
-        for key, value, words in (("model", "mpl", "mlp"), ("mode", "dpd", "ddp"), ("precision", "f31", "f32"),
-                                  ("batch_per_device", 0, "batch_per_device"), ("seconds", 0, "seconds"), ("seconds", None, "seconds"),
-                                  ("tables", [{"world": 1} | table], "world"), ("tables", 3, "tables")):
+        for found, least in zip(steps, (2, 4)):  # two micro-batches of 4
+            self.assertEqual(len(found["s"]), 3)
+            for seconds in found["s"]:
+                self.assertGreater(seconds, 0.99 * least)
+        for key, value, words in (("model", "mpl", "mlp"), ("precision", "f31", "f32"), ("samples", 0, "samples"),
+                                  ("seconds", 0, "seconds"), ("seconds", None, "seconds"), ("fixed_seconds", [3], "fixed_seconds"),
+                                  ("fixed_seconds", [-1], "fixed_seconds"), ("steps", 3, "steps"),
+                                  ("steps", [step | {"mode": "dpd"}], "ddp"),
+                                  ("steps", [step | {"batch_per_device": 0}], "batch_per_device"),
+                                  ("steps", [step | {"table": {"world": 1} | table}], "world")):
             file.write_text(json.dumps(asked | {key: value}))
             with self.subTest(key=key, value=value):
                 self.assert_refused(programs.run("howmany-devices", "--computed", file), words)

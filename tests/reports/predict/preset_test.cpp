@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 // 10 equal units of 0.1 GFLOP per sample, with the gradients of `mib` MiB together.
 ModelCosts costs(double mib, const std::string& work = "convolutions") {
   ModelCosts c{"net", work, {}};
-  for (int i = 0; i < 10; ++i) c.units.push_back({1e8, mib * (1 << 20) / 10});
+  for (int i = 0; i < 10; ++i) c.units.push_back({1e8, {mib * (1 << 20) / 10}});
   return c;
 }
 
@@ -72,10 +72,9 @@ TEST(Preset, GradientsFillTheBucketsOfDistributedDataParallel) {
     sum += one.bytes;
   }
   EXPECT_NEAR(sum, 100 * (1 << 20), 1);
-  ASSERT_EQ(step.collectives.size(), 5u);  // 1, 25, 25, 25 and 24 MiB
-  EXPECT_NEAR(step.collectives.front().bytes, 1 << 20, 1);
-  EXPECT_NEAR(step.collectives[1].bytes, 25 << 20, 1);
-  EXPECT_NEAR(step.collectives.back().bytes, 24 << 20, 1);
+  ASSERT_EQ(step.collectives.size(), 4u);  // of one parameter of 10 MiB, then of three each
+  EXPECT_NEAR(step.collectives.front().bytes, 10 << 20, 1);
+  for (size_t i = 1; i < 4; ++i) EXPECT_NEAR(step.collectives[i].bytes, 30 << 20, 1);
   EXPECT_NEAR(step.collectives.back().at, step.seconds, 1e-9);  // of the first unit
 }
 
