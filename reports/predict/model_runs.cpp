@@ -13,6 +13,7 @@
 #include "core/base/text/files.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
+#include "core/base/text/options.h"
 #include "reports/results/machine.h"
 
 namespace howmany::reports {
@@ -116,6 +117,21 @@ Range seconds_of(const JsonNode& row) {
   return {seconds[0].number(), seconds[1].number(), seconds[2].number()};
 }
 
+// Why p.mode is not predicted on that many GPUs; empty if it is. docs/RESULTS.md has the published
+// runs that it was compared with.
+std::string spans_nodes(const Preset& p, int devices) {
+  const auto [name, options] = parse_named("mode", p.mode);
+  int64_t ways = name == "tensor" ? devices : 1;
+  if (const auto given = options.find("ways"); given != options.end())
+    ways = parse_positive("mode", given->first, given->second);
+  if (ways <= p.cluster.devices_per_node) return "";
+  return fmt::format(
+      "each layer would be divided over {} GPUs, and a node has {}: published runs across nodes "
+      "are "
+      "several times slower than computed ones",
+      ways, p.cluster.devices_per_node);
+}
+
 }  // namespace
 
 ModelCosts read_costs(const std::string& model) {
@@ -158,9 +174,12 @@ std::map<int, ModeStep> steps_of_mode(const std::string& model, const std::strin
   const nlohmann::json answer =
       p.mode == kPlainMode ? nlohmann::json::array() : computed(model, precision, p, more);
   for (const JsonNode& row : JsonNode(answer, "howmany-devices").items()) {
-    ModeStep& step = steps[static_cast<int>(row.at("devices").integer_between(2, kMostPredicted))];
+    const auto devices = static_cast<int>(row.at("devices").integer_between(2, kMostPredicted));
+    ModeStep& step = steps[devices];
     if (const auto why = row.find("why"))
       step.why = why->string();
+    else if (const std::string spans = spans_nodes(p, devices); !spans.empty())
+      step.why = spans;
     else
       step.seconds = seconds_of(row);
   }

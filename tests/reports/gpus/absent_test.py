@@ -85,6 +85,12 @@ class Absent(programs.TestCase):
         self.assertLess(large[0], large[1])  # the bubble
         self.assertGreater(small[0], small[1])  # the fixed time of micro-batches of 2 samples
 
+    def test_layers_divided_over_nodes_are_refused(self):
+        answer = self.answer("--model", "llama:size=1b", "--cluster", "a100x4", "--up-to", 8, "--mode", "tensor")
+        refused = {row["devices"]: row.get("refused", "") for row in answer["predicted"]}
+        self.assertEqual([devices for devices, why in refused.items() if not why], [1, 2, 4])
+        self.assertIn("a node has 4", refused[8])
+
     def test_rows_that_do_not_fit_are_refused(self):
         answer = self.answer("--model", "gpt2:size=xl", "--cluster", "a100x8", "--mode", "sharded", "--up-to", 16,
                              "--batch-per-device", 32)
