@@ -22,4 +22,10 @@ uint64_t of_rank_0(Comm& comm, uint64_t value) {
   return static_cast<uint64_t>(t.values<int64_t>()[0]);
 }
 
+bool on_all_ranks(Comm& comm, bool mine) {
+  Tensor all = Tensor::full({1}, mine ? 1 : 0, Dtype::f32);
+  comm.all_reduce(all, ReduceOp::min);
+  return all.item() != 0;
+}
+
 }  // namespace howmany

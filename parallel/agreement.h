@@ -24,7 +24,8 @@ class Agreement {
   StepLoss answer_;  // of the previous call; read late, as a loss is
 };
 
-// Returns rank 0's value. Collective.
-uint64_t of_rank_0(Comm& comm, uint64_t value);
+// These are collective and block the host.
+uint64_t of_rank_0(Comm& comm, uint64_t value);  // rank 0's value
+bool on_all_ranks(Comm& comm, bool mine);        // whether every rank passed true
 
 }  // namespace howmany

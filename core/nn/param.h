@@ -25,6 +25,8 @@ struct Param {
   Shape shape{};
   Init init{};
   bool trainable = true;
+  // With Precision::bf16, each use rounds the value to bf16, so a value in bf16 serves as well.
+  bool rounded = false;
   Tensor value{}, grad{};  // empty until materialize(); buffers have no grad
   bool has_grad = false;   // false: the next backward overwrites grad; true: adds to it
 };

@@ -41,6 +41,13 @@ inline void beside(const char* op, const char* what, const Tensor& t, const Shap
   same(op, what, t, wanted, howmany::beside(like.dtype()), like.device());
 }
 
+// The same for a parameter that products read: it may have the dtype of the activation too.
+inline void weight(const char* op, const char* what, const Tensor& t, const Shape& wanted,
+                   const Tensor& like) {
+  const bool rounded = t && t.dtype() == like.dtype();
+  same(op, what, t, wanted, rounded ? like.dtype() : howmany::beside(like.dtype()), like.device());
+}
+
 // The same for the gradient of a parameter, which may be absent.
 inline void grad(const char* op, const char* what, const GradOut& g, const Shape& wanted,
                  const Tensor& like) {

@@ -27,7 +27,7 @@ Shape check_conv2d(const char* op, const Tensor& x, const Tensor& w, Window wind
   check::floating(op, "x", x);
   check::rank(op, "x", x, 4);
   check::rank(op, "w", w, 4);
-  check::beside(op, "w", w, {w.shape()[0], window.size, window.size, x.shape()[3]}, x);
+  check::weight(op, "w", w, {w.shape()[0], window.size, window.size, x.shape()[3]}, x);
   return window_shape(op, x.shape(), w.shape()[0], window);
 }
 

@@ -23,7 +23,7 @@ void check_linear(const char* op, const Tensor& x, const Tensor& w) {
   check::rank(op, "w", w, 2);
   HM_REQUIRE(x.shape()[1] == w.shape()[1], "[{}] inner sizes differ: x {}, w {}", op,
              x.shape().str(), w.shape().str());
-  check::beside(op, "w", w, w.shape(), x);
+  check::weight(op, "w", w, w.shape(), x);
 }
 
 // x [N,..,C]

@@ -10,8 +10,12 @@
 namespace howmany {
 
 // A group of one rank has nothing to divide.
-Shard::Shard(Layer& layer, Comm& comm, int level)
-    : comm_(comm), level_(comm.size() == 1 ? 1 : level), params_(trainable_params(layer)) {
+Shard::Shard(std::vector<Param*> params, Comm& comm, int level, Dtype read)
+    : comm_(comm),
+      level_(comm.size() == 1 ? 1 : level),
+      params_(std::move(params)),
+      kept_(params_[0]->value.dtype()),
+      read_(level_ == 3 ? read : kept_) {
   int64_t end = 0;
   for (const Param* p : params_) {
     begins_.push_back(end);
@@ -20,24 +24,23 @@ Shard::Shard(Layer& layer, Comm& comm, int level)
   part_.name = params_[0]->name;
   part_.shape = {aligned_numel((end + comm_.size() - 1) / comm_.size())};
   begins_.push_back(part_.shape.numel() * comm_.size());
-  values_ = allocate();
+  values_ = allocate(kept_);
   clear_gaps(values_);
   for (size_t i = 0; i < params_.size(); ++i) view_of(values_, i).copy_from(params_[i]->value);
   point_values();
   part_.value = level_ == 3 ? own(values_).clone() : own(values_);
   for (Param* p : params_) p->grad = Tensor();
   if (level_ == 1) {
-    grads_ = allocate();
+    grads_ = allocate(kept_);
     grads_.zero();
   }
-  part_.grad =
-      level_ == 1 ? own(grads_) : Tensor::zeros(part_.shape, values_.dtype(), values_.device());
+  part_.grad = level_ == 1 ? own(grads_) : Tensor::zeros(part_.shape, kept_, values_.device());
   release_values();
 }
 
-Tensor Shard::allocate() const {
+Tensor Shard::allocate(Dtype dtype) const {
   const Tensor& like = part_.value ? part_.value : params_[0]->value;
-  return Tensor::empty({begins_.back()}, like.dtype(), like.device());
+  return Tensor::empty({begins_.back()}, dtype, like.device());
 }
 
 Tensor Shard::own(const Tensor& flat) const {
@@ -64,8 +67,8 @@ void Shard::clear_gaps(Tensor& flat) const {
 
 void Shard::gather() {
   if (state_ != State::parts) return;
-  if (!values_) values_ = allocate();
-  coming_ = comm_.all_gather_async(part_.value, values_);
+  if (!values_) values_ = allocate(read_);
+  coming_ = comm_.all_gather_async(part_.value.to(read_), values_);
   state_ = State::coming;
 }
 
@@ -88,7 +91,7 @@ void Shard::begin_grads(bool more) {
   more_ = more;
   if (more && level_ == 1) return;
   if (!grads_) {
-    grads_ = allocate();
+    grads_ = allocate(kept_);
     clear_gaps(grads_);
   }
   for (size_t i = 0; i < params_.size(); ++i) {
@@ -114,10 +117,10 @@ void Shard::wait_grads() {
   part_.has_grad = true;
 }
 
-void Shard::gather_grads(std::map<std::string, Tensor>& grads) {
-  Tensor all = allocate();
-  comm_.all_gather(part_.grad, all);
-  for (size_t i = 0; i < params_.size(); ++i) grads[params_[i]->name] = view_of(all, i);
+void Shard::gather_whole(const Tensor& part, std::map<std::string, Tensor>& found) {
+  Tensor all = allocate(kept_);
+  comm_.all_gather(part, all);
+  for (size_t i = 0; i < params_.size(); ++i) found[params_[i]->name] = view_of(all, i);
 }
 
 }  // namespace howmany

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <optional>
 
 #include "core/base/error.h"
 #include "core/nn/layers.h"
 #include "core/nn/units.h"
+#include "core/tensor/precision.h"
 #include "parallel/agreement.h"
 #include "parallel/batch.h"
 #include "parallel/mode.h"
@@ -92,13 +94,15 @@ class Sharded : public Mode {
   StepLoss step(const Batch& mine) override {
     check_rows("sharded", mine.global_rows, comm_.size(), "ranks");
     clock_.begin();
-    for (Shard& shard : shards_) shard.change_values();
-    if (level_ < 3)
-      for (Shard& shard : shards_) shard.gather();
+    small_begun_ = false;
+    each(&Shard::change_values);
+    if (level_ < 3) each(&Shard::gather);
+    if (small_) small_->change_values(), small_->gather();
     Tensor loss = replica_.step(mine);
     Work summed = comm_.all_reduce_async(loss);
     while (!leaving_.empty()) wait_for_oldest();
     const auto scope = clock_.exchanging();
+    if (small_) small_->wait_grads();
     summed.wait();
     StepLoss total(loss, summed);
     if (statistics_) total.add(statistics_->last());
@@ -112,24 +116,19 @@ class Sharded : public Mode {
 
   std::vector<Param*> params() override {
     std::vector<Param*> parts;
-    for (Shard& shard : shards_) parts.push_back(&shard.part());
+    each_and_small([&](Shard& shard) { parts.push_back(&shard.part()); });
     return parts;
   }
 
   std::map<std::string, Tensor> gradients() override {
     std::map<std::string, Tensor> grads;
-    for (Shard& shard : shards_) shard.gather_grads(grads);
+    each_and_small([&](Shard& shard) { shard.gather_grads(grads); });
     return grads;
   }
 
   std::map<std::string, Tensor> gather() override {
     std::map<std::string, Tensor> values;
-    for (Shard& shard : shards_) {
-      shard.change_values();
-      shard.wait_values();
-      for (const Param* p : shard.params()) values[p->name] = p->value.clone();
-      shard.release_values();
-    }
+    each_and_small([&](Shard& shard) { shard.gather_values(values); });
     for (const Param* p : replica_.params_and_buffers())
       if (!p->trainable) values[p->name] = p->value.clone();
     comm_.finish();  // a call that failed in flight spoiled the values
@@ -142,6 +141,7 @@ class Sharded : public Mode {
   ModelSpec divided(ModeArgs& args) {
     const DeviceScope on(device_);
     seed_ = of_rank_0(comm_, args.seed);
+    read_ = dtype_to_read(args.dtype);
     ModelSpec model = std::move(args.model);
     Layer* const inner = model.layer->inner_chain();
     const std::vector<Unit> all = units(inner == nullptr ? *model.layer : *inner);
@@ -151,8 +151,9 @@ class Sharded : public Mode {
     for (const std::span<const Unit> group : groups_of(rest)) {
       LayerPtr layer = shard(group, args.dtype);
       if (recompute_) layer = layers::recomputed(std::move(layer));
-      parts.push_back(std::make_unique<Watched>(std::move(layer), hooks_of(shards_.size() - 1)));
+      parts.push_back(std::make_unique<Watched>(std::move(layer), hooks_of(units_.size() - 1)));
     }
+    if (!small_params_.empty()) small_.emplace(small_params_, comm_, 1, args.dtype);
     LayerPtr chain = layers::sequential(std::move(parts));
     // The first unit is used before and after the others, so it stays whole for the step.
     model.layer = inner == nullptr ? std::move(chain)
@@ -161,51 +162,88 @@ class Sharded : public Mode {
     return model;
   }
 
+  // The dtype in which level 3 gathers values that each use rounds, equal on all ranks.
+  Dtype dtype_to_read(Dtype dtype) {
+    if (level_ < 3 || comm_.size() == 1 || current_precision() != Precision::bf16) return dtype;
+    const Dtype stored = stored_dtype(dtype, device_);
+    return on_all_ranks(comm_, stored != dtype) ? stored : dtype;
+  }
+
   LayerPtr shard(std::span<const Unit> group, Dtype dtype) {
     LayerPtr layer = part(group);
     materialize(*layer, {.device = device_, .dtype = dtype, .seed = seed_});
-    HM_REQUIRE(!trainable_params(*layer).empty(), "[sharded] the model has no parameters");
-    shards_.emplace_back(*layer, comm_, level_);
+    const std::vector<Param*> params = trainable_params(*layer);
+    HM_REQUIRE(!params.empty(), "[sharded] the model has no parameters");
+    std::vector<Param*> here;
+    for (Param* p : params) (p->rounded || read_ == dtype ? here : small_params_).push_back(p);
+    units_.emplace_back();
+    if (!here.empty()) units_.back().emplace(std::move(here), comm_, level_, read_);
     return layer;
+  }
+
+  template <typename Call>
+  void with(size_t unit, const Call& call) {
+    if (units_[unit]) std::invoke(call, *units_[unit]);
+  }
+  template <typename Call>
+  void each(const Call& call) {
+    for (size_t i = 0; i < units_.size(); ++i) with(i, call);
+  }
+  template <typename Call>
+  void each_and_small(const Call& call) {
+    each(call);
+    if (small_) call(*small_);
   }
 
   Watched::Hooks hooks_of(size_t i, bool stays = false) {
     return {.before_forward =
                 [this, i] {
                   wait_for_values(i);
-                  if (i + 1 < shards_.size()) shards_[i + 1].gather();
+                  if (i + 1 < units_.size()) with(i + 1, &Shard::gather);
                 },
             // Backward begins with the last unit.
             .after_forward =
                 [this, i, stays] {
-                  if (i + 1 < shards_.size() && !stays) shards_[i].release_values();
+                  if (i + 1 < units_.size() && !stays) with(i, &Shard::release_values);
                 },
             .before_backward =
                 [this, i] {
                   wait_for_values(i);
-                  if (i > 0) shards_[i - 1].gather();
-                  while (std::ranges::find(leaving_, &shards_[i]) != leaving_.end())
-                    wait_for_oldest();
-                  shards_[i].begin_grads(replica_.micro_batch().index > 0);
+                  if (i > 0) with(i - 1, &Shard::gather);
+                  while (std::ranges::find(leaving_, i) != leaving_.end()) wait_for_oldest();
+                  begin_grads(i);
                 },
             .after_backward =
                 [this, i] {
-                  shards_[i].release_values();
-                  if (!shards_[i].exchanges(replica_.micro_batch().last())) return;
-                  if (leaving_.size() == kMostLeaving) wait_for_oldest();
-                  shards_[i].reduce();
-                  leaving_.push_back(&shards_[i]);
+                  with(i, &Shard::release_values);
+                  const bool last = replica_.micro_batch().last();
+                  if (level_ > 1 || last) reduce(i);
+                  if (i == 0) small_begun_ = false;
+                  if (i == 0 && last && small_) small_->reduce();
                 }};
+  }
+
+  void begin_grads(size_t i) {
+    const bool more = replica_.micro_batch().index > 0;
+    with(i, [more](Shard& shard) { shard.begin_grads(more); });
+    if (small_ && !std::exchange(small_begun_, true)) small_->begin_grads(more);
+  }
+
+  void reduce(size_t i) {
+    if (leaving_.size() == kMostLeaving) wait_for_oldest();
+    with(i, &Shard::reduce);
+    leaving_.push_back(i);
   }
 
   void wait_for_values(size_t i) {
     const auto scope = clock_.exchanging();
-    shards_[i].wait_values();
+    with(i, &Shard::wait_values);
+    if (small_) small_->wait_values();
   }
 
   void wait_for_oldest() {
     const auto scope = clock_.exchanging();
-    leaving_.front()->wait_grads();
+    with(leaving_.front(), &Shard::wait_grads);
     leaving_.pop_front();
   }
 
@@ -214,10 +252,16 @@ class Sharded : public Mode {
   const bool recompute_;
   const Device device_;
   uint64_t seed_ = 0;
-  std::deque<Shard> shards_;  // in forward order; the hooks refer to them
+  Dtype read_ = Dtype::f32;
+  std::deque<std::optional<Shard>> units_;  // in forward order; the hooks refer to them
+  // Values that not each use rounds, such as biases and those of norms. They stay whole, and are
+  // exchanged in one call, if the units are gathered in bf16.
+  std::vector<Param*> small_params_;
+  std::optional<Shard> small_;
+  bool small_begun_ = false;  // their gradients, in this backward pass
   Replica replica_;
   std::optional<SharedStatistics> statistics_;
-  std::deque<Shard*> leaving_;  // their gradients are being exchanged; the oldest first
+  std::deque<size_t> leaving_;  // units: their gradients are being exchanged; the oldest first
   StepClock clock_;
 };
 

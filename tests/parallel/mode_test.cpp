@@ -419,6 +419,32 @@ TEST_P(LawOfPrecision, SameAsSingleInThatPrecisionAndUnlikeF32) {
 INSTANTIATE_TEST_SUITE_P(Modes, LawOfPrecision, ::testing::ValuesIn(precise_variations()),
                          name_of_variation);
 
+// Values that each use rounds are gathered in bf16.
+std::vector<Variation> gathered_variations() {
+  std::vector<Variation> all;
+  if (!cuda_is_built_in()) return all;
+  for (const char* mode : {"sharded", "sharded:recompute=1", "sharded:accumulate=2"})
+    for (const int world : {2, 3})
+      all.push_back({mode, "local", world, "cuda", Dtype::f32, Precision::bf16});
+  return all;
+}
+
+class LawOfGathers : public Law {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LawOfGathers);  // built without cuda
+
+TEST_P(LawOfGathers, ModelsWithTablesAndNormsTrainAsSingle) {
+  const std::string sizes = "width=16,layers=2,heads=2,length=6,vocabulary=24,deviation=0.2";
+  for (const std::string& model :
+       {"gpt2:" + sizes, "gpt2:" + sizes + ",tied=yes", "llama:" + sizes + ",kv_heads=1,hidden=24",
+        std::string("vit_b_16:layers=1,width=16,heads=2,image=32,classes=5"),
+        std::string("bert_base:layers=1,width=16,heads=2,vocabulary=11,length=6"),
+        std::string("embedding_rnn:vocabulary=11,length=5,width=4,hidden=8,classes=4")})
+    expect_as_single(GetParam(), model);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, LawOfGathers, ::testing::ValuesIn(gathered_variations()),
+                         name_of_variation);
+
 TEST(Law, TrainingChangesTheParameters) {  // else the comparisons above would be void
   for (const std::string& model : kModels) {
     const auto mode = make_mode("single", {.model = model_named(model), .seed = kSeed});

@@ -14,7 +14,7 @@ namespace {
 class ClassToken final : public Layer {
  public:
   explicit ClassToken(int64_t width)
-      : width_(width), params_{Param{.name = "weight", .shape = {1, width}}} {
+      : width_(width), params_{Param{.name = "weight", .shape = {1, width}, .rounded = true}} {
     HM_REQUIRE(width > 0, "[class_token] width {}", width);
   }
 

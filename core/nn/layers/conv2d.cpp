@@ -18,8 +18,10 @@ class Conv2d final : public Layer {
     // The initialization of torch.nn.Conv2d.
     const double fan_in = static_cast<double>(in * window.size * window.size);
     const Init init{Init::uniform, 1 / std::sqrt(fan_in)};
-    params_.push_back(
-        {.name = "weight", .shape = {out, window.size, window.size, in}, .init = init});
+    params_.push_back({.name = "weight",
+                       .shape = {out, window.size, window.size, in},
+                       .init = init,
+                       .rounded = true});
     if (bias) params_.push_back({.name = "bias", .shape = {out}, .init = init});
   }
 

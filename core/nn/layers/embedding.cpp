@@ -18,7 +18,10 @@ class Embedding final : public Layer {
       : vocabulary_(vocabulary), width_(width), cut_(std::move(cut)) {
     HM_REQUIRE(vocabulary > 0 && width > 0, "[embedding] {} rows of {}", vocabulary, width);
     const int64_t rows = cut_ ? begin(cut_->index + 1) - begin(cut_->index) : vocabulary;
-    params_ = {Param{.name = "weight", .shape = {rows, width}, .init = {Init::normal, deviation}}};
+    params_ = {Param{.name = "weight",
+                     .shape = {rows, width},
+                     .init = {Init::normal, deviation},
+                     .rounded = true}};
   }
 
   Tensor forward(const Tensor& x, Tape& tape) override {

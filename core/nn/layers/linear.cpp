@@ -19,7 +19,8 @@ class Linear final : public Layer {
     // The initialization of torch.nn.Linear.
     const Init init{Init::uniform, 1 / std::sqrt(static_cast<double>(in))};
     const Init drawn{Init::normal, deviation.value_or(0)};
-    params_.push_back({.name = "weight", .shape = {out, in}, .init = deviation ? drawn : init});
+    params_.push_back(
+        {.name = "weight", .shape = {out, in}, .init = deviation ? drawn : init, .rounded = true});
     if (bias)
       params_.push_back({.name = "bias", .shape = {out}, .init = deviation ? Init{} : init});
   }

@@ -14,8 +14,10 @@ class Position final : public Layer {
   Position(int64_t length, int64_t width, double deviation)
       : length_(length),
         width_(width),
-        params_{
-            Param{.name = "weight", .shape = {length, width}, .init = {Init::normal, deviation}}} {
+        params_{Param{.name = "weight",
+                      .shape = {length, width},
+                      .init = {Init::normal, deviation},
+                      .rounded = true}} {
     HM_REQUIRE(length > 0 && width > 0, "[position] {} rows of {}", length, width);
   }
 

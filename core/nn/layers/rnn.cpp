@@ -21,7 +21,8 @@ class Rnn final : public Layer {
                                                     {"bias_ih_l0", {hidden}},
                                                     {"bias_hh_l0", {hidden}}};
     for (size_t i = 0; i < params_.size(); ++i)
-      params_[i] = {.name = params[i].first, .shape = params[i].second, .init = init};
+      params_[i] = {
+          .name = params[i].first, .shape = params[i].second, .init = init, .rounded = i < 2};
   }
 
   // One product covers the inputs of all times. Only the products of the states are sequential.

@@ -15,8 +15,10 @@ class Segment final : public Layer {
   Segment(int64_t count, int64_t width, double deviation)
       : count_(count),
         width_(width),
-        params_{
-            Param{.name = "weight", .shape = {count, width}, .init = {Init::normal, deviation}}} {
+        params_{Param{.name = "weight",
+                      .shape = {count, width},
+                      .init = {Init::normal, deviation},
+                      .rounded = true}} {
     HM_REQUIRE(count > 0 && width > 0, "[segment] {} rows of {}", count, width);
   }
 

@@ -94,6 +94,12 @@ TEST(ComputedStep, ExchangesThatCannotBeHiddenTakeTheirTime) {
   // Level 3 gathers each unit twice, and the last one once, and exchanges its gradients.
   const double sharded = computed_step_seconds(on("sharded", 4), table(4, 0, rate), kPerFlop);
   EXPECT_NEAR(sharded, 100.0 * (8 + 7 + 8) / 8, 2 * alone());
+  // In bf16, weights are gathered in two bytes, and all biases once, in four.
+  const double gathered = 15 * 2.0 * 256 * 256 + 8 * 4.0 * 256;
+  Workload half = on("sharded", 4);
+  half.precision = Precision::bf16;
+  const double in_bf16 = computed_step_seconds(half, table(4, 0, rate), kPerFlop);
+  EXPECT_NEAR(in_bf16, 100 * (gathered / (8 * kLayerBytes) + 1), 2 * alone());
 }
 
 TEST(ComputedStep, APipelineHasItsBubble) {
