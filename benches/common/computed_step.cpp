@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benches/common/computed_step.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <memory>
 
 #include "benches/common/meta_batch.h"
 #include "core/base/error.h"
+#include "core/base/text/options.h"
 #include "core/ops/flop_observer.h"
 #include "core/tensor/precision.h"
 #include "parallel/hang_timeout.h"
@@ -14,6 +18,10 @@
 
 namespace howmany::benches {
 namespace {
+
+// A step of more accumulated micro-batches is computed from steps of this many and of one fewer:
+// all but the first and the last take equal times.
+constexpr int64_t kFewMicroBatches = 4;
 
 std::unique_ptr<Mode> mode_on(const Workload& work, Comm* comm, Device device) {
   return make_mode(
@@ -85,6 +93,30 @@ class ComputedReplica {
   double end_ = 0;  // of the last step, on all clocks
 };
 
+double seconds_of_step(const Workload& work, const CostTable& costs,
+                       const OperationSeconds& seconds) {
+  ComputedReplica replica(work, costs, seconds);
+  replica.step();  // the first one allocates
+  return replica.step();
+}
+
+// The same with `to` micro-batches instead of `from`.
+Workload with_micro_batches(Workload work, int64_t from, int64_t to) {
+  auto [name, options] = parse_named("mode", work.mode);
+  options["accumulate"] = std::to_string(to);
+  std::vector<std::string> words;
+  for (const auto& [key, value] : options) words.push_back(key + "=" + value);
+  work.mode = fmt::format("{}:{}", name, fmt::join(words, ","));
+  work.global_batch = work.global_batch / from * to;
+  return work;
+}
+
+int64_t accumulated(const Workload& work) {
+  const Options options = parse_named("mode", work.mode).options;
+  const auto found = options.find("accumulate");
+  return found == options.end() ? 1 : parse_positive("mode", found->first, found->second);
+}
+
 }  // namespace
 
 std::vector<int> ranks_of_a_replica(const Workload& work) {
@@ -119,9 +151,14 @@ double computed_step_seconds(const Workload& work, const CostTable& costs,
              "{} has no rank with one device: its step is not computed", work.mode);
   const PrecisionScope precision(work.precision);
   set_hang_timeout(kTurnsTimeout);  // a rank waits for the work of all others
-  ComputedReplica replica(work, costs, seconds);
-  replica.step();  // the first one allocates
-  return replica.step();
+  const int64_t many = accumulated(work);
+  if (many <= kFewMicroBatches || work.global_batch % (many * work.count()) != 0)
+    return seconds_of_step(work, costs, seconds);
+  const auto of = [&](int64_t micro_batches) {
+    return seconds_of_step(with_micro_batches(work, many, micro_batches), costs, seconds);
+  };
+  const double few = of(kFewMicroBatches), fewer = of(kFewMicroBatches - 1);
+  return few + static_cast<double>(many - kFewMicroBatches) * (few - fewer);
 }
 
 }  // namespace howmany::benches

@@ -96,9 +96,8 @@ Forecast forecast_of(const Arguments& a, const std::vector<std::string>& modes,
     return forecast(costs, p, asked);
   }
   p.basis += fmt::format(
-      " The exchanges of {} own code, run without computing. A row is empty if its step does "
-      "not "
-      "fit with adamw.",
+      " The exchanges of {} own code, run without computing. A row is empty if its step "
+      "does not fit with adamw.",
       modes.size() == 1 ? modes[0] + " are those of its" : "the modes are those of their");
   std::vector<int> counts = counts_up_to(asked.up_to, 1);
   counts.insert(counts.begin(), 1);

@@ -128,7 +128,7 @@ std::string spans_nodes(const Preset& p, int devices) {
   return fmt::format(
       "each layer would be divided over {} GPUs, and a node has {}: published runs across nodes "
       "are "
-      "several times slower than computed ones",
+      "several times slower",
       ways, p.cluster.devices_per_node);
 }
 

@@ -80,6 +80,18 @@ TEST(ComputedStep, TheFixedTimeOfOperationsIsNotDividedByTensor) {
   EXPECT_NEAR(computed_step_seconds(on("tensor", 4), table(4, 0, 1e30), fixed), 1, 0.2);
 }
 
+TEST(ComputedStep, ManyMicroBatchesTakeTheirTimeAndOneExchange) {
+  constexpr int kMany = 64;
+  const double exchange = 100, rate = 8 * kLayerBytes / exchange;
+  for (const double wanted : {0.0, exchange}) {
+    Workload work = on("ddp:accumulate=" + std::to_string(kMany), 4);
+    work.global_batch *= kMany;
+    const double seconds =
+        computed_step_seconds(work, table(4, 0, wanted > 0 ? rate : 1e30), kPerFlop);
+    EXPECT_NEAR(seconds, wanted + kMany * alone(), 0.7 * alone());
+  }
+}
+
 TEST(ComputedStep, RecomputeAddsAForwardPass) {
   const double seconds =
       computed_step_seconds(on("sharded:recompute=1", 4), table(4, 0, 1e30), kPerFlop);
