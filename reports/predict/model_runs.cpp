@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "core/base/private_folder.h"
@@ -20,6 +21,7 @@ namespace howmany::reports {
 namespace {
 
 constexpr double kSecondsOfProgram = 120;
+constexpr int64_t kMicroBatchesOfPeak = 3;  // further ones need no more memory
 
 // The JSON that the program prints. Throws InputError with its last line if it refuses.
 nlohmann::json told(const char* program, std::vector<std::string> arguments) {
@@ -76,20 +78,23 @@ void refuse_what_does_not_fit(const nlohmann::json& memory, const Preset& p,
   }
 }
 
-// p.mode, with the micro-batches of strong scaling if the mode leaves their number open. Pipelines
-// have micro-batches of their own.
-std::string mode_on(const Preset& p, int devices) {
-  const int64_t micro_batches = portion_on(p, devices).micro_batches;
-  if (micro_batches == 1 || p.mode.starts_with("pipeline") || p.mode.starts_with("hybrid") ||
-      p.mode.find("accumulate=") != std::string::npos)
-    return p.mode;
-  return fmt::format("{}{}accumulate={}", p.mode, p.mode.find(':') == std::string::npos ? ':' : ',',
-                     micro_batches);
-}
+struct ShareOfGpu {
+  std::string mode;
+  int64_t samples = 0;
+};
 
-int64_t samples_on(const Preset& p, int devices) {
+// The share of each GPU in a step of p.mode, in the micro-batches of strong scaling, but at most
+// `most`, if the mode leaves their number open. Pipelines have micro-batches of their own.
+ShareOfGpu share_on(const Preset& p, int devices, int64_t most) {
   const Portion each = portion_on(p, devices);
-  return each.micro_batches * each.samples;
+  const bool is_open = each.micro_batches > 1 && !p.mode.starts_with("pipeline") &&
+                       !p.mode.starts_with("hybrid") &&
+                       p.mode.find("accumulate=") == std::string::npos;
+  if (!is_open) return {p.mode, each.micro_batches * each.samples};
+  const int64_t count = std::min(each.micro_batches, most);
+  return {fmt::format("{}{}accumulate={}", p.mode,
+                      p.mode.find(':') == std::string::npos ? ':' : ',', count),
+          count * each.samples};
 }
 
 nlohmann::json computed(const std::string& model, const std::string& precision, const Preset& p,
@@ -103,10 +108,12 @@ nlohmann::json computed(const std::string& model, const std::string& precision, 
                                   {"seconds", p.time.usual_seconds},
                                   {"fixed_seconds", {fixed.value, fixed.low, fixed.high}},
                                   {"steps", nlohmann::ordered_json::array()}};
-  for (const int n : counts)
-    asked["steps"].push_back({{"mode", mode_on(p, n)},
-                              {"batch_per_device", samples_on(p, n)},
+  for (const int n : counts) {
+    const ShareOfGpu share = share_on(p, n, std::numeric_limits<int64_t>::max());
+    asked["steps"].push_back({{"mode", share.mode},
+                              {"batch_per_device", share.samples},
                               {"table", cost_table_with_groups(p.cluster, n)}});
+  }
   write_text(path, dump_json(asked));
   return told("howmany-devices", {flag::kComputed, path});
 }
@@ -183,16 +190,14 @@ std::map<int, ModeStep> steps_of_mode(const std::string& model, const std::strin
     else
       step.seconds = seconds_of(row);
   }
-  const auto check_memory = [&](const std::string& mode, int64_t samples,
-                                const std::vector<int>& on) {
-    refuse_what_does_not_fit(memory_of(model, precision, mode, samples, on), p, steps);
+  const auto check_memory = [&](const ShareOfGpu& share, const std::vector<int>& on) {
+    refuse_what_does_not_fit(memory_of(model, precision, share.mode, share.samples, on), p, steps);
   };
-  if (p.global_batch == 0) {
-    check_memory(p.mode, p.batch, more);
-  } else {
-    for (const int n : more) check_memory(mode_on(p, n), samples_on(p, n), {n});
-  }
-  if (more.size() < counts.size()) check_memory("single", p.batch, {1});
+  if (p.global_batch == 0)
+    check_memory({p.mode, p.batch}, more);
+  else
+    for (const int n : more) check_memory(share_on(p, n, kMicroBatchesOfPeak), {n});
+  if (more.size() < counts.size()) check_memory({"single", p.batch}, {1});
   return steps;
 }
 
