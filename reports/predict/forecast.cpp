@@ -41,8 +41,8 @@ void refuse_if_unlike_the_curves(const Measurement& m, const std::optional<Rehea
   const bool cpu = rehearsed && rehearsed->cluster.device == kCpuDevice;
   if (!cpu && parameter_of(m, "device_list").starts_with("cpu"))
     throw InputError(
-        "the run was measured on CPU devices, and the predictions are of GPUs: give --rates, or a "
-        "run on GPUs");
+        "the run was measured on CPU devices, and the predictions are of GPUs: give --rates, a run "
+        "on GPUs, or --cluster and a rehearsal for a cluster of CPUs");
   if (const std::string scaling = parameter_of(m, parameter::kScaling);
       scaling == "neither" || (scaling == "strong" && !rehearsed))
     throw InputError(
