@@ -14,6 +14,7 @@
 #include "core/base/schema/labels.h"
 #include "core/base/schema/marks.h"
 #include "core/base/schema/parameters.h"
+#include "core/base/schema/reasons.h"
 #include "reports/gpus/render.h"
 #include "reports/html/gpus_section.h"
 #include "reports/html/groups.h"
@@ -25,7 +26,7 @@ namespace {
 
 using PlainJson = nlohmann::json;
 
-constexpr const char* kBeyond = "beyond";  // answered after the others
+constexpr const char* kBeyond = "beyond";  // after the others, unless they have no answer
 constexpr size_t kMostNotes = 100, kMostContext = 120, kMostMarks = 40, kMostCell = 120;
 
 std::string tagged(const char* tag, const char* kind, const std::string& text) {
@@ -128,8 +129,13 @@ std::string answer_section(const Summary& summary, const Marks& marks) {
   std::string html;
   for (const auto& [name, answer] : summary.answer.items())
     if (name != kBeyond) html += answers_of(name, answer);
-  if (const PlainJson& beyond = json_member(summary.answer, kBeyond); beyond.is_object())
-    html += beyond_section(beyond);
+  const PlainJson& beyond = json_member(summary.answer, kBeyond);
+  if (beyond.is_object()) {
+    const PlainJson& measured = json_member(summary.answer, "gpus");
+    const bool has_none = json_member(measured, "reason") == reason::kOneDeviceMeasured &&
+                          !json_member(beyond, "refused").is_string();
+    html = has_none ? beyond_section(beyond) + html : html + beyond_section(beyond);
+  }
   if (html.empty()) html = tagged("p", "because", "This summary holds no answer.");
   return html + devices_line(summary) + marks_line(summary, marks) + job_script_section(summary);
 }
