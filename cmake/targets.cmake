@@ -62,8 +62,8 @@ endfunction()
 #     name.
 #   * A source with its own main() becomes its own program, <folder>_<x>_test.
 #   * A first line `// labels: process slow` sets labels. The thread sanitizer checks tests labelled
-#     `threads`, and all of parallel and benches, except those labelled `in_turns`, whose threads run in turns
-#     and are checked by benches.common.computed_step. No other test runs at the same time as one labelled `alone`.
+#     `threads`, and all of parallel and benches. It leaves out `in_turns`: only one of their threads runs at a
+#     time, as in benches.common.computed_step, which it checks. No other test runs at the same time as one labelled `alone`.
 #   * A line `// timeout: 120` raises the limit (seconds).
 #   * The objects are linked again over the fake GPUs: see hm_fake_gpu_program.
 if(PROJECT_IS_TOP_LEVEL)

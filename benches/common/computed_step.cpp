@@ -127,21 +127,24 @@ std::vector<int> ranks_of_a_replica(const Workload& work) {
   return ranks;
 }
 
-OperationSeconds operation_seconds(const Workload& work, int64_t rows, double seconds,
-                                   double fixed) {
+StepWork step_work(const Workload& work, int64_t rows) {
   const PrecisionScope precision(work.precision);
   const Device device{DeviceType::meta, 0};
   Workload alone = work;
   alone.mode = "single";
   const auto mode = mode_on(alone, nullptr, device);
   const Batch batch = meta_batch(make_model(work.model), rows, {}, device);
-  double flop = 0, operations = 0;
-  const FlopObserver count([&](double of_call, double operations_of_call) {
-    flop += of_call;
-    operations += operations_of_call;
+  StepWork step;
+  const FlopObserver count([&](double flop, double operations) {
+    step.flop += flop;
+    step.operations += operations;
   });
   std::ignore = mode->step(batch);
-  return {(seconds - fixed) / flop, fixed / operations};
+  return step;
+}
+
+OperationSeconds operation_seconds(const StepWork& step, double seconds, double fixed) {
+  return {(seconds - fixed) / step.flop, fixed / step.operations};
 }
 
 double computed_step_seconds(const Workload& work, const CostTable& costs,

@@ -18,10 +18,16 @@ struct OperationSeconds {
   double per_flop = 0, fixed = 0;  // of each operation
 };
 
-// Returns the times with which a step of `work.model` with `rows` samples in mode `single` takes
-// `seconds`, of which `fixed` do not depend on the samples.
-OperationSeconds operation_seconds(const Workload& work, int64_t rows, double seconds,
-                                   double fixed);
+struct StepWork {
+  double flop = 0, operations = 0;
+};
+
+// Returns the work of a step of `work.model` with `rows` samples in mode `single`.
+StepWork step_work(const Workload& work, int64_t rows);
+
+// Returns the times with which that step takes `seconds`, of which `fixed` do not depend on the
+// samples.
+OperationSeconds operation_seconds(const StepWork& step, double seconds, double fixed);
 
 // Returns the seconds of a step on `work.count()` devices, one in each rank. Uses the model, mode,
 // global batch, precision and buckets. Throws std::invalid_argument as make_mode() does, and if a

@@ -52,9 +52,10 @@ double seconds_between(const JsonNode& node, double least, double most) {
 Times times_of(const JsonNode& root, const Workload& work) {
   const int64_t samples = root.at("samples").integer_between(1, kMostBatch);
   const double seconds = seconds_between(root.at("seconds"), kLeastSeconds, kMostSeconds);
+  const StepWork step = step_work(work, samples);
   Times times;
   for (const JsonNode& fixed : root.at("fixed_seconds").items())
-    times.push_back(operation_seconds(work, samples, seconds, seconds_between(fixed, 0, seconds)));
+    times.push_back(operation_seconds(step, seconds, seconds_between(fixed, 0, seconds)));
   return times;
 }
 

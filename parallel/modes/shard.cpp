@@ -14,8 +14,8 @@ Shard::Shard(std::vector<Param*> params, Comm& comm, int level, Dtype read)
     : comm_(comm),
       level_(comm.size() == 1 ? 1 : level),
       params_(std::move(params)),
-      kept_(params_[0]->value.dtype()),
-      read_(level_ == 3 ? read : kept_) {
+      read_(level_ == 3 ? read : params_[0]->value.dtype()) {
+  const Dtype kept = params_[0]->value.dtype();
   int64_t end = 0;
   for (const Param* p : params_) {
     begins_.push_back(end);
@@ -24,17 +24,17 @@ Shard::Shard(std::vector<Param*> params, Comm& comm, int level, Dtype read)
   part_.name = params_[0]->name;
   part_.shape = {aligned_numel((end + comm_.size() - 1) / comm_.size())};
   begins_.push_back(part_.shape.numel() * comm_.size());
-  values_ = allocate(kept_);
+  values_ = allocate(kept);
   clear_gaps(values_);
   for (size_t i = 0; i < params_.size(); ++i) view_of(values_, i).copy_from(params_[i]->value);
   point_values();
   part_.value = level_ == 3 ? own(values_).clone() : own(values_);
   for (Param* p : params_) p->grad = Tensor();
   if (level_ == 1) {
-    grads_ = allocate(kept_);
+    grads_ = allocate(kept);
     grads_.zero();
   }
-  part_.grad = level_ == 1 ? own(grads_) : Tensor::zeros(part_.shape, kept_, values_.device());
+  part_.grad = level_ == 1 ? own(grads_) : Tensor::zeros(part_.shape, kept, values_.device());
   release_values();
 }
 
@@ -91,7 +91,7 @@ void Shard::begin_grads(bool more) {
   more_ = more;
   if (more && level_ == 1) return;
   if (!grads_) {
-    grads_ = allocate(kept_);
+    grads_ = allocate(part_.grad.dtype());
     clear_gaps(grads_);
   }
   for (size_t i = 0; i < params_.size(); ++i) {
@@ -118,7 +118,7 @@ void Shard::wait_grads() {
 }
 
 void Shard::gather_whole(const Tensor& part, std::map<std::string, Tensor>& found) {
-  Tensor all = allocate(kept_);
+  Tensor all = allocate(part.dtype());
   comm_.all_gather(part, all);
   for (size_t i = 0; i < params_.size(); ++i) found[params_[i]->name] = view_of(all, i);
 }

@@ -68,7 +68,7 @@ class Shard {
   Comm& comm_;
   const int level_;
   const std::vector<Param*> params_;
-  const Dtype kept_, read_;      // of the part and its gradients, and of gathered values
+  const Dtype read_;             // of gathered values
   std::vector<int64_t> begins_;  // of each parameter in the flat ones, and their end
   Tensor values_, grads_;        // flat; null while only the part is kept
   Tensor arriving_;              // the part of a further micro-batch

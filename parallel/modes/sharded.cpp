@@ -97,7 +97,10 @@ class Sharded : public Mode {
     small_begun_ = false;
     each(&Shard::change_values);
     if (level_ < 3) each(&Shard::gather);
-    if (small_) small_->change_values(), small_->gather();
+    if (small_) {
+      small_->change_values();
+      small_->gather();
+    }
     Tensor loss = replica_.step(mine);
     Work summed = comm_.all_reduce_async(loss);
     while (!leaving_.empty()) wait_for_oldest();
@@ -153,7 +156,7 @@ class Sharded : public Mode {
       if (recompute_) layer = layers::recomputed(std::move(layer));
       parts.push_back(std::make_unique<Watched>(std::move(layer), hooks_of(units_.size() - 1)));
     }
-    if (!small_params_.empty()) small_.emplace(small_params_, comm_, 1, args.dtype);
+    if (!small_params_.empty()) small_.emplace(std::move(small_params_), comm_, 1, args.dtype);
     LayerPtr chain = layers::sequential(std::move(parts));
     // The first unit is used before and after the others, so it stays whole for the step.
     model.layer = inner == nullptr ? std::move(chain)

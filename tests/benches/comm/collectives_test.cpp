@@ -266,8 +266,8 @@ TEST(BackendCases, BucketsHoldAllGradientsAndTheLoss) {
   EXPECT_EQ(model_buckets("simple_net").bytes.size(), 1u);
 }
 
-// Those of torch 2.13 (_compute_bucket_assignment_by_size) for torchvision's models, with each
-// parameter at the start of a cache line, and the loss.
+// The buckets that torch 2.13 (_compute_bucket_assignment_by_size) makes of torchvision's models.
+// Here each parameter is at the start of a cache line, and the last bucket holds the loss too.
 TEST(BackendCases, BucketsAreThoseOfTorch) {
   EXPECT_EQ(model_buckets("resnet18").bytes, (std::vector<int64_t>{2052032, 28852224, 15853828}));
   EXPECT_EQ(model_buckets("resnet50").bytes,

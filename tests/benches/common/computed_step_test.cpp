@@ -37,9 +37,7 @@ CostTable table(int world, double latency, double bytes_per_s) {
 }
 
 // With kPerFlop.
-double alone() {
-  return kPerFlop.per_flop / operation_seconds(on("single", 1), kRows, 1, 0).per_flop;
-}
+double alone() { return kPerFlop.per_flop * step_work(on("single", 1), kRows).flop; }
 
 class ComputedStepOf : public testing::TestWithParam<const char*> {};
 
@@ -68,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, ComputedStepOf,
                          });
 
 TEST(ComputedStep, TheFixedTimeOfOperationsIsNotDividedByTensor) {
-  const OperationSeconds half = operation_seconds(on("single", 1), kRows, 2, 1);
+  const OperationSeconds half = operation_seconds(step_work(on("single", 1), kRows), 2, 1);
   const auto seconds = [&](const std::string& mode) {
     return computed_step_seconds(on(mode, 4), table(4, 0, 1e30), half);
   };
