@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benches/common/computed_step.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <memory>
 
@@ -102,11 +99,9 @@ double seconds_of_step(const Workload& work, const CostTable& costs,
 
 // The same with `to` micro-batches instead of `from`.
 Workload with_micro_batches(Workload work, int64_t from, int64_t to) {
-  auto [name, options] = parse_named("mode", work.mode);
-  options["accumulate"] = std::to_string(to);
-  std::vector<std::string> words;
-  for (const auto& [key, value] : options) words.push_back(key + "=" + value);
-  work.mode = fmt::format("{}:{}", name, fmt::join(words, ","));
+  NamedOptions mode = parse_named("mode", work.mode);
+  mode.options["accumulate"] = std::to_string(to);
+  work.mode = text_of(mode);
   work.global_batch = work.global_batch / from * to;
   return work;
 }

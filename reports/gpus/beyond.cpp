@@ -5,12 +5,14 @@
 
 #include <vector>
 
+#include "core/base/schema/reasons.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
 #include "reports/predict/decide.h"
 #include "reports/predict/forecast_json.h"
 #include "reports/predict/rehearsed.h"
 #include "reports/predict/slurm_wait.h"
+#include "reports/results/plain_json.h"
 
 namespace howmany::reports {
 namespace {
@@ -77,6 +79,12 @@ nlohmann::ordered_json with_slurm_waits(const nlohmann::json& beyond) {
   Forecast f = forecast_from_json(beyond, "summary.json");
   ask_slurm(f);
   return to_json(f);
+}
+
+bool is_beyond_first(const nlohmann::json& answer) {
+  const nlohmann::json& beyond = json_member(answer, "beyond");
+  return beyond.is_object() && !beyond.contains("refused") &&
+         json_member(json_member(answer, "gpus"), "reason") == reason::kOneDeviceMeasured;
 }
 
 std::string beyond_text(const nlohmann::json& answer, bool color) {

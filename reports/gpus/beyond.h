@@ -29,6 +29,10 @@ nlohmann::ordered_json beyond_again(const nlohmann::json& beyond, const BeyondAs
 // `beyond` if there is no answer.
 nlohmann::ordered_json with_slurm_waits(const nlohmann::json& beyond);
 
+// Returns true if this part comes first: the measured part has no answer, because one device was
+// measured, and this one was not refused.
+bool is_beyond_first(const nlohmann::json& answer);
+
 // Returns the text for a terminal; empty if the answer has no such member.
 std::string beyond_text(const nlohmann::json& answer, bool color);
 

@@ -144,14 +144,6 @@ void add_paragraph(std::string& text, const std::string& paragraph) {
   if (!paragraph.empty()) text += wrapped(paragraph, kTextWidth, 2) + "\n";
 }
 
-// Returns true if one device was measured, which is no answer, and a forecast is.
-bool is_forecast_alone(const Summary& summary, const std::vector<Advice>& advice) {
-  const auto beyond = summary.answer.find("beyond");
-  return beyond != summary.answer.end() && !beyond->contains("refused") && !advice.empty() &&
-         std::ranges::all_of(
-             advice, [](const Advice& one) { return one.reason == reason::kOneDeviceMeasured; });
-}
-
 }  // namespace
 
 std::string devices_note(const Summary& summary, const std::string& model) {
@@ -173,10 +165,10 @@ std::string render(const Summary& summary, const std::vector<Advice>& advice,
                    const AdviceOptions& asked, const RenderOptions& options) {
   const Facts facts = facts_of(summary);
   const std::string beyond = beyond_text(summary.answer, options.color);
-  const bool is_forecast = is_forecast_alone(summary, advice);
-  std::string text = is_forecast ? beyond.substr(1) + "\n" : "";
+  const bool is_first = is_beyond_first(summary.answer);
+  std::string text = is_first ? beyond.substr(1) + "\n" : "";
   for (const Advice& one : advice) {
-    if (!is_forecast)
+    if (!is_first)
       text += styled(wrapped(one.because, kTextWidth, 2), Style::kBold, options.color) + "\n";
     text += job_line(facts, one);
     for (const std::string& line : one.notes) add_paragraph(text, line);
@@ -191,7 +183,7 @@ std::string render(const Summary& summary, const std::vector<Advice>& advice,
     add_paragraph(text, devices_note(summary, advice[0].model));
     add_paragraph(text, environment_note(summary));
   }
-  if (!is_forecast) text += beyond;
+  if (!is_first) text += beyond;
   text += render_step_parts(summary, advice, options.folder);
   if (!options.folder.empty()) text += fmt::format("Files: {}\n", options.folder);
   return text;

@@ -14,7 +14,7 @@
 #include "core/base/schema/labels.h"
 #include "core/base/schema/marks.h"
 #include "core/base/schema/parameters.h"
-#include "core/base/schema/reasons.h"
+#include "reports/gpus/beyond.h"
 #include "reports/gpus/render.h"
 #include "reports/html/gpus_section.h"
 #include "reports/html/groups.h"
@@ -130,12 +130,9 @@ std::string answer_section(const Summary& summary, const Marks& marks) {
   for (const auto& [name, answer] : summary.answer.items())
     if (name != kBeyond) html += answers_of(name, answer);
   const PlainJson& beyond = json_member(summary.answer, kBeyond);
-  if (beyond.is_object()) {
-    const PlainJson& measured = json_member(summary.answer, "gpus");
-    const bool has_none = json_member(measured, "reason") == reason::kOneDeviceMeasured &&
-                          !json_member(beyond, "refused").is_string();
-    html = has_none ? beyond_section(beyond) + html : html + beyond_section(beyond);
-  }
+  if (beyond.is_object())
+    html = is_beyond_first(summary.answer) ? beyond_section(beyond) + html
+                                           : html + beyond_section(beyond);
   if (html.empty()) html = tagged("p", "because", "This summary holds no answer.");
   return html + devices_line(summary) + marks_line(summary, marks) + job_script_section(summary);
 }

@@ -87,14 +87,13 @@ struct ShareOfGpu {
 // `most`, if the mode leaves their number open. Pipelines have micro-batches of their own.
 ShareOfGpu share_on(const Preset& p, int devices, int64_t most) {
   const Portion each = portion_on(p, devices);
-  const bool is_open = each.micro_batches > 1 && !p.mode.starts_with("pipeline") &&
-                       !p.mode.starts_with("hybrid") &&
-                       p.mode.find("accumulate=") == std::string::npos;
-  if (!is_open) return {p.mode, each.micro_batches * each.samples};
+  NamedOptions mode = parse_named("mode", p.mode);
+  if (each.micro_batches == 1 || mode.name == "pipeline" || mode.name == "hybrid" ||
+      mode.options.contains("accumulate"))
+    return {p.mode, each.micro_batches * each.samples};
   const int64_t count = std::min(each.micro_batches, most);
-  return {fmt::format("{}{}accumulate={}", p.mode,
-                      p.mode.find(':') == std::string::npos ? ':' : ',', count),
-          count * each.samples};
+  mode.options["accumulate"] = std::to_string(count);
+  return {text_of(mode), count * each.samples};
 }
 
 nlohmann::json computed(const std::string& model, const std::string& precision, const Preset& p,

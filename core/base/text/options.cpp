@@ -38,6 +38,13 @@ NamedOptions parse_named(std::string_view kind, std::string_view text) {
   return given;
 }
 
+std::string text_of(const NamedOptions& named) {
+  std::string text = named.name;
+  for (const auto& [key, value] : named.options)
+    text += (text.size() == named.name.size() ? ":" : ",") + key + "=" + value;
+  return text;
+}
+
 std::vector<std::string> join_options(const std::vector<std::string>& pieces) {
   std::vector<std::string> modes;
   for (const std::string& piece : pieces) {

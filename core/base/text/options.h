@@ -29,6 +29,7 @@ std::vector<std::string> join_options(const std::vector<std::string>& pieces);
 
 // `kind` is the prefix of messages: "[model] option 'x' is not of the form key=value".
 NamedOptions parse_named(std::string_view kind, std::string_view text);
+std::string text_of(const NamedOptions& named);  // which parse_named() takes
 // Throws if an option is not one of `keys`, and suggests the nearest key.
 void allow_options(std::string_view kind, std::string_view name, const Options& options,
                    const std::vector<std::string_view>& keys);

@@ -11,6 +11,8 @@ TEST(Options, AListMayBeAValue) {
       parse_named("mode", "model:placement=0-3:cpu:0,4-9:cpu:1,micro_batches=4");
   EXPECT_EQ(given.name, "model");
   EXPECT_EQ(given.options, (Options{{"placement", "0-3:cpu:0,4-9:cpu:1"}, {"micro_batches", "4"}}));
+  EXPECT_EQ(parse_named("mode", text_of(given)).options, given.options);
+  EXPECT_EQ(text_of({"ddp", {}}), "ddp");
 }
 
 TEST(Options, WhatIsNeitherAnOptionNorMoreOfAListIsRefused) {

@@ -6,6 +6,7 @@ PyTorch. tests/benches/script/matrix_test.py has real scripts."""
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -110,11 +111,11 @@ class OwnScript(programs.TestCase):
 class Beyond(programs.TestCase):
     """Numbers of devices that are not here."""
 
-    def gpus(self, up_to, *arguments, cluster=None, out="out", options=(), **environment):
+    def gpus(self, up_to, *arguments, devices="cpu:0,cpu:1", cluster=None, out="out", options=(), **environment):
         path = self.folder / "cluster.toml"
         path.write_text(cpu_cluster(latency_us=1000))
         self.out = self.folder / out
-        return programs.run("howmany", "gpus", "--devices", "cpu:0,cpu:1", "--oversubscribe", "--rounds", 2, "--out",
+        return programs.run("howmany", "gpus", "--devices", devices, "--oversubscribe", "--rounds", 2, "--out",
                             self.out, "--up-to", up_to, "--cluster", cluster or path, *options, "--", sys.executable,
                             SCRIPT, "{n}", *arguments, timeout=200, **environment)
 
@@ -145,6 +146,15 @@ class Beyond(programs.TestCase):
         without = [row["efficiency"] * straggler_factor(beyond, 16) / straggler_factor(beyond, 2)
                    for row, beyond in ((replayed, of_more), (rehearsed, again))]
         self.assertAlmostEqual(without[0] / without[1], 1, delta=0.02)
+
+    def test_the_forecast_is_first_if_one_device_was_measured(self):
+        for devices, first in (("cpu:0", True), ("cpu:0,cpu:1", False)):
+            done = self.gpus(8, devices=devices, out=f"out-{first}")
+            self.beyond(done)
+            page = (self.out / "report.html").read_text()
+            measured = re.search(r"devices +mode +backend", done.out).start()
+            self.assertEqual(re.search(r"devices +evidence", done.out).start() < measured, first)
+            self.assertEqual(page.index("More devices than were measured") < page.index("How many devices</h2>"), first)
 
     def test_the_report_shows_the_same(self):
         done = self.gpus(8)
