@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/batch.h"
 
+#include "core/backends/selection.h"
 #include "core/base/error.h"
-#include "core/tensor/precision.h"
 
 namespace howmany {
 

@@ -90,8 +90,7 @@ class Stage::Run {
     links_.from_next->expect(stage_.layer_->output_shape(x), sent_dtype());
   }
   // A stage does not know its neighbours' devices, so all send the dtype that a GPU stores.
-  static constexpr Device kAnyGpu{DeviceType::cuda, 0};
-  Dtype sent_dtype() const { return stored_dtype(options_.dtype, kAnyGpu); }
+  Dtype sent_dtype() const { return stored_on_gpus(options_.dtype); }
   Shape input_shape(const Flight& flight) const {
     const Shape batch = with_rows_in_front(flight.end - flight.begin, stage_.sample_);
     return stage_.before_->output_shape(batch);
@@ -101,7 +100,7 @@ class Stage::Run {
     const Range range(Category::comm, "wait for a stage");
     return stored_for(options_.device, link.receive());
   }
-  void send(Link& link, const Tensor& t) const { link.send(stored_for(kAnyGpu, t)); }
+  void send(Link& link, const Tensor& t) const { link.send(t.to(sent_dtype())); }
 
   Tensor rows_of(const Tensor& t, const Flight& flight) const {
     return placed(t.rows(flight.begin, flight.end), options_.dtype, options_.device);

@@ -104,8 +104,7 @@ StepMemory of_all_ranks(const Workload& work) {
 StepMemory step_memory(const Workload& work) {
   HM_REQUIRE(work.global_batch >= work.count(), "{} samples for {} devices", work.global_batch,
              work.count());
-  HM_REQUIRE(!on_cpus(work) || work.precision == Precision::f32,
-             "{} kernels compute in f32 only, not in {}", work.kernels, name_of(work.precision));
+  if (on_cpus(work)) check_precision(work.precision, std::vector{Device{}}, work.kernels);
   const ModeTraits traits = mode_traits(work.mode);
   if (traits.over_ranks && traits.equal_ranks) return of_one_rank(work);
   HM_REQUIRE(work.count() <= kMostThreads, "{} is estimated for at most {} devices", work.mode,

@@ -175,7 +175,7 @@ void check(const Workload& work) {
   check_training(work, model);
   check_devices(work);
   if (!work.kernels.empty()) check_kernels(work);
-  check_precision(work.precision, work.devices);
+  check_precision(work.precision, work.devices, work.kernels);
   check_mode(work.mode, work.devices);
   for (const Device& device : work.devices) check_decode(work.decode, device);
   HM_REQUIRE(work.count() == 1 || traits.over_ranks || traits.over_devices,

@@ -19,6 +19,7 @@
 #include "benches/common/timing.h"
 #include "benches/core/cases.h"
 #include "benches/core/flags.h"
+#include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/base/schema/metrics.h"
 #include "core/gpu/event.h"
@@ -55,8 +56,8 @@ void keep_best(Rates& rates, double flop, double seconds) {
 }
 double flop_of(int64_t n) { return 2 * static_cast<double>(n * n) * static_cast<double>(n); }
 
-// Returns the best rates of square products and of a copy much larger than the caches (bytes read
-// plus written).
+// Returns the best rates of square products in the thread's precision, and of a copy much larger
+// than the caches (bytes read plus written).
 Rates measure_cpu(int threads) {
   Rates rates;
   for (const int64_t n : {1024, 2048}) {
@@ -82,8 +83,8 @@ double seconds_on_gpu(int gpu, int together, const std::function<void()>& body) 
   return gpu::TimedEvent(gpu).seconds_since(begin) / together;
 }
 
-// As measure_cpu(), on a GPU in the thread's precision, with products as layers call them. The
-// values are random, because the clock rate of a GPU depends on its operands.
+// As measure_cpu(), on a GPU, with products as layers call them. The values are random, because the
+// clock rate of a GPU depends on its operands.
 Rates measure_gpu(Device device) {
   Rates rates;
   constexpr int kTimes = 8, kTogether = 5;
@@ -147,10 +148,12 @@ struct Run {
   Options options;
 
   std::string name() const {
-    if (device.type == DeviceType::cpu)
-      return fmt::format("core/{}/threads:{}", what.name, threads);
-    return fmt::format("core/{}/device:{}/precision:{}", what.name, device.str(),
-                       name_of(options.precision));
+    if (device.type == DeviceType::cuda)
+      return fmt::format("core/{}/device:{}/precision:{}", what.name, device.str(),
+                         name_of(options.precision));
+    const bool is_usual = options.precision == Precision::f32;
+    return fmt::format("core/{}/threads:{}{}", what.name, threads,
+                       is_usual ? "" : fmt::format("/precision:{}", name_of(options.precision)));
   }
   void operator()(benchmark::State& state) const try {
     configure_cpu_devices({.cores_per_device = threads});

@@ -19,6 +19,7 @@
 #include "core/backends/batchnorm_kernels.h"
 #include "core/ops/args.h"
 #include "core/ops/update.h"
+#include "core/tensor/precision.h"
 #include "core/tensor/tensor.h"
 
 namespace howmany {
@@ -31,6 +32,8 @@ class Backend : public BatchNormKernels {
   // Returns why the backend cannot be used here (no GPU), or "" if it can.
   virtual std::string unavailable() const { return ""; }
   virtual bool supports(Dtype dtype) const = 0;  // of activations
+  // True if products round their inputs to this precision. If not, they use f32.
+  virtual bool computes_in(Precision precision) const { return precision == Precision::f32; }
   // Returns kernels for meta devices that allocate as much as these: packed weights, copies,
   // scratch memory. Null if they are those of meta_backend(). Use them through a BackendScope.
   virtual const Backend* on_meta() const { return nullptr; }

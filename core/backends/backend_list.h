@@ -10,7 +10,8 @@
 
 // One line per backend: X(name, "description").
 #if HM_HAVE_ONEDNN
-#define HM_BACKENDS_ONEDNN(X) X(onednn, "oneDNN primitives and fused loops on CPU cores, f32")
+#define HM_BACKENDS_ONEDNN(X) \
+  X(onednn, "oneDNN primitives and fused loops on CPU cores, f32 and bf16")
 #else
 #define HM_BACKENDS_ONEDNN(X)
 #endif

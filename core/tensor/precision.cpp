@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/precision.h"
 
-#include <algorithm>
+#include <stdexcept>
 
-#include "core/base/error.h"
 #include "core/base/text/names.h"
 
 namespace howmany {
@@ -33,20 +32,10 @@ Precision precision_named(std::string_view name) {
   throw std::invalid_argument(unknown_name("precision", name, precision_names()));
 }
 
-void check_precision(Precision precision, std::span<const Device> devices) {
-  const auto is_gpu = [](const Device& device) { return device.type != DeviceType::cpu; };
-  if (precision == Precision::f32 || std::ranges::any_of(devices, is_gpu)) return;
-  std::vector<std::string> names;
-  for (const Device& device : devices) names.push_back(device.str());
-  throw std::invalid_argument(fmt::format("precision {} needs a GPU, and there is none among {}",
-                                          name_of(precision), fmt::join(names, ", ")));
-}
-
 Precision current_precision() { return chosen; }
 
-Dtype stored_dtype(Dtype dtype, Device device) {
-  const bool shorter = chosen == Precision::bf16 && device.type != DeviceType::cpu;
-  return shorter && dtype == Dtype::f32 ? Dtype::bf16 : dtype;
+Dtype stored_on_gpus(Dtype dtype) {
+  return chosen == Precision::bf16 && dtype == Dtype::f32 ? Dtype::bf16 : dtype;
 }
 
 PrecisionScope::PrecisionScope(Precision precision) : outer_(chosen) { chosen = precision; }

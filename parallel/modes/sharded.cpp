@@ -4,10 +4,10 @@
 #include <functional>
 #include <optional>
 
+#include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/nn/layers.h"
 #include "core/nn/units.h"
-#include "core/tensor/precision.h"
 #include "parallel/agreement.h"
 #include "parallel/batch.h"
 #include "parallel/mode.h"

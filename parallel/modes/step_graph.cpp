@@ -2,11 +2,11 @@
 #include "parallel/modes/step_graph.h"
 #include "core/gpu/graph.h"
 
+#include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/ops/check.h"
 #include "core/profile/range.h"
 #include "core/tensor/id_range.h"
-#include "core/tensor/precision.h"
 #include "parallel/batch.h"
 
 namespace howmany {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/base/cpu.h"
 #include "core/base/text/names.h"
 #include "reports/results/record.h"
 
@@ -43,6 +44,10 @@ void refuse_unknown(const PassedOption& option, const std::string& word) {
                                did_you_mean(word, known), fmt::join(known, ", ")));
 }
 
+bool computes_it(const std::string& device, const std::string& precision) {
+  return device.starts_with("cuda") || (precision == "bf16" && cpu_has_bf16());
+}
+
 size_t gpus_needed(const PassedOption& option, size_t devices) {
   if (option.needs_gpu == NeedsGpu::kAll) return devices;
   return option.needs_gpu == NeedsGpu::kFirst ? std::min<size_t>(devices, 1) : 0;
@@ -69,8 +74,9 @@ void Passed::check(const std::vector<std::string>& devices) const {
     const PassedOption& option = option_of(name);
     refuse_unknown(option, word);
     for (const std::string& device : std::span(devices).first(gpus_needed(option, devices.size())))
-      if (!device.starts_with("cuda"))
-        throw InputError(fmt::format("{} {} needs a GPU, and {} is none", name, word, device));
+      if (!computes_it(device, word))
+        throw InputError(fmt::format("{} {} needs a GPU{}, and {} is none", name, word,
+                                     word == "bf16" ? " or a CPU with AVX512-BF16" : "", device));
     if (option.of_files && !given_.contains("data"))
       throw InputError(fmt::format(
           "--{} {} is about files, and synthetic data has none: give --data", name, word));

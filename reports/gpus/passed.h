@@ -13,8 +13,8 @@
 
 namespace howmany::reports {
 
-// The devices that must be GPUs if the value is not the default. kFirst covers the runs on fewer
-// devices, because they use the first ones of the list.
+// The devices that must be GPUs if the value is not the default, or CPUs that have it (bf16).
+// kFirst covers the runs on fewer devices, because they use the first ones of the list.
 enum class NeedsGpu { kNone, kFirst, kAll };
 
 struct PassedOption {

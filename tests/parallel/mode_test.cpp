@@ -242,6 +242,9 @@ class Law : public ::testing::TestWithParam<Variation> {
     const std::string why = kernels.unavailable();
     if (!why.empty()) GTEST_SKIP() << kernels.name() << ": " << why;
     if (gpus_of(GetParam()) > gpu::count()) GTEST_SKIP() << gpu::count() << " GPUs are here";
+    const bool on_gpus = kernels.device_type() == DeviceType::cuda;
+    if (!on_gpus && !kernels.computes_in(GetParam().precision))
+      GTEST_SKIP() << kernels.name() << " does not compute in it on this CPU";
   }
 };
 
@@ -287,10 +290,11 @@ TEST_P(LawOfBatchNorm, SynchronisedItIsThatOfSingle) { expect_as_single(GetParam
 INSTANTIATE_TEST_SUITE_P(Modes, LawOfBatchNorm, ::testing::ValuesIn(variations(batchnorm_texts_of)),
                          name_of_variation);
 
-bool cuda_is_built_in() {
+bool is_built_in(std::string_view kernels) {
   const std::vector<std::string_view> names = backend_names();
-  return std::ranges::find(names, "cuda") != names.end();
+  return std::ranges::find(names, kernels) != names.end();
 }
+bool cuda_is_built_in() { return is_built_in("cuda"); }
 
 // Selects engines that work on the host. One is enough if the options do not matter to engines.
 bool moves_over(std::string_view text, std::string_view mode, std::string_view comm) {
@@ -389,17 +393,22 @@ INSTANTIATE_TEST_SUITE_P(Modes, LawOfMixedBatchNorm,
 // losses would be those of f32.
 std::vector<Variation> precise_variations() {
   std::vector<Variation> all;
-  if (!cuda_is_built_in()) return all;
-  for (const Precision precision : {Precision::tf32, Precision::bf16})
+  const auto add = [&](const char* kernels, Precision precision) {
     for (const std::string_view mode : mode_names())
       for (const std::string& text : texts_of(mode))
         if (text == mode || precision == Precision::bf16)  // stages exchange activations in bf16
-          all.push_back({text, "local", mode == "single" ? 1 : 2, "cuda", Dtype::f32, precision});
+          all.push_back({text, "local", mode == "single" ? 1 : 2, kernels, Dtype::f32, precision});
+  };
+  if (cuda_is_built_in())
+    for (const Precision precision : {Precision::tf32, Precision::bf16}) add("cuda", precision);
+#ifndef __SANITIZE_THREAD__  // the threads are those of f32
+  if (is_built_in("onednn")) add("onednn", Precision::bf16);
+#endif
   return all;
 }
 
 class LawOfPrecision : public Law {};
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LawOfPrecision);  // built without cuda
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LawOfPrecision);  // built without both
 
 TEST_P(LawOfPrecision, SameAsSingleInThatPrecisionAndUnlikeF32) {
   Variation plain = GetParam();

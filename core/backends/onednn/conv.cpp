@@ -18,26 +18,41 @@ using BackwardWeights = dnnl::convolution_backward_weights;
 struct ConvKey {
   int64_t n, h, w, in, h_out, w_out, out, size, stride, padding;
   bool bias;
+  DataType inputs;
   int threads;
   auto operator<=>(const ConvKey&) const = default;
 };
 
 ConvKey key_of(const Tensor& x, const Tensor& y, Window window, bool bias) {
   const Shape &a = x.shape(), &b = y.shape();
-  return {a[0], a[1],        a[2],          a[3],           b[1], b[2],
-          b[3], window.size, window.stride, window.padding, bias, omp_get_max_threads()};
+  return {a[0],
+          a[1],
+          a[2],
+          a[3],
+          b[1],
+          b[2],
+          b[3],
+          window.size,
+          window.stride,
+          window.padding,
+          bias,
+          product_type(),
+          omp_get_max_threads()};
 }
 
 // Extents and memory layouts of one convolution. The layout of activations is fixed; oneDNN chooses
-// that of weights.
+// that of weights. Inputs have the type `inputs`, outputs are f32.
 struct Layouts {
-  Layouts(const ConvKey& k, algorithm how, FormatTag tag)
+  Layouts(const ConvKey& k, algorithm how, FormatTag tag, DataType inputs)
       : algorithm(how),
         channels(k.in),
-        x(f32_desc({k.n, k.in, k.h, k.w}, tag)),
-        w(f32_desc({k.out, k.in, k.size, k.size}, FormatTag::any)),
+        x({k.n, k.in, k.h, k.w}, inputs, tag),
+        dx(f32_desc({k.n, k.in, k.h, k.w}, tag)),
+        w({k.out, k.in, k.size, k.size}, inputs, FormatTag::any),
+        dw(f32_desc({k.out, k.in, k.size, k.size}, FormatTag::any)),
         bias(k.bias ? f32_desc({k.out}, FormatTag::a) : Desc()),
         y(f32_desc({k.n, k.out, k.h_out, k.w_out}, tag)),
+        dy({k.n, k.out, k.h_out, k.w_out}, inputs, tag),
         strides{k.stride, k.stride},
         padding{k.padding, k.padding},
         // The padding that the last window uses. If the stride leaves a remainder it is less than
@@ -50,12 +65,12 @@ struct Layouts {
                              padding, padding_end);
   }
   BackwardData::primitive_desc backward_data() const {
-    return describe_backward<BackwardData>(forward(), algorithm, x, w, y, strides, padding,
+    return describe_backward<BackwardData>(forward(), algorithm, dx, w, dy, strides, padding,
                                            padding_end);
   }
   BackwardWeights::primitive_desc backward_weights() const {
     const auto refused = [&](std::string_view kernel) { return overruns(kernel); };
-    return describe_backward_unless<BackwardWeights>(refused, forward(), algorithm, x, w, y,
+    return describe_backward_unless<BackwardWeights>(refused, forward(), algorithm, x, dw, dy,
                                                      strides, padding, padding_end);
   }
   // The 1x1 kernels write beyond their scratch memory, also into each other's. This happens if the
@@ -63,18 +78,20 @@ struct Layouts {
   // 6035).
   bool overruns(std::string_view kernel) const {
     constexpr int64_t kVector = 16;  // f32 lanes of AVX-512, the widest
-    return kernel.starts_with("jit_1x1") && strides[0] != 1 && channels < kVector;
+    const bool is_of_these = kernel.starts_with("jit_1x1") || kernel.starts_with("jit_bf16_1x1");
+    return is_of_these && strides[0] != 1 && channels < kVector;
   }
 
   dnnl::algorithm algorithm;
   int64_t channels;
-  Desc x, w, bias, y;
+  Desc x, dx, w, dw, bias, y, dy;
   dnnl::memory::dims strides, padding, padding_end;
 };
 
 // Winograd's F(4x4,3x3) needs a quarter of the multiplications. It takes half the time of the
 // direct algorithm with the same f32 accuracy, although blocked activations need a reorder on each
-// side. Its transform of the weights pays off only with many tiles.
+// side. The direct algorithm in bf16 takes as long, so this stays f32. Its transform of the weights
+// pays off only with many tiles.
 bool suits_winograd(const ConvKey& k) {
   constexpr int64_t kBlock = 16, kMinChannels = 32, kMinTiles = 64;
   const int64_t tiles = k.n * ((k.h_out + 3) / 4) * ((k.w_out + 3) / 4);
@@ -84,7 +101,7 @@ bool suits_winograd(const ConvKey& k) {
 
 // Returns nullopt if oneDNN does not implement it on this CPU: it needs AVX-512.
 std::optional<Layouts> winograd(const ConvKey& key) try {
-  const Layouts layouts(key, algorithm::convolution_winograd, FormatTag::nChw16c);
+  const Layouts layouts(key, algorithm::convolution_winograd, FormatTag::nChw16c, DataType::f32);
   layouts.backward_data();
   layouts.backward_weights();
   return layouts;
@@ -103,7 +120,7 @@ bool suits_blocks(const ConvKey& k) {
 
 // Returns nullopt if oneDNN has only its reference kernel for a part of it, as for few pixels.
 std::optional<Layouts> blocked(const ConvKey& key) {
-  const Layouts layouts(key, algorithm::convolution_direct, FormatTag::nChw8c);
+  const Layouts layouts(key, algorithm::convolution_direct, FormatTag::nChw8c, key.inputs);
   const auto jit = [](const auto& desc) {
     return std::string_view(desc.impl_info_str()).starts_with("jit");
   };
@@ -117,7 +134,7 @@ Layouts choose_layouts(const ConvKey& key) {
     if (const auto layouts = winograd(key)) return *layouts;
   if (suits_blocks(key))
     if (const auto layouts = blocked(key)) return *layouts;
-  return {key, algorithm::convolution_direct, FormatTag::nhwc};
+  return {key, algorithm::convolution_direct, FormatTag::nhwc, key.inputs};
 }
 
 // The primitives and reorders of one shape.
@@ -132,8 +149,8 @@ struct Conv {
     const Desc y = f32_desc({key.n, key.out, key.h_out, key.w_out}, FormatTag::nhwc);
     const Desc w = f32_desc({key.out, key.in, key.size, key.size}, FormatTag::ohwi);
     x_in = Reorder(x, layouts.x);
-    x_out = Reorder(layouts.x, x);
-    y_in = Reorder(y, layouts.y);
+    dx_out = Reorder(layouts.dx, x);
+    dy_in = Reorder(y, layouts.dy);
     y_out = Reorder(layouts.y, y);
     pack_forward = Reorder(w, forward.desc(DNNL_ARG_WEIGHTS));
     pack_backward = Reorder(w, backward_data.desc(DNNL_ARG_WEIGHTS));
@@ -142,7 +159,7 @@ struct Conv {
   }
 
   Kernel forward, backward_data, backward_weights;
-  Reorder x_in, x_out, y_in, y_out;  // activations, to and from the primitives' layout
+  Reorder x_in, dx_out, dy_in, y_out;  // activations, to and from what the primitives use
   Reorder pack_forward, pack_backward, dw_write, dw_add;
 };
 
@@ -174,7 +191,7 @@ void convolution_backward(const Tensor& x, const Tensor& w, const Tensor& dy, Wi
                           Tensor& dx, GradOut& dw) {
   const Conv& conv = cached<Conv>(key_of(x, dy, window, false));
   const Device device = dy.device();
-  const Tensor d = conv.y_in.run(dy);
+  const Tensor d = conv.dy_in.run(dy);
   if (dw.value) {
     const Tensor in = conv.x_in.run(x);
     write_through(
@@ -187,7 +204,7 @@ void convolution_backward(const Tensor& x, const Tensor& w, const Tensor& dy, Wi
   }
   if (!dx) return;
   const Tensor weights = packed(w, conv.pack_backward);
-  write_through(conv.x_out, conv.backward_data.desc(DNNL_ARG_DIFF_SRC), dx, [&](void* to) {
+  write_through(conv.dx_out, conv.backward_data.desc(DNNL_ARG_DIFF_SRC), dx, [&](void* to) {
     conv.backward_data.run(
         {{DNNL_ARG_DIFF_DST, d.raw()}, {DNNL_ARG_WEIGHTS, weights.raw()}, {DNNL_ARG_DIFF_SRC, to}},
         device);

@@ -9,20 +9,21 @@ namespace {
 
 class OneDnnOnMeta final : public MetaKernels {
  public:
+  bool supports(Dtype dtype) const override { return dtype == Dtype::f32; }
+
   void matmul(const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b, bool accumulate,
               Tensor& y) const override {
-    if (!transpose_a && !accumulate && a.numel() > 0 && y.numel() > 0)
-      product(a, b, transpose_b, {}, y);
+    product({a, transpose_a}, {b, transpose_b}, {}, accumulate, y);
   }
   void linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation,
               Tensor& y) const override {
-    if (y.numel() > 0) product(x, w, true, bias, y);
+    product({x}, {.t = w, .transpose = true, .is_weight = true}, bias, false, y);
   }
-  void linear_backward(const Tensor&, const Tensor& w, const Tensor&, const Tensor& dy,
-                       Activation act, Tensor& dx, GradOut&, GradOut&) const override {
+  void linear_backward(const Tensor& x, const Tensor& w, const Tensor&, const Tensor& dy,
+                       Activation act, Tensor& dx, GradOut& dw, GradOut&) const override {
     Tensor dz = dy;
     if (act != Activation::none) dz = Tensor::empty(dy.shape(), dy.dtype(), dy.device());
-    if (dx) matmul(dz, false, w, false, false, dx);
+    linear_gradients(x, w, dz, dx, dw);
   }
   void conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, Window window,
               Tensor& y) const override {

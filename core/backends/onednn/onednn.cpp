@@ -6,6 +6,8 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 
+#include "core/backends/onednn/primitives.h"
+
 namespace howmany {
 namespace onednn {
 namespace {
@@ -38,6 +40,10 @@ std::string_view instruction_set() {
 std::string OneDnn::version() const {
   const dnnl_version_t* v = dnnl_version();
   return fmt::format("oneDNN {}.{}.{}, {}", v->major, v->minor, v->patch, instruction_set());
+}
+
+bool OneDnn::computes_in(Precision precision) const {
+  return precision == Precision::f32 || (precision == Precision::bf16 && multiplies_bf16());
 }
 
 }  // namespace onednn

@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/base/cpu.h"
+
 namespace howmany::onednn {
 namespace {
 
@@ -35,14 +37,32 @@ const dnnl::engine& engine() {
   return *instance;
 }
 
-dnnl::primitive_attr attributes() {
+dnnl::primitive_attr attributes(bool add) {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (!add) return attr;
+  dnnl::post_ops sum;
+  sum.append_sum(1);
+  attr.set_post_ops(sum);
   return attr;
 }
 
 Desc f32_desc(const dnnl::memory::dims& extents, FormatTag tag) {
-  return {extents, dnnl::memory::data_type::f32, tag};
+  return {extents, DataType::f32, tag};
+}
+
+bool multiplies_bf16() {
+  static const bool answer = [] {
+    const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+    return cpu_has_bf16() &&
+           (isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx);
+  }();
+  return answer;
+}
+
+DataType product_type() {
+  const bool shorter = current_precision() == Precision::bf16 && multiplies_bf16();
+  return shorter ? DataType::bf16 : DataType::f32;
 }
 
 void Kernel::run(std::initializer_list<Argument> arguments, Device device) const {
@@ -64,13 +84,7 @@ void Kernel::run(std::initializer_list<Argument> arguments, Device device) const
 Reorder::Reorder(const Desc& from, const Desc& to, bool add)
     : identity_(!add && from == to), to_(to) {
   if (identity_) return;
-  dnnl::primitive_attr attr = attributes();
-  if (add) {
-    dnnl::post_ops sum;
-    sum.append_sum(1);
-    attr.set_post_ops(sum);
-  }
-  kernel_ = Kernel(dnnl::reorder::primitive_desc(engine(), from, engine(), to, attr));
+  kernel_ = Kernel(dnnl::reorder::primitive_desc(engine(), from, engine(), to, attributes(add)));
 }
 
 void Reorder::run(const void* from, void* to, Device device) const {
@@ -79,8 +93,9 @@ void Reorder::run(const void* from, void* to, Device device) const {
 
 Tensor Reorder::run(const Tensor& from) const {
   if (identity_) return from;
-  Tensor to = Tensor::empty({static_cast<int64_t>(to_.get_size() / sizeof(float))}, Dtype::f32,
-                            from.device());
+  const Dtype dtype = to_.data_type() == DataType::bf16 ? Dtype::bf16 : Dtype::f32;
+  Tensor to =
+      Tensor::empty({static_cast<int64_t>(to_.get_size() / size_of(dtype))}, dtype, from.device());
   run(from.raw(), to.mutable_raw(), from.device());
   return to;
 }

@@ -12,16 +12,23 @@
 #include <shared_mutex>
 #include <vector>
 
+#include "core/tensor/precision.h"
 #include "core/tensor/tensor.h"
 
 namespace howmany::onednn {
 
 using Desc = dnnl::memory::desc;
 using FormatTag = dnnl::memory::format_tag;
+using DataType = dnnl::memory::data_type;
 
 const dnnl::engine& engine();
-dnnl::primitive_attr attributes();  // the caller provides scratch memory
+// The caller provides scratch memory. If `add`, results are added to what the output holds.
+dnnl::primitive_attr attributes(bool add = false);
 Desc f32_desc(const dnnl::memory::dims& extents, FormatTag tag);
+bool multiplies_bf16();  // on this CPU, unless ONEDNN_MAX_CPU_ISA forbids it
+// The type of inputs of products: bf16 if the thread's precision is and multiplies_bf16(), else
+// f32.
+DataType product_type();
 
 struct Argument {
   int name;  // DNNL_ARG_...
@@ -44,7 +51,7 @@ class Kernel {
   dnnl::primitive primitive_;
 };
 
-// A change of memory layout. Does nothing if both layouts are equal.
+// A change of memory layout or data type. Does nothing if both layouts are equal.
 class Reorder {
  public:
   Reorder() = default;
@@ -61,7 +68,7 @@ class Reorder {
   Kernel kernel_;
 };
 
-// Returns the weight in the layout of `pack`. Caches it with the weight until the weight changes.
+// Returns the weight as `pack` writes it. Caches it with the weight until the weight changes.
 Tensor packed(const Tensor& weight, const Reorder& pack);
 
 // Entries by key, never evicted: a run uses few shapes. Key is an aggregate with <=> that includes

@@ -23,8 +23,13 @@ PrimitiveDesc unless(Refused&& refused, PrimitiveDesc desc) {
 using SoftmaxForward = dnnl::softmax_forward;
 
 template <class Primitive, class... Args>
+typename Primitive::primitive_desc describe_with(const dnnl::primitive_attr& attr,
+                                                 const Args&... args) {
+  return {engine(), args..., attr};
+}
+template <class Primitive, class... Args>
 typename Primitive::primitive_desc describe(const Args&... args) {
-  return {engine(), args..., attributes()};
+  return describe_with<Primitive>(attributes(), args...);
 }
 template <class Primitive, class Forward, class... Args>
 typename Primitive::primitive_desc describe_backward(const Forward& forward, const Args&... args) {
@@ -48,8 +53,13 @@ auto describe_eltwise_backward(const Forward& forward, dnnl::algorithm how, cons
 using SoftmaxForward = dnnl::softmax_v2_forward;
 
 template <class Primitive, class... Args>
+typename Primitive::primitive_desc describe_with(const dnnl::primitive_attr& attr,
+                                                 const Args&... args) {
+  return {typename Primitive::desc(args...), attr, engine()};
+}
+template <class Primitive, class... Args>
 typename Primitive::primitive_desc describe(const Args&... args) {
-  return {typename Primitive::desc(args...), attributes(), engine()};
+  return describe_with<Primitive>(attributes(), args...);
 }
 template <class Primitive, class Forward, class... Args>
 typename Primitive::primitive_desc describe_backward(const Forward& forward, const Args&... args) {

@@ -31,6 +31,7 @@ Workload question(const std::string& model, const std::string& mode, int devices
 double measured_peak(const Workload& work) {
   const DeviceScope on(cpus(1)[0]);  // with one thread, as the estimate assumes
   const BackendScope kernels(backend_named(work.kernels.empty() ? "reference" : work.kernels));
+  const PrecisionScope precision(work.precision);
   const Rehearsal others({.world = work.count()});
   const auto comm = others.join(0);
   const int64_t before = memory_use().in_use;
@@ -69,9 +70,14 @@ TEST_P(StepMemoryOnCpus, HasWhatItsKernelsKeep) {
   Workload work = question(model, mode, mode.starts_with("single") ? 1 : 4, 8);
   const StepMemory without = step_memory(work);
   work.kernels = "onednn";
-  const double measured = measured_peak(work);
-  EXPECT_NEAR(static_cast<double>(step_memory(work).peak()), measured, 0.01 * measured);
-  EXPECT_EQ(step_memory(work).optimizer, without.optimizer);
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    if (!backend_named(work.kernels).computes_in(precision)) continue;
+    SCOPED_TRACE(name_of(precision));
+    work.precision = precision;
+    const double measured = measured_peak(work);
+    EXPECT_NEAR(static_cast<double>(step_memory(work).peak()), measured, 0.01 * measured);
+    EXPECT_EQ(step_memory(work).optimizer, without.optimizer);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -90,7 +96,7 @@ TEST(StepMemory, OnCpusHasTheBufferOfGloo) {
   work.kernels = "reference";
   EXPECT_EQ(step_memory(work).peak() - without, 4 * (256 * 256 + 256));  // of one layer
   work.kernels = "onednn";
-  work.precision = Precision::bf16;
+  work.precision = Precision::tf32;
   EXPECT_THROW(step_memory(work), std::invalid_argument);
 }
 #endif

@@ -322,7 +322,38 @@ TEST(Backend, ScopeChoosesForThisThreadAndEnds) {
   EXPECT_EQ(backend_for(precise).name(), "reference");
 }
 
-TEST(Backend, ComputesInBf16OnGpusAlone) {
+// The refusal of a precision by one CPU, or "".
+std::string refusal(Precision precision, std::string_view kernels = {}) {
+  try {
+    check_precision(precision, std::vector{Device{DeviceType::cpu, 3}}, kernels);
+    return "";
+  } catch (const std::invalid_argument& e) {
+    return e.what();
+  }
+}
+
+TEST(Backend, PrecisionNeedsADeviceThatHasIt) {
+  const std::vector<Device> mixed = {{DeviceType::cpu, 3}, {DeviceType::cuda, 0}};
+  EXPECT_NO_THROW(check_precision(Precision::bf16, mixed));
+  EXPECT_NO_THROW(check_precision(Precision::tf32, mixed));
+  EXPECT_EQ(refusal(Precision::f32), "");
+  EXPECT_EQ(refusal(Precision::tf32), "precision tf32 needs a GPU, and there is none among cpu:3");
+  EXPECT_EQ(refusal(Precision::bf16, "reference"),
+            "precision bf16 needs a GPU or a CPU with AVX512-BF16, and there is none among cpu:3 "
+            "with kernels reference");
+  const bool has_it = backend_named(fastest_on(DeviceType::cpu)).computes_in(Precision::bf16);
+  EXPECT_EQ(refusal(Precision::bf16).empty(), has_it);
+}
+
+TEST(Backend, CpusStoreF32InAnyPrecision) {
+  const PrecisionScope scope(Precision::bf16);
+  EXPECT_EQ(stored_dtype(Dtype::f32, Device{}), Dtype::f32);
+  EXPECT_EQ(stored_dtype(Dtype::f64, Device{}), Dtype::f64);
+  EXPECT_EQ(stored_on_gpus(Dtype::f32), Dtype::bf16);
+  EXPECT_EQ(stored_on_gpus(Dtype::f64), Dtype::f64);
+}
+
+TEST(Backend, StoresBf16OnGpusAlone) {
   for (const std::string_view name : backend_names())
     EXPECT_EQ(backend_named(name).supports(Dtype::bf16), name == "cuda");
   const Tensor x = Tensor::zeros({2, 3}, Dtype::bf16);

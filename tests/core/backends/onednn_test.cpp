@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Behavior specific to this backend: Winograd's convolution for large shapes, primitives and packed
-// weights cached between calls, several teams at once.
-// labels: threads
+// Behavior specific to this backend: bf16, Winograd's convolution for large shapes, primitives and
+// packed weights cached between calls, several teams at once. labels: threads
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <array>
+#include <cmath>
 #include <limits>
 #include <thread>
 
@@ -59,6 +60,84 @@ TEST_F(OneDnn, LargeConvolutionsAgreeWithTheReference) {
                            window.padding, i);
     }
   }
+}
+
+double sum_of_squares(const Tensor& t) {
+  const Tensor whole = t.to(Dtype::f64);
+  double sum = 0;
+  for (const double v : whole.values<double>()) sum += v * v;
+  return sum;
+}
+
+// The relative difference of all elements together.
+double distance(const Tensor& got, const Tensor& want) {
+  Tensor off = got.to(Dtype::f64).clone();
+  ops::axpy(-1, want.to(Dtype::f64), off);
+  return std::sqrt(sum_of_squares(off) / sum_of_squares(want));
+}
+
+Tensor in_bf16(const Tensor& t) { return t.to(Dtype::bf16).to(Dtype::f32).to(Dtype::f64); }
+
+// y, dx, dw and dbias of a linear layer with gelu.
+Tensors linear(const char* backend, const Tensor& x, const Tensor& w, const Tensor& dy, bool add) {
+  const BackendScope scope(backend_named(backend));
+  const Tensor bias = Tensor::full({w.shape()[0]}, 0.5, x.dtype());
+  const Tensor y = ops::linear(x, w, bias, Activation::none);
+  const Tensor dw = Tensor::full(w.shape(), 1, x.dtype()),
+               dbias = Tensor::zeros(bias.shape(), x.dtype());
+  const Tensor dx =
+      ops::linear_backward(x, w, y, dy, Activation::none, true, {dw, add}, {dbias, false});
+  return {y, dx, dw, dbias};
+}
+
+// With inputs rounded beforehand, only the order of f32 sums differs.
+TEST_F(OneDnn, Bf16RoundsTheInputsOfProductsAndNothingElse) {
+  if (!backend_named("onednn").computes_in(Precision::bf16)) GTEST_SKIP() << "no AVX512-BF16";
+  const uint64_t seed = fresh_seed();
+  SCOPED_TRACE(fmt::format("HOWMANY_TEST_SEED={}", seed));
+  Draw draw(seed);
+  const PrecisionScope precision(Precision::bf16);
+  for (const auto& [rows, in, out] :
+       {std::array{33, 17, 9}, {1, 64, 5}, {130, 1, 3}, {64, 50, 257}}) {
+    const Tensor x = draw.normal({rows, in}), w = draw.normal({out, in}),
+                 dy = draw.normal({rows, out});
+    for (const bool add : {false, true}) {
+      const Tensors got = linear("onednn", x, w, dy, add);
+      const Tensors want = linear("reference", in_bf16(x), in_bf16(w), in_bf16(dy), add);
+      const Tensors exact =
+          linear("reference", x.to(Dtype::f64), w.to(Dtype::f64), dy.to(Dtype::f64), add);
+      for (size_t i = 0; i < 3; ++i) EXPECT_LT(distance(got[i], want[i]), 1e-5) << i << " " << rows;
+      EXPECT_LT(distance(got[3], exact[3]), 1e-5);  // a sum, not a product
+      EXPECT_GT(distance(got[0], exact[0]), 1e-5) << "not rounded";
+    }
+  }
+  for (const Window window : {Window{3, 2, 1}, Window{5, 1, 2}, Window{1, 1, 0}, Window{1, 2, 0}}) {
+    for (const int channels : {3, 16}) {
+      const Tensor x = draw.normal({2, 9, 8, channels}),
+                   w = draw.normal({8, window.size, window.size, channels});
+      for (const bool add : {false, true}) {
+        const Tensors got = conv("onednn", x, w, window, add);
+        const Tensors want = conv("reference", x.to(Dtype::f64), w.to(Dtype::f64), window, add);
+        for (size_t i = 0; i < want.size(); ++i) {
+          EXPECT_LT(distance(got[i], want[i]), 1e-2) << window.size << channels << i;
+          EXPECT_GT(distance(got[i], want[i]), 1e-5) << "not rounded";
+        }
+      }
+    }
+  }
+}
+
+TEST_F(OneDnn, Bf16CopiesOfWeightsAreMadeAgainIfTheyChange) {
+  if (!backend_named("onednn").computes_in(Precision::bf16)) GTEST_SKIP() << "no AVX512-BF16";
+  const PrecisionScope precision(Precision::bf16);
+  const BackendScope scope(backend_named("onednn"));
+  const Tensor x = Tensor::full({1, 2}, 1);
+  Tensor w = Tensor::full({1, 2}, 1);
+  const auto y = [&] { return ops::linear(x, w, {}, Activation::none).item(); };
+  EXPECT_EQ(y(), 2);
+  EXPECT_EQ(y(), 2);
+  w.mutable_data<float>()[0] = 5;
+  EXPECT_EQ(y(), 6);
 }
 
 // Uses teams, because the scratch memory of their members is adjacent.

@@ -26,18 +26,6 @@ TEST(Precision, IsFoundByNameOrTheNearestIsSuggested) {
   }
 }
 
-TEST(Precision, BelowF32NeedsAGpu) {
-  const std::vector<Device> mixed = {{DeviceType::cpu, 3}, {DeviceType::cuda, 0}};
-  EXPECT_NO_THROW(check_precision(Precision::bf16, mixed));
-  EXPECT_NO_THROW(check_precision(Precision::f32, std::vector{mixed[0]}));
-  try {
-    check_precision(Precision::tf32, std::vector{mixed[0]});
-    FAIL() << "accepted";
-  } catch (const std::invalid_argument& e) {
-    EXPECT_STREQ(e.what(), "precision tf32 needs a GPU, and there is none among cpu:3");
-  }
-}
-
 TEST(Precision, HoldsForThisThreadUntilItsScopeEnds) {
   EXPECT_EQ(current_precision(), Precision::f32);
   {

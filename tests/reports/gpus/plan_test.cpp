@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "core/base/cpu.h"
 #include "core/base/text/json.h"
 #include "reports/gpus/command.h"
 #include "reports/gpus/resolve.h"
@@ -131,8 +132,12 @@ TEST(Plan, RefusesWhatCannotBeMeasured) {
   EXPECT_THAT(changed([](Request& r) { r.rounds = 0; }), HasSubstr("--rounds"));
   EXPECT_THAT(changed([](Request& r) { r.passed.set("precision", "bf61"); }),
               HasSubstr("did you mean bf16"));
-  EXPECT_THAT(changed([](Request& r) { r.passed.set("precision", "bf16"); }),
-              HasSubstr("precision bf16 needs a GPU, and cpu:0 is none"));
+  EXPECT_THAT(changed([](Request& r) { r.passed.set("precision", "tf32"); }),
+              HasSubstr("precision tf32 needs a GPU, and cpu:0 is none"));
+  EXPECT_EQ(changed([](Request& r) { r.passed.set("precision", "bf16"); }),
+            cpu_has_bf16()
+                ? ""
+                : "precision bf16 needs a GPU or a CPU with AVX512-BF16, and cpu:0 is none");
   EXPECT_EQ(changed([](Request& r) {
               r.devices = {"cuda:0", "cpu:0"};
               r.passed.set("precision", "bf16");
