@@ -30,9 +30,15 @@ class MemoryCheck(programs.TestCase):
                             "--precision", "bf16", "--optimizer", "adamw", "--json").json()
         plain = lines["1B, TP 1, ZeRO 0"]
         self.assertAlmostEqual(plain["median_ratio"], told["rows"][0]["peak_bytes"] / 36.7e9, places=9)
-        self.assertEqual((plain["ran"], plain["crashed"], plain["crashes_called"]), (1, 1, 1))
-        self.assertEqual((lines["all"]["ran"], lines["all"]["crashed"]), (2, 1))
+        self.assertEqual((plain["ran"], plain["out_of_memory"], plain["called"]), (1, 1, 1))
+        self.assertEqual((lines["all"]["ran"], lines["all"]["out_of_memory"]), (2, 1))
         self.assertEqual(lines["1B, TP 1, ZeRO 1"]["ran"], 1)
+
+    def test_a_run_that_finished_elsewhere_did_not_fail_for_memory(self):
+        done = self.check("1B,1,8,1,1,1,24.2", "1B,1,8,1,1,1,nan", "1B,1,16,1,1,1,nan", "1B,1,4,1,1,1,nan", "1B,1,8,1,1,0,nan")
+        lines = {line["rows"]: line for line in json.loads(done.stdout)}
+        self.assertEqual((lines["all"]["ran"], lines["all"]["failed_otherwise"], lines["all"]["out_of_memory"]), (1, 2, 2))
+        self.assertEqual(lines["1B, TP 1, ZeRO 0"]["failed_otherwise"], 0)
 
     def test_a_table_without_a_row_to_compare_is_refused(self):
         done = self.check("1B,1,4,2,1,0,20")
