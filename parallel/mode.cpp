@@ -74,6 +74,7 @@ void read_option(const std::string& key, const std::string& text, ModeOptions& o
   if (key == "accumulate") options.accumulate = number();
   if (key == "micro_batches") options.micro_batches = number();
   if (key == "graph") options.graph = parse_switch(key, text);
+  if (key == "sequence") options.sequence = parse_flag(key, text);
   if (key == "recompute") options.recompute = parse_flag(key, text);
   if (key == "schedule") {
     make_schedule(text, {});
@@ -135,7 +136,9 @@ void check_model(std::string_view text, const ModelSpec& model, int ranks) {
   check_stages(entry.name, model, stages_of(text, ranks));
   const bool tensor = entry.name == "tensor";
   if (!tensor && options.ways < 2) return;
-  cut_chains(*model.layer, {.count = options.ways > 0 ? options.ways : ranks});
+  Cut cut{.count = options.ways > 0 ? options.ways : ranks};
+  if (options.sequence) cut.positions.emplace();
+  cut_model(model, cut);
 }
 
 int ranks_of(std::string_view text, int devices) {

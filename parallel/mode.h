@@ -48,7 +48,7 @@ constexpr ModeTraits kOverDevices{.over_devices = true};
   X(sharded, "the batch, gradients, optimizer state and parameters, over ranks (ZeRO, FSDP)",   \
     kOverEqualRanks, "level recompute accumulate")                                              \
   X(tensor, "each linear layer and the heads of attention, over ranks (Megatron-LM)",           \
-    kOverEqualRanks, "ways recompute accumulate")                                               \
+    kOverEqualRanks, "ways sequence recompute accumulate")                                      \
   X(model, "the layers, over the devices of one process", kOverDevices,                         \
     "placement micro_batches schedule recompute")                                               \
   X(pipeline, "the layers, over ranks, in micro-batches", kOverRanks,                           \

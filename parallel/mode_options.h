@@ -16,6 +16,7 @@ struct ModeOptions {
   bool graph = false;               // captures the step of a GPU once and launches it as a graph
   int level = 3;                    // sharded: 1, 2 or 3, see modes/shard.h
   int ways = 0;                     // ranks that divide a layer; 0: all (tensor), one (hybrid)
+  bool sequence = false;            // tensor: divides the positions between its layers
   int stages = 0;                   // per replica (hybrid); 0: default_stages(world)
   std::string across = "pipeline";  // hybrid: stages are ranks; or "model": devices of each rank
 };

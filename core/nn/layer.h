@@ -75,6 +75,8 @@ class Layer {
   // Tensor parallelism, see cut.h. `place` is a Cut::Place. cut() requires can_cut().
   virtual bool can_cut(int) const { return false; }
   virtual std::unique_ptr<Layer> cut(const Cut&) const { return nullptr; }
+  // True if y of a position of [N,T,K] depends on x of that position only.
+  virtual bool is_per_position() const { return false; }
   // Cut::blocks that the layer takes.
   virtual std::vector<int64_t> input_blocks() const { return {1}; }
 };

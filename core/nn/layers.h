@@ -72,6 +72,10 @@ LayerPtr residual(LayerPtr main, LayerPtr shortcut, Activation act);
 // part, so that the two share one parameter (Press and Wolf, 2017). Only `sharded` and `tensor` cut
 // such a model.
 LayerPtr tied_head(LayerPtr body);
+// Divide the positions of [N,T,K] over ranks, and join them (Cut::positions). Backward does the
+// reverse with the gradients, which are equal on all ranks where the positions are whole.
+LayerPtr divide_positions(const Cut& cut);
+LayerPtr join_positions(const Cut& cut);
 // Keeps only its input for backward, and runs forward again there (Chen 2016; torch checkpoint). No
 // layer outside may use its parameters.
 LayerPtr recomputed(LayerPtr layer);

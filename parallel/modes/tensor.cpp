@@ -9,6 +9,7 @@
 #include "parallel/batch.h"
 #include "parallel/mesh.h"
 #include "parallel/mode.h"
+#include "parallel/modes/position_parts.h"
 #include "parallel/modes/replica.h"
 #include "parallel/modes/tensor_parts.h"
 #include "parallel/step_clock.h"
@@ -18,7 +19,8 @@ namespace {
 
 // Each of `ways` ranks computes a part of every pair of linear layers, and of the tables and logits
 // of tokens, on the same rows (cut.h). Groups of `ways` ranks divide the batch, as in ddp. Other
-// layers are whole on each rank.
+// layers are whole on each rank. With sequence=1, ranks also divide the positions between the
+// pairs, and sum the gradients of the whole parameters there after backward.
 class TensorParallel : public Mode {
  public:
   explicit TensorParallel(ModeArgs args)
@@ -27,12 +29,15 @@ class TensorParallel : public Mode {
         device_(args.devices.empty() ? Device{} : args.devices[0]),
         clock_(device_),
         whole_(std::move(args.model)),
-        parts_(whole_, mesh_.tensor(), device_, [this](Tensor t) { sum(std::move(t)); }),
+        parts_(
+            whole_, mesh_.tensor(), device_, [this](Tensor t) { sum(std::move(t)); },
+            args.options.sequence ? std::optional(positions()) : std::nullopt),
         replica_(divided(args), device_, args.dtype, Replica::Materialized{}) {
     replica_.accumulate(args.options.accumulate, mesh_.shape().data);
     replica_.set_seed(seed_);
     if (auto logits = parts_.logits([this](Tensor part) { return gathered(std::move(part)); }))
       replica_.set_logits(std::move(*logits));
+    of_positions_ = parts_.of_positions(replica_.params());
     if (mesh_.shape().data == 1) return;
     sync_ = make_grad_sync(mesh_.data(), replica_.params(), args.sync);
     if (args.sync_batchnorm)
@@ -55,6 +60,7 @@ class TensorParallel : public Mode {
     const Tensor part = replica_.step(mine, ready);
     const auto scope = clock_.exchanging();
     StepLoss loss = sync_ ? sync_->finish(part) : StepLoss(part);
+    sum_of_positions();
     loss.add(last_);
     if (statistics_) loss.add(statistics_->last());
     return loss;
@@ -109,15 +115,61 @@ class TensorParallel : public Mode {
 
   // Returns the parts of all ranks.
   Tensor gathered(Tensor part) {
-    const auto scope = clock_.exchanging();
     Tensor all = parts_.empty_for_all(part);
-    if (!gpu_waits()) {
-      mesh_.tensor().all_gather(part, all);
-      return all;
-    }
+    gather(std::move(part), all);
+    return all;
+  }
+  void gather(Tensor part, const Tensor& all) {
+    const auto scope = clock_.exchanging();
+    if (!gpu_waits()) return mesh_.tensor().all_gather(part, all);
     last_ = mesh_.tensor().all_gather_async(std::move(part), all);
     last_.wait();
-    return all;
+  }
+
+  Positions positions() {
+    const auto join = [this](const Tensor& part) {
+      const Shape& s = part.shape();
+      const Tensor all =
+          Tensor::empty({mesh_.shape().tensor, s[0], s[1], s[2]}, part.dtype(), part.device());
+      gather(part, all);
+      return from_parts(all);
+    };
+    const auto sum_part = [this](const Tensor& whole) {
+      const int ways = mesh_.shape().tensor;
+      const Tensor part =
+          Tensor::empty(part_of_positions(whole.shape(), ways), whole.dtype(), whole.device());
+      scatter_sum(in_parts(whole, ways), part);
+      return part;
+    };
+    const auto own = [this](const Tensor& whole) {
+      return part_of(whole, mesh_.tensor().rank(), mesh_.shape().tensor);
+    };
+    return {.join = join, .sum = sum_part, .own = own};
+  }
+  void scatter_sum(Tensor parts, const Tensor& part) {
+    const auto scope = clock_.exchanging();
+    if (!gpu_waits()) return mesh_.tensor().reduce_scatter(parts, part);
+    last_ = mesh_.tensor().reduce_scatter_async(std::move(parts), part);
+    last_.wait();
+  }
+
+  // In one call.
+  void sum_of_positions() {
+    if (of_positions_.empty()) return;
+    int64_t numel = 0;
+    for (const Param* p : of_positions_) numel += p->grad.numel();
+    Tensor all = Tensor::empty({numel}, of_positions_[0]->grad.dtype(), device_);
+    int64_t at = 0;
+    for (const Param* p : of_positions_) {
+      all.flat(at, at + p->grad.numel()).copy_from(p->grad);
+      at += p->grad.numel();
+    }
+    sum(all);
+    at = 0;
+    for (Param* p : of_positions_) {
+      p->grad.copy_from(all.flat(at, at + p->grad.numel()));
+      at += p->grad.numel();
+    }
   }
 
   void sum(Tensor t) {
@@ -136,6 +188,7 @@ class TensorParallel : public Mode {
   ModelSpec whole_;  // never materialized
   TensorParts parts_;
   Replica replica_;
+  std::vector<Param*> of_positions_;
   std::unique_ptr<GradSync> sync_;  // over the groups of ranks
   std::optional<SharedStatistics> statistics_;
 };

@@ -56,14 +56,15 @@ std::byte* write(Tensor& t) { return static_cast<std::byte*>(t.mutable_raw()); }
 }  // namespace
 
 TensorParts::TensorParts(ModelSpec& whole, Comm& group, Device device,
-                         std::function<void(Tensor)> sum)
+                         std::function<void(Tensor)> sum, std::optional<Positions> positions)
     : whole_(whole), group_(group) {
   refuse_mix(device);
   name_params(*whole.layer);
   for (const Param* p : all_params(*whole.layer)) shapes_[p->name] = p->shape;
-  cut_model_ = cut_chains(*whole.layer,
-                          {.index = group.rank(), .count = group.size(), .sum = std::move(sum)},
-                          makes_logits_of_tokens(whole));
+  cut_model_ = cut_model(whole, {.index = group.rank(),
+                                 .count = group.size(),
+                                 .sum = std::move(sum),
+                                 .positions = std::move(positions)});
   for (const CutParam& param : cut_model_.params) cut_[param.path] = param;
 }
 
@@ -92,6 +93,13 @@ std::optional<DividedLogits> TensorParts::logits(std::function<Tensor(Tensor)> g
   return DividedLogits{.first = begin_of_part(whole_.classes, group_.rank(), group_.size()),
                        .classes = whole_.classes,
                        .gather = std::move(gather)};
+}
+
+std::vector<Param*> TensorParts::of_positions(const std::vector<Param*>& mine) const {
+  std::vector<Param*> found;
+  for (Param* p : mine)
+    if (std::ranges::count(cut_model_.of_positions, p->name) > 0) found.push_back(p);
+  return found;
 }
 
 Tensor TensorParts::empty_for_all(const Tensor& part) const {

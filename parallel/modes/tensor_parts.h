@@ -21,9 +21,11 @@ namespace howmany {
 class TensorParts {
  public:
   // Cuts `whole`, which is not materialized and must outlive this. `sum` adds a tensor of this rank
-  // to those of the group, in place. Collective over `group`, which must outlive this. Throws
-  // std::invalid_argument as cut_chains() does, or if only some of the group compute on GPUs.
-  TensorParts(ModelSpec& whole, Comm& group, Device device, std::function<void(Tensor)> sum);
+  // to those of the group, in place. `positions`: to divide them too. Collective over `group`,
+  // which must outlive this. Throws std::invalid_argument as cut_chains() does, or if only some of
+  // the group compute on GPUs.
+  TensorParts(ModelSpec& whole, Comm& group, Device device, std::function<void(Tensor)> sum,
+              std::optional<Positions> positions = {});
 
   // Returns the divided model, which is not materialized. Call once.
   ModelSpec take_model();
@@ -34,6 +36,8 @@ class TensorParts {
   // the divided model or of some of its layers. One layer of the whole model is in memory at a
   // time.
   void take_initial(const std::vector<Param*>& mine, Dtype dtype, uint64_t seed);
+  // Returns those of `mine` whose gradients the group has to sum (CutModel::of_positions).
+  std::vector<Param*> of_positions(const std::vector<Param*>& mine) const;
   // Returns a tensor for the parts of all ranks, such as `part` [N,K] of each: [ranks,N,K].
   Tensor empty_for_all(const Tensor& part) const;
   // Returns a copy of a parameter's value or gradient, joined over the ranks. Collective.

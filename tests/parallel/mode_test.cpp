@@ -169,7 +169,7 @@ int stages_of(const Variation& v) {
 
 // Attention needs a head for each rank.
 bool can_cut(const Variation& v, const std::string& model) try {
-  cut_chains(*model_named(model).layer, {.count = ways_of(v)});
+  check_model(v.mode, model_named(model), v.world);
   return true;
 } catch (const std::invalid_argument&) {
   return false;
@@ -452,6 +452,38 @@ TEST_P(LawOfGathers, ModelsWithTablesAndNormsTrainAsSingle) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, LawOfGathers, ::testing::ValuesIn(gathered_variations()),
+                         name_of_variation);
+
+std::vector<std::string> positions_texts_of(std::string_view mode) {
+  if (mode != "tensor") return {};
+  return {"tensor:sequence=1", "tensor:ways=2,sequence=1,accumulate=2,recompute=1"};
+}
+
+std::vector<Variation> positions_variations() {
+  std::vector<Variation> all = variations(positions_texts_of);
+  for (const char* kernels : {"cuda", "onednn"})
+    if (is_built_in(kernels))
+      all.push_back({"tensor:sequence=1", "local", 2, kernels, Dtype::f32, Precision::bf16});
+  return all;
+}
+
+class LawOfPositions : public Law {};
+
+TEST_P(LawOfPositions, ModelsOfTokensTrainAsSingle) {
+  const std::string sizes = "layers=2,width=48,heads=12,length=12,vocabulary=24";
+  int compared = 0;
+  for (const std::string& model :
+       {"gpt2:deviation=0.2," + sizes, "gpt2:deviation=0.2,tied=yes," + sizes,
+        "llama:deviation=0.2,hidden=24," + sizes, "bert_base:" + sizes,
+        std::string("vit_b_16:layers=1,width=16,heads=4,image=24,patch=8,classes=5")}) {
+    if (!fits(GetParam(), model)) continue;
+    expect_as_single(GetParam(), model);
+    ++compared;
+  }
+  EXPECT_GE(compared, 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, LawOfPositions, ::testing::ValuesIn(positions_variations()),
                          name_of_variation);
 
 TEST(Law, TrainingChangesTheParameters) {  // else the comparisons above would be void

@@ -57,6 +57,20 @@ TEST(CutChains, LogitsOfTokensAreDividedAsTheirTable) {
   EXPECT_FALSE(makes_logits_of_tokens(make_model("mlp")));
 }
 
+// Whole: what makes [N,T,K] of tokens, and the head. The norms between see a part of the positions.
+TEST(CutChains, PositionsAreDividedBetweenThePairs) {
+  const std::string norms = "width=8,layers=1,heads=2,length=6,vocabulary=11";
+  for (const std::string& text : {"gpt2:" + norms, "gpt2:tied=yes," + norms}) {
+    const ModelSpec model = make_model(text);
+    const CutModel cut = cut_model(model, {.index = 1, .count = 2, .positions = Positions{}});
+    EXPECT_THAT(cut.of_positions, ::testing::ElementsAre("h.0.attn.ln.weight", "h.0.attn.ln.bias",
+                                                         "h.0.mlp.ln.weight", "h.0.mlp.ln.bias",
+                                                         "ln_f.weight", "ln_f.bias"));
+    EXPECT_EQ(cut.layer->output_shape({2, 6}), (Shape{2, 6, 6}));
+    EXPECT_EQ(cut.params.size(), text.find("tied") == text.npos ? 8 : 7);
+  }
+}
+
 TEST(CutChains, HeadsThatShareKeysAreDividedWithThem) {
   const ModelSpec llama = make_model(kLlama);
   const CutModel cut = cut_chains(*llama.layer, {.index = 1, .count = 2});
@@ -94,9 +108,12 @@ class OneOfFourWays : public ::testing::Test {
   std::unique_ptr<Mode> make(const std::string& text) {
     return make_mode(text, {.model = make_model(kBlocks), .comm = comm_.get(), .devices = cpus(1)});
   }
-  void step(Mode& mode) {
+  void train(Mode& mode) {
     std::ignore =
         mode.step(rows_of(global_batch(make_model(kBlocks), kSamplesOfStep, 0), mode.share()));
+  }
+  void step(Mode& mode) {
+    train(mode);
     optimizer_->step(mode.params());
   }
 
@@ -124,6 +141,43 @@ TEST_F(OneOfFourWays, SendsFourActivationsPerBlock) {
   EXPECT_EQ(bytes["all_reduce"], (4.0 * kBlockCount + 2) * kSamplesOfStep * kTokens * kBlockWidth);
   EXPECT_EQ(calls["all_gather"], 1);
   EXPECT_EQ(bytes["all_gather"], 2.0 * kWays * kSamplesOfStep * kTokens);
+}
+
+// A pair gathers its input and scatters its output, as an all-reduce does in its two halves. In
+// backward it does the same with gradients. The head does one half of each. The output of the table
+// is summed, and the gradient of the blocks' input is gathered. The gradients of norms are summed
+// in one call.
+TEST_F(OneOfFourWays, GathersAndScattersPositions) {
+  const std::unique_ptr<Mode> mode = make("tensor:sequence=1");
+  step(*mode);
+  rehearsal_.take_log();
+  step(*mode);
+  std::map<std::string, double> bytes;
+  std::map<std::string, int> calls;
+  for (const RehearsedCall& call : rehearsal_.take_log()) {
+    bytes[call.kind] += call.bytes / sizeof(float);
+    ++calls[call.kind];
+  }
+  const double activation = kSamplesOfStep * kTokens * kBlockWidth;
+  EXPECT_EQ(calls["all_reduce"], 2);
+  EXPECT_EQ(bytes["all_reduce"], activation + (4 * kBlockCount + 2) * kBlockWidth);
+  EXPECT_EQ(calls["reduce_scatter"], 4 * kBlockCount + 1);
+  EXPECT_EQ(bytes["reduce_scatter"], (4.0 * kBlockCount + 1) * activation);
+  EXPECT_EQ(calls["all_gather"], 4 * kBlockCount + 1 + 1 + 1);  // the last: for the loss
+  EXPECT_EQ(bytes["all_gather"],
+            (4.0 * kBlockCount + 2) * activation + 2.0 * kWays * kSamplesOfStep * kTokens);
+}
+
+TEST_F(OneOfFourWays, KeepsItsPartOfThePositions) {
+  const auto peak = [&](const std::string& text) {
+    const std::unique_ptr<Mode> mode = make(text);
+    train(*mode);
+    reset_peak_memory();
+    const int64_t before = memory_use().in_use;
+    train(*mode);
+    return static_cast<double>(memory_use().peak - before);
+  };
+  EXPECT_LT(peak("tensor:sequence=1"), 0.8 * peak("tensor"));
 }
 
 // Values, gradients and momentum: only the table of positions is whole.
@@ -238,6 +292,9 @@ TEST(TensorMode, RefusesWithTheNumberTheRuleAndTheNearest) {
   EXPECT_THAT(refusal("tensor", "gpt2:width=16,layers=1,heads=4,length=4,vocabulary=3", 4),
               AllOf(HasSubstr("3 rows"), HasSubstr("4 ranks"), HasSubstr("take 3")));
   EXPECT_THAT(refusal("tensor", "conv", 2), HasSubstr("take sharded"));
+  EXPECT_THAT(refusal("tensor:sequence=1", "gpt2:width=16,layers=1,heads=4,length=6", 4),
+              AllOf(HasSubstr("4 ranks"), HasSubstr("6 positions"), HasSubstr("take ways=3")));
+  EXPECT_THAT(refusal("tensor:sequence=1", "mlp:sizes=8-8-8", 2), HasSubstr("leave it out"));
   EXPECT_THAT(refusal("hybrid:ways=3", kGpt2, 4), AllOf(HasSubstr("ways=3"), HasSubstr("take 2")));
   EXPECT_THAT(refusal("hybrid:ways=2,stages=2", kGpt2, 6), HasSubstr("2 stages of 2 ranks"));
   EXPECT_THAT(refusal("hybrid:ways=2,across=model", kGpt2, 2), HasSubstr("across=pipeline"));

@@ -51,6 +51,7 @@ class LayerNorm final : public Layer {
   std::string describe() const override { return fmt::format("layernorm({})", width_); }
   LayerPtr clone() const override { return layernorm(width_, epsilon_); }
   std::span<Param> own_params() override { return params_; }
+  bool is_per_position() const override { return true; }
 
  private:
   Param& scale() { return params_[0]; }

@@ -27,31 +27,36 @@ class Linear final : public Layer {
 
   Tensor forward(const Tensor& x, Tape& tape) override {
     const Shape shape = output_shape(x.shape());
-    const Tensor rows = x.view({x.numel() / in_, in_});
-    if (!tape.training()) return product(rows, act_).view(shape);
+    const Tensor whole = joins(Cut::outputs) ? cut_->positions->join(x) : x;
+    if (!tape.training()) return product(whole, act_).view(shape);
     for (Param& p : params_) tape.used(p);
-    tape.push(rows);
+    tape.push(rows_of(whole));
     const bool gelu = act_ == Activation::gelu;  // backward of gelu needs its input
-    Tensor kept = product(rows, gelu ? Activation::none : act_);
+    Tensor kept = product(whole, gelu ? Activation::none : act_);
     tape.push(kept);
     return (gelu ? ops::activation(kept, act_) : kept).view(shape);
   }
 
   Tensor backward(const Tensor& dy, Tape& tape) override {
-    const Tensor kept = tape.pop();
+    Tensor kept = tape.pop();
     const Tensor x = tape.pop();
-    const Tensor d = dy.view(kept.shape());
+    Tensor d = dy.view(kept.shape());
+    Activation act = act_;
+    if (joins(Cut::inputs)) {
+      if (act != Activation::none) d = ops::activation_backward(kept, d, act);
+      kept = d = cut_->positions->join(d.view(dy.shape())).view({x.shape()[0], out_});
+      act = Activation::none;
+    }
     DeferredGrads* const later = tape.options().later;
     if (later) later->add(*this, {x, kept, d});
     const auto back = [&](bool want_dx, bool want_grads) {
       if (!want_dx && !want_grads) return Tensor();
-      Tensor dx = ops::linear_backward(x, weight().value, kept, d, act_, want_dx,
+      Tensor dx = ops::linear_backward(x, weight().value, kept, d, act, want_dx,
                                        want_grads ? grad_out(weight()) : GradOut{},
                                        want_grads ? bias_grad() : GradOut{});
       if (want_grads)
         for (Param& p : params_) tape.done(p);
-      if (dx && is_cut(Cut::outputs)) cut_->sum(dx);
-      return dx ? dx.view(input_shape(dy.shape())) : dx;
+      return dx ? summed(dx, dy.shape()) : dx;
     };
     if (later || !tape.awaited()) return back(tape.wants_grad(x), !later);
     back(false, true);  // its gradients are communicated while the rest is computed
@@ -63,10 +68,16 @@ class Linear final : public Layer {
                          bias_grad());
   }
 
-  Shape output_shape(const Shape& x) const override { return replace_last("linear", x, in_, out_); }
-  double forward_flop(const Shape& x) const override {
-    return 2 * static_cast<double>(x.numel()) * static_cast<double>(out_);
+  Shape output_shape(const Shape& x) const override {
+    const Shape y = replace_last("linear", x, in_, out_);
+    if (joins(Cut::outputs)) return joined_positions(y, cut_->count);
+    return joins(Cut::inputs) ? part_of_positions(y, cut_->count) : y;
   }
+  double forward_flop(const Shape& x) const override {
+    const int parts = joins(Cut::outputs) ? cut_->count : 1;
+    return 2 * static_cast<double>(x.numel()) * static_cast<double>(parts * out_);
+  }
+  bool is_per_position() const override { return true; }
   std::string describe() const override {
     return fmt::format("linear({}, {}{}{})", in_, out_,
                        act_ == Activation::none ? "" : fmt::format(", {}", name_of(act_)),
@@ -94,6 +105,9 @@ class Linear final : public Layer {
     return layer;
   }
   bool is_cut(Cut::Place place) const { return cut_ && cut_->place == place; }
+  // The other side of the layer has a part of the positions.
+  bool joins(Cut::Place place) const { return is_cut(place) && cut_->positions; }
+  Tensor rows_of(const Tensor& x) const { return x.view({x.numel() / in_, in_}); }
   static int64_t part_of(int64_t whole, const Cut& cut) {
     HM_REQUIRE(whole >= cut.count, "[linear] {} features cannot be divided over {} ranks: take {}",
                whole, cut.count, whole);
@@ -101,14 +115,32 @@ class Linear final : public Layer {
            begin_of_part(whole, cut.index, cut.count);
   }
   // If each rank has a part of the inputs, the products are summed. One rank adds the bias.
-  Tensor product(const Tensor& rows, Activation act) {
+  // Returns rows.
+  Tensor product(const Tensor& x, Activation act) {
+    const Tensor rows = rows_of(x);
     if (!is_cut(Cut::inputs)) return ops::linear(rows, weight().value, bias(), act);
     Tensor y =
         ops::linear(rows, weight().value, cut_->index == 0 ? bias() : Tensor(), Activation::none);
-    cut_->sum(y);
+    if (joins(Cut::inputs)) {
+      y = cut_->positions->sum(y.view(replace_last("linear", x.shape(), in_, out_)));
+      y = y.view({y.numel() / out_, out_});
+    } else {
+      cut_->sum(y);
+    }
     return act == Activation::none ? y : ops::activation(y, act);
   }
-  Shape input_shape(const Shape& y) const { return replace_last("linear", y, out_, in_); }
+  // Returns the gradient of the input from that of this rank's outputs. y: the shape of dy.
+  Tensor summed(Tensor dx, const Shape& y) {
+    if (joins(Cut::outputs))
+      return cut_->positions->sum(dx.view(replace_last("linear", y, out_, in_)));
+    if (is_cut(Cut::outputs)) cut_->sum(dx);
+    return dx.view(input_shape(y));
+  }
+  Shape input_shape(const Shape& y) const {
+    const Shape x = replace_last("linear", y, out_, in_);
+    if (joins(Cut::outputs)) return part_of_positions(x, cut_->count);
+    return joins(Cut::inputs) ? joined_positions(x, cut_->count) : x;
+  }
   Param& weight() { return params_[0]; }
   GradOut bias_grad() { return params_.size() > 1 ? grad_out(params_[1]) : GradOut{}; }
   Tensor bias() const { return params_.size() > 1 ? params_[1].value : Tensor(); }

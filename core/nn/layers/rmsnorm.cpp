@@ -44,6 +44,7 @@ class RmsNorm final : public Layer {
   std::string describe() const override { return fmt::format("rmsnorm({})", width_); }
   LayerPtr clone() const override { return rmsnorm(width_, epsilon_); }
   std::span<Param> own_params() override { return params_; }
+  bool is_per_position() const override { return true; }
 
  private:
   Param& scale() { return params_[0]; }

@@ -29,7 +29,7 @@ class TiedHead final : public Layer {
 
   Tensor forward(const Tensor& x, Tape& tape) override {
     const Shape shape = output_shape(x.shape());
-    const Tensor rows = rows_of(body_->forward(x, tape));
+    const Tensor rows = rows_of(joined(body_->forward(x, tape)));
     if (tape.training()) {
       tape.used(*table_);
       tape.push(rows);
@@ -43,16 +43,17 @@ class TiedHead final : public Layer {
     const Tensor dx = ops::linear_backward(rows, table_->value, d, d, Activation::none, true,
                                            grad_out(*table_), {});
     tape.done(*table_);
+    const Tensor whole = dx.view(replace_last("tied_head", dy.shape(), vocabulary(), width()));
+    if (joins()) return body_->backward(cut_->positions->sum(whole), tape);
     if (cut_) cut_->sum(dx);
-    return body_->backward(dx.view(replace_last("tied_head", dy.shape(), vocabulary(), width())),
-                           tape);
+    return body_->backward(whole, tape);
   }
 
   Shape output_shape(const Shape& x) const override {
-    return replace_last("tied_head", body_->output_shape(x), width(), vocabulary());
+    return replace_last("tied_head", of_whole(x), width(), vocabulary());
   }
   double forward_flop(const Shape& x) const override {
-    const Shape y = body_->output_shape(x);
+    const Shape y = of_whole(x);
     return body_->forward_flop(x) +
            2 * static_cast<double>(y.numel()) * static_cast<double>(vocabulary());
   }
@@ -72,6 +73,13 @@ class TiedHead final : public Layer {
   }
 
  private:
+  // The body's output has a part of the positions.
+  bool joins() const { return cut_ && cut_->positions; }
+  Tensor joined(const Tensor& y) const { return joins() ? cut_->positions->join(y) : y; }
+  Shape of_whole(const Shape& x) const {
+    const Shape y = body_->output_shape(x);
+    return joins() ? joined_positions(y, cut_->count) : y;
+  }
   Tensor rows_of(const Tensor& y) const { return y.view({y.numel() / width(), width()}); }
   int64_t vocabulary() const { return table_->shape[0]; }
   int64_t width() const { return table_->shape[1]; }
