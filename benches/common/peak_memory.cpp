@@ -14,10 +14,10 @@ void reset_peak_memory(const std::vector<Device>& devices) {
     if (device.type == DeviceType::cuda) gpu::reset_peak_memory(device.index);
 }
 
-double peak_bytes_of_one(const std::vector<Device>& devices) {
+double peak_bytes_of_one(const std::vector<Device>& devices, int64_t other) {
   const auto slices = std::ranges::count(devices, DeviceType::cpu, &Device::type);
   double most =
-      slices > 0 ? static_cast<double>(memory_use().peak) / static_cast<double>(slices) : 0;
+      slices > 0 ? static_cast<double>(memory_use().peak - other) / static_cast<double>(slices) : 0;
   for (const Device& device : devices)
     if (device.type == DeviceType::cuda)
       most = std::max(most, static_cast<double>(gpu::memory_use(device.index).peak));

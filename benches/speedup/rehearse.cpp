@@ -53,7 +53,7 @@ RehearsedSteps rehearse_steps(const Workload& work, const CostTable& costs,
   result.logged.erase(result.logged.begin(), result.logged.end() - static_cast<ptrdiff_t>(kept));
   result.wait_fraction = tally.wait_fraction();
   result.exposed_communication_seconds = tally.typical(&StepReport::exposed_communication_seconds);
-  result.peak_bytes = peak_bytes_of_one(together);
+  result.peak_bytes = peak_bytes_of_one(together, data.held_bytes());
   return result;
 }
 

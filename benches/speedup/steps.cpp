@@ -78,7 +78,7 @@ StepTimes measure_steps(const Workload& work, const TimingOptions& timing, const
   result.loss = last.value();
   result.straggler = find_straggler(comm, tally.own());
   result.report = over_ranks(comm, tally);
-  result.peak_bytes = largest(comm, peak_bytes_of_one(mine));
+  result.peak_bytes = largest(comm, peak_bytes_of_one(mine, data.held_bytes()));
   result.wait_fraction = tally.wait_fraction();
   result.flop = trainer.step_flop(work.global_batch);
   if (!std::isfinite(result.loss))

@@ -40,6 +40,7 @@ class Dataset {
     throw std::invalid_argument("[data] no images to decode in " + describe());
   }
   virtual std::string describe() const = 0;
+  virtual int64_t held_bytes() const { return 0; }  // of tensors that it keeps on the host
   // Returns the name of a sample for messages: its file, if it has one.
   virtual std::string name_of(int64_t index) const { return "sample " + std::to_string(index); }
 };

@@ -39,6 +39,8 @@ class SyntheticDataset final : public Dataset {
     return fmt::format("{} synthetic samples {}", size_, spec_.x.str());
   }
 
+  int64_t held_bytes() const override { return pool_.bytes() + map_.bytes(); }
+
   void get(int64_t index, uint64_t, void* x, void* y) const override {
     HM_REQUIRE(index >= 0 && index < size_, "[synthetic_dataset] sample {} of {}", index, size_);
     if (spec_.x_dtype == Dtype::i64)

@@ -22,6 +22,7 @@ class TensorDataset final : public Dataset {
   TensorDataset(Tensor x, Tensor y) : x_(std::move(x)), y_(std::move(y)), spec_(spec_of(x_, y_)) {}
 
   int64_t size() const override { return x_.shape()[0]; }
+  int64_t held_bytes() const override { return x_.bytes() + y_.bytes(); }
   SampleSpec spec() const override { return spec_; }
   std::string describe() const override {
     return fmt::format("{} samples {} in memory", size(), spec_.x.str());
