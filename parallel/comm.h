@@ -51,10 +51,13 @@ class [[nodiscard]] Work {
 
  private:
   friend class CallRunner;
+  friend class Comm;
   struct State;
   explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  explicit Work(std::shared_ptr<void> scratch) : scratch_(std::move(scratch)) {}
 
   std::shared_ptr<State> state_;
+  std::shared_ptr<void> scratch_;  // of a call with tensors of meta devices
 };
 
 class Comm {

@@ -33,6 +33,11 @@ bool is_passed(const CommEngine& engine, const Tensor& t) {
   return is_meta(t) ? engine.takes_meta() : is_native(engine, t);
 }
 
+// Returns true if the call does nothing.
+bool is_skipped(const CommEngine& engine, const Tensor& t) {
+  return is_meta(t) && !engine.takes_meta();
+}
+
 // Calls body(t) with the operand's tensor, or with its copy on the native device.
 template <typename T, typename Body>
 void with_input(CommEngine& engine, const Operand<T>& operand, Body body) {
@@ -112,6 +117,7 @@ void Comm::all_reduce(Tensor t, ReduceOp op) {
 Work Comm::all_reduce_async(Tensor t, ReduceOp op) {
   check("all_reduce", t);
   if (size_ == 1 || t.numel() == 0) return calls_->check_not_failed(), Work();
+  if (is_skipped(*engine_, t)) return Work();
   const int64_t bytes = t.bytes();
   return calls_->start(
       "all_reduce", bytes, [this, operand = Output(*engine_, std::move(t)), op]() mutable {
@@ -144,6 +150,7 @@ void Comm::all_gather(const Tensor& send, Tensor receive) {
 Work Comm::all_gather_async(Tensor send, Tensor receive) {
   check_pair("all_gather", *this, send, receive);
   if (size_ == 1 || send.numel() == 0) return all_gather(send, std::move(receive)), Work();
+  if (is_skipped(*engine_, send)) return Work();
   const int64_t bytes = receive.bytes();
   return calls_->start("all_gather", bytes,
                        [this, from = Output(*engine_, std::move(send)),
@@ -158,6 +165,7 @@ void Comm::reduce_scatter(const Tensor& send, Tensor receive, ReduceOp op) {
   check_pair("reduce_scatter", *this, receive, send);
   if (size_ == 1) return calls_->check_not_failed(), copy_unless_in_place(send, receive);
   if (receive.numel() == 0) return calls_->check_not_failed();
+  const std::shared_ptr<void> scratch = engine_->scratch_on_meta(send);
   const Input from(*engine_, send);
   Output to(*engine_, std::move(receive));
   calls_->run("reduce_scatter", send.bytes(), [&] {
@@ -170,6 +178,7 @@ Work Comm::reduce_scatter_async(Tensor send, Tensor receive, ReduceOp op) {
   check_pair("reduce_scatter", *this, receive, send);
   if (size_ == 1 || receive.numel() == 0)
     return reduce_scatter(send, std::move(receive), op), Work();
+  if (is_skipped(*engine_, send)) return Work(engine_->scratch_on_meta(send));
   const int64_t bytes = send.bytes();
   return calls_->start("reduce_scatter", bytes,
                        [this, op, from = Output(*engine_, std::move(send)),

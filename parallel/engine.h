@@ -63,6 +63,9 @@ class CommEngine {
   virtual Device native_device() const { return {}; }
   // Returns true if calls with tensors of meta devices are made too. They move nothing.
   virtual bool takes_meta() const { return false; }
+  // Returns memory that a reduce-scatter of `send` takes until it is complete, if that is to be
+  // estimated and `send` is on a meta device.
+  virtual std::shared_ptr<void> scratch_on_meta(const Tensor&) { return nullptr; }
   // On a GPU: the next call starts after this event. Work submitted to the GPU after the event runs
   // concurrently with the call.
   void set_start_event(std::shared_ptr<void> event) { start_event_ = std::move(event); }

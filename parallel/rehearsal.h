@@ -52,6 +52,8 @@ struct CostTable {
   std::map<EvenGroup, Points> groups = {};  // {world, 1} is the world. Empty: nothing takes time
   int devices_per_node = 0;                 // consecutive ranks share a node; 0: all do
   double core_s_per_call = 0, core_s_per_byte = 0;
+  // On meta devices, a reduce-scatter takes a copy of its input, as that of `gloo` does.
+  bool scatter_takes_copy = false;
 
   // T. Linear between two sizes, in proportion above the largest. Throws std::out_of_range if there
   // are no points of that kind or group.

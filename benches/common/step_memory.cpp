@@ -42,15 +42,6 @@ class EstimateScope {
   std::optional<BackendScope> kernels_;
 };
 
-// Gloo needs a buffer as large as what a reduce-scatter sends: in `sharded`, the gradients of a
-// unit. They are exchanged during backward, where memory peaks.
-int64_t gloo_buffer(const Workload& work, Mode& mode) {
-  int64_t part = 0;
-  if (on_cpus(work) && work.mode.starts_with("sharded") && work.count() > 1)
-    for (const Param* p : mode.params()) part = std::max(part, p->value.bytes());
-  return part * work.count();
-}
-
 // Returns the memory of this rank's device with the highest peak.
 StepMemory run_steps(const Workload& work, Comm* comm, const std::vector<Device>& mine) {
   const EstimateScope scope(work);
@@ -74,14 +65,13 @@ StepMemory run_steps(const Workload& work, Comm* comm, const std::vector<Device>
   loss = mode->step(batch);
   optimizer->step(mode->params());
   for (size_t i = 0; i < mine.size(); ++i)
-    all[i].step = meta_memory_use(mine[i].index).peak - all[i].model - all[i].optimizer +
-                  gloo_buffer(work, *mode);
+    all[i].step = meta_memory_use(mine[i].index).peak - all[i].model - all[i].optimizer;
   return *std::ranges::max_element(all, {}, &StepMemory::peak);
 }
 
-// Runs one rank of a group; the other ranks do not exist.
+// Runs one rank of a group; the other ranks do not exist. Those of CPUs are over Gloo.
 StepMemory of_one_rank(const Workload& work) {
-  const Rehearsal others({.world = work.count()});
+  const Rehearsal others({.world = work.count(), .scatter_takes_copy = on_cpus(work)});
   const std::unique_ptr<Comm> comm = others.join(0);
   return run_steps(work, comm.get(), meta_devices(0, 1));
 }

@@ -62,6 +62,16 @@ void Rehearsed::all_gather(const Tensor& send, Tensor& receive) {
   spend("all_gather", receive.bytes());
 }
 
+// An engine runs one call at a time, so the next one frees it.
+std::shared_ptr<void> Rehearsed::scratch_on_meta(const Tensor& send) {
+  if (!costs().scatter_takes_copy || send.device().type != DeviceType::meta) return nullptr;
+  if (const auto last = scratch_.lock()) *last = Tensor();
+  const auto copy =
+      std::make_shared<Tensor>(Tensor::empty(send.shape(), send.dtype(), send.device()));
+  scratch_ = copy;
+  return copy;
+}
+
 void Rehearsed::reduce_scatter(const Tensor& send, Tensor& receive, ReduceOp) {
   copy_into(receive, 0, send, rank() * receive.bytes(), receive.bytes());
   spend("reduce_scatter", send.bytes());

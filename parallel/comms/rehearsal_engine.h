@@ -32,6 +32,7 @@ class Rehearsed : public CommEngine {
       : CommEngine(rank, group.ranks), group_(group), state_(std::move(state)) {}
 
   std::string_view name() const override { return "rehearsal"; }
+  std::shared_ptr<void> scratch_on_meta(const Tensor& send) override;
 
   void all_reduce(Tensor& t, ReduceOp op) override;
   void broadcast(Tensor& t, int root) override;
@@ -62,6 +63,7 @@ class Rehearsed : public CommEngine {
   const EvenGroup group_;
   const std::shared_ptr<RehearsalState> state_;
   Clock::time_point free_at_ = {};
+  std::weak_ptr<Tensor> scratch_;
 };
 
 // A rank, some others of which run here in turns with it. `here` connects these.
