@@ -89,8 +89,10 @@ class Stage::Run {
     const Shape x = input_shape(flights_[gradients_.next()]);
     links_.from_next->expect(stage_.layer_->output_shape(x), sent_dtype());
   }
-  // A stage does not know its neighbours' devices, so all send the dtype that a GPU stores.
-  Dtype sent_dtype() const { return stored_on_gpus(options_.dtype); }
+  // A stage does not know its neighbours' devices, so all send the shortest dtype that one stores.
+  Dtype sent_dtype() const {
+    return options_.sends_whole ? options_.dtype : stored_on_gpus(options_.dtype);
+  }
   Shape input_shape(const Flight& flight) const {
     const Shape batch = with_rows_in_front(flight.end - flight.begin, stage_.sample_);
     return stage_.before_->output_shape(batch);

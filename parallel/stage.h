@@ -33,7 +33,8 @@ struct StageOptions {
   std::string schedule = "1f1b";
   SumOverReplicas sum_statistics = {};       // see TapeOptions
   std::optional<DividedLogits> logits = {};  // of the last stage, if they are divided
-  bool recompute = false;  // keeps only the stage's input; runs forward again before backward
+  bool recompute = false;    // keeps only the stage's input; runs forward again before backward
+  bool sends_whole = false;  // no stage stores activations in a shorter dtype, so none sends it
 };
 
 // Throws std::invalid_argument if the model has fewer units than that.

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "parallel/agreement.h"
 #include "parallel/batch.h"
@@ -137,6 +138,7 @@ class Staged : public Mode {
       links = connect_threads(args.devices);
     else if (mesh_)
       links[0] = connect_stages(mesh_->stage(), args.devices[0]);
+    const bool whole = stages_store_whole(args.devices);
     for (size_t i = 0; i < links.size(); ++i) {
       const StageOptions options{.index = at().stage + static_cast<int>(i),
                                  .count = stage_count(),
@@ -147,12 +149,21 @@ class Staged : public Mode {
                                  .schedule = args.options.schedule,
                                  .sum_statistics = statistics_sum(args),
                                  .logits = divided_logits(),
-                                 .recompute = args.options.recompute};
+                                 .recompute = args.options.recompute,
+                                 .sends_whole = whole};
       stages_.push_back(std::make_unique<Stage>(model, options, std::move(links[i])));
     }
     if (parts_ && args.devices[0].type != DeviceType::meta)
       parts_->take_initial(stages_[0]->params_and_buffers(), dtype_, seed);
     if (stages_.size() > 1) threads_.emplace(args.devices);
+  }
+
+  // Includes the stages of other ranks.
+  bool stages_store_whole(const std::vector<Device>& mine) {
+    const bool here = std::ranges::all_of(
+        mine, [&](const Device& device) { return stored_dtype(dtype_, device) == dtype_; });
+    if (world_ == nullptr || stored_on_gpus(dtype_) == dtype_) return here;
+    return on_all_ranks(*world_, here);
   }
 
   std::optional<DividedLogits> divided_logits() {

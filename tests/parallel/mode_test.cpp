@@ -428,6 +428,27 @@ TEST_P(LawOfPrecision, SameAsSingleInThatPrecisionAndUnlikeF32) {
 INSTANTIATE_TEST_SUITE_P(Modes, LawOfPrecision, ::testing::ValuesIn(precise_variations()),
                          name_of_variation);
 
+// CPUs store f32 in any precision, so stages on CPUs exchange it. Activations rounded to bf16
+// between stages would differ by about 2^-8.
+TEST(Law, StagesOnCpusExchangeWholeActivations) {
+  constexpr double kBetween = 5e-4;
+  if (!is_built_in("onednn") || !backend_named("onednn").computes_in(Precision::bf16))
+    GTEST_SKIP() << "no CPU kernels for bf16";
+  for (const char* mode : {"pipeline", "hybrid", "model"}) {
+    SCOPED_TRACE(mode);
+    const Variation v{mode, "local", 2, "onednn", Dtype::f32, Precision::bf16};
+    Variation alone = v;
+    alone.mode = "single";
+    alone.world = 1;
+    const std::string model = "gpt2:width=16,layers=2,heads=2,length=6,vocabulary=24,deviation=0.2";
+    const Curve want = run_mode(alone, model), got = run_mode(v, model);
+    for (size_t i = 0; i < want.losses.size(); ++i)
+      EXPECT_NEAR(got.losses[i], want.losses[i], kBetween * want.losses[i]) << i;
+    for (const auto& [name, value] : want.values)
+      EXPECT_TRUE(close(got.values.at(name), value, kBetween)) << name;
+  }
+}
+
 // Values that each use rounds are gathered in bf16.
 std::vector<Variation> gathered_variations() {
   std::vector<Variation> all;
