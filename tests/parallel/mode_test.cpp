@@ -242,8 +242,7 @@ class Law : public ::testing::TestWithParam<Variation> {
     const std::string why = kernels.unavailable();
     if (!why.empty()) GTEST_SKIP() << kernels.name() << ": " << why;
     if (gpus_of(GetParam()) > gpu::count()) GTEST_SKIP() << gpu::count() << " GPUs are here";
-    const bool on_gpus = kernels.device_type() == DeviceType::cuda;
-    if (!on_gpus && !kernels.computes_in(GetParam().precision))
+    if (gpus_of(GetParam()) == 0 && !kernels.computes_in(GetParam().precision))
       GTEST_SKIP() << kernels.name() << " does not compute in it on this CPU";
   }
 };
