@@ -69,7 +69,7 @@ StepMemory run_steps(const Workload& work, Comm* comm, const std::vector<Device>
   return *std::ranges::max_element(all, {}, &StepMemory::peak);
 }
 
-// Runs one rank of a group; the other ranks do not exist. Those of CPUs are over Gloo.
+// Runs one rank of a group, without the other ranks. Ranks of CPUs communicate over Gloo.
 StepMemory of_one_rank(const Workload& work) {
   const Rehearsal others({.world = work.count(), .scatter_takes_copy = on_cpus(work)});
   const std::unique_ptr<Comm> comm = others.join(0);

@@ -30,12 +30,12 @@ class TensorParallel : public Mode {
         clock_(device_),
         whole_(std::move(args.model)),
         parts_(
-            whole_, mesh_.tensor(), device_, [this](Tensor t) { sum(std::move(t)); },
+            whole_, mesh_.tensor(), device_, [this](const Tensor& t) { sum(t); },
             args.options.sequence ? std::optional(positions()) : std::nullopt),
         replica_(divided(args), device_, args.dtype, Replica::Materialized{}) {
     replica_.accumulate(args.options.accumulate, mesh_.shape().data);
     replica_.set_seed(seed_);
-    if (auto logits = parts_.logits([this](Tensor part) { return gathered(std::move(part)); }))
+    if (auto logits = parts_.logits([this](const Tensor& part) { return gathered(part); }))
       replica_.set_logits(std::move(*logits));
     of_positions_ = parts_.of_positions(replica_.params());
     if (mesh_.shape().data == 1) return;
@@ -114,16 +114,14 @@ class TensorParallel : public Mode {
   }
 
   // Returns the parts of all ranks.
-  Tensor gathered(Tensor part) {
+  Tensor gathered(const Tensor& part) {
     Tensor all = parts_.empty_for_all(part);
-    gather(std::move(part), all);
+    gather(part, all);
     return all;
   }
-  void gather(Tensor part, const Tensor& all) {
-    const auto scope = clock_.exchanging();
-    if (!gpu_waits()) return mesh_.tensor().all_gather(part, all);
-    last_ = mesh_.tensor().all_gather_async(std::move(part), all);
-    last_.wait();
+  void gather(const Tensor& part, const Tensor& all) {
+    exchange([&](Comm& group) { group.all_gather(part, all); },
+             [&](Comm& group) { return group.all_gather_async(part, all); });
   }
 
   Positions positions() {
@@ -146,11 +144,9 @@ class TensorParallel : public Mode {
     };
     return {.join = join, .sum = sum_part, .own = own};
   }
-  void scatter_sum(Tensor parts, const Tensor& part) {
-    const auto scope = clock_.exchanging();
-    if (!gpu_waits()) return mesh_.tensor().reduce_scatter(parts, part);
-    last_ = mesh_.tensor().reduce_scatter_async(std::move(parts), part);
-    last_.wait();
+  void scatter_sum(const Tensor& parts, const Tensor& part) {
+    exchange([&](Comm& group) { group.reduce_scatter(parts, part); },
+             [&](Comm& group) { return group.reduce_scatter_async(parts, part); });
   }
 
   // In one call.
@@ -172,10 +168,17 @@ class TensorParallel : public Mode {
     }
   }
 
-  void sum(Tensor t) {
+  void sum(const Tensor& t) {
+    exchange([&](Comm& group) { group.all_reduce(t); },
+             [&](Comm& group) { return group.all_reduce_async(t); });
+  }
+
+  // Makes a call of the group. The GPU waits for it instead of the host if it can.
+  template <typename Blocking, typename Async>
+  void exchange(const Blocking& blocking, const Async& async) {
     const auto scope = clock_.exchanging();
-    if (!gpu_waits()) return mesh_.tensor().all_reduce(std::move(t));
-    last_ = mesh_.tensor().all_reduce_async(std::move(t));
+    if (!gpu_waits()) return blocking(mesh_.tensor());
+    last_ = async(mesh_.tensor());
     last_.wait();
   }
 

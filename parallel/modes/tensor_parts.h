@@ -36,7 +36,7 @@ class TensorParts {
   // the divided model or of some of its layers. One layer of the whole model is in memory at a
   // time.
   void take_initial(const std::vector<Param*>& mine, Dtype dtype, uint64_t seed);
-  // Returns those of `mine` whose gradients the group has to sum (CutModel::of_positions).
+  // Returns those of `mine` that are in CutModel::of_positions: the group sums their gradients.
   std::vector<Param*> of_positions(const std::vector<Param*>& mine) const;
   // Returns a tensor for the parts of all ranks, such as `part` [N,K] of each: [ranks,N,K].
   Tensor empty_for_all(const Tensor& part) const;

@@ -117,6 +117,23 @@ class OneOfFourWays : public ::testing::Test {
     optimizer_->step(mode.params());
   }
 
+  struct Sent {
+    std::map<std::string, int> calls;
+    std::map<std::string, double> numbers;  // f32
+  };
+  Sent second_step(const std::string& text) {
+    const std::unique_ptr<Mode> mode = make(text);
+    step(*mode);
+    rehearsal_.take_log();
+    step(*mode);
+    Sent sent;
+    for (const RehearsedCall& call : rehearsal_.take_log()) {
+      ++sent.calls[call.kind];
+      sent.numbers[call.kind] += call.bytes / sizeof(float);
+    }
+    return sent;
+  }
+
   Rehearsal rehearsal_{{.world = kWays}};
   const std::unique_ptr<Comm> comm_ = rehearsal_.join(1);
   const std::unique_ptr<Optimizer> optimizer_ =
@@ -127,20 +144,12 @@ class OneOfFourWays : public ::testing::Test {
 // in backward: 4 all-reduces of the activations, which ring all-reduce sends 2 (n - 1) / n times.
 // The embedding and the head add one each. Ranks gather two numbers a token for the loss.
 TEST_F(OneOfFourWays, SendsFourActivationsPerBlock) {
-  const std::unique_ptr<Mode> mode = make("tensor");
-  step(*mode);
-  rehearsal_.take_log();
-  step(*mode);
-  std::map<std::string, double> bytes;
-  std::map<std::string, int> calls;
-  for (const RehearsedCall& call : rehearsal_.take_log()) {
-    bytes[call.kind] += call.bytes / sizeof(float);
-    ++calls[call.kind];
-  }
+  auto [calls, numbers] = second_step("tensor");
   EXPECT_EQ(calls["all_reduce"], 4 * kBlockCount + 2);
-  EXPECT_EQ(bytes["all_reduce"], (4.0 * kBlockCount + 2) * kSamplesOfStep * kTokens * kBlockWidth);
+  EXPECT_EQ(numbers["all_reduce"],
+            (4.0 * kBlockCount + 2) * kSamplesOfStep * kTokens * kBlockWidth);
   EXPECT_EQ(calls["all_gather"], 1);
-  EXPECT_EQ(bytes["all_gather"], 2.0 * kWays * kSamplesOfStep * kTokens);
+  EXPECT_EQ(numbers["all_gather"], 2.0 * kWays * kSamplesOfStep * kTokens);
 }
 
 // A pair gathers its input and scatters its output, as an all-reduce does in its two halves. In
@@ -148,23 +157,14 @@ TEST_F(OneOfFourWays, SendsFourActivationsPerBlock) {
 // is summed, and the gradient of the blocks' input is gathered. The gradients of norms are summed
 // in one call.
 TEST_F(OneOfFourWays, GathersAndScattersPositions) {
-  const std::unique_ptr<Mode> mode = make("tensor:sequence=1");
-  step(*mode);
-  rehearsal_.take_log();
-  step(*mode);
-  std::map<std::string, double> bytes;
-  std::map<std::string, int> calls;
-  for (const RehearsedCall& call : rehearsal_.take_log()) {
-    bytes[call.kind] += call.bytes / sizeof(float);
-    ++calls[call.kind];
-  }
+  auto [calls, numbers] = second_step("tensor:sequence=1");
   const double activation = kSamplesOfStep * kTokens * kBlockWidth;
   EXPECT_EQ(calls["all_reduce"], 2);
-  EXPECT_EQ(bytes["all_reduce"], activation + (4 * kBlockCount + 2) * kBlockWidth);
+  EXPECT_EQ(numbers["all_reduce"], activation + (4 * kBlockCount + 2) * kBlockWidth);
   EXPECT_EQ(calls["reduce_scatter"], 4 * kBlockCount + 1);
-  EXPECT_EQ(bytes["reduce_scatter"], (4.0 * kBlockCount + 1) * activation);
+  EXPECT_EQ(numbers["reduce_scatter"], (4.0 * kBlockCount + 1) * activation);
   EXPECT_EQ(calls["all_gather"], 4 * kBlockCount + 1 + 1 + 1);  // the last: for the loss
-  EXPECT_EQ(bytes["all_gather"],
+  EXPECT_EQ(numbers["all_gather"],
             (4.0 * kBlockCount + 2) * activation + 2.0 * kWays * kSamplesOfStep * kTokens);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Behavior specific to this backend: bf16, Winograd's convolution for large shapes, primitives and
-// packed weights cached between calls, several teams at once. labels: threads
+// packed weights cached between calls, several teams at once.
+// labels: threads
 #include <gtest/gtest.h>
 #include <omp.h>
 
@@ -78,7 +79,7 @@ double distance(const Tensor& got, const Tensor& want) {
 
 Tensor in_bf16(const Tensor& t) { return t.to(Dtype::bf16).to(Dtype::f32).to(Dtype::f64); }
 
-// y, dx, dw and dbias of a linear layer with gelu.
+// y, dx, dw and dbias of a linear layer.
 Tensors linear(const char* backend, const Tensor& x, const Tensor& w, const Tensor& dy, bool add) {
   const BackendScope scope(backend_named(backend));
   const Tensor bias = Tensor::full({w.shape()[0]}, 0.5, x.dtype());
